@@ -1,0 +1,1 @@
+//! Tenants, keys, jobs and conversations in SQLite.

@@ -1,0 +1,1 @@
+//! Text to chunks with offsets.

@@ -1,0 +1,1 @@
+//! One tenant's segments under a numbered manifest.

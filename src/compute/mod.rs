@@ -1,0 +1,1 @@
+//! Distance kernels, selection and quantisation over slices.

@@ -1,0 +1,1 @@
+//! Bytes of a document to text with structure.

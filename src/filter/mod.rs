@@ -1,0 +1,1 @@
+//! Metadata filters: parsing, columns, evaluation to bitmaps.

@@ -1,0 +1,1 @@
+//! Corridor 1: from accepted bytes to visible rows.

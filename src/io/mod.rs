@@ -1,0 +1,1 @@
+//! Disk access: the only room that touches files, beside the catalog.

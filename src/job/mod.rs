@@ -1,0 +1,1 @@
+//! The durable promise to process one source.

@@ -1,0 +1,1 @@
+//! Corridor 2: from a request to ranked chunks.

@@ -1,0 +1,1 @@
+//! Pure ranking arithmetic: fusion and recency.

@@ -1,0 +1,1 @@
+//! Blob store: immutable, uniquely named bytes.

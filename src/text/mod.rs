@@ -1,0 +1,1 @@
+//! Full text: analysis, row-aligned tantivy index, BM25.

@@ -1,0 +1,37 @@
+//! One searchable piece of a source, and where it stands there.
+
+/// Where a page number comes from, and so how `layout` names it (API 4.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PageRef {
+    /// Formats without pages: everything is on page 1.
+    #[default]
+    Whole,
+    /// A page of a paged document, from 1.
+    Page(u32),
+    /// A slide, from 1.
+    Slide(u32),
+    /// A sheet, from 1.
+    Sheet(u32),
+}
+
+/// The place of a chunk in the extracted text. Indexes count Unicode characters from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ChunkPlace {
+    /// First character in the whole text.
+    pub document_start: u32,
+    /// First character on its page.
+    pub page_start: u32,
+    /// Characters of the chunk.
+    pub chars: u32,
+    /// The page on which it begins.
+    pub page: PageRef,
+}
+
+/// A chunk as the chunker hands it on: exactly the text at its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChunkDraft {
+    /// The text.
+    pub text: String,
+    /// Where it stands.
+    pub place: ChunkPlace,
+}

@@ -1,0 +1,87 @@
+//! Wall-clock time as a component.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Milliseconds since the Unix epoch. Order of operations comes from sequences, never from this.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Timestamp(pub u64);
+
+impl Timestamp {
+    /// Seconds since the epoch, with milliseconds as the fraction.
+    pub fn as_seconds(self) -> f64 {
+        self.0 as f64 / 1000.0
+    }
+
+    /// From seconds since the epoch; negative and non-finite values become the epoch.
+    pub fn from_seconds(seconds: f64) -> Self {
+        Self((seconds.max(0.0) * 1000.0).round() as u64)
+    }
+
+    /// This moment, `millis` later.
+    #[must_use]
+    pub fn plus_millis(self, millis: u64) -> Self {
+        Self(self.0.saturating_add(millis))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    /// The wire form: decimal epoch seconds, for example `1757402409.727` (API 1.1).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03}", self.0 / 1000, self.0 % 1000)
+    }
+}
+
+/// Where the time comes from.
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// The present moment.
+    fn now(&self) -> Timestamp;
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[allow(clippy::disallowed_methods)] // The one place that asks the machine for the time.
+    fn now(&self) -> Timestamp {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(since_epoch.as_millis() as u64)
+    }
+}
+
+/// A clock that moves only when told to; for tests.
+#[derive(Debug, Default)]
+pub struct ManualClock(AtomicU64);
+
+impl ManualClock {
+    /// A clock that stands at `start`.
+    pub fn new(start: Timestamp) -> Self {
+        Self(AtomicU64::new(start.0))
+    }
+
+    /// Moves the clock forward.
+    pub fn advance_millis(&self, millis: u64) {
+        self.0.fetch_add(millis, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wire_form_is_decimal_seconds() {
+        assert_eq!(Timestamp(1_757_402_409_727).to_string(), "1757402409.727");
+        assert_eq!(Timestamp(5).to_string(), "0.005");
+        assert_eq!(Timestamp::from_seconds(1.5), Timestamp(1500));
+        assert_eq!(Timestamp::from_seconds(-3.0), Timestamp(0));
+    }
+}

@@ -1,0 +1,85 @@
+//! Every bound of the product in one place (API 5.16), related by constant assertions.
+
+/// Characters in an identifier.
+pub const ID_CHARS_MAX: usize = 256;
+/// Bytes in a source, memory or session identifier.
+pub const ID_BYTES_MAX: usize = 1024;
+
+/// Bytes of one uploaded file.
+pub const FILE_BYTES_MAX: usize = 100 << 20;
+/// Bytes of one uploaded text.
+pub const TEXT_BYTES_MAX: usize = 10 << 20;
+/// Bytes of a JSON body that carries vectors or app sources.
+pub const BODY_BYTES_MAX_VECTORS: usize = 256 << 20;
+/// Bytes of a JSON body that carries text.
+pub const BODY_BYTES_MAX_TEXT: usize = 64 << 20;
+/// Bytes of any other JSON body.
+pub const BODY_BYTES_MAX: usize = 16 << 20;
+/// Items in one batch.
+pub const BATCH_ITEMS_MAX: usize = 100;
+/// Bytes of one batch in all.
+pub const BATCH_BYTES_MAX: usize = 512 << 20;
+
+/// Bytes of one metadata map, as compact JSON.
+pub const METADATA_BYTES_MAX: usize = 64 << 10;
+/// Nesting of a metadata map.
+pub const METADATA_DEPTH_MAX: usize = 8;
+/// Characters of a metadata key.
+pub const METADATA_KEY_CHARS_MAX: usize = 128;
+/// Fields of a tenant schema.
+pub const SCHEMA_FIELDS_MAX: usize = 64;
+
+/// Conditions in the filters of one request.
+pub const FILTER_CONDITIONS_MAX: usize = 64;
+/// Nesting of a filter.
+pub const FILTER_DEPTH_MAX: usize = 8;
+
+/// Characters of a query or question.
+pub const QUERY_CHARS_MAX: usize = 16_384;
+/// Results of retrieve, qna and full-text search.
+pub const RESULTS_MAX: usize = 1001;
+/// Results of a vector search.
+pub const VECTOR_RESULTS_MAX: usize = 200;
+/// Query vectors of one vector search.
+pub const VECTOR_QUERIES_MAX: usize = 100;
+/// Rows of one vector upload or update.
+pub const VECTOR_ROWS_MAX: usize = 2000;
+/// Width of a vector.
+pub const VECTOR_DIMENSION_MAX: usize = 3024;
+/// Source ids in one request.
+pub const SOURCE_IDS_MAX: usize = 1000;
+/// Chunk ids in one request.
+pub const CHUNK_IDS_MAX: usize = 2000;
+/// Entries of one page of a listing.
+pub const LISTING_PAGE_MAX: usize = 1000;
+
+/// Candidates that each leg of a hybrid search contributes at least (RETRIEVAL 1.2).
+pub const CANDIDATES_MIN: usize = 100;
+
+/// Model tokens of one chunk, without the two that frame it.
+pub const CHUNK_TOKENS: usize = 200;
+/// Model tokens that neighbouring chunks share.
+pub const CHUNK_OVERLAP_TOKENS: usize = 32;
+/// Model tokens of one passage at most, framing included; longer input is cut by the model.
+pub const MODEL_TOKENS_MAX: usize = 256;
+/// Padded tokens of one batch through the model.
+pub const EMBED_BATCH_TOKENS: usize = 2048;
+
+/// Faults of processing after which a job is errored.
+pub const ATTEMPTS_MAX: u32 = 3;
+/// Restarts of the server during one job that do not count as an attempt (API 8.21).
+pub const INTERRUPTIONS_FREE: u32 = 2;
+
+/// Characters of a source's description.
+pub const DESCRIPTION_CHARS: usize = 400;
+/// Characters of a snippet.
+pub const SNIPPET_CHARS: usize = 300;
+/// Past turns that a session gives to a follow-up.
+pub const SESSION_TURNS: usize = 10;
+
+const _: () = assert!(CHUNK_TOKENS + 2 <= MODEL_TOKENS_MAX);
+const _: () = assert!(CHUNK_OVERLAP_TOKENS * 2 < CHUNK_TOKENS);
+const _: () = assert!(MODEL_TOKENS_MAX <= EMBED_BATCH_TOKENS);
+const _: () = assert!(TEXT_BYTES_MAX <= BODY_BYTES_MAX_TEXT);
+const _: () = assert!(FILE_BYTES_MAX <= BATCH_BYTES_MAX);
+const _: () = assert!(ID_CHARS_MAX * 4 <= ID_BYTES_MAX);
