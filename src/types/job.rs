@@ -110,6 +110,19 @@ impl Fault {
             Self::Internal => "INTERNAL",
         }
     }
+
+    /// The inverse of [`Self::as_str`].
+    pub fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "ENCRYPTED_FILE" => Some(Self::EncryptedFile),
+            "CORRUPT_FILE" => Some(Self::CorruptFile),
+            "NO_TEXT" => Some(Self::NoText),
+            "EMBEDDING_FAILED" => Some(Self::EmbeddingFailed),
+            "TIMEOUT" => Some(Self::Timeout),
+            "INTERNAL" => Some(Self::Internal),
+            _ => None,
+        }
+    }
 }
 
 /// What is durable about the progress of a job.
@@ -146,7 +159,7 @@ impl JobState {
 
     /// The state after `event`, or `None` where the move is not legal.
     pub fn after(self, event: JobEvent) -> Option<Self> {
-        use crate::types::limits::{ATTEMPTS_MAX, INTERRUPTIONS_FREE};
+        use crate::types::limits::{ATTEMPTS_MAX, INTERRUPTIONS_PER_ATTEMPT};
         let is_running = self.status == JobStatus::InProgress;
         let retry_or_end = |attempts| match attempts >= ATTEMPTS_MAX {
             true => JobStatus::Errored,
@@ -167,7 +180,7 @@ impl JobState {
             }
             JobEvent::Interrupted if is_running => {
                 let interruptions = self.interruptions + 1;
-                let counts = interruptions > INTERRUPTIONS_FREE;
+                let counts = interruptions.is_multiple_of(INTERRUPTIONS_PER_ATTEMPT);
                 let attempts = self.attempts + u32::from(counts);
                 Some(Self { status: retry_or_end(attempts), attempts, interruptions })
             }
@@ -226,7 +239,7 @@ mod tests {
             while let Some(running) = claimed(state) {
                 state = running.after(event).unwrap();
                 rounds += 1;
-                assert!(rounds <= 5);
+                assert!(rounds <= 9);
             }
             assert_eq!(state.status, JobStatus::Errored);
         }

@@ -67,8 +67,8 @@ pub const EMBED_BATCH_TOKENS: usize = 2048;
 
 /// Faults of processing after which a job is errored.
 pub const ATTEMPTS_MAX: u32 = 3;
-/// Restarts of the server during one job that do not count as an attempt (API 8.21).
-pub const INTERRUPTIONS_FREE: u32 = 2;
+/// Restarts of the server during one job that together count as one attempt (API 8.21).
+pub const INTERRUPTIONS_PER_ATTEMPT: u32 = 3;
 
 /// Characters of a source's description.
 pub const DESCRIPTION_CHARS: usize = 400;

@@ -6,36 +6,50 @@
 //! - `scope`: the pair (tenant, sub-tenant) that every content operation carries
 //! - `source`: what was uploaded, as a segment keeps it
 //! - `chunk`: one searchable piece and where it stands in its source
+//! - `document`: the text of a document and its structure, between `extract` and `chunk`
 //! - `metadata`: free-form maps and their limits; `schema`: a tenant's declared keys
 //! - `filter`: the abstract syntax of metadata filters (API 5.3)
 //! - `job`: states of processing and the legal moves between them (API 4.10)
+//! - `head`: the identity of a commit
+//! - `retrieved`: a chunk on its way out of a search
 //! - `hit`: scored rows and the rule that breaks ties
 //! - `limits`: every bound in one place; `error`: what a caller should do about a failure
+//! - `access`: roles, scopes and grants of API keys
 //! - `clock`, `random`: time and identifiers as components that tests can replace
 
+pub mod access;
 pub mod chunk;
 pub mod clock;
+pub mod document;
 pub mod error;
 pub mod filter;
+pub mod head;
 pub mod hit;
 pub mod id;
 pub mod job;
 pub mod limits;
 pub mod metadata;
 pub mod random;
+pub mod retrieved;
 pub mod schema;
 pub mod scope;
 pub mod source;
 
+pub use access::{Grant, KeyScope, Role, TenantGrant};
 pub use chunk::{ChunkDraft, ChunkPlace, PageRef};
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
+pub use document::{Block, BlockKind, Extracted};
 pub use error::ErrorKind;
 pub use filter::{Comparison, Condition, Filter, FilterMap, FilterValue};
+pub use head::CommitHead;
 pub use hit::{Hit, by_rank};
-pub use id::{CollectionId, RowId, SegmentId, Sequence, SourceId, SubTenantId, TenantId};
+pub use id::{
+    CollectionId, RowId, SegmentId, Sequence, SessionId, SourceId, SubTenantId, TenantId,
+};
 pub use job::{Fault, JobEvent, JobState, JobStatus, Stage};
 pub use metadata::Metadata;
 pub use random::{IdSource, RandomIds, SeededIds};
+pub use retrieved::RetrievedChunk;
 pub use schema::{FieldType, SchemaField, TenantSchema};
 pub use scope::{Scope, TenantMode};
 pub use source::{SourceKind, SourceRecord};
