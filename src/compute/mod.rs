@@ -1,1 +1,61 @@
-//! Distance kernels, selection and quantisation over slices.
+//! Distance kernels over the vector tiers of one segment: scans, exact scores, selection.
+//!
+//! This room is arithmetic on slices. It owns no file, no thread and no policy: which rows pass a
+//! filter, which path answers a query and how segments merge is decided on higher floors.
+//!
+//! ```text
+//! vector - encode_row --> T1  i8 codes, scale, residual     (read whole by scans)
+//!        + encode_f16 --> T2  f16, or the client's f32 as is  (read for the rows that may win)
+//!
+//! query - PreparedQuery -> backend.scan (T1) -> estimate +- ErrorBound -> candidates
+//!                          backend.exact (T2) -> cosine in [-1, 1]     -> TopK
+//! ```
+//!
+//! The 1-bit tier (T0), list scans and assignment of IVF, and the CUDA backend are not here yet:
+//! they come as further methods and a further implementation of the same trait.
+//!
+//! Invariants
+//! - An estimate differs from the exact score by at most [`ErrorBound::of`]; the bound is derived
+//!   in `bound`, and is what makes a scan over T1 lose nothing.
+//! - A score is a function of query and row alone: never of the other rows asked for with it.
+//! - All backends give bit-equal estimates, and exact scores within [`ErrorBound::rounding`].
+//! - Scores are never NaN and never minus zero; a zero query and a zero row score 0.
+//!
+//! Children
+//! - `rows`: borrowed views of the tiers, shapes checked once
+//! - `quantize`: a vector to i8 codes (T1) or to f16 (T2)
+//! - `columns`: the same tiers in the making, for writers
+//! - `prepared`: a query, normalised and quantised once for all segments
+//! - `bound`: how far an estimate can be from the exact score
+//! - `mask`: passing rows as dense words, and the three ways to name rows
+//! - `backend`: the trait that CPU and GPU implementations share
+//! - `scalar`: the oracle, slow and plain in f64; `simd`: the CPU backend, on simsimd
+//! - `select`: the best k, ties to the lower row, NaN below every number
+//! - `error`: what can go wrong
+
+pub mod backend;
+pub mod bound;
+pub mod columns;
+pub mod error;
+pub mod mask;
+pub mod prepared;
+pub mod quantize;
+pub mod rows;
+pub mod scalar;
+pub mod select;
+pub mod simd;
+
+pub use backend::ComputeBackend;
+pub use bound::ErrorBound;
+pub use columns::{FullColumns, FullKind, VectorColumns};
+pub use error::ComputeError;
+pub use mask::{RowMask, Selection};
+pub use prepared::PreparedQuery;
+pub use quantize::{RowFactors, encode_f16, encode_row};
+pub use rows::{FullRows, VectorRows, code_stride};
+pub use scalar::ScalarBackend;
+pub use select::{TopK, select_k};
+pub use simd::SimdBackend;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+//! Vectors that lie like embeddings, determined by a seed; shared by the benches over segments.
+
+use lodestone::compute::{FullKind, PreparedQuery, VectorColumns};
+use lodestone::types::{IdSource, SeededIds};
+
+/// Components of a row: those of the default model.
+const DIMENSION: usize = 384;
+const CENTRES: usize = 64;
+const SEED: u64 = 0x10DE;
+
+/// `rows` f16 rows round 64 centres, and a query near one of them. A row is its centre and as much
+/// noise again, so that cosines within a cluster are about .5, as between passages of one topic.
+pub fn clustered(rows: usize) -> (VectorColumns, PreparedQuery) {
+    let ids = SeededIds::new(SEED);
+    let centres: Vec<Vec<f32>> = (0..CENTRES).map(|_| noise(&ids)).collect();
+    let near = |position: usize| -> Vec<f32> {
+        let centre = &centres[position * 31 % CENTRES];
+        noise(&ids).iter().zip(centre).map(|(noise, centre)| noise + centre).collect()
+    };
+    let mut columns = VectorColumns::new(DIMENSION, FullKind::F16).expect("384 is supported");
+    for position in 0..rows {
+        columns.push(&near(position)).expect("rows are finite");
+    }
+    let query = PreparedQuery::new(&near(7)).expect("the query is finite");
+    (columns, query)
+}
+
+/// Near to normal: the sum of eight uniform bytes a component, centred.
+fn noise(ids: &SeededIds) -> Vec<f32> {
+    let mut bytes = vec![0; DIMENSION * 8];
+    ids.fill(&mut bytes);
+    let sums = bytes.chunks(8).map(|part| part.iter().map(|&b| u32::from(b)).sum::<u32>());
+    sums.map(|sum| sum as f32 - 1020.0).collect()
+}

@@ -1,0 +1,67 @@
+//! The trait that CPU and GPU implementations share.
+
+use std::fmt;
+
+use crate::compute::{ComputeError, PreparedQuery, Selection, VectorRows};
+use crate::types::RowId;
+
+/// Kernels over the rows of one segment.
+///
+/// Both calls clear the output and write one value a row, in the order of the rows asked for. The
+/// value of a row depends on the query and that row alone. An error leaves the output unspecified:
+/// the caller then asks another backend or fails the query.
+pub trait ComputeBackend: fmt::Debug + Send + Sync {
+    /// A short name for plans and logs.
+    fn name(&self) -> &'static str;
+
+    /// Estimated cosines from T1: `(codes . codes) * query scale * row scale`, the dot product
+    /// exact in integers, the products in f64, rounded once to f32. Each is within `ErrorBound`
+    /// of the exact score. All backends give the same bits.
+    ///
+    /// # Errors
+    /// [`ComputeError::DimensionMismatch`], or what `Selection::check` refuses.
+    fn scan(
+        &self,
+        rows: &VectorRows<'_>,
+        query: &PreparedQuery,
+        selection: Selection<'_>,
+        estimates: &mut Vec<f32>,
+    ) -> Result<(), ComputeError>;
+
+    /// Cosines from T2 in [-1, 1], accumulated in f32 or wider; 0 if query or row is zero. Never
+    /// NaN for finite rows, never minus zero. Rows may repeat.
+    ///
+    /// # Errors
+    /// [`ComputeError::DimensionMismatch`] or [`ComputeError::RowOutOfRange`].
+    fn exact(
+        &self,
+        rows: &VectorRows<'_>,
+        query: &PreparedQuery,
+        listed: &[RowId],
+        scores: &mut Vec<f32>,
+    ) -> Result<(), ComputeError>;
+}
+
+/// Refuses what no kernel may see, and empties the output. Every backend begins with it.
+pub(super) fn begin(
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    selection: Selection<'_>,
+    output: &mut Vec<f32>,
+) -> Result<(), ComputeError> {
+    query.check_rows(rows)?;
+    selection.check(rows.len())?;
+    output.clear();
+    output.reserve(selection.count(rows.len()));
+    Ok(())
+}
+
+/// An estimate from its exact integer dot product (|dot| < 2^53, so f64 holds it).
+pub(super) fn estimate(dot: f64, rows: &VectorRows<'_>, row: usize, query: &PreparedQuery) -> f32 {
+    (dot * (f64::from(query.scale()) * f64::from(rows.scale(row)))) as f32
+}
+
+/// A cosine as it leaves the core: rounding past 1 is cut off, minus zero becomes zero.
+pub(super) fn settled(cosine: f64) -> f32 {
+    cosine.clamp(-1.0, 1.0) as f32 + 0.0
+}

@@ -1,0 +1,159 @@
+//! Borrowed views of the vector tiers of one segment; every shape is checked once, on creation.
+
+use crate::compute::ComputeError;
+use crate::types::limits::VECTOR_DIMENSION_MAX;
+
+/// Bytes to which a row of T1 codes is padded with zeros: a cache line, so that a row never
+/// shares one and kernels need no tail loop.
+const CODE_ALIGNMENT: usize = 64;
+
+/// Bytes from one row of T1 codes to the next.
+pub fn code_stride(dimension: usize) -> usize {
+    dimension.next_multiple_of(CODE_ALIGNMENT)
+}
+
+/// Refuses widths that the product does not support.
+pub(super) fn check_dimension(dimension: usize) -> Result<(), ComputeError> {
+    if dimension == 0 || dimension > VECTOR_DIMENSION_MAX {
+        let dimension_max = VECTOR_DIMENSION_MAX;
+        return Err(ComputeError::DimensionOutOfRange { dimension, dimension_max });
+    }
+    Ok(())
+}
+
+/// T2: the vectors themselves, row-major without padding.
+#[derive(Debug, Clone, Copy)]
+pub enum FullRows<'a> {
+    /// Embeddings of our models: normalised, then rounded to f16 (`encode_f16`); the bits.
+    F16(&'a [u16]),
+    /// Vectors of clients, exactly as they were given.
+    F32 {
+        /// `rows * dimension` finite values.
+        values: &'a [f32],
+        /// Length of each row; 0 for a zero vector, infinite beyond the range of f32.
+        norms: &'a [f32],
+    },
+}
+
+/// The vectors of one segment.
+#[derive(Debug, Clone, Copy)]
+pub struct VectorRows<'a> {
+    dimension: usize,
+    stride: usize,
+    codes: &'a [i8],
+    scales: &'a [f32],
+    residuals: &'a [f32],
+    full: FullRows<'a>,
+}
+
+impl<'a> VectorRows<'a> {
+    /// Views the columns of a segment. The number of rows is that of `scales`.
+    ///
+    /// - `codes`: `rows * code_stride(dimension)` bytes, padding zero
+    /// - `scales`: code times scale is a component of the normalised row
+    /// - `residuals`: upper bound of the length of (normalised row minus decoded row)
+    ///
+    /// # Errors
+    /// [`ComputeError::DimensionOutOfRange`], [`ComputeError::TooManyRows`], or
+    /// [`ComputeError::Shape`] naming the column whose length contradicts the others.
+    pub fn new(
+        dimension: usize,
+        codes: &'a [i8],
+        scales: &'a [f32],
+        residuals: &'a [f32],
+        full: FullRows<'a>,
+    ) -> Result<Self, ComputeError> {
+        check_dimension(dimension)?;
+        let rows = scales.len();
+        if u32::try_from(rows).is_err() {
+            return Err(ComputeError::TooManyRows { rows });
+        }
+        let stride = code_stride(dimension);
+        check_shape("codes", rows * stride, codes.len())?;
+        check_shape("residuals", rows, residuals.len())?;
+        match full {
+            FullRows::F16(bits) => check_shape("f16 values", rows * dimension, bits.len())?,
+            FullRows::F32 { values, norms } => {
+                check_shape("f32 values", rows * dimension, values.len())?;
+                check_shape("norms", rows, norms.len())?;
+            }
+        }
+        Ok(Self { dimension, stride, codes, scales, residuals, full })
+    }
+
+    /// Components of a row.
+    pub fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.scales.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.scales.is_empty()
+    }
+
+    /// Bytes that a scan of T1 reads per row: codes, scale and residual.
+    pub fn scan_bytes_per_row(&self) -> usize {
+        self.stride + 2 * size_of::<f32>()
+    }
+
+    /// T1 codes of `row`, padding included.
+    pub fn codes(&self, row: usize) -> &'a [i8] {
+        &self.codes[row * self.stride..][..self.stride]
+    }
+
+    /// T1 scale of `row`.
+    pub fn scale(&self, row: usize) -> f32 {
+        self.scales[row]
+    }
+
+    /// Upper bound of the length of what T1 lost of `row`.
+    pub fn residual(&self, row: usize) -> f32 {
+        self.residuals[row]
+    }
+
+    /// T2.
+    pub fn full(&self) -> FullRows<'a> {
+        self.full
+    }
+}
+
+fn check_shape(column: &'static str, expected: usize, received: usize) -> Result<(), ComputeError> {
+    if expected == received {
+        return Ok(());
+    }
+    Err(ComputeError::Shape { column, expected, received })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_is_checked_against_the_rows() {
+        let (codes, two, six) = ([0; 128], [0.0; 2], [0.0; 6]);
+        let full = FullRows::F32 { values: &six, norms: &two };
+        let rows = VectorRows::new(3, &codes, &two, &two, full).unwrap();
+        assert_eq!((rows.len(), rows.dimension(), rows.scan_bytes_per_row()), (2, 3, 72));
+
+        let shapes = [
+            VectorRows::new(3, &codes[1..], &two, &two, full),
+            VectorRows::new(3, &codes, &two[1..], &two, full),
+            VectorRows::new(3, &codes, &two, &two[1..], full),
+            VectorRows::new(3, &codes, &two, &two, FullRows::F16(&[0; 5])),
+            VectorRows::new(3, &codes, &two, &two, FullRows::F32 { values: &two, norms: &two }),
+            VectorRows::new(3, &codes, &two, &two, FullRows::F32 { values: &six, norms: &six }),
+        ];
+        for shape in shapes {
+            assert!(matches!(shape, Err(ComputeError::Shape { .. })), "{shape:?}");
+        }
+        for dimension in [0, VECTOR_DIMENSION_MAX + 1] {
+            let refused = VectorRows::new(dimension, &[], &[], &[], FullRows::F16(&[]));
+            assert!(matches!(refused, Err(ComputeError::DimensionOutOfRange { .. })));
+        }
+    }
+}
