@@ -1,0 +1,121 @@
+//! Character encodings: a byte order mark, then valid UTF-8, then what the document declares, then
+//! a guess by frequency.
+
+use std::borrow::Cow;
+
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+
+/// Bytes at the head of an HTML or XML document in which its encoding is looked for.
+const DECLARATION_BYTES: usize = 1024;
+/// Bytes that are enough to guess an encoding by.
+const GUESS_BYTES: usize = 256 << 10;
+
+/// Text of any origin.
+pub(super) fn text(bytes: &[u8]) -> String {
+    decode(bytes, None)
+}
+
+/// HTML: `<meta charset>` counts where there is no mark.
+pub(super) fn html(bytes: &[u8]) -> String {
+    decode(bytes, declared(bytes, b"charset"))
+}
+
+/// XML: the declaration counts where there is no mark.
+pub(super) fn xml(bytes: &[u8]) -> String {
+    decode(bytes, declared(bytes, b"encoding"))
+}
+
+/// The Unicode encoding whose byte order mark `bytes` begin with.
+pub(super) fn marked(bytes: &[u8]) -> Option<&'static Encoding> {
+    Encoding::for_bom(bytes).map(|(encoding, _)| encoding)
+}
+
+fn decode(bytes: &[u8], declared: Option<&'static Encoding>) -> String {
+    let decoded = if marked(bytes).is_some() {
+        UTF_8.decode(bytes).0
+    } else if let Ok(text) = std::str::from_utf8(bytes) {
+        Cow::Borrowed(text)
+    } else {
+        let by_declaration = declared.and_then(|encoding| {
+            encoding.decode_without_bom_handling_and_without_replacement(bytes)
+        });
+        by_declaration.unwrap_or_else(|| guess(bytes).decode_without_bom_handling(bytes).0)
+    };
+    normalise(decoded)
+}
+
+fn guess(bytes: &[u8]) -> &'static Encoding {
+    let mut detector = chardetng::EncodingDetector::new();
+    detector.feed(&bytes[..bytes.len().min(GUESS_BYTES)], bytes.len() <= GUESS_BYTES);
+    detector.guess(None, true)
+}
+
+/// LF line ends, and U+FFFD for U+0000 (API 8.18).
+fn normalise(text: Cow<'_, str>) -> String {
+    if !text.bytes().any(|b| b == b'\r' || b == 0) {
+        return text.into_owned();
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            '\r' => {
+                if characters.peek() != Some(&'\n') {
+                    plain.push('\n');
+                }
+            }
+            '\0' => plain.push('\u{FFFD}'),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// The encoding that follows `keyword` and an equals sign in the head of the document. UTF-16 is
+/// not believed: bytes in which the declaration can be read are not in it.
+fn declared(bytes: &[u8], keyword: &[u8]) -> Option<&'static Encoding> {
+    let head = &bytes[..bytes.len().min(DECLARATION_BYTES)];
+    let found = head.windows(keyword.len()).position(|word| word.eq_ignore_ascii_case(keyword))?;
+    let is_filler = |b: &u8| b.is_ascii_whitespace() || matches!(b, b'=' | b'"' | b'\'');
+    let rest = &head[found + keyword.len()..];
+    let start = rest.iter().position(|b| !is_filler(b))?;
+    let is_label = |b: &u8| b.is_ascii_alphanumeric() || b"-_:".contains(b);
+    let length = rest[start..].iter().take_while(|b| is_label(b)).count();
+    let encoding = Encoding::for_label(&rest[start..start + length])?;
+    (encoding != UTF_16LE && encoding != UTF_16BE).then_some(encoding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_win_and_are_dropped() {
+        assert_eq!(text(b"\xEF\xBB\xBFa\r\nb\rc\0"), "a\nb\nc\u{FFFD}");
+        assert_eq!(text(b"\xFF\xFEh\0\xE9\0"), "h\u{e9}");
+        assert_eq!(text(b"\xFE\xFF\0h\0\xE9"), "h\u{e9}");
+    }
+
+    #[test]
+    fn declarations_count_where_utf_8_fails() {
+        let page = b"<meta charset=\"windows-1251\"><p>\xCF\xF0\xE8\xE2\xE5\xF2</p>";
+        assert!(html(page).contains("\u{41f}\u{440}\u{438}\u{432}\u{435}\u{442}"));
+        let document = b"<?xml version='1.0' encoding='iso-8859-1'?><a>caf\xE9</a>";
+        assert!(xml(document).contains("caf\u{e9}"));
+        assert!(html("<meta charset=latin1>\u{e9}".as_bytes()).ends_with('\u{e9}'));
+    }
+
+    /// "This is a text", twice.
+    const JAPANESE: &str = "\u{3053}\u{308c}\u{306f}\u{6587}\u{7ae0}\u{3067}\u{3059}\u{3002}\
+        \u{3053}\u{308c}\u{306f}\u{6587}\u{7ae0}\u{3067}\u{3059}\u{3002}\n";
+
+    #[test]
+    fn undeclared_encodings_are_guessed() {
+        let (bytes, _, _) = encoding_rs::SHIFT_JIS.encode(JAPANESE);
+        assert_eq!(text(&bytes), JAPANESE);
+        assert_eq!(
+            text(b"na\xEFve caf\xE9 \x96 d\xE9j\xE0 vu"),
+            "na\u{ef}ve caf\u{e9} \u{2013} d\u{e9}j\u{e0} vu"
+        );
+    }
+}

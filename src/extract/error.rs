@@ -1,0 +1,66 @@
+//! What can be wrong with a document, and whose fault it is.
+
+use crate::types::{ErrorKind, Fault};
+
+/// Why a document gives no text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExtractError {
+    /// The format is not read by this release. The wording is part of the contract (API 7 #26).
+    #[error("Unsupported file format: {name}")]
+    Unsupported {
+        /// What the file seems to be, in words.
+        name: String,
+    },
+    /// There is not one byte.
+    #[error("the file is empty")]
+    EmptyFile,
+    /// The bytes are not what the format demands.
+    #[error("the {format} is damaged at line {line}: {problem}")]
+    Damaged {
+        /// The format.
+        format: &'static str,
+        /// The line at which reading stopped, from 1.
+        line: usize,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// The document is well formed, but beyond a bound.
+    #[error("the document is beyond a limit: {what} (at most {max})")]
+    BeyondLimit {
+        /// What there is too much of.
+        what: &'static str,
+        /// The bound.
+        max: usize,
+    },
+    /// There is nothing to search for.
+    #[error("no text was found in the document: it holds only white space, markup or empty values")]
+    NoText,
+}
+
+impl ExtractError {
+    /// What the caller should do.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unsupported { .. } | Self::EmptyFile | Self::Damaged { .. } | Self::NoText => {
+                ErrorKind::Invalid
+            }
+            Self::BeyondLimit { .. } => ErrorKind::TooLarge,
+        }
+    }
+
+    /// Why a job that met this error ends. The document is at fault: trying again cannot help.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::EmptyFile | Self::NoText => Fault::NoText,
+            Self::Unsupported { .. } | Self::Damaged { .. } | Self::BeyondLimit { .. } => {
+                Fault::CorruptFile
+            }
+        }
+    }
+}
+
+/// The line of `text` in which `byte` stands, from 1.
+pub(super) fn line_of(text: &str, byte: usize) -> usize {
+    1 + text.as_bytes()[..byte.min(text.len())].iter().filter(|&&b| b == b'\n').count()
+}

@@ -1,0 +1,79 @@
+//! Character references: `&amp;`, `&#39;`, `&#x27;`, by the rules of the HTML standard.
+
+use std::borrow::Cow;
+
+use html5ever::data::{C1_REPLACEMENTS, NAMED_ENTITIES};
+
+/// Bytes of the longest name, `CounterClockwiseContourIntegral;`.
+const NAME_BYTES_MAX: usize = 32;
+
+/// Resolves the references in `text`. Inside an attribute a name without its semicolon is left
+/// alone where a letter, a digit or an equals sign follows: it is part of an address there.
+pub(super) fn resolve(text: &str, is_attribute: bool) -> Cow<'_, str> {
+    if !text.contains('&') {
+        return Cow::Borrowed(text);
+    }
+    let mut resolved = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('&') {
+        resolved.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let taken = match rest.strip_prefix('#') {
+            Some(number) => numeric(number, &mut resolved).map(|length| length + 1),
+            None => named(rest, is_attribute, &mut resolved),
+        };
+        match taken {
+            Some(length) => rest = &rest[length..],
+            None => resolved.push('&'),
+        }
+    }
+    resolved.push_str(rest);
+    Cow::Owned(resolved)
+}
+
+/// Resolves the number behind `&#`; gives the bytes that it takes.
+fn numeric(source: &str, resolved: &mut String) -> Option<usize> {
+    let (radix, prefix) = if source.starts_with(['x', 'X']) { (16, 1) } else { (10, 0) };
+    let digits = source[prefix..].bytes().take_while(|&b| char::from(b).is_digit(radix)).count();
+    if digits == 0 {
+        return None;
+    }
+    let end = prefix + digits;
+    // More digits than fit are beyond Unicode, however many there are.
+    let code = u32::from_str_radix(&source[prefix..end], radix).unwrap_or(u32::MAX);
+    let replaced = code.checked_sub(0x80).and_then(|index| C1_REPLACEMENTS.get(index as usize));
+    let character = match (code, replaced) {
+        (0, _) => None,
+        (_, Some(Some(replacement))) => Some(*replacement),
+        _ => char::from_u32(code),
+    };
+    resolved.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));
+    Some(end + usize::from(source[end..].starts_with(';')))
+}
+
+/// Resolves the longest name that `source` begins with; gives the bytes that it takes.
+fn named(source: &str, is_attribute: bool, resolved: &mut String) -> Option<usize> {
+    let bytes = source.as_bytes();
+    let letters =
+        bytes.iter().take(NAME_BYTES_MAX).take_while(|b| b.is_ascii_alphanumeric()).count();
+    let longest = letters + usize::from(bytes.get(letters) == Some(&b';'));
+    for length in (1..=longest).rev() {
+        // The table holds the beginnings of names too, as zeros.
+        let Some(&(first, second)) = NAMED_ENTITIES.get(&source[..length]) else { continue };
+        if first == 0 {
+            continue;
+        }
+        let next = bytes.get(length).copied().unwrap_or(b' ');
+        let is_whole = bytes[length - 1] == b';';
+        if is_attribute && !is_whole && (next == b'=' || next.is_ascii_alphanumeric()) {
+            return None;
+        }
+        resolved.extend(
+            [first, second].into_iter().filter(|&code| code > 0).map(|code| {
+                char::from_u32(code).expect("the table of the standard holds characters")
+            }),
+        );
+        return Some(length);
+    }
+    None
+}

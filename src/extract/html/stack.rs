@@ -1,0 +1,145 @@
+//! The open elements of a page, and which of them cannot be seen.
+
+use crate::extract::HTML_DEPTH_MAX;
+use crate::extract::html::Scope;
+use crate::extract::html::tags::Tag;
+use crate::extract::html::tokens::Attributes;
+
+/// What counts of the attributes of a tag.
+#[derive(Debug, Default)]
+pub(super) struct Traits {
+    is_hidden: bool,
+    is_main: bool,
+    is_navigation: bool,
+    /// The text that stands for an image.
+    pub alt: String,
+}
+
+impl Traits {
+    /// Reads what counts.
+    pub(super) fn of(attributes: Attributes<'_>) -> Self {
+        let mut traits = Self::default();
+        for (name, value) in attributes {
+            let is = |word: &str| value.trim().eq_ignore_ascii_case(word);
+            match name.len() {
+                3 if name.eq_ignore_ascii_case("alt") => traits.alt = value.into_owned(),
+                4 if name.eq_ignore_ascii_case("role") => {
+                    traits.is_main |= is("main");
+                    traits.is_navigation |= is("navigation");
+                }
+                5 if name.eq_ignore_ascii_case("style") => traits.is_hidden |= hides(&value),
+                6 if name.eq_ignore_ascii_case("hidden") => {
+                    traits.is_hidden |= !is("until-found");
+                }
+                11 if name.eq_ignore_ascii_case("aria-hidden") => traits.is_hidden |= is("true"),
+                _ => {}
+            }
+        }
+        traits
+    }
+}
+
+/// Whether an inline style makes the element invisible.
+fn hides(style: &str) -> bool {
+    let plain: String =
+        style.chars().filter(|c| !c.is_whitespace()).map(|c| c.to_ascii_lowercase()).collect();
+    plain.contains("display:none") || plain.contains("visibility:hidden")
+}
+
+/// An open element.
+#[derive(Debug)]
+pub(super) struct Open {
+    name: Box<str>,
+    /// Its kind.
+    pub tag: Tag,
+    is_hidden: bool,
+    is_main: bool,
+}
+
+/// The open elements, outermost first.
+#[derive(Debug)]
+pub(super) struct Stack {
+    scope: Scope,
+    open: Vec<Open>,
+    hidden: usize,
+    main: usize,
+    /// Elements that are open beyond the depth that is followed.
+    beyond: usize,
+}
+
+impl Stack {
+    /// A stack with nothing open.
+    pub(super) fn new(scope: Scope) -> Self {
+        Self { scope, open: Vec::new(), hidden: 0, main: 0, beyond: 0 }
+    }
+
+    /// Whether text here belongs to the page's text.
+    pub(super) fn is_visible(&self) -> bool {
+        self.hidden == 0 && (self.scope != Scope::Main || self.main > 0)
+    }
+
+    /// Whether nothing hides the text here, inside the main part or not.
+    pub(super) fn is_title_visible(&self) -> bool {
+        self.hidden == 0
+    }
+
+    /// The innermost open element.
+    pub(super) fn last(&self) -> Option<&Open> {
+        self.open.last()
+    }
+
+    /// Opens an element. Beyond the depth that is followed it is only counted.
+    pub(super) fn push(&mut self, name: &str, tag: Tag, traits: &Traits) {
+        if self.open.len() == HTML_DEPTH_MAX {
+            self.beyond += 1;
+            return;
+        }
+        let is_chrome = tag == Tag::Chrome || traits.is_navigation;
+        let is_hidden =
+            traits.is_hidden || tag == Tag::Unread || (is_chrome && self.scope != Scope::Whole);
+        let is_main = tag == Tag::Main || traits.is_main;
+        self.hidden += usize::from(is_hidden);
+        self.main += usize::from(is_main);
+        self.open.push(Open { name: name.into(), tag, is_hidden, is_main });
+    }
+
+    /// Closes the innermost element.
+    pub(super) fn pop(&mut self) -> Option<Open> {
+        let closed = self.open.pop()?;
+        self.hidden -= usize::from(closed.is_hidden);
+        self.main -= usize::from(closed.is_main);
+        Some(closed)
+    }
+
+    /// How many elements a start tag of kind `tag` ends, innermost first.
+    pub(super) fn ended_by(&self, tag: Tag) -> usize {
+        for (depth, open) in self.open.iter().rev().enumerate() {
+            if tag.ends(open.tag) {
+                return depth + 1;
+            }
+            if tag.stops_at(open.tag) {
+                return 0;
+            }
+        }
+        0
+    }
+
+    /// How many elements an end tag closes, innermost first. An end tag of an inline element does
+    /// not reach past the block it is in; one without a start tag closes nothing.
+    pub(super) fn closed_by(&mut self, name: &str) -> usize {
+        if self.beyond > 0 {
+            self.beyond -= 1;
+            return 0;
+        }
+        let is_inline = !Tag::of(name).is_block();
+        for (depth, open) in self.open.iter().rev().enumerate() {
+            if *open.name == *name {
+                return depth + 1;
+            }
+            if is_inline && open.tag.is_block() {
+                return 0;
+            }
+        }
+        0
+    }
+}

@@ -1,0 +1,135 @@
+//! Kinds of elements: what a tag means for the text around it.
+
+/// What an element is to a reader of text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tag {
+    /// Runs on in the line: emphasis, links, and everything unknown.
+    Inline,
+    /// Stands apart: divisions, sections, quotes.
+    Block,
+    /// A paragraph, which any block ends.
+    Paragraph,
+    /// A heading of this level.
+    Heading(u8),
+    /// A list; numbered or not.
+    List {
+        /// Whether its items are counted.
+        is_numbered: bool,
+    },
+    /// An item of a list.
+    Item,
+    /// A term or a description of a description list.
+    Term,
+    /// Preformatted text.
+    Listing,
+    /// A table.
+    Table,
+    /// The head, body or foot of a table.
+    RowGroup,
+    /// A row of a table.
+    Row,
+    /// A cell of a table; whether it names a row or column.
+    Cell {
+        /// Whether it is `th`.
+        is_header: bool,
+    },
+    /// The part of a page that matters.
+    Main,
+    /// Navigation or the foot of a page.
+    Chrome,
+    /// The title of the document.
+    Title,
+    /// Never read: programs, styles, controls, embedded things.
+    Unread,
+    /// A line break.
+    LineBreak,
+    /// An image.
+    Image,
+    /// Has no content and no text; some of these part blocks.
+    Void {
+        /// Whether it parts blocks.
+        is_block: bool,
+    },
+}
+
+impl Tag {
+    /// The kind of the element called `name`, in small letters.
+    pub(super) fn of(name: &str) -> Self {
+        match name {
+            "p" => Self::Paragraph,
+            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => Self::Heading(name.as_bytes()[1] - b'0'),
+            "ul" | "menu" | "dir" => Self::List { is_numbered: false },
+            "ol" => Self::List { is_numbered: true },
+            "li" => Self::Item,
+            "dt" | "dd" => Self::Term,
+            "pre" | "listing" | "xmp" | "plaintext" => Self::Listing,
+            "table" => Self::Table,
+            "thead" | "tbody" | "tfoot" => Self::RowGroup,
+            "tr" => Self::Row,
+            "td" => Self::Cell { is_header: false },
+            "th" => Self::Cell { is_header: true },
+            "main" => Self::Main,
+            "nav" | "footer" => Self::Chrome,
+            "title" => Self::Title,
+            "br" => Self::LineBreak,
+            "img" => Self::Image,
+            "hr" => Self::Void { is_block: true },
+            "area" | "base" | "basefont" | "bgsound" | "col" | "embed" | "frame" | "input"
+            | "keygen" | "link" | "meta" | "param" | "source" | "track" | "wbr" => {
+                Self::Void { is_block: false }
+            }
+            "script" | "style" | "template" | "noscript" | "noframes" | "noembed" | "iframe"
+            | "object" | "applet" | "audio" | "video" | "canvas" | "svg" | "select"
+            | "datalist" | "button" | "textarea" | "annotation" | "annotation-xml" | "dialog" => {
+                Self::Unread
+            }
+            "html" | "head" | "body" | "div" | "section" | "article" | "aside" | "header"
+            | "hgroup" | "address" | "blockquote" | "center" | "details" | "summary" | "dl"
+            | "fieldset" | "figure" | "figcaption" | "form" | "legend" | "caption" | "frameset"
+            | "search" | "optgroup" | "option" => Self::Block,
+            _ => Self::Inline,
+        }
+    }
+
+    /// Whether the element stands apart from the text before and after it.
+    pub(super) fn is_block(self) -> bool {
+        !matches!(
+            self,
+            Self::Inline
+                | Self::LineBreak
+                | Self::Image
+                | Self::Title
+                | Self::Unread
+                | Self::Void { is_block: false }
+        )
+    }
+
+    /// Whether the element is never closed.
+    pub(super) fn is_void(self) -> bool {
+        matches!(self, Self::LineBreak | Self::Image | Self::Void { .. })
+    }
+
+    /// Whether a start tag of this kind ends an open element of kind `open`, where no element that
+    /// [`Self::stops_at`] names lies between.
+    pub(super) fn ends(self, open: Self) -> bool {
+        match self {
+            Self::Item => open == Self::Item,
+            Self::Term => open == Self::Term,
+            Self::RowGroup => open == Self::RowGroup,
+            Self::Row => open == Self::Row,
+            Self::Cell { .. } => matches!(open, Self::Cell { .. }),
+            _ => self.is_block() && open == Self::Paragraph,
+        }
+    }
+
+    /// How far a start tag of this kind looks for an element to end.
+    pub(super) fn stops_at(self, open: Self) -> bool {
+        match self {
+            Self::Item => matches!(open, Self::List { .. } | Self::Cell { .. } | Self::Table),
+            Self::Term => matches!(open, Self::Block | Self::Cell { .. } | Self::Table),
+            Self::RowGroup | Self::Row => open == Self::Table,
+            Self::Cell { .. } => matches!(open, Self::Row | Self::Table),
+            _ => open.is_block(),
+        }
+    }
+}
