@@ -1,1 +1,103 @@
-//! Full text: analysis, row-aligned tantivy index, BM25.
+//! Full text of one segment: analysis, a tantivy index in row order, BM25.
+//!
+//! Not here: which segments a query visits and how its text leg joins the vector leg (query),
+//! where the bundle lies in a segment file and its checksum (segment).
+//!
+//! ```text
+//! rows   RowText -> analysis -> TextIndexBuilder -> finish -> bundle -> TextIndex::open
+//! query  HybridQuery or WordQuery, then over every segment of the scope
+//!        scope_stats + term_counts -> CorpusStats -> score -> RowScores: top, get, matched
+//! ```
+//!
+//! # Fields
+//!
+//! | field | holds | made by | asked by |
+//! |---|---|---|---|
+//! | body | title, text, searchable values | hybrid analysis | hybrid |
+//! | title | title | hybrid analysis | hybrid, as a bonus |
+//! | words | text, searchable values; positions | whole words | full-text search |
+//!
+//! The title is part of the body as well, because a chunk from the middle of a document is about
+//! its title too; a chunk then never loses against another field's statistics.
+//!
+//! Hybrid analysis: NFKC, words by UAX #29 (combining marks stay), case folding; beside an
+//! identifier its parts; stems: English for Latin letters, Russian, Greek and Arabic for theirs;
+//! runs of Han, Kana, Hangul, Thai, Lao, Khmer and Myanmar as bigrams. Whole words: NFKC, words,
+//! case folding; in scripts without spaces every character is a term and a run of them in the
+//! query is a phrase (API 8.14). Hangul is written with spaces and is compared by words there.
+//! Alternatives refused: removing stop words from the index (idf does it, and a query of nothing
+//! else would find nothing); one field for both searches (API 3.5 wants whole words, ranking wants
+//! stems); stemming other languages in Latin script (a guess at the language is wrong too often on
+//! short queries). Diacritics are kept: they tell words apart in most languages that have them.
+//!
+//! # Scores
+//!
+//! tantivy's own BM25 has fixed constants and counts every document of an index, dead and foreign
+//! ones included. Ours counts the live rows of one sub-tenant over all segments, so a score does
+//! not depend on how rows are segmented, on tombstones, or on what other sub-tenants hold. The
+//! same rows give the same f32, bit for bit. Lengths are Lucene's one-byte codes everywhere, in
+//! the mean too.
+//!
+//! # Bundle
+//!
+//! ```text
+//! offset  bytes
+//!      0      8  magic "LDSTTEXT"
+//!      8      4  version of format and analysis, u32 little-endian like all numbers
+//!     12      4  rows
+//!     16      4  files n; 0 if and only if rows = 0
+//!     20      4  bytes of the table t
+//!     24      t  n times: bytes of the name u16, name, offset u64, length u64
+//!    ...         files, each at a multiple of 8: idx, pos, term, fieldnorm, store, fast, meta.json
+//! ```
+//! A reader rejects another magic or version, a table or file that reaches outside, another schema,
+//! more than one tantivy segment, a count of documents or lengths that differs from the rows.
+//! Checksums are the segment's; a change of the analysis is a change of the version.
+//!
+//! # Invariants
+//!
+//! - tantivy's DocId is the RowId: rows are added in order, nothing is sorted, merging keeps order
+//! - equal rows give equal bytes
+//! - rows and queries go through the same functions of `analysis`
+//!
+//! # Children
+//!
+//! - `normal`: NFKC with the way back to the original bytes; case folding
+//! - `script`: classes of characters; `split`: words and runs; `identifier`: parts of a name
+//! - `analysis`: text to terms; `tokens`: the analysis as tokenizers of tantivy
+//! - `query`: analysed queries and their limits
+//! - `schema`: the three fields; `bundle`: the format above; `directory`: a bundle as tantivy's
+//!   directory; `build`: writing and merging; `index`: opening
+//! - `mask`: rows as bits; `stats`: counts over segments; `score`: BM25; `phrase`: terms in a row
+//! - `highlight`: where the terms of a query stand in a text
+//! - `error`: what can go wrong
+
+mod analysis;
+mod build;
+mod bundle;
+mod directory;
+mod error;
+mod highlight;
+mod identifier;
+mod index;
+mod mask;
+mod normal;
+mod phrase;
+mod query;
+mod schema;
+mod score;
+mod script;
+mod split;
+mod stats;
+mod tokens;
+
+pub use build::{RowText, TextIndexBuilder};
+pub use error::TextError;
+pub use highlight::{matches, overlap};
+pub use index::TextIndex;
+pub use query::{HybridQuery, Operator, PHRASE_CHARS_MAX, QUERY_TERMS_MAX, TextQuery, WordQuery};
+pub use score::RowScores;
+pub use stats::{CorpusStats, ScopeStats, TermCounts};
+
+#[cfg(test)]
+mod tests;
