@@ -1,1 +1,51 @@
-//! Text to vectors.
+//! Text to vectors: a BERT-family sentence model on the CPU, and the queue before it.
+//!
+//! Not here: cutting documents into chunks (`chunk`), storing or comparing vectors (`compute`,
+//! `segment`). Only this room knows candle and tokenizers.
+//!
+//! ```text
+//! embed(lane, texts)                         caller's thread
+//!   tokens   text -> ids, framed, cut at the window
+//!   lanes    ids wait in the query lane or the bulk lane; bulk callers take turns
+//!   queue    worker: queries first, else a batch of at most 1,024 tokens over all bulk callers
+//!   bert     packed batch -> token states -> one vector of length 1 a passage;
+//!            after each layer the worker looks whether a query waits
+//!   reply    all vectors of the call there: the caller wakes
+//! ```
+//!
+//! Invariants:
+//! - A vector depends on its text only, but for float rounding: passages of a batch are packed
+//!   one behind the other without padding, and attention never crosses a passage's border.
+//! - A query waits for one layer of one bulk batch at most before it is served.
+//! - What waits is bounded in tokens: bulk callers block, queries are refused.
+//! - A panic in the model fails the batch it happened in, and nothing else.
+//! - Vectors are comparable only under equal fingerprints.
+//!
+//! Rooms inside:
+//! - `embedder`: the trait that the rest of the server knows
+//! - `model`: a model directory behind that trait; `config`, `tokens`, `weights`: its files
+//! - `bert`: the forward pass; `product`: its dense layers; `elementwise`: the loops between
+//! - `lanes`: who waits and who is next; `queue`: the worker threads
+//! - `hashing`: a stand-in for tests, not a model
+//! - `error`: what can go wrong
+
+mod bert;
+mod config;
+mod elementwise;
+mod embedder;
+mod error;
+mod hashing;
+mod lanes;
+mod model;
+mod product;
+mod queue;
+mod tokens;
+mod weights;
+
+pub use embedder::{EmbedStats, Embedder, Lane};
+pub use error::EmbedError;
+pub use hashing::HashEmbedder;
+pub use model::{Model, ModelFiles};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! Question: how many passages a CPU-second does the model embed, how does a second worker help,
+//! and how long does one query take alone?
+//!
+//! Data: 126-token and 252-token passages and a mix of 14 to 256 tokens, from a fixed list of
+//! words by a fixed seed. Command (the model as `scripts/setup` puts it, or LODESTONE_MODEL_DIR):
+//!
+//! ```text
+//! cargo bench --bench embed
+//! ```
+//!
+//! The first table counts CPU time of all threads (Linux), which neighbours on the machine
+//! disturb less than wall time; criterion's figures behind it are wall time.
+
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use criterion::{Criterion, Throughput};
+use lodestone::embed::{Embedder, Lane, Model, ModelFiles};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// One token each in the vocabulary of all-MiniLM-L6-v2.
+const WORDS: [&str; 24] = [
+    "river", "stone", "market", "light", "engine", "paper", "theory", "garden", "signal", "city",
+    "winter", "bridge", "music", "letter", "forest", "market", "ocean", "teacher", "metal",
+    "village", "number", "window", "street", "history",
+];
+
+fn passage(tokens: usize, seed: &mut u64) -> String {
+    let mut text = String::new();
+    for _ in 0..tokens - 2 {
+        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        text.push_str(WORDS[(*seed >> 33) as usize % WORDS.len()]);
+        text.push(' ');
+    }
+    text
+}
+
+fn passages(count: usize, shortest: usize, longest: usize) -> Vec<String> {
+    let mut seed = 7;
+    let step = |i: usize| shortest + (i * 37) % (longest - shortest + 1);
+    (0..count).map(|i| passage(step(i), &mut seed)).collect()
+}
+
+fn files() -> Option<ModelFiles> {
+    let directory = std::env::var_os("LODESTONE_MODEL_DIR").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("models/all-MiniLM-L6-v2"),
+        PathBuf::from,
+    );
+    match ModelFiles::read(&directory, &|path| std::fs::read(path)) {
+        Ok(files) => Some(files),
+        Err(error) => {
+            println!("skipped: {error}");
+            None
+        }
+    }
+}
+
+/// Seconds on a CPU, over all threads of this process.
+fn cpu_seconds() -> f64 {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return f64::NAN };
+    let nanos = |path: PathBuf| {
+        let text = std::fs::read_to_string(path.join("schedstat")).unwrap_or_default();
+        text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or(0.0)
+    };
+    threads.flatten().map(|thread| nanos(thread.path())).sum::<f64>() / 1e9
+}
+
+fn table(files: &ModelFiles) {
+    println!("workers  passages          passages/CPU-s  passages/s");
+    for workers in [1, 2] {
+        let model = Model::load(files, workers).expect("the model loads");
+        for (name, shortest, longest) in
+            [("126 tokens", 126, 126), ("252 tokens", 252, 252), ("14-256 tokens", 14, 256)]
+        {
+            let texts = passages(256, shortest, longest);
+            model.embed(Lane::Bulk, texts[..32].to_vec()).expect("warm-up");
+            let (wall, cpu) = (Instant::now(), cpu_seconds());
+            model.embed(Lane::Bulk, texts).expect("vectors");
+            let (wall, cpu) = (wall.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+            println!("{workers:7}  {name:16}  {:14.1}  {:10.1}", 256.0 / cpu, 256.0 / wall);
+        }
+    }
+}
+
+fn main() {
+    let Some(files) = files() else { return };
+    table(&files);
+    let mut criterion = Criterion::default().sample_size(10).configure_from_args();
+    let model = Model::load(&files, 1).expect("the model loads");
+    let mut group = criterion.benchmark_group("embed");
+    for (name, tokens, count) in [("query/10", 10, 1), ("bulk/126", 126, 32), ("bulk/252", 252, 16)]
+    {
+        let texts = passages(count, tokens, tokens);
+        group.throughput(Throughput::Elements(count as u64));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| model.embed(Lane::Bulk, black_box(texts.clone())).expect("vectors"));
+        });
+    }
+    group.finish();
+    criterion.final_summary();
+}

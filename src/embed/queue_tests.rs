@@ -1,0 +1,217 @@
+//! The queue over a model that does nothing until told to, so that no test waits for time.
+
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+use super::*;
+
+/// What a batch in progress is told to do.
+enum Order {
+    LookAtQueries,
+    Finish,
+    Fail,
+    Panic,
+}
+
+/// Reports each batch as the first id of its passages, then follows orders.
+#[derive(Debug)]
+struct Gated {
+    entered: Sender<Vec<u32>>,
+    orders: Mutex<Receiver<Order>>,
+}
+
+impl Forward for Gated {
+    fn forward(
+        &self,
+        batch: &[&[u32]],
+        pause: &mut dyn FnMut(),
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let tags: Vec<u32> = batch.iter().map(|ids| ids[0]).collect();
+        self.entered.send(tags.clone()).expect("the test listens");
+        loop {
+            let order = self.orders.lock().recv().expect("the test gives an order");
+            match order {
+                Order::LookAtQueries => pause(),
+                Order::Finish => return Ok(tags.iter().map(|tag| vec![*tag as f32]).collect()),
+                Order::Fail => return Err(EmbedError::Compute { problem: "told to".into() }),
+                Order::Panic => panic!("told to"),
+            }
+        }
+    }
+}
+
+/// Fields are dropped in this order: a failed assertion must hang up on the workers before the
+/// queue waits for them, or the test would hang instead of failing.
+struct Bench {
+    orders: Sender<Order>,
+    entered: Receiver<Vec<u32>>,
+    queue: Arc<Queue>,
+}
+
+/// Passages of ten tokens; a batch holds one of them, a bulk call may have two waiting.
+const BOUNDS: QueueBounds = QueueBounds { batch: 10, bulk_call: 20, bulk: 1000, query: 40 };
+
+fn bench(workers: usize) -> Bench {
+    bench_with(workers, BOUNDS)
+}
+
+fn bench_with(workers: usize, bounds: QueueBounds) -> Bench {
+    let (entered_by, entered) = mpsc::channel();
+    let (orders, orders_for) = mpsc::channel();
+    let gated = Gated { entered: entered_by, orders: Mutex::new(orders_for) };
+    let queue = Arc::new(Queue::start(Arc::new(gated), workers, bounds));
+    Bench { orders, entered, queue }
+}
+
+impl Bench {
+    /// Embeds one ten-token passage for each tag, each pushed on its own, in a thread.
+    fn call(&self, lane: Lane, tags: &'static [u32]) -> JoinHandle<Result<Vec<f32>, EmbedError>> {
+        let queue = Arc::clone(&self.queue);
+        thread::spawn(move || {
+            let reply = Reply::new(tags.len());
+            for (index, tag) in tags.iter().enumerate() {
+                let passage = Passage { ids: vec![*tag; 10], reply: Arc::clone(&reply), index };
+                queue.push(lane, &reply, vec![passage])?;
+            }
+            Ok(reply.wait()?.into_iter().flatten().collect())
+        })
+    }
+
+    fn wait_until(&self, holds: impl Fn((usize, usize)) -> bool) {
+        while !holds(self.queue.waiting()) {
+            thread::yield_now();
+        }
+    }
+
+    fn order(&self, order: Order) {
+        self.orders.send(order).expect("a worker listens");
+    }
+
+    fn next(&self) -> Vec<u32> {
+        self.entered.recv().expect("a worker runs")
+    }
+}
+
+#[test]
+fn a_query_goes_before_waiting_bulk() {
+    let bench = bench(1);
+    let bulk = bench.call(Lane::Bulk, &[1, 2, 3]);
+    assert_eq!(bench.next(), [1]);
+    let query = bench.call(Lane::Query, &[9]);
+    bench.wait_until(|(query, bulk)| query == 10 && bulk == 20);
+    for expected in [9, 2, 3] {
+        bench.order(Order::Finish);
+        assert_eq!(bench.next(), [expected]);
+    }
+    bench.order(Order::Finish);
+    assert_eq!(query.join().expect("no panic"), Ok(vec![9.0]));
+    assert_eq!(bulk.join().expect("no panic"), Ok(vec![1.0, 2.0, 3.0]));
+    let stats = bench.queue.stats();
+    assert_eq!((stats.passages, stats.tokens), (4, 40));
+}
+
+#[test]
+fn a_query_is_answered_in_the_middle_of_a_bulk_batch() {
+    let bench = bench(1);
+    let bulk = bench.call(Lane::Bulk, &[1]);
+    assert_eq!(bench.next(), [1]);
+    let query = bench.call(Lane::Query, &[9]);
+    bench.wait_until(|(query, _)| query == 10);
+    bench.order(Order::LookAtQueries);
+    assert_eq!(bench.next(), [9]);
+    // A query's own batch does not look again.
+    bench.order(Order::LookAtQueries);
+    bench.order(Order::Finish);
+    assert_eq!(query.join().expect("no panic"), Ok(vec![9.0]));
+    assert!(!bulk.is_finished());
+    bench.order(Order::Finish);
+    assert_eq!(bulk.join().expect("no panic"), Ok(vec![1.0]));
+}
+
+#[test]
+fn a_bulk_call_blocks_at_its_bound_and_another_still_gets_in() {
+    let bench = bench(1);
+    let large = bench.call(Lane::Bulk, &[1, 2, 3, 4, 5, 6]);
+    assert_eq!(bench.next(), [1]);
+    bench.wait_until(|(_, bulk)| bulk == 20);
+    let small = bench.call(Lane::Bulk, &[70]);
+    bench.wait_until(|(_, bulk)| bulk == 30);
+    let mut order = vec![1];
+    for _ in 0..6 {
+        for _ in 0..1_000 {
+            assert!(bench.queue.waiting().1 <= 30);
+            thread::yield_now();
+        }
+        bench.order(Order::Finish);
+        order.extend(bench.next());
+    }
+    bench.order(Order::Finish);
+    assert_eq!(order, [1, 2, 70, 3, 4, 5, 6]);
+    assert_eq!(small.join().expect("no panic"), Ok(vec![70.0]));
+    assert_eq!(large.join().expect("no panic").expect("vectors").len(), 6);
+}
+
+#[test]
+fn queries_are_refused_at_their_bound() {
+    let bench = bench(1);
+    let running = bench.call(Lane::Query, &[1]);
+    assert_eq!(bench.next(), [1]);
+    let waiting = bench.call(Lane::Query, &[2, 3, 4, 5]);
+    bench.wait_until(|(query, _)| query == 40);
+    let refused = bench.call(Lane::Query, &[6]).join().expect("no panic");
+    assert_eq!(refused, Err(EmbedError::Overloaded { waiting: 50, max: 40 }));
+    for _ in 0..5 {
+        bench.order(Order::Finish);
+    }
+    assert_eq!(running.join().expect("no panic"), Ok(vec![1.0]));
+    assert_eq!(waiting.join().expect("no panic").expect("vectors").len(), 4);
+}
+
+#[test]
+fn a_failed_or_panicked_batch_ends_its_call_only() {
+    let bench = bench(1);
+    for order in [Order::Panic, Order::Fail] {
+        let is_panic = matches!(order, Order::Panic);
+        let failing = bench.call(Lane::Bulk, &[1, 2, 3]);
+        assert_eq!(bench.next(), [1]);
+        bench.wait_until(|(_, bulk)| bulk == 20);
+        bench.order(order);
+        let error = failing.join().expect("the panic stays inside").expect_err("a failure");
+        assert_eq!(matches!(error, EmbedError::Panicked { .. }), is_panic, "{error}");
+        assert_eq!(bench.queue.waiting(), (0, 0), "the rest of the call is dropped");
+        let next = bench.call(Lane::Bulk, &[8]);
+        assert_eq!(bench.next(), [8]);
+        bench.order(Order::Finish);
+        assert_eq!(next.join().expect("no panic"), Ok(vec![8.0]));
+    }
+}
+
+#[test]
+fn closing_fails_what_waits_and_finishes_what_runs() {
+    let bench = bench(1);
+    let running = bench.call(Lane::Query, &[1]);
+    assert_eq!(bench.next(), [1]);
+    // Two passages wait, the third blocks in its push.
+    let waiting = bench.call(Lane::Bulk, &[2, 3, 4]);
+    bench.wait_until(|(_, bulk)| bulk == 20);
+    bench.queue.close();
+    assert_eq!(waiting.join().expect("no panic"), Err(EmbedError::Closed));
+    let late = bench.call(Lane::Query, &[5]).join().expect("no panic");
+    assert_eq!(late, Err(EmbedError::Closed));
+    bench.order(Order::Finish);
+    assert_eq!(running.join().expect("no panic"), Ok(vec![1.0]));
+    bench.queue.close();
+}
+
+#[test]
+fn what_waits_is_shared_out_over_idle_workers() {
+    let bounds = QueueBounds { batch: 10_000, bulk_call: 10_000, bulk: 10_000, query: 10_000 };
+    let bench = bench_with(2, bounds);
+    let reply = Reply::new(8);
+    let passage = |index| Passage { ids: vec![0; 100], reply: Arc::clone(&reply), index };
+    bench.queue.push(Lane::Bulk, &reply, (0..8).map(passage).collect()).expect("room");
+    assert_eq!([bench.next().len(), bench.next().len()], [4, 4]);
+    bench.order(Order::Finish);
+    bench.order(Order::Finish);
+    assert_eq!(reply.wait().expect("vectors").len(), 8);
+}

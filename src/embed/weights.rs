@@ -1,0 +1,124 @@
+//! `model.safetensors` into the tensors of an encoder, every shape checked.
+
+use std::collections::HashMap;
+
+use candle_core::{DType, Device, Tensor};
+
+use crate::embed::EmbedError;
+use crate::embed::elementwise::Norm;
+use crate::embed::product::Packed;
+
+/// A dense layer: `input x weight + bias`.
+#[derive(Debug)]
+pub(super) struct Dense {
+    /// (inputs, outputs), packed for the product.
+    pub weight: Packed,
+    /// One number for each output; added by whatever follows the product.
+    pub bias: Vec<f32>,
+}
+
+/// The tensors of a file by name, without the prefix that some exports put before them.
+#[derive(Debug)]
+pub(super) struct Weights {
+    tensors: HashMap<String, Tensor>,
+}
+
+impl Weights {
+    /// Parses the bytes of a safetensors file. Copies them: mapping the file would need unsafe
+    /// code here and would let a changed file change vectors in mid-flight.
+    pub fn parse(bytes: &[u8]) -> Result<Self, EmbedError> {
+        let malformed = |problem| EmbedError::Malformed { file: "model.safetensors", problem };
+        let loaded = candle_core::safetensors::load_buffer(bytes, &Device::Cpu)
+            .map_err(|error| malformed(error.to_string()))?;
+        let mut tensors = HashMap::with_capacity(loaded.len());
+        for (name, tensor) in loaded {
+            let bare = name.strip_prefix("bert.").unwrap_or(&name).to_owned();
+            if tensors.insert(bare, tensor).is_some() {
+                return Err(malformed(format!("two tensors stand for {name}")));
+            }
+        }
+        Ok(Self { tensors })
+    }
+
+    /// A matrix of `rows` by `columns` as it stands in the file.
+    pub fn matrix(&self, name: &str, rows: usize, columns: usize) -> Result<Tensor, EmbedError> {
+        self.shaped(name, &[rows, columns])
+    }
+
+    /// The numbers of a matrix, row by row.
+    pub fn table(&self, name: &str, rows: usize, width: usize) -> Result<Vec<f32>, EmbedError> {
+        Ok(self.matrix(name, rows, width)?.flatten_all()?.to_vec1()?)
+    }
+
+    /// The numbers of a vector.
+    pub fn vector(&self, name: &str, length: usize) -> Result<Vec<f32>, EmbedError> {
+        Ok(self.shaped(name, &[length])?.to_vec1()?)
+    }
+
+    /// The dense layer `name`.
+    pub fn dense(&self, name: &str, inputs: usize, outputs: usize) -> Result<Dense, EmbedError> {
+        let (weight, bias) = self.plain_dense(name, inputs, outputs)?;
+        Ok(Dense { weight: pack(&weight)?, bias })
+    }
+
+    /// Query, key and value of `attention` as one dense layer, side by side, so that one product
+    /// computes all three. The 1/sqrt(head) of attention is multiplied into the query here.
+    pub fn query_key_value(
+        &self,
+        attention: &str,
+        hidden: usize,
+        head: usize,
+    ) -> Result<Dense, EmbedError> {
+        let scale = 1.0 / (head as f64).sqrt();
+        let (query, query_bias) =
+            self.plain_dense(&format!("{attention}.query"), hidden, hidden)?;
+        let (key, key_bias) = self.plain_dense(&format!("{attention}.key"), hidden, hidden)?;
+        let (value, value_bias) =
+            self.plain_dense(&format!("{attention}.value"), hidden, hidden)?;
+        let weight = Tensor::cat(&[&(query * scale)?, &key, &value], 1)?;
+        let mut bias: Vec<f32> = query_bias.iter().map(|b| b * scale as f32).collect();
+        bias.extend(key_bias);
+        bias.extend(value_bias);
+        Ok(Dense { weight: pack(&weight)?, bias })
+    }
+
+    /// Weights as (inputs, outputs), the other way round than in the file, and the bias.
+    fn plain_dense(
+        &self,
+        name: &str,
+        inputs: usize,
+        outputs: usize,
+    ) -> Result<(Tensor, Vec<f32>), EmbedError> {
+        let weight = self.matrix(&format!("{name}.weight"), outputs, inputs)?.t()?;
+        Ok((weight, self.vector(&format!("{name}.bias"), outputs)?))
+    }
+
+    /// The layer norm `name`; exports from TensorFlow call its parts gamma and beta.
+    pub fn norm(&self, name: &str, width: usize, epsilon: f32) -> Result<Norm, EmbedError> {
+        let is_old = self.tensors.contains_key(&format!("{name}.gamma"));
+        let (scale, shift) = if is_old { ("gamma", "beta") } else { ("weight", "bias") };
+        let scale = self.vector(&format!("{name}.{scale}"), width)?;
+        let shift = self.vector(&format!("{name}.{shift}"), width)?;
+        Ok(Norm { scale, shift, epsilon })
+    }
+
+    fn shaped(&self, name: &str, expected: &[usize]) -> Result<Tensor, EmbedError> {
+        let tensor = self
+            .tensors
+            .get(name)
+            .ok_or_else(|| EmbedError::MissingTensor { tensor: name.to_owned() })?;
+        if tensor.dims() != expected {
+            return Err(EmbedError::WrongShape {
+                tensor: name.to_owned(),
+                expected: expected.to_vec(),
+                found: tensor.dims().to_vec(),
+            });
+        }
+        Ok(tensor.to_dtype(DType::F32)?)
+    }
+}
+
+fn pack(weight: &Tensor) -> Result<Packed, EmbedError> {
+    let (inputs, outputs) = weight.dims2()?;
+    Ok(Packed::new(&weight.flatten_all()?.to_vec1::<f32>()?, inputs, outputs))
+}
