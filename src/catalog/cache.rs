@@ -1,0 +1,105 @@
+//! A bounded map of what was read lately.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use super::error::Result;
+
+struct State<K, V> {
+    entries: HashMap<K, Arc<V>>,
+    /// Counts invalidations.
+    generation: u64,
+}
+
+/// A value read before an invalidation is never stored after it, so a reader that was overtaken
+/// by a writer cannot bring an old value back.
+pub(super) struct Cache<K, V> {
+    state: RwLock<State<K, V>>,
+    capacity: usize,
+}
+
+impl<K: Hash + Eq + Clone, V> Cache<K, V> {
+    pub(super) fn new(capacity: usize) -> Self {
+        let state = State { entries: HashMap::new(), generation: 0 };
+        Self { state: RwLock::new(state), capacity }
+    }
+
+    /// The entry of `key`, read by `load` where it is not there. Absence is not kept: names that
+    /// do not exist are without number.
+    pub(super) fn get_or_load(
+        &self,
+        key: &K,
+        load: impl FnOnce() -> Result<Option<V>>,
+    ) -> Result<Option<Arc<V>>> {
+        let generation = {
+            let state = self.state.read();
+            if let Some(value) = state.entries.get(key) {
+                return Ok(Some(Arc::clone(value)));
+            }
+            state.generation
+        };
+        let Some(value) = load()?.map(Arc::new) else { return Ok(None) };
+        let mut state = self.state.write();
+        if state.generation == generation {
+            // Starting over is crude, but it costs one read for each entry and no bookkeeping.
+            if state.entries.len() >= self.capacity {
+                state.entries.clear();
+            }
+            state.entries.insert(key.clone(), Arc::clone(&value));
+        }
+        Ok(Some(value))
+    }
+
+    /// Forgets one entry.
+    pub(super) fn forget(&self, key: &K) {
+        let mut state = self.state.write();
+        state.generation += 1;
+        state.entries.remove(key);
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&self) {
+        let mut state = self.state.write();
+        state.generation += 1;
+        state.entries.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_read_once_until_they_are_forgotten() {
+        let cache: Cache<u8, u8> = Cache::new(8);
+        assert_eq!(cache.get_or_load(&1, || Ok(Some(10))).unwrap(), Some(Arc::new(10)));
+        assert_eq!(cache.get_or_load(&1, || unreachable!()).unwrap(), Some(Arc::new(10)));
+        cache.forget(&1);
+        assert_eq!(cache.get_or_load(&1, || Ok(Some(11))).unwrap(), Some(Arc::new(11)));
+        cache.clear();
+        assert_eq!(cache.get_or_load(&1, || Ok(None)).unwrap(), None);
+    }
+
+    #[test]
+    fn a_value_read_before_an_invalidation_is_not_kept() {
+        let cache: Cache<u8, u8> = Cache::new(8);
+        let overtaken = cache.get_or_load(&1, || {
+            cache.forget(&1);
+            Ok(Some(10))
+        });
+        assert_eq!(overtaken.unwrap(), Some(Arc::new(10)));
+        assert_eq!(cache.get_or_load(&1, || Ok(Some(11))).unwrap(), Some(Arc::new(11)));
+    }
+
+    #[test]
+    fn the_number_of_entries_is_bounded() {
+        let cache: Cache<u32, u32> = Cache::new(8);
+        for key in 0..100 {
+            cache.get_or_load(&key, || Ok(Some(key))).unwrap();
+            assert!(cache.state.read().entries.len() <= 8);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! A few read-only connections. A read sees every write that was answered before it began.
+
+use std::path::{Path, PathBuf};
+
+use parking_lot::{Condvar, Mutex};
+use rusqlite::{Connection, OpenFlags};
+
+use super::error::Result;
+use super::open;
+
+/// Connections at most. Reads are short; more would only compete for the same pages.
+const CONNECTIONS_MAX: usize = 4;
+
+#[derive(Default)]
+struct Idle {
+    connections: Vec<Connection>,
+    opened: usize,
+}
+
+/// The pool.
+pub(super) struct Readers {
+    path: PathBuf,
+    idle: Mutex<Idle>,
+    returned: Condvar,
+}
+
+impl Readers {
+    pub(super) fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), idle: Mutex::default(), returned: Condvar::new() }
+    }
+
+    /// Runs `body` on a connection; all its statements see one moment if it opens a transaction.
+    pub(super) fn read<T>(&self, body: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let lent = Lent { readers: self, connection: Some(self.take()?) };
+        body(lent.connection.as_ref().expect("a connection is lent until it is dropped"))
+    }
+
+    fn take(&self) -> Result<Connection> {
+        let mut idle = self.idle.lock();
+        loop {
+            if let Some(connection) = idle.connections.pop() {
+                return Ok(connection);
+            }
+            if idle.opened < CONNECTIONS_MAX {
+                idle.opened += 1;
+                drop(idle);
+                let opened = self.connect();
+                if opened.is_err() {
+                    self.idle.lock().opened -= 1;
+                    self.returned.notify_one();
+                }
+                return opened;
+            }
+            self.returned.wait(&mut idle);
+        }
+    }
+
+    fn connect(&self) -> Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.path, flags)?;
+        open::prepare(&connection)?;
+        Ok(connection)
+    }
+}
+
+/// Gives the connection back, also when the closure panics.
+struct Lent<'a> {
+    readers: &'a Readers,
+    connection: Option<Connection>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            self.readers.idle.lock().connections.push(connection);
+            self.readers.returned.notify_one();
+        }
+    }
+}

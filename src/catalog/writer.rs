@@ -1,0 +1,211 @@
+//! The one thread that writes: group commit.
+//!
+//! Callers send closures and wait. The thread takes all that wait, runs each under its own
+//! savepoint inside one transaction, commits once, and only then answers them all. So one fsync
+//! serves everyone who came while the last one ran, and a failing closure undoes only itself.
+//!
+//! A failed commit leaves it unknown what is on the disk: an fsync that failed is never tried
+//! again (the kernel may have dropped the pages). The writer then refuses everything until the
+//! catalog is opened anew. A full disk is different: SQLite rolls back cleanly, so the batch
+//! fails and the next one may succeed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+
+use super::error::{CatalogError, Result};
+
+/// Closures in one transaction at most, which bounds how long the first of them waits.
+const BATCH_MAX: usize = 512;
+
+/// Why a whole batch failed.
+#[derive(Debug, Clone)]
+enum Failure {
+    Full,
+    RolledBack(String),
+    Poisoned(String),
+}
+
+impl Failure {
+    fn of(error: CatalogError) -> Self {
+        match error {
+            CatalogError::StorageFull => Self::Full,
+            other => Self::Poisoned(other.to_string()),
+        }
+    }
+
+    fn error(&self) -> CatalogError {
+        match self {
+            Self::Full => CatalogError::StorageFull,
+            Self::RolledBack(cause) | Self::Poisoned(cause) => {
+                CatalogError::Poisoned { cause: cause.clone() }
+            }
+        }
+    }
+}
+
+/// What a closure did to the transaction.
+enum Step {
+    Keep,
+    Undo(Failure),
+    Poison(String),
+}
+
+trait Task: Send {
+    fn run(&mut self, connection: &Connection) -> Step;
+    fn answer(self: Box<Self>, failure: Option<&Failure>);
+}
+
+struct Work<T, F> {
+    body: Option<F>,
+    result: Option<Result<T>>,
+    reply: SyncSender<Result<T>>,
+}
+
+impl<T, F> Task for Work<T, F>
+where
+    T: Send,
+    F: FnOnce(&Connection) -> Result<T> + Send,
+{
+    fn run(&mut self, connection: &Connection) -> Step {
+        let body = self.body.take().expect("each task runs once");
+        let result = body(connection);
+        let step = match &result {
+            Ok(_) => Step::Keep,
+            Err(error) if error.is_poisoning() => Step::Poison(error.to_string()),
+            Err(CatalogError::StorageFull) => Step::Undo(Failure::Full),
+            Err(error) => Step::Undo(Failure::RolledBack(error.to_string())),
+        };
+        self.result = Some(result);
+        step
+    }
+
+    fn answer(self: Box<Self>, failure: Option<&Failure>) {
+        let outcome = match (self.result, failure) {
+            (Some(Err(own)), _) => Err(own),
+            (_, Some(failure)) => Err(failure.error()),
+            (Some(Ok(value)), None) => Ok(value),
+            (None, None) => unreachable!("a batch that succeeded ran every task"),
+        };
+        // A caller that is gone needs no answer.
+        let _ = self.reply.send(outcome);
+    }
+}
+
+/// How often the writer wrote, for metrics and tests.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) commits: AtomicU64,
+    pub(super) writes: AtomicU64,
+    pub(super) waiting: AtomicU64,
+}
+
+/// The handle to the thread.
+pub(super) struct Writer {
+    sender: Option<Sender<Box<dyn Task>>>,
+    thread: Option<JoinHandle<()>>,
+    pub(super) counters: Arc<Counters>,
+}
+
+impl Writer {
+    pub(super) fn start(connection: Connection) -> std::io::Result<Self> {
+        let (sender, receiver) = channel();
+        let counters = Arc::new(Counters::default());
+        let counted = Arc::clone(&counters);
+        let thread = std::thread::Builder::new()
+            .name("catalog-writer".into())
+            .spawn(move || serve(&connection, &receiver, &counted))?;
+        Ok(Self { sender: Some(sender), thread: Some(thread), counters })
+    }
+
+    /// Runs `body` in a transaction that is durable when this returns `Ok`.
+    pub(super) fn write<T, F>(&self, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+    {
+        let (reply, answer) = sync_channel(1);
+        let stopped = || CatalogError::Poisoned { cause: "the writer stopped".into() };
+        let task = Box::new(Work { body: Some(body), result: None, reply });
+        self.counters.waiting.fetch_add(1, Ordering::SeqCst);
+        let sender = self.sender.as_ref().expect("the sender lives as long as the writer");
+        sender.send(task).map_err(|_| stopped())?;
+        answer.recv().unwrap_or_else(|_| Err(stopped()))
+    }
+}
+
+impl Drop for Writer {
+    /// Lets the thread finish what waits, so that the file is closed when this returns.
+    fn drop(&mut self) {
+        drop(self.sender.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the writer was answered to its callers already.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(connection: &Connection, receiver: &Receiver<Box<dyn Task>>, counters: &Counters) {
+    let mut poison: Option<Failure> = None;
+    while let Ok(first) = receiver.recv() {
+        let mut batch = vec![first];
+        while batch.len() < BATCH_MAX
+            && let Ok(next) = receiver.try_recv()
+        {
+            batch.push(next);
+        }
+        let size = batch.len() as u64;
+        counters.waiting.fetch_sub(size, Ordering::SeqCst);
+        let failure = match &poison {
+            Some(failure) => Some(failure.clone()),
+            None => commit_together(connection, &mut batch).err(),
+        };
+        match &failure {
+            None => {
+                counters.commits.fetch_add(1, Ordering::SeqCst);
+                counters.writes.fetch_add(size, Ordering::SeqCst);
+            }
+            Some(Failure::Poisoned(cause)) if poison.is_none() => {
+                tracing::error!(%cause, "the catalog refuses writes until it is opened again");
+                poison.clone_from(&failure);
+            }
+            Some(_) => {}
+        }
+        for task in batch {
+            task.answer(failure.as_ref());
+        }
+    }
+}
+
+fn commit_together(
+    connection: &Connection,
+    batch: &mut [Box<dyn Task>],
+) -> std::result::Result<(), Failure> {
+    let run = |sql: &str| connection.execute_batch(sql).map_err(CatalogError::from);
+    let undo = |failure: Failure| {
+        if !connection.is_autocommit() && connection.execute_batch("ROLLBACK").is_err() {
+            return Failure::Poisoned("a roll-back failed".into());
+        }
+        failure
+    };
+    // Nothing is written yet, so a failure here is no reason to distrust the file.
+    run("BEGIN IMMEDIATE").map_err(|error| match Failure::of(error) {
+        Failure::Poisoned(cause) => Failure::RolledBack(cause),
+        other => other,
+    })?;
+    for task in batch {
+        run("SAVEPOINT task").map_err(|error| undo(Failure::of(error)))?;
+        let end = match task.run(connection) {
+            Step::Keep => "RELEASE task",
+            // SQLite may end the whole transaction by itself when the disk or memory is full.
+            Step::Undo(failure) if connection.is_autocommit() => return Err(failure),
+            Step::Undo(_) => "ROLLBACK TO task; RELEASE task",
+            Step::Poison(cause) => return Err(undo(Failure::Poisoned(cause))),
+        };
+        run(end).map_err(|error| undo(Failure::of(error)))?;
+    }
+    run("COMMIT").map_err(|error| undo(Failure::of(error)))
+}
