@@ -1,1 +1,60 @@
-//! One immutable file of rows with everything about them.
+//! One immutable file of rows with everything about them: the unit of storage and of search.
+//!
+//! A segment knows nothing of manifests, tombstones of others, or queries. Once its file is
+//! published it never changes: deletes are [`TombstoneSet`]s beside it, and merging writes another.
+//!
+//! ```text
+//! offset 0     header, one page of 4 KiB
+//!        0       magic "LODESEG1"          8   u32 version (1)      12  u32 min_reader (1)
+//!        16      collection, 16 bytes      32  segment, 16 bytes
+//!        48      u32 rows                  52  u32 sources
+//!        56      u32 dimension             60  u32 vector kind (1 f16, 2 f32)
+//!        64      u64 XXH3-64 of bytes 0..64; zeroes to the end of the page
+//! 4096         sections, each on a 4 KiB boundary, zeroes between:
+//!                rows, texts, sources, columns, codes (T1), factors (T1), originals (T2), norms,
+//!                text index
+//! footer       on a 4 KiB boundary
+//!        0       u32 sections (n), u32 blocks (m)
+//!        8       n x { u32 section, u32 zero, u64 offset, u64 bytes }
+//!                m x u64 XXH3-64 of each 64 KiB block of everything before the footer
+//! trailer      the last 40 bytes
+//!        0       u64 footer offset         8   u64 footer bytes     16  u64 XXH3-64 of the footer
+//!        24      u64 bytes of the file     32  magic "LODEEND1"
+//! ```
+//! All integers are little-endian. The hash of the footer covers all checksums, so it binds the
+//! whole file; the manifest keeps it. A reader rejects another magic or hash, a `min_reader` above
+//! its own, another collection or id than asked for, a file of another length than the trailer
+//! says, sections out of order, and any block that does not match its checksum.
+//!
+//! Row ids are positions: the same number is the row of every column, of the vectors, and the
+//! tantivy document, so one roaring mask filters both legs of a search. All live rows of a source
+//! are in one segment, grouped and ascending by chunk index.
+//!
+//! - `format`: header, section table, trailer
+//! - `row_table`, `text_store`, `source_table`: the sections that are not another room's
+//! - `feed`, `writer`: fresh sources, or the live rows of older segments, to a file
+//! - `reader`: an open file; `flat`: exact vector search over it
+//! - `tombstones`: dead rows; `verify`: a walk that asserts every promise
+
+mod error;
+mod feed;
+pub mod flat;
+pub mod format;
+mod reader;
+mod row_table;
+mod source_table;
+mod text_store;
+mod tombstones;
+mod verify;
+mod writer;
+
+pub use error::SegmentError;
+pub use feed::{NewRow, NewSource};
+pub use format::VectorKind;
+pub use reader::Segment;
+pub use tombstones::TombstoneSet;
+pub use verify::{SegmentCensus, verify};
+pub use writer::{MergedSegment, SegmentMeta, SegmentShape, write, write_amended, write_merged};
+
+#[cfg(test)]
+mod tests;

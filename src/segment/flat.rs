@@ -1,0 +1,245 @@
+//! Exact search over the rows of one segment: what brute force over T2 would answer, for less.
+//!
+//! ```text
+//! m passing rows -+- few:  Gather -----------------------------> T2 of all m --+
+//!                 +- many: scan T1 -> estimate +- bound                        +-> best k
+//!                          +- upper bound reaches the k-th best lower bound ---+
+//!                             rescored on T2, best upper bound first,
+//!                             until none can still win
+//! ```
+//!
+//! Every path gives the same hits with the same scores: a row is left out only if its upper bound
+//! is *below* a score that k rows reach, so even ties are as in brute force.
+
+use roaring::RoaringBitmap;
+
+use crate::compute::{
+    ComputeBackend, ComputeError, ErrorBound, PreparedQuery, RowMask, Selection, TopK, VectorRows,
+};
+use crate::types::{Hit, RowId, by_rank};
+
+/// Passing rows up to which all of them are read from T2 at once.
+///
+/// Where the number comes from: `benches/flat_paths.rs` times both halves per row at d = 384. A
+/// row of T2 costs about four of T1, but a scan then reads at least `RESCORE_ROWS` rows of T2
+/// too, and goes over its estimates twice; the two meet between 100 and 200 rows. For large k the
+/// same ratio puts the meeting point near 2 k, since a scan rescores k rows and some more.
+pub const GATHER_ROWS_MAX: usize = 128;
+
+/// Rows rescored between two looks at whether the next can still win.
+const RESCORE_ROWS: usize = 64;
+
+/// How the rows of one segment were searched. All paths are exact; the path tells the cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SearchPath {
+    /// Few rows pass: all of them were scored from T2.
+    Gather,
+    /// The T1 codes of the passing rows were scanned.
+    MaskedScan,
+    /// Every row passes: T1 was scanned from end to end.
+    Scan,
+}
+
+impl SearchPath {
+    /// The name in plans.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gather => "gather",
+            Self::MaskedScan => "masked_scan",
+            Self::Scan => "scan",
+        }
+    }
+}
+
+/// What a flat search found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlatHits {
+    /// The best rows, best first, ties by row; `min(k, passing rows)` of them.
+    pub hits: Vec<Hit>,
+    /// How they were found.
+    pub path: SearchPath,
+}
+
+/// The `k` rows of highest cosine with `query` among those in `mask` (absent: all rows). Rows in
+/// the mask that the segment does not have are ignored. A zero query scores every row 0.
+///
+/// # Errors
+/// [`ComputeError::DimensionMismatch`], or whatever the backend could not do.
+pub fn search(
+    backend: &dyn ComputeBackend,
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    mask: Option<&RoaringBitmap>,
+    k: usize,
+) -> Result<FlatHits, ComputeError> {
+    query.check_rows(rows)?;
+    let path = choose(rows.len(), passing_rows(rows, mask), k);
+    let hits = if query.is_zero() {
+        let first = listed_rows(rows, mask).into_iter().take(k);
+        first.map(|row| Hit { row, score: 0.0 }).collect()
+    } else {
+        search_on(path, backend, rows, query, mask, k)?
+    };
+    Ok(FlatHits { hits, path })
+}
+
+/// The cosine of `query` with each of `listed`, in that order: the scores that the union of both
+/// legs needs. Rows may repeat.
+///
+/// # Errors
+/// [`ComputeError::DimensionMismatch`], [`ComputeError::RowOutOfRange`], or whatever the backend
+/// could not do.
+pub fn scores(
+    backend: &dyn ComputeBackend,
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    listed: &[RowId],
+) -> Result<Vec<f32>, ComputeError> {
+    let mut scores = Vec::new();
+    backend.exact(rows, query, listed, &mut scores)?;
+    Ok(scores)
+}
+
+/// The cheapest path for `passing` of `rows` rows. A masked scan costs no more per row than one
+/// from end to end (same bench), so the mask is left out only where every row passes.
+fn choose(rows: usize, passing: usize, k: usize) -> SearchPath {
+    if passing <= GATHER_ROWS_MAX.max(2 * k) {
+        SearchPath::Gather
+    } else if passing < rows {
+        SearchPath::MaskedScan
+    } else {
+        SearchPath::Scan
+    }
+}
+
+fn search_on(
+    path: SearchPath,
+    backend: &dyn ComputeBackend,
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    mask: Option<&RoaringBitmap>,
+    k: usize,
+) -> Result<Vec<Hit>, ComputeError> {
+    match (path, mask) {
+        (SearchPath::Gather, _) => gather(backend, rows, query, &listed_rows(rows, mask), k),
+        (SearchPath::MaskedScan, Some(mask)) => {
+            let mask = dense(rows, mask);
+            scan(backend, rows, query, Selection::Masked(&mask), k)
+        }
+        (SearchPath::Scan | SearchPath::MaskedScan, _) => {
+            scan(backend, rows, query, Selection::All, k)
+        }
+    }
+}
+
+/// Scores all of `listed` from T2.
+fn gather(
+    backend: &dyn ComputeBackend,
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    listed: &[RowId],
+    k: usize,
+) -> Result<Vec<Hit>, ComputeError> {
+    let mut best = TopK::new(k);
+    for (&row, score) in listed.iter().zip(scores(backend, rows, query, listed)?) {
+        best.push(row, score);
+    }
+    Ok(best.into_hits())
+}
+
+/// Scans T1 and rescores on T2 what may be among the best k.
+fn scan(
+    backend: &dyn ComputeBackend,
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    selection: Selection<'_>,
+    k: usize,
+) -> Result<Vec<Hit>, ComputeError> {
+    let mut estimates = Vec::new();
+    backend.scan(rows, query, selection, &mut estimates)?;
+    let candidates = candidates(rows, query, selection, &estimates, k);
+
+    let mut best = TopK::new(k);
+    let mut listed = Vec::new();
+    let mut exact = Vec::new();
+    for part in candidates.chunks(RESCORE_ROWS.max(k)) {
+        // Candidates come with falling upper bounds: if the first cannot win, none behind it can.
+        if best.score_to_reach().is_some_and(|score| part[0].score < score) {
+            break;
+        }
+        listed.clear();
+        listed.extend(part.iter().map(|candidate| candidate.row));
+        backend.exact(rows, query, &listed, &mut exact)?;
+        for (&row, &score) in listed.iter().zip(&exact) {
+            best.push(row, score);
+        }
+    }
+    Ok(best.into_hits())
+}
+
+/// The selected rows whose upper bound reaches the k-th best lower bound, with their upper bound
+/// as the score, highest first. Holds the true best k, ties included.
+fn candidates(
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    selection: Selection<'_>,
+    estimates: &[f32],
+    k: usize,
+) -> Vec<Hit> {
+    let bound = ErrorBound::new(query, rows);
+    let mut lower_bounds = TopK::new(k);
+    for_each_estimate(rows, selection, estimates, |row, estimate, residual| {
+        lower_bounds.push(row, estimate - bound.of(residual));
+    });
+    let floor = lower_bounds.score_to_reach().unwrap_or(f32::NEG_INFINITY);
+
+    let mut candidates = Vec::new();
+    for_each_estimate(rows, selection, estimates, |row, estimate, residual| {
+        let upper_bound = estimate + bound.of(residual);
+        if upper_bound >= floor {
+            candidates.push(Hit { row, score: upper_bound });
+        }
+    });
+    candidates.sort_unstable_by(by_rank);
+    candidates
+}
+
+/// Calls `visit` with each selected row, its estimate and its residual.
+fn for_each_estimate(
+    rows: &VectorRows<'_>,
+    selection: Selection<'_>,
+    estimates: &[f32],
+    mut visit: impl FnMut(RowId, f32, f32),
+) {
+    let mut estimates = estimates.iter();
+    selection.for_each(rows.len(), |row| {
+        let &estimate = estimates.next().expect("a scan writes one estimate a selected row");
+        visit(RowId(row as u32), estimate, rows.residual(row));
+    });
+}
+
+/// Number of rows of the segment that pass.
+fn passing_rows(rows: &VectorRows<'_>, mask: Option<&RoaringBitmap>) -> usize {
+    match mask {
+        None => rows.len(),
+        Some(mask) => mask.range_cardinality(..rows.len() as u32) as usize,
+    }
+}
+
+/// The passing rows, ascending.
+fn listed_rows(rows: &VectorRows<'_>, mask: Option<&RoaringBitmap>) -> Vec<RowId> {
+    let rows = rows.len() as u32;
+    match mask {
+        None => (0..rows).map(RowId).collect(),
+        Some(mask) => mask.iter().take_while(|&row| row < rows).map(RowId).collect(),
+    }
+}
+
+/// The passing rows as dense words.
+fn dense(rows: &VectorRows<'_>, mask: &RoaringBitmap) -> RowMask {
+    let mut runs = mask.iter();
+    RowMask::from_ranges(rows.len(), std::iter::from_fn(|| runs.next_range()))
+}
+
+#[cfg(test)]
+mod tests;

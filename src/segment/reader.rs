@@ -1,0 +1,328 @@
+//! An open segment: everything is checked before it is first used, and read in place.
+
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use roaring::RoaringBitmap;
+
+use crate::compute::{FullRows, VectorRows};
+use crate::filter::Columns;
+use crate::io::BlockFile;
+use crate::segment::format::{Footer, Header, SECTION_ALIGN, Section, VectorKind};
+use crate::segment::row_table::RowTable;
+use crate::segment::source_table::SourceTable;
+use crate::segment::text_store::TextStore;
+use crate::segment::{SegmentError, SegmentMeta};
+use crate::store::{BlobStore, Key};
+use crate::text::TextIndex;
+use crate::types::{
+    ChunkPlace, CollectionId, Filter, RowId, SegmentId, Sequence, SourceId, SourceRecord,
+    SubTenantId, Timestamp,
+};
+
+/// One immutable segment file, open for reading. The file is kept mapped until this is dropped.
+#[derive(Debug)]
+pub struct Segment {
+    header: Header,
+    meta: SegmentMeta,
+    footer: Footer,
+    file: BlockFile,
+    rows: RowTable,
+    sources: SourceTable,
+    columns: Columns,
+    text_index: TextIndex,
+    texts: OnceLock<TextStore>,
+    vectors: OnceLock<VectorSections>,
+}
+
+/// Verified on the first vector search, so that listing an idle tenant does not read its vectors.
+#[derive(Debug)]
+struct VectorSections {
+    codes: Bytes,
+    factors: Bytes,
+    originals: Bytes,
+    norms: Bytes,
+}
+
+impl Segment {
+    /// Opens the file at `key`, which must be the one that `meta` describes. Verifies header,
+    /// footer and every section but texts and vectors, which are verified on first use.
+    ///
+    /// # Errors
+    /// [`SegmentError::Damaged`] where a checksum, a binding or a rule of the format does not
+    /// hold, [`SegmentError::TooNew`] for a later format.
+    pub fn open(
+        store: &dyn BlobStore,
+        key: &Key,
+        collection: CollectionId,
+        meta: &SegmentMeta,
+    ) -> Result<Self, SegmentError> {
+        let name = meta.id.to_string();
+        let damaged = |problem: &str| SegmentError::Damaged {
+            segment: name.clone(),
+            problem: problem.to_owned(),
+        };
+        let mapped = store.map(key)?;
+        let header = Header::decode(&name, &mapped)?;
+        let (footer, data_bytes, checksum) = Footer::decode(&name, &mapped)?;
+        if header.collection != collection || header.segment != meta.id {
+            return Err(damaged("the file belongs to another collection or segment"));
+        }
+        let is_listed = checksum == meta.checksum
+            && mapped.len() as u64 == meta.bytes
+            && (header.rows, header.sources) == (meta.rows, meta.sources);
+        if !is_listed {
+            return Err(damaged("the file is not the one that the manifest lists"));
+        }
+        let file = BlockFile::open(mapped, data_bytes as usize, footer.checksums.clone())?;
+        file.verified(0..SECTION_ALIGN as usize)?;
+        let bytes = |section| section_bytes(&name, &footer, &file, section);
+        let text_index = TextIndex::open(bytes(Section::TextIndex)?)?;
+        if text_index.rows() != header.rows {
+            return Err(damaged("the text index has another number of rows"));
+        }
+        let columns = Columns::open(bytes(Section::Columns)?)?;
+        Ok(Self {
+            rows: RowTable::open(bytes(Section::Rows)?, header.rows, header.sources)
+                .map_err(damaged)?,
+            sources: SourceTable::open(
+                bytes(Section::Sources)?,
+                file.mapped().path(),
+                header.sources,
+            )
+            .map_err(|problem| damaged(&problem))?,
+            columns,
+            text_index,
+            header,
+            meta: meta.clone(),
+            footer,
+            file,
+            texts: OnceLock::new(),
+            vectors: OnceLock::new(),
+        })
+    }
+
+    fn damaged(&self, problem: impl Into<String>) -> SegmentError {
+        SegmentError::Damaged { segment: self.meta.id.to_string(), problem: problem.into() }
+    }
+
+    /// What the manifest lists.
+    pub fn meta(&self) -> &SegmentMeta {
+        &self.meta
+    }
+
+    /// The segment's id.
+    pub fn id(&self) -> SegmentId {
+        self.meta.id
+    }
+
+    /// Rows, dead ones included.
+    pub fn row_count(&self) -> u32 {
+        self.header.rows
+    }
+
+    /// Sources, dead ones included.
+    pub fn source_count(&self) -> u32 {
+        self.header.sources
+    }
+
+    /// Components of a vector.
+    pub fn dimension(&self) -> usize {
+        self.header.dimension as usize
+    }
+
+    /// How originals are kept.
+    pub fn vector_kind(&self) -> VectorKind {
+        self.header.vector_kind
+    }
+
+    /// The position of a source, dead or alive.
+    pub fn find_source(&self, sub_tenant: &SubTenantId, id: &SourceId) -> Option<u32> {
+        self.find_source_named(sub_tenant.as_str(), id.as_str())
+    }
+
+    /// As [`Self::find_source`], for names as [`Self::source_key`] returns them.
+    pub fn find_source_named(&self, sub_tenant: &str, id: &str) -> Option<u32> {
+        self.sources.find(sub_tenant, id)
+    }
+
+    /// Sub-tenant and id of a source.
+    pub fn source_key(&self, source: u32) -> (&str, &str) {
+        self.sources.key(source)
+    }
+
+    /// The operation that made a source.
+    pub fn sequence(&self, source: u32) -> Sequence {
+        self.sources.sequence(source)
+    }
+
+    /// When a source was last updated at its origin.
+    pub fn last_updated_at(&self, source: u32) -> Timestamp {
+        self.sources.last_updated_at(source)
+    }
+
+    /// The record of a source.
+    ///
+    /// # Errors
+    /// [`SegmentError::Damaged`] where a stored name or map is not valid.
+    pub fn record(&self, source: u32) -> Result<SourceRecord, SegmentError> {
+        self.sources.record(source).map_err(|problem| self.damaged(problem))
+    }
+
+    /// Rows of a source, ascending by chunk index.
+    pub fn rows_of(&self, source: u32) -> &[u32] {
+        self.rows.rows_of(source)
+    }
+
+    /// The source of a row.
+    pub fn source_of(&self, row: RowId) -> u32 {
+        self.rows.source(row)
+    }
+
+    /// The chunk's position in its source.
+    pub fn index(&self, row: RowId) -> u32 {
+        self.rows.index(row)
+    }
+
+    /// The chunk's place in the text.
+    pub fn place(&self, row: RowId) -> ChunkPlace {
+        self.rows.place(row)
+    }
+
+    /// The chunk's text.
+    ///
+    /// # Errors
+    /// [`SegmentError::Damaged`] where the block does not unpack.
+    pub fn text(&self, row: RowId) -> Result<String, SegmentError> {
+        let texts = match self.texts.get() {
+            Some(texts) => texts,
+            None => {
+                let name = self.meta.id.to_string();
+                let bytes = section_bytes(&name, &self.footer, &self.file, Section::Texts)?;
+                let opened = TextStore::open(bytes, self.header.rows);
+                let opened = opened.map_err(|problem| self.damaged(problem))?;
+                self.texts.get_or_init(|| opened)
+            }
+        };
+        texts.text(row).map_err(|problem| self.damaged(problem))
+    }
+
+    /// The full-text index; its document ids are row ids.
+    pub fn text_index(&self) -> &TextIndex {
+        &self.text_index
+    }
+
+    /// Rows of a sub-tenant, dead ones included.
+    pub fn rows_of_sub_tenant(&self, name: &SubTenantId) -> RoaringBitmap {
+        self.columns.sub_tenant(name)
+    }
+
+    /// Sub-tenants with rows here, ascending, and how many rows each has.
+    pub fn sub_tenants(&self) -> Vec<(SubTenantId, u64)> {
+        self.columns.sub_tenants()
+    }
+
+    /// Rows that pass a filter, of all sub-tenants, dead ones included.
+    ///
+    /// # Errors
+    /// Where a stored bitmap is malformed.
+    pub fn matching(&self, filter: &Filter) -> Result<RoaringBitmap, SegmentError> {
+        Ok(self.columns.matching(filter, self.header.rows)?)
+    }
+
+    /// The vector tiers.
+    ///
+    /// # Errors
+    /// Where a checksum does not hold or a section has another length.
+    pub fn vectors(&self) -> Result<VectorRows<'_>, SegmentError> {
+        let sections = match self.vectors.get() {
+            Some(sections) => sections,
+            None => {
+                let loaded = self.load_vectors()?;
+                self.vectors.get_or_init(|| loaded)
+            }
+        };
+        let rows = self.header.rows as usize;
+        let factors = self.cast::<f32>(&sections.factors)?;
+        let (scales, residuals) = factors
+            .split_at_checked(rows)
+            .ok_or_else(|| self.damaged("the factors have another length"))?;
+        let codes = self.cast(&sections.codes)?;
+        let full = match self.header.vector_kind {
+            VectorKind::F16 => FullRows::F16(self.cast(&sections.originals)?),
+            VectorKind::F32 => FullRows::F32 {
+                values: self.cast(&sections.originals)?,
+                norms: self.cast(&sections.norms)?,
+            },
+        };
+        Ok(VectorRows::new(self.dimension(), codes, scales, residuals, full)?)
+    }
+
+    fn load_vectors(&self) -> Result<VectorSections, SegmentError> {
+        let name = self.meta.id.to_string();
+        let bytes = |section| section_bytes(&name, &self.footer, &self.file, section);
+        Ok(VectorSections {
+            codes: bytes(Section::Codes)?,
+            factors: bytes(Section::Factors)?,
+            originals: bytes(Section::Originals)?,
+            norms: bytes(Section::Norms)?,
+        })
+    }
+
+    fn cast<'a, T: bytemuck::AnyBitPattern>(
+        &self,
+        bytes: &'a [u8],
+    ) -> Result<&'a [T], SegmentError> {
+        bytemuck::try_cast_slice(bytes)
+            .map_err(|error| self.damaged(format!("a vector section is malformed: {error}")))
+    }
+
+    /// The original vector of a row, scaled to length 1; zeroes for a zero vector.
+    ///
+    /// # Errors
+    /// As [`Self::vectors`].
+    pub fn unit_vector(&self, row: RowId) -> Result<Vec<f32>, SegmentError> {
+        let mut vector = self.original_vector(row)?;
+        let norm = vector.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
+        if norm > 0.0 {
+            vector.iter_mut().for_each(|value| *value = (f64::from(*value) / norm) as f32);
+        }
+        Ok(vector)
+    }
+
+    /// The original vector of a row: exactly what the client sent, or the stored half floats.
+    ///
+    /// # Errors
+    /// As [`Self::vectors`].
+    pub fn original_vector(&self, row: RowId) -> Result<Vec<f32>, SegmentError> {
+        let vectors = self.vectors()?;
+        let range = row.0 as usize * self.dimension()..(row.0 as usize + 1) * self.dimension();
+        Ok(match vectors.full() {
+            FullRows::F16(bits) => {
+                bits[range].iter().map(|bits| half::f16::from_bits(*bits).to_f32()).collect()
+            }
+            FullRows::F32 { values, .. } => values[range].to_vec(),
+        })
+    }
+
+    /// Reads every block of the file and compares it with its checksum.
+    ///
+    /// # Errors
+    /// Names the first block that does not match.
+    pub fn verify_blocks(&self) -> Result<(), SegmentError> {
+        Ok(self.file.verify_all()?)
+    }
+}
+
+fn section_bytes(
+    name: &str,
+    footer: &Footer,
+    file: &BlockFile,
+    section: Section,
+) -> Result<Bytes, SegmentError> {
+    let entry = footer.entry(section).ok_or_else(|| SegmentError::Damaged {
+        segment: name.to_owned(),
+        problem: format!("section {section:?} is missing"),
+    })?;
+    Ok(file.verified(entry.offset as usize..(entry.offset + entry.bytes) as usize)?)
+}

@@ -1,0 +1,178 @@
+//! Source records as a segment keeps them: an rkyv archive, checked once on open.
+//!
+//! Metadata maps are kept as the JSON that the client sent; the filter columns hold them in a form
+//! that can be searched.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use rkyv::util::AlignedVec;
+
+use crate::io::Archive;
+use crate::types::{
+    Metadata, Sequence, SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp,
+};
+
+#[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(super) struct StoredSources {
+    records: Vec<StoredSource>,
+    /// Positions ordered by (sub-tenant, id), for binary search.
+    by_key: Vec<u32>,
+}
+
+#[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+struct StoredSource {
+    sub_tenant: String,
+    id: String,
+    kind: String,
+    title: String,
+    description: String,
+    filename: String,
+    url: String,
+    content_type: String,
+    size_bytes: u64,
+    tenant_metadata: String,
+    document_metadata: String,
+    uploaded_at: u64,
+    last_updated_at: u64,
+    version: u32,
+    sequence: u64,
+    raw_key: String,
+}
+
+impl StoredSource {
+    fn of(record: &SourceRecord) -> Self {
+        let SourceRecord {
+            sub_tenant,
+            id,
+            kind,
+            title,
+            description,
+            filename,
+            url,
+            content_type,
+            size_bytes,
+            tenant_metadata,
+            document_metadata,
+            uploaded_at,
+            last_updated_at,
+            version,
+            sequence,
+            raw_key,
+        } = record;
+        let json = |map: &Metadata| match map.is_empty() {
+            true => String::new(),
+            false => serde_json::to_string(map).expect("a JSON map always prints"),
+        };
+        Self {
+            sub_tenant: sub_tenant.as_str().to_owned(),
+            id: id.as_str().to_owned(),
+            kind: kind.as_str().to_owned(),
+            title: title.clone(),
+            description: description.clone(),
+            filename: filename.clone(),
+            url: url.clone(),
+            content_type: content_type.clone(),
+            size_bytes: *size_bytes,
+            tenant_metadata: json(tenant_metadata),
+            document_metadata: json(document_metadata),
+            uploaded_at: uploaded_at.0,
+            last_updated_at: last_updated_at.0,
+            version: *version,
+            sequence: sequence.0,
+            raw_key: raw_key.clone(),
+        }
+    }
+}
+
+/// The section's bytes.
+pub(super) fn encode<'a>(records: impl Iterator<Item = &'a SourceRecord>) -> AlignedVec {
+    let records: Vec<StoredSource> = records.map(StoredSource::of).collect();
+    let mut by_key: Vec<u32> = (0..records.len() as u32).collect();
+    by_key.sort_unstable_by_key(|at| {
+        let record = &records[*at as usize];
+        (&record.sub_tenant, &record.id)
+    });
+    crate::io::encode(&StoredSources { records, by_key })
+}
+
+/// The section, read in place.
+#[derive(Debug)]
+pub(super) struct SourceTable(Archive<StoredSources>);
+
+impl SourceTable {
+    /// Checks the archive, its count, its names and its order.
+    pub(super) fn open(bytes: Bytes, path: &Path, sources: u32) -> Result<Self, String> {
+        let archive =
+            Archive::<StoredSources>::open(bytes, path).map_err(|error| error.to_string())?;
+        let table = Self(archive);
+        let stored = table.0.get();
+        if stored.records.len() != sources as usize || stored.by_key.len() != sources as usize {
+            return Err("the source section has another count".into());
+        }
+        if stored.by_key.iter().any(|at| at.to_native() >= sources) {
+            return Err("the order of the sources names one that is not there".into());
+        }
+        let keys = || stored.by_key.iter().map(|at| table.key(at.to_native()));
+        if keys().zip(keys().skip(1)).any(|(a, b)| a >= b) {
+            return Err("the sources are not in order".into());
+        }
+        Ok(table)
+    }
+
+    fn stored(&self, source: u32) -> &ArchivedStoredSource {
+        &self.0.get().records[source as usize]
+    }
+
+    /// Sub-tenant and id of a source.
+    pub(super) fn key(&self, source: u32) -> (&str, &str) {
+        let stored = self.stored(source);
+        (&stored.sub_tenant, &stored.id)
+    }
+
+    /// The operation that made a source.
+    pub(super) fn sequence(&self, source: u32) -> Sequence {
+        Sequence(self.stored(source).sequence.to_native())
+    }
+
+    /// When a source was last updated at its origin.
+    pub(super) fn last_updated_at(&self, source: u32) -> Timestamp {
+        Timestamp(self.stored(source).last_updated_at.to_native())
+    }
+
+    /// The position of a source.
+    pub(super) fn find(&self, sub_tenant: &str, id: &str) -> Option<u32> {
+        let by_key = &self.0.get().by_key;
+        let at = by_key.partition_point(|at| self.key(at.to_native()) < (sub_tenant, id));
+        let source = by_key.get(at)?.to_native();
+        (self.key(source) == (sub_tenant, id)).then_some(source)
+    }
+
+    /// The whole record.
+    pub(super) fn record(&self, source: u32) -> Result<SourceRecord, String> {
+        let stored = self.stored(source);
+        let map = |json: &str| match json.is_empty() {
+            true => Ok(Metadata::new()),
+            false => serde_json::from_str(json).map_err(|error| error.to_string()),
+        };
+        let name = |error: crate::types::id::InvalidIdentifier| error.to_string();
+        Ok(SourceRecord {
+            sub_tenant: SubTenantId::parse(&stored.sub_tenant).map_err(name)?,
+            id: SourceId::parse(&stored.id).map_err(name)?,
+            kind: SourceKind::from_word(&stored.kind).ok_or("unknown kind of source")?,
+            title: stored.title.to_string(),
+            description: stored.description.to_string(),
+            filename: stored.filename.to_string(),
+            url: stored.url.to_string(),
+            content_type: stored.content_type.to_string(),
+            size_bytes: stored.size_bytes.to_native(),
+            tenant_metadata: map(&stored.tenant_metadata)?,
+            document_metadata: map(&stored.document_metadata)?,
+            uploaded_at: Timestamp(stored.uploaded_at.to_native()),
+            last_updated_at: Timestamp(stored.last_updated_at.to_native()),
+            version: stored.version.to_native(),
+            sequence: Sequence(stored.sequence.to_native()),
+            raw_key: stored.raw_key.to_string(),
+        })
+    }
+}
