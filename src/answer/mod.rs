@@ -1,1 +1,50 @@
-//! Answers with citations from retrieved chunks.
+//! Answers with citations, out of chunks that were found.
+//!
+//! Extractive: an answer is made of sentences that stand in the chunks, word for word. Not here:
+//! finding the chunks (`query`), keeping sessions (`catalog`), the events of a stream (`server`).
+//!
+//! ```text
+//! question, past turns -> session::contextualise -> (query finds chunks, best first)
+//! chunks -> candidates: sentences of the best chunks, each once
+//!        -> score: cosine with the question, share of its terms, kind of answer, chunk
+//!        -> extract: enough confidence? up to four that say different things : abstain
+//!        -> compose: "A sentence. [1] Another. [2]", citations, sources
+//!        -> stream::deltas
+//! ```
+//!
+//! Whatever writes an answer, what goes out is an [`Answer`]; a writer of another kind stands
+//! beside [`Answerer`] and shares the sources, the snippets and the stream.
+//!
+//! Invariants:
+//! - Every `[n]` of an answer is a citation of `sources[n - 1]`; brackets with numbers that come
+//!   out of documents are shown as parentheses.
+//! - Every sentence of an answer stands in the chunk that it cites, at the place that it names,
+//!   but for white space and those brackets. Text of documents is copied, never obeyed.
+//! - All chunks given have their source in `sources`, each source once, cited ones first.
+//! - The same question and chunks give the same answer.
+//!
+//! - `sentences`: text to sentences; `words`: the words that give a question its form
+//! - `candidates`, `score`, `extract`, `compose`: the steps above
+//! - `sources`: chunks grouped by source; `snippet`: the telling part of a text
+//! - `session`: follow-up questions; `stream`: an answer in deltas; `error`: what can go wrong
+
+mod candidates;
+mod compose;
+mod error;
+mod extract;
+mod score;
+mod sentences;
+mod session;
+mod snippet;
+mod sources;
+mod stream;
+mod words;
+
+pub use compose::{Answer, Citation};
+pub use error::AnswerError;
+pub use extract::{ABSTENTION, Answerer};
+pub use sentences::{SENTENCE_CHARS_MAX, Sentence, Shape, sentences};
+pub use session::contextualise;
+pub use snippet::{highlight, snippet};
+pub use sources::{AnswerSource, question_terms, sources_only};
+pub use stream::deltas;

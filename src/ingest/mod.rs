@@ -1,1 +1,164 @@
 //! Corridor 1: from accepted bytes to visible rows.
+//!
+//! Routes hand in a submission and the collection that the caller's key has opened; what comes out
+//! is a durable promise, and later a new version of that collection. This room does not answer
+//! questions.
+//!
+//! ```text
+//! submit: check -> original on disk -> job in the catalog: acknowledged
+//!                                        |
+//! worker: claim (jobs of one collection) -> verify -> extract -> chunk -> embed (all at once)
+//!           -> build a segment -> [writer's lock: still live? -> commit -> mark the jobs]
+//!                                                                  visible
+//! ```
+//! Invariants:
+//! - Nothing that an earlier step needs is removed before the later step is durable.
+//! - A job leaves `in_progress` by a settlement, whatever happens in the worker: errors, panics
+//!   and full disks included; if even that fails, the next start finds it.
+//! - Deleting, amending and publishing hold the writer's lock over both the commit and the
+//!   catalog, so each sees the other whole or not at all.
+//!
+//! - `submit`: accepting; `pipeline`: one document to rows; `worker`: claims and publication
+//! - `delete`, `amend`, `vectors`: changes that are visible when they return
+//! - `maintenance`: merging, garbage, orphans
+
+mod amend;
+mod delete;
+mod error;
+mod maintenance;
+mod pipeline;
+mod submit;
+mod vectors;
+mod worker;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+pub use amend::Amendment;
+pub use delete::Deleted;
+pub use error::IngestError;
+pub use submit::{Accepted, Submission};
+pub use vectors::AcceptedVectors;
+
+use crate::catalog::{Catalog, Tenant};
+use crate::chunk::TokenOffsets;
+use crate::collection::{Collection, Registry};
+use crate::embed::Embedder;
+use crate::store::BlobStore;
+use crate::types::{Clock, IdSource};
+use maintenance::Maintenance;
+
+/// What the corridor is made of; every part can be replaced in a test.
+#[derive(Debug, Clone)]
+pub struct IngestParts {
+    /// Tenants and jobs.
+    pub catalog: Catalog,
+    /// Open collections.
+    pub registry: Arc<Registry>,
+    /// Originals.
+    pub store: Arc<dyn BlobStore>,
+    /// The model.
+    pub embedder: Arc<dyn Embedder>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Ids.
+    pub ids: Arc<dyn IdSource>,
+}
+
+/// The corridor.
+#[derive(Debug)]
+pub struct Ingest {
+    catalog: Catalog,
+    registry: Arc<Registry>,
+    store: Arc<dyn BlobStore>,
+    embedder: Arc<dyn Embedder>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    maintenance: Maintenance,
+    stopping: Stopping,
+}
+
+impl Ingest {
+    /// The corridor, at rest.
+    pub fn new(parts: IngestParts) -> Self {
+        let IngestParts { catalog, registry, store, embedder, clock, ids } = parts;
+        let (maintenance, stopping) = (Maintenance::default(), Stopping::default());
+        Self { catalog, registry, store, embedder, clock, ids, maintenance, stopping }
+    }
+
+    /// Starts `workers` threads and one for background work. Call [`Self::recover`] before.
+    pub fn start(self: &Arc<Self>, workers: usize) -> Vec<JoinHandle<()>> {
+        let spawn = |name: String, run: fn(&Self)| {
+            let ingest = Arc::clone(self);
+            let builder = std::thread::Builder::new().name(name);
+            builder.spawn(move || run(&ingest)).expect("the system provides threads at start")
+        };
+        let workers = (0..workers).map(|n| spawn(format!("ingest-{n}"), Self::work));
+        workers.chain([spawn("maintenance".to_owned(), Self::maintain)]).collect()
+    }
+
+    /// Asks the threads to end after what they are doing; unfinished jobs go on after a restart.
+    pub fn stop(&self) {
+        self.stopping.set();
+        self.maintenance.interrupt();
+        self.catalog.wake_workers();
+    }
+
+    /// The open collection of a tenant.
+    ///
+    /// # Errors
+    /// As [`Registry::get`].
+    pub fn open(&self, tenant: &Tenant) -> Result<Arc<Collection>, IngestError> {
+        self.registry.get(tenant.collection, || Ok(self.catalog.head(tenant.collection)?))
+    }
+
+    fn tokens(&self) -> ModelTokens<'_> {
+        ModelTokens(&*self.embedder)
+    }
+}
+
+/// The chunker measures in the tokens of the model that will read the chunks.
+struct ModelTokens<'a>(&'a dyn Embedder);
+
+impl TokenOffsets for ModelTokens<'_> {
+    fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {
+        self.0.token_offsets(text)
+    }
+}
+
+/// A flag that ends waits.
+#[derive(Default)]
+struct Stopping {
+    is_set: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Stopping {
+    fn is_set(&self) -> bool {
+        *self.is_set.lock()
+    }
+
+    fn set(&self) {
+        *self.is_set.lock() = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for `time`, or less if the flag is set meanwhile.
+    fn wait(&self, time: Duration) {
+        let mut is_set = self.is_set.lock();
+        if !*is_set {
+            self.changed.wait_for(&mut is_set, time);
+        }
+    }
+}
+
+impl fmt::Debug for Stopping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Stopping").field(&self.is_set()).finish()
+    }
+}

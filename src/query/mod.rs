@@ -1,1 +1,57 @@
 //! Corridor 2: from a request to ranked chunks.
+//!
+//! Routes hand in a request and one snapshot of the collection that the caller's key has opened.
+//! This room changes nothing. Of jobs it knows what a listing must show.
+//!
+//! ```text
+//! request -> plan (alpha, pool) -> reach: segments, live rows of the scope, filter bitmaps
+//!              { nearest: exact cosine, flat        -> top of the leg
+//!                keywords: BM25 over the same rows   -> top of the leg }
+//!            -> union, true scores of both legs for all -> fuse -> recency -> order -> hydrate
+//! ```
+//! Invariants:
+//! - One snapshot per request: what it returns was visible together.
+//! - Filters and scopes apply before ranking, so as many results come back as match, up to the
+//!   number asked for.
+//! - Scores do not depend on how rows are spread over segments, on dead rows, or on other scopes.
+//! - Ties are broken by rule, so that the same data gives the same answer.
+//!
+//! - `request`: what goes in and out; `plan`: decisions before the search
+//! - `shard`: the legs over the segments here; `retrieve`, `full_text`, `vectors`: the searches
+//! - `listing`: sources in every state; `hydrate`: rows to chunks; `error`: what can go wrong
+
+mod error;
+mod full_text;
+mod hydrate;
+mod listing;
+mod plan;
+mod request;
+mod retrieve;
+mod shard;
+mod vectors;
+
+use std::sync::Arc;
+
+pub use error::QueryError;
+pub use listing::{SourceView, list};
+pub use request::{
+    Alpha, CandidateCounts, FullTextRequest, Mode, Restriction, RetrieveRequest, Retrieved, Timings,
+};
+pub use vectors::VectorHit;
+
+use crate::compute::ComputeBackend;
+use crate::embed::Embedder;
+
+/// The corridor.
+#[derive(Debug, Clone)]
+pub struct Query {
+    backend: Arc<dyn ComputeBackend>,
+    embedder: Arc<dyn Embedder>,
+}
+
+impl Query {
+    /// A corridor over a compute backend and a model.
+    pub fn new(backend: Arc<dyn ComputeBackend>, embedder: Arc<dyn Embedder>) -> Self {
+        Self { backend, embedder }
+    }
+}

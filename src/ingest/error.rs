@@ -1,0 +1,74 @@
+//! What can go wrong on the way in.
+
+use crate::catalog::CatalogError;
+use crate::collection::CollectionError;
+use crate::extract::ExtractError;
+use crate::job::JobError;
+use crate::types::metadata::InvalidMetadata;
+use crate::types::schema::SchemaError;
+use crate::types::{ErrorKind, SourceId};
+
+/// A refused or failed write.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IngestError {
+    /// The document cannot be read at all.
+    #[error(transparent)]
+    Document(#[from] ExtractError),
+    /// A value contradicts the tenant's schema.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// A metadata map breaks a limit.
+    #[error("{field} {problem}")]
+    Metadata {
+        /// The map.
+        field: &'static str,
+        /// The limit.
+        problem: InvalidMetadata,
+    },
+    /// No such source in this scope.
+    #[error("source {source_id} does not exist")]
+    SourceUnknown {
+        /// The id.
+        source_id: SourceId,
+    },
+    /// Some chunks do not exist; nothing was changed.
+    #[error("{} of the chunk ids do not exist", missing.len())]
+    ChunksUnknown {
+        /// Their ids, in the order of the request.
+        missing: Vec<String>,
+    },
+    /// A vector of another width than the tenant's.
+    #[error("embeddings are {received} wide, this tenant's are {expected}")]
+    DimensionMismatch {
+        /// The tenant's.
+        expected: usize,
+        /// The request's.
+        received: usize,
+    },
+    /// The queue.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// The catalog.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// The collection.
+    #[error(transparent)]
+    Collection(#[from] CollectionError),
+}
+
+impl IngestError {
+    /// What the caller should do.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Document(error) => error.kind(),
+            Self::Schema(_) | Self::DimensionMismatch { .. } => ErrorKind::Invalid,
+            Self::Metadata { problem: InvalidMetadata::TooLarge { .. }, .. } => ErrorKind::TooLarge,
+            Self::Metadata { .. } => ErrorKind::Invalid,
+            Self::SourceUnknown { .. } | Self::ChunksUnknown { .. } => ErrorKind::NotFound,
+            Self::Job(error) => error.kind(),
+            Self::Catalog(error) => error.kind(),
+            Self::Collection(error) => error.kind(),
+        }
+    }
+}

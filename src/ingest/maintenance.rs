@@ -1,0 +1,139 @@
+//! Background work on collections: merging, garbage, originals that nobody refers to, and the
+//! remains of deleted tenants.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::collection::{Collection, CollectionError, layout, uploads};
+use crate::ingest::{Ingest, IngestError, Stopping};
+use crate::types::CollectionId;
+
+/// How often collections are looked at again whose files were still held by readers.
+const ROUND: Duration = Duration::from_secs(5);
+/// An original without a job is deleted when it is this old: until then its job may be on its way.
+const ORPHAN_MILLIS: u64 = 3_600_000;
+
+/// Collections that may have something to merge or to delete.
+#[derive(Debug, Default)]
+pub(super) struct Maintenance {
+    waiting: Mutex<BTreeMap<CollectionId, Weak<Collection>>>,
+    has_deleted_tenants: AtomicBool,
+    woken: Condvar,
+}
+
+impl Maintenance {
+    /// Asks for a look at a collection soon.
+    pub(super) fn wake(&self, collection: &Arc<Collection>) {
+        self.waiting.lock().insert(collection.id(), Arc::downgrade(collection));
+        self.woken.notify_one();
+    }
+
+    fn take(&self, stopping: &Stopping) -> Vec<Arc<Collection>> {
+        let mut waiting = self.waiting.lock();
+        let has_deleted_tenants = self.has_deleted_tenants.load(Ordering::SeqCst);
+        if waiting.is_empty() && !has_deleted_tenants && !stopping.is_set() {
+            self.woken.wait_for(&mut waiting, ROUND);
+        }
+        std::mem::take(&mut *waiting).into_values().filter_map(|held| held.upgrade()).collect()
+    }
+
+    /// Ends the wait of the thread.
+    pub(super) fn interrupt(&self) {
+        // Under the lock: between the thread's look at the flag and its wait there is no gap.
+        let _waiting = self.waiting.lock();
+        self.woken.notify_all();
+    }
+}
+
+impl Ingest {
+    /// Runs until shutdown.
+    pub(super) fn maintain(&self) {
+        // The last process may have stopped in the middle of it.
+        self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
+        while !self.stopping.is_set() {
+            if self.maintenance.has_deleted_tenants.swap(false, Ordering::SeqCst)
+                && let Err(error) = self.finish_deleted_tenants()
+            {
+                tracing::warn!(%error, "remains of deleted tenants could not be cleared");
+                self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
+                self.stopping.wait(ROUND);
+            }
+            for collection in self.maintenance.take(&self.stopping) {
+                self.maintain_one(&collection);
+            }
+        }
+    }
+
+    fn maintain_one(&self, collection: &Arc<Collection>) {
+        let result = (|| -> Result<(), IngestError> {
+            while !self.stopping.is_set() && collection.merge_once()? {
+                self.record_head(collection)?;
+            }
+            collection.collect_garbage()?;
+            Ok(())
+        })();
+        if let Err(error) = result {
+            tracing::warn!(collection = %collection.id(), %error, "maintenance stopped early");
+            self.stopping.wait(ROUND);
+        }
+    }
+
+    /// Deletes originals that neither a visible source nor a job refers to: what a crash between
+    /// storing one and writing its job leaves behind. Returns how many went.
+    ///
+    /// # Errors
+    /// What the disk or the catalog says.
+    pub fn sweep_originals(&self, collection: &Collection) -> Result<usize, IngestError> {
+        let store = &*self.store;
+        let found = store.list(&uploads::prefix(collection.id())).map_err(CollectionError::from)?;
+        let horizon = self.clock.now().0.saturating_sub(ORPHAN_MILLIS);
+        let is_old = |key: &crate::store::Key| {
+            uploads::uploaded_at(key).is_some_and(|time| time.0 < horizon)
+        };
+        let old: Vec<_> = found.into_iter().filter(is_old).collect();
+        if old.is_empty() {
+            return Ok(0);
+        }
+        // Jobs first: what leaves the queue meanwhile is in the snapshot that is read after it.
+        let mut referred = self.catalog.raw_keys(collection.id())?;
+        let snapshot = collection.snapshot();
+        if !snapshot.damaged.is_empty() {
+            return Ok(0);
+        }
+        for found in snapshot.all_sources() {
+            referred.insert(found.record().map_err(CollectionError::from)?.raw_key);
+        }
+        let orphans = old.iter().filter(|key| !referred.contains(key.as_str()));
+        let mut deleted = 0;
+        for orphan in orphans {
+            store.delete(orphan).map_err(CollectionError::from)?;
+            deleted += 1;
+        }
+        Ok(deleted)
+    }
+
+    /// Has the files of deleted tenants removed in the background.
+    pub fn clear_deleted_tenants(&self) {
+        self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
+        self.maintenance.interrupt();
+    }
+
+    /// Deletes the files of tenants that were deleted. Readers that are still at it keep theirs.
+    ///
+    /// # Errors
+    /// What the disk or the catalog says; the next start goes on.
+    pub fn finish_deleted_tenants(&self) -> Result<(), IngestError> {
+        for id in self.catalog.doomed_collections()? {
+            self.registry.close(id);
+            for prefix in [layout::collection_prefix(id), uploads::prefix(id)] {
+                self.store.delete_prefix(&prefix).map_err(CollectionError::from)?;
+            }
+            self.catalog.finish_delete_collection(id)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! What can go wrong in a search.
+
+use crate::collection::CollectionError;
+use crate::compute::ComputeError;
+use crate::embed::EmbedError;
+use crate::filter::FilterError;
+use crate::segment::SegmentError;
+use crate::text::TextError;
+use crate::types::ErrorKind;
+
+/// A refused or failed read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueryError {
+    /// The filter of the request.
+    #[error(transparent)]
+    Filter(FilterError),
+    /// A query vector of another width than the tenant's.
+    #[error("the query vector is {received} wide, this tenant's are {expected}")]
+    DimensionMismatch {
+        /// The tenant's.
+        expected: usize,
+        /// The request's.
+        received: usize,
+    },
+    /// The query could not be embedded.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
+    /// A kernel refused.
+    #[error(transparent)]
+    Compute(#[from] ComputeError),
+    /// The text index.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// A segment.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// The collection.
+    #[error(transparent)]
+    Collection(#[from] CollectionError),
+}
+
+impl QueryError {
+    /// What the caller should do. Damage found while searching is not the caller's fault and not
+    /// final: the part is quarantined, and the request may be repeated.
+    pub fn kind(&self) -> ErrorKind {
+        let kind = match self {
+            Self::Filter(_) | Self::DimensionMismatch { .. } => ErrorKind::Invalid,
+            Self::Embed(error) => error.kind(),
+            Self::Compute(error) => error.kind(),
+            Self::Text(error) => error.kind(),
+            Self::Segment(error) => error.kind(),
+            Self::Collection(error) => error.kind(),
+        };
+        match kind {
+            ErrorKind::Corrupt => ErrorKind::Unavailable,
+            kind => kind,
+        }
+    }
+}

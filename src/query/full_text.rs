@@ -1,0 +1,45 @@
+//! Search for whole words.
+
+use crate::collection::Snapshot;
+use crate::query::hydrate::{Ranked, chunk_identity, hydrate};
+use crate::query::request::FullTextRequest;
+use crate::query::shard::{self, KeywordScores, Place};
+use crate::query::{Query, QueryError};
+use crate::rank::{self, RankKey};
+use crate::text::WordQuery;
+use crate::types::{RetrievedChunk, SubTenantId, TenantSchema};
+
+impl Query {
+    /// The chunks in which the query's words occur, best first.
+    ///
+    /// # Errors
+    /// [`QueryError::Filter`] for a bad filter; failures of the disk.
+    pub fn full_text(
+        &self,
+        snapshot: &Snapshot,
+        sub_tenant: &SubTenantId,
+        schema: Option<&TenantSchema>,
+        request: &FullTextRequest,
+    ) -> Result<Vec<RetrievedChunk>, QueryError> {
+        let filter = request.restriction.parse(schema)?;
+        let reached = shard::reach(snapshot, sub_tenant, &filter)?;
+        let query = WordQuery::analyse(&request.query, request.operator);
+        let scores = KeywordScores::compute(&reached, &query)?;
+        let mut keyed: Vec<_> = scores
+            .top(request.max_chunks)
+            .into_iter()
+            .map(|(place, score)| {
+                let Place { reach, row } = place;
+                let segment = &reached[reach].live.segment;
+                let updated = segment.last_updated_at(segment.source_of(row));
+                let chunk = chunk_identity(segment, row);
+                let keyword = Some(score);
+                let ranked = Ranked { place, score, cosine: None, keyword };
+                (RankKey { score, updated, chunk }, ranked)
+            })
+            .collect();
+        rank::sort_by_rank(&mut keyed, |(key, _)| *key);
+        let ranked: Vec<Ranked> = keyed.into_iter().map(|(_, ranked)| ranked).collect();
+        hydrate(&reached, &ranked)
+    }
+}

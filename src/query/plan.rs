@@ -1,0 +1,99 @@
+//! Decisions before a search: the share of meaning, and how many candidates.
+
+use crate::query::request::{Alpha, Mode};
+use crate::types::limits;
+
+/// The best single share over the judged collections (RETRIEVAL 1.1), and so the rule's centre.
+const ALPHA_DEFAULT: f32 = 0.8;
+const ALPHA_QUESTION: f32 = 0.85;
+const ALPHA_SHORT: f32 = 0.6;
+const ALPHA_LITERAL: f32 = 0.35;
+const ALPHA_MIXED: f32 = 0.55;
+
+/// The share to use and, for `auto`, the rule that chose it.
+pub(super) fn alpha(wanted: Alpha, query: &str) -> (f32, Option<&'static str>) {
+    match wanted {
+        Alpha::Fixed(alpha) => (alpha, None),
+        Alpha::Auto => {
+            let (alpha, reason) = auto(query);
+            (alpha, Some(reason))
+        }
+    }
+}
+
+/// A rule on the query's form. Words that must occur as they stand (quoted phrases, codes,
+/// identifiers) speak for the keyword leg, as the model has seen few of them; sentences for the
+/// semantic leg; one or two plain words carry little meaning to compare.
+fn auto(query: &str) -> (f32, &'static str) {
+    let words: Vec<&str> = query.split_whitespace().collect();
+    let quotes = query.matches(['"', '\u{201c}', '\u{201d}', '\u{ab}', '\u{bb}']).count();
+    let literal = words.iter().filter(|word| is_literal(word)).count();
+    if quotes >= 2 {
+        return (ALPHA_LITERAL, "quoted phrase");
+    }
+    if literal > 0 && literal * 2 >= words.len() {
+        return (ALPHA_LITERAL, "codes or identifiers");
+    }
+    if literal > 0 {
+        return (ALPHA_MIXED, "a code or identifier among words");
+    }
+    let is_spaced = query.chars().filter(|c| c.is_alphabetic()).all(|c| (c as u32) < 0x2e80);
+    if is_spaced && words.len() <= 2 {
+        return (ALPHA_SHORT, "very short query");
+    }
+    if query.trim_end().ends_with(['?', '\u{ff1f}']) || words.len() >= 12 {
+        return (ALPHA_QUESTION, "natural-language question");
+    }
+    (ALPHA_DEFAULT, "plain query")
+}
+
+/// Codes and identifiers: digits beside letters, snake_case, camelCase, paths, calls.
+fn is_literal(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| c.is_ascii_punctuation() && c != '_');
+    if word.chars().count() < 2 {
+        return false;
+    }
+    let has_digit = word.chars().any(|c| c.is_ascii_digit());
+    let has_letter = word.chars().any(char::is_alphabetic);
+    let is_camel =
+        word.chars().zip(word.chars().skip(1)).any(|(a, b)| a.is_lowercase() && b.is_uppercase());
+    let is_joined = word.contains('_') || word.contains("::") || word.contains("()");
+    let is_number_of_digits = has_digit && word.chars().filter(char::is_ascii_digit).count() >= 5;
+    (has_digit && has_letter) || is_camel || is_joined || is_number_of_digits
+}
+
+/// Candidates per leg: as many as can be returned, and at least a hundred, which is as good as a
+/// thousand where the union gets true scores (RETRIEVAL 1.2).
+pub(super) fn pool(mode: Mode, max_chunks: usize) -> usize {
+    let pool = max_chunks.max(limits::CANDIDATES_MIN);
+    match mode {
+        Mode::Fast => pool,
+        Mode::Accurate => pool * 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_of_the_query_decides() {
+        let literal = ["\"exact words\"", "ERR_CONN_4012", "getUserName", "SKU-99812 x7"];
+        for query in literal {
+            assert_eq!(auto(query).0, ALPHA_LITERAL, "{query}");
+        }
+        assert_eq!(auto("what is wing flutter?").0, ALPHA_QUESTION);
+        assert_eq!(auto("wing").0, ALPHA_SHORT);
+        assert_eq!(auto("supersonic flow over blunt bodies").0, ALPHA_DEFAULT);
+        assert_eq!(auto("where is parse_config called in the code").0, ALPHA_MIXED);
+        assert_ne!(auto("\u{6700}\u{9ad8}\u{7684}\u{5c71}").0, ALPHA_SHORT);
+        assert_eq!(alpha(Alpha::Fixed(0.3), "x"), (0.3, None));
+    }
+
+    #[test]
+    fn a_pool_is_never_smaller_than_the_result() {
+        assert_eq!(pool(Mode::Fast, 10), 100);
+        assert_eq!(pool(Mode::Fast, 1001), 1001);
+        assert!(pool(Mode::Accurate, 1001) >= 1001);
+    }
+}

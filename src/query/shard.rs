@@ -1,0 +1,159 @@
+//! Searching the part of a collection that this process holds.
+//!
+//! The trait is the seam for collections that are larger than one machine: a gateway plans, asks
+//! every shard, and merges. Today there is one shard, and it is local.
+
+use std::fmt;
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+use crate::collection::{LiveSegment, ScopeRows, Snapshot};
+use crate::compute::{ComputeBackend, PreparedQuery};
+use crate::query::QueryError;
+use crate::segment::flat;
+use crate::text::{CorpusStats, RowScores, TermCounts, TextQuery};
+use crate::types::{Filter, Hit, RowId, SubTenantId};
+
+/// A segment with the rows that a search may return from it.
+#[derive(Debug)]
+pub(super) struct Reach {
+    pub(super) live: Arc<LiveSegment>,
+    pub(super) scope: Arc<ScopeRows>,
+    /// Rows of the scope that pass the filter; `None` where the whole segment does.
+    pub(super) mask: Option<RoaringBitmap>,
+    pub(super) rows: u64,
+}
+
+impl Reach {
+    fn vectors(&self) -> Result<crate::compute::VectorRows<'_>, QueryError> {
+        Ok(self.live.segment.vectors()?)
+    }
+}
+
+/// The segments that hold something the search may return.
+pub(super) fn reach(
+    snapshot: &Snapshot,
+    sub_tenant: &SubTenantId,
+    filter: &Filter,
+) -> Result<Vec<Reach>, QueryError> {
+    let mut reached = Vec::with_capacity(snapshot.segments.len());
+    for live in &snapshot.segments {
+        let scope = live.scope(sub_tenant);
+        if scope.rows.is_empty() {
+            continue;
+        }
+        let mask = match filter.is_all() {
+            true => scope.mask().cloned(),
+            false => Some(live.segment.matching(filter)? & &scope.rows),
+        };
+        let rows = mask.as_ref().map_or(scope.rows.len(), RoaringBitmap::len);
+        // Without a passing row a segment still counts in the statistics of the keyword leg, so
+        // that a filter does not change the scores of what it lets pass.
+        reached.push(Reach { live: Arc::clone(live), scope, mask, rows });
+    }
+    Ok(reached)
+}
+
+/// A candidate: a row of one of the reached segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) reach: usize,
+    pub(super) row: RowId,
+}
+
+/// The best rows of one leg over all segments, best first.
+pub(super) type LegHits = Vec<(Place, f32)>;
+
+fn best(mut hits: LegHits, k: usize) -> LegHits {
+    hits.sort_by(|(a, a_score), (b, b_score)| b_score.total_cmp(a_score).then(a.cmp(b)));
+    hits.truncate(k);
+    hits
+}
+
+fn placed(reach: usize, hits: Vec<Hit>) -> impl Iterator<Item = (Place, f32)> {
+    hits.into_iter().map(move |hit| (Place { reach, row: hit.row }, hit.score))
+}
+
+/// The semantic leg: exact nearest rows by cosine.
+pub(super) fn nearest(
+    backend: &dyn ComputeBackend,
+    reached: &[Reach],
+    query: &PreparedQuery,
+    k: usize,
+) -> Result<(LegHits, Vec<&'static str>), QueryError> {
+    let mut hits = Vec::new();
+    let mut paths = Vec::new();
+    for (at, reach) in reached.iter().enumerate().filter(|(_, reach)| reach.rows > 0) {
+        let found = flat::search(backend, &reach.vectors()?, query, reach.mask.as_ref(), k)?;
+        hits.extend(placed(at, found.hits));
+        if !paths.contains(&found.path.as_str()) {
+            paths.push(found.path.as_str());
+        }
+    }
+    Ok((best(hits, k), paths))
+}
+
+/// True cosines for listed rows, in the order given.
+pub(super) fn cosines(
+    backend: &dyn ComputeBackend,
+    reached: &[Reach],
+    query: &PreparedQuery,
+    places: &[Place],
+) -> Result<Vec<f32>, QueryError> {
+    debug_assert!(places.is_sorted());
+    let mut cosines = Vec::with_capacity(places.len());
+    for group in places.chunk_by(|a, b| a.reach == b.reach) {
+        let rows: Vec<RowId> = group.iter().map(|place| place.row).collect();
+        let vectors = reached[group[0].reach].vectors()?;
+        cosines.extend(flat::scores(backend, &vectors, query, &rows)?);
+    }
+    Ok(cosines)
+}
+
+/// Keyword scores of every matching row, by segment.
+pub(super) struct KeywordScores(Vec<Option<RowScores>>);
+
+impl fmt::Debug for KeywordScores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KeywordScores").field(&self.0.len()).finish()
+    }
+}
+
+impl KeywordScores {
+    /// BM25 with the statistics of the scope's live rows over all segments: the scores are those
+    /// of one index that holds nothing else.
+    pub(super) fn compute<Q: TextQuery>(reached: &[Reach], query: &Q) -> Result<Self, QueryError> {
+        if query.is_empty() {
+            return Ok(Self(reached.iter().map(|_| None).collect()));
+        }
+        let mut stats = CorpusStats::default();
+        for reach in reached {
+            let (live, scope) = (&reach.live, &reach.scope);
+            let index = live.segment.text_index();
+            let counts: TermCounts = index.term_counts(query, scope.mask())?;
+            stats.add(*live.scope_stats(scope), &counts);
+        }
+        let score = |reach: &Reach| -> Result<Option<RowScores>, QueryError> {
+            if reach.rows == 0 {
+                return Ok(None);
+            }
+            let index = reach.live.segment.text_index();
+            let scope = reach.scope.mask();
+            Ok(Some(index.score(query, &stats, scope, reach.mask.as_ref())?))
+        };
+        Ok(Self(reached.iter().map(score).collect::<Result<_, _>>()?))
+    }
+
+    /// The best rows, best first.
+    pub(super) fn top(&self, k: usize) -> LegHits {
+        let scored = self.0.iter().enumerate();
+        let hits = scored.filter_map(|(at, scores)| Some((at, scores.as_ref()?)));
+        best(hits.flat_map(|(at, scores)| placed(at, scores.top(k))).collect(), k)
+    }
+
+    /// The score of a row; 0 where no term occurs.
+    pub(super) fn get(&self, place: Place) -> f32 {
+        self.0[place.reach].as_ref().map_or(0.0, |scores| scores.get(place.row))
+    }
+}
