@@ -1,1 +1,19 @@
-fn main() {}
+//! The `lodestone` command.
+
+mod cli;
+
+use std::process::ExitCode;
+
+/// Batches of a model allocate and free the same sizes over and over; mimalloc keeps them at hand.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match cli::run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lodestone: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

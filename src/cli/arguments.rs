@@ -1,0 +1,185 @@
+//! Flags, environment variables and the settings file: flag > environment > file > default.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+use lodestone::settings::{RateLimit, Settings};
+use serde::Deserialize;
+
+/// Self-hosted retrieval: documents in, hybrid search and cited answers out.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run the server.
+    Serve(Box<ServeOptions>),
+    /// Check every byte in the data directory of a server that is not running.
+    Verify(VerifyOptions),
+}
+
+/// Settings of the server. Each flag's environment variable stands beside it.
+#[derive(Debug, Args)]
+pub struct ServeOptions {
+    /// TOML file with the names of these flags as keys.
+    #[arg(long, env = "LODESTONE_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Where everything is kept [default: ./data].
+    #[arg(long, env = "LODESTONE_DATA_DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Address and port to listen on [default: 127.0.0.1:8080].
+    #[arg(long, env = "LODESTONE_LISTEN")]
+    pub listen: Option<SocketAddr>,
+    /// Directory of the embedding model [default: ./models/all-MiniLM-L6-v2].
+    #[arg(long, env = "LODESTONE_MODEL_DIR")]
+    pub model_dir: Option<PathBuf>,
+    /// An admin key of at least 32 characters; without it one is made and shown once.
+    #[arg(long, env = "LODESTONE_API_KEY", hide_env_values = true)]
+    pub api_key: Option<String>,
+    /// Threads that embed [default: one a core].
+    #[arg(long, env = "LODESTONE_EMBED_THREADS")]
+    pub embed_threads: Option<usize>,
+    /// Threads that process documents [default: cores + 1].
+    #[arg(long, env = "LODESTONE_INGEST_THREADS")]
+    pub ingest_threads: Option<usize>,
+    /// Tenants that are kept open while nobody uses them [default: 256].
+    #[arg(long, env = "LODESTONE_OPEN_COLLECTIONS")]
+    pub open_collections: Option<usize>,
+    /// Whether a first upload creates its tenant [default: true].
+    #[arg(long, env = "LODESTONE_AUTO_CREATE_TENANTS")]
+    pub auto_create_tenants: Option<bool>,
+    /// Hours after which an idle session is forgotten, 0 for never [default: 24].
+    #[arg(long, env = "LODESTONE_SESSION_IDLE_HOURS")]
+    pub session_idle_hours: Option<u64>,
+    /// Requests per second and key, `R` or `R/BURST` [default: no limit].
+    #[arg(long, env = "LODESTONE_RATE_LIMIT")]
+    pub rate_limit: Option<RateLimit>,
+    /// Origins whose pages may call the server, comma-separated [default: none].
+    #[arg(long, env = "LODESTONE_CORS_ORIGINS", value_delimiter = ',')]
+    pub cors_origins: Vec<String>,
+}
+
+/// Where to verify.
+#[derive(Debug, Args)]
+pub struct VerifyOptions {
+    /// The data directory.
+    #[arg(long, env = "LODESTONE_DATA_DIR", default_value = "data")]
+    pub data_dir: PathBuf,
+}
+
+/// The settings file. Unknown keys are refused, so that a misspelt one is noticed.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct SettingsFile {
+    data_dir: Option<PathBuf>,
+    listen: Option<SocketAddr>,
+    model_dir: Option<PathBuf>,
+    api_key: Option<String>,
+    embed_threads: Option<usize>,
+    ingest_threads: Option<usize>,
+    open_collections: Option<usize>,
+    auto_create_tenants: Option<bool>,
+    session_idle_hours: Option<u64>,
+    rate_limit: Option<String>,
+    cors_origins: Vec<String>,
+}
+
+impl ServeOptions {
+    /// Flags and environment over the file over the defaults.
+    ///
+    /// # Errors
+    /// A file that cannot be read, and keys or values that make no sense.
+    pub fn settings(&self) -> Result<Settings, Box<dyn Error>> {
+        let file = match &self.config {
+            Some(path) => read_file(path)?,
+            None => SettingsFile::default(),
+        };
+        let rate_of_file = file.rate_limit.as_deref().map(str::parse::<RateLimit>).transpose()?;
+        let data_dir = self.data_dir.clone().or(file.data_dir).unwrap_or_else(|| "data".into());
+        let model_dir = self.model_dir.clone().or(file.model_dir);
+        let model_dir = model_dir.unwrap_or_else(|| "models/all-MiniLM-L6-v2".into());
+        let default = Settings::new(data_dir, model_dir);
+        let first = |flag: Option<usize>, file: Option<usize>, default: usize| {
+            flag.or(file).unwrap_or(default)
+        };
+        let cors_origins = match self.cors_origins.is_empty() {
+            true => file.cors_origins,
+            false => self.cors_origins.clone(),
+        };
+        let settings = Settings {
+            listen: self.listen.or(file.listen).unwrap_or(default.listen),
+            api_key: self.api_key.clone().or(file.api_key),
+            embed_threads: first(self.embed_threads, file.embed_threads, default.embed_threads),
+            ingest_threads: first(self.ingest_threads, file.ingest_threads, default.ingest_threads),
+            open_collections: first(
+                self.open_collections,
+                file.open_collections,
+                default.open_collections,
+            ),
+            auto_create_tenants: self
+                .auto_create_tenants
+                .or(file.auto_create_tenants)
+                .unwrap_or(default.auto_create_tenants),
+            session_idle_hours: self
+                .session_idle_hours
+                .or(file.session_idle_hours)
+                .unwrap_or(default.session_idle_hours),
+            rate_limit: self.rate_limit.or(rate_of_file),
+            cors_origins,
+            ..default
+        };
+        settings.validate()?;
+        Ok(settings)
+    }
+}
+
+fn read_file(path: &Path) -> Result<SettingsFile, Box<dyn Error>> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("settings file {}: {error}", path.display()))?;
+    let file = toml::from_str(&text)
+        .map_err(|error| format!("settings file {}: {error}", path.display()))?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> ServeOptions {
+        let arguments = ["lodestone", "serve"].iter().chain(arguments);
+        match Arguments::parse_from(arguments).verb {
+            Verb::Serve(options) => *options,
+            Verb::Verify(_) => unreachable!("the verb is serve"),
+        }
+    }
+
+    #[test]
+    fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lodestone.toml");
+        std::fs::write(&path, "listen = \"127.0.0.1:9000\"\ningest-threads = 7\n").unwrap();
+        let config = format!("--config={}", path.display());
+        let settings = parse(&[&config, "--listen=127.0.0.1:9001"]).settings().unwrap();
+        assert_eq!(settings.listen.port(), 9001);
+        assert_eq!(settings.ingest_threads, 7);
+        assert_eq!(settings.session_idle_hours, 24);
+    }
+
+    #[test]
+    fn a_misspelt_key_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lodestone.toml");
+        std::fs::write(&path, "listne = \"127.0.0.1:9000\"\n").unwrap();
+        let config = format!("--config={}", path.display());
+        assert!(parse(&[&config]).settings().unwrap_err().to_string().contains("listne"));
+        assert!(parse(&["--api-key=short"]).settings().is_err());
+    }
+}

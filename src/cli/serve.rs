@@ -1,0 +1,77 @@
+//! `lodestone serve`: settings, model, engine, banner, requests, drain.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+use lodestone::embed::{Embedder, Model, ModelFiles};
+use lodestone::engine::{Components, Engine};
+use lodestone::server;
+use lodestone::settings::Settings;
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::arguments::ServeOptions;
+
+/// Runs until a signal stops it.
+pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
+    let settings = options.settings()?;
+    start_log();
+    let files =
+        ModelFiles::read(&settings.model_dir, &|path| std::fs::read(path)).map_err(|error| {
+            let dir = settings.model_dir.display();
+            format!("{error}; put a model into {dir} (scripts/setup does) or name one: --model-dir")
+        })?;
+    let model: Arc<dyn Embedder> = Arc::new(Model::load(&files, settings.embed_threads)?);
+    drop(files);
+    let engine = Engine::start(settings, Components::real(model))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let served = runtime.block_on(serve(Arc::clone(&engine)));
+    engine.shut_down();
+    served
+}
+
+async fn serve(engine: Arc<Engine>) -> Result<(), Box<dyn Error>> {
+    let address = engine.settings().listen;
+    let listener = tokio::net::TcpListener::bind(address)
+        .await
+        .map_err(|error| format!("cannot listen on {address}: {error}"))?;
+    let stop = server::stop_on_signals()?;
+    eprint!("{}", banner(&engine, listener.local_addr()?));
+    let router = server::product_router(Arc::clone(&engine));
+    let drained = server::serve(listener, router, server::ListenSettings::default(), stop).await;
+    tracing::info!(drained, "stopped");
+    Ok(())
+}
+
+/// People read text on a terminal, machines read JSON.
+fn start_log() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if std::io::stderr().is_terminal() {
+        log.init();
+    } else {
+        log.json().init();
+    }
+}
+
+fn banner(engine: &Engine, address: std::net::SocketAddr) -> String {
+    let Settings { data_dir, embed_threads, .. } = engine.settings();
+    let embedder = engine.embedder();
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "  {name:<10} {value}");
+    };
+    line("version", env!("CARGO_PKG_VERSION"));
+    line("url", &format!("http://{address}"));
+    line("api", &format!("http://{address}/openapi.json"));
+    line("data", &data_dir.display().to_string());
+    line("device", &format!("CPU, {embed_threads} threads"));
+    line("model", &format!("{}, {} dimensions", embedder.name(), embedder.dimension()));
+    line("generator", "none: answers are extracted from the documents");
+    if let Some(key) = engine.take_first_key() {
+        line("key", key.expose());
+        line("", "shown this once: keep it, it is stored as a hash only");
+    }
+    format!("\nLodestone\n{text}\n")
+}

@@ -1,0 +1,196 @@
+//! The composition root: builds every part from settings, wires them once, and is all that the
+//! server and the command line see.
+//!
+//! ```text
+//! Settings + Components -> Engine { catalog, registry, ingest, query, answerer, embedder }
+//!   key -> Grant -> Place (tenant, sub-tenant, open collection) -> one call into one corridor
+//! ```
+//! Nothing is decided here but access: a [`Place`] can only be had with a [`crate::types::Grant`]
+//! that allows it, and every operation on data takes one. Everything blocks.
+//!
+//! - `access`: from a key to a place; `tenants`, `sources`, `search`, `keys`: the operations
+//! - `health`: whether its parts are usable
+//! - `error`: what can go wrong, as the server sees it
+
+mod access;
+mod error;
+mod health;
+mod keys;
+mod search;
+mod sources;
+mod tenants;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use parking_lot::Mutex;
+
+pub use access::Place;
+pub use error::EngineError;
+pub use health::{ComponentState, Health};
+pub use sources::{FoundStatus, Original};
+pub use tenants::Stats;
+
+use crate::answer::Answerer;
+use crate::catalog::{Catalog, CatalogOptions, KeyText};
+use crate::collection::Registry;
+use crate::compute::{ComputeBackend, SimdBackend};
+use crate::embed::Embedder;
+use crate::ingest::{Ingest, IngestParts};
+use crate::io::{DataDir, Disk, RealDisk};
+use crate::job::QueueLimits;
+use crate::query::Query;
+use crate::settings::Settings;
+use crate::store::{BlobStore, LocalBlobs};
+use crate::types::{Clock, IdSource, RandomIds, SystemClock};
+
+const MILLIS_PER_HOUR: u64 = 3_600_000;
+
+/// Live parts that tests replace.
+#[derive(Debug, Clone)]
+pub struct Components {
+    /// The disk under everything but the catalog.
+    pub disk: Arc<dyn Disk>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Ids and secrets.
+    pub ids: Arc<dyn IdSource>,
+    /// The model.
+    pub embedder: Arc<dyn Embedder>,
+    /// The vector kernels.
+    pub backend: Arc<dyn ComputeBackend>,
+}
+
+impl Components {
+    /// The machine's own parts, with a model.
+    pub fn real(embedder: Arc<dyn Embedder>) -> Self {
+        Self {
+            disk: Arc::new(RealDisk),
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
+            embedder,
+            backend: Arc::new(SimdBackend),
+        }
+    }
+}
+
+/// A running server without its HTTP.
+#[derive(Debug)]
+pub struct Engine {
+    settings: Settings,
+    data: Arc<DataDir>,
+    catalog: Catalog,
+    registry: Arc<Registry>,
+    store: Arc<dyn BlobStore>,
+    ingest: Arc<Ingest>,
+    query: Query,
+    answerer: Answerer,
+    embedder: Arc<dyn Embedder>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    first_key: Mutex<Option<KeyText>>,
+    probed: Mutex<Option<health::Probe>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Engine {
+    /// Opens the data directory, recovers what a crash left, and starts the background threads.
+    /// Costs the same however many tenants there are: collections are opened when they are used.
+    ///
+    /// # Errors
+    /// A setting that makes no sense; a directory that another process holds; damage.
+    pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
+        settings.validate()?;
+        let Components { disk, clock, ids, embedder, backend } = components;
+        let data = Arc::new(DataDir::open(&settings.data_dir, disk)?);
+        let options = CatalogOptions {
+            queue: QueueLimits::default(),
+            session_idle_millis: settings.session_idle_hours * MILLIS_PER_HOUR,
+        };
+        let path = data.root().join("catalog.sqlite");
+        let mut catalog = Catalog::open(&path, options, Arc::clone(&clock), Arc::clone(&ids))?;
+        let mut first_key = None;
+        match &settings.api_key {
+            Some(key) => catalog = catalog.with_operator_key(key)?,
+            None => first_key = catalog.bootstrap_key()?,
+        }
+        let store: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(Arc::clone(&data)));
+        // The lock on the data directory keeps other writers out; the epoch only has to rise.
+        let epoch = clock.now().0;
+        let registry =
+            Registry::new(Arc::clone(&store), Arc::clone(&ids), epoch, settings.open_collections);
+        let registry = Arc::new(registry);
+        let ingest = Arc::new(Ingest::new(IngestParts {
+            catalog: catalog.clone(),
+            registry: Arc::clone(&registry),
+            store: Arc::clone(&store),
+            embedder: Arc::clone(&embedder),
+            clock: Arc::clone(&clock),
+            ids: Arc::clone(&ids),
+        }));
+        let interrupted = ingest.recover()?;
+        if interrupted > 0 {
+            tracing::info!(interrupted, "jobs of the last run go on");
+        }
+        let threads = ingest.start(settings.ingest_threads);
+        Ok(Arc::new(Self {
+            query: Query::new(backend, Arc::clone(&embedder)),
+            answerer: Answerer::new(Arc::clone(&embedder)),
+            settings,
+            data,
+            catalog,
+            registry,
+            store,
+            ingest,
+            embedder,
+            clock,
+            ids,
+            first_key: Mutex::new(first_key),
+            probed: Mutex::new(None),
+            threads: Mutex::new(threads),
+        }))
+    }
+
+    /// The settings it runs with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The key that was made because there was none; handed out once.
+    pub fn take_first_key(&self) -> Option<KeyText> {
+        self.first_key.lock().take()
+    }
+
+    /// The model.
+    pub fn embedder(&self) -> &dyn Embedder {
+        &*self.embedder
+    }
+
+    /// Time.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// Ids.
+    pub fn ids(&self) -> &dyn IdSource {
+        &*self.ids
+    }
+
+    /// Stops the background threads after what they are at. Unfinished jobs are durable and go on
+    /// at the next start.
+    pub fn shut_down(&self) {
+        self.ingest.stop();
+        self.embedder.close();
+        for thread in self.threads.lock().drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a background thread panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
+}

@@ -1,0 +1,155 @@
+//! Searches, answers, and the vectors of embeddings tenants.
+
+use std::collections::BTreeMap;
+
+use crate::answer::{Answer, contextualise};
+use crate::engine::{Engine, EngineError, Place};
+use crate::ingest::AcceptedVectors;
+use crate::query::{FullTextRequest, RetrieveRequest, Retrieved, VectorHit};
+use crate::types::id::SessionId;
+use crate::types::{RetrievedChunk, SourceId, limits};
+
+impl Engine {
+    /// Hybrid search.
+    ///
+    /// # Errors
+    /// As [`crate::query::Query::retrieve`].
+    pub fn retrieve(
+        &self,
+        place: &Place,
+        request: &RetrieveRequest,
+    ) -> Result<Retrieved, EngineError> {
+        let snapshot = place.collection.snapshot();
+        let schema = place.tenant.schema.as_ref();
+        Ok(self.query.retrieve(&snapshot, &place.sub_tenant, schema, request)?)
+    }
+
+    /// Search for whole words.
+    ///
+    /// # Errors
+    /// As [`crate::query::Query::full_text`].
+    pub fn full_text(
+        &self,
+        place: &Place,
+        request: &FullTextRequest,
+    ) -> Result<Vec<RetrievedChunk>, EngineError> {
+        let snapshot = place.collection.snapshot();
+        let schema = place.tenant.schema.as_ref();
+        Ok(self.query.full_text(&snapshot, &place.sub_tenant, schema, request)?)
+    }
+
+    /// The search behind a question. In a session the turns before it help to understand it; its
+    /// filters are its own.
+    ///
+    /// # Errors
+    /// As [`Self::retrieve`].
+    pub fn retrieve_for_question(
+        &self,
+        place: &Place,
+        session: Option<&SessionId>,
+        mut request: RetrieveRequest,
+    ) -> Result<(Retrieved, String), EngineError> {
+        if let Some(session) = session {
+            let (collection, sub_tenant) = (place.tenant.collection, &place.sub_tenant);
+            let turns =
+                self.catalog.turns(collection, sub_tenant, session, limits::SESSION_TURNS)?;
+            let past: Vec<(String, String)> =
+                turns.into_iter().map(|turn| (turn.question, turn.answer)).collect();
+            request.query = contextualise(&request.query, &past);
+        }
+        let retrieved = self.retrieve(place, &request)?;
+        Ok((retrieved, request.query))
+    }
+
+    /// An answer from retrieved chunks.
+    ///
+    /// # Errors
+    /// What the model says.
+    pub fn answer(&self, question: &str, chunks: &[RetrievedChunk]) -> Result<Answer, EngineError> {
+        Ok(self.answerer.answer(question, chunks)?)
+    }
+
+    /// Adds a turn to a session.
+    ///
+    /// # Errors
+    /// What the catalog says.
+    pub fn remember(
+        &self,
+        place: &Place,
+        session: &SessionId,
+        question: &str,
+        answer: &str,
+    ) -> Result<(), EngineError> {
+        let (collection, sub_tenant) = (place.tenant.collection, &place.sub_tenant);
+        let (question, answer) = (question.to_owned(), answer.to_owned());
+        Ok(self.catalog.append_turn(collection, sub_tenant, session, question, answer)?)
+    }
+
+    /// Stores a batch of client vectors; searchable on return.
+    ///
+    /// # Errors
+    /// As [`crate::ingest::Ingest::upload_vectors`].
+    pub fn upload_vectors(
+        &self,
+        place: &Place,
+        batch: Option<SourceId>,
+        vectors: Vec<Vec<f32>>,
+    ) -> Result<AcceptedVectors, EngineError> {
+        let Place { tenant, sub_tenant, collection } = place;
+        Ok(self.ingest.upload_vectors(tenant, collection, sub_tenant, batch, vectors)?)
+    }
+
+    /// Replaces single vectors of a batch, all or none.
+    ///
+    /// # Errors
+    /// As [`crate::ingest::Ingest::update_vectors`].
+    pub fn update_vectors(
+        &self,
+        place: &Place,
+        batch: &SourceId,
+        vectors: &BTreeMap<u32, Vec<f32>>,
+    ) -> Result<(), EngineError> {
+        let Place { sub_tenant, collection, .. } = place;
+        Ok(self.ingest.update_vectors(collection, sub_tenant, batch, vectors)?)
+    }
+
+    /// Deletes single vectors in one step; says which existed.
+    ///
+    /// # Errors
+    /// As [`crate::ingest::Ingest::delete_vectors`].
+    pub fn delete_vectors(
+        &self,
+        place: &Place,
+        chunks: &[(SourceId, u32)],
+    ) -> Result<Vec<bool>, EngineError> {
+        let Place { sub_tenant, collection, .. } = place;
+        Ok(self.ingest.delete_vectors(collection, sub_tenant, chunks)?)
+    }
+
+    /// The nearest stored vectors of each query.
+    ///
+    /// # Errors
+    /// As [`crate::query::Query::nearest_vectors`].
+    pub fn nearest_vectors(
+        &self,
+        place: &Place,
+        queries: &[Vec<f32>],
+        max_chunks: usize,
+    ) -> Result<Vec<Vec<VectorHit>>, EngineError> {
+        let snapshot = place.collection.snapshot();
+        Ok(self.query.nearest_vectors(&snapshot, &place.sub_tenant, queries, max_chunks)?)
+    }
+
+    /// Stored vectors, bit for bit.
+    ///
+    /// # Errors
+    /// As [`crate::query::Query::vectors_by_id`].
+    pub fn vectors_by_id(
+        &self,
+        place: &Place,
+        chunks: &[(SourceId, u32)],
+    ) -> Result<Vec<Option<Vec<f32>>>, EngineError> {
+        let snapshot = place.collection.snapshot();
+        Ok(self.query.vectors_by_id(&snapshot, &place.sub_tenant, chunks)?)
+    }
+}

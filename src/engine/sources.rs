@@ -1,0 +1,255 @@
+//! Uploads, deletions and listings of sources.
+
+use std::sync::Arc;
+
+use crate::catalog::{JobFilter, JobPage, JobScope};
+use crate::collection::uploads;
+use crate::engine::{Engine, EngineError, Place};
+use crate::ingest::{Accepted, Amendment, Deleted, Submission};
+use crate::job::JobRow;
+use crate::query::{self, SourceView};
+use crate::types::{
+    Grant, JobStatus, KeyScope, Scope, Sequence, SourceId, SourceRecord, SubTenantId, TenantId,
+};
+
+/// Tenants that are searched for a source of which neither scope nor job is known. A key for more
+/// has to name the tenant; tenants that are open are searched in any case.
+const BLIND_TENANTS_MAX: usize = 64;
+
+/// Where a source was found, and what is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundStatus {
+    /// The scope.
+    pub scope: Scope,
+    /// The source.
+    pub view: SourceView,
+}
+
+/// The stored original of a source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Original {
+    /// The source.
+    pub record: Arc<SourceRecord>,
+    /// The bytes.
+    pub content: Vec<u8>,
+}
+
+impl Engine {
+    /// Refuses what cannot be processed, before anything is stored.
+    ///
+    /// # Errors
+    /// As [`crate::ingest::Ingest::check`].
+    pub fn check(&self, place: &Place, submission: &Submission) -> Result<(), EngineError> {
+        Ok(self.ingest.check(&place.tenant, submission)?)
+    }
+
+    /// Accepts an upload. Durable on return.
+    ///
+    /// # Errors
+    /// As [`crate::ingest::Ingest::submit`].
+    pub fn submit(&self, place: &Place, submission: Submission) -> Result<Accepted, EngineError> {
+        let Place { tenant, sub_tenant, collection } = place;
+        Ok(self.ingest.submit(tenant, collection, sub_tenant, submission)?)
+    }
+
+    /// Deletes sources. Nothing of them is visible when this returns.
+    ///
+    /// # Errors
+    /// As [`crate::ingest::Ingest::delete_sources`].
+    pub fn delete_sources(&self, place: &Place, ids: &[SourceId]) -> Result<Deleted, EngineError> {
+        Ok(self.ingest.delete_sources(&place.collection, &place.sub_tenant, ids)?)
+    }
+
+    /// Changes metadata of a source.
+    ///
+    /// # Errors
+    /// As [`crate::ingest::Ingest::amend`].
+    pub fn amend(
+        &self,
+        place: &Place,
+        source: &SourceId,
+        amendment: Amendment,
+    ) -> Result<(), EngineError> {
+        let Place { tenant, sub_tenant, collection } = place;
+        Ok(self.ingest.amend(tenant, collection, sub_tenant, source, amendment)?)
+    }
+
+    /// Every source of a scope, in every state: newest upload first, then by id.
+    ///
+    /// # Errors
+    /// What catalog or disk say.
+    pub fn sources(&self, place: &Place) -> Result<Vec<SourceView>, EngineError> {
+        let Place { tenant, sub_tenant, collection } = place;
+        // Jobs first: a job that ends meanwhile is then seen as running and as visible, which is
+        // a moment ago's truth. The other order could show neither.
+        let jobs = self.catalog.unsettled_or_errored(tenant.collection, sub_tenant)?;
+        Ok(query::list(&collection.snapshot(), sub_tenant, jobs)?)
+    }
+
+    /// One source of a scope.
+    ///
+    /// # Errors
+    /// What catalog or disk say.
+    pub fn source(&self, place: &Place, id: &SourceId) -> Result<Option<SourceView>, EngineError> {
+        let Place { tenant, sub_tenant, collection } = place;
+        let job = self.catalog.latest(tenant.collection, sub_tenant, id)?;
+        let job = job.filter(|row| row.status != JobStatus::Success);
+        let snapshot = collection.snapshot();
+        Ok(SourceView::join(snapshot.find(sub_tenant, id), job)?)
+    }
+
+    /// The state of a source. Without a tenant it is looked for in every scope of the key, and
+    /// the most recently uploaded one is meant. `sub_tenants` are tried in order.
+    ///
+    /// # Errors
+    /// [`EngineError::SourceNotFound`]; a named tenant that does not exist.
+    pub fn status(
+        &self,
+        grant: &Grant,
+        tenant: Option<&TenantId>,
+        sub_tenant: Option<&SubTenantId>,
+        id: &SourceId,
+    ) -> Result<FoundStatus, EngineError> {
+        let missing = || EngineError::SourceNotFound { source_id: id.clone() };
+        match (tenant, sub_tenant) {
+            (Some(tenant), Some(sub_tenant)) => {
+                let scope = Scope { tenant: tenant.clone(), sub_tenant: sub_tenant.clone() };
+                let view = self.source(&self.open(grant, &scope, None)?, id)?;
+                view.map(|view| FoundStatus { scope, view }).ok_or_else(missing)
+            }
+            (Some(tenant), None) => {
+                let found = self.status_in(grant, tenant, id)?;
+                let default = found.iter().position(|found| found.scope.sub_tenant.is_default());
+                newest(found, default).ok_or_else(missing)
+            }
+            (None, sub_tenant) => {
+                let mut found = self.status_anywhere(grant, id)?;
+                if let Some(wanted) = sub_tenant {
+                    found.retain(|found| found.scope.sub_tenant == *wanted);
+                }
+                newest(found, None).ok_or_else(missing)
+            }
+        }
+    }
+
+    fn status_in(
+        &self,
+        grant: &Grant,
+        tenant: &TenantId,
+        id: &SourceId,
+    ) -> Result<Vec<FoundStatus>, EngineError> {
+        let (_, names) = self.sub_tenants(grant, tenant)?;
+        let mut found = Vec::new();
+        for sub_tenant in names {
+            let scope = Scope { tenant: tenant.clone(), sub_tenant };
+            let view = self.source(&self.open(grant, &scope, None)?, id)?;
+            found.extend(view.map(|view| FoundStatus { scope, view }));
+        }
+        Ok(found)
+    }
+
+    fn status_anywhere(
+        &self,
+        grant: &Grant,
+        id: &SourceId,
+    ) -> Result<Vec<FoundStatus>, EngineError> {
+        let rows = self.catalog.find_source(id, &grant.scope)?;
+        let mut found = Vec::new();
+        for row in rows {
+            let JobRow { tenant, job, .. } = row;
+            let scope = Scope { tenant, sub_tenant: job.sub_tenant };
+            let view = self.source(&self.open(grant, &scope, None)?, id)?;
+            found.extend(view.map(|view| FoundStatus { scope, view }));
+        }
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let open = self.registry.open_collections();
+        let is_open = |tenant: &crate::catalog::Tenant| {
+            open.iter().any(|collection| collection.id() == tenant.collection)
+        };
+        let tenants = self.tenants(grant)?;
+        let (open, closed): (Vec<_>, Vec<_>) = tenants.iter().partition(|tenant| is_open(tenant));
+        for tenant in open.into_iter().chain(closed.into_iter().take(BLIND_TENANTS_MAX)) {
+            found.extend(self.status_in(grant, &tenant.id, id)?);
+        }
+        Ok(found)
+    }
+
+    /// The original of the visible version; where there is none, of the accepted one.
+    ///
+    /// # Errors
+    /// [`EngineError::SourceNotFound`]; damage.
+    pub fn original(&self, place: &Place, id: &SourceId) -> Result<Original, EngineError> {
+        let missing = || EngineError::SourceNotFound { source_id: id.clone() };
+        let view = self.source(place, id)?.ok_or_else(missing)?;
+        let record = view.record;
+        let content = match record.raw_key.is_empty() {
+            true => Vec::new(),
+            false => uploads::get(&*self.store, &record.raw_key)?.content,
+        };
+        Ok(Original { record, content })
+    }
+
+    /// Jobs of the scopes that a key reaches.
+    ///
+    /// # Errors
+    /// A named tenant that does not exist; what the catalog says.
+    pub fn jobs(
+        &self,
+        grant: &Grant,
+        tenant: Option<&TenantId>,
+        sub_tenant: Option<SubTenantId>,
+        status: Option<JobStatus>,
+        limit: usize,
+        before: Option<Sequence>,
+    ) -> Result<JobPage, EngineError> {
+        let scope = match tenant {
+            None => self.job_scope(&grant.scope)?,
+            Some(tenant) => {
+                let tenant = self.find_tenant(grant, tenant)?;
+                let reached = match sub_tenant {
+                    Some(name) if !grant.allows(&tenant.id, &name) => {
+                        return Err(EngineError::SubTenantNotFound);
+                    }
+                    Some(name) => Some(vec![name]),
+                    None => sub_tenants_of(&grant.scope, &tenant.id),
+                };
+                JobScope::Within(vec![(tenant.collection, reached)])
+            }
+        };
+        Ok(self.catalog.list_jobs(&JobFilter { scope, status, limit, before })?)
+    }
+
+    fn job_scope(&self, scope: &KeyScope) -> Result<JobScope, EngineError> {
+        let grants = match scope {
+            KeyScope::AllTenants => return Ok(JobScope::Everywhere),
+            KeyScope::Tenants(grants) => grants,
+        };
+        let mut within = Vec::with_capacity(grants.len());
+        for grant in grants {
+            if let Some(tenant) = self.catalog.tenant(&grant.tenant)? {
+                within.push((tenant.collection, grant.sub_tenants.clone()));
+            }
+        }
+        Ok(JobScope::Within(within))
+    }
+}
+
+/// The sub-tenants to which a key is limited inside a tenant; `None` for all of them.
+fn sub_tenants_of(scope: &KeyScope, tenant: &TenantId) -> Option<Vec<SubTenantId>> {
+    match scope {
+        KeyScope::AllTenants => None,
+        KeyScope::Tenants(grants) => {
+            let grant = grants.iter().find(|grant| grant.tenant == *tenant)?;
+            grant.sub_tenants.clone()
+        }
+    }
+}
+
+fn newest(mut found: Vec<FoundStatus>, preferred: Option<usize>) -> Option<FoundStatus> {
+    if let Some(at) = preferred {
+        return Some(found.swap_remove(at));
+    }
+    found.into_iter().max_by_key(|found| found.view.record.uploaded_at)
+}

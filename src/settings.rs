@@ -1,0 +1,147 @@
+//! Settings as plain data. Where they come from (flags, environment, file) is the command line's
+//! affair; what they mean and which values make sense is said here.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Everything an operator can choose.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Where everything is kept. One process at a time.
+    pub data_dir: PathBuf,
+    /// Where to listen. Loopback unless told.
+    pub listen: SocketAddr,
+    /// Directory of the embedding model: `config.json`, `tokenizer.json`, `model.safetensors`.
+    pub model_dir: PathBuf,
+    /// A key given by the operator, at least 32 characters; all tenants, all roles.
+    pub api_key: Option<String>,
+    /// Threads that embed; each computes on its own. At least 1.
+    pub embed_threads: usize,
+    /// Threads that process documents. At least 1.
+    pub ingest_threads: usize,
+    /// Collections that are kept open while nobody uses them. At least 1.
+    pub open_collections: usize,
+    /// Whether a first upload may create its tenant.
+    pub auto_create_tenants: bool,
+    /// Hours after which an idle session is forgotten; 0 keeps sessions for good.
+    pub session_idle_hours: u64,
+    /// Requests per second and key, and how many may come at once; `None` does not limit.
+    pub rate_limit: Option<RateLimit>,
+    /// Origins whose pages may call the server from a browser; none by default.
+    pub cors_origins: Vec<String>,
+}
+
+/// A token bucket.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateLimit {
+    /// Requests per second, above 0.
+    pub per_second: f64,
+    /// Requests that may come at once, at least 1.
+    pub burst: f64,
+}
+
+/// A setting that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("setting {name} {problem}")]
+pub struct InvalidSetting {
+    /// The setting, as the command line spells it.
+    pub name: &'static str,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// Characters that a key given by the operator must have.
+const API_KEY_CHARS_MIN: usize = 32;
+
+impl Settings {
+    /// The settings of a server in `data_dir` with a model in `model_dir`.
+    pub fn new(data_dir: PathBuf, model_dir: PathBuf) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            data_dir,
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            model_dir,
+            api_key: None,
+            embed_threads: cores,
+            // One more than embeds: while one builds a segment the others keep the model busy.
+            ingest_threads: cores + 1,
+            open_collections: 256,
+            auto_create_tenants: true,
+            session_idle_hours: 24,
+            rate_limit: None,
+            cors_origins: Vec::new(),
+        }
+    }
+
+    /// Checks what can be checked without touching the machine.
+    ///
+    /// # Errors
+    /// The first setting that makes no sense.
+    pub fn validate(&self) -> Result<(), InvalidSetting> {
+        let counts = [
+            ("embed-threads", self.embed_threads),
+            ("ingest-threads", self.ingest_threads),
+            ("open-collections", self.open_collections),
+        ];
+        if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0) {
+            return Err(InvalidSetting { name, problem: "must be at least 1".to_owned() });
+        }
+        if let Some(key) = &self.api_key
+            && key.chars().count() < API_KEY_CHARS_MIN
+        {
+            let problem = format!("must have at least {API_KEY_CHARS_MIN} characters");
+            return Err(InvalidSetting { name: "api-key", problem });
+        }
+        if let Some(limit) = self.rate_limit
+            && !(limit.per_second > 0.0 && limit.per_second.is_finite() && limit.burst >= 1.0)
+        {
+            let problem = "must be R or R/BURST with R above 0 and BURST at least 1".to_owned();
+            return Err(InvalidSetting { name: "rate-limit", problem });
+        }
+        Ok(())
+    }
+}
+
+impl std::str::FromStr for RateLimit {
+    type Err = String;
+
+    /// `R` or `R/BURST`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is not R or R/BURST, for example 20 or 20/100");
+        let number = |part: &str| part.trim().parse::<f64>().map_err(|_| wrong());
+        let (per_second, burst) = match text.split_once('/') {
+            Some((rate, burst)) => (number(rate)?, number(burst)?),
+            None => (number(text)?, number(text)?.max(1.0)),
+        };
+        match per_second > 0.0 && per_second.is_finite() && burst >= 1.0 && burst.is_finite() {
+            true => Ok(Self { per_second, burst }),
+            false => Err(wrong()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_read_and_nonsense_is_refused() {
+        assert_eq!("20".parse(), Ok(RateLimit { per_second: 20.0, burst: 20.0 }));
+        assert_eq!("0.5/3".parse(), Ok(RateLimit { per_second: 0.5, burst: 3.0 }));
+        assert_eq!("0.5".parse(), Ok(RateLimit { per_second: 0.5, burst: 1.0 }));
+        for wrong in ["", "x", "0", "-1", "5/0", "inf", "5/x"] {
+            assert!(wrong.parse::<RateLimit>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        let mut settings = Settings::new("data".into(), "models".into());
+        assert_eq!(settings.validate(), Ok(()));
+        settings.ingest_threads = 0;
+        assert_eq!(settings.validate().unwrap_err().name, "ingest-threads");
+        settings.ingest_threads = 1;
+        settings.api_key = Some("short".to_owned());
+        assert_eq!(settings.validate().unwrap_err().name, "api-key");
+    }
+}
