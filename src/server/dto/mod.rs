@@ -1,0 +1,37 @@
+//! Every request and every response of the wire, and nothing else (API 3 and 4).
+//!
+//! ```text
+//! Fields -> request struct (ids and ranges checked, defaults filled in) -> handler
+//! handler -> response struct (exact names and nullability) -> JSON
+//! ```
+//!
+//! No decision about a document or a tenant is taken here. A request struct that exists is valid
+//! by itself; what depends on stored state (scope, schema, width, filters) is the handler's.
+//!
+//! Invariants: names, types, defaults and ranges are API.md's; every time is decimal epoch seconds
+//! in a string; every number is finite; optional members are sent as `null`, never left out.
+//!
+//! - `inputs`: fields that many operations share
+//! - `upload`, `batch`: texts and documents, alone and in company
+//! - `sources`: listing, looking up, deleting and fetching sources
+//! - `tenants`: tenants and sub-tenants
+//! - `embeddings`: client vectors
+//! - `search`: questions and searches; `filters`: what restricts them
+//! - `chunks`: chunks and cited sources; `answers`: responses of searches, stream events
+//! - `operations`: jobs and health; `keys`: API keys
+
+pub mod answers;
+pub mod batch;
+pub mod chunks;
+pub mod embeddings;
+pub mod filters;
+pub mod inputs;
+pub mod keys;
+pub mod operations;
+pub mod search;
+pub mod sources;
+pub mod tenants;
+pub mod upload;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,33 @@
+//! The product's router: the table of routes over one engine.
+
+use std::sync::Arc;
+
+use axum::Router;
+
+use crate::engine::Engine;
+use crate::server::app::App;
+use crate::server::frame::{Frame, HttpSettings, router};
+use crate::server::rate::RateLimit;
+use crate::server::routes;
+use crate::types::{RandomIds, SystemClock};
+
+/// Every operation of the product, over `engine`.
+pub fn product_router(engine: Arc<Engine>) -> Router {
+    let settings = engine.settings();
+    let http = HttpSettings {
+        rate_limit: settings
+            .rate_limit
+            .map(|limit| RateLimit { per_second: limit.per_second, burst: limit.burst }),
+        cors_origins: settings.cors_origins.clone(),
+        ..HttpSettings::default()
+    };
+    let app = App::new(engine);
+    let frame = Frame {
+        keys: Arc::new(app.clone()),
+        app,
+        clock: Arc::new(SystemClock),
+        ids: Arc::new(RandomIds),
+        settings: http,
+    };
+    router(routes::table(), frame)
+}

@@ -1,0 +1,162 @@
+//! Many texts or documents in one call. Each item stands alone (API 5.2).
+
+use crate::engine::Place;
+use crate::ingest::Submission;
+use crate::server::app::{App, blocking};
+use crate::server::dto::batch::{
+    BatchResult, BatchUpdate, BatchUpload, BatchUploadText, FailedItem, FileItem, TextItem,
+    UploadedItem,
+};
+use crate::server::dto::upload::Status;
+use crate::server::error::ApiError;
+use crate::server::reply::Json;
+use crate::server::request::Call;
+use crate::server::routes::once::{Once, RequestIds, once};
+use crate::server::routes::upload::{file_submission, is_passing, kept, replaced, text_submission};
+use crate::server::routes::{Group, Route};
+use crate::types::{Role, Scope, SourceId, limits};
+
+/// The operations.
+pub fn routes() -> Vec<Route<App>> {
+    let (group, write, bytes) = (Group::Upload, Role::Write, limits::BATCH_BYTES_MAX);
+    vec![
+        Route::<App>::post("/upload/batch_upload", group, write, "Upload documents")
+            .multipart(bytes)
+            .handle(blocking(batch_upload)),
+        Route::<App>::patch("/upload/batch_update", group, write, "Replace or create documents")
+            .multipart(bytes)
+            .handle(blocking(batch_update)),
+        Route::<App>::post("/upload/batch_upload_text", group, write, "Upload texts")
+            .json(limits::BODY_BYTES_MAX_TEXT)
+            .handle(blocking(batch_upload_text)),
+    ]
+}
+
+/// One item on its way in, or why it fails.
+struct Item {
+    filename: String,
+    submission: Result<Submission, ApiError>,
+}
+
+fn batch_upload(
+    app: &App,
+    call: &Call,
+    request: BatchUpload,
+) -> Result<Once<BatchResult>, ApiError> {
+    let BatchUpload { scope, items } = request;
+    let item = |item: FileItem| Item {
+        filename: item.file.filename.clone(),
+        submission: Ok(file_submission(
+            item.id,
+            item.file,
+            replaced(item.tenant_metadata),
+            replaced(item.document_metadata),
+        )),
+    };
+    upload(app, call, &scope, items.into_iter().map(item).collect())
+}
+
+fn batch_update(
+    app: &App,
+    call: &Call,
+    request: BatchUpdate,
+) -> Result<Json<BatchResult>, ApiError> {
+    let BatchUpdate { scope, items } = request;
+    let item = |item: FileItem| Item {
+        filename: item.file.filename.clone(),
+        submission: Ok(file_submission(
+            item.id,
+            item.file,
+            kept(item.tenant_metadata),
+            kept(item.document_metadata),
+        )),
+    };
+    let place = app.engine.open_or_create(call.grant()?, &scope)?;
+    submit(app, &place, items.into_iter().map(item).collect(), None)
+}
+
+fn batch_upload_text(
+    app: &App,
+    call: &Call,
+    request: BatchUploadText,
+) -> Result<Once<BatchResult>, ApiError> {
+    let BatchUploadText { scope, items } = request;
+    let item = |item: TextItem| Item {
+        filename: item.id.as_ref().map_or_else(String::new, SourceId::to_string),
+        submission: item.content.map(|content| {
+            let tenant = replaced(item.tenant_metadata);
+            text_submission(item.id, content, tenant, replaced(item.document_metadata))
+        }),
+    };
+    upload(app, call, &scope, items.into_iter().map(item).collect())
+}
+
+fn upload(
+    app: &App,
+    call: &Call,
+    scope: &Scope,
+    mut items: Vec<Item>,
+) -> Result<Once<BatchResult>, ApiError> {
+    let place = app.engine.open_or_create(call.grant()?, scope)?;
+    if call.idempotency.is_some() {
+        // A request that is wrong does not use its idempotency key up.
+        for item in &mut items {
+            let checked = match &item.submission {
+                Ok(submission) => app.engine.check(&place, submission),
+                Err(_) => continue,
+            };
+            if let Err(error) = checked {
+                item.submission = Err(error.into());
+            }
+        }
+        if items.iter().all(|item| item.submission.is_err()) {
+            return submit(app, &place, items, None).map(Once::First);
+        }
+    }
+    once(app, call, |ids| submit(app, &place, items, ids))
+}
+
+fn submit(
+    app: &App,
+    place: &Place,
+    items: Vec<Item>,
+    ids: Option<RequestIds>,
+) -> Result<Json<BatchResult>, ApiError> {
+    let (mut uploaded, mut failed) = (Vec::new(), Vec::new());
+    let mut passing = None;
+    let mut is_final = false;
+    for (index, Item { filename, submission }) in items.into_iter().enumerate() {
+        let accepted = submission.and_then(|mut submission| {
+            if submission.source.is_none() {
+                submission.source = ids.map(|ids| ids.source(index));
+            }
+            Ok(app.engine.submit(place, submission)?)
+        });
+        match accepted {
+            Ok(accepted) => {
+                let file_id = accepted.source.to_string();
+                let filename = if filename.is_empty() { file_id.clone() } else { filename };
+                let (status, overwritten) = (Status::Queued, accepted.overwritten);
+                uploaded.push(UploadedItem { file_id, filename, status, overwritten });
+            }
+            Err(error) => {
+                if let Some(cause) = error.cause() {
+                    tracing::error!(index, cause, "an item of a batch failed");
+                }
+                failed.push(FailedItem::new(index, filename, &error));
+                match is_passing(&error) {
+                    true => passing = Some(error),
+                    false => is_final = true,
+                }
+            }
+        }
+    }
+    match passing {
+        // Nothing was taken, and nothing is wrong with the request: it should come again.
+        Some(error) if uploaded.is_empty() && !is_final => {
+            let failed = serde_json::to_value(&failed).unwrap_or_default();
+            Err(error.with_member("failed", failed))
+        }
+        _ => BatchResult::reply(uploaded, failed),
+    }
+}

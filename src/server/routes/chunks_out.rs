@@ -1,0 +1,84 @@
+//! From chunks as the query corridor found them to chunks and sources of the wire.
+
+use std::collections::BTreeMap;
+
+use crate::answer::{AnswerSource, question_terms, snippet};
+use crate::server::dto::chunks::{Chunk, QnaChunk, QnaSource, layout, page_number};
+use crate::types::{RetrievedChunk, limits};
+
+/// A chunk of retrieve and of full-text search.
+pub(super) fn chunk(found: RetrievedChunk) -> Chunk {
+    let RetrievedChunk { uuid, source, text, place, score, .. } = found;
+    Chunk {
+        chunk_uuid: uuid,
+        source_id: source.id.to_string(),
+        chunk_content: text,
+        source_type: source.kind.as_str().to_owned(),
+        source_upload_time: source.uploaded_at.to_string(),
+        source_title: source.title.clone(),
+        source_last_updated_time: source.last_updated_at.to_string(),
+        layout: Some(layout(&place)),
+        relevancy_score: Some(score),
+        document_metadata: Some(source.document_metadata.clone()),
+        tenant_metadata: Some(source.tenant_metadata.clone()),
+        extra_context: None,
+        graph_triplet_ids: Vec::new(),
+        source_url: source.url.clone(),
+        source_collection: Vec::new(),
+        version: format!("v{}", source.version),
+        rerank_score: None,
+    }
+}
+
+/// Chunks of qna. `sources` are the sources of these very chunks.
+pub(super) fn qna_chunks(
+    question: &str,
+    found: &[RetrievedChunk],
+    sources: &[AnswerSource],
+) -> Vec<QnaChunk> {
+    let mut index_of = BTreeMap::new();
+    for (index, source) in sources.iter().enumerate() {
+        index_of.extend(source.chunks.iter().map(|chunk| (*chunk, index)));
+    }
+    let terms = question_terms(question);
+    let chunks = found.iter().enumerate().map(|(position, found)| QnaChunk {
+        bounding_box: None,
+        bounding_boxes: Vec::new(),
+        source_filename: found.source.filename.clone(),
+        page_number: page_number(&found.place),
+        snippet: snippet(&terms, &found.text, limits::SNIPPET_CHARS),
+        source_index: *index_of.get(&position).expect("every chunk has its source"),
+        chunk: chunk(found.clone()),
+    });
+    chunks.collect()
+}
+
+/// A source of qna. `found` are the chunks that it counts its own by.
+pub(super) fn qna_source(cited: &AnswerSource, found: &[RetrievedChunk]) -> QnaSource {
+    let source = &cited.source;
+    let own = || cited.chunks.iter().map(|position| &found[*position]);
+    let mut page_numbers: Vec<u32> = own().filter_map(|chunk| page_number(&chunk.place)).collect();
+    page_numbers.sort_unstable();
+    page_numbers.dedup();
+    let (id, kind) = (source.id.to_string(), source.kind.as_str().to_owned());
+    let uploaded_at = source.uploaded_at.to_string();
+    QnaSource {
+        source_id: id.clone(),
+        id,
+        source_title: source.title.clone(),
+        title: source.title.clone(),
+        source_type: kind.clone(),
+        kind,
+        source_url: source.url.clone(),
+        source_filename: source.filename.clone(),
+        source_upload_time: uploaded_at.clone(),
+        timestamp: uploaded_at,
+        source_last_updated_time: source.last_updated_at.to_string(),
+        page_numbers,
+        snippet: cited.snippet.clone(),
+        relevancy_score: cited.score,
+        document_metadata: source.document_metadata.clone(),
+        tenant_metadata: source.tenant_metadata.clone(),
+        chunk_uuids: own().map(|chunk| chunk.uuid.clone()).collect(),
+    }
+}

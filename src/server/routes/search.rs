@@ -1,0 +1,173 @@
+//! Search by meaning and words, and by whole words (API 3.5 #24, #25).
+
+use serde_json::Value;
+
+use crate::engine::EngineError;
+use crate::query::{self, FullTextRequest, Restriction, RetrieveRequest, Retrieved};
+use crate::server::app::{App, blocking, degraded};
+use crate::server::dto::answers::{
+    CandidateCounts, GraphCounts, GraphRelations, RetrieveResponse, SearchMetadata, StageTimings,
+};
+use crate::server::dto::chunks::Chunk;
+use crate::server::dto::filters::Filters;
+use crate::server::dto::search::{FullTextSearch, Mode, Retrieve, SearchOptions, TermOperator};
+use crate::server::error::ApiError;
+use crate::server::reply::Json;
+use crate::server::request::{Alpha, Call};
+use crate::server::routes::chunks_out::chunk;
+use crate::server::routes::{Group, Route};
+use crate::text::Operator;
+use crate::types::{Role, TenantMode};
+
+/// The operations.
+pub fn routes() -> Vec<Route<App>> {
+    vec![
+        Route::<App>::post(
+            "/search/retrieve",
+            Group::Search,
+            Role::Read,
+            "Chunks near a query in meaning and words",
+        )
+        .handle(blocking(retrieve)),
+        Route::<App>::post(
+            "/search/full-text-search",
+            Group::Search,
+            Role::Read,
+            "Chunks that hold the words of a query",
+        )
+        .handle(blocking(full_text_search)),
+    ]
+}
+
+fn retrieve(app: &App, call: &Call, input: Retrieve) -> Result<Json<RetrieveResponse>, ApiError> {
+    let Retrieve { scope, query, options } = input;
+    let request = request_of(query, &options)?;
+    let place = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
+    let found = app.engine.retrieve(&place, &request)?;
+    let metadata = metadata_of(app, call, &options, &found);
+    let graph_relations = graph_relations(&options);
+    let body = RetrieveResponse {
+        chunks: found.chunks.into_iter().map(chunk).collect(),
+        extra_graph_context: graph_relations.as_ref().map(|graph| graph.entity_paths.clone()),
+        graph_relations,
+        metadata,
+        success: true,
+    };
+    Ok(Json::new(body).with_degraded(degraded(&place)))
+}
+
+fn full_text_search(
+    app: &App,
+    call: &Call,
+    input: FullTextSearch,
+) -> Result<Json<Vec<Chunk>>, ApiError> {
+    let request = FullTextRequest {
+        query: input.query,
+        operator: match input.operator {
+            TermOperator::Or => Operator::Or,
+            TermOperator::And => Operator::And,
+        },
+        max_chunks: input.max_chunks,
+        restriction: restriction_of(&input.filters)?,
+    };
+    let place = app.engine.open(call.grant()?, &input.scope, Some(TenantMode::Standard))?;
+    let found = app.engine.full_text(&place, &request)?;
+    let chunks = found.into_iter().map(chunk).collect();
+    Ok(Json::new(chunks).with_degraded(degraded(&place)))
+}
+
+/// What the query corridor is asked for.
+///
+/// # Errors
+/// 400 for a filter whose grammar is wrong.
+pub(super) fn request_of(
+    query: String,
+    options: &SearchOptions,
+) -> Result<RetrieveRequest, ApiError> {
+    Ok(RetrieveRequest {
+        query,
+        extra_context: options.extra_context.clone(),
+        max_chunks: options.max_chunks,
+        mode: match options.mode {
+            Mode::Fast => query::Mode::Fast,
+            Mode::Accurate => query::Mode::Accurate,
+        },
+        alpha: match options.alpha {
+            Alpha::Fixed(alpha) => query::Alpha::Fixed(alpha),
+            Alpha::Auto => query::Alpha::Auto,
+        },
+        recency_bias: options.recency_bias,
+        restriction: restriction_of(&options.filters)?,
+    })
+}
+
+/// The filters, their grammar checked: a wrong one is 400 whether or not the tenant exists
+/// (API 8.1). What a schema forbids shows later.
+fn restriction_of(filters: &Filters) -> Result<Restriction, ApiError> {
+    let restriction = Restriction {
+        tenant_metadata: filters.tenant_metadata.clone().map(Value::Object),
+        document_metadata: filters.document_metadata.clone().map(Value::Object),
+        metadata: filters.metadata.clone().map(Value::Object),
+        sources: filters.context_list.clone(),
+    };
+    restriction.parse(None).map_err(EngineError::from)?;
+    Ok(restriction)
+}
+
+/// `metadata` of a search.
+pub(super) fn metadata_of(
+    app: &App,
+    call: &Call,
+    options: &SearchOptions,
+    found: &Retrieved,
+) -> SearchMetadata {
+    let Retrieved { candidates, timings, .. } = found;
+    SearchMetadata {
+        request_id: call.request_id.to_string(),
+        mode: options.mode.as_str().to_owned(),
+        alpha: found.alpha,
+        alpha_mode: match options.alpha {
+            Alpha::Fixed(_) => "fixed".to_owned(),
+            Alpha::Auto => "auto".to_owned(),
+        },
+        recency_bias: options.recency_bias,
+        max_chunks: options.max_chunks,
+        returned: found.chunks.len(),
+        candidates: CandidateCounts {
+            semantic: candidates.semantic,
+            keyword: candidates.keyword,
+            fused: candidates.fused,
+        },
+        filtered: found.is_filtered,
+        embedding_model: app.engine.embedder().name().to_owned(),
+        reranker: None,
+        personalised: false,
+        memories_used: Vec::new(),
+        graph: GraphCounts::default(),
+        timings_ms: StageTimings {
+            embed: timings.embed,
+            semantic: timings.semantic,
+            keyword: timings.keyword,
+            fuse: timings.fuse,
+            rerank: 0.0,
+            graph: 0.0,
+            total: timings.total,
+        },
+        degraded: degradations(found, options.mode),
+    }
+}
+
+/// What the answer lacks, for people who read `metadata` and not headers.
+fn degradations(found: &Retrieved, mode: Mode) -> Vec<String> {
+    let lacks = [
+        (found.segments_missing > 0, "segments_quarantined"),
+        // This release has none; only `accurate` asks for one.
+        (mode == Mode::Accurate, "reranker_unavailable"),
+    ];
+    lacks.iter().filter(|(is_so, _)| *is_so).map(|(_, word)| (*word).to_owned()).collect()
+}
+
+/// Null unless asked for; this release knows no relations.
+pub(super) fn graph_relations(options: &SearchOptions) -> Option<GraphRelations> {
+    options.graph_context.then(GraphRelations::default)
+}

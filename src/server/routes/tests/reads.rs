@@ -1,0 +1,148 @@
+use serde_json::{Value, json};
+
+use super::Server;
+
+fn ids(body: &Value) -> Vec<&str> {
+    let sources = body["sources"].as_array().unwrap();
+    sources.iter().map(|source| source["id"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn sources_are_listed_in_pages() {
+    let server = Server::start();
+    for id in ["a", "b", "c"] {
+        server.text("tenant_id=acme", id, "apples").await;
+    }
+    server.clock.advance_millis(1000);
+    server.text("tenant_id=acme", "d", "apples").await;
+    let all = server.get("/list/sources?tenant_id=acme").await.ok();
+    assert_eq!(ids(&all), ["d", "a", "b", "c"]);
+    assert_eq!((&all["total"], &all["next_cursor"]), (&json!(4), &Value::Null));
+    let timestamp = all["sources"][0]["timestamp"].as_str().unwrap();
+    assert!(timestamp.parse::<f64>().unwrap() > 0.0);
+    for member in ["title", "type", "description", "document_metadata", "tenant_metadata"] {
+        assert!(!all["sources"][0][member].is_null(), "{member}");
+    }
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    for _ in 0..2 {
+        let path = format!("/list/sources?tenant_id=acme&limit=3&cursor={cursor}");
+        let page = server.get(path).await.ok();
+        seen.extend(ids(&page).into_iter().map(str::to_owned));
+        cursor = page["next_cursor"].as_str().unwrap_or_default().to_owned();
+    }
+    assert_eq!((seen, cursor.as_str()), (["d", "a", "b", "c"].map(str::to_owned).to_vec(), ""));
+    let errored = server.get("/list/sources?tenant_id=acme&status=errored").await.ok();
+    assert_eq!(errored["total"], 0);
+    server.get("/list/sources?tenant_id=acme&cursor=x").await.fails(400, "invalid_value");
+    server.get("/list/sources?tenant_id=acme&limit=0").await.fails(400, "invalid_value");
+    server.get("/list/sources?tenant_id=none").await.fails(404, "tenant_not_found");
+}
+
+#[tokio::test]
+async fn sources_are_found_by_id_in_request_order() {
+    let server = Server::start();
+    server.text("tenant_id=acme", "a", "apples").await;
+    server.text("tenant_id=acme", "b", "pears").await;
+    let asked = json!({"tenant_id": "acme", "source_ids": ["b", "x", "a", "b"]});
+    let found = server.post("/list/sources_by_id", asked).await.ok();
+    assert_eq!((ids(&found), &found["not_found"]), (vec!["b", "a"], &json!(["x"])));
+    let elsewhere = json!({"tenant_id": "acme", "sub_tenant_id": "s", "source_ids": ["a"]});
+    let found = server.post("/list/sources_by_id", elsewhere).await.ok();
+    assert_eq!(found["not_found"], json!(["a"]));
+    let missing = server.post("/list/sources_by_id", json!({"tenant_id": "acme"})).await;
+    missing.fails(400, "missing_field");
+}
+
+#[tokio::test]
+async fn deleted_sources_are_gone_at_once() {
+    let server = Server::start();
+    for id in ["a", "b"] {
+        server.text("tenant_id=acme", id, "apples").await;
+    }
+    let body = json!({"tenant_id": "acme", "source_ids": ["a", "x"]});
+    let delete = || server.send("DELETE", "/upload/delete_source").json(body.clone()).answer();
+    let deleted = delete().await.ok();
+    assert_eq!((&deleted["deleted"], &deleted["not_found"]), (&json!(["a"]), &json!(["x"])));
+    assert_eq!(deleted["deleted_count"], 1);
+    assert_eq!(ids(&server.get("/list/sources?tenant_id=acme").await.ok()), ["b"]);
+    let again = delete().await.ok();
+    assert_eq!(again["deleted"], json!([]));
+    assert!(again["message"].as_str().unwrap().contains("nothing"));
+    let query = "/delete_source?tenant_id=acme&source_ids=b&source_ids=x";
+    let deleted = server.send("DELETE", query).answer().await.ok();
+    assert_eq!(deleted["deleted"], json!(["b"]));
+    let none = json!({"tenant_id": "acme", "source_ids": []});
+    let none = server.send("DELETE", "/delete_source").json(none).answer().await;
+    assert_eq!(none.status, 400);
+}
+
+#[tokio::test]
+async fn originals_come_back_byte_for_byte() {
+    let server = Server::start();
+    server.text("tenant_id=acme", "a", "Grüße\r\n\u{feff}x").await;
+    let ask = |id: &str| json!({"tenant_id": "acme", "file_id": id});
+    let text = server.post("/fetch/fetch_content", ask("a")).await.ok();
+    assert_eq!(text["file_content"], "Grüße\r\n\u{feff}x");
+    assert_eq!((&text["encoding"], &text["download_url"]), (&json!("utf-8"), &Value::Null));
+    assert_eq!(text["size_bytes"], "Grüße\r\n\u{feff}x".len());
+    let files = [("file", "l.txt", &b"caf\xe9 au lait"[..])];
+    let path = "/upload/upload_document?tenant_id=acme&file_id=b";
+    server.send("POST", path).form(&[], &files).answer().await.ok();
+    let bytes = server.post("/fetch/fetch_content", ask("b")).await.ok();
+    assert_eq!(bytes["encoding"], "base64");
+    assert_eq!(bytes["file_content"], "Y2Fm6SBhdSBsYWl0");
+    server.post("/fetch/fetch_content", ask("x")).await.fails(404, "source_not_found");
+}
+
+#[tokio::test]
+async fn a_download_url_opens_one_original_for_an_hour() {
+    let server = Server::start();
+    let html = b"<html><script>alert(1)</script><p>apples</p></html>";
+    let files = [("file", "Gr\u{fc}n 1.html", &html[..])];
+    let path = "/upload/upload_document?tenant_id=acme&file_id=h";
+    server.send("POST", path).form(&[], &files).answer().await.ok();
+    server.settled("tenant_id=acme", "h").await;
+    let ask = json!({"tenant_id": "acme", "file_id": "h", "return_content": false});
+    let sent = server.send("POST", "/fetch/fetch_content").json(ask);
+    let given = sent.with_header("host", "docs.example:8080").answer().await.ok();
+    assert_eq!((&given["file_content"], &given["encoding"]), (&json!(""), &json!("utf-8")));
+    assert!(given["expires_at"].is_string());
+    let url = given["download_url"].as_str().unwrap();
+    let path = url.strip_prefix("http://docs.example:8080").unwrap().to_owned();
+
+    let open = |path: String| server.send("GET", path).with_key(None).answer();
+    let file = open(path.clone()).await;
+    assert_eq!((file.status, &file.body[..]), (200, &html[..]));
+    let name = "attachment; filename=\"Gr_n 1.html\"; filename*=UTF-8''Gr%C3%BCn%201.html";
+    assert_eq!(file.header("content-disposition"), name);
+    assert_eq!(file.header("content-type"), "text/html");
+    assert_eq!(file.header("x-content-type-options"), "nosniff");
+    assert_eq!(file.header("content-security-policy"), "default-src 'none'; sandbox");
+
+    let mut altered = path.clone();
+    let middle = "/fetch/download/".len() + 5;
+    let other = if altered.as_bytes()[middle] == b'A' { "B" } else { "A" };
+    altered.replace_range(middle..=middle, other);
+    open(altered).await.fails(404, "download_not_found");
+    open("/fetch/download/x".to_owned()).await.fails(404, "download_not_found");
+    server.clock.advance_millis(3_600_000);
+    open(path).await.fails(404, "download_not_found");
+}
+
+#[tokio::test]
+async fn jobs_are_listed_in_pages() {
+    let server = Server::start();
+    for id in ["a", "b", "c"] {
+        server.text("tenant_id=acme", id, "apples").await;
+    }
+    let page = server.get("/jobs?tenant_id=acme&limit=2").await.ok();
+    assert_eq!(page["counts"], json!({"queued": 0, "in_progress": 0, "success": 3, "errored": 0}));
+    assert_eq!(page["jobs"][0]["file_id"], "c");
+    assert!(page["jobs"][0]["job_id"].as_str().unwrap().starts_with("job_"));
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let rest = server.get(format!("/jobs?limit=2&cursor={cursor}")).await.ok();
+    assert_eq!((&rest["jobs"][0]["file_id"], &rest["next_cursor"]), (&json!("a"), &Value::Null));
+    server.get("/jobs?cursor=-1").await.fails(400, "invalid_value");
+    server.get("/jobs?sub_tenant_id=s").await.fails(400, "missing_field");
+    server.get("/jobs?tenant_id=none").await.fails(404, "tenant_not_found");
+}
