@@ -1,0 +1,121 @@
+//! Starting and stopping.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::process::Server;
+use crate::process::http::Client;
+use crate::{Place, ask, files, found, settled, upload};
+
+/// Enough documents that some of them are still waiting when the process ends.
+const DOCUMENTS: usize = 80;
+
+fn ids() -> impl Iterator<Item = String> {
+    (0..DOCUMENTS).map(|n| format!("doc-{n}"))
+}
+
+fn fill(client: &Client) {
+    for id in ids() {
+        let word = id.replace('-', "x");
+        let sentence = format!("Everyone knows that {word} stands in the northern hall. ");
+        upload(client, &id, &sentence.repeat(20));
+    }
+}
+
+/// Statement 56: what was answered 200 before a kill ends in success or errored after a restart,
+/// and nothing deleted comes back.
+#[test]
+fn a_killed_process_keeps_its_promises() {
+    let Some(place) = Place::new("a_killed_process_keeps_its_promises") else { return };
+    let (server, client) = place.start();
+    fill(&client);
+    let table = "name,place\nquartz,cellar\n";
+    let parts = [("tenant_id", "acme"), ("file_id", "table")];
+    let uploaded = client.file("/upload/upload_document", "stones.csv", table, &parts);
+    assert_eq!(uploaded.expect("an answer").status, 200);
+    // Both what is waiting and what may be visible already.
+    let gone: Vec<String> = ids().step_by(5).collect();
+    let body = json!({"tenant_id": "acme", "source_ids": gone});
+    let deleted = ask(&client, "DELETE", "/upload/delete_source", body);
+    assert_eq!(deleted["deleted_count"], gone.len());
+    server.kill();
+
+    let (_server, client) = place.start();
+    assert_eq!(settled(&client, "table"), "success");
+    for id in ids() {
+        let word = id.replace('-', "x");
+        if gone.contains(&id) {
+            let path = format!("/upload/verify_processing?tenant_id=acme&file_id={id}");
+            let status = client.call("POST", &path, &Value::Null).expect("an answer");
+            assert_eq!((status.status, found(&client, &word).len()), (404, 0), "{id} came back");
+        } else {
+            assert_eq!(settled(&client, &id), "success");
+            assert_eq!(found(&client, &word), [id]);
+        }
+    }
+    let listed = ask(&client, "GET", "/list/sources?tenant_id=acme", Value::Null);
+    assert_eq!(listed["total"], DOCUMENTS - gone.len() + 1);
+}
+
+#[test]
+fn a_stopped_process_ends_soon_and_goes_on_after_a_restart() {
+    let Some(place) = Place::new("a_stopped_process_ends_soon") else { return };
+    let (mut server, client) = place.start();
+    fill(&client);
+    server.terminate();
+    let begun = Instant::now();
+    let status = server.ended(Duration::from_secs(10));
+    let status = status.unwrap_or_else(|| panic!("it still runs:\n{}", server.output()));
+    assert!(status.success(), "{status}: {}", server.output());
+    println!("stopped after {:.1} s", begun.elapsed().as_secs_f64());
+
+    let (_server, client) = place.start();
+    for id in ids() {
+        assert_eq!(settled(&client, &id), "success");
+    }
+    assert_eq!(found(&client, "everyone").len(), DOCUMENTS);
+}
+
+#[test]
+fn a_second_process_on_the_same_directory_is_refused() {
+    let Some(place) = Place::new("a_second_process_is_refused") else { return };
+    let (first, client) = place.start();
+    let mut second = Server::spawn(&place.data(), &place.model, Some(crate::KEY));
+    let status = second.ended(Duration::from_secs(30)).expect("it ends by itself");
+    let said = second.output().to_owned();
+    assert!(!status.success(), "{said}");
+    let dir = place.data().display().to_string();
+    assert!(said.contains(&dir) && said.contains("in use"), "{said}");
+    assert!(said.contains(&first.id().to_string()), "it names the holder: {said}");
+    upload(&client, "still", "The first one goes on.");
+    assert_eq!(settled(&client, "still"), "success");
+}
+
+#[test]
+fn the_first_key_is_shown_once_and_kept_as_a_hash() {
+    let Some(place) = Place::new("the_first_key_is_shown_once") else { return };
+    let mut server = Server::spawn(&place.data(), &place.model, None);
+    let (banner, _) = server.ready();
+    let key = banner.key.clone().expect("a key is made when there is none");
+    let client = banner.client(&key);
+    upload(&client, "doc", "Something to keep.");
+    assert_eq!(settled(&client, "doc"), "success");
+    let output = server.kill();
+    assert_eq!(output.matches(&key).count(), 1, "{output}");
+    let secret = key.as_bytes();
+    for path in files(&place.data()) {
+        let bytes = std::fs::read(&path).expect("a readable file");
+        let holds_it = bytes.windows(secret.len()).any(|window| window == secret);
+        assert!(!holds_it, "{} holds the key", path.display());
+    }
+
+    let mut server = Server::spawn(&place.data(), &place.model, None);
+    let (banner, _) = server.ready();
+    assert_eq!(banner.key, None);
+    assert_eq!(found(&banner.client(&key), "keep"), ["doc"]);
+    let wrong = banner.client(&key.replace(['a', 'b', 'c'], "d"));
+    let refused = wrong.call("GET", "/list/sources?tenant_id=acme", &Value::Null);
+    assert_eq!(refused.expect("an answer").status, 401);
+    assert!(!server.kill().contains(&key));
+}

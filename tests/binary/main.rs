@@ -1,0 +1,100 @@
+//! The binary as its operator meets it: started, stopped, killed, asked over real sockets.
+//!
+//! - `lifecycle`: first key, second process, stopping, restarting after a kill
+//! - `sockets`: slow clients, event streams
+//! - `damage`: what `lodestone verify` finds
+
+mod damage;
+mod lifecycle;
+#[path = "../process/mod.rs"]
+mod process;
+mod sockets;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use process::Server;
+use process::http::Client;
+
+const KEY: &str = "operator-key-of-the-binary-tests-00000001";
+/// How long a job may take before a test calls it stuck.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A data directory and the model, for one server after another.
+struct Place {
+    dir: TempDir,
+    model: PathBuf,
+}
+
+impl Place {
+    /// A fresh place, or `None` without a model.
+    fn new(test: &str) -> Option<Self> {
+        let model = process::model_dir(test)?;
+        Some(Self { dir: TempDir::new().expect("a temporary directory"), model })
+    }
+
+    fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    /// A server that is ready, and a client with the operator's key.
+    fn start(&self) -> (Server, Client) {
+        let mut server = Server::spawn(&self.data(), &self.model, Some(KEY));
+        let (banner, _) = server.ready();
+        (server, banner.client(KEY))
+    }
+}
+
+/// Asks for something that works.
+fn ask(client: &Client, method: &str, path: &str, body: Value) -> Value {
+    let reply = client.call(method, path, &body).expect("an answer");
+    assert_eq!(reply.status, 200, "{method} {path}: {}", reply.json());
+    reply.json()
+}
+
+fn upload(client: &Client, id: &str, content: &str) {
+    let body = json!({"file_id": id, "content": content});
+    ask(client, "POST", "/upload/upload_text?tenant_id=acme", body);
+}
+
+/// Waits until the job of a source has ended.
+fn settled(client: &Client, id: &str) -> String {
+    let path = format!("/upload/verify_processing?tenant_id=acme&file_id={id}");
+    let begun = Instant::now();
+    loop {
+        let status = ask(client, "POST", &path, Value::Null);
+        if let Some(ended @ ("success" | "errored")) = status["status"].as_str() {
+            return ended.to_owned();
+        }
+        assert!(begun.elapsed() < PATIENCE, "{id} is stuck: {status}");
+    }
+}
+
+/// Ids of the sources in which a word occurs.
+fn found(client: &Client, word: &str) -> Vec<String> {
+    let body = json!({"tenant_id": "acme", "query": word, "max_chunks": 1001});
+    let chunks = ask(client, "POST", "/search/full-text-search", body);
+    let chunks = chunks.as_array().expect("an array");
+    let id = |chunk: &Value| chunk["source_id"].as_str().expect("an id").to_owned();
+    let mut ids: Vec<String> = chunks.iter().map(id).collect();
+    ids.sort();
+    ids.dedup();
+    ids
+}
+
+/// Every file below a directory.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).expect("a readable directory") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => found.extend(files(&path)),
+            false => found.push(path),
+        }
+    }
+    found.sort();
+    found
+}

@@ -1,0 +1,89 @@
+//! Single writes and syncs fail while the power stays: EIO and ENOSPC at each of them in turn.
+//!
+//! After a failed sync nothing may be acknowledged any more, whatever a second try says; after a
+//! full disk the same process must be able to go on.
+
+use std::sync::Arc;
+
+use lodestone::collection::Collection;
+use lodestone::io::{CrashDisk, CrashMode, Fault, FaultKind};
+
+use crate::workload::{self, Run, STEPS};
+
+/// Goes on after errors for as long as the collection lets it: one more try a step.
+fn persevere(collection: &Collection) -> (Run, usize) {
+    let (mut run, mut errors) = (Run::default(), 0);
+    for step in STEPS {
+        if workload::take(collection, *step).is_err() {
+            errors += 1;
+            let was_poisoned = collection.is_poisoned();
+            let again = workload::take(collection, *step);
+            let has_written = again.is_ok_and(|had_work| had_work);
+            assert!(!(was_poisoned && has_written), "poison lets nothing through");
+            if !has_written {
+                return (run, errors + 1);
+            }
+        }
+        run.acknowledged += 1;
+        run.head = collection.head();
+    }
+    (run, errors)
+}
+
+fn sweep(kind: FaultKind, faults: impl Iterator<Item = Fault>) {
+    let states = workload::expected();
+    let (mut injected, mut survived) = (0, 0);
+    for fault in faults {
+        let root = tempfile::tempdir().unwrap();
+        let disk = Arc::new(CrashDisk::new(root.path()));
+        disk.inject(fault, kind);
+        let run = match workload::open(&disk, 1, None) {
+            Err(_) => Run::default(),
+            Ok(collection) => {
+                let (run, errors) = persevere(&collection);
+                let seen = workload::visible(&collection);
+                assert!(seen == states[run.acknowledged], "{kind:?} at {fault:?}: reads go on");
+                assert!(errors <= 2, "{kind:?} at {fault:?}: one fault, at most one refusal");
+                survived += usize::from(run.acknowledged == STEPS.len());
+                run
+            }
+        };
+        injected += 1;
+        // The process ends; what its disk had not written goes with the power.
+        disk.crash(injected, CrashMode::Hostile);
+        let context = format!("{kind:?} at {fault:?}");
+        workload::check(&disk, &run, &states, &context);
+    }
+    println!("{kind:?}: {injected} faults, {survived} runs went on to the end, 0 lost");
+    if kind == FaultKind::Full {
+        assert!(survived > 0, "a full disk is survived somewhere");
+    }
+}
+
+/// Files and syncs of the whole workload when nothing fails.
+fn counts() -> (u64, u64) {
+    let root = tempfile::tempdir().unwrap();
+    let disk = Arc::new(CrashDisk::new(root.path()));
+    assert_eq!(workload::run(&disk).acknowledged, STEPS.len());
+    (disk.writes(), disk.syncs())
+}
+
+#[test]
+fn a_device_that_fails_once_at_every_write() {
+    sweep(FaultKind::Device, (0..counts().0).map(Fault::Write));
+}
+
+#[test]
+fn a_device_that_fails_once_at_every_sync() {
+    sweep(FaultKind::Device, (0..counts().1).map(Fault::Sync));
+}
+
+#[test]
+fn a_disk_that_is_full_once_at_every_write() {
+    sweep(FaultKind::Full, (0..counts().0).map(Fault::Write));
+}
+
+#[test]
+fn a_disk_that_is_full_once_at_every_sync() {
+    sweep(FaultKind::Full, (0..counts().1).map(Fault::Sync));
+}

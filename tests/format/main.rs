@@ -1,0 +1,15 @@
+//! Files of every released version, and what today's program makes of them.
+//!
+//! ```text
+//! tests/format/v1/v1/c/<collection>/{m,s,d}   collections: model embeddings, client vectors
+//! tests/format/v1/v1/raw/<collection>/        an original
+//! tests/format/v1/catalog.sqlite              a catalog
+//! tests/format/v1/first-key                   the key that opens it
+//! ```
+//! `version_1` describes them and wrote them. They are not written again when the program changes:
+//! a format that changes gets a folder of its own beside this one. To write the first files of a
+//! new version: `LODESTONE_WRITE_FIXTURES=1 cargo nextest run --test format write_fixtures`.
+
+mod catalog;
+mod damage;
+mod version_1;

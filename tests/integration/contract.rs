@@ -1,0 +1,259 @@
+//! Every operation as `/openapi.json` tells it, and a valid request for each.
+//!
+//! What walks over these covers a new route without being told of it; a new field that is
+//! required has to be taught to [`sample_value`], or the walk fails.
+
+use axum::body::Body;
+use http::Request;
+use serde_json::{Map, Value, json};
+
+use crate::support::{KEY, Reply, TestServer};
+
+/// One operation of the server.
+#[derive(Debug, Clone)]
+pub struct Operation {
+    pub method: String,
+    pub path: String,
+    document: Value,
+}
+
+/// A request for an operation, by name and value, before it is put on the wire.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    pub query: Vec<(String, String)>,
+    pub members: Map<String, Value>,
+}
+
+const BOUNDARY: &str = "boundary-of-a-sample";
+
+/// Every operation, in the order of the document.
+pub fn operations(server: &TestServer) -> Vec<Operation> {
+    let document = server.get("/openapi.json").ok();
+    let mut operations = Vec::new();
+    for (path, methods) in document["paths"].as_object().expect("paths") {
+        for (method, document) in methods.as_object().expect("methods") {
+            let method = method.to_ascii_uppercase();
+            operations.push(Operation { method, path: path.clone(), document: document.clone() });
+        }
+    }
+    assert!(operations.len() > 20, "the document is nearly empty");
+    operations
+}
+
+/// Operations that need a key.
+pub fn guarded(server: &TestServer) -> Vec<Operation> {
+    operations(server).into_iter().filter(|operation| operation.role().is_some()).collect()
+}
+
+/// Text for a place in a URL.
+pub fn encode(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        match byte {
+            byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
+                encoded.push(char::from(byte));
+            }
+            byte => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+impl Operation {
+    /// Method and path.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+
+    /// The least role, or `None` where no key is needed.
+    pub fn role(&self) -> Option<&str> {
+        self.document["x-role"].as_str()
+    }
+
+    /// Whether the body is a form.
+    pub fn is_multipart(&self) -> bool {
+        self.document["requestBody"]["content"].get("multipart/form-data").is_some()
+    }
+
+    /// Members of the body with their schemas.
+    pub fn members(&self) -> Vec<(String, Value)> {
+        let content = &self.document["requestBody"]["content"];
+        let schemas = content.as_object().into_iter().flat_map(|by_type| by_type.values());
+        let properties = schemas.filter_map(|typed| typed["schema"]["properties"].as_object());
+        properties.flatten().map(|(name, schema)| (name.clone(), schema.clone())).collect()
+    }
+
+    /// Parameters of the query string with their schemas.
+    pub fn parameters(&self) -> Vec<(String, Value)> {
+        let parameters = self.document["parameters"].as_array().cloned().unwrap_or_default();
+        let of_query = parameters.into_iter().filter(|parameter| parameter["in"] == "query");
+        of_query
+            .map(|parameter| {
+                (
+                    parameter["name"].as_str().expect("a name").to_owned(),
+                    parameter["schema"].clone(),
+                )
+            })
+            .collect()
+    }
+
+    /// Whether it reads something of this name.
+    pub fn takes(&self, wanted: &str) -> bool {
+        let mut fields = self.parameters();
+        fields.extend(self.members());
+        fields.iter().any(|(name, _)| name == wanted)
+    }
+
+    /// Whether it cannot do without this field.
+    pub fn is_required(&self, wanted: &str) -> bool {
+        let content = &self.document["requestBody"]["content"];
+        let schemas = content.as_object().into_iter().flat_map(|by_type| by_type.values());
+        let mut required =
+            schemas.filter_map(|typed| typed["schema"]["required"].as_array()).flatten();
+        let parameters = self.document["parameters"].as_array();
+        let mut parameters = parameters.into_iter().flatten();
+        required.any(|name| name == wanted)
+            || parameters.any(|parameter| {
+                parameter["name"] == wanted && parameter["required"] == json!(true)
+            })
+    }
+
+    /// What it needs, with a scope where it takes one.
+    pub fn sample(&self, tenant: &str, sub_tenant: Option<&str>) -> Sample {
+        let is_wanted = |name: &str| match name {
+            "tenant_id" => true,
+            "sub_tenant_id" => sub_tenant.is_some(),
+            name => self.is_required(name),
+        };
+        let value = |name: &str, schema: &Value| match name {
+            "tenant_id" | "confirm" => json!(tenant),
+            "sub_tenant_id" => json!(sub_tenant),
+            name => sample_value(name, schema),
+        };
+        let wanted = |fields: Vec<(String, Value)>| {
+            fields.into_iter().filter(|(name, _)| is_wanted(name)).map(|(name, schema)| {
+                let value = value(&name, &schema);
+                (name, value)
+            })
+        };
+        let query = wanted(self.parameters()).map(|(name, value)| (name, text_of(&value)));
+        Sample { query: query.collect(), members: wanted(self.members()).collect() }
+    }
+
+    /// The path with its variable parts filled in.
+    pub fn filled_path(&self) -> String {
+        let part = |part: &str| if part.starts_with('{') { "unknown" } else { part }.to_owned();
+        self.path.split('/').map(part).collect::<Vec<_>>().join("/")
+    }
+
+    /// A request with a sample in the form that the operation reads.
+    pub fn request(&self, key: Option<&str>, sample: &Sample) -> Request<Body> {
+        let pairs = sample.query.iter().map(|(name, value)| format!("{name}={}", encode(value)));
+        let query = pairs.collect::<Vec<_>>().join("&");
+        let uri = format!("{}?{query}", self.filled_path());
+        let mut request = Request::builder().method(self.method.as_str()).uri(uri);
+        if let Some(key) = key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        let (content_type, body) = match self.is_multipart() {
+            true => (format!("multipart/form-data; boundary={BOUNDARY}"), form(&sample.members)),
+            false if sample.members.is_empty() => ("application/json".to_owned(), String::new()),
+            false => ("application/json".to_owned(), json!(sample.members).to_string()),
+        };
+        request.header("content-type", content_type).body(Body::from(body)).expect("a request")
+    }
+
+    /// Sends a sample.
+    pub fn send(&self, server: &TestServer, key: &str, sample: &Sample) -> Reply {
+        server.send(self.request(Some(key), sample))
+    }
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn form(members: &Map<String, Value>) -> String {
+    let mut body = String::new();
+    for (name, value) in members {
+        let file =
+            if name.starts_with("file") && name.len() < 6 { "; filename=\"a.txt\"" } else { "" };
+        let value = text_of(value);
+        body.push_str(&format!(
+            "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"{name}\"{file}\r\n\r\n\
+             {value}\r\n"
+        ));
+    }
+    format!("{body}--{BOUNDARY}--\r\n")
+}
+
+/// A value that a field of this name accepts.
+fn sample_value(name: &str, schema: &Value) -> Value {
+    match name {
+        "source_id" | "file_id" => json!("s"),
+        "source_ids" => json!(["s"]),
+        "chunk_ids" => json!(["s_0"]),
+        "query" | "question" | "content" | "name" => json!("word"),
+        "file" | "files" => json!("content of a file"),
+        "role" => json!("read"),
+        "items" => json!([{"content": "word"}]),
+        "embeddings" if schema["type"] == "object" => json!({"s_0": [1.0, 0.0]}),
+        "embeddings" => json!([[1.0, 0.0]]),
+        name => panic!("no sample for the required field {name}: {schema}"),
+    }
+}
+
+impl TestServer {
+    /// A new key; `tenants` is null for all of them.
+    pub fn make_key(&self, role: &str, tenants: Value) -> String {
+        let body = json!({"name": "of a test", "role": role, "tenants": tenants});
+        let made = self.post("/admin/api_keys", body).ok();
+        made["api_key"].as_str().expect("a secret").to_owned()
+    }
+
+    /// Sources of a scope as the listing shows them.
+    pub fn sources(&self, tenant: &str, sub_tenant: &str) -> Vec<Value> {
+        let path = format!("/list/sources?tenant_id={tenant}&sub_tenant_id={sub_tenant}");
+        self.get(&path).ok()["sources"].as_array().expect("sources").clone()
+    }
+
+    /// One source as the listing shows it.
+    pub fn source(&self, tenant: &str, sub_tenant: &str, id: &str) -> Value {
+        let mut sources = self.sources(tenant, sub_tenant);
+        sources.retain(|source| source["id"] == id);
+        assert_eq!(sources.len(), 1, "{id} is listed {} times", sources.len());
+        sources.remove(0)
+    }
+
+    /// Everything that listings show of a tenant and of the server around it.
+    pub fn state(&self, tenant: &str) -> Value {
+        let of_tenant = |path: &str| self.get(&format!("{path}?tenant_id={tenant}")).ok();
+        json!({
+            "tenants": self.get("/tenant/list").ok(),
+            "keys": self.get("/admin/api_keys").ok(),
+            "sub_tenants": of_tenant("/tenant/sub_tenant_ids"),
+            "stats": of_tenant("/tenant/stats"),
+            "sources": of_tenant("/list/sources"),
+            "jobs": self.get("/jobs").ok(),
+        })
+    }
+}
+
+/// Checks the body of API 1.6 and what holds for every answer.
+pub fn check_error(reply: &Reply, what: &str) {
+    let body = reply.json();
+    let context = || format!("{what}: {} {body}", reply.status);
+    for name in ["error", "message"] {
+        assert!(body[name].as_str().is_some_and(|text| !text.is_empty()), "{}", context());
+    }
+    assert_eq!(body["success"], false, "{}", context());
+    assert_eq!(body["detail"]["success"], false, "{}", context());
+    assert_eq!(body["detail"]["message"], body["message"], "{}", context());
+    assert_eq!(body["detail"]["error_code"], body["error_code"], "{}", context());
+    assert!(body["reason"].as_str().is_some_and(|word| !word.is_empty()), "{}", context());
+    let request_id = reply.headers.get("x-request-id").map(|id| id.to_str().unwrap());
+    assert_eq!(body["request_id"].as_str(), request_id, "{}", context());
+    let known = [400, 401, 403, 404, 405, 409, 413, 415, 429, 503];
+    assert!(known.contains(&reply.status), "{}", context());
+    assert!(!body.to_string().contains(KEY), "{}", context());
+}

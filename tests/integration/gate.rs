@@ -1,0 +1,87 @@
+//! A model that waits: documents are embedded only while the gate is open.
+//!
+//! With the gate closed a job stays `in_progress` at `embedding` for as long as a test likes.
+
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex};
+
+use lodestone::embed::{EmbedError, EmbedStats, Embedder, HashEmbedder, Lane};
+
+use crate::support::TestServer;
+
+/// Opens when dropped, so that no server waits for a test that has failed.
+#[derive(Debug)]
+pub struct Gate(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    is_closed: Mutex<bool>,
+    changed: Condvar,
+}
+
+/// A server with its gate. Let the gate go before the server: bind them in this order.
+pub fn gated_server() -> (TestServer, Gate) {
+    let gate = Gate(Arc::default());
+    let embedder = Arc::new(Gated(Arc::clone(&gate.0)));
+    let one_worker = |settings: &mut lodestone::settings::Settings| settings.ingest_threads = 1;
+    let server = TestServer::start_with_parts(one_worker, |parts| parts.embedder = embedder);
+    (server, gate)
+}
+
+impl Gate {
+    /// Documents wait from now on.
+    pub fn close(&self) {
+        self.set(true);
+    }
+
+    /// Documents go on.
+    pub fn open(&self) {
+        self.set(false);
+    }
+
+    fn set(&self, is_closed: bool) {
+        *self.0.is_closed.lock().unwrap() = is_closed;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.open();
+    }
+}
+
+#[derive(Debug)]
+struct Gated(Arc<State>);
+
+impl Embedder for Gated {
+    fn dimension(&self) -> usize {
+        HashEmbedder.dimension()
+    }
+
+    fn name(&self) -> &str {
+        "gated-test-double"
+    }
+
+    fn fingerprint(&self) -> &str {
+        HashEmbedder.fingerprint()
+    }
+
+    fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {
+        HashEmbedder.token_offsets(text)
+    }
+
+    fn embed(&self, lane: Lane, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError> {
+        if lane == Lane::Bulk {
+            let is_closed = self.0.is_closed.lock().unwrap();
+            drop(self.0.changed.wait_while(is_closed, |is_closed| *is_closed).unwrap());
+        }
+        HashEmbedder.embed(lane, texts)
+    }
+
+    fn stats(&self) -> EmbedStats {
+        HashEmbedder.stats()
+    }
+
+    fn close(&self) {}
+}

@@ -1,0 +1,118 @@
+//! The smallest HTTP client whose failures can be told apart: one connection a request, so a
+//! request whose answer is lost was sent once at most.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Longer than any answer of a healthy server takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Asks one server with one key.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// Where the server listens.
+    pub address: SocketAddr,
+    /// The key.
+    pub key: String,
+}
+
+/// A whole answer.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    pub status: u16,
+    pub body: Vec<u8>,
+}
+
+/// No whole answer.
+#[derive(Debug)]
+pub enum Failure {
+    /// Nobody listens: the request was not sent.
+    Refused(io::Error),
+    /// The request may have had its effect or not.
+    Lost(io::Error),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(error) => write!(f, "no connection: {error}"),
+            Self::Lost(error) => write!(f, "no whole answer: {error}"),
+        }
+    }
+}
+
+impl Reply {
+    /// The body.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
+    }
+}
+
+impl Client {
+    /// Sends JSON, or nothing for `null`.
+    pub fn call(&self, method: &str, path: &str, body: &Value) -> Result<Reply, Failure> {
+        let bytes = match body {
+            Value::Null => Vec::new(),
+            body => body.to_string().into_bytes(),
+        };
+        self.send(method, path, "application/json", &bytes)
+    }
+
+    /// Sends one file and text parts as a form.
+    pub fn file(
+        &self,
+        path: &str,
+        filename: &str,
+        content: &str,
+        parts: &[(&str, &str)],
+    ) -> Result<Reply, Failure> {
+        const BOUNDARY: &str = "boundary-of-the-tests";
+        let mut body = String::new();
+        for (name, value) in parts {
+            body += &format!("--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"{name}\"");
+            body += &format!("\r\n\r\n{value}\r\n");
+        }
+        body += &format!("--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"file\"; ");
+        body += &format!("filename=\"{filename}\"\r\n\r\n{content}\r\n--{BOUNDARY}--\r\n");
+        let media_type = format!("multipart/form-data; boundary={BOUNDARY}");
+        self.send("POST", path, &media_type, body.as_bytes())
+    }
+
+    fn send(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<Reply, Failure> {
+        let mut stream = TcpStream::connect(self.address).map_err(Failure::Refused)?;
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
+             content-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            self.address,
+            self.key,
+            body.len()
+        );
+        let mut exchange = || {
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.write_all(&[head.as_bytes(), body].concat())?;
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer)?;
+            parse(&answer).ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
+        };
+        exchange().map_err(Failure::Lost)
+    }
+}
+
+/// A whole answer with a length, or nothing.
+fn parse(answer: &[u8]) -> Option<Reply> {
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&answer[..end]).ok()?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
+    });
+    let body = &answer[end + 4..];
+    (length == Some(body.len())).then(|| Reply { status, body: body.to_vec() })
+}

@@ -1,0 +1,171 @@
+//! The real binary as a child process: started, asked over HTTP, killed.
+//!
+//! Shared by the test binaries that need a whole process. What the process writes to stderr is
+//! read all the time, so that a full pipe never stops it, and shown when something fails.
+
+pub mod http;
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use http::Client;
+
+/// How long a start may take before it counts as stuck; generous, because machines are shared.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+
+/// The directory of the real model, or `None` after saying which test is skipped for lack of it.
+pub fn model_dir(test: &str) -> Option<PathBuf> {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/all-MiniLM-L6-v2");
+    let dir = std::env::var_os("LODESTONE_MODEL_DIR").map_or(default, PathBuf::from);
+    if dir.join("model.safetensors").exists() {
+        return Some(dir);
+    }
+    println!("SKIPPED {test}: no model in {}; scripts/setup gets it", dir.display());
+    None
+}
+
+/// A command of the binary that sees none of the caller's settings.
+pub fn lodestone(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lodestone"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("LODESTONE_") {
+            command.env_remove(name);
+        }
+    }
+    command.args(arguments).stdin(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+/// One running server.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    lines: Receiver<String>,
+    output: String,
+    begun: Instant,
+}
+
+impl Server {
+    /// Starts a server on a free port and does not wait for it.
+    pub fn spawn(data_dir: &Path, model_dir: &Path, api_key: Option<&str>) -> Self {
+        let mut command = lodestone(&["serve", "--listen", "127.0.0.1:0"]);
+        command.arg("--data-dir").arg(data_dir).arg("--model-dir").arg(model_dir);
+        if let Some(key) = api_key {
+            command.env("LODESTONE_API_KEY", key);
+        }
+        let begun = Instant::now();
+        let mut child = command.stdout(Stdio::null()).spawn().expect("the binary starts");
+        let stderr = child.stderr.take().expect("stderr is piped");
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, lines, output: String::new(), begun }
+    }
+
+    /// Waits for the banner; returns what it says and how long it took.
+    pub fn ready(&mut self) -> (Banner, Duration) {
+        let mut banner = Banner::default();
+        while let Some(line) = self.next_line(START_PATIENCE.saturating_sub(self.begun.elapsed())) {
+            if let Some(url) = value_of(&line, "url") {
+                let address = url.strip_prefix("http://").expect("an http address");
+                banner.address = Some(address.parse().expect("an address and a port"));
+            }
+            banner.key = banner.key.or(value_of(&line, "key"));
+            if banner.address.is_some() && line.is_empty() {
+                return (banner, self.begun.elapsed());
+            }
+        }
+        panic!("the server did not become ready:\n{}", self.output());
+    }
+
+    /// Kills it as `kill -9` does and waits until it is gone.
+    pub fn kill(mut self) -> String {
+        self.child.kill().expect("a child can be killed");
+        self.child.wait().expect("a child can be waited for");
+        self.output().to_owned()
+    }
+
+    /// Everything that it has written so far.
+    pub fn output(&mut self) -> &str {
+        for line in self.lines.try_iter() {
+            self.output.push_str(&line);
+            self.output.push('\n');
+        }
+        &self.output
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn ended(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let begun = Instant::now();
+        while begun.elapsed() < patience {
+            // The end of its stderr is the end of the process: nobody else holds the pipe.
+            if self.next_line(patience.saturating_sub(begun.elapsed())).is_none() {
+                break;
+            }
+        }
+        match begun.elapsed() < patience {
+            true => Some(self.child.wait().expect("a child can be waited for")),
+            false => None,
+        }
+    }
+
+    /// Asks it to stop, as an operator does.
+    pub fn terminate(&self) {
+        let command = format!("kill -TERM {}", self.id());
+        let status = Command::new("sh").args(["-c", &command]).status().expect("a shell");
+        assert!(status.success(), "no signal could be sent");
+    }
+
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn next_line(&mut self, patience: Duration) -> Option<String> {
+        match self.lines.recv_timeout(patience) {
+            Ok(line) => {
+                self.output.push_str(&line);
+                self.output.push('\n');
+                Some(line)
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A test that failed leaves nothing running; one that killed it finds it gone.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a server says when it is ready.
+#[derive(Debug, Default, Clone)]
+pub struct Banner {
+    address: Option<SocketAddr>,
+    /// The key that was made because there was none.
+    pub key: Option<String>,
+}
+
+impl Banner {
+    /// A client of this server.
+    pub fn client(&self, key: &str) -> Client {
+        Client { address: self.address.expect("a ready server has an address"), key: key.into() }
+    }
+}
+
+fn value_of(line: &str, name: &str) -> Option<String> {
+    let rest = line.strip_prefix("  ")?.strip_prefix(name)?;
+    rest.starts_with(' ').then(|| rest.trim().to_owned())
+}
