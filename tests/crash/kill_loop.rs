@@ -92,6 +92,7 @@ struct Counts {
     refused: u64,
     lost: u64,
     searches: u64,
+    given_up: u64,
 }
 
 /// One tenant with its journal.
@@ -277,14 +278,15 @@ impl Run {
             counts.refused += own.refused;
             counts.lost += own.lost;
             counts.searches += own.searches;
+            counts.given_up += own.given_up;
         }
-        let Counts { acknowledged, refused, lost, searches } = counts;
+        let Counts { acknowledged, refused, lost, searches, given_up } = counts;
         let Self { kills, double_kills, full_checks, .. } = self;
         println!(
             "kill_loop: {kills} kills ({double_kills} of them during a start), {acknowledged} \
              acknowledged writes, {lost} without an answer, {refused} refused, {searches} \
-             searches while writing, {full_checks} full checks in {:.0} s; lost 0, resurrected 0, \
-             duplicated 0, stuck 0",
+             searches while writing, {given_up} jobs given up after nine kills, {full_checks} \
+             full checks in {:.0} s; lost 0, resurrected 0, duplicated 0, stuck 0",
             time.as_secs_f64()
         );
         println!("kill_loop: start-up ms {}", percentiles(&self.starts));

@@ -36,6 +36,8 @@ pub fn lodestone(arguments: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
+    // A line for every request would bury what matters.
+    command.env("RUST_LOG", "info,lodestone::server::frame=warn");
     command.args(arguments).stdin(Stdio::null()).stderr(Stdio::piped());
     command
 }
