@@ -5,7 +5,11 @@
 //!
 //! ```text
 //! accept -> bound per address -> hyper (header timeout, counts, sizes) -> router -> linger
+//!                     writes without progress end
 //! ```
+//!
+//! A client that does not read what it asked for would hold its answer in memory for ever: a write
+//! that makes no progress for a while ends the connection.
 //!
 //! After the last response of a connection we close our half and read on for a moment: closing
 //! with unread bytes (a refused upload) would reset the connection and could destroy the response.
@@ -24,11 +28,12 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt;
 
 /// How long, and for how many bytes, a closing connection is read on.
@@ -46,6 +51,8 @@ pub struct ListenSettings {
     pub headers_max: usize,
     /// Bytes of one request header.
     pub header_bytes_max: usize,
+    /// Time in which a client must take some of what is written to it.
+    pub write_timeout: Duration,
     /// Connections at once; further ones wait in the operating system's queue.
     pub connections_max: usize,
     /// Connections at once from one address; loopback is exempt.
@@ -60,6 +67,7 @@ impl Default for ListenSettings {
             header_timeout: Duration::from_secs(5),
             headers_max: 64,
             header_bytes_max: 16 << 10,
+            write_timeout: Duration::from_secs(60),
             connections_max: 1024,
             connections_per_address_max: 64,
             drain: Duration::from_secs(30),
@@ -168,6 +176,8 @@ async fn serve_connection(
 ) {
     // Small responses must not wait for the client's delayed acknowledgement.
     let _ = stream.set_nodelay(true);
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(settings.write_timeout));
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         Box::pin(router.clone().oneshot(request.map(Body::new)))
     });
@@ -176,7 +186,7 @@ async fn serve_connection(
         .header_read_timeout(settings.header_timeout)
         .max_headers(settings.headers_max)
         .max_header_size(settings.header_bytes_max)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let mut is_draining = false;
     let served = loop {
         tokio::select! {
@@ -193,7 +203,7 @@ async fn serve_connection(
     }
 }
 
-async fn linger(mut stream: TcpStream) {
+async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let read_on = async {
         if stream.shutdown().await.is_err() {
             return;

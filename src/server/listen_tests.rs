@@ -160,3 +160,27 @@ async fn the_second_wish_ends_at_once() {
     let _ = timeout(Duration::from_secs(2), server.served).await.unwrap();
     drop(stream);
 }
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_left() {
+    use axum::routing::get;
+    let (dropped, seen) = tokio::sync::oneshot::channel::<()>();
+    let sent = Arc::new(Mutex::new(Some(dropped)));
+    let router = Router::new().route(
+        "/",
+        get(move || {
+            let until_dropped = sent.lock().take();
+            let parts = futures_util::stream::repeat_with(move || {
+                let _alive = &until_dropped;
+                Ok::<_, io::Error>(bytes::Bytes::from_static(&[b'x'; 65_536]))
+            });
+            async { Body::from_stream(parts) }
+        }),
+    );
+    let server = start(router, |s| s.write_timeout = Duration::from_millis(100)).await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    // The endless answer is dropped while the client holds its connection open and silent.
+    assert!(timeout(Duration::from_secs(10), seen).await.unwrap().is_err());
+    drop(stream);
+}

@@ -17,7 +17,7 @@
 //! - `download`: signed URLs of originals
 //! - `listen`: sockets, limits of connections, shutdown
 //! - `frame`: the order of checks, request ids, panics, CORS, the log line
-//! - `auth`, `rate`: who asks, and how often
+//! - `auth`, `rate`, `admission`: who asks, how often, and how many at once
 //! - `routes`: the table, and how to add to it
 //! - `request`: bytes to typed input
 //! - `dto`: every request and response of the wire
@@ -25,6 +25,7 @@
 //! - `product`: the table over one engine
 //! - `error`: the error body and its table of conditions
 
+pub mod admission;
 pub mod app;
 pub mod auth;
 pub mod download;

@@ -13,6 +13,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request};
 
+use crate::server::admission::Admission;
 use crate::server::auth::{self, Authenticator};
 use crate::server::error::{ApiError, Condition, Location};
 use crate::server::frame::outer::{RequestId, Template};
@@ -30,6 +31,7 @@ pub(super) struct Shared<S> {
     pub app: S,
     pub keys: Arc<dyn Authenticator>,
     pub limiter: Option<RateLimiter>,
+    pub admission: Admission,
     pub memory: BodyMemory,
     pub pace: Pace,
 }
@@ -100,12 +102,17 @@ where
             Payload::Json(reader.collect().await?)
         }
     };
+    let admitted = match route.spec.role {
+        Some(role) => Some(Arc::new(shared.admission.enter(role).await?)),
+        None => None,
+    };
     let input = Input { query, path, payload };
     let idempotency = idempotency_of(&parts.headers, &input)?;
     let request_id = Arc::clone(request_id);
     let base_url = base_url(&parts, route.spec.path);
     let route_path = route.spec.path;
-    let call = Call { grant, request_id, route: route_path, base_url, idempotency, reservation };
+    let call =
+        Call { grant, request_id, route: route_path, base_url, idempotency, reservation, admitted };
     (route.handler)(shared.app.clone(), call, input).await
 }
 

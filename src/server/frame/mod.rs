@@ -4,7 +4,7 @@
 //! outer     request id, CORS, log line
 //!   compression, never of event streams
 //!     routing (axum: path to entry)
-//!       dispatch: key -> rate -> 404/405 -> role -> 415 -> 413 -> body -> syntax -> handler
+//!       dispatch: key -> rate -> 404/405 -> role -> 415 -> 413 -> body -> slot -> syntax -> handler
 //! ```
 //!
 //! It is not where a tenant is looked up: scope and existence are the handler's first step.
@@ -29,6 +29,7 @@ use bytes::Bytes;
 use http::Request;
 use tower_http::compression::CompressionLayer;
 
+use crate::server::admission::{Admission, AdmissionSettings};
 use crate::server::auth::Authenticator;
 use crate::server::frame::dispatch::{Entry, Shared, dispatch};
 use crate::server::frame::outer::{Outer, outer};
@@ -46,6 +47,8 @@ pub struct HttpSettings {
     pub rate_limit: Option<RateLimit>,
     /// Origins whose pages may call the server; `*` is any. Empty: none.
     pub cors_origins: Vec<String>,
+    /// How many operations run and wait at once.
+    pub admission: AdmissionSettings,
     /// How fast a client must send its body.
     pub pace: Pace,
     /// Bytes of all bodies being received or handled at once.
@@ -59,6 +62,7 @@ impl Default for HttpSettings {
         Self {
             rate_limit: None,
             cors_origins: Vec::new(),
+            admission: AdmissionSettings::default(),
             pace: Pace { stall: Duration::from_secs(60), bytes_per_second_min: 1024 },
             body_memory_bytes: 2 << 30,
             path_prefix: String::new(),
@@ -100,6 +104,7 @@ where
         app,
         keys,
         limiter: settings.rate_limit.map(RateLimiter::new),
+        admission: Admission::new(settings.admission),
         memory: BodyMemory::new(settings.body_memory_bytes),
         pace: settings.pace,
     });

@@ -33,6 +33,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
+use crate::server::admission::Admitted;
 use crate::server::error::ApiError;
 use crate::server::request::body::Reservation;
 use crate::types::Grant;
@@ -88,6 +89,8 @@ pub struct Call {
     pub idempotency: Option<Idempotency>,
     /// The body's share of memory, held until the handler has finished.
     pub(super) reservation: Option<Arc<Reservation>>,
+    /// The slot it runs in, held as long as any part of the work is at it.
+    pub(super) admitted: Option<Arc<Admitted>>,
 }
 
 impl Call {

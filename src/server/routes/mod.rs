@@ -270,10 +270,10 @@ impl RouteDraft {
                     true => off_thread(move || input.read::<R>()).await?,
                     false => input.read::<R>()?,
                 };
-                // The share of memory is held until the answer is made.
-                let reservation = call.reservation.clone();
+                // The share of memory and the slot are held until the answer is made.
+                let held = (call.reservation.clone(), call.admitted.clone());
                 let reply = handler(app, call, request).await?;
-                drop(reservation);
+                drop(held);
                 reply.into_response()
             })
         });
