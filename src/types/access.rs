@@ -94,6 +94,8 @@ impl KeyScope {
         let grants = match (self, other) {
             (Self::AllTenants, _) => return true,
             (Self::Tenants(_), Self::AllTenants) => return false,
+            // What has lost all of its tenants is nobody's but the operator's.
+            (Self::Tenants(_), Self::Tenants(grants)) if grants.is_empty() => return false,
             (Self::Tenants(_), Self::Tenants(grants)) => grants,
         };
         grants.iter().all(|grant| match &grant.sub_tenants {
@@ -187,6 +189,6 @@ mod tests {
             }
         }
         assert!(!part.covers(&list(&[("b", Some(&[]))])));
-        assert!(less.covers(&list(&[])));
+        assert!(!less.covers(&list(&[])) && all.covers(&list(&[])));
     }
 }

@@ -1,0 +1,117 @@
+//! Tenants and sub-tenants do not see each other: random operations against a model.
+//!
+//! ```text
+//! seed -> walk: pick an operation, a scope, a key -> request -> answer
+//!                    |                                            |
+//!                    v                                            v
+//!         model: may it, and what is there?  == compared with ==  status, sets, counts, bytes
+//!         codes: whose is each canary?       == searched for ==   every byte of body and headers
+//! ```
+//! Ids, file names and words are shared by all scopes; canaries are not. A longer run:
+//! `LODESTONE_ISOLATION_SEED` is the first seed (it is printed), `LODESTONE_ISOLATION_STEPS` the
+//! operations of each walk.
+//!
+//! - `canary`: words that say whose they are, and the search for them
+//! - `model`: what the server should hold; `server`: the server and the wire
+//! - `walk`: a request, its right to be answered, the search of the answer
+//! - `uploads`, `searches`, `listings`, `tenants`, `vectors`: the operations
+//! - `regressions`: what the walks have found
+//! - `interference`: what others do changes no byte of an answer
+
+mod canary;
+mod interference;
+mod listings;
+mod model;
+mod regressions;
+mod searches;
+mod server;
+mod tenants;
+mod uploads;
+mod vectors;
+mod walk;
+
+use crate::walk::Walk;
+
+const SEED: u64 = 20_250_909;
+const STEPS: usize = 2000;
+
+type Operation = fn(&mut Walk);
+
+/// Operations with their share of a walk.
+const OPERATIONS: &[(usize, Operation)] = &[
+    (40, Walk::upload),
+    (8, Walk::update_metadata),
+    (5, Walk::delete_sources),
+    (14, Walk::retrieve),
+    (14, Walk::full_text),
+    (12, Walk::qna),
+    (8, Walk::list_sources),
+    (6, Walk::sources_by_id),
+    (7, Walk::stats),
+    (3, Walk::sub_tenant_ids),
+    (7, Walk::verify),
+    (8, Walk::fetch),
+    (4, Walk::redeem_any),
+    (5, Walk::jobs),
+    (3, Walk::list_tenants),
+    (1, Walk::knock),
+    (3, Walk::create_any_tenant),
+    (1, Walk::delete_tenant),
+    (4, Walk::delete_sub_tenant),
+    (4, Walk::list_keys),
+    (3, Walk::lend_key),
+    (14, Walk::upload_vectors),
+    (8, Walk::search_vectors),
+    (6, Walk::retrieve_vectors),
+    (4, Walk::delete_vectors),
+    (5, Walk::update_vectors),
+];
+
+fn number(name: &str, default: u64) -> u64 {
+    let set = std::env::var(name).ok();
+    set.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number")))
+}
+
+/// The first seed, or the one that the environment names.
+fn seed() -> u64 {
+    number("LODESTONE_ISOLATION_SEED", SEED)
+}
+
+fn walk(seed: u64) {
+    let steps = number("LODESTONE_ISOLATION_STEPS", STEPS as u64);
+    println!("LODESTONE_ISOLATION_SEED={seed} LODESTONE_ISOLATION_STEPS={steps}");
+    let begun = std::time::Instant::now();
+    let mut walk = Walk::new(seed);
+    let shares: usize = OPERATIONS.iter().map(|(share, _)| share).sum();
+    for _ in 0..steps {
+        let mut at = walk.seeded.below(shares);
+        let chosen = OPERATIONS.iter().find(|(share, _)| match at < *share {
+            true => true,
+            false => {
+                at -= share;
+                false
+            }
+        });
+        chosen.expect("the shares add up").1(&mut walk);
+    }
+    let Walk { answers, refused, sightings, .. } = walk;
+    println!("{steps} operations, {answers} answers searched in {:?}", begun.elapsed());
+    println!("{refused} refusals, {sightings} canaries seen, each in its own scope");
+    // A walk that is shown nothing, or refused everything, proves nothing.
+    assert!(steps < 200 || sightings > answers / 2 && refused > answers / 20);
+}
+
+#[test]
+fn no_answer_of_the_first_walk_holds_a_foreign_byte() {
+    walk(seed());
+}
+
+#[test]
+fn no_answer_of_the_second_walk_holds_a_foreign_byte() {
+    walk(seed() + 1);
+}
+
+#[test]
+fn no_answer_of_the_third_walk_holds_a_foreign_byte() {
+    walk(seed() + 2);
+}

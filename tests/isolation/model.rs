@@ -1,0 +1,241 @@
+//! What the server should hold: tenants, sub-tenants, sources and keys in plain maps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use crate::canary::Home;
+
+pub const SUB_TENANTS: [&str; 3] = ["default", "east", "west"];
+/// Ids of sources and batches, the same in every scope.
+pub const SOURCES: [&str; 5] = ["s1", "s2", "s3", "report.txt", "a b"];
+/// Ids of sessions, the same in every scope.
+pub const SESSIONS: [&str; 2] = ["talk", "chat"];
+/// Words that documents of all scopes share.
+pub const WORDS: [&str; 8] =
+    ["harbour", "lantern", "orchard", "granite", "meadow", "copper", "violin", "glacier"];
+pub const COLOURS: [&str; 3] = ["red", "green", "blue"];
+pub const REGIONS: [&str; 2] = ["north", "south"];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Standard,
+    Embeddings,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    Read,
+    Write,
+    Admin,
+}
+
+impl Role {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// A tenant's place in [`Model::tenants`].
+pub type TenantAt = usize;
+
+/// One accepted version of a source.
+#[derive(Debug, Clone)]
+pub struct Version {
+    pub number: u32,
+    pub kind: &'static str,
+    pub bytes: Vec<u8>,
+    pub filename: String,
+    /// Canaries of the text and of the file name.
+    pub marks: Vec<String>,
+    pub words: BTreeSet<&'static str>,
+    pub tenant_metadata: Map<String, Value>,
+    pub document_metadata: Map<String, Value>,
+    /// Epoch milliseconds.
+    pub uploaded_at: u64,
+    pub chunks: u64,
+    pub vectors: BTreeMap<u32, Vec<f32>>,
+}
+
+impl Version {
+    /// The title in the chain of API 4.2, for texts without a heading.
+    pub fn title(&self, id: &str) -> String {
+        let given = self.document_metadata.get("title").and_then(Value::as_str);
+        let chain = [given, Some(self.filename.as_str()), Some(id)];
+        let chosen = chain.into_iter().flatten().find(|title| !title.is_empty());
+        chosen.expect("an id is not empty").to_owned()
+    }
+
+    /// The canary in the text.
+    pub fn text_mark(&self) -> &str {
+        &self.marks[0]
+    }
+
+    /// Every canary of this version.
+    pub fn canaries(&self) -> Vec<String> {
+        let maps = self.tenant_metadata.values().chain(self.document_metadata.values());
+        let texts = maps.filter_map(Value::as_str);
+        // A title holds its canary as the last word.
+        let last = texts.filter_map(|text| text.split(' ').next_back()).map(str::to_owned);
+        self.marks.iter().cloned().chain(last).collect()
+    }
+}
+
+/// One source: what is visible, and what has been accepted since.
+#[derive(Debug, Clone, Default)]
+pub struct Source {
+    pub visible: Option<Version>,
+    pub pending: Option<Version>,
+}
+
+/// One life of a sub-tenant.
+#[derive(Debug, Clone)]
+pub struct SubTenant {
+    pub home: Home,
+    pub sources: BTreeMap<String, Source>,
+    /// Source and upload time of each job that may be remembered.
+    pub jobs: BTreeSet<(String, u64)>,
+}
+
+impl SubTenant {
+    pub fn new(home: Home) -> Self {
+        Self { home, sources: BTreeMap::new(), jobs: BTreeSet::new() }
+    }
+
+    /// Visible sources with their ids.
+    pub fn visible(&self) -> impl Iterator<Item = (&str, &Version)> {
+        self.sources
+            .iter()
+            .filter_map(|(id, source)| source.visible.as_ref().map(|shown| (id.as_str(), shown)))
+    }
+
+    pub fn objects(&self) -> u64 {
+        self.visible().map(|(_, version)| version.chunks).sum()
+    }
+
+    fn canaries(&self) -> BTreeSet<String> {
+        let sources = self.sources.values();
+        let versions = sources.flat_map(|source| source.visible.iter().chain(&source.pending));
+        versions.flat_map(Version::canaries).collect()
+    }
+}
+
+/// One name of a tenant; `life` is what it stands for now.
+#[derive(Debug, Clone)]
+pub struct Tenant {
+    pub name: String,
+    pub name_home: Home,
+    /// What the operator makes of this name.
+    pub planned: Mode,
+    /// What it is, or will be when the operator makes it: a first upload makes it standard.
+    pub mode: Mode,
+    pub life: Option<Life>,
+    /// How many tenants of this name there have been.
+    pub lives: u32,
+}
+
+/// A tenant that exists.
+#[derive(Debug, Clone)]
+pub struct Life {
+    pub created_at: u64,
+    pub has_schema: bool,
+    pub width: Option<usize>,
+    pub sub_tenants: BTreeMap<String, SubTenant>,
+    /// Sub-tenant and session of each conversation. A question makes no sub-tenant.
+    pub sessions: BTreeSet<(String, String)>,
+}
+
+impl Life {
+    pub fn new(created_at: u64, has_schema: bool) -> Self {
+        let (sub_tenants, sessions) = (BTreeMap::new(), BTreeSet::new());
+        Self { created_at, has_schema, width: None, sub_tenants, sessions }
+    }
+}
+
+/// One tenant of a key's scope, with the sub-tenants inside it; `None` is all of them.
+pub type Entry = (TenantAt, Option<Vec<&'static str>>);
+
+/// An API key. A scope names tenants by their place; `None` is all of them.
+#[derive(Debug, Clone)]
+pub struct Key {
+    pub id: String,
+    pub secret: String,
+    pub role: Role,
+    pub scope: Option<Vec<Entry>>,
+    pub home: Home,
+    pub mark: String,
+}
+
+impl Key {
+    pub fn reaches_tenant(&self, tenant: TenantAt) -> bool {
+        let Some(scope) = &self.scope else { return true };
+        scope.iter().any(|(at, _)| *at == tenant)
+    }
+
+    pub fn reaches_whole_tenant(&self, tenant: TenantAt) -> bool {
+        let Some(scope) = &self.scope else { return true };
+        scope.iter().any(|(at, names)| *at == tenant && names.is_none())
+    }
+
+    pub fn reaches(&self, tenant: TenantAt, sub_tenant: &str) -> bool {
+        let Some(scope) = &self.scope else { return true };
+        scope.iter().any(|(at, names)| {
+            *at == tenant && names.as_ref().is_none_or(|names| names.contains(&sub_tenant))
+        })
+    }
+
+    /// Whether it may see `other` in listings. A key whose tenants are all gone belongs to the
+    /// operator alone.
+    pub fn sees(&self, other: &Key) -> bool {
+        let Some(scope) = &other.scope else { return self.scope.is_none() };
+        let is_within = |(tenant, names): &Entry| match names {
+            None => self.reaches_whole_tenant(*tenant),
+            Some(names) => names.iter().all(|name| self.reaches(*tenant, name)),
+        };
+        self.scope.is_none() || !scope.is_empty() && scope.iter().all(is_within)
+    }
+}
+
+/// The whole server.
+#[derive(Debug)]
+pub struct Model {
+    pub tenants: Vec<Tenant>,
+    pub keys: Vec<Key>,
+}
+
+impl Model {
+    pub fn sub_tenant(&self, tenant: TenantAt, name: &str) -> Option<&SubTenant> {
+        self.tenants[tenant].life.as_ref()?.sub_tenants.get(name)
+    }
+
+    pub fn sub_tenant_mut(&mut self, tenant: TenantAt, name: &str) -> Option<&mut SubTenant> {
+        self.tenants[tenant].life.as_mut()?.sub_tenants.get_mut(name)
+    }
+
+    pub fn visible(&self, tenant: TenantAt, name: &str, id: &str) -> Option<&Version> {
+        self.sub_tenant(tenant, name)?.sources.get(id)?.visible.as_ref()
+    }
+
+    /// Scopes that exist and that a key reaches.
+    pub fn reached(&self, key: &Key) -> Vec<(TenantAt, String)> {
+        let lives = self.tenants.iter().enumerate().filter_map(|(at, tenant)| {
+            let names = tenant.life.as_ref()?.sub_tenants.keys();
+            Some(names.map(move |name| (at, name.clone())))
+        });
+        lives.flatten().filter(|(at, name)| key.reaches(*at, name)).collect()
+    }
+
+    /// The canaries that a home holds now.
+    pub fn canaries_of(&self, home: Home) -> BTreeSet<String> {
+        let lives = self.tenants.iter().filter_map(|tenant| tenant.life.as_ref());
+        let mut sub_tenants = lives.flat_map(|life| life.sub_tenants.values());
+        let of_key = self.keys.iter().find(|key| key.home == home);
+        let of_key = of_key.map(|key| BTreeSet::from([key.mark.clone()]));
+        let of_scope = sub_tenants.find(|sub_tenant| sub_tenant.home == home);
+        of_key.or_else(|| of_scope.map(SubTenant::canaries)).unwrap_or_default()
+    }
+}

@@ -1,0 +1,241 @@
+//! A server in this process with a clock that moves only when told to, and requests for it.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use http::{HeaderMap, Request};
+use http_body_util::BodyExt;
+use lodestone::embed::{EmbedError, EmbedStats, Embedder, HashEmbedder, Lane};
+use lodestone::engine::{Components, Engine};
+use lodestone::server;
+use lodestone::settings::Settings;
+use lodestone::types::{Clock, ManualClock, Timestamp};
+use serde_json::Value;
+use tempfile::TempDir;
+use tower::ServiceExt;
+
+use crate::canary;
+
+/// The operator's key.
+pub const OPERATOR: &str = "operator-key-of-the-isolation-tests-00001";
+const EPOCH_MILLIS: u64 = 1_757_402_409_000;
+const BOUNDARY: &str = "boundary-of-the-isolation-tests";
+
+/// What goes into a request body.
+#[derive(Debug, Clone)]
+pub enum Content {
+    Nothing,
+    Json(Value),
+    /// Parts: name, file name if it is a file, bytes.
+    Form(Vec<(&'static str, Option<String>, Vec<u8>)>),
+}
+
+/// A request before it is put on the wire.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    pub method: &'static str,
+    pub path: String,
+    pub query: Vec<(&'static str, String)>,
+    pub content: Content,
+    pub once: Option<String>,
+}
+
+impl Ask {
+    pub fn new(method: &'static str, path: &str) -> Self {
+        let (query, content, once) = (Vec::new(), Content::Nothing, None);
+        Self { method, path: path.to_owned(), query, content, once }
+    }
+
+    pub fn with(mut self, name: &'static str, value: &str) -> Self {
+        self.query.push((name, value.to_owned()));
+        self
+    }
+
+    /// With the scope in the query string.
+    pub fn of(self, tenant: &str, sub_tenant: &str) -> Self {
+        self.with("tenant_id", tenant).with("sub_tenant_id", sub_tenant)
+    }
+
+    pub fn json(self, body: Value) -> Self {
+        Self { content: Content::Json(body), ..self }
+    }
+
+    pub fn form(self, parts: Vec<(&'static str, Option<String>, Vec<u8>)>) -> Self {
+        Self { content: Content::Form(parts), ..self }
+    }
+
+    fn request(&self, key: Option<&str>) -> Request<Body> {
+        let pairs = self.query.iter().map(|(name, value)| format!("{name}={}", encode(value)));
+        let query = pairs.collect::<Vec<_>>().join("&");
+        let uri =
+            if query.is_empty() { self.path.clone() } else { format!("{}?{query}", self.path) };
+        let mut request = Request::builder().method(self.method).uri(uri);
+        if let Some(key) = key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        if let Some(once) = &self.once {
+            request = request.header("idempotency-key", once);
+        }
+        let request = match &self.content {
+            Content::Nothing => request.body(Body::empty()),
+            Content::Json(body) => request
+                .header("content-type", "application/json")
+                .body(Body::from(body.to_string())),
+            Content::Form(parts) => request
+                .header("content-type", format!("multipart/form-data; boundary={BOUNDARY}"))
+                .body(Body::from(form(parts))),
+        };
+        request.expect("a request")
+    }
+}
+
+impl fmt::Display for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method, self.path)?;
+        self.query.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))?;
+        match &self.content {
+            Content::Nothing => Ok(()),
+            Content::Json(body) => write!(f, " {:.400}", body.to_string()),
+            Content::Form(parts) => parts.iter().try_for_each(|(name, filename, bytes)| {
+                let filename = filename.as_deref().unwrap_or_default();
+                write!(f, " {name} {filename} {:.80}", String::from_utf8_lossy(bytes))
+            }),
+        }
+    }
+}
+
+fn form(parts: &[(&'static str, Option<String>, Vec<u8>)]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (name, filename, bytes) in parts {
+        let file = filename.as_ref().map(|name| format!("; filename=\"{name}\""));
+        let file = file.unwrap_or_default();
+        let head = format!("--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"{name}\"{file}");
+        body.extend(head.into_bytes());
+        body.extend(b"\r\n\r\n");
+        body.extend(bytes);
+        body.extend(b"\r\n");
+    }
+    body.extend(format!("--{BOUNDARY}--\r\n").into_bytes());
+    body
+}
+
+/// Text for a place in a URL.
+pub fn encode(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        match byte {
+            byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
+                encoded.push(char::from(byte));
+            }
+            byte => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+/// A response, read to its end.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub bytes: Vec<u8>,
+}
+
+impl Reply {
+    /// The body as JSON; of a stream its last event.
+    pub fn json(&self) -> Value {
+        let text = String::from_utf8_lossy(&self.bytes);
+        let last = text.lines().filter_map(|line| line.strip_prefix("data: ")).next_back();
+        let is_stream = self.headers.get("content-type").is_some_and(|word| {
+            word.to_str().is_ok_and(|word| word.starts_with("text/event-stream"))
+        });
+        let json = if is_stream { last.expect("an event") } else { &text };
+        serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+}
+
+/// A server that lives as long as the test.
+pub struct TestServer {
+    clock: Arc<ManualClock>,
+    engine: Arc<Engine>,
+    router: Router,
+    runtime: tokio::runtime::Runtime,
+    _dir: TempDir,
+}
+
+impl TestServer {
+    pub fn start() -> Self {
+        let dir = TempDir::new().expect("a temporary directory");
+        let mut settings = Settings::new(dir.path().join("data"), "unused".into());
+        settings.api_key = Some(OPERATOR.to_owned());
+        let clock = Arc::new(ManualClock::new(Timestamp(EPOCH_MILLIS)));
+        let mut components = Components::real(Arc::new(BlindEmbedder));
+        components.clock = Arc::clone(&clock) as Arc<dyn Clock>;
+        let engine = Engine::start(settings, components).expect("the engine starts");
+        let router = server::product_router(Arc::clone(&engine));
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        Self { clock, engine, router, runtime, _dir: dir }
+    }
+
+    /// Epoch milliseconds of the server's clock.
+    pub fn now(&self) -> u64 {
+        self.clock.now().0
+    }
+
+    pub fn advance_millis(&self, millis: u64) {
+        self.clock.advance_millis(millis);
+    }
+
+    /// Sends a request; `None` is no key at all.
+    pub fn send(&self, key: Option<&str>, ask: &Ask) -> Reply {
+        let (router, request) = (self.router.clone(), ask.request(key));
+        self.runtime.block_on(async move {
+            let response = router.oneshot(request).await.expect("the router always answers");
+            let (parts, body) = response.into_parts();
+            let bytes = body.collect().await.expect("a body").to_bytes().to_vec();
+            Reply { status: parts.status.as_u16(), headers: parts.headers, bytes }
+        })
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.engine.shut_down();
+    }
+}
+
+/// The hashing stand-in for a model, blind for canaries. Two queries that differ only in their
+/// canaries have one meaning, so that their answers can be compared byte by byte.
+#[derive(Debug)]
+struct BlindEmbedder;
+
+impl Embedder for BlindEmbedder {
+    fn dimension(&self) -> usize {
+        HashEmbedder.dimension()
+    }
+
+    fn name(&self) -> &str {
+        "blind-test-double"
+    }
+
+    fn fingerprint(&self) -> &str {
+        "blind-test-double-1"
+    }
+
+    fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {
+        HashEmbedder.token_offsets(text)
+    }
+
+    fn embed(&self, lane: Lane, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError> {
+        HashEmbedder.embed(lane, texts.iter().map(|text| canary::blank(text)).collect())
+    }
+
+    fn stats(&self) -> EmbedStats {
+        HashEmbedder.stats()
+    }
+
+    fn close(&self) {}
+}
