@@ -10,6 +10,7 @@ use crate::job::JobRow;
 use crate::query::{self, SourceView};
 use crate::types::{
     Grant, JobStatus, KeyScope, Scope, Sequence, SourceId, SourceRecord, SubTenantId, TenantId,
+    TenantMode,
 };
 
 /// Tenants that are searched for a source of which neither scope nor job is known. A key for more
@@ -161,15 +162,17 @@ impl Engine {
             let view = self.source(&self.open(grant, &scope, None)?, id)?;
             found.extend(view.map(|view| FoundStatus { scope, view }));
         }
-        if !found.is_empty() {
-            return Ok(found);
-        }
+        // Batches of vectors have no job: their tenants are looked at in any case.
+        let may_hold = |tenant: &&crate::catalog::Tenant| {
+            found.is_empty() || tenant.mode == TenantMode::Embeddings
+        };
         let open = self.registry.open_collections();
         let is_open = |tenant: &crate::catalog::Tenant| {
             open.iter().any(|collection| collection.id() == tenant.collection)
         };
         let tenants = self.tenants(grant)?;
-        let (open, closed): (Vec<_>, Vec<_>) = tenants.iter().partition(|tenant| is_open(tenant));
+        let (open, closed): (Vec<_>, Vec<_>) =
+            tenants.iter().filter(may_hold).partition(|tenant| is_open(tenant));
         for tenant in open.into_iter().chain(closed.into_iter().take(BLIND_TENANTS_MAX)) {
             found.extend(self.status_in(grant, &tenant.id, id)?);
         }
