@@ -33,7 +33,7 @@ fn full_text_search_is_a_bare_array_of_25_unless_told() {
         server.ask("full-text-search", "stone", &changes).error(400, "invalid_value");
     }
     let whole = ["chunk_uuid", "source_id", "chunk_content", "source_type", "source_title"];
-    assert!(whole.iter().all(|name| found[0][*name].as_str().is_some_and(|text| text != "")));
+    assert!(whole.iter().all(|name| found[0][*name].as_str().is_some_and(|text| !text.is_empty())));
     for name in ["source_upload_time", "source_last_updated_time", "source_url", "version"] {
         assert!(found[0][name].is_string(), "{name}");
     }

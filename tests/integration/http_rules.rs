@@ -152,7 +152,10 @@ fn a_schema_violation_fails_its_item_alone() {
     let server = TestServer::start();
     let schema = json!({"tenant_metadata_schema": [{"key": "year", "type": "number"}]});
     server.post("/user/create_tenant?tenant_id=acme", schema).ok();
-    let item = |id: &str, year: Value| json!({"file_id": id, "content": "apples", "tenant_metadata": {"year": year}});
+    let item = |id: &str, year: Value| {
+        let metadata = json!({ "year": year });
+        json!({"file_id": id, "content": "apples", "tenant_metadata": metadata})
+    };
     let items = [item("a", json!(2024)), item("b", json!("2024")), item("c", json!(2025))];
     let path = "/upload/batch_upload_text?tenant_id=acme";
     let told = server.post(path, json!({ "items": items })).ok();

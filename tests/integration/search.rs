@@ -34,7 +34,9 @@ fn retrieve_gives_ten_scored_chunks_unless_told() {
     }
     for chunk in &chunks {
         let texts = ["chunk_uuid", "source_id", "chunk_content", "source_type", "source_title"];
-        assert!(texts.iter().all(|name| chunk[*name].as_str().is_some_and(|text| text != "")));
+        assert!(
+            texts.iter().all(|name| chunk[*name].as_str().is_some_and(|text| !text.is_empty()))
+        );
         for name in ["source_upload_time", "source_last_updated_time"] {
             assert!(chunk[name].as_str().unwrap().parse::<f64>().unwrap() > 1e9, "{chunk}");
         }
@@ -132,8 +134,10 @@ fn alpha_chooses_between_meaning_and_words() {
 #[test]
 fn at_alpha_0_a_term_may_stand_in_searchable_metadata() {
     let server = TestServer::start();
-    let field = |key: &str, searchable: bool| json!({"key": key, "type": "string", "searchable": searchable});
-    let schema = json!({"tenant_metadata_schema": [field("team", true), field("room", false)]});
+    let schema = json!({"tenant_metadata_schema": [
+        {"key": "team", "type": "string", "searchable": true},
+        {"key": "room", "type": "string"},
+    ]});
     server.post("/user/create_tenant?tenant_id=acme", schema).ok();
     let item = |id: &str, team: &str, room: &str| {
         json!({"file_id": id, "content": "Minutes of a meeting.",
@@ -329,4 +333,35 @@ fn an_empty_scope_answers_with_nothing() {
         assert_eq!((&answered["sources"], &answered["chunks"]), (&json!([]), &json!([])));
         assert!(answered["answer"].as_str().is_some_and(|answer| !answer.is_empty()));
     }
+}
+
+/// Points 1.3 and 3.2 #12: scores rest on what the scope holds now: neither other scopes nor
+/// deleted sources count in their statistics.
+#[test]
+fn scores_rest_on_what_the_scope_holds() {
+    let server = TestServer::start();
+    let told = |sub_tenant: &str| {
+        let place = json!({"sub_tenant_id": sub_tenant, "max_chunks": 100});
+        let pair = |chunk: &Value| (chunk["source_id"].clone(), chunk["relevancy_score"].clone());
+        let by_words: Vec<_> = server.words("granite wall", &place).iter().map(pair).collect();
+        let both: Vec<_> = server.chunks("granite wall", &place).iter().map(pair).collect();
+        assert_eq!((by_words.len(), both.len()), (9, 9), "{sub_tenant}");
+        (by_words, both)
+    };
+    server.index_items("acme", "alone", &stones(9));
+    let alone = told("alone");
+    server.index_items("acme", "default", &stones(60));
+    server.index_items("other", "alone", &stones(30));
+    assert_eq!(told("alone"), alone, "other scopes came");
+    server.index_items("acme", "shrunk", &stones(30));
+    let gone: Vec<String> = (9..30).map(|n| format!("s{n}")).collect();
+    let body = json!({"tenant_id": "acme", "sub_tenant_id": "shrunk", "source_ids": gone});
+    server.call("DELETE", "/delete_source", body).ok();
+    let mut shrunk = told("shrunk");
+    let mut expected = alone;
+    // The order of ties is that of chunk ids, which differ.
+    for pairs in [&mut shrunk.0, &mut shrunk.1, &mut expected.0, &mut expected.1] {
+        pairs.sort_by_key(|(id, _)| id.to_string());
+    }
+    assert_eq!(shrunk, expected, "deleted sources do not count");
 }
