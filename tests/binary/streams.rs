@@ -122,6 +122,13 @@ fn closing_the_connection_early_adds_nothing_to_the_session() {
     for session in ["left-1", "left-2", "left-3"] {
         let mut asked = Asked::begin(&client, &asking(session));
         assert!(asked.chunk().expect("an event").contains("event: start"));
+        // The first leaves at once, the others when all has been written but not read: the same
+        // question, asked and answered meanwhile, takes as long.
+        if session != "left-1" {
+            let mut whole = asking("meanwhile");
+            whole["stream"] = json!(false);
+            (0..2).for_each(|_| drop(ask(&client, "POST", "/search/qna", whole.clone())));
+        }
     }
     // One that stays to the end is remembered, and when it is, those that left are over too.
     let mut asked = Asked::begin(&client, &asking("stayed"));
