@@ -26,7 +26,7 @@ impl Query {
         let query = WordQuery::analyse(&request.query, request.operator);
         let scores = KeywordScores::compute(&reached, &query)?;
         let mut keyed: Vec<_> = scores
-            .top(request.max_chunks)
+            .top(request.max_chunks)?
             .into_iter()
             .map(|(place, score)| {
                 let Place { reach, row } = place;
@@ -34,11 +34,13 @@ impl Query {
                 let updated = segment.last_updated_at(segment.source_of(row));
                 let chunk = chunk_identity(segment, row);
                 let keyword = Some(score);
+                let score = rank::settle(score);
                 let ranked = Ranked { place, score, cosine: None, keyword };
                 (RankKey { score, updated, chunk }, ranked)
             })
             .collect();
         rank::sort_by_rank(&mut keyed, |(key, _)| *key);
+        keyed.truncate(request.max_chunks);
         let ranked: Vec<Ranked> = keyed.into_iter().map(|(_, ranked)| ranked).collect();
         hydrate(&reached, &ranked)
     }

@@ -97,7 +97,10 @@ impl Query {
         request: &RetrieveRequest,
         counts: &mut CandidateCounts,
     ) -> Result<Vec<Ranked>, QueryError> {
-        let keyword = legs.keyword.as_ref().map(|scores| scores.top(legs.pool)).unwrap_or_default();
+        let keyword = match &legs.keyword {
+            Some(scores) => scores.top(legs.pool)?,
+            None => LegHits::new(),
+        };
         let mut places: Vec<Place> =
             semantic.iter().chain(&keyword).map(|(place, _)| *place).collect();
         places.sort_unstable();

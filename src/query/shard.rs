@@ -75,23 +75,52 @@ fn placed(reach: usize, hits: Vec<Hit>) -> impl Iterator<Item = (Place, f32)> {
     hits.into_iter().map(move |hit| (Place { reach, row: hit.row }, hit.score))
 }
 
-/// The semantic leg: exact nearest rows by cosine.
+/// Scores less than this apart are one: the grid of [`crate::rank::settle`], on which results
+/// are compared.
+const TIE_WIDTH: f32 = 1e-6;
+/// Rows kept beyond the wanted ones at most because they equal the last of them.
+const TIES_MAX: usize = 10_000;
+
+/// The best `k` rows and those that equal the last of them. Which of the equals comes first is
+/// for the newer source and the chunk's id to say (API 5.7), not for the place of a row; so none
+/// of them may be cut off here. `find` gives the best rows, as many as it is asked for.
+fn with_ties(
+    k: usize,
+    mut find: impl FnMut(usize) -> Result<LegHits, QueryError>,
+) -> Result<LegHits, QueryError> {
+    let mut hits = find(k + 1)?;
+    if let [.., last, beyond] = hits.as_slice()
+        && hits.len() > k
+    {
+        let floor = last.1 - TIE_WIDTH;
+        if beyond.1 >= floor {
+            hits = find(k + TIES_MAX)?;
+        }
+        hits.truncate(hits.partition_point(|(_, score)| *score >= floor));
+    }
+    Ok(hits)
+}
+
+/// The semantic leg: the exact nearest `k` rows by cosine, and those as near as the last of them.
 pub(super) fn nearest(
     backend: &dyn ComputeBackend,
     reached: &[Reach],
     query: &PreparedQuery,
     k: usize,
 ) -> Result<(LegHits, Vec<&'static str>), QueryError> {
-    let mut hits = Vec::new();
     let mut paths = Vec::new();
-    for (at, reach) in reached.iter().enumerate().filter(|(_, reach)| reach.rows > 0) {
-        let found = flat::search(backend, &reach.vectors()?, query, reach.mask.as_ref(), k)?;
-        hits.extend(placed(at, found.hits));
-        if !paths.contains(&found.path.as_str()) {
-            paths.push(found.path.as_str());
+    let hits = with_ties(k, |k| {
+        let mut hits = Vec::new();
+        for (at, reach) in reached.iter().enumerate().filter(|(_, reach)| reach.rows > 0) {
+            let found = flat::search(backend, &reach.vectors()?, query, reach.mask.as_ref(), k)?;
+            hits.extend(placed(at, found.hits));
+            if !paths.contains(&found.path.as_str()) {
+                paths.push(found.path.as_str());
+            }
         }
-    }
-    Ok((best(hits, k), paths))
+        Ok(best(hits, k))
+    })?;
+    Ok((hits, paths))
 }
 
 /// True cosines for listed rows, in the order given.
@@ -145,11 +174,13 @@ impl KeywordScores {
         Ok(Self(reached.iter().map(score).collect::<Result<_, _>>()?))
     }
 
-    /// The best rows, best first.
-    pub(super) fn top(&self, k: usize) -> LegHits {
-        let scored = self.0.iter().enumerate();
-        let hits = scored.filter_map(|(at, scores)| Some((at, scores.as_ref()?)));
-        best(hits.flat_map(|(at, scores)| placed(at, scores.top(k))).collect(), k)
+    /// The best `k` rows, best first, and those that equal the last of them.
+    pub(super) fn top(&self, k: usize) -> Result<LegHits, QueryError> {
+        with_ties(k, |k| {
+            let scored = self.0.iter().enumerate();
+            let hits = scored.filter_map(|(at, scores)| Some((at, scores.as_ref()?)));
+            Ok(best(hits.flat_map(|(at, scores)| placed(at, scores.top(k))).collect(), k))
+        })
     }
 
     /// The score of a row; 0 where no term occurs.

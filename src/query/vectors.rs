@@ -52,6 +52,7 @@ impl Query {
             hits.sort_by(|(a, a_key), (b, b_key)| {
                 b.score.total_cmp(&a.score).then_with(|| a_key.cmp(b_key))
             });
+            hits.truncate(max_chunks);
             results.push(hits.into_iter().map(|(hit, _)| hit).collect());
         }
         Ok(results)

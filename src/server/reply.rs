@@ -15,10 +15,10 @@ pub const DEGRADED_HEADER: &str = "x-lodestone-degraded";
 
 /// A successful outcome.
 pub trait Reply: Send + 'static {
-    /// Whether the operation may also answer with an event stream.
-    const MAY_STREAM: bool = false;
+    /// Media types of the body. The schema is that of the first; others are plain text.
+    const MEDIA_TYPES: &'static [&'static str] = &["application/json"];
 
-    /// The JSON schema of the body.
+    /// The schema of the body.
     fn schema(generator: &mut SchemaGenerator) -> Schema;
 
     /// The response.

@@ -2,13 +2,17 @@
 //!
 //! - `lifecycle`: first key, second process, stopping, restarting after a kill
 //! - `sockets`: slow clients, event streams
+//! - `settings`: what the environment sets, and what the log tells
+//! - `streams`: events one by one, clients that leave, the same answer in company
 //! - `damage`: what `lodestone verify` finds
 
 mod damage;
 mod lifecycle;
 #[path = "../process/mod.rs"]
 mod process;
+mod settings;
 mod sockets;
+mod streams;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -42,7 +46,15 @@ impl Place {
 
     /// A server that is ready, and a client with the operator's key.
     fn start(&self) -> (Server, Client) {
-        let mut server = Server::spawn(&self.data(), &self.model, Some(KEY));
+        self.start_with(&[])
+    }
+
+    /// The same with variables of the environment.
+    fn start_with(&self, variables: &[(&str, &str)]) -> (Server, Client) {
+        let mut command = process::lodestone(&["serve", "--listen", "127.0.0.1:0"]);
+        command.arg("--data-dir").arg(self.data()).arg("--model-dir").arg(&self.model);
+        command.env("LODESTONE_API_KEY", KEY).envs(variables.iter().copied());
+        let mut server = Server::run(command);
         let (banner, _) = server.ready();
         (server, banner.client(KEY))
     }

@@ -2,15 +2,26 @@
 //!
 //! Each test is named for what it shows; the numbers in comments are those of API.md 7.
 
+mod answers;
 mod contract;
+mod corpus;
+mod documented;
 mod errors;
 mod fetch;
+mod filters;
+mod full_text;
 mod gate;
+mod http_rules;
 mod idempotency;
 mod limits;
 mod listings;
 mod metadata;
+mod modes;
+mod privacy;
 mod replacement;
 mod scopes;
+mod search;
+mod streams;
 mod support;
 mod uploads;
+mod vectors;

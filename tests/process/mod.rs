@@ -59,6 +59,11 @@ impl Server {
         if let Some(key) = api_key {
             command.env("LODESTONE_API_KEY", key);
         }
+        Self::run(command)
+    }
+
+    /// Starts the server of a command that listens on a free port.
+    pub fn run(mut command: Command) -> Self {
         let begun = Instant::now();
         let mut child = command.stdout(Stdio::null()).spawn().expect("the binary starts");
         let stderr = child.stderr.take().expect("stderr is piped");

@@ -283,7 +283,7 @@ pub enum QnaReply {
 }
 
 impl Reply for QnaReply {
-    const MAY_STREAM: bool = true;
+    const MEDIA_TYPES: &'static [&'static str] = &["application/json", "text/event-stream"];
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {
         generator.subschema_for::<QnaResponse>()

@@ -122,6 +122,9 @@ fn media_type(given: &str) -> &str {
 struct File(Original);
 
 impl Reply for File {
+    // The header names the type of the file; what it may be is for its uploader to say.
+    const MEDIA_TYPES: &'static [&'static str] = &["*/*"];
+
     fn schema(_: &mut SchemaGenerator) -> Schema {
         schemars::json_schema!({"type": "string", "format": "binary"})
     }

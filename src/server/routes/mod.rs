@@ -156,8 +156,8 @@ pub struct RouteSpec {
     pub fields: &'static [&'static Field],
     /// The output.
     pub reply_schema: fn(&mut SchemaGenerator) -> Schema,
-    /// Whether it may answer with an event stream.
-    pub may_stream: bool,
+    /// Media types of the output, that of the schema first.
+    pub media_types: &'static [&'static str],
 }
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
@@ -262,7 +262,7 @@ impl RouteDraft {
         A: Future<Output = Result<T, ApiError>> + Send + 'static,
     {
         let Self { method, path, group, role, media, body_bytes_max, summary } = self;
-        let (fields, reply_schema, may_stream) = (R::FIELDS, T::schema as _, T::MAY_STREAM);
+        let (fields, reply_schema) = (R::FIELDS, T::schema as _);
         let handler: Handler<S> = Arc::new(move |app, call, input| {
             let handler = handler.clone();
             Box::pin(async move {
@@ -287,7 +287,7 @@ impl RouteDraft {
             summary,
             fields,
             reply_schema,
-            may_stream,
+            media_types: T::MEDIA_TYPES,
         };
         Route { spec, handler }
     }

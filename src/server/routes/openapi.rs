@@ -129,13 +129,18 @@ fn request_body(spec: &RouteSpec) -> Option<Value> {
 
 fn responses(spec: &RouteSpec, generator: &mut SchemaGenerator) -> Value {
     let schema = (spec.reply_schema)(generator).to_value();
-    let mut content = json!({"application/json": {"schema": schema}});
-    if spec.may_stream {
-        content["text/event-stream"] = json!({"schema": {"type": "string"}});
+    let mut content = Map::new();
+    for (position, media_type) in spec.media_types.iter().enumerate() {
+        let of_type = if position == 0 { schema.clone() } else { json!({"type": "string"}) };
+        content.insert((*media_type).into(), json!({"schema": of_type}));
     }
     let mut responses = Map::new();
     responses.insert("200".into(), json!({"description": "Success", "content": content}));
-    let common = if spec.role.is_some() { COMMON } else { &[Condition::Internal] };
+    let common = match spec.role {
+        Some(_) => COMMON,
+        None if spec.path.contains('{') => &[Condition::RouteNotFound, Condition::Internal],
+        None => &[Condition::Internal],
+    };
     for condition in common {
         let (status, error, _) = condition.row();
         let schema = json!({"$ref": "#/components/schemas/Error"});

@@ -114,6 +114,8 @@ fn readiness(app: &App, _: &Call, (): ()) -> Result<Json<Readiness>, ApiError> {
 struct Page(&'static str);
 
 impl Reply for Page {
+    const MEDIA_TYPES: &'static [&'static str] = &["text/html"];
+
     fn schema(_: &mut SchemaGenerator) -> Schema {
         schemars::json_schema!({"type": "string", "contentMediaType": "text/html"})
     }

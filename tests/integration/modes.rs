@@ -1,0 +1,165 @@
+//! Tenants of documents and tenants of vectors: which operation belongs to which (API 1.3, 8.10).
+
+use serde_json::{Value, json};
+
+use crate::contract::{Operation, check_error, guarded};
+use crate::support::{KEY, Reply, TestServer};
+
+/// Operations of tenants that hold documents.
+const OF_STANDARD: &[&str] = &[
+    "PATCH /upload/batch_update",
+    "PATCH /upload/update_document",
+    "PATCH /upload/update_metadata",
+    "PATCH /upload/update_text",
+    "POST /fetch/fetch_content",
+    "POST /search/full-text-search",
+    "POST /search/qna",
+    "POST /search/retrieve",
+    "POST /upload/batch_upload",
+    "POST /upload/batch_upload_text",
+    "POST /upload/upload_document",
+    "POST /upload/upload_text",
+];
+
+/// Operations of tenants that hold vectors.
+const OF_EMBEDDINGS: &[&str] = &[
+    "DELETE /embeddings/delete",
+    "PATCH /upload/update_embeddings",
+    "POST /embeddings/retrieve_by_ids",
+    "POST /embeddings/search",
+    "POST /upload/upload_embeddings",
+];
+
+/// Operations of both.
+const OF_BOTH: &[&str] = &[
+    "DELETE /delete_source",
+    "DELETE /tenant/delete",
+    "DELETE /tenant/delete_sub_tenant",
+    "DELETE /upload/delete_source",
+    "GET /jobs",
+    "GET /list/sources",
+    "GET /tenant/stats",
+    "GET /tenant/sub_tenant_ids",
+    "GET /upload/verify_processing",
+    "POST /list/sources_by_id",
+    "POST /upload/verify_processing",
+];
+
+/// Operations that make a tenant: an existing one is a conflict of its own.
+const OF_NONE: &[&str] = &["POST /embeddings/create_tenant", "POST /user/create_tenant"];
+
+/// A server with one tenant of each mode, both with a source `s` in `default` and in `north`.
+fn with_both() -> TestServer {
+    let server = TestServer::start();
+    server.post("/embeddings/create_tenant?tenant_id=vectors", Value::Null).ok();
+    for sub_tenant in ["default", "north"] {
+        server.index("texts", sub_tenant, "s", "apples fall");
+        let path =
+            format!("/upload/upload_embeddings?tenant_id=vectors&sub_tenant_id={sub_tenant}");
+        server.post(&path, json!({"file_id": "s", "embeddings": [[1.0, 0.0]]})).ok();
+    }
+    server
+}
+
+fn of_tenants(server: &TestServer) -> Vec<Operation> {
+    let mut all = guarded(server);
+    all.retain(|operation| operation.takes("tenant_id"));
+    all
+}
+
+fn send(server: &TestServer, operation: &Operation, tenant: &str) -> Reply {
+    operation.send(server, KEY, &operation.sample(tenant, Some("north")))
+}
+
+/// Statement 53: every operation with a tenant is of one kind, and no other list names one.
+#[test]
+fn every_operation_of_a_tenant_has_its_mode() {
+    let server = TestServer::start();
+    let mut served: Vec<String> = of_tenants(&server).iter().map(Operation::name).collect();
+    let mut written: Vec<&str> =
+        [OF_STANDARD, OF_EMBEDDINGS, OF_BOTH, OF_NONE].into_iter().flatten().copied().collect();
+    served.sort();
+    written.sort_unstable();
+    assert_eq!(served, written, "a route is added to a mode on purpose only");
+}
+
+/// Statement 53: an operation of the other mode is 409 and changes nothing.
+#[test]
+fn an_operation_of_the_other_mode_is_409_and_changes_nothing() {
+    let server = with_both();
+    let before = (server.state("texts"), server.state("vectors"));
+    for operation in of_tenants(&server) {
+        let name = operation.name();
+        let tenant = match name.as_str() {
+            name if OF_STANDARD.contains(&name) => "vectors",
+            name if OF_EMBEDDINGS.contains(&name) => "texts",
+            _ => continue,
+        };
+        let reply = send(&server, &operation, tenant);
+        check_error(&reply, &name);
+        let body = reply.json();
+        assert_eq!(
+            (reply.status, &body["reason"]),
+            (409, &json!("tenant_mode_mismatch")),
+            "{name}"
+        );
+        assert_eq!((&body["error"], &body["error_code"]), (&json!("Conflict"), &json!("CONFLICT")));
+        // What is wrong in itself comes before the mode.
+        let mut sample = operation.sample(tenant, Some("north"));
+        sample.query.push(("sub_tenant_id".to_owned(), "../x".to_owned()));
+        assert_eq!(operation.send(&server, KEY, &sample).status, 400, "{name}");
+    }
+    assert_eq!((server.state("texts"), server.state("vectors")), before);
+}
+
+/// Statement 53: in its own mode every operation works.
+#[test]
+fn an_operation_of_its_own_mode_works() {
+    let server = with_both();
+    for operation in of_tenants(&server) {
+        let name = operation.name();
+        let tenant = match name.as_str() {
+            name if OF_STANDARD.contains(&name) => "texts",
+            name if OF_EMBEDDINGS.contains(&name) => "vectors",
+            _ => continue,
+        };
+        if name.starts_with("PATCH /upload/update_embeddings") {
+            let path = "/upload/upload_embeddings?tenant_id=vectors&sub_tenant_id=north";
+            server.post(path, json!({"file_id": "s", "embeddings": [[1.0, 0.0]]})).ok();
+        }
+        let reply = send(&server, &operation, tenant);
+        assert_eq!(reply.status, 200, "{name}: {}", String::from_utf8_lossy(&reply.bytes));
+    }
+}
+
+/// Statement 53 and point 8.10: what is neutral works in both modes.
+#[test]
+fn neutral_operations_work_in_both_modes() {
+    let server = with_both();
+    let mut neutral = of_tenants(&server);
+    neutral.retain(|operation| OF_BOTH.contains(&operation.name().as_str()));
+    // What reads goes first: the rest deletes what it would read.
+    let rank = |operation: &Operation| match operation.path.as_str() {
+        "/tenant/delete" => 3,
+        "/tenant/delete_sub_tenant" => 2,
+        path if path.ends_with("delete_source") => 1,
+        _ => 0,
+    };
+    neutral.sort_by_key(rank);
+    for operation in neutral {
+        for tenant in ["texts", "vectors"] {
+            let body = send(&server, &operation, tenant);
+            assert_eq!(body.status, 200, "{} of {tenant}: {}", operation.name(), body.json());
+        }
+    }
+    assert_eq!(server.get("/tenant/list").ok()["tenants"], json!([]), "deletions come last");
+}
+
+/// Point 1.3: a tenant of vectors is never made by an upload.
+#[test]
+fn an_upload_of_vectors_makes_no_tenant() {
+    let server = TestServer::start();
+    let path = "/upload/upload_embeddings?tenant_id=vectors";
+    server.post(path, json!({"embeddings": [[1, 2]]})).error(404, "tenant_not_found");
+    assert_eq!(server.get("/tenant/list").ok()["tenants"], json!([]));
+}
