@@ -57,7 +57,10 @@ impl Scanner<'_> {
         let line = &self.text[range.clone()];
         let content = line.trim_start();
         if let Some((mark, length)) = self.fence {
-            self.extend(range.end);
+            // Blank lines inside are covered by the next line that is not.
+            if !content.is_empty() {
+                self.extend(range.end);
+            }
             let run = run_length(content, mark);
             if run >= length && content.len() == run {
                 self.fence = None;

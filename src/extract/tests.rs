@@ -36,6 +36,13 @@ fn markup() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }
 
+#[test]
+fn a_fence_left_open_does_not_end_in_blank_lines() {
+    check(&extract(Format::Md, b"```\n<p># \n ").unwrap());
+    let code = extract(Format::Md, b"```\na\n\nb\n\n").unwrap();
+    assert_eq!(&code.text[code.blocks[0].range.clone()], "```\na\n\nb");
+}
+
 proptest! {
     #[test]
     fn any_bytes_give_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
