@@ -4,15 +4,16 @@
 //! filter, which path answers a query and how segments merge is decided on higher floors.
 //!
 //! ```text
-//! vector - encode_row --> T1  i8 codes, scale, residual     (read whole by scans)
+//! vector - OneBitEncoder -> T0  one bit a component, 3 factors (read whole by scans)
+//!        + encode_row --> T1  i8 codes, scale, residual       (read where T0 cannot rule out)
 //!        + encode_f16 --> T2  f16, or the client's f32 as is  (read for the rows that may win)
 //!
-//! query - PreparedQuery -> backend.scan (T1) -> estimate +- ErrorBound -> candidates
+//! query - OneBitQuery   -> OneBitRows::scan (T0) -> upper bounds
+//!       + PreparedQuery -> backend.scan (T1) -> estimate +- ErrorBound -> candidates
 //!                          backend.exact (T2) -> cosine in [-1, 1]     -> TopK
 //! ```
 //!
-//! The 1-bit tier (T0), list scans and assignment of IVF, and the CUDA backend are not here yet:
-//! they come as further methods and a further implementation of the same trait.
+//! The CUDA backend is not here yet: it comes as a further implementation of the same trait.
 //!
 //! Invariants
 //! - An estimate differs from the exact score by at most [`ErrorBound::of`]; the bound is derived
@@ -27,6 +28,8 @@
 //! - `columns`: the same tiers in the making, for writers
 //! - `prepared`: a query, normalised and quantised once for all segments
 //! - `bound`: how far an estimate can be from the exact score
+//! - `rotation`, `one_bit`: T0: what makes components alike, codes, and their scan
+//! - `tiles`: products of many rows with many; `kmeans`: points for lists of rows
 //! - `mask`: passing rows as dense words, and the three ways to name rows
 //! - `backend`: the trait that CPU and GPU implementations share
 //! - `scalar`: the oracle, slow and plain in f64; `simd`: the CPU backend, on simsimd
@@ -37,13 +40,17 @@ pub mod backend;
 pub mod bound;
 pub mod columns;
 pub mod error;
+pub mod kmeans;
 pub mod mask;
+pub mod one_bit;
 pub mod prepared;
 pub mod quantize;
+pub mod rotation;
 pub mod rows;
 pub mod scalar;
 pub mod select;
 pub mod simd;
+pub mod tiles;
 
 pub use backend::ComputeBackend;
 pub use bound::ErrorBound;
@@ -55,7 +62,7 @@ pub use quantize::{RowFactors, encode_f16, encode_row};
 pub use rows::{FullRows, VectorRows, code_stride};
 pub use scalar::ScalarBackend;
 pub use select::{TopK, select_k};
-pub use simd::SimdBackend;
+pub use simd::{SimdBackend, dot_codes};
 
 #[cfg(test)]
 mod tests;

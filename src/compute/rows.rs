@@ -1,6 +1,10 @@
 //! Borrowed views of the vector tiers of one segment; every shape is checked once, on creation.
 
-use crate::compute::ComputeError;
+use half::f16;
+use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
+
+use crate::compute::backend::estimate;
+use crate::compute::{ComputeError, PreparedQuery, dot_codes};
 use crate::types::limits::VECTOR_DIMENSION_MAX;
 
 /// Bytes to which a row of T1 codes is padded with zeros: a cache line, so that a row never
@@ -114,6 +118,34 @@ impl<'a> VectorRows<'a> {
     /// Upper bound of the length of what T1 lost of `row`.
     pub fn residual(&self, row: usize) -> f32 {
         self.residuals[row]
+    }
+
+    /// Estimated cosine of a row with a query of the same width, as a scan gives it.
+    pub fn estimate(&self, row: usize, query: &PreparedQuery) -> f32 {
+        let dot = dot_codes(query.codes(), self.codes(row));
+        estimate(f64::from(dot), self, row, query)
+    }
+
+    /// Writes the normalised row to `unit`, `dimension` values; zeros for a zero row.
+    ///
+    /// # Panics
+    /// If `unit` has another length.
+    pub fn unit(&self, row: usize, unit: &mut [f32]) {
+        let range = row * self.dimension..(row + 1) * self.dimension;
+        match self.full {
+            FullRows::F16(bits) => {
+                let halves: &[f16] = bits[range].reinterpret_cast();
+                halves.convert_to_f32_slice(unit);
+            }
+            FullRows::F32 { values, .. } => {
+                let squares = values[range.clone()].iter().map(|value| f64::from(*value).powi(2));
+                let norm = squares.sum::<f64>().sqrt();
+                let divisor = if norm == 0.0 { 1.0 } else { norm };
+                for (unit, value) in unit.iter_mut().zip(&values[range]) {
+                    *unit = (f64::from(*value) / divisor) as f32;
+                }
+            }
+        }
     }
 
     /// T2.

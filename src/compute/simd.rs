@@ -89,6 +89,14 @@ fn exact_f32(unit: &[f32], values: &[f32], norms: &[f32], listed: &[RowId], scor
     }
 }
 
+/// The exact product of two rows of codes.
+///
+/// # Panics
+/// If their lengths differ.
+pub fn dot_codes(a: &[i8], b: &[i8]) -> i32 {
+    i8::dot(a, b).expect("both have the stride of the segment") as i32
+}
+
 fn dot(unit: &[f32], vector: &[f32]) -> f64 {
     f32::dot(unit, vector).expect("query and row have the dimension of the segment")
 }

@@ -1,0 +1,48 @@
+//! T0: one bit a component, with factors that turn it into an estimate and a bound.
+//!
+//! Let q be the unit query, x a unit row, c a point near x (the centroid of its list, or the mean
+//! of the segment), r = x - c, and P the rotation. The code of a row is the signs s of P r. With
+//! `o = (s . P r) / (sqrt(D) |r|)`, how well the signs point along r,
+//!
+//! ```text
+//! q.x  is about  q.c + r.c + a (s . P(q - c))        a = |r| / (sqrt(D) o)
+//!            =   q.c + offset + a (s . P q)          offset = r.c - a (s . P c)
+//! ```
+//!
+//! The estimate is unbiased over rotations, and its error is about normal with deviation
+//! `|q - c| |r| sqrt(1 - o^2) / (o sqrt(D - 1))` (Gao and Long, RaBitQ, SIGMOD 2024, theorem 3.2).
+//! `error` of a row is that deviation over |q - c|.
+//!
+//! ```text
+//! block of 64 rows, D = rotated width
+//!   D/8 x 64 bytes   byte (p, i): components 8p..8p+4 of row i in the low four bits, 8p+4..8p+8
+//!                    in the high four, a set bit for a positive sign
+//!   64 x f32         scale (a)         64 x f32  offset         64 x f32  error
+//! ```
+//! Rows that fill up the last block are zeros: their estimate is that of c itself.
+//!
+//! A scan looks up, for every group of four components, one of 16 sums of the query's components
+//! (Andre, Kermarrec and Le Scouarnec 2015, "fast scan"). The sums are kept in 8 bits; what that
+//! loses is part of the bound.
+
+pub mod encode;
+pub mod query;
+pub mod scan;
+
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+#[cfg(test)]
+mod tests;
+
+pub use encode::{OneBitEncoder, OneBitFactors};
+pub use query::OneBitQuery;
+pub use scan::{OneBitRows, Reference};
+
+/// Rows of a block.
+pub const BLOCK_ROWS: usize = 64;
+
+/// Bytes of a block of rows of `width` rotated components.
+pub fn block_bytes(width: usize) -> usize {
+    width / 8 * BLOCK_ROWS + 3 * BLOCK_ROWS * size_of::<f32>()
+}
