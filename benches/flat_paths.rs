@@ -1,17 +1,21 @@
 //! Up to how many passing rows is reading all of them from T2 cheaper than scanning their T1 codes
-//! first? Sets `GATHER_ROWS_MAX` of `segment::flat`.
+//! first, and from how many is T0 of all rows cheaper than T1 of those? Sets `GATHER_ROWS_MAX` and
+//! `ROWS_A_PASSING_ROW` of `segment::flat`.
 //!
 //! `cargo bench --bench flat_paths`
 //!
 //! 100,000 rows of 384 components, clustered like embeddings, f16 rows, k = 10, every 100,000/m-th
 //! row passes. `gather` reads T2 of all m rows; `scan` is the T1 half alone of a masked scan, to
-//! which the rescoring (a few hundred rows of T2) must be added.
+//! which the rescoring (a few hundred rows of T2) must be added; `search` is what a segment without
+//! T0 does; `one_bit` scans all of T0 and asks the mask of what that lets through.
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use lodestone::compute::rotation::Rotation;
 use lodestone::compute::{ComputeBackend, RowMask, Selection, SimdBackend};
-use lodestone::segment::flat;
+use lodestone::segment::flat::{self, Thoroughness, Tiers};
+use lodestone::segment::lists::{Effort, ListPolicy, Lists, build, probe};
 use lodestone::types::RowId;
 use roaring::RoaringBitmap;
 
@@ -22,6 +26,10 @@ const ROWS: usize = 100_000;
 fn flat_paths(criterion: &mut Criterion) {
     let (columns, query) = vectors::clustered(ROWS);
     let rows = columns.view();
+    let tiers = Tiers { rows, listed: None };
+    let one_list = ListPolicy { listed_rows_min: usize::MAX, ..ListPolicy::default() };
+    let (built, rotation) = (build(&rows, one_list), Rotation::new(rows.dimension()));
+    let lists = Lists::view(rows.dimension(), &built.lists, &built.one_bit).expect("as built");
     let mut group = criterion.benchmark_group("flat_paths");
     for passing in [128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 65_536] {
         let listed: Vec<RowId> = (0..passing).map(|i| RowId((i * ROWS / passing) as u32)).collect();
@@ -37,8 +45,17 @@ fn flat_paths(criterion: &mut Criterion) {
             bencher.iter(|| SimdBackend.scan(&rows, black_box(&query), selection, &mut estimates));
         });
         group.bench_function(BenchmarkId::new("search", passing), |bencher| {
-            bencher
-                .iter(|| flat::search(&SimdBackend, &rows, black_box(&query), Some(&bitmap), 10));
+            let (backend, exact) = (&SimdBackend, Thoroughness::Exact);
+            let mask = Some(&bitmap);
+            bencher.iter(|| flat::search(backend, &tiers, black_box(&query), mask, 10, exact));
+        });
+        group.bench_function(BenchmarkId::new("one_bit", passing), |bencher| {
+            bencher.iter(|| {
+                let query = black_box(&query);
+                probe(&lists, &rotation, query, 10, Effort::Exact, |row| {
+                    bitmap.contains(row.0).then(|| (rows.estimate(row.0 as usize, query), 0.01))
+                })
+            });
         });
     }
     group.finish();

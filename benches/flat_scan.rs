@@ -2,14 +2,18 @@
 //!
 //! `cargo bench --bench flat_scan`
 //!
+//! Once over T1 alone, once with T0 before it.
+//!
 //! 5,000 and 100,000 rows of 384 components, clustered like embeddings, f16 rows, k = 10, no mask,
 //! one core. Bytes are those of the T1 scan; what is rescored from T2 comes on top.
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use lodestone::compute::rotation::Rotation;
 use lodestone::compute::{ComputeBackend, ScalarBackend, SimdBackend};
-use lodestone::segment::flat;
+use lodestone::segment::flat::{self, Thoroughness, Tiers};
+use lodestone::segment::lists::{ListPolicy, Lists, build};
 
 mod vectors;
 
@@ -20,10 +24,20 @@ fn flat_scan(criterion: &mut Criterion) {
         let (columns, query) = vectors::clustered(rows);
         let view = columns.view();
         group.throughput(Throughput::Bytes((rows * view.scan_bytes_per_row()) as u64));
+        let one_list = ListPolicy { listed_rows_min: usize::MAX, ..ListPolicy::default() };
+        let (built, rotation) = (build(&view, one_list), Rotation::new(view.dimension()));
+        let lists = Lists::view(view.dimension(), &built.lists, &built.one_bit).expect("as built");
+        let tiers = Tiers { rows: view, listed: Some((lists, &rotation)) };
+        group.bench_function(BenchmarkId::new("one_bit", rows), |bencher| {
+            let (backend, exact) = (&SimdBackend, Thoroughness::Exact);
+            bencher.iter(|| flat::search(backend, &tiers, black_box(&query), None, 10, exact));
+        });
+        let tiers = Tiers { listed: None, ..tiers };
         for backend in backends {
             let id = BenchmarkId::new(backend.name(), rows);
             group.bench_function(id, |bencher| {
-                bencher.iter(|| flat::search(backend, &view, black_box(&query), None, 10));
+                let exact = Thoroughness::Exact;
+                bencher.iter(|| flat::search(backend, &tiers, black_box(&query), None, 10, exact));
             });
         }
     }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! request -> plan (alpha, pool) -> reach: segments, live rows of the scope, filter bitmaps
-//!              { nearest: exact cosine, flat        -> top of the leg
+//!              { nearest: cosine, by tiers          -> top of the leg
 //!                keywords: BM25 over the same rows   -> top of the leg }
 //!            -> union, true scores of both legs for all -> fuse -> recency -> order -> hydrate
 //! ```

@@ -1,6 +1,7 @@
 //! Decisions before a search: the share of meaning, and how many candidates.
 
 use crate::query::request::{Alpha, Mode};
+use crate::segment::flat::Thoroughness;
 use crate::types::limits;
 
 /// The best single share over the judged collections (RETRIEVAL 1.1), and so the rule's centre.
@@ -69,6 +70,14 @@ pub(super) fn pool(mode: Mode, max_chunks: usize) -> usize {
     match mode {
         Mode::Fast => pool,
         Mode::Accurate => pool * 3,
+    }
+}
+
+/// `accurate` leaves nothing out.
+pub(super) fn thoroughness(mode: Mode) -> Thoroughness {
+    match mode {
+        Mode::Fast => Thoroughness::Probing,
+        Mode::Accurate => Thoroughness::Exact,
     }
 }
 

@@ -46,6 +46,7 @@ impl Query {
             return Ok(result);
         }
         let pool = plan::pool(request.mode, request.max_chunks);
+        let thoroughness = plan::thoroughness(request.mode);
         let mut timings = Timings::default();
 
         let vector = match alpha > 0.0 {
@@ -53,7 +54,7 @@ impl Query {
             false => None,
         };
         let semantic = timed(&mut timings.semantic, || match &vector {
-            Some(vector) => shard::nearest(&*self.backend, &reached, vector, pool),
+            Some(vector) => shard::nearest(&*self.backend, &reached, vector, pool, thoroughness),
             None => Ok((LegHits::new(), Vec::new())),
         })?;
         let analysed = HybridQuery::analyse(&request.query);
@@ -67,7 +68,8 @@ impl Query {
         if request.mode == Mode::Accurate
             && let Some(fed_back) = self.feed_back(&legs, &ranked)?
         {
-            let (hits, _) = shard::nearest(&*self.backend, &reached, &fed_back, pool)?;
+            let (hits, _) =
+                shard::nearest(&*self.backend, &reached, &fed_back, pool, thoroughness)?;
             let legs = Legs { vector: Some(fed_back), ..legs };
             ranked = self.rank(&legs, &hits, request, &mut result.candidates)?;
         }

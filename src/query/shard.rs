@@ -11,7 +11,7 @@ use roaring::RoaringBitmap;
 use crate::collection::{LiveSegment, ScopeRows, Snapshot};
 use crate::compute::{ComputeBackend, PreparedQuery};
 use crate::query::QueryError;
-use crate::segment::flat;
+use crate::segment::flat::{self, Thoroughness};
 use crate::text::{CorpusStats, RowScores, TermCounts, TextQuery};
 use crate::types::{Filter, Hit, RowId, SubTenantId};
 
@@ -107,12 +107,14 @@ pub(super) fn nearest(
     reached: &[Reach],
     query: &PreparedQuery,
     k: usize,
+    thoroughness: Thoroughness,
 ) -> Result<(LegHits, Vec<&'static str>), QueryError> {
     let mut paths = Vec::new();
     let hits = with_ties(k, |k| {
         let mut hits = Vec::new();
         for (at, reach) in reached.iter().enumerate().filter(|(_, reach)| reach.rows > 0) {
-            let found = flat::search(backend, &reach.vectors()?, query, reach.mask.as_ref(), k)?;
+            let (tiers, mask) = (reach.live.segment.tiers()?, reach.mask.as_ref());
+            let found = flat::search(backend, &tiers, query, mask, k, thoroughness)?;
             hits.extend(placed(at, found.hits));
             if !paths.contains(&found.path.as_str()) {
                 paths.push(found.path.as_str());

@@ -6,6 +6,7 @@ use crate::collection::Snapshot;
 use crate::compute::PreparedQuery;
 use crate::query::shard::{self, Place};
 use crate::query::{Query, QueryError};
+use crate::segment::flat::Thoroughness;
 use crate::types::{Filter, RowId, SourceId, SubTenantId};
 
 /// A stored vector near a query.
@@ -39,7 +40,13 @@ impl Query {
         let mut results = Vec::with_capacity(queries.len());
         for query in queries {
             let query = PreparedQuery::new(query)?;
-            let (found, _) = shard::nearest(&*self.backend, &reached, &query, max_chunks)?;
+            let (found, _) = shard::nearest(
+                &*self.backend,
+                &reached,
+                &query,
+                max_chunks,
+                Thoroughness::default(),
+            )?;
             let mut hits: Vec<(VectorHit, (String, u32))> = found
                 .into_iter()
                 .map(|(Place { reach, row }, score)| {

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use crate::compute::{FullKind, VectorColumns, VectorRows};
 use crate::filter::ColumnsBuilder;
 use crate::segment::format::VectorKind;
+use crate::segment::lists::Lists;
 use crate::segment::row_table::RowEntry;
 use crate::segment::{Segment, SegmentError, TombstoneSet};
 use crate::text::{RowText, TextIndex, TextIndexBuilder};
@@ -45,8 +46,12 @@ pub(super) trait RowFeed {
     fn entry(&self, row: u32) -> (u32, ChunkPlace);
     /// Text of a row.
     fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError>;
-    /// Vectors, and the position among them, from which a row's tiers are copied bit for bit.
-    fn vector(&self, row: u32) -> Result<(VectorRows<'_>, usize), SegmentError>;
+    /// The vectors that rows are copied from, bit for bit.
+    fn parts(&self) -> Result<Vec<VectorRows<'_>>, SegmentError>;
+    /// The part of a row, and its row there.
+    fn origin(&self, row: u32) -> (usize, u32);
+    /// Lists of a part that holds most of the rows, if there is one.
+    fn older_lists(&self) -> Result<Option<(usize, Lists<'_>)>, SegmentError>;
     /// The full-text bundle over all rows.
     fn text_index(&self) -> Result<Vec<u8>, SegmentError>;
 }
@@ -125,8 +130,16 @@ impl RowFeed for FreshRows<'_> {
         Ok(Cow::Borrowed(&self.rows[row as usize].1.text))
     }
 
-    fn vector(&self, row: u32) -> Result<(VectorRows<'_>, usize), SegmentError> {
-        Ok((self.vectors.view(), row as usize))
+    fn parts(&self) -> Result<Vec<VectorRows<'_>>, SegmentError> {
+        Ok(vec![self.vectors.view()])
+    }
+
+    fn origin(&self, row: u32) -> (usize, u32) {
+        (0, row)
+    }
+
+    fn older_lists(&self) -> Result<Option<(usize, Lists<'_>)>, SegmentError> {
+        Ok(None)
     }
 
     fn text_index(&self) -> Result<Vec<u8>, SegmentError> {
@@ -182,7 +195,7 @@ impl<'a> MergedRows<'a> {
         &self.rows
     }
 
-    fn origin(&self, row: u32) -> (&'a Segment, RowId) {
+    fn segment_of(&self, row: u32) -> (&'a Segment, RowId) {
         let (input, row) = self.rows[row as usize];
         (self.inputs[input as usize].0, row)
     }
@@ -194,18 +207,35 @@ impl RowFeed for MergedRows<'_> {
     }
 
     fn entry(&self, row: u32) -> (u32, ChunkPlace) {
-        let (segment, row) = self.origin(row);
+        let (segment, row) = self.segment_of(row);
         (segment.index(row), segment.place(row))
     }
 
     fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError> {
-        let (segment, row) = self.origin(row);
+        let (segment, row) = self.segment_of(row);
         segment.text(row).map(Cow::Owned)
     }
 
-    fn vector(&self, row: u32) -> Result<(VectorRows<'_>, usize), SegmentError> {
-        let (segment, row) = self.origin(row);
-        Ok((segment.vectors()?, row.0 as usize))
+    fn parts(&self) -> Result<Vec<VectorRows<'_>>, SegmentError> {
+        self.inputs.iter().map(|(segment, _)| segment.vectors()).collect()
+    }
+
+    fn origin(&self, row: u32) -> (usize, u32) {
+        let (input, row) = self.rows[row as usize];
+        (input as usize, row.0)
+    }
+
+    fn older_lists(&self) -> Result<Option<(usize, Lists<'_>)>, SegmentError> {
+        let rows_of = |input: usize| {
+            let of_input = self.rows.iter().filter(|(of, _)| *of as usize == input);
+            of_input.count()
+        };
+        let largest = (0..self.inputs.len()).max_by_key(|input| rows_of(*input));
+        let Some(largest) = largest.filter(|input| 2 * rows_of(*input) >= self.rows.len()) else {
+            return Ok(None);
+        };
+        let lists = self.inputs[largest].0.lists()?;
+        Ok(lists.filter(|lists| lists.len() > 1).map(|lists| (largest, lists)))
     }
 
     /// Rows of one input are taken in the order of its sources, which is its row order, so the

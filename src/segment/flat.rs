@@ -1,21 +1,27 @@
-//! Exact search over the rows of one segment: what brute force over T2 would answer, for less.
+//! Search over the rows of one segment: what brute force over T2 would answer, for less.
 //!
 //! ```text
 //! m passing rows -+- few:  Gather -----------------------------> T2 of all m --+
-//!                 +- many: scan T1 -> estimate +- bound                        +-> best k
+//!                 +- some: scan T1 of them -> estimate +- bound                +-> best k
+//!                 +- many: probe lists and T0, then T1 -> the same             |
 //!                          +- upper bound reaches the k-th best lower bound ---+
 //!                             rescored on T2, best upper bound first,
 //!                             until none can still win
 //! ```
 //!
-//! Every path gives the same hits with the same scores: a row is left out only if its upper bound
-//! is *below* a score that k rows reach, so even ties are as in brute force.
+//! The exact paths give the same hits with the same scores: a row is left out only if its upper
+//! bound is *below* a score that k rows reach, so even ties are as in brute force. The bounds of
+//! T1 are certain; that of T0 is five standard deviations wide (`lists::probe`). A probe that may
+//! leave lists out finds the share of neighbours that its reach was calibrated for; what it
+//! returns has true scores, and is never fewer than min(k, m) rows.
 
 use roaring::RoaringBitmap;
 
+use crate::compute::rotation::Rotation;
 use crate::compute::{
     ComputeBackend, ComputeError, ErrorBound, PreparedQuery, RowMask, Selection, TopK, VectorRows,
 };
+use crate::segment::lists::{Effort, Lists, probe};
 use crate::types::{Hit, RowId, by_rank};
 
 /// Passing rows up to which all of them are read from T2 at once.
@@ -29,7 +35,7 @@ pub const GATHER_ROWS_MAX: usize = 128;
 /// Rows rescored between two looks at whether the next can still win.
 const RESCORE_ROWS: usize = 64;
 
-/// How the rows of one segment were searched. All paths are exact; the path tells the cost.
+/// How the rows of one segment were searched. All paths but `Lists` are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SearchPath {
     /// Few rows pass: all of them were scored from T2.
@@ -38,6 +44,10 @@ pub enum SearchPath {
     MaskedScan,
     /// Every row passes: T1 was scanned from end to end.
     Scan,
+    /// T0 was scanned from end to end, T1 of what its bound let through.
+    OneBit,
+    /// T0 of the lists near the query was scanned, T1 of what its bound let through.
+    Lists,
 }
 
 impl SearchPath {
@@ -47,6 +57,8 @@ impl SearchPath {
             Self::Gather => "gather",
             Self::MaskedScan => "masked_scan",
             Self::Scan => "scan",
+            Self::OneBit => "one_bit_scan",
+            Self::Lists => "lists",
         }
     }
 }
@@ -60,6 +72,25 @@ pub struct FlatHits {
     pub path: SearchPath,
 }
 
+/// The vectors of one segment, with the lists over them where it has many.
+#[derive(Debug, Clone, Copy)]
+pub struct Tiers<'a> {
+    /// T1 and T2.
+    pub rows: VectorRows<'a>,
+    /// T0, and the rotation that its codes were made with.
+    pub listed: Option<(Lists<'a>, &'a Rotation)>,
+}
+
+/// How much a search may leave out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Thoroughness {
+    /// Nothing.
+    Exact,
+    /// Where a segment has lists: those that 99 of 100 neighbours are in.
+    #[default]
+    Probing,
+}
+
 /// The `k` rows of highest cosine with `query` among those in `mask` (absent: all rows). Rows in
 /// the mask that the segment does not have are ignored. A zero query scores every row 0.
 ///
@@ -67,18 +98,22 @@ pub struct FlatHits {
 /// [`ComputeError::DimensionMismatch`], or whatever the backend could not do.
 pub fn search(
     backend: &dyn ComputeBackend,
-    rows: &VectorRows<'_>,
+    tiers: &Tiers<'_>,
     query: &PreparedQuery,
     mask: Option<&RoaringBitmap>,
     k: usize,
+    thoroughness: Thoroughness,
 ) -> Result<FlatHits, ComputeError> {
+    let rows = &tiers.rows;
     query.check_rows(rows)?;
-    let path = choose(rows.len(), passing_rows(rows, mask), k);
+    let telling = tiers.listed.filter(|(lists, _)| lists.are_telling());
+    let lists = telling.map(|(lists, _)| lists.len());
+    let path = choose(rows.len(), passing_rows(rows, mask), k, lists, thoroughness);
     let hits = if query.is_zero() {
         let first = listed_rows(rows, mask).into_iter().take(k);
         first.map(|row| Hit { row, score: 0.0 }).collect()
     } else {
-        search_on(path, backend, rows, query, mask, k)?
+        search_on(path, backend, tiers, query, mask, k)?
     };
     Ok(FlatHits { hits, path })
 }
@@ -100,36 +135,81 @@ pub fn scores(
     Ok(scores)
 }
 
+/// Passing rows, out of so many, below which T1 of the passing rows costs less than T0 of all: a
+/// row of T1 at a random place costs about 30 times a row of T0 in a run (`benches/flat_paths.rs`).
+const ROWS_A_PASSING_ROW: usize = 30;
+
 /// The cheapest path for `passing` of `rows` rows. A masked scan costs no more per row than one
 /// from end to end (same bench), so the mask is left out only where every row passes.
-fn choose(rows: usize, passing: usize, k: usize) -> SearchPath {
+fn choose(
+    rows: usize,
+    passing: usize,
+    k: usize,
+    lists: Option<usize>,
+    thoroughness: Thoroughness,
+) -> SearchPath {
     if passing <= GATHER_ROWS_MAX.max(2 * k) {
-        SearchPath::Gather
-    } else if passing < rows {
-        SearchPath::MaskedScan
-    } else {
-        SearchPath::Scan
+        return SearchPath::Gather;
+    }
+    match lists {
+        Some(lists) if passing * ROWS_A_PASSING_ROW > rows => {
+            match lists > 1 && thoroughness == Thoroughness::Probing {
+                true => SearchPath::Lists,
+                false => SearchPath::OneBit,
+            }
+        }
+        _ if passing < rows => SearchPath::MaskedScan,
+        _ => SearchPath::Scan,
     }
 }
 
 fn search_on(
     path: SearchPath,
     backend: &dyn ComputeBackend,
-    rows: &VectorRows<'_>,
+    tiers: &Tiers<'_>,
     query: &PreparedQuery,
     mask: Option<&RoaringBitmap>,
     k: usize,
 ) -> Result<Vec<Hit>, ComputeError> {
-    match (path, mask) {
-        (SearchPath::Gather, _) => gather(backend, rows, query, &listed_rows(rows, mask), k),
-        (SearchPath::MaskedScan, Some(mask)) => {
+    let rows = &tiers.rows;
+    match (path, mask, &tiers.listed) {
+        (SearchPath::Gather, _, _) => gather(backend, rows, query, &listed_rows(rows, mask), k),
+        (SearchPath::OneBit, _, Some(listed)) => {
+            let candidates = probed(rows, listed, query, mask, k, Effort::Exact);
+            rescore(backend, rows, query, candidates, k)
+        }
+        (SearchPath::Lists, _, Some(listed)) => {
+            let [_, _, reach] = listed.0.reach();
+            let candidates = probed(rows, listed, query, mask, k, Effort::Reach(reach));
+            rescore(backend, rows, query, candidates, k)
+        }
+        (SearchPath::MaskedScan, Some(mask), _) => {
             let mask = dense(rows, mask);
             scan(backend, rows, query, Selection::Masked(&mask), k)
         }
-        (SearchPath::Scan | SearchPath::MaskedScan, _) => {
-            scan(backend, rows, query, Selection::All, k)
-        }
+        _ => scan(backend, rows, query, Selection::All, k),
     }
+}
+
+/// Rows that may be among the best k, found through lists and T0, with their upper bounds from
+/// T1, highest first.
+fn probed(
+    rows: &VectorRows<'_>,
+    (lists, rotation): &(Lists<'_>, &Rotation),
+    query: &PreparedQuery,
+    mask: Option<&RoaringBitmap>,
+    k: usize,
+    effort: Effort,
+) -> Vec<Hit> {
+    let bound = ErrorBound::new(query, rows);
+    let estimate = |row: RowId| {
+        let passes = mask.is_none_or(|mask| mask.contains(row.0));
+        let at = row.0 as usize;
+        passes.then(|| (rows.estimate(at, query), bound.of(rows.residual(at))))
+    };
+    let mut candidates = probe(lists, rotation, query, k, effort, estimate).candidates;
+    candidates.sort_unstable_by(by_rank);
+    candidates
 }
 
 /// Scores all of `listed` from T2.
@@ -158,7 +238,17 @@ fn scan(
     let mut estimates = Vec::new();
     backend.scan(rows, query, selection, &mut estimates)?;
     let candidates = candidates(rows, query, selection, &estimates, k);
+    rescore(backend, rows, query, candidates, k)
+}
 
+/// The best k of candidates with falling upper bounds, scored from T2.
+fn rescore(
+    backend: &dyn ComputeBackend,
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    candidates: Vec<Hit>,
+    k: usize,
+) -> Result<Vec<Hit>, ComputeError> {
     let mut best = TopK::new(k);
     let mut listed = Vec::new();
     let mut exact = Vec::new();

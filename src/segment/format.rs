@@ -80,20 +80,11 @@ pub enum Section {
     Norms = 8,
     /// The tantivy bundle.
     TextIndex = 9,
+    /// Rows in lists; only in segments of many rows. The drawing is in `lists`.
+    Lists = 10,
+    /// T0 in list order; where `Lists` is.
+    OneBit = 11,
 }
-
-/// Every section, in file order.
-pub const SECTIONS: [Section; 9] = [
-    Section::Rows,
-    Section::Texts,
-    Section::Sources,
-    Section::Columns,
-    Section::Codes,
-    Section::Factors,
-    Section::Originals,
-    Section::Norms,
-    Section::TextIndex,
-];
 
 /// What the header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

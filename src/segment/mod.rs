@@ -12,7 +12,7 @@
 //!        64      u64 XXH3-64 of bytes 0..64; zeroes to the end of the page
 //! 4096         sections, each on a 4 KiB boundary, zeroes between:
 //!                rows, texts, sources, columns, codes (T1), factors (T1), originals (T2), norms,
-//!                text index
+//!                text index; from 4,096 rows also lists and one-bit codes (T0)
 //! footer       on a 4 KiB boundary
 //!        0       u32 sections (n), u32 blocks (m)
 //!        8       n x { u32 section, u32 zero, u64 offset, u64 bytes }
@@ -32,14 +32,16 @@
 //!
 //! - `format`: header, section table, trailer
 //! - `row_table`, `text_store`, `source_table`: the sections that are not another room's
-//! - `feed`, `writer`: fresh sources, or the live rows of older segments, to a file
-//! - `reader`: an open file; `flat`: exact vector search over it
+//! - `feed`, `feed_rows`, `writer`: fresh sources, or the live rows of older segments, to a file
+//! - `reader`: an open file; `flat`: vector search over it; `lists`: T0 and IVF below that search
 //! - `tombstones`: dead rows; `verify`: a walk that asserts every promise
 
 mod error;
 mod feed;
+mod feed_rows;
 pub mod flat;
 pub mod format;
+pub mod lists;
 mod reader;
 mod row_table;
 mod source_table;

@@ -5,10 +5,13 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use roaring::RoaringBitmap;
 
+use crate::compute::rotation::Rotation;
 use crate::compute::{FullRows, VectorRows};
 use crate::filter::Columns;
 use crate::io::BlockFile;
+use crate::segment::flat::Tiers;
 use crate::segment::format::{Footer, Header, SECTION_ALIGN, Section, VectorKind};
+use crate::segment::lists::Lists;
 use crate::segment::row_table::RowTable;
 use crate::segment::source_table::SourceTable;
 use crate::segment::text_store::TextStore;
@@ -42,6 +45,14 @@ struct VectorSections {
     factors: Bytes,
     originals: Bytes,
     norms: Bytes,
+    lists: Option<ListSections>,
+}
+
+#[derive(Debug)]
+struct ListSections {
+    lists: Bytes,
+    one_bit: Bytes,
+    rotation: Rotation,
 }
 
 impl Segment {
@@ -235,13 +246,7 @@ impl Segment {
     /// # Errors
     /// Where a checksum does not hold or a section has another length.
     pub fn vectors(&self) -> Result<VectorRows<'_>, SegmentError> {
-        let sections = match self.vectors.get() {
-            Some(sections) => sections,
-            None => {
-                let loaded = self.load_vectors()?;
-                self.vectors.get_or_init(|| loaded)
-            }
-        };
+        let sections = self.vector_sections()?;
         let rows = self.header.rows as usize;
         let factors = self.cast::<f32>(&sections.factors)?;
         let (scales, residuals) = factors
@@ -258,10 +263,52 @@ impl Segment {
         Ok(VectorRows::new(self.dimension(), codes, scales, residuals, full)?)
     }
 
+    /// The lists, in segments of many rows.
+    ///
+    /// # Errors
+    /// As [`Self::vectors`].
+    pub fn lists(&self) -> Result<Option<Lists<'_>>, SegmentError> {
+        Ok(self.listed()?.map(|(lists, _)| lists))
+    }
+
+    /// What a vector search reads.
+    ///
+    /// # Errors
+    /// As [`Self::vectors`].
+    pub fn tiers(&self) -> Result<Tiers<'_>, SegmentError> {
+        Ok(Tiers { rows: self.vectors()?, listed: self.listed()? })
+    }
+
+    fn listed(&self) -> Result<Option<(Lists<'_>, &Rotation)>, SegmentError> {
+        let Some(sections) = &self.vector_sections()?.lists else { return Ok(None) };
+        let lists = Lists::view(self.dimension(), &sections.lists, &sections.one_bit);
+        Ok(Some((lists.map_err(|problem| self.damaged(problem))?, &sections.rotation)))
+    }
+
+    fn vector_sections(&self) -> Result<&VectorSections, SegmentError> {
+        if let Some(sections) = self.vectors.get() {
+            return Ok(sections);
+        }
+        let loaded = self.load_vectors()?;
+        Ok(self.vectors.get_or_init(|| loaded))
+    }
+
     fn load_vectors(&self) -> Result<VectorSections, SegmentError> {
         let name = self.meta.id.to_string();
         let bytes = |section| section_bytes(&name, &self.footer, &self.file, section);
+        let lists = match self.footer.entry(Section::Lists) {
+            None => None,
+            Some(_) => {
+                let rotation = Rotation::new(self.dimension());
+                let (lists, one_bit) = (bytes(Section::Lists)?, bytes(Section::OneBit)?);
+                let view = Lists::view(self.dimension(), &lists, &one_bit);
+                let checked = view.and_then(|view| view.check(self.header.rows as usize));
+                checked.map_err(|problem| self.damaged(problem))?;
+                Some(ListSections { lists, one_bit, rotation })
+            }
+        };
         Ok(VectorSections {
+            lists,
             codes: bytes(Section::Codes)?,
             factors: bytes(Section::Factors)?,
             originals: bytes(Section::Originals)?,

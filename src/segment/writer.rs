@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use crate::compute::FullRows;
 use crate::io::BlockHasher;
 use crate::segment::feed::{self, FreshRows, MergedRows, NewSource, RowFeed};
+use crate::segment::feed_rows::FeedRows;
 use crate::segment::format::{Footer, Header, SECTION_ALIGN, Section, SectionEntry, VectorKind};
+use crate::segment::lists::{self, ListPolicy, ONE_BIT_ROWS_MIN};
 use crate::segment::{Segment, SegmentError, TombstoneSet, row_table, source_table, text_store};
 use crate::store::{BlobStore, Key};
 use crate::types::{CollectionId, RowId, SegmentId, SourceRecord};
@@ -202,15 +204,39 @@ fn write_sections(
     out.begin(Section::Columns)?;
     out.write(&parts.columns)?;
 
+    write_vectors(out, header, feed)?;
+    out.begin(Section::TextIndex)?;
+    out.write(&parts.text_index)?;
+    if header.rows as usize >= ONE_BIT_ROWS_MIN {
+        let built = lists::build(&FeedRows::new(feed, header)?, ListPolicy::default());
+        out.begin(Section::Lists)?;
+        out.write(&built.lists)?;
+        out.begin(Section::OneBit)?;
+        out.write(&built.one_bit)?;
+    }
+    Ok(())
+}
+
+/// T1 and T2, copied row by row.
+fn write_vectors(
+    out: &mut SectionWriter<'_>,
+    header: &Header,
+    feed: &dyn RowFeed,
+) -> Result<(), Failure> {
+    let parts = feed.parts()?;
+    let rows = || {
+        (0..header.rows).map(|row| {
+            let (part, row) = feed.origin(row);
+            (&parts[part], row as usize)
+        })
+    };
     out.begin(Section::Codes)?;
     let mut factors = Vec::with_capacity(header.rows as usize * 8);
-    for row in 0..header.rows {
-        let (vectors, at) = feed.vector(row)?;
+    for (vectors, at) in rows() {
         out.write(bytemuck::cast_slice(vectors.codes(at)))?;
         factors.extend(vectors.scale(at).to_le_bytes());
     }
-    for row in 0..header.rows {
-        let (vectors, at) = feed.vector(row)?;
+    for (vectors, at) in rows() {
         factors.extend(vectors.residual(at).to_le_bytes());
     }
     out.begin(Section::Factors)?;
@@ -218,8 +244,7 @@ fn write_sections(
 
     out.begin(Section::Originals)?;
     let mut norms_bytes = Vec::new();
-    for row in 0..header.rows {
-        let (vectors, at) = feed.vector(row)?;
+    for (vectors, at) in rows() {
         let range = at * vectors.dimension()..(at + 1) * vectors.dimension();
         match vectors.full() {
             FullRows::F16(bits) => out.write(bytemuck::cast_slice(&bits[range]))?,
@@ -230,10 +255,7 @@ fn write_sections(
         }
     }
     out.begin(Section::Norms)?;
-    out.write(&norms_bytes)?;
-    out.begin(Section::TextIndex)?;
-    out.write(&parts.text_index)?;
-    Ok(())
+    Ok(out.write(&norms_bytes)?)
 }
 
 /// Sections one after the other, hashed on their way to the file.

@@ -5,11 +5,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proptest::prelude::*;
 
 use super::*;
+use crate::compute::kmeans::CodeRows;
 use crate::compute::{FullKind, ScalarBackend, SimdBackend, VectorColumns};
+use crate::segment::lists::{ListPolicy, ListSource, Older, build};
 use crate::types::{IdSource, SeededIds};
 
 const BACKENDS: [&dyn ComputeBackend; 3] = [&ScalarBackend, &SimdBackend, &Worst];
+const EXACT: Thoroughness = Thoroughness::Exact;
 const PATHS: [SearchPath; 3] = [SearchPath::Gather, SearchPath::MaskedScan, SearchPath::Scan];
+
+/// Rows without lists.
+fn flat(rows: VectorRows<'_>) -> Tiers<'_> {
+    Tiers { rows, listed: None }
+}
 
 /// How rows relate to each other.
 #[derive(Debug, Clone, Copy)]
@@ -154,14 +162,15 @@ proptest! {
             let query = PreparedQuery::new(&vector(&ids, dimension)).unwrap();
             for backend in BACKENDS {
                 let wanted = brute_force(backend, &rows, &query, mask.as_ref(), k);
-                let found = search(backend, &rows, &query, mask.as_ref(), k).unwrap();
+                let found = search(backend, &flat(rows), &query, mask.as_ref(), k, EXACT).unwrap();
                 prop_assert_eq!(&found.hits, &wanted, "search on {}", backend.name());
                 for path in PATHS {
                     // A full scan ignores the mask: it is only ever chosen without one.
                     if path == SearchPath::Scan && mask.is_some() {
                         continue;
                     }
-                    let found = search_on(path, backend, &rows, &query, mask.as_ref(), k).unwrap();
+                    let found =
+                        search_on(path, backend, &flat(rows), &query, mask.as_ref(), k).unwrap();
                     prop_assert_eq!(&found, &wanted, "{:?} on {}", path, backend.name());
                 }
             }
@@ -192,7 +201,7 @@ fn large_segments_are_scanned_and_equal_brute_force() {
             for (mask, path) in cases {
                 for backend in BACKENDS {
                     let hits = brute_force(backend, &rows, &query, mask, 10);
-                    let found = search(backend, &rows, &query, mask, 10).unwrap();
+                    let found = search(backend, &flat(rows), &query, mask, 10, EXACT).unwrap();
                     assert_eq!(found, FlatHits { hits, path }, "{data:?} {kind:?} {backend:?}");
                 }
             }
@@ -206,7 +215,7 @@ fn k_beyond_the_rows_returns_them_all() {
     let columns = columns(3, Data::Random, row_count, 16, FullKind::F16);
     let query = PreparedQuery::new(&[1.0; 16]).unwrap();
     for k in [row_count / 2 - 1, row_count - 1, row_count, row_count + 1] {
-        let found = search(&SimdBackend, &columns.view(), &query, None, k).unwrap();
+        let found = search(&SimdBackend, &flat(columns.view()), &query, None, k, EXACT).unwrap();
         assert_eq!(found.hits.len(), k.min(row_count));
         assert!(found.hits.is_sorted_by(|a, b| by_rank(a, b).is_lt()));
     }
@@ -217,7 +226,7 @@ fn a_zero_query_returns_the_first_rows_with_score_0() {
     let columns = columns(3, Data::Random, 700, 16, FullKind::F32);
     let zero = PreparedQuery::new(&[0.0; 16]).unwrap();
     let odd: RoaringBitmap = (0..800).filter(|row| row % 2 == 1).collect();
-    let found = search(&SimdBackend, &columns.view(), &zero, Some(&odd), 3).unwrap();
+    let found = search(&SimdBackend, &flat(columns.view()), &zero, Some(&odd), 3, EXACT).unwrap();
     let wanted = brute_force(&SimdBackend, &columns.view(), &zero, Some(&odd), 3);
     assert_eq!(found.hits, wanted);
     assert_eq!(found.hits[2], Hit { row: RowId(5), score: 0.0 });
@@ -228,7 +237,7 @@ fn another_width_is_refused_even_without_rows() {
     let columns = VectorColumns::new(3, FullKind::F32).unwrap();
     let query = PreparedQuery::new(&[1.0; 4]).unwrap();
     let expected = ComputeError::DimensionMismatch { expected: 3, received: 4 };
-    let found = search(&SimdBackend, &columns.view(), &query, None, 5);
+    let found = search(&SimdBackend, &flat(columns.view()), &query, None, 5, EXACT);
     assert_eq!(found, Err(expected.clone()));
     assert_eq!(scores(&SimdBackend, &columns.view(), &query, &[]), Err(expected));
 }
@@ -273,8 +282,143 @@ fn a_scan_reads_a_small_part_of_t2() {
     let columns = columns(5, Data::Random, 8000, 384, FullKind::F16);
     let query = PreparedQuery::new(&vector(&SeededIds::new(6), 384)).unwrap();
     let backend = Counting::default();
-    let found = search(&backend, &columns.view(), &query, None, 10).unwrap();
+    let found = search(&backend, &flat(columns.view()), &query, None, 10, EXACT).unwrap();
     assert_eq!((found.path, found.hits.len()), (SearchPath::Scan, 10));
     let read = backend.exact_rows.into_inner();
     assert!(read <= 8000 / 20, "{read} of 8000 rows were read from T2");
+}
+
+/// Rows round many centres, as texts are: neighbours are near, most others are not.
+fn grouped(seed: u64, rows: usize, dimension: usize, kind: FullKind) -> VectorColumns {
+    let ids = SeededIds::new(seed);
+    let centres: Vec<Vec<f32>> = (0..rows / 40).map(|_| vector(&ids, dimension)).collect();
+    let mut columns = VectorColumns::new(dimension, kind).unwrap();
+    for row in 0..rows {
+        let centre = &centres[row * 7 % centres.len()];
+        let row: Vec<f32> = centre.iter().map(|value| value + 0.7 * uniform(&ids)).collect();
+        columns.push(&row).unwrap();
+    }
+    columns
+}
+
+const SMALL_LISTS: ListPolicy = ListPolicy { listed_rows_min: 1000, list_rows: 50 };
+
+/// Both searches over lists: the exact one equals brute force, the probing one finds what it was
+/// calibrated for; each with no mask, a wide one and a narrow one.
+#[test]
+fn lists_find_what_brute_force_finds() {
+    const ROWS: usize = 6000;
+    const DIMENSION: usize = 256;
+    let rotation = Rotation::new(DIMENSION);
+    for (kind, policy) in [
+        (FullKind::F16, ListPolicy::default()),
+        (FullKind::F16, SMALL_LISTS),
+        (FullKind::F32, SMALL_LISTS),
+    ] {
+        let columns = grouped(12, ROWS, DIMENSION, kind);
+        let rows = columns.view();
+        let built = build(&rows, policy);
+        let lists = Lists::view(DIMENSION, &built.lists, &built.one_bit).unwrap();
+        lists.check(ROWS).unwrap();
+        assert!(lists.are_telling());
+        assert_eq!(lists.len() > 1, policy == SMALL_LISTS);
+        let tiers = Tiers { rows, listed: Some((lists, &rotation)) };
+        let wide: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 3 != 0).collect();
+        let narrow: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 10 == 0).collect();
+        let (mut wanted, mut found) = (0, 0);
+        let ids = SeededIds::new(13);
+        for at in 0..40 {
+            // Near a row, as questions are near what answers them.
+            let near = columns_row(&rows, at * 149 % ROWS);
+            let near: Vec<f32> = near.iter().map(|value| value + 0.06 * uniform(&ids)).collect();
+            let query = PreparedQuery::new(&near).unwrap();
+            for mask in [None, Some(&wide), Some(&narrow)] {
+                let truth = brute_force(&SimdBackend, &rows, &query, mask, 10);
+                let exact = search(&SimdBackend, &tiers, &query, mask, 10, EXACT).unwrap();
+                assert_eq!(exact, FlatHits { hits: truth.clone(), path: SearchPath::OneBit });
+                let probing = Thoroughness::Probing;
+                let probed = search(&SimdBackend, &tiers, &query, mask, 10, probing).unwrap();
+                assert_eq!(probed.hits.len(), 10);
+                assert_eq!(probed.path == SearchPath::Lists, policy == SMALL_LISTS);
+                wanted += truth.len();
+                found += probed.hits.iter().filter(|hit| truth.contains(hit)).count();
+            }
+        }
+        assert!(found * 100 >= wanted * 95, "{found} of {wanted} neighbours");
+    }
+}
+
+fn columns_row(rows: &VectorRows<'_>, row: usize) -> Vec<f32> {
+    let mut unit = vec![0.0; rows.dimension()];
+    rows.unit(row, &mut unit);
+    unit
+}
+
+/// A probe goes on until it has k rows or has seen all of them, however far they are.
+#[test]
+fn a_probe_returns_k_rows_where_there_are_k() {
+    let columns = grouped(14, 3000, 40, FullKind::F16);
+    let (rows, rotation) = (columns.view(), Rotation::new(40));
+    let built = build(&rows, SMALL_LISTS);
+    let lists = Lists::view(40, &built.lists, &built.one_bit).unwrap();
+    let query = PreparedQuery::new(&vector(&SeededIds::new(15), 40)).unwrap();
+    let listed = (lists, &rotation);
+    for (passing, k) in [(3, 10), (10, 10), (400, 50), (3000, 2999)] {
+        let step = 3000 / passing;
+        let mask: RoaringBitmap = (0..passing).map(|row| row * step).collect();
+        let found = probed(&rows, &listed, &query, Some(&mask), k, Effort::Reach(0.0));
+        assert!(found.len() >= k.min(passing as usize), "{} of {k}", found.len());
+        assert!(found.iter().all(|hit| mask.contains(hit.row.0)));
+    }
+}
+
+/// Lists that a merge takes over keep their rows; those out of size are split and dissolved.
+#[test]
+fn a_merge_keeps_the_lists_it_is_given() {
+    struct Grown<'a>(VectorRows<'a>, Older);
+    impl CodeRows for Grown<'_> {
+        fn codes(&self, row: u32) -> &[i8] {
+            CodeRows::codes(&self.0, row)
+        }
+        fn scale(&self, row: u32) -> f32 {
+            CodeRows::scale(&self.0, row)
+        }
+    }
+    impl ListSource for Grown<'_> {
+        fn row_count(&self) -> usize {
+            self.0.len()
+        }
+        fn dimension(&self) -> usize {
+            ListSource::dimension(&self.0)
+        }
+        fn unit(&self, row: u32, unit: &mut [f32]) {
+            ListSource::unit(&self.0, row, unit);
+        }
+        fn older(&self) -> Option<&Older> {
+            Some(&self.1)
+        }
+    }
+    let columns = grouped(16, 4000, 64, FullKind::F16);
+    let rows = columns.view();
+    let first = build(&rows, SMALL_LISTS);
+    let lists = Lists::view(64, &first.lists, &first.one_bit).unwrap();
+    let before = lists.list_of_rows();
+    // Every fourth row is new.
+    let known = before.iter().enumerate().map(|(row, list)| (row % 4 != 0).then_some(*list));
+    let older = Older { points: lists.decoded_points(), list_of: known.collect() };
+    let second = build(&Grown(rows, older), SMALL_LISTS);
+    let lists = Lists::view(64, &second.lists, &second.one_bit).unwrap();
+    lists.check(4000).unwrap();
+    let after = lists.list_of_rows();
+    // Neighbours of the same centre, both old: rows 100 apart follow the same centres.
+    let (mut pairs, mut together) = (0, 0);
+    for (row, other) in (1..3900).map(|row| (row, row + 100)).filter(|(row, _)| row % 4 != 0) {
+        if before[row] == before[other] {
+            pairs += 1;
+            together += usize::from(after[row] == after[other]);
+        }
+    }
+    assert!(pairs > 100 && together * 10 >= pairs * 9, "{together} of {pairs} stay together");
+    let largest = (0..lists.len()).map(|list| lists.rows(list).len()).max().unwrap();
+    assert!(largest <= 4 * SMALL_LISTS.list_rows, "{largest}");
 }

@@ -4,7 +4,8 @@
 //! outer     request id, CORS, log line
 //!   compression, never of event streams
 //!     routing (axum: path to entry)
-//!       dispatch: key -> rate -> 404/405 -> role -> 415 -> 413 -> body -> slot -> syntax -> handler
+//!       dispatch: key -> rate -> 404/405 -> role -> 415 -> 413 -> body -> slot -> syntax ->
+//!                 handler
 //! ```
 //!
 //! It is not where a tenant is looked up: scope and existence are the handler's first step.

@@ -1,0 +1,63 @@
+//! Rows in lists, each round a point of its own, with a 1-bit tier (T0) in list order: what makes
+//! a search of many rows read few bytes.
+//!
+//! ```text
+//! query -> dot with every list's point (by T0 of the points, then exactly)
+//!       -> lists by what their best row may score, best first, until none can still win
+//!       -> T0 of a list: rows whose bound reaches the k-th best so far
+//!       -> T1 of those -> (`search`) T2 of what is left
+//! ```
+//! A segment below 100,000 rows has one list, round the mean: then every search is
+//! exact. The order of rows in the segment is untouched; lists hold row ids.
+//!
+//! Section `Lists`, little-endian, one array after the other
+//! ```text
+//!   u32 lists (n)    u32 rotated width     u32 slots (64 a block)   u32 zero
+//!   3 x f32 reach for recall .90, .95, .99     f32 share of rows that T0 cannot rule out
+//!   n x stride i8    codes of the points         n x f32  their scales   n x f32 squared lengths
+//!   n x f32 spread   root mean square distance of rows from the point
+//!   n x u32 first block                          n x u32 rows
+//!   ceil(n / 64) blocks of T0 of the points, round zero
+//!   slots x u32      row of each slot of section OneBit; 2^32 - 1 where a block is filled up
+//! ```
+//! Section `OneBit`: blocks of T0 as `compute::one_bit` draws them, round each list's point.
+//!
+//! - `build`: rows to lists, from nothing or from the lists of an older segment
+//! - `encode`: lists to sections, with what searches for some of the rows showed
+//! - `view`: the sections, checked
+//! - `probe`: the search through lists and T0
+
+pub mod build;
+mod encode;
+pub mod probe;
+pub mod view;
+
+pub use build::{BuiltLists, ListSource, Older, build};
+pub use probe::{Effort, Probed, probe};
+pub use view::Lists;
+
+/// Rows from which a segment has T0 at all: a scan of T1 over fewer costs less than rotating the
+/// query and looking again.
+pub const ONE_BIT_ROWS_MIN: usize = 4096;
+/// Share of the rows that T0 may fail to rule out and still be worth reading: a row that passes
+/// costs about 30 times what a row of T0 does, a row of a scan of T1 about ten times. Vectors
+/// without structure defeat one bit a component; their T1 is scanned instead.
+const SHARE_MAX: f32 = 0.25;
+/// No row.
+const NO_ROW: u32 = u32::MAX;
+
+/// When rows get lists, and how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListPolicy {
+    /// Rows from which a segment has more than one list. Below, a scan of all of T0 takes less
+    /// than a fifth of a millisecond, and is exact.
+    pub listed_rows_min: usize,
+    /// Rows of a list, on average: four blocks. Fewer lists read more rows, more lists more points.
+    pub list_rows: usize,
+}
+
+impl Default for ListPolicy {
+    fn default() -> Self {
+        Self { listed_rows_min: 100_000, list_rows: 256 }
+    }
+}
