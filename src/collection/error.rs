@@ -66,6 +66,14 @@ pub enum CollectionError {
         /// Which rule is broken.
         problem: String,
     },
+    /// A source was replaced again and again while it was read.
+    #[error("a source of collection {collection} was replaced during {look_ups} look-ups")]
+    Unsettled {
+        /// The collection.
+        collection: CollectionId,
+        /// How often it was looked up.
+        look_ups: usize,
+    },
     /// A segment.
     #[error(transparent)]
     Segment(#[from] SegmentError),
@@ -95,7 +103,8 @@ impl CollectionError {
             Self::TooNew { .. }
             | Self::Poisoned { .. }
             | Self::Fenced { .. }
-            | Self::Quarantined { .. } => ErrorKind::Unavailable,
+            | Self::Quarantined { .. }
+            | Self::Unsettled { .. } => ErrorKind::Unavailable,
             Self::Segment(error) => error.kind(),
             Self::Store(error) => error.kind(),
         }

@@ -20,6 +20,9 @@ mod search;
 mod sources;
 mod tenants;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::thread::JoinHandle;
 

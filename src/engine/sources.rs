@@ -3,18 +3,23 @@
 use std::sync::Arc;
 
 use crate::catalog::{JobFilter, JobPage, JobScope};
-use crate::collection::uploads;
+use crate::collection::{CollectionError, uploads};
 use crate::engine::{Engine, EngineError, Place};
 use crate::ingest::{Accepted, Amendment, Deleted, Submission};
 use crate::job::JobRow;
 use crate::query::{self, SourceView};
 use crate::types::{
-    Grant, JobStatus, KeyScope, Scope, Sequence, SourceId, SourceRecord, SubTenantId, TenantId,
+    ErrorKind, Grant, JobStatus, KeyScope, Scope, Sequence, SourceId, SourceRecord, SubTenantId,
+    TenantId,
 };
 
 /// Tenants that are searched for a source of which neither scope nor job is known. A key for more
 /// has to name the tenant; tenants that are open are searched in any case.
 const BLIND_TENANTS_MAX: usize = 64;
+
+/// How often an original is looked up anew because a replacement was published in between. Each
+/// time takes another publication of the same source, so the bound is never met in practice.
+const LOOK_UPS_MAX: usize = 16;
 
 /// Where a source was found, and what is known of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -178,17 +183,35 @@ impl Engine {
 
     /// The original of the visible version; where there is none, of the accepted one.
     ///
+    /// A replacement may be published between the look-up and the read, and the file that was
+    /// looked up is then gone. The new version is read instead; what is missing although it is
+    /// still referred to is damage.
+    ///
     /// # Errors
     /// [`EngineError::SourceNotFound`]; damage.
     pub fn original(&self, place: &Place, id: &SourceId) -> Result<Original, EngineError> {
         let missing = || EngineError::SourceNotFound { source_id: id.clone() };
-        let view = self.source(place, id)?.ok_or_else(missing)?;
-        let record = view.record;
-        let content = match record.raw_key.is_empty() {
-            true => Vec::new(),
-            false => uploads::get(&*self.store, &record.raw_key)?.content,
-        };
-        Ok(Original { record, content })
+        let look_up = || Ok::<_, EngineError>(self.source(place, id)?.ok_or_else(missing)?.record);
+        let mut record = look_up()?;
+        for _ in 0..LOOK_UPS_MAX {
+            if record.raw_key.is_empty() {
+                return Ok(Original { record, content: Vec::new() });
+            }
+            match uploads::get(&*self.store, &record.raw_key) {
+                Ok(upload) => return Ok(Original { record, content: upload.content }),
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    let now = look_up()?;
+                    if now.raw_key == record.raw_key {
+                        let (key, problem) = (now.raw_key.clone(), "it is missing".to_owned());
+                        return Err(CollectionError::BadUpload { key, problem }.into());
+                    }
+                    record = now;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let collection = place.tenant.collection;
+        Err(CollectionError::Unsettled { collection, look_ups: LOOK_UPS_MAX }.into())
     }
 
     /// Jobs of the scopes that a key reaches.

@@ -1,0 +1,101 @@
+//! What the whole engine promises without its HTTP, one file a theme.
+
+mod originals;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::embed::HashEmbedder;
+use crate::ingest::Submission;
+use crate::io::StandInDisk;
+use crate::job::MetadataChange;
+use crate::query::SourceView;
+use crate::types::{
+    Grant, JobStatus, KeyScope, ManualClock, Metadata, Role, Scope, SourceId, SourceKind,
+    SubTenantId, TenantId, Timestamp,
+};
+
+/// How long background work may take before a test calls it stuck.
+const PATIENCE: Duration = Duration::from_secs(60);
+const START: Timestamp = Timestamp(1_750_000_000_000);
+
+/// An engine over a directory that outlives it.
+struct Rig {
+    engine: Arc<Engine>,
+    disk: Arc<StandInDisk>,
+    _dir: TempDir,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let (dir, disk) = (tempfile::tempdir().unwrap(), Arc::<StandInDisk>::default());
+        let mut settings = Settings::new(dir.path().join("data"), "unused".into());
+        settings.ingest_threads = 1;
+        let mut components = Components::real(Arc::new(HashEmbedder));
+        components.disk = Arc::clone(&disk) as Arc<dyn Disk>;
+        components.clock = Arc::new(ManualClock::new(START));
+        let engine = Engine::start(settings, components).unwrap();
+        Self { engine, disk, _dir: dir }
+    }
+
+    fn upload(&self, id: &str, content: &str) {
+        submit(&self.engine, id, content, &Metadata::new());
+        assert_eq!(settled(&self.engine, id).status, JobStatus::Success);
+    }
+}
+
+fn grant() -> Grant {
+    Grant { key_id: "test".into(), role: Role::Admin, scope: KeyScope::AllTenants.into() }
+}
+
+fn scope() -> Scope {
+    let tenant = TenantId::parse("acme").unwrap();
+    Scope { tenant, sub_tenant: SubTenantId::default_name() }
+}
+
+fn place(engine: &Engine) -> Place {
+    engine.open_or_create(&grant(), &scope()).unwrap()
+}
+
+fn id(text: &str) -> SourceId {
+    SourceId::parse(text).unwrap()
+}
+
+fn submission(source: &str, content: &str, document_metadata: &Metadata) -> Submission {
+    Submission {
+        source: Some(id(source)),
+        kind: SourceKind::Text,
+        content: content.as_bytes().to_vec(),
+        filename: String::new(),
+        content_type: None,
+        tenant_metadata: MetadataChange::Replace(Metadata::new()),
+        document_metadata: MetadataChange::Replace(document_metadata.clone()),
+    }
+}
+
+fn submit(engine: &Engine, source: &str, content: &str, document_metadata: &Metadata) {
+    engine.submit(&place(engine), submission(source, content, document_metadata)).unwrap();
+}
+
+/// Asks `look` until it answers.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{what} does not come");
+        std::thread::yield_now();
+    }
+}
+
+/// A source whose newest job has ended.
+fn settled(engine: &Engine, source: &str) -> SourceView {
+    wait_for(source, || {
+        let view = engine.source(&place(engine), &id(source)).unwrap();
+        view.filter(|view| view.status.is_settled())
+    })
+}
