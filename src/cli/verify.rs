@@ -47,8 +47,9 @@ fn verify_tenant(
     let collection = Collection::open(id, Arc::clone(store), Arc::new(RandomIds), 0, expected)?;
     let snapshot = collection.snapshot();
     if let Some(damaged) = snapshot.damaged.first() {
-        return Err(format!("segment {damaged} is damaged").into());
+        return Err(format!("segment {} is damaged", damaged.id()).into());
     }
+    collection.verify_lists()?;
     let mut originals = 0;
     for live in &snapshot.segments {
         segment::verify(&live.segment)?;

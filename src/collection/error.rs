@@ -2,7 +2,7 @@
 
 use crate::segment::SegmentError;
 use crate::store::StoreError;
-use crate::types::{CollectionId, ErrorKind};
+use crate::types::{CollectionId, ErrorKind, SegmentId};
 
 /// A failure to open, read or change one collection.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +66,14 @@ pub enum CollectionError {
         /// Which rule is broken.
         problem: String,
     },
+    /// The list of a segment's sources is not what it must be.
+    #[error("the source list of segment {segment} is damaged: {problem}")]
+    BadList {
+        /// The segment.
+        segment: SegmentId,
+        /// Which rule is broken.
+        problem: String,
+    },
     /// A source was replaced again and again while it was read.
     #[error("a source of collection {collection} was replaced during {look_ups} look-ups")]
     Unsettled {
@@ -97,9 +105,10 @@ impl CollectionError {
     /// What the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::BadManifest { .. } | Self::HeadMissing { .. } | Self::BadUpload { .. } => {
-                ErrorKind::Corrupt
-            }
+            Self::BadManifest { .. }
+            | Self::HeadMissing { .. }
+            | Self::BadUpload { .. }
+            | Self::BadList { .. } => ErrorKind::Corrupt,
             Self::TooNew { .. }
             | Self::Poisoned { .. }
             | Self::Fenced { .. }

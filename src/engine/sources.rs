@@ -53,7 +53,7 @@ impl Engine {
     /// # Errors
     /// As [`crate::ingest::Ingest::submit`].
     pub fn submit(&self, place: &Place, submission: Submission) -> Result<Accepted, EngineError> {
-        let Place { tenant, sub_tenant, collection } = place;
+        let Place { tenant, sub_tenant, collection, .. } = place;
         Ok(self.ingest.submit(tenant, collection, sub_tenant, submission)?)
     }
 
@@ -75,8 +75,9 @@ impl Engine {
         source: &SourceId,
         amendment: Amendment,
     ) -> Result<(), EngineError> {
-        let Place { tenant, sub_tenant, collection } = place;
-        Ok(self.ingest.amend(tenant, collection, sub_tenant, source, amendment)?)
+        let Place { tenant, sub_tenant, collection, .. } = place;
+        let amended = self.ingest.amend(tenant, collection, sub_tenant, source, amendment);
+        Ok(self.noticed(place, amended)?)
     }
 
     /// Every source of a scope, in every state: newest upload first, then by id.
@@ -84,7 +85,7 @@ impl Engine {
     /// # Errors
     /// What catalog or disk say.
     pub fn sources(&self, place: &Place) -> Result<Vec<SourceView>, EngineError> {
-        let Place { tenant, sub_tenant, collection } = place;
+        let Place { tenant, sub_tenant, collection, .. } = place;
         // Jobs first: a job that ends meanwhile is then seen as running and as visible, which is
         // a moment ago's truth. The other order could show neither.
         let jobs = self.catalog.unsettled_or_errored(tenant.collection, sub_tenant)?;
@@ -96,7 +97,7 @@ impl Engine {
     /// # Errors
     /// What catalog or disk say.
     pub fn source(&self, place: &Place, id: &SourceId) -> Result<Option<SourceView>, EngineError> {
-        let Place { tenant, sub_tenant, collection } = place;
+        let Place { tenant, sub_tenant, collection, .. } = place;
         let job = self.catalog.latest(tenant.collection, sub_tenant, id)?;
         let job = job.filter(|row| row.status != JobStatus::Success);
         let snapshot = collection.snapshot();

@@ -39,6 +39,7 @@ impl Ingest {
         check_metadata(tenant, tenant_metadata.as_ref(), document_metadata.as_ref())?;
         let mut writer = collection.writer()?;
         let snapshot = writer.base();
+        snapshot.require_readable(sub_tenant, source)?;
         let mut reprocess = None;
         let is_visible = match snapshot.find(sub_tenant, source) {
             None => false,

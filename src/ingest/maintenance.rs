@@ -1,5 +1,5 @@
-//! Background work on collections: merging, garbage, originals that nobody refers to, and the
-//! remains of deleted tenants.
+//! Background work on collections: merging, garbage, rebuilding what is damaged, originals that
+//! nobody refers to, and the remains of deleted tenants.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,18 +9,27 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use crate::collection::{Collection, CollectionError, layout, uploads};
+use crate::ingest::rebuild::Round;
 use crate::ingest::{Ingest, IngestError, Stopping};
-use crate::types::CollectionId;
+use crate::types::{CollectionId, ErrorKind};
 
 /// How often collections are looked at again whose files were still held by readers.
 const ROUND: Duration = Duration::from_secs(5);
 /// An original without a job is deleted when it is this old: until then its job may be on its way.
 const ORPHAN_MILLIS: u64 = 3_600_000;
 
+/// A look at one collection.
+#[derive(Debug)]
+struct Task {
+    collection: Weak<Collection>,
+    /// Whether it was just opened.
+    is_first: bool,
+}
+
 /// Collections that may have something to merge or to delete.
 #[derive(Debug, Default)]
 pub(super) struct Maintenance {
-    waiting: Mutex<BTreeMap<CollectionId, Weak<Collection>>>,
+    waiting: Mutex<BTreeMap<CollectionId, Task>>,
     has_deleted_tenants: AtomicBool,
     woken: Condvar,
 }
@@ -28,17 +37,31 @@ pub(super) struct Maintenance {
 impl Maintenance {
     /// Asks for a look at a collection soon.
     pub(super) fn wake(&self, collection: &Arc<Collection>) {
-        self.waiting.lock().insert(collection.id(), Arc::downgrade(collection));
+        self.add(collection, false);
+    }
+
+    /// The same for a collection that was just opened.
+    pub(super) fn wake_opened(&self, collection: &Arc<Collection>) {
+        self.add(collection, true);
+    }
+
+    fn add(&self, collection: &Arc<Collection>, is_first: bool) {
+        let mut waiting = self.waiting.lock();
+        let fresh = Task { collection: Weak::new(), is_first };
+        let task = waiting.entry(collection.id()).or_insert(fresh);
+        task.collection = Arc::downgrade(collection);
+        task.is_first |= is_first;
         self.woken.notify_one();
     }
 
-    fn take(&self, stopping: &Stopping) -> Vec<Arc<Collection>> {
+    fn take(&self, stopping: &Stopping) -> Vec<(Arc<Collection>, bool)> {
         let mut waiting = self.waiting.lock();
         let has_deleted_tenants = self.has_deleted_tenants.load(Ordering::SeqCst);
         if waiting.is_empty() && !has_deleted_tenants && !stopping.is_set() {
             self.woken.wait_for(&mut waiting, ROUND);
         }
-        std::mem::take(&mut *waiting).into_values().filter_map(|held| held.upgrade()).collect()
+        let tasks = std::mem::take(&mut *waiting).into_values();
+        tasks.filter_map(|task| Some((task.collection.upgrade()?, task.is_first))).collect()
     }
 
     /// Ends the wait of the thread.
@@ -62,23 +85,43 @@ impl Ingest {
                 self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
                 self.stopping.wait(ROUND);
             }
-            for collection in self.maintenance.take(&self.stopping) {
-                self.maintain_one(&collection);
+            for (collection, is_first) in self.maintenance.take(&self.stopping) {
+                self.maintain_one(&collection, is_first);
             }
         }
     }
 
-    fn maintain_one(&self, collection: &Arc<Collection>) {
-        let result = (|| -> Result<(), IngestError> {
+    fn maintain_one(&self, collection: &Arc<Collection>, is_first: bool) {
+        let result = (|| -> Result<Round, IngestError> {
+            if is_first {
+                collection.mend_lists()?;
+            }
             while !self.stopping.is_set() && collection.merge_once()? {
                 self.record_head(collection)?;
             }
+            let round = self.rebuild_once(collection)?;
             collection.collect_garbage()?;
-            Ok(())
+            Ok(round)
         })();
-        if let Err(error) = result {
-            tracing::warn!(collection = %collection.id(), %error, "maintenance stopped early");
-            self.stopping.wait(ROUND);
+        match result {
+            Ok(Round::Idle) => {}
+            // Not at once: other collections come in between.
+            Ok(Round::Progress) => self.maintenance.wake(collection),
+            Ok(Round::Later) => {
+                self.stopping.wait(ROUND);
+                self.maintenance.wake(collection);
+            }
+            Err(error) => {
+                tracing::warn!(collection = %collection.id(), %error, "maintenance stopped early");
+                let has_found =
+                    error.kind() == ErrorKind::Corrupt && self.quarantine(collection) > 0;
+                if !has_found {
+                    self.stopping.wait(ROUND);
+                }
+                if !collection.is_poisoned() && !collection.snapshot().damaged.is_empty() {
+                    self.maintenance.wake(collection);
+                }
+            }
         }
     }
 
@@ -101,9 +144,11 @@ impl Ingest {
         // Jobs first: what leaves the queue meanwhile is in the snapshot that is read after it.
         let mut referred = self.catalog.raw_keys(collection.id())?;
         let snapshot = collection.snapshot();
-        if !snapshot.damaged.is_empty() {
+        if snapshot.unknown_losses() > 0 {
             return Ok(0);
         }
+        let lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());
+        referred.extend(lost.map(|record| record.raw_key.clone()));
         for found in snapshot.all_sources() {
             referred.insert(found.record().map_err(CollectionError::from)?.raw_key);
         }

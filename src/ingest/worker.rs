@@ -17,7 +17,7 @@ use crate::types::{ErrorKind, Fault, Sequence, Stage};
 
 /// One claim: large enough that a commit's half dozen fsyncs are a small share of embedding it,
 /// small enough that its first document is visible within seconds on one core.
-const CLAIM: ClaimLimits = ClaimLimits { jobs: 128, bytes: 256 << 10 };
+pub(super) const CLAIM: ClaimLimits = ClaimLimits { jobs: 128, bytes: 256 << 10 };
 /// How long an idle worker sleeps before it looks for retries that have become due.
 const IDLE: Duration = Duration::from_secs(1);
 /// How long a worker pauses when jobs had to be given back.
@@ -69,17 +69,20 @@ impl Ingest {
         let Some(tenant) = self.catalog.tenant(&claim.tenant)? else { return Ok(()) };
         let collection = self.open(&tenant)?;
         let snapshot = collection.snapshot();
-        let mut drafts = Vec::with_capacity(claim.jobs.len());
+        let (mut jobs, mut drafts) = (Vec::new(), Vec::new());
         let mut ended = Vec::new();
         for job in claim.jobs {
-            let sequence = job.sequence;
-            match self.draft(&tenant, &snapshot, job) {
-                Ok(draft) => drafts.push(draft),
-                Err(outcome) => ended.push(Settlement { sequence, outcome }),
+            match self.draft(&tenant, &snapshot, &job) {
+                Ok(draft) => {
+                    drafts.push(draft);
+                    jobs.push(job);
+                }
+                Err(outcome) => ended.push(Settlement { sequence: job.sequence, outcome }),
             }
         }
         drop(snapshot);
-        let drafted: Vec<Sequence> = drafts.iter().map(|draft| draft.job.sequence).collect();
+        let drafted: Vec<Sequence> = jobs.iter().map(|job| job.sequence).collect();
+        self.catalog.set_stage(&drafted, Stage::Embedding);
         let sources = self.embed(drafts).unwrap_or_else(|outcome| {
             let failed = |sequence| Settlement { sequence, outcome: outcome.clone() };
             ended.extend(drafted.into_iter().map(failed));
@@ -94,7 +97,7 @@ impl Ingest {
         }
         match sources.is_empty() {
             true => Ok(()),
-            false => self.publish(&tenant, &collection, sources),
+            false => self.publish(&tenant, &collection, jobs, sources),
         }
     }
 
@@ -103,9 +106,9 @@ impl Ingest {
         &self,
         tenant: &Tenant,
         collection: &Arc<Collection>,
-        sources: Vec<(ClaimedJob, NewSource)>,
+        jobs: Vec<ClaimedJob>,
+        sources: Vec<NewSource>,
     ) -> Result<(), IngestError> {
-        let (jobs, sources): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
         let sequences: Vec<Sequence> = jobs.iter().map(|job| job.sequence).collect();
         self.catalog.set_stage(&sequences, Stage::Indexing);
         let segment = collection.build(self.embedder.dimension(), VectorKind::F16, &sources)?;
@@ -175,7 +178,11 @@ impl Ingest {
                 .collect();
             let marked: Vec<Sequence> = settlements.iter().map(|s| s.sequence).collect();
             let settled = self.catalog.settle(id, settlements, collection.head())?;
-            collection.writer()?.forget_applied(&marked);
+            match collection.writer() {
+                Ok(mut writer) => writer.forget_applied(&marked),
+                // One collection that refuses writes keeps nobody else from starting.
+                Err(error) => tracing::error!(collection = %id, %error, "it refuses writes"),
+            }
             self.delete_originals(&settled.obsolete_raw_keys);
         }
         Ok(self.catalog.requeue_interrupted()?)

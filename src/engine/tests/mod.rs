@@ -1,22 +1,26 @@
 //! What the whole engine promises without its HTTP, one file a theme.
 
+mod gate;
 mod originals;
+mod rebuild;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::*;
-use crate::embed::HashEmbedder;
 use crate::ingest::Submission;
 use crate::io::StandInDisk;
 use crate::job::MetadataChange;
 use crate::query::SourceView;
 use crate::types::{
     Grant, JobStatus, KeyScope, ManualClock, Metadata, Role, Scope, SourceId, SourceKind,
-    SubTenantId, TenantId, Timestamp,
+    SubTenantId, TenantId, TenantMode, Timestamp,
 };
+use gate::GatedEmbedder;
 
 /// How long background work may take before a test calls it stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,19 +30,34 @@ const START: Timestamp = Timestamp(1_750_000_000_000);
 struct Rig {
     engine: Arc<Engine>,
     disk: Arc<StandInDisk>,
-    _dir: TempDir,
+    gate: Arc<GatedEmbedder>,
+    dir: TempDir,
 }
 
 impl Rig {
     fn new() -> Self {
-        let (dir, disk) = (tempfile::tempdir().unwrap(), Arc::<StandInDisk>::default());
+        Self::on(tempfile::tempdir().unwrap(), Arc::default())
+    }
+
+    fn on(dir: TempDir, gate: Arc<GatedEmbedder>) -> Self {
+        let disk = Arc::<StandInDisk>::default();
         let mut settings = Settings::new(dir.path().join("data"), "unused".into());
         settings.ingest_threads = 1;
-        let mut components = Components::real(Arc::new(HashEmbedder));
+        let mut components = Components::real(Arc::clone(&gate) as Arc<dyn Embedder>);
         components.disk = Arc::clone(&disk) as Arc<dyn Disk>;
         components.clock = Arc::new(ManualClock::new(START));
         let engine = Engine::start(settings, components).unwrap();
-        Self { engine, disk, _dir: dir }
+        Self { engine, disk, gate, dir }
+    }
+
+    /// Stops the engine, lets `meanwhile` at its directory, and starts another behind `gate`.
+    fn restart(self, gate: GatedEmbedder, meanwhile: impl FnOnce(&Path)) -> Self {
+        let Self { engine, dir, .. } = self;
+        engine.shut_down();
+        assert_eq!(Arc::strong_count(&engine), 1, "nobody holds the old engine");
+        drop(engine);
+        meanwhile(&dir.path().join("data"));
+        Self::on(dir, Arc::new(gate))
     }
 
     fn upload(&self, id: &str, content: &str) {
@@ -62,6 +81,10 @@ fn place(engine: &Engine) -> Place {
 
 fn id(text: &str) -> SourceId {
     SourceId::parse(text).unwrap()
+}
+
+fn map(value: Value) -> Metadata {
+    value.as_object().unwrap().clone()
 }
 
 fn submission(source: &str, content: &str, document_metadata: &Metadata) -> Submission {
