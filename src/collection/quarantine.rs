@@ -143,19 +143,27 @@ impl Collection {
         Ok(self.store.put(&layout::source_list(self.id, segment.id()), &bytes)?)
     }
 
-    /// Compares the lists with the segments that can be read.
+    /// Compares the lists with the segments that can be read. Returns how many segments have none.
     ///
     /// # Errors
-    /// The first list that is missing, damaged or different.
-    pub fn verify_lists(&self) -> Result<(), CollectionError> {
+    /// The first list that is damaged or different.
+    pub fn verify_lists(&self) -> Result<usize, CollectionError> {
+        let mut missing = 0;
         for live in &self.snapshot().segments {
-            if self.read_list(&live.entry)? != SourceList::of(&live.segment)? {
+            let list = match self.read_list(&live.entry) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    missing += 1;
+                    continue;
+                }
+                list => list?,
+            };
+            if list != SourceList::of(&live.segment)? {
                 let (segment, problem) =
                     (live.segment.id(), "it tells of other sources".to_owned());
                 return Err(CollectionError::BadList { segment, problem });
             }
         }
-        Ok(())
+        Ok(missing)
     }
 
     /// Writes the lists that are missing or damaged while their segments can still be read.

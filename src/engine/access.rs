@@ -67,7 +67,13 @@ impl Engine {
             Err(EngineError::TenantNotFound)
                 if grant.is_all_tenants() && self.settings.auto_create_tenants =>
             {
-                self.catalog.get_or_create_tenant(&scope.tenant)?
+                match self.make_tenant(scope.tenant.clone(), TenantMode::Standard, None) {
+                    // Somebody else was faster.
+                    Err(EngineError::TenantExists { .. }) => {
+                        self.find_tenant(grant, &scope.tenant)?
+                    }
+                    made => made?,
+                }
             }
             found => found?,
         };

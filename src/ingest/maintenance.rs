@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::catalog::descriptors::{self, Descriptor};
 use crate::collection::{Collection, CollectionError, layout, uploads};
 use crate::ingest::rebuild::Round;
 use crate::ingest::{Ingest, IngestError, Stopping};
@@ -77,6 +78,9 @@ impl Ingest {
     pub(super) fn maintain(&self) {
         // The last process may have stopped in the middle of it.
         self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
+        if let Err(error) = self.complete_descriptors() {
+            tracing::warn!(%error, "some tenants have no descriptor yet");
+        }
         while !self.stopping.is_set() {
             if self.maintenance.has_deleted_tenants.swap(false, Ordering::SeqCst)
                 && let Err(error) = self.finish_deleted_tenants()
@@ -174,10 +178,50 @@ impl Ingest {
     pub fn finish_deleted_tenants(&self) -> Result<(), IngestError> {
         for id in self.catalog.doomed_collections()? {
             self.registry.close(id);
-            for prefix in [layout::collection_prefix(id), uploads::prefix(id)] {
-                self.store.delete_prefix(&prefix).map_err(CollectionError::from)?;
-            }
+            descriptors::mark_deleted(&*self.store, id)?;
+            self.delete_files(id)?;
             self.catalog.finish_delete_collection(id)?;
+            descriptors::remove(&*self.store, id)?;
+        }
+        Ok(())
+    }
+
+    fn delete_files(&self, id: CollectionId) -> Result<(), CollectionError> {
+        for prefix in [layout::collection_prefix(id), uploads::prefix(id)] {
+            self.store.delete_prefix(&prefix)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the descriptors that tenants of earlier releases lack, and removes those of deleted
+    /// tenants with the files that may be left.
+    ///
+    /// # Errors
+    /// What the disk or the catalog says; the next start goes on.
+    pub fn complete_descriptors(&self) -> Result<(), IngestError> {
+        let described = descriptors::collections(&*self.store)?;
+        for tenant in self.catalog.tenants()? {
+            if described.binary_search(&tenant.collection).is_err() {
+                let descriptor = Descriptor { tenant, is_deleted: false };
+                descriptors::write(&*self.store, &descriptor)?;
+            }
+        }
+        let doomed = self.catalog.doomed_collections()?;
+        for collection in described {
+            if doomed.contains(&collection) || self.catalog.tenant_of(collection)?.is_some() {
+                continue;
+            }
+            match descriptors::read(&*self.store, collection)? {
+                Some(found) if found.is_deleted => {
+                    self.delete_files(collection)?;
+                    descriptors::remove(&*self.store, collection)?;
+                }
+                Some(found) => {
+                    let tenant = found.tenant.id;
+                    tracing::warn!(%tenant, %collection, "described, but not in the catalog");
+                }
+                None => {}
+            }
         }
         Ok(())
     }

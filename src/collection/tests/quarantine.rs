@@ -147,13 +147,14 @@ fn damage_is_found_while_serving() {
 fn lists_that_are_missing_or_damaged_are_written_anew() {
     let place = Place::new();
     let collection = two_segments(&place);
-    collection.verify_lists().unwrap();
+    assert_eq!(collection.verify_lists().unwrap(), 0);
     let ids: Vec<SegmentId> =
         collection.snapshot().segments.iter().map(|live| live.segment.id()).collect();
-    flip(&place, &layout::source_list(ID, ids[0]), 60);
     place.store.delete(&layout::source_list(ID, ids[1])).unwrap();
+    assert_eq!(collection.verify_lists().unwrap(), 1, "as older releases left it");
+    flip(&place, &layout::source_list(ID, ids[0]), 60);
     assert_eq!(collection.verify_lists().unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(collection.mend_lists().unwrap(), 2);
-    collection.verify_lists().unwrap();
+    assert_eq!(collection.verify_lists().unwrap(), 0);
     assert_eq!(collection.mend_lists().unwrap(), 0);
 }

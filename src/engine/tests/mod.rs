@@ -3,6 +3,7 @@
 mod gate;
 mod originals;
 mod rebuild;
+mod restore;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,39 +32,55 @@ struct Rig {
     engine: Arc<Engine>,
     disk: Arc<StandInDisk>,
     gate: Arc<GatedEmbedder>,
+    clock: Arc<ManualClock>,
     dir: TempDir,
 }
 
 impl Rig {
     fn new() -> Self {
-        Self::on(tempfile::tempdir().unwrap(), Arc::default())
+        let clock = Arc::new(ManualClock::new(START));
+        Self::on(tempfile::tempdir().unwrap(), Arc::default(), clock)
     }
 
-    fn on(dir: TempDir, gate: Arc<GatedEmbedder>) -> Self {
+    fn on(dir: TempDir, gate: Arc<GatedEmbedder>, clock: Arc<ManualClock>) -> Self {
         let disk = Arc::<StandInDisk>::default();
-        let mut settings = Settings::new(dir.path().join("data"), "unused".into());
-        settings.ingest_threads = 1;
-        let mut components = Components::real(Arc::clone(&gate) as Arc<dyn Embedder>);
-        components.disk = Arc::clone(&disk) as Arc<dyn Disk>;
-        components.clock = Arc::new(ManualClock::new(START));
-        let engine = Engine::start(settings, components).unwrap();
-        Self { engine, disk, gate, dir }
+        let engine = start(dir.path(), &disk, &gate, &clock).unwrap();
+        Self { engine, disk, gate, clock, dir }
+    }
+
+    fn stop(self) -> TempDir {
+        let Self { engine, dir, .. } = self;
+        engine.shut_down();
+        assert_eq!(Arc::strong_count(&engine), 1, "nobody holds the old engine");
+        dir
     }
 
     /// Stops the engine, lets `meanwhile` at its directory, and starts another behind `gate`.
     fn restart(self, gate: GatedEmbedder, meanwhile: impl FnOnce(&Path)) -> Self {
-        let Self { engine, dir, .. } = self;
-        engine.shut_down();
-        assert_eq!(Arc::strong_count(&engine), 1, "nobody holds the old engine");
-        drop(engine);
+        let clock = Arc::clone(&self.clock);
+        let dir = self.stop();
         meanwhile(&dir.path().join("data"));
-        Self::on(dir, Arc::new(gate))
+        Self::on(dir, Arc::new(gate), clock)
     }
 
     fn upload(&self, id: &str, content: &str) {
         submit(&self.engine, id, content, &Metadata::new());
         assert_eq!(settled(&self.engine, id).status, JobStatus::Success);
     }
+}
+
+fn start(
+    dir: &Path,
+    disk: &Arc<StandInDisk>,
+    gate: &Arc<GatedEmbedder>,
+    clock: &Arc<ManualClock>,
+) -> Result<Arc<Engine>, EngineError> {
+    let mut settings = Settings::new(dir.join("data"), "unused".into());
+    settings.ingest_threads = 1;
+    let mut components = Components::real(Arc::clone(gate) as Arc<dyn Embedder>);
+    components.disk = Arc::clone(disk) as Arc<dyn Disk>;
+    components.clock = Arc::clone(clock) as Arc<dyn Clock>;
+    Engine::start(settings, components)
 }
 
 fn grant() -> Grant {
