@@ -1,7 +1,7 @@
 //! Background work on collections: merging, garbage, rebuilding what is damaged, originals that
 //! nobody refers to, and the remains of deleted tenants.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,12 +12,25 @@ use crate::catalog::descriptors::{self, Descriptor};
 use crate::collection::{Collection, CollectionError, layout, uploads};
 use crate::ingest::rebuild::Round;
 use crate::ingest::{Ingest, IngestError, Stopping};
-use crate::types::{CollectionId, ErrorKind};
+use crate::types::{CollectionId, ErrorKind, TenantId, Timestamp};
 
 /// How often collections are looked at again whose files were still held by readers.
 const ROUND: Duration = Duration::from_secs(5);
 /// An original without a job is deleted when it is this old: until then its job may be on its way.
 const ORPHAN_MILLIS: u64 = 3_600_000;
+
+/// Time between two searches for such originals at the same tenant.
+const SWEEP_MILLIS: u64 = 3_600_000;
+/// Time between two tenants, so that idle ones are not all opened at once.
+const SWEEP_PAUSE_MILLIS: u64 = 1000;
+
+/// Which tenants are still to be swept in this round.
+#[derive(Debug, Default)]
+struct Sweep {
+    waiting: VecDeque<TenantId>,
+    round_due_at: Timestamp,
+    next_due_at: Timestamp,
+}
 
 /// A look at one collection.
 #[derive(Debug)]
@@ -81,7 +94,11 @@ impl Ingest {
         if let Err(error) = self.complete_descriptors() {
             tracing::warn!(%error, "some tenants have no descriptor yet");
         }
+        let mut sweep = Sweep::default();
         while !self.stopping.is_set() {
+            if let Err(error) = self.sweep_next(&mut sweep) {
+                tracing::warn!(%error, "originals of a tenant could not be looked through");
+            }
             if self.maintenance.has_deleted_tenants.swap(false, Ordering::SeqCst)
                 && let Err(error) = self.finish_deleted_tenants()
             {
@@ -127,6 +144,27 @@ impl Ingest {
                 }
             }
         }
+    }
+
+    /// Looks through the originals of the next tenant, if it is time: at the start, and then once
+    /// an hour.
+    fn sweep_next(&self, sweep: &mut Sweep) -> Result<(), IngestError> {
+        let now = self.clock.now();
+        if sweep.waiting.is_empty() && now >= sweep.round_due_at {
+            sweep.round_due_at = now.plus_millis(SWEEP_MILLIS);
+            sweep.waiting = self.catalog.tenants()?.into_iter().map(|tenant| tenant.id).collect();
+        }
+        if now < sweep.next_due_at {
+            return Ok(());
+        }
+        let Some(name) = sweep.waiting.pop_front() else { return Ok(()) };
+        sweep.next_due_at = now.plus_millis(SWEEP_PAUSE_MILLIS);
+        let Some(tenant) = self.catalog.tenant(&name)? else { return Ok(()) };
+        let deleted = self.sweep_originals(&*self.open(&tenant)?)?;
+        if deleted > 0 {
+            tracing::info!(tenant = %name, deleted, "originals without a source deleted");
+        }
+        Ok(())
     }
 
     /// Deletes originals that neither a visible source nor a job refers to: what a crash between

@@ -4,6 +4,7 @@ mod gate;
 mod originals;
 mod rebuild;
 mod restore;
+mod sweep;
 
 use std::path::Path;
 use std::sync::Arc;
