@@ -2,6 +2,7 @@
 //!
 //! The source's rows are copied, vectors and all, into a small segment with the new record. What
 //! waits in the queue for the same source is amended too: the change came after it was accepted.
+//! If that job fails, `failure` makes the changed words of the visible version searchable.
 
 use std::sync::Arc;
 

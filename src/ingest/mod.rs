@@ -19,12 +19,14 @@
 //!   catalog, so each sees the other whole or not at all.
 //!
 //! - `submit`: accepting; `pipeline`: one document to rows; `worker`: claims and publication
+//! - `failure`: jobs that end badly while an older version stays visible
 //! - `delete`, `amend`, `vectors`: changes that are visible when they return
 //! - `maintenance`: merging, garbage, orphans; `rebuild`: sources of damaged segments
 
 mod amend;
 mod delete;
 mod error;
+mod failure;
 mod maintenance;
 mod pipeline;
 mod rebuild;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::catalog::Tenant;
 use crate::collection::{AddedSegment, Collection, CollectionError, Edit};
-use crate::ingest::{Ingest, IngestError};
+use crate::ingest::{Ingest, IngestError, failure};
 use crate::job::{Claim, ClaimLimits, ClaimedJob, JobQueue, Outcome, Settlement};
 use crate::segment::{NewSource, VectorKind};
 use crate::types::{ErrorKind, Fault, Sequence, Stage};
@@ -77,28 +77,46 @@ impl Ingest {
                     drafts.push(draft);
                     jobs.push(job);
                 }
-                Err(outcome) => ended.push(Settlement { sequence: job.sequence, outcome }),
+                Err(outcome) => ended.push((job, outcome)),
             }
         }
         drop(snapshot);
         let drafted: Vec<Sequence> = jobs.iter().map(|job| job.sequence).collect();
         self.catalog.set_stage(&drafted, Stage::Embedding);
         let sources = self.embed(drafts).unwrap_or_else(|outcome| {
-            let failed = |sequence| Settlement { sequence, outcome: outcome.clone() };
-            ended.extend(drafted.into_iter().map(failed));
+            ended.extend(jobs.drain(..).map(|job| (job, outcome.clone())));
             Vec::new()
         });
-        if !ended.is_empty() {
-            let waits = ended.iter().any(|ended| ended.outcome == Outcome::Released);
-            self.catalog.settle(claim.collection, ended, None)?;
-            if waits {
-                self.stopping.wait(PAUSE);
-            }
-        }
+        self.end(&tenant, &collection, ended)?;
         match sources.is_empty() {
             true => Ok(()),
             false => self.publish(&tenant, &collection, jobs, sources),
         }
+    }
+
+    /// Settles jobs that are not published now.
+    fn end(
+        &self,
+        tenant: &Tenant,
+        collection: &Arc<Collection>,
+        ended: Vec<(ClaimedJob, Outcome)>,
+    ) -> Result<(), IngestError> {
+        let (failed, again): (Vec<_>, Vec<_>) =
+            ended.into_iter().partition(|(job, outcome)| failure::is_final(job, outcome));
+        for (job, outcome) in failed {
+            self.end_badly(tenant, collection, &job, outcome)?;
+        }
+        if again.is_empty() {
+            return Ok(());
+        }
+        let waits = again.iter().any(|(_, outcome)| *outcome == Outcome::Released);
+        let settlement =
+            |(job, outcome): (ClaimedJob, Outcome)| Settlement { sequence: job.sequence, outcome };
+        self.catalog.settle(collection.id(), again.into_iter().map(settlement).collect(), None)?;
+        if waits {
+            self.stopping.wait(PAUSE);
+        }
+        Ok(())
     }
 
     /// Builds a segment, commits it and marks its jobs, as one step under the writer's lock.

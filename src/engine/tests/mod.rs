@@ -1,5 +1,6 @@
 //! What the whole engine promises without its HTTP, one file a theme.
 
+mod amendments;
 mod gate;
 mod originals;
 mod rebuild;
