@@ -6,6 +6,7 @@ use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 
 use crate::job::JobError;
+use crate::store::StoreError;
 use crate::types::{CollectionId, ErrorKind, SubTenantId, TenantId};
 
 /// Shorthand inside this room.
@@ -129,6 +130,17 @@ pub enum CatalogError {
         /// What is wrong.
         what: String,
     },
+    /// The file beside a collection that names its tenant is not what it must be.
+    #[error("the descriptor v1/t/{collection} is damaged: {problem}")]
+    BadDescriptor {
+        /// The collection.
+        collection: CollectionId,
+        /// Which rule is broken.
+        problem: String,
+    },
+    /// The blob store, which keeps the descriptors.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// SQLite refused for another reason.
     #[error("the catalog failed: {source}")]
     Sqlite {
@@ -159,7 +171,8 @@ impl CatalogError {
             | Self::NotRecovered
             | Self::Poisoned { .. }
             | Self::Io { .. } => ErrorKind::Unavailable,
-            Self::Corrupt { .. } => ErrorKind::Corrupt,
+            Self::Corrupt { .. } | Self::BadDescriptor { .. } => ErrorKind::Corrupt,
+            Self::Store(error) => error.kind(),
             Self::Sqlite { source } => match source.sqlite_error_code() {
                 Some(ErrorCode::DatabaseBusy | ErrorCode::CannotOpen | ErrorCode::ReadOnly) => {
                     ErrorKind::Unavailable

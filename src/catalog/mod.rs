@@ -21,6 +21,9 @@
 //!   idempotency   first response to a key     id                          key, path, name; age
 //! ```
 //!
+//! v1/t/<collection>, in the blob store: what a tenant is, for when the file is lost (drawn in
+//! `descriptors`)
+//!
 //! What must stay true:
 //! - Sequences rise with acceptance and are never given twice, restored catalogs included.
 //! - A name belongs to at most one tenant that is not doomed; collections are never used again.
@@ -34,7 +37,7 @@
 //! - `open`: connections, pragmas; `migrations`: formats; `error`: what can go wrong
 //! - `writer`: group commit; `readers`: read-only connections; `rows`: columns to values
 //! - `cache`: bounded maps of tenants and keys; `work`: signals and stages, in memory only
-//! - `tenants`, `sub_tenants`: scopes and their lives
+//! - `tenants`, `sub_tenants`: scopes and their lives; `descriptors`: tenants beside the catalog
 //! - `submit`, `amend`, `claim`, `settle`, `cancel`, `recovery`: verbs of a job; `queue`: the trait
 //! - `listing`: jobs as status and listings show them
 //! - `keys`, `key_text`: API keys and how they are written
@@ -44,6 +47,7 @@ mod amend;
 mod cache;
 mod cancel;
 mod claim;
+pub mod descriptors;
 mod error;
 mod idempotency;
 mod key_text;

@@ -1,5 +1,6 @@
 //! Opening the file: connections, pragmas, migrations, and the parts of a running catalog.
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -51,6 +52,10 @@ fn connect(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
+fn moving_failed(path: &Path, error: &std::io::Error) -> CatalogError {
+    CatalogError::corrupt(format!("{} could not be moved away: {error}", path.display()))
+}
+
 impl Catalog {
     /// Opens or creates the catalog file at `path`; its directory exists. One process at a time:
     /// the lock of the data directory sees to that.
@@ -88,6 +93,68 @@ impl Catalog {
             in_flight: Mutex::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Whether there is a catalog file at `path`.
+    pub fn exists(path: &Path) -> bool {
+        path.exists()
+    }
+
+    /// Makes room for a new file at `path`: what another left beside it is given another name,
+    /// because SQLite would read a log into whatever file it stands beside.
+    ///
+    /// # Errors
+    /// [`CatalogError::Corrupt`] says which file could not be renamed.
+    pub fn set_aside_logs(path: &Path) -> Result<()> {
+        for suffix in ["-wal", "-shm", "-journal"] {
+            let mut left = path.as_os_str().to_owned();
+            left.push(suffix);
+            let mut aside = left.clone();
+            aside.push(".lost");
+            match fs::rename(&left, &aside) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(moving_failed(Path::new(&left), &error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a file that an earlier attempt left half built, with its logs.
+    ///
+    /// # Errors
+    /// [`CatalogError::Corrupt`] says which file could not be removed.
+    pub fn remove_left_over(path: &Path) -> Result<()> {
+        for suffix in ["", "-wal", "-shm", "-journal"] {
+            let mut left = path.as_os_str().to_owned();
+            left.push(suffix);
+            match fs::remove_file(&left) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(moving_failed(Path::new(&left), &error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes a catalog that was built under another name and gives it the name `path`. Survives
+    /// a power cut on return; before it, `path` is as it was.
+    ///
+    /// # Errors
+    /// Where a clone of it is still in use, or the file cannot be renamed.
+    pub fn move_to(self, from: &Path, path: &Path) -> Result<()> {
+        match Arc::try_unwrap(self.inner) {
+            Ok(inner) => drop(inner),
+            Err(_) => return Err(CatalogError::corrupt("the new catalog is still in use")),
+        }
+        let moved = || -> std::io::Result<()> {
+            fs::File::open(from)?.sync_all()?;
+            fs::rename(from, path)?;
+            fs::File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+        };
+        moved().map_err(|error| moving_failed(from, &error))
     }
 
     /// Runs `body` in a transaction that is durable when this returns `Ok`.

@@ -45,17 +45,23 @@ pub struct RestoredTenant {
 }
 
 impl Catalog {
-    /// Creates a tenant with a fresh collection.
-    ///
-    /// # Errors
-    /// [`CatalogError::TenantExists`], storage failures.
-    pub fn create_tenant(
+    /// A tenant with a fresh collection, not stored yet.
+    pub fn fresh_tenant(
         &self,
         id: TenantId,
         mode: TenantMode,
         schema: Option<TenantSchema>,
-    ) -> Result<Arc<Tenant>> {
-        let tenant = self.fresh_tenant(id, mode, schema);
+    ) -> Tenant {
+        let collection = CollectionId(self.inner.ids.uuid());
+        let created_at = self.inner.clock.now();
+        Tenant { id, collection, mode, schema, dimension: None, created_at }
+    }
+
+    /// Stores a fresh tenant.
+    ///
+    /// # Errors
+    /// [`CatalogError::TenantExists`], storage failures.
+    pub fn insert_tenant(&self, tenant: Tenant) -> Result<Arc<Tenant>> {
         self.write(move |connection| {
             if read_tenant(connection, &tenant.id)?.is_some() {
                 return Err(CatalogError::TenantExists { tenant: tenant.id });
@@ -65,29 +71,17 @@ impl Catalog {
         })
     }
 
-    /// The tenant of this name; if there is none, a standard one without a schema is created.
-    /// Of several callers at once one creates it, and all get the same.
+    /// Creates a tenant with a fresh collection, without a descriptor.
     ///
     /// # Errors
-    /// Storage failures.
-    pub fn get_or_create_tenant(&self, id: &TenantId) -> Result<Arc<Tenant>> {
-        if let Some(tenant) = self.tenant(id)? {
-            return Ok(tenant);
-        }
-        let tenant = self.fresh_tenant(id.clone(), TenantMode::Standard, None);
-        self.write(move |connection| {
-            if let Some(existing) = read_tenant(connection, &tenant.id)? {
-                return Ok(Arc::new(existing));
-            }
-            insert(connection, &tenant)?;
-            Ok(Arc::new(tenant))
-        })
-    }
-
-    fn fresh_tenant(&self, id: TenantId, mode: TenantMode, schema: Option<TenantSchema>) -> Tenant {
-        let collection = CollectionId(self.inner.ids.uuid());
-        let created_at = self.inner.clock.now();
-        Tenant { id, collection, mode, schema, dimension: None, created_at }
+    /// As [`Self::insert_tenant`].
+    pub fn create_tenant(
+        &self,
+        id: TenantId,
+        mode: TenantMode,
+        schema: Option<TenantSchema>,
+    ) -> Result<Arc<Tenant>> {
+        self.insert_tenant(self.fresh_tenant(id, mode, schema))
     }
 
     /// The tenant of this name. Cached, since every request asks.

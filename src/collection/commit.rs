@@ -14,13 +14,14 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::MutexGuard;
 
-use crate::collection::edit::{Draft, Edit, Outcome};
+use crate::collection::draft::{Draft, DraftSegment, NextSegment};
+use crate::collection::edit::{Edit, Outcome};
 use crate::collection::log::Commit;
-use crate::collection::manifest::{Manifest, TombstoneEntry};
-use crate::collection::snapshot::{LiveSegment, Snapshot};
+use crate::collection::manifest::{Manifest, SegmentEntry, TombstoneEntry};
+use crate::collection::snapshot::Snapshot;
 use crate::collection::{Collection, CollectionError, Grave, WriterState, layout};
 use crate::store::Key;
-use crate::types::Sequence;
+use crate::types::{SegmentId, Sequence};
 
 /// How often a commit is rebased on the head of another writer before it gives up.
 const REBASES_MAX: usize = 8;
@@ -36,16 +37,16 @@ impl Collection {
     ///
     /// # Errors
     /// [`CollectionError::Poisoned`] after a failed commit, [`CollectionError::Quarantined`] while
-    /// a segment is damaged: a commit then could not know what it replaces.
+    /// it is not known what a damaged segment held: a commit could not know what it replaces.
     pub fn writer(&self) -> Result<Writer<'_>, CollectionError> {
         let state = self.writer.lock();
         let collection = self.id;
         if self.poisoned.load(Ordering::SeqCst) {
             return Err(CollectionError::Poisoned { collection });
         }
-        let damaged = self.snapshot().damaged.len();
-        if damaged > 0 {
-            return Err(CollectionError::Quarantined { collection, segments: damaged });
+        let segments = self.snapshot().unknown_losses();
+        if segments > 0 {
+            return Err(CollectionError::Quarantined { collection, segments });
         }
         Ok(Writer { collection: self, state })
     }
@@ -91,7 +92,7 @@ impl Writer<'_> {
         let collection = self.collection;
         for _ in 0..REBASES_MAX {
             let mut next = base.manifest.next(collection.ids.uuid(), collection.epoch);
-            let segments = self.write_tombstones(&draft, &mut next)?;
+            next.segments = self.write_tombstones(&draft.segments)?;
             next.applied = self.state.applied.iter().map(|sequence| sequence.0).collect();
             next.applied.extend(edit.applied.iter().map(|sequence| sequence.0));
             if edit.embedding.is_some() {
@@ -100,9 +101,7 @@ impl Writer<'_> {
             match collection.log.commit(&base.manifest, &next)? {
                 Commit::Done => {
                     self.state.applied.extend(&edit.applied);
-                    let manifest = next;
-                    let next = Snapshot { manifest, segments, damaged: Vec::new() };
-                    self.publish(&base, next);
+                    self.publish(&base, next_snapshot(next, draft.segments));
                     return Ok(draft.outcome);
                 }
                 Commit::Conflict(head) => {
@@ -119,8 +118,9 @@ impl Writer<'_> {
     /// the draft would be missing from the next manifest.
     fn rebase(&mut self, head: Manifest) -> Result<Arc<Snapshot>, CollectionError> {
         let base = self.collection.load(head)?;
-        if !base.damaged.is_empty() {
-            let (collection, segments) = (self.collection.id, base.damaged.len());
+        let segments = base.unknown_losses();
+        if segments > 0 {
+            let collection = self.collection.id;
             return Err(CollectionError::Quarantined { collection, segments });
         }
         let theirs = base.manifest.applied.iter().copied().map(Sequence);
@@ -130,50 +130,46 @@ impl Writer<'_> {
         Ok(Arc::new(base))
     }
 
+    /// Writes the tombstones that have changed; returns the entries of the next manifest.
     fn write_tombstones(
         &self,
-        draft: &Draft,
-        next: &mut Manifest,
-    ) -> Result<Vec<Arc<LiveSegment>>, CollectionError> {
+        segments: &[DraftSegment],
+    ) -> Result<Vec<SegmentEntry>, CollectionError> {
         let collection = self.collection;
         let mut files: Vec<(Key, Vec<u8>)> = Vec::new();
-        let mut segments = Vec::with_capacity(draft.segments.len());
-        next.segments.clear();
-        for part in &draft.segments {
+        let mut entries = Vec::with_capacity(segments.len());
+        for part in segments {
             let mut entry = part.entry();
             if part.is_changed() {
                 let id = collection.ids.uuid();
-                let (bytes, checksum) = part.dead.encode(collection.id, part.segment.id());
+                let (bytes, checksum) = part.dead.encode(collection.id, part.id());
                 files.push((layout::tombstone(collection.id, id), bytes));
                 collection.graves.lock().push(Grave::of_tombstones(collection.id, id));
                 entry.tombstones =
                     Some(TombstoneEntry { id, checksum, rows: part.dead.rows.len() });
             }
-            next.segments.push(entry.clone());
-            segments.push(match &part.base {
-                Some(base) if !part.is_changed() => Arc::clone(base),
-                _ => {
-                    let (segment, dead) = (Arc::clone(&part.segment), part.dead.clone());
-                    Arc::new(LiveSegment::new(entry, segment, dead))
-                }
-            });
+            entries.push(entry);
         }
         let files: Vec<(Key, &[u8])> =
             files.iter().map(|(key, bytes)| (key.clone(), bytes.as_slice())).collect();
         collection.store.put_many(&files)?;
-        Ok(segments)
+        Ok(entries)
     }
 
     /// Swaps the snapshot and remembers the files that the new one does not refer to.
     fn publish(&self, base: &Snapshot, next: Snapshot) {
         let collection = self.collection;
+        let live = base.segments.iter().map(|old| (&old.entry, Some(&old.segment)));
+        let lost = base.damaged.iter().map(|old| (&old.entry, None));
         let mut graves = collection.graves.lock();
-        for old in &base.segments {
-            let kept = next.manifest.segments.iter().find(|entry| entry.id == old.entry.id);
-            if kept.is_none() {
-                graves.push(Grave::of_segment(collection.id, &old.segment));
+        for (old, segment) in live.chain(lost) {
+            let kept = next.manifest.segments.iter().find(|entry| entry.id == old.id);
+            match segment {
+                _ if kept.is_some() => {}
+                Some(segment) => graves.push(Grave::of_segment(collection.id, segment)),
+                None => graves.push(Grave::of_lost_segment(collection.id, SegmentId(old.id))),
             }
-            if let Some(dead) = &old.entry.tombstones
+            if let Some(dead) = &old.tombstones
                 && kept.and_then(|entry| entry.tombstones.as_ref()) != Some(dead)
             {
                 graves.push(Grave::of_tombstones(collection.id, dead.id));
@@ -182,4 +178,16 @@ impl Writer<'_> {
         drop(graves);
         collection.snapshot.store(Arc::new(next));
     }
+}
+
+/// The snapshot of a manifest that was just committed.
+fn next_snapshot(manifest: Manifest, segments: Vec<DraftSegment>) -> Snapshot {
+    let (mut live, mut damaged) = (Vec::with_capacity(segments.len()), Vec::new());
+    for (part, entry) in segments.into_iter().zip(&manifest.segments) {
+        match part.into_next(entry.clone()) {
+            NextSegment::Live(segment) => live.push(segment),
+            NextSegment::Lost(segment) => damaged.push(segment),
+        }
+    }
+    Snapshot { manifest, segments: live, damaged }
 }

@@ -2,7 +2,7 @@
 
 use crate::segment::SegmentError;
 use crate::store::StoreError;
-use crate::types::{CollectionId, ErrorKind};
+use crate::types::{CollectionId, ErrorKind, SegmentId};
 
 /// A failure to open, read or change one collection.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +66,22 @@ pub enum CollectionError {
         /// Which rule is broken.
         problem: String,
     },
+    /// The list of a segment's sources is not what it must be.
+    #[error("the source list of segment {segment} is damaged: {problem}")]
+    BadList {
+        /// The segment.
+        segment: SegmentId,
+        /// Which rule is broken.
+        problem: String,
+    },
+    /// A source was replaced again and again while it was read.
+    #[error("a source of collection {collection} was replaced during {look_ups} look-ups")]
+    Unsettled {
+        /// The collection.
+        collection: CollectionId,
+        /// How often it was looked up.
+        look_ups: usize,
+    },
     /// A segment.
     #[error(transparent)]
     Segment(#[from] SegmentError),
@@ -89,13 +105,15 @@ impl CollectionError {
     /// What the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::BadManifest { .. } | Self::HeadMissing { .. } | Self::BadUpload { .. } => {
-                ErrorKind::Corrupt
-            }
+            Self::BadManifest { .. }
+            | Self::HeadMissing { .. }
+            | Self::BadUpload { .. }
+            | Self::BadList { .. } => ErrorKind::Corrupt,
             Self::TooNew { .. }
             | Self::Poisoned { .. }
             | Self::Fenced { .. }
-            | Self::Quarantined { .. } => ErrorKind::Unavailable,
+            | Self::Quarantined { .. }
+            | Self::Unsettled { .. } => ErrorKind::Unavailable,
             Self::Segment(error) => error.kind(),
             Self::Store(error) => error.kind(),
         }

@@ -15,18 +15,26 @@ use crate::types::{CollectionId, SegmentId};
 #[derive(Debug)]
 pub(super) struct Grave {
     key: Key,
+    /// The list beside a segment, which goes with it.
+    list: Option<Key>,
     /// The open segment, if the file is one: builders and readers of older snapshots may hold it.
     holder: Option<Weak<Segment>>,
 }
 
 impl Grave {
     pub(super) fn of_segment(collection: CollectionId, segment: &Arc<Segment>) -> Self {
-        let key = layout::segment(collection, segment.id());
-        Self { key, holder: Some(Arc::downgrade(segment)) }
+        let holder = Some(Arc::downgrade(segment));
+        Self { holder, ..Self::of_lost_segment(collection, segment.id()) }
+    }
+
+    /// A segment that could not be opened, or is not held by anybody who needs its name.
+    pub(super) fn of_lost_segment(collection: CollectionId, segment: SegmentId) -> Self {
+        let key = layout::segment(collection, segment);
+        Self { key, list: Some(layout::source_list(collection, segment)), holder: None }
     }
 
     pub(super) fn of_tombstones(collection: CollectionId, id: Uuid) -> Self {
-        Self { key: layout::tombstone(collection, id), holder: None }
+        Self { key: layout::tombstone(collection, id), list: None, holder: None }
     }
 
     fn is_free(&self) -> bool {
@@ -36,7 +44,8 @@ impl Grave {
 
 impl Collection {
     /// Deletes old manifests in ascending order, then the files that the newest does not refer to
-    /// and that no reader holds, those of commits that failed included. Returns how many went.
+    /// and that no reader holds, those of commits that failed included. Returns how many went; a
+    /// segment counts together with its list.
     /// What is still held goes at a later call. After a failed commit nothing is deleted: it is
     /// open which manifest is the newest.
     ///
@@ -53,12 +62,15 @@ impl Collection {
         let listed = self.listed(&snapshot.manifest);
         let mut graves = self.graves.lock();
         graves.retain(|grave| !listed.contains(&grave.key));
+        let is_free = |grave: &&Grave| grave.is_free();
         let free: BTreeSet<Key> =
-            graves.iter().filter(|grave| grave.is_free()).map(|grave| grave.key.clone()).collect();
-        let files: Vec<Key> = free.iter().cloned().collect();
+            graves.iter().filter(is_free).map(|grave| grave.key.clone()).collect();
+        let lists: BTreeSet<Key> =
+            graves.iter().filter(is_free).filter_map(|grave| grave.list.clone()).collect();
+        let files: Vec<Key> = free.iter().chain(&lists).cloned().collect();
         self.store.delete_many(&files)?;
         graves.retain(|grave| !free.contains(&grave.key));
-        Ok(old_manifests + files.len())
+        Ok(old_manifests + free.len())
     }
 
     fn listed(&self, manifest: &Manifest) -> BTreeSet<Key> {

@@ -40,6 +40,16 @@ pub(super) fn segment(collection: CollectionId, segment: SegmentId) -> Key {
     key(format!("v1/c/{collection}/s/{segment}.seg"))
 }
 
+/// The directory of source lists.
+pub(super) fn source_lists(collection: CollectionId) -> Key {
+    key(format!("v1/c/{collection}/r"))
+}
+
+/// The sources of one segment, beside it.
+pub(super) fn source_list(collection: CollectionId, segment: SegmentId) -> Key {
+    key(format!("v1/c/{collection}/r/{segment}"))
+}
+
 /// The directory of tombstones.
 pub(super) fn tombstones(collection: CollectionId) -> Key {
     key(format!("v1/c/{collection}/d"))

@@ -64,7 +64,7 @@ impl Collection {
     pub fn merge_once(&self) -> Result<bool, CollectionError> {
         let Some(_only_one) = self.merging.try_lock() else { return Ok(false) };
         let base = self.snapshot();
-        if !base.damaged.is_empty() {
+        if base.unknown_losses() > 0 {
             return Ok(false);
         }
         let Some(chosen) = plan(&base) else { return Ok(false) };

@@ -11,10 +11,13 @@
 //!                                                                   keeps its files mapped
 //!   v1/c/<collection>/m/<version>   manifests, create-only
 //!   v1/c/<collection>/s/<id>.seg    segments             v1/c/<collection>/d/<id>   tombstones
+//!   v1/c/<collection>/r/<id>        sources of a segment, for when it is damaged
 //! ```
 //! Invariants:
 //! - A query uses exactly one [`Snapshot`]; all its files stay mapped until it is dropped.
 //! - All live rows of a source are in one segment, so a source is visible whole or not at all.
+//! - A segment that is damaged keeps its place in the manifest until each of its live sources was
+//!   built anew, replaced or deleted. Until then every snapshot names it.
 //! - Of two operations on one source the one with the higher sequence wins, whatever the order in
 //!   which workers finish.
 //! - Files leave in this order: the manifest that refers to them, then the last reader, then they.
@@ -24,11 +27,14 @@
 //!   an fsync that failed must not be repeated.
 //!
 //! - `manifest`, `log`: the format, and the commit as creation of a numbered file
-//! - `edit`: operations, applied to a version without touching the disk; `commit`: making them so
+//! - `edit`: operations; `draft`: applying them to a version without touching the disk; `commit`:
+//!   making them so
 //! - `open`: recovery; `snapshot`: one version, open; `merge`, `gc`: background work
+//! - `quarantine`: damaged segments; `source_list`: what is known of them
 //! - `registry`: which collections are open; `uploads`: the originals
 
 mod commit;
+mod draft;
 mod edit;
 mod error;
 mod gc;
@@ -37,8 +43,10 @@ mod log;
 mod manifest;
 mod merge;
 mod open;
+mod quarantine;
 mod registry;
 mod snapshot;
+mod source_list;
 pub mod uploads;
 
 use std::sync::Arc;
@@ -52,6 +60,7 @@ pub use edit::{AddedSegment, Edit, Outcome};
 pub use error::CollectionError;
 pub use log::{BlobCommitLog, Commit, CommitLog};
 pub use manifest::{Manifest, SegmentEntry, TombstoneEntry};
+pub use quarantine::QuarantinedSegment;
 pub use registry::Registry;
 pub use snapshot::{FoundSource, LiveSegment, ScopeRows, Snapshot};
 
@@ -107,7 +116,8 @@ impl Collection {
     }
 
     /// Writes fresh sources to a segment file that nothing refers to yet. Needs no lock. A file
-    /// that no commit takes in is garbage when the returned value is dropped.
+    /// that no commit takes in is garbage when the returned value is dropped. Four fsyncs: the
+    /// segment, the list of its sources, and the directory of each.
     ///
     /// # Errors
     /// What building or the disk says; no file is left behind.
@@ -147,12 +157,16 @@ impl Collection {
         self.adopt(&meta)
     }
 
-    /// Opens a file that was just written, and remembers it until a commit lists it.
+    /// Opens a file that was just written, writes the list of its sources, and remembers both
+    /// until a commit lists the segment.
     fn adopt(&self, meta: &SegmentMeta) -> Result<Arc<Segment>, CollectionError> {
-        let opened = self.open_segment(meta);
+        let opened = self.open_segment(meta).and_then(|segment| {
+            self.write_list(&segment)?;
+            Ok(segment)
+        });
         match &opened {
             Ok(segment) => self.graves.lock().push(Grave::of_segment(self.id, segment)),
-            Err(_) => self.store.delete(&layout::segment(self.id, meta.id))?,
+            Err(_) => self.store.delete_many(&self.files_of(meta.id))?,
         }
         opened
     }
@@ -163,7 +177,7 @@ impl Collection {
     /// # Errors
     /// What the store says; garbage collection or opening takes the file then.
     pub fn discard(&self, segment: &Segment) -> Result<(), CollectionError> {
-        Ok(self.store.delete(&layout::segment(self.id, segment.id()))?)
+        Ok(self.store.delete_many(&self.files_of(segment.id()))?)
     }
 }
 

@@ -64,7 +64,7 @@ impl Collection {
                 Ok(live) => segments.push(Arc::new(live)),
                 Err(error) if is_damage(&error) => {
                     tracing::error!(collection = %self.id, %error, "segment quarantined");
-                    damaged.push(SegmentId(entry.id));
+                    damaged.push(Arc::new(self.quarantine(entry, None)));
                 }
                 Err(error) => return Err(error),
             }
@@ -73,8 +73,13 @@ impl Collection {
     }
 
     fn load_segment(&self, entry: &SegmentEntry) -> Result<LiveSegment, CollectionError> {
-        let id = SegmentId(entry.id);
         let segment = self.open_segment(&entry.meta())?;
+        Ok(LiveSegment::new(entry.clone(), segment, self.read_dead(entry)?))
+    }
+
+    /// The tombstones of a segment.
+    pub(super) fn read_dead(&self, entry: &SegmentEntry) -> Result<TombstoneSet, CollectionError> {
+        let id = SegmentId(entry.id);
         let dead = match &entry.tombstones {
             None => TombstoneSet::default(),
             Some(file) => {
@@ -90,7 +95,7 @@ impl Collection {
             let problem = "tombstones name rows that are not there".to_owned();
             return Err(SegmentError::Damaged { segment: id.to_string(), problem }.into());
         }
-        Ok(LiveSegment::new(entry.clone(), segment, dead))
+        Ok(dead)
     }
 
     /// Opens a published segment file of this collection.
@@ -127,6 +132,11 @@ impl Collection {
         };
         for key in self.store.list(&layout::segments(self.id))? {
             if !id_of(&key, ".seg").is_some_and(listed) {
+                self.store.delete(&key)?;
+            }
+        }
+        for key in self.store.list(&layout::source_lists(self.id))? {
+            if !id_of(&key, "").is_some_and(listed) {
                 self.store.delete(&key)?;
             }
         }

@@ -6,10 +6,11 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::RwLock;
 use roaring::RoaringBitmap;
 
+use crate::collection::QuarantinedSegment;
 use crate::collection::manifest::{Manifest, SegmentEntry};
 use crate::segment::{Segment, SegmentError, TombstoneSet};
 use crate::text::ScopeStats;
-use crate::types::{SegmentId, SourceId, SourceRecord, SubTenantId};
+use crate::types::{SourceId, SourceRecord, SubTenantId};
 
 /// A segment together with its dead rows, as of one or more versions.
 #[derive(Debug)]
@@ -78,8 +79,8 @@ pub struct Snapshot {
     pub manifest: Manifest,
     /// Its segments, oldest first, without the damaged ones.
     pub segments: Vec<Arc<LiveSegment>>,
-    /// Segments that could not be opened; answers from this snapshot are incomplete.
-    pub damaged: Vec<SegmentId>,
+    /// Segments that cannot be read; answers from this snapshot are incomplete.
+    pub damaged: Vec<Arc<QuarantinedSegment>>,
 }
 
 /// Where a visible source is.

@@ -15,12 +15,21 @@ pub struct Place {
     /// The sub-tenant inside it; it may not exist yet.
     pub sub_tenant: SubTenantId,
     pub(super) collection: Arc<Collection>,
+    missing_when_opened: usize,
+    needs_help: bool,
 }
 
 impl Place {
-    /// Damaged segments that answers from here have to do without.
+    /// Damaged segments that answers from here have to do without, or had to when the place was
+    /// opened: an answer that began before a rebuild ended is not taken for a whole one.
     pub fn segments_missing(&self) -> usize {
-        self.collection.snapshot().damaged.len()
+        self.missing_when_opened.max(self.collection.snapshot().damaged.len())
+    }
+
+    /// Whether some of what is missing cannot be built again from what the server has: it has to
+    /// be uploaded again, deleted, or restored from a backup.
+    pub fn needs_help(&self) -> bool {
+        self.needs_help
     }
 }
 
@@ -58,7 +67,13 @@ impl Engine {
             Err(EngineError::TenantNotFound)
                 if grant.is_all_tenants() && self.settings.auto_create_tenants =>
             {
-                self.catalog.get_or_create_tenant(&scope.tenant)?
+                match self.make_tenant(scope.tenant.clone(), TenantMode::Standard, None) {
+                    // Somebody else was faster.
+                    Err(EngineError::TenantExists { .. }) => {
+                        self.find_tenant(grant, &scope.tenant)?
+                    }
+                    made => made?,
+                }
             }
             found => found?,
         };
@@ -91,7 +106,10 @@ impl Engine {
             return Err(EngineError::ModeMismatch { tenant, found, needed });
         }
         let collection = self.ingest.open(&tenant)?;
-        Ok(Place { tenant, sub_tenant: scope.sub_tenant.clone(), collection })
+        let missing_when_opened = collection.snapshot().damaged.len();
+        let needs_help = missing_when_opened > 0 && self.ingest.needs_help(&collection);
+        let sub_tenant = scope.sub_tenant.clone();
+        Ok(Place { tenant, sub_tenant, collection, missing_when_opened, needs_help })
     }
 }
 

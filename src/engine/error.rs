@@ -62,6 +62,12 @@ pub enum EngineError {
         /// The source.
         source_id: SourceId,
     },
+    /// The catalog is missing and cannot be rebuilt without a decision.
+    #[error("catalog.sqlite is missing and cannot be rebuilt: {problem}")]
+    CatalogLost {
+        /// What contradicts what, and what the operator can do.
+        problem: String,
+    },
     /// The schema of a new tenant.
     #[error(transparent)]
     Schema(#[from] crate::types::schema::SchemaError),
@@ -102,6 +108,7 @@ impl EngineError {
             | Self::SubTenantNotFound
             | Self::SubTenantUnknown { .. }
             | Self::SourceNotFound { .. } => ErrorKind::NotFound,
+            Self::CatalogLost { .. } => ErrorKind::Corrupt,
             Self::TenantExists { .. } | Self::ModeMismatch { .. } => ErrorKind::Conflict,
             Self::Forbidden { .. }
             | Self::DefaultProtected

@@ -62,12 +62,21 @@ impl Engine {
 
     fn index_state(&self) -> ComponentState {
         let open = self.registry.open_collections();
-        let is_damaged = open.iter().any(|collection| !collection.snapshot().damaged.is_empty());
         let is_poisoned = open.iter().any(|collection| collection.is_poisoned());
-        match (is_poisoned, is_damaged) {
-            (true, _) => ComponentState::Degraded("a collection refuses writes"),
-            (false, true) => ComponentState::Degraded("segments are quarantined"),
-            (false, false) => ComponentState::Usable,
+        let damaged: Vec<_> =
+            open.iter().filter(|collection| !collection.snapshot().damaged.is_empty()).collect();
+        let needs_help = damaged.iter().any(|collection| self.ingest.needs_help(collection));
+        if is_poisoned {
+            ComponentState::Degraded("a collection refuses writes")
+        } else if needs_help {
+            ComponentState::Degraded(
+                "segments are quarantined and cannot be rebuilt from originals: see the log, and \
+                 upload their sources again or restore a backup",
+            )
+        } else if !damaged.is_empty() {
+            ComponentState::Degraded("segments are quarantined and being rebuilt")
+        } else {
+            ComponentState::Usable
         }
     }
 

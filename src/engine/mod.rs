@@ -9,16 +9,20 @@
 //! that allows it, and every operation on data takes one. Everything blocks.
 //!
 //! - `access`: from a key to a place; `tenants`, `sources`, `search`, `keys`: the operations
-//! - `health`: whether its parts are usable
+//! - `health`: whether its parts are usable; `restore`: a lost catalog from what stands beside it
 //! - `error`: what can go wrong, as the server sees it
 
 mod access;
 mod error;
 mod health;
 mod keys;
+mod restore;
 mod search;
 mod sources;
 mod tenants;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -44,6 +48,7 @@ use crate::settings::Settings;
 use crate::store::{BlobStore, LocalBlobs};
 use crate::types::{Clock, IdSource, RandomIds, SystemClock};
 
+const CATALOG_NAME: &str = "catalog.sqlite";
 const MILLIS_PER_HOUR: u64 = 3_600_000;
 
 /// Live parts that tests replace.
@@ -88,6 +93,8 @@ pub struct Engine {
     embedder: Arc<dyn Embedder>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
+    /// Held while a tenant comes into being.
+    creating: Mutex<()>,
     first_key: Mutex<Option<KeyText>>,
     probed: Mutex<Option<health::Probe>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -107,14 +114,15 @@ impl Engine {
             queue: QueueLimits::default(),
             session_idle_millis: settings.session_idle_hours * MILLIS_PER_HOUR,
         };
-        let path = data.root().join("catalog.sqlite");
+        let store: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(Arc::clone(&data)));
+        restore::restore_if_lost(data.root(), &store, &clock, &ids)?;
+        let path = data.root().join(CATALOG_NAME);
         let mut catalog = Catalog::open(&path, options, Arc::clone(&clock), Arc::clone(&ids))?;
         let mut first_key = None;
         match &settings.api_key {
             Some(key) => catalog = catalog.with_operator_key(key)?,
             None => first_key = catalog.bootstrap_key()?,
         }
-        let store: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(Arc::clone(&data)));
         // The lock on the data directory keeps other writers out; the epoch only has to rise.
         let epoch = clock.now().0;
         let registry =
@@ -145,6 +153,7 @@ impl Engine {
             embedder,
             clock,
             ids,
+            creating: Mutex::new(()),
             first_key: Mutex::new(first_key),
             probed: Mutex::new(None),
             threads: Mutex::new(threads),

@@ -3,13 +3,42 @@
 use std::collections::BTreeMap;
 
 use crate::answer::{Answer, contextualise};
+use crate::collection::Snapshot;
 use crate::engine::{Engine, EngineError, Place};
-use crate::ingest::AcceptedVectors;
-use crate::query::{FullTextRequest, RetrieveRequest, Retrieved, VectorHit};
+use crate::ingest::{AcceptedVectors, IngestError};
+use crate::query::{FullTextRequest, QueryError, RetrieveRequest, Retrieved, VectorHit};
 use crate::types::id::SessionId;
-use crate::types::{RetrievedChunk, SourceId, limits};
+use crate::types::{ErrorKind, RetrievedChunk, SourceId, limits};
 
 impl Engine {
+    /// Reads one snapshot. Where a block turns out to be damaged at its first use, its segment is
+    /// quarantined, and the rest is read once more: the answer then says that it is incomplete.
+    fn read<T>(
+        &self,
+        place: &Place,
+        read: impl Fn(&Snapshot) -> Result<T, QueryError>,
+    ) -> Result<T, EngineError> {
+        match read(&place.collection.snapshot()) {
+            Err(error) if error.is_damage() && self.ingest.quarantine(&place.collection) > 0 => {
+                Ok(read(&place.collection.snapshot())?)
+            }
+            result => Ok(result?),
+        }
+    }
+
+    /// Passes on the result of a change that had to read rows. Damage is quarantined; the change
+    /// was not made.
+    pub(super) fn noticed<T>(
+        &self,
+        place: &Place,
+        result: Result<T, IngestError>,
+    ) -> Result<T, IngestError> {
+        if result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Corrupt) {
+            self.ingest.quarantine(&place.collection);
+        }
+        result
+    }
+
     /// Hybrid search.
     ///
     /// # Errors
@@ -19,9 +48,10 @@ impl Engine {
         place: &Place,
         request: &RetrieveRequest,
     ) -> Result<Retrieved, EngineError> {
-        let snapshot = place.collection.snapshot();
         let schema = place.tenant.schema.as_ref();
-        Ok(self.query.retrieve(&snapshot, &place.sub_tenant, schema, request)?)
+        self.read(place, |snapshot| {
+            self.query.retrieve(snapshot, &place.sub_tenant, schema, request)
+        })
     }
 
     /// Search for whole words.
@@ -33,9 +63,10 @@ impl Engine {
         place: &Place,
         request: &FullTextRequest,
     ) -> Result<Vec<RetrievedChunk>, EngineError> {
-        let snapshot = place.collection.snapshot();
         let schema = place.tenant.schema.as_ref();
-        Ok(self.query.full_text(&snapshot, &place.sub_tenant, schema, request)?)
+        self.read(place, |snapshot| {
+            self.query.full_text(snapshot, &place.sub_tenant, schema, request)
+        })
     }
 
     /// The search behind a question. In a session the turns before it help to understand it; its
@@ -95,7 +126,7 @@ impl Engine {
         batch: Option<SourceId>,
         vectors: Vec<Vec<f32>>,
     ) -> Result<AcceptedVectors, EngineError> {
-        let Place { tenant, sub_tenant, collection } = place;
+        let Place { tenant, sub_tenant, collection, .. } = place;
         Ok(self.ingest.upload_vectors(tenant, collection, sub_tenant, batch, vectors)?)
     }
 
@@ -110,7 +141,8 @@ impl Engine {
         vectors: &BTreeMap<u32, Vec<f32>>,
     ) -> Result<(), EngineError> {
         let Place { sub_tenant, collection, .. } = place;
-        Ok(self.ingest.update_vectors(collection, sub_tenant, batch, vectors)?)
+        let updated = self.ingest.update_vectors(collection, sub_tenant, batch, vectors);
+        Ok(self.noticed(place, updated)?)
     }
 
     /// Deletes single vectors in one step; says which existed.
@@ -136,8 +168,9 @@ impl Engine {
         queries: &[Vec<f32>],
         max_chunks: usize,
     ) -> Result<Vec<Vec<VectorHit>>, EngineError> {
-        let snapshot = place.collection.snapshot();
-        Ok(self.query.nearest_vectors(&snapshot, &place.sub_tenant, queries, max_chunks)?)
+        self.read(place, |snapshot| {
+            self.query.nearest_vectors(snapshot, &place.sub_tenant, queries, max_chunks)
+        })
     }
 
     /// Stored vectors, bit for bit.
@@ -149,7 +182,6 @@ impl Engine {
         place: &Place,
         chunks: &[(SourceId, u32)],
     ) -> Result<Vec<Option<Vec<f32>>>, EngineError> {
-        let snapshot = place.collection.snapshot();
-        Ok(self.query.vectors_by_id(&snapshot, &place.sub_tenant, chunks)?)
+        self.read(place, |snapshot| self.query.vectors_by_id(snapshot, &place.sub_tenant, chunks))
     }
 }

@@ -3,19 +3,23 @@
 use std::sync::Arc;
 
 use crate::catalog::{JobFilter, JobPage, JobScope};
-use crate::collection::uploads;
+use crate::collection::{CollectionError, uploads};
 use crate::engine::{Engine, EngineError, Place};
 use crate::ingest::{Accepted, Amendment, Deleted, Submission};
 use crate::job::JobRow;
 use crate::query::{self, SourceView};
 use crate::types::{
-    Grant, JobStatus, KeyScope, Scope, Sequence, SourceId, SourceRecord, SubTenantId, TenantId,
-    TenantMode,
+    ErrorKind, Grant, JobStatus, KeyScope, Scope, Sequence, SourceId, SourceRecord, SubTenantId,
+    TenantId, TenantMode,
 };
 
 /// Tenants that are searched for a source of which neither scope nor job is known. A key for more
 /// has to name the tenant; tenants that are open are searched in any case.
 const BLIND_TENANTS_MAX: usize = 64;
+
+/// How often an original is looked up anew because a replacement was published in between. Each
+/// time takes another publication of the same source, so the bound is never met in practice.
+const LOOK_UPS_MAX: usize = 16;
 
 /// Where a source was found, and what is known of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +53,7 @@ impl Engine {
     /// # Errors
     /// As [`crate::ingest::Ingest::submit`].
     pub fn submit(&self, place: &Place, submission: Submission) -> Result<Accepted, EngineError> {
-        let Place { tenant, sub_tenant, collection } = place;
+        let Place { tenant, sub_tenant, collection, .. } = place;
         Ok(self.ingest.submit(tenant, collection, sub_tenant, submission)?)
     }
 
@@ -71,8 +75,9 @@ impl Engine {
         source: &SourceId,
         amendment: Amendment,
     ) -> Result<(), EngineError> {
-        let Place { tenant, sub_tenant, collection } = place;
-        Ok(self.ingest.amend(tenant, collection, sub_tenant, source, amendment)?)
+        let Place { tenant, sub_tenant, collection, .. } = place;
+        let amended = self.ingest.amend(tenant, collection, sub_tenant, source, amendment);
+        Ok(self.noticed(place, amended)?)
     }
 
     /// Every source of a scope, in every state: newest upload first, then by id.
@@ -80,7 +85,7 @@ impl Engine {
     /// # Errors
     /// What catalog or disk say.
     pub fn sources(&self, place: &Place) -> Result<Vec<SourceView>, EngineError> {
-        let Place { tenant, sub_tenant, collection } = place;
+        let Place { tenant, sub_tenant, collection, .. } = place;
         // Jobs first: a job that ends meanwhile is then seen as running and as visible, which is
         // a moment ago's truth. The other order could show neither.
         let jobs = self.catalog.unsettled_or_errored(tenant.collection, sub_tenant)?;
@@ -92,7 +97,7 @@ impl Engine {
     /// # Errors
     /// What catalog or disk say.
     pub fn source(&self, place: &Place, id: &SourceId) -> Result<Option<SourceView>, EngineError> {
-        let Place { tenant, sub_tenant, collection } = place;
+        let Place { tenant, sub_tenant, collection, .. } = place;
         let job = self.catalog.latest(tenant.collection, sub_tenant, id)?;
         let job = job.filter(|row| row.status != JobStatus::Success);
         let snapshot = collection.snapshot();
@@ -181,17 +186,35 @@ impl Engine {
 
     /// The original of the visible version; where there is none, of the accepted one.
     ///
+    /// A replacement may be published between the look-up and the read, and the file that was
+    /// looked up is then gone. The new version is read instead; what is missing although it is
+    /// still referred to is damage.
+    ///
     /// # Errors
     /// [`EngineError::SourceNotFound`]; damage.
     pub fn original(&self, place: &Place, id: &SourceId) -> Result<Original, EngineError> {
         let missing = || EngineError::SourceNotFound { source_id: id.clone() };
-        let view = self.source(place, id)?.ok_or_else(missing)?;
-        let record = view.record;
-        let content = match record.raw_key.is_empty() {
-            true => Vec::new(),
-            false => uploads::get(&*self.store, &record.raw_key)?.content,
-        };
-        Ok(Original { record, content })
+        let look_up = || Ok::<_, EngineError>(self.source(place, id)?.ok_or_else(missing)?.record);
+        let mut record = look_up()?;
+        for _ in 0..LOOK_UPS_MAX {
+            if record.raw_key.is_empty() {
+                return Ok(Original { record, content: Vec::new() });
+            }
+            match uploads::get(&*self.store, &record.raw_key) {
+                Ok(upload) => return Ok(Original { record, content: upload.content }),
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    let now = look_up()?;
+                    if now.raw_key == record.raw_key {
+                        let (key, problem) = (now.raw_key.clone(), "it is missing".to_owned());
+                        return Err(CollectionError::BadUpload { key, problem }.into());
+                    }
+                    record = now;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let collection = place.tenant.collection;
+        Err(CollectionError::Unsettled { collection, look_ups: LOOK_UPS_MAX }.into())
     }
 
     /// Jobs of the scopes that a key reaches.

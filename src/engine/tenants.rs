@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::catalog::descriptors::{self, Descriptor};
 use crate::catalog::{CatalogError, Tenant};
 use crate::engine::access::absent;
 use crate::engine::{Engine, EngineError, Place};
@@ -44,7 +45,32 @@ impl Engine {
             let id = self.ids.wire_id("tenant_", self.clock.now());
             TenantId::parse(&id).expect("generated ids parse")
         });
-        match self.catalog.create_tenant(id, mode, schema) {
+        self.make_tenant(id, mode, schema)
+    }
+
+    /// Its descriptor first: whoever sees the tenant may count on it to outlive the catalog.
+    /// Three fsyncs.
+    pub(super) fn make_tenant(
+        &self,
+        id: TenantId,
+        mode: TenantMode,
+        schema: Option<TenantSchema>,
+    ) -> Result<Arc<Tenant>, EngineError> {
+        let _one_at_a_time = self.creating.lock();
+        if self.catalog.tenant(&id)?.is_some() {
+            return Err(EngineError::TenantExists { tenant: id });
+        }
+        let tenant = self.catalog.fresh_tenant(id, mode, schema);
+        let collection = tenant.collection;
+        let descriptor = Descriptor { tenant: tenant.clone(), is_deleted: false };
+        descriptors::write(&*self.store, &descriptor)?;
+        let created = self.catalog.insert_tenant(tenant);
+        if created.is_err()
+            && let Err(error) = descriptors::remove(&*self.store, collection)
+        {
+            tracing::warn!(%collection, %error, "a descriptor without a tenant stays");
+        }
+        match created {
             Err(CatalogError::TenantExists { tenant }) => Err(EngineError::TenantExists { tenant }),
             created => Ok(created?),
         }
@@ -72,7 +98,9 @@ impl Engine {
             let need = "deleting a tenant needs a key for all of its sub-tenants";
             return Err(EngineError::Forbidden { need });
         }
-        self.catalog.begin_delete_tenant(&tenant.id).map_err(absent)?;
+        let collection = self.catalog.begin_delete_tenant(&tenant.id).map_err(absent)?;
+        // Before the answer: a deleted tenant must not come back with a rebuilt catalog.
+        descriptors::mark_deleted(&*self.store, collection)?;
         self.ingest.clear_deleted_tenants();
         Ok(())
     }

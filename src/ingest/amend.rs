@@ -2,6 +2,7 @@
 //!
 //! The source's rows are copied, vectors and all, into a small segment with the new record. What
 //! waits in the queue for the same source is amended too: the change came after it was accepted.
+//! If that job fails, `failure` makes the changed words of the visible version searchable.
 
 use std::sync::Arc;
 
@@ -39,6 +40,7 @@ impl Ingest {
         check_metadata(tenant, tenant_metadata.as_ref(), document_metadata.as_ref())?;
         let mut writer = collection.writer()?;
         let snapshot = writer.base();
+        snapshot.require_readable(sub_tenant, source)?;
         let mut reprocess = None;
         let is_visible = match snapshot.find(sub_tenant, source) {
             None => false,

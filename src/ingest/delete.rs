@@ -32,7 +32,10 @@ impl Ingest {
     ) -> Result<Deleted, IngestError> {
         let mut writer = collection.writer()?;
         let snapshot = writer.base();
-        let is_visible = |id: &&SourceId| snapshot.find(sub_tenant, id).is_some();
+        let is_visible = |id: &&SourceId| {
+            let is_lost = || snapshot.find_lost(sub_tenant, id).is_some();
+            snapshot.find(sub_tenant, id).is_some() || is_lost()
+        };
         let visible: Vec<SourceId> = ids.iter().filter(is_visible).cloned().collect();
         let mut outcome = Outcome::default();
         if !visible.is_empty() {

@@ -1,26 +1,49 @@
-//! Background work on collections: merging, garbage, originals that nobody refers to, and the
-//! remains of deleted tenants.
+//! Background work on collections: merging, garbage, rebuilding what is damaged, originals that
+//! nobody refers to, and the remains of deleted tenants.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::catalog::descriptors::{self, Descriptor};
 use crate::collection::{Collection, CollectionError, layout, uploads};
+use crate::ingest::rebuild::Round;
 use crate::ingest::{Ingest, IngestError, Stopping};
-use crate::types::CollectionId;
+use crate::types::{CollectionId, ErrorKind, TenantId, Timestamp};
 
 /// How often collections are looked at again whose files were still held by readers.
 const ROUND: Duration = Duration::from_secs(5);
 /// An original without a job is deleted when it is this old: until then its job may be on its way.
 const ORPHAN_MILLIS: u64 = 3_600_000;
 
+/// Time between two searches for such originals at the same tenant.
+const SWEEP_MILLIS: u64 = 3_600_000;
+/// Time between two tenants, so that idle ones are not all opened at once.
+const SWEEP_PAUSE_MILLIS: u64 = 1000;
+
+/// Which tenants are still to be swept in this round.
+#[derive(Debug, Default)]
+struct Sweep {
+    waiting: VecDeque<TenantId>,
+    round_due_at: Timestamp,
+    next_due_at: Timestamp,
+}
+
+/// A look at one collection.
+#[derive(Debug)]
+struct Task {
+    collection: Weak<Collection>,
+    /// Whether it was just opened.
+    is_first: bool,
+}
+
 /// Collections that may have something to merge or to delete.
 #[derive(Debug, Default)]
 pub(super) struct Maintenance {
-    waiting: Mutex<BTreeMap<CollectionId, Weak<Collection>>>,
+    waiting: Mutex<BTreeMap<CollectionId, Task>>,
     has_deleted_tenants: AtomicBool,
     woken: Condvar,
 }
@@ -28,17 +51,31 @@ pub(super) struct Maintenance {
 impl Maintenance {
     /// Asks for a look at a collection soon.
     pub(super) fn wake(&self, collection: &Arc<Collection>) {
-        self.waiting.lock().insert(collection.id(), Arc::downgrade(collection));
+        self.add(collection, false);
+    }
+
+    /// The same for a collection that was just opened.
+    pub(super) fn wake_opened(&self, collection: &Arc<Collection>) {
+        self.add(collection, true);
+    }
+
+    fn add(&self, collection: &Arc<Collection>, is_first: bool) {
+        let mut waiting = self.waiting.lock();
+        let fresh = Task { collection: Weak::new(), is_first };
+        let task = waiting.entry(collection.id()).or_insert(fresh);
+        task.collection = Arc::downgrade(collection);
+        task.is_first |= is_first;
         self.woken.notify_one();
     }
 
-    fn take(&self, stopping: &Stopping) -> Vec<Arc<Collection>> {
+    fn take(&self, stopping: &Stopping) -> Vec<(Arc<Collection>, bool)> {
         let mut waiting = self.waiting.lock();
         let has_deleted_tenants = self.has_deleted_tenants.load(Ordering::SeqCst);
         if waiting.is_empty() && !has_deleted_tenants && !stopping.is_set() {
             self.woken.wait_for(&mut waiting, ROUND);
         }
-        std::mem::take(&mut *waiting).into_values().filter_map(|held| held.upgrade()).collect()
+        let tasks = std::mem::take(&mut *waiting).into_values();
+        tasks.filter_map(|task| Some((task.collection.upgrade()?, task.is_first))).collect()
     }
 
     /// Ends the wait of the thread.
@@ -54,7 +91,14 @@ impl Ingest {
     pub(super) fn maintain(&self) {
         // The last process may have stopped in the middle of it.
         self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
+        if let Err(error) = self.complete_descriptors() {
+            tracing::warn!(%error, "some tenants have no descriptor yet");
+        }
+        let mut sweep = Sweep::default();
         while !self.stopping.is_set() {
+            if let Err(error) = self.sweep_next(&mut sweep) {
+                tracing::warn!(%error, "originals of a tenant could not be looked through");
+            }
             if self.maintenance.has_deleted_tenants.swap(false, Ordering::SeqCst)
                 && let Err(error) = self.finish_deleted_tenants()
             {
@@ -62,24 +106,65 @@ impl Ingest {
                 self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
                 self.stopping.wait(ROUND);
             }
-            for collection in self.maintenance.take(&self.stopping) {
-                self.maintain_one(&collection);
+            for (collection, is_first) in self.maintenance.take(&self.stopping) {
+                self.maintain_one(&collection, is_first);
             }
         }
     }
 
-    fn maintain_one(&self, collection: &Arc<Collection>) {
-        let result = (|| -> Result<(), IngestError> {
+    fn maintain_one(&self, collection: &Arc<Collection>, is_first: bool) {
+        let result = (|| -> Result<Round, IngestError> {
+            if is_first {
+                collection.mend_lists()?;
+            }
             while !self.stopping.is_set() && collection.merge_once()? {
                 self.record_head(collection)?;
             }
+            let round = self.rebuild_once(collection)?;
             collection.collect_garbage()?;
-            Ok(())
+            Ok(round)
         })();
-        if let Err(error) = result {
-            tracing::warn!(collection = %collection.id(), %error, "maintenance stopped early");
-            self.stopping.wait(ROUND);
+        match result {
+            Ok(Round::Idle) => {}
+            // Not at once: other collections come in between.
+            Ok(Round::Progress) => self.maintenance.wake(collection),
+            Ok(Round::Later) => {
+                self.stopping.wait(ROUND);
+                self.maintenance.wake(collection);
+            }
+            Err(error) => {
+                tracing::warn!(collection = %collection.id(), %error, "maintenance stopped early");
+                let has_found =
+                    error.kind() == ErrorKind::Corrupt && self.quarantine(collection) > 0;
+                if !has_found {
+                    self.stopping.wait(ROUND);
+                }
+                if !collection.is_poisoned() && !collection.snapshot().damaged.is_empty() {
+                    self.maintenance.wake(collection);
+                }
+            }
         }
+    }
+
+    /// Looks through the originals of the next tenant, if it is time: at the start, and then once
+    /// an hour.
+    fn sweep_next(&self, sweep: &mut Sweep) -> Result<(), IngestError> {
+        let now = self.clock.now();
+        if sweep.waiting.is_empty() && now >= sweep.round_due_at {
+            sweep.round_due_at = now.plus_millis(SWEEP_MILLIS);
+            sweep.waiting = self.catalog.tenants()?.into_iter().map(|tenant| tenant.id).collect();
+        }
+        if now < sweep.next_due_at {
+            return Ok(());
+        }
+        let Some(name) = sweep.waiting.pop_front() else { return Ok(()) };
+        sweep.next_due_at = now.plus_millis(SWEEP_PAUSE_MILLIS);
+        let Some(tenant) = self.catalog.tenant(&name)? else { return Ok(()) };
+        let deleted = self.sweep_originals(&*self.open(&tenant)?)?;
+        if deleted > 0 {
+            tracing::info!(tenant = %name, deleted, "originals without a source deleted");
+        }
+        Ok(())
     }
 
     /// Deletes originals that neither a visible source nor a job refers to: what a crash between
@@ -101,9 +186,11 @@ impl Ingest {
         // Jobs first: what leaves the queue meanwhile is in the snapshot that is read after it.
         let mut referred = self.catalog.raw_keys(collection.id())?;
         let snapshot = collection.snapshot();
-        if !snapshot.damaged.is_empty() {
+        if snapshot.unknown_losses() > 0 {
             return Ok(0);
         }
+        let lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());
+        referred.extend(lost.map(|record| record.raw_key.clone()));
         for found in snapshot.all_sources() {
             referred.insert(found.record().map_err(CollectionError::from)?.raw_key);
         }
@@ -129,10 +216,50 @@ impl Ingest {
     pub fn finish_deleted_tenants(&self) -> Result<(), IngestError> {
         for id in self.catalog.doomed_collections()? {
             self.registry.close(id);
-            for prefix in [layout::collection_prefix(id), uploads::prefix(id)] {
-                self.store.delete_prefix(&prefix).map_err(CollectionError::from)?;
-            }
+            descriptors::mark_deleted(&*self.store, id)?;
+            self.delete_files(id)?;
             self.catalog.finish_delete_collection(id)?;
+            descriptors::remove(&*self.store, id)?;
+        }
+        Ok(())
+    }
+
+    fn delete_files(&self, id: CollectionId) -> Result<(), CollectionError> {
+        for prefix in [layout::collection_prefix(id), uploads::prefix(id)] {
+            self.store.delete_prefix(&prefix)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the descriptors that tenants of earlier releases lack, and removes those of deleted
+    /// tenants with the files that may be left.
+    ///
+    /// # Errors
+    /// What the disk or the catalog says; the next start goes on.
+    pub fn complete_descriptors(&self) -> Result<(), IngestError> {
+        let described = descriptors::collections(&*self.store)?;
+        for tenant in self.catalog.tenants()? {
+            if described.binary_search(&tenant.collection).is_err() {
+                let descriptor = Descriptor { tenant, is_deleted: false };
+                descriptors::write(&*self.store, &descriptor)?;
+            }
+        }
+        let doomed = self.catalog.doomed_collections()?;
+        for collection in described {
+            if doomed.contains(&collection) || self.catalog.tenant_of(collection)?.is_some() {
+                continue;
+            }
+            match descriptors::read(&*self.store, collection)? {
+                Some(found) if found.is_deleted => {
+                    self.delete_files(collection)?;
+                    descriptors::remove(&*self.store, collection)?;
+                }
+                Some(found) => {
+                    let tenant = found.tenant.id;
+                    tracing::warn!(%tenant, %collection, "described, but not in the catalog");
+                }
+                None => {}
+            }
         }
         Ok(())
     }

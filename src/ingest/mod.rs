@@ -19,14 +19,17 @@
 //!   catalog, so each sees the other whole or not at all.
 //!
 //! - `submit`: accepting; `pipeline`: one document to rows; `worker`: claims and publication
+//! - `failure`: jobs that end badly while an older version stays visible
 //! - `delete`, `amend`, `vectors`: changes that are visible when they return
-//! - `maintenance`: merging, garbage, orphans
+//! - `maintenance`: merging, garbage, orphans; `rebuild`: sources of damaged segments
 
 mod amend;
 mod delete;
 mod error;
+mod failure;
 mod maintenance;
 mod pipeline;
+mod rebuild;
 mod submit;
 mod vectors;
 mod worker;
@@ -52,6 +55,7 @@ use crate::embed::Embedder;
 use crate::store::BlobStore;
 use crate::types::{Clock, IdSource};
 use maintenance::Maintenance;
+use rebuild::GivenUp;
 
 /// What the corridor is made of; every part can be replaced in a test.
 #[derive(Debug, Clone)]
@@ -80,6 +84,7 @@ pub struct Ingest {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     maintenance: Maintenance,
+    given_up: GivenUp,
     stopping: Stopping,
 }
 
@@ -87,8 +92,17 @@ impl Ingest {
     /// The corridor, at rest.
     pub fn new(parts: IngestParts) -> Self {
         let IngestParts { catalog, registry, store, embedder, clock, ids } = parts;
-        let (maintenance, stopping) = (Maintenance::default(), Stopping::default());
-        Self { catalog, registry, store, embedder, clock, ids, maintenance, stopping }
+        Self {
+            catalog,
+            registry,
+            store,
+            embedder,
+            clock,
+            ids,
+            maintenance: Maintenance::default(),
+            given_up: GivenUp::default(),
+            stopping: Stopping::default(),
+        }
     }
 
     /// Starts `workers` threads and one for background work. Call [`Self::recover`] before.
@@ -109,12 +123,20 @@ impl Ingest {
         self.catalog.wake_workers();
     }
 
-    /// The open collection of a tenant.
+    /// The open collection of a tenant. The first use has it looked after in the background.
     ///
     /// # Errors
     /// As [`Registry::get`].
     pub fn open(&self, tenant: &Tenant) -> Result<Arc<Collection>, IngestError> {
-        self.registry.get(tenant.collection, || Ok(self.catalog.head(tenant.collection)?))
+        let mut was_closed = false;
+        let collection = self.registry.get(tenant.collection, || {
+            was_closed = true;
+            Ok::<_, IngestError>(self.catalog.head(tenant.collection)?)
+        })?;
+        if was_closed {
+            self.maintenance.wake_opened(&collection);
+        }
+        Ok(collection)
     }
 
     fn tokens(&self) -> ModelTokens<'_> {

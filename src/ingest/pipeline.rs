@@ -13,10 +13,9 @@ use crate::types::{
 };
 
 /// A source that is ready to be embedded.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Draft {
-    pub(super) job: ClaimedJob,
-    record: SourceRecord,
+    pub(super) record: SourceRecord,
     title_text: String,
     searchable: String,
     chunks: Vec<ChunkDraft>,
@@ -29,7 +28,7 @@ impl Draft {
         self.chunks.iter().map(|chunk| passage(&self.title_text, &self.searchable, &chunk.text))
     }
 
-    fn into_source(self, vectors: Vec<Vec<f32>>) -> (ClaimedJob, NewSource) {
+    fn into_source(self, vectors: Vec<Vec<f32>>) -> NewSource {
         let rows = self.chunks.into_iter().zip(vectors).enumerate();
         let rows = rows.map(|(index, (chunk, vector))| NewRow {
             index: index as u32,
@@ -37,13 +36,12 @@ impl Draft {
             place: chunk.place,
             vector,
         });
-        let source = NewSource {
+        NewSource {
             record: self.record,
             title_text: self.title_text,
             searchable: self.searchable,
             rows: rows.collect(),
-        };
-        (self.job, source)
+        }
     }
 }
 
@@ -55,70 +53,44 @@ pub(super) fn passage(title: &str, searchable: &str, text: &str) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
+/// What an original says by itself.
+struct Content {
+    format: Format,
+    text: String,
+    title: Option<String>,
+    chunks: Vec<ChunkDraft>,
+}
+
 impl Ingest {
-    /// Reads, extracts and cuts one original. The outcome of a job that cannot go on is an error.
+    /// Reads, extracts and cuts the original of a job. The outcome of one that cannot go on is an
+    /// error.
     pub(super) fn draft(
         &self,
         tenant: &Tenant,
         snapshot: &Snapshot,
-        job: ClaimedJob,
-    ) -> Result<Draft, Outcome> {
-        let (record, title_text, searchable, chunks) = self.try_draft(tenant, snapshot, &job)?;
-        Ok(Draft { job, record, title_text, searchable, chunks })
-    }
-
-    fn try_draft(
-        &self,
-        tenant: &Tenant,
-        snapshot: &Snapshot,
         job: &ClaimedJob,
-    ) -> Result<(SourceRecord, String, String, Vec<ChunkDraft>), Outcome> {
+    ) -> Result<Draft, Outcome> {
         let at_stage = |stage| self.catalog.set_stage(&[job.sequence], stage);
         at_stage(Stage::Validating);
         let upload = uploads::get(&*self.store, &job.raw_key).map_err(storage_outcome)?;
-        at_stage(Stage::Parsing);
-        let format = match job.kind {
-            SourceKind::Text => Format::Md,
-            SourceKind::File | SourceKind::Embeddings => {
-                let media_type = Some(job.content_type.as_str()).filter(|word| !word.is_empty());
-                extract::detect(&job.filename, media_type, &upload.content)
-                    .map_err(|error| rejected(error.fault(), &error))?
-            }
-        };
-        let extracted = extract::extract(format, &upload.content)
-            .map_err(|error| rejected(error.fault(), &error))?;
-        at_stage(Stage::Chunking);
-        let sizes =
-            ChunkSizes { tokens: limits::CHUNK_TOKENS, overlap: limits::CHUNK_OVERLAP_TOKENS };
-        let chunks = chunk::chunk(&extracted.text, &extracted.blocks, &self.tokens(), sizes);
-        if chunks.is_empty() {
-            let message = "the document holds no text".to_owned();
-            return Err(Outcome::Rejected { fault: Fault::NoText, message });
-        }
-        let visible = snapshot.find(&job.sub_tenant, &job.source);
-        let visible = visible
-            .map(|found| found.record())
-            .transpose()
-            .map_err(|error| storage_outcome(error.into()))?;
+        let names = (job.filename.as_str(), job.content_type.as_str());
+        let content = self.read(job.kind, names, &upload.content, at_stage)?;
+        let stored = snapshot.record(&job.sub_tenant, &job.source).map_err(storage_outcome)?;
         let empty = Metadata::new();
-        let stored = |map: fn(&SourceRecord) -> &Metadata| visible.as_ref().map_or(&empty, map);
+        let map = |map: fn(&SourceRecord) -> &Metadata| stored.as_ref().map_or(&empty, map);
         let tenant_metadata =
-            job.tenant_metadata.clone().applied_to(stored(|record| &record.tenant_metadata));
+            job.tenant_metadata.clone().applied_to(map(|record| &record.tenant_metadata));
         let document_metadata =
-            job.document_metadata.clone().applied_to(stored(|record| &record.document_metadata));
-        let named = title(&document_metadata, &job.filename, extracted.title.as_deref());
-        let schema = tenant.schema.as_ref();
-        let searchable =
-            schema.map(|schema| schema.searchable_text(&tenant_metadata)).unwrap_or_default();
+            job.document_metadata.clone().applied_to(map(|record| &record.document_metadata));
         let record = SourceRecord {
             sub_tenant: job.sub_tenant.clone(),
             id: job.source.clone(),
             kind: job.kind,
-            title: named.clone().unwrap_or_else(|| job.source.as_str().to_owned()),
-            description: description(&extracted.text),
+            title: String::new(),
+            description: String::new(),
             filename: job.filename.clone(),
             url: job.url.clone(),
-            content_type: content_type(job, format),
+            content_type: content_type(job.kind, content.format),
             size_bytes: job.size_bytes,
             tenant_metadata,
             document_metadata,
@@ -128,16 +100,50 @@ impl Ingest {
             sequence: job.sequence,
             raw_key: job.raw_key.clone(),
         };
-        Ok((record, named.unwrap_or_default(), searchable, chunks))
+        Ok(drafted(tenant, record, content))
+    }
+
+    /// Reads, extracts and cuts the original of an accepted version once more, under the record
+    /// that it has now.
+    pub(super) fn redraft(&self, tenant: &Tenant, record: &SourceRecord) -> Result<Draft, Outcome> {
+        let upload = uploads::get(&*self.store, &record.raw_key).map_err(storage_outcome)?;
+        let names = (upload.label.filename.as_str(), upload.label.content_type.as_str());
+        let content = self.read(record.kind, names, &upload.content, |_| {})?;
+        Ok(drafted(tenant, record.clone(), content))
+    }
+
+    /// `names` are the file's and its media type.
+    fn read(
+        &self,
+        kind: SourceKind,
+        names: (&str, &str),
+        original: &[u8],
+        at_stage: impl Fn(Stage),
+    ) -> Result<Content, Outcome> {
+        at_stage(Stage::Parsing);
+        let format = match kind {
+            SourceKind::Text => Format::Md,
+            SourceKind::File | SourceKind::Embeddings => {
+                let media_type = Some(names.1).filter(|word| !word.is_empty());
+                extract::detect(names.0, media_type, original)
+                    .map_err(|error| rejected(error.fault(), &error))?
+            }
+        };
+        let extracted =
+            extract::extract(format, original).map_err(|error| rejected(error.fault(), &error))?;
+        at_stage(Stage::Chunking);
+        let sizes =
+            ChunkSizes { tokens: limits::CHUNK_TOKENS, overlap: limits::CHUNK_OVERLAP_TOKENS };
+        let chunks = chunk::chunk(&extracted.text, &extracted.blocks, &self.tokens(), sizes);
+        if chunks.is_empty() {
+            let message = "the document holds no text".to_owned();
+            return Err(Outcome::Rejected { fault: Fault::NoText, message });
+        }
+        Ok(Content { format, text: extracted.text, title: extracted.title, chunks })
     }
 
     /// Embeds the chunks of all drafts in one submission, so that batches fill over documents.
-    pub(super) fn embed(
-        &self,
-        drafts: Vec<Draft>,
-    ) -> Result<Vec<(ClaimedJob, NewSource)>, Outcome> {
-        let sequences: Vec<_> = drafts.iter().map(|draft| draft.job.sequence).collect();
-        self.catalog.set_stage(&sequences, Stage::Embedding);
+    pub(super) fn embed(&self, drafts: Vec<Draft>) -> Result<Vec<NewSource>, Outcome> {
         let passages: Vec<String> = drafts.iter().flat_map(Draft::passages).collect();
         match self.embedder.embed(Lane::Bulk, passages) {
             Ok(vectors) => {
@@ -157,6 +163,18 @@ impl Ingest {
             }),
         }
     }
+}
+
+/// Gives a source what its content and its metadata say: title, description, searchable words.
+fn drafted(tenant: &Tenant, mut record: SourceRecord, content: Content) -> Draft {
+    let named = title(&record.document_metadata, &record.filename, content.title.as_deref());
+    record.title = named.clone().unwrap_or_else(|| record.id.as_str().to_owned());
+    record.description = description(&content.text);
+    let schema = tenant.schema.as_ref();
+    let searchable =
+        schema.map(|schema| schema.searchable_text(&record.tenant_metadata)).unwrap_or_default();
+    let title_text = named.unwrap_or_default();
+    Draft { record, title_text, searchable, chunks: content.chunks }
 }
 
 fn rejected(fault: Fault, error: &dyn std::error::Error) -> Outcome {
@@ -203,8 +221,8 @@ fn description(text: &str) -> String {
     }
 }
 
-fn content_type(job: &ClaimedJob, format: Format) -> String {
-    match job.kind {
+fn content_type(kind: SourceKind, format: Format) -> String {
+    match kind {
         SourceKind::Text => "text/plain; charset=utf-8".to_owned(),
         SourceKind::File | SourceKind::Embeddings => format.media_type().to_owned(),
     }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use crate::catalog::Tenant;
+use crate::collection::Collection;
 use crate::collection::uploads::{self, UploadLabel};
-use crate::collection::{Collection, CollectionError};
 use crate::extract;
 use crate::ingest::{Ingest, IngestError};
 use crate::job::{MetadataChange, NewJob};
@@ -93,12 +93,8 @@ impl Ingest {
             Some(source) => source.clone(),
             None => SourceId::parse(&self.ids.wire_id("doc_", now)).expect("generated ids parse"),
         };
-        let snapshot = collection.snapshot();
-        let visible = snapshot.find(sub_tenant, &source);
-        let known_version = visible
-            .map(|found| found.record().map(|record| record.version))
-            .transpose()
-            .map_err(CollectionError::from)?;
+        let stored = collection.snapshot().record(sub_tenant, &source)?;
+        let known_version = stored.map(|record| record.version);
         let content_type = submission.content_type.clone().unwrap_or_default();
         let label = UploadLabel {
             sub_tenant: sub_tenant.as_str().to_owned(),

@@ -42,10 +42,7 @@ impl Ingest {
         };
         let mut writer = collection.writer()?;
         let snapshot = writer.base();
-        let older = match snapshot.find(sub_tenant, &batch) {
-            Some(found) => Some(found.record().map_err(CollectionError::from)?),
-            None => None,
-        };
+        let older = snapshot.record(sub_tenant, &batch)?;
         let rows = vectors.into_iter().enumerate().map(|(index, vector)| new_row(index, vector));
         let rows: Vec<NewRow> = rows.collect();
         let record = SourceRecord {
@@ -100,6 +97,7 @@ impl Ingest {
     ) -> Result<(), IngestError> {
         let mut writer = collection.writer()?;
         let snapshot = writer.base();
+        snapshot.require_readable(sub_tenant, batch)?;
         let unknown = |index: &u32| format!("{batch}_{index}");
         let Some(found) = snapshot.find(sub_tenant, batch) else {
             let missing = vectors.keys().map(unknown).collect();
@@ -165,6 +163,9 @@ impl Ingest {
             })
         };
         let base = writer.base();
+        for (batch, _) in chunks {
+            base.require_readable(sub_tenant, batch)?;
+        }
         if !chunks.iter().any(|chunk| exists(&base, chunk)) {
             return Ok(vec![false; chunks.len()]);
         }

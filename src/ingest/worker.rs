@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use crate::catalog::Tenant;
 use crate::collection::{AddedSegment, Collection, CollectionError, Edit};
-use crate::ingest::{Ingest, IngestError};
+use crate::ingest::{Ingest, IngestError, failure};
 use crate::job::{Claim, ClaimLimits, ClaimedJob, JobQueue, Outcome, Settlement};
 use crate::segment::{NewSource, VectorKind};
 use crate::types::{ErrorKind, Fault, Sequence, Stage};
 
 /// One claim: large enough that a commit's half dozen fsyncs are a small share of embedding it,
 /// small enough that its first document is visible within seconds on one core.
-const CLAIM: ClaimLimits = ClaimLimits { jobs: 128, bytes: 256 << 10 };
+pub(super) const CLAIM: ClaimLimits = ClaimLimits { jobs: 128, bytes: 256 << 10 };
 /// How long an idle worker sleeps before it looks for retries that have become due.
 const IDLE: Duration = Duration::from_secs(1);
 /// How long a worker pauses when jobs had to be given back.
@@ -69,33 +69,54 @@ impl Ingest {
         let Some(tenant) = self.catalog.tenant(&claim.tenant)? else { return Ok(()) };
         let collection = self.open(&tenant)?;
         let snapshot = collection.snapshot();
-        let mut drafts = Vec::with_capacity(claim.jobs.len());
+        let (mut jobs, mut drafts) = (Vec::new(), Vec::new());
         let mut ended = Vec::new();
         for job in claim.jobs {
-            let sequence = job.sequence;
-            match self.draft(&tenant, &snapshot, job) {
-                Ok(draft) => drafts.push(draft),
-                Err(outcome) => ended.push(Settlement { sequence, outcome }),
+            match self.draft(&tenant, &snapshot, &job) {
+                Ok(draft) => {
+                    drafts.push(draft);
+                    jobs.push(job);
+                }
+                Err(outcome) => ended.push((job, outcome)),
             }
         }
         drop(snapshot);
-        let drafted: Vec<Sequence> = drafts.iter().map(|draft| draft.job.sequence).collect();
+        let drafted: Vec<Sequence> = jobs.iter().map(|job| job.sequence).collect();
+        self.catalog.set_stage(&drafted, Stage::Embedding);
         let sources = self.embed(drafts).unwrap_or_else(|outcome| {
-            let failed = |sequence| Settlement { sequence, outcome: outcome.clone() };
-            ended.extend(drafted.into_iter().map(failed));
+            ended.extend(jobs.drain(..).map(|job| (job, outcome.clone())));
             Vec::new()
         });
-        if !ended.is_empty() {
-            let waits = ended.iter().any(|ended| ended.outcome == Outcome::Released);
-            self.catalog.settle(claim.collection, ended, None)?;
-            if waits {
-                self.stopping.wait(PAUSE);
-            }
-        }
+        self.end(&tenant, &collection, ended)?;
         match sources.is_empty() {
             true => Ok(()),
-            false => self.publish(&tenant, &collection, sources),
+            false => self.publish(&tenant, &collection, jobs, sources),
         }
+    }
+
+    /// Settles jobs that are not published now.
+    fn end(
+        &self,
+        tenant: &Tenant,
+        collection: &Arc<Collection>,
+        ended: Vec<(ClaimedJob, Outcome)>,
+    ) -> Result<(), IngestError> {
+        let (failed, again): (Vec<_>, Vec<_>) =
+            ended.into_iter().partition(|(job, outcome)| failure::is_final(job, outcome));
+        for (job, outcome) in failed {
+            self.end_badly(tenant, collection, &job, outcome)?;
+        }
+        if again.is_empty() {
+            return Ok(());
+        }
+        let waits = again.iter().any(|(_, outcome)| *outcome == Outcome::Released);
+        let settlement =
+            |(job, outcome): (ClaimedJob, Outcome)| Settlement { sequence: job.sequence, outcome };
+        self.catalog.settle(collection.id(), again.into_iter().map(settlement).collect(), None)?;
+        if waits {
+            self.stopping.wait(PAUSE);
+        }
+        Ok(())
     }
 
     /// Builds a segment, commits it and marks its jobs, as one step under the writer's lock.
@@ -103,9 +124,9 @@ impl Ingest {
         &self,
         tenant: &Tenant,
         collection: &Arc<Collection>,
-        sources: Vec<(ClaimedJob, NewSource)>,
+        jobs: Vec<ClaimedJob>,
+        sources: Vec<NewSource>,
     ) -> Result<(), IngestError> {
-        let (jobs, sources): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
         let sequences: Vec<Sequence> = jobs.iter().map(|job| job.sequence).collect();
         self.catalog.set_stage(&sequences, Stage::Indexing);
         let segment = collection.build(self.embedder.dimension(), VectorKind::F16, &sources)?;
@@ -175,7 +196,11 @@ impl Ingest {
                 .collect();
             let marked: Vec<Sequence> = settlements.iter().map(|s| s.sequence).collect();
             let settled = self.catalog.settle(id, settlements, collection.head())?;
-            collection.writer()?.forget_applied(&marked);
+            match collection.writer() {
+                Ok(mut writer) => writer.forget_applied(&marked),
+                // One collection that refuses writes keeps nobody else from starting.
+                Err(error) => tracing::error!(collection = %id, %error, "it refuses writes"),
+            }
             self.delete_originals(&settled.obsolete_raw_keys);
         }
         Ok(self.catalog.requeue_interrupted()?)

@@ -29,6 +29,7 @@
 //! - `blocks`: 64 KiB blocks, their checksums, verification before first use
 //! - `archive`: rkyv values read in place after one check
 //! - `crash_disk`: a disk that loses power on demand, for tests of every room
+//! - `stand_in`: the real disk, on which a test may act before a read (tests only)
 
 mod archive;
 mod blocks;
@@ -38,6 +39,8 @@ mod disk;
 mod error;
 mod mmap;
 mod publish;
+#[cfg(test)]
+mod stand_in;
 
 pub use archive::{Archive, encode};
 pub use blocks::{BLOCK_BYTES, BlockFile, BlockHasher, checksum, checksums};
@@ -47,6 +50,8 @@ pub use disk::{DirectoryEntry, Disk, RealDisk, Space, WriteContents};
 pub use error::{IoError, Operation};
 pub use mmap::MappedFile;
 pub use publish::Created;
+#[cfg(test)]
+pub(crate) use stand_in::StandInDisk;
 
 #[cfg(test)]
 mod tests;

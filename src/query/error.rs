@@ -44,17 +44,25 @@ impl QueryError {
     /// What the caller should do. Damage found while searching is not the caller's fault and not
     /// final: the part is quarantined, and the request may be repeated.
     pub fn kind(&self) -> ErrorKind {
-        let kind = match self {
+        match self.cause() {
+            ErrorKind::Corrupt => ErrorKind::Unavailable,
+            kind => kind,
+        }
+    }
+
+    /// Whether stored bytes are not what they must be.
+    pub fn is_damage(&self) -> bool {
+        self.cause() == ErrorKind::Corrupt
+    }
+
+    fn cause(&self) -> ErrorKind {
+        match self {
             Self::Filter(_) | Self::DimensionMismatch { .. } => ErrorKind::Invalid,
             Self::Embed(error) => error.kind(),
             Self::Compute(error) => error.kind(),
             Self::Text(error) => error.kind(),
             Self::Segment(error) => error.kind(),
             Self::Collection(error) => error.kind(),
-        };
-        match kind {
-            ErrorKind::Corrupt => ErrorKind::Unavailable,
-            kind => kind,
         }
     }
 }

@@ -59,11 +59,15 @@ where
 
 /// What an answer from `place` lacks, for [`crate::server::Json::with_degraded`].
 pub fn degraded(place: &Place) -> Vec<String> {
-    match place.segments_missing() {
-        0 => Vec::new(),
+    let mut lacks = match place.segments_missing() {
+        0 => return Vec::new(),
         1 => vec!["1 segment quarantined".to_owned()],
         missing => vec![format!("{missing} segments quarantined")],
+    };
+    if place.needs_help() {
+        lacks.push("not rebuilt for lack of originals".to_owned());
     }
+    lacks
 }
 
 /// The error of a look-up in `place`. While a part of the tenant is quarantined, absence cannot

@@ -30,7 +30,7 @@ impl From<EngineError> for ApiError {
             EngineError::DefaultProtected => Self::invalid("default_sub_tenant_protected", message),
             EngineError::SourceNotFound { .. } => Self::source_not_found(),
             EngineError::Schema(error) => schema(&error),
-            EngineError::Setting(_) => Self::internal(message),
+            EngineError::Setting(_) | EngineError::CatalogLost { .. } => Self::internal(message),
             EngineError::Ingest(error) => ingest(error),
             EngineError::Query(error) => query(error),
             EngineError::Catalog(error) => catalog(&error),
@@ -115,6 +115,8 @@ fn catalog(error: &CatalogError) -> ApiError {
         | CatalogError::Poisoned { .. }
         | CatalogError::Io { .. }
         | CatalogError::Corrupt { .. }
+        | CatalogError::BadDescriptor { .. }
+        | CatalogError::Store(_)
         | CatalogError::Sqlite { .. } => of_server(error.kind(), message),
     }
 }

@@ -1,9 +1,14 @@
-//! `lodestone verify` over sound and damaged directories.
+//! Damaged directories: what `lodestone verify` says of them, and what a server does about them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Instant;
 
+use serde_json::{Value, json};
+
+use crate::process::http::Client;
 use crate::process::lodestone;
-use crate::{Place, files, settled, upload};
+use crate::{PATIENCE, Place, ask, files, settled, upload};
 
 /// Places in one file at which a byte is changed, evenly apart.
 const FLIPS: usize = 24;
@@ -44,4 +49,66 @@ fn verify_finds_a_damaged_byte() {
     }
     let (is_sound, said) = verify(&place.data());
     assert!(is_sound, "{said}");
+}
+
+/// Every chunk of the tenant with its source, and whether the answer says that it lacks some.
+fn chunks(client: &Client) -> (BTreeSet<(String, String)>, bool) {
+    let body = json!({"tenant_id": "acme", "query": "everywhere", "max_chunks": 1001, "alpha": 0});
+    let reply = ask(client, "POST", "/search/retrieve", body);
+    let text = |chunk: &Value, key: &str| chunk[key].as_str().expect("a text").to_owned();
+    let chunks = reply["chunks"].as_array().expect("an array").iter();
+    let found = chunks.map(|chunk| (text(chunk, "source_id"), text(chunk, "chunk_content")));
+    let lacks = reply["metadata"]["degraded"].as_array().expect("an array");
+    (found.collect(), lacks.contains(&json!("segments_quarantined")))
+}
+
+/// Statement of 8.20 through the real binary and model: damage is told until everything is back,
+/// a kill in between included, and what comes back is what was there.
+#[test]
+fn a_damaged_segment_is_rebuilt() {
+    const DOCUMENTS: usize = 24;
+    let Some(place) = Place::new("a_damaged_segment_is_rebuilt") else { return };
+    let (mut server, client) = place.start();
+    for n in 0..DOCUMENTS {
+        let sentence = format!("The stone number {n} lies in the hall, and everywhere is wind. ");
+        upload(&client, &format!("doc-{n}"), &sentence.repeat(120));
+    }
+    for n in 0..DOCUMENTS {
+        assert_eq!(settled(&client, &format!("doc-{n}")), "success");
+    }
+    let change = json!({"tenant_id": "acme", "source_id": "doc-1", "tenant_metadata": {"team": 7}});
+    let changed = client.call("PATCH", "/upload/update_metadata", &change).expect("an answer");
+    let list = |client: &Client| ask(client, "GET", "/list/sources?tenant_id=acme", Value::Null);
+    assert_eq!(changed.status, 200, "{}", changed.json());
+    let (before, listed) = (chunks(&client), list(&client));
+    assert!(!before.1 && before.0.len() > DOCUMENTS, "{} chunks", before.0.len());
+    server.terminate();
+    assert!(server.ended(PATIENCE).expect("it ends").success());
+
+    for path in files(&place.data().join("v1/c")) {
+        if path.extension().is_some_and(|ending| ending == "seg") {
+            let mut bytes = std::fs::read(&path).expect("a readable file");
+            let middle = bytes.len() / 2;
+            bytes[30] ^= 1;
+            bytes[middle] ^= 1;
+            std::fs::write(&path, bytes).expect("a writable file");
+        }
+    }
+    let (server, client) = place.start();
+    let (found, is_marked) = chunks(&client);
+    assert!(is_marked && found.len() < before.0.len(), "{} chunks", found.len());
+    server.kill();
+    let (_server, client) = place.start();
+    let begun = Instant::now();
+    loop {
+        let (found, is_marked) = chunks(&client);
+        assert!(found.is_subset(&before.0), "nothing else comes back");
+        if !is_marked {
+            assert_eq!(found, before.0);
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{} chunks are back", found.len());
+    }
+    println!("rebuilt after {:.1} s", begun.elapsed().as_secs_f64());
+    assert_eq!(list(&client), listed);
 }

@@ -3,6 +3,7 @@
 mod edits;
 mod garbage;
 mod merging;
+mod quarantine;
 mod recovery;
 mod writers;
 
@@ -156,6 +157,10 @@ fn visible(collection: &Collection) -> Contents {
 
 fn key(sub_tenant: &str, id: &str) -> (String, String) {
     (sub_tenant.to_owned(), id.to_owned())
+}
+
+fn damaged(collection: &Collection) -> Vec<SegmentId> {
+    collection.snapshot().damaged.iter().map(|segment| segment.id()).collect()
 }
 
 /// Ids with their sequences, for short comparisons.

@@ -1,0 +1,160 @@
+//! Damaged segments whose sources are known: they can be deleted, replaced and built anew.
+
+use super::recovery::{flip, two_segments};
+use super::*;
+
+/// Segment 1 holds `a` and the dead `b`, segment 2 holds `c`. The first is harmed and reopened.
+fn harmed(place: &Place) -> (Collection, SegmentId) {
+    let collection = two_segments(place);
+    let first = collection.snapshot().segments[0].segment.id();
+    flip(place, &layout::segment(ID, first), 10);
+    let head = collection.head();
+    drop(collection);
+    (place.try_open(2, head).unwrap(), first)
+}
+
+fn lost(collection: &Collection) -> Vec<(String, u64)> {
+    let snapshot = collection.snapshot();
+    let lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());
+    lost.map(|record| (record.id.to_string(), record.sequence.0)).collect()
+}
+
+#[test]
+fn what_a_damaged_segment_held_is_known() {
+    let place = Place::new();
+    let (collection, first) = harmed(&place);
+    assert_eq!(damaged(&collection), [first]);
+    assert_eq!(lost(&collection), owned(&[("a", 1)]), "b was deleted");
+    let (sub_tenant, a) = named("s", "a");
+    let snapshot = collection.snapshot();
+    let record = snapshot.record(&sub_tenant, &a).unwrap().unwrap();
+    assert_eq!(record, source("s", "a", 1, &[]).record);
+    assert!(snapshot.find(&sub_tenant, &a).is_none());
+    assert!(snapshot.record(&named("s", "b").0, &named("s", "b").1).unwrap().is_none());
+}
+
+/// Goal: with the last of its sources the segment leaves, whatever became of them.
+#[test]
+fn a_damaged_segment_leaves_with_its_last_source() {
+    let rebuilt = source("s", "a", 1, &["x"]);
+    let newer = source("s", "a", 7, &["other"]);
+    let ends = [
+        (None, owned(&[("c", 3)])),
+        (Some(&rebuilt), owned(&[("a", 1), ("c", 3)])),
+        (Some(&newer), owned(&[("a", 7), ("c", 3)])),
+    ];
+    for (end, expected) in ends {
+        let place = Place::new();
+        let (collection, _) = harmed(&place);
+        let outcome = match end {
+            Some(source) => add(&collection, std::slice::from_ref(source)),
+            None => commit(&collection, &removing("s", "a")),
+        };
+        let is_rebuilt = end == Some(&rebuilt);
+        let orphaned: &[&str] = if is_rebuilt { &[] } else { &["v1/raw/a-1"] };
+        assert_eq!(outcome.orphaned_uploads, orphaned);
+        assert!(damaged(&collection).is_empty());
+        assert_eq!(sequences(&collection), expected);
+        let segments = expected.len();
+        collection.collect_garbage().unwrap();
+        let counts = (place.count("s/"), place.count("r/"), place.count("d/"));
+        assert_eq!(counts, (segments, segments, 0), "the damaged file, its list and tombstones go");
+        let again = place.try_open(3, collection.head()).unwrap();
+        assert!(damaged(&again).is_empty());
+        assert_eq!(sequences(&again), expected);
+    }
+}
+
+/// Goal: what was rebuilt before a stop is not rebuilt again, and what was not is still known.
+#[test]
+fn a_rebuild_goes_on_after_a_stop() {
+    let place = Place::new();
+    let collection = place.open();
+    let sources = [source("s", "a", 1, &["x", "y"]), source("t", "b", 2, &["z"])];
+    add(&collection, &sources);
+    let first = collection.snapshot().segments[0].segment.id();
+    flip(&place, &layout::segment(ID, first), 10);
+    let collection = place.try_open(2, collection.head()).unwrap();
+    add(&collection, &sources[..1]);
+    assert_eq!(lost(&collection), owned(&[("b", 2)]));
+    let collection = place.try_open(3, collection.head()).unwrap();
+    assert_eq!((damaged(&collection), lost(&collection)), (vec![first], owned(&[("b", 2)])));
+    assert_eq!(sequences(&collection), owned(&[("a", 1)]));
+    add(&collection, &sources[1..]);
+    assert!(damaged(&collection).is_empty());
+    assert_eq!(visible(&collection).len(), 2);
+}
+
+/// Goal: an older version does not come back over a newer one that was published meanwhile.
+#[test]
+fn a_rebuilt_source_loses_against_later_operations() {
+    let place = Place::new();
+    let (collection, _) = harmed(&place);
+    let late = adding(&collection, &[source("s", "a", 1, &["x"])]);
+    add(&collection, &[source("s", "a", 9, &["newer"])]);
+    commit(&collection, &late);
+    assert_eq!(sequences(&collection), owned(&[("a", 9), ("c", 3)]));
+}
+
+#[test]
+fn sub_tenants_are_emptied_and_segments_merged_beside_damage() {
+    let place = Place::new();
+    let (collection, first) = harmed(&place);
+    for n in 10..20 {
+        add(&collection, &[source("s", &format!("m{n}"), n, &["w"])]);
+    }
+    assert!(collection.merge_once().unwrap());
+    assert_eq!(damaged(&collection), [first]);
+    let remove_sub_tenant = Some(sub("s"));
+    commit(&collection, &Edit { remove_sub_tenant, ..Edit::default() });
+    assert!(damaged(&collection).is_empty() && visible(&collection).is_empty());
+}
+
+/// Goal: damage in a part that is read later only is found by a look at every block, and takes
+/// that segment out of service without a restart.
+#[test]
+fn damage_is_found_while_serving() {
+    let place = Place::new();
+    let collection = place.open();
+    let words: Vec<String> = (0..200_000).map(|n| format!("w{}", n * 7919 % 60_013)).collect();
+    let texts: Vec<String> = words.chunks(500).map(|chunk| chunk.join(" ")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    add(&collection, &[source("s", "long", 1, &texts)]);
+    add(&collection, &[source("s", "c", 3, &["z"])]);
+    let live = Arc::clone(&collection.snapshot().segments[0]);
+    let key = layout::segment(ID, live.segment.id());
+    let (entry, head) = (live.entry.clone(), collection.head());
+    drop((live, collection));
+    // The second block holds texts, which opening does not read.
+    flip(&place, &key, 70_000);
+    let collection = place.try_open(2, head).unwrap();
+    assert!(damaged(&collection).is_empty());
+    let reader = collection.snapshot();
+    let found = reader.find(&named("s", "long").0, &named("s", "long").1).unwrap();
+    let error = found.live.segment.text(RowId(0)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert_eq!(collection.quarantine_damaged(), 1);
+    assert_eq!(damaged(&collection), [SegmentId(entry.id)]);
+    assert_eq!(lost(&collection), owned(&[("long", 1)]));
+    assert_eq!(sequences(&collection), owned(&[("c", 3)]));
+    assert_eq!(collection.quarantine_damaged(), 0);
+    add(&collection, &[source("s", "long", 1, &texts)]);
+    assert!(damaged(&collection).is_empty());
+    assert_eq!(visible(&collection).len(), 2);
+}
+
+#[test]
+fn lists_that_are_missing_or_damaged_are_written_anew() {
+    let place = Place::new();
+    let collection = two_segments(&place);
+    assert_eq!(collection.verify_lists().unwrap(), 0);
+    let ids: Vec<SegmentId> =
+        collection.snapshot().segments.iter().map(|live| live.segment.id()).collect();
+    place.store.delete(&layout::source_list(ID, ids[1])).unwrap();
+    assert_eq!(collection.verify_lists().unwrap(), 1, "as older releases left it");
+    flip(&place, &layout::source_list(ID, ids[0]), 60);
+    assert_eq!(collection.verify_lists().unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(collection.mend_lists().unwrap(), 2);
+    assert_eq!(collection.verify_lists().unwrap(), 0);
+    assert_eq!(collection.mend_lists().unwrap(), 0);
+}
