@@ -62,6 +62,15 @@ impl Collection {
     /// # Errors
     /// What reading, writing or the commit says. Without a commit nothing has changed.
     pub fn merge_once(&self) -> Result<bool, CollectionError> {
+        self.merge_once_within(u64::MAX)
+    }
+
+    /// As [`Self::merge_once`], if twice the largest input would fit into `free_bytes`: inputs stay
+    /// until the last reader lets go, and others write meanwhile. A merge that does not fit waits.
+    ///
+    /// # Errors
+    /// As [`Self::merge_once`].
+    pub fn merge_once_within(&self, free_bytes: u64) -> Result<bool, CollectionError> {
         let Some(_only_one) = self.merging.try_lock() else { return Ok(false) };
         let base = self.snapshot();
         if base.unknown_losses() > 0 {
@@ -69,6 +78,10 @@ impl Collection {
         }
         let Some(chosen) = plan(&base) else { return Ok(false) };
         let inputs: Vec<&LiveSegment> = chosen.iter().map(|at| &*base.segments[*at]).collect();
+        let largest = inputs.iter().map(|live| live.entry.bytes).max().unwrap_or(0);
+        if largest.saturating_mul(2) > free_bytes {
+            return Ok(false);
+        }
         let first = &inputs[0].segment;
         let shape = SegmentShape {
             collection: self.id,

@@ -3,12 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use crate::collection::{Collection, CollectionError};
 use crate::store::BlobStore;
 use crate::types::{CollectionId, CommitHead, IdSource};
+
+/// How long a look at the open collections waits for one: longer than others hold it who find it
+/// open, shorter than an opening may take.
+const GLANCE: Duration = Duration::from_millis(10);
 
 /// Opens collections and keeps the ones in use.
 #[derive(Debug)]
@@ -84,10 +89,12 @@ impl Registry {
         self.slots.lock().by_id.remove(&id);
     }
 
-    /// Collections that are open now, in the order of their ids.
+    /// Collections that are open now, in the order of their ids, without those that are being
+    /// opened.
     pub fn open_collections(&self) -> Vec<Arc<Collection>> {
-        let slots = self.slots.lock();
-        let held = slots.by_id.values().filter_map(|slot| slot.collection.try_lock());
+        let slots: Vec<_> =
+            self.slots.lock().by_id.values().map(|slot| Arc::clone(&slot.collection)).collect();
+        let held = slots.iter().filter_map(|slot| slot.try_lock_for(GLANCE));
         held.filter_map(|held| held.clone()).collect()
     }
 }

@@ -5,6 +5,7 @@ use uuid::Uuid;
 use crate::catalog::CatalogError;
 use crate::embed::{EmbedError, Lane};
 use crate::engine::Engine;
+use crate::io::Fullness;
 use crate::types::{CollectionId, Timestamp};
 
 /// How long a look at the model is believed: it computes, and anybody may ask for it.
@@ -55,7 +56,13 @@ impl Engine {
         }
         // Any answer will do; that no collection has this id is the expected one.
         match self.catalog.head(CollectionId(Uuid::nil())) {
-            Ok(_) | Err(CatalogError::CollectionUnknown { .. }) => ComponentState::Usable,
+            Ok(_) | Err(CatalogError::CollectionUnknown { .. }) => match self.gauge.level() {
+                Fullness::Ample | Fullness::Tight => ComponentState::Usable,
+                Fullness::Full => ComponentState::Degraded("the disk is full: no new content"),
+                Fullness::Critical => {
+                    ComponentState::Degraded("the disk is full: deletions and reads only")
+                }
+            },
             Err(_) => ComponentState::Unusable("the catalog cannot be read"),
         }
     }

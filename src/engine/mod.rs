@@ -41,7 +41,7 @@ use crate::collection::Registry;
 use crate::compute::{ComputeBackend, SimdBackend};
 use crate::embed::Embedder;
 use crate::ingest::{Ingest, IngestParts};
-use crate::io::{DataDir, Disk, RealDisk};
+use crate::io::{DataDir, Disk, RealDisk, SpaceGauge};
 use crate::job::QueueLimits;
 use crate::query::Query;
 use crate::settings::Settings;
@@ -87,6 +87,7 @@ pub struct Engine {
     catalog: Catalog,
     registry: Arc<Registry>,
     store: Arc<dyn BlobStore>,
+    gauge: Arc<SpaceGauge>,
     ingest: Arc<Ingest>,
     query: Query,
     answerer: Answerer,
@@ -128,10 +129,12 @@ impl Engine {
         let registry =
             Registry::new(Arc::clone(&store), Arc::clone(&ids), epoch, settings.open_collections);
         let registry = Arc::new(registry);
+        let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let ingest = Arc::new(Ingest::new(IngestParts {
             catalog: catalog.clone(),
             registry: Arc::clone(&registry),
             store: Arc::clone(&store),
+            gauge: Arc::clone(&gauge),
             embedder: Arc::clone(&embedder),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
@@ -149,6 +152,7 @@ impl Engine {
             catalog,
             registry,
             store,
+            gauge,
             ingest,
             embedder,
             clock,

@@ -56,6 +56,7 @@ impl Engine {
         mode: TenantMode,
         schema: Option<TenantSchema>,
     ) -> Result<Arc<Tenant>, EngineError> {
+        self.ingest.require_room_for_content()?;
         let _one_at_a_time = self.creating.lock();
         if self.catalog.tenant(&id)?.is_some() {
             return Err(EngineError::TenantExists { tenant: id });

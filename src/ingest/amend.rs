@@ -38,6 +38,7 @@ impl Ingest {
     ) -> Result<(), IngestError> {
         let Amendment { tenant_metadata, document_metadata } = &amendment;
         check_metadata(tenant, tenant_metadata.as_ref(), document_metadata.as_ref())?;
+        self.require_room_for_changes()?;
         let mut writer = collection.writer()?;
         let snapshot = writer.base();
         snapshot.require_readable(sub_tenant, source)?;

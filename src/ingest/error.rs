@@ -3,6 +3,7 @@
 use crate::catalog::CatalogError;
 use crate::collection::CollectionError;
 use crate::extract::ExtractError;
+use crate::io::Fullness;
 use crate::job::JobError;
 use crate::types::metadata::InvalidMetadata;
 use crate::types::schema::SchemaError;
@@ -46,6 +47,14 @@ pub enum IngestError {
         /// The request's.
         received: usize,
     },
+    /// The disk is too full for this kind of change.
+    #[error("the disk is full ({level:?}): {free_bytes} bytes are left")]
+    DiskFull {
+        /// How full it counts.
+        level: Fullness,
+        /// Bytes that could still be written.
+        free_bytes: u64,
+    },
     /// The queue.
     #[error(transparent)]
     Job(#[from] JobError),
@@ -65,6 +74,7 @@ impl IngestError {
             Self::Schema(_) | Self::DimensionMismatch { .. } => ErrorKind::Invalid,
             Self::Metadata { problem: InvalidMetadata::TooLarge { .. }, .. } => ErrorKind::TooLarge,
             Self::Metadata { .. } => ErrorKind::Invalid,
+            Self::DiskFull { .. } => ErrorKind::StorageFull,
             Self::SourceUnknown { .. } | Self::ChunksUnknown { .. } => ErrorKind::NotFound,
             Self::Job(error) => error.kind(),
             Self::Catalog(error) => error.kind(),

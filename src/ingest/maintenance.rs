@@ -12,6 +12,7 @@ use crate::catalog::descriptors::{self, Descriptor};
 use crate::collection::{Collection, CollectionError, layout, uploads};
 use crate::ingest::rebuild::Round;
 use crate::ingest::{Ingest, IngestError, Stopping};
+use crate::io::Fullness;
 use crate::types::{CollectionId, ErrorKind, TenantId, Timestamp};
 
 /// How often collections are looked at again whose files were still held by readers.
@@ -117,7 +118,10 @@ impl Ingest {
             if is_first {
                 collection.mend_lists()?;
             }
-            while !self.stopping.is_set() && collection.merge_once()? {
+            while !self.stopping.is_set()
+                && self.gauge.level() < Fullness::Tight
+                && collection.merge_once_within(self.gauge.free_bytes())?
+            {
                 self.record_head(collection)?;
             }
             let round = self.rebuild_once(collection)?;

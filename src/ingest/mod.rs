@@ -52,6 +52,7 @@ use crate::catalog::{Catalog, Tenant};
 use crate::chunk::TokenOffsets;
 use crate::collection::{Collection, Registry};
 use crate::embed::Embedder;
+use crate::io::{Fullness, SpaceGauge};
 use crate::store::BlobStore;
 use crate::types::{Clock, IdSource};
 use maintenance::Maintenance;
@@ -66,6 +67,8 @@ pub struct IngestParts {
     pub registry: Arc<Registry>,
     /// Originals.
     pub store: Arc<dyn BlobStore>,
+    /// How full the disk is.
+    pub gauge: Arc<SpaceGauge>,
     /// The model.
     pub embedder: Arc<dyn Embedder>,
     /// Time.
@@ -80,6 +83,7 @@ pub struct Ingest {
     catalog: Catalog,
     registry: Arc<Registry>,
     store: Arc<dyn BlobStore>,
+    gauge: Arc<SpaceGauge>,
     embedder: Arc<dyn Embedder>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
@@ -91,11 +95,12 @@ pub struct Ingest {
 impl Ingest {
     /// The corridor, at rest.
     pub fn new(parts: IngestParts) -> Self {
-        let IngestParts { catalog, registry, store, embedder, clock, ids } = parts;
+        let IngestParts { catalog, registry, store, gauge, embedder, clock, ids } = parts;
         Self {
             catalog,
             registry,
             store,
+            gauge,
             embedder,
             clock,
             ids,
@@ -137,6 +142,32 @@ impl Ingest {
             self.maintenance.wake_opened(&collection);
         }
         Ok(collection)
+    }
+
+    /// Refuses new content while the disk is full.
+    ///
+    /// # Errors
+    /// [`IngestError::DiskFull`].
+    pub fn require_room_for_content(&self) -> Result<(), IngestError> {
+        self.require_below(Fullness::Full)
+    }
+
+    /// Refuses changes, other than deletions, while the disk is all but full.
+    fn require_room_for_changes(&self) -> Result<(), IngestError> {
+        self.require_below(Fullness::Critical)
+    }
+
+    fn require_below(&self, mark: Fullness) -> Result<(), IngestError> {
+        let level = self.gauge.level();
+        match level < mark {
+            true => Ok(()),
+            false => Err(IngestError::DiskFull { level, free_bytes: self.gauge.free_bytes() }),
+        }
+    }
+
+    /// Whether what was accepted can be processed; deletions go on without.
+    fn has_room_to_work(&self) -> bool {
+        self.require_room_for_changes().is_ok()
     }
 
     fn tokens(&self) -> ModelTokens<'_> {

@@ -86,6 +86,9 @@ impl Ingest {
         if chosen.is_empty() {
             return Ok(Round::Idle);
         }
+        if !self.has_room_to_work() {
+            return Ok(Round::Later);
+        }
         let Some(tenant) = self.catalog.tenant_of(collection.id())? else {
             return Ok(Round::Idle);
         };

@@ -68,7 +68,8 @@ impl Ingest {
     /// Stores the original and the job. Durable on return; processed in the background.
     ///
     /// # Errors
-    /// As [`Self::check`]; a full queue; what the disk says. Nothing is kept then.
+    /// As [`Self::check`]; a full queue; [`IngestError::DiskFull`]; what the disk says. Nothing is
+    /// kept then.
     pub fn submit(
         &self,
         tenant: &Tenant,
@@ -76,6 +77,7 @@ impl Ingest {
         sub_tenant: &SubTenantId,
         submission: Submission,
     ) -> Result<Accepted, IngestError> {
+        self.require_room_for_content()?;
         self.submit_at(tenant, collection, sub_tenant, submission, self.clock.now())
     }
 

@@ -34,6 +34,7 @@ impl Ingest {
         batch: Option<SourceId>,
         vectors: Vec<Vec<f32>>,
     ) -> Result<AcceptedVectors, IngestError> {
+        self.require_room_for_content()?;
         let dimension = self.fixed_dimension(tenant, &vectors[0])?;
         let now = self.clock.now();
         let batch = match batch {
@@ -95,6 +96,7 @@ impl Ingest {
         batch: &SourceId,
         vectors: &BTreeMap<u32, Vec<f32>>,
     ) -> Result<(), IngestError> {
+        self.require_room_for_changes()?;
         let mut writer = collection.writer()?;
         let snapshot = writer.base();
         snapshot.require_readable(sub_tenant, batch)?;

@@ -27,6 +27,10 @@ impl Ingest {
     /// Runs until shutdown.
     pub(super) fn work(&self) {
         while !self.stopping.is_set() {
+            if !self.has_room_to_work() {
+                self.stopping.wait(PAUSE);
+                continue;
+            }
             match self.catalog.claim(CLAIM) {
                 Ok(Some(claim)) => self.process_claim(claim),
                 Ok(None) => {

@@ -24,12 +24,13 @@
 //! - `error`: what went wrong, with the path, and what to do about it
 //! - `disk`: the file system as a component, and the real one
 //! - `data_dir`: the lock, the mode, temporary names, the poison after a failed sync
+//! - `gauge`: how full the disk is, as a level
 //! - `publish`: the few ways in which the data directory changes, with their cost in fsyncs
 //! - `mmap`: read-only mappings and zero-copy slices of them
 //! - `blocks`: 64 KiB blocks, their checksums, verification before first use
 //! - `archive`: rkyv values read in place after one check
 //! - `crash_disk`: a disk that loses power on demand, for tests of every room
-//! - `stand_in`: the real disk, on which a test may act before a read (tests only)
+//! - `stand_in`: the real disk, on which a test acts before a read or sets the gauge (tests only)
 
 mod archive;
 mod blocks;
@@ -37,6 +38,7 @@ pub mod crash_disk;
 mod data_dir;
 mod disk;
 mod error;
+mod gauge;
 mod mmap;
 mod publish;
 #[cfg(test)]
@@ -48,6 +50,7 @@ pub use crash_disk::{CrashDisk, CrashMode, Fault, FaultKind};
 pub use data_dir::DataDir;
 pub use disk::{DirectoryEntry, Disk, RealDisk, Space, WriteContents};
 pub use error::{IoError, Operation};
+pub use gauge::{Fullness, SpaceGauge};
 pub use mmap::MappedFile;
 pub use publish::Created;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The real disk, but a test may act just before a file is read.
+//! The real disk, but a test may act just before a file is read, and say how full it is.
 
 use std::fmt;
 use std::path::Path;
@@ -14,12 +14,18 @@ type BeforeRead = dyn Fn(&Path) + Send + Sync;
 #[derive(Default)]
 pub(crate) struct StandInDisk {
     before_read: Mutex<Option<Arc<BeforeRead>>>,
+    space: Mutex<Option<Space>>,
 }
 
 impl StandInDisk {
     /// From now on calls `act` with the path of each file that is about to be read.
     pub(crate) fn before_read(&self, act: impl Fn(&Path) + Send + Sync + 'static) {
         *self.before_read.lock() = Some(Arc::new(act));
+    }
+
+    /// From now on claims to be this full.
+    pub(crate) fn pretend(&self, space: Space) {
+        *self.space.lock() = Some(space);
     }
 }
 
@@ -38,7 +44,8 @@ impl Disk for StandInDisk {
         RealDisk.read(path)
     }
     fn space(&self, path: &Path) -> Result<Space, IoError> {
-        RealDisk.space(path)
+        let pretended = *self.space.lock();
+        pretended.map_or_else(|| RealDisk.space(path), Ok)
     }
     fn create_dir(&self, path: &Path) -> Result<(), IoError> {
         RealDisk.create_dir(path)

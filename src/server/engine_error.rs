@@ -63,6 +63,7 @@ fn ingest(error: IngestError) -> ApiError {
                 .with_member("not_found", missing.into())
         }
         IngestError::DimensionMismatch { .. } => ApiError::invalid("dimension_mismatch", message),
+        IngestError::DiskFull { .. } => of_server(ErrorKind::StorageFull, message),
         IngestError::Job(error) => job(&error),
         IngestError::Catalog(error) => catalog(&error),
         IngestError::Collection(error) => collection(&error),

@@ -137,3 +137,19 @@ fn a_source_without_chunks_survives_a_merge() {
     assert_eq!(visible(&collection), before);
     assert_eq!(collection.snapshot().segments.len(), 1);
 }
+
+#[test]
+fn a_merge_that_does_not_fit_waits() {
+    let place = Place::new();
+    let collection = place.open();
+    for n in 0..8 {
+        add(&collection, &[source("s", &format!("s{n}"), n + 1, &["x"])]);
+    }
+    let snapshot = collection.snapshot();
+    let largest = snapshot.segments.iter().map(|live| live.entry.bytes).max().unwrap();
+    let (files, before) = (place.files(), visible(&collection));
+    assert!(!collection.merge_once_within(2 * largest - 1).unwrap());
+    assert_eq!(place.files(), files, "nothing was written");
+    assert!(collection.merge_once_within(2 * largest).unwrap());
+    assert_eq!((visible(&collection), collection.snapshot().segments.len()), (before, 1));
+}

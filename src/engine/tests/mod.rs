@@ -1,6 +1,7 @@
 //! What the whole engine promises without its HTTP, one file a theme.
 
 mod amendments;
+mod full_disk;
 mod gate;
 mod originals;
 mod rebuild;
