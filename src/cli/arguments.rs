@@ -24,6 +24,68 @@ pub enum Verb {
     Serve(Box<ServeOptions>),
     /// Check every byte in the data directory of a server that is not running.
     Verify(VerifyOptions),
+    /// Measure parts of the product on your own data.
+    #[command(subcommand)]
+    Bench(Bench),
+}
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// Vector search: builds a segment as the server does, reports speed and recall as JSON.
+    Vectors(BenchVectors),
+}
+
+/// Files are .npy (row-major), .fvecs or .ivecs.
+#[derive(Debug, Args)]
+pub struct BenchVectors {
+    /// Vectors to search, float32.
+    #[arg(long)]
+    pub base: PathBuf,
+    /// Vectors to search for, float32.
+    #[arg(long)]
+    pub queries: PathBuf,
+    /// Rows of the base nearest to each query by cosine, best first; at least k of them.
+    #[arg(long)]
+    pub truth: PathBuf,
+    /// One bool a row of the base: which may be found. The truth must know of it.
+    #[arg(long)]
+    pub filter: Option<PathBuf>,
+    /// Neighbours to find.
+    #[arg(long, default_value_t = 10)]
+    pub k: usize,
+    /// `auto` is what the server does, `flat` exact, `ivf` the least effort for each target.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub kind: IndexKind,
+    /// Queries that are asked together.
+    #[arg(long, value_delimiter = ',', default_value = "1")]
+    pub batch: Vec<usize>,
+    /// Threads over which a batch is spread.
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
+    /// Recalls to reach with `--kind ivf`.
+    #[arg(long, value_delimiter = ',', default_value = ".90,.95,.99")]
+    pub targets: Vec<f64>,
+    /// Seconds for each measurement; every query is asked at least once.
+    #[arg(long, default_value_t = 10.0)]
+    pub budget_s: f64,
+    /// Where to write the report; standard output otherwise.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Folder for the segment while it is measured; the system's temporary one otherwise.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+}
+
+/// How to search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum IndexKind {
+    /// As the server does.
+    Auto,
+    /// Exactly.
+    Flat,
+    /// Through lists.
+    Ivf,
 }
 
 /// Settings of the server. Each flag's environment variable stands beside it.
@@ -157,7 +219,7 @@ mod tests {
         let arguments = ["lodestone", "serve"].iter().chain(arguments);
         match Arguments::parse_from(arguments).verb {
             Verb::Serve(options) => *options,
-            Verb::Verify(_) => unreachable!("the verb is serve"),
+            Verb::Verify(_) | Verb::Bench(_) => unreachable!("the verb is serve"),
         }
     }
 

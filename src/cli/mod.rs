@@ -2,8 +2,10 @@
 //!
 //! - `arguments`: flags, environment and file, and which of them wins
 //! - `serve`: the server, from banner to drain; `verify`: a walk over everything on disk
+//! - `bench`: measures parts of the product on somebody's data
 
 mod arguments;
+mod bench;
 mod serve;
 mod verify;
 
@@ -21,5 +23,6 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     match Arguments::parse().verb {
         Verb::Serve(options) => serve::run(&options),
         Verb::Verify(options) => verify::run(&options),
+        Verb::Bench(bench) => bench::run(&bench),
     }
 }

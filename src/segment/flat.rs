@@ -82,13 +82,26 @@ pub struct Tiers<'a> {
 }
 
 /// How much a search may leave out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Thoroughness {
     /// Nothing.
     Exact,
     /// Where a segment has lists: those that 99 of 100 neighbours are in.
     #[default]
     Probing,
+    /// Where a segment has lists: those whose best row would have to lie up to so many spreads
+    /// towards the query. For measurements.
+    Reach(f32),
+}
+
+impl Tiers<'_> {
+    /// Bytes that most searches read: T0 and the lists, or T1 where there are none.
+    pub fn hot_bytes(&self) -> usize {
+        match &self.listed {
+            Some((lists, _)) => lists.bytes(),
+            None => self.rows.len() * self.rows.scan_bytes_per_row(),
+        }
+    }
 }
 
 /// The `k` rows of highest cosine with `query` among those in `mask` (absent: all rows). Rows in
@@ -113,7 +126,7 @@ pub fn search(
         let first = listed_rows(rows, mask).into_iter().take(k);
         first.map(|row| Hit { row, score: 0.0 }).collect()
     } else {
-        search_on(path, backend, tiers, query, mask, k)?
+        search_on(path, backend, tiers, query, mask, k, thoroughness)?
     };
     Ok(FlatHits { hits, path })
 }
@@ -153,7 +166,7 @@ fn choose(
     }
     match lists {
         Some(lists) if passing * ROWS_A_PASSING_ROW > rows => {
-            match lists > 1 && thoroughness == Thoroughness::Probing {
+            match lists > 1 && thoroughness != Thoroughness::Exact {
                 true => SearchPath::Lists,
                 false => SearchPath::OneBit,
             }
@@ -170,6 +183,7 @@ fn search_on(
     query: &PreparedQuery,
     mask: Option<&RoaringBitmap>,
     k: usize,
+    thoroughness: Thoroughness,
 ) -> Result<Vec<Hit>, ComputeError> {
     let rows = &tiers.rows;
     match (path, mask, &tiers.listed) {
@@ -179,7 +193,11 @@ fn search_on(
             rescore(backend, rows, query, candidates, k)
         }
         (SearchPath::Lists, _, Some(listed)) => {
-            let [_, _, reach] = listed.0.reach();
+            let [_, _, of_99] = listed.0.reach();
+            let reach = match thoroughness {
+                Thoroughness::Reach(reach) => reach,
+                Thoroughness::Exact | Thoroughness::Probing => of_99,
+            };
             let candidates = probed(rows, listed, query, mask, k, Effort::Reach(reach));
             rescore(backend, rows, query, candidates, k)
         }

@@ -39,6 +39,11 @@ impl<'a> OneBitRows<'a> {
         self.blocks.len() / block_bytes(self.width)
     }
 
+    /// Bytes of all blocks.
+    pub fn bytes(&self) -> usize {
+        self.blocks.len()
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()

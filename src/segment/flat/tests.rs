@@ -170,7 +170,7 @@ proptest! {
                         continue;
                     }
                     let found =
-                        search_on(path, backend, &flat(rows), &query, mask.as_ref(), k).unwrap();
+                        search_on(path, backend, &flat(rows), &query, mask.as_ref(), k, EXACT).unwrap();
                     prop_assert_eq!(&found, &wanted, "{:?} on {}", path, backend.name());
                 }
             }

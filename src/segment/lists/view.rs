@@ -122,6 +122,13 @@ impl<'a> Lists<'a> {
         self.share <= SHARE_MAX
     }
 
+    /// Bytes of T0 and of what finds its way through it.
+    pub fn bytes(&self) -> usize {
+        let arrays = self.codes.len() + size_of_val(self.scales) * 5;
+        let slots = size_of_val(self.rows_of_slots);
+        arrays + slots + self.points.bytes() + self.one_bit.bytes()
+    }
+
     /// Codes of a list's point.
     pub fn codes(&self, list: usize) -> &'a [i8] {
         let stride = code_stride(self.dimension);
