@@ -250,7 +250,8 @@ impl Disk for RealDisk {
         // A file system that counts no inodes reports none in all.
         let free_files = if found.f_files == 0 { u64::MAX } else { found.f_favail };
         Ok(Space {
-            total_bytes: found.f_blocks * found.f_frsize,
+            // What is kept for others (root, quotas) is neither used nor ours.
+            total_bytes: (found.f_blocks - found.f_bfree + found.f_bavail) * found.f_frsize,
             free_bytes: found.f_bavail * found.f_frsize,
             free_files,
         })

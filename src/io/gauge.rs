@@ -6,7 +6,8 @@
 //!          all         no merges        no new content   deletes and reads only
 //! ```
 //! A level is left only two points below the mark at which it began, so that it does not flutter.
-//! The room that is left to this process counts, so what the system keeps for root is used.
+//! A mark counts only where little is free in bytes too: a tenth of a large disk is room for
+//! months. What the system keeps for others counts neither as used nor as free.
 
 use std::sync::Arc;
 
@@ -19,6 +20,8 @@ use crate::types::{Clock, Timestamp};
 const READING_MILLIS: u64 = 1000;
 /// Thousandths in use at which `Tight`, `Full` and `Critical` begin.
 const MARKS: [u64; 3] = [850, 900, 950];
+/// Free bytes from which no mark counts, for each of them; a merge needs the most room.
+const FREE_BYTES_ENOUGH: [u64; 3] = [32 << 30, 16 << 30, 8 << 30];
 /// Thousandths below a mark at which its level ends.
 const HYSTERESIS: u64 = 20;
 /// Files that may still be made, below which the disk counts as full, and as critical.
@@ -44,11 +47,14 @@ impl Fullness {
     /// The level of a reading, after `before`.
     fn after(before: Self, space: Space) -> Self {
         // A file system that does not tell its size is not judged.
-        let total = space.total_bytes.max(1);
-        let used = space.total_bytes.saturating_sub(space.free_bytes);
-        let share = (u128::from(used) * 1000 / u128::from(total)) as u64;
-        let begun = MARKS.iter().filter(|mark| share >= **mark).count();
-        let held = MARKS.iter().filter(|mark| share + HYSTERESIS > **mark).count();
+        let Space { total_bytes, free_bytes, .. } = space;
+        let used = u128::from(total_bytes.saturating_sub(free_bytes)) * 1000;
+        let marks = MARKS.iter().zip(FREE_BYTES_ENOUGH);
+        let marks = marks.filter(|(_, enough)| free_bytes < *enough).map(|(mark, _)| *mark);
+        let above = |thousandths: u64| used >= u128::from(thousandths) * u128::from(total_bytes);
+        let is_sized = total_bytes > 0;
+        let begun = marks.clone().filter(|mark| is_sized && above(*mark)).count();
+        let held = marks.filter(|mark| is_sized && above(*mark - HYSTERESIS + 1)).count();
         let by_bytes = (before as usize).clamp(begun, held);
         let by_files = match space.free_files {
             files if files < FREE_FILES_MIN[1] => Self::Critical,
@@ -161,6 +167,18 @@ mod tests {
             level = Fullness::after(level, at(used));
             assert_eq!(level, expected, "at {used}");
         }
+    }
+
+    /// Goal: a large disk is not called full while there is room for months.
+    #[test]
+    fn marks_count_where_little_is_free() {
+        const TEN_TB: u64 = 10 << 40;
+        let with = |free_bytes| {
+            let space = Space { total_bytes: TEN_TB, free_bytes, free_files: u64::MAX };
+            Fullness::after(Ample, space)
+        };
+        let levels = [100, 31, 15, 7].map(|gib| with(gib << 30));
+        assert_eq!(levels, [Ample, Tight, Full, Critical]);
     }
 
     #[test]

@@ -204,10 +204,7 @@ struct Speed {
 impl Question<'_> {
     /// The settings to measure: the server's own, the exact one, or the least reach that meets
     /// each target.
-    fn settings(
-        &self,
-        options: &BenchVectors,
-    ) -> Result<Vec<Setting>, Box<dyn Error>> {
+    fn settings(&self, options: &BenchVectors) -> Result<Vec<Setting>, Box<dyn Error>> {
         match options.kind {
             IndexKind::Auto => Ok(vec![(None, Thoroughness::Probing)]),
             IndexKind::Flat => Ok(vec![(None, Thoroughness::Exact)]),

@@ -169,8 +169,8 @@ proptest! {
                     if path == SearchPath::Scan && mask.is_some() {
                         continue;
                     }
-                    let found =
-                        search_on(path, backend, &flat(rows), &query, mask.as_ref(), k, EXACT).unwrap();
+                    let (tiers, mask) = (flat(rows), mask.as_ref());
+                    let found = search_on(path, backend, &tiers, &query, mask, k, EXACT).unwrap();
                     prop_assert_eq!(&found, &wanted, "{:?} on {}", path, backend.name());
                 }
             }
