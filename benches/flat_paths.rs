@@ -52,7 +52,7 @@ fn flat_paths(criterion: &mut Criterion) {
         group.bench_function(BenchmarkId::new("one_bit", passing), |bencher| {
             bencher.iter(|| {
                 let query = black_box(&query);
-                probe(&lists, &rotation, query, 10, Effort::Exact, |row| {
+                probe(&lists, &rotation, query, 10, Effort::EXACT, |row| {
                     bitmap.contains(row.0).then(|| (rows.estimate(row.0 as usize, query), 0.01))
                 })
             });

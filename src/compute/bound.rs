@@ -25,6 +25,9 @@ const F16_UNIT: f32 = 1.0 / (1 << 11) as f32;
 /// Half the distance of f16's subnormal numbers.
 const F16_SUBNORMAL_HALF_STEP: f32 = 1.0 / (1 << 25) as f32;
 
+/// Deviations of [`ErrorBound::likely`].
+const LIKELY_DEVIATIONS: f32 = 5.0;
+
 /// Bound of |exact score - estimate| for the rows of one segment and one query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ErrorBound {
@@ -42,6 +45,20 @@ impl ErrorBound {
         };
         let constant = query.residual() + stored + Self::rounding(dimension);
         Self { constant, per_residual: query.decoded_norm() }
+    }
+
+    /// A bound that holds for all but one row in a few million. The codes' rounding errors do not
+    /// know the other vector: their product with it adds up like a random walk over d components,
+    /// so that its deviation is the certain bound over sqrt(d); five of them are allowed.
+    pub fn likely(query: &PreparedQuery, rows: &VectorRows<'_>) -> Self {
+        let certain = Self::new(query, rows);
+        let dimension = rows.dimension();
+        let share = (LIKELY_DEVIATIONS / (dimension as f32).sqrt()).min(1.0);
+        let rounding = Self::rounding(dimension);
+        Self {
+            constant: (certain.constant - rounding) * share + rounding,
+            per_residual: certain.per_residual * share,
+        }
     }
 
     /// The bound for a row with this residual.

@@ -10,10 +10,10 @@
 //! ```
 //!
 //! The exact paths give the same hits with the same scores: a row is left out only if its upper
-//! bound is *below* a score that k rows reach, so even ties are as in brute force. The bounds of
-//! T1 are certain; that of T0 is five standard deviations wide (`lists::probe`). A probe that may
-//! leave lists out finds the share of neighbours that its reach was calibrated for; what it
-//! returns has true scores, and is never fewer than min(k, m) rows.
+//! bound is *below* a score that k rows reach, so even ties are as in brute force. An exact search
+//! takes the certain bound of T1 and five standard deviations of T0. A probing one takes what is
+//! likely of both, and leaves lists out as far as its reach was calibrated: it finds 99 of 100
+//! neighbours. What it returns has true scores, and is never fewer than min(k, m) rows.
 
 use roaring::RoaringBitmap;
 
@@ -35,7 +35,7 @@ pub const GATHER_ROWS_MAX: usize = 128;
 /// Rows rescored between two looks at whether the next can still win.
 const RESCORE_ROWS: usize = 64;
 
-/// How the rows of one segment were searched. All paths but `Lists` are exact.
+/// How the rows of one segment were searched. `Gather` is always exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SearchPath {
     /// Few rows pass: all of them were scored from T2.
@@ -86,7 +86,7 @@ pub struct Tiers<'a> {
 pub enum Thoroughness {
     /// Nothing.
     Exact,
-    /// Where a segment has lists: those that 99 of 100 neighbours are in.
+    /// One neighbour in a hundred, where that spares reading most rows.
     #[default]
     Probing,
     /// Where a segment has lists: those whose best row would have to lie up to so many spreads
@@ -186,32 +186,46 @@ fn search_on(
     thoroughness: Thoroughness,
 ) -> Result<Vec<Hit>, ComputeError> {
     let rows = &tiers.rows;
+    let bound = thoroughness.bound(query, rows);
     match (path, mask, &tiers.listed) {
         (SearchPath::Gather, _, _) => gather(backend, rows, query, &listed_rows(rows, mask), k),
-        (SearchPath::OneBit, _, Some(listed)) => {
-            let candidates = probed(rows, listed, query, mask, k, Effort::Exact);
-            rescore(backend, rows, query, candidates, k)
-        }
-        (SearchPath::Lists, _, Some(listed)) => {
-            let [_, _, of_99] = listed.0.reach();
-            let reach = match thoroughness {
-                Thoroughness::Reach(reach) => reach,
-                Thoroughness::Exact | Thoroughness::Probing => of_99,
-            };
-            let candidates = probed(rows, listed, query, mask, k, Effort::Reach(reach));
+        (SearchPath::OneBit | SearchPath::Lists, _, Some(listed)) => {
+            let effort = thoroughness.effort(&listed.0, path);
+            let candidates = probed(&bound, rows, listed, query, mask, k, effort);
             rescore(backend, rows, query, candidates, k)
         }
         (SearchPath::MaskedScan, Some(mask), _) => {
             let mask = dense(rows, mask);
-            scan(backend, rows, query, Selection::Masked(&mask), k)
+            scan(backend, &bound, rows, query, Selection::Masked(&mask), k)
         }
-        _ => scan(backend, rows, query, Selection::All, k),
+        _ => scan(backend, &bound, rows, query, Selection::All, k),
+    }
+}
+
+impl Thoroughness {
+    /// How far an estimate from T1 may be from the truth.
+    fn bound(self, query: &PreparedQuery, rows: &VectorRows<'_>) -> ErrorBound {
+        match self {
+            Self::Exact => ErrorBound::new(query, rows),
+            Self::Probing | Self::Reach(_) => ErrorBound::likely(query, rows),
+        }
+    }
+
+    fn effort(self, lists: &Lists<'_>, path: SearchPath) -> Effort {
+        let [_, _, of_99] = lists.reach();
+        let reach = match self {
+            Self::Exact => return Effort::EXACT,
+            Self::Probing => of_99,
+            Self::Reach(reach) => reach,
+        };
+        Effort::probing((path == SearchPath::Lists).then_some(reach))
     }
 }
 
 /// Rows that may be among the best k, found through lists and T0, with their upper bounds from
 /// T1, highest first.
 fn probed(
+    bound: &ErrorBound,
     rows: &VectorRows<'_>,
     (lists, rotation): &(Lists<'_>, &Rotation),
     query: &PreparedQuery,
@@ -219,7 +233,6 @@ fn probed(
     k: usize,
     effort: Effort,
 ) -> Vec<Hit> {
-    let bound = ErrorBound::new(query, rows);
     let estimate = |row: RowId| {
         let passes = mask.is_none_or(|mask| mask.contains(row.0));
         let at = row.0 as usize;
@@ -248,6 +261,7 @@ fn gather(
 /// Scans T1 and rescores on T2 what may be among the best k.
 fn scan(
     backend: &dyn ComputeBackend,
+    bound: &ErrorBound,
     rows: &VectorRows<'_>,
     query: &PreparedQuery,
     selection: Selection<'_>,
@@ -255,7 +269,7 @@ fn scan(
 ) -> Result<Vec<Hit>, ComputeError> {
     let mut estimates = Vec::new();
     backend.scan(rows, query, selection, &mut estimates)?;
-    let candidates = candidates(rows, query, selection, &estimates, k);
+    let candidates = candidates(bound, rows, selection, &estimates, k);
     rescore(backend, rows, query, candidates, k)
 }
 
@@ -288,13 +302,12 @@ fn rescore(
 /// The selected rows whose upper bound reaches the k-th best lower bound, with their upper bound
 /// as the score, highest first. Holds the true best k, ties included.
 fn candidates(
+    bound: &ErrorBound,
     rows: &VectorRows<'_>,
-    query: &PreparedQuery,
     selection: Selection<'_>,
     estimates: &[f32],
     k: usize,
 ) -> Vec<Hit> {
-    let bound = ErrorBound::new(query, rows);
     let mut lower_bounds = TopK::new(k);
     for_each_estimate(rows, selection, estimates, |row, estimate, residual| {
         lower_bounds.push(row, estimate - bound.of(residual));

@@ -363,10 +363,12 @@ fn a_probe_returns_k_rows_where_there_are_k() {
     let lists = Lists::view(40, &built.lists, &built.one_bit).unwrap();
     let query = PreparedQuery::new(&vector(&SeededIds::new(15), 40)).unwrap();
     let listed = (lists, &rotation);
+    let bound = ErrorBound::likely(&query, &rows);
     for (passing, k) in [(3, 10), (10, 10), (400, 50), (3000, 2999)] {
         let step = 3000 / passing;
         let mask: RoaringBitmap = (0..passing).map(|row| row * step).collect();
-        let found = probed(&rows, &listed, &query, Some(&mask), k, Effort::Reach(0.0));
+        let found =
+            probed(&bound, &rows, &listed, &query, Some(&mask), k, Effort::probing(Some(0.0)));
         assert!(found.len() >= k.min(passing as usize), "{} of {k}", found.len());
         assert!(found.iter().all(|hit| mask.contains(hit.row.0)));
     }

@@ -139,7 +139,7 @@ fn calibrate(
             let cosine = dot * query.scale() * source.scale(row.0);
             (row.0 != asked).then_some((cosine, 0.0))
         };
-        let found = probe(&view, rotation, &query, CALIBRATION_K, Effort::Exact, estimate);
+        let found = probe(&view, rotation, &query, CALIBRATION_K, Effort::EXACT, estimate);
         let Some(floor) = found.floor else { continue };
         for hit in &found.candidates {
             let list = list_of[hit.row.0 as usize];

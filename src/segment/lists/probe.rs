@@ -7,11 +7,6 @@ use crate::compute::{PreparedQuery, TopK, dot_codes};
 use crate::segment::lists::Lists;
 use crate::types::{Hit, RowId};
 
-/// Deviations that the bound of T0 allows in an exact search. The error of an estimate is about
-/// normal: one row in 3.5 million is further off, and only the k best rows matter.
-const EXACT_DEVIATIONS: f32 = 5.0;
-/// Deviations in a probing search: one neighbour in 160 is further off.
-const PROBE_DEVIATIONS: f32 = 2.5;
 /// Blocks between two looks at the k-th best row.
 const RUN_BLOCKS: usize = 64;
 /// Lists whose order is settled together.
@@ -19,11 +14,22 @@ const LISTS_AT_ONCE: usize = 64;
 
 /// How much of a segment a search looks at.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Effort {
-    /// Everything that can win.
-    Exact,
-    /// Lists whose best row would have to lie up to so many spreads towards the query.
-    Reach(f32),
+pub struct Effort {
+    /// Deviations that the bound of T0 allows: the error of an estimate is about normal.
+    pub deviations: f32,
+    /// Lists whose best row would have to lie further than so many spreads towards the query are
+    /// left out; `None` leaves none out.
+    pub reach: Option<f32>,
+}
+
+impl Effort {
+    /// Everything that can win, but for one row in 3.5 million.
+    pub const EXACT: Self = Self { deviations: 5.0, reach: None };
+
+    /// Leaves out one neighbour in 740 for its estimate, and those beyond the reach.
+    pub fn probing(reach: Option<f32>) -> Self {
+        Self { deviations: 3.0, reach }
+    }
 }
 
 /// What a probe found.
@@ -119,7 +125,7 @@ impl<F: FnMut(RowId) -> Option<(f32, f32)>> Probe<'_, F> {
     }
 
     fn is_out_of_reach(&self, potential: f32) -> bool {
-        matches!(self.effort, Effort::Reach(_))
+        self.effort.reach.is_some()
             && self.best.score_to_reach().is_some_and(|floor| potential < floor)
     }
 
@@ -128,21 +134,16 @@ impl<F: FnMut(RowId) -> Option<(f32, f32)>> Probe<'_, F> {
         let dot = dot_codes(query.codes(), lists.codes(list)) as f32;
         let dot = dot * query.scale() * lists.scale(list);
         let distance = (1.0 + lists.square(list) - 2.0 * dot).max(0.0).sqrt();
-        let potential = match self.effort {
-            Effort::Exact => dot,
-            Effort::Reach(reach) => dot + reach * lists.spread(list) * distance,
-        };
+        let reach = self.effort.reach.unwrap_or(0.0);
+        let potential = dot + reach * lists.spread(list) * distance;
         Seen { list, dot, distance, potential }
     }
 
     fn visit(&mut self, seen: Seen) {
-        let deviations = match self.effort {
-            Effort::Exact => EXACT_DEVIATIONS,
-            Effort::Reach(_) => PROBE_DEVIATIONS,
-        };
         // What the codes of the query lose of its product with the point.
         let lost = self.query.residual() * self.lists.square(seen.list).sqrt();
-        let reference = Reference { dot: seen.dot + lost, allowance: deviations * seen.distance };
+        let reference =
+            Reference { dot: seen.dot + lost, allowance: self.effort.deviations * seen.distance };
         let (rows, blocks) = (self.lists.rows(seen.list), self.lists.one_bit(seen.list));
         for first in (0..blocks.len()).step_by(RUN_BLOCKS) {
             let floor = self.best.score_to_reach().unwrap_or(f32::NEG_INFINITY);
