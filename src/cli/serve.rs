@@ -17,6 +17,11 @@ use crate::cli::arguments::ServeOptions;
 pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
     let settings = options.settings()?;
     start_log();
+    // Before anything is made: a first key that nobody could see would be lost.
+    let address = settings.listen;
+    let listener = std::net::TcpListener::bind(address)
+        .map_err(|error| format!("cannot listen on {address}: {error}"))?;
+    listener.set_nonblocking(true)?;
     let files =
         ModelFiles::read(&settings.model_dir, &|path| std::fs::read(path)).map_err(|error| {
             let dir = settings.model_dir.display();
@@ -26,16 +31,13 @@ pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
     drop(files);
     let engine = Engine::start(settings, Components::real(model))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let served = runtime.block_on(serve(Arc::clone(&engine)));
+    let served = runtime.block_on(serve(Arc::clone(&engine), listener));
     engine.shut_down();
     served
 }
 
-async fn serve(engine: Arc<Engine>) -> Result<(), Box<dyn Error>> {
-    let address = engine.settings().listen;
-    let listener = tokio::net::TcpListener::bind(address)
-        .await
-        .map_err(|error| format!("cannot listen on {address}: {error}"))?;
+async fn serve(engine: Arc<Engine>, listener: std::net::TcpListener) -> Result<(), Box<dyn Error>> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
     let stop = server::stop_on_signals()?;
     eprint!("{}", banner(&engine, listener.local_addr()?));
     let router = server::product_router(Arc::clone(&engine));
@@ -69,9 +71,13 @@ fn banner(engine: &Engine, address: std::net::SocketAddr) -> String {
     line("device", &format!("CPU, {embed_threads} threads"));
     line("model", &format!("{}, {} dimensions", embedder.name(), embedder.dimension()));
     line("generator", "none: answers are extracted from the documents");
-    if let Some(key) = engine.take_first_key() {
-        line("key", key.expose());
-        line("", "shown this once: keep it, it is stored as a hash only");
+    match engine.take_first_key() {
+        Some(key) => {
+            line("key", key.expose());
+            line("", "shown this once: keep it, it is stored as a hash only");
+        }
+        None if engine.settings().api_key.is_some() => line("access", "by the key you gave"),
+        None => line("access", "by the keys made before; if all are lost, --api-key gives another"),
     }
     format!("\nLodestone\n{text}\n")
 }

@@ -3,12 +3,12 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use lodestone::catalog::{Catalog, CatalogOptions, descriptors};
+use lodestone::catalog::{Catalog, CatalogOptions, JobFilter, JobScope, descriptors};
 use lodestone::collection::{Collection, uploads};
 use lodestone::io::{DataDir, RealDisk};
 use lodestone::segment;
 use lodestone::store::{BlobStore, LocalBlobs};
-use lodestone::types::{RandomIds, SystemClock};
+use lodestone::types::{CollectionId, JobStatus, RandomIds, SystemClock};
 
 use crate::cli::arguments::VerifyOptions;
 
@@ -30,8 +30,13 @@ pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
             println!("{}: {error}", tenant.id);
             continue;
         }
-        match verify_tenant(&store, tenant.collection, expected) {
-            Ok(found) => println!("{}: {found}", tenant.id),
+        let checked = verify_tenant(&store, tenant.collection, expected)
+            .and_then(|found| Ok((found, verify_waiting(&catalog, &*store, tenant.collection)?)));
+        match checked {
+            Ok((found, 0)) => println!("{}: {found}", tenant.id),
+            Ok((found, waiting)) => {
+                println!("{}: {found}; {waiting} originals of unfinished jobs too", tenant.id);
+            }
             Err(error) => {
                 problems += 1;
                 println!("{}: {error}", tenant.id);
@@ -46,7 +51,7 @@ pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
 
 fn verify_tenant(
     store: &Arc<dyn BlobStore>,
-    id: lodestone::types::CollectionId,
+    id: CollectionId,
     expected: Option<lodestone::types::CommitHead>,
 ) -> Result<String, Box<dyn Error>> {
     let collection = Collection::open(id, Arc::clone(store), Arc::new(RandomIds), 0, expected)?;
@@ -74,4 +79,32 @@ fn verify_tenant(
         missing => format!(" ({missing} segments have no source list yet)"),
     };
     Ok(format!("{segments} segments, {rows} rows, {originals} originals: all sound{note}"))
+}
+
+/// Checks the originals of jobs that a start would go on with; returns how many there are.
+fn verify_waiting(
+    catalog: &Catalog,
+    store: &dyn BlobStore,
+    id: CollectionId,
+) -> Result<usize, Box<dyn Error>> {
+    let mut checked = 0;
+    for status in [JobStatus::Queued, JobStatus::InProgress] {
+        let mut before = None;
+        loop {
+            let scope = JobScope::Within(vec![(id, None)]);
+            let filter = JobFilter { scope, status: Some(status), limit: 1000, before };
+            let page = catalog.list_jobs(&filter)?;
+            for row in page.jobs.iter().filter(|row| !row.job.raw_key.is_empty()) {
+                let source = &row.job.source;
+                uploads::get(store, &row.job.raw_key)
+                    .map_err(|error| format!("the original of {source} that waits: {error}"))?;
+                checked += 1;
+            }
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(checked)
 }

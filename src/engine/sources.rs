@@ -40,6 +40,14 @@ pub struct Original {
 }
 
 impl Engine {
+    /// Refuses an upload that no tenant could process, before one is made for it.
+    ///
+    /// # Errors
+    /// As [`crate::ingest::Ingest::check_content`].
+    pub fn check_content(&self, submission: &Submission) -> Result<(), EngineError> {
+        Ok(self.ingest.check_content(submission)?)
+    }
+
     /// Refuses what cannot be processed, before anything is stored.
     ///
     /// # Errors

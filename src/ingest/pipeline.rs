@@ -183,13 +183,18 @@ fn rejected(fault: Fault, error: &dyn std::error::Error) -> Outcome {
 
 /// A full or failing disk is no fault of the document; damaged bytes do not heal.
 fn storage_outcome(error: CollectionError) -> Outcome {
-    let message = error.to_string();
-    match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::Unavailable => Outcome::Released,
-        ErrorKind::Corrupt => Outcome::Rejected { fault: Fault::Internal, message },
-        _ => Outcome::Faulted { fault: Fault::Internal, message },
-    }
+    let (fault, message) = (Fault::Internal, INTERNAL_FAULT.to_owned());
+    let outcome = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::Unavailable => return Outcome::Released,
+        ErrorKind::Corrupt => Outcome::Rejected { fault, message },
+        _ => Outcome::Faulted { fault, message },
+    };
+    tracing::error!(%error, "a document could not be processed");
+    outcome
 }
+
+/// What a client is told where the cause is ours: paths and causes are for the log.
+pub(super) const INTERNAL_FAULT: &str = "the server could not process it; its log says why";
 
 /// The title by the chain of API 4.2, but for the id at its end.
 pub(super) fn title(

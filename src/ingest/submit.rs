@@ -49,20 +49,25 @@ pub struct Accepted {
 }
 
 impl Ingest {
-    /// Refuses what cannot be processed before anything is stored.
+    /// Refuses what no tenant could process.
     ///
     /// # Errors
-    /// An unsupported or empty file, a metadata map over a limit, a value against the schema.
-    pub fn check(&self, tenant: &Tenant, submission: &Submission) -> Result<(), IngestError> {
+    /// An unsupported or empty file, a metadata map over a limit.
+    pub fn check_content(&self, submission: &Submission) -> Result<(), IngestError> {
         if submission.kind == SourceKind::File {
             let media_type = submission.content_type.as_deref();
             extract::detect(&submission.filename, media_type, &submission.content)?;
         }
-        check_metadata(
-            tenant,
-            replaced(&submission.tenant_metadata),
-            replaced(&submission.document_metadata),
-        )
+        check_maps(replaced(&submission.tenant_metadata), replaced(&submission.document_metadata))
+    }
+
+    /// Refuses what cannot be processed before anything is stored.
+    ///
+    /// # Errors
+    /// As [`Self::check_content`]; a value against the schema.
+    pub fn check(&self, tenant: &Tenant, submission: &Submission) -> Result<(), IngestError> {
+        self.check_content(submission)?;
+        check_schema(tenant, replaced(&submission.tenant_metadata))
     }
 
     /// Stores the original and the job. Durable on return; processed in the background.
@@ -167,13 +172,25 @@ pub(super) fn check_metadata(
     tenant_metadata: Option<&Metadata>,
     document_metadata: Option<&Metadata>,
 ) -> Result<(), IngestError> {
+    check_maps(tenant_metadata, document_metadata)?;
+    check_schema(tenant, tenant_metadata)
+}
+
+fn check_maps(
+    tenant_metadata: Option<&Metadata>,
+    document_metadata: Option<&Metadata>,
+) -> Result<(), IngestError> {
     let maps = [("tenant_metadata", tenant_metadata), ("document_metadata", document_metadata)];
     for (field, map) in maps {
         let Some(map) = map else { continue };
         metadata::check(map).map_err(|problem| IngestError::Metadata { field, problem })?;
     }
-    if let (Some(schema), Some(map)) = (&tenant.schema, tenant_metadata) {
-        schema.check_values(map)?;
-    }
     Ok(())
+}
+
+fn check_schema(tenant: &Tenant, map: Option<&Metadata>) -> Result<(), IngestError> {
+    match (&tenant.schema, map) {
+        (Some(schema), Some(map)) => Ok(schema.check_values(map)?),
+        _ => Ok(()),
+    }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::catalog::Tenant;
 use crate::collection::{AddedSegment, Collection, CollectionError, Edit};
-use crate::ingest::{Ingest, IngestError, failure};
+use crate::ingest::{Ingest, IngestError, failure, pipeline};
 use crate::job::{Claim, ClaimLimits, ClaimedJob, JobQueue, Outcome, Settlement};
 use crate::segment::{NewSource, VectorKind};
 use crate::types::{ErrorKind, Fault, Sequence, Stage};
@@ -228,6 +228,9 @@ fn give_back(error: &IngestError) -> Outcome {
         _ if matches!(error, IngestError::Collection(CollectionError::Poisoned { .. })) => {
             Outcome::Released
         }
-        _ => Outcome::Faulted { fault: Fault::Internal, message: error.to_string() },
+        _ => {
+            let message = pipeline::INTERNAL_FAULT.to_owned();
+            Outcome::Faulted { fault: Fault::Internal, message }
+        }
     }
 }

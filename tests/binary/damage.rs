@@ -52,6 +52,27 @@ fn verify_finds_a_damaged_byte() {
 }
 
 /// Every chunk of the tenant with its source, and whether the answer says that it lacks some.
+/// The original of a job that a start would go on with is a promise too.
+#[test]
+fn verify_finds_a_damaged_original_that_waits() {
+    let Some(place) = Place::new("verify_finds_a_damaged_original_that_waits") else { return };
+    let (server, client) = place.start();
+    let sentence = "The last of many documents is still waiting when the power fails. ";
+    (0..60).for_each(|n| upload(&client, &format!("d{n}"), &sentence.repeat(40)));
+    server.kill();
+    let (is_sound, said) = verify(&place.data());
+    assert!(is_sound && said.contains("originals of unfinished jobs"), "{said}");
+    // Names begin with the time: the last is the newest.
+    let raw = files(&place.data().join("v1/raw"));
+    let newest = raw.last().expect("originals");
+    let mut bytes = std::fs::read(newest).expect("a readable file");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(newest, bytes).expect("a writable file");
+    let (is_sound, said) = verify(&place.data());
+    assert!(!is_sound && said.contains("that waits"), "{said}");
+}
+
 fn chunks(client: &Client) -> (BTreeSet<(String, String)>, bool) {
     let body = json!({"tenant_id": "acme", "query": "everywhere", "max_chunks": 1001, "alpha": 0});
     let reply = ask(client, "POST", "/search/retrieve", body);

@@ -119,3 +119,19 @@ fn the_first_key_is_shown_once_and_kept_as_a_hash() {
     assert_eq!(refused.expect("an answer").status, 401);
     assert!(!server.kill().contains(&key));
 }
+
+/// A start that cannot listen makes no key that nobody would ever see.
+#[test]
+fn a_busy_port_costs_no_key() {
+    let Some(place) = Place::new("a_busy_port_costs_no_key") else { return };
+    let busy = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = busy.local_addr().expect("an address").to_string();
+    let mut command = crate::process::lodestone(&["serve", "--listen", &address]);
+    command.arg("--data-dir").arg(place.data()).arg("--model-dir").arg(&place.model);
+    let mut refused = Server::run(command);
+    let status = refused.ended(Duration::from_secs(30)).expect("it ends by itself");
+    assert!(!status.success() && refused.output().contains(&address), "{}", refused.output());
+
+    let mut server = Server::spawn(&place.data(), &place.model, None);
+    assert!(server.ready().0.key.is_some(), "the first start that listens shows the key");
+}

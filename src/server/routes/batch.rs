@@ -71,8 +71,11 @@ fn batch_update(
             kept(item.document_metadata),
         )),
     };
-    let place = app.engine.open_or_create(call.grant()?, &scope)?;
-    submit(app, &place, items.into_iter().map(item).collect(), None)
+    let mut items: Vec<Item> = items.into_iter().map(item).collect();
+    match open_for(app, call, &scope, &mut items)? {
+        Some(place) => submit(app, &place, items, None),
+        None => refuse(items),
+    }
 }
 
 fn batch_upload_text(
@@ -97,7 +100,9 @@ fn upload(
     scope: &Scope,
     mut items: Vec<Item>,
 ) -> Result<Once<BatchResult>, ApiError> {
-    let place = app.engine.open_or_create(call.grant()?, scope)?;
+    let Some(place) = open_for(app, call, scope, &mut items)? else {
+        return refuse(items).map(Once::First);
+    };
     if call.idempotency.is_some() {
         // A request that is wrong does not use its idempotency key up.
         for item in &mut items {
@@ -114,6 +119,37 @@ fn upload(
         }
     }
     once(app, call, |ids| submit(app, &place, items, ids))
+}
+
+/// Where the items go, once those that no tenant could process are refused; `None` where none is
+/// left, so that a batch of nothing but refused files makes no tenant.
+fn open_for(
+    app: &App,
+    call: &Call,
+    scope: &Scope,
+    items: &mut [Item],
+) -> Result<Option<Place>, ApiError> {
+    for item in items.iter_mut() {
+        let Ok(submission) = &item.submission else { continue };
+        if let Err(error) = app.engine.check_content(submission) {
+            item.submission = Err(error.into());
+        }
+    }
+    match items.iter().any(|item| item.submission.is_ok()) {
+        true => Ok(Some(app.engine.open_or_create(call.grant()?, scope)?)),
+        false => Ok(None),
+    }
+}
+
+/// The answer to a batch of which nothing is taken.
+fn refuse(items: Vec<Item>) -> Result<Json<BatchResult>, ApiError> {
+    let mut failed = Vec::new();
+    for (index, Item { filename, submission }) in items.into_iter().enumerate() {
+        if let Err(error) = submission {
+            failed.push(FailedItem::new(index, filename, &error));
+        }
+    }
+    BatchResult::reply(Vec::new(), failed)
 }
 
 fn submit(

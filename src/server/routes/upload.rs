@@ -110,8 +110,7 @@ fn upload_document(
 fn update_text(app: &App, call: &Call, request: UpdateText) -> Result<Json<Accepted>, ApiError> {
     let UpdateText { scope, source_id, content, tenant_metadata, document_metadata } = request;
     let (tenant, document) = (kept(tenant_metadata), kept(document_metadata));
-    let place = app.engine.open_or_create(call.grant()?, &scope)?;
-    submit(app, &place, text_submission(Some(source_id), content, tenant, document))
+    update(app, call, &scope, text_submission(Some(source_id), content, tenant, document))
 }
 
 fn update_document(
@@ -121,8 +120,19 @@ fn update_document(
 ) -> Result<Json<Accepted>, ApiError> {
     let UpdateDocument { scope, source_id, file, tenant_metadata, document_metadata } = request;
     let (tenant, document) = (kept(tenant_metadata), kept(document_metadata));
-    let place = app.engine.open_or_create(call.grant()?, &scope)?;
-    submit(app, &place, file_submission(Some(source_id), file, tenant, document))
+    update(app, call, &scope, file_submission(Some(source_id), file, tenant, document))
+}
+
+fn update(
+    app: &App,
+    call: &Call,
+    scope: &Scope,
+    submission: Submission,
+) -> Result<Json<Accepted>, ApiError> {
+    // Before the tenant: what is refused makes none.
+    app.engine.check_content(&submission)?;
+    let place = app.engine.open_or_create(call.grant()?, scope)?;
+    submit(app, &place, submission)
 }
 
 fn upload(
@@ -131,6 +141,7 @@ fn upload(
     scope: &Scope,
     mut submission: Submission,
 ) -> Result<Once<Accepted>, ApiError> {
+    app.engine.check_content(&submission)?;
     let place = app.engine.open_or_create(call.grant()?, scope)?;
     if call.idempotency.is_some() {
         // A request that is wrong does not use its idempotency key up.
