@@ -119,7 +119,7 @@ pub fn search(
 ) -> Result<FlatHits, ComputeError> {
     let rows = &tiers.rows;
     query.check_rows(rows)?;
-    let telling = tiers.listed.filter(|(lists, _)| lists.are_telling());
+    let telling = tiers.listed.filter(|(lists, _)| lists.are_telling(k));
     let lists = telling.map(|(lists, _)| lists.len());
     let path = choose(rows.len(), passing_rows(rows, mask), k, lists, thoroughness);
     let hits = if query.is_zero() {

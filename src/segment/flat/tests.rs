@@ -320,7 +320,7 @@ fn lists_find_what_brute_force_finds() {
         let built = build(&rows, policy);
         let lists = Lists::view(DIMENSION, &built.lists, &built.one_bit).unwrap();
         lists.check(ROWS).unwrap();
-        assert!(lists.are_telling());
+        assert!(lists.are_telling(10));
         assert_eq!(lists.len() > 1, policy == SMALL_LISTS);
         let tiers = Tiers { rows, listed: Some((lists, &rotation)) };
         let wide: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 3 != 0).collect();

@@ -10,8 +10,8 @@ use crate::segment::lists::{Lists, NO_ROW};
 use crate::types::RowId;
 
 /// Rows that are searched for to learn how far a probe has to reach, and their neighbours.
-const CALIBRATION_ROWS: usize = 128;
-const CALIBRATION_K: usize = 10;
+const CALIBRATION_ROWS: usize = 96;
+const CALIBRATION_K: [usize; 2] = [10, 100];
 /// Shares of the neighbours that the three reaches find.
 const RECALL_TARGETS: [f32; 3] = [0.90, 0.95, 0.99];
 
@@ -85,11 +85,11 @@ impl Arrays {
 
     fn encode(&self, rotation: &Rotation, measured: Measured, points: &[u8]) -> Vec<u8> {
         let (lists, slots) = (self.sizes.len() as u32, self.rows_of_slots.len() as u32);
-        let head = [lists, rotation.width() as u32, slots, 0];
-        let Measured { reach, share } = measured;
+        let Measured { reach, shares: [of_10, of_100] } = measured;
+        let head = [lists, rotation.width() as u32, slots, of_100.to_bits()];
         let mut bytes = Vec::new();
         bytes.extend(head.iter().flat_map(|number| number.to_le_bytes()));
-        bytes.extend(reach.iter().chain(&[share]).flat_map(|number| number.to_le_bytes()));
+        bytes.extend(reach.iter().chain(&[of_10]).flat_map(|number| number.to_le_bytes()));
         bytes.extend(bytemuck::cast_slice::<i8, u8>(&self.codes));
         for array in [&self.scales, &self.squares, &self.spreads] {
             bytes.extend(array.iter().flat_map(|number| number.to_le_bytes()));
@@ -106,10 +106,10 @@ impl Arrays {
 /// What searches for some of the rows themselves showed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Measured {
-    /// How far towards a query its neighbours lie, in spreads of their list.
+    /// How far towards a query its 10 neighbours lie, in spreads of their list.
     reach: [f32; 3],
-    /// Share of all rows that T0 could not rule out.
-    share: f32,
+    /// Share of all rows that T0 could not rule out, for 10 and for 100 neighbours.
+    shares: [f32; 2],
 }
 
 /// Searches for some rows exactly and looks where their neighbours are.
@@ -126,28 +126,24 @@ fn calibrate(
     for (list, rows) in members.iter().enumerate() {
         rows.iter().for_each(|row| list_of[*row as usize] = list);
     }
-    let mut needed = Vec::new();
-    let mut read = 0_usize;
+    let (mut needed, mut read) = (Vec::new(), [0_usize; 2]);
     let mut unit = vec![0.0; dimension];
     for at in 0..CALIBRATION_ROWS {
         let asked = (at * rows / CALIBRATION_ROWS) as u32;
         source.unit(asked, &mut unit);
         let query = PreparedQuery::new(&unit).expect(FINITE);
-        let estimate = |row: RowId| {
-            read += 1;
-            let dot = dot_codes(query.codes(), source.codes(row.0)) as f32;
-            let cosine = dot * query.scale() * source.scale(row.0);
-            (row.0 != asked).then_some((cosine, 0.0))
-        };
-        let found = probe(&view, rotation, &query, CALIBRATION_K, Effort::EXACT, estimate);
-        let Some(floor) = found.floor else { continue };
-        for hit in &found.candidates {
-            let list = list_of[hit.row.0 as usize];
-            let dot = dot_codes(query.codes(), view.codes(list)) as f32;
-            let dot = dot * query.scale() * view.scale(list);
-            let distance = (1.0 + view.square(list) - 2.0 * dot).max(0.0).sqrt();
-            let unit_of_reach = (view.spread(list) * distance).max(f32::MIN_POSITIVE);
-            needed.push((floor - dot) / unit_of_reach);
+        for (k, read) in CALIBRATION_K.into_iter().zip(&mut read) {
+            let estimate = |row: RowId| {
+                *read += 1;
+                let dot = dot_codes(query.codes(), source.codes(row.0)) as f32;
+                let cosine = dot * query.scale() * source.scale(row.0);
+                (row.0 != asked).then_some((cosine, 0.0))
+            };
+            let found = probe(&view, rotation, &query, k, Effort::EXACT, estimate);
+            let Some(floor) = found.floor.filter(|_| k == CALIBRATION_K[0]) else { continue };
+            for hit in &found.candidates {
+                needed.push(reach_of(&view, &query, list_of[hit.row.0 as usize], floor));
+            }
         }
     }
     needed.sort_unstable_by(f32::total_cmp);
@@ -155,5 +151,13 @@ fn calibrate(
         let at = (needed.len() as f32 * target).ceil() as usize;
         needed.get(at.min(needed.len().saturating_sub(1))).map_or(1.0, |reach| reach.max(0.0))
     });
-    Measured { reach, share: read as f32 / (CALIBRATION_ROWS * rows) as f32 }
+    Measured { reach, shares: read.map(|read| read as f32 / (CALIBRATION_ROWS * rows) as f32) }
+}
+
+/// How many spreads towards the query a row of this list lies that scores `floor`.
+fn reach_of(lists: &Lists<'_>, query: &PreparedQuery, list: usize, floor: f32) -> f32 {
+    let dot = dot_codes(query.codes(), lists.codes(list)) as f32;
+    let dot = dot * query.scale() * lists.scale(list);
+    let distance = (1.0 + lists.square(list) - 2.0 * dot).max(0.0).sqrt();
+    (floor - dot) / (lists.spread(list) * distance).max(f32::MIN_POSITIVE)
 }

@@ -12,8 +12,9 @@
 //!
 //! Section `Lists`, little-endian, one array after the other
 //! ```text
-//!   u32 lists (n)    u32 rotated width     u32 slots (64 a block)   u32 zero
-//!   3 x f32 reach for recall .90, .95, .99     f32 share of rows that T0 cannot rule out
+//!   u32 lists (n)    u32 rotated width     u32 slots (64 a block)
+//!   f32 share of rows that T0 cannot rule out, for 100 neighbours
+//!   3 x f32 reach for recall .90, .95, .99     f32 the same share, for 10 neighbours
 //!   n x stride i8    codes of the points         n x f32  their scales   n x f32 squared lengths
 //!   n x f32 spread   root mean square distance of rows from the point
 //!   n x u32 first block                          n x u32 rows
@@ -43,6 +44,8 @@ pub const ONE_BIT_ROWS_MIN: usize = 4096;
 /// costs about 30 times what a row of T0 does, a row of a scan of T1 about ten times. Vectors
 /// without structure defeat one bit a component; their T1 is scanned instead.
 const SHARE_MAX: f32 = 0.25;
+/// Neighbours up to which the share measured for 10 speaks, and beyond which that for 100.
+const FEW_NEIGHBOURS: usize = 32;
 /// No row.
 const NO_ROW: u32 = u32::MAX;
 

@@ -3,7 +3,7 @@
 use crate::compute::code_stride;
 use crate::compute::one_bit::{BLOCK_ROWS, OneBitRows, block_bytes};
 use crate::compute::rotation::rotated_width;
-use crate::segment::lists::{NO_ROW, SHARE_MAX};
+use crate::segment::lists::{FEW_NEIGHBOURS, NO_ROW, SHARE_MAX};
 
 /// Bytes before the first array.
 pub(super) const HEAD_BYTES: usize = 32;
@@ -13,7 +13,8 @@ pub(super) const HEAD_BYTES: usize = 32;
 pub struct Lists<'a> {
     dimension: usize,
     reach: [f32; 3],
-    share: f32,
+    /// Shares of the rows that T0 cannot rule out, for 10 and for 100 neighbours.
+    shares: [f32; 2],
     codes: &'a [i8],
     scales: &'a [f32],
     squares: &'a [f32],
@@ -40,7 +41,8 @@ impl<'a> Lists<'a> {
         if width != rotated_width(dimension) || count == 0 {
             return Err("the lists are of another width or number");
         }
-        let [reach @ .., share] = [head[4], head[5], head[6], head[7]].map(f32::from_bits);
+        let [reach @ .., of_10, of_100] =
+            [head[4], head[5], head[6], head[7], head[3]].map(f32::from_bits);
         let mut rest = &lists[HEAD_BYTES..];
         let stride = code_stride(dimension);
         let codes = cast(take(&mut rest, count * stride)?)?;
@@ -61,7 +63,7 @@ impl<'a> Lists<'a> {
         Ok(Self {
             dimension,
             reach,
-            share,
+            shares: [of_10, of_100],
             codes,
             scales,
             squares,
@@ -117,9 +119,11 @@ impl<'a> Lists<'a> {
         self.reach
     }
 
-    /// Whether T0 rules out enough to be worth reading.
-    pub fn are_telling(&self) -> bool {
-        self.share <= SHARE_MAX
+    /// Whether T0 rules out enough to be worth reading in a search for `k` rows.
+    pub fn are_telling(&self, k: usize) -> bool {
+        let [of_10, of_100] = self.shares;
+        let share = if k <= FEW_NEIGHBOURS { of_10 } else { of_100 };
+        share <= SHARE_MAX
     }
 
     /// Bytes of T0 and of what finds its way through it.
