@@ -21,7 +21,7 @@
 //!   idempotency   first response to a key     id                          key, path, name; age
 //! ```
 //!
-//! v1/t/<collection>, in the blob store: what a tenant is, for when the file is lost (drawn in
+//! `v1/t/<collection>`, in the blob store: what a tenant is, for when the file is lost (drawn in
 //! `descriptors`)
 //!
 //! What must stay true:
