@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::chunk::marks::{is_closer, is_wide_end};
+
 /// Characters of one sentence; a longer one is cut, between words where there are any.
 pub const SENTENCE_CHARS_MAX: usize = 400;
 
@@ -304,33 +306,6 @@ fn is_end(c: char) -> bool {
                 | '\u{589}'
                 | '\u{1362}'
         )
-}
-
-/// Those of Chinese and Japanese, which end one whatever follows.
-fn is_wide_end(c: char) -> bool {
-    matches!(c, '\u{3002}' | '\u{FF01}' | '\u{FF1F}' | '\u{FF0E}' | '\u{FF61}')
-}
-
-/// Quotes, brackets and emphasis that may stand between the end of a sentence and the next.
-fn is_closer(c: char) -> bool {
-    matches!(
-        c,
-        '"' | '\''
-            | ')'
-            | ']'
-            | '}'
-            | '*'
-            | '_'
-            | '\u{2019}'
-            | '\u{201C}'
-            | '\u{201D}'
-            | '\u{BB}'
-            | '\u{300D}'
-            | '\u{300F}'
-            | '\u{FF09}'
-            | '\u{3011}'
-            | '\u{300B}'
-    )
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Sentences are found by rule, not by UAX #29: that algorithm breaks at every line end, which is
 //! wrong for hard-wrapped prose, and may look ahead without bound.
 
+use crate::chunk::marks::{is_closer, is_wide_end};
 use crate::types::{Block, BlockKind};
 
 /// How good a place is, worst first. Cuts between words and inside them are not listed: `cut` finds
@@ -111,7 +112,7 @@ fn scan(text: &str, from: usize, to: usize, by_line: bool, breaks: &mut Vec<Brea
         }
         let sentence_begins = match pending {
             Pending::Nothing => false,
-            Pending::Wide => !is_closer(c) && !is_wide_mark(c),
+            Pending::Wide => !is_closer(c) && !is_wide_end(c),
             Pending::Mark => spaced,
             Pending::Stop => spaced && !c.is_lowercase(),
         };
@@ -133,37 +134,11 @@ fn scan(text: &str, from: usize, to: usize, by_line: bool, breaks: &mut Vec<Brea
             '.' => Pending::Stop,
             '!' | '?' | '\u{2026}' | '\u{0964}' | '\u{0965}' | '\u{061F}' | '\u{06D4}'
             | '\u{0589}' => Pending::Mark,
-            _ if is_wide_mark(c) => Pending::Wide,
+            _ if is_wide_end(c) => Pending::Wide,
             _ if is_closer(c) => pending,
             _ => Pending::Nothing,
         };
     }
-}
-
-/// Full stop, exclamation and question mark of Chinese and Japanese.
-fn is_wide_mark(c: char) -> bool {
-    matches!(c, '\u{3002}' | '\u{FF01}' | '\u{FF1F}' | '\u{FF0E}' | '\u{FF61}')
-}
-
-/// Quotes, brackets and emphasis that may stand between the end of a sentence and the next.
-fn is_closer(c: char) -> bool {
-    matches!(
-        c,
-        '"' | '\''
-            | ')'
-            | ']'
-            | '}'
-            | '*'
-            | '_'
-            | '\u{2019}'
-            | '\u{201D}'
-            | '\u{00BB}'
-            | '\u{300D}'
-            | '\u{300F}'
-            | '\u{FF09}'
-            | '\u{3011}'
-            | '\u{300B}'
-    )
 }
 
 /// Whether a full stop after `word` does not end a sentence: initials and common short forms.

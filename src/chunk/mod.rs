@@ -23,11 +23,13 @@
 //! - begins and ends ascend; equal input gives equal chunks; the cost is linear in the text.
 //!
 //! - `breaks`: places to cut, from structure, sentences and lines
+//! - `marks`: characters at the end of sentences, for whoever else reads sentences
 //! - `cut`: the packing itself, overlap, characters and offsets
 //! - `ruler`: tokens counted between two places
 
 mod breaks;
 mod cut;
+pub mod marks;
 mod ruler;
 #[cfg(test)]
 mod tests;

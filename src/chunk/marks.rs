@@ -1,0 +1,28 @@
+//! Characters at the end of sentences that cutting and answering read alike.
+
+/// Marks of Chinese and Japanese that end a sentence, whatever follows.
+pub fn is_wide_end(c: char) -> bool {
+    matches!(c, '\u{3002}' | '\u{FF01}' | '\u{FF1F}' | '\u{FF0E}' | '\u{FF61}')
+}
+
+/// Quotes, brackets and emphasis that may stand between the end of a sentence and the next.
+pub fn is_closer(c: char) -> bool {
+    matches!(
+        c,
+        '"' | '\''
+            | ')'
+            | ']'
+            | '}'
+            | '*'
+            | '_'
+            | '\u{2019}'
+            | '\u{201C}'
+            | '\u{201D}'
+            | '\u{BB}'
+            | '\u{300D}'
+            | '\u{300F}'
+            | '\u{FF09}'
+            | '\u{3011}'
+            | '\u{300B}'
+    )
+}
