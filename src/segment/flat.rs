@@ -148,8 +148,9 @@ pub fn scores(
     Ok(scores)
 }
 
-/// Passing rows, out of so many, below which T1 of the passing rows costs less than T0 of all: a
-/// row of T1 at a random place costs about 30 times a row of T0 in a run (`benches/flat_paths.rs`).
+/// Passing rows, out of so many, below which T1 of the passing rows costs less than T0 of all. 30
+/// is the ratio where T1 comes from memory and T0 rules out nearly all rows; where either is not
+/// so, `benches/flat_paths.rs` sees less, and a smaller number would be right.
 const ROWS_A_PASSING_ROW: usize = 30;
 
 /// The cheapest path for `passing` of `rows` rows. A masked scan costs no more per row than one
