@@ -32,8 +32,30 @@ pub enum Verb {
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
+    /// Embedding: passages to vectors as ingestion does it, reports the rate as JSON.
+    Embed(BenchEmbed),
     /// Vector search: builds a segment as the server does, reports speed and recall as JSON.
     Vectors(BenchVectors),
+}
+
+/// What to embed, and with what.
+#[derive(Debug, Args)]
+pub struct BenchEmbed {
+    /// Passages, one a line.
+    #[arg(long)]
+    pub texts: PathBuf,
+    /// Threads that embed.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: u16,
+    /// Where to write the report; standard output otherwise.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Where to write the vectors: float32 .npy, one row a passage.
+    #[arg(long)]
+    pub vectors: Option<PathBuf>,
+    /// Directory of the embedding model.
+    #[arg(long, env = "LODESTONE_MODEL_DIR", default_value = "models/all-MiniLM-L6-v2")]
+    pub model_dir: PathBuf,
 }
 
 /// Files are .npy (row-major), .fvecs or .ivecs.

@@ -2,6 +2,8 @@
 //! .ivecs (each row behind its length).
 
 use std::error::Error;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// A two-dimensional array; one-dimensional files have rows of one.
@@ -64,6 +66,24 @@ pub fn flags(path: &Path) -> Result<Vec<bool>, Box<dyn Error>> {
         "|b1" | "|u1" => Ok(npy.array(1, |b| b[0] != 0).values),
         other => Err(wrong(path, &format!("holds {other}, not bool (|b1)"))),
     }
+}
+
+/// Writes rows of equal width as float32 .npy.
+pub fn write_floats(path: &Path, rows: &[Vec<f32>]) -> Result<(), Box<dyn Error>> {
+    let width = rows.first().map_or(0, Vec::len);
+    let shape = format!("({}, {width})", rows.len());
+    let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+    // Data begins at a multiple of 64 bytes behind magic, version and length: 10 bytes.
+    let padded = (10 + header.len() + 1).next_multiple_of(64) - 11;
+    let header = format!("{header:padded$}\n");
+    let mut file = BufWriter::new(File::create(path)?);
+    file.write_all(b"\x93NUMPY\x01\x00")?;
+    file.write_all(&(header.len() as u16).to_le_bytes())?;
+    file.write_all(header.as_bytes())?;
+    for value in rows.iter().flatten() {
+        file.write_all(&value.to_le_bytes())?;
+    }
+    Ok(file.flush()?)
 }
 
 fn extension(path: &Path) -> &str {
@@ -196,6 +216,16 @@ mod tests {
         let row = [2_i32.to_le_bytes(), 5_i32.to_le_bytes(), (-1_i32).to_le_bytes()].concat();
         let (_keep, path) = file("a.ivecs", &[row.clone(), row].concat());
         assert_eq!(ids(&path).unwrap().values, [5, -1, 5, -1]);
+    }
+
+    #[test]
+    fn written_rows_are_read_back() {
+        let (_keep, path) = file("a.npy", &[]);
+        let rows = vec![vec![1.0, -2.5, f32::MIN_POSITIVE], vec![0.0, 3.0, 7.0]];
+        write_floats(&path, &rows).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap().len() % 64, 24);
+        let array = floats(&path).unwrap();
+        assert_eq!(array.rows().map(<[f32]>::to_vec).collect::<Vec<_>>(), rows);
     }
 
     #[test]

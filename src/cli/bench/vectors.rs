@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use lodestone::compute::{PreparedQuery, SimdBackend};
 use lodestone::io::{DataDir, RealDisk};
-use lodestone::segment::flat::{self, Thoroughness, Tiers};
+use lodestone::segment::flat::{self, Thoroughness, Tiers, search_together};
 use lodestone::segment::{NewRow, NewSource, Segment, SegmentShape, VectorKind, write};
 use lodestone::store::{Key, LocalBlobs};
 use lodestone::types::{
@@ -22,7 +22,7 @@ use roaring::RoaringBitmap;
 use serde_json::{Value, json};
 
 use crate::cli::arguments::{BenchVectors, IndexKind};
-use crate::cli::bench::arrays;
+use crate::cli::bench::{arrays, cpu_seconds, report, round};
 
 /// Rows of one source: the largest batch of vectors that the server accepts at once.
 const BATCH_ROWS: usize = 2000;
@@ -34,15 +34,11 @@ const REACH_STEP: f32 = 0.04;
 pub fn run(options: &BenchVectors) -> Result<(), Box<dyn Error>> {
     let folder = options.dir.clone().unwrap_or_else(std::env::temp_dir);
     let folder = folder.join(format!("lodestone-bench-{}", std::process::id()));
-    let report = measure(options, &folder);
+    let measured = measure(options, &folder);
     let removed = std::fs::remove_dir_all(&folder);
-    let text = serde_json::to_string_pretty(&report?)?;
+    let measured = measured?;
     removed?;
-    match &options.json {
-        Some(path) => std::fs::write(path, text)?,
-        None => println!("{text}"),
-    }
-    Ok(())
+    report(&measured, options.json.as_deref())
 }
 
 fn measure(options: &BenchVectors, folder: &Path) -> Result<Value, Box<dyn Error>> {
@@ -288,11 +284,10 @@ impl Question<'_> {
         threads: usize,
     ) -> Result<(), Box<dyn Error>> {
         let search = |part: &[&[f32]]| {
-            part.iter().try_for_each(|query| {
-                let query = PreparedQuery::new(query)?;
-                let (tiers, mask) = (self.tiers, self.mask);
-                flat::search(&SimdBackend, tiers, &query, mask, self.k, thoroughness).map(drop)
-            })
+            let queries: Vec<PreparedQuery> =
+                part.iter().map(|query| PreparedQuery::new(query)).collect::<Result<_, _>>()?;
+            let (tiers, mask) = (self.tiers, self.mask);
+            search_together(&SimdBackend, tiers, &queries, mask, self.k, thoroughness).map(drop)
         };
         if threads == 1 || batch.len() == 1 {
             return Ok(search(batch)?);
@@ -304,16 +299,4 @@ impl Question<'_> {
         })?;
         Ok(())
     }
-}
-
-/// CPU seconds of the process so far, in hundredths.
-fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let ticks = after_name.split_whitespace().skip(11).take(2);
-    ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
-}
-
-fn round(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
 }
