@@ -12,7 +12,7 @@ use crate::catalog::descriptors::{self, Descriptor};
 use crate::collection::{Collection, CollectionError, layout, uploads};
 use crate::ingest::rebuild::Round;
 use crate::ingest::{Ingest, IngestError, Stopping};
-use crate::io::Fullness;
+use crate::io::{Fullness, run_in_background};
 use crate::types::{CollectionId, ErrorKind, TenantId, Timestamp};
 
 /// How often collections are looked at again whose files were still held by readers.
@@ -90,6 +90,7 @@ impl Maintenance {
 impl Ingest {
     /// Runs until shutdown.
     pub(super) fn maintain(&self) {
+        run_in_background();
         // The last process may have stopped in the middle of it.
         self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
         if let Err(error) = self.complete_descriptors() {

@@ -26,6 +26,7 @@
 //! - `data_dir`: the lock, the mode, temporary names, the poison after a failed sync
 //! - `gauge`: how full the disk is, as a level
 //! - `publish`: the few ways in which the data directory changes, with their cost in fsyncs
+//! - `priority`: background threads behind those that somebody waits for
 //! - `mmap`: read-only mappings and zero-copy slices of them
 //! - `blocks`: 64 KiB blocks, their checksums, verification before first use
 //! - `archive`: rkyv values read in place after one check
@@ -40,6 +41,7 @@ mod disk;
 mod error;
 mod gauge;
 mod mmap;
+mod priority;
 mod publish;
 #[cfg(test)]
 mod stand_in;
@@ -52,6 +54,7 @@ pub use disk::{DirectoryEntry, Disk, RealDisk, Space, WriteContents};
 pub use error::{IoError, Operation};
 pub use gauge::{Fullness, SpaceGauge};
 pub use mmap::MappedFile;
+pub use priority::run_in_background;
 pub use publish::Created;
 #[cfg(test)]
 pub(crate) use stand_in::StandInDisk;

@@ -1,0 +1,18 @@
+//! Work that waits for nobody makes room for work that somebody waits for.
+
+/// Steps of niceness. With ten a thread gets about a tenth of what a thread of the usual priority
+/// gets on a core where both want to run (Linux, `sched_prio_to_weight`), and is put aside as soon
+/// as such a thread wakes: merging can then neither delay searches nor be starved by them.
+const BACKGROUND_STEPS: i32 = 10;
+
+/// Lowers the priority of the calling thread for good. Nothing where niceness belongs to the whole
+/// process, that is elsewhere than on Linux. A refusal is not an error: everything works, only
+/// less smoothly.
+pub fn run_in_background() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    if let Err(error) = rustix::process::nice(BACKGROUND_STEPS) {
+        tracing::debug!(%error, "background work keeps the usual priority");
+    }
+}
