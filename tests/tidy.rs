@@ -56,6 +56,7 @@ const UNSAFE_ALLOWED: &[&str] = &[
     "src/io/archive.rs",
     "src/compute/cuda/",
     "src/compute/one_bit/x86.rs",
+    "src/compute/prefetch.rs",
     "src/compute/tiles.rs",
 ];
 const PRINT_ALLOWED: &[&str] = &["src/main.rs", "src/cli/"];

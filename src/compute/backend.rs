@@ -2,14 +2,15 @@
 
 use std::fmt;
 
+use crate::compute::candidates::{BoundedQuery, one_by_one};
 use crate::compute::{ComputeError, PreparedQuery, Selection, VectorRows};
-use crate::types::RowId;
+use crate::types::{Hit, RowId};
 
 /// Kernels over the rows of one segment.
 ///
-/// Both calls clear the output and write one value a row, in the order of the rows asked for. The
-/// value of a row depends on the query and that row alone. An error leaves the output unspecified:
-/// the caller then asks another backend or fails the query.
+/// `scan` and `exact` clear the output and write one value a row, in the order of the rows asked
+/// for. The value of a row depends on the query and that row alone. An error leaves the output
+/// unspecified: the caller then asks another backend or fails the query.
 pub trait ComputeBackend: fmt::Debug + Send + Sync {
     /// A short name for plans and logs.
     fn name(&self) -> &'static str;
@@ -27,6 +28,22 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
         selection: Selection<'_>,
         estimates: &mut Vec<f32>,
     ) -> Result<(), ComputeError>;
+
+    /// For each query the selected rows whose upper bound by T1 (estimate plus bound) reaches the
+    /// k-th best lower bound, with their upper bound as the score, highest first: the true best k
+    /// are among them, ties included. Queries may be many; they share one pass where that pays.
+    ///
+    /// # Errors
+    /// As [`Self::scan`].
+    fn candidates(
+        &self,
+        rows: &VectorRows<'_>,
+        queries: &[BoundedQuery<'_>],
+        selection: Selection<'_>,
+        k: usize,
+    ) -> Result<Vec<Vec<Hit>>, ComputeError> {
+        one_by_one(self, rows, queries, selection, k)
+    }
 
     /// Cosines from T2 in [-1, 1], accumulated in f32 or wider; 0 if query or row is zero. Never
     /// NaN for finite rows, never minus zero. Rows may repeat.

@@ -11,6 +11,7 @@
 //! query - OneBitQuery   -> OneBitRows::scan (T0) -> upper bounds
 //!       + PreparedQuery -> backend.scan (T1) -> estimate +- ErrorBound -> candidates
 //!                          backend.exact (T2) -> cosine in [-1, 1]     -> TopK
+//! many queries           -> backend.candidates: one pass over T1 for all of them
 //! ```
 //!
 //! The CUDA backend is not here yet: it comes as a further implementation of the same trait.
@@ -28,8 +29,10 @@
 //! - `columns`: the same tiers in the making, for writers
 //! - `prepared`: a query, normalised and quantised once for all segments
 //! - `bound`: how far an estimate can be from the exact score
+//! - `candidates`: what may be among the best k by T1, for one query or many at once
 //! - `rotation`, `one_bit`: T0: what makes components alike, codes, and their scan
 //! - `tiles`: products of many rows with many; `kmeans`: points for lists of rows
+//! - `prefetch`: asking for memory before it is needed
 //! - `mask`: passing rows as dense words, and the three ways to name rows
 //! - `backend`: the trait that CPU and GPU implementations share
 //! - `scalar`: the oracle, slow and plain in f64; `simd`: the CPU backend, on simsimd
@@ -38,11 +41,13 @@
 
 pub mod backend;
 pub mod bound;
+pub mod candidates;
 pub mod columns;
 pub mod error;
 pub mod kmeans;
 pub mod mask;
 pub mod one_bit;
+pub mod prefetch;
 pub mod prepared;
 pub mod quantize;
 pub mod rotation;
@@ -54,14 +59,16 @@ pub mod tiles;
 
 pub use backend::ComputeBackend;
 pub use bound::ErrorBound;
+pub use candidates::BoundedQuery;
 pub use columns::{FullColumns, FullKind, VectorColumns};
 pub use error::ComputeError;
 pub use mask::{RowMask, Selection};
+pub use prefetch::prefetch;
 pub use prepared::PreparedQuery;
 pub use quantize::{RowFactors, encode_f16, encode_row};
 pub use rows::{FullRows, VectorRows, code_stride};
 pub use scalar::ScalarBackend;
-pub use select::{TopK, select_k};
+pub use select::{RankKey, TopK, select_k};
 pub use simd::{SimdBackend, dot_codes};
 
 #[cfg(test)]

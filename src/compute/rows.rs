@@ -4,7 +4,7 @@ use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 
 use crate::compute::backend::estimate;
-use crate::compute::{ComputeError, PreparedQuery, dot_codes};
+use crate::compute::{ComputeError, PreparedQuery, dot_codes, prefetch};
 use crate::types::limits::VECTOR_DIMENSION_MAX;
 
 /// Bytes to which a row of T1 codes is padded with zeros: a cache line, so that a row never
@@ -118,6 +118,13 @@ impl<'a> VectorRows<'a> {
     /// Upper bound of the length of what T1 lost of `row`.
     pub fn residual(&self, row: usize) -> f32 {
         self.residuals[row]
+    }
+
+    /// Asks for what an estimate and its bound read of a row.
+    pub fn prefetch(&self, row: usize) {
+        prefetch(self.codes(row));
+        prefetch(&self.scales[row..=row]);
+        prefetch(&self.residuals[row..=row]);
     }
 
     /// Estimated cosine of a row with a query of the same width, as a scan gives it.

@@ -8,25 +8,38 @@ use crate::types::{Hit, RowId};
 /// A score and its row as one integer that grows with rank: the score's bits, made to order like
 /// `f32::total_cmp` with all NaNs lowest, above the complement of the row. Never 0, since rows
 /// number less than 2^32 and so the last id is not in use.
-fn rank_key(score: f32, row: RowId) -> u64 {
-    let bits = score.to_bits();
-    let ordered = match bits >> 31 {
-        _ if score.is_nan() => 0,
-        0 => bits | 1 << 31,
-        _ => !bits,
-    };
-    u64::from(ordered) << 32 | u64::from(!row.0)
-}
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RankKey(u64);
 
-/// The hit of a key. NaN comes back as minus infinity: a hit is never NaN.
-fn hit_of(key: u64) -> Hit {
-    let ordered = (key >> 32) as u32;
-    let score = match ordered >> 31 {
-        _ if ordered == 0 => f32::NEG_INFINITY,
-        1 => f32::from_bits(ordered & !(1 << 31)),
-        _ => f32::from_bits(!ordered),
-    };
-    Hit { row: RowId(!(key as u32)), score }
+impl RankKey {
+    /// The key of a scored row.
+    #[inline]
+    pub fn new(score: f32, row: RowId) -> Self {
+        let bits = score.to_bits();
+        let ordered = match bits >> 31 {
+            _ if score.is_nan() => 0,
+            0 => bits | 1 << 31,
+            _ => !bits,
+        };
+        Self(u64::from(ordered) << 32 | u64::from(!row.0))
+    }
+
+    /// The row.
+    #[inline]
+    pub fn row(self) -> RowId {
+        RowId(!(self.0 as u32))
+    }
+
+    /// Row and score. NaN comes back as minus infinity: a hit is never NaN.
+    pub fn hit(self) -> Hit {
+        let ordered = (self.0 >> 32) as u32;
+        let score = match ordered >> 31 {
+            _ if ordered == 0 => f32::NEG_INFINITY,
+            1 => f32::from_bits(ordered & !(1 << 31)),
+            _ => f32::from_bits(!ordered),
+        };
+        Hit { row: self.row(), score }
+    }
 }
 
 /// Collects the best `k` of a stream of scored rows, in `k` words of memory.
@@ -34,29 +47,29 @@ fn hit_of(key: u64) -> Hit {
 pub struct TopK {
     k: usize,
     /// Keys of the best rows so far, the worst of them on top.
-    worst_first: BinaryHeap<Reverse<u64>>,
+    worst_first: BinaryHeap<Reverse<RankKey>>,
     /// A key must be above this to be kept: that of the k-th best row, or 0, below every key,
     /// while fewer than k rows were offered. One comparison turns away most rows.
-    key_to_beat: u64,
+    key_to_beat: RankKey,
 }
 
 impl TopK {
     /// An empty selection of at most `k`.
     pub fn new(k: usize) -> Self {
-        let key_to_beat = if k == 0 { u64::MAX } else { 0 };
+        let key_to_beat = RankKey(if k == 0 { u64::MAX } else { 0 });
         Self { k, worst_first: BinaryHeap::new(), key_to_beat }
     }
 
     /// Offers a row.
     #[inline]
     pub fn push(&mut self, row: RowId, score: f32) {
-        let key = rank_key(score, row);
+        let key = RankKey::new(score, row);
         if key > self.key_to_beat {
             self.keep(key);
         }
     }
 
-    fn keep(&mut self, key: u64) {
+    fn keep(&mut self, key: RankKey) {
         if self.worst_first.len() == self.k {
             self.worst_first.pop();
         }
@@ -73,13 +86,13 @@ impl TopK {
         if self.worst_first.len() < self.k {
             return None;
         }
-        self.worst_first.peek().map(|worst| hit_of(worst.0).score)
+        self.worst_first.peek().map(|worst| worst.0.hit().score)
     }
 
     /// The selected rows, best first.
     pub fn into_hits(self) -> Vec<Hit> {
         let ascending_reversed = self.worst_first.into_sorted_vec();
-        ascending_reversed.into_iter().map(|key| hit_of(key.0)).collect()
+        ascending_reversed.into_iter().map(|key| key.0.hit()).collect()
     }
 }
 

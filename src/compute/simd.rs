@@ -15,14 +15,19 @@ use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use simsimd::SpatialSimilarity;
 
 use crate::compute::backend::{ComputeBackend, begin, estimate, settled};
+use crate::compute::candidates::{BoundedQuery, TILED_QUERIES_MIN, by_tiles, one_by_one};
 use crate::compute::scalar::cosine;
-use crate::compute::{ComputeError, FullRows, PreparedQuery, Selection, VectorRows};
-use crate::types::RowId;
+use crate::compute::{ComputeError, FullRows, PreparedQuery, Selection, VectorRows, prefetch};
+use crate::types::{Hit, RowId};
 
 /// Lengths between which a dot product in f32 neither overflows nor loses digits to subnormal
 /// numbers: 2^-60 and 2^60. Other rows, which no real embedding has, are scored in f64.
 const NORM_MIN: f32 = 1.0 / (1_u64 << 60) as f32;
 const NORM_MAX: f32 = (1_u64 << 60) as f32;
+
+/// Rows of T2 on their way from memory while one is read: a row of d = 384 is 12 or 24 lines, and
+/// processors follow some 50 misses at once.
+const ROWS_AHEAD: usize = 3;
 
 /// Vector instructions of whatever processor this runs on.
 #[derive(Debug, Clone, Copy, Default)]
@@ -49,6 +54,19 @@ impl ComputeBackend for SimdBackend {
         Ok(())
     }
 
+    fn candidates(
+        &self,
+        rows: &VectorRows<'_>,
+        queries: &[BoundedQuery<'_>],
+        selection: Selection<'_>,
+        k: usize,
+    ) -> Result<Vec<Vec<Hit>>, ComputeError> {
+        match queries.len() {
+            TILED_QUERIES_MIN.. => by_tiles(rows, queries, selection, k),
+            _ => one_by_one(self, rows, queries, selection, k),
+        }
+    }
+
     fn exact(
         &self,
         rows: &VectorRows<'_>,
@@ -69,23 +87,39 @@ impl ComputeBackend for SimdBackend {
 
 fn exact_f16(unit: &[f32], bits: &[u16], listed: &[RowId], scores: &mut Vec<f32>) {
     let mut widened = vec![0.0; unit.len()];
-    for row in listed {
-        let half: &[f16] = bits[row.0 as usize * unit.len()..][..unit.len()].reinterpret_cast();
+    for_each_row(bits, unit.len(), listed, |_, row| {
+        let half: &[f16] = row.reinterpret_cast();
         half.convert_to_f32_slice(&mut widened);
         scores.push(settled(dot(unit, &widened)));
-    }
+    });
 }
 
 fn exact_f32(unit: &[f32], values: &[f32], norms: &[f32], listed: &[RowId], scores: &mut Vec<f32>) {
-    for row in listed {
-        let norm = norms[row.0 as usize];
-        let vector = &values[row.0 as usize * unit.len()..][..unit.len()];
+    for_each_row(values, unit.len(), listed, |at, row| {
+        let norm = norms[at];
         let cosine = if (NORM_MIN..=NORM_MAX).contains(&norm) {
-            dot(unit, vector) / f64::from(norm)
+            dot(unit, row) / f64::from(norm)
         } else {
-            cosine(unit, vector)
+            cosine(unit, row)
         };
         scores.push(settled(cosine));
+    });
+}
+
+/// Visits listed rows, which lie anywhere, with a few more of them on their way from memory.
+fn for_each_row<'a, T>(
+    values: &'a [T],
+    dimension: usize,
+    listed: &[RowId],
+    mut visit: impl FnMut(usize, &'a [T]),
+) {
+    let row = |row: &RowId| &values[row.0 as usize * dimension..][..dimension];
+    listed.iter().take(ROWS_AHEAD).for_each(|ahead| prefetch(row(ahead)));
+    for (at, listed_row) in listed.iter().enumerate() {
+        if let Some(ahead) = listed.get(at + ROWS_AHEAD) {
+            prefetch(row(ahead));
+        }
+        visit(listed_row.0 as usize, row(listed_row));
     }
 }
 

@@ -11,7 +11,7 @@ use roaring::RoaringBitmap;
 use crate::collection::{LiveSegment, ScopeRows, Snapshot};
 use crate::compute::{ComputeBackend, PreparedQuery};
 use crate::query::QueryError;
-use crate::segment::flat::{self, Thoroughness};
+use crate::segment::flat::{self, Thoroughness, search_together};
 use crate::text::{CorpusStats, RowScores, TermCounts, TextQuery};
 use crate::types::{Filter, Hit, RowId, SubTenantId};
 
@@ -83,25 +83,26 @@ const TIES_MAX: usize = 10_000;
 
 /// The best `k` rows and those that equal the last of them. Which of the equals comes first is
 /// for the newer source and the chunk's id to say (API 5.7), not for the place of a row; so none
-/// of them may be cut off here. `find` gives the best rows, as many as it is asked for.
+/// of them may be cut off here. `hits` are the best `k + 1`; `more` gives as many as it is asked.
 fn with_ties(
     k: usize,
-    mut find: impl FnMut(usize) -> Result<LegHits, QueryError>,
+    mut hits: LegHits,
+    more: impl FnOnce(usize) -> Result<LegHits, QueryError>,
 ) -> Result<LegHits, QueryError> {
-    let mut hits = find(k + 1)?;
     if let [.., last, beyond] = hits.as_slice()
         && hits.len() > k
     {
         let floor = last.1 - TIE_WIDTH;
         if beyond.1 >= floor {
-            hits = find(k + TIES_MAX)?;
+            hits = more(k + TIES_MAX)?;
         }
         hits.truncate(hits.partition_point(|(_, score)| *score >= floor));
     }
     Ok(hits)
 }
 
-/// The semantic leg: the exact nearest `k` rows by cosine, and those as near as the last of them.
+/// The semantic leg: the nearest `k` rows by cosine, and those as near as the last of them; with
+/// the paths that were taken.
 pub(super) fn nearest(
     backend: &dyn ComputeBackend,
     reached: &[Reach],
@@ -109,20 +110,40 @@ pub(super) fn nearest(
     k: usize,
     thoroughness: Thoroughness,
 ) -> Result<(LegHits, Vec<&'static str>), QueryError> {
+    let queries = std::slice::from_ref(query);
+    let (mut hits, paths) = nearest_of_each(backend, reached, queries, k, thoroughness)?;
+    Ok((hits.remove(0), paths))
+}
+
+/// As [`nearest`] for several queries, which share their way through the rows where that pays.
+pub(super) fn nearest_of_each(
+    backend: &dyn ComputeBackend,
+    reached: &[Reach],
+    queries: &[PreparedQuery],
+    k: usize,
+    thoroughness: Thoroughness,
+) -> Result<(Vec<LegHits>, Vec<&'static str>), QueryError> {
     let mut paths = Vec::new();
-    let hits = with_ties(k, |k| {
-        let mut hits = Vec::new();
+    let mut find = |queries: &[PreparedQuery], k| -> Result<Vec<LegHits>, QueryError> {
+        let mut hits = vec![LegHits::new(); queries.len()];
         for (at, reach) in reached.iter().enumerate().filter(|(_, reach)| reach.rows > 0) {
             let (tiers, mask) = (reach.live.segment.tiers()?, reach.mask.as_ref());
-            let found = flat::search(backend, &tiers, query, mask, k, thoroughness)?;
-            hits.extend(placed(at, found.hits));
-            if !paths.contains(&found.path.as_str()) {
-                paths.push(found.path.as_str());
+            let found = search_together(backend, &tiers, queries, mask, k, thoroughness)?;
+            for (hits, found) in hits.iter_mut().zip(found) {
+                hits.extend(placed(at, found.hits));
+                if !paths.contains(&found.path.as_str()) {
+                    paths.push(found.path.as_str());
+                }
             }
         }
-        Ok(best(hits, k))
-    })?;
-    Ok((hits, paths))
+        Ok(hits.into_iter().map(|hits| best(hits, k)).collect())
+    };
+    let mut all = Vec::with_capacity(queries.len());
+    for (query, hits) in queries.iter().zip(find(queries, k + 1)?) {
+        let more = |k| Ok(find(std::slice::from_ref(query), k)?.remove(0));
+        all.push(with_ties(k, hits, more)?);
+    }
+    Ok((all, paths))
 }
 
 /// True cosines for listed rows, in the order given.
@@ -178,11 +199,12 @@ impl KeywordScores {
 
     /// The best `k` rows, best first, and those that equal the last of them.
     pub(super) fn top(&self, k: usize) -> Result<LegHits, QueryError> {
-        with_ties(k, |k| {
+        let find = |k| {
             let scored = self.0.iter().enumerate();
             let hits = scored.filter_map(|(at, scores)| Some((at, scores.as_ref()?)));
-            Ok(best(hits.flat_map(|(at, scores)| placed(at, scores.top(k))).collect(), k))
-        })
+            best(hits.flat_map(|(at, scores)| placed(at, scores.top(k))).collect(), k)
+        };
+        with_ties(k, find(k + 1), |k| Ok(find(k)))
     }
 
     /// The score of a row; 0 where no term occurs.

@@ -37,16 +37,13 @@ impl Query {
                 return Err(QueryError::DimensionMismatch { expected, received: other.len() });
             }
         }
+        let queries: Vec<PreparedQuery> =
+            queries.iter().map(|query| PreparedQuery::new(query)).collect::<Result<_, _>>()?;
+        let thoroughness = Thoroughness::default();
+        let (all, _) =
+            shard::nearest_of_each(&*self.backend, &reached, &queries, max_chunks, thoroughness)?;
         let mut results = Vec::with_capacity(queries.len());
-        for query in queries {
-            let query = PreparedQuery::new(query)?;
-            let (found, _) = shard::nearest(
-                &*self.backend,
-                &reached,
-                &query,
-                max_chunks,
-                Thoroughness::default(),
-            )?;
+        for found in all {
             let mut hits: Vec<(VectorHit, (String, u32))> = found
                 .into_iter()
                 .map(|(Place { reach, row }, score)| {

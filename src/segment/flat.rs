@@ -19,49 +19,22 @@ use roaring::RoaringBitmap;
 
 use crate::compute::rotation::Rotation;
 use crate::compute::{
-    ComputeBackend, ComputeError, ErrorBound, PreparedQuery, RowMask, Selection, TopK, VectorRows,
+    BoundedQuery, ComputeBackend, ComputeError, ErrorBound, PreparedQuery, RowMask, Selection,
+    TopK, VectorRows,
 };
-use crate::segment::lists::{Effort, Lists, probe};
+use crate::segment::lists::{Effort, Lists, NearRows, Probed, probe};
 use crate::types::{Hit, RowId, by_rank};
 
-/// Passing rows up to which all of them are read from T2 at once.
-///
-/// Where the number comes from: `benches/flat_paths.rs` times both halves per row at d = 384. A
-/// row of T2 costs about four of T1, but a scan then reads at least `RESCORE_ROWS` rows of T2
-/// too, and goes over its estimates twice; the two meet between 100 and 200 rows. For large k the
-/// same ratio puts the meeting point near 2 k, since a scan rescores k rows and some more.
-pub const GATHER_ROWS_MAX: usize = 128;
+mod path;
+mod together;
 
-/// Rows rescored between two looks at whether the next can still win.
-const RESCORE_ROWS: usize = 64;
+pub use path::{GATHER_ROWS_MAX, SearchPath};
+pub use together::search_together;
 
-/// How the rows of one segment were searched. `Gather` is always exact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SearchPath {
-    /// Few rows pass: all of them were scored from T2.
-    Gather,
-    /// The T1 codes of the passing rows were scanned.
-    MaskedScan,
-    /// Every row passes: T1 was scanned from end to end.
-    Scan,
-    /// T0 was scanned from end to end, T1 of what its bound let through.
-    OneBit,
-    /// T0 of the lists near the query was scanned, T1 of what its bound let through.
-    Lists,
-}
+use path::choose;
 
-impl SearchPath {
-    /// The name in plans.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Gather => "gather",
-            Self::MaskedScan => "masked_scan",
-            Self::Scan => "scan",
-            Self::OneBit => "one_bit_scan",
-            Self::Lists => "lists",
-        }
-    }
-}
+/// Rows rescored between two looks at whether the next can still win, at least.
+const RESCORE_ROWS: usize = 16;
 
 /// What a flat search found.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,9 +92,7 @@ pub fn search(
 ) -> Result<FlatHits, ComputeError> {
     let rows = &tiers.rows;
     query.check_rows(rows)?;
-    let telling = tiers.listed.filter(|(lists, _)| lists.are_telling(k));
-    let lists = telling.map(|(lists, _)| lists.len());
-    let path = choose(rows.len(), passing_rows(rows, mask), k, lists, thoroughness);
+    let path = choose(tiers, passing_rows(rows, mask), k, thoroughness);
     let hits = if query.is_zero() {
         let first = listed_rows(rows, mask).into_iter().take(k);
         first.map(|row| Hit { row, score: 0.0 }).collect()
@@ -148,35 +119,6 @@ pub fn scores(
     Ok(scores)
 }
 
-/// Passing rows, out of so many, below which T1 of the passing rows costs less than T0 of all. 30
-/// is the ratio where T1 comes from memory and T0 rules out nearly all rows; where either is not
-/// so, `benches/flat_paths.rs` sees less, and a smaller number would be right.
-const ROWS_A_PASSING_ROW: usize = 30;
-
-/// The cheapest path for `passing` of `rows` rows. A masked scan costs no more per row than one
-/// from end to end (same bench), so the mask is left out only where every row passes.
-fn choose(
-    rows: usize,
-    passing: usize,
-    k: usize,
-    lists: Option<usize>,
-    thoroughness: Thoroughness,
-) -> SearchPath {
-    if passing <= GATHER_ROWS_MAX.max(2 * k) {
-        return SearchPath::Gather;
-    }
-    match lists {
-        Some(lists) if passing * ROWS_A_PASSING_ROW > rows => {
-            match lists > 1 && thoroughness != Thoroughness::Exact {
-                true => SearchPath::Lists,
-                false => SearchPath::OneBit,
-            }
-        }
-        _ if passing < rows => SearchPath::MaskedScan,
-        _ => SearchPath::Scan,
-    }
-}
-
 fn search_on(
     path: SearchPath,
     backend: &dyn ComputeBackend,
@@ -192,14 +134,14 @@ fn search_on(
         (SearchPath::Gather, _, _) => gather(backend, rows, query, &listed_rows(rows, mask), k),
         (SearchPath::OneBit | SearchPath::Lists, _, Some(listed)) => {
             let effort = thoroughness.effort(&listed.0, path);
-            let candidates = probed(&bound, rows, listed, query, mask, k, effort);
+            let candidates = probed(bound, rows, listed, query, mask, k, effort);
             rescore(backend, rows, query, candidates, k)
         }
         (SearchPath::MaskedScan, Some(mask), _) => {
             let mask = dense(rows, mask);
-            scan(backend, &bound, rows, query, Selection::Masked(&mask), k)
+            scan(backend, bound, rows, query, Selection::Masked(&mask), k)
         }
-        _ => scan(backend, &bound, rows, query, Selection::All, k),
+        _ => scan(backend, bound, rows, query, Selection::All, k),
     }
 }
 
@@ -226,7 +168,7 @@ impl Thoroughness {
 /// Rows that may be among the best k, found through lists and T0, with their upper bounds from
 /// T1, highest first.
 fn probed(
-    bound: &ErrorBound,
+    bound: ErrorBound,
     rows: &VectorRows<'_>,
     (lists, rotation): &(Lists<'_>, &Rotation),
     query: &PreparedQuery,
@@ -234,14 +176,37 @@ fn probed(
     k: usize,
     effort: Effort,
 ) -> Vec<Hit> {
-    let estimate = |row: RowId| {
-        let passes = mask.is_none_or(|mask| mask.contains(row.0));
-        let at = row.0 as usize;
-        passes.then(|| (rows.estimate(at, query), bound.of(rows.residual(at))))
-    };
-    let mut candidates = probe(lists, rotation, query, k, effort, estimate).candidates;
+    let seen = SeenRows { rows, query, bound, mask };
+    ranked(probe(lists, rotation, query, k, effort, seen))
+}
+
+fn ranked(probed: Probed) -> Vec<Hit> {
+    let mut candidates = probed.candidates;
     candidates.sort_unstable_by(by_rank);
     candidates
+}
+
+/// T1 under a filter, from one query.
+struct SeenRows<'a> {
+    rows: &'a VectorRows<'a>,
+    query: &'a PreparedQuery,
+    bound: ErrorBound,
+    mask: Option<&'a RoaringBitmap>,
+}
+
+impl NearRows for SeenRows<'_> {
+    fn passes(&self, row: RowId) -> bool {
+        self.mask.is_none_or(|mask| mask.contains(row.0))
+    }
+
+    fn fetch(&self, row: RowId) {
+        self.rows.prefetch(row.0 as usize);
+    }
+
+    fn estimate(&self, row: RowId) -> (f32, f32) {
+        let row = row.0 as usize;
+        (self.rows.estimate(row, self.query), self.bound.of(self.rows.residual(row)))
+    }
 }
 
 /// Scores all of `listed` from T2.
@@ -262,15 +227,14 @@ fn gather(
 /// Scans T1 and rescores on T2 what may be among the best k.
 fn scan(
     backend: &dyn ComputeBackend,
-    bound: &ErrorBound,
+    bound: ErrorBound,
     rows: &VectorRows<'_>,
     query: &PreparedQuery,
     selection: Selection<'_>,
     k: usize,
 ) -> Result<Vec<Hit>, ComputeError> {
-    let mut estimates = Vec::new();
-    backend.scan(rows, query, selection, &mut estimates)?;
-    let candidates = candidates(bound, rows, selection, &estimates, k);
+    let found = backend.candidates(rows, &[BoundedQuery { query, bound }], selection, k)?;
+    let candidates = found.into_iter().next().expect("one answer for one query");
     rescore(backend, rows, query, candidates, k)
 }
 
@@ -298,46 +262,6 @@ fn rescore(
         }
     }
     Ok(best.into_hits())
-}
-
-/// The selected rows whose upper bound reaches the k-th best lower bound, with their upper bound
-/// as the score, highest first. Holds the true best k, ties included.
-fn candidates(
-    bound: &ErrorBound,
-    rows: &VectorRows<'_>,
-    selection: Selection<'_>,
-    estimates: &[f32],
-    k: usize,
-) -> Vec<Hit> {
-    let mut lower_bounds = TopK::new(k);
-    for_each_estimate(rows, selection, estimates, |row, estimate, residual| {
-        lower_bounds.push(row, estimate - bound.of(residual));
-    });
-    let floor = lower_bounds.score_to_reach().unwrap_or(f32::NEG_INFINITY);
-
-    let mut candidates = Vec::new();
-    for_each_estimate(rows, selection, estimates, |row, estimate, residual| {
-        let upper_bound = estimate + bound.of(residual);
-        if upper_bound >= floor {
-            candidates.push(Hit { row, score: upper_bound });
-        }
-    });
-    candidates.sort_unstable_by(by_rank);
-    candidates
-}
-
-/// Calls `visit` with each selected row, its estimate and its residual.
-fn for_each_estimate(
-    rows: &VectorRows<'_>,
-    selection: Selection<'_>,
-    estimates: &[f32],
-    mut visit: impl FnMut(RowId, f32, f32),
-) {
-    let mut estimates = estimates.iter();
-    selection.for_each(rows.len(), |row| {
-        let &estimate = estimates.next().expect("a scan writes one estimate a selected row");
-        visit(RowId(row as u32), estimate, rows.residual(row));
-    });
 }
 
 /// Number of rows of the segment that pass.

@@ -368,7 +368,7 @@ fn a_probe_returns_k_rows_where_there_are_k() {
         let step = 3000 / passing;
         let mask: RoaringBitmap = (0..passing).map(|row| row * step).collect();
         let found =
-            probed(&bound, &rows, &listed, &query, Some(&mask), k, Effort::probing(Some(0.0)));
+            probed(bound, &rows, &listed, &query, Some(&mask), k, Effort::probing(Some(0.0)));
         assert!(found.len() >= k.min(passing as usize), "{} of {k}", found.len());
         assert!(found.iter().all(|hit| mask.contains(hit.row.0)));
     }

@@ -1,11 +1,13 @@
 //! Lists to their sections, and how far a probe of them has to reach.
 
+use std::cell::Cell;
+
 use crate::compute::kmeans::means;
 use crate::compute::one_bit::{BLOCK_ROWS, OneBitEncoder};
 use crate::compute::rotation::Rotation;
-use crate::compute::{PreparedQuery, dot_codes, encode_row};
+use crate::compute::{PreparedQuery, dot_codes, encode_row, prefetch};
 use crate::segment::lists::build::{BuiltLists, FINITE, ListSource, members_of};
-use crate::segment::lists::probe::{Effort, probe};
+use crate::segment::lists::probe::{Effort, NearRows, probe};
 use crate::segment::lists::{Lists, NO_ROW};
 use crate::types::RowId;
 
@@ -133,13 +135,9 @@ fn calibrate(
         source.unit(asked, &mut unit);
         let query = PreparedQuery::new(&unit).expect(FINITE);
         for (k, read) in CALIBRATION_K.into_iter().zip(&mut read) {
-            let estimate = |row: RowId| {
-                *read += 1;
-                let dot = dot_codes(query.codes(), source.codes(row.0)) as f32;
-                let cosine = dot * query.scale() * source.scale(row.0);
-                (row.0 != asked).then_some((cosine, 0.0))
-            };
-            let found = probe(&view, rotation, &query, k, Effort::EXACT, estimate);
+            let others = Others { source, query: &query, asked, read: Cell::new(0) };
+            let found = probe(&view, rotation, &query, k, Effort::EXACT, &others);
+            *read += others.read.get();
             let Some(floor) = found.floor.filter(|_| k == CALIBRATION_K[0]) else { continue };
             for hit in &found.candidates {
                 needed.push(reach_of(&view, &query, list_of[hit.row.0 as usize], floor));
@@ -156,8 +154,30 @@ fn calibrate(
 
 /// How many spreads towards the query a row of this list lies that scores `floor`.
 fn reach_of(lists: &Lists<'_>, query: &PreparedQuery, list: usize, floor: f32) -> f32 {
-    let dot = dot_codes(query.codes(), lists.codes(list)) as f32;
-    let dot = dot * query.scale() * lists.scale(list);
-    let distance = (1.0 + lists.square(list) - 2.0 * dot).max(0.0).sqrt();
-    (floor - dot) / (lists.spread(list) * distance).max(f32::MIN_POSITIVE)
+    let dot = lists.dot(list, query);
+    (floor - dot) / (lists.spread(list) * lists.distance(list, dot)).max(f32::MIN_POSITIVE)
+}
+
+/// All rows but the one that is searched for; counts how many are looked at.
+struct Others<'a> {
+    source: &'a dyn ListSource,
+    query: &'a PreparedQuery,
+    asked: u32,
+    read: Cell<usize>,
+}
+
+impl NearRows for &Others<'_> {
+    fn passes(&self, row: RowId) -> bool {
+        row.0 != self.asked
+    }
+
+    fn fetch(&self, row: RowId) {
+        prefetch(self.source.codes(row.0));
+    }
+
+    fn estimate(&self, row: RowId) -> (f32, f32) {
+        self.read.set(self.read.get() + 1);
+        let dot = dot_codes(self.query.codes(), self.source.codes(row.0)) as f32;
+        (dot * self.query.scale() * self.source.scale(row.0), 0.0)
+    }
 }

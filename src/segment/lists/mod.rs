@@ -34,7 +34,7 @@ pub mod probe;
 pub mod view;
 
 pub use build::{BuiltLists, ListSource, Older, build};
-pub use probe::{Effort, Probed, probe};
+pub use probe::{Effort, NearRows, Probed, probe, probe_together};
 pub use view::Lists;
 
 /// Rows from which a segment has T0 at all: a scan of T1 over fewer costs less than rotating the

@@ -1,8 +1,8 @@
 //! The sections of lists as checked views.
 
-use crate::compute::code_stride;
 use crate::compute::one_bit::{BLOCK_ROWS, OneBitRows, block_bytes};
 use crate::compute::rotation::rotated_width;
+use crate::compute::{PreparedQuery, code_stride, dot_codes};
 use crate::segment::lists::{FEW_NEIGHBOURS, NO_ROW, SHARE_MAX};
 
 /// Bytes before the first array.
@@ -152,6 +152,17 @@ impl<'a> Lists<'a> {
     /// Root mean square distance of a list's rows from its point.
     pub fn spread(&self, list: usize) -> f32 {
         self.spreads[list]
+    }
+
+    /// Product of a query with a list's point.
+    pub fn dot(&self, list: usize, query: &PreparedQuery) -> f32 {
+        let dot = dot_codes(query.codes(), self.codes(list)) as f32;
+        dot * query.scale() * self.scale(list)
+    }
+
+    /// Distance from a list's point of a unit query whose product with it is `dot`.
+    pub fn distance(&self, list: usize, dot: f32) -> f32 {
+        (1.0 + self.square(list) - 2.0 * dot).max(0.0).sqrt()
     }
 
     /// Rows of a list, ascending; slots that fill up its last block are left out.

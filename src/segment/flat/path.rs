@@ -1,0 +1,68 @@
+//! Which way through the tiers is cheapest.
+
+use crate::segment::flat::{Thoroughness, Tiers};
+
+/// Passing rows up to which all of them are read from T2 at once.
+///
+/// Where the number comes from: `benches/flat_paths.rs` times both halves per row at d = 384. A
+/// row of T2 costs about four of T1, but a scan then reads at least `RESCORE_ROWS` rows of T2
+/// too, and goes over its estimates twice; the two meet between 100 and 200 rows. For large k the
+/// same ratio puts the meeting point near 2 k, since a scan rescores k rows and some more.
+pub const GATHER_ROWS_MAX: usize = 128;
+
+/// How the rows of one segment were searched. `Gather` is always exact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SearchPath {
+    /// Few rows pass: all of them were scored from T2.
+    Gather,
+    /// The T1 codes of the passing rows were scanned.
+    MaskedScan,
+    /// Every row passes: T1 was scanned from end to end.
+    Scan,
+    /// T0 was scanned from end to end, T1 of what its bound let through.
+    OneBit,
+    /// T0 of the lists near the query was scanned, T1 of what its bound let through.
+    Lists,
+}
+
+impl SearchPath {
+    /// The name in plans.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gather => "gather",
+            Self::MaskedScan => "masked_scan",
+            Self::Scan => "scan",
+            Self::OneBit => "one_bit_scan",
+            Self::Lists => "lists",
+        }
+    }
+}
+
+/// Passing rows, out of so many, below which T1 of the passing rows costs less than T0 of all. 30
+/// is the ratio where T1 comes from memory and T0 rules out nearly all rows; where either is not
+/// so, `benches/flat_paths.rs` sees less, and a smaller number would be right.
+const ROWS_A_PASSING_ROW: usize = 30;
+
+/// The cheapest path for `passing` of the rows. A masked scan costs no more per row than one from
+/// end to end (same bench), so the mask is left out only where every row passes.
+pub(super) fn choose(
+    tiers: &Tiers<'_>,
+    passing: usize,
+    k: usize,
+    thoroughness: Thoroughness,
+) -> SearchPath {
+    if passing <= GATHER_ROWS_MAX.max(2 * k) {
+        return SearchPath::Gather;
+    }
+    let rows = tiers.rows.len();
+    match tiers.listed.filter(|(lists, _)| lists.are_telling(k)) {
+        Some((lists, _)) if passing * ROWS_A_PASSING_ROW > rows => {
+            match lists.len() > 1 && thoroughness != Thoroughness::Exact {
+                true => SearchPath::Lists,
+                false => SearchPath::OneBit,
+            }
+        }
+        _ if passing < rows => SearchPath::MaskedScan,
+        _ => SearchPath::Scan,
+    }
+}
