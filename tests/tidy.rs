@@ -55,6 +55,7 @@ const UNSAFE_ALLOWED: &[&str] = &[
     "src/io/mmap.rs",
     "src/io/archive.rs",
     "src/compute/cuda/",
+    "src/compute/one_bit/neon.rs",
     "src/compute/one_bit/x86.rs",
     "src/compute/prefetch.rs",
     "src/compute/tiles.rs",

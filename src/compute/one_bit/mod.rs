@@ -29,6 +29,8 @@ pub mod encode;
 pub mod query;
 pub mod scan;
 
+#[cfg(target_arch = "aarch64")]
+mod neon;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

@@ -64,13 +64,29 @@ impl<'a> OneBitRows<'a> {
         found: &mut Vec<MayReach>,
     ) {
         let task = Task { rows: *self, query, reference, floor };
-        #[cfg(target_arch = "x86_64")]
-        if let Some((_, kernel)) = super::x86::kernels().next() {
-            return kernel(&task, found);
-        }
-        scan_plain(&task, found);
+        let (_, kernel) = kernels().next().expect("plain code runs everywhere");
+        kernel(&task, found);
     }
 }
+
+/// A scan of one run of blocks.
+pub(super) type Kernel = fn(&Task<'_>, &mut Vec<MayReach>);
+
+/// The kernels that this processor can run, the widest first and plain code last.
+pub(super) fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
+    #[cfg(target_arch = "aarch64")]
+    let native = super::neon::kernels();
+    #[cfg(target_arch = "x86_64")]
+    let native = super::x86::kernels();
+    #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
+    let native = std::iter::empty();
+    let plain: Kernel = scan_plain;
+    native.chain([("plain", plain)])
+}
+
+/// Pairs of tables whose sums fit into the 16 bits that kernels add up in.
+pub(super) const PAIRS_MAX: usize = 128;
+const _: () = assert!(2 * PAIRS_MAX * u8::MAX as usize <= u16::MAX as usize);
 
 /// One call of a kernel.
 pub(super) struct Task<'a> {

@@ -4,13 +4,7 @@ use std::arch::x86_64::*;
 
 use crate::compute::one_bit::BLOCK_ROWS;
 use crate::compute::one_bit::query::TABLE;
-use crate::compute::one_bit::scan::{MayReach, Task};
-
-/// Pairs of tables whose sums fit into 16 bits: 2 x 128 x 255 < 2^16.
-const PAIRS_MAX: usize = 128;
-
-/// A scan of one run of blocks.
-type Kernel = fn(&Task<'_>, &mut Vec<MayReach>);
+use crate::compute::one_bit::scan::{Kernel, MayReach, PAIRS_MAX, Task};
 
 /// The kernels that this processor can run, the widest first.
 pub(super) fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
