@@ -1,0 +1,101 @@
+"""What the measuring scripts share: a server over a data directory, requests, quantiles."""
+import atexit
+import http.client
+import json
+import os
+import re
+import subprocess
+import time
+from pathlib import Path
+
+KEY = "measuring-key-measuring-key-measuring"
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Server:
+    """One `lodestone serve` over a data directory, on a port of its own choice."""
+
+    def __init__(self, options, data):
+        self.data = data
+        self.log = open(data.parent / "log", "ab+")
+        start = self.log.seek(0, os.SEEK_END)
+        begun = time.monotonic()
+        command = [options.binary, "serve", "--data-dir", data, "--listen", "127.0.0.1:0"]
+        environment = dict(os.environ, LODESTONE_API_KEY=KEY, LODESTONE_MODEL_DIR=options.model)
+        environment["RUST_LOG"] = "warn"
+        self.process = subprocess.Popen(command, stderr=self.log, env=environment)
+        atexit.register(self.process.kill)  # where a measurement fails
+        while True:
+            self.log.seek(start)
+            url = re.search(rb"url +http://([0-9.]+):(\d+)", self.log.read())
+            if url:
+                break
+            if self.process.poll() is not None:
+                raise SystemExit(f"the server did not start; see {self.log.name}")
+            time.sleep(0.002)
+        self.address = (url[1].decode(), int(url[2]))
+        connection = self.connect()
+        while ask(connection, "GET", "/readyz")[0] != 200:
+            time.sleep(0.002)
+        self.start_ms = (time.monotonic() - begun) * 1e3
+
+    def connect(self):
+        """A kept-alive connection."""
+        return http.client.HTTPConnection(*self.address, timeout=600)
+
+    def stop(self):
+        """Ends the server in order."""
+        self.process.terminate()
+        self.process.wait()
+
+    def memory_mib(self):
+        """Anonymous and file-backed resident memory."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        kib = dict(re.findall(r"(RssAnon|RssFile):\s+(\d+)", status))
+        return {name: int(kib[name]) / 1024 for name in ("RssAnon", "RssFile")}
+
+    def cpu_seconds(self):
+        """CPU seconds so far: of the threads that run the model, and of all others."""
+        ticks = os.sysconf("SC_CLK_TCK")
+        model, other = 0.0, 0.0
+        for task in Path(f"/proc/{self.process.pid}/task").iterdir():
+            try:
+                stat = (task / "stat").read_text()
+            except FileNotFoundError:
+                continue
+            name, rest = stat.split("(", 1)[1].rsplit(")", 1)
+            seconds = sum(map(int, rest.split()[11:13])) / ticks
+            if name.startswith("embed-"):
+                model += seconds
+            else:
+                other += seconds
+        return model, other
+
+
+def ask(connection, method, path, body=None):
+    """One request; status and decoded body."""
+    headers = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
+    text = None if body is None else json.dumps(body)
+    connection.request(method, path, text, headers)
+    response = connection.getresponse()
+    return response.status, json.loads(response.read())
+
+
+def expect(connection, method, path, body=None):
+    """As `ask`, but anything except 200 ends the run."""
+    status, answer = ask(connection, method, path, body)
+    if status != 200:
+        raise SystemExit(f"{method} {path}: {status} {answer}")
+    return answer
+
+
+def quantiles(times):
+    """Median, 95th and 99th percentile and maximum of milliseconds."""
+    ordered = sorted(times)
+    at = lambda share: round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 2)
+    return {"n": len(ordered), "p50": at(0.5), "p95": at(0.95), "p99": at(0.99), "max": at(1)}
+
+
+def folder_bytes(folder):
+    """Bytes of all files under a folder."""
+    return sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
