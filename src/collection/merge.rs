@@ -93,6 +93,8 @@ impl Collection {
         let pinned = inputs.iter().map(|live| (&*live.segment, &live.dead)).collect();
         let merged = segment::write_merged(&*self.store, &key, shape, pinned)?;
         let segment = self.adopt(&merged.meta)?;
+        // Here rather than in the first search after the commit.
+        segment.prepare_vectors()?;
         let inputs = inputs.iter().map(|live| live.segment.id()).collect();
         let replace = Some(Replacement { inputs, segment, origins: merged.origins });
         // If this fails the output must stay for now: it is open whether the manifest that lists

@@ -1,6 +1,9 @@
 //! Naming rows to a backend: all, those of a dense mask, or a list.
 
+use roaring::RoaringBitmap;
+
 use crate::compute::ComputeError;
+use crate::compute::serialised::{self, ChunkRows};
 use crate::types::RowId;
 
 /// Passing rows of one segment as dense words: row r is bit `r % 64` of word `r / 64`.
@@ -27,6 +30,53 @@ impl RowMask {
         }
         let passing = words.iter().map(|word| word.count_ones() as usize).sum();
         Self { words, rows, passing }
+    }
+
+    /// The mask of the rows in `bitmap`; what lies outside the segment is left out. Reads the
+    /// bitmap in its serialised form (RoaringFormatSpec, "portable"), where the rows of a dense
+    /// chunk of 65,536 already are words: going through them one by one takes ten times as long.
+    pub fn from_bitmap(rows: usize, bitmap: &RoaringBitmap) -> Self {
+        let mut bytes = Vec::with_capacity(bitmap.serialized_size());
+        bitmap.serialize_into(&mut bytes).expect("memory takes all that is written to it");
+        let mut words = vec![0_u64; rows.div_ceil(64)];
+        for chunk in serialised::chunks(&bytes) {
+            let first = chunk.key * serialised::CHUNK_ROWS;
+            match chunk.rows {
+                ChunkRows::Words(bytes) => {
+                    let place = words.get_mut(first / 64..).unwrap_or_default();
+                    for (word, bytes) in place.iter_mut().zip(bytes.as_chunks::<8>().0) {
+                        *word = u64::from_le_bytes(*bytes);
+                    }
+                }
+                ChunkRows::Listed(listed) => {
+                    for row in listed.as_chunks::<2>().0 {
+                        let row = first + usize::from(u16::from_le_bytes(*row));
+                        set_bits(&mut words, row.min(rows), (row + 1).min(rows));
+                    }
+                }
+                ChunkRows::Runs(runs) => {
+                    for [a, b, c, d] in runs.as_chunks::<4>().0 {
+                        let start = first + usize::from(u16::from_le_bytes([*a, *b]));
+                        let end = start + usize::from(u16::from_le_bytes([*c, *d])) + 1;
+                        set_bits(&mut words, start.min(rows), end.min(rows));
+                    }
+                }
+            }
+        }
+        if let (Some(last), filled @ 1..) = (words.last_mut(), rows % 64) {
+            *last &= u64::MAX >> (64 - filled);
+        }
+        let passing = words.iter().map(|word| word.count_ones() as usize).sum();
+        Self { words, rows, passing }
+    }
+
+    /// Whether a row passes.
+    ///
+    /// # Panics
+    /// If the segment does not have the row.
+    #[inline]
+    pub fn contains(&self, row: usize) -> bool {
+        self.words[row / 64] >> (row % 64) & 1 == 1
     }
 
     /// The words, the lowest rows first.
@@ -131,6 +181,32 @@ mod tests {
         let full = RowMask::from_ranges(128, [0..=127]);
         assert_eq!(full.words(), [u64::MAX, u64::MAX]);
         assert_eq!(RowMask::from_ranges(0, [0..=9]).passing(), 0);
+    }
+
+    /// Chunks of every kind, at the borders of words, of chunks and of the segment.
+    #[test]
+    fn a_bitmap_becomes_the_same_bits_as_its_ranges() {
+        let listed = (0..3000_u32).map(|row| row * 37 % 200_000);
+        let dense = (0..40_000_u32).map(|row| 65_530 + row * 3);
+        let mut runs = RoaringBitmap::new();
+        for start in [0, 60, 65_500, 131_072, 262_000] {
+            runs.insert_range(start..start + 100);
+        }
+        runs.optimize();
+        let empty = RoaringBitmap::new();
+        for bitmap in [listed.collect(), dense.collect(), runs, empty, RoaringBitmap::full()] {
+            for rows in [0, 1, 63, 64, 65, 65_535, 65_536, 65_537, 131_072, 262_050, 300_000] {
+                let mut ranges = bitmap.iter();
+                let within = std::iter::from_fn(|| ranges.next_range());
+                let within = within.take_while(|range| (*range.start() as usize) < rows);
+                let expected = RowMask::from_ranges(rows, within);
+                let mask = RowMask::from_bitmap(rows, &bitmap);
+                assert_eq!(mask, expected, "{rows} rows");
+                for row in [0, 63, 64, rows / 2, rows.saturating_sub(1)] {
+                    assert!(row >= rows || mask.contains(row) == bitmap.contains(row as u32));
+                }
+            }
+        }
     }
 
     #[test]

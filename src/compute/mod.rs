@@ -33,7 +33,8 @@
 //! - `rotation`, `one_bit`: T0: what makes components alike, codes, and their scan
 //! - `tiles`: products of many rows with many; `kmeans`: points for lists of rows
 //! - `prefetch`: asking for memory before it is needed
-//! - `mask`: passing rows as dense words, and the three ways to name rows
+//! - `mask`: passing rows as dense words, and the three ways to name rows; `serialised`: the form
+//!   of a roaring bitmap that they come from
 //! - `backend`: the trait that CPU and GPU implementations share
 //! - `scalar`: the oracle, slow and plain in f64; `simd`: the CPU backend, on simsimd
 //! - `select`: the best k, ties to the lower row, NaN below every number
@@ -54,6 +55,7 @@ pub mod rotation;
 pub mod rows;
 pub mod scalar;
 pub mod select;
+mod serialised;
 pub mod simd;
 pub mod tiles;
 

@@ -25,6 +25,8 @@ use crate::types::{Hit, RowId};
 const NORM_MIN: f32 = 1.0 / (1_u64 << 60) as f32;
 const NORM_MAX: f32 = (1_u64 << 60) as f32;
 
+/// Rows of T1 on their way from memory while as many are read.
+const ROWS_COMING: usize = 16;
 /// Rows of T2 on their way from memory while one is read: a row of d = 384 is 12 or 24 lines, and
 /// processors follow some 50 misses at once.
 const ROWS_AHEAD: usize = 3;
@@ -47,10 +49,28 @@ impl ComputeBackend for SimdBackend {
     ) -> Result<(), ComputeError> {
         begin(rows, query, selection, estimates)?;
         let codes = query.codes();
-        selection.for_each(rows.len(), |row| {
+        let mut look_at = |row| {
             let dot = i8::dot(codes, rows.codes(row)).expect("codes of query and row are as long");
             estimates.push(estimate(dot, rows, row, query));
+        };
+        if let Selection::All = selection {
+            (0..rows.len()).for_each(look_at);
+            return Ok(());
+        }
+        // Some rows are looked at while the next are on their way.
+        let (mut ready, mut coming) = ([0; ROWS_COMING], Vec::with_capacity(ROWS_COMING));
+        let mut ready_count = 0;
+        selection.for_each(rows.len(), |row| {
+            rows.prefetch(row);
+            coming.push(row);
+            if coming.len() == ROWS_COMING {
+                ready[..ready_count].iter().for_each(|row| look_at(*row));
+                ready.copy_from_slice(&coming);
+                ready_count = ROWS_COMING;
+                coming.clear();
+            }
         });
+        ready[..ready_count].iter().chain(&coming).for_each(|row| look_at(*row));
         Ok(())
     }
 

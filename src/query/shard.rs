@@ -11,7 +11,7 @@ use roaring::RoaringBitmap;
 use crate::collection::{LiveSegment, ScopeRows, Snapshot};
 use crate::compute::{ComputeBackend, PreparedQuery};
 use crate::query::QueryError;
-use crate::segment::flat::{self, Thoroughness, search_together};
+use crate::segment::flat::{self, RowFilter, Thoroughness, search_together};
 use crate::text::{CorpusStats, RowScores, TermCounts, TextQuery};
 use crate::types::{Filter, Hit, RowId, SubTenantId};
 
@@ -127,8 +127,10 @@ pub(super) fn nearest_of_each(
     let mut find = |queries: &[PreparedQuery], k| -> Result<Vec<LegHits>, QueryError> {
         let mut hits = vec![LegHits::new(); queries.len()];
         for (at, reach) in reached.iter().enumerate().filter(|(_, reach)| reach.rows > 0) {
-            let (tiers, mask) = (reach.live.segment.tiers()?, reach.mask.as_ref());
-            let found = search_together(backend, &tiers, queries, mask, k, thoroughness)?;
+            let tiers = reach.live.segment.tiers()?;
+            let filter = reach.mask.as_ref().map(|mask| RowFilter::new(mask, tiers.rows.len()));
+            let filter = filter.as_ref();
+            let found = search_together(backend, &tiers, queries, filter, k, thoroughness)?;
             for (hits, found) in hits.iter_mut().zip(found) {
                 hits.extend(placed(at, found.hits));
                 if !paths.contains(&found.path.as_str()) {

@@ -15,8 +15,6 @@
 //! likely of both, and leaves lists out as far as its reach was calibrated: it finds 99 of 100
 //! neighbours. What it returns has true scores, and is never fewer than min(k, m) rows.
 
-use roaring::RoaringBitmap;
-
 use crate::compute::rotation::Rotation;
 use crate::compute::{
     BoundedQuery, ComputeBackend, ComputeError, ErrorBound, PreparedQuery, RowMask, Selection,
@@ -25,9 +23,11 @@ use crate::compute::{
 use crate::segment::lists::{Effort, Lists, NearRows, Probed, probe};
 use crate::types::{Hit, RowId, by_rank};
 
+mod filter;
 mod path;
 mod together;
 
+pub use filter::RowFilter;
 pub use path::{GATHER_ROWS_MAX, SearchPath};
 pub use together::search_together;
 
@@ -62,9 +62,8 @@ pub enum Thoroughness {
     /// One neighbour in a hundred, where that spares reading most rows.
     #[default]
     Probing,
-    /// Where a segment has lists: those whose best row would have to lie up to so many spreads
-    /// towards the query. For measurements.
-    Reach(f32),
+    /// Where a segment has lists: until so many in a row brought nothing. For measurements.
+    Patience(usize),
 }
 
 impl Tiers<'_> {
@@ -77,8 +76,8 @@ impl Tiers<'_> {
     }
 }
 
-/// The `k` rows of highest cosine with `query` among those in `mask` (absent: all rows). Rows in
-/// the mask that the segment does not have are ignored. A zero query scores every row 0.
+/// The `k` rows of highest cosine with `query` among those that `filter` lets pass (absent: all
+/// rows). A zero query scores every row 0.
 ///
 /// # Errors
 /// [`ComputeError::DimensionMismatch`], or whatever the backend could not do.
@@ -86,18 +85,18 @@ pub fn search(
     backend: &dyn ComputeBackend,
     tiers: &Tiers<'_>,
     query: &PreparedQuery,
-    mask: Option<&RoaringBitmap>,
+    filter: Option<&RowFilter<'_>>,
     k: usize,
     thoroughness: Thoroughness,
 ) -> Result<FlatHits, ComputeError> {
     let rows = &tiers.rows;
     query.check_rows(rows)?;
-    let path = choose(tiers, passing_rows(rows, mask), k, thoroughness);
+    let path = choose(tiers, passing_rows(rows, filter), k, thoroughness);
     let hits = if query.is_zero() {
-        let first = listed_rows(rows, mask).into_iter().take(k);
+        let first = listed_rows(rows, filter).into_iter().take(k);
         first.map(|row| Hit { row, score: 0.0 }).collect()
     } else {
-        search_on(path, backend, tiers, query, mask, k, thoroughness)?
+        search_on(path, backend, tiers, query, filter, k, thoroughness)?
     };
     Ok(FlatHits { hits, path })
 }
@@ -124,22 +123,22 @@ fn search_on(
     backend: &dyn ComputeBackend,
     tiers: &Tiers<'_>,
     query: &PreparedQuery,
-    mask: Option<&RoaringBitmap>,
+    filter: Option<&RowFilter<'_>>,
     k: usize,
     thoroughness: Thoroughness,
 ) -> Result<Vec<Hit>, ComputeError> {
     let rows = &tiers.rows;
     let bound = thoroughness.bound(query, rows);
-    match (path, mask, &tiers.listed) {
-        (SearchPath::Gather, _, _) => gather(backend, rows, query, &listed_rows(rows, mask), k),
+    match (path, filter, &tiers.listed) {
+        (SearchPath::Gather, _, _) => gather(backend, rows, query, &listed_rows(rows, filter), k),
         (SearchPath::OneBit | SearchPath::Lists, _, Some(listed)) => {
-            let effort = thoroughness.effort(&listed.0, path);
-            let candidates = probed(bound, rows, listed, query, mask, k, effort);
+            let effort = thoroughness.effort(&listed.0, path, k);
+            let candidates = probed(bound, rows, listed, query, filter, k, effort);
             rescore(backend, rows, query, candidates, k)
         }
-        (SearchPath::MaskedScan, Some(mask), _) => {
-            let mask = dense(rows, mask);
-            scan(backend, bound, rows, query, Selection::Masked(&mask), k)
+        (SearchPath::MaskedScan, Some(filter), _) => {
+            let listed = filter.listed_if_few();
+            scan(backend, bound, rows, query, filter.selection(&listed), k)
         }
         _ => scan(backend, bound, rows, query, Selection::All, k),
     }
@@ -150,18 +149,17 @@ impl Thoroughness {
     fn bound(self, query: &PreparedQuery, rows: &VectorRows<'_>) -> ErrorBound {
         match self {
             Self::Exact => ErrorBound::new(query, rows),
-            Self::Probing | Self::Reach(_) => ErrorBound::likely(query, rows),
+            Self::Probing | Self::Patience(_) => ErrorBound::likely(query, rows),
         }
     }
 
-    fn effort(self, lists: &Lists<'_>, path: SearchPath) -> Effort {
-        let [_, _, of_99] = lists.reach();
-        let reach = match self {
+    fn effort(self, lists: &Lists<'_>, path: SearchPath, k: usize) -> Effort {
+        let patience = match self {
             Self::Exact => return Effort::EXACT,
-            Self::Probing => of_99,
-            Self::Reach(reach) => reach,
+            Self::Probing => lists.patience(k),
+            Self::Patience(lists) => lists,
         };
-        Effort::probing((path == SearchPath::Lists).then_some(reach))
+        Effort::probing((path == SearchPath::Lists).then_some(patience))
     }
 }
 
@@ -172,11 +170,11 @@ fn probed(
     rows: &VectorRows<'_>,
     (lists, rotation): &(Lists<'_>, &Rotation),
     query: &PreparedQuery,
-    mask: Option<&RoaringBitmap>,
+    filter: Option<&RowFilter<'_>>,
     k: usize,
     effort: Effort,
 ) -> Vec<Hit> {
-    let seen = SeenRows { rows, query, bound, mask };
+    let seen = SeenRows { rows, query, bound, filter };
     ranked(probe(lists, rotation, query, k, effort, seen))
 }
 
@@ -191,12 +189,17 @@ struct SeenRows<'a> {
     rows: &'a VectorRows<'a>,
     query: &'a PreparedQuery,
     bound: ErrorBound,
-    mask: Option<&'a RoaringBitmap>,
+    filter: Option<&'a RowFilter<'a>>,
 }
 
 impl NearRows for SeenRows<'_> {
     fn passes(&self, row: RowId) -> bool {
-        self.mask.is_none_or(|mask| mask.contains(row.0))
+        self.filter.is_none_or(|filter| filter.dense().contains(row.0 as usize))
+    }
+
+    fn has_any(&self, rows: &[u32]) -> bool {
+        let passes = |mask: &RowMask| rows.iter().any(|row| mask.contains(*row as usize));
+        self.filter.is_none_or(|filter| passes(filter.dense()))
     }
 
     fn fetch(&self, row: RowId) {
@@ -265,26 +268,16 @@ fn rescore(
 }
 
 /// Number of rows of the segment that pass.
-fn passing_rows(rows: &VectorRows<'_>, mask: Option<&RoaringBitmap>) -> usize {
-    match mask {
-        None => rows.len(),
-        Some(mask) => mask.range_cardinality(..rows.len() as u32) as usize,
-    }
+fn passing_rows(rows: &VectorRows<'_>, filter: Option<&RowFilter<'_>>) -> usize {
+    filter.map_or(rows.len(), RowFilter::passing)
 }
 
 /// The passing rows, ascending.
-fn listed_rows(rows: &VectorRows<'_>, mask: Option<&RoaringBitmap>) -> Vec<RowId> {
-    let rows = rows.len() as u32;
-    match mask {
-        None => (0..rows).map(RowId).collect(),
-        Some(mask) => mask.iter().take_while(|&row| row < rows).map(RowId).collect(),
+fn listed_rows(rows: &VectorRows<'_>, filter: Option<&RowFilter<'_>>) -> Vec<RowId> {
+    match filter {
+        None => (0..rows.len() as u32).map(RowId).collect(),
+        Some(filter) => filter.listed(),
     }
-}
-
-/// The passing rows as dense words.
-fn dense(rows: &VectorRows<'_>, mask: &RoaringBitmap) -> RowMask {
-    let mut runs = mask.iter();
-    RowMask::from_ranges(rows.len(), std::iter::from_fn(|| runs.next_range()))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use roaring::RoaringBitmap;
 
 use crate::compute::rotation::Rotation;
@@ -36,6 +37,8 @@ pub struct Segment {
     text_index: TextIndex,
     texts: OnceLock<TextStore>,
     vectors: OnceLock<VectorSections>,
+    /// Held by the search that verifies the vectors; others that need them wait for it.
+    verifying: Mutex<()>,
 }
 
 /// Verified on the first vector search, so that listing an idle tenant does not read its vectors.
@@ -110,6 +113,7 @@ impl Segment {
             file,
             texts: OnceLock::new(),
             vectors: OnceLock::new(),
+            verifying: Mutex::new(()),
         })
     }
 
@@ -289,8 +293,24 @@ impl Segment {
         if let Some(sections) = self.vectors.get() {
             return Ok(sections);
         }
-        let loaded = self.load_vectors()?;
-        Ok(self.vectors.get_or_init(|| loaded))
+        let _only_one = self.verifying.lock();
+        if self.vectors.get().is_none() {
+            self.prepare_vectors()?;
+        }
+        Ok(self.vectors.get().expect("prepared"))
+    }
+
+    /// Verifies the vectors, if no search has done so. For background threads: they hold no lock
+    /// here, so that no search ever waits for a thread of low priority.
+    ///
+    /// # Errors
+    /// As [`Self::vectors`].
+    pub fn prepare_vectors(&self) -> Result<(), SegmentError> {
+        if self.vectors.get().is_none() {
+            let loaded = self.load_vectors()?;
+            self.vectors.get_or_init(|| loaded);
+        }
+        Ok(())
     }
 
     fn load_vectors(&self) -> Result<VectorSections, SegmentError> {

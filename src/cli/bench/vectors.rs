@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use lodestone::compute::{PreparedQuery, SimdBackend};
 use lodestone::io::{DataDir, RealDisk};
-use lodestone::segment::flat::{self, Thoroughness, Tiers, search_together};
+use lodestone::segment::flat::{self, RowFilter, Thoroughness, Tiers, search_together};
 use lodestone::segment::{NewRow, NewSource, Segment, SegmentShape, VectorKind, write};
 use lodestone::store::{Key, LocalBlobs};
 use lodestone::types::{
@@ -26,9 +26,9 @@ use crate::cli::bench::{arrays, cpu_seconds, report, round};
 
 /// Rows of one source: the largest batch of vectors that the server accepts at once.
 const BATCH_ROWS: usize = 2000;
-/// Reaches that are tried for a target, in spreads; beyond the last nearly all lists are read.
-const REACHES: usize = 40;
-const REACH_STEP: f32 = 0.04;
+/// Patience that is tried for a target: lists passed in vain before a search ends.
+const PATIENCE: [usize; 18] =
+    [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024];
 
 /// Builds, searches and reports.
 pub fn run(options: &BenchVectors) -> Result<(), Box<dyn Error>> {
@@ -60,12 +60,13 @@ fn measure(options: &BenchVectors, folder: &Path) -> Result<Value, Box<dyn Error
     let tiers = built.segment.tiers()?;
     let prepared: Vec<PreparedQuery> =
         queries.rows().map(PreparedQuery::new).collect::<Result<_, _>>()?;
+    let filter = mask.as_ref().map(|mask| RowFilter::new(mask, rows));
     let question = Question {
         tiers: &tiers,
         prepared: &prepared,
         queries: queries.rows().collect(),
         truth: truth.rows().collect(),
-        mask: mask.as_ref(),
+        filter: filter.as_ref(),
         k: options.k,
     };
     let mut settings = Vec::new();
@@ -183,7 +184,7 @@ struct Question<'a> {
     prepared: &'a [PreparedQuery],
     queries: Vec<&'a [f32]>,
     truth: Vec<&'a [i64]>,
-    mask: Option<&'a RoaringBitmap>,
+    filter: Option<&'a RowFilter<'a>>,
     k: usize,
 }
 
@@ -198,7 +199,7 @@ struct Speed {
 }
 
 impl Question<'_> {
-    /// The settings to measure: the server's own, the exact one, or the least reach that meets
+    /// The settings to measure: the server's own, the exact one, or the least patience that meets
     /// each target.
     fn settings(&self, options: &BenchVectors) -> Result<Vec<Setting>, Box<dyn Error>> {
         match options.kind {
@@ -212,8 +213,7 @@ impl Question<'_> {
                 let mut settings = Vec::new();
                 for target in &options.targets {
                     let mut chosen = Thoroughness::Exact;
-                    for step in 0..REACHES {
-                        let tried = Thoroughness::Reach(step as f32 * REACH_STEP);
+                    for tried in PATIENCE.map(Thoroughness::Patience) {
                         if self.recall(tried)?.0 >= *target {
                             chosen = tried;
                             break;
@@ -234,7 +234,7 @@ impl Question<'_> {
         let (mut wanted, mut hit, mut path) = (0, 0, "");
         for (query, truth) in self.prepared.iter().zip(&self.truth) {
             let found =
-                flat::search(&SimdBackend, self.tiers, query, self.mask, self.k, thoroughness)?;
+                flat::search(&SimdBackend, self.tiers, query, self.filter, self.k, thoroughness)?;
             path = found.path.as_str();
             let truth: Vec<i64> =
                 truth.iter().copied().filter(|id| *id >= 0).take(self.k).collect();
@@ -286,8 +286,8 @@ impl Question<'_> {
         let search = |part: &[&[f32]]| {
             let queries: Vec<PreparedQuery> =
                 part.iter().map(|query| PreparedQuery::new(query)).collect::<Result<_, _>>()?;
-            let (tiers, mask) = (self.tiers, self.mask);
-            search_together(&SimdBackend, tiers, &queries, mask, self.k, thoroughness).map(drop)
+            let (tiers, filter) = (self.tiers, self.filter);
+            search_together(&SimdBackend, tiers, &queries, filter, self.k, thoroughness).map(drop)
         };
         if threads == 1 || batch.len() == 1 {
             return Ok(search(batch)?);

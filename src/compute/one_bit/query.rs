@@ -37,7 +37,9 @@ impl OneBitQuery {
             range = range.max(2.0 * reach);
         }
         let step = if range > 0.0 { range / 255.0 } else { 1.0 };
-        let tables = sums.iter().map(|sum| (sum / step).round() as u8).collect();
+        // Half up, which needs no call: sums are never negative.
+        let inverse = 1.0 / step;
+        let tables = sums.iter().map(|sum| (sum * inverse + 0.5) as u8).collect();
         Self { rotated, tables, step, bias }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::compute::one_bit::query::TABLE;
 use crate::compute::one_bit::{BLOCK_ROWS, OneBitQuery, block_bytes};
+use crate::compute::prefetch;
 
 /// Blocks of T0.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +48,11 @@ impl<'a> OneBitRows<'a> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
+    }
+
+    /// Asks for all blocks: processors do not see by themselves where a list goes on in memory.
+    pub fn prefetch(&self) {
+        prefetch(self.blocks);
     }
 
     /// A run of blocks.

@@ -38,10 +38,12 @@ impl SearchPath {
     }
 }
 
-/// Passing rows, out of so many, below which T1 of the passing rows costs less than T0 of all. 30
-/// is the ratio where T1 comes from memory and T0 rules out nearly all rows; where either is not
-/// so, `benches/flat_paths.rs` sees less, and a smaller number would be right.
-const ROWS_A_PASSING_ROW: usize = 30;
+/// One passing row of so many, from which a scan of T0 costs less than one of T1 under the filter:
+/// a row costs 4 ns there, 28 ns here if it comes from memory (1,000,000 rows, `bench vectors`).
+const ROWS_A_PASSING_ROW: usize = 8;
+/// Passing rows from which lists are worth it: a probe takes .2 to .4 ms however many rows there
+/// are, and does not find everything.
+const LISTED_ROWS_MIN: usize = 12_288;
 
 /// The cheapest path for `passing` of the rows. A masked scan costs no more per row than one from
 /// end to end (same bench), so the mask is left out only where every row passes.
@@ -55,12 +57,11 @@ pub(super) fn choose(
         return SearchPath::Gather;
     }
     let rows = tiers.rows.len();
-    match tiers.listed.filter(|(lists, _)| lists.are_telling(k)) {
-        Some((lists, _)) if passing * ROWS_A_PASSING_ROW > rows => {
-            match lists.len() > 1 && thoroughness != Thoroughness::Exact {
-                true => SearchPath::Lists,
-                false => SearchPath::OneBit,
-            }
+    let probing = thoroughness != Thoroughness::Exact && passing >= LISTED_ROWS_MIN;
+    match &tiers.listed {
+        Some((lists, _)) if probing && lists.are_telling_nearby(k) => SearchPath::Lists,
+        Some((lists, _)) if passing * ROWS_A_PASSING_ROW > rows && lists.are_telling(k) => {
+            SearchPath::OneBit
         }
         _ if passing < rows => SearchPath::MaskedScan,
         _ => SearchPath::Scan,

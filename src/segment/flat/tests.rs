@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
+use roaring::RoaringBitmap;
 
 use super::*;
 use crate::compute::kmeans::CodeRows;
@@ -99,6 +100,19 @@ impl ComputeBackend for Worst {
     }
 }
 
+/// [`super::search`] under a bitmap.
+fn search(
+    backend: &dyn ComputeBackend,
+    tiers: &Tiers<'_>,
+    query: &PreparedQuery,
+    mask: Option<&RoaringBitmap>,
+    k: usize,
+    thoroughness: Thoroughness,
+) -> Result<FlatHits, ComputeError> {
+    let filter = mask.map(|mask| RowFilter::new(mask, tiers.rows.len()));
+    super::search(backend, tiers, query, filter.as_ref(), k, thoroughness)
+}
+
 /// Scores every passing row on T2 and sorts.
 fn brute_force(
     backend: &dyn ComputeBackend,
@@ -169,8 +183,9 @@ proptest! {
                     if path == SearchPath::Scan && mask.is_some() {
                         continue;
                     }
-                    let (tiers, mask) = (flat(rows), mask.as_ref());
-                    let found = search_on(path, backend, &tiers, &query, mask, k, EXACT).unwrap();
+                    let filter = mask.as_ref().map(|mask| RowFilter::new(mask, rows.len()));
+                    let (tiers, filter) = (flat(rows), filter.as_ref());
+                    let found = search_on(path, backend, &tiers, &query, filter, k, EXACT).unwrap();
                     prop_assert_eq!(&found, &wanted, "{:?} on {}", path, backend.name());
                 }
             }
@@ -324,7 +339,7 @@ fn lists_find_what_brute_force_finds() {
         assert_eq!(lists.len() > 1, policy == SMALL_LISTS);
         let tiers = Tiers { rows, listed: Some((lists, &rotation)) };
         let wide: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 3 != 0).collect();
-        let narrow: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 10 == 0).collect();
+        let narrow: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 6 == 0).collect();
         let (mut wanted, mut found) = (0, 0);
         let ids = SeededIds::new(13);
         for at in 0..40 {
@@ -336,12 +351,13 @@ fn lists_find_what_brute_force_finds() {
                 let truth = brute_force(&SimdBackend, &rows, &query, mask, 10);
                 let exact = search(&SimdBackend, &tiers, &query, mask, 10, EXACT).unwrap();
                 assert_eq!(exact, FlatHits { hits: truth.clone(), path: SearchPath::OneBit });
-                let probing = Thoroughness::Probing;
-                let probed = search(&SimdBackend, &tiers, &query, mask, 10, probing).unwrap();
-                assert_eq!(probed.hits.len(), 10);
-                assert_eq!(probed.path == SearchPath::Lists, policy == SMALL_LISTS);
+                let filter = mask.map(|mask| RowFilter::new(mask, ROWS));
+                let (path, probing) = (SearchPath::Lists, Thoroughness::Probing);
+                let (backend, filter) = (&SimdBackend, filter.as_ref());
+                let probed = search_on(path, backend, &tiers, &query, filter, 10, probing).unwrap();
+                assert_eq!(probed.len(), 10);
                 wanted += truth.len();
-                found += probed.hits.iter().filter(|hit| truth.contains(hit)).count();
+                found += probed.iter().filter(|hit| truth.contains(hit)).count();
             }
         }
         assert!(found * 100 >= wanted * 95, "{found} of {wanted} neighbours");
@@ -352,6 +368,79 @@ fn columns_row(rows: &VectorRows<'_>, row: usize) -> Vec<f32> {
     let mut unit = vec![0.0; rows.dimension()];
     rows.unit(row, &mut unit);
     unit
+}
+
+/// Queries that are asked together get what each gets alone: on every path, with and without a
+/// filter, as few as one and more than share a pass; a zero query among them too.
+#[test]
+fn together_finds_what_each_finds_alone() {
+    const ROWS: usize = 6000;
+    let rotation = Rotation::new(64);
+    for kind in [FullKind::F16, FullKind::F32] {
+        let columns = grouped(17, ROWS, 64, kind);
+        let rows = columns.view();
+        let built = build(&rows, SMALL_LISTS);
+        let lists = Lists::view(64, &built.lists, &built.one_bit).unwrap();
+        let with_lists = Tiers { rows, listed: Some((lists, &rotation)) };
+        let ids = SeededIds::new(18);
+        let near = |at: usize| columns_row(&rows, at * 149 % ROWS);
+        let mut vectors: Vec<Vec<f32>> = (0..20).map(near).collect();
+        vectors.push(vector(&ids, 64));
+        let queries: Vec<PreparedQuery> =
+            vectors.iter().map(|vector| PreparedQuery::new(vector).unwrap()).collect();
+        let zero = [queries[0].clone(), PreparedQuery::new(&[0.0; 64]).unwrap()];
+        let some: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 3 != 0).collect();
+        let few: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 100 == 0).collect();
+        for mask in [None, Some(&some), Some(&few)] {
+            let filter = mask.map(|mask| RowFilter::new(mask, ROWS));
+            for (tiers, thoroughness) in
+                [(flat(rows), EXACT), (with_lists, EXACT), (with_lists, Thoroughness::Probing)]
+            {
+                for queries in [&queries[..1], &queries[..5], &queries, &zero] {
+                    let (filter, backend) = (filter.as_ref(), &SimdBackend);
+                    let together =
+                        search_together(backend, &tiers, queries, filter, 10, thoroughness);
+                    let alone: Result<Vec<FlatHits>, _> = queries
+                        .iter()
+                        .map(|query| {
+                            super::search(backend, &tiers, query, filter, 10, thoroughness)
+                        })
+                        .collect();
+                    assert_eq!(together, alone);
+                }
+            }
+        }
+    }
+}
+
+/// A search that looks at p of n lists finds at least about p / n of the neighbours, however
+/// little the lists tell: rows without structure are the worst case.
+#[test]
+fn recall_is_no_less_than_the_share_of_lists() {
+    const ROWS: usize = 4000;
+    let columns = columns(19, Data::Random, ROWS, 48, FullKind::F16);
+    let (rows, rotation) = (columns.view(), Rotation::new(48));
+    let built = build(&rows, SMALL_LISTS);
+    let lists = Lists::view(48, &built.lists, &built.one_bit).unwrap();
+    let ids = SeededIds::new(20);
+    for patience in [5, 20, lists.len()] {
+        let (mut wanted, mut found, mut looked_at) = (0, 0, 0);
+        for _ in 0..40 {
+            let query = PreparedQuery::new(&vector(&ids, 48)).unwrap();
+            let truth = brute_force(&SimdBackend, &rows, &query, None, 10);
+            let bound = ErrorBound::likely(&query, &rows);
+            let seen = SeenRows { rows: &rows, query: &query, bound, filter: None };
+            let effort = Effort::probing(Some(patience));
+            let probed = probe(&lists, &rotation, &query, 10, effort, seen);
+            looked_at += probed.lists;
+            wanted += truth.len();
+            let rows: Vec<RowId> = probed.candidates.iter().map(|hit| hit.row).collect();
+            found += truth.iter().filter(|hit| rows.contains(&hit.row)).count();
+        }
+        let floor = looked_at as f64 / (40 * lists.len()) as f64;
+        let recall = found as f64 / wanted as f64;
+        assert!(recall >= floor.min(0.98), "patience {patience}: {recall} below {floor}");
+    }
 }
 
 /// A probe goes on until it has k rows or has seen all of them, however far they are.
@@ -367,8 +456,8 @@ fn a_probe_returns_k_rows_where_there_are_k() {
     for (passing, k) in [(3, 10), (10, 10), (400, 50), (3000, 2999)] {
         let step = 3000 / passing;
         let mask: RoaringBitmap = (0..passing).map(|row| row * step).collect();
-        let found =
-            probed(bound, &rows, &listed, &query, Some(&mask), k, Effort::probing(Some(0.0)));
+        let (filter, effort) = (RowFilter::new(&mask, 3000), Effort::probing(Some(1)));
+        let found = probed(bound, &rows, &listed, &query, Some(&filter), k, effort);
         assert!(found.len() >= k.min(passing as usize), "{} of {k}", found.len());
         assert!(found.iter().all(|hit| mask.contains(hit.row.0)));
     }

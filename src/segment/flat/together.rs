@@ -1,13 +1,11 @@
 //! Several queries over the same rows in one pass.
 
-use roaring::RoaringBitmap;
-
 use crate::compute::{
     BoundedQuery, ComputeBackend, ComputeError, PreparedQuery, Selection, VectorRows,
 };
 use crate::segment::flat::path::{SearchPath, choose};
 use crate::segment::flat::{
-    FlatHits, SeenRows, Thoroughness, Tiers, dense, passing_rows, ranked, rescore, search,
+    FlatHits, RowFilter, SeenRows, Thoroughness, Tiers, passing_rows, ranked, rescore, search,
 };
 use crate::segment::lists::probe_together;
 use crate::types::Hit;
@@ -25,22 +23,22 @@ pub fn search_together(
     backend: &dyn ComputeBackend,
     tiers: &Tiers<'_>,
     queries: &[PreparedQuery],
-    mask: Option<&RoaringBitmap>,
+    filter: Option<&RowFilter<'_>>,
     k: usize,
     thoroughness: Thoroughness,
 ) -> Result<Vec<FlatHits>, ComputeError> {
     let rows = &tiers.rows;
-    let path = choose(tiers, passing_rows(rows, mask), k, thoroughness);
+    let path = choose(tiers, passing_rows(rows, filter), k, thoroughness);
     let is_shared = !matches!(path, SearchPath::Gather | SearchPath::Lists);
     let mut found = Vec::with_capacity(queries.len());
     for part in queries.chunks(QUERIES_AT_ONCE) {
         if is_shared && part.len() > 1 && !part.iter().any(PreparedQuery::is_zero) {
             part.iter().try_for_each(|query| query.check_rows(rows))?;
-            let hits = together(path, backend, tiers, part, mask, k, thoroughness)?;
+            let hits = together(path, backend, tiers, part, filter, k, thoroughness)?;
             found.extend(hits.into_iter().map(|hits| FlatHits { hits, path }));
         } else {
             for query in part {
-                found.push(search(backend, tiers, query, mask, k, thoroughness)?);
+                found.push(search(backend, tiers, query, filter, k, thoroughness)?);
             }
         }
     }
@@ -52,7 +50,7 @@ fn together(
     backend: &dyn ComputeBackend,
     tiers: &Tiers<'_>,
     queries: &[PreparedQuery],
-    mask: Option<&RoaringBitmap>,
+    filter: Option<&RowFilter<'_>>,
     k: usize,
     thoroughness: Thoroughness,
 ) -> Result<Vec<Vec<Hit>>, ComputeError> {
@@ -60,15 +58,15 @@ fn together(
     let bound = |query| thoroughness.bound(query, rows);
     let candidates = match (path, &tiers.listed) {
         (SearchPath::OneBit, Some((lists, rotation))) => {
-            let deviations = thoroughness.effort(lists, path).deviations;
+            let deviations = thoroughness.effort(lists, path, k).deviations;
             let seen = |at: usize| {
                 let query = &queries[at];
-                SeenRows { rows, query, bound: bound(query), mask }
+                SeenRows { rows, query, bound: bound(query), filter }
             };
             let found = probe_together(lists, rotation, queries, k, deviations, seen);
             found.into_iter().map(ranked).collect()
         }
-        _ => scanned(backend, rows, queries, mask, k, thoroughness)?,
+        _ => scanned(backend, rows, queries, filter, k, thoroughness)?,
     };
     let pairs = queries.iter().zip(candidates);
     pairs.map(|(query, candidates)| rescore(backend, rows, query, candidates, k)).collect()
@@ -78,13 +76,13 @@ fn scanned(
     backend: &dyn ComputeBackend,
     rows: &VectorRows<'_>,
     queries: &[PreparedQuery],
-    mask: Option<&RoaringBitmap>,
+    filter: Option<&RowFilter<'_>>,
     k: usize,
     thoroughness: Thoroughness,
 ) -> Result<Vec<Vec<Hit>>, ComputeError> {
     let bounded = |query| BoundedQuery { query, bound: thoroughness.bound(query, rows) };
     let queries: Vec<BoundedQuery<'_>> = queries.iter().map(bounded).collect();
-    let mask = mask.map(|mask| dense(rows, mask));
-    let selection = mask.as_ref().map_or(Selection::All, Selection::Masked);
+    let listed = filter.and_then(RowFilter::listed_if_few);
+    let selection = filter.map_or(Selection::All, |filter| filter.selection(&listed));
     backend.candidates(rows, &queries, selection, k)
 }

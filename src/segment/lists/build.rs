@@ -14,7 +14,7 @@ const LIST_ROUNDS: usize = 6;
 const JOINT_ROUNDS: usize = 2;
 /// Groups whose lists a row is compared with. With the nearest 6 of 64, 99 rows of 100 find the
 /// list that a comparison with all would give them.
-const GROUPS_PROBED: usize = 6;
+const GROUPS_PROBED: usize = 12;
 /// What lists are built from.
 pub trait ListSource: CodeRows {
     /// How many rows there are.
@@ -67,10 +67,11 @@ pub struct BuiltLists {
 pub fn build(source: &dyn ListSource, policy: ListPolicy) -> BuiltLists {
     let rows = source.row_count();
     let all: Vec<u32> = (0..rows as u32).collect();
-    let list_of = if rows < policy.listed_rows_min {
+    let older = source.older().filter(|older| older.points.len() > 1);
+    let list_of = if rows < policy.listed_rows_min && older.is_none() {
         vec![0; rows]
     } else {
-        let (mut points, mut list_of) = match source.older() {
+        let (mut points, mut list_of) = match older {
             Some(older) => keep(source, older),
             None => {
                 let points = learn(source, rows / policy.list_rows);

@@ -3,18 +3,20 @@
 //!
 //! ```text
 //! query -> dot with every list's point (by T0 of the points, then exactly)
-//!       -> lists by what their best row may score, best first, until none can still win
+//!       -> lists by what their best row may score, most promising first, until a row of them brings nothing
 //!       -> T0 of a list: rows whose bound reaches the k-th best so far
 //!       -> T1 of those -> (`search`) T2 of what is left
 //! ```
-//! A segment below 100,000 rows has one list, round the mean: then every search is
+//! A segment below 65,536 rows has one list, round the mean: then every search is
 //! exact. The order of rows in the segment is untouched; lists hold row ids.
 //!
 //! Section `Lists`, little-endian, one array after the other
 //! ```text
 //!   u32 lists (n)    u32 rotated width     u32 slots (64 a block)
-//!   f32 share of rows that T0 cannot rule out, for 100 neighbours
-//!   3 x f32 reach for recall .90, .95, .99     f32 the same share, for 10 neighbours
+//!   2 x f32          patience: lists in a row that a search passes in vain before it ends with
+//!                    99 of 100 neighbours, for 10 and for 100 of them
+//!   2 x f32          share of rows that T0 cannot rule out, likewise
+//!   2 x f32          the same with that patience; zeros to byte 64
 //!   n x stride i8    codes of the points         n x f32  their scales   n x f32 squared lengths
 //!   n x f32 spread   root mean square distance of rows from the point
 //!   n x u32 first block                          n x u32 rows
@@ -24,12 +26,13 @@
 //! Section `OneBit`: blocks of T0 as `compute::one_bit` draws them, round each list's point.
 //!
 //! - `build`: rows to lists, from nothing or from the lists of an older segment
-//! - `encode`: lists to sections, with what searches for some of the rows showed
+//! - `encode`: lists to sections; `measure`: what searches for some of the rows show
 //! - `view`: the sections, checked
 //! - `probe`: the search through lists and T0
 
 pub mod build;
 mod encode;
+mod measure;
 pub mod probe;
 pub mod view;
 
@@ -52,8 +55,10 @@ const NO_ROW: u32 = u32::MAX;
 /// When rows get lists, and how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListPolicy {
-    /// Rows from which a segment has more than one list. Below, a scan of all of T0 takes less
-    /// than a fifth of a millisecond, and is exact.
+    /// Rows from which a segment gets more than one list; one that has lists keeps them when rows
+    /// go. Below, a scan of all of T0 takes less than a fifth of a millisecond, and is exact. A
+    /// border between two tiers of merging (`collection::merge`): a collection never has many
+    /// segments just below it.
     pub listed_rows_min: usize,
     /// Rows of a list, on average: four blocks. Fewer lists read more rows, more lists more points.
     pub list_rows: usize,
@@ -61,6 +66,6 @@ pub struct ListPolicy {
 
 impl Default for ListPolicy {
     fn default() -> Self {
-        Self { listed_rows_min: 100_000, list_rows: 256 }
+        Self { listed_rows_min: 65_536, list_rows: 256 }
     }
 }

@@ -6,15 +6,18 @@ use crate::compute::{PreparedQuery, code_stride, dot_codes};
 use crate::segment::lists::{FEW_NEIGHBOURS, NO_ROW, SHARE_MAX};
 
 /// Bytes before the first array.
-pub(super) const HEAD_BYTES: usize = 32;
+pub(super) const HEAD_BYTES: usize = 64;
 
 /// The lists of a segment.
 #[derive(Debug, Clone, Copy)]
 pub struct Lists<'a> {
     dimension: usize,
-    reach: [f32; 3],
-    /// Shares of the rows that T0 cannot rule out, for 10 and for 100 neighbours.
-    shares: [f32; 2],
+    /// For 10 and for 100 neighbours.
+    patience: [f32; 2],
+    /// Shares of the rows that T0 cannot rule out, for 10 and for 100 neighbours: of an exact
+    /// search and of a probing one.
+    all: [f32; 2],
+    near: [f32; 2],
     codes: &'a [i8],
     scales: &'a [f32],
     squares: &'a [f32],
@@ -41,8 +44,7 @@ impl<'a> Lists<'a> {
         if width != rotated_width(dimension) || count == 0 {
             return Err("the lists are of another width or number");
         }
-        let [reach @ .., of_10, of_100] =
-            [head[4], head[5], head[6], head[7], head[3]].map(f32::from_bits);
+        let pair = |at: usize| [head[at], head[at + 1]].map(f32::from_bits);
         let mut rest = &lists[HEAD_BYTES..];
         let stride = code_stride(dimension);
         let codes = cast(take(&mut rest, count * stride)?)?;
@@ -62,8 +64,9 @@ impl<'a> Lists<'a> {
         }
         Ok(Self {
             dimension,
-            reach,
-            shares: [of_10, of_100],
+            patience: pair(3),
+            all: pair(5),
+            near: pair(7),
             codes,
             scales,
             squares,
@@ -114,16 +117,19 @@ impl<'a> Lists<'a> {
         self.sizes.is_empty()
     }
 
-    /// Spreads up to which a probe looks for 90, 95 and 99 of 100 neighbours.
-    pub fn reach(&self) -> [f32; 3] {
-        self.reach
+    /// Lists in a row that a search for `k` rows passes in vain before it ends with 99 of 100.
+    pub fn patience(&self, k: usize) -> usize {
+        of_neighbours(self.patience, k) as usize
     }
 
-    /// Whether T0 rules out enough to be worth reading in a search for `k` rows.
+    /// Whether T0 rules out enough to be worth reading in an exact search for `k` rows.
     pub fn are_telling(&self, k: usize) -> bool {
-        let [of_10, of_100] = self.shares;
-        let share = if k <= FEW_NEIGHBOURS { of_10 } else { of_100 };
-        share <= SHARE_MAX
+        of_neighbours(self.all, k) <= SHARE_MAX
+    }
+
+    /// The same of a probing search, which reads the lists near the query only.
+    pub fn are_telling_nearby(&self, k: usize) -> bool {
+        self.len() > 1 && of_neighbours(self.near, k) <= SHARE_MAX
     }
 
     /// Bytes of T0 and of what finds its way through it.
@@ -212,6 +218,11 @@ fn check_slots(
     }
     let is_complete = next * BLOCK_ROWS == rows_of_slots.len() && seen.iter().all(|seen| *seen);
     is_complete.then_some(()).ok_or("a row is in no list")
+}
+
+/// The number that speaks for `k` neighbours.
+fn of_neighbours([of_10, of_100]: [f32; 2], k: usize) -> f32 {
+    if k <= FEW_NEIGHBOURS { of_10 } else { of_100 }
 }
 
 fn take<'a>(rest: &mut &'a [u8], bytes: usize) -> Result<&'a [u8], &'static str> {

@@ -1,0 +1,71 @@
+//! The portable serialised form of a roaring bitmap, read in place.
+//!
+//! ```text
+//! u32 12346, u32 chunks (n)              no chunk is made of runs
+//! u16 12347, u16 n - 1, n bits           a set bit for each chunk of runs
+//! n x { u16 key, u16 rows - 1 }
+//! n x u32 offset                         absent where the second cookie stands and n < 4
+//! n chunks: up to 4,096 rows  u16 each;  more  1024 x u64;  runs  u16 count, { u16, u16 } each
+//! ```
+//! Source: RoaringFormatSpec, <https://github.com/RoaringBitmap/RoaringFormatSpec>.
+
+/// Rows that share a key.
+pub(super) const CHUNK_ROWS: usize = 1 << 16;
+const COOKIE_WITHOUT_RUNS: u32 = 12346;
+/// Chunks from which offsets are there in any case.
+const OFFSETS_FROM: usize = 4;
+/// Rows up to which a chunk lists them.
+const LISTED_ROWS_MAX: usize = 4096;
+const WORDS_BYTES: usize = CHUNK_ROWS / 8;
+
+/// The rows of one key.
+pub(super) struct Chunk<'a> {
+    /// Upper half of the rows.
+    pub(super) key: usize,
+    /// Lower halves.
+    pub(super) rows: ChunkRows<'a>,
+}
+
+/// Lower halves of rows, little-endian.
+pub(super) enum ChunkRows<'a> {
+    /// u16 each.
+    Listed(&'a [u8]),
+    /// 1024 x u64.
+    Words(&'a [u8]),
+    /// First row and number of further rows, u16 both.
+    Runs(&'a [u8]),
+}
+
+/// The chunks of bytes that were serialised by this process.
+///
+/// # Panics
+/// If they are something else.
+pub(super) fn chunks(bytes: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
+    let u16_at = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+    let cookie = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    let has_runs = cookie != COOKIE_WITHOUT_RUNS;
+    let (count, flags) = match has_runs {
+        true => (u16_at(2) + 1, 4),
+        false => (u16_at(4) | u16_at(6) << 16, 8),
+    };
+    let keys = flags + if has_runs { count.div_ceil(8) } else { 0 };
+    let offsets = if !has_runs || count >= OFFSETS_FROM { count * 4 } else { 0 };
+    let mut at = keys + count * 4 + offsets;
+    (0..count).map(move |chunk| {
+        let (key, rows) = (u16_at(keys + chunk * 4), u16_at(keys + chunk * 4 + 2) + 1);
+        let is_runs = has_runs && bytes[flags + chunk / 8] >> (chunk % 8) & 1 == 1;
+        let (begin, length) = match () {
+            () if is_runs => (at + 2, u16_at(at) * 4),
+            () if rows <= LISTED_ROWS_MAX => (at, rows * 2),
+            () => (at, WORDS_BYTES),
+        };
+        at = begin + length;
+        let halves = &bytes[begin..at];
+        let rows = match () {
+            () if is_runs => ChunkRows::Runs(halves),
+            () if rows <= LISTED_ROWS_MAX => ChunkRows::Listed(halves),
+            () => ChunkRows::Words(halves),
+        };
+        Chunk { key, rows }
+    })
+}
