@@ -11,13 +11,18 @@ const SEED: u64 = 0x10DE;
 /// `rows` f16 rows round 64 centres, and a query near one of them. A row is its centre and as much
 /// noise again, so that cosines within a cluster are about .5, as between passages of one topic.
 pub fn clustered(rows: usize) -> (VectorColumns, PreparedQuery) {
+    clustered_as(rows, FullKind::F16)
+}
+
+/// As [`clustered`] with rows of this kind.
+pub fn clustered_as(rows: usize, kind: FullKind) -> (VectorColumns, PreparedQuery) {
     let ids = SeededIds::new(SEED);
     let centres: Vec<Vec<f32>> = (0..CENTRES).map(|_| noise(&ids)).collect();
     let near = |position: usize| -> Vec<f32> {
         let centre = &centres[position * 31 % CENTRES];
         noise(&ids).iter().zip(centre).map(|(noise, centre)| noise + centre).collect()
     };
-    let mut columns = VectorColumns::new(DIMENSION, FullKind::F16).expect("384 is supported");
+    let mut columns = VectorColumns::new(DIMENSION, kind).expect("384 is supported");
     for position in 0..rows {
         columns.push(&near(position)).expect("rows are finite");
     }

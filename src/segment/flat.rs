@@ -12,8 +12,11 @@
 //! The exact paths give the same hits with the same scores: a row is left out only if its upper
 //! bound is *below* a score that k rows reach, so even ties are as in brute force. An exact search
 //! takes the certain bound of T1 and five standard deviations of T0. A probing one takes what is
-//! likely of both, and leaves lists out as far as its reach was calibrated: it finds 99 of 100
-//! neighbours. What it returns has true scores, and is never fewer than min(k, m) rows.
+//! likely of both, and ends when lists bring nothing any more: it finds about 99 of 100 neighbours.
+//! What it returns has true scores, and is never fewer than min(k, m) rows.
+//!
+//! - `path`: which way is cheapest; `filter`: the passing rows in the forms that the ways need
+//! - `together`: several queries in one pass
 
 use crate::compute::rotation::Rotation;
 use crate::compute::{

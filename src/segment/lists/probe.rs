@@ -51,9 +51,12 @@ impl Effort {
     /// Everything that can win, but for one row in 3.5 million.
     pub const EXACT: Self = Self { deviations: 5.0, patience: None };
 
-    /// Leaves out one neighbour in 740 for its estimate, and those in lists that come too late.
+    /// What is likely to be found. Of the neighbours that score just what is to be reached, one in
+    /// 740 is lost to its estimate where all lists are read, one in 160 where most are not: over a
+    /// million rows that is one of 3,000 neighbours, and spares a tenth of the time.
     pub fn probing(patience: Option<usize>) -> Self {
-        Self { deviations: 2.5, patience }
+        let deviations = if patience.is_some() { 2.5 } else { 3.0 };
+        Self { deviations, patience }
     }
 }
 
