@@ -41,9 +41,13 @@ impl SearchPath {
 /// One passing row of so many, from which a scan of T0 costs less than one of T1 under the filter:
 /// a row costs 4 ns there, 28 ns here if it comes from memory (1,000,000 rows, `bench vectors`).
 const ROWS_A_PASSING_ROW: usize = 8;
-/// Passing rows from which lists are worth it: a probe takes .2 to .4 ms however many rows there
-/// are, and does not find everything.
-const LISTED_ROWS_MIN: usize = 12_288;
+/// Rows of a segment from which a search may leave lists out. Below, all of T0 takes less than a
+/// third of a millisecond, and finds everything. A border between two tiers of merging
+/// (`collection::merge`), so that a collection never has many segments just below it.
+const PROBED_ROWS_MIN: usize = 65_536;
+/// Passing rows from which that is worth it: a probe takes .1 to .4 ms, however many rows there
+/// are.
+const PROBED_PASSING_MIN: usize = 12_288;
 
 /// The cheapest path for `passing` of the rows. A masked scan costs no more per row than one from
 /// end to end (same bench), so the mask is left out only where every row passes.
@@ -57,7 +61,8 @@ pub(super) fn choose(
         return SearchPath::Gather;
     }
     let rows = tiers.rows.len();
-    let probing = thoroughness != Thoroughness::Exact && passing >= LISTED_ROWS_MIN;
+    let is_large = rows >= PROBED_ROWS_MIN && passing >= PROBED_PASSING_MIN;
+    let probing = is_large && thoroughness != Thoroughness::Exact;
     match &tiers.listed {
         Some((lists, _)) if probing && lists.are_telling_nearby(k) => SearchPath::Lists,
         Some((lists, _)) if passing * ROWS_A_PASSING_ROW > rows && lists.are_telling(k) => {

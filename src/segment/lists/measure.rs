@@ -20,11 +20,12 @@ const SEARCHES: usize = 128;
 const NEIGHBOURS: [usize; 2] = [10, 100];
 /// Share of the neighbours that a probing search is to find.
 const RECALL: f64 = 0.99;
-/// Patience that is tried. Rows stand nearer to their neighbours than questions do to what answers
-/// them, so that fewer lists would often do here: over a million real passages 8 find .999 of the
-/// neighbours of rows and .94 of those of questions, 192 find .99 of the latter. Less is never
-/// taken; a list costs a third of a microsecond.
-const PATIENCE: [usize; 4] = [192, 384, 768, 1536];
+/// The least patience, in roots of the number of lists: 256 of 4,096. Rows stand nearer to their
+/// neighbours than questions do to what answers them, so that less would often do here: over a
+/// million real passages 8 find .999 of the neighbours of rows and .94 of those of questions, 256
+/// find .99 of the latter. Twice as much is tried until the rows are content, at most thrice.
+const PATIENCE_OF_ROOT: f32 = 4.0;
+const DOUBLINGS: i32 = 3;
 
 /// What searches for some of the rows showed, for 10 and for 100 neighbours.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,9 +48,11 @@ pub(super) fn measure(source: &dyn ListSource, rotation: &Rotation, lists: &List
         return measured;
     }
     for (at, (k, exact)) in NEIGHBOURS.into_iter().zip(&exact).enumerate() {
-        for patience in PATIENCE {
-            let probed = trial.probe_all(k, patience);
-            (measured.patience[at], measured.near[at]) = (patience as f32, probed.share);
+        for doubling in 0..=DOUBLINGS {
+            let least = PATIENCE_OF_ROOT * (lists.len() as f32).sqrt();
+            let patience = (least * 2_f32.powi(doubling)).ceil();
+            let probed = trial.probe_all(k, patience as usize);
+            (measured.patience[at], measured.near[at]) = (patience, probed.share);
             if probed.recall_of(exact) >= RECALL {
                 break;
             }

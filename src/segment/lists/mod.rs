@@ -7,8 +7,8 @@
 //!       -> T0 of a list: rows whose bound reaches the k-th best so far
 //!       -> T1 of those -> (`search`) T2 of what is left
 //! ```
-//! A segment below 65,536 rows has one list, round the mean: then every search is
-//! exact. The order of rows in the segment is untouched; lists hold row ids.
+//! A segment below 16,384 rows has one list, round the mean. The order of rows in the segment is
+//! untouched; lists hold row ids.
 //!
 //! Section `Lists`, little-endian, one array after the other
 //! ```text
@@ -56,9 +56,8 @@ const NO_ROW: u32 = u32::MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListPolicy {
     /// Rows from which a segment gets more than one list; one that has lists keeps them when rows
-    /// go. Below, a scan of all of T0 takes less than a fifth of a millisecond, and is exact. A
-    /// border between two tiers of merging (`collection::merge`): a collection never has many
-    /// segments just below it.
+    /// go. Round its list's point a row is told from others by fewer bits than round the mean of
+    /// all: where rows have topics, T0 of one list rules out too little.
     pub listed_rows_min: usize,
     /// Rows of a list, on average: four blocks. Fewer lists read more rows, more lists more points.
     pub list_rows: usize,
@@ -66,6 +65,6 @@ pub struct ListPolicy {
 
 impl Default for ListPolicy {
     fn default() -> Self {
-        Self { listed_rows_min: 65_536, list_rows: 256 }
+        Self { listed_rows_min: 16_384, list_rows: 256 }
     }
 }
