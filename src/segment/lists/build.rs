@@ -12,9 +12,10 @@ const GROUP_ROUNDS: usize = 8;
 const LIST_ROUNDS: usize = 6;
 /// Rounds after the groups are put together again.
 const JOINT_ROUNDS: usize = 2;
-/// Groups whose lists a row is compared with. With the nearest 6 of 64, 99 rows of 100 find the
-/// list that a comparison with all would give them.
+/// Groups whose lists a row is compared with. With the nearest 6 of 58, one neighbour in 200 stood
+/// in a list that no search looked at; with 12 one in 800 (1,000,000 clustered rows).
 const GROUPS_PROBED: usize = 12;
+
 /// What lists are built from.
 pub trait ListSource: CodeRows {
     /// How many rows there are.

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! query -> dot with every list's point (by T0 of the points, then exactly)
-//!       -> lists by what their best row may score, most promising first, until a row of them brings nothing
+//!       -> lists by what their best rows may score, the most promising first, until so many in a
+//!          row brought nothing
 //!       -> T0 of a list: rows whose bound reaches the k-th best so far
 //!       -> T1 of those -> (`search`) T2 of what is left
 //! ```
