@@ -27,8 +27,10 @@ use crate::cli::bench::{arrays, cpu_seconds, report, round};
 /// Rows of one source: the largest batch of vectors that the server accepts at once.
 const BATCH_ROWS: usize = 2000;
 /// Patience that is tried for a target: lists passed in vain before a search ends.
-const PATIENCE: [usize; 18] =
-    [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024];
+const PATIENCE: [usize; 26] = [
+    1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 224, 256, 320, 384,
+    512, 768, 1024,
+];
 
 /// Builds, searches and reports.
 pub fn run(options: &BenchVectors) -> Result<(), Box<dyn Error>> {

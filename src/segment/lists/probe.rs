@@ -227,9 +227,6 @@ impl<'a, R: NearRows> Search<'a, R> {
             if let Some(next) = order.get(at + 1) {
                 self.lists.one_bit(next.list).prefetch();
             }
-            if !self.rows.has_any(self.lists.rows(seen.list)) {
-                continue;
-            }
             *in_vain = if self.visit(seen) { 0 } else { *in_vain + 1 };
             if *in_vain >= patience && self.best.score_to_reach().is_some() {
                 return true;
@@ -281,6 +278,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         keys.filter(|key| lowest.is_none_or(|lowest| *key < lowest)).collect()
     }
 
+    /// Lists with rows that pass, the most promising first.
     fn by_promise(&self, lists: &[RankKey]) -> Vec<Seen> {
         let mut seen: Vec<Seen> = lists.iter().map(|key| self.see(key.row().0 as usize)).collect();
         seen.sort_unstable_by(|a, b| b.promise.total_cmp(&a.promise).then(a.list.cmp(&b.list)));
