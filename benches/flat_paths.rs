@@ -35,7 +35,7 @@ fn flat_paths(criterion: &mut Criterion) {
     for passing in [128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 65_536] {
         let listed: Vec<RowId> = (0..passing).map(|i| RowId((i * ROWS / passing) as u32)).collect();
         let bitmap: RoaringBitmap = listed.iter().map(|row| row.0).collect();
-        let mask = RowMask::from_ranges(ROWS, listed.iter().map(|row| row.0..=row.0));
+        let mask = RowMask::from_bitmap(ROWS, &bitmap);
         group.throughput(Throughput::Elements(passing as u64));
         group.bench_function(BenchmarkId::new("gather", passing), |bencher| {
             bencher.iter(|| scores(&SimdBackend, &rows, black_box(&query), &listed));

@@ -18,7 +18,8 @@ pub struct RowMask {
 impl RowMask {
     /// The mask of the rows in `ranges` (both ends included, any order, overlaps allowed) over a
     /// segment of `rows` rows; what lies outside the segment is left out.
-    pub fn from_ranges(
+    #[cfg(test)]
+    pub(super) fn from_ranges(
         rows: usize,
         ranges: impl IntoIterator<Item = std::ops::RangeInclusive<u32>>,
     ) -> Self {

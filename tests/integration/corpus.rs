@@ -48,11 +48,13 @@ pub fn list(body: &Value, name: &str) -> Vec<Value> {
     body[name].as_array().unwrap_or_else(|| panic!("{name} of {body}")).clone()
 }
 
-/// An answer without what differs between two equal requests: the id of the request and times.
+/// An answer without what differs between two equal requests: the id of the request, times,
+/// and the ways to the vectors, which merging changes.
 pub fn timeless(mut body: Value) -> Value {
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.shift_remove("request_id");
         metadata.shift_remove("timings_ms");
+        metadata.shift_remove("vector_paths");
     }
     body
 }

@@ -67,6 +67,8 @@ fn the_metadata_of_a_search_tells_what_was_done() {
     assert_eq!((&told["reranker"], &told["memories_used"]), (&json!(null), &json!([])));
     assert_eq!(told["graph"], json!({"entity_paths": 0, "chunk_triplets": 0}));
     assert_eq!((&told["degraded"], told["embedding_model"].is_string()), (&json!([]), true));
+    // Fewer rows than a scan is worth.
+    assert_eq!(told["vector_paths"], json!(["gather"]));
     let times = told["timings_ms"].as_object().unwrap();
     let stages = ["embed", "semantic", "keyword", "fuse", "rerank", "graph", "total"];
     assert_eq!(times.len(), stages.len());

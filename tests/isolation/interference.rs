@@ -68,11 +68,12 @@ impl Run {
         self.ask(&Ask::new("POST", "/upload/upload_embeddings").of(tenant, sub_tenant).json(body));
     }
 
-    /// The body without what may differ.
+    /// The body without what may differ: the request, its times, and what merging changes.
     fn plain(&mut self, mut body: Value) -> String {
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("request_id");
             metadata.remove("timings_ms");
+            metadata.remove("vector_paths");
         }
         self.rename(&mut body);
         body.to_string()

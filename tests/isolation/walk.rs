@@ -314,11 +314,12 @@ impl Walk {
         self.make_key(Role::Read, Some(vec![(tenant, Some(vec!["default", "west"]))]));
     }
 
-    /// The body without what differs from request to request.
+    /// The body without what differs from request to request, or when segments merge.
     pub fn anonymous(mut body: Value) -> Value {
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("request_id");
             metadata.remove("timings_ms");
+            metadata.remove("vector_paths");
         }
         if let Some(members) = body.as_object_mut() {
             members.remove("session_id");

@@ -1,8 +1,6 @@
 //! Several queries over the same rows in one pass.
 
-use crate::compute::{
-    BoundedQuery, ComputeBackend, ComputeError, PreparedQuery, Selection, VectorRows,
-};
+use crate::compute::{BoundedQuery, ComputeBackend, ComputeError, PreparedQuery, Selection};
 use crate::segment::flat::path::{SearchPath, choose};
 use crate::segment::flat::{
     FlatHits, RowFilter, SeenRows, Thoroughness, Tiers, passing_rows, ranked, rescore, search,
@@ -66,23 +64,14 @@ fn together(
             let found = probe_together(lists, rotation, queries, k, deviations, seen);
             found.into_iter().map(ranked).collect()
         }
-        _ => scanned(backend, rows, queries, filter, k, thoroughness)?,
+        _ => {
+            let bounded = |query| BoundedQuery { query, bound: bound(query) };
+            let queries: Vec<BoundedQuery<'_>> = queries.iter().map(bounded).collect();
+            let listed = filter.and_then(RowFilter::listed_if_few);
+            let selection = filter.map_or(Selection::All, |filter| filter.selection(&listed));
+            backend.candidates(rows, &queries, selection, k)?
+        }
     };
     let pairs = queries.iter().zip(candidates);
     pairs.map(|(query, candidates)| rescore(backend, rows, query, candidates, k)).collect()
-}
-
-fn scanned(
-    backend: &dyn ComputeBackend,
-    rows: &VectorRows<'_>,
-    queries: &[PreparedQuery],
-    filter: Option<&RowFilter<'_>>,
-    k: usize,
-    thoroughness: Thoroughness,
-) -> Result<Vec<Vec<Hit>>, ComputeError> {
-    let bounded = |query| BoundedQuery { query, bound: thoroughness.bound(query, rows) };
-    let queries: Vec<BoundedQuery<'_>> = queries.iter().map(bounded).collect();
-    let listed = filter.and_then(RowFilter::listed_if_few);
-    let selection = filter.map_or(Selection::All, |filter| filter.selection(&listed));
-    backend.candidates(rows, &queries, selection, k)
 }

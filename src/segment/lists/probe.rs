@@ -77,8 +77,6 @@ pub trait NearRows {
 pub struct Probed {
     /// Rows that may be among the best k, with their upper bound, in no order.
     pub candidates: Vec<Hit>,
-    /// The score that k rows reach at least; `None` where fewer were found.
-    pub floor: Option<f32>,
     /// Lists that were scanned.
     pub lists: usize,
 }
@@ -196,7 +194,7 @@ impl<'a, R: NearRows> Search<'a, R> {
     fn finish(mut self) -> Probed {
         let floor = self.best.score_to_reach();
         self.candidates.retain(|hit| floor.is_none_or(|floor| hit.score >= floor));
-        Probed { candidates: self.candidates, floor, lists: self.scanned }
+        Probed { candidates: self.candidates, lists: self.scanned }
     }
 
     /// Visits lists, the most promising first, until `patience` of them brought nothing.

@@ -91,6 +91,10 @@ pub struct SearchMetadata {
     pub graph: GraphCounts,
     /// Milliseconds of each stage.
     pub timings_ms: StageTimings,
+    /// Ways in which segments were searched for near vectors: `gather`, `masked_scan`, `scan` and
+    /// `one_bit_scan` are exact, `lists` finds about 99 of 100. Which it is depends on how many
+    /// rows pass, and so changes with merging.
+    pub vector_paths: Vec<String>,
     /// What was skipped or lacks.
     pub degraded: Vec<String>,
 }

@@ -465,6 +465,7 @@ fn answer(text: &str) -> QnaResponse {
         memories_used: Vec::new(),
         graph: Default::default(),
         timings_ms: Default::default(),
+        vector_paths: Vec::new(),
         degraded: Vec::new(),
     };
     let metadata =

@@ -153,6 +153,7 @@ pub(super) fn metadata_of(
             graph: 0.0,
             total: timings.total,
         },
+        vector_paths: found.paths.iter().map(|path| (*path).to_owned()).collect(),
         degraded: degradations(found, options.mode),
     }
 }
