@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use lodestone::catalog::{Catalog, CatalogOptions, JobFilter, JobScope};
+use lodestone::catalog::descriptors::{self, Descriptor};
+use lodestone::catalog::{Catalog, CatalogOptions, JobFilter, JobScope, Tenant};
 use lodestone::job::{ClaimLimits, MetadataChange, NewJob, Outcome, Settlement};
 use lodestone::types::{
     CommitHead, Fault, JobStatus, ManualClock, SeededIds, Sequence, SessionId, SourceId,
@@ -12,7 +13,7 @@ use lodestone::types::{
 };
 use uuid::Uuid;
 
-use crate::version_1::fixtures;
+use crate::version_1::{TEXTS, copy, fixtures, parts, store};
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
 const HEAD: CommitHead = CommitHead { version: 12, nonce: Uuid::from_u128(0xABCD) };
@@ -131,4 +132,39 @@ fn the_catalog_goes_on_where_it_stopped() {
     assert_eq!(ids, ["waiting"]);
     let newest = catalog.submit(job(claim.collection, "another")).unwrap();
     assert!(newest.sequence > claim.jobs[0].sequence, "sequences rise across versions");
+}
+
+/// A tenant as its descriptor tells it.
+fn described() -> Descriptor {
+    let tenant = Tenant {
+        id: TenantId::parse("acme").unwrap(),
+        mode: TenantMode::Embeddings,
+        schema: None,
+        collection: TEXTS,
+        dimension: None,
+        created_at: NOW,
+    };
+    Descriptor { tenant, is_deleted: false }
+}
+
+/// See `main.rs`.
+#[test]
+fn write_descriptor_fixture() {
+    if std::env::var_os("LODESTONE_WRITE_FIXTURES").is_none() {
+        return;
+    }
+    let written = parts().join("v1");
+    assert!(!written.exists(), "fixtures of a version are written once");
+    let root = tempfile::tempdir().unwrap();
+    descriptors::write(&*store(root.path()), &described()).unwrap();
+    copy(&root.path().join("v1"), &written);
+}
+
+#[test]
+fn a_descriptor_is_read_as_it_was_written() {
+    let root = tempfile::tempdir().unwrap();
+    copy(&parts().join("v1"), &root.path().join("v1"));
+    let store = store(root.path());
+    assert_eq!(descriptors::collections(&*store).unwrap(), [TEXTS]);
+    assert_eq!(descriptors::read(&*store, TEXTS).unwrap(), Some(described()));
 }

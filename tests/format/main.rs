@@ -4,12 +4,15 @@
 //! tests/format/v1/v1/c/<collection>/{m,s,d}   collections: model embeddings, client vectors
 //! tests/format/v1/v1/raw/<collection>/        an original
 //! tests/format/v1/catalog.sqlite              a catalog
+//! tests/format/v1-parts/{lists,one_bit}       sections of lists and T0
+//! tests/format/v1-parts/v1/t/                 the descriptor of a tenant
 //! tests/format/v1/first-key                   the key that opens it
 //! ```
 //! `version_1` describes them and wrote them. They are not written again when the program changes:
 //! a format that changes gets a folder of its own beside this one. To write the first files of a
-//! new version: `LODESTONE_WRITE_FIXTURES=1 cargo nextest run --test format write_fixtures`.
+//! new version: `LODESTONE_WRITE_FIXTURES=1 cargo nextest run --test format write_`.
 
 mod catalog;
 mod damage;
+mod lists;
 mod version_1;

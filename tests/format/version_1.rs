@@ -29,6 +29,11 @@ pub fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format/v1")
 }
 
+/// Where fixtures stand that are no whole data directory.
+pub fn parts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format/v1-parts")
+}
+
 /// Every file below a directory, sorted.
 pub fn files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -71,7 +76,7 @@ impl Copy {
     }
 }
 
-fn store(root: &Path) -> Arc<dyn BlobStore> {
+pub fn store(root: &Path) -> Arc<dyn BlobStore> {
     Arc::new(LocalBlobs::new(Arc::new(DataDir::open(root, Arc::new(RealDisk)).unwrap())))
 }
 
