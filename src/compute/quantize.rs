@@ -5,12 +5,16 @@
 //! the decoded vector. From it every scan knows how wrong its estimate can be (`bound`).
 
 use half::f16;
+use pulp::Arch;
 
 use crate::compute::ComputeError;
 use crate::compute::rows::{check_dimension, code_stride};
 
 /// The largest code. -128 is not used, so that codes negate without overflow.
 const CODE_MAX: f64 = 127.0;
+
+/// Sums that run side by side: a sum in one register waits for itself.
+const LANES: usize = 8;
 
 /// What T1 keeps of a row beside its codes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,22 +34,42 @@ pub struct RowFactors {
 /// [`ComputeError::DimensionOutOfRange`] or [`ComputeError::NotFinite`]; `codes` is then as before.
 pub fn encode_row(vector: &[f32], codes: &mut Vec<i8>) -> Result<RowFactors, ComputeError> {
     let norm = checked_norm(vector)?;
-    let padded_len = codes.len() + code_stride(vector.len());
+    let begin = codes.len();
+    codes.resize(begin + code_stride(vector.len()), 0);
     if norm == 0.0 {
-        codes.resize(padded_len, 0);
         return Ok(RowFactors { scale: 0.0, residual: 0.0, norm: 0.0 });
     }
     let largest = vector.iter().fold(0.0_f32, |largest, v| largest.max(v.abs()));
     let scale = (f64::from(largest) / norm / CODE_MAX) as f32;
-    let mut lost = 0.0_f64;
-    for &value in vector {
-        let unit = f64::from(value) / norm;
-        let code = (unit / f64::from(scale)).round().clamp(-CODE_MAX, CODE_MAX);
-        lost += (unit - code * f64::from(scale)).powi(2);
-        codes.push(code as i8);
-    }
-    codes.resize(padded_len, 0);
+    let codes = &mut codes[begin..begin + vector.len()];
+    let lost = Arch::new().dispatch(|| write_codes(vector, norm, f64::from(scale), codes));
     Ok(RowFactors { scale, residual: rounded_up(lost.sqrt()), norm: norm as f32 })
+}
+
+/// Writes the codes; returns the squared length of what they lose.
+#[inline(always)]
+fn write_codes(vector: &[f32], norm: f64, scale: f64, codes: &mut [i8]) -> f64 {
+    let code_of = |value: f32| {
+        let unit = f64::from(value) / norm;
+        let code = (unit / scale).round().clamp(-CODE_MAX, CODE_MAX);
+        (code as i32 as i8, (unit - code * scale).powi(2))
+    };
+    let mut lost = [0.0; LANES];
+    let (wide, rest) = vector.as_chunks::<LANES>();
+    let (wide_codes, rest_codes) = codes.as_chunks_mut::<LANES>();
+    for (values, codes) in wide.iter().zip(wide_codes) {
+        for ((value, code), lost) in values.iter().zip(codes).zip(&mut lost) {
+            let (nearest, square) = code_of(*value);
+            *code = nearest;
+            *lost += square;
+        }
+    }
+    for ((value, code), lost) in rest.iter().zip(rest_codes).zip(&mut lost) {
+        let (nearest, square) = code_of(*value);
+        *code = nearest;
+        *lost += square;
+    }
+    lost.iter().sum()
 }
 
 /// Appends the normalised `vector`, rounded to nearest f16, to `bits`. This is the only form in
@@ -64,10 +88,25 @@ pub fn encode_f16(vector: &[f32], bits: &mut Vec<u16>) -> Result<(), ComputeErro
 /// Length of a vector of finite numbers. In f64 the squares of f32 neither overflow nor vanish.
 pub(super) fn checked_norm(vector: &[f32]) -> Result<f64, ComputeError> {
     check_dimension(vector.len())?;
-    if let Some(position) = vector.iter().position(|value| !value.is_finite()) {
+    let squares = Arch::new().dispatch(|| sum_of_squares(vector));
+    if !squares.is_finite() {
+        let position = vector.iter().position(|value| !value.is_finite());
+        let position = position.expect("squares of finite f32 have a finite sum in f64");
         return Err(ComputeError::NotFinite { position });
     }
-    Ok(vector.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().sqrt())
+    Ok(squares.sqrt())
+}
+
+#[inline(always)]
+fn sum_of_squares(vector: &[f32]) -> f64 {
+    let mut sums = [0.0; LANES];
+    let (wide, rest) = vector.as_chunks::<LANES>();
+    for values in wide.iter().map(<[f32; LANES]>::as_slice).chain([rest]) {
+        for (sum, value) in sums.iter_mut().zip(values) {
+            *sum += f64::from(*value).powi(2);
+        }
+    }
+    sums.iter().sum()
 }
 
 /// The nearest f32 above, so that a bound stays a bound.

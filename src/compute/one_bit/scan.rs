@@ -50,7 +50,7 @@ impl<'a> OneBitRows<'a> {
         self.blocks.is_empty()
     }
 
-    /// Asks for all blocks: processors do not see by themselves where a list goes on in memory.
+    /// Asks for all blocks.
     pub fn prefetch(&self) {
         prefetch(self.blocks);
     }
