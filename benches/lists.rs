@@ -40,7 +40,7 @@ fn lists(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("lists");
     group.throughput(Throughput::Elements(1));
     for patience in [1, 4, 16, 64, 256] {
-        let thoroughness = Thoroughness::Patience(patience);
+        let thoroughness = Thoroughness::Tuned { patience, deviations: 2.5 };
         let found = queries.iter().zip(&exact).map(|(query, exact)| {
             let hits = ask(query, thoroughness).hits;
             hits.iter().filter(|hit| exact.hits.contains(hit)).count()

@@ -65,8 +65,13 @@ pub enum Thoroughness {
     /// One neighbour in a hundred, where that spares reading most rows.
     #[default]
     Probing,
-    /// Where a segment has lists: until so many in a row brought nothing. For measurements.
-    Patience(usize),
+    /// What the caller says, where a segment has lists. For measurements.
+    Tuned {
+        /// Lists in a row that bring nothing before the search ends.
+        patience: usize,
+        /// Deviations that the bound of T0 allows.
+        deviations: f32,
+    },
 }
 
 impl Tiers<'_> {
@@ -152,17 +157,19 @@ impl Thoroughness {
     fn bound(self, query: &PreparedQuery, rows: &VectorRows<'_>) -> ErrorBound {
         match self {
             Self::Exact => ErrorBound::new(query, rows),
-            Self::Probing | Self::Patience(_) => ErrorBound::likely(query, rows),
+            Self::Probing | Self::Tuned { .. } => ErrorBound::likely(query, rows),
         }
     }
 
     fn effort(self, lists: &Lists<'_>, path: SearchPath, k: usize) -> Effort {
-        let patience = match self {
-            Self::Exact => return Effort::EXACT,
-            Self::Probing => lists.patience(k),
-            Self::Patience(lists) => lists,
-        };
-        Effort::probing((path == SearchPath::Lists).then_some(patience))
+        let is_probing = path == SearchPath::Lists;
+        match self {
+            Self::Exact => Effort::EXACT,
+            Self::Probing => Effort::probing(is_probing.then(|| lists.patience(k))),
+            Self::Tuned { patience, deviations } => {
+                Effort { deviations, patience: is_probing.then_some(patience) }
+            }
+        }
     }
 }
 

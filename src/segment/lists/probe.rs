@@ -16,7 +16,7 @@
 use crate::compute::one_bit::scan::MayReach;
 use crate::compute::one_bit::{BLOCK_ROWS, OneBitQuery, Reference};
 use crate::compute::rotation::Rotation;
-use crate::compute::{PreparedQuery, RankKey, TopK};
+use crate::compute::{PreparedQuery, RankKey, TopK, prefetch};
 use crate::segment::lists::Lists;
 use crate::types::{Hit, RowId};
 
@@ -24,7 +24,7 @@ use crate::types::{Hit, RowId};
 /// stay in the processor's second cache meanwhile.
 const RUN_BLOCKS: usize = 16;
 /// Lists whose order is settled together, at least: T0 of a point tells only about how near it is.
-const LISTS_AT_ONCE_MIN: usize = 32;
+const LISTS_AT_ONCE_MIN: usize = 16;
 /// Lists that an exact search visits before it goes through all others.
 const LISTS_OF_EXACT: usize = 64;
 /// Blocks of points between two looks at which may be among the nearest.
@@ -223,7 +223,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         let order = self.by_promise(lists);
         for (at, seen) in order.iter().enumerate() {
             if let Some(next) = order.get(at + 1) {
-                self.lists.one_bit(next.list).prefetch();
+                self.lists.prefetch(next.list);
             }
             *in_vain = if self.visit(seen) { 0 } else { *in_vain + 1 };
             if *in_vain >= patience && self.best.score_to_reach().is_some() {
@@ -278,7 +278,11 @@ impl<'a, R: NearRows> Search<'a, R> {
 
     /// Lists with rows that pass, the most promising first.
     fn by_promise(&self, lists: &[RankKey]) -> Vec<Seen> {
-        let mut seen: Vec<Seen> = lists.iter().map(|key| self.see(key.row().0 as usize)).collect();
+        let list = |key: &RankKey| key.row().0 as usize;
+        lists.iter().for_each(|key| prefetch(self.lists.codes(list(key))));
+        // Most likely the first to be visited.
+        lists.iter().max().into_iter().for_each(|key| self.lists.prefetch(list(key)));
+        let mut seen: Vec<Seen> = lists.iter().map(|key| self.see(list(key))).collect();
         seen.sort_unstable_by(|a, b| b.promise.total_cmp(&a.promise).then(a.list.cmp(&b.list)));
         seen
     }

@@ -2,7 +2,7 @@
 
 use crate::compute::one_bit::{BLOCK_ROWS, OneBitRows, block_bytes};
 use crate::compute::rotation::rotated_width;
-use crate::compute::{PreparedQuery, code_stride, dot_codes};
+use crate::compute::{PreparedQuery, code_stride, dot_codes, prefetch};
 use crate::segment::lists::{FEW_NEIGHBOURS, NO_ROW, SHARE_MAX};
 
 /// Bytes before the first array.
@@ -181,6 +181,13 @@ impl<'a> Lists<'a> {
     pub fn one_bit(&self, list: usize) -> OneBitRows<'a> {
         let blocks = (self.sizes[list] as usize).div_ceil(BLOCK_ROWS);
         self.one_bit.run(self.first_blocks[list] as usize, blocks)
+    }
+
+    /// Asks for T0 of a list and the rows of its slots: processors do not see by themselves where
+    /// a list goes on in memory.
+    pub fn prefetch(&self, list: usize) {
+        self.one_bit(list).prefetch();
+        prefetch(self.rows(list));
     }
 
     /// T0 of the points, round zero.
