@@ -58,6 +58,21 @@ impl VectorColumns {
         Ok(Self { dimension, codes, scales, residuals, full })
     }
 
+    /// Makes room for so many more rows at once: columns of gigabytes that grow step by step are
+    /// copied several times, always to fresh memory.
+    pub fn reserve(&mut self, rows: usize) {
+        self.codes.reserve(rows * code_stride(self.dimension));
+        self.scales.reserve(rows);
+        self.residuals.reserve(rows);
+        match &mut self.full {
+            FullColumns::F16(bits) => bits.reserve(rows * self.dimension),
+            FullColumns::F32 { values, norms } => {
+                values.reserve(rows * self.dimension);
+                norms.reserve(rows);
+            }
+        }
+    }
+
     /// Components of a row.
     pub fn dimension(&self) -> usize {
         self.dimension

@@ -77,8 +77,13 @@ impl Centroids {
                 let scales = &self.scales[first..first + dots.len()];
                 let mut floor =
                     if best.len() < nearest { f32::NEG_INFINITY } else { best[nearest - 1].0 };
-                for (at, (dot, scale)) in dots.iter().zip(scales).enumerate() {
-                    let score = *dot as f32 * scale;
+                let scored = dots.iter().zip(scales).map(|(dot, scale)| *dot as f32 * scale);
+                // Without a branch, so that the compiler tests several centroids at once.
+                let any = scored.clone().fold(0, |any, score| any | u32::from(score > floor));
+                if any == 0 {
+                    return;
+                }
+                for (at, score) in scored.enumerate() {
                     if score > floor {
                         let place = best.partition_point(|(other, _)| *other >= score);
                         best.insert(place, (score, (first + at) as u32));

@@ -111,6 +111,7 @@ impl<'a> FreshRows<'a> {
             VectorKind::F32 => FullKind::F32,
         };
         let mut vectors = VectorColumns::new(dimension, kind)?;
+        vectors.reserve(rows.len());
         rows.iter().try_for_each(|(_, row)| vectors.push(&row.vector))?;
         Ok(Self { sources, rows, vectors })
     }
