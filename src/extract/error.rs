@@ -33,6 +33,34 @@ pub enum ExtractError {
         /// The bound.
         max: usize,
     },
+    /// A parser in another process refused it.
+    #[error("{message}")]
+    Told {
+        /// What it said.
+        message: String,
+        /// Why the job ends.
+        fault: Fault,
+        /// Whether it was beyond a bound.
+        is_too_large: bool,
+    },
+    /// A parser in another process ended without an answer, twice.
+    #[error("the {format} reader broke down on it: damaged, or more than 512 MiB to read")]
+    BrokeDown {
+        /// The format.
+        format: &'static str,
+    },
+    /// A parser in another process took too long.
+    #[error("reading the {format} took longer than 20 seconds of CPU time or a minute")]
+    TooSlow {
+        /// The format.
+        format: &'static str,
+    },
+    /// No process could be started.
+    #[error("no parser could be started: {problem}")]
+    NoParser {
+        /// What the system says.
+        problem: String,
+    },
     /// There is nothing to search for.
     #[error("no text was found in the document: it holds only white space, markup or empty values")]
     NoText,
@@ -45,14 +73,23 @@ impl ExtractError {
             Self::Unsupported { .. } | Self::EmptyFile | Self::Damaged { .. } | Self::NoText => {
                 ErrorKind::Invalid
             }
+            Self::BrokeDown { .. } | Self::TooSlow { .. } => ErrorKind::Invalid,
+            Self::Told { is_too_large, .. } if *is_too_large => ErrorKind::TooLarge,
+            Self::Told { .. } => ErrorKind::Invalid,
+            Self::NoParser { .. } => ErrorKind::Unavailable,
             Self::BeyondLimit { .. } => ErrorKind::TooLarge,
         }
     }
 
-    /// Why a job that met this error ends. The document is at fault: trying again cannot help.
+    /// Why a job that met this error ends. But for [`Self::NoParser`] the document is at fault:
+    /// trying again cannot help.
     pub fn fault(&self) -> Fault {
         match self {
             Self::EmptyFile | Self::NoText => Fault::NoText,
+            Self::Told { fault, .. } => *fault,
+            Self::TooSlow { .. } => Fault::Timeout,
+            Self::NoParser { .. } => Fault::Internal,
+            Self::BrokeDown { .. } => Fault::CorruptFile,
             Self::Unsupported { .. } | Self::Damaged { .. } | Self::BeyondLimit { .. } => {
                 Fault::CorruptFile
             }

@@ -20,6 +20,7 @@
 //! - `detect`: what a file is; `decode`: character encodings
 //! - `outline`: text under construction, with its blocks
 //! - `txt`, `md`, `html`, `json`, `delimited` (csv, tsv), `xml`: the formats
+//! - `sandbox`: the same in a process of its own
 //! - `error`: what can be wrong, and whose fault it is
 
 mod decode;
@@ -30,10 +31,13 @@ mod html;
 mod json;
 mod md;
 mod outline;
+pub mod sandbox;
 #[cfg(test)]
 mod tests;
 mod txt;
 mod xml;
+
+use serde::{Deserialize, Serialize};
 
 use crate::types::Extracted;
 
@@ -50,7 +54,7 @@ pub const HTML_DEPTH_MAX: usize = 512;
 pub const ATTRIBUTES_MAX: usize = 1000;
 
 /// A format that can be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Format {
     /// Plain text, source code and anything else without a structure we know.
     Txt,
@@ -80,6 +84,12 @@ impl Format {
             Self::Tsv => "tsv",
             Self::Xml => "xml",
         }
+    }
+
+    /// Whether our own readers take it in one pass: safe code without a library behind it, linear
+    /// in the input and without recursion. Such formats need no process of their own.
+    pub fn is_plain(self) -> bool {
+        matches!(self, Self::Txt | Self::Md | Self::Json | Self::Csv | Self::Tsv)
     }
 
     /// The media type under which an original of this format is served.
