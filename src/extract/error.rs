@@ -25,6 +25,20 @@ pub enum ExtractError {
         /// What is wrong there.
         problem: String,
     },
+    /// The container or the binary structure of a document is not what the format demands.
+    #[error("the {format} is damaged: {problem}")]
+    Broken {
+        /// The format.
+        format: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Nobody can read it without a password or a licence.
+    #[error("the {format} is encrypted: save it without a password and upload it again")]
+    Encrypted {
+        /// The format.
+        format: &'static str,
+    },
     /// The document is well formed, but beyond a bound.
     #[error("the document is beyond a limit: {what} (at most {max})")]
     BeyondLimit {
@@ -42,9 +56,12 @@ impl ExtractError {
     /// What the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unsupported { .. } | Self::EmptyFile | Self::Damaged { .. } | Self::NoText => {
-                ErrorKind::Invalid
-            }
+            Self::Unsupported { .. }
+            | Self::EmptyFile
+            | Self::Damaged { .. }
+            | Self::Broken { .. }
+            | Self::Encrypted { .. }
+            | Self::NoText => ErrorKind::Invalid,
             Self::BeyondLimit { .. } => ErrorKind::TooLarge,
         }
     }
@@ -53,9 +70,11 @@ impl ExtractError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::EmptyFile | Self::NoText => Fault::NoText,
-            Self::Unsupported { .. } | Self::Damaged { .. } | Self::BeyondLimit { .. } => {
-                Fault::CorruptFile
-            }
+            Self::Encrypted { .. } => Fault::EncryptedFile,
+            Self::Unsupported { .. }
+            | Self::Damaged { .. }
+            | Self::Broken { .. }
+            | Self::BeyondLimit { .. } => Fault::CorruptFile,
         }
     }
 }

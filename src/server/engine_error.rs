@@ -144,7 +144,10 @@ fn document(error: &ExtractError) -> ApiError {
         ExtractError::Unsupported { .. } => ApiError::invalid("unsupported_file_format", message),
         ExtractError::EmptyFile => ApiError::invalid("empty_file", message),
         ExtractError::NoText => ApiError::invalid("no_text", message),
-        ExtractError::Damaged { .. } => ApiError::invalid("corrupt_file", message),
+        ExtractError::Damaged { .. } | ExtractError::Broken { .. } => {
+            ApiError::invalid("corrupt_file", message)
+        }
+        ExtractError::Encrypted { .. } => ApiError::invalid("encrypted_file", message),
         ExtractError::BeyondLimit { .. } => ApiError::too_large("file_too_large", message),
     })
 }

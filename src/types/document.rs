@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::types::PageRef;
+
 /// What a stretch of text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BlockKind {
@@ -31,6 +33,15 @@ pub struct Block {
     pub range: Range<usize>,
 }
 
+/// Where a page, a slide or a sheet begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageStart {
+    /// Which one.
+    pub page: PageRef,
+    /// A byte of [`Extracted::text`]: the first of the page's first block.
+    pub start: usize,
+}
+
 /// The text of a document. Blocks ascend and do not overlap; text between them is white space.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extracted {
@@ -40,4 +51,7 @@ pub struct Extracted {
     pub title: Option<String>,
     /// Its structure.
     pub blocks: Vec<Block>,
+    /// Where its pages begin, ascending. Empty for formats without pages; pages without text are
+    /// not among them.
+    pub pages: Vec<PageStart>,
 }
