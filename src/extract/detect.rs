@@ -50,11 +50,13 @@ const MAGIC: [(&[u8], &str); 34] = [
 const WEAK_MAGIC: [&[u8]; 6] = [b"BM", b"MZ", b"BZh", b"ID3", b"RIFF", b"PAR1"];
 
 /// Extensions of formats that are not read, some of which are text that would be indexed raw.
-const REFUSED: [(&str, &str); 11] = [
+const REFUSED: [(&str, &str); 13] = [
     ("pdf", "PDF"),
     ("doc", "Word document"),
     ("xls", "Excel workbook"),
     ("ppt", "PowerPoint presentation"),
+    ("xlsb", "binary Excel workbook"),
+    ("zip", "ZIP archive"),
     ("mobi", "Mobipocket book"),
     ("mbox", "mailbox"),
     ("png", "PNG image"),

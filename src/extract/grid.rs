@@ -138,6 +138,9 @@ impl Grid {
 
     /// Adds a block to the last cell.
     pub(super) fn add(&mut self, piece: Piece) {
+        if piece.text.trim().is_empty() {
+            return;
+        }
         if self.rows.last().is_none_or(Vec::is_empty) {
             self.cell(1, 1);
         }

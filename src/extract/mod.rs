@@ -35,6 +35,8 @@ mod container;
 mod decode;
 mod delimited;
 mod detect;
+#[cfg(test)]
+mod document_tests;
 mod epub;
 mod error;
 mod events;

@@ -8,16 +8,17 @@
 //! Deleted text is kept apart in such files and is passed over, as are comments. A list whose items
 //! are numbered is told from one with bullets by its style.
 //!
-//! - `walker`: texts and slides; `lists`: styles of lists; `cells`: spreadsheets
+//! - `walker`: texts and slides; `styles`: lists and titles; `cells`: spreadsheets
 
 mod cells;
-mod lists;
+mod styles;
 mod walker;
 
 use crate::extract::ExtractError;
 use crate::extract::budget::Budget;
 use crate::extract::events::{Event, Events};
 use crate::extract::flow::Flow;
+use crate::extract::odf::styles::Styles;
 use crate::extract::package::Package;
 use crate::types::Extracted;
 
@@ -30,9 +31,10 @@ const TITLE_BYTES_MAX: usize = 1000;
 pub(super) fn read_text(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
     let package = open(bytes, budget)?;
     let mut flow = begin(&package);
-    let mut numbered = lists::numbered(&package, "styles.xml")?;
-    numbered.append(&mut lists::numbered(&package, CONTENT)?);
-    walker::read(&package, &numbered, &mut flow)?;
+    let mut styles = Styles::default();
+    styles.read(&package, "styles.xml")?;
+    styles.read(&package, CONTENT)?;
+    walker::read(&package, &styles, &mut flow)?;
     flow.finish()
 }
 

@@ -3,7 +3,7 @@
 use crate::extract::events::{Element, Event, Events};
 use crate::extract::flow::Flow;
 use crate::extract::numerals;
-use crate::extract::odf::lists::{LEVELS, Numbered};
+use crate::extract::odf::styles::{LEVELS, Styles};
 use crate::extract::outline::too_long;
 use crate::extract::package::Package;
 use crate::extract::{ExtractError, TEXT_BYTES_MAX};
@@ -34,7 +34,7 @@ struct Paragraph {
 
 #[derive(Debug)]
 struct Walker<'w> {
-    numbered: &'w Numbered,
+    styles: &'w Styles,
     flow: &'w mut Flow,
     lists: Vec<List>,
     /// Lists beyond those that are told apart.
@@ -53,13 +53,13 @@ struct Walker<'w> {
 /// Reads the content.
 pub(super) fn read(
     package: &Package<'_>,
-    numbered: &Numbered,
+    styles: &Styles,
     flow: &mut Flow,
 ) -> Result<(), ExtractError> {
     let Some(part) = package.part("content.xml")? else { return Ok(()) };
     let mut events = Events::new(part)?;
     let mut walker = Walker {
-        numbered,
+        styles,
         flow,
         lists: Vec::new(),
         beyond: 0,
@@ -93,7 +93,11 @@ impl Walker<'_> {
     /// Takes an element that begins; says whether what is in it is to be read.
     fn open(&mut self, element: &Element<'_>) -> Result<bool, ExtractError> {
         match element.name() {
-            "p" => self.begin_paragraph(None),
+            "p" => {
+                let style = element.attribute("style-name").unwrap_or_default();
+                let is_title = self.paragraphs.is_empty() && self.styles.titles.contains(&style);
+                self.begin_paragraph(is_title.then_some(1));
+            }
             "h" => {
                 let level = element.number("outline-level").unwrap_or(1).clamp(1, 6);
                 self.begin_paragraph(u8::try_from(level).ok());
@@ -220,7 +224,8 @@ impl Walker<'_> {
         if !std::mem::take(&mut list.is_fresh) {
             return self.flow.block(BlockKind::ListItem, text);
         }
-        let format = self.numbered.get(&list.style).map(|all| all[level.min(LEVELS - 1)].as_str());
+        let format =
+            self.styles.numbered.get(&list.style).map(|all| all[level.min(LEVELS - 1)].as_str());
         let mark = match format.filter(|format| !format.is_empty()) {
             Some(format) => format!("{}.", numerals::written(list.count, format)),
             None => "-".to_owned(),
