@@ -25,6 +25,20 @@ pub enum ExtractError {
         /// What is wrong there.
         problem: String,
     },
+    /// The container or the binary structure of a document is not what the format demands.
+    #[error("the {format} is damaged: {problem}")]
+    Broken {
+        /// The format.
+        format: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Nobody can read it without a password or a licence.
+    #[error("the {format} is encrypted: save it without a password and upload it again")]
+    Encrypted {
+        /// The format.
+        format: &'static str,
+    },
     /// The document is well formed, but beyond a bound.
     #[error("the document is beyond a limit: {what} (at most {max})")]
     BeyondLimit {
@@ -70,12 +84,16 @@ impl ExtractError {
     /// What the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unsupported { .. } | Self::EmptyFile | Self::Damaged { .. } | Self::NoText => {
-                ErrorKind::Invalid
-            }
-            Self::BrokeDown { .. } | Self::TooSlow { .. } => ErrorKind::Invalid,
-            Self::Told { is_too_large, .. } if *is_too_large => ErrorKind::TooLarge,
-            Self::Told { .. } => ErrorKind::Invalid,
+            Self::Unsupported { .. }
+            | Self::EmptyFile
+            | Self::Damaged { .. }
+            | Self::Broken { .. }
+            | Self::BrokeDown { .. }
+            | Self::TooSlow { .. }
+            | Self::Encrypted { .. }
+            | Self::NoText => ErrorKind::Invalid,
+            Self::Told { is_too_large: false, .. } => ErrorKind::Invalid,
+            Self::Told { is_too_large: true, .. } => ErrorKind::TooLarge,
             Self::NoParser { .. } => ErrorKind::Unavailable,
             Self::BeyondLimit { .. } => ErrorKind::TooLarge,
         }
@@ -89,10 +107,12 @@ impl ExtractError {
             Self::Told { fault, .. } => *fault,
             Self::TooSlow { .. } => Fault::Timeout,
             Self::NoParser { .. } => Fault::Internal,
-            Self::BrokeDown { .. } => Fault::CorruptFile,
-            Self::Unsupported { .. } | Self::Damaged { .. } | Self::BeyondLimit { .. } => {
-                Fault::CorruptFile
-            }
+            Self::Encrypted { .. } => Fault::EncryptedFile,
+            Self::Unsupported { .. }
+            | Self::Damaged { .. }
+            | Self::Broken { .. }
+            | Self::BrokeDown { .. }
+            | Self::BeyondLimit { .. } => Fault::CorruptFile,
         }
     }
 }

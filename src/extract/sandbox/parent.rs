@@ -47,6 +47,14 @@ impl Sandbox {
         Self { program, arguments, patience: PATIENCE }
     }
 
+    /// Children of the program that is running, under `verb`. On Linux that is the very file, even
+    /// if another has taken its name since.
+    pub fn of_this_program(verb: &str) -> Self {
+        let own = std::env::current_exe().unwrap_or_else(|_| "lodestone".into());
+        let program = if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { own };
+        Self::new(program, &[verb])
+    }
+
     /// With another time to wait.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
