@@ -17,6 +17,9 @@ pub struct Arguments {
     pub verb: Verb,
 }
 
+/// The verb of a confined child.
+pub const PARSE: &str = "parse";
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
@@ -24,6 +27,9 @@ pub enum Verb {
     Serve(Box<ServeOptions>),
     /// Check every byte in the data directory of a server that is not running.
     Verify(VerifyOptions),
+    /// Read one document from standard input in a confined process, as the server has it done.
+    #[command(name = PARSE, hide = true)]
+    Parse,
     /// Measure parts of the product on your own data.
     #[command(subcommand)]
     Bench(Bench),
@@ -241,7 +247,7 @@ mod tests {
         let arguments = ["lodestone", "serve"].iter().chain(arguments);
         match Arguments::parse_from(arguments).verb {
             Verb::Serve(options) => *options,
-            Verb::Verify(_) | Verb::Bench(_) => unreachable!("the verb is serve"),
+            Verb::Verify(_) | Verb::Bench(_) | Verb::Parse => unreachable!("the verb is serve"),
         }
     }
 

@@ -12,6 +12,7 @@ mod verify;
 use std::error::Error;
 
 use clap::Parser;
+use lodestone::extract::sandbox::serve_one;
 
 use arguments::{Arguments, Verb};
 
@@ -23,6 +24,7 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     match Arguments::parse().verb {
         Verb::Serve(options) => serve::run(&options),
         Verb::Verify(options) => verify::run(&options),
+        Verb::Parse => Ok(serve_one()?),
         Verb::Bench(bench) => bench::run(&bench),
     }
 }

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use lodestone::embed::{Embedder, Model, ModelFiles};
 use lodestone::engine::{Components, Engine};
+use lodestone::extract::sandbox::Sandbox;
 use lodestone::server;
 use lodestone::settings::Settings;
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::arguments::ServeOptions;
+use crate::cli::arguments::{PARSE, ServeOptions};
 
 /// Runs until a signal stops it.
 pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
@@ -29,7 +30,8 @@ pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
         })?;
     let model: Arc<dyn Embedder> = Arc::new(Model::load(&files, settings.embed_threads)?);
     drop(files);
-    let engine = Engine::start(settings, Components::real(model))?;
+    let parser = Arc::new(Sandbox::of_this_program(PARSE));
+    let engine = Engine::start(settings, Components { parser, ..Components::real(model) })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served = runtime.block_on(serve(Arc::clone(&engine), listener));
     engine.shut_down();

@@ -40,6 +40,7 @@ use crate::catalog::{Catalog, CatalogOptions, KeyText};
 use crate::collection::Registry;
 use crate::compute::{ComputeBackend, SimdBackend};
 use crate::embed::Embedder;
+use crate::extract::sandbox::{InProcess, Parser};
 use crate::ingest::{Ingest, IngestParts};
 use crate::io::{DataDir, Disk, RealDisk, SpaceGauge};
 use crate::job::QueueLimits;
@@ -62,18 +63,22 @@ pub struct Components {
     pub ids: Arc<dyn IdSource>,
     /// The model.
     pub embedder: Arc<dyn Embedder>,
+    /// What reads documents.
+    pub parser: Arc<dyn Parser>,
     /// The vector kernels.
     pub backend: Arc<dyn ComputeBackend>,
 }
 
 impl Components {
-    /// The machine's own parts, with a model.
+    /// The machine's own parts, with a model. Documents are read in this process: a program that
+    /// can start itself as a parser does better.
     pub fn real(embedder: Arc<dyn Embedder>) -> Self {
         Self {
             disk: Arc::new(RealDisk),
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             embedder,
+            parser: Arc::new(InProcess),
             backend: Arc::new(SimdBackend),
         }
     }
@@ -109,7 +114,7 @@ impl Engine {
     /// A setting that makes no sense; a directory that another process holds; damage.
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
         settings.validate()?;
-        let Components { disk, clock, ids, embedder, backend } = components;
+        let Components { disk, clock, ids, embedder, parser, backend } = components;
         let data = Arc::new(DataDir::open(&settings.data_dir, disk)?);
         let options = CatalogOptions {
             queue: QueueLimits::default(),
@@ -136,6 +141,7 @@ impl Engine {
             store: Arc::clone(&store),
             gauge: Arc::clone(&gauge),
             embedder: Arc::clone(&embedder),
+            parser,
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
         }));

@@ -25,6 +25,21 @@ pub(super) fn xml(bytes: &[u8]) -> String {
     decode(bytes, declared(bytes, b"encoding"))
 }
 
+/// Text in the encoding of this label, where that is given and known and fits.
+pub(super) fn labelled(bytes: &[u8], label: Option<&str>) -> String {
+    let label = label.map(|label| label.trim().trim_matches(['"', '\'']));
+    // Mail that says ASCII and is not is in whatever its author's machine used.
+    let is_ascii = label.is_some_and(|label| label.eq_ignore_ascii_case("us-ascii"));
+    let encoding = label.filter(|_| !is_ascii).and_then(|l| Encoding::for_label(l.as_bytes()));
+    match encoding {
+        // A multibyte encoding that is declared is meant, also where the bytes are ASCII.
+        Some(encoding) if encoding != UTF_8 && marked(bytes).is_none() => {
+            normalise(encoding.decode_without_bom_handling(bytes).0)
+        }
+        _ => decode(bytes, None),
+    }
+}
+
 /// The Unicode encoding whose byte order mark `bytes` begin with.
 pub(super) fn marked(bytes: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_bom(bytes).map(|(encoding, _)| encoding)

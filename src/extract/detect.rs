@@ -1,15 +1,16 @@
 //! What a file is: its content first, then its extension, then the media type it came with.
 
-use crate::extract::{ExtractError, Format, decode, json};
+use crate::extract::{ExtractError, Format, container, decode, json, mail};
 
 /// Bytes at the head of a file that are enough to judge it.
 const HEAD_BYTES: usize = 64 << 10;
 
+/// What bytes without any sign are called.
+const UNKNOWN_BINARY: &str = "binary data";
+
 /// How formats that are not read begin.
-const MAGIC: [(&[u8], &str); 36] = [
+const MAGIC: [(&[u8], &str); 34] = [
     (b"%PDF-", "PDF"),
-    (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", "Microsoft Office 97-2003 or encrypted Office document"),
-    (b"{\\rtf", "RTF"),
     (b"%!PS", "PostScript"),
     (b"\x89PNG\r\n\x1A\n", "PNG image"),
     (b"\xFF\xD8\xFF", "JPEG image"),
@@ -49,31 +50,41 @@ const MAGIC: [(&[u8], &str); 36] = [
 const WEAK_MAGIC: [&[u8]; 6] = [b"BM", b"MZ", b"BZh", b"ID3", b"RIFF", b"PAR1"];
 
 /// Extensions of formats that are not read, some of which are text that would be indexed raw.
-const REFUSED: [(&str, &str); 24] = [
+const REFUSED: [(&str, &str); 13] = [
     ("pdf", "PDF"),
     ("doc", "Word document"),
-    ("docx", "Word document"),
-    ("docm", "Word document"),
     ("xls", "Excel workbook"),
-    ("xlsx", "Excel workbook"),
-    ("xlsm", "Excel workbook"),
     ("ppt", "PowerPoint presentation"),
-    ("pptx", "PowerPoint presentation"),
-    ("odt", "OpenDocument text"),
-    ("ods", "OpenDocument spreadsheet"),
-    ("odp", "OpenDocument presentation"),
-    ("rtf", "RTF"),
-    ("epub", "EPUB"),
-    ("mobi", "Mobipocket book"),
-    ("eml", "e-mail message"),
-    ("msg", "Outlook message"),
-    ("mbox", "mailbox"),
+    ("xlsb", "binary Excel workbook"),
     ("zip", "ZIP archive"),
+    ("mobi", "Mobipocket book"),
+    ("mbox", "mailbox"),
     ("png", "PNG image"),
     ("jpg", "JPEG image"),
     ("jpeg", "JPEG image"),
     ("gif", "GIF image"),
     ("exe", "executable"),
+];
+
+/// Formats that are no text, by extension: a file that is called so and is not is damaged.
+const BINARY: [(&str, Format); 17] = [
+    ("docx", Format::Docx),
+    ("docm", Format::Docx),
+    ("dotx", Format::Docx),
+    ("pptx", Format::Pptx),
+    ("pptm", Format::Pptx),
+    ("ppsx", Format::Pptx),
+    ("xlsx", Format::Xlsx),
+    ("xlsm", Format::Xlsx),
+    ("xltx", Format::Xlsx),
+    ("odt", Format::Odt),
+    ("ott", Format::Odt),
+    ("ods", Format::Ods),
+    ("ots", Format::Ods),
+    ("odp", Format::Odp),
+    ("epub", Format::Epub),
+    ("msg", Format::Msg),
+    ("rtf", Format::Rtf),
 ];
 
 /// Judges what a file is. `filename` may carry path parts; `content_type` is what the client said.
@@ -89,8 +100,19 @@ pub fn detect(
         return Err(ExtractError::EmptyFile);
     }
     let extension = extension_of(filename);
+    if container::is_zip(bytes) {
+        return container::of_zip(bytes, of_binary_extension(&extension));
+    }
+    if container::is_compound(bytes) {
+        return container::of_compound(bytes, of_binary_extension(&extension));
+    }
+    if bytes.starts_with(b"{\\rtf") {
+        return Ok(Format::Rtf);
+    }
     if let Some(name) = binary_name(bytes, &extension) {
-        return Err(ExtractError::Unsupported { name });
+        // Bytes without any sign may be a document whose beginning is lost.
+        let format = of_binary_extension(&extension).filter(|_| name == UNKNOWN_BINARY);
+        return format.ok_or(ExtractError::Unsupported { name });
     }
     let head = decode::text(&bytes[..bytes.len().min(HEAD_BYTES)]);
     let start = head.trim_start();
@@ -100,11 +122,18 @@ pub fn detect(
     if let Some(name) = refused_name(&extension) {
         return Err(ExtractError::Unsupported { name: name.to_owned() });
     }
+    if let Some(format) = of_binary_extension(&extension) {
+        return Ok(format);
+    }
     let by_media_type = || content_type.and_then(of_media_type);
     if let Some(format) = of_extension(&extension).or_else(by_media_type) {
         return Ok(format);
     }
-    Ok(if is_json(start, bytes) { Format::Json } else { Format::Txt })
+    Ok(match () {
+        () if is_json(start, bytes) => Format::Json,
+        () if mail::is_message(start.as_bytes()) => Format::Eml,
+        () => Format::Txt,
+    })
 }
 
 fn extension_of(filename: &str) -> String {
@@ -116,9 +145,6 @@ fn extension_of(filename: &str) -> String {
 fn binary_name(bytes: &[u8], extension: &str) -> Option<String> {
     let head = &bytes[..bytes.len().min(HEAD_BYTES)];
     let looks_binary = decode::marked(bytes).is_none() && has_binary(bytes);
-    if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
-        return Some(zip_name(head, extension));
-    }
     let mark = MAGIC.iter().find(|(magic, _)| head.starts_with(magic));
     if let Some((magic, name)) = mark
         && (looks_binary || !WEAK_MAGIC.contains(magic))
@@ -136,7 +162,7 @@ fn binary_name(bytes: &[u8], extension: &str) -> Option<String> {
     if !looks_binary {
         return None;
     }
-    Some(refused_name(extension).unwrap_or("binary data").to_owned())
+    Some(refused_name(extension).unwrap_or(UNKNOWN_BINARY).to_owned())
 }
 
 /// Whether bytes without a byte order mark hold what text does not: a zero anywhere, or more than
@@ -145,22 +171,6 @@ fn has_binary(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(HEAD_BYTES)];
     let is_control = |b: &&u8| **b < 0x20 && !matches!(**b, b'\t' | b'\n' | b'\r' | 0x0C | 0x1B);
     bytes.contains(&0) || head.iter().filter(is_control).count() * 200 > head.len()
-}
-
-/// What a ZIP container holds, by the names in its first entries.
-fn zip_name(head: &[u8], extension: &str) -> String {
-    const PARTS: [(&[u8], &str); 7] = [
-        (b"word/", "Word document"),
-        (b"xl/", "Excel workbook"),
-        (b"ppt/", "PowerPoint presentation"),
-        (b"application/vnd.oasis.opendocument.text", "OpenDocument text"),
-        (b"application/vnd.oasis.opendocument", "OpenDocument file"),
-        (b"application/epub+zip", "EPUB"),
-        (b"META-INF/MANIFEST.MF", "Java archive"),
-    ];
-    let holds = |part: &[u8]| head.windows(part.len()).any(|window| window == part);
-    let by_part = || PARTS.iter().find(|(part, _)| holds(part)).map(|(_, name)| *name);
-    refused_name(extension).or_else(by_part).unwrap_or("ZIP archive").to_owned()
 }
 
 /// The format of a text that says itself what it is: a document type, a root, an XML declaration,
@@ -197,8 +207,14 @@ fn of_extension(extension: &str) -> Option<Format> {
         "tsv" | "tab" => Some(Format::Tsv),
         "xml" | "nxml" | "rss" | "atom" | "svg" | "xsd" => Some(Format::Xml),
         "txt" | "text" | "log" | "rst" => Some(Format::Txt),
+        "eml" | "mht" | "mhtml" => Some(Format::Eml),
         _ => None,
     }
+}
+
+/// The format of a file called so that cannot be text.
+fn of_binary_extension(extension: &str) -> Option<Format> {
+    BINARY.iter().find(|(known, _)| *known == extension).map(|(_, format)| *format)
 }
 
 fn refused_name(extension: &str) -> Option<&'static str> {
@@ -213,6 +229,7 @@ fn of_media_type(content_type: &str) -> Option<Format> {
         "application/json" | "application/x-ndjson" | "application/jsonl" | "text/json" => {
             Some(Format::Json)
         }
+        "message/rfc822" | "multipart/related" => Some(Format::Eml),
         "text/csv" | "application/csv" => Some(Format::Csv),
         "text/tab-separated-values" => Some(Format::Tsv),
         "application/xml" | "text/xml" => Some(Format::Xml),

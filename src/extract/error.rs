@@ -25,6 +25,20 @@ pub enum ExtractError {
         /// What is wrong there.
         problem: String,
     },
+    /// The container or the binary structure of a document is not what the format demands.
+    #[error("the {format} is damaged: {problem}")]
+    Broken {
+        /// The format.
+        format: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Nobody can read it without a password or a licence.
+    #[error("the {format} is encrypted: save it without a password and upload it again")]
+    Encrypted {
+        /// The format.
+        format: &'static str,
+    },
     /// The document is well formed, but beyond a bound.
     #[error("the document is beyond a limit: {what} (at most {max})")]
     BeyondLimit {
@@ -32,6 +46,34 @@ pub enum ExtractError {
         what: &'static str,
         /// The bound.
         max: usize,
+    },
+    /// A parser in another process refused it.
+    #[error("{message}")]
+    Told {
+        /// What it said.
+        message: String,
+        /// Why the job ends.
+        fault: Fault,
+        /// Whether it was beyond a bound.
+        is_too_large: bool,
+    },
+    /// A parser in another process ended without an answer, twice.
+    #[error("the {format} reader broke down on it: damaged, or more than 512 MiB to read")]
+    BrokeDown {
+        /// The format.
+        format: &'static str,
+    },
+    /// A parser in another process took too long.
+    #[error("reading the {format} took longer than 20 seconds of CPU time or a minute")]
+    TooSlow {
+        /// The format.
+        format: &'static str,
+    },
+    /// No process could be started.
+    #[error("no parser could be started: {problem}")]
+    NoParser {
+        /// What the system says.
+        problem: String,
     },
     /// There is nothing to search for.
     #[error("no text was found in the document: it holds only white space, markup or empty values")]
@@ -42,20 +84,35 @@ impl ExtractError {
     /// What the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unsupported { .. } | Self::EmptyFile | Self::Damaged { .. } | Self::NoText => {
-                ErrorKind::Invalid
-            }
+            Self::Unsupported { .. }
+            | Self::EmptyFile
+            | Self::Damaged { .. }
+            | Self::Broken { .. }
+            | Self::BrokeDown { .. }
+            | Self::TooSlow { .. }
+            | Self::Encrypted { .. }
+            | Self::NoText => ErrorKind::Invalid,
+            Self::Told { is_too_large: false, .. } => ErrorKind::Invalid,
+            Self::Told { is_too_large: true, .. } => ErrorKind::TooLarge,
+            Self::NoParser { .. } => ErrorKind::Unavailable,
             Self::BeyondLimit { .. } => ErrorKind::TooLarge,
         }
     }
 
-    /// Why a job that met this error ends. The document is at fault: trying again cannot help.
+    /// Why a job that met this error ends. But for [`Self::NoParser`] the document is at fault:
+    /// trying again cannot help.
     pub fn fault(&self) -> Fault {
         match self {
             Self::EmptyFile | Self::NoText => Fault::NoText,
-            Self::Unsupported { .. } | Self::Damaged { .. } | Self::BeyondLimit { .. } => {
-                Fault::CorruptFile
-            }
+            Self::Told { fault, .. } => *fault,
+            Self::TooSlow { .. } => Fault::Timeout,
+            Self::NoParser { .. } => Fault::Internal,
+            Self::Encrypted { .. } => Fault::EncryptedFile,
+            Self::Unsupported { .. }
+            | Self::Damaged { .. }
+            | Self::Broken { .. }
+            | Self::BrokeDown { .. }
+            | Self::BeyondLimit { .. } => Fault::CorruptFile,
         }
     }
 }

@@ -5,7 +5,9 @@
 //!
 //! ```text
 //! bytes, name, media type -> detect -> Format
-//! Format, bytes -> decode (encoding) -> one of the formats -> outline -> Extracted
+//! Format, bytes -> decode (encoding) -> text formats -----------> outline -> Extracted
+//!               -> package (ZIP) -> events (XML) -> office, odf, epub -> flow -> outline
+//!               -> compound (OLE), rtf, mail -------------------------> flow -> outline
 //! ```
 //!
 //! Invariants (property tests in `tests.rs`):
@@ -17,24 +19,50 @@
 //! `txt` and `md` keep the source as it is, so that offsets point into the original. The others
 //! write text of their own: headings, lists and tables as Markdown, records as `name: value` lines.
 //!
-//! - `detect`: what a file is; `decode`: character encodings
-//! - `outline`: text under construction, with its blocks
-//! - `txt`, `md`, `html`, `json`, `delimited` (csv, tsv), `xml`: the formats
+//! - `detect`: what a file is; `container`: the same for containers; `decode`: character encodings
+//! - `outline`: text under construction, with its blocks; `clean`: characters made for the eye
+//! - `flow`, `grid`: blocks in tables in blocks; `sheet`: cells to tables; `numerals`: marks of lists
+//! - `budget`: what one upload may cost; `package`, `events`: ZIP and XML under that budget
+//! - `compound`: compound files (OLE)
+//! - `txt`, `md`, `html`, `json`, `delimited` (csv, tsv), `xml`: text formats
+//! - `office` (docx, pptx, xlsx), `odf` (odt, ods, odp), `epub`, `rtf`, `mail` (eml, msg): documents
+//! - `sandbox`: the same in a process of its own
 //! - `error`: what can be wrong, and whose fault it is
 
+mod budget;
+mod clean;
+mod compound;
+mod container;
 mod decode;
 mod delimited;
 mod detect;
+#[cfg(test)]
+mod document_tests;
+mod epub;
 mod error;
+mod events;
+mod flow;
+mod grid;
 mod html;
 mod json;
+mod mail;
 mod md;
+mod numerals;
+mod odf;
+mod office;
 mod outline;
+mod package;
+mod rtf;
+pub mod sandbox;
+mod sheet;
 #[cfg(test)]
 mod tests;
 mod txt;
 mod xml;
 
+use serde::{Deserialize, Serialize};
+
+use crate::extract::budget::Budget;
 use crate::types::Extracted;
 
 pub use detect::detect;
@@ -50,7 +78,7 @@ pub const HTML_DEPTH_MAX: usize = 512;
 pub const ATTRIBUTES_MAX: usize = 1000;
 
 /// A format that can be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Format {
     /// Plain text, source code and anything else without a structure we know.
     Txt,
@@ -66,6 +94,26 @@ pub enum Format {
     Tsv,
     /// XML other than XHTML.
     Xml,
+    /// Word document.
+    Docx,
+    /// PowerPoint presentation.
+    Pptx,
+    /// Excel workbook.
+    Xlsx,
+    /// OpenDocument text.
+    Odt,
+    /// OpenDocument spreadsheet.
+    Ods,
+    /// OpenDocument presentation.
+    Odp,
+    /// Electronic book.
+    Epub,
+    /// Rich Text Format.
+    Rtf,
+    /// Message as it travels by mail, or web archive.
+    Eml,
+    /// Message of Outlook.
+    Msg,
 }
 
 impl Format {
@@ -79,7 +127,23 @@ impl Format {
             Self::Csv => "csv",
             Self::Tsv => "tsv",
             Self::Xml => "xml",
+            Self::Docx => "docx",
+            Self::Pptx => "pptx",
+            Self::Xlsx => "xlsx",
+            Self::Odt => "odt",
+            Self::Ods => "ods",
+            Self::Odp => "odp",
+            Self::Epub => "epub",
+            Self::Rtf => "rtf",
+            Self::Eml => "eml",
+            Self::Msg => "msg",
         }
+    }
+
+    /// Whether our own readers take it in one pass: safe code without a library behind it, linear
+    /// in the input and without recursion. Such formats need no process of their own.
+    pub fn is_plain(self) -> bool {
+        matches!(self, Self::Txt | Self::Md | Self::Json | Self::Csv | Self::Tsv)
     }
 
     /// The media type under which an original of this format is served.
@@ -92,6 +156,18 @@ impl Format {
             Self::Csv => "text/csv",
             Self::Tsv => "text/tab-separated-values",
             Self::Xml => "application/xml",
+            Self::Docx => "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+            Self::Pptx => {
+                "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+            }
+            Self::Xlsx => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+            Self::Odt => "application/vnd.oasis.opendocument.text",
+            Self::Ods => "application/vnd.oasis.opendocument.spreadsheet",
+            Self::Odp => "application/vnd.oasis.opendocument.presentation",
+            Self::Epub => "application/epub+zip",
+            Self::Rtf => "application/rtf",
+            Self::Eml => "message/rfc822",
+            Self::Msg => "application/vnd.ms-outlook",
         }
     }
 }
@@ -101,19 +177,33 @@ impl Format {
 /// # Errors
 /// [`ExtractError`] says what is wrong with the document: damage, no text, a bound exceeded.
 pub fn extract(format: Format, bytes: &[u8]) -> Result<Extracted, ExtractError> {
-    let text = match format {
-        Format::Html => decode::html(bytes),
-        Format::Xml => decode::xml(bytes),
-        Format::Txt | Format::Md | Format::Json | Format::Csv | Format::Tsv => decode::text(bytes),
-    };
+    read(format, bytes, &Budget::default())
+}
+
+/// [`extract`] under the budget of the upload that the document came in.
+fn read(format: Format, bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
+    // Office encrypts a document by hiding it in a compound file.
+    let is_hidden = !matches!(format, Format::Msg) && compound::is_encrypted(bytes);
+    if is_hidden {
+        return Err(ExtractError::Encrypted { format: "document" });
+    }
     let extracted = match format {
-        Format::Txt => txt::read(text)?,
-        Format::Md => md::read(text)?,
-        Format::Html => html::read(&text)?,
-        Format::Json => json::read(&text)?,
-        Format::Csv => delimited::read(&text, None)?,
-        Format::Tsv => delimited::read(&text, Some(b'\t'))?,
-        Format::Xml => xml::read(&text)?,
+        Format::Txt => txt::read(decode::text(bytes))?,
+        Format::Md => md::read(decode::text(bytes))?,
+        Format::Html => html::read(&decode::html(bytes))?,
+        Format::Json => json::read(&decode::text(bytes))?,
+        Format::Csv => delimited::read(&decode::text(bytes), None)?,
+        Format::Tsv => delimited::read(&decode::text(bytes), Some(b'\t'))?,
+        Format::Xml => xml::read(&decode::xml(bytes))?,
+        Format::Docx => office::document::read(bytes, budget)?,
+        Format::Pptx => office::slides::read(bytes, budget)?,
+        Format::Xlsx => office::workbook::read(bytes, budget)?,
+        Format::Odt | Format::Odp => odf::read_text(bytes, budget)?,
+        Format::Ods => odf::read_sheets(bytes, budget)?,
+        Format::Epub => epub::read(bytes, budget)?,
+        Format::Rtf => rtf::read(bytes)?,
+        Format::Eml => mail::read_eml(bytes, budget)?,
+        Format::Msg => mail::read_msg(bytes, budget)?,
     };
     if outline::is_blank(&extracted.text) {
         return Err(ExtractError::NoText);

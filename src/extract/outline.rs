@@ -1,7 +1,8 @@
 //! Text under construction: blocks are appended, separated, bounded and remembered.
 
+use crate::extract::clean::clean;
 use crate::extract::{ExtractError, TEXT_BYTES_MAX};
-use crate::types::{Block, BlockKind, Extracted};
+use crate::types::{Block, BlockKind, Extracted, PageRef, PageStart};
 
 /// The text of a document while a reader writes it.
 #[derive(Debug, Default)]
@@ -10,11 +11,28 @@ pub(super) struct Outline {
     title: Option<String>,
     first_heading: Option<String>,
     blocks: Vec<Block>,
+    pages: Vec<PageStart>,
+    /// The page that begins with the next block.
+    page: Option<PageRef>,
 }
 
 impl Outline {
+    /// The next block is the first of a page.
+    pub(super) fn page(&mut self, page: PageRef) {
+        self.page = Some(page);
+    }
+
+    /// Appends another document's blocks; its title and pages are passed over.
+    pub(super) fn append(&mut self, other: &Extracted) -> Result<(), ExtractError> {
+        for block in &other.blocks {
+            self.push(block.kind, &other.text[block.range.clone()])?;
+        }
+        Ok(())
+    }
+
     /// Appends a block. Blank lines around it are dropped; a blank block is no block.
     pub(super) fn push(&mut self, kind: BlockKind, content: &str) -> Result<(), ExtractError> {
+        let content = &*clean(content);
         let content = content.trim_end().trim_start_matches('\n');
         if is_blank(content) {
             return Ok(());
@@ -27,6 +45,9 @@ impl Outline {
             self.text.push_str(if is_list { "\n" } else { "\n\n" });
         }
         let start = self.text.len();
+        if let Some(page) = self.page.take() {
+            self.pages.push(PageStart { page, start });
+        }
         self.text.push_str(content);
         self.blocks.push(Block { kind, range: start..self.text.len() });
         Ok(())
@@ -34,7 +55,7 @@ impl Outline {
 
     /// Appends a heading in the notation of Markdown.
     pub(super) fn heading(&mut self, level: u8, content: &str) -> Result<(), ExtractError> {
-        let content = content.trim();
+        let content = &*clean(content.trim());
         if self.first_heading.is_none() && !is_blank(content) {
             self.first_heading = Some(content.replace('\n', " "));
         }
@@ -52,7 +73,7 @@ impl Outline {
 
     /// Sets the title, which wins over the first heading. A blank one is none; the first stays.
     pub(super) fn set_title(&mut self, title: &str) {
-        let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let title = clean(title).split_whitespace().collect::<Vec<_>>().join(" ");
         if self.title.is_none() && !title.is_empty() {
             self.title = Some(title);
         }
@@ -61,7 +82,7 @@ impl Outline {
     /// The document.
     pub(super) fn finish(self) -> Extracted {
         let title = self.title.or(self.first_heading);
-        Extracted { text: self.text, title, blocks: self.blocks }
+        Extracted { text: self.text, title, blocks: self.blocks, pages: self.pages }
     }
 }
 

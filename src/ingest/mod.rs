@@ -52,6 +52,7 @@ use crate::catalog::{Catalog, Tenant};
 use crate::chunk::TokenOffsets;
 use crate::collection::{Collection, Registry};
 use crate::embed::Embedder;
+use crate::extract::sandbox::Parser;
 use crate::io::{Fullness, SpaceGauge};
 use crate::store::BlobStore;
 use crate::types::{Clock, IdSource};
@@ -71,6 +72,8 @@ pub struct IngestParts {
     pub gauge: Arc<SpaceGauge>,
     /// The model.
     pub embedder: Arc<dyn Embedder>,
+    /// What reads documents.
+    pub parser: Arc<dyn Parser>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Ids.
@@ -85,6 +88,7 @@ pub struct Ingest {
     store: Arc<dyn BlobStore>,
     gauge: Arc<SpaceGauge>,
     embedder: Arc<dyn Embedder>,
+    parser: Arc<dyn Parser>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     maintenance: Maintenance,
@@ -95,13 +99,14 @@ pub struct Ingest {
 impl Ingest {
     /// The corridor, at rest.
     pub fn new(parts: IngestParts) -> Self {
-        let IngestParts { catalog, registry, store, gauge, embedder, clock, ids } = parts;
+        let IngestParts { catalog, registry, store, gauge, embedder, parser, clock, ids } = parts;
         Self {
             catalog,
             registry,
             store,
             gauge,
             embedder,
+            parser,
             clock,
             ids,
             maintenance: Maintenance::default(),

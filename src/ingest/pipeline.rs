@@ -4,12 +4,12 @@ use crate::catalog::Tenant;
 use crate::chunk::{self, ChunkSizes};
 use crate::collection::{CollectionError, Snapshot, uploads};
 use crate::embed::Lane;
-use crate::extract::{self, Format};
+use crate::extract::{self, ExtractError, Format};
 use crate::ingest::Ingest;
 use crate::job::{ClaimedJob, Outcome};
 use crate::segment::{NewRow, NewSource};
 use crate::types::{
-    ChunkDraft, ErrorKind, Fault, Metadata, SourceKind, SourceRecord, Stage, limits,
+    ChunkDraft, ErrorKind, Extracted, Fault, Metadata, SourceKind, SourceRecord, Stage, limits,
 };
 
 /// A source that is ready to be embedded.
@@ -129,12 +129,12 @@ impl Ingest {
                     .map_err(|error| rejected(error.fault(), &error))?
             }
         };
-        let extracted =
-            extract::extract(format, original).map_err(|error| rejected(error.fault(), &error))?;
+        let extracted = self.parser.parse(format, original).map_err(unread)?;
         at_stage(Stage::Chunking);
         let sizes =
             ChunkSizes { tokens: limits::CHUNK_TOKENS, overlap: limits::CHUNK_OVERLAP_TOKENS };
-        let chunks = chunk::chunk(&extracted.text, &extracted.blocks, &self.tokens(), sizes);
+        let mut chunks = chunk::chunk(&extracted.text, &extracted.blocks, &self.tokens(), sizes);
+        number_pages(&mut chunks, &extracted);
         if chunks.is_empty() {
             let message = "the document holds no text".to_owned();
             return Err(Outcome::Rejected { fault: Fault::NoText, message });
@@ -179,6 +179,35 @@ fn drafted(tenant: &Tenant, mut record: SourceRecord, content: Content) -> Draft
 
 fn rejected(fault: Fault, error: &dyn std::error::Error) -> Outcome {
     Outcome::Rejected { fault, message: error.to_string() }
+}
+
+/// A document that cannot be read is refused, unless it was never tried.
+fn unread(error: ExtractError) -> Outcome {
+    let (fault, message) = (error.fault(), error.to_string());
+    match error.kind() {
+        ErrorKind::Unavailable => Outcome::Faulted { fault, message },
+        _ => Outcome::Rejected { fault, message },
+    }
+}
+
+/// Says of each chunk on which page it begins, and where there. Chunks and pages ascend.
+fn number_pages(chunks: &mut [ChunkDraft], extracted: &Extracted) {
+    let Extracted { text, pages, .. } = extracted;
+    // Pages begin at bytes, places count characters.
+    let (mut byte, mut chars) = (0, 0_u32);
+    let mut starts = Vec::with_capacity(pages.len());
+    for page in pages {
+        chars += text[byte..page.start].chars().count() as u32;
+        byte = page.start;
+        starts.push((chars, page.page));
+    }
+    for chunk in chunks {
+        let before = starts.partition_point(|(start, _)| *start <= chunk.place.document_start);
+        if let Some((start, page)) = before.checked_sub(1).map(|at| starts[at]) {
+            chunk.place.page = page;
+            chunk.place.page_start = chunk.place.document_start - start;
+        }
+    }
 }
 
 /// A full or failing disk is no fault of the document; damaged bytes do not heal.
@@ -236,6 +265,7 @@ fn content_type(kind: SourceKind, format: Format) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::{ChunkPlace, PageRef, PageStart};
     use serde_json::json;
 
     #[test]
@@ -255,6 +285,27 @@ mod tests {
         assert_eq!(title(&empty, "a.txt", Some("In text")).as_deref(), Some("a.txt"));
         assert_eq!(title(&empty, "", Some("In text")).as_deref(), Some("In text"));
         assert_eq!(title(&empty, "", None), None);
+    }
+
+    #[test]
+    fn a_chunk_stands_on_the_page_where_it_begins() {
+        let page = |page, start| PageStart { page: PageRef::Page(page), start };
+        let chunk = |start: u32| {
+            let place = ChunkPlace { document_start: start, chars: 2, ..ChunkPlace::default() };
+            ChunkDraft { text: String::new(), place }
+        };
+        // Three pages of three characters and a blank, some of them of two bytes; no page 2.
+        let text = "\u{e9}\u{e9}\u{e9} b\u{e9}\u{e9} ccc".to_owned();
+        let pages = vec![page(1, 0), page(3, 7), page(4, 13)];
+        let mut chunks: Vec<ChunkDraft> = [0, 2, 4, 7, 8].map(chunk).into();
+        number_pages(&mut chunks, &Extracted { text, pages, ..Extracted::default() });
+        let places = chunks.iter().map(|chunk| (chunk.place.page, chunk.place.page_start));
+        let expected = [(1, 0), (1, 2), (3, 0), (3, 3), (4, 0)];
+        assert!(places.eq(expected.map(|(page, start)| (PageRef::Page(page), start))));
+
+        let mut chunks = vec![chunk(5)];
+        number_pages(&mut chunks, &Extracted::default());
+        assert_eq!(chunks[0].place.page, PageRef::Whole);
     }
 
     #[test]

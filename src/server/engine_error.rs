@@ -144,7 +144,15 @@ fn document(error: &ExtractError) -> ApiError {
         ExtractError::Unsupported { .. } => ApiError::invalid("unsupported_file_format", message),
         ExtractError::EmptyFile => ApiError::invalid("empty_file", message),
         ExtractError::NoText => ApiError::invalid("no_text", message),
-        ExtractError::Damaged { .. } => ApiError::invalid("corrupt_file", message),
+        ExtractError::Damaged { .. } | ExtractError::Broken { .. } => {
+            ApiError::invalid("corrupt_file", message)
+        }
+        ExtractError::Encrypted { .. } => ApiError::invalid("encrypted_file", message),
+        // What a parser in another process says concerns jobs, which have a code of their own.
+        ExtractError::Told { .. }
+        | ExtractError::BrokeDown { .. }
+        | ExtractError::TooSlow { .. } => ApiError::invalid("corrupt_file", message),
+        ExtractError::NoParser { .. } => unavailable("parser_unavailable", &message),
         ExtractError::BeyondLimit { .. } => ApiError::too_large("file_too_large", message),
     })
 }

@@ -1,7 +1,9 @@
 //! One searchable piece of a source, and where it stands there.
 
+use serde::{Deserialize, Serialize};
+
 /// Where a page number comes from, and so how `layout` names it (API 4.4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum PageRef {
     /// Formats without pages: everything is on page 1.
     #[default]

@@ -2,8 +2,12 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
+use crate::types::PageRef;
+
 /// What a stretch of text is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum BlockKind {
     /// A heading.
     Heading {
@@ -23,7 +27,7 @@ pub enum BlockKind {
 }
 
 /// A stretch of text of one kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
     /// What it is.
     pub kind: BlockKind,
@@ -31,8 +35,17 @@ pub struct Block {
     pub range: Range<usize>,
 }
 
+/// Where a page, a slide or a sheet begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageStart {
+    /// Which one.
+    pub page: PageRef,
+    /// A byte of [`Extracted::text`]: the first of the page's first block.
+    pub start: usize,
+}
+
 /// The text of a document. Blocks ascend and do not overlap; text between them is white space.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extracted {
     /// Unicode text with LF line ends and without U+0000.
     pub text: String,
@@ -40,4 +53,7 @@ pub struct Extracted {
     pub title: Option<String>,
     /// Its structure.
     pub blocks: Vec<Block>,
+    /// Where its pages begin, ascending. Empty for formats without pages; pages without text are
+    /// not among them.
+    pub pages: Vec<PageStart>,
 }

@@ -38,7 +38,7 @@ pub mod source;
 pub use access::{Grant, KeyScope, Role, TenantGrant};
 pub use chunk::{ChunkDraft, ChunkPlace, PageRef};
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
-pub use document::{Block, BlockKind, Extracted};
+pub use document::{Block, BlockKind, Extracted, PageStart};
 pub use error::ErrorKind;
 pub use filter::{Comparison, Condition, Filter, FilterMap, FilterValue};
 pub use head::CommitHead;

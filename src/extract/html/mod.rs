@@ -28,6 +28,7 @@ mod tokens;
 
 use crate::extract::ExtractError;
 use crate::extract::html::page::Page;
+use crate::extract::html::tags::Tag;
 use crate::extract::html::tokens::{Token, Tokens};
 use crate::types::Extracted;
 
@@ -47,17 +48,24 @@ enum Scope {
 
 /// Reads HTML.
 pub(super) fn read(text: &str) -> Result<Extracted, ExtractError> {
+    // An XML declaration: the page is XHTML, where any element may close itself.
+    let is_xml = text.trim_start().starts_with("<?xml");
     if has_main(text) {
-        let main = render(text, Scope::Main)?;
+        let main = render(text, Scope::Main, is_xml)?;
         if main.text.len() >= MAIN_BYTES_MIN {
             return Ok(main);
         }
     }
-    let body = render(text, Scope::Body)?;
+    let body = render(text, Scope::Body, is_xml)?;
     if body.text.len() >= MAIN_BYTES_MIN {
         return Ok(body);
     }
-    render(text, Scope::Whole)
+    render(text, Scope::Whole, is_xml)
+}
+
+/// Reads a chapter of a book: XHTML without the chrome of a site.
+pub(super) fn read_xhtml(text: &str) -> Result<Extracted, ExtractError> {
+    render(text, Scope::Whole, true)
 }
 
 fn has_main(text: &str) -> bool {
@@ -67,10 +75,15 @@ fn has_main(text: &str) -> bool {
     text.contains("role=\"main\"") || text.match_indices('<').any(|(at, _)| starts_main(at))
 }
 
-fn render(text: &str, scope: Scope) -> Result<Extracted, ExtractError> {
+fn render(text: &str, scope: Scope, is_xml: bool) -> Result<Extracted, ExtractError> {
     let mut page = Page::new(scope);
-    for token in Tokens::new(text) {
+    for token in Tokens::new(text, is_xml) {
         match token {
+            Token::Start(tag) if is_xml && tag.is_self_closing && !Tag::of(&tag.name).is_void() => {
+                let name = tag.name.clone();
+                page.open(tag)?;
+                page.close(&name)?;
+            }
             Token::Start(tag) => page.open(tag)?,
             Token::End(name) => page.close(&name)?,
             Token::Text(text) => page.text(&text)?,

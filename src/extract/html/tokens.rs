@@ -55,12 +55,14 @@ pub(super) struct Tokens<'a> {
     rest: &'a str,
     /// The element whose text is not markup, while it is open.
     raw: Option<String>,
+    /// Whether any element may close itself.
+    is_xml: bool,
 }
 
 impl<'a> Tokens<'a> {
-    /// The tokens of `text`.
-    pub(super) fn new(text: &'a str) -> Self {
-        Self { rest: text, raw: None }
+    /// The tokens of `text`; in XML any element may close itself.
+    pub(super) fn new(text: &'a str, is_xml: bool) -> Self {
+        Self { rest: text, raw: None, is_xml }
     }
 
     /// Takes the first `length` bytes.
@@ -109,10 +111,10 @@ impl<'a> Tokens<'a> {
         if is_end {
             return Some(Token::End(name));
         }
-        if is_raw(&name) {
+        let is_self_closing = source.ends_with('/');
+        if is_raw(&name) && !(self.is_xml && is_self_closing) {
             self.raw = Some(name.clone());
         }
-        let is_self_closing = source.ends_with('/');
         Some(Token::Start(StartTag { name, attributes: Attributes { source }, is_self_closing }))
     }
 
@@ -269,7 +271,7 @@ mod tests {
 
     fn ours(markup: &str) -> String {
         let mut words = String::new();
-        for token in Tokens::new(markup) {
+        for token in Tokens::new(markup, false) {
             match token {
                 Token::Start(tag) => {
                     words.push_str(&format!("<{}", tag.name));

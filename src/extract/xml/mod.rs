@@ -11,7 +11,7 @@
 mod data;
 mod prose;
 
-use quick_xml::events::{BytesStart, Event};
+use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
 
 use crate::extract::{ATTRIBUTES_MAX, DEPTH_MAX, ExtractError, error};
@@ -72,13 +72,7 @@ fn run(text: &str, sink: &mut impl Sink) -> Result<(), ExtractError> {
             }
             Event::Text(content) => sink.text(&content.xml10_content())?,
             Event::CData(content) => sink.text(&content.xml10_content())?,
-            Event::GeneralRef(reference) => {
-                let character = reference.resolve_char_ref().ok().flatten();
-                match character.or_else(|| predefined(&reference)) {
-                    Some(character) => sink.text(character.encode_utf8(&mut [0; 4]))?,
-                    None => sink.text(&format!("&{};", &*reference))?,
-                }
-            }
+            Event::GeneralRef(reference) => sink.text(&resolved(&reference))?,
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
             Event::Eof if depth > 0 => {
                 let problem = "the document ends inside an element".to_owned();
@@ -86,6 +80,15 @@ fn run(text: &str, sink: &mut impl Sink) -> Result<(), ExtractError> {
             }
             Event::Eof => return Ok(()),
         }
+    }
+}
+
+/// What a reference stands for; an unknown one stays as it is written.
+pub(super) fn resolved(reference: &BytesRef<'_>) -> String {
+    let character = reference.resolve_char_ref().ok().flatten();
+    match character.or_else(|| predefined(reference)) {
+        Some(character) => character.to_string(),
+        None => format!("&{};", &**reference),
     }
 }
 

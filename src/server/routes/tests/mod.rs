@@ -19,6 +19,7 @@ use tower::ServiceExt;
 use crate::compute::SimdBackend;
 use crate::embed::HashEmbedder;
 use crate::engine::{Components, Engine};
+use crate::extract::sandbox::InProcess;
 use crate::io::RealDisk;
 use crate::server::{App, Frame, HttpSettings, router};
 use crate::settings::Settings;
@@ -140,6 +141,7 @@ impl Server {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             ids: Arc::new(RandomIds),
             embedder: Arc::new(HashEmbedder),
+            parser: Arc::new(InProcess),
             backend: Arc::new(SimdBackend),
         };
         let (ids, frame_clock) = (Arc::clone(&components.ids), Arc::clone(&components.clock));

@@ -1,0 +1,66 @@
+//! Characters that were made for the eye: ligatures, letter shapes, marks without width.
+//!
+//! A page shows one glyph for "fi" and the joined shapes of Arabic letters; a question is typed in
+//! plain letters. Only these are replaced: a full normalisation would also turn superscripts into
+//! digits and narrow forms into wide ones, which the text index does for itself.
+
+use std::borrow::Cow;
+
+use unicode_normalization::UnicodeNormalization;
+
+/// Replaces presentation forms by their letters, and drops what cannot be seen: soft hyphens, zero
+/// width spaces, marks of direction (the order of text is the logical one anyway).
+pub(super) fn clean(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() || !text.chars().any(|c| is_dropped(c) || is_presentation(c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_presentation(c) {
+            plain.extend(std::iter::once(c).nfkc());
+        } else if !is_dropped(c) {
+            plain.push(c);
+        }
+    }
+    Cow::Owned(plain)
+}
+
+/// Joiners (U+200C, U+200D) are letters of Persian and of emoji, and stay.
+fn is_dropped(c: char) -> bool {
+    matches!(
+        c,
+        '\u{AD}' | '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{202A}'
+            ..='\u{202E}' | '\u{2060}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}'
+    )
+}
+
+/// Latin and Armenian ligatures, Hebrew and Arabic presentation forms; not the ornate ones, whose
+/// normal form is a whole sentence.
+fn is_presentation(c: char) -> bool {
+    matches!(
+        c,
+        '\u{FB00}'..='\u{FB06}'
+            | '\u{FB13}'..='\u{FB17}'
+            | '\u{FB1D}'..='\u{FB4F}'
+            | '\u{FB50}'..='\u{FBB1}'
+            | '\u{FBD3}'..='\u{FD3D}'
+            | '\u{FD50}'..='\u{FDC7}'
+            | '\u{FE70}'..='\u{FEFC}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_become_letters() {
+        assert_eq!(
+            clean("e\u{FB03}cient \u{FB02}ow, co\u{AD}operate"),
+            "efficient flow, cooperate"
+        );
+        assert_eq!(clean("\u{FEB3}\u{FEFC}\u{FEE1}"), "\u{633}\u{644}\u{627}\u{645}");
+        assert_eq!(clean("\u{202E}abc\u{202C} m\u{200C}n x\u{B2}"), "abc m\u{200C}n x\u{B2}");
+        assert!(matches!(clean("caf\u{e9}"), Cow::Borrowed(_)));
+    }
+}
