@@ -94,7 +94,7 @@ fn local(name: &str) -> &str {
 /// A part in UTF-8: as it is, or decoded where it says that it is in UTF-16.
 #[derive(Debug)]
 enum Input<'a> {
-    Part(Part<'a>),
+    Part(Box<Part<'a>>),
     Decoded(Cursor<String>),
 }
 
@@ -160,7 +160,7 @@ impl<'a> Events<'a> {
         let is_wide = decode::marked(head).is_some_and(|encoding| encoding != encoding_rs::UTF_8);
         let input = match is_wide {
             true => Input::Decoded(Cursor::new(decode::text(&part.collect()?))),
-            false => Input::Part(part),
+            false => Input::Part(Box::new(part)),
         };
         let mut reader = Reader::from_reader(input);
         let config = reader.config_mut();
