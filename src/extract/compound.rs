@@ -44,7 +44,8 @@ impl<'a> Compound<'a> {
 
     /// The bytes of the stream at this path, as far as they can be read.
     pub(super) fn read(&mut self, path: &str) -> Option<Vec<u8>> {
-        if !self.file.is_stream(path) {
+        // Opening a stream walks all its sectors, so that too ends with the bytes.
+        if self.left == 0 || !self.file.is_stream(path) {
             return None;
         }
         let stream = self.file.open_stream(path).ok()?;
