@@ -42,16 +42,10 @@ impl<'a> Compound<'a> {
         storages.map(|entry| entry.name().to_owned()).collect()
     }
 
-    /// The names of the streams in the storage at this path, in order.
-    pub(super) fn streams(&self, path: &str) -> Vec<String> {
-        let Ok(entries) = self.file.read_storage(path) else { return Vec::new() };
-        let streams = entries.take(ENTRIES_MAX).filter(cfb::Entry::is_stream);
-        streams.map(|entry| entry.name().to_owned()).collect()
-    }
-
     /// The bytes of the stream at this path, as far as they can be read.
     pub(super) fn read(&mut self, path: &str) -> Option<Vec<u8>> {
-        if !self.file.is_stream(path) {
+        // Opening a stream walks all its sectors, so that too ends with the bytes.
+        if self.left == 0 || !self.file.is_stream(path) {
             return None;
         }
         let stream = self.file.open_stream(path).ok()?;

@@ -130,7 +130,11 @@ fn word_sample() -> Vec<u8> {
         item(2, 0, "fifth"),
         "<w:tbl>".to_owned(),
         format!("<w:tr>{}{}</w:tr>", cell("<w:gridSpan w:val='2'/>", "a|b"), cell("", "c")),
-        format!("<w:tr>{}{}{nested}</w:tr>", cell("<w:vMerge w:val='restart'/>", "m"), cell("", "1")),
+        format!(
+            "<w:tr>{}{}{nested}</w:tr>",
+            cell("<w:vMerge w:val='restart'/>", "m"),
+            cell("", "1")
+        ),
         format!("<w:tr>{}{}{}</w:tr>", cell("<w:vMerge/>", ""), cell("", "2"), cell("", "3")),
         format!("<w:tr><w:trPr><w:del/></w:trPr>{}{}</w:tr>", cell("", "x"), cell("", "gone")),
         "</w:tbl>".to_owned(),
@@ -145,7 +149,8 @@ fn word_sample() -> Vec<u8> {
 #[test]
 fn word_documents_read_as_they_are_printed() {
     let extracted = read(&word_sample());
-    let expected = "# The Title\n\n# One\n\n## Two & a half\n\nkept new, efficient\n\n[1] A note.\n\n\
+    let expected = "# The Title\n\n# One\n\n## Two & a half\n\nkept new, efficient\n\n[1] A \
+             note.\n\n\
         joined again\n\n1. first\n  1a) sub\n2. second\n5. fifth\n\n\
         | a\\|b |  | c |\n| --- | --- | --- |\n| m | 1 | in ner after |\n| m | 2 | 3 |\n\n\
         boxed\n\nhost\nline\n\nAcme Corporation, page";
@@ -188,20 +193,25 @@ fn slides_sample() -> Vec<u8> {
         ]
         .concat(),
     );
-    let second = slide(&[
-        format!(
-            "<p:grpSp>{}{}</p:grpSp>",
-            shape(&place(200, 0), "", &line("", "right")),
-            shape(&place(0, 0), "", &line("", "left")),
-        ),
-        "<p:graphicFrame><a:tbl><a:tr><a:tc rowSpan='2'><a:txBody><a:p><a:r><a:t>r</a:t></a:r></a:p>\
+    let second = slide(
+        &[
+            format!(
+                "<p:grpSp>{}{}</p:grpSp>",
+                shape(&place(200, 0), "", &line("", "right")),
+                shape(&place(0, 0), "", &line("", "left")),
+            ),
+            "<p:graphicFrame><a:tbl><a:tr><a:tc rowSpan='2'><a:txBody><a:p><a:r><a:t>r</a:t></a:r>\
+             </a:p>\
          </a:txBody></a:tc><a:tc><a:p><a:r><a:t>s</a:t></a:r></a:p></a:tc></a:tr><a:tr>\
-         <a:tc vMerge='1'><a:p/></a:tc><a:tc><a:p><a:r><a:t>t</a:t></a:r></a:p></a:tc></a:tr></a:tbl>\
+         <a:tc vMerge='1'><a:p/></a:tc><a:tc><a:p><a:r><a:t>t</a:t></a:r></a:p></a:tc></a:tr>\
+             </a:tbl>\
          </p:graphicFrame>"
-            .to_owned(),
-        "<p:pic><p:nvPicPr><p:cNvPr descr='A duck&#10;made up'/></p:nvPicPr></p:pic>".to_owned(),
-    ]
-    .concat());
+                .to_owned(),
+            "<p:pic><p:nvPicPr><p:cNvPr descr='A duck&#10;made up'/></p:nvPicPr></p:pic>"
+                .to_owned(),
+        ]
+        .concat(),
+    );
     let notes = format!(
         "<p:notes>{}{}</p:notes>",
         shape("", "<p:ph type='body'/>", &line("", "say this")),
@@ -245,7 +255,8 @@ fn workbook_sample() -> Vec<u8> {
     };
     let first = sheet(
         "<row r='1'><c r='A1' t='s'><v>0</v></c></row>\
-         <row r='3'><c r='A3' t='inlineStr'><is><t>region</t></is></c><c r='B3' t='str'><v>day</v></c>\
+         <row r='3'><c r='A3' t='inlineStr'><is><t>region</t></is></c><c r='B3' t='str'>\
+             <v>day</v></c>\
          <c r='C3' t='s'><v>1</v></c></row>\
          <row r='4'><c r='A4' t='str'><v>North</v></c><c r='B4' s='1'><v>45351</v></c>\
          <c r='C4' s='2'><f>1/8</f><v>0.125</v></c></row>\
@@ -307,11 +318,13 @@ fn open_text_sample() -> Vec<u8> {
             "content.xml",
             "<office:document-content><office:automatic-styles><text:list-style style:name='L'>\
              <text:list-level-style-number text:level='1' style:num-format='i'/></text:list-style>\
-             <style:style style:name='P1' style:parent-style-name='Title'/></office:automatic-styles>\
+             <style:style style:name='P1' style:parent-style-name='Title'/>\
+             </office:automatic-styles>\
              <office:body><office:text><text:tracked-changes><text:p>deleted</text:p>\
              </text:tracked-changes><text:p text:style-name='P1'>Top</text:p>\
              <text:h text:outline-level='2'>Head</text:h><text:p>a<text:s text:c='3'/>b<text:tab/>c\
-             <text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>foot</text:p>\
+             <text:note><text:note-citation>1</text:note-citation><text:note-body>\
+             <text:p>foot</text:p>\
              </text:note-body></text:note>d</text:p><text:list text:style-name='L'><text:list-item>\
              <text:p>one</text:p><text:list><text:list-item><text:p>in</text:p></text:list-item>\
              </text:list></text:list-item><text:list-item><text:p>two</text:p></text:list-item>\
@@ -319,7 +332,8 @@ fn open_text_sample() -> Vec<u8> {
              table:number-rows-spanned='2'><text:p>x</text:p></table:table-cell><table:table-cell>\
              <text:p>y</text:p></table:table-cell></table:table-row><table:table-row>\
              <table:covered-table-cell/><table:table-cell><text:p>z</text:p></table:table-cell>\
-             </table:table-row></table:table></office:text></office:body></office:document-content>",
+             </table:table-row></table:table></office:text></office:body>\
+             </office:document-content>",
         ),
     ])
 }
@@ -330,12 +344,14 @@ fn open_sheet_sample() -> Vec<u8> {
         (
             "content.xml",
             "<office:document-content><office:body><office:spreadsheet><table:table \
-             table:name='S'><table:table-row><table:table-cell><text:p>k</text:p></table:table-cell>\
+             table:name='S'><table:table-row><table:table-cell><text:p>k</text:p>\
+             </table:table-cell>\
              <table:table-cell><text:p>v</text:p></table:table-cell><table:table-cell \
              table:number-columns-repeated='16382'/></table:table-row><table:table-row \
              table:number-rows-repeated='2'><table:table-cell office:value-type='date' \
              office:date-value='2024-02-29'><text:p>29.2.</text:p></table:table-cell>\
-             <table:table-cell office:value-type='percentage' office:value='0.5'><text:p>50 %</text:p>\
+             <table:table-cell office:value-type='percentage' office:value='0.5'>\
+             <text:p>50 %</text:p>\
              </table:table-cell></table:table-row><table:table-row \
              table:number-rows-repeated='1048573'><table:table-cell \
              table:number-columns-repeated='16384'/></table:table-row></table:table>\
@@ -358,7 +374,8 @@ fn open_documents_are_read_like_others() {
         (
             "content.xml",
             "<o><draw:page><draw:frame presentation:class='title'><draw:text-box><text:p>T</text:p>\
-             </draw:text-box></draw:frame><draw:frame presentation:class='footer'><text:p>no</text:p>\
+             </draw:text-box></draw:frame><draw:frame presentation:class='footer'>\
+             <text:p>no</text:p>\
              </draw:frame></draw:page><draw:page><text:p>b</text:p></draw:page></o>",
         ),
     ]);
@@ -405,9 +422,12 @@ const RICH_TEXT: &[u8] = b"{\\rtf1\\ansi\\ansicpg1252{\\fonttbl{\\f0 A;}{\\f1\\f
     {\\f2\\fcharset128 C;}}{\\stylesheet{\\s1 heading 1;}{\\s2 Normal;}}{\\info{\\title Caf\\'e9}\
     {\\author no}}{\\header page \\chpgn}{\\pard\\s1 Head\\par}\\pard caf\\'e9 \\u8364?\\u-10179?\
     \\u-8704? {\\f1\\'cf\\'f0} {\\f2\\'93\\'fa\\'96\\'7b}{\\v hidden}{\\*\\unknown no}{\\pict 00ff}\
-    {\\field{\\*\\fldinst HYPERLINK x}{\\fldrslt link}}{\\footnote a note}.\\par{\\listtext\\'b7\\tab}\
-    item\\par\\trowd\\cellx1\\cellx2\\pard\\intbl a\\cell b\\cell\\row\\trowd\\clvmrg\\cellx1\\cellx2\
-    \\intbl\\cell c\\par d\\cell\\row\\pard {\\upr{bad}{\\*\\ud{good}}}\\'93q\\rdblquote\\line end}";
+    {\\field{\\*\\fldinst HYPERLINK x}{\\fldrslt link}}{\\footnote a \
+             note}.\\par{\\listtext\\'b7\\tab}\
+    item\\par\\trowd\\cellx1\\cellx2\\pard\\intbl a\\cell \
+             b\\cell\\row\\trowd\\clvmrg\\cellx1\\cellx2\
+    \\intbl\\cell c\\par d\\cell\\row\\pard {\\upr{bad}{\\*\\ud{good}}}\\'93q\\rdblquote\\line \
+             end}";
 
 #[test]
 fn rich_text_reads_code_pages_and_rows() {
@@ -423,9 +443,11 @@ fn mail_sample() -> Vec<u8> {
     let sheet = "name,share\nAda,7\n";
     let inner = "From: x@y\nSubject: inner\nMIME-Version: 1.0\n\nnested words";
     format!(
-        "Received: by x\nFrom: =?utf-8?q?J=C3=BCrgen?= <j@x>\nTo: a@b\nSubject: =?big5?B?pKQ=?= and\n \
+        "Received: by x\nFrom: =?utf-8?q?J=C3=BCrgen?= <j@x>\nTo: a@b\nSubject: =?big5?B?pKQ=?= \
+             and\n \
          more\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"o u\"\n\npreamble\n\
-         --o u\nContent-Type: multipart/alternative; boundary=in\n\n--in\nContent-Type: text/plain; \
+         --o u\nContent-Type: multipart/alternative; boundary=in\n\n--in\nContent-Type: \
+             text/plain; \
          charset=iso-8859-1; format=flowed\nContent-Transfer-Encoding: quoted-printable\n\n\
          Gr=FC=DFe \nfrom here.\n--in\nContent-Type: text/html\n\n<p>Other</p>\n--in--\n--o u\n\
          Content-Type: text/csv\nContent-Disposition: attachment; filename*=utf-8''%c3%a9.csv\n\n\
@@ -521,7 +543,8 @@ fn bombs_end_in_errors() {
     let span = "<w:tr><w:tc><w:tcPr><w:gridSpan w:val='99999999'/></w:tcPr></w:tc></w:tr>";
     let _ = extract(Format::Docx, &body(format!("<w:tbl>{}</w:tbl>", span.repeat(100_000))));
     let row = "<table:table-row table:number-rows-repeated='1048576'><table:table-cell \
-        table:number-columns-repeated='16384'><text:p>x</text:p></table:table-cell></table:table-row>";
+        table:number-columns-repeated='16384'><text:p>x</text:p></table:table-cell>\
+             </table:table-row>";
     let sheet = format!("<o><table:table>{}</table:table></o>", row.repeat(1000));
     refused(Format::Ods, &stored(&[("content.xml", &sheet)]));
     let many: Vec<(String, &str)> = (0..10_001).map(|n| (format!("p{n}"), "")).collect();

@@ -49,32 +49,41 @@ impl Element<'_> {
 
     /// The value of the attribute of this name, whatever its prefix.
     pub(super) fn attribute(&self, name: &str) -> Option<String> {
+        self.value(name).map(Cow::into_owned)
+    }
+
+    /// The same without a copy: for elements of which there are millions.
+    pub(super) fn value(&self, name: &str) -> Option<Cow<'_, str>> {
         self.find(|found| local(found) == name)
     }
 
     /// The value of the attribute of this name that has a prefix: ids of relationships stand
     /// beside plain ids.
     pub(super) fn prefixed(&self, name: &str) -> Option<String> {
-        self.find(|found| found.contains(':') && local(found) == name)
+        self.find(|found| found.contains(':') && local(found) == name).map(Cow::into_owned)
     }
 
     /// Whether the attribute is there and is a number that can be read.
     pub(super) fn number(&self, name: &str) -> Option<i64> {
-        self.attribute(name)?.trim().parse().ok()
+        self.value(name)?.trim().parse().ok()
     }
 
     /// Whether a property like `<w:b/>` holds: it does unless it says no.
     pub(super) fn is_on(&self) -> bool {
-        !matches!(self.attribute("val").as_deref(), Some("0" | "false" | "off" | "none"))
+        !matches!(self.value("val").as_deref(), Some("0" | "false" | "off" | "none"))
     }
 
-    fn find(&self, is_wanted: impl Fn(&str) -> bool) -> Option<String> {
+    fn find(&self, is_wanted: impl Fn(&str) -> bool) -> Option<Cow<'_, str>> {
         // Without checks: looking for duplicates is quadratic.
         let mut attributes = self.start.attributes();
         let mut attributes = attributes.with_checks(false).flatten();
         let found = attributes.find(|attribute| is_wanted(attribute.key.0))?;
-        let raw: &str = found.value.as_ref();
-        Some(quick_xml::escape::unescape(raw).map_or_else(|_| raw.to_owned(), String::from))
+        Some(match found.value {
+            Cow::Borrowed(raw) => quick_xml::escape::unescape(raw).unwrap_or(Cow::Borrowed(raw)),
+            Cow::Owned(raw) => {
+                Cow::Owned(quick_xml::escape::unescape(&raw).map_or(raw.clone(), String::from))
+            }
+        })
     }
 }
 
@@ -85,7 +94,7 @@ fn local(name: &str) -> &str {
 /// A part in UTF-8: as it is, or decoded where it says that it is in UTF-16.
 #[derive(Debug)]
 enum Input<'a> {
-    Part(Part<'a>),
+    Part(Box<Part<'a>>),
     Decoded(Cursor<String>),
 }
 
@@ -151,7 +160,7 @@ impl<'a> Events<'a> {
         let is_wide = decode::marked(head).is_some_and(|encoding| encoding != encoding_rs::UTF_8);
         let input = match is_wide {
             true => Input::Decoded(Cursor::new(decode::text(&part.collect()?))),
-            false => Input::Part(part),
+            false => Input::Part(Box::new(part)),
         };
         let mut reader = Reader::from_reader(input);
         let config = reader.config_mut();

@@ -105,6 +105,17 @@ impl Grid {
         self.push(Cell { columns, is_below: false, pieces: Vec::new() });
     }
 
+    /// Begins a cell of a table that leaves out the cells which others cover.
+    pub(super) fn cell_between(&mut self, columns: usize, rows: usize) {
+        if self.rows.is_empty() {
+            self.row();
+        }
+        while self.covered.get(self.column).is_some_and(|rows| *rows > 0) {
+            self.hidden();
+        }
+        self.cell(columns, rows);
+    }
+
     /// Begins a cell whose other columns follow as cells of their own.
     pub(super) fn cell_over(&mut self, columns: usize, rows: usize) {
         let column = self.column;

@@ -21,11 +21,11 @@
 //!
 //! - `detect`: what a file is; `container`: the same for containers; `decode`: character encodings
 //! - `outline`: text under construction, with its blocks; `clean`: characters made for the eye
-//! - `flow`, `grid`: blocks in tables in blocks; `sheet`: cells to tables; `numerals`: marks of lists
+//! - `flow`, `grid`: blocks in tables in blocks; `sheet`: cells to tables; `numerals`: list marks
 //! - `budget`: what one upload may cost; `package`, `events`: ZIP and XML under that budget
 //! - `compound`: compound files (OLE)
 //! - `txt`, `md`, `html`, `json`, `delimited` (csv, tsv), `xml`: text formats
-//! - `office` (docx, pptx, xlsx), `odf` (odt, ods, odp), `epub`, `rtf`, `mail` (eml, msg): documents
+//! - `office` (docx, pptx, xlsx), `odf` (odt, ods, odp), `epub`, `rtf`, `mail` (eml, msg)
 //! - `sandbox`: the same in a process of its own
 //! - `error`: what can be wrong, and whose fault it is
 

@@ -92,6 +92,7 @@ fn hostile_shapes_cost_no_more_than_others() {
         "<a><i>".repeat(100_000),
         "<div>".repeat(200_000) + "text",
         "<table><tr><td>".repeat(50_000) + "text",
+        "<table>".to_owned() + &"<tr><td rowspan=9999 colspan=9999>x".repeat(20_000),
         "<ul><li>".repeat(50_000) + "text",
         "<p><b>".repeat(50_000) + &"</i>".repeat(100_000),
         format!("<a{attributes}>text</a>"),
@@ -244,6 +245,10 @@ fn pages_read_as_a_browser_shows_them() {
         | k | v |\n| --- | --- |\n| 1 | 2 \\| 3 |\n\n  x\n   y\n\nend";
     assert_eq!(extracted.text, expected);
     assert_eq!(extracted.title.as_deref(), Some("A & B"));
+    let spans =
+        b"<table><tr><th rowspan=2>k<th colspan=2>v<tr><td>1<td>2<tr><td>a<td>b<td>c</table>";
+    let expected = "| k | v |  |\n| --- | --- | --- |\n| k | 1 | 2 |\n| a | b | c |";
+    assert_eq!(extract(Format::Html, spans).unwrap().text, expected);
 }
 
 #[test]
@@ -290,6 +295,10 @@ fn xml_is_prose_or_data() {
         <list><item><p>i</p></item></list></sec></article>";
     let extracted = extract(Format::Xml, article).unwrap();
     assert_eq!(extracted.text, "# T\n\n## S\n\nOne two.\n\n- i");
+    let table = b"<article><p>x</p><table><thead><tr><th rowspan='2'>k</th><th>v</th></tr></thead>\
+        <tbody><tr><td>1</td></tr><tr><td>a</td><td>b</td></tr></tbody></table></article>";
+    let expected = "x\n\n| k | v |\n| --- | --- |\n| k | 1 |\n| a | b |";
+    assert_eq!(extract(Format::Xml, table).unwrap().text, expected);
     assert!(extract(Format::Xml, b"<a><b></a>").is_err());
     assert!(extract(Format::Xml, b"<a>").is_err());
 }

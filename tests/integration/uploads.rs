@@ -314,7 +314,7 @@ fn a_file_that_is_not_supported_is_refused_and_not_listed() {
         ("a.png", &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..]),
         ("a.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"),
         ("secret.pdf", encrypted_pdf),
-        ("a.docx", b"PK\x03\x04word/document.xml"),
+        ("a.doc", b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"),
         ("a.zip", b"PK\x03\x04some"),
         ("a.bin", b"\0\x01\x02\x03\0\x05"),
         ("a.exe", b"MZ\0\x01\0\0\0\0"),

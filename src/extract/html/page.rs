@@ -29,6 +29,8 @@ pub(super) struct Page {
     tables: Vec<Table>,
     /// Whether text goes to a cell of the innermost table.
     is_in_cell: bool,
+    /// Columns and rows that the cell under way spans beyond its own.
+    span: (usize, usize),
 }
 
 #[derive(Debug)]
@@ -52,6 +54,7 @@ impl Page {
             mark: None,
             tables: Vec::new(),
             is_in_cell: false,
+            span: (0, 0),
         }
     }
 
@@ -81,6 +84,9 @@ impl Page {
         }
         self.stack.push(&start.name, tag, &traits);
         if tag.is_block() && self.stack.is_visible() {
+            if let Tag::Cell { .. } = tag {
+                self.span = traits.span;
+            }
             self.begin(tag)?;
         }
         Ok(())
@@ -257,7 +263,7 @@ impl Page {
             self.outline.push(BlockKind::Table, &rows)?;
             return self.outline.push(BlockKind::Paragraph, content);
         }
-        table.cell(content, is_header);
+        table.cell(content, is_header, self.span);
         Ok(())
     }
 

@@ -13,7 +13,12 @@ pub(super) struct Traits {
     is_navigation: bool,
     /// The text that stands for an image.
     pub alt: String,
+    /// Columns and rows that a cell spans beyond its own.
+    pub span: (usize, usize),
 }
+
+/// Columns or rows that a cell spans beyond its own, at most.
+const SPAN_MAX: usize = 256;
 
 impl Traits {
     /// Reads what counts.
@@ -22,6 +27,8 @@ impl Traits {
         for (name, value) in attributes {
             let is = |word: &str| value.trim().eq_ignore_ascii_case(word);
             match name.len() {
+                7 if name.eq_ignore_ascii_case("colspan") => traits.span.0 = beyond(&value),
+                7 if name.eq_ignore_ascii_case("rowspan") => traits.span.1 = beyond(&value),
                 3 if name.eq_ignore_ascii_case("alt") => traits.alt = value.into_owned(),
                 4 if name.eq_ignore_ascii_case("role") => {
                     traits.is_main |= is("main");
@@ -37,6 +44,10 @@ impl Traits {
         }
         traits
     }
+}
+
+fn beyond(value: &str) -> usize {
+    value.trim().parse::<usize>().unwrap_or(1).saturating_sub(1).min(SPAN_MAX)
 }
 
 /// Whether an inline style makes the element invisible.

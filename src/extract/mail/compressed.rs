@@ -14,9 +14,10 @@ const HEADER_BYTES: usize = 16;
 /// Bytes that a run can be copied from.
 const WINDOW_BYTES: usize = 4096;
 /// What the window holds at the beginning.
-const WINDOW: &[u8] = b"{\\rtf1\\ansi\\mac\\deff0\\deftab720{\\fonttbl;}{\\f0\\fnil \\froman \\fswiss \
-\\fmodern \\fscript \\fdecor MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl\\red0\\green0\
-\\blue0\r\n\\par \\pard\\plain\\f0\\fs20\\b\\i\\u\\tab\\tx";
+const WINDOW: &[u8] = b"{\\rtf1\\ansi\\mac\\deff0\\deftab720{\\fonttbl;}\
+    {\\f0\\fnil \\froman \\fswiss \\fmodern \\fscript \\fdecor \
+    MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl\\red0\\green0\\blue0\r\n\\par \
+    \\pard\\plain\\f0\\fs20\\b\\i\\u\\tab\\tx";
 
 /// The RTF in a compressed body.
 pub(super) fn expanded(bytes: &[u8]) -> Option<Vec<u8>> {

@@ -2,8 +2,9 @@
 //! of short values.
 //!
 //! ```text
-//! __substg1.0_TTTTKKKK       value of tag TTTT, of type KKKK: 001F UTF-16, 001E code page, 0102 bytes
-//! __properties_version1.0    header of 8, 24 or 32 bytes, then entries of 16: type, tag, flags, value
+//! __substg1.0_TTTTKKKK      value of tag TTTT; type KKKK: 001F UTF-16, 001E code page, 0102 bytes
+//! __properties_version1.0   header of 8, 24 or 32 bytes, then entries of 16: type, tag, flags,
+//!                           value
 //! ```
 
 use std::collections::BTreeMap;

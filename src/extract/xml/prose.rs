@@ -1,5 +1,6 @@
 //! Prose in XML: paragraphs, headings from titles, lists, rows of tables.
 
+use crate::extract::grid::{Grid, Piece, Rendered};
 use crate::extract::outline::{Outline, too_long};
 use crate::extract::xml::Sink;
 use crate::extract::{ExtractError, TEXT_BYTES_MAX};
@@ -36,7 +37,8 @@ fn role_of(name: &str) -> Role {
         | "i" | "u" | "em" | "strong" | "emphasis" | "emph" | "hi" | "span" | "code" | "tt"
         | "sc" | "monospace" | "underline" | "named-content" | "styled-content" | "link"
         | "ulink" | "literal" | "command" | "filename" | "option" | "citetitle" | "quote" | "q"
-        | "abbrev" | "acronym" | "ref" | "r" | "t" | "font" | "small" => Role::Inline,
+        | "thead" | "tbody" | "tfoot" | "tgroup" | "abbrev" | "acronym" | "ref" | "r" | "t"
+        | "font" | "small" => Role::Inline,
         "sec" | "section" | "chapter" | "appendix" | "part" | "sect1" | "sect2" | "sect3"
         | "sect4" | "sect5" | "ref-list" | "ack" | "app" | "abstract" | "glossary" => Role::Section,
         "title" | "article-title" | "head" | "h1" | "h2" | "h3" => Role::Title,
@@ -47,10 +49,10 @@ fn role_of(name: &str) -> Role {
         "tex-math" | "script" | "style" | "annotation" | "object-id" | "journal-id" | "issn"
         | "contrib-id" | "role" => Role::Unread,
         "p" | "para" | "simpara" | "div" | "body" | "front" | "back" | "contrib" | "aff"
-        | "kwd" | "kwd-group" | "caption" | "label" | "fig" | "table" | "table-wrap" | "thead"
-        | "tbody" | "article" | "book" | "mixed-citation" | "element-citation" | "citation"
-        | "note" | "fn" | "list" | "itemizedlist" | "orderedlist" | "disp-formula"
-        | "disp-quote" | "blockquote" | "journal-meta" | "article-categories" | "contrib-group"
+        | "kwd" | "kwd-group" | "caption" | "label" | "fig" | "table" | "table-wrap"
+        | "article" | "book" | "mixed-citation" | "element-citation" | "citation" | "note"
+        | "fn" | "list" | "itemizedlist" | "orderedlist" | "disp-formula" | "disp-quote"
+        | "blockquote" | "journal-meta" | "article-categories" | "contrib-group"
         | "title-group" | "pub-date" | "history" | "permissions" | "funding-group"
         | "author-notes" | "text" | "media" => Role::Block,
         _ => Role::Field,
@@ -74,8 +76,10 @@ pub(super) struct Writer {
     listings: usize,
     /// The block under way.
     line: String,
-    /// Rows of the table under way.
-    rows: String,
+    /// The table under way.
+    table: Option<Grid>,
+    /// Bytes that stand in it.
+    held: usize,
     has_title: bool,
     /// Whether the next block begins an item.
     is_item_fresh: bool,
@@ -89,8 +93,7 @@ impl Writer {
     }
 
     fn flush(&mut self, kind: BlockKind) -> Result<(), ExtractError> {
-        let rows = std::mem::take(&mut self.rows);
-        self.outline.push(BlockKind::Table, &rows)?;
+        self.end_table()?;
         let line = std::mem::take(&mut self.line);
         let content = if kind == BlockKind::Code { line.trim_end() } else { line.trim() };
         if content.is_empty() || kind != BlockKind::ListItem {
@@ -98,6 +101,39 @@ impl Writer {
         }
         let mark = if std::mem::take(&mut self.is_item_fresh) { "- " } else { "" };
         self.outline.push(kind, &format!("{mark}{content}"))
+    }
+
+    fn end_table(&mut self) -> Result<(), ExtractError> {
+        let Some(table) = self.table.take() else { return Ok(()) };
+        self.held = 0;
+        match table.finish() {
+            Rendered::Table { markdown, .. } => self.outline.push(BlockKind::Table, &markdown),
+            Rendered::Layout(pieces) => {
+                pieces.iter().try_for_each(|piece| self.outline.push(piece.kind, &piece.text))
+            }
+        }
+    }
+
+    fn begin_cell(&mut self, attributes: &[(String, String)]) {
+        let span = |name: &str| -> Option<usize> {
+            let found = attributes.iter().find(|(found, _)| found == name);
+            found.and_then(|(_, value)| value.trim().parse().ok())
+        };
+        // CALS tables count the rows behind the first.
+        let behind = span("morerows").map(|rows| rows.saturating_add(1));
+        let (columns, rows) =
+            (span("colspan").unwrap_or(1), span("rowspan").or(behind).unwrap_or(1));
+        self.line.clear();
+        self.table.get_or_insert_default().cell_between(columns, rows);
+    }
+
+    fn end_cell(&mut self) {
+        let text = std::mem::take(&mut self.line);
+        self.held += text.len();
+        let kind = BlockKind::Paragraph;
+        if let Some(table) = &mut self.table {
+            table.add(Piece { kind, text: text.trim().to_owned(), flat: None });
+        }
     }
 
     fn is_inside(&self, roles: &[Role]) -> bool {
@@ -152,7 +188,7 @@ impl Writer {
 }
 
 impl Sink for Writer {
-    fn open(&mut self, name: &str, _: &[(String, String)]) -> Result<(), ExtractError> {
+    fn open(&mut self, name: &str, attributes: &[(String, String)]) -> Result<(), ExtractError> {
         let mut role = self.effective(role_of(name));
         let in_citation = name == "article-title"
             && self.open.last().is_some_and(|open| {
@@ -163,9 +199,10 @@ impl Sink for Writer {
         }
         match role {
             Role::Inline => {}
-            Role::Field | Role::Cell => self.space(),
+            Role::Field => self.space(),
+            Role::Cell => self.begin_cell(attributes),
             Role::Unread => self.unread += 1,
-            Role::Row => self.space(),
+            Role::Row => self.table.get_or_insert_default().row(),
             Role::Block | Role::Title | Role::Item => self.flush(self.kind())?,
             Role::Section => {
                 self.flush(self.kind())?;
@@ -197,19 +234,10 @@ impl Sink for Writer {
                 Ok(())
             }
             Role::Cell => {
-                self.line.push_str("| ");
+                self.end_cell();
                 Ok(())
             }
-            Role::Row => {
-                let row = std::mem::take(&mut self.line);
-                let row = row.trim();
-                if !row.trim_matches(['|', ' ']).is_empty() {
-                    self.rows.push_str("| ");
-                    self.rows.push_str(row);
-                    self.rows.push('\n');
-                }
-                Ok(())
-            }
+            Role::Row => Ok(()),
             Role::Title => self.end_title(),
             Role::Section => {
                 self.sections -= 1;
@@ -227,7 +255,7 @@ impl Sink for Writer {
         if self.unread > 0 {
             return Ok(());
         }
-        if self.outline.len() + self.rows.len() + self.line.len() + text.len() > TEXT_BYTES_MAX {
+        if self.outline.len() + self.held + self.line.len() + text.len() > TEXT_BYTES_MAX {
             return Err(too_long());
         }
         if self.listings > 0 {

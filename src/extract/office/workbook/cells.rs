@@ -84,11 +84,12 @@ impl Cell {
     }
 
     fn begin(&mut self, element: &Element<'_>) {
-        match element.attribute("r").as_deref().and_then(place_of) {
+        match element.value("r").as_deref().and_then(place_of) {
             Some((row, column)) => (self.row, self.column) = (row, column),
             None => self.column = self.column.saturating_add(1).min(INDEX_MAX),
         }
-        self.kind = element.attribute("t").unwrap_or_default();
+        self.kind.clear();
+        self.kind.push_str(&element.value("t").unwrap_or_default());
         self.format = element.number("s").and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         self.value.clear();
     }
