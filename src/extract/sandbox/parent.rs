@@ -39,6 +39,15 @@ enum Lost {
     Failed(io::Error),
 }
 
+/// What came of a child.
+#[derive(Debug)]
+struct Conversation {
+    /// All that it wrote, if it did so in time.
+    answer: Option<io::Result<Vec<u8>>>,
+    /// How it ended, if by itself.
+    ended: Option<ExitStatus>,
+}
+
 impl Sandbox {
     /// Children run `program` with `arguments`, which must end in a call of
     /// [`super::serve_one`].
@@ -70,19 +79,18 @@ impl Sandbox {
             .stderr(Stdio::null())
             .spawn()
             .map_err(Lost::Failed)?;
-        let (answer, ended) = self.converse(&mut child, format, bytes)?;
+        let Conversation { answer, ended } = self.converse(&mut child, format, bytes)?;
         let answer = answer.ok_or(Lost::TooSlow)?.map_err(Lost::Failed)?;
         serde_json::from_slice(&answer).map_err(|_| ended.map_or(Lost::TooSlow, Lost::Ended))
     }
 
-    /// Sends the document and receives everything that the child writes, if it does so in time;
-    /// then how it ended, if by itself.
+    /// Sends the document and receives everything that the child writes.
     fn converse(
         &self,
         child: &mut Child,
         format: Format,
         bytes: &[u8],
-    ) -> Result<(Option<io::Result<Vec<u8>>>, Option<ExitStatus>), Lost> {
+    ) -> Result<Conversation, Lost> {
         let mut input = child.stdin.take().expect("it was asked for");
         let output = child.stdout.take().expect("it was asked for");
         std::thread::scope(|scope| {
@@ -105,7 +113,7 @@ impl Sandbox {
             if ended.is_none() {
                 child.kill().and_then(|()| child.wait()).map_err(Lost::Failed)?;
             }
-            Ok((answer, ended))
+            Ok(Conversation { answer, ended })
         })
     }
 }
