@@ -17,6 +17,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define DEVICE static inline __attribute__((unused))
+#define DEVICE_MEMBER inline
 // Reads of the emulator itself are not a kernel's.
 #define OWN DEVICE __attribute__((no_sanitize("thread")))
 #define KERNEL(threads, blocks) extern "C"
