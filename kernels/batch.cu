@@ -1,7 +1,7 @@
 // G2: which rows may be among the best k of many queries, by T1? A matrix product of codes in
 // which no product leaves the registers unless it passes its query's threshold.
 //
-// Queries are kept, rows stream (device.cuh, "The product of many codes"). At the end of a tile
+// Queries are kept, rows stream (product.cuh). At the end of a tile
 // each product meets a first test of three instructions, with the greatest residual of the warp's
 // rows; what passes takes the quick test of G1, and then its place in `found`.
 //
