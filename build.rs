@@ -15,6 +15,9 @@ const TARGETS: [&str; 3] = [
     "-gencode=arch=compute_80,code=compute_80",
 ];
 
+/// What stands before each source.
+const COMMON: [&str; 2] = ["device.cuh", "product.cuh"];
+
 fn main() {
     for variable in ["NVCC", "CUDA_PATH"] {
         println!("cargo:rerun-if-env-changed={variable}");
@@ -55,7 +58,7 @@ fn compile_all(nvcc: &Path, out: &Path) -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     for path in sources(&kernels) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        match compile(nvcc, &kernels.join("device.cuh"), &path, out) {
+        match compile(nvcc, &kernels, &path, out) {
             Ok(code) => found.push((name, code)),
             Err(reason) => {
                 println!("cargo:warning={name}.cu: {reason}; no kernels are embedded");
@@ -74,9 +77,11 @@ fn sources(kernels: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn compile(nvcc: &Path, header: &Path, path: &Path, out: &Path) -> Result<PathBuf, String> {
+fn compile(nvcc: &Path, kernels: &Path, path: &Path, out: &Path) -> Result<PathBuf, String> {
     let read = |path: &Path| fs::read_to_string(path).map_err(|error| error.to_string());
-    let text = format!("{}\n{}", read(header)?, read(path)?);
+    let common = COMMON.map(|name| read(&kernels.join(name)));
+    let [device, product] = common;
+    let text = format!("{}\n{}\n{}", device?, product?, read(path)?);
     let name = path.file_name().ok_or("it has no name")?;
     let source = out.join(name);
     let code = source.with_extension("fatbin");

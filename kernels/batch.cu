@@ -1,14 +1,9 @@
 // G2: which rows may be among the best k of many queries, by T1? A matrix product of codes in
 // which no product leaves the registers unless it passes its query's threshold.
 //
-//   block   QUERIES queries stay in shared memory; tiles of 128 rows stream through STAGES buffers
-//           of 128 x 64 bytes each (cp.async), chunk after chunk and tile after tile without a gap
-//   warp    a part of 128 x QUERIES: its totals are in registers (mma m16n8k32, exact)
-//   end of  a first test a product in three instructions, with the greatest residual of the
-//   a tile  warp's rows; what passes takes the quick test of G1, and then its place in `found`
-//
-//   shared memory row of 64 bytes: unit u (16 bytes) of row r is at unit (r % 2) * 4 + (u ^ r / 2
-//   % 4) of line r / 2: the eight rows of a matrix then lie in eight different groups of banks
+// Queries are kept, rows stream (product.cuh). At the end of a tile
+// each product meets a first test of three instructions, with the greatest residual of the warp's
+// rows; what passes takes the quick test of G1, and then its place in `found`.
 //
 // Kernels  batch_sample_N, batch_collect_N for N = 256, 128, 64, 32 queries a block
 // Params   SearchParams (device.cuh); rows that do not pass the mask are not read
@@ -22,109 +17,45 @@
 //          a warp's 64 x 64 tile asks 8 ldmatrix for 32 mma, so shared memory keeps pace (32
 //          against 51 clocks). The tests cost 1,300 clocks a tile beside 4,900: .85 ms in all.
 
-static const u32 BATCH_THREADS = 256;
-static const u32 TILE_ROWS = 128;
-static const u32 STAGE_BYTES = TILE_ROWS * CHUNK_BYTES;
-
-// Where unit `unit` of row `row` lies in a stack of rows of 64 bytes.
-DEVICE u32 swizzled(u32 row, u32 unit) {
-    return row / 2 * 128 + (row % 2 * 4 + (unit ^ (row / 2 % 4))) * 16;
-}
-
-// Whether any of 128 rows passes. Only rows in order are told from the mask alone.
-DEVICE bool has_passing(const SearchParams &p, u32 tile) {
-    if (p.mask == nullptr || p.listed != nullptr || p.step != 1) return true;
-    u32 first = tile * (TILE_ROWS / 32), words = divided_up(p.visited, 32), any = 0;
-    for (u32 word = first; word < first + TILE_ROWS / 32 && word < words; word++) {
-        any |= p.mask[word];
-    }
-    return any != 0;
-}
-
-// This block's next tile from `tile` on. A sampling pass leaves none out: all maxima are written.
+// The rows of a search. A sampling pass leaves no tile out: all maxima are written.
 template <bool SAMPLES>
-DEVICE u32 next_tile(const SearchParams &p, u32 tile) {
-    while (!SAMPLES && tile * TILE_ROWS < p.visited && !has_passing(p, tile)) {
-        tile += blocks_in_grid();
-    }
-    return tile;
-}
+struct SearchedRows {
+    const SearchParams &p;
+    u32 count, stride;
+    const i8 *zeros;
 
-// Brings chunk after chunk of tile after tile to shared memory. A thread has one unit of two rows.
-struct RowStream {
-    u32 tile, chunk, stage;
-    const i8 *rows[2];
-    bool has[2];
+    DEVICE_MEMBER const i8 *codes(u32 position) const {
+        u32 row = visited_row(p, position);
+        return passes(p.mask, row) ? p.codes + (u64)row * stride : nullptr;
+    }
+    // Whether any of 128 rows passes. Only rows in order are told from the mask alone.
+    DEVICE_MEMBER bool has_passing(u32 tile) const {
+        if (SAMPLES || p.mask == nullptr || p.listed != nullptr || p.step != 1) return true;
+        u32 first = tile * (TILE_ROWS / 32), words = divided_up(count, 32), any = 0;
+        for (u32 word = first; word < first + TILE_ROWS / 32 && word < words; word++) {
+            any |= p.mask[word];
+        }
+        return any != 0;
+    }
+    DEVICE_MEMBER u32 next(u32 tile) const {
+        while (tile * TILE_ROWS < count && !has_passing(tile)) tile += blocks_in_grid();
+        return tile;
+    }
 };
 
-template <bool SAMPLES>
-DEVICE void begin_tile(const SearchParams &p, RowStream &stream, u32 tile) {
-    stream.tile = next_tile<SAMPLES>(p, tile);
-    stream.chunk = 0;
-#pragma unroll
-    for (u32 half = 0; half < 2; half++) {
-        u32 position = stream.tile * TILE_ROWS + half * 64 + thread_in_block() / 4;
-        u32 row = position < p.visited ? visited_row(p, position) : 0;
-        stream.has[half] = position < p.visited && passes(p.mask, row);
-        stream.rows[half] = p.codes + (u64)row * p.stride + thread_in_block() % 4 * 16;
+struct Queries {
+    const SearchParams &p;
+    u32 count, stride;
+    const i8 *zeros;
+    DEVICE_MEMBER const i8 *codes(u32 position) const {
+        return p.query_codes + (u64)position * stride;
     }
-}
-
-template <u32 STAGES, bool SAMPLES>
-DEVICE void bring_next(const SearchParams &p, RowStream &stream, u8 *stages) {
-    if (stream.tile * TILE_ROWS < p.visited) {
-#pragma unroll
-        for (u32 half = 0; half < 2; half++) {
-            u32 row = half * 64 + thread_in_block() / 4;
-            u8 *to = stages + stream.stage * STAGE_BYTES + swizzled(row, thread_in_block() % 4);
-            const i8 *from = stream.rows[half] + stream.chunk * CHUNK_BYTES;
-            copy_async_16(to, stream.has[half] ? from : p.query_codes, stream.has[half]);
-        }
-        stream.stage = stream.stage + 1 == STAGES ? 0 : stream.stage + 1;
-        stream.chunk++;
-        if (stream.chunk * CHUNK_BYTES == p.stride) {
-            begin_tile<SAMPLES>(p, stream, stream.tile + blocks_in_grid());
-        }
-    }
-    copy_async_commit();
-}
+};
 
 // What the first test needs of a query: dot * row scale + residual * per_residual >= floor.
 struct alignas(8) FirstTest {
     f32 per_residual, floor;
 };
-
-// The part of a block's product that one warp has: FRAGMENTS x 16 rows by TILES x 8 queries.
-template <u32 FRAGMENTS, u32 TILES>
-struct Part {
-    u32 first_row, first_query;
-    i32 totals[FRAGMENTS][TILES][4];
-};
-
-// Adds the product of one chunk.
-template <u32 FRAGMENTS, u32 TILES>
-DEVICE void multiply_chunk(Part<FRAGMENTS, TILES> &part, const u8 *rows, const u8 *queries) {
-    const u32 lane = thread_in_block() % WARP;
-#pragma unroll
-    for (u32 step = 0; step < 2; step++) {
-        u32 a[FRAGMENTS][4];
-#pragma unroll
-        for (u32 at = 0; at < FRAGMENTS; at++) {
-            u32 row = part.first_row + at * 16 + lane % 16;
-            load_matrix_x4(a[at], rows + swizzled(row, step * 2 + lane / 16));
-        }
-#pragma unroll
-        for (u32 pair = 0; pair < TILES / 2; pair++) {
-            u32 query = part.first_query + pair * 16 + lane / 16 * 8 + lane % 8, b[4];
-            load_matrix_x4(b, queries + swizzled(query, step * 2 + lane / 8 % 2));
-#pragma unroll
-            for (u32 at = 0; at < FRAGMENTS; at++) {
-                mma_s8_16x8x32(part.totals[at][2 * pair], a[at], b[0], b[1]);
-                mma_s8_16x8x32(part.totals[at][2 * pair + 1], a[at], b[2], b[3]);
-            }
-        }
-    }
-}
 
 // A lane's rows of a tile: two a fragment.
 template <u32 FRAGMENTS>
@@ -207,7 +138,7 @@ DEVICE void collect(const SearchParams &p, const Part<FRAGMENTS, TILES> &part,
 #pragma unroll
     for (u32 column = 0; column < 2 * TILES; column++) {
         u32 place = column / 2 * 8 + 2 * (lane % 4) + column % 2;
-        FirstTest test = tests[part.first_query + place];
+        FirstTest test = tests[part.first_kept + place];
         f32 rest = residual * test.per_residual - test.floor;
         u32 signs = ~0u;
 #pragma unroll
@@ -232,7 +163,7 @@ DEVICE void collect(const SearchParams &p, const Part<FRAGMENTS, TILES> &part,
 // The first test of each query of the block; one that nothing passes where there is no query.
 template <u32 QUERIES>
 DEVICE void place_tests(const SearchParams &p, FirstTest *tests, u32 first_query) {
-    for (u32 at = thread_in_block(); at < QUERIES; at += BATCH_THREADS) {
+    for (u32 at = thread_in_block(); at < QUERIES; at += PRODUCT_THREADS) {
         FirstTest test = {0, INFINITE};
         if (first_query + at < p.queries) {
             QueryFactors factors = p.query_factors[first_query + at];
@@ -244,60 +175,28 @@ DEVICE void place_tests(const SearchParams &p, FirstTest *tests, u32 first_query
     }
 }
 
-template <u32 QUERIES>
-DEVICE void bring_queries(const SearchParams &p, u8 *shared, u32 first_query) {
-    u32 units = QUERIES * (p.stride / 16);
-    for (u32 unit = thread_in_block(); unit < units; unit += BATCH_THREADS) {
-        u32 chunk = unit / (4 * QUERIES), at = unit / 4 % QUERIES, query = first_query + at;
-        u64 from = (u64)query * p.stride + chunk * CHUNK_BYTES + unit % 4 * 16;
-        u8 *to = shared + chunk * QUERIES * CHUNK_BYTES + swizzled(at, unit % 4);
-        bool has = query < p.queries;
-        copy_async_16(to, has ? p.query_codes + from : p.query_codes, has);
-    }
-}
-
 template <u32 QUERIES, u32 FRAGMENTS, u32 TILES, u32 STAGES, bool SAMPLES>
 DEVICE void batch(const SearchParams &p) {
-    const u32 lane = thread_in_block() % WARP, warp = thread_in_block() / WARP;
-    const u32 across = QUERIES / (8 * TILES), chunks = p.stride / CHUNK_BYTES;
     const u32 first_query = block_in_grid_y() * QUERIES;
     u8 *stages = shared_memory();
-    u8 *queries = stages + STAGES * STAGE_BYTES;
-    FirstTest *tests = (FirstTest *)(queries + QUERIES * p.stride);
-    Part<FRAGMENTS, TILES> part;
-    part.first_row = warp / across * 16 * FRAGMENTS;
-    part.first_query = warp % across * 8 * TILES;
-    RowStream stream;
-    stream.stage = 0;
-    begin_tile<SAMPLES>(p, stream, block_in_grid());
-    u32 tile = stream.tile, stage = 0;
-    bring_queries<QUERIES>(p, queries, first_query);
+    u8 *kept = stages + STAGES * STAGE_BYTES;
+    FirstTest *tests = (FirstTest *)(kept + QUERIES * p.stride);
+    bring_kept<QUERIES>(Queries{p, p.queries, p.stride, p.query_codes}, kept, first_query);
     if (!SAMPLES) place_tests<QUERIES>(p, tests, first_query);
-#pragma unroll
-    for (u32 at = 0; at + 1 < STAGES; at++) bring_next<STAGES, SAMPLES>(p, stream, stages);
-    for (; tile * TILE_ROWS < p.visited;
-         tile = next_tile<SAMPLES>(p, tile + blocks_in_grid())) {
-        u32 first_row = tile * TILE_ROWS + part.first_row + lane / 4;
-#pragma unroll
-        for (u32 at = 0; at < FRAGMENTS * TILES * 4; at++) {
-            part.totals[at / 4 / TILES][at / 4 % TILES][at % 4] = 0;
-        }
-        TileRows<FRAGMENTS> rows = tile_rows<FRAGMENTS>(p, first_row);
-        for (u32 chunk = 0; chunk < chunks; chunk++) {
-            copy_async_wait<STAGES - 2>();
-            block_barrier();
-            bring_next<STAGES, SAMPLES>(p, stream, stages);
-            multiply_chunk(part, stages + stage * STAGE_BYTES,
-                           queries + chunk * QUERIES * CHUNK_BYTES);
-            stage = stage + 1 == STAGES ? 0 : stage + 1;
-        }
+    SearchedRows<SAMPLES> rows = {p, p.visited, p.stride, p.query_codes};
+    TileRows<FRAGMENTS> lane_rows;
+    auto before = [&](const Part<FRAGMENTS, TILES> &part, u32 tile) {
+        u32 first = tile * TILE_ROWS + part.first_row + thread_in_block() % WARP / 4;
+        lane_rows = tile_rows<FRAGMENTS>(p, first);
+    };
+    auto after = [&](const Part<FRAGMENTS, TILES> &part, u32) {
         if (SAMPLES) {
-            keep_maxima(p, part, rows, first_query + part.first_query);
+            keep_maxima(p, part, lane_rows, first_query + part.first_kept);
         } else {
-            collect(p, part, rows, tests, first_query + part.first_query);
+            collect(p, part, lane_rows, tests, first_query + part.first_kept);
         }
-    }
-    copy_async_wait<0>();
+    };
+    multiply_tiles<STAGES, QUERIES, FRAGMENTS, TILES>(rows, stages, kept, before, after);
 }
 
 KERNEL(256, 1) __global__ void batch_sample_256(const SearchParams p) {

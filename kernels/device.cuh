@@ -1,8 +1,9 @@
 // What every kernel stands on: names for the machine's own instructions, then a few shared types.
 //
-// This text is put before that of each kernel, so that a kernel needs no header and compiles with
-// NVRTC and with nvcc alike. No kernel holds inline PTX or an intrinsic of its own: whoever gives
-// these names another body can run the kernels elsewhere (tests/cuda/emulator does, on a CPU).
+// This text and then product.cuh are put before that of each kernel, so that a kernel needs no
+// header and compiles with NVRTC and with nvcc alike. No kernel holds inline PTX or an intrinsic of
+// its own: whoever gives these names another body can run the kernels elsewhere
+// (tests/cuda/emulator does, on a CPU).
 //
 // Rules that the emulator enforces
 // - Shared memory is dynamic, from `shared_memory()`; a kernel documents how many bytes it takes.
@@ -10,8 +11,8 @@
 // - Arithmetic whose bits must be the CPU's goes through `product`, `sum`, `difference`, `fused`
 //   and `quotient`: each rounds once, to nearest, and none is contracted with another.
 // - No block reads what another block of the same launch writes, but by atomics.
-// A kernel is `KERNEL(threads, blocks a multiprocessor) __global__ void name(const Params p)` and is
-// named by `LAUNCHABLE(name)` at the foot of its file. Compute capability 8.0 and up.
+// A kernel is `KERNEL(threads, blocks a multiprocessor) __global__ void name(const Params p)`, and
+// `LAUNCHABLE(name)` names it at the foot of its file. Compute capability 8.0 and up.
 
 typedef signed char i8;
 typedef unsigned char u8;
@@ -26,6 +27,7 @@ typedef double f64;
 
 #define LAUNCHABLE(name)
 #define DEVICE static __device__ __forceinline__
+#define DEVICE_MEMBER __device__ __forceinline__
 #define KERNEL(threads, blocks) extern "C" __launch_bounds__(threads, blocks)
 
 // Sixteen bytes that move as one.
@@ -66,6 +68,8 @@ DEVICE u32 lowest_bit(u32 word) { return __ffs(word) - 1; }
 DEVICE u32 highest_bit(u32 word) { return 31 - __clz(word); }
 DEVICE u32 bits_of(f32 value) { return __float_as_uint(value); }
 DEVICE f32 from_bits(u32 bits) { return __uint_as_float(bits); }
+DEVICE u64 bits_of(f64 value) { return __double_as_longlong(value); }
+DEVICE f64 from_bits(u64 bits) { return __longlong_as_double(bits); }
 
 // Rounded once, never contracted.
 DEVICE f32 product(f32 a, f32 b) { return __fmul_rn(a, b); }
@@ -197,12 +201,22 @@ struct alignas(8) FoundRow {
     i32 dot;
 };
 
+// A row that may be among the best k, with its estimate as ComputeBackend::scan gives it.
+struct alignas(8) KeptRow {
+    u32 row;
+    f32 estimate;
+};
+
 DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
 DEVICE f32 larger(f32 a, f32 b) { return a > b ? a : b; }
 DEVICE f32 smaller(f32 a, f32 b) { return a < b ? a : b; }
 DEVICE u32 divided_up(u32 a, u32 b) { return (a + b - 1) / b; }
 DEVICE f32 warp_shuffle_xor(f32 value, u32 mask) {
     return from_bits(warp_shuffle_xor(bits_of(value), mask));
+}
+DEVICE f64 warp_shuffle_xor(f64 value, u32 mask) {
+    u64 bits = bits_of(value), high = warp_shuffle_xor((u32)(bits >> 32), mask);
+    return from_bits(high << 32 | warp_shuffle_xor((u32)bits, mask));
 }
 
 // Whether a row passes; a null mask lets all pass. Row r is bit r % 32 of word r / 32.

@@ -126,7 +126,8 @@ DEVICE void scan(const SearchParams &p) {
          tile += blocks_in_grid() * warps) {
         const ScannedRow rows[2] = {scanned_row(p, tile * GROUP_ROWS + group, word),
                                     scanned_row(p, tile * GROUP_ROWS + group + 8, word)};
-        bool has_rows = p.mask == nullptr || warp_ballot(rows[0].is_wanted || rows[1].is_wanted) != 0;
+        bool is_wanted = rows[0].is_wanted || rows[1].is_wanted;
+        bool has_rows = p.mask == nullptr || warp_ballot(is_wanted) != 0;
         if (!SAMPLES && !has_rows) continue;
         i32 totals[TILES][4] = {};
         if (has_rows) multiply_rows<TILES>(p, shared, rows, totals);

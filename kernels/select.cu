@@ -27,19 +27,13 @@ struct SelectCandidatesParams {
     const f32 *scales;                  // [rows]
     const f32 *residuals;               // [rows]
     const QueryFactors *query_factors;  // [queries]
-    struct KeptRow *kept;               // [queries][kept_capacity], in no order
+    KeptRow *kept;                      // [queries][kept_capacity], in no order
     u32 *kept_counts;                   // [queries]; 2^32 - 1 where found overflowed, and more
                                         // than kept_capacity where kept did: then ask again
     u32 capacity;
     u32 kept_capacity;
     u32 k;
     u32 unused;
-};
-
-// A row that may be among the best k, with its estimate as ComputeBackend::scan gives it.
-struct alignas(8) KeptRow {
-    u32 row;
-    f32 estimate;
 };
 
 struct SelectShared {

@@ -116,7 +116,11 @@ fn a_pass_covers_all_rows_and_a_sample_some() {
 fn few_passing_rows_are_collected_without_a_sample() {
     let sent = launches(CARDS[1], &Case { chosen: Chosen::Masked(100), ..PLAIN });
     let kernels: Vec<_> = sent.iter().map(|launch| launch.kernel).collect();
-    assert_eq!(kernels, ["select_threshold", "scan_collect_8", "select_candidates"]);
+    let search = ["select_threshold", "scan_collect_8", "select_candidates"];
+    assert_eq!(kernels, [&["mask_count", "mask_list"][..], &search[..]].concat());
+    // A mask that many rows pass stays one.
+    let sent = launches(CARDS[1], &Case { chosen: Chosen::Masked(2), ..PLAIN });
+    assert_eq!((sent.len(), sent[0].kernel), (4, "scan_sample_8"));
     let listed = launches(CARDS[1], &Case { chosen: Chosen::Listed(10), ..PLAIN });
     assert_eq!(listed[1].number(VISITED), 300);
 }

@@ -27,7 +27,7 @@
 //! - `resident`: which rows stand on the device; `live`: the device while it lives, and after
 //! - `together`: queries of concurrent requests in one run
 //! - `workspace`: a queue with scratch memory; `reach`: launches in the making
-//! - `pass`, `scan` (G1, G3), `batch` (G2), `select`: launchers; `search`: a run of them
+//! - `pass`, `scan` (G1), `batch` (G2), `gather` (G3), `select`: launchers; `search`: a run of them
 //! - `backend`: the trait's implementation; `check`: is the device right; `counters`
 
 pub mod backend;
@@ -40,6 +40,7 @@ pub mod device;
 #[cfg(feature = "cuda")]
 pub mod driver;
 pub mod error;
+pub mod gather;
 pub mod live;
 pub mod modules;
 mod pass;

@@ -1,9 +1,9 @@
 //! Kernel sources and where their machine code comes from.
 //!
 //! ```text
-//! kernels/device.cuh + kernels/<family>.cu -+- build.rs with nvcc: embedded, for sm_80 and newer
-//!                                           +- NVRTC at the start, for the device that is there
-//!                                              '- kept under (family, capability, compiler, text)
+//! kernels/*.cuh + kernels/<family>.cu -+- build.rs with nvcc: embedded, for sm_80 and newer
+//!                                      '- NVRTC at the start, for the device that is there
+//!                                         '- kept under (family, capability, compiler, text)
 //! ```
 //! The sources need no header, so that NVRTC needs no toolkit. Machine code is preferred to PTX:
 //! a driver translates PTX only if it is as new as the compiler, and takes its time over it.
@@ -30,8 +30,11 @@ pub struct Family {
     pub entries: &'static [&'static str],
 }
 
-/// What stands before every family's text: all intrinsics behind names.
-const DEVICE_SOURCE: &str = include_str!("../../../kernels/device.cuh");
+/// What stands before every family's text: all intrinsics behind names, and the tile product.
+const COMMON_SOURCES: [(&str, &str); 2] = [
+    ("device.cuh", include_str!("../../../kernels/device.cuh")),
+    ("product.cuh", include_str!("../../../kernels/product.cuh")),
+];
 
 macro_rules! families {
     ($($name:literal: [$($entry:literal),* $(,)?]),* $(,)?) => {
@@ -52,13 +55,22 @@ families! {
         "batch_sample_256", "batch_sample_128", "batch_sample_64", "batch_sample_32",
         "batch_collect_256", "batch_collect_128", "batch_collect_64", "batch_collect_32",
     ],
+    "encode": ["encode_rows", "rotate", "encode_one_bit"],
+    "gather": ["mask_count", "mask_list", "gather_rows"],
+    "rescore": ["rescore_f16", "rescore_f32"],
     "select": ["select_threshold", "select_candidates"],
 }
 
 impl Family {
     /// What a compiler gets to see.
     pub fn text(&self) -> String {
-        format!("{DEVICE_SOURCE}\n#line 1 \"{}.cu\"\n{}", self.name, self.source)
+        let mut text = String::new();
+        let own = (format!("{}.cu", self.name), self.source);
+        let common = COMMON_SOURCES.map(|(name, source)| (name.to_owned(), source));
+        for (name, source) in common.into_iter().chain([own]) {
+            text += &format!("#line 1 \"{name}\"\n{source}\n");
+        }
+        text
     }
 
     /// The embedded code, if the build had a compiler.

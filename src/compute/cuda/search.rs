@@ -8,6 +8,8 @@
 //! the sample, the more is collected in vain. Where more is found than there is room for, those
 //! queries run once more with sixteen times the room.
 
+use std::sync::Arc;
+
 use bytemuck::Zeroable;
 
 use crate::compute::cuda::live::ResidentRows;
@@ -15,7 +17,7 @@ use crate::compute::cuda::pass::{FoundRow, GROUP_ROWS, Output, Pass, Queries, Qu
 use crate::compute::cuda::select::{Collected, OVERFLOWED};
 use crate::compute::cuda::together::{DeviceQuery, Found};
 use crate::compute::cuda::workspace::Workspace;
-use crate::compute::cuda::{Buffer, DeviceError, batch, scan, select};
+use crate::compute::cuda::{Buffer, DeviceError, batch, gather, scan, select};
 
 /// Rows that a run finds for each query at most: more go to the CPU.
 pub const K_MAX: usize = 256;
@@ -26,6 +28,9 @@ pub const STRIDE_MAX: usize = 3072;
 const QUERIES_MAX: usize = 1024;
 /// Rows that pass, up to which all are collected: a sample would cost as much.
 const COLLECTED_ROWS_MAX: usize = 512;
+/// Rows for each passing one above which a mask is made a list first: a pass then computes nothing
+/// in vain. An estimate.
+const ROWS_A_LISTED_ROW: usize = 4;
 /// Groups of a sample for each row wanted: with fewer, the k-th of them says little.
 const GROUPS_A_ROW: usize = 4;
 /// Room for each row that a sample leads to be collected in vain.
@@ -91,8 +96,14 @@ pub fn search(
     let passing = match visited {
         Visited::All => rows.rows as usize,
         Visited::Masked(words) => {
-            mask = Some(workspace.filled("mask", bytemuck::cast_slice(words))?);
-            words.iter().map(|word| word.count_ones() as usize).sum()
+            let words_here = workspace.filled("mask", bytemuck::cast_slice(words))?;
+            let passing = words.iter().map(|word| word.count_ones() as usize).sum();
+            if passing > 0 && passing * ROWS_A_LISTED_ROW < rows.rows as usize {
+                listed = Some((mask_to_list(workspace, rows, &words_here, passing)?, passing));
+            } else {
+                mask = Some(words_here);
+            }
+            passing
         }
         Visited::Listed(ids) => {
             listed = Some((workspace.filled("listed", bytemuck::cast_slice(ids))?, ids.len()));
@@ -113,6 +124,20 @@ pub fn search(
         missing.into_iter().zip(second).for_each(|(at, second)| found[at] = second);
     }
     Ok(found)
+}
+
+/// The rows of a mask, brought into a list where they are.
+fn mask_to_list(
+    workspace: &mut Workspace,
+    rows: &ResidentRows,
+    mask: &Buffer,
+    passing: usize,
+) -> Result<Arc<Buffer>, DeviceError> {
+    let count = rows.rows as usize;
+    let run_counts = workspace.slot("run counts", gather::runs(count) * size_of::<u32>())?;
+    let listed = workspace.slot("listed", passing * size_of::<u32>())?;
+    gather::list_mask(workspace, (mask, count), &run_counts, (&listed, passing))?;
+    Ok(listed)
 }
 
 /// Refuses what would make a kernel read beyond its buffers.

@@ -17,6 +17,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define DEVICE static inline __attribute__((unused))
+#define DEVICE_MEMBER inline
 // Reads of the emulator itself are not a kernel's.
 #define OWN DEVICE __attribute__((no_sanitize("thread")))
 #define KERNEL(threads, blocks) extern "C"
@@ -98,6 +99,10 @@ DEVICE uint32_t lowest_bit(uint32_t word) { return word == 0 ? ~0u : __builtin_c
 DEVICE uint32_t highest_bit(uint32_t word) { return word == 0 ? ~0u : 31 - __builtin_clz(word); }
 DEVICE uint32_t bits_of(float value) { return __builtin_bit_cast(uint32_t, value); }
 DEVICE float from_bits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
+DEVICE unsigned long long bits_of(double value) {
+    return __builtin_bit_cast(unsigned long long, value);
+}
+DEVICE double from_bits(unsigned long long bits) { return __builtin_bit_cast(double, bits); }
 
 // Built with -ffp-contract=off: each rounds once.
 DEVICE float product(float a, float b) { return a * b; }

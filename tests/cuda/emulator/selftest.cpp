@@ -62,7 +62,9 @@ void fragments() {
         for (int column = 0; column < 8; column++) {
             int32_t sum = 1;
             double halves = 0, size = 0;
-            for (int i = 0; i < 32; i++) sum += (int8_t)a[row * 32 + i] * (int8_t)b[column * 32 + i];
+            for (int i = 0; i < 32; i++) {
+                sum += (int8_t)a[row * 32 + i] * (int8_t)b[column * 32 + i];
+            }
             for (int i = 0; i < 32; i += 2) {
                 uint16_t left, right;
                 memcpy(&left, &a[row * 32 + i], 2);
