@@ -207,6 +207,12 @@ struct alignas(8) KeptRow {
     f32 estimate;
 };
 
+// A query that chose a list, and where its upper bounds of the list's rows begin.
+struct alignas(8) ListMember {
+    u32 query;
+    u32 first_slot;
+};
+
 DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
 DEVICE f32 larger(f32 a, f32 b) { return a > b ? a : b; }
 DEVICE f32 smaller(f32 a, f32 b) { return a < b ? a : b; }
@@ -217,6 +223,26 @@ DEVICE f32 warp_shuffle_xor(f32 value, u32 mask) {
 DEVICE f64 warp_shuffle_xor(f64 value, u32 mask) {
     u64 bits = bits_of(value), high = warp_shuffle_xor((u32)(bits >> 32), mask);
     return from_bits(high << 32 | warp_shuffle_xor((u32)bits, mask));
+}
+
+// The sum of `own` over the threads before this one; leaves the block's total in `total`. All
+// threads; `shared` has a word for each of up to 32 warps.
+DEVICE u32 sum_before(u32 *shared, u32 own, u32 &total) {
+    u32 lane = thread_in_block() % WARP, warp = thread_in_block() / WARP, until = own;
+    for (u32 distance = 1; distance < WARP; distance *= 2) {
+        u32 other = warp_shuffle(until, (lane - distance) % WARP);
+        until += lane >= distance ? other : 0;
+    }
+    if (lane == WARP - 1) shared[warp] = until;
+    block_barrier();
+    u32 before = 0;
+    total = 0;
+    for (u32 other = 0; other < threads_in_block() / WARP; other++) {
+        before += other < warp ? shared[other] : 0;
+        total += shared[other];
+    }
+    block_barrier();
+    return before + until - own;
 }
 
 // Whether a row passes; a null mask lets all pass. Row r is bit r % 32 of word r / 32.
