@@ -169,6 +169,13 @@ fn an_emulated_device_passes_the_check_of_every_start() {
     assert!(opened.is_ok(), "{opened:?}");
 }
 
+/// Small enough to run under a tool that watches every access.
+#[test]
+fn a_tool_checks_a_small_gpu_run() {
+    let Some(backend) = real("a_tool_checks_a_small_gpu_run") else { return };
+    compare_all(&backend, &cases(&[17, 129, 700]));
+}
+
 #[test]
 fn answers_of_a_gpu_are_the_cpus() {
     let Some(backend) = real("answers_of_a_gpu_are_the_cpus") else { return };

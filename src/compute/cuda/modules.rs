@@ -48,6 +48,11 @@ macro_rules! families {
 }
 
 families! {
+    "assign": [
+        "assign_256", "assign_128", "assign_64", "assign_32", "assign_next_128", "assign_next_32",
+        "means",
+    ],
+    "one_bit": ["one_bit_queries", "lists_passing", "lists_see", "one_bit_scan"],
     "scan": [
         "scan_sample_8", "scan_sample_16", "scan_collect_8", "scan_collect_16",
     ],
@@ -58,7 +63,7 @@ families! {
     "encode": ["encode_rows", "rotate", "encode_one_bit"],
     "gather": ["mask_count", "mask_list", "gather_rows"],
     "rescore": ["rescore_f16", "rescore_f32"],
-    "select": ["select_threshold", "select_candidates"],
+    "select": ["select_threshold", "lists_choose", "one_bit_select", "select_candidates"],
 }
 
 impl Family {
