@@ -15,15 +15,16 @@ use lodestone::compute::{
 use lodestone::types::RowId;
 
 use crate::cases::{Asked, Case, Chosen, Data};
-use crate::emulated;
-use crate::skip;
+use crate::{emulated, oracle, skip};
 
-fn workspace(test: &str) -> Option<Workspace> {
-    let Some(device) = emulated::device() else {
+/// One on the emulator and one on a GPU, as far as there are any.
+fn workspaces(test: &str) -> Vec<Workspace> {
+    if emulated::device().is_none() {
         skip(test, "g++ or the emulator's sources are missing", "REQUIRE_EMULATOR");
-        return None;
-    };
-    Some(Workspace::new(device, Scratch::Exact).unwrap())
+    }
+    let real = oracle::real_source(test).map(|source| source.open().unwrap());
+    let devices = emulated::device().into_iter().chain(real);
+    devices.map(|device| Workspace::new(device, Scratch::Exact).unwrap()).collect()
 }
 
 fn asked(dimension: usize, rows: usize, queries: usize, data: Data) -> Asked {
@@ -46,7 +47,12 @@ fn bits(values: &[f32]) -> Vec<u32> {
 
 #[test]
 fn t1_is_encoded_as_on_the_cpu() {
-    let Some(mut workspace) = workspace("t1_is_encoded_as_on_the_cpu") else { return };
+    for mut workspace in workspaces("t1_is_encoded_as_on_the_cpu") {
+        check_t1_is_encoded_as_on_the_cpu(&mut workspace);
+    }
+}
+
+fn check_t1_is_encoded_as_on_the_cpu(workspace: &mut Workspace) {
     for (dimension, rows, data) in [
         (1, 3, Data::Extremes),
         (65, 40, Data::Extremes),
@@ -54,7 +60,7 @@ fn t1_is_encoded_as_on_the_cpu() {
         (7, 0, Data::Random),
     ] {
         let vectors = vectors(&asked(dimension, rows, 0, data));
-        let encoded = encode_rows(&mut workspace, dimension, &vectors).unwrap();
+        let encoded = encode_rows(workspace, dimension, &vectors).unwrap();
         let mut codes = Vec::new();
         for (row, vector) in vectors.chunks_exact(dimension).enumerate() {
             let factors = encode_row(vector, &mut codes).unwrap();
@@ -64,12 +70,17 @@ fn t1_is_encoded_as_on_the_cpu() {
         }
         assert!(encoded.codes == codes, "{dimension} components");
     }
-    assert!(encode_rows(&mut workspace, 3, &[0.0; 4]).is_err());
+    assert!(encode_rows(workspace, 3, &[0.0; 4]).is_err());
 }
 
 #[test]
 fn t0_is_encoded_as_on_the_cpu() {
-    let Some(mut workspace) = workspace("t0_is_encoded_as_on_the_cpu") else { return };
+    for mut workspace in workspaces("t0_is_encoded_as_on_the_cpu") {
+        check_t0_is_encoded_as_on_the_cpu(&mut workspace);
+    }
+}
+
+fn check_t0_is_encoded_as_on_the_cpu(workspace: &mut Workspace) {
     for dimension in [1, 64, 100, 384] {
         let vectors = vectors(&asked(dimension, 70, 0, Data::Clustered));
         let rotation = Rotation::new(dimension);
@@ -80,7 +91,7 @@ fn t0_is_encoded_as_on_the_cpu() {
         {
             rotation.apply(vector, rotated);
         }
-        let got = rotate(&mut workspace, &rotation, &vectors).unwrap();
+        let got = rotate(workspace, &rotation, &vectors).unwrap();
         assert_eq!(bits(&got), bits(&rotated), "{dimension} components");
         // Two lists: rows 0 to 65 in two blocks, the rest in one.
         let references = &rotated[..2 * width];
@@ -97,17 +108,21 @@ fn t0_is_encoded_as_on_the_cpu() {
             slots.resize(slots.len().next_multiple_of(64), u32::MAX);
         }
         let slots = OneBitSlots { rows_of_slots: &slots, lists_of_blocks: &[0, 0, 1] };
-        let got = encode_one_bit(&mut workspace, &rotation, &vectors, references, slots).unwrap();
+        let got = encode_one_bit(workspace, &rotation, &vectors, references, slots).unwrap();
         assert!(got == encoder.finish(), "{dimension} components");
         let wrong = OneBitSlots { lists_of_blocks: &[0, 0, 2], ..slots };
-        assert!(encode_one_bit(&mut workspace, &rotation, &vectors, references, wrong).is_err());
+        assert!(encode_one_bit(workspace, &rotation, &vectors, references, wrong).is_err());
     }
 }
 
 #[test]
 fn cosines_are_those_of_the_oracle_within_rounding() {
-    let test = "cosines_are_those_of_the_oracle_within_rounding";
-    let Some(mut workspace) = workspace(test) else { return };
+    for mut workspace in workspaces("cosines_are_those_of_the_oracle_within_rounding") {
+        check_cosines_are_those_of_the_oracle_within_rounding(&mut workspace);
+    }
+}
+
+fn check_cosines_are_those_of_the_oracle_within_rounding(workspace: &mut Workspace) {
     for (dimension, kind) in
         [(1, FullKind::F32), (63, FullKind::F16), (384, FullKind::F16), (100, FullKind::F32)]
     {
@@ -117,10 +132,10 @@ fn cosines_are_those_of_the_oracle_within_rounding() {
             columns.push(vector).unwrap();
         }
         let rows = columns.view();
-        let full = ResidentFull::upload(&rows, &mut workspace).unwrap();
+        let full = ResidentFull::upload(&rows, workspace).unwrap();
         let lists: [&[u32]; 4] = [&[0, 39, 0, 7, 2], &[], &[5], &[1, 2, 3, 4, 8, 9, 10, 11, 12]];
         let pairs: Vec<(&PreparedQuery, &[u32])> = asked.queries.iter().zip(lists).collect();
-        let got = cosines(&mut workspace, &full, &pairs).unwrap();
+        let got = cosines(workspace, &full, &pairs).unwrap();
         for ((query, listed), got) in pairs.iter().zip(&got) {
             let (listed, mut wanted): (Vec<RowId>, _) =
                 (listed.iter().copied().map(RowId).collect(), Vec::new());
@@ -132,13 +147,18 @@ fn cosines_are_those_of_the_oracle_within_rounding() {
                 assert!((-1.0..=1.0).contains(got) && got.to_bits() != (-0.0_f32).to_bits());
             }
         }
-        assert!(cosines(&mut workspace, &full, &[(&asked.queries[0], &[40])]).is_err());
+        assert!(cosines(workspace, &full, &[(&asked.queries[0], &[40])]).is_err());
     }
 }
 
 #[test]
 fn points_are_assigned_as_on_the_cpu() {
-    let Some(mut workspace) = workspace("points_are_assigned_as_on_the_cpu") else { return };
+    for mut workspace in workspaces("points_are_assigned_as_on_the_cpu") {
+        check_points_are_assigned_as_on_the_cpu(&mut workspace);
+    }
+}
+
+fn check_points_are_assigned_as_on_the_cpu(workspace: &mut Workspace) {
     for (dimension, rows, points, data) in [
         (5, 70, 3, Data::Duplicates),
         (64, 300, 129, Data::Clustered),
@@ -159,9 +179,9 @@ fn points_are_assigned_as_on_the_cpu() {
             let mut wanted = Vec::new();
             let oracle = Centroids::new(&centroids, dimension);
             oracle.assign(&rows, &listed, nearest, |_, best| wanted.push(best.to_vec()));
-            let resident = ResidentRows::upload(&rows, &mut workspace).unwrap();
+            let resident = ResidentRows::upload(&rows, workspace).unwrap();
             let points = assign::Points { codes: &codes, scales: &scales };
-            let got = assign::assign(&mut workspace, &resident, points, nearest).unwrap();
+            let got = assign::assign(workspace, &resident, points, nearest).unwrap();
             assert_eq!(got, wanted, "{dimension} components, {nearest} nearest");
         }
     }
@@ -169,12 +189,17 @@ fn points_are_assigned_as_on_the_cpu() {
 
 #[test]
 fn means_are_those_of_the_cpu() {
-    let Some(mut workspace) = workspace("means_are_those_of_the_cpu") else { return };
+    for mut workspace in workspaces("means_are_those_of_the_cpu") {
+        check_means_are_those_of_the_cpu(&mut workspace);
+    }
+}
+
+fn check_means_are_those_of_the_cpu(workspace: &mut Workspace) {
     let columns = asked(70, 90, 0, Data::Clustered).columns;
     let rows = columns.view();
-    let resident = ResidentRows::upload(&rows, &mut workspace).unwrap();
+    let resident = ResidentRows::upload(&rows, workspace).unwrap();
     let lists: Vec<Vec<u32>> = vec![(0..40).collect(), vec![], (40..90).collect()];
-    let got = assign::means(&mut workspace, &resident, &lists, 70).unwrap();
+    let got = assign::means(workspace, &resident, &lists, 70).unwrap();
     let list_of: Vec<u32> = (0..90).map(|row| if row < 40 { 0 } else { 2 }).collect();
     let listed: Vec<u32> = (0..90).collect();
     let wanted = kmeans::means(&rows, &listed, &list_of, 3, 70);
@@ -185,25 +210,30 @@ fn means_are_those_of_the_cpu() {
             assert!((got - wanted).abs() <= 1e-5 * length, "{got} {wanted}");
         }
     }
-    assert!(assign::means(&mut workspace, &resident, &[vec![90]], 70).is_err());
+    assert!(assign::means(workspace, &resident, &[vec![90]], 70).is_err());
 }
 
 /// Rows that were brought together answer as the list did.
 #[test]
 fn gathered_rows_are_the_rows_of_the_list() {
-    let Some(mut workspace) = workspace("gathered_rows_are_the_rows_of_the_list") else { return };
+    for mut workspace in workspaces("gathered_rows_are_the_rows_of_the_list") {
+        check_gathered_rows_are_the_rows_of_the_list(&mut workspace);
+    }
+}
+
+fn check_gathered_rows_are_the_rows_of_the_list(workspace: &mut Workspace) {
     let asked = asked(100, 400, 2, Data::Random);
     let rows = asked.columns.view();
-    let resident = ResidentRows::upload(&rows, &mut workspace).unwrap();
+    let resident = ResidentRows::upload(&rows, workspace).unwrap();
     let ids: Vec<u32> = (0..400).rev().step_by(3).collect();
-    let gathered = gather_rows(&mut workspace, &resident, &ids).unwrap();
+    let gathered = gather_rows(workspace, &resident, &ids).unwrap();
     let bounded = asked.bounded(&rows);
     let queries: Vec<_> =
         bounded.iter().map(lodestone::compute::cuda::together::DeviceQuery::new).collect();
     let visited = search::Visited::Listed(&ids);
-    let of_list = search::search(&mut workspace, &resident, &queries, visited, 4).unwrap();
+    let of_list = search::search(workspace, &resident, &queries, visited, 4).unwrap();
     let visited = search::Visited::All;
-    let of_gathered = search::search(&mut workspace, &gathered, &queries, visited, 4).unwrap();
+    let of_gathered = search::search(workspace, &gathered, &queries, visited, 4).unwrap();
     for (of_list, of_gathered) in of_list.into_iter().zip(of_gathered) {
         let named = of_gathered.unwrap().into_iter();
         let mut named: Vec<_> = named.map(|(at, estimate)| (ids[at as usize], estimate)).collect();
@@ -212,5 +242,5 @@ fn gathered_rows_are_the_rows_of_the_list() {
         listed.sort_by_key(|(row, _)| *row);
         assert_eq!(named, listed);
     }
-    assert!(gather_rows(&mut workspace, &resident, &[400]).is_err());
+    assert!(gather_rows(workspace, &resident, &[400]).is_err());
 }
