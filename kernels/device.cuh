@@ -25,6 +25,9 @@ typedef double f64;
 
 #ifndef LODESTONE_EMULATED
 
+// No kernel uses all of this text.
+#pragma nv_diag_suppress 177
+
 #define LAUNCHABLE(name)
 #define DEVICE static __device__ __forceinline__
 #define DEVICE_MEMBER __device__ __forceinline__

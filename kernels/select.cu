@@ -278,7 +278,6 @@ KERNEL(1024, 1) __global__ void one_bit_select(const OneBitSelectParams p) {
     block_barrier();
     const u32 looked_up = smaller(collect(first, INFINITE), p.capacity);
     look_up(p, found, 0, looked_up);
-    block_barrier();
     auto lower = [=](u32 at) {
         FoundRow row = found[at];
         f32 estimate = estimate_of(row.dot, factors, p.scales[row.row]);
