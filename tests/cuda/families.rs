@@ -2,8 +2,9 @@
 
 use lodestone::compute::cuda::encode::{OneBitSlots, encode_one_bit, encode_rows, rotate};
 use lodestone::compute::cuda::gather::gather_rows;
+use lodestone::compute::cuda::lists::{ListColumns, ResidentLists};
 use lodestone::compute::cuda::live::ResidentRows;
-use lodestone::compute::cuda::one_bit::{ListColumns, Probe, ProbingQuery, ResidentLists, probe};
+use lodestone::compute::cuda::one_bit::{Probe, ProbingQuery, probe};
 use lodestone::compute::cuda::rescore::{ResidentFull, cosines};
 use lodestone::compute::cuda::together::DeviceQuery;
 use lodestone::compute::cuda::workspace::{Scratch, Workspace};

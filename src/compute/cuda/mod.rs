@@ -28,8 +28,8 @@
 //! - `together`: queries of concurrent requests in one run
 //! - `workspace`: a queue with scratch memory; `reach`: launches in the making
 //! - `pass`, `scan` (G1), `batch` (G2), `gather` (G3), `select`: launchers; `search`: a run of them
-//! - `assign` (G4, k-means), `one_bit` (G5), `encode` (T1 and T0), `rescore` (T2): launchers that
-//!   searches and builds do not use yet, with the oracles that they are tested against
+//! - `assign` (G4, k-means), `one_bit` over `lists` (G5), `encode` (T1 and T0), `rescore` (T2):
+//!   launchers that searches and builds do not use yet, with the oracles they are tested against
 //! - `backend`: the trait's implementation; `check`: is the device right; `counters`
 
 pub mod assign;
@@ -45,6 +45,7 @@ pub mod driver;
 pub mod encode;
 pub mod error;
 pub mod gather;
+pub mod lists;
 pub mod live;
 pub mod modules;
 pub mod one_bit;
