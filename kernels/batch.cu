@@ -1,0 +1,245 @@
+// G2: which rows may be among the best k of many queries, by T1? A matrix product of codes in
+// which no product leaves the registers unless it passes its query's threshold.
+//
+// Queries are kept, rows stream (product.cuh). At the end of a tile
+// each product meets a first test of three instructions, with the greatest residual of the warp's
+// rows; what passes takes the quick test of G1, and then its place in `found`.
+//
+// Kernels  batch_sample_N, batch_collect_N for N = 256, 128, 64, 32 queries a block
+// Params   SearchParams (device.cuh); rows that do not pass the mask are not read
+// Block    256 threads. Grid: y = queries / N, rounded up; x = as many as run at once, over y:
+//          blocks of one x read the same rows at about the same time, so that they come once
+//          from memory and then from the second cache.
+// Shared   N * (stride + 16) + 8,192 * STAGES bytes (STAGES: 3 for N = 256, otherwise 4): take the
+//          largest N that fits. H200 (227 KiB): 256 up to stride 768, 128 up to 1,472, 64 to 3,072.
+// Does     2 * visited * stride * queries operations; moves visited * stride bytes a block of x.
+//          1M x 384 x 1,024: 786 G. mma.sync reaches about 62 % of the 1,979 T of wgmma: .64 ms;
+//          a warp's 64 x 64 tile asks 8 ldmatrix for 32 mma, so shared memory keeps pace (32
+//          against 51 clocks). The tests cost 1,300 clocks a tile beside 4,900: .85 ms in all.
+//          A sample of 16,384 rows is 1.6 % of that. wgmma would halve the product, for sm_90a
+//          alone and with fragments that nothing here could check: not before a GPU asks for it.
+// Built    ptxas 13.0 for sm_90, no spills: 246 and 254 registers for 256 queries, 169 and 190 for
+//          128, 112 and 152 for 64, 76 and 96 for 32.
+
+// The rows of a search. A sampling pass leaves no tile out: all maxima are written.
+template <bool SAMPLES>
+struct SearchedRows {
+    const SearchParams &p;
+    u32 count, stride;
+    const i8 *zeros;
+
+    DEVICE_MEMBER const i8 *codes(u32 position) const {
+        u32 row = visited_row(p, position);
+        return passes(p.mask, row) ? p.codes + (u64)row * stride : nullptr;
+    }
+    // Whether any of 128 rows passes. Only rows in order are told from the mask alone.
+    DEVICE_MEMBER bool has_passing(u32 tile) const {
+        if (SAMPLES || p.mask == nullptr || p.listed != nullptr || p.step != 1) return true;
+        u32 first = tile * (TILE_ROWS / 32), words = divided_up(count, 32), any = 0;
+        for (u32 word = first; word < first + TILE_ROWS / 32 && word < words; word++) {
+            any |= p.mask[word];
+        }
+        return any != 0;
+    }
+    DEVICE_MEMBER u32 next(u32 tile) const {
+        while (tile * TILE_ROWS < count && !has_passing(tile)) tile += blocks_in_grid();
+        return tile;
+    }
+};
+
+struct Queries {
+    const SearchParams &p;
+    u32 count, stride;
+    const i8 *zeros;
+    DEVICE_MEMBER const i8 *codes(u32 position) const {
+        return p.query_codes + (u64)position * stride;
+    }
+};
+
+// What the first test needs of a query: dot * row scale + residual * per_residual >= floor.
+struct alignas(8) FirstTest {
+    f32 per_residual, floor;
+};
+
+// A lane's rows of a tile: two a fragment.
+template <u32 FRAGMENTS>
+struct TileRows {
+    u32 first;   // Position of the first; 8 to the next.
+    u32 wanted;  // A bit for each that is a row and passes.
+    f32 scales[2 * FRAGMENTS];
+    f32 residuals[2 * FRAGMENTS];
+};
+
+template <u32 FRAGMENTS>
+DEVICE TileRows<FRAGMENTS> tile_rows(const SearchParams &p, u32 first) {
+    TileRows<FRAGMENTS> rows;
+    rows.first = first;
+    rows.wanted = 0;
+#pragma unroll
+    for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
+        u32 position = first + 8 * at;
+        u32 row = visited_row(p, position < p.visited ? position : 0);
+        bool is_wanted = position < p.visited && passes(p.mask, row);
+        rows.wanted |= (u32)is_wanted << at;
+        rows.scales[at] = p.scales[row];
+        rows.residuals[at] = p.residuals[row];
+    }
+    return rows;
+}
+
+// The best lower bound of each 16 rows and query to `maxima`.
+template <u32 FRAGMENTS, u32 TILES>
+DEVICE void keep_maxima(const SearchParams &p, const Part<FRAGMENTS, TILES> &part,
+                        const TileRows<FRAGMENTS> &rows, u32 first_query) {
+    const u32 lane = thread_in_block() % WARP;
+#pragma unroll
+    for (u32 column = 0; column < 2 * TILES; column++) {
+        u32 query = first_query + column / 2 * 8 + 2 * (lane % 4) + column % 2;
+        bool is_query = query < p.queries;
+        QueryFactors factors = is_query ? p.query_factors[query] : QueryFactors{0, 0, 0, 0};
+#pragma unroll
+        for (u32 at = 0; at < FRAGMENTS; at++) {
+            f32 best = -INFINITE;
+#pragma unroll
+            for (u32 half = 0; half < 2; half++) {
+                u32 own = 2 * at + half;
+                i32 dot = part.totals[at][column / 2][column % 2 + 2 * half];
+                f32 lower = quick_lower(dot, rows.scales[own], rows.residuals[own], factors);
+                best = (rows.wanted >> own & 1) != 0 ? larger(best, lower) : best;
+            }
+            for (u32 mask = 4; mask < WARP; mask *= 2) {
+                best = larger(best, warp_shuffle_xor(best, mask));
+            }
+            u32 group = (rows.first - lane / 4) / GROUP_ROWS + at;
+            if (lane < 4 && is_query && group < p.groups) {
+                p.maxima[(u64)query * p.groups + group] = best;
+            }
+        }
+    }
+}
+
+DEVICE void append(const SearchParams &p, u32 query, u32 position, i32 dot) {
+    u32 place = atomic_add(&p.counts[query], 1);
+    if (place >= p.capacity) return;
+    p.found[(u64)query * p.capacity + place] = FoundRow{visited_row(p, position), dot};
+}
+
+// Tests every product of a tile, and appends what passes.
+template <u32 FRAGMENTS, u32 TILES>
+DEVICE void collect(const SearchParams &p, const Part<FRAGMENTS, TILES> &part,
+                    const TileRows<FRAGMENTS> &rows, const FirstTest *tests, u32 first_query) {
+    const u32 lane = thread_in_block() % WARP;
+    f32 residual = 0;
+#pragma unroll
+    for (u32 at = 0; at < 2 * FRAGMENTS; at++) residual = larger(residual, rows.residuals[at]);
+#pragma unroll
+    for (u32 mask = 4; mask < WARP; mask *= 2) {
+        residual = larger(residual, warp_shuffle_xor(residual, mask));
+    }
+#pragma unroll
+    for (u32 column = 0; column < 2 * TILES; column++) {
+        u32 place = column / 2 * 8 + 2 * (lane % 4) + column % 2;
+        FirstTest test = tests[part.first_kept + place];
+        f32 rest = residual * test.per_residual - test.floor;
+        u32 signs = ~0u;
+#pragma unroll
+        for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
+            i32 dot = part.totals[at / 2][column / 2][column % 2 + 2 * (at % 2)];
+            signs &= bits_of(fused((f32)dot, rows.scales[at], rest));
+        }
+        if (signs >> 31 != 0) continue;
+        u32 query = first_query + place;
+        f32 threshold = p.thresholds[query];
+        QueryFactors factors = p.query_factors[query];
+        u32 hits = 0;
+#pragma unroll
+        for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
+            i32 dot = part.totals[at / 2][column / 2][column % 2 + 2 * (at % 2)];
+            f32 upper = quick_upper(dot, rows.scales[at], rows.residuals[at], factors);
+            hits |= (u32)(upper >= threshold) << at;
+        }
+        for (hits &= rows.wanted; hits != 0; hits &= hits - 1) {
+            u32 own = lowest_bit(hits);
+            i32 dot = 0;
+#pragma unroll
+            for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
+                i32 other = part.totals[at / 2][column / 2][column % 2 + 2 * (at % 2)];
+                dot = at == own ? other : dot;
+            }
+            append(p, query, rows.first + 8 * own, dot);
+        }
+    }
+}
+
+// The first test of each query of the block; one that nothing passes where there is no query.
+template <u32 QUERIES>
+DEVICE void place_tests(const SearchParams &p, FirstTest *tests, u32 first_query) {
+    for (u32 at = thread_in_block(); at < QUERIES; at += PRODUCT_THREADS) {
+        FirstTest test = {0, INFINITE};
+        if (first_query + at < p.queries) {
+            QueryFactors factors = p.query_factors[first_query + at];
+            f32 scale = factors.scale > 0 ? factors.scale : 1;
+            f32 floor = p.thresholds[first_query + at] - factors.constant - 2 * SLACK;
+            test = FirstTest{factors.per_residual / scale, floor / scale};
+        }
+        tests[at] = test;
+    }
+}
+
+template <u32 QUERIES, u32 FRAGMENTS, u32 TILES, u32 STAGES, bool SAMPLES>
+DEVICE void batch(const SearchParams &p) {
+    const u32 first_query = block_in_grid_y() * QUERIES;
+    u8 *stages = shared_memory();
+    u8 *kept = stages + STAGES * STAGE_BYTES;
+    FirstTest *tests = (FirstTest *)(kept + QUERIES * p.stride);
+    bring_kept<QUERIES>(Queries{p, p.queries, p.stride, p.query_codes}, kept, first_query);
+    if (!SAMPLES) place_tests<QUERIES>(p, tests, first_query);
+    SearchedRows<SAMPLES> rows = {p, p.visited, p.stride, p.query_codes};
+    TileRows<FRAGMENTS> lane_rows;
+    auto before = [&](const Part<FRAGMENTS, TILES> &part, u32 tile) {
+        u32 first = tile * TILE_ROWS + part.first_row + thread_in_block() % WARP / 4;
+        lane_rows = tile_rows<FRAGMENTS>(p, first);
+    };
+    auto after = [&](const Part<FRAGMENTS, TILES> &part, u32) {
+        if (SAMPLES) {
+            keep_maxima(p, part, lane_rows, first_query + part.first_kept);
+        } else {
+            collect(p, part, lane_rows, tests, first_query + part.first_kept);
+        }
+    };
+    multiply_tiles<STAGES, QUERIES, FRAGMENTS, TILES>(rows, stages, kept, before, after);
+}
+
+KERNEL(256, 1) __global__ void batch_sample_256(const SearchParams p) {
+    batch<256, 4, 8, 3, true>(p);
+}
+KERNEL(256, 1) __global__ void batch_collect_256(const SearchParams p) {
+    batch<256, 4, 8, 3, false>(p);
+}
+KERNEL(256, 1) __global__ void batch_sample_128(const SearchParams p) {
+    batch<128, 2, 8, 4, true>(p);
+}
+KERNEL(256, 1) __global__ void batch_collect_128(const SearchParams p) {
+    batch<128, 2, 8, 4, false>(p);
+}
+KERNEL(256, 1) __global__ void batch_sample_64(const SearchParams p) {
+    batch<64, 1, 8, 4, true>(p);
+}
+KERNEL(256, 1) __global__ void batch_collect_64(const SearchParams p) {
+    batch<64, 1, 8, 4, false>(p);
+}
+KERNEL(256, 1) __global__ void batch_sample_32(const SearchParams p) {
+    batch<32, 1, 4, 4, true>(p);
+}
+KERNEL(256, 1) __global__ void batch_collect_32(const SearchParams p) {
+    batch<32, 1, 4, 4, false>(p);
+}
+
+LAUNCHABLE(batch_sample_256)
+LAUNCHABLE(batch_collect_256)
+LAUNCHABLE(batch_sample_128)
+LAUNCHABLE(batch_collect_128)
+LAUNCHABLE(batch_sample_64)
+LAUNCHABLE(batch_collect_64)
+LAUNCHABLE(batch_sample_32)
+LAUNCHABLE(batch_collect_32)

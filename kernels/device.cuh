@@ -1,0 +1,315 @@
+// What every kernel stands on: names for the machine's own instructions, then a few shared types.
+//
+// This text and then product.cuh are put before that of each kernel, so that a kernel needs no
+// header and compiles with NVRTC and with nvcc alike. No kernel holds inline PTX or an intrinsic of
+// its own: whoever gives these names another body can run the kernels elsewhere
+// (tests/cuda/emulator does, on a CPU).
+//
+// No kernel has run on a GPU yet: times at the head of a file are reckoned from an H200's limits
+// (4.3 TB/s read, 1,979 T of int8), not measured. What is proven is what they compute.
+//
+// Rules that the emulator enforces
+// - Shared memory is dynamic, from `shared_memory()`; a kernel documents how many bytes it takes.
+// - Warp operations are met by all 32 lanes, `block_barrier` by all threads of the block.
+// - Arithmetic whose bits must be the CPU's goes through `product`, `sum`, `difference`, `fused`
+//   and `quotient`: each rounds once, to nearest, and none is contracted with another.
+// - No block reads what another block of the same launch writes, but by atomics.
+// A kernel is `KERNEL(threads, blocks a multiprocessor) __global__ void name(const Params p)`, and
+// `LAUNCHABLE(name)` names it at the foot of its file. Compute capability 8.0 and up.
+
+typedef signed char i8;
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef int i32;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef float f32;
+typedef double f64;
+
+#ifndef LODESTONE_EMULATED
+
+// No kernel uses all of this text.
+#pragma nv_diag_suppress 177
+
+#define LAUNCHABLE(name)
+#define DEVICE static __device__ __forceinline__
+#define DEVICE_MEMBER __device__ __forceinline__
+#define KERNEL(threads, blocks) extern "C" __launch_bounds__(threads, blocks)
+
+// Sixteen bytes that move as one.
+struct alignas(16) Words4 {
+    u32 x, y, z, w;
+};
+struct alignas(8) Words2 {
+    u32 x, y;
+};
+
+// Where a thread stands.
+DEVICE u32 thread_in_block() { return threadIdx.x; }
+DEVICE u32 threads_in_block() { return blockDim.x; }
+DEVICE u32 block_in_grid() { return blockIdx.x; }
+DEVICE u32 block_in_grid_y() { return blockIdx.y; }
+DEVICE u32 blocks_in_grid() { return gridDim.x; }
+DEVICE u32 blocks_in_grid_y() { return gridDim.y; }
+
+// The block's dynamic shared memory, 128-byte aligned.
+DEVICE u8 *shared_memory() {
+    extern __shared__ __align__(128) u8 dynamic_shared[];
+    return dynamic_shared;
+}
+
+DEVICE void block_barrier() { __syncthreads(); }
+DEVICE void warp_barrier() { __syncwarp(); }
+
+// Warp operations, over all 32 lanes.
+DEVICE u32 warp_ballot(bool vote) { return __ballot_sync(0xffffffffu, vote); }
+DEVICE u32 warp_shuffle(u32 value, u32 lane) { return __shfl_sync(0xffffffffu, value, lane); }
+DEVICE u32 warp_shuffle_xor(u32 value, u32 mask) {
+    return __shfl_xor_sync(0xffffffffu, value, mask);
+}
+
+// Bits.
+DEVICE u32 population(u32 word) { return __popc(word); }
+DEVICE u32 lowest_bit(u32 word) { return __ffs(word) - 1; }
+DEVICE u32 highest_bit(u32 word) { return 31 - __clz(word); }
+DEVICE u32 bits_of(f32 value) { return __float_as_uint(value); }
+DEVICE f32 from_bits(u32 bits) { return __uint_as_float(bits); }
+DEVICE u64 bits_of(f64 value) { return __double_as_longlong(value); }
+DEVICE f64 from_bits(u64 bits) { return __longlong_as_double(bits); }
+
+// Rounded once, never contracted.
+DEVICE f32 product(f32 a, f32 b) { return __fmul_rn(a, b); }
+DEVICE f32 sum(f32 a, f32 b) { return __fadd_rn(a, b); }
+DEVICE f32 difference(f32 a, f32 b) { return __fsub_rn(a, b); }
+DEVICE f32 fused(f32 a, f32 b, f32 c) { return __fmaf_rn(a, b, c); }
+DEVICE f32 quotient(f32 a, f32 b) { return __fdiv_rn(a, b); }
+DEVICE f32 square_root(f32 a) { return __fsqrt_rn(a); }
+DEVICE f64 product(f64 a, f64 b) { return __dmul_rn(a, b); }
+DEVICE f64 sum(f64 a, f64 b) { return __dadd_rn(a, b); }
+DEVICE f64 difference(f64 a, f64 b) { return __dsub_rn(a, b); }
+DEVICE f64 fused(f64 a, f64 b, f64 c) { return __fma_rn(a, b, c); }
+DEVICE f64 quotient(f64 a, f64 b) { return __ddiv_rn(a, b); }
+DEVICE f64 square_root(f64 a) { return __dsqrt_rn(a); }
+DEVICE f32 narrowed(f64 value) { return __double2float_rn(value); }
+// f16 as its bits.
+DEVICE f32 widened_f16(u16 bits) {
+    f32 value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+}
+DEVICE u16 narrowed_f16(f32 value) {
+    u16 bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+
+// sum += a . b over four signed bytes each.
+DEVICE i32 dp4a(u32 a, u32 b, i32 total) { return __dp4a((i32)a, (i32)b, total); }
+
+// Memory that nobody writes while the kernel runs, read once: past the first cache.
+// Zeros where `has` is false: a predicate, no branch, so that several are under way together.
+DEVICE Words4 load_streaming_16(const void *from, bool has = true) {
+    Words4 words;
+    asm volatile("{ .reg .pred has; setp.ne.u32 has, %5, 0;\n\t"
+                 "mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0;\n\t"
+                 "@has ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0,%1,%2,%3}, [%4]; }"
+                 : "=&r"(words.x), "=&r"(words.y), "=&r"(words.z), "=&r"(words.w)
+                 : "l"(from), "r"((u32)has));
+    return words;
+}
+DEVICE Words2 load_streaming_8(const void *from, bool has = true) {
+    Words2 words;
+    asm volatile("{ .reg .pred has; setp.ne.u32 has, %3, 0;\n\t"
+                 "mov.b32 %0, 0; mov.b32 %1, 0;\n\t"
+                 "@has ld.global.nc.L1::no_allocate.L2::128B.v2.u32 {%0,%1}, [%2]; }"
+                 : "=&r"(words.x), "=&r"(words.y)
+                 : "l"(from), "r"((u32)has));
+    return words;
+}
+
+// Atomics; each returns what was there before.
+DEVICE u32 atomic_add(u32 *at, u32 value) { return atomicAdd(at, value); }
+DEVICE u32 atomic_max(u32 *at, u32 value) { return atomicMax(at, value); }
+DEVICE u64 atomic_max(u64 *at, u64 value) { return atomicMax(at, value); }
+
+// Sixteen bytes from global to shared memory in the background; zeros where `has` is false, whose
+// address is not read but must be one. They are there after `copy_async_wait` and a barrier.
+DEVICE void copy_async_16(void *to_shared, const void *from_global, bool has) {
+    u32 to = (u32)__cvta_generic_to_shared(to_shared);
+    u32 bytes = has ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to),
+                 "l"(from_global), "r"(bytes)
+                 : "memory");
+}
+DEVICE void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits until at most `PENDING` of this thread's groups are under way.
+template <int PENDING>
+DEVICE void copy_async_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+// Four 8 x 16-byte matrices; lanes 8i .. 8i + 8 name the rows of matrix i. Lane l gets word l % 4
+// of row l / 4 of each.
+DEVICE void load_matrix_x4(u32 (&words)[4], const void *shared_row) {
+    u32 from = (u32)__cvta_generic_to_shared(shared_row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(from)
+                 : "memory");
+}
+// The same, each matrix of 16-bit values transposed.
+DEVICE void load_matrix_x4_transposed(u32 (&words)[4], const void *shared_row) {
+    u32 from = (u32)__cvta_generic_to_shared(shared_row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(from)
+                 : "memory");
+}
+
+// total += a b. Lane l = 4g + t holds, of a (16 x 32 bytes), words t and t + 4 of rows g, g + 8:
+// a[0] = (g, t), a[1] = (g + 8, t), a[2] = (g, t + 4), a[3] = (g + 8, t + 4); of b (32 bytes of
+// each of 8 columns) words t and t + 4 of column g; of the totals (g, 2t), (g, 2t + 1),
+// (g + 8, 2t), (g + 8, 2t + 1). Exact: wraps only beyond 2^31.
+DEVICE void mma_s8_16x8x32(i32 (&total)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, "
+                 "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+r"(total[0]), "+r"(total[1]), "+r"(total[2]), "+r"(total[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+// The same over 16 pairs of f16, two a word, with f32 totals; order of summation not defined.
+DEVICE void mma_f16_16x8x16(f32 (&total)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, "
+                 "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(total[0]), "+f"(total[1]), "+f"(total[2]), "+f"(total[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+#endif  // LODESTONE_EMULATED
+
+// ---- Shared by the kernels, whatever runs them ----
+
+static const u32 WARP = 32;
+// Rows of codes are padded with zeros to a multiple of this many bytes.
+static const u32 CHUNK_BYTES = 64;
+// Consecutive visited rows whose best lower bound is kept as one number by a sampling pass.
+static const u32 GROUP_ROWS = 16;
+// The quick test rounds otherwise than the estimate does; this much and more is allowed for it.
+#define SLACK 1e-5f
+#define INFINITE from_bits(0x7f800000u)
+
+// What an estimate and its bound need of a query: estimate = dot * (scale * row scale) in f64,
+// rounded once; bound = constant + per_residual * row residual in f32.
+struct alignas(16) QueryFactors {
+    f32 scale;
+    f32 constant;
+    f32 per_residual;
+    f32 unused;
+};
+
+// A row that may be among the best, with the exact product of its codes and the query's.
+struct alignas(8) FoundRow {
+    u32 row;
+    i32 dot;
+};
+
+// A row that may be among the best k, with its estimate as ComputeBackend::scan gives it.
+struct alignas(8) KeptRow {
+    u32 row;
+    f32 estimate;
+};
+
+// A query that chose a list, and where its upper bounds of the list's rows begin.
+struct alignas(8) ListMember {
+    u32 query;
+    u32 first_slot;
+};
+
+DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
+DEVICE f32 larger(f32 a, f32 b) { return a > b ? a : b; }
+DEVICE f32 smaller(f32 a, f32 b) { return a < b ? a : b; }
+DEVICE u32 divided_up(u32 a, u32 b) { return (a + b - 1) / b; }
+DEVICE f32 warp_shuffle_xor(f32 value, u32 mask) {
+    return from_bits(warp_shuffle_xor(bits_of(value), mask));
+}
+DEVICE f64 warp_shuffle_xor(f64 value, u32 mask) {
+    u64 bits = bits_of(value), high = warp_shuffle_xor((u32)(bits >> 32), mask);
+    return from_bits(high << 32 | warp_shuffle_xor((u32)bits, mask));
+}
+
+// The sum of `own` over the threads before this one; leaves the block's total in `total`. All
+// threads; `shared` has a word for each of up to 32 warps.
+DEVICE u32 sum_before(u32 *shared, u32 own, u32 &total) {
+    u32 lane = thread_in_block() % WARP, warp = thread_in_block() / WARP, until = own;
+    for (u32 distance = 1; distance < WARP; distance *= 2) {
+        u32 other = warp_shuffle(until, (lane - distance) % WARP);
+        until += lane >= distance ? other : 0;
+    }
+    if (lane == WARP - 1) shared[warp] = until;
+    block_barrier();
+    u32 before = 0;
+    total = 0;
+    for (u32 other = 0; other < threads_in_block() / WARP; other++) {
+        before += other < warp ? shared[other] : 0;
+        total += shared[other];
+    }
+    block_barrier();
+    return before + until - own;
+}
+
+// Whether a row passes; a null mask lets all pass. Row r is bit r % 32 of word r / 32.
+DEVICE bool passes(const u32 *mask, u32 row) {
+    return mask == nullptr || ((mask[row / 32] >> (row % 32)) & 1) != 0;
+}
+
+// An integer that grows with the value, as f32::total_cmp orders.
+DEVICE u32 ordered(f32 value) {
+    u32 bits = bits_of(value);
+    return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
+}
+DEVICE f32 from_ordered(u32 key) {
+    return from_bits(key >> 31 != 0 ? key & 0x7fffffffu : ~key);
+}
+
+// A search of T1 rows for what may be among the best k of each query: parameters of G1 (scan.cu)
+// and G2 (batch.cu), which find the same rows. A pass visits rows 0, step, 2 step ... of what is
+// selected; those that pass the mask count.
+//   sampling pass    maxima[query][group] = highest lower bound (estimate - bound) of 16 visited
+//                    rows, -inf where none passes. The k-th largest of the maxima is reached by k
+//                    rows at least, so it is a threshold that loses nothing.
+//   collecting pass  rows whose upper bound may reach the query's threshold are appended to found;
+//                    counts tells how many there were. Past the capacity they are only counted:
+//                    the caller then asks again with more room, or elsewhere.
+struct SearchParams {
+    const i8 *codes;                    // [rows][stride]
+    const f32 *scales;                  // [rows]
+    const f32 *residuals;               // [rows]
+    const u32 *mask;                    // [(rows + 31) / 32], or null: all rows pass
+    const u32 *listed;                  // rows to visit, or null: all of them in order
+    const i8 *query_codes;              // [queries][stride]
+    const QueryFactors *query_factors;  // [queries]
+    const f32 *thresholds;              // [queries]; collecting
+    f32 *maxima;                        // [queries][groups]; sampling
+    FoundRow *found;                    // [queries][capacity]; collecting
+    u32 *counts;                        // [queries], zeroed before; collecting
+    u32 visited;                        // rows, or length of the list, over step, rounded up
+    u32 step;                           // from one visited row (or list entry) to the next, >= 1
+    u32 stride;                         // bytes of a row of codes, a multiple of 64
+    u32 queries;
+    u32 groups;                         // visited / 16, rounded up; sampling
+    u32 capacity;                       // collecting
+};
+
+// The row that a pass visits at `position`, which is below `visited`.
+DEVICE u32 visited_row(const SearchParams &p, u32 position) {
+    u32 at = position * p.step;
+    return p.listed == nullptr ? at : p.listed[at];
+}
+// An upper bound of (estimate + bound), and a lower one of (estimate - bound), for any rounding.
+DEVICE f32 quick_upper(i32 dot, f32 scale, f32 residual, const QueryFactors &query) {
+    f32 bound = query.constant + SLACK + query.per_residual * residual;
+    return (f32)dot * (query.scale * scale) + bound;
+}
+DEVICE f32 quick_lower(i32 dot, f32 scale, f32 residual, const QueryFactors &query) {
+    f32 bound = query.constant + SLACK + query.per_residual * residual;
+    return (f32)dot * (query.scale * scale) - bound;
+}

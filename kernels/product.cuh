@@ -1,0 +1,137 @@
+// The product of many codes with many others, a tile at a time: what G2 (batch.cu) and G4
+// (assign.cu) stand on. Put before each kernel's text, after device.cuh.
+//
+// A block of 256 threads keeps some vectors (queries, rows) in shared memory, while tiles of 128
+// others stream through STAGES buffers of 128 x 64 bytes (cp.async), chunk after chunk and tile
+// after tile without a gap. Each warp has a part of 128 x the kept ones, totals in registers.
+//
+//   shared memory row of 64 bytes: unit u (16 bytes) of row r is at unit (r % 2) * 4 + (u ^ r / 2
+//   % 4) of line r / 2: the eight rows of a matrix then lie in eight different groups of banks
+//
+// A source of vectors has `count`, `stride`, `zeros` (any 16-byte aligned address to name where
+// nothing is read), `codes(position)`, null for zeros, and `next(tile)`, the first tile from this
+// one on, in steps of the grid, that is worth a look.
+
+static const u32 PRODUCT_THREADS = 256;
+static const u32 TILE_ROWS = 128;
+static const u32 STAGE_BYTES = TILE_ROWS * CHUNK_BYTES;
+
+// Where unit `unit` of row `row` lies in a stack of rows of 64 bytes.
+DEVICE u32 swizzled(u32 row, u32 unit) {
+    return row / 2 * 128 + (row % 2 * 4 + (unit ^ (row / 2 % 4))) * 16;
+}
+
+// Brings chunk after chunk of tile after tile to shared memory. A thread has one unit of two rows.
+struct Stream {
+    u32 tile, chunk, stage;
+    const i8 *rows[2];
+};
+
+template <class Source>
+DEVICE void begin_tile(const Source &source, Stream &stream, u32 tile) {
+    stream.tile = source.next(tile);
+    stream.chunk = 0;
+#pragma unroll
+    for (u32 half = 0; half < 2; half++) {
+        u32 position = stream.tile * TILE_ROWS + half * 64 + thread_in_block() / 4;
+        stream.rows[half] = position < source.count ? source.codes(position) : nullptr;
+    }
+}
+
+template <u32 STAGES, class Source>
+DEVICE void bring_next(const Source &source, Stream &stream, u8 *stages) {
+    if (stream.tile * TILE_ROWS < source.count) {
+        u32 unit = thread_in_block() % 4, offset = stream.chunk * CHUNK_BYTES + unit * 16;
+#pragma unroll
+        for (u32 half = 0; half < 2; half++) {
+            u32 row = half * 64 + thread_in_block() / 4;
+            u8 *to = stages + stream.stage * STAGE_BYTES + swizzled(row, unit);
+            const i8 *from = stream.rows[half];
+            copy_async_16(to, from == nullptr ? source.zeros : from + offset, from != nullptr);
+        }
+        stream.stage = stream.stage + 1 == STAGES ? 0 : stream.stage + 1;
+        stream.chunk++;
+        if (stream.chunk * CHUNK_BYTES == source.stride) {
+            begin_tile(source, stream, stream.tile + blocks_in_grid());
+        }
+    }
+    copy_async_commit();
+}
+
+// Brings KEPT vectors, chunk-major, from position `first` on.
+template <u32 KEPT, class Source>
+DEVICE void bring_kept(const Source &source, u8 *shared, u32 first) {
+    u32 units = KEPT * (source.stride / 16);
+    for (u32 unit = thread_in_block(); unit < units; unit += PRODUCT_THREADS) {
+        u32 chunk = unit / (4 * KEPT), at = unit / 4 % KEPT, position = first + at;
+        const i8 *from = position < source.count ? source.codes(position) : nullptr;
+        u8 *to = shared + chunk * KEPT * CHUNK_BYTES + swizzled(at, unit % 4);
+        u32 offset = chunk * CHUNK_BYTES + unit % 4 * 16;
+        copy_async_16(to, from == nullptr ? source.zeros : from + offset, from != nullptr);
+    }
+}
+
+// The part of a block's product that one warp has: FRAGMENTS x 16 streamed by TILES x 8 kept.
+template <u32 FRAGMENTS, u32 TILES>
+struct Part {
+    u32 first_row, first_kept;
+    i32 totals[FRAGMENTS][TILES][4];
+};
+
+// Adds the product of one chunk.
+template <u32 FRAGMENTS, u32 TILES>
+DEVICE void multiply_chunk(Part<FRAGMENTS, TILES> &part, const u8 *rows, const u8 *kept) {
+    const u32 lane = thread_in_block() % WARP;
+#pragma unroll
+    for (u32 step = 0; step < 2; step++) {
+        u32 a[FRAGMENTS][4];
+#pragma unroll
+        for (u32 at = 0; at < FRAGMENTS; at++) {
+            u32 row = part.first_row + at * 16 + lane % 16;
+            load_matrix_x4(a[at], rows + swizzled(row, step * 2 + lane / 16));
+        }
+#pragma unroll
+        for (u32 pair = 0; pair < TILES / 2; pair++) {
+            u32 row = part.first_kept + pair * 16 + lane / 16 * 8 + lane % 8, b[4];
+            load_matrix_x4(b, kept + swizzled(row, step * 2 + lane / 8 % 2));
+#pragma unroll
+            for (u32 at = 0; at < FRAGMENTS; at++) {
+                mma_s8_16x8x32(part.totals[at][2 * pair], a[at], b[0], b[1]);
+                mma_s8_16x8x32(part.totals[at][2 * pair + 1], a[at], b[2], b[3]);
+            }
+        }
+    }
+}
+
+// Products of the kept vectors, asked for and not yet committed, with each tile of this block.
+// `before(part, tile)` asks for what `after(part, tile)` reads, to have it come meanwhile.
+template <u32 STAGES, u32 KEPT, u32 FRAGMENTS, u32 TILES, class Source, class Before, class After>
+DEVICE void multiply_tiles(const Source &source, u8 *stages, const u8 *kept, Before before,
+                           After after) {
+    const u32 warp = thread_in_block() / WARP, across = KEPT / (8 * TILES);
+    Part<FRAGMENTS, TILES> part;
+    part.first_row = warp / across * 16 * FRAGMENTS;
+    part.first_kept = warp % across * 8 * TILES;
+    Stream stream;
+    stream.stage = 0;
+    begin_tile(source, stream, block_in_grid());
+    u32 tile = stream.tile, stage = 0;
+#pragma unroll
+    for (u32 at = 0; at + 1 < STAGES; at++) bring_next<STAGES>(source, stream, stages);
+    for (; tile * TILE_ROWS < source.count; tile = source.next(tile + blocks_in_grid())) {
+#pragma unroll
+        for (u32 at = 0; at < FRAGMENTS * TILES * 4; at++) {
+            part.totals[at / 4 / TILES][at / 4 % TILES][at % 4] = 0;
+        }
+        before(part, tile);
+        for (u32 chunk = 0; chunk * CHUNK_BYTES < source.stride; chunk++) {
+            copy_async_wait<STAGES - 2>();
+            block_barrier();
+            bring_next<STAGES>(source, stream, stages);
+            multiply_chunk(part, stages + stage * STAGE_BYTES, kept + chunk * KEPT * CHUNK_BYTES);
+            stage = stage + 1 == STAGES ? 0 : stage + 1;
+        }
+        after(part, tile);
+    }
+    copy_async_wait<0>();
+}

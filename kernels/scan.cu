@@ -1,0 +1,179 @@
+// G1: which rows may be among the best k of a few queries, by T1? One pass over the codes.
+//
+// The rows go from memory straight into the tensor cores' fragments, 16 rows by 64 bytes a step:
+// a product of codes is a sum in any order, so the 16 bytes that a lane loads at once stand for
+// words 0 and 4, then 1 and 5 of the fragment, and the queries' words are placed likewise. Eight
+// queries cost the arithmetic of one; memory is what it takes.
+//
+//   lane 4g + t   rows g and g + 8 of a tile of 16, bytes 16t .. 16t + 16 of each chunk of 64
+//   shared        queries as [chunk][query][64 bytes]: a warp's load is 512 bytes in a row
+//
+// Kernels  scan_sample_N, scan_collect_N for at most N = 8 or 16 queries
+// Params   SearchParams (device.cuh)
+// Block    256 threads; grid: any number of blocks; as many as run at once is best (2 a
+//          multiprocessor). Shared: N * stride bytes. Limits: stride <= 227 KiB / N.
+// Moves    visited * (stride + 8) bytes. 1M x 384: 392 MB, 91 us at 4.3 TB/s. In flight per
+//          multiprocessor: 16 warps x 12 loads x 512 bytes = 96 KiB, four times what latency asks.
+// Search   sample (step such that about 16,384 rows are visited, and 2 k groups at least: 6 MB),
+//          select_threshold, collect, select_candidates: 91 us of memory at .92 of its rate and
+//          three short launches of 3 to 5 us, 110 us in all: 82 % at 1M x 384, 90 % at 10M. About
+//          k * step rows a query are found, and those within two bounds of the threshold.
+// Built    ptxas 13.0 for sm_90, no spills: 90 and 96 registers for 8 queries, 108 and 116 for 16.
+// Exact    Products are exact in i32; the quick test lets rows through by SLACK too many, never
+//          too few, and select.cu decides.
+
+static const u32 SCAN_THREADS = 256;
+// Chunks whose loads are under way together: all of a row of 384.
+static const u32 SCAN_AHEAD = 6;
+
+// One of the two rows of a tile that a lane reads.
+struct ScannedRow {
+    const i8 *codes;
+    u32 row;
+    f32 scale, residual;
+    bool is_wanted;
+};
+
+DEVICE ScannedRow scanned_row(const SearchParams &p, u32 position, u32 word) {
+    ScannedRow at = {p.codes, 0, 0, 0, position < p.visited};
+    if (at.is_wanted) {
+        at.row = visited_row(p, position);
+        at.is_wanted = passes(p.mask, at.row);
+    }
+    if (at.is_wanted) {
+        at.codes = p.codes + (u64)at.row * p.stride + 16 * word;
+        at.scale = p.scales[at.row];
+        at.residual = p.residuals[at.row];
+    }
+    return at;
+}
+
+// Queries to shared memory; zeros where there is none.
+template <u32 TILES>
+DEVICE void place_queries(const SearchParams &p, Words4 *shared) {
+    u32 units = TILES * 8 * (p.stride / 16);
+    for (u32 unit = thread_in_block(); unit < units; unit += SCAN_THREADS) {
+        u32 query = unit / 4 % (8 * TILES), chunk = unit / (32 * TILES);
+        u64 from = (u64)query * p.stride + chunk * CHUNK_BYTES + unit % 4 * 16;
+        shared[unit] = load_streaming_16(p.query_codes + from, query < p.queries);
+    }
+    block_barrier();
+}
+
+// Products of two rows with all queries.
+template <u32 TILES>
+DEVICE void multiply_rows(const SearchParams &p, const Words4 *shared, const ScannedRow (&rows)[2],
+                          i32 (&totals)[TILES][4]) {
+    const u32 lane = thread_in_block() % WARP, chunks = p.stride / CHUNK_BYTES;
+    for (u32 first = 0; first < chunks; first += SCAN_AHEAD) {
+        Words4 low[SCAN_AHEAD], high[SCAN_AHEAD];
+#pragma unroll
+        for (u32 ahead = 0; ahead < SCAN_AHEAD; ahead++) {
+            bool has = first + ahead < chunks;
+            u64 offset = (u64)(first + ahead) * CHUNK_BYTES;
+            low[ahead] = load_streaming_16(rows[0].codes + offset, has && rows[0].is_wanted);
+            high[ahead] = load_streaming_16(rows[1].codes + offset, has && rows[1].is_wanted);
+        }
+#pragma unroll
+        for (u32 ahead = 0; ahead < SCAN_AHEAD; ahead++) {
+            if (first + ahead >= chunks) break;
+            const Words4 &a = low[ahead], &b = high[ahead];
+            const u32 even[4] = {a.x, b.x, a.y, b.y}, odd[4] = {a.z, b.z, a.w, b.w};
+            const Words4 *queries = shared + (first + ahead) * TILES * 32 + lane;
+#pragma unroll
+            for (u32 tile = 0; tile < TILES; tile++) {
+                Words4 query = queries[tile * 32];
+                mma_s8_16x8x32(totals[tile], even, query.x, query.y);
+                mma_s8_16x8x32(totals[tile], odd, query.z, query.w);
+            }
+        }
+    }
+}
+
+// Appends what passes; the eight lanes that share a query take their places together.
+DEVICE void append(const SearchParams &p, bool passes, u32 query, u32 row, i32 dot) {
+    u32 votes = warp_ballot(passes);
+    if (votes == 0) return;
+    u32 lane = thread_in_block() % WARP;
+    u32 own = votes & (0x11111111u << (lane % 4));
+    u32 leader = own == 0 ? lane : lowest_bit(own), first = 0;
+    if (passes && lane == leader) first = atomic_add(&p.counts[query], population(own));
+    first = warp_shuffle(first, leader);
+    u32 place = first + population(own & ((1u << lane) - 1));
+    if (passes && place < p.capacity) {
+        p.found[(u64)query * p.capacity + place] = FoundRow{row, dot};
+    }
+}
+
+template <u32 TILES, bool SAMPLES>
+DEVICE void scan(const SearchParams &p) {
+    Words4 *shared = (Words4 *)shared_memory();
+    place_queries<TILES>(p, shared);
+    const u32 lane = thread_in_block() % WARP, group = lane / 4, word = lane % 4;
+    QueryFactors factors[TILES][2];
+    f32 thresholds[TILES][2];
+#pragma unroll
+    for (u32 at = 0; at < 2 * TILES; at++) {
+        u32 query = at / 2 * 8 + 2 * word + at % 2;
+        bool is_query = query < p.queries;
+        factors[at / 2][at % 2] = is_query ? p.query_factors[query] : QueryFactors{0, 0, 0, 0};
+        thresholds[at / 2][at % 2] = !SAMPLES && is_query ? p.thresholds[query] : INFINITE;
+    }
+    const u32 tiles = divided_up(p.visited, GROUP_ROWS), warps = SCAN_THREADS / WARP;
+    for (u32 tile = block_in_grid() * warps + thread_in_block() / WARP; tile < tiles;
+         tile += blocks_in_grid() * warps) {
+        const ScannedRow rows[2] = {scanned_row(p, tile * GROUP_ROWS + group, word),
+                                    scanned_row(p, tile * GROUP_ROWS + group + 8, word)};
+        bool is_wanted = rows[0].is_wanted || rows[1].is_wanted;
+        bool has_rows = p.mask == nullptr || warp_ballot(is_wanted) != 0;
+        if (!SAMPLES && !has_rows) continue;
+        i32 totals[TILES][4] = {};
+        if (has_rows) multiply_rows<TILES>(p, shared, rows, totals);
+        u32 passing = 0;
+#pragma unroll
+        for (u32 at = 0; at < 2 * TILES; at++) {
+            const QueryFactors &query = factors[at / 2][at % 2];
+            u32 number = at / 2 * 8 + 2 * word + at % 2;
+            f32 best = -INFINITE;
+#pragma unroll
+            for (u32 half = 0; half < 2; half++) {
+                const ScannedRow &row = rows[half];
+                i32 dot = totals[at / 2][at % 2 + 2 * half];
+                if (SAMPLES) {
+                    f32 lower = quick_lower(dot, row.scale, row.residual, query);
+                    best = row.is_wanted ? larger(best, lower) : best;
+                } else {
+                    f32 upper = quick_upper(dot, row.scale, row.residual, query);
+                    bool is_hit = row.is_wanted && upper >= thresholds[at / 2][at % 2];
+                    passing |= (u32)is_hit << (2 * at + half);
+                }
+            }
+            if (SAMPLES) {
+                for (u32 mask = 4; mask < WARP; mask *= 2) {
+                    best = larger(best, warp_shuffle_xor(best, mask));
+                }
+                if (group == 0 && number < p.queries) {
+                    p.maxima[(u64)number * p.groups + tile] = best;
+                }
+            }
+        }
+        if (!SAMPLES && warp_ballot(passing != 0) != 0) {
+#pragma unroll
+            for (u32 at = 0; at < 4 * TILES; at++) {
+                u32 half = at % 2, column = at / 2 % 2, number = at / 4 * 8 + 2 * word + column;
+                bool is_hit = ((passing >> at) & 1) != 0;
+                append(p, is_hit, number, rows[half].row, totals[at / 4][column + 2 * half]);
+            }
+        }
+    }
+}
+
+KERNEL(256, 2) __global__ void scan_sample_8(const SearchParams p) { scan<1, true>(p); }
+KERNEL(256, 2) __global__ void scan_sample_16(const SearchParams p) { scan<2, true>(p); }
+KERNEL(256, 2) __global__ void scan_collect_8(const SearchParams p) { scan<1, false>(p); }
+KERNEL(256, 2) __global__ void scan_collect_16(const SearchParams p) { scan<2, false>(p); }
+
+LAUNCHABLE(scan_sample_8)
+LAUNCHABLE(scan_sample_16)
+LAUNCHABLE(scan_collect_8)
+LAUNCHABLE(scan_collect_16)

@@ -1,0 +1,167 @@
+// The names of kernels/device.cuh for a CPU: what a kernel is compiled with in place of PTX.
+//
+// A CUDA thread is a fiber; see runtime.hpp for what is checked and how. This header is compiled
+// with the kernels, whose every memory access reports itself (see `run`), so all that is not a
+// kernel's own access happens behind these calls, in the runtime.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#define LODESTONE_EMULATED
+#define __global__
+#define __device__
+#define __host__
+#define __restrict__ __restrict
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define DEVICE static inline __attribute__((unused))
+#define DEVICE_MEMBER inline
+// Reads of the emulator itself are not a kernel's.
+#define OWN DEVICE __attribute__((no_sanitize("thread")))
+#define KERNEL(threads, blocks) extern "C"
+
+struct alignas(16) Words4 {
+    uint32_t x, y, z, w;
+};
+struct alignas(8) Words2 {
+    uint32_t x, y;
+};
+
+namespace emulator {
+
+struct Place {
+    uint32_t thread, threads, block, block_y, blocks, blocks_y;
+};
+extern const Place *place;
+
+// All of these may leave the kernel for good where a rule is broken.
+uint8_t *shared_memory();
+void block_barrier();
+void warp_barrier();
+uint32_t ballot(bool vote);
+uint32_t shuffle(uint32_t value, uint32_t lane);
+uint32_t shuffle_xor(uint32_t value, uint32_t mask);
+void load_16(void *to, const void *from);
+void load_8(void *to, const void *from);
+uint32_t atomic_add(uint32_t *at, uint32_t value);
+uint32_t atomic_max(uint32_t *at, uint32_t value);
+uint64_t atomic_max(uint64_t *at, uint64_t value);
+void copy_async_16(void *to, const void *from, bool has);
+void copy_async_commit();
+void copy_async_wait(int pending);
+void load_matrix_x4(uint32_t *words, const void *row, bool transposed);
+void mma_s8(int32_t *total, const uint32_t *a, uint32_t b0, uint32_t b1);
+void mma_f16(float *total, const uint32_t *a, uint32_t b0, uint32_t b1);
+float widened_f16(uint16_t bits);
+uint16_t narrowed_f16(float value);
+
+void known(const char *name, size_t parameter_bytes, void (*call)(void *, const void *),
+           void *kernel);
+
+// The copy of the parameters is the launch's, not the kernel's: it is not reported.
+template <class Params>
+__attribute__((no_sanitize("thread"))) void call(void *kernel, const void *params) {
+    ((void (*)(Params))kernel)(*(const Params *)params);
+}
+
+struct Known {
+    template <class Params>
+    Known(const char *name, void (*kernel)(Params)) {
+        known(name, sizeof(Params), call<Params>, (void *)kernel);
+    }
+};
+
+}  // namespace emulator
+
+#define LAUNCHABLE(name) static const emulator::Known known_##name(#name, name);
+
+OWN uint32_t thread_in_block() { return emulator::place->thread; }
+OWN uint32_t threads_in_block() { return emulator::place->threads; }
+OWN uint32_t block_in_grid() { return emulator::place->block; }
+OWN uint32_t block_in_grid_y() { return emulator::place->block_y; }
+OWN uint32_t blocks_in_grid() { return emulator::place->blocks; }
+OWN uint32_t blocks_in_grid_y() { return emulator::place->blocks_y; }
+DEVICE uint8_t *shared_memory() { return emulator::shared_memory(); }
+DEVICE void block_barrier() { emulator::block_barrier(); }
+DEVICE void warp_barrier() { emulator::warp_barrier(); }
+DEVICE uint32_t warp_ballot(bool vote) { return emulator::ballot(vote); }
+DEVICE uint32_t warp_shuffle(uint32_t value, uint32_t lane) {
+    return emulator::shuffle(value, lane);
+}
+DEVICE uint32_t warp_shuffle_xor(uint32_t value, uint32_t mask) {
+    return emulator::shuffle_xor(value, mask);
+}
+
+DEVICE uint32_t population(uint32_t word) { return __builtin_popcount(word); }
+DEVICE uint32_t lowest_bit(uint32_t word) { return word == 0 ? ~0u : __builtin_ctz(word); }
+DEVICE uint32_t highest_bit(uint32_t word) { return word == 0 ? ~0u : 31 - __builtin_clz(word); }
+DEVICE uint32_t bits_of(float value) { return __builtin_bit_cast(uint32_t, value); }
+DEVICE float from_bits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
+DEVICE unsigned long long bits_of(double value) {
+    return __builtin_bit_cast(unsigned long long, value);
+}
+DEVICE double from_bits(unsigned long long bits) { return __builtin_bit_cast(double, bits); }
+
+// Built with -ffp-contract=off: each rounds once.
+DEVICE float product(float a, float b) { return a * b; }
+DEVICE float sum(float a, float b) { return a + b; }
+DEVICE float difference(float a, float b) { return a - b; }
+DEVICE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+DEVICE float quotient(float a, float b) { return a / b; }
+DEVICE float square_root(float a) { return __builtin_sqrtf(a); }
+DEVICE double product(double a, double b) { return a * b; }
+DEVICE double sum(double a, double b) { return a + b; }
+DEVICE double difference(double a, double b) { return a - b; }
+DEVICE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+DEVICE double quotient(double a, double b) { return a / b; }
+DEVICE double square_root(double a) { return __builtin_sqrt(a); }
+DEVICE float narrowed(double value) { return (float)value; }
+DEVICE float widened_f16(uint16_t bits) { return emulator::widened_f16(bits); }
+DEVICE uint16_t narrowed_f16(float value) { return emulator::narrowed_f16(value); }
+
+DEVICE int32_t dp4a(uint32_t a, uint32_t b, int32_t total) {
+    for (int byte = 0; byte < 4; byte++) {
+        total += (int32_t)(int8_t)(a >> 8 * byte) * (int32_t)(int8_t)(b >> 8 * byte);
+    }
+    return total;
+}
+
+DEVICE Words4 load_streaming_16(const void *from, bool has = true) {
+    Words4 words = {0, 0, 0, 0};
+    if (has) emulator::load_16(&words, from);
+    return words;
+}
+DEVICE Words2 load_streaming_8(const void *from, bool has = true) {
+    Words2 words = {0, 0};
+    if (has) emulator::load_8(&words, from);
+    return words;
+}
+DEVICE uint32_t atomic_add(uint32_t *at, uint32_t value) { return emulator::atomic_add(at, value); }
+DEVICE uint32_t atomic_max(uint32_t *at, uint32_t value) { return emulator::atomic_max(at, value); }
+DEVICE unsigned long long atomic_max(unsigned long long *at, unsigned long long value) {
+    return emulator::atomic_max((uint64_t *)at, value);
+}
+DEVICE void copy_async_16(void *to_shared, const void *from_global, bool has) {
+    emulator::copy_async_16(to_shared, from_global, has);
+}
+DEVICE void copy_async_commit() { emulator::copy_async_commit(); }
+template <int PENDING>
+DEVICE void copy_async_wait() {
+    emulator::copy_async_wait(PENDING);
+}
+DEVICE void load_matrix_x4(uint32_t (&words)[4], const void *shared_row) {
+    emulator::load_matrix_x4(words, shared_row, false);
+}
+DEVICE void load_matrix_x4_transposed(uint32_t (&words)[4], const void *shared_row) {
+    emulator::load_matrix_x4(words, shared_row, true);
+}
+DEVICE void mma_s8_16x8x32(int32_t (&total)[4], const uint32_t (&a)[4], uint32_t b0,
+                           uint32_t b1) {
+    emulator::mma_s8(total, a, b0, b1);
+}
+DEVICE void mma_f16_16x8x16(float (&total)[4], const uint32_t (&a)[4], uint32_t b0,
+                            uint32_t b1) {
+    emulator::mma_f16(total, a, b0, b1);
+}
