@@ -32,7 +32,7 @@ fn a_killed_process_keeps_its_promises() {
     fill(&client);
     let table = "name,place\nquartz,cellar\n";
     let parts = [("tenant_id", "acme"), ("file_id", "table")];
-    let uploaded = client.file("/upload/upload_document", "stones.csv", table, &parts);
+    let uploaded = client.file("/upload/upload_document", "stones.csv", table.as_bytes(), &parts);
     assert_eq!(uploaded.expect("an answer").status, 200);
     // Both what is waiting and what may be visible already.
     let gone: Vec<String> = ids().step_by(5).collect();

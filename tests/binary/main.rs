@@ -5,8 +5,10 @@
 //! - `settings`: what the environment sets, and what the log tells
 //! - `streams`: events one by one, clients that leave, the same answer in company
 //! - `damage`: what `lodestone verify` finds
+//! - `documents`: files of all formats and hostile ones, read by confined children
 
 mod damage;
+mod documents;
 mod lifecycle;
 #[path = "../process/mod.rs"]
 mod process;

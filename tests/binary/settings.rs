@@ -93,7 +93,7 @@ fn a_log_of_everything_tells_no_secret() {
     ask(&client, "POST", "/search/qna", question);
     let parts = [("tenant_id", "tenantsecret"), ("file_id", "formsecret")];
     let path = "/upload/upload_document?querystringsecret=1";
-    let uploaded = client.file(path, "filesecret.csv", "a,contentsecret\n", &parts);
+    let uploaded = client.file(path, "filesecret.csv", b"a,contentsecret\n", &parts);
     assert_eq!(uploaded.expect("an answer").status, 200);
     let wrong = Client { key: "badkeysecret".repeat(3), ..client.clone() };
     assert_eq!(wrong.call("GET", "/jobs", &Value::Null).expect("an answer").status, 401);

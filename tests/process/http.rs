@@ -68,7 +68,7 @@ impl Client {
         &self,
         path: &str,
         filename: &str,
-        content: &str,
+        content: &[u8],
         parts: &[(&str, &str)],
     ) -> Result<Reply, Failure> {
         const BOUNDARY: &str = "boundary-of-the-tests";
@@ -78,9 +78,11 @@ impl Client {
             body += &format!("\r\n\r\n{value}\r\n");
         }
         body += &format!("--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"file\"; ");
-        body += &format!("filename=\"{filename}\"\r\n\r\n{content}\r\n--{BOUNDARY}--\r\n");
+        body += &format!("filename=\"{filename}\"\r\n\r\n");
+        let end = format!("\r\n--{BOUNDARY}--\r\n");
+        let body = [body.as_bytes(), content, end.as_bytes()].concat();
         let media_type = format!("multipart/form-data; boundary={BOUNDARY}");
-        self.send("POST", path, &media_type, body.as_bytes())
+        self.send("POST", path, &media_type, &body)
     }
 
     fn send(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<Reply, Failure> {

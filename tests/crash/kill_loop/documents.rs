@@ -186,7 +186,7 @@ impl DocumentTenant {
                     ("document_metadata", metadata.as_str()),
                 ];
                 let name = format!("{id}.{ending}");
-                client.file("/upload/upload_document", &name, &content, &parts)
+                client.file("/upload/upload_document", &name, content.as_bytes(), &parts)
             }
         };
         let state = State::Present { version, kind, marker: Some(marker) };
