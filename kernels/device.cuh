@@ -1,8 +1,9 @@
 // What every kernel stands on: names for the machine's own instructions, then a few shared types.
 //
 // This text and then product.cuh are put before that of each kernel, so that a kernel needs no
-// header and compiles with NVRTC and with nvcc alike. No kernel holds inline PTX or an intrinsic of its own: whoever gives
-// these names another body can run the kernels elsewhere (tests/cuda/emulator does, on a CPU).
+// header and compiles with NVRTC and with nvcc alike. No kernel holds inline PTX or an intrinsic of
+// its own: whoever gives these names another body can run the kernels elsewhere
+// (tests/cuda/emulator does, on a CPU).
 //
 // Rules that the emulator enforces
 // - Shared memory is dynamic, from `shared_memory()`; a kernel documents how many bytes it takes.
@@ -10,8 +11,8 @@
 // - Arithmetic whose bits must be the CPU's goes through `product`, `sum`, `difference`, `fused`
 //   and `quotient`: each rounds once, to nearest, and none is contracted with another.
 // - No block reads what another block of the same launch writes, but by atomics.
-// A kernel is `KERNEL(threads, blocks a multiprocessor) __global__ void name(const Params p)`, named
-// by `LAUNCHABLE(name)` at the foot of its file. Compute capability 8.0 and up.
+// A kernel is `KERNEL(threads, blocks a multiprocessor) __global__ void name(const Params p)`, and
+// `LAUNCHABLE(name)` names it at the foot of its file. Compute capability 8.0 and up.
 
 typedef signed char i8;
 typedef unsigned char u8;

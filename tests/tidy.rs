@@ -55,6 +55,8 @@ const UNSAFE_ALLOWED: &[&str] = &[
     "src/io/mmap.rs",
     "src/io/archive.rs",
     "src/compute/cuda/",
+    "tests/cuda/compile.rs",
+    "tests/cuda/emulated.rs",
     "src/compute/one_bit/neon.rs",
     "src/compute/one_bit/x86.rs",
     "src/compute/prefetch.rs",

@@ -57,6 +57,24 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
         listed: &[RowId],
         scores: &mut Vec<f32>,
     ) -> Result<(), ComputeError>;
+
+    /// Passing rows up to which [`Self::candidates`] over `rows` costs less than going through
+    /// lists; 0 where rows are read by the processor. A device takes the question as a wish to
+    /// have the rows with it, and may copy them.
+    fn fast_rows_max(&self, rows: &VectorRows<'_>) -> usize {
+        let _ = rows;
+        0
+    }
+
+    /// What computes, for operators: one line.
+    fn device(&self) -> String {
+        "CPU".to_owned()
+    }
+
+    /// Counts since the start, for operators: name and value, in a fixed order.
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
 }
 
 /// Refuses what no kernel may see, and empties the output. Every backend begins with it.

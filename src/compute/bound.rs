@@ -61,6 +61,16 @@ impl ErrorBound {
         }
     }
 
+    /// The bound for a row without residual.
+    pub(super) fn constant(&self) -> f32 {
+        self.constant
+    }
+
+    /// What one unit of residual adds.
+    pub(super) fn per_residual(&self) -> f32 {
+        self.per_residual
+    }
+
     /// The bound for a row with this residual.
     pub fn of(&self, residual: f32) -> f32 {
         self.constant + self.per_residual * residual

@@ -23,13 +23,13 @@ pub struct BoundedQuery<'a> {
 
 /// What may be among the best k so far.
 #[derive(Debug)]
-struct Candidates {
+pub(super) struct Candidates {
     lower_bounds: TopK,
     hits: Vec<Hit>,
 }
 
 impl Candidates {
-    fn new(k: usize) -> Self {
+    pub(super) fn new(k: usize) -> Self {
         Self { lower_bounds: TopK::new(k), hits: Vec::new() }
     }
 
@@ -37,7 +37,7 @@ impl Candidates {
         self.lower_bounds.score_to_reach().unwrap_or(f32::NEG_INFINITY)
     }
 
-    fn push(&mut self, row: RowId, estimate: f32, bound: f32) {
+    pub(super) fn push(&mut self, row: RowId, estimate: f32, bound: f32) {
         if estimate + bound >= self.floor() {
             self.lower_bounds.push(row, estimate - bound);
             self.hits.push(Hit { row, score: estimate + bound });
@@ -45,7 +45,7 @@ impl Candidates {
     }
 
     /// Highest upper bound first.
-    fn finish(mut self) -> Vec<Hit> {
+    pub(super) fn finish(mut self) -> Vec<Hit> {
         let floor = self.floor();
         self.hits.retain(|hit| hit.score >= floor);
         self.hits.sort_unstable_by(by_rank);

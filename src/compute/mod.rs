@@ -44,6 +44,7 @@ pub mod backend;
 pub mod bound;
 pub mod candidates;
 pub mod columns;
+pub mod cuda;
 pub mod error;
 pub mod kmeans;
 pub mod mask;

@@ -48,6 +48,7 @@ pub struct VectorRows<'a> {
     scales: &'a [f32],
     residuals: &'a [f32],
     full: FullRows<'a>,
+    identity: Option<u128>,
 }
 
 impl<'a> VectorRows<'a> {
@@ -82,7 +83,19 @@ impl<'a> VectorRows<'a> {
                 check_shape("norms", rows, norms.len())?;
             }
         }
-        Ok(Self { dimension, stride, codes, scales, residuals, full })
+        Ok(Self { dimension, stride, codes, scales, residuals, full, identity: None })
+    }
+
+    /// Says that these are the rows of the immutable thing of this id, so that a device may keep a
+    /// copy: rows of the same identity have the same bytes, for good.
+    #[must_use]
+    pub fn with_identity(self, identity: u128) -> Self {
+        Self { identity: Some(identity), ..self }
+    }
+
+    /// What names these rows for good, if anything does.
+    pub fn identity(&self) -> Option<u128> {
+        self.identity
     }
 
     /// Components of a row.
@@ -158,6 +171,16 @@ impl<'a> VectorRows<'a> {
     /// T2.
     pub fn full(&self) -> FullRows<'a> {
         self.full
+    }
+
+    /// The columns of T1 from end to end: codes, scales, residuals.
+    pub(super) fn columns(&self) -> (&'a [i8], &'a [f32], &'a [f32]) {
+        (self.codes, self.scales, self.residuals)
+    }
+
+    /// Bytes from one row of T1 codes to the next.
+    pub(super) fn stride(&self) -> usize {
+        self.stride
     }
 }
 

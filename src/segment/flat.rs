@@ -94,7 +94,7 @@ pub fn search(
 ) -> Result<FlatHits, ComputeError> {
     let rows = &tiers.rows;
     query.check_rows(rows)?;
-    let path = choose(tiers, passing_rows(rows, filter), k, thoroughness);
+    let path = choose(backend, tiers, passing_rows(rows, filter), k, thoroughness);
     let hits = if query.is_zero() {
         let first = listed_rows(rows, filter).into_iter().take(k);
         first.map(|row| Hit { row, score: 0.0 }).collect()

@@ -264,7 +264,8 @@ impl Segment {
                 norms: self.cast(&sections.norms)?,
             },
         };
-        Ok(VectorRows::new(self.dimension(), codes, scales, residuals, full)?)
+        let view = VectorRows::new(self.dimension(), codes, scales, residuals, full)?;
+        Ok(view.with_identity(self.meta.id.0.as_u128()))
     }
 
     /// The lists, in segments of many rows.

@@ -1,5 +1,6 @@
 //! Which way through the tiers is cheapest.
 
+use crate::compute::ComputeBackend;
 use crate::segment::flat::{Thoroughness, Tiers};
 
 /// Passing rows up to which all of them are read from T2 at once.
@@ -51,8 +52,10 @@ const PROBED_ROWS_MIN: usize = 65_536;
 const PROBED_PASSING_MIN: usize = 32_768;
 
 /// The cheapest path for `passing` of the rows. A masked scan costs no more per row than one from
-/// end to end (same bench), so the mask is left out only where every row passes.
+/// end to end (same bench), so the mask is left out only where every row passes. Lists are for
+/// processors: a device that holds the rows reads all of them in less time, and finds everything.
 pub(super) fn choose(
+    backend: &dyn ComputeBackend,
     tiers: &Tiers<'_>,
     passing: usize,
     k: usize,
@@ -64,12 +67,14 @@ pub(super) fn choose(
     let rows = tiers.rows.len();
     let is_large = rows >= PROBED_ROWS_MIN && passing >= PROBED_PASSING_MIN;
     let probing = is_large && thoroughness != Thoroughness::Exact;
-    match &tiers.listed {
+    let scan = if passing < rows { SearchPath::MaskedScan } else { SearchPath::Scan };
+    let path = match &tiers.listed {
         Some((lists, _)) if probing && lists.are_telling_nearby(k) => SearchPath::Lists,
         Some((lists, _)) if passing * ROWS_A_PASSING_ROW > rows && lists.are_telling(k) => {
             SearchPath::OneBit
         }
-        _ if passing < rows => SearchPath::MaskedScan,
-        _ => SearchPath::Scan,
-    }
+        _ => scan,
+    };
+    // Asked only where lists would be taken: the device then fetches the rows, if it has none.
+    if path != scan && passing <= backend.fast_rows_max(&tiers.rows) { scan } else { path }
 }

@@ -26,7 +26,7 @@ pub fn search_together(
     thoroughness: Thoroughness,
 ) -> Result<Vec<FlatHits>, ComputeError> {
     let rows = &tiers.rows;
-    let path = choose(tiers, passing_rows(rows, filter), k, thoroughness);
+    let path = choose(backend, tiers, passing_rows(rows, filter), k, thoroughness);
     let is_shared = !matches!(path, SearchPath::Gather | SearchPath::Lists);
     let mut found = Vec::with_capacity(queries.len());
     for part in queries.chunks(QUERIES_AT_ONCE) {

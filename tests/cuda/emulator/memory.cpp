@@ -119,7 +119,9 @@ void check_cell(Buffer &buffer, size_t number, uint8_t mask, Access access) {
         cell.written |= mask;
         cell.was_atomic = is_atomic;
     } else {
-        bool again = cell.read_epoch == epoch;
+        // Earlier reads of the same warp are behind its last barrier, or still count.
+        bool behind = cell.read_warp == warp && cell.read_warp_epoch < warp_epoch;
+        bool again = cell.read_epoch == epoch && !behind;
         cell.read_warp = again && cell.read_warp != warp ? MANY : warp;
         cell.read_thread = again && cell.read_thread != thread ? MANY : thread;
         cell.read_epoch = epoch;

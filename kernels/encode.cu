@@ -1,0 +1,233 @@
+// G6, encoding: vectors to T1 codes, and rows to blocks of T0. Every bit is what the CPU writes
+// (src/compute/quantize.rs, rotation.rs, one_bit/encode.rs): sums that round are taken in the
+// order of the components by one thread, and many rows keep the machine busy instead.
+//
+// Kernels  encode_rows     vectors -> codes, scales, residuals, lengths   (128 threads, one a row)
+//          rotate          vectors -> rotated vectors
+//          encode_one_bit  unit vectors -> blocks of T0 round each list's rotated point
+// Block    rotate, encode_one_bit: 256 threads, R = 32, 16, 8, 4 or 2 rows a block, a warp a row;
+//          take the largest R whose shared memory fits. Grid: encode_rows: rows / 128, rotate:
+//          rows / R, encode_one_bit: slots / R; all rounded up.
+// Shared   encode_rows: none. rotate, encode_one_bit: R * (32 + 4 * (width + 1)) bytes.
+// Limits   width = dimension rounded up to 64, at most 3,072. Vectors are finite.
+// Does     encode_rows: two f64 divisions a component, about 60 f64 instructions in all: 1M x 384
+//          takes 23 G of 14 T a second, 1.6 ms; reads the rows twice. encode_one_bit: 4 log2(width)
+//          passes over shared memory, 8 bytes a component each: 1M x 384 moves 110 GB of 33 TB a
+//          second, 4 ms, and 384 x 4 additions in a row per warp of rows.
+
+static const u32 ENCODE_THREADS = 128;
+static const u32 ROTATE_THREADS = 256;
+static const u32 ROUNDS = 4;
+static const u32 BLOCK_ROWS = 64;
+static const u32 NO_ROW = 0xffffffffu;
+
+struct EncodeRowsParams {
+    const f32 *vectors;  // [rows][dimension]
+    i8 *codes;           // [rows][stride]
+    f32 *scales;         // [rows]
+    f32 *residuals;      // [rows]
+    f32 *norms;          // [rows]
+    u32 rows;
+    u32 dimension;
+    u32 stride;
+    u32 unused;
+};
+
+struct RotateParams {
+    const f32 *vectors;  // [rows][dimension]
+    const f32 *signs;    // [4][width], those of Rotation::new
+    f32 *rotated;        // [rows][width]
+    u32 rows;
+    u32 dimension;
+    u32 width;
+    u32 rows_a_block;    // R
+};
+
+struct EncodeOneBitParams {
+    const f32 *units;            // [rows][dimension]
+    const f32 *signs;            // [4][width]
+    const f32 *references;       // [lists][width], the rotated points
+    const u32 *rows_of_slots;    // [slots]; 2^32 - 1 where a block is only filled up
+    const u32 *lists_of_blocks;  // [slots / 64]
+    u8 *blocks;                  // [slots / 64] blocks as one_bit/mod.rs draws them
+    u32 slots;                   // a multiple of 64
+    u32 dimension;
+    u32 width;
+    u32 rows_a_block;            // R
+};
+
+// To the nearest integer, halves away from zero, cut to 127; |value| < 2^31.
+DEVICE i32 code_of(f64 value) {
+    i32 whole = (i32)value;
+    f64 rest = value - (f64)whole;
+    i32 code = rest >= 0.5 ? whole + 1 : rest <= -0.5 ? whole - 1 : whole;
+    return code > 127 ? 127 : code < -127 ? -127 : code;
+}
+
+KERNEL(128, 4) __global__ void encode_rows(const EncodeRowsParams p) {
+    u32 row = block_in_grid() * ENCODE_THREADS + thread_in_block();
+    if (row >= p.rows) return;
+    const f32 *vector = p.vectors + (u64)row * p.dimension;
+    f64 squares = 0, lost = 0;
+    f32 largest = 0;
+    for (u32 i = 0; i < p.dimension; i++) {
+        f32 value = vector[i];
+        squares = sum(squares, product((f64)value, (f64)value));
+        largest = larger(largest, value < 0 ? -value : value);
+    }
+    f64 norm = square_root(squares);
+    bool is_zero = norm == 0;
+    f32 scale = is_zero ? 0 : narrowed(quotient(quotient((f64)largest, norm), 127.0));
+    for (u32 first = 0; first < p.stride; first += 16) {
+        u32 words[4] = {0, 0, 0, 0};
+#pragma unroll
+        for (u32 at = 0; at < 16; at++) {
+            if (is_zero || first + at >= p.dimension) continue;
+            f64 unit = quotient((f64)vector[first + at], norm);
+            i32 code = code_of(quotient(unit, (f64)scale));
+            f64 rest = difference(unit, product((f64)code, (f64)scale));
+            lost = sum(lost, product(rest, rest));
+            words[at / 4] |= ((u32)code & 255) << at % 4 * 8;
+        }
+        Words4 *to = (Words4 *)(p.codes + (u64)row * p.stride + first);
+        *to = Words4{words[0], words[1], words[2], words[3]};
+    }
+    p.scales[row] = scale;
+    // The next number above, so that a bound stays one.
+    p.residuals[row] = is_zero ? 0 : from_bits(bits_of(narrowed(square_root(lost))) + 1);
+    p.norms[row] = narrowed(norm);
+}
+
+// Sums and differences of neighbouring runs of 2^shift of `count` values, by one warp.
+DEVICE void butterflies(f32 *values, u32 count, u32 shift) {
+    for (u32 pair = thread_in_block() % WARP; pair < count / 2; pair += WARP) {
+        u32 low = (pair >> shift << (shift + 1)) + (pair & ((1u << shift) - 1));
+        u32 high = low + (1u << shift);
+        f32 a = values[low], b = values[high];
+        values[low] = sum(a, b);
+        values[high] = difference(a, b);
+    }
+    warp_barrier();
+}
+
+// Rotates a row of shared memory in place, by one warp.
+DEVICE void rotate_row(f32 *values, const f32 *signs, u32 width) {
+    const u32 lane = thread_in_block() % WARP, log = highest_bit(width), power = 1u << log;
+    const f32 scale = quotient(1.0f, square_root((f32)power));
+    for (u32 round = 0; round < ROUNDS; round++) {
+        for (u32 i = lane; i < width; i += WARP) {
+            values[i] = product(values[i], signs[round * width + i]);
+        }
+        warp_barrier();
+        f32 *part = values + (round % 2 == 0 ? 0 : width - power);
+        for (u32 shift = 0; shift < log; shift++) butterflies(part, power, shift);
+        for (u32 i = lane; i < power; i += WARP) part[i] = product(part[i], scale);
+        warp_barrier();
+        if (power == width) continue;
+        for (u32 low = lane; low < width / 2; low += WARP) {
+            const f32 half = from_bits(0x3f3504f3u);  // 1 / sqrt(2)
+            f32 a = values[low], b = values[low + width / 2];
+            values[low] = product(sum(a, b), half);
+            values[low + width / 2] = product(difference(a, b), half);
+        }
+        warp_barrier();
+    }
+}
+
+// Brings a vector to shared memory and rotates it there.
+DEVICE void bring_rotated(f32 *values, const f32 *vector, u32 dimension, const f32 *signs,
+                          u32 width) {
+    for (u32 i = thread_in_block() % WARP; i < width; i += WARP) {
+        values[i] = i < dimension ? vector[i] : 0.0f;
+    }
+    warp_barrier();
+    rotate_row(values, signs, width);
+}
+
+KERNEL(256, 2) __global__ void rotate(const RotateParams p) {
+    f32 *shared = (f32 *)shared_memory();
+    const u32 warp = thread_in_block() / WARP, warps = ROTATE_THREADS / WARP;
+    for (u32 at = warp; at < p.rows_a_block; at += warps) {
+        u32 row = block_in_grid() * p.rows_a_block + at;
+        if (row >= p.rows) break;
+        f32 *values = shared + at * (p.width + 1);
+        bring_rotated(values, p.vectors + (u64)row * p.dimension, p.dimension, p.signs, p.width);
+        for (u32 i = thread_in_block() % WARP; i < p.width; i += WARP) {
+            p.rotated[(u64)row * p.width + i] = values[i];
+        }
+    }
+}
+
+// One of the four sums over a row's residual, in the order of the components: 0: squares, 1: sizes,
+// 2: products with the reference, 3: the reference with the residual's signs.
+DEVICE f64 sum_of(u32 kind, const f32 *values, const f32 *reference, u32 width) {
+    f64 total = 0;
+    for (u32 i = 0; i < width; i++) {
+        f64 rest = (f64)difference(values[i], reference[i]), centre = (f64)reference[i];
+        f64 term = rest > 0 ? centre : -centre;
+        if (kind == 0) term = product(rest, rest);
+        if (kind == 1) term = rest < 0 ? -rest : rest;
+        if (kind == 2) term = product(rest, centre);
+        total = sum(total, term);
+    }
+    return total;
+}
+
+// Scale, offset and error from the sums, as one_bit/encode.rs derives them; zeros for a row that is
+// its reference, and where there is no row.
+DEVICE void write_factors(f32 *columns, const f64 *sums, u32 rows, f64 width) {
+    f64 squares = sums[0], absolute = sums[rows], across = sums[2 * rows];
+    f32 factors[3] = {0, 0, 0};
+    if (squares != 0) {
+        f64 scale = quotient(squares, absolute);
+        f64 along = quotient(absolute, square_root(product(width, squares)));
+        f64 missing = difference(1.0, product(along, along));
+        f64 share = quotient(missing > 0 ? missing : 0, width - 1);
+        f64 deviation = quotient(square_root(share), along);
+        factors[0] = narrowed(scale);
+        factors[1] = narrowed(difference(across, product(scale, sums[3 * rows])));
+        factors[2] = narrowed(product(square_root(squares), deviation));
+    }
+    for (u32 column = 0; column < 3; column++) columns[column * BLOCK_ROWS] = factors[column];
+}
+
+KERNEL(256, 2) __global__ void encode_one_bit(const EncodeOneBitParams p) {
+    const u32 rows = p.rows_a_block, warp = thread_in_block() / WARP;
+    const u32 lane = thread_in_block() % WARP, first = block_in_grid() * rows;
+    const u32 block = first / BLOCK_ROWS, at = first % BLOCK_ROWS;
+    f64 *sums = (f64 *)shared_memory();  // [4][rows]
+    f32 *shared = (f32 *)(sums + 4 * rows);
+    const f32 *reference = p.references + (u64)p.lists_of_blocks[block] * p.width;
+    u8 *codes = p.blocks + (u64)block * (p.width * 8 + 12 * BLOCK_ROWS);
+    for (u32 row = warp; row < rows; row += ROTATE_THREADS / WARP) {
+        u32 number = p.rows_of_slots[first + row];
+        if (number == NO_ROW) continue;
+        const f32 *unit = p.units + (u64)number * p.dimension;
+        bring_rotated(shared + row * (p.width + 1), unit, p.dimension, p.signs, p.width);
+    }
+    block_barrier();
+    if (warp < 4 && lane < rows) {
+        const f32 *values = shared + lane * (p.width + 1);
+        bool has_row = p.rows_of_slots[first + lane] != NO_ROW;
+        sums[warp * rows + lane] = has_row ? sum_of(warp, values, reference, p.width) : 0;
+    }
+    for (u32 byte = thread_in_block(); byte < rows * p.width / 8; byte += ROTATE_THREADS) {
+        u32 row = byte % rows, group = byte / rows * 8, bits = 0;
+        if (p.rows_of_slots[first + row] != NO_ROW) {
+            const f32 *values = shared + row * (p.width + 1) + group;
+            for (u32 bit = 0; bit < 8; bit++) {
+                bits |= (u32)(difference(values[bit], reference[group + bit]) > 0) << bit;
+            }
+        }
+        codes[group * 8 + at + row] = (u8)bits;
+    }
+    block_barrier();
+    if (thread_in_block() < rows) {
+        f32 *columns = (f32 *)(codes + p.width * 8) + at + thread_in_block();
+        write_factors(columns, sums + thread_in_block(), rows, (f64)p.width);
+    }
+}
+
+LAUNCHABLE(encode_rows)
+LAUNCHABLE(rotate)
+LAUNCHABLE(encode_one_bit)

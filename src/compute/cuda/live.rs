@@ -1,0 +1,257 @@
+//! The device as long as it lives, and a new one after it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::compute::VectorRows;
+use crate::compute::cuda::counters::Counters;
+use crate::compute::cuda::device::DeviceSource;
+use crate::compute::cuda::resident::{Residency, Tier};
+use crate::compute::cuda::workspace::{Scratch, Workspace};
+use crate::compute::cuda::{Buffer, Device, DeviceError};
+use crate::types::{Clock, Timestamp};
+
+/// Pause before a lost device is asked for again; doubled each time that fails.
+const PAUSE_MILLIS_MIN: u64 = 10_000;
+/// The longest pause.
+const PAUSE_MILLIS_MAX: u64 = 600_000;
+/// Of the memory that is free at the start, what vectors may take; the rest is for scratch memory,
+/// the model and other processes.
+const BUDGET_SHARE: (u64, u64) = (3, 4);
+/// Workspaces that are kept; more requests at a time make more, and drop them.
+const WORKSPACES_MAX: usize = 8;
+
+/// The rows of a segment on the device.
+#[derive(Debug)]
+pub struct ResidentRows {
+    /// How many.
+    pub rows: u32,
+    /// Bytes from one row of codes to the next.
+    pub stride: u32,
+    /// i8 codes, `rows * stride`.
+    pub codes: Buffer,
+    /// One f32 a row.
+    pub scales: Buffer,
+    /// One f32 a row.
+    pub residuals: Buffer,
+}
+
+impl ResidentRows {
+    /// Bytes that the rows take.
+    pub fn bytes_of(rows: &VectorRows<'_>) -> u64 {
+        (rows.len() * rows.scan_bytes_per_row()) as u64
+    }
+
+    /// Copies rows to the device.
+    ///
+    /// # Errors
+    /// As `Device::allocate` and `Queue::upload`.
+    pub fn upload(rows: &VectorRows<'_>, workspace: &mut Workspace) -> Result<Self, DeviceError> {
+        let (codes, scales, residuals) = rows.columns();
+        let mut copy = |bytes: &[u8]| {
+            let buffer = workspace.device().allocate(bytes.len())?;
+            workspace.queue.upload(&buffer, 0, bytes)?;
+            Ok(buffer)
+        };
+        let resident = Self {
+            rows: rows.len() as u32,
+            stride: rows.stride() as u32,
+            codes: copy(bytemuck::cast_slice(codes))?,
+            scales: copy(bytemuck::cast_slice(scales))?,
+            residuals: copy(bytemuck::cast_slice(residuals))?,
+        };
+        // Runs in other queues use it next.
+        workspace.queue.synchronise()?;
+        Ok(resident)
+    }
+}
+
+/// A device in use.
+pub struct Live {
+    device: Arc<dyn Device>,
+    rows: Residency<ResidentRows>,
+    workspaces: Mutex<Vec<Workspace>>,
+    scratch: Scratch,
+}
+
+impl Live {
+    fn new(
+        device: Arc<dyn Device>,
+        limits: &SupplyLimits,
+        counters: &Arc<Counters>,
+    ) -> Result<Self, DeviceError> {
+        let budget = match limits.budget_bytes {
+            Some(bytes) => bytes,
+            None => device.memory()?.free_bytes / BUDGET_SHARE.1 * BUDGET_SHARE.0,
+        };
+        let rows = Residency::new(budget, Arc::clone(counters));
+        Ok(Self { device, rows, workspaces: Mutex::default(), scratch: limits.scratch })
+    }
+
+    /// The device.
+    pub fn device(&self) -> &dyn Device {
+        &*self.device
+    }
+
+    /// Which rows stand on it.
+    pub fn residency(&self) -> &Residency<ResidentRows> {
+        &self.rows
+    }
+
+    /// The rows on the device, brought there if need be.
+    ///
+    /// # Errors
+    /// [`DeviceError::Uploading`], [`DeviceError::OutOfMemory`], or what the device says.
+    pub fn resident(
+        &self,
+        identity: u128,
+        rows: &VectorRows<'_>,
+    ) -> Result<Arc<ResidentRows>, DeviceError> {
+        let bytes = ResidentRows::bytes_of(rows);
+        self.rows.get((identity, Tier::T1), bytes, || {
+            self.with_workspace(|workspace| ResidentRows::upload(rows, workspace))
+        })
+    }
+
+    /// Runs `work` in a queue of its own. All of it is done when this returns, however it ends.
+    ///
+    /// # Errors
+    /// What `work` returned.
+    pub fn with_workspace<T>(
+        &self,
+        work: impl FnOnce(&mut Workspace) -> Result<T, DeviceError>,
+    ) -> Result<T, DeviceError> {
+        let kept = self.workspaces.lock().pop();
+        let mut workspace = match kept {
+            Some(workspace) => workspace,
+            None => Workspace::new(Arc::clone(&self.device), self.scratch)?,
+        };
+        let done = work(&mut workspace);
+        if done.is_err() {
+            // What was launched may still use its memory. The error that counts is the first.
+            let _ = workspace.queue.synchronise();
+            return done;
+        }
+        let mut kept = self.workspaces.lock();
+        if kept.len() < WORKSPACES_MAX {
+            kept.push(workspace);
+        }
+        done
+    }
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live").field("device", &self.device).field("rows", &self.rows).finish()
+    }
+}
+
+/// Bounds of what is used of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SupplyLimits {
+    /// Bytes that rows may take; `None` leaves it to the memory that is free at the start.
+    pub budget_bytes: Option<u64>,
+    /// Scratch memory.
+    pub scratch: Scratch,
+}
+
+/// Checks a fresh device before it is used.
+pub type Check = fn(&Live) -> Result<(), DeviceError>;
+
+/// Hands out the device, and takes it again some time after it was lost.
+#[derive(Debug)]
+pub struct Supply {
+    source: Arc<dyn DeviceSource>,
+    clock: Arc<dyn Clock>,
+    limits: SupplyLimits,
+    counters: Arc<Counters>,
+    check: Check,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    Live(Arc<Live>),
+    Lost { again_at: Timestamp, pause_millis: u64, reason: String },
+}
+
+impl Supply {
+    /// Takes the device.
+    ///
+    /// # Errors
+    /// Why there is none, or what `check` found.
+    pub fn open(
+        source: Arc<dyn DeviceSource>,
+        clock: Arc<dyn Clock>,
+        limits: SupplyLimits,
+        counters: Arc<Counters>,
+        check: Check,
+    ) -> Result<Self, DeviceError> {
+        let live = fresh(&*source, &limits, &counters, check)?;
+        let state = Mutex::new(State::Live(Arc::new(live)));
+        Ok(Self { source, clock, limits, counters, check, state })
+    }
+
+    /// The device. The first to ask after a pause brings a new one; others go without meanwhile.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`] during a pause.
+    pub fn live(&self) -> Result<Arc<Live>, DeviceError> {
+        let now = self.clock.now();
+        let pause = {
+            let mut state = self.state.lock();
+            match &mut *state {
+                State::Live(live) => return Ok(Arc::clone(live)),
+                State::Lost { again_at, reason, .. } if now < *again_at => {
+                    return Err(DeviceError::Lost { reason: reason.clone() });
+                }
+                State::Lost { again_at, pause_millis, .. } => {
+                    *pause_millis = (*pause_millis * 2).min(PAUSE_MILLIS_MAX);
+                    *again_at = now.plus_millis(*pause_millis);
+                    *pause_millis
+                }
+            }
+        };
+        let opened = fresh(&*self.source, &self.limits, &self.counters, self.check);
+        let opened = opened.map(Arc::new);
+        let mut state = self.state.lock();
+        match &opened {
+            Ok(live) => {
+                tracing::info!(device = live.device.traits().name, "the GPU is back");
+                *state = State::Live(Arc::clone(live));
+            }
+            Err(error) => {
+                let again_at = self.clock.now().plus_millis(pause);
+                let reason = error.to_string();
+                tracing::warn!(reason, pause_ms = pause, "the GPU is still not usable");
+                *state = State::Lost { again_at, pause_millis: pause, reason };
+            }
+        }
+        opened
+    }
+
+    /// Gives `live` up after it said `error`; nobody asks for a device for some time.
+    pub fn lost(&self, live: &Arc<Live>, error: &DeviceError) {
+        let mut state = self.state.lock();
+        if matches!(&*state, State::Live(current) if Arc::ptr_eq(current, live)) {
+            let (reason, pause_millis) = (error.to_string(), PAUSE_MILLIS_MIN);
+            tracing::warn!(reason, "the GPU is lost: the CPU answers");
+            self.counters.device_lost();
+            let again_at = self.clock.now().plus_millis(pause_millis);
+            *state = State::Lost { again_at, pause_millis, reason };
+        }
+    }
+}
+
+fn fresh(
+    source: &dyn DeviceSource,
+    limits: &SupplyLimits,
+    counters: &Arc<Counters>,
+    check: Check,
+) -> Result<Live, DeviceError> {
+    let live = Live::new(source.open()?, limits, counters)?;
+    check(&live)?;
+    Ok(live)
+}

@@ -1,0 +1,136 @@
+//! Launches seen by a stand-in that runs nothing: which kernels, how many blocks, how much memory.
+
+use std::sync::Arc;
+
+use lodestone::compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceSource};
+use lodestone::compute::{ComputeBackend, SimdBackend};
+use lodestone::types::ManualClock;
+
+use crate::cases::{Asked, Case, Chosen, Data};
+use crate::emulated::Only;
+use crate::recording::{Memory, Noted, Recording};
+
+/// Where the counts stand in `SearchParams`: eleven addresses before them.
+const VISITED: usize = 88;
+const STEP: usize = 92;
+const QUERIES: usize = 100;
+const GROUPS: usize = 104;
+const CAPACITY: usize = 108;
+
+/// Cards as they are: multiprocessors and bytes of shared memory that a block can have.
+const CARDS: [(u32, u32); 3] = [(108, 163 << 10), (132, 227 << 10), (1, 99 << 10)];
+
+fn backend(card: (u32, u32)) -> (CudaBackend, Arc<Memory>) {
+    let device = Recording::new(card.0, card.1);
+    let memory = Arc::clone(&device.memory);
+    let source = Arc::new(Only(Arc::new(device))) as Arc<dyn DeviceSource>;
+    let (cpu, clock) = (Arc::new(SimdBackend), Arc::new(ManualClock::default()));
+    let parts = CudaParts { check: |_| Ok(()), ..CudaParts::new(source, cpu, clock) };
+    let limits = CudaLimits { work_min: 0, ..CudaLimits::default() };
+    (CudaBackend::open(parts, limits).unwrap(), memory)
+}
+
+fn launches(card: (u32, u32), case: &Case) -> Vec<Noted> {
+    let (backend, memory) = backend(card);
+    let asked = Asked::new(case, 3);
+    let rows = asked.columns.view().with_identity(1);
+    let queries = asked.bounded(&rows);
+    let found = backend.candidates(&rows, &queries, asked.selection(), case.k).unwrap();
+    assert!(found.iter().all(Vec::is_empty), "a device that runs nothing finds nothing");
+    drop(backend);
+    assert_eq!(memory.live_buffers(), 0, "nothing is left on the device");
+    std::mem::take(&mut memory.launches.lock().unwrap())
+}
+
+const PLAIN: Case = Case {
+    dimension: 40,
+    rows: 3000,
+    queries: 1,
+    k: 5,
+    data: Data::Random,
+    chosen: Chosen::All,
+    is_certain: false,
+};
+
+/// Rows, queries and widths of every kind on every card: the stand-in checks all extents.
+#[test]
+fn launches_stay_inside_their_buffers() {
+    for card in CARDS {
+        for dimension in [1, 64, 384, 1536, 3024] {
+            for (queries, rows) in [(1, 600), (8, 3), (16, 40), (33, 700), (200, 130), (1100, 600)]
+            {
+                let chosen = [Chosen::All, Chosen::Masked(3), Chosen::Listed(2)][queries % 3];
+                let case = Case { dimension, rows, queries, k: 1, chosen, ..PLAIN };
+                let sent = launches(card, &case);
+                assert!(sent.len() >= 3, "{case:?}: {}", sent.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn few_queries_are_scanned_and_many_are_multiplied() {
+    let names = |queries, dimension, card| -> Vec<&'static str> {
+        let case = Case { queries, dimension, ..PLAIN };
+        launches(card, &case).iter().map(|launch| launch.kernel).collect()
+    };
+    let card = CARDS[1];
+    let select = ["select_threshold", "select_candidates"];
+    let run = |sample, collect| vec![sample, select[0], collect, select[1]];
+    assert_eq!(names(1, 40, card), run("scan_sample_8", "scan_collect_8"));
+    assert_eq!(names(9, 40, card), run("scan_sample_16", "scan_collect_16"));
+    assert_eq!(names(17, 40, card), run("batch_sample_32", "batch_collect_32"));
+    assert_eq!(names(33, 40, card), run("batch_sample_64", "batch_collect_64"));
+    assert_eq!(names(200, 40, card), run("batch_sample_256", "batch_collect_256"));
+    // As many queries a block as fit.
+    assert_eq!(names(200, 1024, card), run("batch_sample_128", "batch_collect_128"));
+    assert_eq!(names(200, 3024, card), run("batch_sample_64", "batch_collect_64"));
+    assert_eq!(names(200, 1536, CARDS[2]), run("batch_sample_32", "batch_collect_32"));
+    // Where none fit, a scan for every sixteen.
+    let scans = [run("scan_sample_16", "scan_collect_16"), run("scan_sample_8", "scan_collect_8")];
+    assert_eq!(names(20, 3024, CARDS[2]), scans.concat());
+}
+
+#[test]
+fn a_pass_covers_all_rows_and_a_sample_some() {
+    let sent = launches(CARDS[1], &Case { rows: 40_001, queries: 3, ..PLAIN });
+    let [sample, threshold, collect, candidates] = sent.as_slice() else { panic!("{sent:?}") };
+    let (visited, step) = (sample.number(VISITED), sample.number(STEP));
+    assert!(step > 1 && visited == 40_001_u32.div_ceil(step), "{visited} of {step}");
+    assert_eq!(sample.number(GROUPS), visited.div_ceil(16));
+    assert!(sample.number(GROUPS) >= 4 * PLAIN.k as u32);
+    assert_eq!((collect.number(VISITED), collect.number(STEP)), (40_001, 1));
+    assert_eq!(collect.number(QUERIES), 3);
+    assert!(collect.number(CAPACITY) >= 1024);
+    // A block a query.
+    assert_eq!((threshold.grid, candidates.grid), ([3, 1, 1], [3, 1, 1]));
+    // Not more blocks than run at once, and none without a group of rows.
+    assert_eq!(collect.grid, [264, 1, 1]);
+    let small = launches(CARDS[1], &Case { rows: 600, queries: 3, ..PLAIN });
+    assert_eq!(small.last().unwrap().kernel, "select_candidates");
+    let collect = small.iter().find(|launch| launch.kernel == "scan_collect_8").unwrap();
+    assert_eq!(collect.grid, [600_u32.div_ceil(16 * 8), 1, 1]);
+}
+
+#[test]
+fn few_passing_rows_are_collected_without_a_sample() {
+    let sent = launches(CARDS[1], &Case { chosen: Chosen::Masked(100), ..PLAIN });
+    let kernels: Vec<_> = sent.iter().map(|launch| launch.kernel).collect();
+    let search = ["select_threshold", "scan_collect_8", "select_candidates"];
+    assert_eq!(kernels, [&["mask_count", "mask_list"][..], &search[..]].concat());
+    // A mask that many rows pass stays one.
+    let sent = launches(CARDS[1], &Case { chosen: Chosen::Masked(2), ..PLAIN });
+    assert_eq!((sent.len(), sent[0].kernel), (4, "scan_sample_8"));
+    let listed = launches(CARDS[1], &Case { chosen: Chosen::Listed(10), ..PLAIN });
+    assert_eq!(listed[1].number(VISITED), 300);
+}
+
+/// A product takes so many blocks along the rows that with those across all run at once.
+#[test]
+fn a_product_fills_the_card_once() {
+    let case = Case { rows: 60_000, queries: 1024, dimension: 384, ..PLAIN };
+    let sent = launches(CARDS[1], &case);
+    let collect = sent.iter().find(|launch| launch.kernel == "batch_collect_256").unwrap();
+    assert_eq!(collect.grid, [33, 4, 1]);
+    assert!(collect.shared_bytes > 100 << 10);
+}

@@ -1,0 +1,26 @@
+//! The GPU code, proven with and without a GPU.
+//!
+//! - `compile`: every kernel compiles for both generations of cards, by NVRTC where it is found
+//! - `oracle`: answers are the CPU's bit for bit: on the kernels run by an emulator on the CPU
+//!   (`emulator/`, which needs g++), and on a real GPU where there is one
+//! - `launches`: shapes and bounds of launches, before a stand-in that runs nothing
+//! - `failures`: full, faulty and lost devices: the CPU answers, counters rise
+//! - `emulated`, `recording`, `cases`: devices and data for these
+//!
+//! What a machine lacks is skipped, and the skip printed. `REQUIRE_NVRTC=1`, `REQUIRE_EMULATOR=1`
+//! and `REQUIRE_CUDA=1` turn skips into failures.
+
+mod cases;
+mod compile;
+mod emulated;
+mod failures;
+mod launches;
+mod oracle;
+mod recording;
+
+/// Says that a test cannot run here, or fails it if `variable` insists.
+fn skip(test: &str, reason: &str, variable: &str) {
+    let is_required = std::env::var(variable).is_ok_and(|value| value == "1");
+    assert!(!is_required, "{test}: {reason}, and {variable} is 1");
+    eprintln!("SKIPPED {test}: {reason}");
+}
