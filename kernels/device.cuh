@@ -221,6 +221,12 @@ struct alignas(8) KeptRow {
     f32 estimate;
 };
 
+// A query that chose a list, and where its upper bounds of the list's rows begin.
+struct alignas(8) ListMember {
+    u32 query;
+    u32 first_slot;
+};
+
 DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
 DEVICE f32 larger(f32 a, f32 b) { return a > b ? a : b; }
 DEVICE f32 smaller(f32 a, f32 b) { return a < b ? a : b; }
@@ -233,36 +239,24 @@ DEVICE f64 warp_shuffle_xor(f64 value, u32 mask) {
     return from_bits(high << 32 | warp_shuffle_xor((u32)bits, mask));
 }
 
-DEVICE f32 warp_total(f32 value) {
-    for (u32 mask = 16; mask > 0; mask /= 2) value = sum(value, warp_shuffle_xor(value, mask));
-    return value;
-}
-
-// Where unit `unit` (16 bytes) of row `row` lies in a stack of rows of 128 bytes: the eight rows
-// of a matrix then lie in eight different groups of banks.
-DEVICE u32 swizzled_line(u32 row, u32 unit) { return row * 128 + (unit ^ row % 8) * 16; }
-
-// The low and the high half of a word as f16.
-DEVICE f32 low_f16(u32 pair) { return widened_f16((u16)pair); }
-DEVICE f32 high_f16(u32 pair) { return widened_f16((u16)(pair >> 16)); }
-
-// Among the four lanes that share a row of a fragment: word i of lane t becomes word t of lane i.
-// Pairs of f16 of four neighbouring tiles become 16 bytes of one of them, and the other way round.
-DEVICE void quad_transpose(u32 (&words)[4]) {
-    const u32 lane = thread_in_block();
-    const bool odd = lane % 2 != 0, upper = lane / 2 % 2 != 0;
-#pragma unroll
-    for (u32 at = 0; at < 4; at += 2) {
-        u32 got = warp_shuffle_xor(odd ? words[at] : words[at + 1], 1);
-        words[at] = odd ? got : words[at];
-        words[at + 1] = odd ? words[at + 1] : got;
+// The sum of `own` over the threads before this one; leaves the block's total in `total`. All
+// threads; `shared` has a word for each of up to 32 warps.
+DEVICE u32 sum_before(u32 *shared, u32 own, u32 &total) {
+    u32 lane = thread_in_block() % WARP, warp = thread_in_block() / WARP, until = own;
+    for (u32 distance = 1; distance < WARP; distance *= 2) {
+        u32 other = warp_shuffle(until, (lane - distance) % WARP);
+        until += lane >= distance ? other : 0;
     }
-#pragma unroll
-    for (u32 at = 0; at < 2; at++) {
-        u32 got = warp_shuffle_xor(upper ? words[at] : words[at + 2], 2);
-        words[at] = upper ? got : words[at];
-        words[at + 2] = upper ? words[at + 2] : got;
+    if (lane == WARP - 1) shared[warp] = until;
+    block_barrier();
+    u32 before = 0;
+    total = 0;
+    for (u32 other = 0; other < threads_in_block() / WARP; other++) {
+        before += other < warp ? shared[other] : 0;
+        total += shared[other];
     }
+    block_barrier();
+    return before + until - own;
 }
 
 // Whether a row passes; a null mask lets all pass. Row r is bit r % 32 of word r / 32.
@@ -321,4 +315,36 @@ DEVICE f32 quick_upper(i32 dot, f32 scale, f32 residual, const QueryFactors &que
 DEVICE f32 quick_lower(i32 dot, f32 scale, f32 residual, const QueryFactors &query) {
     f32 bound = query.constant + SLACK + query.per_residual * residual;
     return (f32)dot * (query.scale * scale) - bound;
+}
+
+DEVICE f32 warp_total(f32 value) {
+    for (u32 mask = 16; mask > 0; mask /= 2) value = sum(value, warp_shuffle_xor(value, mask));
+    return value;
+}
+
+// Where unit `unit` (16 bytes) of row `row` lies in a stack of rows of 128 bytes: the eight rows
+// of a matrix then lie in eight different groups of banks.
+DEVICE u32 swizzled_line(u32 row, u32 unit) { return row * 128 + (unit ^ row % 8) * 16; }
+
+// The low and the high half of a word as f16.
+DEVICE f32 low_f16(u32 pair) { return widened_f16((u16)pair); }
+DEVICE f32 high_f16(u32 pair) { return widened_f16((u16)(pair >> 16)); }
+
+// Among the four lanes that share a row of a fragment: word i of lane t becomes word t of lane i.
+// Pairs of f16 of four neighbouring tiles become 16 bytes of one of them, and the other way round.
+DEVICE void quad_transpose(u32 (&words)[4]) {
+    const u32 lane = thread_in_block();
+    const bool odd = lane % 2 != 0, upper = lane / 2 % 2 != 0;
+#pragma unroll
+    for (u32 at = 0; at < 4; at += 2) {
+        u32 got = warp_shuffle_xor(odd ? words[at] : words[at + 1], 1);
+        words[at] = odd ? got : words[at];
+        words[at + 1] = odd ? words[at + 1] : got;
+    }
+#pragma unroll
+    for (u32 at = 0; at < 2; at++) {
+        u32 got = warp_shuffle_xor(upper ? words[at] : words[at + 2], 2);
+        words[at] = upper ? got : words[at];
+        words[at + 2] = upper ? words[at + 2] : got;
+    }
 }

@@ -37,25 +37,6 @@ struct GatherRowsParams {
     u32 stride;
 };
 
-// The sum of `own` over the threads before this one; leaves the block's total in `total`.
-DEVICE u32 sum_before(u32 *shared, u32 own, u32 &total) {
-    u32 lane = thread_in_block() % WARP, warp = thread_in_block() / WARP, until = own;
-    for (u32 distance = 1; distance < WARP; distance *= 2) {
-        u32 other = warp_shuffle(until, (lane - distance) % WARP);
-        until += lane >= distance ? other : 0;
-    }
-    if (lane == WARP - 1) shared[warp] = until;
-    block_barrier();
-    u32 before = 0;
-    total = 0;
-    for (u32 other = 0; other < GATHER_THREADS / WARP; other++) {
-        before += other < warp ? shared[other] : 0;
-        total += shared[other];
-    }
-    block_barrier();
-    return before + until - own;
-}
-
 DEVICE u32 own_words(const MaskListParams &p, u32 (&words)[THREAD_WORDS]) {
     u32 first = block_in_grid() * RUN_WORDS + thread_in_block() * THREAD_WORDS, count = 0;
 #pragma unroll

@@ -1,0 +1,199 @@
+// G4 and G6, assignment: which point is nearest to each row, by T1? Points of k-means, or the
+// coarse ones of two levels. And the means of the rows of each list.
+//
+// Rows are kept, points stream (product.cuh). A score is (dot as f32) * the point's scale: the
+// row's own scale changes no order. Ties go to the lower point, as src/compute/kmeans.rs has it.
+// A key says all: the ordered score above the complement of the point. Blocks that look at
+// different points for one row meet in an atomic maximum, so no result depends on their order.
+//
+//   nearest P points: P launches, each with `below` = the keys of the one before
+//   two levels: 1. rows against coarse points, P times; 2. rows listed by coarse point (the caller
+//   sorts), an item for each N rows of a list and the run of points behind its coarse point
+//
+// Kernels  assign_N        for N = 256, 128, 64, 32 rows an item
+//          assign_next_N   the same, of keys that are lower than `below`; N = 128, 32
+//          means           the mean of each list's rows
+// Params   AssignParams, MeansParams
+// Block    assign: 256 threads; grid: y = items (first_item on), x = parts that the points are cut
+//          in (1 where items fill the machine). means: 128 threads, a block a list.
+// Shared   N * stride + 8,192 * STAGES + 4,096 bytes (STAGES: 3 for N = 256, otherwise 4).
+// Does     2 * rows * points * stride operations. A tile's scores cost about 1,000 clocks beside
+//          4,900 of mma.sync (batch.cu): 1M x 384 against 4,096 points: 3.1 T, 3.1 ms; 50 % of what
+//          mma.sync reaches is passed, of what wgmma would it is not.
+
+struct AssignItem {
+    u32 first_row;    // Of the list, or of the rows where there is none.
+    u32 rows;         // At most N.
+    u32 first_point;
+    u32 points;
+};
+
+struct AssignParams {
+    const i8 *codes;          // [rows][stride]
+    const u32 *listed;        // rows, or null: item rows are row numbers
+    const i8 *point_codes;    // [points][stride]
+    const f32 *point_scales;  // [points]
+    const AssignItem *items;  // [first_item + grid y]
+    const u64 *below;         // [rows]; assign_next: the keys that must be stayed below
+    u64 *best;                // [rows], zeroed before: ordered(score) << 32 | ~point
+    u32 stride;
+    u32 first_item;
+};
+
+struct MeansParams {
+    const i8 *codes;      // [rows][stride]
+    const f32 *scales;    // [rows]
+    const u32 *offsets;   // [lists + 1]: members of list l are offsets[l] .. offsets[l + 1]
+    const u32 *members;   // rows of list after list; added up in this order
+    f32 *means;           // [lists][dimension]; zeros for an empty list
+    u32 dimension;
+    u32 stride;
+};
+
+struct ItemRows {
+    const AssignParams &p;
+    u32 count, stride;
+    const i8 *zeros;
+    u32 first;
+    DEVICE_MEMBER u32 row(u32 position) const {
+        return p.listed == nullptr ? first + position : p.listed[first + position];
+    }
+    DEVICE_MEMBER const i8 *codes(u32 position) const {
+        return p.codes + (u64)row(position) * stride;
+    }
+};
+
+struct ItemPoints {
+    u32 count, stride;
+    const i8 *zeros;
+    DEVICE_MEMBER const i8 *codes(u32 position) const { return zeros + (u64)position * stride; }
+    DEVICE_MEMBER u32 next(u32 tile) const { return tile; }
+};
+
+DEVICE u64 key_of(f32 score, u32 point) { return (u64)ordered(score) << 32 | ~point; }
+// Below the key of every point.
+#define NO_KEY ((u64)0x007fffffu << 32)
+
+DEVICE u64 warp_larger(u64 key, u32 mask) {
+    u64 high = warp_shuffle_xor((u32)(key >> 32), mask);
+    u64 other = high << 32 | warp_shuffle_xor((u32)key, mask);
+    return other > key ? other : key;
+}
+
+// A lane's points of a tile.
+template <u32 FRAGMENTS>
+struct TilePoints {
+    u32 first;
+    f32 scales[2 * FRAGMENTS];  // NaN, which beats nothing, where there is no point.
+};
+
+// Raises the best keys of this warp's rows by one tile of points.
+template <u32 FRAGMENTS, u32 TILES, bool HAS_LIMIT>
+DEVICE void raise(const AssignParams &p, const Part<FRAGMENTS, TILES> &part,
+                  const TilePoints<FRAGMENTS> &points, const ItemRows &rows, u64 *keys) {
+    const u32 lane = thread_in_block() % WARP;
+#pragma unroll
+    for (u32 column = 0; column < 2 * TILES; column++) {
+        u32 kept = part.first_kept + column / 2 * 8 + 2 * (lane % 4) + column % 2;
+        f32 floor = from_ordered((u32)(keys[kept] >> 32)), best = -INFINITE;
+        u64 limit = ~(u64)0;
+        if (HAS_LIMIT && kept < rows.count) limit = p.below[rows.row(kept)];
+        u32 point = 0;
+#pragma unroll
+        for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
+            i32 dot = part.totals[at / 2][column / 2][column % 2 + 2 * (at % 2)];
+            f32 score = product((f32)dot, points.scales[at]);
+            u32 number = points.first + 8 * at;
+            bool is_better = score > best;
+            if (HAS_LIMIT) is_better = is_better && key_of(score, number) < limit;
+            best = is_better ? score : best;
+            point = is_better ? number : point;
+        }
+        if (warp_ballot(best > floor) == 0) continue;
+        u64 key = best > floor ? key_of(best, point) : 0;
+        for (u32 mask = 4; mask < WARP; mask *= 2) key = warp_larger(key, mask);
+        warp_barrier();
+        if (lane < 4 && key > keys[kept]) keys[kept] = key;
+    }
+}
+
+template <u32 KEPT, u32 FRAGMENTS, u32 TILES, u32 STAGES, bool HAS_LIMIT>
+DEVICE void assign(const AssignParams &p) {
+    const u32 across = KEPT / (8 * TILES), down = PRODUCT_THREADS / WARP / across;
+    const AssignItem item = p.items[p.first_item + block_in_grid_y()];
+    const i8 *first_point = p.point_codes + (u64)item.first_point * p.stride;
+    u8 *stages = shared_memory();
+    u8 *kept = stages + STAGES * STAGE_BYTES;
+    u64 *keys = (u64 *)(kept + KEPT * p.stride);  // [down][KEPT]
+    for (u32 at = thread_in_block(); at < down * KEPT; at += PRODUCT_THREADS) keys[at] = NO_KEY;
+    const ItemRows rows = {p, item.rows, p.stride, first_point, item.first_row};
+    const ItemPoints points = {item.points, p.stride, first_point};
+    bring_kept<KEPT>(rows, kept, 0);
+    TilePoints<FRAGMENTS> lane_points;
+    auto before = [&](const Part<FRAGMENTS, TILES> &part, u32 tile) {
+        u32 first = tile * TILE_ROWS + part.first_row + thread_in_block() % WARP / 4;
+        lane_points.first = item.first_point + first;
+#pragma unroll
+        for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
+            bool has = first + 8 * at < item.points;
+            lane_points.scales[at] =
+                has ? p.point_scales[lane_points.first + 8 * at] : from_bits(0x7fc00000u);
+        }
+    };
+    auto after = [&](const Part<FRAGMENTS, TILES> &part, u32) {
+        u64 *own = keys + thread_in_block() / WARP / across * KEPT;
+        raise<FRAGMENTS, TILES, HAS_LIMIT>(p, part, lane_points, rows, own);
+    };
+    multiply_tiles<STAGES, KEPT, FRAGMENTS, TILES>(points, stages, kept, before, after);
+    block_barrier();
+    if (thread_in_block() >= KEPT || thread_in_block() >= item.rows) return;
+    u64 best = NO_KEY;
+    for (u32 part = 0; part < down; part++) {
+        u64 key = keys[part * KEPT + thread_in_block()];
+        best = key > best ? key : best;
+    }
+    if (best > NO_KEY) atomic_max(&p.best[rows.row(thread_in_block())], best);
+}
+
+KERNEL(256, 1) __global__ void assign_256(const AssignParams p) { assign<256, 4, 8, 3, false>(p); }
+KERNEL(256, 1) __global__ void assign_128(const AssignParams p) { assign<128, 2, 8, 4, false>(p); }
+KERNEL(256, 1) __global__ void assign_64(const AssignParams p) { assign<64, 1, 8, 4, false>(p); }
+KERNEL(256, 1) __global__ void assign_32(const AssignParams p) { assign<32, 1, 4, 4, false>(p); }
+KERNEL(256, 1) __global__ void assign_next_128(const AssignParams p) {
+    assign<128, 2, 8, 4, true>(p);
+}
+KERNEL(256, 1) __global__ void assign_next_32(const AssignParams p) {
+    assign<32, 1, 4, 4, true>(p);
+}
+
+KERNEL(128, 8) __global__ void means(const MeansParams p) {
+    const u32 list = block_in_grid(), first = p.offsets[list], end = p.offsets[list + 1];
+    for (u32 word = thread_in_block(); word * 4 < p.dimension; word += threads_in_block()) {
+        f32 sums[4] = {0, 0, 0, 0};
+#pragma unroll 4
+        for (u32 at = first; at < end; at++) {
+            u32 row = p.members[at];
+            u32 codes = *(const u32 *)(p.codes + (u64)row * p.stride + word * 4);
+            f32 scale = p.scales[row];
+#pragma unroll
+            for (u32 byte = 0; byte < 4; byte++) {
+                i8 code = (i8)(codes >> 8 * byte);
+                sums[byte] = sum(sums[byte], product((f32)code, scale));
+            }
+        }
+#pragma unroll
+        for (u32 byte = 0; byte < 4; byte++) {
+            if (word * 4 + byte >= p.dimension) continue;
+            f32 mean = end > first ? quotient(sums[byte], (f32)(end - first)) : 0.0f;
+            p.means[(u64)list * p.dimension + word * 4 + byte] = mean;
+        }
+    }
+}
+
+LAUNCHABLE(assign_256)
+LAUNCHABLE(assign_128)
+LAUNCHABLE(assign_64)
+LAUNCHABLE(assign_32)
+LAUNCHABLE(assign_next_128)
+LAUNCHABLE(assign_next_32)
+LAUNCHABLE(means)
