@@ -27,6 +27,7 @@
 //! - `resident`: which rows stand on the device; `live`: the device while it lives, and after
 //! - `together`: queries of concurrent requests in one run
 //! - `workspace`: a queue with scratch memory; `reach`: launches in the making
+//! - `encoder`: launchers of the embedding model's kernels
 //! - `pass`, `scan` (G1), `batch` (G2), `gather` (G3), `select`: launchers; `search`: a run of them
 //! - `backend`: the trait's implementation; `check`: is the device right; `counters`
 
@@ -39,6 +40,7 @@ pub mod counters;
 pub mod device;
 #[cfg(feature = "cuda")]
 pub mod driver;
+pub mod encoder;
 pub mod error;
 pub mod gather;
 pub mod live;
