@@ -20,6 +20,8 @@
 // Does     2 * rows * points * stride operations. A tile's scores cost about 1,000 clocks beside
 //          4,900 of mma.sync (batch.cu): 1M x 384 against 4,096 points: 3.1 T, 3.1 ms; 50 % of what
 //          mma.sync reaches is passed, of what wgmma would it is not.
+// Built    ptxas 13.0 for sm_90, no spills: 236 registers for 256 rows, 158 for 128, 108 for 64, 78
+//          for 32; assign_next 194 and 80; means 48.
 
 struct AssignItem {
     u32 first_row;    // Of the list, or of the rows where there is none.

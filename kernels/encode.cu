@@ -14,6 +14,7 @@
 //          takes 23 G of 14 T a second, 1.6 ms; reads the rows twice. encode_one_bit: 4 log2(width)
 //          passes over shared memory, 8 bytes a component each: 1M x 384 moves 110 GB of 33 TB a
 //          second, 4 ms, and 384 x 4 additions in a row per warp of rows.
+// Built    ptxas 13.0 for sm_90, no spills: 42 to 56 registers.
 
 static const u32 ENCODE_THREADS = 128;
 static const u32 ROTATE_THREADS = 256;

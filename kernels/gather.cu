@@ -11,6 +11,8 @@
 // Shared   mask_count, mask_list: 64 bytes; gather_rows: none.
 // Moves    mask_*: rows / 8 bytes each and 4 a passing row. gather_rows: 2 m (stride + 8); a warp
 //          moves 512 bytes a step, four steps under way: 60 % of bandwidth from m = 10,000 on.
+//          1M x 384, m = 100,000: 78 MB, 18 us at 4.3 TB/s, 30 us expected; the list 5 us.
+// Built    ptxas 13.0 for sm_90, no spills: 24 to 48 registers.
 
 static const u32 GATHER_THREADS = 256;
 // Words of the mask that one block of mask_count and mask_list looks at: 8 a thread.

@@ -14,6 +14,11 @@
 //          multiprocessor). Shared: N * stride bytes. Limits: stride <= 227 KiB / N.
 // Moves    visited * (stride + 8) bytes. 1M x 384: 392 MB, 91 us at 4.3 TB/s. In flight per
 //          multiprocessor: 16 warps x 12 loads x 512 bytes = 96 KiB, four times what latency asks.
+// Search   sample (step such that about 16,384 rows are visited, and 2 k groups at least: 6 MB),
+//          select_threshold, collect, select_candidates: 91 us of memory at .92 of its rate and
+//          three short launches of 3 to 5 us, 110 us in all: 82 % at 1M x 384, 90 % at 10M. About
+//          k * step rows a query are found, and those within two bounds of the threshold.
+// Built    ptxas 13.0 for sm_90, no spills: 90 and 96 registers for 8 queries, 108 and 116 for 16.
 // Exact    Products are exact in i32; the quick test lets rows through by SLACK too many, never
 //          too few, and select.cu decides.
 
@@ -49,12 +54,8 @@ DEVICE void place_queries(const SearchParams &p, Words4 *shared) {
     u32 units = TILES * 8 * (p.stride / 16);
     for (u32 unit = thread_in_block(); unit < units; unit += SCAN_THREADS) {
         u32 query = unit / 4 % (8 * TILES), chunk = unit / (32 * TILES);
-        Words4 words = {0, 0, 0, 0};
-        if (query < p.queries) {
-            u64 from = (u64)query * p.stride + chunk * CHUNK_BYTES + unit % 4 * 16;
-            words = load_streaming_16(p.query_codes + from);
-        }
-        shared[unit] = words;
+        u64 from = (u64)query * p.stride + chunk * CHUNK_BYTES + unit % 4 * 16;
+        shared[unit] = load_streaming_16(p.query_codes + from, query < p.queries);
     }
     block_barrier();
 }
@@ -64,17 +65,14 @@ template <u32 TILES>
 DEVICE void multiply_rows(const SearchParams &p, const Words4 *shared, const ScannedRow (&rows)[2],
                           i32 (&totals)[TILES][4]) {
     const u32 lane = thread_in_block() % WARP, chunks = p.stride / CHUNK_BYTES;
-    const Words4 zeros = {0, 0, 0, 0};
     for (u32 first = 0; first < chunks; first += SCAN_AHEAD) {
         Words4 low[SCAN_AHEAD], high[SCAN_AHEAD];
 #pragma unroll
         for (u32 ahead = 0; ahead < SCAN_AHEAD; ahead++) {
             bool has = first + ahead < chunks;
             u64 offset = (u64)(first + ahead) * CHUNK_BYTES;
-            low[ahead] = has && rows[0].is_wanted ? load_streaming_16(rows[0].codes + offset)
-                                                  : zeros;
-            high[ahead] = has && rows[1].is_wanted ? load_streaming_16(rows[1].codes + offset)
-                                                   : zeros;
+            low[ahead] = load_streaming_16(rows[0].codes + offset, has && rows[0].is_wanted);
+            high[ahead] = load_streaming_16(rows[1].codes + offset, has && rows[1].is_wanted);
         }
 #pragma unroll
         for (u32 ahead = 0; ahead < SCAN_AHEAD; ahead++) {

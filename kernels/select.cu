@@ -13,6 +13,7 @@
 // Moves    4 x groups x 4 bytes a query, and 5 x found x 8 beside random reads of factors; a few
 //          microseconds. Blocks of many queries run side by side. one_bit_select reads 8 bytes a
 //          slot five times, and stride bytes for each row that it looks up.
+// Built    ptxas 13.0 for sm_90, no spills: 21 to 39 registers.
 
 static const u32 DIGITS = 256;
 static const u32 SLOTS_A_BLOCK = 64;
@@ -278,7 +279,6 @@ KERNEL(1024, 1) __global__ void one_bit_select(const OneBitSelectParams p) {
     block_barrier();
     const u32 looked_up = smaller(collect(first, INFINITE), p.capacity);
     look_up(p, found, 0, looked_up);
-    block_barrier();
     auto lower = [=](u32 at) {
         FoundRow row = found[at];
         f32 estimate = estimate_of(row.dot, factors, p.scales[row.row]);

@@ -37,6 +37,12 @@ void encoded(uint32_t dimension, uint32_t count, uint32_t seed) {
         std::fill(vectors[1].begin(), vectors[1].end(), 3e38f);
         std::fill(vectors[2].begin(), vectors[2].end(), -1e-45f);
     }
+    if (dimension >= 64 && count > 3) {
+        // Of length 512 and scale 2 / 512: 63, 9, -5 and 1 lie between two codes.
+        const float halves[9] = {254, -254, 254, 254, 63, 9, -5, 2, 1};
+        std::fill(vectors[3].begin(), vectors[3].end(), 0);
+        std::copy(halves, halves + 9, vectors[3].begin());
+    }
     CodeRows expected(dimension);
     for (const auto &vector : vectors) expected.push(vector);
     OnDevice<float> from(flat(vectors)), scales((size_t)count), residuals((size_t)count),

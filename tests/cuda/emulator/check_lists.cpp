@@ -304,10 +304,56 @@ void check(const Case &c, uint32_t seed) {
     }
 }
 
+// Equal promises, lists that may not be chosen, and too little room.
+void chosen_among_equals(uint32_t lists, uint32_t probes, uint32_t seed) {
+    Random random(seed);
+    std::vector<float> promises(lists);
+    std::vector<uint32_t> sizes(lists), order, expected;
+    for (uint32_t list = 0; list < lists; list++) {
+        uint32_t kind = below(random, 5);
+        promises[list] = kind == 0 ? -INFINITY : (float)kind / 4;
+        sizes[list] = 1 + below(random, 200);
+        if (kind > 0) order.push_back(list);
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return promises[a] > promises[b]; });
+    order.resize(std::min<size_t>(order.size(), probes));
+    std::sort(order.begin(), order.end());
+    std::vector<uint32_t> places;
+    uint32_t slots = 0, capacity = 64 * probes;
+    for (uint32_t list : order) {
+        uint32_t taken = (sizes[list] + 63) / 64 * 64;
+        if (slots + taken <= capacity) {
+            expected.push_back(list);
+            places.push_back(slots);
+        }
+        slots += taken;
+    }
+    OnDevice<float> on_promises(promises);
+    OnDevice<uint32_t> on_sizes(sizes), active((size_t)lists),
+        active_count(std::vector<uint32_t>{0}), member_counts(std::vector<uint32_t>(lists, 0)),
+        slot_counts((size_t)1);
+    OnDevice<ListMember> members((size_t)lists);
+    launch("lists_choose", 1, 1, 256, 1168,
+           ListsChooseParams{on_promises.at, on_sizes.at, active.at, active_count.at, members.at,
+                             member_counts.at, slot_counts.at, lists, probes, 1, capacity});
+    expect(active_count.download()[0] == expected.size(), "lists chosen among equals");
+    auto counts = member_counts.download();
+    auto got = members.download();
+    for (size_t at = 0; at < expected.size(); at++) {
+        bool is_in = counts[expected[at]] == 1 && got[expected[at]].first_slot == places[at];
+        expect(is_in, "list %u among %u equals", expected[at], lists);
+    }
+    expect(slot_counts.download()[0] == slots, "slots of lists chosen among equals");
+}
+
 }  // namespace
 
 int main() {
     uint32_t seed = 1;
+    for (uint32_t lists : {1u, 5u, 256u, 700u}) {
+        for (uint32_t probes : {1u, 7u, 300u}) chosen_among_equals(lists, probes, seed++);
+    }
     check({64, 400, 7, 3, 3, 5, false}, seed++);
     check({100, 500, 7, 9, 4, 10, true}, seed++);
     check({384, 300, 5, 3, 2, 5, true}, seed++);

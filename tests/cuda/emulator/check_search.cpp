@@ -139,6 +139,9 @@ int main() {
         check({"batch", 32, 64, 700, 20, 10, 2, selection, .3f, 2}, seed++);
         check({"batch", 64, 100, 300, 70, 5, 1, selection, .3f, 2}, seed++);
     }
+    // No bound: the k-th row just reaches its own score, and so do its equals.
+    check({"scan", 8, 70, 400, 6, 10, 2, 0, 0, 2}, seed++);
+    check({"batch", 32, 70, 400, 20, 10, 2, 1, 0, 2}, seed++);
     check({"batch", 32, 1, 300, 3, 2, 1, 0, .3f, 1}, seed++);
     check({"batch", 32, 1536, 140, 5, 2, 1, 1, .3f, 1}, seed++);
     check({"batch", 64, 384, 260, 64, 64, 1, 0, 1, 3}, seed++);

@@ -133,14 +133,14 @@ DEVICE int32_t dp4a(uint32_t a, uint32_t b, int32_t total) {
     return total;
 }
 
-DEVICE Words4 load_streaming_16(const void *from) {
-    Words4 words;
-    emulator::load_16(&words, from);
+DEVICE Words4 load_streaming_16(const void *from, bool has = true) {
+    Words4 words = {0, 0, 0, 0};
+    if (has) emulator::load_16(&words, from);
     return words;
 }
-DEVICE Words2 load_streaming_8(const void *from) {
-    Words2 words;
-    emulator::load_8(&words, from);
+DEVICE Words2 load_streaming_8(const void *from, bool has = true) {
+    Words2 words = {0, 0};
+    if (has) emulator::load_8(&words, from);
     return words;
 }
 DEVICE uint32_t atomic_add(uint32_t *at, uint32_t value) { return emulator::atomic_add(at, value); }

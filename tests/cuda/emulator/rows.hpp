@@ -93,14 +93,15 @@ inline std::vector<std::vector<float>> topical(Random &random, uint32_t dimensio
     return vectors;
 }
 
-// A query's factors with a bound as `ErrorBound::new` makes it; `share` narrows it.
+// A query's factors with a bound as `ErrorBound::new` makes it; `share` narrows it,
+// 0 leaves none.
 inline QueryFactors factors_of(const CodeRows &queries, uint32_t query, float share) {
     double squares = 0;
     for (uint32_t i = 0; i < queries.stride; i++) {
         squares += std::pow((double)queries.codes[(size_t)query * queries.stride + i], 2);
     }
     float decoded = (float)(std::sqrt(squares) * (double)queries.scales[query]);
-    float constant = queries.residuals[query] * share + 4e-5f;
+    float constant = share == 0 ? 0 : queries.residuals[query] * share + 4e-5f;
     return QueryFactors{queries.scales[query], constant, decoded * share, 0};
 }
 
