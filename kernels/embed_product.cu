@@ -119,8 +119,7 @@ DEVICE void finish(const EmbedProductParams &p, Totals<FRAGMENTS, TILES> &totals
             const u64 place = (u64)token * p.outputs + column;
             u32 pairs[4] = {};
             if (p.residual != nullptr) {
-                Words4 words = {};
-                if (has) words = load_streaming_16(p.residual + place);
+                Words4 words = load_streaming_16(p.residual + place, has);
                 pairs[0] = words.x, pairs[1] = words.y, pairs[2] = words.z, pairs[3] = words.w;
                 quad_transpose(pairs);
             }

@@ -15,6 +15,10 @@ pub struct Settings {
     pub model_dir: PathBuf,
     /// A key given by the operator, at least 32 characters; all tenants, all roles.
     pub api_key: Option<String>,
+    /// What computes over vectors.
+    pub device: DeviceChoice,
+    /// Bytes of GPU memory that vectors may take; `None` leaves it to the free memory.
+    pub gpu_memory_limit: Option<u64>,
     /// Threads that embed; each computes on its own. At least 1.
     pub embed_threads: usize,
     /// Threads that process documents. At least 1.
@@ -29,6 +33,18 @@ pub struct Settings {
     pub rate_limit: Option<RateLimit>,
     /// Origins whose pages may call the server from a browser; none by default.
     pub cors_origins: Vec<String>,
+}
+
+/// What computes over vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DeviceChoice {
+    /// The GPU where there is one that can be used, the CPU elsewhere.
+    #[default]
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// The GPU; without one the server does not start.
+    Cuda,
 }
 
 /// A token bucket.
@@ -62,6 +78,8 @@ impl Settings {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             model_dir,
             api_key: None,
+            device: DeviceChoice::Auto,
+            gpu_memory_limit: None,
             embed_threads: cores,
             // One more than embeds: while one builds a segment the others keep the model busy.
             ingest_threads: cores + 1,
@@ -102,6 +120,44 @@ impl Settings {
     }
 }
 
+impl std::str::FromStr for DeviceChoice {
+    type Err = String;
+
+    /// `auto`, `cpu` or `cuda`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "cpu" => Ok(Self::Cpu),
+            "cuda" => Ok(Self::Cuda),
+            _ => Err(format!("{text:?} is not auto, cpu or cuda")),
+        }
+    }
+}
+
+/// Bytes from `N` with a unit or none: `8GiB`, `500MB`, `1073741824`.
+///
+/// # Errors
+/// What is expected instead.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is not a number of bytes, for example 8GiB or 500MB");
+    let digits = text.trim().find(|c: char| !c.is_ascii_digit()).unwrap_or(text.trim().len());
+    let (number, unit) = text.trim().split_at(digits);
+    let unit: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(unit).ok_or_else(wrong)
+}
+
 impl std::str::FromStr for RateLimit {
     type Err = String;
 
@@ -132,6 +188,18 @@ mod tests {
         for wrong in ["", "x", "0", "-1", "5/0", "inf", "5/x"] {
             assert!(wrong.parse::<RateLimit>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn bytes_have_units() {
+        assert_eq!(parse_bytes("1024"), Ok(1024));
+        assert_eq!(parse_bytes("8GiB"), Ok(8 << 30));
+        assert_eq!(parse_bytes(" 500 mb"), Ok(500_000_000));
+        for wrong in ["", "GiB", "8GX", "-1", "1.5GiB", "99999999999TiB"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!("cuda".parse(), Ok(DeviceChoice::Cuda));
+        assert!("gpu".parse::<DeviceChoice>().is_err());
     }
 
     #[test]

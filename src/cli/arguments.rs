@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use lodestone::settings::{RateLimit, Settings};
+use lodestone::settings::{DeviceChoice, RateLimit, Settings, parse_bytes};
 use serde::Deserialize;
 
 /// Self-hosted retrieval: documents in, hybrid search and cited answers out.
@@ -22,6 +22,8 @@ pub struct Arguments {
 pub enum Verb {
     /// Run the server.
     Serve(Box<ServeOptions>),
+    /// Say what a server started like this would run on, and what is in its way.
+    Doctor(Box<ServeOptions>),
     /// Check every byte in the data directory of a server that is not running.
     Verify(VerifyOptions),
     /// Measure parts of the product on your own data.
@@ -32,10 +34,32 @@ pub enum Verb {
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
+    /// The GPU's part of a search over random rows, reports times and rates as JSON.
+    Device(BenchDevice),
     /// Embedding: passages to vectors as ingestion does it, reports the rate as JSON.
     Embed(BenchEmbed),
     /// Vector search: builds a segment as the server does, reports speed and recall as JSON.
     Vectors(BenchVectors),
+}
+
+/// How much to search on the GPU.
+#[derive(Debug, Args)]
+pub struct BenchDevice {
+    /// Rows on the device.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub rows: usize,
+    /// Components of a row.
+    #[arg(long, default_value_t = 384)]
+    pub dimension: usize,
+    /// Neighbours to find.
+    #[arg(long, default_value_t = 10)]
+    pub k: usize,
+    /// Queries that are asked together.
+    #[arg(long, value_delimiter = ',', default_value = "1,8,16,64,256,1024")]
+    pub batch: Vec<usize>,
+    /// Where to write the report; standard output otherwise.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
 }
 
 /// What to embed, and with what.
@@ -128,6 +152,12 @@ pub struct ServeOptions {
     /// An admin key of at least 32 characters; without it one is made and shown once.
     #[arg(long, env = "LODESTONE_API_KEY", hide_env_values = true)]
     pub api_key: Option<String>,
+    /// What computes over vectors: auto, cpu or cuda [default: auto].
+    #[arg(long, env = "LODESTONE_DEVICE")]
+    pub device: Option<DeviceChoice>,
+    /// GPU memory that vectors may take, for example 8GiB [default: most of what is free].
+    #[arg(long, env = "LODESTONE_GPU_MEMORY_LIMIT", value_parser = parse_bytes)]
+    pub gpu_memory_limit: Option<u64>,
     /// Threads that embed [default: one a core].
     #[arg(long, env = "LODESTONE_EMBED_THREADS")]
     pub embed_threads: Option<usize>,
@@ -167,6 +197,8 @@ struct SettingsFile {
     listen: Option<SocketAddr>,
     model_dir: Option<PathBuf>,
     api_key: Option<String>,
+    device: Option<String>,
+    gpu_memory_limit: Option<String>,
     embed_threads: Option<usize>,
     ingest_threads: Option<usize>,
     open_collections: Option<usize>,
@@ -187,6 +219,8 @@ impl ServeOptions {
             None => SettingsFile::default(),
         };
         let rate_of_file = file.rate_limit.as_deref().map(str::parse::<RateLimit>).transpose()?;
+        let device_of_file = file.device.as_deref().map(str::parse::<DeviceChoice>).transpose()?;
+        let limit_of_file = file.gpu_memory_limit.as_deref().map(parse_bytes).transpose()?;
         let data_dir = self.data_dir.clone().or(file.data_dir).unwrap_or_else(|| "data".into());
         let model_dir = self.model_dir.clone().or(file.model_dir);
         let model_dir = model_dir.unwrap_or_else(|| "models/all-MiniLM-L6-v2".into());
@@ -201,6 +235,8 @@ impl ServeOptions {
         let settings = Settings {
             listen: self.listen.or(file.listen).unwrap_or(default.listen),
             api_key: self.api_key.clone().or(file.api_key),
+            device: self.device.or(device_of_file).unwrap_or(default.device),
+            gpu_memory_limit: self.gpu_memory_limit.or(limit_of_file),
             embed_threads: first(self.embed_threads, file.embed_threads, default.embed_threads),
             ingest_threads: first(self.ingest_threads, file.ingest_threads, default.ingest_threads),
             open_collections: first(
@@ -241,7 +277,7 @@ mod tests {
         let arguments = ["lodestone", "serve"].iter().chain(arguments);
         match Arguments::parse_from(arguments).verb {
             Verb::Serve(options) => *options,
-            Verb::Verify(_) | Verb::Bench(_) => unreachable!("the verb is serve"),
+            Verb::Doctor(_) | Verb::Verify(_) | Verb::Bench(_) => unreachable!("the verb is serve"),
         }
     }
 
@@ -249,9 +285,14 @@ mod tests {
     fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lodestone.toml");
-        std::fs::write(&path, "listen = \"127.0.0.1:9000\"\ningest-threads = 7\n").unwrap();
+        let text = "listen = \"127.0.0.1:9000\"\ningest-threads = 7\n\
+                    device = \"cuda\"\ngpu-memory-limit = \"2GiB\"\n";
+        std::fs::write(&path, text).unwrap();
         let config = format!("--config={}", path.display());
-        let settings = parse(&[&config, "--listen=127.0.0.1:9001"]).settings().unwrap();
+        let settings = parse(&[&config, "--listen=127.0.0.1:9001", "--device=cpu"]).settings();
+        let settings = settings.unwrap();
+        assert_eq!(settings.device, DeviceChoice::Cpu);
+        assert_eq!(settings.gpu_memory_limit, Some(2 << 30));
         assert_eq!(settings.listen.port(), 9001);
         assert_eq!(settings.ingest_threads, 7);
         assert_eq!(settings.session_idle_hours, 24);

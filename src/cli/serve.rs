@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use lodestone::embed::{Embedder, Model, ModelFiles};
-use lodestone::engine::{Components, Engine};
+use lodestone::engine::{Components, Engine, take_device};
 use lodestone::server;
 use lodestone::settings::Settings;
 use tracing_subscriber::EnvFilter;
@@ -29,7 +29,9 @@ pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
         })?;
     let model: Arc<dyn Embedder> = Arc::new(Model::load(&files, settings.embed_threads)?);
     drop(files);
-    let engine = Engine::start(settings, Components::real(model))?;
+    let mut components = Components::real(model);
+    components.backend = take_device(&settings, &components.disk, &components.clock)?;
+    let engine = Engine::start(settings, components)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served = runtime.block_on(serve(Arc::clone(&engine), listener));
     engine.shut_down();
@@ -68,7 +70,13 @@ fn banner(engine: &Engine, address: std::net::SocketAddr) -> String {
     line("url", &format!("http://{address}"));
     line("api", &format!("http://{address}/openapi.json"));
     line("data", &data_dir.display().to_string());
-    line("device", &format!("CPU, {embed_threads} threads"));
+    let backend = engine.backend();
+    match backend.name() {
+        "cuda" => {
+            line("device", &format!("{}; the model on {embed_threads} threads", backend.device()))
+        }
+        _ => line("device", &format!("{}, {embed_threads} threads", backend.device())),
+    }
     line("model", &format!("{}, {} dimensions", embedder.name(), embedder.dimension()));
     line("generator", "none: answers are extracted from the documents");
     match engine.take_first_key() {

@@ -14,7 +14,7 @@
 //! many queries           -> backend.candidates: one pass over T1 for all of them
 //! ```
 //!
-//! The CUDA backend is not here yet: it comes as a further implementation of the same trait.
+//! A GPU stands behind the same trait (`cuda`), beside the CPU that answers whenever it cannot.
 //!
 //! Invariants
 //! - An estimate differs from the exact score by at most [`ErrorBound::of`]; the bound is derived
@@ -37,6 +37,7 @@
 //!   of a roaring bitmap that they come from
 //! - `backend`: the trait that CPU and GPU implementations share
 //! - `scalar`: the oracle, slow and plain in f64; `simd`: the CPU backend, on simsimd
+//! - `cuda`: the GPU's, whose kernels are in `kernels/`
 //! - `select`: the best k, ties to the lower row, NaN below every number
 //! - `error`: what can go wrong
 

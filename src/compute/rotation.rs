@@ -53,6 +53,16 @@ impl Rotation {
         rotated_width(self.dimension)
     }
 
+    /// Components of a vector before it is rotated.
+    pub(super) fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    /// One sign a component and round.
+    pub(super) fn signs(&self) -> &[f32] {
+        &self.signs
+    }
+
     /// Rotates `vector` (`dimension` values) into `rotated` (`width` values).
     ///
     /// # Panics

@@ -24,6 +24,11 @@ impl RankKey {
         Self(u64::from(ordered) << 32 | u64::from(!row.0))
     }
 
+    /// The key with these bits, which a device made the same way.
+    pub(super) fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
     /// The row.
     #[inline]
     pub fn row(self) -> RowId {

@@ -68,6 +68,12 @@ pub enum EngineError {
         /// What contradicts what, and what the operator can do.
         problem: String,
     },
+    /// The operator wants a GPU and there is none to be had.
+    #[error("LODESTONE_DEVICE is cuda, but no GPU can be used: {reason}")]
+    NoDevice {
+        /// Why.
+        reason: String,
+    },
     /// The schema of a new tenant.
     #[error(transparent)]
     Schema(#[from] crate::types::schema::SchemaError),
@@ -109,6 +115,7 @@ impl EngineError {
             | Self::SubTenantUnknown { .. }
             | Self::SourceNotFound { .. } => ErrorKind::NotFound,
             Self::CatalogLost { .. } => ErrorKind::Corrupt,
+            Self::NoDevice { .. } => ErrorKind::Unavailable,
             Self::TenantExists { .. } | Self::ModeMismatch { .. } => ErrorKind::Conflict,
             Self::Forbidden { .. }
             | Self::DefaultProtected

@@ -9,10 +9,12 @@
 //! that allows it, and every operation on data takes one. Everything blocks.
 //!
 //! - `access`: from a key to a place; `tenants`, `sources`, `search`, `keys`: the operations
+//! - `device`: what computes over vectors
 //! - `health`: whether its parts are usable; `restore`: a lost catalog from what stands beside it
 //! - `error`: what can go wrong, as the server sees it
 
 mod access;
+mod device;
 mod error;
 mod health;
 mod keys;
@@ -30,6 +32,7 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 
 pub use access::Place;
+pub use device::{open_cuda, take_device};
 pub use error::EngineError;
 pub use health::{ComponentState, Health};
 pub use sources::{FoundStatus, Original};
@@ -90,6 +93,7 @@ pub struct Engine {
     gauge: Arc<SpaceGauge>,
     ingest: Arc<Ingest>,
     query: Query,
+    backend: Arc<dyn ComputeBackend>,
     answerer: Answerer,
     embedder: Arc<dyn Embedder>,
     clock: Arc<dyn Clock>,
@@ -145,7 +149,8 @@ impl Engine {
         }
         let threads = ingest.start(settings.ingest_threads);
         Ok(Arc::new(Self {
-            query: Query::new(backend, Arc::clone(&embedder)),
+            query: Query::new(Arc::clone(&backend), Arc::clone(&embedder)),
+            backend,
             answerer: Answerer::new(Arc::clone(&embedder)),
             settings,
             data,
@@ -179,6 +184,11 @@ impl Engine {
         &*self.embedder
     }
 
+    /// The vector kernels.
+    pub fn backend(&self) -> &dyn ComputeBackend {
+        &*self.backend
+    }
+
     /// Time.
     pub fn clock(&self) -> &dyn Clock {
         &*self.clock
@@ -194,7 +204,13 @@ impl Engine {
     pub fn shut_down(&self) {
         self.ingest.stop();
         self.embedder.close();
-        for thread in self.threads.lock().drain(..) {
+        let threads: Vec<_> = self.threads.lock().drain(..).collect();
+        let counts = self.backend.counts().into_iter().filter(|(_, count)| *count > 0);
+        let counts: Vec<String> = counts.map(|(name, count)| format!("{name}={count}")).collect();
+        if !threads.is_empty() && !counts.is_empty() {
+            tracing::info!(counts = counts.join(" "), "what the GPU did");
+        }
+        for thread in threads {
             if thread.join().is_err() {
                 tracing::error!("a background thread panicked");
             }

@@ -30,7 +30,9 @@ impl From<EngineError> for ApiError {
             EngineError::DefaultProtected => Self::invalid("default_sub_tenant_protected", message),
             EngineError::SourceNotFound { .. } => Self::source_not_found(),
             EngineError::Schema(error) => schema(&error),
-            EngineError::Setting(_) | EngineError::CatalogLost { .. } => Self::internal(message),
+            EngineError::Setting(_)
+            | EngineError::CatalogLost { .. }
+            | EngineError::NoDevice { .. } => Self::internal(message),
             EngineError::Ingest(error) => ingest(error),
             EngineError::Query(error) => query(error),
             EngineError::Catalog(error) => catalog(&error),

@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use serde_json::{Value, json};
 
 use crate::process::http::Client;
+use crate::process::lodestone;
 use crate::{KEY, PATIENCE, Place, ask, found, settled, upload};
 
 /// The whole answer to a listing of tenants, header included.
@@ -39,6 +40,41 @@ fn a_rate_limit_of_the_environment_bounds_each_key() {
     assert!((1..=100).contains(&seconds), "{seconds}");
     ask(&another, "GET", "/jobs", Value::Null);
     ask(&client, "GET", "/healthz", Value::Null);
+}
+
+/// The device is the operator's choice; `doctor` says what it would be, and a server that is told
+/// to use a GPU and has none says why and does not start.
+#[test]
+fn the_device_is_chosen_and_explained() {
+    let Some(place) = Place::new("the_device_is_chosen_and_explained") else { return };
+    let doctor = |device: &str| {
+        let mut command = lodestone(&["doctor", "--listen", "127.0.0.1:0", "--device", device]);
+        command.arg("--data-dir").arg(place.data()).arg("--model-dir").arg(&place.model);
+        let run = command.output().expect("the binary runs");
+        (run.status.success(), String::from_utf8(run.stdout).expect("UTF-8"))
+    };
+    let (is_well, told) = doctor("cpu");
+    assert!(is_well && told.contains("device     CPU, as LODESTONE_DEVICE says"), "{told}");
+    for part in ["version", "memory", "model", "data", "listen"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(!place.data().exists(), "looking changes nothing");
+    let (has_gpu, told) = doctor("cuda");
+    let (is_well, by_itself) = doctor("auto");
+    assert!(is_well, "{by_itself}");
+    if has_gpu {
+        return;
+    }
+    assert!(told.contains("! device") && told.contains("no GPU can be used: "), "{told}");
+    assert!(by_itself.contains("CPU; no GPU can be used: "), "{by_itself}");
+    let mut command = lodestone(&["serve", "--listen", "127.0.0.1:0", "--device", "cuda"]);
+    command.arg("--data-dir").arg(place.data()).arg("--model-dir").arg(&place.model);
+    let run = command.output().expect("the binary runs");
+    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(!run.status.success() && told.contains("no GPU can be used: "), "{told}");
+    let (server, _) = place.start_with(&[("LODESTONE_DEVICE", "auto"), ("RUST_LOG", "info")]);
+    let told = server.kill();
+    assert!(told.contains("vectors are searched on the CPU"), "{told}");
 }
 
 /// Statement 60: a log of everything, the model's and the network's own lines included, holds no

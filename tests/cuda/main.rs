@@ -3,6 +3,7 @@
 //! - `compile`: every kernel compiles for both generations of cards, by NVRTC where it is found
 //! - `oracle`: answers are the CPU's bit for bit: on the kernels run by an emulator on the CPU
 //!   (`emulator/`, which needs g++), and on a real GPU where there is one
+//! - `families`: kernels beside the search, each with its oracle
 //! - `launches`: shapes and bounds of launches, before a stand-in that runs nothing
 //! - `failures`: full, faulty and lost devices: the CPU answers, counters rise
 //! - `embedding`: the embedding model on a device
@@ -16,6 +17,7 @@ mod compile;
 mod embedding;
 mod emulated;
 mod failures;
+mod families;
 mod launches;
 mod oracle;
 mod recording;

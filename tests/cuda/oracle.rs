@@ -30,13 +30,14 @@ fn emulated(test: &str) -> Option<CudaBackend> {
     Some(backend(Arc::new(Only(device?))))
 }
 
+/// Where a GPU comes from, if there is one.
 #[cfg(feature = "cuda")]
-fn real(test: &str) -> Option<CudaBackend> {
+pub fn real_source(test: &str) -> Option<Arc<dyn DeviceSource>> {
     use lodestone::compute::cuda::driver::CudaSource;
     use lodestone::compute::cuda::modules::NoCache;
     let source = CudaSource::new(Arc::new(NoCache));
     match source.open() {
-        Ok(_) => Some(backend(Arc::new(source))),
+        Ok(_) => Some(Arc::new(source)),
         Err(error) => {
             skip(test, &error.to_string(), "REQUIRE_CUDA");
             None
@@ -45,9 +46,13 @@ fn real(test: &str) -> Option<CudaBackend> {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn real(test: &str) -> Option<CudaBackend> {
+pub fn real_source(test: &str) -> Option<Arc<dyn DeviceSource>> {
     skip(test, "built without the feature cuda", "REQUIRE_CUDA");
     None
+}
+
+fn real(test: &str) -> Option<CudaBackend> {
+    real_source(test).map(backend)
 }
 
 /// Compares one case; says whether the device answered it.
@@ -157,6 +162,45 @@ fn emulated_finds_that_do_not_fit_are_asked_for_again() {
     assert!(compare(&backend, &case, 77));
 }
 
+/// Requests at the same time, over the same rows and over others, each with its own k: whichever
+/// of them share a run, each gets what it would get alone.
+#[test]
+fn emulated_answers_do_not_depend_on_company() {
+    let Some(backend) = emulated("emulated_answers_do_not_depend_on_company") else { return };
+    let case = Case {
+        dimension: 40,
+        rows: 600,
+        queries: 1,
+        k: 5,
+        data: Data::Clustered,
+        chosen: Chosen::All,
+        is_certain: false,
+    };
+    let asked: Vec<Asked> =
+        [31, 32].map(|seed| Asked::new(&Case { queries: 8, ..case }, seed)).into();
+    std::thread::scope(|scope| {
+        for asker in 0..8 {
+            let (backend, asked) = (&backend, &asked[asker % 2]);
+            scope.spawn(move || {
+                let rows = asked.columns.view().with_identity(asker as u128 % 2);
+                let queries = asked.bounded(&rows);
+                for round in 0..4 {
+                    let first = (asker + round) % 6;
+                    let own = &queries[first..=first + round % 2];
+                    let (all, k) = (asked.selection(), 1 + asker + round);
+                    let got = backend.candidates(&rows, own, all, k).unwrap();
+                    let wanted = SimdBackend.candidates(&rows, own, all, k).unwrap();
+                    assert_eq!(got, wanted, "asker {asker}, round {round}");
+                }
+            });
+        }
+    });
+    let count = |name| backend.counters().get(name);
+    let fallbacks = count("gpu_fallbacks_uploading");
+    assert_eq!(count("gpu_uploads"), 2, "rows are brought once");
+    assert!(count("gpu_runs") + fallbacks <= 32 && count("gpu_queries") > 0);
+}
+
 #[test]
 fn an_emulated_device_passes_the_check_of_every_start() {
     let test = "an_emulated_device_passes_the_check_of_every_start";
@@ -167,6 +211,13 @@ fn an_emulated_device_passes_the_check_of_every_start() {
     let parts = CudaParts::new(Arc::new(Only(device)), cpu, clock);
     let opened = CudaBackend::open(parts, CudaLimits::default());
     assert!(opened.is_ok(), "{opened:?}");
+}
+
+/// Small enough to run under a tool that watches every access.
+#[test]
+fn a_tool_checks_a_small_gpu_run() {
+    let Some(backend) = real("a_tool_checks_a_small_gpu_run") else { return };
+    compare_all(&backend, &cases(&[17, 129, 700]));
 }
 
 #[test]

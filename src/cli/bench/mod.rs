@@ -2,8 +2,10 @@
 //!
 //! - `arrays`: .npy, .fvecs and .ivecs files
 //! - `vectors`: build and search of vectors, per setting; `embed`: passages to vectors
+//! - `device`: the GPU's part of a search
 
 mod arrays;
+mod device;
 mod embed;
 mod vectors;
 
@@ -17,6 +19,7 @@ use crate::cli::arguments::Bench;
 /// Runs the bench that the command line names.
 pub fn run(bench: &Bench) -> Result<(), Box<dyn Error>> {
     match bench {
+        Bench::Device(options) => device::run(options),
         Bench::Embed(options) => embed::run(options),
         Bench::Vectors(options) => vectors::run(options),
     }

@@ -29,8 +29,11 @@
 //! - `workspace`: a queue with scratch memory; `reach`: launches in the making
 //! - `encoder`: launchers of the embedding model's kernels
 //! - `pass`, `scan` (G1), `batch` (G2), `gather` (G3), `select`: launchers; `search`: a run of them
+//! - `assign` (G4, k-means), `one_bit` over `lists` (G5), `encode` (T1 and T0), `rescore` (T2):
+//!   launchers that searches and builds do not use yet, with the oracles they are tested against
 //! - `backend`: the trait's implementation; `check`: is the device right; `counters`
 
+pub mod assign;
 pub mod backend;
 mod batch;
 pub mod check;
@@ -40,13 +43,17 @@ pub mod counters;
 pub mod device;
 #[cfg(feature = "cuda")]
 pub mod driver;
+pub mod encode;
 pub mod encoder;
 pub mod error;
 pub mod gather;
+pub mod lists;
 pub mod live;
 pub mod modules;
+pub mod one_bit;
 mod pass;
 mod reach;
+pub mod rescore;
 pub mod resident;
 mod scan;
 pub mod search;

@@ -241,7 +241,7 @@ impl Ground<'_> {
     }
 }
 
-fn factors_of(query: &DeviceQuery) -> QueryFactors {
+pub(super) fn factors_of(query: &DeviceQuery) -> QueryFactors {
     let DeviceQuery { scale, bound_constant, bound_per_residual, .. } = *query;
     let (constant, per_residual) = (bound_constant, bound_per_residual);
     QueryFactors { scale, constant, per_residual, unused: 0.0 }
@@ -260,7 +260,7 @@ fn launch(
 }
 
 /// Brings home what was kept, once it is there.
-fn fetch(
+pub(super) fn fetch(
     workspace: &mut Workspace,
     kept: &Buffer,
     kept_counts: &Buffer,

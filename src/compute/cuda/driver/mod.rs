@@ -25,7 +25,9 @@ use parking_lot::Mutex;
 
 use crate::compute::cuda::compile::Nvrtc;
 use crate::compute::cuda::device::{DeviceSource, Release};
-use crate::compute::cuda::modules::{CodeCache, Compiler, FAMILIES, Family, compiled};
+use crate::compute::cuda::modules::{
+    CodeCache, Compiler, FAMILIES, Family, UNUSED_FAMILIES, compiled,
+};
 use crate::compute::cuda::{Buffer, Device, DeviceError, DeviceMemory, DeviceTraits, Queue};
 
 use card::{Card, first_card, none};
@@ -78,9 +80,11 @@ type Functions = BTreeMap<&'static str, Function>;
 /// All kernels, and where they came from.
 fn load_kernels(card: &Card, cache: &dyn CodeCache) -> Result<(Functions, String), DeviceError> {
     let mut functions = Functions::new();
-    let embedded = FAMILIES.iter().try_for_each(|family| match family.embedded() {
-        Some(code) => load_family(card, family, code, &mut functions),
-        None => Err(DeviceError::Kernel { family: family.name, reason: "not embedded".to_owned() }),
+    let embedded = FAMILIES.iter().try_for_each(|family| {
+        let reason = "not embedded".to_owned();
+        let missing = DeviceError::Kernel { family: family.name, reason };
+        let code = family.embedded().ok_or(missing);
+        unless_unused(family, code.and_then(|code| load_family(card, family, code, &mut functions)))
     });
     if embedded.is_ok() {
         return Ok((functions, "embedded".to_owned()));
@@ -89,11 +93,23 @@ fn load_kernels(card: &Card, cache: &dyn CodeCache) -> Result<(Functions, String
     let nvrtc = Nvrtc::find();
     let compiler = nvrtc.as_ref().map(|nvrtc| nvrtc as &dyn Compiler);
     for family in FAMILIES {
-        let code = compiled(family, card.traits.capability, compiler, cache)?;
-        load_family(card, family, &code, &mut functions)?;
+        let code = compiled(family, card.traits.capability, compiler, cache);
+        let loaded = code.and_then(|code| load_family(card, family, &code, &mut functions));
+        unless_unused(family, loaded)?;
     }
     let origin = compiler.map(Compiler::version).unwrap_or_default();
     Ok((functions, format!("by {origin}")))
+}
+
+/// Passes a failure on if searches need the family.
+fn unless_unused(family: &Family, loaded: Result<(), DeviceError>) -> Result<(), DeviceError> {
+    match loaded {
+        Err(error @ DeviceError::Kernel { .. }) if UNUSED_FAMILIES.contains(&family.name) => {
+            tracing::debug!(%error, "kernels that nothing uses yet are left out");
+            Ok(())
+        }
+        other => other,
+    }
 }
 
 fn load_family(

@@ -66,6 +66,66 @@ fn lists_find_what_brute_force_finds() {
     }
 }
 
+/// A backend that holds all rows and reads them in no time.
+#[derive(Debug)]
+struct Fast(usize);
+
+impl ComputeBackend for Fast {
+    fn name(&self) -> &'static str {
+        "fast"
+    }
+
+    fn scan(
+        &self,
+        rows: &VectorRows<'_>,
+        query: &PreparedQuery,
+        selection: Selection<'_>,
+        estimates: &mut Vec<f32>,
+    ) -> Result<(), ComputeError> {
+        SimdBackend.scan(rows, query, selection, estimates)
+    }
+
+    fn exact(
+        &self,
+        rows: &VectorRows<'_>,
+        query: &PreparedQuery,
+        listed: &[RowId],
+        scores: &mut Vec<f32>,
+    ) -> Result<(), ComputeError> {
+        SimdBackend.exact(rows, query, listed, scores)
+    }
+
+    fn fast_rows_max(&self, _: &VectorRows<'_>) -> usize {
+        self.0
+    }
+}
+
+/// Where the backend scans faster than lists are gone through, lists are left alone: for all rows,
+/// for those of a filter, and not for a row more than it says.
+#[test]
+fn a_fast_backend_scans_instead() {
+    const ROWS: usize = 6000;
+    let rotation = Rotation::new(64);
+    let columns = grouped(17, ROWS, 64, FullKind::F16);
+    let rows = columns.view();
+    let built = build(&rows, SMALL_LISTS);
+    let lists = Lists::view(64, &built.lists, &built.one_bit).unwrap();
+    let tiers = Tiers { rows, listed: Some((lists, &rotation)) };
+    let query = PreparedQuery::new(&columns_row(&rows, 7)).unwrap();
+    let most: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 3 != 0).collect();
+    for (rows_max, mask, path) in [
+        (0, None, SearchPath::OneBit),
+        (ROWS - 1, None, SearchPath::OneBit),
+        (ROWS, None, SearchPath::Scan),
+        (ROWS - 1, Some(&most), SearchPath::MaskedScan),
+        (0, Some(&most), SearchPath::OneBit),
+    ] {
+        let found = search(&Fast(rows_max), &tiers, &query, mask, 10, EXACT).unwrap();
+        let wanted = brute_force(&SimdBackend, &rows, &query, mask, 10);
+        assert_eq!(found, FlatHits { hits: wanted, path }, "fast up to {rows_max} rows");
+    }
+}
+
 fn columns_row(rows: &VectorRows<'_>, row: usize) -> Vec<f32> {
     let mut unit = vec![0.0; rows.dimension()];
     rows.unit(row, &mut unit);

@@ -1,0 +1,126 @@
+//! `lodestone doctor`: what a server started like this would run on, and what is in its way.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+
+use lodestone::compute::{ComputeBackend, SimdBackend};
+use lodestone::embed::{Embedder, Model, ModelFiles};
+use lodestone::engine::open_cuda;
+use lodestone::io::{Disk, RealDisk};
+use lodestone::settings::{DeviceChoice, Settings};
+use lodestone::types::{Clock, SystemClock};
+
+use crate::cli::arguments::ServeOptions;
+
+/// Looks at every part that a start needs and prints a line for each.
+///
+/// # Errors
+/// How many of them a server would not start with.
+pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
+    let settings = options.settings()?;
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let parts = [
+        ("version", Ok(env!("CARGO_PKG_VERSION").to_owned())),
+        ("processor", Ok(processor())),
+        ("memory", Ok(memory())),
+        ("device", device(&settings, &disk)),
+        ("model", model(&settings)),
+        ("data", data(&*disk, &settings.data_dir)),
+        ("listen", listen(&settings)),
+    ];
+    let mut problems = 0;
+    for (name, found) in parts {
+        match found {
+            Ok(found) => println!("  {name:<10} {found}"),
+            Err(problem) => {
+                problems += 1;
+                println!("! {name:<10} {problem}");
+            }
+        }
+    }
+    match problems {
+        0 => Ok(()),
+        _ => Err(format!("a server would not start: {problems} problems, marked !").into()),
+    }
+}
+
+type Found = Result<String, String>;
+
+/// The device that would be taken, and why not the other.
+fn device(settings: &Settings, disk: &Arc<dyn Disk>) -> Found {
+    if settings.device == DeviceChoice::Cpu {
+        return Ok("CPU, as LODESTONE_DEVICE says; GPUs were not looked for".to_owned());
+    }
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    match open_cuda(settings, disk, &clock, Arc::new(SimdBackend)) {
+        Ok(cuda) => {
+            let memory = cuda.memory().map(|memory| {
+                let (free, total) = (gib(memory.free_bytes), gib(memory.total_bytes));
+                format!("{free} of {total} GiB free")
+            });
+            let memory = memory.unwrap_or_else(|error| error.to_string());
+            Ok(format!("{}, {memory}; it answers as the CPU does", cuda.device()))
+        }
+        Err(error) if settings.device == DeviceChoice::Cuda => {
+            Err(format!("LODESTONE_DEVICE is cuda, but no GPU can be used: {error}"))
+        }
+        Err(error) => Ok(format!("CPU; no GPU can be used: {error}")),
+    }
+}
+
+fn model(settings: &Settings) -> Found {
+    let dir = settings.model_dir.display();
+    let files = ModelFiles::read(&settings.model_dir, &|path| std::fs::read(path));
+    let files = files.map_err(|error| format!("{dir}: {error}"))?;
+    let model = Model::load(&files, 1).map_err(|error| format!("{dir}: {error}"))?;
+    let found = format!("{}, {} dimensions, in {dir}", model.name(), model.dimension());
+    model.close();
+    Ok(found)
+}
+
+/// The directory, or the one in which it would be made.
+fn data(disk: &dyn Disk, dir: &Path) -> Found {
+    let standing = dir.ancestors().find(|path| path.exists());
+    let standing = standing.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let is_new = standing != dir;
+    let free = disk.free_bytes(standing).map_err(|error| error.to_string())?;
+    let is_locked = std::fs::metadata(standing).is_ok_and(|found| found.permissions().readonly());
+    if is_locked {
+        return Err(format!("{} cannot be written", standing.display()));
+    }
+    let note = if is_new { ", made at the first start" } else { "" };
+    Ok(format!("{}{note}; {} GiB free", dir.display(), gib(free)))
+}
+
+fn listen(settings: &Settings) -> Found {
+    let address = settings.listen;
+    match std::net::TcpListener::bind(address) {
+        Ok(_) => Ok(format!("{address}, free")),
+        Err(error) => Err(format!("{address}: {error}; is a server running there?")),
+    }
+}
+
+fn processor() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("{}, {cores} threads at once", std::env::consts::ARCH)
+}
+
+/// What the kernel says (Linux); elsewhere nothing is known.
+fn memory() -> String {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = |name: &str| -> Option<u64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    match (kib("MemAvailable:"), kib("MemTotal:")) {
+        (Some(free), Some(total)) => {
+            format!("{} of {} GiB available", gib(free << 10), gib(total << 10))
+        }
+        _ => "unknown".to_owned(),
+    }
+}
+
+fn gib(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / (1_u64 << 30) as f64)
+}

@@ -1,0 +1,126 @@
+//! Exact cosines of listed rows from T2 (kernels/rescore.cu).
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::compute::cuda::pass::FoundRow;
+use crate::compute::cuda::reach::{Reach, Spread};
+use crate::compute::cuda::workspace::Workspace;
+use crate::compute::cuda::{Buffer, DeviceError};
+use crate::compute::{FullRows, PreparedQuery, VectorRows};
+
+const THREADS: u32 = 256;
+/// Rows that a block scores at the same time, a warp each.
+const ROWS_A_BLOCK: usize = 8;
+/// Blocks of one query at most.
+const BLOCKS_A_QUERY_MAX: usize = 64;
+/// Queries of one launch.
+const QUERIES_MAX: usize = 4096;
+
+/// `RescoreParams` of kernels/rescore.cu.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+struct RescoreParams {
+    values: u64,
+    units: u64,
+    kept: u64,
+    kept_counts: u64,
+    scores: u64,
+    dimension: u32,
+    kept_capacity: u32,
+}
+
+/// T2 of a segment on the device.
+#[derive(Debug)]
+pub struct ResidentFull {
+    /// How many rows.
+    pub rows: u32,
+    /// Components of each.
+    pub dimension: u32,
+    /// The values, row after row.
+    pub values: Buffer,
+    /// Whether they are f16; f32 otherwise.
+    pub is_f16: bool,
+}
+
+impl ResidentFull {
+    /// Copies T2 to the device.
+    ///
+    /// # Errors
+    /// As `Device::allocate` and `Queue::upload`.
+    pub fn upload(rows: &VectorRows<'_>, workspace: &mut Workspace) -> Result<Self, DeviceError> {
+        let (bytes, is_f16): (&[u8], bool) = match rows.full() {
+            FullRows::F16(bits) => (bytemuck::cast_slice(bits), true),
+            FullRows::F32 { values, .. } => (bytemuck::cast_slice(values), false),
+        };
+        let values = workspace.device().allocate(bytes.len())?;
+        workspace.queue.upload(&values, 0, bytes)?;
+        workspace.queue.synchronise()?;
+        let (rows, dimension) = (rows.len() as u32, rows.dimension() as u32);
+        Ok(Self { rows, dimension, values, is_f16 })
+    }
+}
+
+/// For each query the cosines of its listed rows, in their order, as `ComputeBackend::exact` gives
+/// them: in [-1, 1], 0 for a zero query or row.
+///
+/// # Errors
+/// [`DeviceError::Shape`], or what the device says.
+pub fn cosines(
+    workspace: &mut Workspace,
+    full: &ResidentFull,
+    asked: &[(&PreparedQuery, &[u32])],
+) -> Result<Vec<Vec<f32>>, DeviceError> {
+    let mut scores = Vec::with_capacity(asked.len());
+    for part in asked.chunks(QUERIES_MAX) {
+        scores.extend(part_cosines(workspace, full, part)?);
+    }
+    Ok(scores)
+}
+
+fn part_cosines(
+    workspace: &mut Workspace,
+    full: &ResidentFull,
+    asked: &[(&PreparedQuery, &[u32])],
+) -> Result<Vec<Vec<f32>>, DeviceError> {
+    let mut reach = Reach::new(if full.is_f16 { "rescore_f16" } else { "rescore_f32" });
+    let (rows, dimension) = (full.rows as usize, full.dimension as usize);
+    let capacity = asked.iter().map(|(_, listed)| listed.len()).max().unwrap_or(0);
+    let mut kept = vec![FoundRow::zeroed(); asked.len() * capacity];
+    let (mut units, mut counts) = (Vec::new(), Vec::with_capacity(asked.len()));
+    for (at, (query, listed)) in asked.iter().enumerate() {
+        reach.check(query.unit().len() == dimension, "queries as wide as the rows")?;
+        let is_there = listed.iter().all(|row| (*row as usize) < rows);
+        reach.check(is_there && u32::try_from(listed.len()).is_ok(), "rows of the segment")?;
+        units.extend_from_slice(query.unit());
+        counts.push(listed.len() as u32);
+        let places = &mut kept[at * capacity..][..listed.len()];
+        places.iter_mut().zip(*listed).for_each(|(kept, row)| kept.row = *row);
+    }
+    if capacity == 0 {
+        return Ok(vec![Vec::new(); asked.len()]);
+    }
+    let units = workspace.filled("units", bytemuck::cast_slice(&units))?;
+    let kept_here = workspace.filled("kept", bytemuck::cast_slice(&kept))?;
+    let counts_here = workspace.filled("kept counts", bytemuck::cast_slice(&counts))?;
+    let output = workspace.slot("scores", kept.len() * size_of::<f32>())?;
+    let params = RescoreParams {
+        values: match full.is_f16 {
+            true => reach.reads::<u16>(&full.values, rows * dimension)?,
+            false => reach.reads::<f32>(&full.values, rows * dimension)?,
+        },
+        units: reach.reads::<f32>(&units, asked.len() * dimension)?,
+        kept: reach.reads::<FoundRow>(&kept_here, kept.len())?,
+        kept_counts: reach.reads::<u32>(&counts_here, asked.len())?,
+        scores: reach.writes::<f32>(&output, kept.len())?,
+        dimension: full.dimension,
+        kept_capacity: capacity as u32,
+    };
+    let blocks = capacity.div_ceil(ROWS_A_BLOCK).min(BLOCKS_A_QUERY_MAX);
+    let grid = [blocks as u32, asked.len() as u32];
+    let spread = Spread { grid, threads: THREADS, shared_bytes: 0 };
+    reach.launch(&mut *workspace.queue, spread, &params)?;
+    let mut scores = vec![0.0_f32; kept.len()];
+    workspace.queue.download(&output, 0, bytemuck::cast_slice_mut(&mut scores))?;
+    let own = |at: usize| scores[at * capacity..][..counts[at] as usize].to_vec();
+    Ok((0..asked.len()).map(own).collect())
+}
