@@ -160,9 +160,8 @@ DEVICE void store_mixed(const EmbedAttentionParams &p, Attention<WIDTH> &state,
                 pairs[at] = pair_of_f16(pair[0] * inverse, pair[1] * inverse);
             }
             quad_transpose(pairs);
-            if (query >= tile.length) continue;
             u16 *to = head + (u64)(tile.start + query) * p.hidden + first * 8 + quad * 8;
-            *(Words4 *)to = Words4{pairs[0], pairs[1], pairs[2], pairs[3]};
+            if (query < tile.length) *(Words4 *)to = Words4{pairs[0], pairs[1], pairs[2], pairs[3]};
         }
     }
 }
