@@ -24,6 +24,10 @@ use crate::{emulated, skip};
 /// each number: the difference of two unit vectors has length sqrt(2 - 2 cosine).
 const NUMBER_SLACK: f32 = 0.0142;
 
+/// Batches that the emulator is not too slow for, on a device that nobody checks before.
+const UNCHECKED: DeviceLimits =
+    DeviceLimits { batch_tokens: 1024, check_tokens: 0, scratch: Scratch::Exact };
+
 struct Ward {
     model: Model,
     cpu: Model,
@@ -33,7 +37,7 @@ struct Ward {
 
 impl Ward {
     /// A model beside a device whose faults are planned.
-    fn new(files: &ModelFiles, inner: Arc<dyn Device>, batch_tokens: usize) -> Self {
+    fn new(files: &ModelFiles, inner: Arc<dyn Device>, limits: DeviceLimits) -> Self {
         let faults = Arc::new(Faults::default());
         faults.calls_left.store(usize::MAX, Ordering::SeqCst);
         let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
@@ -45,7 +49,6 @@ impl Ward {
             Arc::new(Counters::default()),
             |_| Ok(()),
         );
-        let limits = DeviceLimits { batch_tokens, scratch: Scratch::Exact };
         let device = EmbedDevice { supply: Arc::new(supply.unwrap()), limits };
         let model = Model::load_beside(files, 1, Some(device)).unwrap();
         Self { model, cpu: Model::load(files, 1).unwrap(), faults, clock }
@@ -57,7 +60,7 @@ impl Ward {
         use lodestone::compute::cuda::driver::CudaSource;
         use lodestone::compute::cuda::modules::NoCache;
         match CudaSource::new(Arc::new(NoCache)).open() {
-            Ok(device) => Some(Self::new(files, device, 16_384)),
+            Ok(device) => Some(Self::new(files, device, DeviceLimits::default())),
             Err(error) => {
                 skip(test, &error.to_string(), "REQUIRE_CUDA");
                 None
@@ -76,7 +79,7 @@ impl Ward {
             skip(test, "g++ or the emulator's sources are missing", "REQUIRE_EMULATOR");
             return None;
         };
-        Some(Self::new(files, inner, 1024))
+        Some(Self::new(files, inner, UNCHECKED))
     }
 
     /// Asks both; says whether the device answered. What the CPU answers must be the CPU's bits.
@@ -252,7 +255,8 @@ fn a_lost_device_is_left_alone_for_a_while() {
 #[test]
 fn a_large_batch_falls_back_whole() {
     let files = files(&KINDS[0]);
-    let ward = Ward::new(&files, Arc::new(Recording::new(132, 227 << 10)), 4096);
+    let limits = DeviceLimits { batch_tokens: 4096, ..UNCHECKED };
+    let ward = Ward::new(&files, Arc::new(Recording::new(132, 227 << 10)), limits);
     let texts: Vec<String> = (0..60).map(|at| text(90 + at % 7, at)).collect();
     // Vectors of zeroes are no vectors.
     assert!(!ward.ask(&texts));
@@ -265,7 +269,7 @@ fn launches_cover_a_batch() {
     for (multiprocessors, shared) in [(132, 227 << 10), (20, 99 << 10)] {
         let recording = Recording::new(multiprocessors, shared);
         let memory = Arc::clone(&recording.memory);
-        let ward = Ward::new(&files(&kind), Arc::new(recording), 8192);
+        let ward = Ward::new(&files(&kind), Arc::new(recording), UNCHECKED);
         let held = memory.live_buffers();
         assert!(!ward.ask(&[text(98, 1), text(40, 2), text(1, 3)]));
         let launches = memory.launches.lock().unwrap();
@@ -291,12 +295,33 @@ fn launches_cover_a_batch() {
     }
 }
 
+/// A device that is right passes the check of every start, and one that is wrong is not asked.
+#[test]
+fn a_device_is_checked_before_it_is_used() {
+    let files = files(&KINDS[0]);
+    let limits = DeviceLimits { check_tokens: 300, ..UNCHECKED };
+    let wrong = Recording::new(132, 227 << 10);
+    let memory = Arc::clone(&wrong.memory);
+    let ward = Ward::new(&files, Arc::new(wrong), limits);
+    let launched = memory.launches.lock().unwrap().len();
+    assert!(launched > 0 && ward.stats().device_fallbacks == 1);
+    assert!(!ward.ask(&[text(3, 1)]) && !ward.ask(&[text(3, 1)]));
+    assert_eq!(memory.launches.lock().unwrap().len(), launched);
+    let test = "a_device_is_checked_before_it_is_used";
+    let Some(inner) = emulated::device() else {
+        return skip(test, "g++ or the emulator's sources are missing", "REQUIRE_EMULATOR");
+    };
+    let ward = Ward::new(&files, inner, limits);
+    assert!(ward.ask(&[text(3, 1)]));
+    assert_eq!(ward.stats().device_fallbacks, 0);
+}
+
 #[test]
 fn models_without_kernels_stay_with_the_cpu() {
     for (heads, head, wide) in [(4, 16, 64), (17, 64, 64), (1, 32, 20)] {
         let kind = Kind { heads, head, wide, ..KINDS[0] };
         let files = files(&kind);
-        let ward = Ward::new(&files, Arc::new(Recording::new(8, 99 << 10)), 1024);
+        let ward = Ward::new(&files, Arc::new(Recording::new(8, 99 << 10)), UNCHECKED);
         let texts = vec![text(3, 1)];
         let got = ward.model.embed(Lane::Bulk, texts.clone()).unwrap();
         assert_eq!(got, ward.cpu.embed(Lane::Bulk, texts).unwrap());
@@ -308,7 +333,7 @@ fn models_without_kernels_stay_with_the_cpu() {
     let large = 1e5_f32.to_le_bytes();
     let end = files.weights.len();
     files.weights[end - 4..].copy_from_slice(&large);
-    let ward = Ward::new(&files, Arc::new(Recording::new(8, 99 << 10)), 1024);
+    let ward = Ward::new(&files, Arc::new(Recording::new(8, 99 << 10)), UNCHECKED);
     assert_eq!(ward.model.embed(Lane::Bulk, vec![text(2, 1)]).unwrap().len(), 1);
     assert_eq!(ward.stats().device_fallbacks, 0);
 }

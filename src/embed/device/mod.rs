@@ -7,6 +7,7 @@
 //! ```text
 //! forward --(device there?)-- no -------------------------------------> CPU, batch by batch
 //!            '- yes -> weights: copied to the device once
+//!                      check: some passages beside the CPU -- wrong ----> CPU from now on
 //!                      track: a queue of work with scratch memory of its size class
 //!                      forward: every layer launched, vectors copied back
 //!                      checked: finite, of length 1 -- no ---------------> CPU
@@ -20,8 +21,10 @@
 //! - Memory is freed only after the work that uses it was waited for.
 //! - The weights stay in the host's memory as f16 too, for a device that was lost and came back.
 //!
-//! Children: `weights`: what is copied; `forward`: a batch through the layers
+//! Children: `weights`: what is copied; `forward`: a batch through the layers; `check`: whether the
+//! device is right
 
+mod check;
 mod forward;
 mod weights;
 
@@ -62,6 +65,8 @@ pub struct DeviceLimits {
     /// Tokens of a bulk batch. A query waits for what is under way: some 2 ms of an H200 a batch,
     /// by estimate, at the default and with all-MiniLM-L6-v2.
     pub batch_tokens: usize,
+    /// Tokens of the batch that a fresh device must get right before it is used; 0 for none.
+    pub check_tokens: usize,
     /// How large scratch memory is.
     pub scratch: Scratch,
 }
@@ -69,7 +74,7 @@ pub struct DeviceLimits {
 impl Default for DeviceLimits {
     fn default() -> Self {
         let batch_tokens = limits::EMBED_DEVICE_BATCH_TOKENS;
-        Self { batch_tokens, scratch: Scratch::default() }
+        Self { batch_tokens, check_tokens: batch_tokens, scratch: Scratch::default() }
     }
 }
 
@@ -91,7 +96,7 @@ pub(super) struct DeviceBert {
     device: EmbedDevice,
     /// Tokens of a batch on the CPU, and workers that may be in one.
     cpu: Pace,
-    resident: Mutex<Option<Arc<Resident>>>,
+    standing: Mutex<Standing>,
     is_up: AtomicBool,
     batches: AtomicU64,
     fallbacks: AtomicU64,
@@ -103,6 +108,16 @@ struct Resident {
     live: Arc<Live>,
     weights: DeviceWeights,
     tracks: Mutex<Vec<Track>>,
+}
+
+/// Where the model stands.
+#[derive(Debug, Default)]
+enum Standing {
+    #[default]
+    Nowhere,
+    Ready(Arc<Resident>),
+    /// This device computes something else.
+    Refused(Arc<Live>, DeviceError),
 }
 
 /// Why there is no kernel for a model, if there is none.
@@ -134,7 +149,7 @@ impl DeviceBert {
             weights,
             device,
             cpu,
-            resident: Mutex::default(),
+            standing: Mutex::default(),
             is_up: AtomicBool::new(true),
             batches: AtomicU64::new(0),
             fallbacks: AtomicU64::new(0),
@@ -150,19 +165,31 @@ impl DeviceBert {
         model
     }
 
-    /// The model on the device as it is now; copied there if need be, by one caller.
+    /// The model on the device as it is now; copied there and checked if need be, by one caller.
     fn resident(&self) -> Result<Arc<Resident>, DeviceError> {
         let live = self.device.supply.live()?;
-        let mut resident = self.resident.lock();
-        if let Some(resident) = resident.as_ref().filter(|r| Arc::ptr_eq(&r.live, &live)) {
-            return Ok(Arc::clone(resident));
+        let mut standing = self.standing.lock();
+        match &*standing {
+            Standing::Ready(resident) if Arc::ptr_eq(&resident.live, &live) => {
+                return Ok(Arc::clone(resident));
+            }
+            Standing::Refused(refused, reason) if Arc::ptr_eq(refused, &live) => {
+                return Err(reason.clone());
+            }
+            Standing::Ready(_) | Standing::Refused(..) | Standing::Nowhere => {}
         }
-        let weights = self.weights.upload(live.device()).inspect_err(|error| {
-            self.give_up(&live, error);
-        })?;
+        *standing = Standing::Nowhere;
+        let uploaded = self.weights.upload(live.device());
+        let weights = uploaded.inspect_err(|error| self.give_up(&live, error))?;
         let fresh = Arc::new(Resident { live, weights, tracks: Mutex::default() });
-        *resident = Some(Arc::clone(&fresh));
-        Ok(fresh)
+        let checked = self.check(&fresh);
+        *standing = match &checked {
+            Ok(()) => Standing::Ready(Arc::clone(&fresh)),
+            // These may be otherwise for the next batch.
+            Err(DeviceError::Lost { .. } | DeviceError::OutOfMemory { .. }) => Standing::Nowhere,
+            Err(error) => Standing::Refused(Arc::clone(&fresh.live), error.clone()),
+        };
+        checked.map(|()| fresh)
     }
 
     fn give_up(&self, live: &Arc<Live>, error: &DeviceError) {
@@ -171,36 +198,38 @@ impl DeviceBert {
         }
     }
 
+    /// The vectors of a batch as the device computes them, one behind the other.
+    fn run(
+        &self,
+        resident: &Resident,
+        batch: &[&[u32]],
+        pause: &mut dyn FnMut(),
+    ) -> Result<Vec<f32>, DeviceError> {
+        let packed = Packed::new(batch, self.config.vocabulary, self.config.window())?;
+        let device = resident.live.device();
+        let kept = take_track(&mut resident.tracks.lock(), &packed);
+        let track = match kept {
+            Some(track) => Ok(track),
+            None => Track::new(device, self.device.limits.scratch),
+        };
+        let done = track.and_then(|mut track| {
+            let vectors = track.run(device, &self.config, &resident.weights, &packed, pause)?;
+            let mut tracks = resident.tracks.lock();
+            if tracks.len() < TRACKS_MAX {
+                tracks.push(track);
+            }
+            Ok(vectors)
+        });
+        done.inspect_err(|error| self.give_up(&resident.live, error))
+    }
+
     fn on_device(
         &self,
         batch: &[&[u32]],
         pause: &mut dyn FnMut(),
     ) -> Result<Vec<Vec<f32>>, DeviceError> {
-        let packed = Packed::new(batch, self.config.vocabulary, self.config.window())?;
         let resident = self.resident()?;
-        let device = resident.live.device();
-        let track = take_track(&mut resident.tracks.lock(), &packed);
-        let mut track = match track {
-            Some(track) => track,
-            None => Track::new(device, self.device.limits.scratch)
-                .inspect_err(|error| self.give_up(&resident.live, error))?,
-        };
-        let done = track.run(device, &self.config, &resident.weights, &packed, pause);
-        match done {
-            Ok(vectors) => {
-                let mut tracks = resident.tracks.lock();
-                if tracks.len() < TRACKS_MAX {
-                    tracks.push(track);
-                }
-                drop(tracks);
-                checked(vectors, self.config.hidden)
-            }
-            Err(error) => {
-                drop(track);
-                self.give_up(&resident.live, &error);
-                Err(error)
-            }
-        }
+        checked(self.run(&resident, batch, pause)?, self.config.hidden)
     }
 
     /// One line when the device stops being used, not one a batch.
