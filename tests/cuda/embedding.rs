@@ -5,6 +5,8 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Instant;
 
 use lodestone::compute::cuda::counters::Counters;
 use lodestone::compute::cuda::live::{Supply, SupplyLimits};
@@ -150,17 +152,23 @@ fn vectors_are_those_of_the_cpu_on_a_card() {
     compare_kinds("vectors_are_those_of_the_cpu_on_a_card", Ward::real);
 }
 
-/// The cosine that is promised, and the numbers of an independent computation.
-fn compare_golden(test: &str, words_max: u64, ward: fn(&str, &ModelFiles) -> Option<Ward>) {
+fn real_model(test: &str) -> Option<ModelFiles> {
     let directory = std::env::var_os("LODESTONE_MODEL_DIR").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("models/all-MiniLM-L6-v2"),
         Into::into,
     );
-    let files = match ModelFiles::read(&directory, &|path| std::fs::read(path)) {
-        Ok(files) => files,
-        Err(error) => return skip(test, &error.to_string(), "REQUIRE_MODEL"),
-    };
-    let Some(ward) = ward(test, &files) else { return };
+    match ModelFiles::read(&directory, &|path| std::fs::read(path)) {
+        Ok(files) => Some(files),
+        Err(error) => {
+            skip(test, &error.to_string(), "REQUIRE_MODEL");
+            None
+        }
+    }
+}
+
+/// The cosine that is promised, and the numbers of an independent computation.
+fn compare_golden(test: &str, words_max: u64, ward: fn(&str, &ModelFiles) -> Option<Ward>) {
+    let Some(ward) = real_model(test).and_then(|files| ward(test, &files)) else { return };
     let golden: Value =
         serde_json::from_str(include_str!("../../src/embed/golden.json")).expect("a fixture");
     let cases = golden["cases"].as_array().unwrap();
@@ -193,6 +201,36 @@ fn the_real_model_embeds_on_the_device() {
 #[test]
 fn the_real_model_embeds_on_a_card() {
     compare_golden("the_real_model_embeds_on_a_card", u64::MAX, Ward::real);
+}
+
+/// How many passages of 128 tokens a second: printed, for a card's first run. All by the card.
+#[test]
+fn the_real_model_tells_its_rate_on_a_card() {
+    const CALLERS: usize = 12;
+    const PASSAGES: usize = 4000;
+    let test = "the_real_model_tells_its_rate_on_a_card";
+    let Some(ward) = real_model(test).and_then(|files| Ward::real(test, &files)) else { return };
+    let words = ["the", "ship", "of", "storm", "and", "wind", "over", "city"];
+    let passage = |at: usize| {
+        let word = |place: usize| words[(place * 5 + at * (place + 1) / 3) % words.len()];
+        (0..126).map(word).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(ward.model.count_tokens(&passage(1)), 126);
+    let embed = |count: usize| {
+        let texts: Vec<String> = (0..count).map(passage).collect();
+        let got = ward.model.embed(Lane::Bulk, texts).unwrap();
+        assert_eq!(got.len(), count);
+    };
+    embed(256);
+    let begun = Instant::now();
+    thread::scope(|scope| {
+        for _ in 0..CALLERS {
+            scope.spawn(|| embed(PASSAGES));
+        }
+    });
+    let rate = (CALLERS * PASSAGES) as f64 / begun.elapsed().as_secs_f64();
+    println!("embedding: {rate:.0} passages of 128 tokens a second, {CALLERS} callers");
+    assert_eq!(ward.stats().device_fallbacks, 0);
 }
 
 /// One call after the other fails once: the CPU answers the same batch, the next goes well.

@@ -9,8 +9,8 @@
 //! - `embedding`: the embedding model on a device
 //! - `emulated`, `recording`, `cases`, `small_model`: devices, data and models for these
 //!
-//! What a machine lacks is skipped, and the skip printed. `REQUIRE_NVRTC=1`, `REQUIRE_EMULATOR=1`
-//! and `REQUIRE_CUDA=1` turn skips into failures.
+//! What a machine lacks is skipped, and the skip printed. `REQUIRE_NVRTC=1`, `REQUIRE_EMULATOR=1`,
+//! `REQUIRE_MODEL=1` and `REQUIRE_CUDA=1` turn skips into failures.
 
 mod cases;
 mod compile;
