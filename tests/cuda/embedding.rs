@@ -289,6 +289,33 @@ fn a_lost_device_is_left_alone_for_a_while() {
     }
 }
 
+/// A device that came back, and fails while the weights go there: the next batch brings them.
+#[test]
+fn a_copy_of_the_weights_may_fail() {
+    let files = files(&KINDS[3]);
+    let Some(ward) = Ward::emulated("a_copy_of_the_weights_may_fail", &files) else { return };
+    let texts = [text(2, 1)];
+    let mut failed = 0;
+    for call in (0..).step_by(6) {
+        ward.faults.is_loss.store(true, Ordering::SeqCst);
+        ward.faults.calls_left.store(0, Ordering::SeqCst);
+        assert!(!ward.ask(&texts));
+        ward.faults.is_loss.store(false, Ordering::SeqCst);
+        ward.faults.calls_left.store(call, Ordering::SeqCst);
+        ward.clock.advance_millis(10_000);
+        let by_device = ward.ask(&texts);
+        let left = ward.faults.calls_left.swap(usize::MAX, Ordering::SeqCst);
+        assert_eq!(by_device, left != usize::MAX, "call {call}");
+        if by_device {
+            break;
+        }
+        failed += 1;
+        assert!(ward.ask(&texts), "brought again after call {call} failed");
+    }
+    // 28 tensors are memory and a copy each, and a batch follows.
+    assert!(failed > 56 / 6, "{failed}");
+}
+
 /// A batch that was gathered for a device is cut for the CPU, and nothing is lost of it.
 #[test]
 fn a_large_batch_falls_back_whole() {

@@ -109,11 +109,8 @@ impl HostWeights {
     /// What the device says; nothing is left there then.
     pub(super) fn upload(&self, device: &dyn Device) -> Result<DeviceWeights, DeviceError> {
         let mut copy = Copy { device, queue: device.queue()? };
-        let copied = copy.encoder(&self.0);
-        // Whatever was copied may still be on its way; the first error counts.
-        let waited = copy.queue.synchronise();
-        let copied = copied?;
-        waited?;
+        let copied = copy.encoder(&self.0)?;
+        copy.queue.synchronise()?;
         Ok(copied)
     }
 }
@@ -125,9 +122,17 @@ struct Copy<'a> {
 
 impl Copy<'_> {
     fn bytes(&mut self, bytes: &[u8]) -> Result<Buffer, DeviceError> {
-        let buffer = self.device.allocate(bytes.len())?;
-        self.queue.upload(&buffer, 0, bytes)?;
-        Ok(buffer)
+        let buffer = self.device.allocate(bytes.len());
+        let copied = buffer.and_then(|buffer| {
+            let sent = self.queue.upload(&buffer, 0, bytes);
+            sent.map(|()| buffer)
+        });
+        if copied.is_err() {
+            // What was copied before may be on its way still, and will be freed. The first error
+            // is the one that counts.
+            let _ = self.queue.synchronise();
+        }
+        copied
     }
 
     fn matrix(&mut self, numbers: &[f16]) -> Result<Buffer, DeviceError> {
