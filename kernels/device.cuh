@@ -103,6 +103,20 @@ DEVICE u16 narrowed_f16(f32 value) {
     return bits;
 }
 
+// Two values as f16, the first in the lower half of the word.
+DEVICE u32 pair_of_f16(f32 low, f32 high) {
+    u32 pair;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+// Within a few units of rounding: 2^value, and the error function.
+DEVICE f32 power_of_two(f32 value) {
+    f32 power;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(value));
+    return power;
+}
+DEVICE f32 error_function(f32 value) { return erff(value); }
+
 // sum += a . b over four signed bytes each.
 DEVICE i32 dp4a(u32 a, u32 b, i32 total) { return __dp4a((i32)a, (i32)b, total); }
 
@@ -312,4 +326,36 @@ DEVICE f32 quick_upper(i32 dot, f32 scale, f32 residual, const QueryFactors &que
 DEVICE f32 quick_lower(i32 dot, f32 scale, f32 residual, const QueryFactors &query) {
     f32 bound = query.constant + SLACK + query.per_residual * residual;
     return (f32)dot * (query.scale * scale) - bound;
+}
+
+DEVICE f32 warp_total(f32 value) {
+    for (u32 mask = 16; mask > 0; mask /= 2) value = sum(value, warp_shuffle_xor(value, mask));
+    return value;
+}
+
+// Where unit `unit` (16 bytes) of row `row` lies in a stack of rows of 128 bytes: the eight rows
+// of a matrix then lie in eight different groups of banks.
+DEVICE u32 swizzled_line(u32 row, u32 unit) { return row * 128 + (unit ^ row % 8) * 16; }
+
+// The low and the high half of a word as f16.
+DEVICE f32 low_f16(u32 pair) { return widened_f16((u16)pair); }
+DEVICE f32 high_f16(u32 pair) { return widened_f16((u16)(pair >> 16)); }
+
+// Among the four lanes that share a row of a fragment: word i of lane t becomes word t of lane i.
+// Pairs of f16 of four neighbouring tiles become 16 bytes of one of them, and the other way round.
+DEVICE void quad_transpose(u32 (&words)[4]) {
+    const u32 lane = thread_in_block();
+    const bool odd = lane % 2 != 0, upper = lane / 2 % 2 != 0;
+#pragma unroll
+    for (u32 at = 0; at < 4; at += 2) {
+        u32 got = warp_shuffle_xor(odd ? words[at] : words[at + 1], 1);
+        words[at] = odd ? got : words[at];
+        words[at + 1] = odd ? words[at + 1] : got;
+    }
+#pragma unroll
+    for (u32 at = 0; at < 2; at++) {
+        u32 got = warp_shuffle_xor(upper ? words[at] : words[at + 2], 2);
+        words[at] = upper ? got : words[at];
+        words[at + 2] = upper ? words[at + 2] : got;
+    }
 }

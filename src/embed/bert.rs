@@ -48,12 +48,7 @@ impl Bert {
         let ModelConfig { hidden, norm_epsilon, .. } = config;
         let words =
             weights.table("embeddings.word_embeddings.weight", config.vocabulary, hidden)?;
-        let name = "embeddings.position_embeddings.weight";
-        let mut positions = weights.table(name, config.positions, hidden)?;
-        positions.truncate(config.window() * hidden);
-        let name = "embeddings.token_type_embeddings.weight";
-        let types = weights.table(name, config.token_types, hidden)?;
-        elementwise::add_bias(&mut positions, &types[..hidden]);
+        let positions = weights.positions(&config)?;
         let norm = weights.norm("embeddings.LayerNorm", hidden, norm_epsilon)?;
         let layers = (0..config.layers)
             .map(|index| Layer::new(&config, weights, index))

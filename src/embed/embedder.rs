@@ -23,6 +23,10 @@ pub struct EmbedStats {
     pub tokens: u64,
     /// Texts through the model.
     pub passages: u64,
+    /// Batches that a GPU computed.
+    pub device_batches: u64,
+    /// Batches that were meant for a GPU and that the CPU computed.
+    pub device_fallbacks: u64,
 }
 
 /// Text to vectors. Blocking: call it from a thread that may wait.

@@ -1,4 +1,4 @@
-//! Text to vectors: a BERT-family sentence model on the CPU, and the queue before it.
+//! Text to vectors: a BERT-family sentence model on the CPU or on a GPU, and the queue before it.
 //!
 //! Not here: cutting documents into chunks (`chunk`), storing or comparing vectors (`compute`,
 //! `segment`). Only this room knows candle and tokenizers.
@@ -10,13 +10,15 @@
 //!   queue    worker: queries first, else a batch of at most 1,024 tokens over all bulk callers
 //!   bert     packed batch -> token states -> one vector of length 1 a passage;
 //!            after each layer the worker looks whether a query waits
+//!   device   the same on a GPU where there is one, in batches of 16,384 tokens
 //!   reply    all vectors of the call there: the caller wakes
 //! ```
 //!
 //! Invariants:
 //! - A vector depends on its text only, but for float rounding: passages of a batch are packed
 //!   one behind the other without padding, and attention never crosses a passage's border.
-//! - A query waits for one layer of one bulk batch at most before it is served.
+//! - A query waits for one layer of one bulk batch at most before it is served; on a GPU, for what
+//!   that has begun, which is one batch of each of two workers at most.
 //! - What waits is bounded in tokens: bulk callers block, queries are refused.
 //! - A panic in the model fails the batch it happened in, and nothing else.
 //! - Vectors are comparable only under equal fingerprints.
@@ -24,6 +26,7 @@
 //! Rooms inside:
 //! - `embedder`: the trait that the rest of the server knows
 //! - `model`: a model directory behind that trait; `config`, `tokens`, `weights`: its files
+//! - `device`: the forward pass on a GPU, with that of the CPU behind it
 //! - `bert`: the forward pass; `product`: its dense layers; `elementwise`: the loops between
 //! - `lanes`: who waits and who is next; `queue`: the worker threads
 //! - `hashing`: a stand-in for tests, not a model
@@ -31,6 +34,7 @@
 
 mod bert;
 mod config;
+mod device;
 mod elementwise;
 mod embedder;
 mod error;
@@ -42,6 +46,7 @@ mod queue;
 mod tokens;
 mod weights;
 
+pub use device::{COSINE_MIN, DeviceLimits, EmbedDevice};
 pub use embedder::{EmbedStats, Embedder, Lane};
 pub use error::EmbedError;
 pub use hashing::HashEmbedder;

@@ -9,8 +9,9 @@ use sha2::{Digest, Sha256};
 
 use crate::embed::bert::Bert;
 use crate::embed::config::ModelConfig;
+use crate::embed::device::{DeviceBert, EmbedDevice, HostWeights, unsupported};
 use crate::embed::lanes::{Passage, Reply};
-use crate::embed::queue::{Forward, Queue, QueueBounds};
+use crate::embed::queue::{Pace, Queue, QueueBounds, SHARE_TOKENS_MIN};
 use crate::embed::tokens::Tokeniser;
 use crate::embed::weights::Weights;
 use crate::embed::{EmbedError, EmbedStats, Embedder, Lane};
@@ -38,6 +39,10 @@ const BOUNDS: QueueBounds = QueueBounds {
     bulk: BULK_TOKENS_MAX,
     query: QUERY_TOKENS_MAX,
 };
+/// Batches of a device that one bulk call may have waiting, beyond those that are computed.
+const CALL_DEVICE_BATCHES: usize = 4;
+/// Workers beside a device at least: two keep it busy, one is there for queries.
+const DEVICE_WORKERS_MIN: usize = 3;
 
 /// The bytes of a model directory.
 #[derive(Debug, Clone)]
@@ -100,15 +105,26 @@ impl Model {
     /// # Errors
     /// Names what in the files is malformed, missing or not supported.
     pub fn load(files: &ModelFiles, workers: usize) -> Result<Self, EmbedError> {
+        Self::load_beside(files, workers, None)
+    }
+
+    /// The same beside a device, which computes what it can. Whatever it does not, `workers` cores
+    /// do. A model that there are no kernels for stays with the CPU, and the log says so.
+    ///
+    /// # Errors
+    /// As [`Self::load`]; never because of the device.
+    pub fn load_beside(
+        files: &ModelFiles,
+        workers: usize,
+        device: Option<EmbedDevice>,
+    ) -> Result<Self, EmbedError> {
         let config = ModelConfig::parse(&files.config, files.pooling.as_deref())?;
         let tokeniser = Tokeniser::parse(&files.tokenizer, config.vocabulary, config.window())?;
         let weights = Weights::parse(&files.weights)?;
         let fingerprint = fingerprint(&config, files);
         let dimension = config.hidden;
-        let bert = Bert::new(config, &weights)?;
+        let queue = start(config, &weights, workers, device)?;
         drop(weights);
-        let forward: Arc<dyn Forward> = Arc::new(bert);
-        let queue = Queue::start(forward, workers, BOUNDS);
         Ok(Self { name: files.name.clone(), fingerprint, dimension, tokeniser, queue })
     }
 
@@ -160,6 +176,42 @@ impl Embedder for Model {
     fn close(&self) {
         self.queue.close();
     }
+}
+
+/// The workers, over the CPU alone or over a device with the CPU behind it.
+fn start(
+    config: ModelConfig,
+    weights: &Weights,
+    workers: usize,
+    device: Option<EmbedDevice>,
+) -> Result<Queue, EmbedError> {
+    let bert = Bert::new(config.clone(), weights)?;
+    let device = device.filter(|_| {
+        let reason = unsupported(&config);
+        if let Some(reason) = &reason {
+            tracing::warn!(
+                reason,
+                "the GPU has no kernels for the embedding model: the CPU embeds"
+            );
+        }
+        reason.is_none()
+    });
+    let Some(device) = device else {
+        return Ok(Queue::start(Arc::new(bert), workers, BOUNDS));
+    };
+    let limits = device.limits;
+    let cpu = Pace { batch: BATCH_TOKENS, share: SHARE_TOKENS_MIN, workers: workers.max(1) };
+    let host = match HostWeights::new(&config, weights) {
+        Ok(host) => host,
+        Err(error) => {
+            tracing::warn!(%error, "the GPU cannot hold the embedding model: the CPU embeds");
+            return Ok(Queue::start(Arc::new(bert), workers, BOUNDS));
+        }
+    };
+    let bert = DeviceBert::new(bert, config, host, device, cpu);
+    let bulk_call = BULK_CALL_TOKENS_MAX.max(CALL_DEVICE_BATCHES * limits.batch_tokens);
+    let bounds = QueueBounds { bulk_call, ..BOUNDS };
+    Ok(Queue::start(Arc::new(bert), workers.max(DEVICE_WORKERS_MIN), bounds))
 }
 
 /// SHA-256 over the computation, the configuration as understood, tokenizer and weights. The

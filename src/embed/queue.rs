@@ -30,6 +30,34 @@ pub(super) trait Forward: Send + Sync + fmt::Debug {
         batch: &[&[u32]],
         pause: &mut dyn FnMut(),
     ) -> Result<Vec<Vec<f32>>, EmbedError>;
+
+    /// How it likes its batches now, where the queue's `usual` pace does not suit it.
+    fn pace(&self, usual: Pace) -> Pace {
+        usual
+    }
+
+    /// What a device did, where there is one.
+    fn device_counts(&self) -> DeviceCounts {
+        DeviceCounts::default()
+    }
+}
+
+/// How work is dealt out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pace {
+    /// Tokens of a batch at most.
+    pub batch: usize,
+    /// Tokens of a batch at least, before waiting work is shared out between idle workers.
+    pub share: usize,
+    /// Workers in bulk batches at the same time; queries find any that is idle.
+    pub workers: usize,
+}
+
+/// Batches that a device computed, and that it failed to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct DeviceCounts {
+    pub batches: u64,
+    pub fallbacks: u64,
 }
 
 /// The bounds of a queue, in tokens. A token takes four bytes, and a passage has at least one,
@@ -47,9 +75,9 @@ pub(super) struct QueueBounds {
     pub query: usize,
 }
 
-/// The smallest share of waiting work worth a batch of its own: below it a product with the
-/// weights is bound by reading them.
-const SHARE_TOKENS_MIN: usize = 128;
+/// The smallest share of waiting work worth a batch of its own on a CPU: below it a product with
+/// the weights is bound by reading them.
+pub(super) const SHARE_TOKENS_MIN: usize = 128;
 
 /// Two lanes and the threads that serve them. Dropping it closes it and waits for the threads.
 #[derive(Debug)]
@@ -77,6 +105,8 @@ struct Lanes {
     bulk: LaneQueue,
     /// Workers inside a batch.
     busy: usize,
+    /// Those of them whose batch is of the bulk lane.
+    busy_with_bulk: usize,
     is_closed: bool,
 }
 
@@ -176,10 +206,13 @@ impl Queue {
     /// What the workers have done so far.
     pub fn stats(&self) -> EmbedStats {
         let nanos = self.shared.model_nanos.load(Ordering::Relaxed);
+        let DeviceCounts { batches, fallbacks } = self.shared.forward.device_counts();
         EmbedStats {
             model_seconds: Duration::from_nanos(nanos).as_secs_f64(),
             tokens: self.shared.tokens.load(Ordering::Relaxed),
             passages: self.shared.passages.load(Ordering::Relaxed),
+            device_batches: batches,
+            device_fallbacks: fallbacks,
         }
     }
 
@@ -214,31 +247,51 @@ impl Shared {
                 }
                 self.has_work.wait(&mut lanes);
             };
+            let bulk = usize::from(lane == Lane::Bulk);
             lanes.busy += 1;
+            lanes.busy_with_bulk += bulk;
             drop(lanes);
             if lane == Lane::Bulk {
                 self.has_room.notify_all();
             }
             self.run(lane, batch);
-            self.lanes.lock().busy -= 1;
+            let mut lanes = self.lanes.lock();
+            lanes.busy -= 1;
+            lanes.busy_with_bulk -= bulk;
+            let may_be_for_others = bulk > 0 && lanes.bulk.tokens() > 0;
+            drop(lanes);
+            if may_be_for_others {
+                // The pace may be another than when they went to sleep.
+                self.has_work.notify_all();
+            }
         }
     }
 
     fn next(&self, lanes: &mut Lanes) -> Option<(Lane, Vec<Passage>)> {
-        let budget = self.share(lanes.query.tokens(), lanes.busy);
-        let query = lanes.query.take(budget);
+        let pace = self.pace();
+        let query = lanes.query.take(self.share(pace, lanes.query.tokens(), lanes.busy));
         if !query.is_empty() {
             return Some((Lane::Query, query));
         }
-        let budget = self.share(lanes.bulk.tokens(), lanes.busy);
-        let bulk = lanes.bulk.take(budget);
+        if lanes.busy_with_bulk >= pace.workers.max(1) {
+            return None;
+        }
+        // As many as the pace lets into bulk batches count as idle at most.
+        let barred = self.worker_count.saturating_sub(pace.workers);
+        let busy = lanes.busy.max(lanes.busy_with_bulk + barred);
+        let bulk = lanes.bulk.take(self.share(pace, lanes.bulk.tokens(), busy));
         (!bulk.is_empty()).then_some((Lane::Bulk, bulk))
     }
 
+    fn pace(&self) -> Pace {
+        let (batch, workers) = (self.bounds.batch, self.worker_count);
+        self.forward.pace(Pace { batch, share: SHARE_TOKENS_MIN, workers })
+    }
+
     /// Tokens of the next batch, where `waiting` tokens wait and `busy` workers are occupied.
-    fn share(&self, waiting: usize, busy: usize) -> usize {
+    fn share(&self, pace: Pace, waiting: usize, busy: usize) -> usize {
         let idle = self.worker_count.saturating_sub(busy).max(1);
-        waiting.div_ceil(idle).max(SHARE_TOKENS_MIN).min(self.bounds.batch)
+        waiting.div_ceil(idle).max(pace.share).min(pace.batch)
     }
 
     /// Runs one batch and answers all who have a passage in it, whatever happens.
@@ -278,7 +331,7 @@ impl Shared {
     /// up the bulk batch that paused for it.
     fn serve_queries(&self) {
         let mut lanes = self.lanes.lock();
-        let budget = self.share(lanes.query.tokens(), lanes.busy);
+        let budget = self.share(self.pace(), lanes.query.tokens(), lanes.busy);
         let batch = lanes.query.take(budget);
         drop(lanes);
         if !batch.is_empty() {

@@ -18,9 +18,14 @@ enum Order {
 struct Gated {
     entered: Sender<Vec<u32>>,
     orders: Mutex<Receiver<Order>>,
+    pace: Option<Pace>,
 }
 
 impl Forward for Gated {
+    fn pace(&self, usual: Pace) -> Pace {
+        self.pace.unwrap_or(usual)
+    }
+
     fn forward(
         &self,
         batch: &[&[u32]],
@@ -56,9 +61,13 @@ fn bench(workers: usize) -> Bench {
 }
 
 fn bench_with(workers: usize, bounds: QueueBounds) -> Bench {
+    bench_paced(workers, bounds, None)
+}
+
+fn bench_paced(workers: usize, bounds: QueueBounds, pace: Option<Pace>) -> Bench {
     let (entered_by, entered) = mpsc::channel();
     let (orders, orders_for) = mpsc::channel();
-    let gated = Gated { entered: entered_by, orders: Mutex::new(orders_for) };
+    let gated = Gated { entered: entered_by, orders: Mutex::new(orders_for), pace };
     let queue = Arc::new(Queue::start(Arc::new(gated), workers, bounds));
     Bench { orders, entered, queue }
 }
@@ -108,6 +117,29 @@ fn a_query_goes_before_waiting_bulk() {
     assert_eq!(bulk.join().expect("no panic"), Ok(vec![1.0, 2.0, 3.0]));
     let stats = bench.queue.stats();
     assert_eq!((stats.passages, stats.tokens), (4, 40));
+}
+
+/// As beside a device: one worker in bulk batches, which are larger; the others for queries.
+#[test]
+fn a_pace_bars_workers_from_bulk_but_not_from_queries() {
+    let pace = Pace { batch: 20, share: 20, workers: 1 };
+    let bench = bench_paced(3, BOUNDS, Some(pace));
+    let bulk = bench.call(Lane::Bulk, &[1, 2, 3, 4]);
+    let first = bench.next();
+    bench.wait_until(|(_, bulk)| bulk == 20);
+    let query = bench.call(Lane::Query, &[9]);
+    assert_eq!(bench.next(), [9]);
+    bench.order(Order::Finish);
+    bench.order(Order::Finish);
+    let second = bench.next();
+    assert_eq!(second.len(), 2);
+    bench.order(Order::Finish);
+    if first.len() + second.len() < 4 {
+        assert_eq!(bench.next(), [4]);
+        bench.order(Order::Finish);
+    }
+    assert_eq!(query.join().expect("no panic"), Ok(vec![9.0]));
+    assert_eq!(bulk.join().expect("no panic"), Ok(vec![1.0, 2.0, 3.0, 4.0]));
 }
 
 #[test]

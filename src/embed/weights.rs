@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use candle_core::{DType, Device, Tensor};
 
 use crate::embed::EmbedError;
-use crate::embed::elementwise::Norm;
+use crate::embed::config::ModelConfig;
+use crate::embed::elementwise::{self, Norm};
 use crate::embed::product::Packed;
 
 /// A dense layer: `input x weight + bias`.
@@ -48,6 +49,19 @@ impl Weights {
     /// The numbers of a matrix, row by row.
     pub fn table(&self, name: &str, rows: usize, width: usize) -> Result<Vec<f32>, EmbedError> {
         Ok(self.matrix(name, rows, width)?.flatten_all()?.to_vec1()?)
+    }
+
+    /// What is added to a word at each place of a passage: the place's vector and that of the only
+    /// token type in use, (window, hidden).
+    pub fn positions(&self, config: &ModelConfig) -> Result<Vec<f32>, EmbedError> {
+        let hidden = config.hidden;
+        let name = "embeddings.position_embeddings.weight";
+        let mut positions = self.table(name, config.positions, hidden)?;
+        positions.truncate(config.window() * hidden);
+        let name = "embeddings.token_type_embeddings.weight";
+        let types = self.table(name, config.token_types, hidden)?;
+        elementwise::add_bias(&mut positions, &types[..hidden]);
+        Ok(positions)
     }
 
     /// The numbers of a vector.

@@ -64,6 +64,9 @@ pub const CHUNK_OVERLAP_TOKENS: usize = 32;
 pub const MODEL_TOKENS_MAX: usize = 256;
 /// Padded tokens of one batch through the model.
 pub const EMBED_BATCH_TOKENS: usize = 2048;
+/// Tokens of one batch through the model on a GPU, without padding: enough to fill a large card,
+/// few enough that a query behind it hardly waits.
+pub const EMBED_DEVICE_BATCH_TOKENS: usize = 16_384;
 
 /// Faults of processing after which a job is errored.
 pub const ATTEMPTS_MAX: u32 = 3;
@@ -80,6 +83,7 @@ pub const SESSION_TURNS: usize = 10;
 const _: () = assert!(CHUNK_TOKENS + 2 <= MODEL_TOKENS_MAX);
 const _: () = assert!(CHUNK_OVERLAP_TOKENS * 2 < CHUNK_TOKENS);
 const _: () = assert!(MODEL_TOKENS_MAX <= EMBED_BATCH_TOKENS);
+const _: () = assert!(EMBED_BATCH_TOKENS <= EMBED_DEVICE_BATCH_TOKENS);
 const _: () = assert!(TEXT_BYTES_MAX <= BODY_BYTES_MAX_TEXT);
 const _: () = assert!(FILE_BYTES_MAX <= BATCH_BYTES_MAX);
 const _: () = assert!(ID_CHARS_MAX * 4 <= ID_BYTES_MAX);

@@ -6,19 +6,22 @@
 //! - `families`: kernels beside the search, each with its oracle
 //! - `launches`: shapes and bounds of launches, before a stand-in that runs nothing
 //! - `failures`: full, faulty and lost devices: the CPU answers, counters rise
-//! - `emulated`, `recording`, `cases`: devices and data for these
+//! - `embedding`: the embedding model on a device
+//! - `emulated`, `recording`, `cases`, `small_model`: devices, data and models for these
 //!
-//! What a machine lacks is skipped, and the skip printed. `REQUIRE_NVRTC=1`, `REQUIRE_EMULATOR=1`
-//! and `REQUIRE_CUDA=1` turn skips into failures.
+//! What a machine lacks is skipped, and the skip printed. `REQUIRE_NVRTC=1`, `REQUIRE_EMULATOR=1`,
+//! `REQUIRE_MODEL=1` and `REQUIRE_CUDA=1` turn skips into failures.
 
 mod cases;
 mod compile;
+mod embedding;
 mod emulated;
 mod failures;
 mod families;
 mod launches;
 mod oracle;
 mod recording;
+mod small_model;
 
 /// Says that a test cannot run here, or fails it if `variable` insists.
 fn skip(test: &str, reason: &str, variable: &str) {

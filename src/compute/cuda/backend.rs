@@ -77,7 +77,7 @@ impl CudaParts {
 #[derive(Debug)]
 pub struct CudaBackend {
     cpu: Arc<dyn ComputeBackend>,
-    supply: Supply,
+    supply: Arc<Supply>,
     together: Together,
     counters: Arc<Counters>,
     limits: CudaLimits,
@@ -93,12 +93,17 @@ impl CudaBackend {
         let CudaParts { source, cpu, clock, timer, check } = parts;
         let counters = Arc::new(Counters::default());
         let shared = Arc::clone(&counters);
-        let supply = Supply::open(source, clock, limits.supply, shared, check)?;
+        let supply = Arc::new(Supply::open(source, clock, limits.supply, shared, check)?);
         let live = supply.live()?;
         let traits = live.device().traits();
         let description = format!("{} ({})", traits.name, traits.driver);
         let together = Together::new(limits.together, timer);
         Ok(Self { cpu, supply, together, counters, limits, description })
+    }
+
+    /// Where the device comes from, for others who have work for it.
+    pub fn supply(&self) -> Arc<Supply> {
+        Arc::clone(&self.supply)
     }
 
     /// Memory of the device, now.

@@ -27,6 +27,7 @@
 //! - `resident`: which rows stand on the device; `live`: the device while it lives, and after
 //! - `together`: queries of concurrent requests in one run
 //! - `workspace`: a queue with scratch memory; `reach`: launches in the making
+//! - `encoder`: launchers of the embedding model's kernels
 //! - `pass`, `scan` (G1), `batch` (G2), `gather` (G3), `select`: launchers; `search`: a run of them
 //! - `assign` (G4, k-means), `one_bit` over `lists` (G5), `encode` (T1 and T0), `rescore` (T2):
 //!   launchers that searches and builds do not use yet, with the oracles they are tested against
@@ -43,6 +44,7 @@ pub mod device;
 #[cfg(feature = "cuda")]
 pub mod driver;
 pub mod encode;
+pub mod encoder;
 pub mod error;
 pub mod gather;
 pub mod lists;

@@ -63,6 +63,12 @@ families! {
         "batch_sample_256", "batch_sample_128", "batch_sample_64", "batch_sample_32",
         "batch_collect_256", "batch_collect_128", "batch_collect_64", "batch_collect_32",
     ],
+    "embed_attention": ["embed_attention_32", "embed_attention_64"],
+    "embed_norm": ["embed_gather", "embed_norm"],
+    "embed_pool": ["embed_pool"],
+    "embed_product": [
+        "embed_product_128x128", "embed_product_128x64", "embed_product_64x64",
+    ],
     "encode": ["encode_rows", "rotate", "encode_one_bit"],
     "gather": ["mask_count", "mask_list", "gather_rows"],
     "rescore": ["rescore_f16", "rescore_f32"],

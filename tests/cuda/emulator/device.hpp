@@ -120,6 +120,11 @@ DEVICE double square_root(double a) { return __builtin_sqrt(a); }
 DEVICE float narrowed(double value) { return (float)value; }
 DEVICE float widened_f16(uint16_t bits) { return emulator::widened_f16(bits); }
 DEVICE uint16_t narrowed_f16(float value) { return emulator::narrowed_f16(value); }
+DEVICE uint32_t pair_of_f16(float low, float high) {
+    return narrowed_f16(low) | (uint32_t)narrowed_f16(high) << 16;
+}
+DEVICE float power_of_two(float value) { return exp2f(value); }
+DEVICE float error_function(float value) { return erff(value); }
 
 DEVICE int32_t dp4a(uint32_t a, uint32_t b, int32_t total) {
     for (int byte = 0; byte < 4; byte++) {

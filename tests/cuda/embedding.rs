@@ -1,0 +1,404 @@
+//! The embedding model on a device: the CPU's vectors but for rounding, and the CPU where the
+//! device fails. The model's layers run in the emulator, so small models of every kind stand in
+//! for the real one, which embeds a few short texts where its files are.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Instant;
+
+use lodestone::compute::cuda::counters::Counters;
+use lodestone::compute::cuda::live::{Supply, SupplyLimits};
+use lodestone::compute::cuda::workspace::Scratch;
+use lodestone::compute::cuda::{Device, DeviceSource};
+use lodestone::embed::{
+    COSINE_MIN, DeviceLimits, EmbedDevice, EmbedStats, Embedder, Lane, Model, ModelFiles,
+};
+use lodestone::types::{ManualClock, Timestamp};
+use serde_json::Value;
+
+use crate::recording::{Faults, Faulty, Recording};
+use crate::small_model::{Kind, files, text};
+use crate::{emulated, skip};
+
+/// Vectors of one length are far apart if their cosine is below [`COSINE_MIN`]; this also bounds
+/// each number: the difference of two unit vectors has length sqrt(2 - 2 cosine).
+const NUMBER_SLACK: f32 = 0.0142;
+
+/// Batches that the emulator is not too slow for, on a device that nobody checks before.
+const UNCHECKED: DeviceLimits =
+    DeviceLimits { batch_tokens: 1024, check_tokens: 0, scratch: Scratch::Exact };
+
+struct Ward {
+    model: Model,
+    cpu: Model,
+    faults: Arc<Faults>,
+    clock: Arc<ManualClock>,
+}
+
+impl Ward {
+    /// A model beside a device whose faults are planned.
+    fn new(files: &ModelFiles, inner: Arc<dyn Device>, limits: DeviceLimits) -> Self {
+        let faults = Arc::new(Faults::default());
+        faults.calls_left.store(usize::MAX, Ordering::SeqCst);
+        let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+        let source = Arc::new(Faulty { inner, faults: Arc::clone(&faults) });
+        let supply = Supply::open(
+            source as Arc<dyn DeviceSource>,
+            Arc::clone(&clock) as Arc<_>,
+            SupplyLimits::default(),
+            Arc::new(Counters::default()),
+            |_| Ok(()),
+        );
+        let device = EmbedDevice { supply: Arc::new(supply.unwrap()), limits };
+        let model = Model::load_beside(files, 1, Some(device)).unwrap();
+        Self { model, cpu: Model::load(files, 1).unwrap(), faults, clock }
+    }
+
+    /// Beside a real card, which takes its batches as it likes.
+    #[cfg(feature = "cuda")]
+    fn real(test: &str, files: &ModelFiles) -> Option<Self> {
+        use lodestone::compute::cuda::driver::CudaSource;
+        use lodestone::compute::cuda::modules::NoCache;
+        match CudaSource::new(Arc::new(NoCache)).open() {
+            Ok(device) => Some(Self::new(files, device, DeviceLimits::default())),
+            Err(error) => {
+                skip(test, &error.to_string(), "REQUIRE_CUDA");
+                None
+            }
+        }
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn real(test: &str, _: &ModelFiles) -> Option<Self> {
+        skip(test, "built without the feature cuda", "REQUIRE_CUDA");
+        None
+    }
+
+    fn emulated(test: &str, files: &ModelFiles) -> Option<Self> {
+        let Some(inner) = emulated::device() else {
+            skip(test, "g++ or the emulator's sources are missing", "REQUIRE_EMULATOR");
+            return None;
+        };
+        Some(Self::new(files, inner, UNCHECKED))
+    }
+
+    /// Asks both; says whether the device answered. What the CPU answers must be the CPU's bits.
+    fn ask(&self, texts: &[String]) -> bool {
+        let before = self.model.stats();
+        let got = self.model.embed(Lane::Bulk, texts.to_vec()).unwrap();
+        let wanted = self.cpu.embed(Lane::Bulk, texts.to_vec()).unwrap();
+        let after = self.model.stats();
+        let by_device = after.device_batches > before.device_batches;
+        if !by_device {
+            assert!(after.device_fallbacks > before.device_fallbacks);
+            assert_eq!(got, wanted);
+        }
+        assert_eq!(got.len(), texts.len());
+        for (at, (got, wanted)) in got.iter().zip(&wanted).enumerate() {
+            assert_near(got, wanted, &format!("text {at}"));
+        }
+        by_device
+    }
+
+    fn stats(&self) -> EmbedStats {
+        self.model.stats()
+    }
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
+}
+
+fn assert_near(got: &[f32], wanted: &[f32], what: &str) {
+    assert!((dot(got, got) - 1.0).abs() < 1e-5, "{what}: length {}", dot(got, got));
+    let cosine = dot(got, wanted);
+    assert!(cosine >= f64::from(COSINE_MIN), "{what}: cosine {cosine}");
+    let far = got.iter().zip(wanted).find(|(x, y)| (**x - **y).abs() > NUMBER_SLACK);
+    assert_eq!(far, None, "{what}");
+}
+
+const KINDS: [Kind; 4] = [
+    Kind { heads: 2, head: 32, wide: 104, activation: "gelu", only_first: false },
+    Kind { heads: 2, head: 64, wide: 40, activation: "relu", only_first: true },
+    Kind { heads: 3, head: 32, wide: 200, activation: "gelu_new", only_first: false },
+    Kind { heads: 1, head: 64, wide: 8, activation: "gelu", only_first: false },
+];
+
+/// Every activation, pooling and head; passages of one word, of many and of the whole window.
+fn compare_kinds(test: &str, ward: fn(&str, &ModelFiles) -> Option<Ward>) {
+    for kind in KINDS {
+        let files = files(&kind);
+        let Some(ward) = ward(test, &files) else { return };
+        let lengths = [1, 2, 9, 61, 62, 63, 130, 300];
+        let texts: Vec<String> = lengths.iter().map(|words| text(*words, *words)).collect();
+        assert!(ward.ask(&texts));
+        assert!(ward.ask(&texts[..1]));
+        let alone = ward.model.embed(Lane::Query, vec![texts[2].clone()]).unwrap();
+        let company = ward.model.embed(Lane::Query, texts[1..4].to_vec()).unwrap();
+        assert_near(&alone[0], &company[1], "alone and in company");
+        assert_eq!(ward.stats().device_fallbacks, 0, "{kind:?}");
+    }
+}
+
+#[test]
+fn vectors_are_those_of_the_cpu() {
+    compare_kinds("vectors_are_those_of_the_cpu", Ward::emulated);
+}
+
+#[test]
+fn vectors_are_those_of_the_cpu_on_a_card() {
+    compare_kinds("vectors_are_those_of_the_cpu_on_a_card", Ward::real);
+}
+
+fn real_model(test: &str) -> Option<ModelFiles> {
+    let directory = std::env::var_os("LODESTONE_MODEL_DIR").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("models/all-MiniLM-L6-v2"),
+        Into::into,
+    );
+    match ModelFiles::read(&directory, &|path| std::fs::read(path)) {
+        Ok(files) => Some(files),
+        Err(error) => {
+            skip(test, &error.to_string(), "REQUIRE_MODEL");
+            None
+        }
+    }
+}
+
+/// The cosine that is promised, and the numbers of an independent computation.
+fn compare_golden(test: &str, words_max: u64, ward: fn(&str, &ModelFiles) -> Option<Ward>) {
+    let Some(ward) = real_model(test).and_then(|files| ward(test, &files)) else { return };
+    let golden: Value =
+        serde_json::from_str(include_str!("../../src/embed/golden.json")).expect("a fixture");
+    let cases = golden["cases"].as_array().unwrap();
+    let cases: Vec<&Value> =
+        cases.iter().filter(|case| case["tokens"].as_u64().unwrap() <= words_max).collect();
+    assert!(cases.len() >= 3);
+    let texts: Vec<String> =
+        cases.iter().map(|case| case["text"].as_str().unwrap().to_owned()).collect();
+    assert!(ward.ask(&texts));
+    let vectors = ward.model.embed(Lane::Query, texts.clone()).unwrap();
+    for (case, vector) in cases.iter().zip(&vectors) {
+        let head = case["head"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap());
+        for (x, expected) in vector.iter().zip(head) {
+            let error = (f64::from(*x) - expected).abs();
+            assert!(error < 1e-3, "{}: {x} for {expected}", case["text"]);
+        }
+    }
+    for (vector, wanted) in vectors.iter().zip(ward.cpu.embed(Lane::Bulk, texts).unwrap()) {
+        println!("1 - cosine: {:.2e}", 1.0 - dot(vector, &wanted));
+    }
+    assert_eq!(ward.stats().device_fallbacks, 0);
+}
+
+/// The emulator takes its time over long texts.
+#[test]
+fn the_real_model_embeds_on_the_device() {
+    compare_golden("the_real_model_embeds_on_the_device", 30, Ward::emulated);
+}
+
+#[test]
+fn the_real_model_embeds_on_a_card() {
+    compare_golden("the_real_model_embeds_on_a_card", u64::MAX, Ward::real);
+}
+
+/// How many passages of 128 tokens a second: printed, for a card's first run. All by the card.
+#[test]
+fn the_real_model_tells_its_rate_on_a_card() {
+    const CALLERS: usize = 12;
+    const PASSAGES: usize = 4000;
+    let test = "the_real_model_tells_its_rate_on_a_card";
+    let Some(ward) = real_model(test).and_then(|files| Ward::real(test, &files)) else { return };
+    let words = ["the", "ship", "of", "storm", "and", "wind", "over", "city"];
+    let passage = |at: usize| {
+        let word = |place: usize| words[(place * 5 + at * (place + 1) / 3) % words.len()];
+        (0..126).map(word).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(ward.model.count_tokens(&passage(1)), 126);
+    let embed = |count: usize| {
+        let texts: Vec<String> = (0..count).map(passage).collect();
+        let got = ward.model.embed(Lane::Bulk, texts).unwrap();
+        assert_eq!(got.len(), count);
+    };
+    embed(256);
+    let begun = Instant::now();
+    thread::scope(|scope| {
+        for _ in 0..CALLERS {
+            scope.spawn(|| embed(PASSAGES));
+        }
+    });
+    let rate = (CALLERS * PASSAGES) as f64 / begun.elapsed().as_secs_f64();
+    println!("embedding: {rate:.0} passages of 128 tokens a second, {CALLERS} callers");
+    assert_eq!(ward.stats().device_fallbacks, 0);
+}
+
+/// One call after the other fails once: the CPU answers the same batch, the next goes well.
+#[test]
+fn every_call_may_fail() {
+    let files = files(&KINDS[0]);
+    let Some(ward) = Ward::emulated("every_call_may_fail", &files) else { return };
+    let texts = [text(3, 1), text(70, 2)];
+    assert!(ward.ask(&texts));
+    let mut failed = 0;
+    for call in 0..200 {
+        ward.faults.calls_left.store(call, Ordering::SeqCst);
+        // Other sizes, so that memory is asked for.
+        let by_device = ward.ask(&[text(3 + call, 1), text(70, 2)]);
+        let left = ward.faults.calls_left.swap(usize::MAX, Ordering::SeqCst);
+        if left != usize::MAX {
+            assert!(by_device, "nothing failed at call {call}");
+            break;
+        }
+        assert!(!by_device, "call {call} failed and the CPU answered");
+        failed += 1;
+        assert_eq!(ward.stats().device_fallbacks, failed);
+        assert!(ward.ask(&texts), "the next batch goes well");
+    }
+    assert!((20..200).contains(&failed), "{failed} calls make up a batch");
+}
+
+#[test]
+fn a_full_device_is_a_fallback() {
+    let files = files(&KINDS[0]);
+    let Some(ward) = Ward::emulated("a_full_device_is_a_fallback", &files) else { return };
+    ward.faults.is_full.store(true, Ordering::SeqCst);
+    assert!(!ward.ask(&[text(3, 1)]) && !ward.ask(&[text(4, 1)]));
+    ward.faults.is_full.store(false, Ordering::SeqCst);
+    assert!(ward.ask(&[text(3, 1)]));
+    assert_eq!(ward.stats().device_fallbacks, 2);
+}
+
+/// The weights go to the device that comes back, too.
+#[test]
+fn a_lost_device_is_left_alone_for_a_while() {
+    let files = files(&KINDS[0]);
+    let test = "a_lost_device_is_left_alone_for_a_while";
+    let Some(ward) = Ward::emulated(test, &files) else { return };
+    ward.faults.is_loss.store(true, Ordering::SeqCst);
+    for call in [0, 6, 13] {
+        assert!(ward.ask(&[text(5, 1)]));
+        ward.faults.calls_left.store(call, Ordering::SeqCst);
+        assert!(!ward.ask(&[text(6, 1)]), "lost at call {call}");
+        ward.faults.calls_left.store(usize::MAX, Ordering::SeqCst);
+        let opened = ward.faults.opened.load(Ordering::SeqCst);
+        assert!(!ward.ask(&[text(5, 1)]), "it would work again, but nobody asks it");
+        assert_eq!(ward.faults.opened.load(Ordering::SeqCst), opened);
+        ward.clock.advance_millis(10_000);
+        assert!(ward.ask(&[text(5, 1)]), "opened again");
+    }
+}
+
+/// A device that came back, and fails while the weights go there: the next batch brings them.
+#[test]
+fn a_copy_of_the_weights_may_fail() {
+    let files = files(&KINDS[3]);
+    let Some(ward) = Ward::emulated("a_copy_of_the_weights_may_fail", &files) else { return };
+    let texts = [text(2, 1)];
+    let mut failed = 0;
+    for call in (0..).step_by(6) {
+        ward.faults.is_loss.store(true, Ordering::SeqCst);
+        ward.faults.calls_left.store(0, Ordering::SeqCst);
+        assert!(!ward.ask(&texts));
+        ward.faults.is_loss.store(false, Ordering::SeqCst);
+        ward.faults.calls_left.store(call, Ordering::SeqCst);
+        ward.clock.advance_millis(10_000);
+        let by_device = ward.ask(&texts);
+        let left = ward.faults.calls_left.swap(usize::MAX, Ordering::SeqCst);
+        assert_eq!(by_device, left != usize::MAX, "call {call}");
+        if by_device {
+            break;
+        }
+        failed += 1;
+        assert!(ward.ask(&texts), "brought again after call {call} failed");
+    }
+    // 28 tensors are memory and a copy each, and a batch follows.
+    assert!(failed > 56 / 6, "{failed}");
+}
+
+/// A batch that was gathered for a device is cut for the CPU, and nothing is lost of it.
+#[test]
+fn a_large_batch_falls_back_whole() {
+    let files = files(&KINDS[0]);
+    let limits = DeviceLimits { batch_tokens: 4096, ..UNCHECKED };
+    let ward = Ward::new(&files, Arc::new(Recording::new(132, 227 << 10)), limits);
+    let texts: Vec<String> = (0..60).map(|at| text(90 + at % 7, at)).collect();
+    // Vectors of zeroes are no vectors.
+    assert!(!ward.ask(&texts));
+}
+
+/// Shapes and bounds of every launch of a batch, for a card and a small card.
+#[test]
+fn launches_cover_a_batch() {
+    let kind = KINDS[2];
+    for (multiprocessors, shared) in [(132, 227 << 10), (20, 99 << 10)] {
+        let recording = Recording::new(multiprocessors, shared);
+        let memory = Arc::clone(&recording.memory);
+        let ward = Ward::new(&files(&kind), Arc::new(recording), UNCHECKED);
+        let held = memory.live_buffers();
+        assert!(!ward.ask(&[text(98, 1), text(40, 2), text(1, 3)]));
+        let launches = memory.launches.lock().unwrap();
+        let names: Vec<&str> = launches.iter().map(|launch| launch.kernel).collect();
+        let of = |name: &str| names.iter().filter(|kernel| kernel.starts_with(name)).count();
+        assert_eq!((of("embed_gather"), of("embed_pool")), (1, 1));
+        assert_eq!((of("embed_product"), of("embed_attention_32"), of("embed_norm")), (8, 2, 4));
+        // 100 tokens are two tiles of queries, 42 and 3 one each.
+        let attention = launches.iter().find(|l| l.kernel == "embed_attention_32").unwrap();
+        assert_eq!((attention.grid, attention.number(24)), ([4, 3, 1], 96));
+        let pool = launches.iter().find(|launch| launch.kernel == "embed_pool").unwrap();
+        assert_eq!(pool.grid, [3, 1, 1]);
+        for product in launches.iter().filter(|launch| launch.kernel.contains("product")) {
+            let tile = product.kernel.rsplit('_').next().unwrap().split_once('x').unwrap();
+            let (rows, columns) = (tile.0.parse::<u32>().unwrap(), tile.1.parse::<u32>().unwrap());
+            assert_eq!(product.number(40), 145, "tokens");
+            assert!(product.grid[1] * rows >= 145);
+            assert!(product.grid[0] * columns >= product.number(48));
+        }
+        drop(launches);
+        drop(ward);
+        assert_eq!((held, memory.live_buffers()), (28, 0), "weights stand, and all is given back");
+    }
+}
+
+/// A device that is right passes the check of every start, and one that is wrong is not asked.
+#[test]
+fn a_device_is_checked_before_it_is_used() {
+    let files = files(&KINDS[0]);
+    let limits = DeviceLimits { check_tokens: 300, ..UNCHECKED };
+    let wrong = Recording::new(132, 227 << 10);
+    let memory = Arc::clone(&wrong.memory);
+    let ward = Ward::new(&files, Arc::new(wrong), limits);
+    let launched = memory.launches.lock().unwrap().len();
+    assert!(launched > 0 && ward.stats().device_fallbacks == 1);
+    assert!(!ward.ask(&[text(3, 1)]) && !ward.ask(&[text(3, 1)]));
+    assert_eq!(memory.launches.lock().unwrap().len(), launched);
+    let test = "a_device_is_checked_before_it_is_used";
+    let Some(inner) = emulated::device() else {
+        return skip(test, "g++ or the emulator's sources are missing", "REQUIRE_EMULATOR");
+    };
+    let ward = Ward::new(&files, inner, limits);
+    assert!(ward.ask(&[text(3, 1)]));
+    assert_eq!(ward.stats().device_fallbacks, 0);
+}
+
+#[test]
+fn models_without_kernels_stay_with_the_cpu() {
+    for (heads, head, wide) in [(4, 16, 64), (17, 64, 64), (1, 32, 20)] {
+        let kind = Kind { heads, head, wide, ..KINDS[0] };
+        let files = files(&kind);
+        let ward = Ward::new(&files, Arc::new(Recording::new(8, 99 << 10)), UNCHECKED);
+        let texts = vec![text(3, 1)];
+        let got = ward.model.embed(Lane::Bulk, texts.clone()).unwrap();
+        assert_eq!(got, ward.cpu.embed(Lane::Bulk, texts).unwrap());
+        let stats = ward.stats();
+        assert_eq!((stats.device_batches, stats.device_fallbacks), (0, 0), "{kind:?}");
+    }
+    // So do weights that f16 cannot hold.
+    let mut files = files(&KINDS[0]);
+    let large = 1e5_f32.to_le_bytes();
+    let end = files.weights.len();
+    files.weights[end - 4..].copy_from_slice(&large);
+    let ward = Ward::new(&files, Arc::new(Recording::new(8, 99 << 10)), UNCHECKED);
+    assert_eq!(ward.model.embed(Lane::Bulk, vec![text(2, 1)]).unwrap().len(), 1);
+    assert_eq!(ward.stats().device_fallbacks, 0);
+}
