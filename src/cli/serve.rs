@@ -5,11 +5,13 @@ use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use lodestone::embed::{Embedder, Model, ModelFiles};
+use lodestone::embed::{Model, ModelFiles};
 use lodestone::engine::{Components, Engine, take_device};
 use lodestone::extract::sandbox::Sandbox;
+use lodestone::io::{Disk, RealDisk};
 use lodestone::server;
 use lodestone::settings::Settings;
+use lodestone::types::{Clock, SystemClock};
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::arguments::{PARSE, ServeOptions};
@@ -28,10 +30,13 @@ pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
             let dir = settings.model_dir.display();
             format!("{error}; put a model into {dir} (scripts/setup does) or name one: --model-dir")
         })?;
-    let model: Arc<dyn Embedder> = Arc::new(Model::load(&files, settings.embed_threads)?);
+    let (disk, clock): (Arc<dyn Disk>, Arc<dyn Clock>) =
+        (Arc::new(RealDisk), Arc::new(SystemClock));
+    let device = take_device(&settings, &disk, &clock)?;
+    let model = Model::load_beside(&files, settings.embed_threads, device.embedding)?;
     drop(files);
-    let mut components = Components::real(model);
-    components.backend = take_device(&settings, &components.disk, &components.clock)?;
+    let mut components = Components::real(Arc::new(model));
+    components.backend = device.backend;
     components.parser = Arc::new(Sandbox::of_this_program(PARSE));
     let engine = Engine::start(settings, components)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -75,7 +80,8 @@ fn banner(engine: &Engine, address: std::net::SocketAddr) -> String {
     let backend = engine.backend();
     match backend.name() {
         "cuda" => {
-            line("device", &format!("{}; the model on {embed_threads} threads", backend.device()))
+            let beside = format!("{embed_threads} threads of the CPU beside it");
+            line("device", &format!("{}, {beside}", backend.device()))
         }
         _ => line("device", &format!("{}, {embed_threads} threads", backend.device())),
     }

@@ -1,4 +1,4 @@
-//! What computes over vectors: chosen once at the start, as the operator wishes.
+//! What computes over vectors and in the model: chosen once at the start, as the operator wishes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use crate::compute::cuda::live::SupplyLimits;
 use crate::compute::cuda::modules::CodeCache;
 use crate::compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceError};
 use crate::compute::{ComputeBackend, SimdBackend};
+use crate::embed::{DeviceLimits, EmbedDevice};
 use crate::engine::EngineError;
 use crate::io::Disk;
 use crate::settings::{DeviceChoice, Settings};
@@ -16,7 +17,16 @@ use crate::types::Clock;
 /// Where compiled kernels are kept, below the data directory. Everything there can be made again.
 const CACHE_PATH: &str = "cache/kernels";
 
-/// The backend of the settings: the GPU if it is wished for or there, the CPU otherwise. Says in
+/// What computes, over vectors and in the model.
+#[derive(Debug, Clone)]
+pub struct TakenDevice {
+    /// The vector kernels.
+    pub backend: Arc<dyn ComputeBackend>,
+    /// The GPU for the model, where there is one.
+    pub embedding: Option<EmbedDevice>,
+}
+
+/// The device of the settings: the GPU if it is wished for or there, the CPU otherwise. Says in
 /// one line of the log what was taken, and why the GPU was not.
 ///
 /// # Errors
@@ -25,22 +35,24 @@ pub fn take_device(
     settings: &Settings,
     disk: &Arc<dyn Disk>,
     clock: &Arc<dyn Clock>,
-) -> Result<Arc<dyn ComputeBackend>, EngineError> {
+) -> Result<TakenDevice, EngineError> {
     let cpu: Arc<dyn ComputeBackend> = Arc::new(SimdBackend);
     if settings.device == DeviceChoice::Cpu {
-        return Ok(cpu);
+        return Ok(TakenDevice { backend: cpu, embedding: None });
     }
     match open_cuda(settings, disk, clock, Arc::clone(&cpu)) {
         Ok(cuda) => {
-            tracing::info!(device = cuda.device(), "vectors are searched on the GPU");
-            Ok(Arc::new(cuda))
+            tracing::info!(device = cuda.device(), "the GPU searches vectors and embeds");
+            let embedding =
+                Some(EmbedDevice { supply: cuda.supply(), limits: DeviceLimits::default() });
+            Ok(TakenDevice { backend: Arc::new(cuda), embedding })
         }
         Err(error) if settings.device == DeviceChoice::Cuda => {
             Err(EngineError::NoDevice { reason: error.to_string() })
         }
         Err(error) => {
-            tracing::info!(reason = %error, "vectors are searched on the CPU: no GPU is used");
-            Ok(cpu)
+            tracing::info!(reason = %error, "the CPU does everything: no GPU is used");
+            Ok(TakenDevice { backend: cpu, embedding: None })
         }
     }
 }
@@ -142,12 +154,12 @@ mod tests {
         let (disk, clock) = (Arc::new(RealDisk) as Arc<dyn Disk>, Arc::new(SystemClock) as Arc<_>);
         let mut settings = Settings::new(dir.path().into(), "models".into());
         settings.device = DeviceChoice::Cpu;
-        assert_eq!(take_device(&settings, &disk, &clock).unwrap().name(), "simd");
+        assert_eq!(take_device(&settings, &disk, &clock).unwrap().backend.name(), "simd");
         settings.device = DeviceChoice::Auto;
         assert!(take_device(&settings, &disk, &clock).is_ok());
         settings.device = DeviceChoice::Cuda;
         match take_device(&settings, &disk, &clock) {
-            Ok(backend) => assert_eq!(backend.name(), "cuda"),
+            Ok(taken) => assert_eq!(taken.backend.name(), "cuda"),
             Err(error) => assert!(error.to_string().contains("no GPU can be used: "), "{error}"),
         }
     }

@@ -32,7 +32,7 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 
 pub use access::Place;
-pub use device::{open_cuda, take_device};
+pub use device::{TakenDevice, open_cuda, take_device};
 pub use error::EngineError;
 pub use health::{ComponentState, Health};
 pub use sources::{FoundStatus, Original};
