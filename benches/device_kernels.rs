@@ -1,0 +1,173 @@
+//! What do the GPU's kernels beside a plain search cost, next to the CPU's ways of doing the same?
+//! Sets nothing yet: it tells when list building, encoding and filters should ask the device.
+//!
+//! `cargo bench --bench device_kernels`; `lodestone bench device` times whole searches (G1, G2).
+//!
+//! 100,000 rows of 384 components, f16. `masked` finds the best 10 of a random hundredth (G3),
+//! `assign` the nearest of 512 points for each row (G4, G6), `encode` T1 of 20,000 rows and `rotate`
+//! the same rows for T0 (G6), `rescore` 1,000 exact scores of one query. Elements are rows. Copies
+//! to and from the device count; rows are on it before. Without a GPU only the CPU is timed.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+use lodestone::compute::cuda::live::{Live, ResidentRows};
+use lodestone::compute::cuda::rescore::{ResidentFull, cosines};
+use lodestone::compute::cuda::{CudaBackend, assign, encode};
+use lodestone::compute::kmeans::Centroids;
+use lodestone::compute::rotation::Rotation;
+use lodestone::compute::{
+    BoundedQuery, ComputeBackend, ErrorBound, PreparedQuery, RowMask, Selection, SimdBackend,
+    VectorRows, encode_row,
+};
+use lodestone::engine::open_cuda;
+use lodestone::io::{Disk, RealDisk};
+use lodestone::settings::Settings;
+use lodestone::types::{Clock, RowId, SystemClock};
+
+mod vectors;
+
+const ROWS: usize = 100_000;
+const ENCODED_ROWS: usize = 20_000;
+const POINTS: usize = 512;
+const RESCORED: usize = 1000;
+/// Names the rows on the device.
+const IDENTITY: u128 = 1;
+
+fn device() -> Option<CudaBackend> {
+    let folder = std::env::temp_dir();
+    let settings = Settings::new(folder.join("lodestone-bench-device"), folder);
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let opened = open_cuda(&settings, &disk, &clock, Arc::new(SimdBackend));
+    opened.inspect_err(|error| println!("the CPU alone is timed: {error}")).ok()
+}
+
+fn device_kernels(criterion: &mut Criterion) {
+    let (columns, query) = vectors::clustered(ROWS);
+    let rows = columns.view().with_identity(IDENTITY);
+    let cuda = device();
+    let live = cuda.as_ref().map(|cuda| cuda.supply().live().expect("it was just opened"));
+    let mut group = criterion.benchmark_group("device_kernels");
+    group.sample_size(20);
+    masked(&mut group, &rows, &query, cuda.as_ref());
+    assigned(&mut group, &rows, live.as_deref());
+    encoded(&mut group, &rows, live.as_deref());
+    rescored(&mut group, &rows, &query, live.as_deref());
+    group.finish();
+}
+
+type Group<'a> = BenchmarkGroup<'a, WallTime>;
+
+fn masked(
+    group: &mut Group<'_>,
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    cuda: Option<&CudaBackend>,
+) {
+    let passing = (0..ROWS as u32).filter(|row| row.wrapping_mul(2_654_435_761) % 100 == 0);
+    let mask = RowMask::from_bitmap(ROWS, &passing.collect());
+    let bounded = [BoundedQuery { query, bound: ErrorBound::likely(query, rows) }];
+    let cpu: &dyn ComputeBackend = &SimdBackend;
+    let backends = [Some(cpu), cuda.map(|cuda| cuda as &dyn ComputeBackend)];
+    group.throughput(Throughput::Elements((ROWS / 100) as u64));
+    for backend in backends.into_iter().flatten() {
+        let selection = Selection::Masked(&mask);
+        group.bench_function(format!("masked/{}", backend.name()), |bencher| {
+            bencher.iter(|| backend.candidates(rows, black_box(&bounded), selection, 10));
+        });
+    }
+}
+
+fn assigned(group: &mut Group<'_>, rows: &VectorRows<'_>, live: Option<&Live>) {
+    let mut unit = vec![0.0; rows.dimension()];
+    let (mut codes, mut scales, mut points) = (Vec::new(), Vec::new(), Vec::new());
+    for point in 0..POINTS {
+        rows.unit(point * ROWS / POINTS, &mut unit);
+        scales.push(encode_row(&unit, &mut codes).expect("rows are finite").scale);
+        points.push(unit.clone());
+    }
+    let centroids = Centroids::new(&points, rows.dimension());
+    let listed: Vec<u32> = (0..ROWS as u32).collect();
+    group.throughput(Throughput::Elements(ROWS as u64));
+    group.bench_function("assign/simd", |bencher| {
+        bencher.iter(|| {
+            let mut nearest = Vec::with_capacity(ROWS);
+            centroids.assign(rows, &listed, 1, |_, best| nearest.push(best[0].1));
+            nearest
+        });
+    });
+    let Some(live) = live else { return };
+    let resident = live.with_workspace(|workspace| ResidentRows::upload(rows, workspace));
+    let resident = resident.expect("there is room");
+    let points = assign::Points { codes: &codes, scales: &scales };
+    group.bench_function("assign/cuda", |bencher| {
+        bencher.iter(|| {
+            live.with_workspace(|workspace| assign::assign(workspace, &resident, points, 1))
+        });
+    });
+}
+
+fn encoded(group: &mut Group<'_>, rows: &VectorRows<'_>, live: Option<&Live>) {
+    let dimension = rows.dimension();
+    let mut vectors = vec![0.0; ENCODED_ROWS * dimension];
+    for (row, vector) in vectors.chunks_exact_mut(dimension).enumerate() {
+        rows.unit(row, vector);
+    }
+    let rotation = Rotation::new(dimension);
+    group.throughput(Throughput::Elements(ENCODED_ROWS as u64));
+    group.bench_function("encode/simd", |bencher| {
+        bencher.iter(|| {
+            let mut codes = Vec::new();
+            for vector in black_box(&vectors).chunks_exact(dimension) {
+                encode_row(vector, &mut codes).expect("rows are finite");
+            }
+            codes
+        });
+    });
+    let mut rotated = vec![0.0; rotation.width()];
+    group.bench_function("rotate/simd", |bencher| {
+        bencher.iter(|| {
+            for vector in black_box(&vectors).chunks_exact(dimension) {
+                rotation.apply(vector, &mut rotated);
+            }
+        });
+    });
+    let Some(live) = live else { return };
+    group.bench_function("encode/cuda", |bencher| {
+        bencher.iter(|| {
+            live.with_workspace(|workspace| encode::encode_rows(workspace, dimension, &vectors))
+        });
+    });
+    group.bench_function("rotate/cuda", |bencher| {
+        bencher.iter(|| {
+            live.with_workspace(|workspace| encode::rotate(workspace, &rotation, &vectors))
+        });
+    });
+}
+
+fn rescored(
+    group: &mut Group<'_>,
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    live: Option<&Live>,
+) {
+    let ids: Vec<u32> = (0..RESCORED as u32).map(|at| at * 97).collect();
+    let listed: Vec<RowId> = ids.iter().copied().map(RowId).collect();
+    let mut scores = Vec::new();
+    group.throughput(Throughput::Elements(RESCORED as u64));
+    group.bench_function("rescore/simd", |bencher| {
+        bencher.iter(|| SimdBackend.exact(rows, query, black_box(&listed), &mut scores));
+    });
+    let Some(live) = live else { return };
+    let full = live.with_workspace(|workspace| ResidentFull::upload(rows, workspace));
+    let full = full.expect("there is room");
+    group.bench_function("rescore/cuda", |bencher| {
+        bencher.iter(|| live.with_workspace(|w| cosines(w, &full, &[(query, ids.as_slice())])));
+    });
+}
+
+criterion_group!(benches, device_kernels);
+criterion_main!(benches);
