@@ -7,11 +7,13 @@ use std::sync::Arc;
 use lodestone::compute::{ComputeBackend, SimdBackend};
 use lodestone::embed::{Embedder, Model, ModelFiles};
 use lodestone::engine::open_cuda;
+use lodestone::extract::Format;
+use lodestone::extract::sandbox::{Parser, Sandbox};
 use lodestone::io::{Disk, RealDisk};
 use lodestone::settings::{DeviceChoice, Settings};
 use lodestone::types::{Clock, SystemClock};
 
-use crate::cli::arguments::ServeOptions;
+use crate::cli::arguments::{PARSE, ServeOptions};
 
 /// Looks at every part that a start needs and prints a line for each.
 ///
@@ -26,6 +28,7 @@ pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
         ("memory", Ok(memory())),
         ("device", device(&settings, &disk)),
         ("model", model(&settings)),
+        ("parsers", parsers()),
         ("data", data(&*disk, &settings.data_dir)),
         ("listen", listen(&settings)),
     ];
@@ -77,6 +80,18 @@ fn model(settings: &Settings) -> Found {
     let found = format!("{}, {} dimensions, in {dir}", model.name(), model.dimension());
     model.close();
     Ok(found)
+}
+
+/// Whether a child of this program can give up what a parser must not have, and still read.
+fn parsers() -> Found {
+    let read = Sandbox::of_this_program(PARSE).parse(Format::Html, b"<p>well</p>");
+    match read {
+        Ok(_) => Ok("documents are read in confined processes".to_owned()),
+        Err(error) => {
+            let hint = "a kernel without seccomp, or a container that forbids it?";
+            Err(format!("a confined process reads nothing: {error}; {hint}"))
+        }
+    }
 }
 
 /// The directory, or the one in which it would be made.
