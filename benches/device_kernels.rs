@@ -4,9 +4,10 @@
 //! `cargo bench --bench device_kernels`; `lodestone bench device` times whole searches (G1, G2).
 //!
 //! 100,000 rows of 384 components, f16. `masked` finds the best 10 of a random hundredth (G3),
-//! `assign` the nearest of 512 points for each row (G4, G6), `encode` T1 of 20,000 rows and `rotate`
-//! the same rows for T0 (G6), `rescore` 1,000 exact scores of one query. Elements are rows. Copies
-//! to and from the device count; rows are on it before. Without a GPU only the CPU is timed.
+//! `assign` the nearest of 512 points for each row (G4, G6), `encode` T1 of 20,000 rows and
+//! `rotate` the same rows for T0 (G6), `rescore` 1,000 exact scores of one query. Elements are
+//! rows. Copies to and from the device count; rows are on it before. Without a GPU only the CPU is
+//! timed.
 
 use std::hint::black_box;
 use std::sync::Arc;
