@@ -67,6 +67,7 @@ use crate::types::Extracted;
 
 pub use detect::detect;
 pub use error::ExtractError;
+pub use html::HtmlHead;
 
 /// Bytes of text that one document may give.
 pub const TEXT_BYTES_MAX: usize = 32 << 20;
@@ -209,4 +210,9 @@ fn read(format: Format, bytes: &[u8], budget: &Budget) -> Result<Extracted, Extr
         return Err(ExtractError::NoText);
     }
     Ok(extracted)
+}
+
+/// Reads what the head of an HTML page says about the page, without its text.
+pub fn html_head(bytes: &[u8]) -> HtmlHead {
+    html::read_head(&decode::html(bytes))
 }

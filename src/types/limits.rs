@@ -20,6 +20,20 @@ pub const BATCH_ITEMS_MAX: usize = 100;
 /// Bytes of one batch in all.
 pub const BATCH_BYTES_MAX: usize = 512 << 20;
 
+/// Characters of the address of a web page.
+pub const WEB_URL_CHARS_MAX: usize = 2048;
+/// Redirects that are followed on the way to one web page.
+pub const WEB_REDIRECTS_MAX: usize = 5;
+/// Seconds that fetching one web page takes in all: names, redirects and `robots.txt` included.
+pub const WEB_SECONDS_MAX: u64 = 30;
+/// Bytes of one web page, decompressed.
+pub const WEB_PAGE_BYTES_MAX: usize = 20 << 20;
+/// Bytes that are received for one web page in all: an uncompressed page of the largest size, with
+/// what chunks and encryption add to it, and the pages of its site's rules.
+pub const WEB_WIRE_BYTES_MAX: usize = 24 << 20;
+/// Bytes of the head of one answer on the way to a web page.
+pub const WEB_HEAD_BYTES_MAX: usize = 64 << 10;
+
 /// Bytes of one metadata map, as compact JSON.
 pub const METADATA_BYTES_MAX: usize = 64 << 10;
 /// Nesting of a metadata map.
@@ -84,6 +98,8 @@ const _: () = assert!(CHUNK_TOKENS + 2 <= MODEL_TOKENS_MAX);
 const _: () = assert!(CHUNK_OVERLAP_TOKENS * 2 < CHUNK_TOKENS);
 const _: () = assert!(MODEL_TOKENS_MAX <= EMBED_BATCH_TOKENS);
 const _: () = assert!(EMBED_BATCH_TOKENS <= EMBED_DEVICE_BATCH_TOKENS);
+const _: () = assert!(WEB_PAGE_BYTES_MAX < WEB_WIRE_BYTES_MAX);
+const _: () = assert!(WEB_PAGE_BYTES_MAX <= FILE_BYTES_MAX);
 const _: () = assert!(TEXT_BYTES_MAX <= BODY_BYTES_MAX_TEXT);
 const _: () = assert!(FILE_BYTES_MAX <= BATCH_BYTES_MAX);
 const _: () = assert!(ID_CHARS_MAX * 4 <= ID_BYTES_MAX);

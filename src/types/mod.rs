@@ -13,6 +13,7 @@
 //! - `head`: the identity of a commit
 //! - `retrieved`: a chunk on its way out of a search
 //! - `hit`: scored rows and the rule that breaks ties
+//! - `web`: addresses of web pages, and the pages or failures that fetching them ends in
 //! - `limits`: every bound in one place; `error`: what a caller should do about a failure
 //! - `access`: roles, scopes and grants of API keys
 //! - `clock`, `random`: time and identifiers as components that tests can replace
@@ -34,6 +35,7 @@ pub mod retrieved;
 pub mod schema;
 pub mod scope;
 pub mod source;
+pub mod web;
 
 pub use access::{Grant, KeyScope, Role, TenantGrant};
 pub use chunk::{ChunkDraft, ChunkPlace, PageRef};
@@ -53,3 +55,5 @@ pub use retrieved::RetrievedChunk;
 pub use schema::{FieldType, SchemaField, TenantSchema};
 pub use scope::{Scope, TenantMode};
 pub use source::{SourceKind, SourceRecord};
+pub use web::{BlockedReason, FetchProblem, WebClient, WebFailure, WebHost, WebPage};
+pub use web::{WebStep, WebUrl, WebUrlError};

@@ -15,11 +15,13 @@
 //! taken: menus and languages of a site are not what a document is about.
 //!
 //! - `tokens`: tags and text; `entities`: character references
+//! - `head`: title and canonical address of a page
 //! - `tags`: kinds of elements
 //! - `stack`: which elements are open, which of them are hidden
 //! - `page`: blocks and white space; `table`: rows to Markdown
 
 mod entities;
+mod head;
 mod page;
 mod stack;
 mod table;
@@ -31,6 +33,8 @@ use crate::extract::html::page::Page;
 use crate::extract::html::tags::Tag;
 use crate::extract::html::tokens::{Token, Tokens};
 use crate::types::Extracted;
+
+pub use head::HtmlHead;
 
 /// Bytes of text that the part called main must have to be believed.
 const MAIN_BYTES_MIN: usize = 200;
@@ -66,6 +70,11 @@ pub(super) fn read(text: &str) -> Result<Extracted, ExtractError> {
 /// Reads a chapter of a book: XHTML without the chrome of a site.
 pub(super) fn read_xhtml(text: &str) -> Result<Extracted, ExtractError> {
     render(text, Scope::Whole, true)
+}
+
+/// Reads what the head of a page says about it.
+pub(super) fn read_head(text: &str) -> HtmlHead {
+    head::read(text)
 }
 
 fn has_main(text: &str) -> bool {
