@@ -1,1 +1,13 @@
+//! The suite of the outbound client, on loopback alone. The gate and the bounds are the product's;
+//! only the last step, from a checked address to a socket, goes to listeners of these tests.
+//!
+//! - `world`: sites, canaries, a resolver, a network
+//! - `gate`: what is refused before a connection: spellings, names, redirects
+//! - `journeys`: pages that arrive; `bounds`: endless, slow and oversized answers
 
+#![allow(clippy::disallowed_methods)] // Canaries count connections, the tests' own included.
+
+mod bounds;
+mod gate;
+mod journeys;
+mod world;
