@@ -1,5 +1,7 @@
 //! Real sockets against the accept loop, with short limits instead of a false clock.
 
+#![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
+
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,5 +1,7 @@
 //! Raw connections: clients that say nothing or too little, and event streams as they arrive.
 
+#![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};

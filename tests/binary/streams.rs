@@ -1,5 +1,7 @@
 //! Event streams over a socket, and answers in company, with the real model.
 
+#![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 

@@ -1,6 +1,8 @@
 //! The smallest HTTP client whose failures can be told apart: one connection a request, so a
 //! request whose answer is lost was sent once at most.
 
+#![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
+
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
