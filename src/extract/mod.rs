@@ -87,6 +87,8 @@ pub enum Format {
     Md,
     /// HTML and XHTML.
     Html,
+    /// The same, fetched from a site whose menus are not meant. No file is judged to be this.
+    WebPage,
     /// JSON, and JSON values one after the other (JSON Lines).
     Json,
     /// Values separated by commas, semicolons, tabs or bars.
@@ -123,7 +125,7 @@ impl Format {
         match self {
             Self::Txt => "txt",
             Self::Md => "md",
-            Self::Html => "html",
+            Self::Html | Self::WebPage => "html",
             Self::Json => "json",
             Self::Csv => "csv",
             Self::Tsv => "tsv",
@@ -152,7 +154,7 @@ impl Format {
         match self {
             Self::Txt => "text/plain",
             Self::Md => "text/markdown",
-            Self::Html => "text/html",
+            Self::Html | Self::WebPage => "text/html",
             Self::Json => "application/json",
             Self::Csv => "text/csv",
             Self::Tsv => "text/tab-separated-values",
@@ -192,6 +194,7 @@ fn read(format: Format, bytes: &[u8], budget: &Budget) -> Result<Extracted, Extr
         Format::Txt => txt::read(decode::text(bytes))?,
         Format::Md => md::read(decode::text(bytes))?,
         Format::Html => html::read(&decode::html(bytes))?,
+        Format::WebPage => html::read_page(&decode::html(bytes))?,
         Format::Json => json::read(&decode::text(bytes))?,
         Format::Csv => delimited::read(&decode::text(bytes), None)?,
         Format::Tsv => delimited::read(&decode::text(bytes), Some(b'\t'))?,

@@ -14,14 +14,20 @@
 //! Where a page says which part is its main one (`<main>`), and there is text in it, only that is
 //! taken: menus and languages of a site are not what a document is about.
 //!
+//! Of a page that was fetched, menus around the text are passed over too: a site is not what its
+//! page is about. Of a file that somebody uploads, all of it is meant.
+//!
 //! - `tokens`: tags and text; `entities`: character references
-//! - `head`: title and canonical address of a page
+//! - `head`: title and canonical address of a page; `menus`: which of its blocks are menus
 //! - `tags`: kinds of elements
 //! - `stack`: which elements are open, which of them are hidden
 //! - `page`: blocks and white space; `table`: rows to Markdown
 
 mod entities;
 mod head;
+#[cfg(test)]
+mod layout_tests;
+mod menus;
 mod page;
 mod stack;
 mod table;
@@ -29,6 +35,7 @@ mod tags;
 mod tokens;
 
 use crate::extract::ExtractError;
+use crate::extract::html::menus::Letters;
 use crate::extract::html::page::Page;
 use crate::extract::html::tags::Tag;
 use crate::extract::html::tokens::{Token, Tokens};
@@ -44,32 +51,76 @@ const MAIN_BYTES_MIN: usize = 200;
 enum Scope {
     /// What is inside `<main>`.
     Main,
+    /// What is inside `<article>`.
+    Article,
     /// Everything but navigation and footers.
     Body,
     /// Everything that can be seen.
     Whole,
 }
 
+impl Scope {
+    /// Whether only what is inside of certain elements is taken.
+    fn is_part(self) -> bool {
+        matches!(self, Self::Main | Self::Article)
+    }
+}
+
 /// Reads HTML.
 pub(super) fn read(text: &str) -> Result<Extracted, ExtractError> {
-    // An XML declaration: the page is XHTML, where any element may close itself.
-    let is_xml = text.trim_start().starts_with("<?xml");
+    let mut reader = |scope| Ok(render(text, scope, is_xml(text), Vec::new())?.0);
+    read_part(text, &mut reader, None)
+}
+
+/// Reads a page of a site: what is around its text is passed over.
+pub(super) fn read_page(text: &str) -> Result<Extracted, ExtractError> {
+    let is_xml = is_xml(text);
+    let mut reader = |scope| {
+        let (all, blocks) = render(text, scope, is_xml, Vec::new())?;
+        let menus = menus::found_in(&blocks);
+        if !menus.contains(&true) {
+            return Ok(all);
+        }
+        Ok(render(text, scope, is_xml, menus)?.0)
+    };
+    read_part(text, &mut reader, Some(Scope::Article))
+}
+
+/// Reads the part that the page calls its main one, where that is believable; else `inner`, where
+/// there is next to nothing outside of it; else what is not navigation, and at last everything.
+fn read_part(
+    text: &str,
+    reader: &mut dyn FnMut(Scope) -> Result<Extracted, ExtractError>,
+    inner: Option<Scope>,
+) -> Result<Extracted, ExtractError> {
     if has_main(text) {
-        let main = render(text, Scope::Main, is_xml)?;
+        let main = reader(Scope::Main)?;
         if main.text.len() >= MAIN_BYTES_MIN {
             return Ok(main);
         }
     }
-    let body = render(text, Scope::Body, is_xml)?;
-    if body.text.len() >= MAIN_BYTES_MIN {
-        return Ok(body);
+    let body = reader(Scope::Body)?;
+    if body.text.len() < MAIN_BYTES_MIN {
+        return reader(Scope::Whole);
     }
-    render(text, Scope::Whole, is_xml)
+    if let Some(scope) = inner {
+        let part = reader(scope)?;
+        let is_most = part.text.len() * 3 >= body.text.len() * 2;
+        if is_most && part.text.len() >= MAIN_BYTES_MIN {
+            return Ok(part);
+        }
+    }
+    Ok(body)
+}
+
+/// Whether there is an XML declaration: the page is XHTML, where any element may close itself.
+fn is_xml(text: &str) -> bool {
+    text.trim_start().starts_with("<?xml")
 }
 
 /// Reads a chapter of a book: XHTML without the chrome of a site.
 pub(super) fn read_xhtml(text: &str) -> Result<Extracted, ExtractError> {
-    render(text, Scope::Whole, true)
+    Ok(render(text, Scope::Whole, true, Vec::new())?.0)
 }
 
 /// Reads what the head of a page says about it.
@@ -84,8 +135,14 @@ fn has_main(text: &str) -> bool {
     text.contains("role=\"main\"") || text.match_indices('<').any(|(at, _)| starts_main(at))
 }
 
-fn render(text: &str, scope: Scope, is_xml: bool) -> Result<Extracted, ExtractError> {
-    let mut page = Page::new(scope);
+/// The text of a part of a page without the blocks of these numbers, and the letters of all blocks.
+fn render(
+    text: &str,
+    scope: Scope,
+    is_xml: bool,
+    passed_over: Vec<bool>,
+) -> Result<(Extracted, Vec<Letters>), ExtractError> {
+    let mut page = Page::new(scope, passed_over);
     for token in Tokens::new(text, is_xml) {
         match token {
             Token::Start(tag) if is_xml && tag.is_self_closing && !Tag::of(&tag.name).is_void() => {

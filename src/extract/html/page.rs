@@ -1,6 +1,7 @@
 //! Blocks and white space of a page: what a browser would lay out, as text.
 
 use crate::extract::html::Scope;
+use crate::extract::html::menus::{Letters, letters};
 use crate::extract::html::stack::{Stack, Traits};
 use crate::extract::html::table::Table;
 use crate::extract::html::tags::Tag;
@@ -31,6 +32,11 @@ pub(super) struct Page {
     is_in_cell: bool,
     /// Columns and rows that the cell under way spans beyond its own.
     span: (usize, usize),
+    /// Letters and links of the line under way that are in links.
+    linked: Letters,
+    /// The blocks so far, tables aside, and which of them are passed over.
+    blocks: Vec<Letters>,
+    passed_over: Vec<bool>,
 }
 
 #[derive(Debug)]
@@ -40,8 +46,8 @@ struct List {
 }
 
 impl Page {
-    /// An empty page.
-    pub(super) fn new(scope: Scope) -> Self {
+    /// An empty page that passes over the blocks of these numbers.
+    pub(super) fn new(scope: Scope, passed_over: Vec<bool>) -> Self {
         Self {
             outline: Outline::default(),
             stack: Stack::new(scope),
@@ -55,17 +61,20 @@ impl Page {
             tables: Vec::new(),
             is_in_cell: false,
             span: (0, 0),
+            linked: Letters::default(),
+            blocks: Vec::new(),
+            passed_over,
         }
     }
 
-    /// The document.
-    pub(super) fn finish(mut self) -> Result<Extracted, ExtractError> {
+    /// The document, and the letters of its blocks.
+    pub(super) fn finish(mut self) -> Result<(Extracted, Vec<Letters>), ExtractError> {
         while self.stack.last().is_some() {
             self.pop()?;
         }
         self.flush()?;
         self.outline.set_title(&self.title);
-        Ok(self.outline.finish())
+        Ok((self.outline.finish(), self.blocks))
     }
 
     /// A start tag.
@@ -83,6 +92,8 @@ impl Page {
             return Ok(());
         }
         self.stack.push(&start.name, tag, &traits);
+        let is_link = tag == Tag::Link && traits.leads && self.stack.is_visible();
+        self.linked.links += usize::from(is_link);
         if tag.is_block() && self.stack.is_visible() {
             if let Tag::Cell { .. } = tag {
                 self.span = traits.span;
@@ -114,6 +125,9 @@ impl Page {
         }
         if self.outline.len() + self.line.len() + text.len() > TEXT_BYTES_MAX {
             return Err(too_long());
+        }
+        if self.stack.is_in_link() {
+            self.linked.linked += letters(text);
         }
         if self.listings > 0 && !self.is_in_cell {
             self.line.push_str(text);
@@ -256,12 +270,15 @@ impl Page {
         self.is_in_cell = false;
         let content = std::mem::take(&mut self.line);
         let content = content.trim();
+        // What a short cell holds is judged with its table: not at all.
+        let linked = std::mem::take(&mut self.linked);
         let Some(table) = self.tables.last_mut() else { return Ok(()) };
         if Table::is_too_long(content) {
             table.is_layout = true;
             let rows = table.take_markdown();
             self.outline.push(BlockKind::Table, &rows)?;
-            return self.outline.push(BlockKind::Paragraph, content);
+            self.linked = linked;
+            return self.block(BlockKind::Paragraph, content);
         }
         table.cell(content, is_header, self.span);
         Ok(())
@@ -292,15 +309,29 @@ impl Page {
             return Ok(());
         }
         if let Some(level) = self.heading {
+            self.linked = Letters::default();
             return self.outline.heading(level, content);
         }
         if self.listings > 0 {
-            return self.outline.push(BlockKind::Code, content);
+            return self.block(BlockKind::Code, content);
         }
         match self.mark.take() {
-            Some(mark) => self.outline.push(BlockKind::ListItem, &format!("{mark}{content}")),
-            None if self.items > 0 => self.outline.push(BlockKind::ListItem, content),
-            None => self.outline.push(BlockKind::Paragraph, content),
+            Some(mark) => self.block(BlockKind::ListItem, &format!("{mark}{content}")),
+            None if self.items > 0 => self.block(BlockKind::ListItem, content),
+            None => self.block(BlockKind::Paragraph, content),
+        }
+    }
+
+    /// A block that may be part of a menu.
+    fn block(&mut self, kind: BlockKind, content: &str) -> Result<(), ExtractError> {
+        let linked = std::mem::take(&mut self.linked);
+        let number = self.blocks.len();
+        // The number of an item is no letter of its author.
+        let all = letters(content).max(linked.linked);
+        self.blocks.push(Letters { all, ..linked });
+        match self.passed_over.get(number) {
+            Some(true) => Ok(()),
+            _ => self.outline.push(kind, content),
         }
     }
 }

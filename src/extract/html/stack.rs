@@ -11,6 +11,8 @@ pub(super) struct Traits {
     is_hidden: bool,
     is_main: bool,
     is_navigation: bool,
+    /// Whether it leads elsewhere, where it is a link.
+    pub leads: bool,
     /// The text that stands for an image.
     pub alt: String,
     /// Columns and rows that a cell spans beyond its own.
@@ -29,6 +31,7 @@ impl Traits {
             match name.len() {
                 7 if name.eq_ignore_ascii_case("colspan") => traits.span.0 = beyond(&value),
                 7 if name.eq_ignore_ascii_case("rowspan") => traits.span.1 = beyond(&value),
+                4 if name.eq_ignore_ascii_case("href") => traits.leads = true,
                 3 if name.eq_ignore_ascii_case("alt") => traits.alt = value.into_owned(),
                 4 if name.eq_ignore_ascii_case("role") => {
                     traits.is_main |= is("main");
@@ -65,6 +68,7 @@ pub(super) struct Open {
     pub tag: Tag,
     is_hidden: bool,
     is_main: bool,
+    is_link: bool,
 }
 
 /// The open elements, outermost first.
@@ -74,6 +78,7 @@ pub(super) struct Stack {
     open: Vec<Open>,
     hidden: usize,
     main: usize,
+    links: usize,
     /// Elements that are open beyond the depth that is followed.
     beyond: usize,
 }
@@ -81,17 +86,22 @@ pub(super) struct Stack {
 impl Stack {
     /// A stack with nothing open.
     pub(super) fn new(scope: Scope) -> Self {
-        Self { scope, open: Vec::new(), hidden: 0, main: 0, beyond: 0 }
+        Self { scope, open: Vec::new(), hidden: 0, main: 0, links: 0, beyond: 0 }
     }
 
     /// Whether text here belongs to the page's text.
     pub(super) fn is_visible(&self) -> bool {
-        self.hidden == 0 && (self.scope != Scope::Main || self.main > 0)
+        self.hidden == 0 && (!self.scope.is_part() || self.main > 0)
     }
 
     /// Whether nothing hides the text here, inside the main part or not.
     pub(super) fn is_title_visible(&self) -> bool {
         self.hidden == 0
+    }
+
+    /// Whether text here is part of a link.
+    pub(super) fn is_in_link(&self) -> bool {
+        self.links > 0
     }
 
     /// The innermost open element.
@@ -108,10 +118,15 @@ impl Stack {
         let is_chrome = tag == Tag::Chrome || traits.is_navigation;
         let is_hidden =
             traits.is_hidden || tag == Tag::Unread || (is_chrome && self.scope != Scope::Whole);
-        let is_main = tag == Tag::Main || traits.is_main;
+        let is_main = match self.scope {
+            Scope::Article => name == "article",
+            _ => tag == Tag::Main || traits.is_main,
+        };
+        let is_link = tag == Tag::Link && traits.leads;
+        self.links += usize::from(is_link);
         self.hidden += usize::from(is_hidden);
         self.main += usize::from(is_main);
-        self.open.push(Open { name: name.into(), tag, is_hidden, is_main });
+        self.open.push(Open { name: name.into(), tag, is_hidden, is_main, is_link });
     }
 
     /// Closes the innermost element.
@@ -119,6 +134,7 @@ impl Stack {
         let closed = self.open.pop()?;
         self.hidden -= usize::from(closed.is_hidden);
         self.main -= usize::from(closed.is_main);
+        self.links -= usize::from(closed.is_link);
         Some(closed)
     }
 

@@ -41,6 +41,8 @@ pub(super) enum Tag {
     Title,
     /// Never read: programs, styles, controls, embedded things.
     Unread,
+    /// A link, or the place that one leads to.
+    Link,
     /// A line break.
     LineBreak,
     /// An image.
@@ -71,6 +73,7 @@ impl Tag {
             "main" => Self::Main,
             "nav" | "footer" => Self::Chrome,
             "title" => Self::Title,
+            "a" => Self::Link,
             "br" => Self::LineBreak,
             "img" => Self::Image,
             "hr" => Self::Void { is_block: true },
@@ -96,6 +99,7 @@ impl Tag {
         !matches!(
             self,
             Self::Inline
+                | Self::Link
                 | Self::LineBreak
                 | Self::Image
                 | Self::Title
@@ -118,6 +122,7 @@ impl Tag {
             Self::RowGroup => open == Self::RowGroup,
             Self::Row => open == Self::Row,
             Self::Cell { .. } => matches!(open, Self::Cell { .. }),
+            Self::Link => open == Self::Link,
             _ => self.is_block() && open == Self::Paragraph,
         }
     }

@@ -219,11 +219,13 @@ fn answers_that_break_off_or_are_no_http_are_no_pages() {
             &[FetchProblem::Lost],
         ),
         (
-            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ntransfer-encoding: chunked\r\n\r\n5\r\nab",
+            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\
+             transfer-encoding: chunked\r\n\r\n5\r\nab",
             &[FetchProblem::Lost],
         ),
         (
-            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\
+             transfer-encoding: chunked\r\n\r\nzz\r\n",
             &[FetchProblem::Malformed],
         ),
         ("SSH-2.0-OpenSSH_9.7\r\n\r\n", &[FetchProblem::Malformed]),

@@ -161,10 +161,13 @@ pub fn pages(pages: &[(&str, u16, &str, &str)]) -> Handler {
 /// The header of an HTML page.
 pub const HTML: &str = "content-type: text/html\r\n";
 
+/// What a question for a name is answered with.
+pub type NameAnswer = Result<Vec<IpAddr>, NameError>;
+
 /// A resolver with answers of its own: each question takes the next list, the last one stays.
 #[derive(Clone, Default)]
 pub struct Names {
-    known: Arc<Mutex<HashMap<String, Vec<Result<Vec<IpAddr>, NameError>>>>>,
+    known: Arc<Mutex<HashMap<String, Vec<NameAnswer>>>>,
     asked: Arc<Mutex<Vec<String>>>,
     /// Questions for this name are answered when the other end is dropped.
     slow: Arc<Mutex<Option<mpsc::Receiver<()>>>>,
@@ -177,7 +180,7 @@ impl Names {
         self.set_raw(name, answers.iter().map(parse).collect());
     }
 
-    pub fn set_raw(&self, name: &str, answers: Vec<Result<Vec<IpAddr>, NameError>>) {
+    pub fn set_raw(&self, name: &str, answers: Vec<NameAnswer>) {
         self.known.lock().unwrap().insert(name.to_owned(), answers);
     }
 
@@ -194,7 +197,7 @@ impl Names {
 }
 
 impl Resolver for Names {
-    fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, NameError> {
+    fn addresses(&self, name: &str) -> NameAnswer {
         self.asked.lock().unwrap().push(name.to_owned());
         let slow = self.slow.lock().unwrap().take();
         if let Some(slow) = slow {

@@ -1,0 +1,88 @@
+//! Which blocks of a page are menus: runs of short links before the first prose or after the last.
+//!
+//! Sites put their navigation, their languages and their tags beside the text, often in elements
+//! that say nothing. What is told here is told by letters: a menu is made of links, prose is not.
+//! The rule rather keeps a menu than drops a list that somebody wrote: a list of links between two
+//! paragraphs stays, and so does everything on a page that is mostly links.
+
+/// Letters outside of links that make a block prose.
+const PROSE_LETTERS_MIN: usize = 80;
+/// Links of a run that make it a menu.
+const RUN_LINKS_MIN: usize = 5;
+/// Letters of a link in a menu, on average over a block.
+const LINK_LETTERS_MAX: usize = 60;
+
+/// Letters and links of one block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Letters {
+    /// All letters and digits.
+    pub all: usize,
+    /// Those in links.
+    pub linked: usize,
+    /// Links.
+    pub links: usize,
+}
+
+/// The letters and digits of a text.
+pub(super) fn letters(text: &str) -> usize {
+    text.chars().filter(|c| c.is_alphanumeric()).count()
+}
+
+impl Letters {
+    fn is_prose(self) -> bool {
+        self.all.saturating_sub(self.linked) >= PROSE_LETTERS_MIN
+    }
+
+    /// Four letters of five are in links, and these are short.
+    fn is_menu(self) -> bool {
+        self.links > 0
+            && self.linked * 5 >= self.all * 4
+            && self.linked <= self.links * LINK_LETTERS_MAX
+    }
+}
+
+/// The blocks to pass over, by their number in `blocks`; none where that would be half of the page.
+pub(super) fn found_in(blocks: &[Letters]) -> Vec<bool> {
+    let mut dropped = vec![false; blocks.len()];
+    let Some(first) = blocks.iter().position(|block| block.is_prose()) else {
+        return Vec::new();
+    };
+    let last = blocks.iter().rposition(|block| block.is_prose()).unwrap_or(first);
+    let mut start = 0;
+    for run in blocks.chunk_by(|one, next| one.is_menu() == next.is_menu()) {
+        let end = start + run.len();
+        let links: usize = run.iter().map(|block| block.links).sum();
+        let is_outside = end <= first || start > last;
+        if run[0].is_menu() && is_outside && links >= RUN_LINKS_MIN {
+            dropped[start..end].fill(true);
+        }
+        start = end;
+    }
+    let total: usize = blocks.iter().map(|block| block.all).sum();
+    let pairs = blocks.iter().zip(&dropped).filter(|(_, is_dropped)| **is_dropped);
+    let lost: usize = pairs.map(|(block, _)| block.all).sum();
+    if lost * 2 > total { Vec::new() } else { dropped }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROSE: Letters = Letters { all: 400, linked: 40, links: 3 };
+    const ITEM: Letters = Letters { all: 10, linked: 10, links: 1 };
+    const NOTE: Letters = Letters { all: 12, linked: 0, links: 0 };
+
+    #[test]
+    fn only_what_surrounds_the_prose_is_a_menu() {
+        let page = [&[NOTE][..], &[ITEM; 6], &[PROSE], &[ITEM; 6], &[PROSE, NOTE], &[ITEM; 4]];
+        let dropped = found_in(&page.concat());
+        let numbers: Vec<usize> = (0..dropped.len()).filter(|&number| dropped[number]).collect();
+        assert_eq!(numbers, [1, 2, 3, 4, 5, 6], "the list between stays, and the short one");
+        assert_eq!(found_in(&[ITEM; 50]), Vec::<bool>::new(), "a page of links is its links");
+        let mostly = [&[ITEM; 50][..], &[PROSE]].concat();
+        assert_eq!(found_in(&mostly), Vec::<bool>::new());
+        let long = Letters { all: 90, linked: 90, links: 1 };
+        assert!(!found_in(&[&[PROSE; 9][..], &[long; 9]].concat()).contains(&true));
+        assert_eq!(found_in(&[]), Vec::<bool>::new());
+    }
+}
