@@ -1,6 +1,7 @@
 //! From an address to a page: redirects by hand, each one checked from the start, and the rules of
 //! every site on the way.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ureq::http::header;
@@ -52,14 +53,26 @@ impl<'a> Journey<'a> {
 
     /// One request through the gate.
     fn get(&self, url: &WebUrl) -> Result<Answer, Obstacle> {
-        let answer = self.fetcher.gate.addresses(url, self.meter.deadline);
-        let answer =
-            answer.and_then(|addresses| self.fetcher.lines.get(url, addresses, &self.meter));
-        // Whatever else went wrong, the end of time is why.
-        answer.map_err(|obstacle| match (obstacle, self.meter.left()) {
+        let addresses = self.addresses(url)?;
+        self.ask(url, addresses)
+    }
+
+    fn addresses(&self, url: &WebUrl) -> Result<Vec<SocketAddr>, Obstacle> {
+        let addresses = self.fetcher.gate.addresses(url, self.meter.deadline);
+        addresses.map_err(|obstacle| self.in_time(obstacle))
+    }
+
+    fn ask(&self, url: &WebUrl, addresses: Vec<SocketAddr>) -> Result<Answer, Obstacle> {
+        let answer = self.fetcher.lines.get(url, addresses, &self.meter);
+        answer.map_err(|obstacle| self.in_time(obstacle))
+    }
+
+    /// Whatever else went wrong, the end of time is why.
+    fn in_time(&self, obstacle: Obstacle) -> Obstacle {
+        match (obstacle, self.meter.left()) {
             (Obstacle::Problem(_), Err(timed_out)) => timed_out.into(),
             (obstacle, _) => obstacle,
-        })
+        }
     }
 
     /// Whether the site of `url` lets robots have it.
@@ -90,10 +103,16 @@ impl<'a> Journey<'a> {
             .map_err(|problem| Obstacle::from(BlockedReason::Redirect { problem }).at(step))?;
         let fail = |obstacle: Obstacle| obstacle.at(WebStep::Robots);
         for hop in 0..=WEB_REDIRECTS_MAX {
-            let answer = self.get(&place).map_err(|obstacle| match (hop, obstacle) {
-                // Of the first request only what the site answered is about its rules.
-                (0, obstacle) => obstacle.at(step),
-                (_, obstacle) => fail(obstacle),
+            // The first request is to the page's own host: whether that is there, and may be asked,
+            // is about the page. What it answers is about its rules.
+            let of = if hop == 0 { step } else { WebStep::Robots };
+            let addresses = self.addresses(&place).map_err(|obstacle| obstacle.at(of))?;
+            let answer = self.ask(&place, addresses).map_err(|obstacle| match obstacle {
+                Obstacle::Rule(_)
+                | Obstacle::Problem(FetchProblem::Refused | FetchProblem::Insecure) => {
+                    obstacle.at(of)
+                }
+                Obstacle::Problem(_) => fail(obstacle),
             })?;
             match (next(&place, &answer).map_err(fail)?, answer.status) {
                 (Some(target), _) => place = target,

@@ -5,9 +5,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::fetch::Rules;
 use crate::fetch::tests::world::{HASTE, HTML, Handler, Listener, PATIENCE, World, reply};
 use crate::types::limits::WEB_HEAD_BYTES_MAX;
-use crate::types::{FetchProblem, WebFailure, WebStep};
+use crate::types::{FetchProblem, WebClient, WebFailure, WebStep, WebUrl};
 
 /// A site without rules that answers for its pages so.
 fn site(
@@ -168,8 +169,14 @@ fn slow_answers_end_with_the_journey() {
             let start = Instant::now();
             let failure = world.fetch("http://www.test/").unwrap_err();
             assert!(start.elapsed() < PATIENCE / 2, "{front:?}");
-            let problem = FetchProblem::TimedOut { seconds: 1 };
-            assert_eq!(failure, WebFailure::Failed { step: WebStep::Page, problem }, "{front:?}");
+            // On a busy machine the time may be up before the page is asked for.
+            let timed_out = FetchProblem::TimedOut { seconds: 1 };
+            let is_expected = matches!(
+                &failure,
+                WebFailure::Failed { step: WebStep::Page | WebStep::Robots, problem }
+                    if *problem == timed_out
+            );
+            assert!(is_expected, "{front:?}: {failure}");
             assert!(failure.is_temporary());
             drop(over);
         }
@@ -177,36 +184,53 @@ fn slow_answers_end_with_the_journey() {
 }
 
 #[test]
+fn rules_that_do_not_come_are_named() {
+    let (over, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let site = Listener::site(Arc::new(move |_, _| {
+        // Ends when the test does, without an answer.
+        let _ = wait.lock().unwrap().recv_timeout(PATIENCE);
+        Ok(())
+    }));
+    let mut world = World::of(&site);
+    world.rules.time_max = HASTE;
+    let failure = world.fetch("http://www.test/").unwrap_err();
+    let problem = FetchProblem::TimedOut { seconds: 1 };
+    assert_eq!(failure, WebFailure::Failed { step: WebStep::Robots, problem });
+    drop(over);
+}
+
+#[test]
 fn slow_names_end_with_the_journey_and_do_not_pile_up() {
     let world = World { rules: rules_in_haste(), ..World::new() };
     let fetcher = world.fetcher();
-    let url = crate::types::WebUrl::parse("http://www.test/").unwrap();
-    let mut waiting = Vec::new();
+    let url = WebUrl::parse("http://www.test/").unwrap();
+    let held = world.names.slow.write().unwrap();
     for _ in 0..32 {
-        waiting.push(world.names.wait());
-        let failure = crate::types::WebClient::fetch(&fetcher, &url).unwrap_err();
+        let failure = fetcher.fetch(&url).unwrap_err();
         let problem = FetchProblem::TimedOut { seconds: 1 };
         assert_eq!(failure, WebFailure::Failed { step: WebStep::Page, problem });
     }
-    let failure = crate::types::WebClient::fetch(&fetcher, &url).unwrap_err();
+    let failure = fetcher.fetch(&url).unwrap_err();
     let problem = FetchProblem::Busy;
     assert_eq!(failure, WebFailure::Failed { step: WebStep::Page, problem });
     // Once they are answered there is room again: for a site that is not there.
-    drop(waiting);
+    drop(held);
     let start = Instant::now();
     loop {
-        match crate::types::WebClient::fetch(&fetcher, &url).unwrap_err() {
+        match fetcher.fetch(&url).unwrap_err() {
             WebFailure::Failed { problem: FetchProblem::Refused, .. } => break,
-            WebFailure::Failed { problem: FetchProblem::Busy, .. } => std::thread::yield_now(),
+            WebFailure::Failed { problem, .. } => assert!(problem.is_temporary(), "{problem}"),
             other => panic!("{other}"),
         }
         assert!(start.elapsed() < PATIENCE);
+        std::thread::yield_now();
     }
 }
 
-fn rules_in_haste() -> crate::fetch::Rules {
-    let rules = crate::fetch::Rules::new("".parse().unwrap());
-    crate::fetch::Rules { time_max: Duration::from_millis(50), ..rules }
+fn rules_in_haste() -> Rules {
+    let rules = Rules::new("".parse().unwrap());
+    Rules { time_max: Duration::from_millis(50), ..rules }
 }
 
 #[test]
