@@ -13,7 +13,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Value, json};
 
 use lodestone::filter::{Columns, ColumnsBuilder, parse, sources};
-use lodestone::types::{Filter, Sequence, SourceId, SourceKind, SourceRecord};
+use lodestone::types::{Filter, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord};
 use lodestone::types::{SubTenantId, Timestamp};
 
 const SOURCES: u32 = 25_000;
@@ -65,6 +65,7 @@ fn source(number: u32, seed: &mut Seed) -> SourceRecord {
         version: 1,
         sequence: Sequence(u64::from(number)),
         raw_key: String::new(),
+        detail: SourceDetail::default(),
     }
 }
 

@@ -4,6 +4,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::fetch::Allowed;
+
 /// Everything an operator can choose.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -19,6 +21,9 @@ pub struct Settings {
     pub device: DeviceChoice,
     /// Bytes of GPU memory that vectors may take; `None` leaves it to the free memory.
     pub gpu_memory_limit: Option<u64>,
+    /// Bytes of memory beyond which documents wait to be processed; `None` for no bound. Mapped files
+    /// and confined parsers do not count.
+    pub memory_limit: Option<u64>,
     /// Threads that embed; each computes on its own. At least 1.
     pub embed_threads: usize,
     /// Threads that process documents. At least 1.
@@ -31,6 +36,9 @@ pub struct Settings {
     pub session_idle_hours: u64,
     /// Requests per second and key, and how many may come at once; `None` does not limit.
     pub rate_limit: Option<RateLimit>,
+    /// Hosts and networks that pages may be fetched from although they are not public, and ports
+    /// other than 80 and 443; none by default.
+    pub fetch_allow: Allowed,
     /// Origins whose pages may call the server from a browser; none by default.
     pub cors_origins: Vec<String>,
 }
@@ -66,6 +74,8 @@ pub struct InvalidSetting {
     pub problem: String,
 }
 
+/// The model, the catalog and one document need as much.
+const MEMORY_LIMIT_MIN: u64 = 512 << 20;
 /// Characters that a key given by the operator must have.
 const API_KEY_CHARS_MIN: usize = 32;
 
@@ -80,6 +90,7 @@ impl Settings {
             api_key: None,
             device: DeviceChoice::Auto,
             gpu_memory_limit: None,
+            memory_limit: None,
             embed_threads: cores,
             // One more than embeds: while one builds a segment the others keep the model busy.
             ingest_threads: cores + 1,
@@ -87,6 +98,7 @@ impl Settings {
             auto_create_tenants: true,
             session_idle_hours: 24,
             rate_limit: None,
+            fetch_allow: Allowed::default(),
             cors_origins: Vec::new(),
         }
     }
@@ -103,6 +115,10 @@ impl Settings {
         ];
         if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0) {
             return Err(InvalidSetting { name, problem: "must be at least 1".to_owned() });
+        }
+        if self.memory_limit.is_some_and(|bytes| bytes < MEMORY_LIMIT_MIN) {
+            let problem = format!("must be at least {MEMORY_LIMIT_MIN} bytes");
+            return Err(InvalidSetting { name: "memory-limit", problem });
         }
         if let Some(key) = &self.api_key
             && key.chars().count() < API_KEY_CHARS_MIN
@@ -209,6 +225,9 @@ mod tests {
         settings.ingest_threads = 0;
         assert_eq!(settings.validate().unwrap_err().name, "ingest-threads");
         settings.ingest_threads = 1;
+        settings.memory_limit = Some(1);
+        assert_eq!(settings.validate().unwrap_err().name, "memory-limit");
+        settings.memory_limit = None;
         settings.api_key = Some("short".to_owned());
         assert_eq!(settings.validate().unwrap_err().name, "api-key");
     }

@@ -1,5 +1,6 @@
 //! Answers over whole chunks: rules with the stand-in for a model, quality with the model itself.
 
+use crate::types::SourceDetail;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -32,6 +33,7 @@ fn chunk(source: &str, index: u32, text: &str, score: f32) -> RetrievedChunk {
         version: 1,
         sequence: Sequence(1),
         raw_key: String::new(),
+        detail: SourceDetail::default(),
     };
     RetrievedChunk {
         uuid: format!("{source}-{index}"),

@@ -15,7 +15,7 @@ use super::Catalog;
 use super::error::{CatalogError, Result};
 use super::rows::{Cells, JOB_COLUMNS, blob, read_job, read_state};
 use super::tenants;
-use crate::job::{Claim, ClaimLimits, ClaimedJob};
+use crate::job::{Claim, ClaimLimits, ClaimedJob, Duty};
 use crate::types::{CollectionId, JobEvent, JobStatus, Sequence, Stage, Timestamp};
 
 /// Delayed jobs put back by one claim at most.
@@ -24,34 +24,35 @@ const WAKE_MAX: i64 = 1000;
 /// running job of the same source or for a claim of their own, so they are few.
 const LOOK_MAX: i64 = 4096;
 
-/// The collection served last; the round goes on after it.
-pub(super) type LastServed = Arc<Mutex<[u8; 16]>>;
+/// For each duty the collection served last; the round goes on after it.
+pub(super) type LastServed = Arc<Mutex<[[u8; 16]; Duty::ALL.len()]>>;
 
 impl Catalog {
-    /// Takes the oldest ready jobs of the next collection in turn, or none.
+    /// Takes the oldest jobs of the next collection in turn that are ready for `duty`, or none.
     ///
     /// # Errors
     /// [`CatalogError::NotRecovered`] before interrupted jobs were put back; storage failures.
-    pub fn claim(&self, limits: ClaimLimits) -> Result<Option<Claim>> {
+    pub fn claim(&self, duty: Duty, limits: ClaimLimits) -> Result<Option<Claim>> {
         if !self.inner.is_recovered.load(std::sync::atomic::Ordering::SeqCst) {
             return Err(CatalogError::NotRecovered);
         }
-        let changes = self.inner.work.changes();
+        let work = self.inner.work.of(duty);
+        let changes = work.changes();
         // Asking first costs no write: an idle worker causes no fsync.
         let now = self.inner.clock.now();
-        let (has_ready, due_at) = self.read(outlook)?;
+        let (has_ready, due_at) = self.read(|connection| outlook(connection, duty))?;
         if !has_ready && due_at.is_none_or(|due| due > now) {
-            self.inner.work.found_nothing(changes, due_at);
+            work.found_nothing(changes, due_at);
             return Ok(None);
         }
         let served = Arc::clone(&self.inner.last_served);
         let claim = self.write(move |connection| {
             wake(connection, now)?;
-            next_claim(connection, &served, limits, now)
+            next_claim(connection, &served, duty, limits, now)
         })?;
         match &claim {
             Some(claim) => self.inner.stages.begin(claim.jobs.iter().map(|job| job.sequence)),
-            None => self.inner.work.found_nothing(changes, due_at.filter(|due| *due > now)),
+            None => work.found_nothing(changes, due_at.filter(|due| *due > now)),
         }
         Ok(claim)
     }
@@ -59,6 +60,17 @@ impl Catalog {
     /// Notes the step of claimed jobs, for status. Not durable.
     pub fn set_stage(&self, sequences: &[Sequence], stage: Stage) {
         self.inner.stages.set(sequences, stage);
+    }
+
+    /// Counts changes of jobs in any collection; a job cannot change its state without it, but by
+    /// being deleted.
+    pub fn job_changes(&self) -> u64 {
+        self.inner.work.of(Duty::Process).changes()
+    }
+
+    /// Notes how many chunks of a claimed job have their vectors, for status. Not durable.
+    pub fn set_progress(&self, sequence: Sequence, chunks_done: u32, chunks: u32) {
+        self.inner.stages.set_chunks(sequence, chunks_done, chunks);
     }
 
     /// Those of `sequences` that are still in progress, in the order given. Canceled jobs and
@@ -84,15 +96,24 @@ impl Catalog {
 }
 
 /// Whether a job is ready, and when the next delayed one is due.
-fn outlook(connection: &Connection) -> Result<(bool, Option<Timestamp>)> {
+fn outlook(connection: &Connection, duty: Duty) -> Result<(bool, Option<Timestamp>)> {
     let mut look = connection.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'queued' AND not_before = 0),
+        "SELECT EXISTS (SELECT 1 FROM jobs
+                WHERE status = 'queued' AND not_before = 0 AND fetch = ?1),
             (SELECT min(not_before) FROM jobs WHERE status = 'queued' AND not_before > 0)",
     )?;
-    let mut rows = look.query([])?;
+    let mut rows = look.query([fetches(duty)])?;
     let row = rows.next()?.expect("a SELECT without FROM has one row");
     let mut cells = Cells::of(row);
     Ok((cells.next()?, cells.optional_time()?))
+}
+
+/// The column `fetch` of the jobs that wait for a duty.
+fn fetches(duty: Duty) -> i64 {
+    match duty {
+        Duty::Process => 0,
+        Duty::Fetch => 1,
+    }
 }
 
 fn wake(connection: &Connection, now: Timestamp) -> Result<()> {
@@ -107,15 +128,17 @@ fn wake(connection: &Connection, now: Timestamp) -> Result<()> {
 
 fn next_claim(
     connection: &Connection,
-    served: &Mutex<[u8; 16]>,
+    served: &Mutex<[[u8; 16]; Duty::ALL.len()]>,
+    duty: Duty,
     limits: ClaimLimits,
     now: Timestamp,
 ) -> Result<Option<Claim>> {
-    let start = *served.lock();
+    let turn = fetches(duty) as usize;
+    let start = served.lock()[turn];
     let mut after = Some(start);
     let mut has_wrapped = false;
     loop {
-        let Some(id) = next_collection(connection, after)? else {
+        let Some(id) = next_collection(connection, duty, after)? else {
             if has_wrapped {
                 return Ok(None);
             }
@@ -127,13 +150,13 @@ fn next_claim(
         }
         let collection = CollectionId(uuid::Uuid::from_bytes(id));
         if let Some(tenant) = tenants::owner(connection, collection)? {
-            let sequences = choose(connection, collection, limits)?;
+            let sequences = choose(connection, collection, duty, limits)?;
             if !sequences.is_empty() {
                 let mut jobs = Vec::with_capacity(sequences.len());
                 for sequence in sequences {
                     jobs.push(take(connection, sequence, now)?);
                 }
-                *served.lock() = id;
+                served.lock()[turn] = id;
                 return Ok(Some(Claim { collection, tenant, jobs }));
             }
         }
@@ -142,22 +165,26 @@ fn next_claim(
 }
 
 /// The first collection with ready jobs after `after`, or of all.
-fn next_collection(connection: &Connection, after: Option<[u8; 16]>) -> Result<Option<[u8; 16]>> {
+fn next_collection(
+    connection: &Connection,
+    duty: Duty,
+    after: Option<[u8; 16]>,
+) -> Result<Option<[u8; 16]>> {
     let mut next = connection.prepare_cached(
         "SELECT collection FROM jobs INDEXED BY jobs_ready
-         WHERE status = 'queued' AND not_before = 0 AND collection > ?1
+         WHERE status = 'queued' AND not_before = 0 AND fetch = ?2 AND collection > ?1
          ORDER BY collection LIMIT 1",
     )?;
     // An empty blob sorts before every id.
     let after: &[u8] = after.as_ref().map_or(&[], |id| id.as_slice());
-    let mut rows = next.query([after])?;
+    let mut rows = next.query(params![after, fetches(duty)])?;
     rows.next()?.map(|row| Cells::of(row).next()).transpose()
 }
 
 /// The jobs to take, oldest first. One that failed or was interrupted before is taken alone.
 pub(super) const CHOOSE: &str =
     "SELECT j.seq, j.size_bytes, j.attempts + j.interruptions > 0 FROM jobs j INDEXED BY jobs_ready
-     WHERE j.status = 'queued' AND j.not_before = 0 AND j.collection = ?1
+     WHERE j.status = 'queued' AND j.not_before = 0 AND j.fetch = ?3 AND j.collection = ?1
        AND NOT EXISTS (SELECT 1 FROM jobs r INDEXED BY jobs_running
             WHERE r.status = 'in_progress' AND r.collection = j.collection
               AND r.sub_tenant = j.sub_tenant AND r.source = j.source)
@@ -166,10 +193,11 @@ pub(super) const CHOOSE: &str =
 fn choose(
     connection: &Connection,
     collection: CollectionId,
+    duty: Duty,
     limits: ClaimLimits,
 ) -> Result<Vec<Sequence>> {
     let mut choose = connection.prepare_cached(CHOOSE)?;
-    let mut rows = choose.query(params![blob(collection), LOOK_MAX])?;
+    let mut rows = choose.query(params![blob(collection), LOOK_MAX, fetches(duty)])?;
     let mut chosen = Vec::new();
     let mut bytes = 0_u64;
     while let Some(row) = rows.next()? {

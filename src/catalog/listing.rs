@@ -162,7 +162,7 @@ impl Catalog {
 
     fn staged(&self, mut row: JobRow) -> JobRow {
         if row.status == JobStatus::InProgress {
-            row.stage = self.inner.stages.get(row.job.sequence);
+            row.progress = self.inner.stages.get(row.job.sequence);
         }
         row
     }

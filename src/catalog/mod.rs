@@ -9,7 +9,7 @@
 //! callers --closures--> writer thread: BEGIN [savepoint ...]* COMMIT+fsync --answers--> callers
 //! callers <--rows------ up to 4 read-only connections (WAL: they never wait for the writer)
 //!
-//! catalog.sqlite, format 1                    key                         also found by
+//! catalog.sqlite, format 2                    key                         also found by
 //!   tenants       one row each, doomed too    collection                  name while not doomed
 //!     sub_tenants all but `default`           collection, name
 //!     jobs        newest and recent ones      seq = types::Sequence       source; status; ready
@@ -38,7 +38,8 @@
 //! - `writer`: group commit; `readers`: read-only connections; `rows`: columns to values
 //! - `cache`: bounded maps of tenants and keys; `work`: signals and stages, in memory only
 //! - `tenants`, `sub_tenants`: scopes and their lives; `descriptors`: tenants beside the catalog
-//! - `submit`, `amend`, `claim`, `settle`, `cancel`, `recovery`: verbs of a job; `queue`: the trait
+//! - `submit`, `amend`, `claim`, `fetched`, `settle`, `cancel`, `recovery`: verbs of a job;
+//!   `queue`: the trait
 //! - `listing`: jobs as status and listings show them
 //! - `keys`, `key_text`: API keys and how they are written
 //! - `sessions`: past turns; `idempotency`: repeated requests
@@ -49,6 +50,7 @@ mod cancel;
 mod claim;
 pub mod descriptors;
 mod error;
+mod fetched;
 mod idempotency;
 mod key_text;
 mod keys;
@@ -124,7 +126,7 @@ struct Inner {
     keys: cache::Cache<String, keys::StoredKey>,
     operator_key: RwLock<Option<[u8; 32]>>,
     stages: work::Stages,
-    work: work::WorkSignal,
+    work: work::WorkSignals,
     last_served: claim::LastServed,
     is_recovered: AtomicBool,
     in_flight: Mutex<HashSet<idempotency::Name>>,

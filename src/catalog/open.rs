@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use super::cache::Cache;
 use super::error::{CatalogError, Result};
 use super::readers::Readers;
-use super::work::{Stages, WorkSignal};
+use super::work::{Stages, WorkSignals};
 use super::writer::Writer;
 use super::{Catalog, CatalogOptions, Inner, migrations};
 use crate::types::{Clock, IdSource};
@@ -87,7 +87,7 @@ impl Catalog {
             keys: Cache::new(KEYS_CACHED),
             operator_key: RwLock::new(None),
             stages: Stages::default(),
-            work: WorkSignal::default(),
+            work: WorkSignals::default(),
             last_served: Arc::default(),
             is_recovered: AtomicBool::new(!has_interrupted),
             in_flight: Mutex::default(),

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::Catalog;
-use crate::job::{Claim, ClaimLimits, JobError, JobQueue, NewJob, Settled, Settlement, Submitted};
+use crate::job::{
+    Claim, ClaimLimits, Duty, FetchedOriginal, JobError, JobQueue, NewJob, Settled, Settlement,
+    Submitted,
+};
 use crate::types::{CollectionId, CommitHead, Sequence, Stage};
 
 impl JobQueue for Catalog {
@@ -11,8 +14,12 @@ impl JobQueue for Catalog {
         Ok(Self::submit(self, job)?)
     }
 
-    fn claim(&self, limits: ClaimLimits) -> Result<Option<Claim>, JobError> {
-        Ok(Self::claim(self, limits)?)
+    fn claim(&self, duty: Duty, limits: ClaimLimits) -> Result<Option<Claim>, JobError> {
+        Ok(Self::claim(self, duty, limits)?)
+    }
+
+    fn fetched(&self, sequence: Sequence, original: FetchedOriginal) -> Result<bool, JobError> {
+        Ok(Self::fetched(self, sequence, original)?)
     }
 
     fn set_stage(&self, sequences: &[Sequence], stage: Stage) {
@@ -44,7 +51,7 @@ impl JobQueue for Catalog {
         Ok(Self::requeue_interrupted(self)?)
     }
 
-    fn wait_for_work(&self, timeout: Duration) -> bool {
-        self.inner.work.wait(timeout, || self.inner.clock.now())
+    fn wait_for_work(&self, duty: Duty, timeout: Duration) -> bool {
+        self.inner.work.of(duty).wait(timeout, || self.inner.clock.now())
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::Catalog;
 use super::error::Result;
-use super::rows::Cells;
+use super::rows::{Cells, blob};
 use super::settle::{End, apply, find};
 use crate::job::Settled;
 use crate::types::{CollectionId, Fault, JobEvent, Sequence};
@@ -37,6 +37,22 @@ impl Catalog {
                 }
             }
             Ok(groups)
+        })
+    }
+
+    /// The oldest job of a collection that waits or is processed.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn oldest_unsettled(&self, collection: CollectionId) -> Result<Option<Sequence>> {
+        self.read(|connection| {
+            let mut find = connection.prepare_cached(
+                "SELECT min(seq) FROM jobs
+                 WHERE collection = ?1 AND status IN ('queued', 'in_progress')",
+            )?;
+            let mut rows = find.query([blob(collection)])?;
+            let row = rows.next()?.expect("an aggregate has one row");
+            Ok(Cells::of(row).optional_number()?.map(Sequence))
         })
     }
 

@@ -8,15 +8,15 @@ use super::error::{CatalogError, Result};
 use crate::job::{ClaimedJob, JobRow, MetadataChange};
 use crate::types::id::InvalidIdentifier;
 use crate::types::{
-    CollectionId, Fault, JobState, JobStatus, Metadata, Sequence, SourceId, SourceKind,
-    SubTenantId, TenantId, Timestamp,
+    CollectionId, Fault, JobState, JobStatus, Metadata, Sequence, SourceDetail, SourceId,
+    SourceKind, SubTenantId, TenantId, Timestamp,
 };
 
 /// The columns of a job in the order in which [`read_job`] takes them; the table is `j`.
 pub(super) const JOB_COLUMNS: &str = "j.seq, j.job_id, j.sub_tenant, j.source, j.kind, j.version,
     j.attempts, j.raw_key, j.filename, j.url, j.content_type, j.size_bytes, j.content_hash,
-    j.title, j.tenant_metadata, j.document_metadata, j.uploaded_at, j.origin_at,
-    j.revision";
+    j.tenant_metadata, j.document_metadata, j.uploaded_at, j.origin_at,
+    j.revision, j.fetch, j.detail";
 
 /// What [`read_job_row`] takes after [`JOB_COLUMNS`]; the tenant's table is `t`.
 pub(super) const STATE_COLUMNS: &str = "t.name, j.collection, j.status, j.fault, j.message,
@@ -85,11 +85,27 @@ impl<'a> Cells<'a> {
         parse(&text).ok_or_else(|| CatalogError::corrupt(format!("unknown word {text:?}")))
     }
 
+    fn detail(&mut self) -> Result<SourceDetail> {
+        match self.next::<String>()?.as_str() {
+            "" => Ok(SourceDetail::default()),
+            text => serde_json::from_str(text)
+                .map_err(|error| CatalogError::corrupt(format!("detail: {error}"))),
+        }
+    }
+
     fn metadata(&mut self) -> Result<MetadataChange> {
         match self.next::<Option<String>>()? {
             None => Ok(MetadataChange::Keep),
             Some(text) => Ok(MetadataChange::Replace(metadata_from_text(&text)?)),
         }
+    }
+}
+
+/// How a detail is stored; empty means that there is none.
+pub(super) fn detail_to_text(detail: &SourceDetail) -> String {
+    match detail.is_empty() {
+        true => String::new(),
+        false => serde_json::to_string(detail).expect("plain data always prints"),
     }
 }
 
@@ -128,12 +144,13 @@ pub(super) fn read_job(cells: &mut Cells<'_>) -> Result<ClaimedJob> {
         content_type: cells.next()?,
         size_bytes: cells.number()?,
         content_hash: cells.next()?,
-        title: cells.next()?,
         tenant_metadata: cells.metadata()?,
         document_metadata: cells.metadata()?,
         uploaded_at: cells.time()?,
         origin_at: cells.optional_time()?,
         revision: cells.next()?,
+        is_fetched: !cells.next::<bool>()?,
+        detail: cells.detail()?,
     })
 }
 
@@ -144,7 +161,7 @@ pub(super) fn read_job_row(cells: &mut Cells<'_>) -> Result<JobRow> {
         tenant: cells.tenant()?,
         collection: cells.collection()?,
         status: cells.word(JobStatus::from_word)?,
-        stage: None,
+        progress: None,
         // A word of a later release reads as a fault of ours.
         fault: cells
             .next::<Option<String>>()?

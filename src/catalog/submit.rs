@@ -4,10 +4,10 @@ use rusqlite::{Connection, params};
 
 use super::Catalog;
 use super::error::{CatalogError, Result};
-use super::rows::{Cells, blob, metadata_to_text};
+use super::rows::{Cells, blob, detail_to_text, metadata_to_text};
 use super::{sub_tenants, tenants};
 use crate::job::{NewJob, QueueLimits, Submitted};
-use crate::types::{CollectionId, JobStatus, Sequence};
+use crate::types::{CollectionId, JobStatus, Sequence, SourceKind};
 
 /// The newest job of the same source, at the moment of acceptance.
 struct Earlier {
@@ -65,13 +65,15 @@ fn accept(
     let last_version = earlier.as_ref().map(|earlier| earlier.version).max(job.known_version);
     let version = last_version.map_or(1, |last| last.saturating_add(1));
     let overwritten = last_version.is_some();
+    let needs_fetch = job.kind == SourceKind::Webpage && job.size_bytes == 0;
 
     let mut insert = connection.prepare_cached(
         "INSERT INTO jobs (job_id, collection, sub_tenant, source, kind, status, version,
-            overwritten, size_bytes, content_hash, raw_key, filename, url, content_type, title,
-            uploaded_at, origin_at, updated_at, tenant_metadata, document_metadata)
-         VALUES (?1, ?2, ?3, ?4, ?5, 'queued', ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
-            ?15, ?17, ?18)",
+            overwritten, size_bytes, content_hash, raw_key, filename, url, content_type,
+            uploaded_at, origin_at, updated_at, tenant_metadata, document_metadata, fetch,
+            detail)
+         VALUES (?1, ?2, ?3, ?4, ?5, 'queued', ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?14,
+            ?16, ?17, ?18, ?19)",
     )?;
     insert.execute(params![
         job_id,
@@ -87,11 +89,12 @@ fn accept(
         job.filename,
         job.url,
         job.content_type,
-        job.title,
         job.uploaded_at.0 as i64,
         job.origin_at.map(|time| time.0 as i64),
         tenant_metadata,
         document_metadata,
+        needs_fetch,
+        detail_to_text(&job.detail),
     ])?;
     let sequence = Sequence(connection.last_insert_rowid() as u64);
     obsolete_raw_keys.retain(|key| *key != job.raw_key);

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::types::{Sequence, Stage, Timestamp};
+use crate::job::Duty;
+use crate::types::{Progress, Sequence, Stage, Timestamp};
 
 #[derive(Debug)]
 struct Seen {
@@ -71,14 +72,36 @@ impl WorkSignal {
     }
 }
 
+/// One signal for each duty, so that a worker that finds nothing of its own misses nothing.
+#[derive(Debug, Default)]
+pub(super) struct WorkSignals {
+    process: WorkSignal,
+    fetch: WorkSignal,
+}
+
+impl WorkSignals {
+    pub(super) fn of(&self, duty: Duty) -> &WorkSignal {
+        match duty {
+            Duty::Process => &self.process,
+            Duty::Fetch => &self.fetch,
+        }
+    }
+
+    pub(super) fn notify(&self) {
+        self.process.notify();
+        self.fetch.notify();
+    }
+}
+
 /// The steps of claimed jobs. Bounded by the number of jobs in progress.
 #[derive(Debug, Default)]
-pub(super) struct Stages(Mutex<HashMap<Sequence, Stage>>);
+pub(super) struct Stages(Mutex<HashMap<Sequence, Progress>>);
 
 impl Stages {
     pub(super) fn begin(&self, sequences: impl Iterator<Item = Sequence>) {
         let mut stages = self.0.lock();
-        stages.extend(sequences.map(|sequence| (sequence, Stage::Validating)));
+        let begun = Progress { stage: Stage::Validating, chunks_done: 0, chunks: 0 };
+        stages.extend(sequences.map(|sequence| (sequence, begun)));
     }
 
     /// Jobs that ended or were canceled meanwhile are left alone.
@@ -86,8 +109,14 @@ impl Stages {
         let mut stages = self.0.lock();
         for sequence in sequences {
             if let Some(known) = stages.get_mut(sequence) {
-                *known = stage;
+                known.stage = stage;
             }
+        }
+    }
+
+    pub(super) fn set_chunks(&self, sequence: Sequence, chunks_done: u32, chunks: u32) {
+        if let Some(known) = self.0.lock().get_mut(&sequence) {
+            (known.chunks_done, known.chunks) = (chunks_done, chunks);
         }
     }
 
@@ -98,7 +127,7 @@ impl Stages {
         }
     }
 
-    pub(super) fn get(&self, sequence: Sequence) -> Option<Stage> {
+    pub(super) fn get(&self, sequence: Sequence) -> Option<Progress> {
         self.0.lock().get(&sequence).copied()
     }
 }

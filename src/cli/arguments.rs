@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
+use lodestone::fetch::Allowed;
 use lodestone::settings::{DeviceChoice, RateLimit, Settings, parse_bytes};
 use serde::Deserialize;
 
@@ -164,6 +165,9 @@ pub struct ServeOptions {
     /// GPU memory that vectors may take, for example 8GiB [default: most of what is free].
     #[arg(long, env = "LODESTONE_GPU_MEMORY_LIMIT", value_parser = parse_bytes)]
     pub gpu_memory_limit: Option<u64>,
+    /// Memory beyond which documents wait to be processed, for example 4GiB.
+    #[arg(long, env = "LODESTONE_MEMORY_LIMIT", value_parser = parse_bytes)]
+    pub memory_limit: Option<u64>,
     /// Threads that embed [default: one a core].
     #[arg(long, env = "LODESTONE_EMBED_THREADS")]
     pub embed_threads: Option<usize>,
@@ -185,6 +189,10 @@ pub struct ServeOptions {
     /// Origins whose pages may call the server, comma-separated [default: none].
     #[arg(long, env = "LODESTONE_CORS_ORIGINS", value_delimiter = ',')]
     pub cors_origins: Vec<String>,
+    /// Hosts, host:port and networks that pages may be fetched from although they are private or on
+    /// another port than 80 and 443, separated by commas.
+    #[arg(long, env = "LODESTONE_FETCH_ALLOW")]
+    pub fetch_allow: Option<Allowed>,
 }
 
 /// Where to verify.
@@ -205,6 +213,7 @@ struct SettingsFile {
     api_key: Option<String>,
     device: Option<String>,
     gpu_memory_limit: Option<String>,
+    memory_limit: Option<String>,
     embed_threads: Option<usize>,
     ingest_threads: Option<usize>,
     open_collections: Option<usize>,
@@ -212,6 +221,7 @@ struct SettingsFile {
     session_idle_hours: Option<u64>,
     rate_limit: Option<String>,
     cors_origins: Vec<String>,
+    fetch_allow: Option<String>,
 }
 
 impl ServeOptions {
@@ -226,6 +236,7 @@ impl ServeOptions {
         };
         let rate_of_file = file.rate_limit.as_deref().map(str::parse::<RateLimit>).transpose()?;
         let device_of_file = file.device.as_deref().map(str::parse::<DeviceChoice>).transpose()?;
+        let memory_of_file = file.memory_limit.as_deref().map(parse_bytes).transpose()?;
         let limit_of_file = file.gpu_memory_limit.as_deref().map(parse_bytes).transpose()?;
         let data_dir = self.data_dir.clone().or(file.data_dir).unwrap_or_else(|| "data".into());
         let model_dir = self.model_dir.clone().or(file.model_dir);
@@ -234,6 +245,7 @@ impl ServeOptions {
         let first = |flag: Option<usize>, file: Option<usize>, default: usize| {
             flag.or(file).unwrap_or(default)
         };
+        let allowed_by_file = file.fetch_allow.as_deref().map(str::parse::<Allowed>).transpose()?;
         let cors_origins = match self.cors_origins.is_empty() {
             true => file.cors_origins,
             false => self.cors_origins.clone(),
@@ -242,6 +254,7 @@ impl ServeOptions {
             listen: self.listen.or(file.listen).unwrap_or(default.listen),
             api_key: self.api_key.clone().or(file.api_key),
             device: self.device.or(device_of_file).unwrap_or(default.device),
+            memory_limit: self.memory_limit.or(memory_of_file),
             gpu_memory_limit: self.gpu_memory_limit.or(limit_of_file),
             embed_threads: first(self.embed_threads, file.embed_threads, default.embed_threads),
             ingest_threads: first(self.ingest_threads, file.ingest_threads, default.ingest_threads),
@@ -259,6 +272,7 @@ impl ServeOptions {
                 .or(file.session_idle_hours)
                 .unwrap_or(default.session_idle_hours),
             rate_limit: self.rate_limit.or(rate_of_file),
+            fetch_allow: self.fetch_allow.clone().or(allowed_by_file).unwrap_or_default(),
             cors_origins,
             ..default
         };

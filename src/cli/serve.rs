@@ -49,7 +49,7 @@ async fn serve(engine: Arc<Engine>, listener: std::net::TcpListener) -> Result<(
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let stop = server::stop_on_signals()?;
     eprint!("{}", banner(&engine, listener.local_addr()?));
-    let router = server::product_router(Arc::clone(&engine));
+    let router = server::product_router(Arc::clone(&engine), stop.clone());
     let drained = server::serve(listener, router, server::ListenSettings::default(), stop).await;
     tracing::info!(drained, "stopped");
     Ok(())

@@ -20,8 +20,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::collection::SegmentEntry;
 use crate::segment::{Segment, SegmentError};
 use crate::types::{
-    CollectionId, Metadata, SegmentId, Sequence, SourceId, SourceKind, SourceRecord, SubTenantId,
-    Timestamp,
+    CollectionId, Metadata, SegmentId, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord,
+    SubTenantId, Timestamp,
 };
 
 const FIRST_WORDS: &str = "lodestone sources 1";
@@ -56,6 +56,8 @@ struct StoredSource {
     version: u32,
     sequence: u64,
     raw_key: String,
+    #[serde(default, skip_serializing_if = "SourceDetail::is_empty")]
+    detail: SourceDetail,
 }
 
 /// One source of a segment.
@@ -194,6 +196,7 @@ impl StoredSource {
             version: record.version,
             sequence: record.sequence.0,
             raw_key: record.raw_key,
+            detail: record.detail,
         }
     }
 
@@ -216,6 +219,7 @@ impl StoredSource {
             version: self.version,
             sequence: Sequence(self.sequence),
             raw_key: self.raw_key,
+            detail: self.detail,
         };
         Ok((record, self.rows))
     }
@@ -243,6 +247,7 @@ mod tests {
             version: 3,
             sequence: Sequence(sequence),
             raw_key: "v1/raw/x".into(),
+            detail: SourceDetail { note: "n".into(), ..SourceDetail::default() },
         };
         let list = SourceList::new(vec![(record("b", 4), 2), (record("a", 5), 0)]);
         let id = Uuid::from_u128(9);

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::collection::CollectionError;
 use crate::store::{BlobStore, Key};
-use crate::types::{CollectionId, IdSource, Metadata, Timestamp};
+use crate::types::{CollectionId, IdSource, Metadata, Origin, Timestamp};
 
 const FIRST_WORDS: &str = "lodestone upload 1 ";
 const HASH_DIGITS: usize = 32;
@@ -29,7 +29,7 @@ pub struct UploadLabel {
     pub sub_tenant: String,
     /// The source.
     pub source: String,
-    /// `file` or `text`.
+    /// `file`, `text`, `webpage` or `app`.
     pub kind: String,
     /// Name of the file; empty when none.
     pub filename: String,
@@ -41,6 +41,9 @@ pub struct UploadLabel {
     pub tenant_metadata: Option<Metadata>,
     /// The document's map, where the upload gave one.
     pub document_metadata: Option<Metadata>,
+    /// Where it comes from; absent in labels of older versions.
+    #[serde(default)]
+    pub origin: Origin,
 }
 
 /// An original, read back and verified.

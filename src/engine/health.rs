@@ -82,6 +82,8 @@ impl Engine {
             )
         } else if !damaged.is_empty() {
             ComponentState::Degraded("segments are quarantined and being rebuilt")
+        } else if self.ingest.waits_for_memory() {
+            ComponentState::Degraded("documents wait for memory: see LODESTONE_MEMORY_LIMIT")
         } else {
             ComponentState::Usable
         }

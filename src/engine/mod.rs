@@ -44,13 +44,14 @@ use crate::collection::Registry;
 use crate::compute::{ComputeBackend, SimdBackend};
 use crate::embed::Embedder;
 use crate::extract::sandbox::{InProcess, Parser};
+use crate::fetch::{Fetcher, Rules, SystemResolver};
 use crate::ingest::{Ingest, IngestParts};
 use crate::io::{DataDir, Disk, RealDisk, SpaceGauge};
 use crate::job::QueueLimits;
 use crate::query::Query;
 use crate::settings::Settings;
 use crate::store::{BlobStore, LocalBlobs};
-use crate::types::{Clock, IdSource, RandomIds, SystemClock};
+use crate::types::{Clock, IdSource, RandomIds, SystemClock, WebClient};
 
 const CATALOG_NAME: &str = "catalog.sqlite";
 const MILLIS_PER_HOUR: u64 = 3_600_000;
@@ -68,6 +69,8 @@ pub struct Components {
     pub embedder: Arc<dyn Embedder>,
     /// What reads documents.
     pub parser: Arc<dyn Parser>,
+    /// What fetches pages; `None`: what the settings say, over the machine's network.
+    pub web: Option<Arc<dyn WebClient>>,
     /// The vector kernels.
     pub backend: Arc<dyn ComputeBackend>,
 }
@@ -82,6 +85,7 @@ impl Components {
             ids: Arc::new(RandomIds),
             embedder,
             parser: Arc::new(InProcess),
+            web: None,
             backend: Arc::new(SimdBackend),
         }
     }
@@ -118,7 +122,7 @@ impl Engine {
     /// A setting that makes no sense; a directory that another process holds; damage.
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
         settings.validate()?;
-        let Components { disk, clock, ids, embedder, parser, backend } = components;
+        let Components { disk, clock, ids, embedder, parser, web, backend } = components;
         let data = Arc::new(DataDir::open(&settings.data_dir, disk)?);
         let options = CatalogOptions {
             queue: QueueLimits::default(),
@@ -146,8 +150,10 @@ impl Engine {
             gauge: Arc::clone(&gauge),
             embedder: Arc::clone(&embedder),
             parser,
+            web: web.unwrap_or_else(|| fetcher(&settings)),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
+            memory_limit: settings.memory_limit,
         }));
         let interrupted = ingest.recover()?;
         if interrupted > 0 {
@@ -222,6 +228,11 @@ impl Engine {
             }
         }
     }
+}
+
+/// The one way out to the web.
+fn fetcher(settings: &Settings) -> Arc<dyn WebClient> {
+    Arc::new(Fetcher::new(Rules::new(settings.fetch_allow.clone()), SystemResolver))
 }
 
 impl Drop for Engine {

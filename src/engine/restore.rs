@@ -258,16 +258,16 @@ fn resubmit(
             kind,
             raw_key: key.as_str().to_owned(),
             filename: label.filename,
-            url: String::new(),
+            url: label.origin.url,
             content_type: label.content_type,
             size_bytes: upload.content.len() as u64,
             content_hash: Sha256::digest(&upload.content).into(),
-            title: None,
             tenant_metadata: change(label.tenant_metadata),
             document_metadata: change(label.document_metadata),
             known_version: visible.map(|(version, _)| *version),
             uploaded_at: Timestamp(label.uploaded_at),
-            origin_at: None,
+            origin_at: label.origin.changed_at,
+            detail: label.origin.detail,
         };
         newest.insert(place, job);
     }

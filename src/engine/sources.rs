@@ -225,6 +225,11 @@ impl Engine {
         Err(CollectionError::Unsettled { collection, look_ups: LOOK_UPS_MAX }.into())
     }
 
+    /// Counts changes of the states of jobs.
+    pub fn job_changes(&self) -> u64 {
+        self.catalog.job_changes()
+    }
+
     /// Jobs of the scopes that a key reaches.
     ///
     /// # Errors

@@ -123,7 +123,6 @@ fn carried(address: Ipv6Addr) -> Vec<Ipv4Addr> {
 
 #[cfg(test)]
 mod tests {
-
     fn is_public(address: &str) -> bool {
         super::is_public(address.parse().unwrap())
     }

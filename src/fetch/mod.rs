@@ -38,6 +38,7 @@ mod robots;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,6 +105,15 @@ impl Fetcher {
             page_bytes_max,
             wire_bytes_max: wire_bytes_max as u64,
         }
+    }
+}
+
+impl fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { time_max, page_bytes_max, wire_bytes_max, .. } = self;
+        let mut shown = f.debug_struct("Fetcher");
+        shown.field("time_max", time_max).field("page_bytes_max", page_bytes_max);
+        shown.field("wire_bytes_max", wire_bytes_max).finish_non_exhaustive()
     }
 }
 

@@ -120,6 +120,18 @@ impl Node {
         node.mark(if text.is_empty() { key::NULL } else { key::PRESENT }, rows);
     }
 
+    /// A list of texts of the source itself. An empty one is missing.
+    fn add_system_texts(&mut self, name: &str, texts: &[String], rows: &Range<u32>) {
+        if texts.is_empty() {
+            return;
+        }
+        let node = self.child(name);
+        node.mark(key::PRESENT, rows);
+        for text in texts {
+            node.add_scalar(&key::of_text(text), rows);
+        }
+    }
+
     /// A time of the source itself: both the text that the wire shows and the number of seconds.
     fn add_system_time(&mut self, name: &str, time: Timestamp, rows: &Range<u32>) {
         self.add_system_text(name, &time.to_string(), rows);
@@ -134,8 +146,9 @@ pub(super) fn add(roots: &mut [Node; ROOTS], source: &SourceRecord, rows: &Range
     document.add_map(&source.document_metadata, rows);
     system.add_system_text(SOURCE_ID, source.id.as_str(), rows);
     system.add_system_text("source_title", &source.title, rows);
-    system.add_system_text("source_type", source.kind.as_str(), rows);
+    system.add_system_text("source_type", source.source_type(), rows);
     system.add_system_text("source_url", &source.url, rows);
+    system.add_system_texts("source_collection", &source.detail.collections, rows);
     system.add_system_text("description", &source.description, rows);
     system.add_system_time("source_upload_time", source.uploaded_at, rows);
     system.add_system_time("source_last_updated_time", source.last_updated_at, rows);

@@ -12,7 +12,7 @@ use roaring::RoaringBitmap;
 use serde_json::{Value, json};
 
 use crate::filter::{Columns, ColumnsBuilder};
-use crate::types::{Filter, Metadata, Sequence, SourceId, SourceKind, SourceRecord};
+use crate::types::{Filter, Metadata, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord};
 use crate::types::{SubTenantId, Timestamp};
 
 fn map(value: Value) -> Metadata {
@@ -38,6 +38,7 @@ fn source(number: u32, tenant: Value, document: Value) -> SourceRecord {
         version: 1,
         sequence: Sequence(1),
         raw_key: String::new(),
+        detail: SourceDetail::default(),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::collection::{AddedSegment, Collection, CollectionError, Edit, uploads
 use crate::ingest::submit::check_metadata;
 use crate::ingest::{Ingest, IngestError, Submission, pipeline};
 use crate::job::MetadataChange;
-use crate::types::{Metadata, SourceId, SourceRecord, SubTenantId};
+use crate::types::{Metadata, Origin, SourceId, SourceRecord, SubTenantId};
 
 /// New maps; `None` keeps what is stored.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -86,6 +86,7 @@ impl Ingest {
         record: &SourceRecord,
     ) -> Result<(), IngestError> {
         let upload = uploads::get(&*self.store, &record.raw_key)?;
+        let (url, detail) = (record.url.clone(), record.detail.clone());
         let submission = Submission {
             source: Some(record.id.clone()),
             kind: record.kind,
@@ -94,6 +95,7 @@ impl Ingest {
             content_type: Some(record.content_type.clone()),
             tenant_metadata: MetadataChange::Keep,
             document_metadata: MetadataChange::Keep,
+            origin: Origin { url, detail, ..upload.label.origin },
         };
         let at = record.uploaded_at;
         self.submit_at(tenant, collection, &record.sub_tenant, submission, at)?;
@@ -109,7 +111,7 @@ fn amended(before: &SourceRecord, amendment: &Amendment) -> SourceRecord {
     if let Some(map) = &amendment.document_metadata {
         after.document_metadata = map.clone();
         if before.document_metadata.get("title") != map.get("title") {
-            let named = pipeline::title(map, &before.filename, None);
+            let named = pipeline::title(&before.detail, map, &before.filename, None);
             after.title = named.unwrap_or_else(|| before.id.as_str().to_owned());
         }
     }

@@ -3,6 +3,7 @@
 use crate::catalog::CatalogError;
 use crate::collection::CollectionError;
 use crate::extract::ExtractError;
+use crate::ingest::app::AppProblem;
 use crate::io::Fullness;
 use crate::job::JobError;
 use crate::types::metadata::InvalidMetadata;
@@ -16,6 +17,9 @@ pub enum IngestError {
     /// The document cannot be read at all.
     #[error(transparent)]
     Document(#[from] ExtractError),
+    /// A record of an application cannot be read.
+    #[error(transparent)]
+    App(#[from] AppProblem),
     /// A value contradicts the tenant's schema.
     #[error(transparent)]
     Schema(#[from] SchemaError),
@@ -71,7 +75,7 @@ impl IngestError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Document(error) => error.kind(),
-            Self::Schema(_) | Self::DimensionMismatch { .. } => ErrorKind::Invalid,
+            Self::App(_) | Self::Schema(_) | Self::DimensionMismatch { .. } => ErrorKind::Invalid,
             Self::Metadata { problem: InvalidMetadata::TooLarge { .. }, .. } => ErrorKind::TooLarge,
             Self::Metadata { .. } => ErrorKind::Invalid,
             Self::DiskFull { .. } => ErrorKind::StorageFull,

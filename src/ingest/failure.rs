@@ -83,7 +83,7 @@ impl Ingest {
         collection: &Arc<Collection>,
         record: SourceRecord,
     ) -> Result<Option<SourceRecord>, IngestError> {
-        let sources = self.redraft(tenant, &record).and_then(|draft| self.embed(vec![draft]));
+        let sources = self.redraft(tenant, &record).and_then(|draft| self.embed(vec![draft], None));
         let sources = match sources {
             Ok(sources) => sources,
             Err(Outcome::Released) => return Ok(None),

@@ -18,20 +18,27 @@
 //! - Deleting, amending and publishing hold the writer's lock over both the commit and the
 //!   catalog, so each sees the other whole or not at all.
 //!
-//! - `submit`: accepting; `pipeline`: one document to rows; `worker`: claims and publication
+//! - `submit`: accepting; `app`: records of applications; `pipeline`: one document to chunks
+//! - `embed`: chunks to vectors; `kept`: vectors of unfinished work; `worker`: claims, publication
 //! - `failure`: jobs that end badly while an older version stays visible
 //! - `delete`, `amend`, `vectors`: changes that are visible when they return
 //! - `maintenance`: merging, garbage, orphans; `rebuild`: sources of damaged segments
+//! - `web`: pages of the web; `memory`: work that waits for memory
 
 mod amend;
+mod app;
 mod delete;
+mod embed;
 mod error;
 mod failure;
+mod kept;
 mod maintenance;
+mod memory;
 mod pipeline;
 mod rebuild;
 mod submit;
 mod vectors;
+mod web;
 mod worker;
 
 use std::fmt;
@@ -43,6 +50,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 pub use amend::Amendment;
+pub use app::AppProblem;
 pub use delete::Deleted;
 pub use error::IngestError;
 pub use submit::{Accepted, Submission};
@@ -53,10 +61,12 @@ use crate::chunk::TokenOffsets;
 use crate::collection::{Collection, Registry};
 use crate::embed::Embedder;
 use crate::extract::sandbox::Parser;
-use crate::io::{Fullness, SpaceGauge};
+use crate::io::{Fullness, ProcessMemory, SpaceGauge};
 use crate::store::BlobStore;
-use crate::types::{Clock, IdSource};
+use crate::types::{Clock, IdSource, WebClient, limits};
+use kept::KeptVectors;
 use maintenance::Maintenance;
+use memory::MemoryBudget;
 use rebuild::GivenUp;
 
 /// What the corridor is made of; every part can be replaced in a test.
@@ -74,10 +84,14 @@ pub struct IngestParts {
     pub embedder: Arc<dyn Embedder>,
     /// What reads documents.
     pub parser: Arc<dyn Parser>,
+    /// What fetches pages.
+    pub web: Arc<dyn WebClient>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Ids.
     pub ids: Arc<dyn IdSource>,
+    /// Bytes of memory that work may bring the process to; `None` for no bound.
+    pub memory_limit: Option<u64>,
 }
 
 /// The corridor.
@@ -89,17 +103,31 @@ pub struct Ingest {
     gauge: Arc<SpaceGauge>,
     embedder: Arc<dyn Embedder>,
     parser: Arc<dyn Parser>,
+    web: Arc<dyn WebClient>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     maintenance: Maintenance,
     given_up: GivenUp,
+    kept: KeptVectors,
+    memory: MemoryBudget,
     stopping: Stopping,
 }
 
 impl Ingest {
     /// The corridor, at rest.
     pub fn new(parts: IngestParts) -> Self {
-        let IngestParts { catalog, registry, store, gauge, embedder, parser, clock, ids } = parts;
+        let IngestParts {
+            catalog,
+            registry,
+            store,
+            gauge,
+            embedder,
+            parser,
+            web,
+            clock,
+            ids,
+            memory_limit,
+        } = parts;
         Self {
             catalog,
             registry,
@@ -107,15 +135,18 @@ impl Ingest {
             gauge,
             embedder,
             parser,
+            web,
             clock,
             ids,
             maintenance: Maintenance::default(),
             given_up: GivenUp::default(),
+            kept: KeptVectors::default(),
+            memory: MemoryBudget::new(Box::new(ProcessMemory), memory_limit),
             stopping: Stopping::default(),
         }
     }
 
-    /// Starts `workers` threads and one for background work. Call [`Self::recover`] before.
+    /// Starts `workers` threads, those that wait for pages, and one for background work. Call [`Self::recover`] before.
     pub fn start(self: &Arc<Self>, workers: usize) -> Vec<JoinHandle<()>> {
         let spawn = |name: String, run: fn(&Self)| {
             let ingest = Arc::clone(self);
@@ -123,7 +154,9 @@ impl Ingest {
             builder.spawn(move || run(&ingest)).expect("the system provides threads at start")
         };
         let workers = (0..workers).map(|n| spawn(format!("ingest-{n}"), Self::work));
-        workers.chain([spawn("maintenance".to_owned(), Self::maintain)]).collect()
+        let web =
+            (0..limits::WEB_FETCHES_MAX).map(|n| spawn(format!("web-{n}"), Self::work_on_pages));
+        workers.chain(web).chain([spawn("maintenance".to_owned(), Self::maintain)]).collect()
     }
 
     /// Asks the threads to end after what they are doing; unfinished jobs go on after a restart.
@@ -168,6 +201,11 @@ impl Ingest {
             true => Ok(()),
             false => Err(IngestError::DiskFull { level, free_bytes: self.gauge.free_bytes() }),
         }
+    }
+
+    /// Whether work waits for memory.
+    pub fn waits_for_memory(&self) -> bool {
+        self.memory.is_waiting()
     }
 
     /// Whether what was accepted can be processed; deletions go on without.

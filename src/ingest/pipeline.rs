@@ -3,13 +3,13 @@
 use crate::catalog::Tenant;
 use crate::chunk::{self, ChunkSizes};
 use crate::collection::{CollectionError, Snapshot, uploads};
-use crate::embed::Lane;
 use crate::extract::{self, ExtractError, Format};
-use crate::ingest::Ingest;
+use crate::ingest::{Ingest, app};
 use crate::job::{ClaimedJob, Outcome};
 use crate::segment::{NewRow, NewSource};
 use crate::types::{
-    ChunkDraft, ErrorKind, Extracted, Fault, Metadata, SourceKind, SourceRecord, Stage, limits,
+    ChunkDraft, ErrorKind, Extracted, Fault, Metadata, SourceDetail, SourceKind, SourceRecord,
+    Stage, TenantSchema, limits,
 };
 
 /// A source that is ready to be embedded.
@@ -19,16 +19,35 @@ pub(super) struct Draft {
     title_text: String,
     searchable: String,
     chunks: Vec<ChunkDraft>,
+    /// Vectors of chunks that need not be embedded again.
+    pub(super) known: Vec<Option<Vec<f32>>>,
+    schema: Option<TenantSchema>,
 }
 
 impl Draft {
+    /// How many chunks there are.
+    pub(super) fn chunk_count(&self) -> u32 {
+        self.chunks.len() as u32
+    }
+
+    /// The title and the searchable values that stand before every chunk.
+    pub(super) fn words(&self) -> (&str, &str) {
+        (&self.title_text, &self.searchable)
+    }
+
+    /// The searchable values of another version of the source.
+    pub(super) fn searchable_of(&self, record: &SourceRecord) -> String {
+        let schema = self.schema.as_ref();
+        schema.map(|schema| schema.searchable_text(&record.tenant_metadata)).unwrap_or_default()
+    }
+
     /// What the model reads for each chunk: the title and searchable values give a passage the
     /// context that its neighbours would (RETRIEVAL 1.6).
-    fn passages(&self) -> impl Iterator<Item = String> {
+    pub(super) fn passages(&self) -> impl Iterator<Item = String> {
         self.chunks.iter().map(|chunk| passage(&self.title_text, &self.searchable, &chunk.text))
     }
 
-    fn into_source(self, vectors: Vec<Vec<f32>>) -> NewSource {
+    pub(super) fn into_source(self, vectors: Vec<Vec<f32>>) -> NewSource {
         let rows = self.chunks.into_iter().zip(vectors).enumerate();
         let rows = rows.map(|(index, (chunk, vector))| NewRow {
             index: index as u32,
@@ -99,8 +118,13 @@ impl Ingest {
             version: job.version,
             sequence: job.sequence,
             raw_key: job.raw_key.clone(),
+            detail: job.detail.clone(),
         };
-        Ok(drafted(tenant, record, content))
+        let mut draft = drafted(tenant, record, content);
+        if stored.is_some() {
+            self.reuse(snapshot, &mut draft);
+        }
+        Ok(draft)
     }
 
     /// Reads, extracts and cuts the original of an accepted version once more, under the record
@@ -121,15 +145,18 @@ impl Ingest {
         at_stage: impl Fn(Stage),
     ) -> Result<Content, Outcome> {
         at_stage(Stage::Parsing);
-        let format = match kind {
-            SourceKind::Text => Format::Md,
-            SourceKind::File | SourceKind::Embeddings => {
+        let (format, extracted) = match kind {
+            SourceKind::App => (Format::Json, self.read_app(original)?),
+            SourceKind::Text => {
+                (Format::Md, self.parser.parse(Format::Md, original).map_err(unread)?)
+            }
+            SourceKind::File | SourceKind::Webpage | SourceKind::Embeddings => {
                 let media_type = Some(names.1).filter(|word| !word.is_empty());
-                extract::detect(names.0, media_type, original)
-                    .map_err(|error| rejected(error.fault(), &error))?
+                let format = extract::detect(names.0, media_type, original)
+                    .map_err(|error| rejected(error.fault(), &error))?;
+                (format, self.parser.parse(format, original).map_err(unread)?)
             }
         };
-        let extracted = self.parser.parse(format, original).map_err(unread)?;
         at_stage(Stage::Chunking);
         let sizes =
             ChunkSizes { tokens: limits::CHUNK_TOKENS, overlap: limits::CHUNK_OVERLAP_TOKENS };
@@ -142,39 +169,40 @@ impl Ingest {
         Ok(Content { format, text: extracted.text, title: extracted.title, chunks })
     }
 
-    /// Embeds the chunks of all drafts in one submission, so that batches fill over documents.
-    pub(super) fn embed(&self, drafts: Vec<Draft>) -> Result<Vec<NewSource>, Outcome> {
-        let passages: Vec<String> = drafts.iter().flat_map(Draft::passages).collect();
-        match self.embedder.embed(Lane::Bulk, passages) {
-            Ok(vectors) => {
-                let mut vectors = vectors.into_iter();
-                let with_vectors = drafts.into_iter().map(|draft| {
-                    let own = vectors.by_ref().take(draft.chunks.len()).collect();
-                    draft.into_source(own)
-                });
-                Ok(with_vectors.collect())
+    /// The text of a record of an application: all its parts, one after the other.
+    fn read_app(&self, original: &[u8]) -> Result<Extracted, Outcome> {
+        let parts = app::parts(original).map_err(|problem| {
+            let message = problem.to_string();
+            Outcome::Rejected { fault: Fault::CorruptFile, message }
+        })?;
+        let mut whole = Extracted::default();
+        for part in parts {
+            match self.parser.parse(part.format, &part.bytes) {
+                Ok(extracted) => app::append(&mut whole, &part.heading, extracted),
+                Err(ExtractError::NoText) => {}
+                Err(error) => return Err(unread(error)),
             }
-            Err(error) => Err(match error.kind() {
-                ErrorKind::Unavailable | ErrorKind::Overloaded => Outcome::Released,
-                _ => {
-                    let (fault, message) = (Fault::EmbeddingFailed, error.to_string());
-                    Outcome::Faulted { fault, message }
-                }
-            }),
         }
+        Ok(whole)
     }
 }
 
 /// Gives a source what its content and its metadata say: title, description, searchable words.
 fn drafted(tenant: &Tenant, mut record: SourceRecord, content: Content) -> Draft {
-    let named = title(&record.document_metadata, &record.filename, content.title.as_deref());
+    let in_text = content.title.as_deref();
+    let named = title(&record.detail, &record.document_metadata, &record.filename, in_text);
     record.title = named.clone().unwrap_or_else(|| record.id.as_str().to_owned());
-    record.description = description(&content.text);
+    record.description = match record.detail.description.is_empty() {
+        true => description(&content.text),
+        false => description(&record.detail.description),
+    };
     let schema = tenant.schema.as_ref();
     let searchable =
         schema.map(|schema| schema.searchable_text(&record.tenant_metadata)).unwrap_or_default();
     let title_text = named.unwrap_or_default();
-    Draft { record, title_text, searchable, chunks: content.chunks }
+    let (chunks, schema) = (content.chunks, tenant.schema.clone());
+    let known = vec![None; chunks.len()];
+    Draft { record, title_text, searchable, chunks, known, schema }
 }
 
 fn rejected(fault: Fault, error: &dyn std::error::Error) -> Outcome {
@@ -225,14 +253,15 @@ fn storage_outcome(error: CollectionError) -> Outcome {
 /// What a client is told where the cause is ours: paths and causes are for the log.
 pub(super) const INTERNAL_FAULT: &str = "the server could not process it; its log says why";
 
-/// The title by the chain of API 4.2, but for the id at its end.
+/// The title by the chain of API 4.2 and 8.8, but for the id at its end.
 pub(super) fn title(
+    detail: &SourceDetail,
     document_metadata: &Metadata,
     filename: &str,
     in_text: Option<&str>,
 ) -> Option<String> {
     let given = document_metadata.get("title").and_then(serde_json::Value::as_str);
-    let chain = [given, Some(filename), in_text];
+    let chain = [Some(detail.title.as_str()), given, Some(filename), in_text];
     let chosen = chain.into_iter().flatten().map(str::trim).find(|title| !title.is_empty());
     chosen.map(str::to_owned)
 }
@@ -258,7 +287,10 @@ fn description(text: &str) -> String {
 fn content_type(kind: SourceKind, format: Format) -> String {
     match kind {
         SourceKind::Text => "text/plain; charset=utf-8".to_owned(),
-        SourceKind::File | SourceKind::Embeddings => format.media_type().to_owned(),
+        SourceKind::App => Format::Json.media_type().to_owned(),
+        SourceKind::File | SourceKind::Webpage | SourceKind::Embeddings => {
+            format.media_type().to_owned()
+        }
     }
 }
 
@@ -279,12 +311,17 @@ mod tests {
     #[test]
     fn the_chain_of_titles() {
         let map = |value: serde_json::Value| value.as_object().unwrap().clone();
+        let title = |given: &Metadata, filename: &str, in_text: Option<&str>| {
+            title(&SourceDetail::default(), given, filename, in_text)
+        };
         let given = map(json!({"title": "Given"}));
         let empty = map(json!({"title": "  "}));
         assert_eq!(title(&given, "a.txt", Some("In text")).as_deref(), Some("Given"));
         assert_eq!(title(&empty, "a.txt", Some("In text")).as_deref(), Some("a.txt"));
         assert_eq!(title(&empty, "", Some("In text")).as_deref(), Some("In text"));
         assert_eq!(title(&empty, "", None), None);
+        let own = SourceDetail { title: "Own".into(), ..SourceDetail::default() };
+        assert_eq!(super::title(&own, &given, "a.txt", None).as_deref(), Some("Own"));
     }
 
     #[test]

@@ -151,7 +151,7 @@ impl Ingest {
         if drafts.is_empty() {
             return Some(Vec::new());
         }
-        match self.embed(drafts.clone()) {
+        match self.embed(drafts.clone(), None) {
             Ok(sources) => return Some(sources),
             Err(Outcome::Released) => return None,
             Err(_) => {}
@@ -159,7 +159,7 @@ impl Ingest {
         let mut sources = Vec::with_capacity(drafts.len());
         for draft in drafts {
             let record = draft.record.clone();
-            match self.embed(vec![draft]) {
+            match self.embed(vec![draft], None) {
                 Ok(embedded) => sources.extend(embedded),
                 Err(Outcome::Released) => return None,
                 Err(outcome) => self.given_up.add(collection, &record, &format!("{outcome:?}")),

@@ -11,17 +11,17 @@ use crate::catalog::Tenant;
 use crate::collection::Collection;
 use crate::collection::uploads::{self, UploadLabel};
 use crate::extract;
-use crate::ingest::{Ingest, IngestError};
+use crate::ingest::{Ingest, IngestError, app};
 use crate::job::{MetadataChange, NewJob};
 use crate::store::Key;
-use crate::types::{Metadata, SourceId, SourceKind, SubTenantId, Timestamp, metadata};
+use crate::types::{Metadata, Origin, SourceId, SourceKind, SubTenantId, Timestamp, metadata};
 
 /// What a client uploads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submission {
     /// The id it asked for; generated when none.
     pub source: Option<SourceId>,
-    /// Text or file.
+    /// What it is.
     pub kind: SourceKind,
     /// The bytes.
     pub content: Vec<u8>,
@@ -33,6 +33,8 @@ pub struct Submission {
     pub tenant_metadata: MetadataChange,
     /// What happens to the document's map.
     pub document_metadata: MetadataChange,
+    /// Where it comes from.
+    pub origin: Origin,
 }
 
 /// A durable promise.
@@ -52,11 +54,14 @@ impl Ingest {
     /// Refuses what no tenant could process.
     ///
     /// # Errors
-    /// An unsupported or empty file, a metadata map over a limit.
+    /// An unsupported or empty file, a record without text, a metadata map over a limit.
     pub fn check_content(&self, submission: &Submission) -> Result<(), IngestError> {
         if submission.kind == SourceKind::File {
             let media_type = submission.content_type.as_deref();
             extract::detect(&submission.filename, media_type, &submission.content)?;
+        }
+        if submission.kind == SourceKind::App {
+            app::parts(&submission.content)?;
         }
         check_maps(replaced(&submission.tenant_metadata), replaced(&submission.document_metadata))
     }
@@ -112,7 +117,10 @@ impl Ingest {
             uploaded_at: now.0,
             tenant_metadata: replaced(&submission.tenant_metadata).cloned(),
             document_metadata: replaced(&submission.document_metadata).cloned(),
+            origin: submission.origin.clone(),
         };
+        // A page that has yet to be fetched has an original without bytes: its label is what a lost
+        // catalog is rebuilt from.
         let raw_key =
             uploads::put(&*self.store, &*self.ids, collection.id(), &label, &submission.content)?;
         let submitted = self.catalog.submit(NewJob {
@@ -122,16 +130,16 @@ impl Ingest {
             kind: submission.kind,
             raw_key: raw_key.as_str().to_owned(),
             filename: submission.filename,
-            url: String::new(),
+            url: submission.origin.url,
             content_type,
             size_bytes: submission.content.len() as u64,
             content_hash: Sha256::digest(&submission.content).into(),
-            title: None,
             tenant_metadata: submission.tenant_metadata,
             document_metadata: submission.document_metadata,
             known_version,
             uploaded_at,
-            origin_at: None,
+            origin_at: submission.origin.changed_at,
+            detail: submission.origin.detail,
         });
         let submitted = match submitted {
             Ok(submitted) => submitted,
@@ -156,7 +164,7 @@ impl Ingest {
     }
 }
 
-fn replaced(change: &MetadataChange) -> Option<&Metadata> {
+pub(super) fn replaced(change: &MetadataChange) -> Option<&Metadata> {
     match change {
         MetadataChange::Keep => None,
         MetadataChange::Replace(map) => Some(map),

@@ -7,7 +7,9 @@ use crate::catalog::Tenant;
 use crate::collection::{AddedSegment, Collection, CollectionError, Edit};
 use crate::ingest::{Ingest, IngestError};
 use crate::segment::{NewRow, NewSource, VectorKind};
-use crate::types::{ChunkPlace, Metadata, RowId, SourceId, SourceKind, SourceRecord, SubTenantId};
+use crate::types::{
+    ChunkPlace, Metadata, RowId, SourceDetail, SourceId, SourceKind, SourceRecord, SubTenantId,
+};
 
 /// A stored batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +65,7 @@ impl Ingest {
             version: older.as_ref().map_or(1, |older| older.version + 1),
             sequence: self.catalog.reserve_sequence(collection.id(), sub_tenant)?,
             raw_key: String::new(),
+            detail: SourceDetail::default(),
         };
         let accepted = AcceptedVectors { batch, rows: rows.len(), overwritten: older.is_some() };
         let source = new_source(record, rows);

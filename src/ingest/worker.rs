@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use crate::catalog::Tenant;
 use crate::collection::{AddedSegment, Collection, CollectionError, Edit};
+use crate::ingest::web::{self, Fetched};
 use crate::ingest::{Ingest, IngestError, failure, pipeline};
-use crate::job::{Claim, ClaimLimits, ClaimedJob, JobQueue, Outcome, Settlement};
+use crate::job::{Claim, ClaimLimits, ClaimedJob, Duty, JobQueue, Outcome, Settlement};
 use crate::segment::{NewSource, VectorKind};
 use crate::types::{ErrorKind, Fault, Sequence, Stage};
 
@@ -24,17 +25,26 @@ const IDLE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Ingest {
-    /// Runs until shutdown.
+    /// Processes originals until shutdown.
     pub(super) fn work(&self) {
+        self.work_at(Duty::Process, CLAIM);
+    }
+
+    /// Fetches pages and processes them, until shutdown.
+    pub(super) fn work_on_pages(&self) {
+        self.work_at(Duty::Fetch, web::PAGE);
+    }
+
+    fn work_at(&self, duty: Duty, limits: ClaimLimits) {
         while !self.stopping.is_set() {
             if !self.has_room_to_work() {
                 self.stopping.wait(PAUSE);
                 continue;
             }
-            match self.catalog.claim(CLAIM) {
-                Ok(Some(claim)) => self.process_claim(claim),
+            match self.catalog.claim(duty, limits) {
+                Ok(Some(claim)) => self.process_claim(duty, claim),
                 Ok(None) => {
-                    self.catalog.wait_for_work(IDLE);
+                    self.catalog.wait_for_work(duty, IDLE);
                 }
                 Err(error) => {
                     tracing::error!(%error, "no job could be claimed");
@@ -45,10 +55,10 @@ impl Ingest {
     }
 
     /// Processes one claim whatever happens in it: every job ends settled or given back.
-    fn process_claim(&self, claim: Claim) {
+    fn process_claim(&self, duty: Duty, claim: Claim) {
         let sequences: Vec<Sequence> = claim.jobs.iter().map(|job| job.sequence).collect();
         let collection = claim.collection;
-        let result = catch_unwind(AssertUnwindSafe(|| self.try_process(claim)));
+        let result = catch_unwind(AssertUnwindSafe(|| self.try_process(duty, claim)));
         let outcome = match result {
             Ok(Ok(())) => return,
             Ok(Err(error)) => give_back(&error),
@@ -69,13 +79,21 @@ impl Ingest {
         }
     }
 
-    fn try_process(&self, claim: Claim) -> Result<(), IngestError> {
+    fn try_process(&self, duty: Duty, claim: Claim) -> Result<(), IngestError> {
         let Some(tenant) = self.catalog.tenant(&claim.tenant)? else { return Ok(()) };
         let collection = self.open(&tenant)?;
+        let Fetched { jobs: claimed, mut ended } = match duty {
+            Duty::Process => Fetched { jobs: claim.jobs, ended: Vec::new() },
+            Duty::Fetch => self.fetch(&collection, claim)?,
+        };
+        let bytes = claimed.iter().map(|job| job.size_bytes).sum();
+        let Some(_memory) = self.memory.share(bytes, &self.stopping) else {
+            let back = claimed.into_iter().map(|job| (job, Outcome::Released));
+            return self.end(&tenant, &collection, back.chain(ended).collect());
+        };
         let snapshot = collection.snapshot();
         let (mut jobs, mut drafts) = (Vec::new(), Vec::new());
-        let mut ended = Vec::new();
-        for job in claim.jobs {
+        for job in claimed {
             match self.draft(&tenant, &snapshot, &job) {
                 Ok(draft) => {
                     drafts.push(draft);
@@ -87,15 +105,18 @@ impl Ingest {
         drop(snapshot);
         let drafted: Vec<Sequence> = jobs.iter().map(|job| job.sequence).collect();
         self.catalog.set_stage(&drafted, Stage::Embedding);
-        let sources = self.embed(drafts).unwrap_or_else(|outcome| {
+        let claimed = drafted.first().zip(drafted.last()).map(|(first, last)| (*first, *last));
+        let mut kept = claimed
+            .map(|claim| self.kept.open(&*self.store, &*self.embedder, collection.id(), claim));
+        let sources = self.embed(drafts, kept.as_mut()).unwrap_or_else(|outcome| {
             ended.extend(jobs.drain(..).map(|job| (job, outcome.clone())));
             Vec::new()
         });
         self.end(&tenant, &collection, ended)?;
-        match sources.is_empty() {
-            true => Ok(()),
-            false => self.publish(&tenant, &collection, jobs, sources),
+        if !sources.is_empty() {
+            self.publish(&tenant, &collection, jobs, sources)?;
         }
+        kept.map_or(Ok(()), |kept| self.kept.close(kept, &self.catalog))
     }
 
     /// Settles jobs that are not published now.

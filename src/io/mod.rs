@@ -24,7 +24,7 @@
 //! - `error`: what went wrong, with the path, and what to do about it
 //! - `disk`: the file system as a component, and the real one
 //! - `data_dir`: the lock, the mode, temporary names, the poison after a failed sync
-//! - `gauge`: how full the disk is, as a level
+//! - `gauge`: how full the disk is, as a level; `memory`: what this process has of its own
 //! - `publish`: the few ways in which the data directory changes, with their cost in fsyncs
 //! - `priority`: background threads behind those that somebody waits for
 //! - `mmap`: read-only mappings and zero-copy slices of them
@@ -40,6 +40,7 @@ mod data_dir;
 mod disk;
 mod error;
 mod gauge;
+mod memory;
 mod mmap;
 mod priority;
 mod publish;
@@ -53,6 +54,7 @@ pub use data_dir::DataDir;
 pub use disk::{DirectoryEntry, Disk, RealDisk, Space, WriteContents};
 pub use error::{IoError, Operation};
 pub use gauge::{Fullness, SpaceGauge};
+pub use memory::{MemoryGauge, ProcessMemory};
 pub use mmap::MappedFile;
 pub use priority::run_in_background;
 pub use publish::Created;

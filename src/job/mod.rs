@@ -24,6 +24,7 @@ pub mod queue;
 pub mod record;
 
 pub use queue::{
-    Claim, ClaimLimits, JobError, JobQueue, Outcome, QueueLimits, Settled, Settlement, Submitted,
+    Claim, ClaimLimits, Duty, FetchedOriginal, JobError, JobQueue, Outcome, QueueLimits, Settled,
+    Settlement, Submitted,
 };
 pub use record::{ClaimedJob, JobRow, MetadataChange, NewJob};

@@ -48,6 +48,35 @@ pub struct Submitted {
     pub obsolete_raw_keys: Vec<String>,
 }
 
+/// What a worker does with what it claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Duty {
+    /// It processes originals that are there.
+    Process,
+    /// It fetches originals first. Slow pages keep nobody else waiting.
+    Fetch,
+}
+
+impl Duty {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Process, Self::Fetch];
+}
+
+/// An original that was fetched for a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchedOriginal {
+    /// Key under which it is stored.
+    pub raw_key: String,
+    /// Where it was found in the end.
+    pub url: String,
+    /// Media type.
+    pub content_type: String,
+    /// Bytes.
+    pub size_bytes: u64,
+    /// SHA-256.
+    pub content_hash: [u8; 32],
+}
+
 /// How much one claim may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimLimits {
@@ -174,11 +203,18 @@ pub trait JobQueue: Send + Sync + Debug {
     /// [`JobError::QueueFull`], [`JobError::CollectionUnknown`], storage failures.
     fn submit(&self, job: NewJob) -> Result<Submitted, JobError>;
 
-    /// Takes the oldest waiting jobs of the next collection in turn, or none.
+    /// Takes the oldest jobs of the next collection in turn that wait for this duty, or none.
     ///
     /// # Errors
     /// Storage failures; also before [`Self::requeue_interrupted`], if jobs were interrupted.
-    fn claim(&self, limits: ClaimLimits) -> Result<Option<Claim>, JobError>;
+    fn claim(&self, duty: Duty, limits: ClaimLimits) -> Result<Option<Claim>, JobError>;
+
+    /// Notes the original that was fetched for a claimed job. False where the job is not in
+    /// progress any more; nothing refers to the original then.
+    ///
+    /// # Errors
+    /// Storage failures.
+    fn fetched(&self, sequence: Sequence, original: FetchedOriginal) -> Result<bool, JobError>;
 
     /// Notes the step of claimed jobs. In memory only.
     fn set_stage(&self, sequences: &[Sequence], stage: Stage);
@@ -223,5 +259,5 @@ pub trait JobQueue: Send + Sync + Debug {
     fn requeue_interrupted(&self) -> Result<usize, JobError>;
 
     /// Blocks until there may be something to claim, or for `timeout`; says which.
-    fn wait_for_work(&self, timeout: Duration) -> bool;
+    fn wait_for_work(&self, duty: Duty, timeout: Duration) -> bool;
 }

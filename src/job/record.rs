@@ -1,8 +1,8 @@
 //! A job on its way in, in a worker's hands, and as listings show it.
 
 use crate::types::{
-    CollectionId, Fault, JobStatus, Metadata, Sequence, SourceId, SourceKind, Stage, SubTenantId,
-    TenantId, Timestamp,
+    CollectionId, Fault, JobStatus, Metadata, Progress, Sequence, SourceDetail, SourceId,
+    SourceKind, SubTenantId, TenantId, Timestamp,
 };
 
 /// What an upload does to one stored metadata map.
@@ -43,12 +43,10 @@ pub struct NewJob {
     pub url: String,
     /// Media type of the original.
     pub content_type: String,
-    /// Bytes of the original.
+    /// Bytes of the original; a page of the web without any is fetched first.
     pub size_bytes: u64,
     /// SHA-256 of the original.
     pub content_hash: [u8; 32],
-    /// A title that the client gave apart from the metadata.
-    pub title: Option<String>,
     /// What happens to the tenant's map.
     pub tenant_metadata: MetadataChange,
     /// What happens to the document's map.
@@ -59,6 +57,8 @@ pub struct NewJob {
     pub uploaded_at: Timestamp,
     /// Origin time, where the source has one.
     pub origin_at: Option<Timestamp>,
+    /// What an application said of it.
+    pub detail: SourceDetail,
 }
 
 /// A job in the hands of a worker.
@@ -90,8 +90,6 @@ pub struct ClaimedJob {
     pub size_bytes: u64,
     /// SHA-256 of the original.
     pub content_hash: [u8; 32],
-    /// A title that the client gave apart from the metadata.
-    pub title: Option<String>,
     /// What happens to the tenant's map; changes of superseded uploads are folded in.
     pub tenant_metadata: MetadataChange,
     /// What happens to the document's map; changes of superseded uploads are folded in.
@@ -102,6 +100,10 @@ pub struct ClaimedJob {
     pub origin_at: Option<Timestamp>,
     /// How often its metadata was changed after it was accepted.
     pub revision: u32,
+    /// False for a page of the web that has yet to be fetched.
+    pub is_fetched: bool,
+    /// What an application said of it.
+    pub detail: SourceDetail,
 }
 
 /// A job as status and listings show it.
@@ -113,8 +115,8 @@ pub struct JobRow {
     pub collection: CollectionId,
     /// The state.
     pub status: JobStatus,
-    /// The step of a running job; `None` in any other state.
-    pub stage: Option<Stage>,
+    /// How far a running job is; `None` in any other state.
+    pub progress: Option<Progress>,
     /// Why it is errored; `None` in any other state.
     pub fault: Option<Fault>,
     /// The reason in words; empty in any other state.

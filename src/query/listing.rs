@@ -7,7 +7,7 @@ use crate::collection::{FoundSource, Snapshot};
 use crate::job::{JobRow, MetadataChange};
 use crate::query::QueryError;
 use crate::types::{
-    Fault, JobStatus, Metadata, SourceId, SourceRecord, Stage, SubTenantId, Timestamp,
+    Fault, JobStatus, Metadata, Progress, SourceId, SourceRecord, SubTenantId, Timestamp,
 };
 
 /// A source in any state.
@@ -17,8 +17,8 @@ pub struct SourceView {
     pub record: Arc<SourceRecord>,
     /// State of the newest accepted version.
     pub status: JobStatus,
-    /// The step of a running job.
-    pub stage: Option<Stage>,
+    /// How far a running job is.
+    pub progress: Option<Progress>,
     /// Why the newest version is errored.
     pub fault: Option<Fault>,
     /// The same in words; empty otherwise.
@@ -49,7 +49,7 @@ impl SourceView {
         let Some(job) = job else {
             let settled = shown.map(|(record, rows)| Self {
                 status: JobStatus::Success,
-                stage: None,
+                progress: None,
                 fault: None,
                 message: String::new(),
                 version: record.version,
@@ -72,7 +72,7 @@ impl SourceView {
         Ok(Some(Self {
             record: Arc::new(record),
             status: job.status,
-            stage: job.stage,
+            progress: job.progress,
             fault: job.fault,
             message: job.message,
             version: job.job.version,
@@ -92,14 +92,15 @@ fn accepted(row: &JobRow) -> SourceRecord {
     let job = &row.job;
     let document_metadata = map(&job.document_metadata);
     let given = document_metadata.get("title").and_then(|title| title.as_str());
-    let title = [given, Some(job.filename.as_str()), Some(job.source.as_str())];
+    let own = Some(job.detail.title.as_str());
+    let title = [own, given, Some(job.filename.as_str()), Some(job.source.as_str())];
     let title = title.into_iter().flatten().find(|title| !title.trim().is_empty());
     SourceRecord {
         sub_tenant: job.sub_tenant.clone(),
         id: job.source.clone(),
         kind: job.kind,
         title: title.unwrap_or_default().to_owned(),
-        description: String::new(),
+        description: job.detail.description.clone(),
         filename: job.filename.clone(),
         url: job.url.clone(),
         content_type: job.content_type.clone(),
@@ -111,6 +112,7 @@ fn accepted(row: &JobRow) -> SourceRecord {
         version: job.version,
         sequence: job.sequence,
         raw_key: job.raw_key.clone(),
+        detail: job.detail.clone(),
     }
 }
 

@@ -7,9 +7,12 @@ use crate::segment::SegmentError;
 use crate::types::{CollectionId, SegmentId};
 
 /// The version that this program writes.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// The newest `min_reader` that this program understands.
 pub const READER_VERSION: u32 = 1;
+/// The `min_reader` that this program writes: version 2 adds sections that an older reader can pass
+/// over, and changes none.
+const MIN_READER: u32 = 1;
 /// Sections, and the footer, begin on multiples of this.
 pub const SECTION_ALIGN: u64 = 4096;
 /// Bytes of the header that carry data; the rest of its page is zero.
@@ -84,6 +87,8 @@ pub enum Section {
     Lists = 10,
     /// T0 in list order; where `Lists` is.
     OneBit = 11,
+    /// What applications say of their records (rkyv); only where there are such. Since version 2.
+    Details = 12,
 }
 
 /// What the header says.
@@ -109,7 +114,7 @@ impl Header {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(MAGIC);
         bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
-        bytes[12..16].copy_from_slice(&READER_VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&MIN_READER.to_le_bytes());
         bytes[16..32].copy_from_slice(self.collection.0.as_bytes());
         bytes[32..48].copy_from_slice(self.segment.0.as_bytes());
         bytes[48..52].copy_from_slice(&self.rows.to_le_bytes());

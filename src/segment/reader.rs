@@ -91,6 +91,10 @@ impl Segment {
         let file = BlockFile::open(mapped, data_bytes as usize, footer.checksums.clone())?;
         file.verified(0..SECTION_ALIGN as usize)?;
         let bytes = |section| section_bytes(&name, &footer, &file, section);
+        let optional = |section| match footer.entry(section) {
+            Some(_) => bytes(section).map(Some),
+            None => Ok(None),
+        };
         let text_index = TextIndex::open(bytes(Section::TextIndex)?)?;
         if text_index.rows() != header.rows {
             return Err(damaged("the text index has another number of rows"));
@@ -101,6 +105,7 @@ impl Segment {
                 .map_err(damaged)?,
             sources: SourceTable::open(
                 bytes(Section::Sources)?,
+                optional(Section::Details)?,
                 file.mapped().path(),
                 header.sources,
             )

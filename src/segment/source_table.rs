@@ -1,7 +1,8 @@
 //! Source records as a segment keeps them: an rkyv archive, checked once on open.
 //!
 //! Metadata maps are kept as the JSON that the client sent; the filter columns hold them in a form
-//! that can be searched.
+//! that can be searched. What applications say of their records is in a section of its own, which
+//! segments without such records do not have.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use rkyv::util::AlignedVec;
 
 use crate::io::Archive;
 use crate::types::{
-    Metadata, Sequence, SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp,
+    Metadata, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp,
 };
 
 #[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
@@ -40,6 +41,15 @@ struct StoredSource {
     raw_key: String,
 }
 
+/// Details of the sources that have any.
+#[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(super) struct StoredDetails {
+    /// Positions, ascending.
+    sources: Vec<u32>,
+    /// The fields of [`SourceDetail`] as JSON.
+    details: Vec<String>,
+}
+
 impl StoredSource {
     fn of(record: &SourceRecord) -> Self {
         let SourceRecord {
@@ -59,6 +69,7 @@ impl StoredSource {
             version,
             sequence,
             raw_key,
+            detail: _,
         } = record;
         let json = |map: &Metadata| match map.is_empty() {
             true => String::new(),
@@ -96,17 +107,37 @@ pub(super) fn encode<'a>(records: impl Iterator<Item = &'a SourceRecord>) -> Ali
     crate::io::encode(&StoredSources { records, by_key })
 }
 
-/// The section, read in place.
+/// The bytes of the details' section; nothing where no source has any.
+pub(super) fn encode_details<'a>(
+    records: impl Iterator<Item = &'a SourceRecord>,
+) -> Option<AlignedVec> {
+    let with_detail = records.zip(0_u32..).filter(|(record, _)| !record.detail.is_empty());
+    let json = |detail| serde_json::to_string(detail).expect("plain data always prints");
+    let (sources, details): (Vec<u32>, Vec<String>) =
+        with_detail.map(|(record, at)| (at, json(&record.detail))).unzip();
+    (!sources.is_empty()).then(|| crate::io::encode(&StoredDetails { sources, details }))
+}
+
+/// The sections, read in place.
 #[derive(Debug)]
-pub(super) struct SourceTable(Archive<StoredSources>);
+pub(super) struct SourceTable {
+    sources: Archive<StoredSources>,
+    details: Option<Archive<StoredDetails>>,
+}
 
 impl SourceTable {
-    /// Checks the archive, its count, its names and its order.
-    pub(super) fn open(bytes: Bytes, path: &Path, sources: u32) -> Result<Self, String> {
+    /// Checks the archives, their counts, their names and their order.
+    pub(super) fn open(
+        bytes: Bytes,
+        details: Option<Bytes>,
+        path: &Path,
+        sources: u32,
+    ) -> Result<Self, String> {
         let archive =
             Archive::<StoredSources>::open(bytes, path).map_err(|error| error.to_string())?;
-        let table = Self(archive);
-        let stored = table.0.get();
+        let details = details.map(|bytes| open_details(bytes, path, sources)).transpose()?;
+        let table = Self { sources: archive, details };
+        let stored = table.sources.get();
         if stored.records.len() != sources as usize || stored.by_key.len() != sources as usize {
             return Err("the source section has another count".into());
         }
@@ -121,7 +152,7 @@ impl SourceTable {
     }
 
     fn stored(&self, source: u32) -> &ArchivedStoredSource {
-        &self.0.get().records[source as usize]
+        &self.sources.get().records[source as usize]
     }
 
     /// Sub-tenant and id of a source.
@@ -142,10 +173,20 @@ impl SourceTable {
 
     /// The position of a source.
     pub(super) fn find(&self, sub_tenant: &str, id: &str) -> Option<u32> {
-        let by_key = &self.0.get().by_key;
+        let by_key = &self.sources.get().by_key;
         let at = by_key.partition_point(|at| self.key(at.to_native()) < (sub_tenant, id));
         let source = by_key.get(at)?.to_native();
         (self.key(source) == (sub_tenant, id)).then_some(source)
+    }
+
+    fn detail(&self, source: u32) -> Result<SourceDetail, String> {
+        let Some(stored) = self.details.as_ref().map(Archive::get) else {
+            return Ok(SourceDetail::default());
+        };
+        match stored.sources.binary_search_by_key(&source, |at| at.to_native()) {
+            Ok(at) => serde_json::from_str(&stored.details[at]).map_err(|error| error.to_string()),
+            Err(_) => Ok(SourceDetail::default()),
+        }
     }
 
     /// The whole record.
@@ -173,6 +214,18 @@ impl SourceTable {
             version: stored.version.to_native(),
             sequence: Sequence(stored.sequence.to_native()),
             raw_key: stored.raw_key.to_string(),
+            detail: self.detail(source)?,
         })
     }
+}
+
+fn open_details(bytes: Bytes, path: &Path, sources: u32) -> Result<Archive<StoredDetails>, String> {
+    let archive = Archive::<StoredDetails>::open(bytes, path).map_err(|error| error.to_string())?;
+    let stored = archive.get();
+    let is_in_order = stored.sources.windows(2).all(|pair| pair[0] < pair[1]);
+    let is_within = stored.sources.last().is_some_and(|last| last.to_native() < sources);
+    if !is_in_order || !is_within || stored.sources.len() != stored.details.len() {
+        return Err("the section of details does not fit the sources".into());
+    }
+    Ok(archive)
 }

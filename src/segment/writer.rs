@@ -122,6 +122,7 @@ fn write_feed(
         rows: row_table::encode(&entries, header.sources),
         texts: encode_texts(feed, header.rows)?,
         sources: source_table::encode(feed.sources().iter().map(|(record, _)| record)),
+        details: source_table::encode_details(feed.sources().iter().map(|(record, _)| record)),
         columns: feed::columns(feed),
         text_index: feed.text_index()?,
     };
@@ -184,6 +185,7 @@ struct Parts {
     rows: Vec<u8>,
     texts: Vec<u8>,
     sources: rkyv::util::AlignedVec,
+    details: Option<rkyv::util::AlignedVec>,
     columns: Vec<u8>,
     text_index: Vec<u8>,
 }
@@ -213,6 +215,10 @@ fn write_sections(
         out.write(&built.lists)?;
         out.begin(Section::OneBit)?;
         out.write(&built.one_bit)?;
+    }
+    if let Some(details) = &parts.details {
+        out.begin(Section::Details)?;
+        out.write(details)?;
     }
     Ok(())
 }

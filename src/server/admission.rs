@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::server::error::{ApiError, Condition};
@@ -48,9 +49,19 @@ struct Lane {
 /// The right to run; gives slot and place back when dropped. It travels with the call into the
 /// blocking work, which goes on when the client has left.
 #[derive(Debug)]
-pub struct Admitted {
+pub struct Admitted(Mutex<Option<Permits>>);
+
+#[derive(Debug)]
+struct Permits {
     _slot: OwnedSemaphorePermit,
     _place: OwnedSemaphorePermit,
+}
+
+impl Admitted {
+    /// Gives slot and place back early: what goes on only waits.
+    pub fn give_back(&self) {
+        self.0.lock().take();
+    }
 }
 
 impl Admission {
@@ -77,7 +88,7 @@ impl Admission {
         })?;
         let slot = Arc::clone(&lane.slots).acquire_owned().await;
         let slot = slot.expect("the semaphore is never closed");
-        Ok(Admitted { _slot: slot, _place: place })
+        Ok(Admitted(Mutex::new(Some(Permits { _slot: slot, _place: place }))))
     }
 }
 

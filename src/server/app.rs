@@ -4,11 +4,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
 use crate::catalog;
 use crate::engine::{Engine, EngineError, Place};
 use crate::server::auth::{AuthFailure, Authenticator};
 use crate::server::download::DownloadSigner;
 use crate::server::error::{ApiError, Condition};
+use crate::server::listen::Stop;
 use crate::server::request::Call;
 use crate::server::routes::off_thread;
 use crate::types::Grant;
@@ -20,13 +23,15 @@ pub struct App {
     pub engine: Arc<Engine>,
     /// Signs URLs of originals.
     pub download: Arc<DownloadSigner>,
+    /// The wish to stop, which ends what only waits.
+    pub stop: watch::Receiver<Stop>,
 }
 
 impl App {
-    /// The application over an engine.
-    pub fn new(engine: Arc<Engine>) -> Self {
+    /// The application over an engine, until `stop` says so.
+    pub fn new(engine: Arc<Engine>, stop: watch::Receiver<Stop>) -> Self {
         let download = Arc::new(DownloadSigner::new(engine.ids()));
-        Self { engine, download }
+        Self { engine, download, stop }
     }
 }
 

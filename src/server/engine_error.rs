@@ -49,6 +49,7 @@ fn ingest(error: IngestError) -> ApiError {
     let message = error.to_string();
     match error {
         IngestError::Document(error) => document(&error),
+        IngestError::App(_) => ApiError::invalid("invalid_value", message),
         IngestError::Schema(error) => schema(&error),
         IngestError::Metadata { field, problem } => {
             let error = match problem {

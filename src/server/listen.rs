@@ -109,6 +109,11 @@ pub fn stop_on_signals() -> io::Result<watch::Receiver<Stop>> {
     Ok(receiver)
 }
 
+/// A wish to stop that never comes.
+pub fn never_stops() -> watch::Receiver<Stop> {
+    watch::channel(Stop::Run).1
+}
+
 /// Serves until told to stop. Returns whether every request in flight could finish.
 pub async fn serve(
     listener: TcpListener,
@@ -162,7 +167,7 @@ async fn accept(
 }
 
 /// Resolves once the wish to stop is at least `level`; a lost sender means no wish.
-async fn reached(stop: &mut watch::Receiver<Stop>, level: Stop) {
+pub(super) async fn reached(stop: &mut watch::Receiver<Stop>, level: Stop) {
     if stop.wait_for(|stop| *stop >= level).await.is_err() {
         std::future::pending::<()>().await;
     }

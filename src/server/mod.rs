@@ -48,6 +48,6 @@ pub use app::App;
 pub use auth::{AuthFailure, Authenticator};
 pub use error::{ApiError, Condition};
 pub use frame::{Frame, HttpSettings, router};
-pub use listen::{ListenSettings, Stop, serve, stop_on_signals};
+pub use listen::{ListenSettings, Stop, never_stops, serve, stop_on_signals};
 pub use product::product_router;
 pub use reply::{Json, Reply};

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use axum::Router;
+use tokio::sync::watch;
 
 use crate::engine::Engine;
 use crate::server::app::App;
 use crate::server::frame::{Frame, HttpSettings, router};
+use crate::server::listen::Stop;
 use crate::server::rate::RateLimit;
 use crate::server::routes;
 use crate::types::{RandomIds, SystemClock};
 
-/// Every operation of the product, over `engine`.
-pub fn product_router(engine: Arc<Engine>) -> Router {
+/// Every operation of the product, over `engine`. What only waits ends when `stop` says so.
+pub fn product_router(engine: Arc<Engine>, stop: watch::Receiver<Stop>) -> Router {
     let settings = engine.settings();
     let http = HttpSettings {
         rate_limit: settings
@@ -21,7 +23,7 @@ pub fn product_router(engine: Arc<Engine>) -> Router {
         cors_origins: settings.cors_origins.clone(),
         ..HttpSettings::default()
     };
-    let app = App::new(engine);
+    let app = App::new(engine, stop);
     let frame = Frame {
         keys: Arc::new(app.clone()),
         app,

@@ -81,6 +81,24 @@ impl Stage {
     }
 }
 
+/// How far a claimed job is. Known in memory only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// The step it is at.
+    pub stage: Stage,
+    /// Chunks that have their vectors.
+    pub chunks_done: u32,
+    /// Chunks in all; 0 before they are counted.
+    pub chunks: u32,
+}
+
+impl Progress {
+    /// The share of the embedding that is done, once it is known.
+    pub fn share(&self) -> Option<f64> {
+        (self.chunks > 0).then(|| f64::from(self.chunks_done) / f64::from(self.chunks))
+    }
+}
+
 /// Why a document could not be processed. The words are stable (API 3.1 #3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fault {
@@ -90,6 +108,10 @@ pub enum Fault {
     CorruptFile,
     /// There is no text in it.
     NoText,
+    /// The page could not be fetched.
+    FetchFailed,
+    /// The page may not be fetched.
+    UrlBlocked,
     /// The model failed on it.
     EmbeddingFailed,
     /// It took too long.
@@ -105,6 +127,8 @@ impl Fault {
             Self::EncryptedFile => "ENCRYPTED_FILE",
             Self::CorruptFile => "CORRUPT_FILE",
             Self::NoText => "NO_TEXT",
+            Self::FetchFailed => "FETCH_FAILED",
+            Self::UrlBlocked => "URL_BLOCKED",
             Self::EmbeddingFailed => "EMBEDDING_FAILED",
             Self::Timeout => "TIMEOUT",
             Self::Internal => "INTERNAL",
@@ -117,6 +141,8 @@ impl Fault {
             "ENCRYPTED_FILE" => Some(Self::EncryptedFile),
             "CORRUPT_FILE" => Some(Self::CorruptFile),
             "NO_TEXT" => Some(Self::NoText),
+            "FETCH_FAILED" => Some(Self::FetchFailed),
+            "URL_BLOCKED" => Some(Self::UrlBlocked),
             "EMBEDDING_FAILED" => Some(Self::EmbeddingFailed),
             "TIMEOUT" => Some(Self::Timeout),
             "INTERNAL" => Some(Self::Internal),

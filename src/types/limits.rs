@@ -26,6 +26,8 @@ pub const WEB_URL_CHARS_MAX: usize = 2048;
 pub const WEB_REDIRECTS_MAX: usize = 5;
 /// Seconds that fetching one web page takes in all: names, redirects and `robots.txt` included.
 pub const WEB_SECONDS_MAX: u64 = 30;
+/// Web pages that are fetched at once.
+pub const WEB_FETCHES_MAX: usize = 8;
 /// Bytes of one web page, decompressed.
 pub const WEB_PAGE_BYTES_MAX: usize = 20 << 20;
 /// Bytes that are received for one web page in all: an uncompressed page of the largest size, with
@@ -33,6 +35,13 @@ pub const WEB_PAGE_BYTES_MAX: usize = 20 << 20;
 pub const WEB_WIRE_BYTES_MAX: usize = 24 << 20;
 /// Bytes of the head of one answer on the way to a web page.
 pub const WEB_HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// Characters of a title, a type or an address that an application gives.
+pub const APP_LINE_CHARS_MAX: usize = 2048;
+/// Characters of a description or a note that an application gives.
+pub const APP_PROSE_CHARS_MAX: usize = 16_384;
+/// Collections that one record of an application names.
+pub const APP_COLLECTIONS_MAX: usize = 100;
 
 /// Bytes of one metadata map, as compact JSON.
 pub const METADATA_BYTES_MAX: usize = 64 << 10;
@@ -47,6 +56,9 @@ pub const SCHEMA_FIELDS_MAX: usize = 64;
 pub const FILTER_CONDITIONS_MAX: usize = 64;
 /// Nesting of a filter.
 pub const FILTER_DEPTH_MAX: usize = 8;
+
+/// Seconds that a question for the state of a source may wait for its end.
+pub const WAIT_SECONDS_MAX: u64 = 60;
 
 /// Characters of a query or question.
 pub const QUERY_CHARS_MAX: usize = 16_384;

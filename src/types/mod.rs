@@ -48,12 +48,12 @@ pub use hit::{Hit, by_rank};
 pub use id::{
     CollectionId, RowId, SegmentId, Sequence, SessionId, SourceId, SubTenantId, TenantId,
 };
-pub use job::{Fault, JobEvent, JobState, JobStatus, Stage};
+pub use job::{Fault, JobEvent, JobState, JobStatus, Progress, Stage};
 pub use metadata::Metadata;
 pub use random::{IdSource, RandomIds, SeededIds};
 pub use retrieved::RetrievedChunk;
 pub use schema::{FieldType, SchemaField, TenantSchema};
 pub use scope::{Scope, TenantMode};
-pub use source::{SourceKind, SourceRecord};
+pub use source::{Origin, SourceDetail, SourceKind, SourceRecord};
 pub use web::{BlockedReason, FetchProblem, WebClient, WebFailure, WebHost, WebPage};
 pub use web::{WebStep, WebUrl, WebUrlError};

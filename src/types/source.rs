@@ -1,5 +1,7 @@
 //! What was uploaded, as a segment keeps it beside its chunks.
 
+use serde::{Deserialize, Serialize};
+
 use crate::types::{Metadata, Sequence, SourceId, SubTenantId, Timestamp};
 
 /// What kind of thing a source is.
@@ -11,6 +13,10 @@ pub enum SourceKind {
     Text,
     /// A batch of client vectors.
     Embeddings,
+    /// A page of the web, fetched by the server.
+    Webpage,
+    /// A record of an application.
+    App,
 }
 
 impl SourceKind {
@@ -20,6 +26,8 @@ impl SourceKind {
             Self::File => "file",
             Self::Text => "text",
             Self::Embeddings => "embeddings",
+            Self::Webpage => "webpage",
+            Self::App => "app",
         }
     }
 
@@ -29,9 +37,57 @@ impl SourceKind {
             "file" => Some(Self::File),
             "text" => Some(Self::Text),
             "embeddings" => Some(Self::Embeddings),
+            "webpage" => Some(Self::Webpage),
+            "app" => Some(Self::App),
             _ => None,
         }
     }
+}
+
+/// What records of applications alone say of themselves (API 3.1 #9). Empty for anything else.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SourceDetail {
+    /// A title given apart from the metadata; it comes before any other (API 8.8).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// The application's own word for what it is; empty: the word of its kind.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub source_type: String,
+    /// A description given instead of the leading text.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// A remark.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// Names of collections that it belongs to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub collections: Vec<String>,
+    /// Kept and returned, not filterable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Metadata>,
+}
+
+impl SourceDetail {
+    /// Whether there is nothing to keep.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Where a source comes from, as far as that is known when it is accepted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Origin {
+    /// Its address; empty when it has none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub url: String,
+    /// When it was last changed there, milliseconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed_at: Option<Timestamp>,
+    /// What an application said of it.
+    #[serde(skip_serializing_if = "SourceDetail::is_empty")]
+    pub detail: SourceDetail,
 }
 
 /// One version of one source. All its live rows are in one segment.
@@ -69,4 +125,16 @@ pub struct SourceRecord {
     pub sequence: Sequence,
     /// Key of the stored original in the blob store; empty for client vectors.
     pub raw_key: String,
+    /// What an application said of it.
+    pub detail: SourceDetail,
+}
+
+impl SourceRecord {
+    /// The word for what it is, as the wire shows it.
+    pub fn source_type(&self) -> &str {
+        match self.detail.source_type.as_str() {
+            "" => self.kind.as_str(),
+            own => own,
+        }
+    }
 }

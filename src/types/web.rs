@@ -9,7 +9,7 @@ use url::{Host, Url};
 use crate::types::limits::WEB_URL_CHARS_MAX;
 
 /// Whatever can fetch a page. Blocks its thread for as long as that takes.
-pub trait WebClient: Send + Sync {
+pub trait WebClient: fmt::Debug + Send + Sync {
     /// Fetches the page at `url`, following its redirects.
     ///
     /// # Errors

@@ -9,8 +9,8 @@ use lodestone::io::{CrashDisk, DataDir, Disk};
 use lodestone::segment::{self, NewRow, NewSource, VectorKind};
 use lodestone::store::{BlobStore, LocalBlobs};
 use lodestone::types::{
-    ChunkPlace, CollectionId, CommitHead, Metadata, RowId, SeededIds, Sequence, SourceId,
-    SourceKind, SourceRecord, SubTenantId, Timestamp,
+    ChunkPlace, CollectionId, CommitHead, Metadata, RowId, SeededIds, Sequence, SourceDetail,
+    SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp,
 };
 use uuid::Uuid;
 
@@ -84,6 +84,7 @@ fn source(id: &str, sequence: u64, chunks: u32) -> NewSource {
         version: 1,
         sequence: Sequence(sequence),
         raw_key: String::new(),
+        detail: SourceDetail::default(),
     };
     let row = |index| {
         let text = text(id, sequence, index);

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use lodestone::catalog::descriptors::{self, Descriptor};
 use lodestone::catalog::{Catalog, CatalogOptions, JobFilter, JobScope, Tenant};
-use lodestone::job::{ClaimLimits, MetadataChange, NewJob, Outcome, Settlement};
+use lodestone::job::{ClaimLimits, Duty, MetadataChange, NewJob, Outcome, Settlement};
 use lodestone::types::{
-    CommitHead, Fault, JobStatus, ManualClock, SeededIds, Sequence, SessionId, SourceId,
-    SourceKind, SubTenantId, TenantId, TenantMode, Timestamp,
+    CommitHead, Fault, JobStatus, ManualClock, SeededIds, Sequence, SessionId, SourceDetail,
+    SourceId, SourceKind, SubTenantId, TenantId, TenantMode, Timestamp,
 };
 use uuid::Uuid;
 
@@ -44,12 +44,12 @@ fn job(collection: lodestone::types::CollectionId, id: &str) -> NewJob {
         content_type: "text/plain".into(),
         size_bytes: 10,
         content_hash: [7; 32],
-        title: Some("A title".into()),
         tenant_metadata: MetadataChange::Keep,
         document_metadata: MetadataChange::Keep,
         known_version: None,
         uploaded_at: NOW,
         origin_at: Some(Timestamp(5)),
+        detail: SourceDetail::default(),
     }
 }
 
@@ -65,7 +65,8 @@ pub fn write(directory: &Path) {
         catalog.submit(job(collection, id)).unwrap();
     }
     catalog.requeue_interrupted().unwrap();
-    let claim = catalog.claim(ClaimLimits { jobs: 10, bytes: u64::MAX }).unwrap().unwrap();
+    let claim =
+        catalog.claim(Duty::Process, ClaimLimits { jobs: 10, bytes: u64::MAX }).unwrap().unwrap();
     let end = |sequence: Sequence, id: &str| match id {
         "done" => Settlement { sequence, outcome: Outcome::Published { chunks: 3 } },
         _ => {
@@ -112,7 +113,7 @@ fn the_catalog_lists_what_it_was_given() {
     assert_eq!(listed, expected);
     assert_eq!((jobs[1].fault, jobs[1].message.as_str()), (Some(Fault::NoText), "no text"));
     assert_eq!(jobs[2].chunks, Some(3));
-    assert_eq!(jobs[0].job.title.as_deref(), Some("A title"));
+    assert_eq!(jobs[0].job.detail.title, "A title");
 
     let turns = catalog.turns(collection, &sub_tenant(), &session(), 10).unwrap();
     let [turn] = &turns[..] else { panic!("one turn: {turns:?}") };
@@ -127,7 +128,8 @@ fn the_catalog_goes_on_where_it_stopped() {
     let root = copied();
     let catalog = open(root.path());
     assert_eq!(catalog.requeue_interrupted().unwrap(), 0);
-    let claim = catalog.claim(ClaimLimits { jobs: 10, bytes: u64::MAX }).unwrap().unwrap();
+    let claim =
+        catalog.claim(Duty::Process, ClaimLimits { jobs: 10, bytes: u64::MAX }).unwrap().unwrap();
     let ids: Vec<_> = claim.jobs.iter().map(|job| job.source.as_str()).collect();
     assert_eq!(ids, ["waiting"]);
     let newest = catalog.submit(job(claim.collection, "another")).unwrap();

@@ -11,8 +11,8 @@ use lodestone::io::{DataDir, RealDisk};
 use lodestone::segment::{self, NewRow, NewSource, VectorKind};
 use lodestone::store::{BlobStore, LocalBlobs};
 use lodestone::types::{
-    ChunkPlace, CollectionId, Metadata, PageRef, RowId, SeededIds, Sequence, SourceId, SourceKind,
-    SourceRecord, SubTenantId, Timestamp,
+    ChunkPlace, CollectionId, Metadata, Origin, PageRef, RowId, SeededIds, Sequence, SourceDetail,
+    SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -103,6 +103,7 @@ fn record(kind: SourceKind, id: &str, sequence: u64) -> SourceRecord {
         version: 2,
         sequence: Sequence(sequence),
         raw_key: String::new(),
+        detail: SourceDetail::default(),
     }
 }
 
@@ -144,6 +145,7 @@ fn label() -> UploadLabel {
         uploaded_at: 1_700_000_000_000,
         tenant_metadata: None,
         document_metadata: Some(kept().document_metadata),
+        origin: Origin::default(),
     }
 }
 

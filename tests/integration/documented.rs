@@ -8,10 +8,6 @@ use crate::support::{KEY, TestServer};
 
 /// Operations of API 2.1, 2.2, 2.3 and 6 that this release does not have.
 const ABSENT: &[(&str, &str)] = &[
-    ("POST", "/upload/scrape_webpage"),
-    ("POST", "/upload/batch_scrape_webpage"),
-    ("PATCH", "/upload/update_webpage"),
-    ("POST", "/upload/upload_app_sources"),
     ("POST", "/user_memory/add_user_memory"),
     ("GET", "/user_memory/list_user_memories"),
     ("DELETE", "/user_memory/delete_user_memory"),

@@ -64,8 +64,6 @@ fn health_and_the_document_need_no_key() {
 
 /// Operations of API 2.1 that later releases bring: web pages, app sources, memories.
 const LATER: &[&str] = &[
-    "POST /upload/scrape_webpage",
-    "POST /upload/upload_app_sources",
     "POST /user_memory/add_user_memory",
     "GET /user_memory/list_user_memories",
     "DELETE /user_memory/delete_user_memory",
@@ -74,6 +72,8 @@ const LATER: &[&str] = &[
 ];
 
 const CONTRACT: &[&str] = &[
+    "POST /upload/scrape_webpage",
+    "POST /upload/upload_app_sources",
     "POST /upload/upload_document",
     "POST /upload/verify_processing",
     "POST /upload/batch_upload",

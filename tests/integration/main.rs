@@ -3,6 +3,7 @@
 //! Each test is named for what it shows; the numbers in comments are those of API.md 7.
 
 mod answers;
+mod apps;
 mod contract;
 mod corpus;
 mod documented;
@@ -17,6 +18,7 @@ mod limits;
 mod listings;
 mod metadata;
 mod modes;
+mod pages;
 mod privacy;
 mod replacement;
 mod scopes;

@@ -273,7 +273,7 @@ struct Wire {
 
 impl Wire {
     fn new(server: &TestServer) -> Self {
-        let router = server::product_router(Arc::clone(&server.engine));
+        let router = server::product_router(Arc::clone(&server.engine), server::never_stops());
         Self { router, runtime: Runtime::new().expect("a runtime") }
     }
 

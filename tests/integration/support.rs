@@ -84,11 +84,16 @@ impl TestServer {
     }
 
     /// Stops this server and starts another on the same directory.
-    pub fn restart(mut self) -> Self {
+    pub fn restart(self) -> Self {
+        self.restart_with(|_| {})
+    }
+
+    /// The same with other settings.
+    pub fn restart_with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         let dir = self.dir.take().expect("a server has its directory until it is restarted");
         self.engine.shut_down();
         drop(self);
-        Self::open(dir, |_| {})
+        Self::open(dir, change)
     }
 
     fn open(dir: TempDir, change: impl FnOnce(&mut Settings)) -> Self {
@@ -107,7 +112,7 @@ impl TestServer {
         let mut components = Components::real(embedder);
         parts(&mut components);
         let engine = Engine::start(settings, components).expect("the engine starts");
-        let router = server::product_router(Arc::clone(&engine));
+        let router = server::product_router(Arc::clone(&engine), server::never_stops());
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         Self { engine, router, runtime, dir: Some(dir) }
     }

@@ -490,3 +490,24 @@ fn uploads_answered_before_a_restart_are_processed_after_it() {
     assert!(server.full_text("acme", "default", "word7").is_empty(), "what is deleted stays so");
     assert_eq!(server.sources("acme", "default").len(), 29);
 }
+
+#[test]
+fn a_question_for_the_state_may_wait_for_the_end() {
+    let (server, gate) = gated_server();
+    let verify = |wait: &str| {
+        server.post(&format!("/upload/verify_processing?file_id=s&wait={wait}"), Value::Null)
+    };
+    server.index("acme", "default", "s", "before");
+    gate.close();
+    server.post(TEXT, json!({"content": "apples fall", "file_id": "s"})).ok();
+    let started = std::time::Instant::now();
+    assert_ne!(verify("1").ok()["status"], "success");
+    assert!(started.elapsed() >= std::time::Duration::from_secs(1), "it waited");
+    gate.open();
+    let status = verify("60").ok();
+    assert_eq!((&status["status"], &status["version"]), (&json!("success"), &json!("v2")));
+    assert!(started.elapsed() < std::time::Duration::from_secs(50), "it did not wait longer");
+    for bad in ["61", "-1", "x"] {
+        verify(bad).error(400, "invalid_value");
+    }
+}

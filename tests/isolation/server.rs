@@ -175,7 +175,7 @@ impl TestServer {
         let mut components = Components::real(Arc::new(BlindEmbedder));
         components.clock = Arc::clone(&clock) as Arc<dyn Clock>;
         let engine = Engine::start(settings, components).expect("the engine starts");
-        let router = server::product_router(Arc::clone(&engine));
+        let router = server::product_router(Arc::clone(&engine), server::never_stops());
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         Self { clock, engine, router, runtime, _dir: dir }
     }

@@ -4,9 +4,10 @@
 //! with its new number, so a crash leaves the file at one format or the next. A file of a newer
 //! format is refused: an older release could not keep what it does not know.
 //!
-//! - `v1`: the first format
+//! - `v1`: the first format; `v2`: records of applications, pages of the web
 
 mod v1;
+mod v2;
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ use super::error::{CatalogError, Result};
 /// "LODE", so that tools can tell the file.
 const APPLICATION_ID: i64 = 0x4C4F_4445;
 /// Step `n` leads from format `n` to format `n + 1`.
-const STEPS: [&str; 1] = [v1::SQL];
+const STEPS: [&str; 2] = [v1::SQL, v2::SQL];
 
 pub(super) fn migrate(connection: &Connection, path: &Path) -> Result<()> {
     let number =

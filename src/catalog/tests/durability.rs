@@ -1,5 +1,6 @@
 //! What survives: a stop, a failed commit, a full disk, another format.
 
+use crate::job::Duty;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 
@@ -17,13 +18,13 @@ fn everything_acknowledged_is_there_after_a_stop() {
         fixture.submit(collection, &format!("s{n}"));
     }
     let two = ClaimLimits { jobs: 2, bytes: u64::MAX };
-    let claimed = fixture.catalog.claim(two).unwrap().unwrap().jobs;
+    let claimed = fixture.catalog.claim(Duty::Process, two).unwrap().unwrap().jobs;
     fixture.settle(collection, claimed[0].sequence, PUBLISHED);
 
     let fixture = fixture.reopen();
     let left = fixture.catalog.interrupted().unwrap();
     assert_eq!(left, [(collection, vec![claimed[1].sequence])]);
-    let early = fixture.catalog.claim(two).unwrap_err();
+    let early = fixture.catalog.claim(Duty::Process, two).unwrap_err();
     assert!(matches!(early, CatalogError::NotRecovered));
     assert_eq!(fixture.catalog.requeue_interrupted().unwrap(), 1);
     assert_eq!(fixture.catalog.requeue_interrupted().unwrap(), 0);

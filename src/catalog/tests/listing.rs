@@ -3,6 +3,7 @@
 use super::*;
 use crate::catalog::claim::CHOOSE;
 use crate::catalog::{JobFilter, JobScope};
+use crate::job::Duty;
 use crate::types::{KeyScope, TenantGrant};
 
 fn sources(rows: &[crate::job::JobRow]) -> Vec<&str> {
@@ -18,7 +19,8 @@ fn pages_cover_everything_once_newest_first() {
         job.sub_tenant = sub(if n == 4 { "x" } else { "default" });
         fixture.catalog.submit(job).unwrap();
     }
-    let claim = fixture.catalog.claim(ClaimLimits { jobs: 1, bytes: 0 }).unwrap().unwrap();
+    let claim =
+        fixture.catalog.claim(Duty::Process, ClaimLimits { jobs: 1, bytes: 0 }).unwrap().unwrap();
     fixture.settle(claim.collection, claim.jobs[0].sequence, PUBLISHED);
     for scope in [JobScope::Everywhere, JobScope::Within(vec![(a, None), (b, None)])] {
         let mut filter = JobFilter { scope, status: None, limit: 3, before: None };
@@ -112,7 +114,7 @@ fn a_claim_costs_the_same_however_many_jobs_wait() {
     let steps = || {
         fixture.catalog.write(move |connection| {
             let mut choose = connection.prepare(CHOOSE)?;
-            let mut rows = choose.query(rusqlite::params![a.0.as_bytes(), 4096])?;
+            let mut rows = choose.query(rusqlite::params![a.0.as_bytes(), 4096, 0])?;
             for _ in 0..16 {
                 rows.next()?;
             }
@@ -125,7 +127,7 @@ fn a_claim_costs_the_same_however_many_jobs_wait() {
     fill(500, 50_000);
     assert_eq!(steps().unwrap(), few);
     let sixteen = ClaimLimits { jobs: 16, bytes: u64::MAX };
-    assert_eq!(fixture.catalog.claim(sixteen).unwrap().unwrap().jobs.len(), 16);
+    assert_eq!(fixture.catalog.claim(Duty::Process, sixteen).unwrap().unwrap().jobs.len(), 16);
     fixture.submit(a, "one more");
 }
 
@@ -144,10 +146,13 @@ fn hot_queries_use_their_indexes() {
             })
             .unwrap()
     };
-    let choose = CHOOSE.replace("?1", "x''").replace("?2", "5");
+    let choose = CHOOSE.replace("?1", "x''").replace("?2", "5").replace("?3", "0");
     let checks: [(&str, &str); 8] = [
         (&choose, "jobs_ready"),
-        ("SELECT 1 FROM jobs WHERE status = 'queued' AND not_before = 0", "jobs_ready"),
+        (
+            "SELECT 1 FROM jobs WHERE status = 'queued' AND not_before = 0 AND fetch = 0",
+            "jobs_ready",
+        ),
         (
             "SELECT min(not_before) FROM jobs WHERE status = 'queued' AND not_before > 0",
             "jobs_delayed",

@@ -12,10 +12,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Catalog, CatalogOptions, Tenant};
-use crate::job::{Claim, ClaimLimits, MetadataChange, NewJob, Outcome, Settlement, Submitted};
+use crate::job::{
+    Claim, ClaimLimits, Duty, MetadataChange, NewJob, Outcome, Settlement, Submitted,
+};
 use crate::types::{
-    Clock, CollectionId, Fault, JobStatus, ManualClock, Metadata, SeededIds, Sequence, SourceId,
-    SourceKind, SubTenantId, TenantId, TenantMode, Timestamp,
+    Clock, CollectionId, Fault, JobStatus, ManualClock, Metadata, SeededIds, Sequence,
+    SourceDetail, SourceId, SourceKind, SubTenantId, TenantId, TenantMode, Timestamp,
 };
 
 const NO_LIMIT: ClaimLimits = ClaimLimits { jobs: 1000, bytes: u64::MAX };
@@ -77,21 +79,21 @@ impl Fixture {
             content_type: "text/plain".into(),
             size_bytes: 10,
             content_hash: [7; 32],
-            title: Some("a title".into()),
             tenant_metadata: MetadataChange::Keep,
             document_metadata: MetadataChange::Replace(metadata("by", source_name)),
             known_version: None,
             uploaded_at: self.clock.now(),
             origin_at: Some(Timestamp(5)),
+            detail: SourceDetail::default(),
         }
     }
 
     fn claim(&self) -> Option<Claim> {
-        self.catalog.claim(NO_LIMIT).unwrap()
+        self.catalog.claim(Duty::Process, NO_LIMIT).unwrap()
     }
 
     fn claimed_sources(&self, limits: ClaimLimits) -> Vec<String> {
-        let claim = self.catalog.claim(limits).unwrap();
+        let claim = self.catalog.claim(Duty::Process, limits).unwrap();
         let jobs = claim.map(|claim| claim.jobs).unwrap_or_default();
         jobs.iter().map(|job| job.source.as_str().to_owned()).collect()
     }

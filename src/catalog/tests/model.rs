@@ -3,6 +3,7 @@
 //! The model is a list of jobs and the rules of the queue written the slow way. After every
 //! operation the catalog must say of every source what the model says.
 
+use crate::job::Duty;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -112,7 +113,11 @@ impl World {
     }
 
     fn claim(&mut self, jobs: usize) {
-        let claim = self.fixture.catalog.claim(ClaimLimits { jobs, bytes: u64::MAX }).unwrap();
+        let claim = self
+            .fixture
+            .catalog
+            .claim(Duty::Process, ClaimLimits { jobs, bytes: u64::MAX })
+            .unwrap();
         let Some(claim) = claim else {
             for tenant in 0..3 {
                 assert_eq!(self.expected(tenant, jobs), [], "nothing was left behind");

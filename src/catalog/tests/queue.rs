@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::catalog::{CatalogError, RETENTION_MILLIS, RETRY_PAUSE_MILLIS};
-use crate::job::{JobQueue, QueueLimits};
+use crate::job::{Duty, JobQueue, QueueLimits};
 use crate::types::CommitHead;
 use crate::types::{ErrorKind, Stage};
 
@@ -23,13 +23,13 @@ fn a_job_runs_through() {
     let sent = fixture.job(tenant.collection, "s");
     assert_eq!(job.sequence, submitted.sequence);
     assert_eq!(job.document_metadata, sent.document_metadata);
-    assert_eq!((&job.raw_key, &job.title), (&sent.raw_key, &sent.title));
+    assert_eq!((&job.raw_key, &job.detail), (&sent.raw_key, &sent.detail));
     assert_eq!((job.content_hash, job.origin_at), (sent.content_hash, sent.origin_at));
 
     fixture.catalog.set_stage(&[job.sequence], Stage::Embedding);
     let stage = |f: &Fixture| {
         let row = f.catalog.latest(tenant.collection, &sub("default"), &source("s")).unwrap();
-        row.unwrap().stage
+        row.unwrap().progress.map(|progress| progress.stage)
     };
     assert_eq!(stage(&fixture), Some(Stage::Embedding));
     assert_eq!(fixture.catalog.live(&[job.sequence]).unwrap(), [job.sequence]);
@@ -58,11 +58,12 @@ fn collections_take_turns() {
         fixture.submit(tenant.collection, "s");
     }
     let one = ClaimLimits { jobs: 1, bytes: u64::MAX };
-    let first_round: std::collections::BTreeSet<_> =
-        (0..5).map(|_| fixture.catalog.claim(one).unwrap().unwrap().collection).collect();
+    let first_round: std::collections::BTreeSet<_> = (0..5)
+        .map(|_| fixture.catalog.claim(Duty::Process, one).unwrap().unwrap().collection)
+        .collect();
     assert_eq!(first_round.len(), 5, "each is served once in the first round");
     for _ in 0..39 {
-        let claim = fixture.catalog.claim(one).unwrap().unwrap();
+        let claim = fixture.catalog.claim(Duty::Process, one).unwrap().unwrap();
         assert_eq!(claim.collection, tenants[0].collection);
     }
     assert_eq!(fixture.claim(), None);
@@ -156,9 +157,12 @@ fn kept_metadata_is_that_of_the_upload_before() {
 fn an_idle_worker_can_be_woken() {
     let fixture = Fixture::new();
     assert_eq!(fixture.claim(), None);
-    assert!(!fixture.catalog.wait_for_work(Duration::ZERO));
+    assert!(!fixture.catalog.wait_for_work(Duty::Process, Duration::ZERO));
     fixture.catalog.wake_workers();
-    assert!(fixture.catalog.wait_for_work(Duration::from_secs(3600)), "the wake is not lost");
+    assert!(
+        fixture.catalog.wait_for_work(Duty::Process, Duration::from_secs(3600)),
+        "the wake is not lost"
+    );
 }
 
 #[test]
@@ -172,10 +176,10 @@ fn faults_are_retried_alone_after_a_pause_and_then_end() {
     fixture.submit(collection, "third");
     assert_eq!(fixture.claimed_sources(NO_LIMIT), ["third"], "the retry is not due");
     assert_eq!(fixture.claim(), None);
-    assert!(!fixture.catalog.wait_for_work(Duration::ZERO));
+    assert!(!fixture.catalog.wait_for_work(Duty::Process, Duration::ZERO));
 
     fixture.clock.advance_millis(RETRY_PAUSE_MILLIS);
-    assert!(fixture.catalog.wait_for_work(Duration::ZERO));
+    assert!(fixture.catalog.wait_for_work(Duty::Process, Duration::ZERO));
     fixture.submit(collection, "fourth");
     assert_eq!(fixture.claimed_sources(NO_LIMIT), ["bad"], "oldest, and alone");
     assert_eq!(fixture.claimed_sources(NO_LIMIT), ["fourth"]);

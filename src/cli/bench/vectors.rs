@@ -15,8 +15,8 @@ use lodestone::segment::flat::{self, RowFilter, Thoroughness, Tiers, search_toge
 use lodestone::segment::{NewRow, NewSource, Segment, SegmentShape, VectorKind, write};
 use lodestone::store::{Key, LocalBlobs};
 use lodestone::types::{
-    ChunkPlace, CollectionId, IdSource, RandomIds, SegmentId, Sequence, SourceId, SourceKind,
-    SourceRecord, SubTenantId, Timestamp,
+    ChunkPlace, CollectionId, IdSource, RandomIds, SegmentId, Sequence, SourceDetail, SourceId,
+    SourceKind, SourceRecord, SubTenantId, Timestamp,
 };
 use roaring::RoaringBitmap;
 use serde_json::{Value, json};
@@ -179,6 +179,7 @@ fn source(number: usize, values: &[f32], width: usize) -> NewSource {
         version: 1,
         sequence: Sequence(number as u64 + 1),
         raw_key: String::new(),
+        detail: SourceDetail::default(),
     };
     let rows = values.chunks_exact(width).enumerate().map(row).collect();
     NewSource { record, title_text: String::new(), searchable: String::new(), rows }

@@ -19,7 +19,8 @@ use crate::io::{DataDir, Disk, RealDisk};
 use crate::segment::NewRow;
 use crate::store::{Key, LocalBlobs};
 use crate::types::{
-    ChunkPlace, ErrorKind, Metadata, RowId, SeededIds, SourceId, SourceKind, SubTenantId, Timestamp,
+    ChunkPlace, ErrorKind, Metadata, RowId, SeededIds, SourceDetail, SourceId, SourceKind,
+    SubTenantId, Timestamp,
 };
 
 const ID: CollectionId = CollectionId(Uuid::from_u128(0xC0));
@@ -101,6 +102,7 @@ fn source(sub_tenant: &str, id: &str, sequence: u64, texts: &[&str]) -> NewSourc
         version: 1,
         sequence: Sequence(sequence),
         raw_key,
+        detail: SourceDetail::default(),
     };
     let row = |(index, text): (usize, &&str)| NewRow {
         index: index as u32,

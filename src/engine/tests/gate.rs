@@ -19,6 +19,8 @@ struct State {
     passes: u64,
     /// How many stand before the gate.
     waiting: u64,
+    /// Passages of documents that were embedded.
+    embedded: u64,
     is_closed: bool,
 }
 
@@ -32,7 +34,7 @@ impl Default for GatedEmbedder {
 impl GatedEmbedder {
     /// Lets so many submissions of documents pass, then none.
     pub(super) fn with_passes(passes: u64) -> Self {
-        let state = State { passes, waiting: 0, is_closed: false };
+        let state = State { passes, waiting: 0, embedded: 0, is_closed: false };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -40,6 +42,11 @@ impl GatedEmbedder {
     pub(super) fn open(&self) {
         self.state.lock().passes = u64::MAX;
         self.changed.notify_all();
+    }
+
+    /// Passages of documents that were embedded.
+    pub(super) fn embedded(&self) -> u64 {
+        self.state.lock().embedded
     }
 
     /// Whether somebody stands before the gate.
@@ -73,6 +80,7 @@ impl Embedder for GatedEmbedder {
                 return Err(EmbedError::Closed);
             }
             state.passes -= 1;
+            state.embedded += texts.len() as u64;
         }
         HashEmbedder.embed(lane, texts)
     }

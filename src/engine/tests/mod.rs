@@ -6,6 +6,7 @@ mod gate;
 mod originals;
 mod rebuild;
 mod restore;
+mod resume;
 mod sweep;
 
 use std::path::Path;
@@ -21,7 +22,7 @@ use crate::io::StandInDisk;
 use crate::job::MetadataChange;
 use crate::query::SourceView;
 use crate::types::{
-    Grant, JobStatus, KeyScope, ManualClock, Metadata, Role, Scope, SourceId, SourceKind,
+    Grant, JobStatus, KeyScope, ManualClock, Metadata, Origin, Role, Scope, SourceId, SourceKind,
     SubTenantId, TenantId, TenantMode, Timestamp,
 };
 use gate::GatedEmbedder;
@@ -116,6 +117,7 @@ fn submission(source: &str, content: &str, document_metadata: &Metadata) -> Subm
         content_type: None,
         tenant_metadata: MetadataChange::Replace(Metadata::new()),
         document_metadata: MetadataChange::Replace(document_metadata.clone()),
+        origin: Origin::default(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Originals that nobody refers to go, all others stay.
 
+use crate::types::Origin;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
@@ -19,6 +20,7 @@ fn orphan(engine: &Engine, at: Timestamp) -> Key {
         uploaded_at: at.0,
         tenant_metadata: None,
         document_metadata: None,
+        origin: Origin::default(),
     };
     let collection = place(engine).tenant.collection;
     uploads::put(&*engine.store, &*engine.ids, collection, &label, b"orphan").unwrap()

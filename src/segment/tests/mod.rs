@@ -13,8 +13,8 @@ use crate::embed::HashEmbedder;
 use crate::io::{DataDir, RealDisk};
 use crate::store::{BlobStore, Key, LocalBlobs};
 use crate::types::{
-    ChunkPlace, CollectionId, ErrorKind, Metadata, PageRef, RowId, SegmentId, Sequence, SourceId,
-    SourceKind, SourceRecord, SubTenantId, Timestamp,
+    ChunkPlace, CollectionId, ErrorKind, Metadata, PageRef, RowId, SegmentId, Sequence,
+    SourceDetail, SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp,
 };
 
 const COLLECTION: CollectionId = CollectionId(Uuid::from_u128(0xC0));
@@ -78,6 +78,7 @@ fn record(sub_tenant: &str, id: &str, sequence: u64) -> SourceRecord {
         version: 3,
         sequence: Sequence(sequence),
         raw_key: format!("v1/raw/{COLLECTION}/{id}"),
+        detail: SourceDetail::default(),
     }
 }
 

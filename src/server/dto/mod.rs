@@ -12,7 +12,8 @@
 //! in a string; every number is finite; optional members are sent as `null`, never left out.
 //!
 //! - `inputs`: fields that many operations share
-//! - `upload`, `batch`: texts and documents, alone and in company
+//! - `upload`, `batch`: texts and documents, alone and in company; `apps`: records of applications
+//! - `web`: pages of the web
 //! - `sources`: listing, looking up, deleting and fetching sources
 //! - `tenants`: tenants and sub-tenants
 //! - `embeddings`: client vectors
@@ -21,6 +22,7 @@
 //! - `operations`: jobs and health; `keys`: API keys
 
 pub mod answers;
+pub mod apps;
 pub mod batch;
 pub mod chunks;
 pub mod embeddings;
@@ -32,6 +34,7 @@ pub mod search;
 pub mod sources;
 pub mod tenants;
 pub mod upload;
+pub mod web;
 
 #[cfg(test)]
 mod tests;

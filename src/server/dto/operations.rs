@@ -49,7 +49,7 @@ impl Request for ListJobs {
 }
 
 /// A job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct JobView {
     /// Its id.
     pub job_id: String,
@@ -65,6 +65,8 @@ pub struct JobView {
     pub status: Status,
     /// The step, while in progress.
     pub stage: Option<String>,
+    /// Share of the chunks that have their vectors, 0 to 1, while that is known.
+    pub progress: Option<f64>,
     /// Faults so far.
     pub attempts: u32,
     /// The processing fault, or empty.
@@ -93,7 +95,7 @@ pub struct JobCounts {
 }
 
 /// Answer to `jobs`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct JobList {
     /// Newest first.
     pub jobs: Vec<JobView>,

@@ -1,5 +1,7 @@
 //! One text or document: upload, update, status (API 3.1).
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -21,6 +23,11 @@ static CONTENT: Field = Field::body(
 )
 .required();
 static FILE: Field = Field::form("file", Kind::File, "The document; up to 100 MiB.").required();
+static WAIT: Field = Field::query(
+    "wait",
+    Kind::Integer { min: 0, max: limits::WAIT_SECONDS_MAX, default: Some(0) },
+    "Seconds to wait for the end of processing before answering.",
+);
 static FILE_ID_QUERY: Field =
     Field::query("file_id", Kind::Identifier, "Source whose status is asked.").required();
 static SOURCE_ID_BODY: Field =
@@ -223,17 +230,20 @@ pub struct VerifyProcessing {
     pub sub_tenant: Option<SubTenantId>,
     /// The source.
     pub file_id: SourceId,
+    /// How long the answer may wait for the end of processing.
+    pub wait: Duration,
 }
 
 impl Request for VerifyProcessing {
     const FIELDS: &'static [&'static Field] =
-        &[&FILE_ID_QUERY, &TENANT_OPTIONAL, &SUB_TENANT_QUERY];
+        &[&FILE_ID_QUERY, &TENANT_OPTIONAL, &SUB_TENANT_QUERY, &WAIT];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let file_id = required_source_id(fields, &FILE_ID_QUERY)?;
         let tenant = tenant(fields, &TENANT_OPTIONAL)?;
         let sub_tenant = fields.id(&SUB_TENANT_QUERY, SubTenantId::parse_field)?;
-        Ok(Self { tenant, sub_tenant, file_id })
+        let wait = Duration::from_secs(fields.integer(&WAIT)?.unwrap_or_default());
+        Ok(Self { tenant, sub_tenant, file_id, wait })
     }
 }
 
@@ -249,6 +259,13 @@ pub enum Status {
     Success,
     /// Ended with a reason.
     Errored,
+}
+
+impl Status {
+    /// Whether processing has ended.
+    pub fn is_settled(self) -> bool {
+        matches!(self, Self::Success | Self::Errored)
+    }
 }
 
 impl From<JobStatus> for Status {
@@ -278,7 +295,7 @@ pub struct Accepted {
 }
 
 /// Answer to `verify_processing`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ProcessingStatus {
     /// Id of the source.
     pub file_id: String,
@@ -302,6 +319,8 @@ pub struct ProcessingStatus {
     pub version: String,
     /// The step, while in progress.
     pub stage: Option<String>,
+    /// Share of the chunks that have their vectors, 0 to 1, while that is known.
+    pub progress: Option<f64>,
     /// Whether some version is searchable now.
     pub searchable: bool,
     /// Chunks of the visible version.

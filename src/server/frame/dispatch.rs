@@ -19,7 +19,7 @@ use crate::server::error::{ApiError, Condition, Location};
 use crate::server::frame::outer::{RequestId, Template};
 use crate::server::rate::RateLimiter;
 use crate::server::request::body::{BodyMemory, BodyReader, Pace};
-use crate::server::request::{Call, Idempotency, Input, Payload, multipart};
+use crate::server::request::{Call, Form, Idempotency, Input, Payload, multipart};
 use crate::server::routes::{Media, Route, RouteSpec, openapi};
 use crate::types::Grant;
 
@@ -97,6 +97,11 @@ where
             reservation = Some(reader.reservation());
             Payload::Form(multipart::read(reader, content_type, route.spec.fields).await?)
         }
+        (Some(reader), Some(_)) if route.spec.media == Media::UrlEncoded => {
+            reservation = Some(reader.reservation());
+            let texts = form_urlencoded::parse(&reader.collect().await?).into_owned().collect();
+            Payload::Form(Form { texts, files: Vec::new() })
+        }
         (Some(reader), _) => {
             reservation = Some(reader.reservation());
             Payload::Json(reader.collect().await?)
@@ -162,6 +167,7 @@ fn check_media(
     match (spec.media, essence.as_deref()) {
         (Media::Multipart, Some("multipart/form-data")) => Ok(content_type.cloned()),
         (Media::Multipart, _) => refuse("this operation reads multipart/form-data"),
+        (Media::UrlEncoded, Some(openapi::URL_ENCODED)) => Ok(content_type.cloned()),
         (_, None) => Ok(None),
         (_, Some(essence)) if is_json(essence) => Ok(None),
         (_, Some(_)) => refuse("this operation reads application/json"),

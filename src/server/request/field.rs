@@ -161,6 +161,8 @@ pub struct Field {
     pub location: Location,
     /// Whether it may also come as query parameter, form part or JSON member (API 1.4).
     pub is_anywhere: bool,
+    /// Whether it is the JSON body itself and not a member of it.
+    pub is_whole: bool,
     /// What it may hold.
     pub kind: Kind,
     /// Whether it must be there.
@@ -177,7 +179,8 @@ impl Field {
         doc: &'static str,
         is_anywhere: bool,
     ) -> Self {
-        Self { name, alias: None, location, is_anywhere, kind, is_required: false, doc }
+        let (alias, is_whole, is_required) = (None, false, false);
+        Self { name, alias, location, is_anywhere, is_whole, kind, is_required, doc }
     }
 
     /// An optional query parameter.
@@ -209,6 +212,12 @@ impl Field {
     /// The same field, which may also stand in the other places.
     pub const fn anywhere(mut self) -> Self {
         self.is_anywhere = true;
+        self
+    }
+
+    /// The same field as the whole body.
+    pub const fn whole(mut self) -> Self {
+        self.is_whole = true;
         self
     }
 

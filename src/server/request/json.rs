@@ -30,6 +30,9 @@ pub fn parse(bytes: &[u8], fields: &[&Field]) -> Result<JsonBody, ApiError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(JsonBody::default());
     }
+    if let Some(field) = fields.iter().find(|field| field.is_whole) {
+        return parse_list(bytes, field);
+    }
     let vectors_field = fields.iter().find(|field| field.kind.is_vectors()).copied();
     let (reason, is_in_vectors) = (ReasonCell::new(None), Cell::new(false));
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
@@ -53,6 +56,15 @@ pub fn parse(bytes: &[u8], fields: &[&Field]) -> Result<JsonBody, ApiError> {
             }
         }
     })
+}
+
+/// A body that is a list; its one member is named after the field.
+fn parse_list(bytes: &[u8], field: &Field) -> Result<JsonBody, ApiError> {
+    let items: Vec<Value> = serde_json::from_slice(bytes).map_err(|error| {
+        ApiError::invalid("malformed_body", format!("the body is not a valid JSON array: {error}"))
+    })?;
+    let members = Map::from_iter([(field.name.to_owned(), Value::Array(items))]);
+    Ok(JsonBody { members, vectors: None })
 }
 
 /// serde_json gives a number beyond f64 no code of its own.
@@ -183,6 +195,18 @@ mod tests {
         }
         let deep_member = format!("{{\"a\": {}", "[".repeat(100_000));
         assert_eq!(reason(deep_member.as_bytes()), Some("malformed_body"));
+    }
+
+    #[test]
+    fn a_whole_field_is_the_body_itself() {
+        static LIST: Field = Field::body("list", Kind::Metadata, "list").whole();
+        let list = |text: &str| parse(text.as_bytes(), &[&LIST]).map_err(|error| error.reason());
+        let body = list(r#"[{"a": 1}, 2]"#).unwrap();
+        assert_eq!(Value::Object(body.members), json!({"list": [{"a": 1}, 2]}));
+        assert_eq!(list(" ").unwrap().members.len(), 0);
+        for bad in ["{}", r#"{"list": []}"#, "[1", "[] x", "null"] {
+            assert_eq!(list(bad).err(), Some("malformed_body"), "{bad}");
+        }
     }
 
     #[test]

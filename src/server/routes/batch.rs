@@ -1,8 +1,9 @@
-//! Many texts or documents in one call. Each item stands alone (API 5.2).
+//! Many texts, documents or records in one call. Each item stands alone (API 5.2).
 
 use crate::engine::Place;
 use crate::ingest::Submission;
 use crate::server::app::{App, blocking};
+use crate::server::dto::apps::{AppItem, UploadAppSources};
 use crate::server::dto::batch::{
     BatchResult, BatchUpdate, BatchUpload, BatchUploadText, FailedItem, FileItem, TextItem,
     UploadedItem,
@@ -14,7 +15,7 @@ use crate::server::request::Call;
 use crate::server::routes::once::{Once, RequestIds, once};
 use crate::server::routes::upload::{file_submission, is_passing, kept, replaced, text_submission};
 use crate::server::routes::{Group, Route};
-use crate::types::{Role, Scope, SourceId, limits};
+use crate::types::{Role, Scope, SourceId, SourceKind, limits};
 
 /// The operations.
 pub fn routes() -> Vec<Route<App>> {
@@ -29,13 +30,16 @@ pub fn routes() -> Vec<Route<App>> {
         Route::<App>::post("/upload/batch_upload_text", group, write, "Upload texts")
             .json(limits::BODY_BYTES_MAX_TEXT)
             .handle(blocking(batch_upload_text)),
+        Route::<App>::post("/upload/upload_app_sources", group, write, "Upload records of apps")
+            .json(limits::BODY_BYTES_MAX_VECTORS)
+            .handle(blocking(upload_app_sources)),
     ]
 }
 
 /// One item on its way in, or why it fails.
-struct Item {
-    filename: String,
-    submission: Result<Submission, ApiError>,
+pub(super) struct Item {
+    pub(super) filename: String,
+    pub(super) submission: Result<Submission, ApiError>,
 }
 
 fn batch_upload(
@@ -53,7 +57,7 @@ fn batch_upload(
             replaced(item.document_metadata),
         )),
     };
-    upload(app, call, &scope, items.into_iter().map(item).collect())
+    upload_all(app, call, &scope, items.into_iter().map(item).collect())
 }
 
 fn batch_update(
@@ -91,10 +95,37 @@ fn batch_upload_text(
             text_submission(item.id, content, tenant, replaced(item.document_metadata))
         }),
     };
-    upload(app, call, &scope, items.into_iter().map(item).collect())
+    upload_all(app, call, &scope, items.into_iter().map(item).collect())
 }
 
-fn upload(
+fn upload_app_sources(
+    app: &App,
+    call: &Call,
+    request: UploadAppSources,
+) -> Result<Once<BatchResult>, ApiError> {
+    let UploadAppSources { scope, items } = request;
+    let item = |item: AppItem| {
+        let AppItem { id, record, tenant_metadata, document_metadata } = item;
+        let named = record.as_ref().map(|(origin, _)| origin.detail.title.clone());
+        let named = named.ok().filter(|title| !title.is_empty());
+        let id_text = || id.as_ref().map_or_else(String::new, SourceId::to_string);
+        let filename = named.unwrap_or_else(id_text);
+        let submission = record.map(|(origin, content)| Submission {
+            source: id,
+            kind: SourceKind::App,
+            content,
+            filename: String::new(),
+            content_type: None,
+            tenant_metadata: replaced(tenant_metadata),
+            document_metadata: replaced(document_metadata),
+            origin,
+        });
+        Item { filename, submission }
+    };
+    upload_all(app, call, &scope, items.into_iter().map(item).collect())
+}
+
+pub(super) fn upload_all(
     app: &App,
     call: &Call,
     scope: &Scope,

@@ -13,7 +13,7 @@ pub(super) fn chunk(found: RetrievedChunk) -> Chunk {
         chunk_uuid: uuid,
         source_id: source.id.to_string(),
         chunk_content: text,
-        source_type: source.kind.as_str().to_owned(),
+        source_type: source.source_type().to_owned(),
         source_upload_time: source.uploaded_at.to_string(),
         source_title: source.title.clone(),
         source_last_updated_time: source.last_updated_at.to_string(),
@@ -24,7 +24,7 @@ pub(super) fn chunk(found: RetrievedChunk) -> Chunk {
         extra_context: None,
         graph_triplet_ids: Vec::new(),
         source_url: source.url.clone(),
-        source_collection: Vec::new(),
+        source_collection: source.detail.collections.clone(),
         version: format!("v{}", source.version),
         rerank_score: None,
     }
@@ -60,7 +60,7 @@ pub(super) fn qna_source(cited: &AnswerSource, found: &[RetrievedChunk]) -> QnaS
     let mut page_numbers: Vec<u32> = own().filter_map(|chunk| page_number(&chunk.place)).collect();
     page_numbers.sort_unstable();
     page_numbers.dedup();
-    let (id, kind) = (source.id.to_string(), source.kind.as_str().to_owned());
+    let (id, kind) = (source.id.to_string(), source.source_type().to_owned());
     let uploaded_at = source.uploaded_at.to_string();
     QnaSource {
         source_id: id.clone(),

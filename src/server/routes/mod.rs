@@ -25,6 +25,7 @@
 //!
 //! - `openapi`: the document from the table
 //! - `upload`, `batch`: texts and documents, alone and in company; `once`: repeated requests
+//! - `web`: pages of the web
 //! - `sources`: listing, looking up and deleting; `fetch`: originals
 //! - `search`, `qna`: searches and answers; `chunks_out`: what was found, as the wire has it
 //! - `embeddings`: client vectors
@@ -43,6 +44,7 @@ pub mod search;
 pub mod sources;
 pub mod tenants;
 pub mod upload;
+pub mod web;
 
 #[cfg(test)]
 mod search_tests;
@@ -68,6 +70,7 @@ pub fn table() -> Vec<Route<App>> {
     [
         upload::routes(),
         batch::routes(),
+        web::routes(),
         sources::routes(),
         fetch::routes(),
         search::routes(),
@@ -133,6 +136,8 @@ pub enum Media {
     Json,
     /// A multipart form.
     Multipart,
+    /// A form as browsers send short ones; JSON too.
+    UrlEncoded,
 }
 
 /// Everything about an operation but its handler.
@@ -250,6 +255,12 @@ impl RouteDraft {
     pub fn multipart(self, bytes_max: usize) -> Self {
         let body_bytes_max = bytes_max + limits::BODY_BYTES_MAX;
         Self { media: Media::Multipart, body_bytes_max, ..self }
+    }
+
+    /// With a short form, or JSON, in place of a query.
+    #[must_use]
+    pub fn urlencoded(self) -> Self {
+        Self { media: Media::UrlEncoded, ..self }
     }
 
     /// The finished entry: `handler` gets the application, the call and the typed input.

@@ -10,6 +10,9 @@ use crate::server::request::Field;
 use crate::server::routes::{Media, RouteSpec};
 
 /// Conditions that any operation with a key may answer with.
+/// The media type of a short form.
+pub const URL_ENCODED: &str = "application/x-www-form-urlencoded";
+
 const COMMON: &[Condition] = &[
     Condition::Invalid,
     Condition::Unauthorized,
@@ -106,6 +109,7 @@ fn request_body(spec: &RouteSpec) -> Option<Value> {
         Media::None => return None,
         Media::Json => (Location::Body, "application/json"),
         Media::Multipart => (Location::Form, "multipart/form-data"),
+        Media::UrlEncoded => (Location::Form, URL_ENCODED),
     };
     let fields = || spec.fields.iter().filter(|field| field.location == place);
     let mut properties = Map::new();
@@ -119,6 +123,10 @@ fn request_body(spec: &RouteSpec) -> Option<Value> {
     }
     let required: Vec<&str> =
         fields().filter(|field| field.is_required).map(|field| field.name).collect();
+    let whole = fields().find(|field| field.is_whole).map(|field| field.schema());
+    if let Some(schema) = whole {
+        return Some(json!({"required": true, "content": {media_type: {"schema": schema}}}));
+    }
     let mut schema = json!({"type": "object", "properties": properties});
     if !required.is_empty() {
         schema["required"] = json!(required);

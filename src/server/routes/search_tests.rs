@@ -1,5 +1,6 @@
 //! Searches, answers and client vectors over a real engine with a model that counts words.
 
+use crate::server::listen::never_stops;
 use std::sync::Arc;
 
 use axum::Router;
@@ -39,7 +40,7 @@ impl Rig {
         let mut settings = Settings::new(directory.path().join("data"), "unused".into());
         settings.api_key = Some(KEY.to_owned());
         let engine = Engine::start(settings, Components::real(Arc::new(HashEmbedder))).unwrap();
-        let app = App::new(Arc::clone(&engine));
+        let app = App::new(Arc::clone(&engine), never_stops());
         let frame = Frame {
             keys: Arc::new(app.clone()),
             app,

@@ -111,7 +111,7 @@ fn source(view: &SourceView) -> Source {
     Source {
         id: record.id.to_string(),
         title: record.title.clone(),
-        kind: record.kind.as_str().to_owned(),
+        kind: record.source_type().to_owned(),
         timestamp: record.uploaded_at.to_string(),
         description: record.description.clone(),
         document_metadata: record.document_metadata.clone(),
@@ -119,14 +119,14 @@ fn source(view: &SourceView) -> Source {
         status,
         indexing_status: status,
         url: record.url.clone(),
-        note: String::new(),
+        note: record.detail.note.clone(),
         content_type: Some(record.content_type.clone()).filter(|word| !word.is_empty()),
         size_bytes: (!record.raw_key.is_empty()).then_some(record.size_bytes),
         chunk_count: view.chunks,
         version: view.is_searchable.then(|| version_name(record.version)),
         updated_at: view.updated_at.to_string(),
-        source_collection: Vec::new(),
-        meta: None,
+        source_collection: record.detail.collections.clone(),
+        meta: record.detail.meta.clone(),
     }
 }
 

@@ -1,20 +1,31 @@
 //! One text or document: accepting, replacing, its metadata and its state.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use crate::engine::{EngineError, Place};
 use crate::ingest::{Amendment, Submission};
 use crate::job::MetadataChange;
-use crate::server::app::{App, blocking, degraded, lookup_error};
+use crate::server::app::{App, Handling, blocking, degraded, lookup_error};
 use crate::server::dto::upload::{
     Accepted, ProcessingStatus, Status, UpdateDocument, UpdateMetadata, UpdateText, UploadDocument,
     UploadText, VerifyProcessing, version_name,
 };
 use crate::server::error::{ApiError, Condition};
+use crate::server::listen::{Stop, reached};
 use crate::server::reply::Json;
 use crate::server::request::{Call, UploadedFile};
 use crate::server::routes::once::{Once, once};
-use crate::server::routes::{Group, Route};
-use crate::types::{JobStatus, Metadata, Role, Scope, SourceId, SourceKind, TenantMode, limits};
+use crate::server::routes::{Group, Route, off_thread};
+use crate::types::{
+    JobStatus, Metadata, Origin, Role, Scope, SourceId, SourceKind, TenantMode, limits,
+};
 
+/// How often a waiting question looks at the count of changes: one atomic load.
+const TICK: Duration = Duration::from_millis(20);
+/// How often it asks again in any case: deletions do not count as changes.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Media type of the original of a text.
 const TEXT_TYPE: &str = "text/plain; charset=utf-8";
 
@@ -38,9 +49,9 @@ pub fn routes() -> Vec<Route<App>> {
         Route::<App>::patch("/upload/update_metadata", group, write, "Replace metadata maps")
             .handle(blocking(update_metadata)),
         Route::<App>::post("/upload/verify_processing", group, Role::Read, "State of a source")
-            .handle(blocking(verify_processing)),
+            .handle(verify_processing),
         Route::<App>::get("/upload/verify_processing", group, Role::Read, "State of a source")
-            .handle(blocking(verify_processing)),
+            .handle(verify_processing),
     ]
 }
 
@@ -69,6 +80,7 @@ pub(super) fn text_submission(
         content_type: Some(TEXT_TYPE.to_owned()),
         tenant_metadata,
         document_metadata,
+        origin: Origin::default(),
     }
 }
 
@@ -88,6 +100,7 @@ pub(super) fn file_submission(
         content_type: Some(content_type).filter(|word| !word.is_empty()),
         tenant_metadata,
         document_metadata,
+        origin: Origin::default(),
     }
 }
 
@@ -123,7 +136,7 @@ fn update_document(
     update(app, call, &scope, file_submission(Some(source_id), file, tenant, document))
 }
 
-fn update(
+pub(super) fn update(
     app: &App,
     call: &Call,
     scope: &Scope,
@@ -135,7 +148,7 @@ fn update(
     submit(app, &place, submission)
 }
 
-fn upload(
+pub(super) fn upload(
     app: &App,
     call: &Call,
     scope: &Scope,
@@ -201,12 +214,47 @@ fn update_metadata(
     Ok(Json::new(accepted).with_degraded(degraded(&place)))
 }
 
+/// Answers at once, or waits for the end of processing. What waits takes no slot from others.
 fn verify_processing(
+    app: App,
+    call: Call,
+    request: VerifyProcessing,
+) -> Handling<Json<ProcessingStatus>> {
+    Box::pin(async move {
+        let deadline = Instant::now() + request.wait;
+        loop {
+            let seen = app.engine.job_changes();
+            let (asked, caller, question) = (app.clone(), call.clone(), request.clone());
+            let reply = off_thread(move || processing(&asked, &caller, question)).await?;
+            if reply.body.status.is_settled() || Instant::now() >= deadline {
+                return Ok(reply);
+            }
+            if let Some(admitted) = &call.admitted {
+                admitted.give_back();
+            }
+            let mut stop = app.stop.clone();
+            tokio::select! {
+                () = next_change(&app, seen, deadline) => {}
+                () = reached(&mut stop, Stop::Drain) => return Ok(reply),
+            }
+        }
+    })
+}
+
+/// Resolves when a job may have changed its state, at the latest after [`LOOK_AGAIN`].
+async fn next_change(app: &App, seen: u64, deadline: Instant) {
+    let until = deadline.min(Instant::now() + LOOK_AGAIN);
+    while app.engine.job_changes() == seen && Instant::now() < until {
+        tokio::time::sleep(TICK).await;
+    }
+}
+
+fn processing(
     app: &App,
     call: &Call,
     request: VerifyProcessing,
 ) -> Result<Json<ProcessingStatus>, ApiError> {
-    let VerifyProcessing { tenant, sub_tenant, file_id } = request;
+    let VerifyProcessing { tenant, sub_tenant, file_id, wait: _ } = request;
     let grant = call.grant()?;
     let found = app.engine.status(grant, tenant.as_ref(), sub_tenant.as_ref(), &file_id);
     let found = match (found, tenant) {
@@ -239,7 +287,8 @@ fn verify_processing(
         sub_tenant_id: scope.sub_tenant.to_string(),
         updated_at: view.updated_at.to_string(),
         version: version_name(view.version),
-        stage: view.stage.map(|stage| stage.as_str().to_owned()),
+        stage: view.progress.map(|progress| progress.stage.as_str().to_owned()),
+        progress: view.progress.and_then(|progress| progress.share()),
         searchable: view.is_searchable,
         chunk_count: view.chunks,
     };

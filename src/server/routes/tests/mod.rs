@@ -5,6 +5,7 @@ mod batches;
 mod reads;
 mod uploads;
 
+use crate::server::listen::never_stops;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -142,12 +143,13 @@ impl Server {
             ids: Arc::new(RandomIds),
             embedder: Arc::new(HashEmbedder),
             parser: Arc::new(InProcess),
+            web: None,
             backend: Arc::new(SimdBackend),
         };
         let (ids, frame_clock) = (Arc::clone(&components.ids), Arc::clone(&components.clock));
         let engine = Engine::start(settings, components).unwrap();
         let key = engine.take_first_key().unwrap().expose().to_owned();
-        let app = App::new(engine);
+        let app = App::new(engine, never_stops());
         let frame = Frame {
             keys: Arc::new(app.clone()),
             app,
