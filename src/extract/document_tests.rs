@@ -604,14 +604,13 @@ fn shared() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/documents")
 }
 
-/// The entries of the manifest but for PDF, where the checkout has them beside it.
+/// The entries of the manifest, where the checkout has them beside it.
 fn manifest(test: &str) -> Vec<serde_json::Value> {
     let Ok(manifest) = std::fs::read(shared().join("manifest.json")) else {
         eprintln!("skipped: {test} (no {})", shared().display());
         return Vec::new();
     };
-    let manifest: Vec<serde_json::Value> = serde_json::from_slice(&manifest).unwrap();
-    manifest.into_iter().filter(|entry| entry["format"] != "pdf").collect()
+    serde_json::from_slice(&manifest).unwrap()
 }
 
 /// Method: real documents, every one cut and changed in many places.
