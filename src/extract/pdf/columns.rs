@@ -20,8 +20,9 @@ use crate::extract::pdf::pieces::Piece;
 const GUTTER_EM: f32 = 0.7;
 /// Rows that each column has at least.
 const ROWS_MIN: usize = 3;
-/// Letters that its rows have at least, on average. Cells of tables have fewer.
-const ROW_LETTERS_MIN: usize = 14;
+/// Letters of a piece of prose; cells of tables and forms have fewer. Most letters of a column
+/// stand in such pieces.
+const PROSE_LETTERS_MIN: usize = 18;
 /// The share of the lower column's height at which both stand beside each other.
 const BESIDE_MIN: f32 = 0.4;
 /// Parts within parts; newspapers have five.
@@ -44,25 +45,28 @@ struct Gutter {
 struct Side {
     rows: usize,
     letters: usize,
+    /// Those in pieces of prose.
+    prose: usize,
     top: f32,
     bottom: f32,
     baseline: f32,
 }
 
 const EMPTY: Side =
-    Side { rows: 0, letters: 0, top: f32::MAX, bottom: f32::MIN, baseline: f32::MIN };
+    Side { rows: 0, letters: 0, prose: 0, top: f32::MAX, bottom: f32::MIN, baseline: f32::MIN };
 
 impl Side {
     fn add(&mut self, piece: &Piece) {
         self.rows += usize::from(piece.baseline - self.baseline > 0.5 * piece.size);
         self.letters += piece.letters;
+        self.prose += if piece.letters >= PROSE_LETTERS_MIN { piece.letters } else { 0 };
         self.top = self.top.min(piece.top);
         self.bottom = self.bottom.max(piece.bottom);
         self.baseline = piece.baseline;
     }
 
     fn is_column(&self) -> bool {
-        self.rows >= ROWS_MIN && self.letters >= ROW_LETTERS_MIN * self.rows
+        self.rows >= ROWS_MIN && self.prose * 2 > self.letters
     }
 }
 

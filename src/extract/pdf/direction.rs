@@ -6,7 +6,7 @@
 
 use unicode_normalization::char::is_combining_mark;
 
-use crate::extract::pdf::glyphs::Glyph;
+use crate::extract::pdf::glyphs::{Face, Glyph};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
@@ -16,16 +16,25 @@ enum Class {
     Neutral,
 }
 
-/// Appends the letter of `glyph`, which stands right of `last`.
+/// The letter that makes a ligature with alef.
+pub(super) const LAM: char = '\u{644}';
+
+/// Whether a letter is an alef, with or without a sign on it.
+pub(super) fn is_alef(c: char) -> bool {
+    matches!(c, '\u{622}' | '\u{623}' | '\u{625}' | '\u{627}')
+}
+
+/// Appends the letter of `glyph`, which stands right of `last`, in the font `face`.
 ///
 /// A ligature of lam and alef is one glyph and two letters, which the library gives in the order in
-/// which they are read: they are equally wide and touch exactly, as two glyphs hardly ever do.
-pub(super) fn push(visual: &mut Vec<char>, last: &Glyph, glyph: &Glyph) {
-    let is_alef = matches!(glyph.c, '\u{622}' | '\u{623}' | '\u{625}' | '\u{627}');
+/// which they are read: they are equally wide and touch exactly, and as wide as no alef elsewhere.
+pub(super) fn push(visual: &mut Vec<char>, last: &Glyph, glyph: &Glyph, face: &Face) {
     let is_even = ((glyph.right - glyph.left) - (last.right - last.left)).abs()
         < 0.001 * glyph.size
         && (glyph.left - last.right).abs() < 0.001 * glyph.size;
-    if last.c == '\u{644}' && is_alef && is_even && visual.last() == Some(&last.c) {
+    let is_whole = face.has_alef((glyph.right - glyph.left) / glyph.size);
+    let is_pair = last.c == LAM && is_alef(glyph.c) && visual.last() == Some(&last.c);
+    if is_pair && is_even && !is_whole {
         visual.insert(visual.len() - 1, glyph.c);
     } else {
         visual.push(glyph.c);
@@ -161,10 +170,7 @@ mod tests {
             "\u{5E9}\u{5DC}\u{5D5}\u{5DD} \u{5E2}\u{5D5}\u{5DC}\u{5DD}"
         );
         // Words and numbers of the other direction stay as they are; brackets keep their sense.
-        assert_eq!(
-            read(".(Py 3.12) \u{5D2}\u{5D1}\u{5D0}"),
-            "\u{5D0}\u{5D1}\u{5D2} (Py 3.12)."
-        );
+        assert_eq!(read(".(Py 3.12) \u{5D2}\u{5D1}\u{5D0}"), "\u{5D0}\u{5D1}\u{5D2} (Py 3.12).");
         assert_eq!(read("a \u{5D1}\u{5D0} b and c"), "a \u{5D0}\u{5D1} b and c");
         assert_eq!(read("50% \u{5D1}\u{5D0}"), "\u{5D0}\u{5D1} 50%");
         // Marks stay behind the letter on which they stand.
@@ -187,7 +193,7 @@ mod tests {
         let (lam, alef) = ('\u{644}', '\u{627}');
         let pushed = |first: Glyph, second: Glyph| {
             let mut visual = vec![first.c];
-            push(&mut visual, &first, &second);
+            push(&mut visual, &first, &second, &Face::default());
             logical(&visual)
         };
         let ligature = pushed(glyph(lam, 0.0, 3.0), glyph(alef, 3.0, 6.0));

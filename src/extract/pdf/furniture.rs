@@ -6,6 +6,8 @@ use crate::extract::pdf::pieces::Piece;
 
 /// The part of a page's height, at its top and at its bottom, where they stand.
 const ZONE: f32 = 0.12;
+/// The same for a number alone, which belongs to little else.
+const NUMBER_ZONE: f32 = 0.16;
 /// The share of pages on which a text must stand at the same height. Left and right pages differ.
 const SHARE_MIN: f32 = 0.4;
 /// Pages on which it must stand.
@@ -50,7 +52,9 @@ pub(super) fn drop(leaves: &mut [Leaf<'_>]) {
 }
 
 fn is_outer(piece: &Piece, height: f32) -> bool {
-    piece.bottom < ZONE * height || piece.top > (1.0 - ZONE) * height
+    let is_number = !piece.text.contains(char::is_alphabetic);
+    let zone = height * if is_number { NUMBER_ZONE } else { ZONE };
+    piece.bottom < zone || piece.top > height - zone
 }
 
 /// The text with its numbers taken out: they count the pages.

@@ -12,12 +12,16 @@ use pdf_oxide::layout::{FontWeight, TextChar};
 
 use crate::extract::ExtractError;
 use crate::extract::pdf::frame::{Frame, Turn};
-use crate::extract::pdf::guard;
+use crate::extract::pdf::{direction, guard};
 
 /// Bytes of what draws one page.
 const CONTENT_BYTES_MAX: usize = 64 << 20;
 /// Degrees by which a line of text may lean and still be read as level: scans are never straight.
 const LEAN_DEGREES_MAX: f32 = 10.0;
+/// Widths that differ by less, in sizes, are those of one glyph.
+const SAME_WIDTH: f32 = 0.002;
+/// Shapes of alef in a font: alone and behind a letter, with and without a sign.
+const ALEFS_MAX: usize = 8;
 /// Points by which a glyph may stand outside of the page: fonts are measured generously.
 const OUTSIDE_MAX: f32 = 3.0;
 /// Sizes of letters, in points, that somebody may read.
@@ -55,6 +59,8 @@ pub(super) struct Face {
     widths: Option<(f32, f32)>,
     /// Whether a narrow letter and a wide one were among them.
     kinds: (bool, bool),
+    /// Widths of alef where no lam stands before it, in the same units.
+    alefs: Vec<f32>,
 }
 
 impl Face {
@@ -62,6 +68,17 @@ impl Face {
     pub(super) fn is_mono(&self) -> bool {
         let is_even = self.widths.is_some_and(|(least, most)| most - least < 0.01 * most);
         self.is_mono_by_name || (is_even && self.kinds == (true, true))
+    }
+
+    /// Whether an alef of that width is a letter of its own, not half of a ligature with lam.
+    pub(super) fn has_alef(&self, width: f32) -> bool {
+        self.alefs.iter().any(|known| (known - width).abs() < SAME_WIDTH)
+    }
+
+    fn see_alef(&mut self, width: f32) {
+        if self.alefs.len() < ALEFS_MAX && !self.has_alef(width) {
+            self.alefs.push(width);
+        }
     }
 
     fn see(&mut self, c: char, width: f32) {
@@ -153,7 +170,15 @@ pub(super) fn of_page(
         rest.retain(|other| is_in(*other));
         let (width, height) = turn.size(frame.size());
         let level = chars.iter().filter(|char| turn_of(char, turn) == Some(turn));
-        let glyphs = level.filter_map(|char| glyph(char, (width, height), faces)).collect();
+        let glyphs: Vec<Glyph> =
+            level.filter_map(|char| glyph(char, (width, height), faces)).collect();
+        for pair in glyphs.windows(2) {
+            let [last, glyph] = [pair[0], pair[1]];
+            if direction::is_alef(glyph.c) && last.c != direction::LAM {
+                let width = (glyph.right - glyph.left) / glyph.size;
+                faces.faces[usize::from(glyph.face)].see_alef(width);
+            }
+        }
         found.turns.push((turn, glyphs));
     }
     Ok(Some(found))

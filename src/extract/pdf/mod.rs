@@ -17,12 +17,13 @@
 //! - Cost is linear in glyphs but for columns: edges of pieces by pieces, bounded.
 //!
 //! - `guard`: what is refused before the library sees it
+//! - `tree`: the tree of pages, which may loop
 //! - `frame`: a page as shown; `glyphs`: what stands on it
 //! - `pieces`: glyphs to stretches of lines; `direction`: text from the right
 //! - `furniture`: running heads and feet; `columns`: the order of parts; `lines`: their lines
 //! - `marks`: items of lists; `tables`: rows and columns; `prose`: paragraphs and listings
 //! - `passage`: a block with the places of its lines; `headings`: which passages are titles
-//! - `info`: what the file says about itself
+//! - `words`: hyphens that belong to words; `info`: what the file says about itself
 
 mod columns;
 mod direction;
@@ -40,8 +41,9 @@ mod prose;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod tree;
+mod words;
 
-use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pdf_oxide::PdfDocument;
@@ -51,6 +53,7 @@ use crate::extract::pdf::frame::Turn;
 use crate::extract::pdf::glyphs::Faces;
 use crate::extract::pdf::passage::{Kind, Passage};
 use crate::extract::pdf::pieces::Piece;
+use crate::extract::pdf::words::Words;
 use crate::extract::{ExtractError, TEXT_BYTES_MAX};
 use crate::types::{BlockKind, Extracted, PageRef, PlacedLine};
 
@@ -100,9 +103,10 @@ fn decode(bytes: &[u8]) -> Result<(Vec<Page>, Option<String>), ExtractError> {
     if document.all_object_ids().len() > guard::OBJECTS_MAX {
         return Err(guard::too_many_objects());
     }
+    tree::check(&document)?;
     let count = document.page_count().map_err(|_| broken("its pages cannot be found"))?;
     if count > PAGES_MAX {
-        return Err(ExtractError::BeyondLimit { what: "pages", max: PAGES_MAX });
+        return Err(tree::too_many_pages());
     }
     let (mut pages, mut faces) = (Vec::new(), Faces::default());
     let (mut lost, mut bytes_of_text) = (0, 0);
@@ -134,11 +138,12 @@ fn decode(bytes: &[u8]) -> Result<(Vec<Page>, Option<String>), ExtractError> {
 /// The text of all pages.
 fn arrange(mut pages: Vec<Page>, title: Option<String>) -> Result<Extracted, ExtractError> {
     drop_furniture(&mut pages);
-    let compounds = compounds(&pages);
-    let is_word = |word: &str| compounds.contains(word);
+    let pieces = pages.iter().flat_map(|page| &page.turns).flat_map(|(_, pieces)| pieces);
+    let words = Words::of_pieces(pieces);
+    let is_compound = |word: &str| words.has_compound(word);
     let mut read: Vec<(u32, Vec<Passage>)> = Vec::with_capacity(pages.len());
     for page in pages {
-        read.push((page.number, passages(page, &is_word)));
+        read.push((page.number, passages(page, &is_compound)));
     }
     headings::mark(read.iter_mut().flat_map(|(_, passages)| passages));
     let mut outline = Outline::default();
@@ -165,26 +170,14 @@ fn drop_furniture(pages: &mut [Page]) {
     furniture::drop(&mut leaves);
 }
 
-/// Words with a hyphen inside a line: such a hyphen is not dropped at the end of one.
-fn compounds(pages: &[Page]) -> HashSet<String> {
-    let pieces = pages.iter().flat_map(|page| &page.turns).flat_map(|(_, pieces)| pieces);
-    let mut compounds = HashSet::new();
-    for piece in pieces.filter(|piece| piece.text.contains('-')) {
-        let words = piece.text.split(|c: char| !c.is_alphanumeric() && c != '-');
-        let is_compound =
-            |word: &&str| word.trim_matches('-').contains('-') && !word.ends_with('-');
-        compounds.extend(words.filter(is_compound).map(str::to_lowercase));
-    }
-    compounds
-}
-
 /// The passages of a page in the order in which they are read.
-fn passages(page: Page, is_word: &dyn Fn(&str) -> bool) -> Vec<Passage> {
+fn passages(page: Page, is_compound: &dyn Fn(&str) -> bool) -> Vec<Passage> {
     let mut passages: Vec<Passage> = Vec::new();
     for (turn, pieces) in page.turns {
+        let first_of_turn = passages.len();
         for part in columns::in_order(pieces) {
             let lines = lines::of_pieces(part);
-            let mut found = prose::passages(&lines, is_word);
+            let mut found = prose::passages(&lines, is_compound);
             for passage in &mut found {
                 for (_, area) in &mut passage.places {
                     *area = turn.shown(*area, page.size);
@@ -192,8 +185,9 @@ fn passages(page: Page, is_word: &dyn Fn(&str) -> bool) -> Vec<Passage> {
             }
             let mut found = found.into_iter();
             if let Some(first) = found.next() {
-                match passages.last_mut().filter(|last| continues(last, &first)) {
-                    Some(last) => last.join(first, is_word),
+                let last = passages[first_of_turn..].last_mut();
+                match last.filter(|last| continues(last, &first)) {
+                    Some(last) => last.join(first, is_compound),
                     None => passages.push(first),
                 }
             }

@@ -42,8 +42,8 @@ impl Passage {
     }
 
     /// Appends another passage, continuing the last line.
-    pub(super) fn join(&mut self, other: Self, words: &dyn Fn(&str) -> bool) {
-        self.separate(&other.text, words);
+    pub(super) fn join(&mut self, other: Self, is_compound: &dyn Fn(&str) -> bool) {
+        self.separate(&other.text, is_compound);
         let start = self.text.len();
         self.text.push_str(&other.text);
         let moved = other.places.into_iter();
@@ -52,8 +52,8 @@ impl Passage {
     }
 
     /// Prepares for `next`, which continues the last line on a new one: a space, or nothing where a
-    /// word is divided. `is_word` knows compounds that are written with a hyphen.
-    pub(super) fn separate(&mut self, next: &str, is_word: &dyn Fn(&str) -> bool) {
+    /// word is divided. `is_compound` knows compounds that are written with a hyphen.
+    pub(super) fn separate(&mut self, next: &str, is_compound: &dyn Fn(&str) -> bool) {
         let mut before = self.text.chars().rev();
         let is_divided = matches!(before.next(), Some('-' | '\u{2010}'))
             && before.next().is_some_and(char::is_alphabetic);
@@ -63,7 +63,7 @@ impl Passage {
             }
             return;
         };
-        if !first.is_lowercase() || is_word(&compound(&self.text, next)) {
+        if !first.is_lowercase() || is_compound(&compound(&self.text, next)) {
             // Before a capital or a digit the hyphen is part of the word.
             if !first.is_alphanumeric() {
                 self.text.push(' ');
@@ -104,8 +104,8 @@ mod tests {
     fn joined(first: &str, second: &str) -> String {
         let mut passage = Passage::new(Kind::Prose, 10.0, false);
         passage.put(first, PageArea::default());
-        let is_word = |word: &str| word == "well-known";
-        passage.separate(second, &is_word);
+        let is_compound = |word: &str| word == "well-known";
+        passage.separate(second, &is_compound);
         passage.put(second, PageArea::default());
         assert!(passage.places.iter().all(|(range, _)| range.end <= passage.text.len()));
         passage.text

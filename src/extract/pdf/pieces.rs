@@ -13,6 +13,8 @@ const RAISED_SIZE_MAX: f32 = 0.88;
 const RAISED_EM: f32 = 0.6;
 /// It stands so close to its neighbour, in sizes of that.
 const RAISED_GAP_EM: f32 = 0.35;
+/// And overlaps it by no more.
+const RAISED_OVERLAP_EM: f32 = 0.25;
 /// A gap that could part columns, in sizes. Justified lines rarely have wider ones between words.
 pub(super) const GAP_EM: f32 = 0.9;
 /// A gap between words, in sizes, beyond the usual one between letters.
@@ -145,6 +147,10 @@ fn distance(row: &[Glyph], first: &Glyph, last: &Glyph) -> Option<f32> {
     let mut best: Option<f32> = None;
     for glyph in neighbours.into_iter().flatten().filter_map(|at| row.get(at)) {
         let gap = (first.left - glyph.right).max(glyph.left - last.right);
+        // Lines that were drawn over each other are two.
+        if gap < -RAISED_OVERLAP_EM * glyph.size && !glyph.c.is_whitespace() {
+            return None;
+        }
         let distance = (glyph.baseline - first.baseline).abs();
         let is_host = !glyph.c.is_whitespace()
             && first.size <= RAISED_SIZE_MAX * glyph.size
@@ -194,7 +200,7 @@ fn piece(part: &[(Glyph, bool)], faces: &Faces) -> Option<Piece> {
             if (*has_space && gap > 0.03 * size) || gap > tracking + SPACE_EM * size {
                 visual.push(' ');
             }
-            direction::push(&mut visual, last, glyph);
+            direction::push(&mut visual, last, glyph, faces.face(glyph.face));
         } else {
             visual.push(glyph.c);
         }

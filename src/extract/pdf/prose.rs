@@ -30,8 +30,8 @@ struct Usual {
     leading: Option<f32>,
 }
 
-/// The passages of a column. `is_word` knows compounds that are written with a hyphen.
-pub(super) fn passages(lines: &[Line], is_word: &dyn Fn(&str) -> bool) -> Vec<Passage> {
+/// The passages of a column. `is_compound` knows compounds that are written with a hyphen.
+pub(super) fn passages(lines: &[Line], is_compound: &dyn Fn(&str) -> bool) -> Vec<Passage> {
     let mut passages = Vec::new();
     let tables = tables::find(lines);
     let is_outside = |line: &usize| !tables.iter().any(|table| table.lines.contains(line));
@@ -40,11 +40,11 @@ pub(super) fn passages(lines: &[Line], is_word: &dyn Fn(&str) -> bool) -> Vec<Pa
     let usual = usual(&outside);
     let mut at = 0;
     for table in &tables {
-        flowing(&lines[at..table.lines.start], &usual, is_word, &mut passages);
+        flowing(&lines[at..table.lines.start], &usual, is_compound, &mut passages);
         passages.push(tables::passage(lines, table));
         at = table.lines.end;
     }
-    flowing(&lines[at..], &usual, is_word, &mut passages);
+    flowing(&lines[at..], &usual, is_compound, &mut passages);
     passages
 }
 
@@ -90,7 +90,7 @@ enum Between {
 fn flowing(
     lines: &[Line],
     usual: &Usual,
-    is_word: &dyn Fn(&str) -> bool,
+    is_compound: &dyn Fn(&str) -> bool,
     passages: &mut Vec<Passage>,
 ) {
     let mut at = 0;
@@ -114,11 +114,14 @@ fn flowing(
             None => passage.put(&text, lines[at].area()),
         }
         while let Some(line) = lines.get(end) {
+            if listing_end(&lines[end..lines.len().min(end + 2)]) > 1 {
+                break;
+            }
             let text = line.text();
             match between(&lines[at..end], line, &text, kind, usual) {
                 Between::Paragraph => break,
                 Between::Break => passage.text.push('\n'),
-                Between::Space => passage.separate(&text, is_word),
+                Between::Space => passage.separate(&text, is_compound),
             }
             passage.put(&text, line.area());
             passage.is_bold &= line.is_bold();
@@ -139,9 +142,6 @@ fn between(above: &[Line], line: &Line, text: &str, kind: Kind, usual: &Usual) -
     if is_apart || !is_same_size(last, line) || begins_item(last, line, text, kind, usual) {
         return Between::Paragraph;
     }
-    if line.is_mono() != last.is_mono() {
-        return Between::Paragraph;
-    }
     if line.is_from_right() || last.is_from_right() {
         return Between::Space;
     }
@@ -153,7 +153,7 @@ fn between(above: &[Line], line: &Line, text: &str, kind: Kind, usual: &Usual) -
     if !is_centred && is_indented(above, line, indent, size, kind, usual) {
         return Between::Paragraph;
     }
-    if !has_room(last, line, text, usual) {
+    if !has_room(last, line, text, edge(above, line, usual)) {
         return Between::Space;
     }
     // There was room for the next word: the line was meant to end.
@@ -170,7 +170,7 @@ fn begins_item(last: &Line, line: &Line, text: &str, kind: Kind, usual: &Usual) 
     marks::split(text).is_some()
         && (marks::has_bullet(text)
             || kind == Kind::Item
-            || has_room(last, line, text, usual)
+            || has_room(last, line, text, usual.right)
             || last.text().ends_with(is_end)
             || (line.left - last.left).abs() > INDENT_EM * line.size)
 }
@@ -198,11 +198,20 @@ fn is_indented(
     -indent > INDENT_EM * size && !is_first
 }
 
+/// The right edge to which a paragraph is set. One that is narrower than its column, as abstracts
+/// and quotations are, shows that itself from its second line on.
+fn edge(above: &[Line], line: &Line, usual: &Usual) -> f32 {
+    match above {
+        [_] => usual.right,
+        _ => above.iter().map(|line| line.right).fold(line.right, f32::max),
+    }
+}
+
 /// Whether the first word of a line would have had room on the line before it.
-fn has_room(last: &Line, line: &Line, text: &str, usual: &Usual) -> bool {
+fn has_room(last: &Line, line: &Line, text: &str, right: f32) -> bool {
     let word = text.split(' ').next().unwrap_or("").chars().count();
     let width = (line.right - line.left) * word as f32 / text.chars().count().max(1) as f32;
-    usual.right - last.right > width + 0.8 * line.size
+    right - last.right > width + 0.8 * line.size
 }
 
 /// How many of the lines, from the first on, are a listing: letters of equal width, closely set.

@@ -63,8 +63,9 @@ fn grow(lines: &[Line], first: usize) -> Option<Table> {
         if wider.len() < 2 || wider.len() < columns.len() {
             break;
         }
-        // A line of one cell is a part of the row above it, or the end.
-        if line.pieces.len() == 1 && (wider.len() > columns.len() || end - last > 2) {
+        // A line of one cell is a part of the row above it, or the end: a title, what comes below.
+        let is_title = line.left <= columns[0].1 || wider.len() > columns.len();
+        if line.pieces.len() == 1 && (is_title || end - last > 2) {
             break;
         }
         if line.pieces.len() > 1 {
