@@ -19,12 +19,14 @@
 //! - `guard`: what is refused before the library sees it
 //! - `tree`: the tree of pages, which may loop
 //! - `frame`: a page as shown; `glyphs`: what stands on it
-//! - `pieces`: glyphs to stretches of lines; `direction`: text from the right
+//! - `pieces`: glyphs to stretches of lines; `accents`: signs on letters; `direction`: text from
+//!   the right
 //! - `furniture`: running heads and feet; `columns`: the order of parts; `lines`: their lines
 //! - `marks`: items of lists; `tables`: rows and columns; `prose`: paragraphs and listings
 //! - `passage`: a block with the places of its lines; `headings`: which passages are titles
 //! - `words`: hyphens that belong to words; `info`: what the file says about itself
 
+mod accents;
 mod columns;
 mod direction;
 mod frame;
@@ -62,6 +64,12 @@ const PAGES_MAX: usize = 5_000;
 /// Pages in succession that cannot be found, after which no more are looked for: a file may speak
 /// of any number of pages, and each search goes through all of it.
 const LOST_PAGES_MAX: usize = 16;
+
+/// Passages that may stand between the two parts of a paragraph: the labels of a figure are many.
+const INTERRUPTIONS_MAX: usize = 40;
+
+/// Bytes of the second part: what is shorter may as well be a piece of a formula.
+const PART_BYTES_MIN: usize = 16;
 
 /// A page with its pieces, one list for each turn in which there is text.
 #[derive(Debug)]
@@ -177,34 +185,36 @@ fn passages(page: Page, is_compound: &dyn Fn(&str) -> bool) -> Vec<Passage> {
         let first_of_turn = passages.len();
         for part in columns::in_order(pieces) {
             let lines = lines::of_pieces(part);
-            let mut found = prose::passages(&lines, is_compound);
-            for passage in &mut found {
+            for mut passage in prose::passages(&lines, is_compound) {
                 for (_, area) in &mut passage.places {
                     *area = turn.shown(*area, page.size);
                 }
-            }
-            let mut found = found.into_iter();
-            if let Some(first) = found.next() {
-                let last = passages[first_of_turn..].last_mut();
-                match last.filter(|last| continues(last, &first)) {
-                    Some(last) => last.join(first, is_compound),
-                    None => passages.push(first),
+                match begun(&mut passages[first_of_turn..], &passage) {
+                    Some(begun) => begun.join(passage, is_compound),
+                    None => passages.push(passage),
                 }
             }
-            passages.extend(found);
         }
     }
     passages
 }
 
-/// Whether a paragraph goes on at the top of the next column.
-fn continues(last: &Passage, first: &Passage) -> bool {
+/// The paragraph that goes on with a passage: the last one in letters of its size, if that was left
+/// open. Between the two may stand what interrupts a column: notes, figures, formulas.
+fn begun<'a>(passages: &'a mut [Passage], next: &Passage) -> Option<&'a mut Passage> {
+    let is_part = next.kind == Kind::Prose && next.text.starts_with(char::is_lowercase);
+    if !is_part || next.text.len() < PART_BYTES_MIN {
+        return None;
+    }
+    let near = passages.len().saturating_sub(INTERRUPTIONS_MAX);
+    let is_alike = |passage: &&mut Passage| {
+        matches!(passage.kind, Kind::Prose | Kind::Item)
+            && passage.is_of_words()
+            && (passage.size - next.size).abs() < 0.05 * next.size
+    };
+    let last = passages[near..].iter_mut().rev().find(is_alike)?;
     let is_open = last.text.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ',' | '-'));
-    is_open
-        && matches!(last.kind, Kind::Prose | Kind::Item)
-        && first.kind == Kind::Prose
-        && first.text.starts_with(char::is_lowercase)
-        && (last.size - first.size).abs() < 0.05 * last.size
+    (is_open && last.text.contains(' ')).then_some(last)
 }
 
 /// Writes a passage and where its lines stand.

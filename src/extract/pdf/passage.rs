@@ -41,6 +41,13 @@ impl Passage {
         }
     }
 
+    /// Whether it is made of words: rows of numbers are not.
+    pub(super) fn is_of_words(&self) -> bool {
+        let letters = self.text.chars().filter(|c| c.is_alphabetic()).count();
+        let all = self.text.chars().filter(|c| !c.is_whitespace()).count();
+        letters * 3 >= all * 2
+    }
+
     /// Appends another passage, continuing the last line.
     pub(super) fn join(&mut self, other: Self, is_compound: &dyn Fn(&str) -> bool) {
         self.separate(&other.text, is_compound);

@@ -1,8 +1,8 @@
 //! Glyphs to pieces: stretches of one line without a gap that could part columns.
 
 use crate::extract::clean::clean;
-use crate::extract::pdf::direction;
 use crate::extract::pdf::glyphs::{Faces, Glyph};
+use crate::extract::pdf::{accents, direction};
 use crate::types::PageArea;
 
 /// Baselines that differ by less, in sizes of the letters, are one.
@@ -53,7 +53,8 @@ impl Piece {
 }
 
 /// Puts glyphs together.
-pub(super) fn of_glyphs(glyphs: Vec<Glyph>, faces: &Faces) -> Vec<Piece> {
+pub(super) fn of_glyphs(mut glyphs: Vec<Glyph>, faces: &Faces) -> Vec<Piece> {
+    accents::set(&mut glyphs);
     let mut rows = rows(glyphs);
     lower_raised(&mut rows);
     let mut pieces = Vec::new();

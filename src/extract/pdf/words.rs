@@ -17,7 +17,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// The words of all pieces. The last of a piece may be one that is divided.
+    /// The words of all pieces. The first and the last of a piece may be parts of one.
     pub(super) fn of_pieces<'a>(pieces: impl Iterator<Item = &'a Piece>) -> Self {
         let mut words = Self::default();
         for piece in pieces {
@@ -27,7 +27,8 @@ impl Words {
     }
 
     fn add(&mut self, text: &str) {
-        for word in text.split(|c: char| !c.is_alphanumeric() && c != '-') {
+        let words = text.split(|c: char| !c.is_alphanumeric() && c != '-');
+        for word in words.skip(usize::from(text.starts_with(char::is_lowercase))) {
             let word = word.trim_start_matches('-');
             if word.is_empty() || word.ends_with('-') {
                 continue;
@@ -62,10 +63,12 @@ mod tests {
     fn hyphens_stay_where_the_document_writes_them() {
         let mut words = Words::default();
         words.add("A well-known cross section, one dimensional; the informa-");
-        words.add("high or low, under the standing understanding, in formation");
+        words.add("For high or low, under the standing understanding, in formation");
+        words.add("ally of a fragment, exception");
         let kept = ["well-known", "cross-section", "high-dimensional"];
         assert!(kept.iter().all(|word| words.has_compound(word)));
-        let joined = ["informa-tion", "in-formation", "under-standing", "low-dimen"];
+        let joined =
+            ["informa-tion", "in-formation", "under-standing", "low-dimen", "exception-ally"];
         assert!(!joined.iter().any(|word| words.has_compound(word)));
     }
 }
