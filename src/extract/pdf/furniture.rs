@@ -22,39 +22,74 @@ pub(super) struct Leaf<'a> {
     pub pieces: &'a mut Vec<Piece>,
 }
 
+/// On how many pages a text stands at a height, and the last of them.
+type Places = HashMap<(String, i32), (usize, usize)>;
+
 /// Drops what is repeated, unless there is nothing else.
 pub(super) fn drop(leaves: &mut [Leaf<'_>]) {
-    let mut places: HashMap<String, Vec<(usize, f32)>> = HashMap::new();
+    let mut places = Places::new();
     for (page, leaf) in leaves.iter().enumerate() {
-        for piece in leaf.pieces.iter().filter(|piece| is_outer(piece, leaf.height)) {
-            places.entry(key(piece)).or_default().push((page, piece.baseline));
+        let rim = Rim::of(leaf);
+        for piece in leaf.pieces.iter().filter(|piece| rim.holds(piece)) {
+            let place = places.entry((key(piece), height(piece))).or_insert((0, usize::MAX));
+            place.0 += usize::from(place.1 != page);
+            place.1 = page;
         }
     }
     let needed = PAGES_MIN.max((SHARE_MIN * leaves.len() as f32).ceil() as usize);
-    let repeated = |piece: &Piece, height: f32| {
-        is_outer(piece, height)
-            && places.get(&key(piece)).is_some_and(|places| {
-                let near = |place: &&(usize, f32)| (place.1 - piece.baseline).abs() <= DRIFT_MAX;
-                let mut pages: Vec<usize> =
-                    places.iter().filter(near).map(|(page, _)| *page).collect();
-                pages.dedup();
-                pages.len() >= needed
-            })
-    };
-    let stays = |leaf: &Leaf<'_>| leaf.pieces.iter().any(|piece| !repeated(piece, leaf.height));
-    if !leaves.iter().any(stays) {
+    let repeated: Vec<Vec<bool>> = leaves
+        .iter()
+        .map(|leaf| {
+            let rim = Rim::of(leaf);
+            let is_repeated = |piece| rim.holds(piece) && pages(&places, piece) >= needed;
+            leaf.pieces.iter().map(is_repeated).collect()
+        })
+        .collect();
+    if repeated.iter().flatten().all(|is_repeated| *is_repeated) {
         return;
     }
-    for leaf in leaves {
-        let height = leaf.height;
-        leaf.pieces.retain(|piece| !repeated(piece, height));
+    for (leaf, repeated) in leaves.iter_mut().zip(repeated) {
+        let mut repeated = repeated.into_iter();
+        leaf.pieces.retain(|_| !repeated.next().unwrap_or(false));
     }
 }
 
-fn is_outer(piece: &Piece, height: f32) -> bool {
-    let is_number = !piece.text.contains(char::is_alphabetic);
-    let zone = height * if is_number { NUMBER_ZONE } else { ZONE };
-    piece.bottom < zone || piece.top > height - zone
+/// The height at which a piece stands, in steps by which it may vary.
+fn height(piece: &Piece) -> i32 {
+    (piece.baseline / DRIFT_MAX).floor() as i32
+}
+
+/// On how many pages a piece stands at about its height.
+fn pages(places: &Places, piece: &Piece) -> usize {
+    let (key, height) = (key(piece), height(piece));
+    let count = |height| places.get(&(key.clone(), height)).map_or(0, |(pages, _)| *pages);
+    count(height) + count(height - 1).max(count(height + 1))
+}
+
+/// The top and the bottom of a page.
+#[derive(Debug)]
+struct Rim {
+    height: f32,
+    first: f32,
+    last: f32,
+}
+
+impl Rim {
+    fn of(leaf: &Leaf<'_>) -> Self {
+        let baselines = || leaf.pieces.iter().map(|piece| piece.baseline);
+        let (first, last) = (baselines().fold(f32::MAX, f32::min), baselines().fold(0.0, f32::max));
+        Self { height: leaf.height, first, last }
+    }
+
+    /// Whether a piece stands there. A number alone must stand outermost: tables hold others.
+    fn holds(&self, piece: &Piece) -> bool {
+        let is_within = |zone: f32| piece.bottom < zone || piece.top > self.height - zone;
+        if piece.text.contains(char::is_alphabetic) {
+            return is_within(ZONE * self.height);
+        }
+        let is_outermost = piece.baseline < self.first + 1.0 || piece.baseline > self.last - 1.0;
+        is_outermost && is_within(NUMBER_ZONE * self.height)
+    }
 }
 
 /// The text with its numbers taken out: they count the pages.

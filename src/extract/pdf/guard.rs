@@ -9,6 +9,9 @@ use crate::extract::{DEPTH_MAX, ExtractError};
 /// Objects of a file: a thousand pages have some ten thousand.
 pub(super) const OBJECTS_MAX: usize = 500_000;
 
+/// What ends a stream.
+const STREAM_END: &[u8] = b"endstream";
+
 /// Refuses arrays and dictionaries nested too deep, and too many objects.
 pub(super) fn check(bytes: &[u8]) -> Result<(), ExtractError> {
     if nests_too_deep(bytes) {
@@ -27,20 +30,28 @@ pub(super) fn too_many_objects() -> ExtractError {
 }
 
 /// Whether any array or dictionary outside of strings and streams lies deeper than
-/// [`DEPTH_MAX`]. One pass; each byte is looked at a fixed number of times.
+/// [`DEPTH_MAX`]. One pass: what has no end is looked for once, and from then on no such thing is
+/// passed over, which only makes the check stricter.
 pub(super) fn nests_too_deep(bytes: &[u8]) -> bool {
     let (mut at, mut depth) = (0, 0_usize);
+    let (mut strings_end, mut streams_end) = (true, true);
     while let Some(&byte) = bytes.get(at) {
         at += 1;
         match byte {
-            b'(' => at = string_end(bytes, at),
+            b'(' if strings_end => match string_end(bytes, at) {
+                Some(end) => at = end,
+                None => strings_end = false,
+            },
             b'%' => at += bytes[at..].iter().take_while(|b| !matches!(b, b'\r' | b'\n')).count(),
             b'[' | b'<' => depth += 1,
             b']' | b'>' => depth = depth.saturating_sub(1),
             // What no object can hold across: a damaged one must not push the next ones deeper.
             b'e' if bytes[at..].starts_with(b"ndobj") => depth = 0,
-            b's' if bytes[at..].starts_with(b"tream") => {
-                at = stream_end(bytes, at + b"tream".len())
+            b's' if streams_end && begins_stream(&bytes[at..]) => {
+                match find(&bytes[at..], STREAM_END) {
+                    Some(end) => at += end + STREAM_END.len(),
+                    None => streams_end = false,
+                }
             }
             _ => {}
         }
@@ -53,8 +64,7 @@ pub(super) fn nests_too_deep(bytes: &[u8]) -> bool {
 }
 
 /// The byte behind the string whose first byte is at `at`; strings hold balanced parentheses.
-fn string_end(bytes: &[u8], mut at: usize) -> usize {
-    let start = at;
+fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 1_usize;
     while let Some(&byte) = bytes.get(at) {
         at += 1;
@@ -65,20 +75,15 @@ fn string_end(bytes: &[u8], mut at: usize) -> usize {
             _ => {}
         }
         if depth == 0 {
-            return at.min(bytes.len());
+            return Some(at);
         }
     }
-    // It never ends: then it was no string, and what follows is looked at.
-    start
+    None
 }
 
-/// The byte behind the stream whose keyword ends at `at`, or `at` if none begins there.
-fn stream_end(bytes: &[u8], at: usize) -> usize {
-    const END: &[u8] = b"endstream";
-    if !matches!(bytes.get(at), Some(b'\r' | b'\n')) {
-        return at;
-    }
-    find(&bytes[at..], END).map_or(at, |end| at + end + END.len())
+/// Whether a stream begins with the `s` before these bytes.
+fn begins_stream(rest: &[u8]) -> bool {
+    rest.starts_with(b"tream\r") || rest.starts_with(b"tream\n")
 }
 
 fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
@@ -122,6 +127,8 @@ mod tests {
         // A string or a stream without an end hides nothing.
         assert!(check(&inside("(", "")).is_err());
         assert!(check(&inside("stream\n", "")).is_err());
+        // Neither do many of them, nor do they take long.
+        assert!(check(&b"( stream\n ".repeat(1 << 18)).is_ok());
     }
 
     #[test]

@@ -17,12 +17,18 @@ pub(super) struct Line {
     pub size: f32,
     pub left: f32,
     pub right: f32,
+    /// Letters of its longest piece, which says how large it is.
+    most: usize,
 }
 
 impl Line {
     fn new(piece: Piece) -> Self {
-        let Piece { baseline, size, left, right, .. } = piece;
-        Self { pieces: vec![piece], baseline, size, left, right }
+        let Piece { baseline, size, left, right, letters, .. } = piece;
+        Self { pieces: vec![piece], baseline, size, left, right, most: letters }
+    }
+
+    fn place(&self, piece: &Piece) -> usize {
+        self.pieces.partition_point(|own| own.left <= piece.left)
     }
 
     fn takes(&self, piece: &Piece) -> bool {
@@ -30,16 +36,19 @@ impl Line {
         let overlaps = |own: &Piece| {
             piece.left < own.right - 0.2 * own.size && own.left < piece.right - 0.2 * own.size
         };
-        apart <= SAME_LINE_EM * self.size.min(piece.size) && !self.pieces.iter().any(overlaps)
+        // They do not overlap each other, so only those beside it could.
+        let place = self.place(piece);
+        let beside = self.pieces[place.saturating_sub(1)..].iter().take(2);
+        apart <= SAME_LINE_EM * self.size.min(piece.size) && !beside.into_iter().any(overlaps)
     }
 
     fn add(&mut self, piece: Piece) {
         self.left = self.left.min(piece.left);
         self.right = self.right.max(piece.right);
-        if piece.letters > self.pieces.iter().map(|own| own.letters).max().unwrap_or(0) {
-            (self.baseline, self.size) = (piece.baseline, piece.size);
+        if piece.letters > self.most {
+            (self.baseline, self.size, self.most) = (piece.baseline, piece.size, piece.letters);
         }
-        let place = self.pieces.partition_point(|own| own.left <= piece.left);
+        let place = self.place(&piece);
         self.pieces.insert(place, piece);
     }
 

@@ -14,7 +14,7 @@
 //! Invariants
 //! - Letters of one column never get into a line of another.
 //! - Each line's place is that of the glyphs that it was made of.
-//! - Cost is linear in glyphs but for columns: edges of pieces by pieces, bounded.
+//! - Cost is that of sorting glyphs, but for columns: edges of pieces by pieces, bounded.
 //!
 //! - `guard`: what is refused before the library sees it
 //! - `tree`: the tree of pages, which may loop

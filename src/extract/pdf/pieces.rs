@@ -94,8 +94,7 @@ fn lower_raised(rows: &mut Vec<Vec<Glyph>>) {
         for run in runs {
             match host(rows, at, &run) {
                 Some(host) => {
-                    let places: Vec<_> = rows[host].iter().map(|glyph| glyph.left).collect();
-                    let place = places.partition_point(|left| *left <= run[0].left);
+                    let place = rows[host].partition_point(|glyph| glyph.left <= run[0].left);
                     rows[host].splice(place..place, run);
                 }
                 None => kept.extend(run),

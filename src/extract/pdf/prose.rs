@@ -26,6 +26,8 @@ struct Usual {
     /// The edge at which most lines begin.
     left: f32,
     right: f32,
+    /// The right edge of the paragraph at hand.
+    edge: f32,
     /// Distance of baselines.
     leading: Option<f32>,
 }
@@ -66,6 +68,7 @@ fn usual(lines: &[&Line]) -> Usual {
     Usual {
         left: common.map_or(0.0, |group| group[0] as f32 * 2.0),
         right: right.unwrap_or(0.0),
+        edge: right.unwrap_or(0.0),
         // The lower quartile: in a column of short paragraphs half of the steps are between them.
         leading: steps.get(steps.len() / 4).copied(),
     }
@@ -113,12 +116,20 @@ fn flowing(
             }
             None => passage.put(&text, lines[at].area()),
         }
+        // A paragraph that is narrower than its column, as abstracts and quotations are, shows that
+        // itself from its second line on.
+        let mut edge = usual.right;
+        let mut widest = lines[at].right;
         while let Some(line) = lines.get(end) {
+            widest = widest.max(line.right);
+            if end > at + 1 {
+                edge = widest;
+            }
             if listing_end(&lines[end..lines.len().min(end + 2)]) > 1 {
                 break;
             }
             let text = line.text();
-            match between(&lines[at..end], line, &text, kind, usual) {
+            match between(&lines[at..end], line, &text, kind, &Usual { edge, ..*usual }) {
                 Between::Paragraph => break,
                 Between::Break => passage.text.push('\n'),
                 Between::Space => passage.separate(&text, is_compound),
@@ -153,7 +164,7 @@ fn between(above: &[Line], line: &Line, text: &str, kind: Kind, usual: &Usual) -
     if !is_centred && is_indented(above, line, indent, size, kind, usual) {
         return Between::Paragraph;
     }
-    if !has_room(last, line, text, edge(above, line, usual)) {
+    if !has_room(last, line, text, usual.edge) {
         return Between::Space;
     }
     // There was room for the next word: the line was meant to end.
@@ -196,15 +207,6 @@ fn is_indented(
     }
     // Behind the first line of a paragraph the others come out; otherwise another thing begins.
     -indent > INDENT_EM * size && !is_first
-}
-
-/// The right edge to which a paragraph is set. One that is narrower than its column, as abstracts
-/// and quotations are, shows that itself from its second line on.
-fn edge(above: &[Line], line: &Line, usual: &Usual) -> f32 {
-    match above {
-        [_] => usual.right,
-        _ => above.iter().map(|line| line.right).fold(line.right, f32::max),
-    }
 }
 
 /// Whether the first word of a line would have had room on the line before it.

@@ -22,6 +22,9 @@ const CELL_LETTERS_MAX: usize = 60;
 /// A line that continues the row above is nearer to it than rows are to each other.
 const CONTINUED: f32 = 0.85;
 
+/// Lines of something like a table from which on its end is believed.
+const RETRIED_MAX: usize = 8;
+
 /// A table among lines: which ones, and where its columns stand.
 #[derive(Debug)]
 pub(super) struct Table {
@@ -34,18 +37,23 @@ pub(super) fn find(lines: &[Line]) -> Vec<Table> {
     let mut tables = Vec::new();
     let mut at = 0;
     while at < lines.len() {
-        match grow(lines, at) {
-            Some(table) => {
-                at = table.lines.end;
-                tables.push(table);
-            }
-            None => at += 1,
+        let Some(table) = grow(lines, at) else {
+            at += 1;
+            continue;
+        };
+        let rows = table.lines.clone();
+        if is_table(&lines[rows.clone()], table.columns.len()) {
+            at = rows.end;
+            tables.push(table);
+        } else {
+            // What was looked at in vain for long is not looked at again from each of its lines.
+            at = if rows.len() > RETRIED_MAX { rows.end } else { at + 1 };
         }
     }
     tables
 }
 
-/// The table that begins with a line, if one does.
+/// The lines from one on that leave the same strips free, if that one has several cells.
 fn grow(lines: &[Line], first: usize) -> Option<Table> {
     if lines[first].pieces.len() < 2 {
         return None;
@@ -74,8 +82,7 @@ fn grow(lines: &[Line], first: usize) -> Option<Table> {
         columns = wider;
         end += 1;
     }
-    let table = Table { lines: first..last + 1, columns };
-    is_table(&lines[table.lines.clone()], table.columns.len()).then_some(table)
+    Some(Table { lines: first..last + 1, columns })
 }
 
 /// Columns that hold `pieces` and the columns so far: stretches with free strips between them.
