@@ -36,6 +36,7 @@ fn chunk(source: &str, index: u32, text: &str, score: f32) -> RetrievedChunk {
         detail: SourceDetail::default(),
     };
     RetrievedChunk {
+        boxes: Vec::new(),
         uuid: format!("{source}-{index}"),
         source: Arc::new(record),
         index,

@@ -8,8 +8,8 @@ use crate::ingest::{Ingest, app};
 use crate::job::{ClaimedJob, Outcome};
 use crate::segment::{NewRow, NewSource};
 use crate::types::{
-    ChunkDraft, ErrorKind, Extracted, Fault, Metadata, SourceDetail, SourceKind, SourceRecord,
-    Stage, TenantSchema, limits,
+    ChunkDraft, ErrorKind, Extracted, Fault, Metadata, PageBox, SourceDetail, SourceKind,
+    SourceRecord, Stage, TenantSchema, limits,
 };
 
 /// A source that is ready to be embedded.
@@ -19,6 +19,8 @@ pub(super) struct Draft {
     title_text: String,
     searchable: String,
     chunks: Vec<ChunkDraft>,
+    /// The rectangles of each chunk.
+    boxes: Vec<Vec<PageBox>>,
     /// Vectors of chunks that need not be embedded again.
     pub(super) known: Vec<Option<Vec<f32>>>,
     schema: Option<TenantSchema>,
@@ -48,11 +50,13 @@ impl Draft {
     }
 
     pub(super) fn into_source(self, vectors: Vec<Vec<f32>>) -> NewSource {
-        let rows = self.chunks.into_iter().zip(vectors).enumerate();
-        let rows = rows.map(|(index, (chunk, vector))| NewRow {
+        let chunks = self.chunks.into_iter().zip(self.boxes);
+        let rows = chunks.zip(vectors).enumerate();
+        let rows = rows.map(|(index, ((chunk, boxes), vector))| NewRow {
             index: index as u32,
             text: chunk.text,
             place: chunk.place,
+            boxes,
             vector,
         });
         NewSource {
@@ -78,6 +82,7 @@ struct Content {
     text: String,
     title: Option<String>,
     chunks: Vec<ChunkDraft>,
+    boxes: Vec<Vec<PageBox>>,
 }
 
 impl Ingest {
@@ -154,6 +159,11 @@ impl Ingest {
                 let media_type = Some(names.1).filter(|word| !word.is_empty());
                 let format = extract::detect(names.0, media_type, original)
                     .map_err(|error| rejected(error.fault(), &error))?;
+                let format = match (kind, format) {
+                    // Pages come with menus around what they are about; uploads as they are meant.
+                    (SourceKind::Webpage, Format::Html) => Format::WebPage,
+                    _ => format,
+                };
                 (format, self.parser.parse(format, original).map_err(unread)?)
             }
         };
@@ -166,7 +176,8 @@ impl Ingest {
             let message = "the document holds no text".to_owned();
             return Err(Outcome::Rejected { fault: Fault::NoText, message });
         }
-        Ok(Content { format, text: extracted.text, title: extracted.title, chunks })
+        let boxes = boxes_of(&chunks, &extracted);
+        Ok(Content { format, text: extracted.text, title: extracted.title, chunks, boxes })
     }
 
     /// The text of a record of an application: all its parts, one after the other.
@@ -200,9 +211,9 @@ fn drafted(tenant: &Tenant, mut record: SourceRecord, content: Content) -> Draft
     let searchable =
         schema.map(|schema| schema.searchable_text(&record.tenant_metadata)).unwrap_or_default();
     let title_text = named.unwrap_or_default();
-    let (chunks, schema) = (content.chunks, tenant.schema.clone());
+    let (chunks, boxes, schema) = (content.chunks, content.boxes, tenant.schema.clone());
     let known = vec![None; chunks.len()];
-    Draft { record, title_text, searchable, chunks, known, schema }
+    Draft { record, title_text, searchable, chunks, boxes, known, schema }
 }
 
 fn rejected(fault: Fault, error: &dyn std::error::Error) -> Outcome {
@@ -236,6 +247,22 @@ fn number_pages(chunks: &mut [ChunkDraft], extracted: &Extracted) {
             chunk.place.page_start = chunk.place.document_start - start;
         }
     }
+}
+
+/// The rectangles of each chunk on its pages. Chunks ascend; each is the text at its place.
+fn boxes_of(chunks: &[ChunkDraft], extracted: &Extracted) -> Vec<Vec<PageBox>> {
+    let Extracted { text, geometry, .. } = extracted;
+    if geometry.lines().is_empty() {
+        return vec![Vec::new(); chunks.len()];
+    }
+    let (mut byte, mut char) = (0, 0);
+    let of_chunk = |chunk: &ChunkDraft| {
+        let start = chunk.place.document_start as usize;
+        byte += text[byte..].chars().take(start - char).map(char::len_utf8).sum::<usize>();
+        char = start;
+        geometry.boxes(&(byte..byte + chunk.text.len()))
+    };
+    chunks.iter().map(of_chunk).collect()
 }
 
 /// A full or failing disk is no fault of the document; damaged bytes do not heal.
@@ -297,7 +324,7 @@ fn content_type(kind: SourceKind, format: Format) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{ChunkPlace, PageRef, PageStart};
+    use crate::types::{ChunkPlace, Geometry, PageArea, PageRef, PageStart, PlacedLine};
     use serde_json::json;
 
     #[test]
@@ -339,6 +366,25 @@ mod tests {
         let places = chunks.iter().map(|chunk| (chunk.place.page, chunk.place.page_start));
         let expected = [(1, 0), (1, 2), (3, 0), (3, 3), (4, 0)];
         assert!(places.eq(expected.map(|(page, start)| (PageRef::Page(page), start))));
+
+        let line = |range, page, x| {
+            let area = PageArea { x, y: 1.0, width: 2.0, height: 3.0 };
+            PlacedLine { range, page, area }
+        };
+        let mut geometry = Geometry::default();
+        for (range, page, x) in [(0..6, 1, 0.0), (7..12, 3, 5.0), (13..16, 4, 9.0)] {
+            geometry.push(line(range, page, x));
+        }
+        let text = "\u{e9}\u{e9}\u{e9} b\u{e9}\u{e9} ccc".to_owned();
+        let placed = Extracted { text, geometry, ..Extracted::default() };
+        let mut chunks: Vec<ChunkDraft> = [0, 2, 8].map(chunk).into();
+        for (chunk, text) in chunks.iter_mut().zip(["\u{e9}\u{e9}", "\u{e9} b", "ccc"]) {
+            chunk.text = text.to_owned();
+        }
+        let boxes = boxes_of(&chunks, &placed);
+        let pages: Vec<Vec<u32>> =
+            boxes.iter().map(|all| all.iter().map(|found| found.page).collect()).collect();
+        assert_eq!(pages, [vec![1], vec![1, 3], vec![4]]);
 
         let mut chunks = vec![chunk(5)];
         number_pages(&mut chunks, &Extracted::default());

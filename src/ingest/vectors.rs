@@ -184,7 +184,7 @@ impl Ingest {
 
 fn new_row(index: usize, vector: Vec<f32>) -> NewRow {
     let (index, text, place) = (index as u32, String::new(), ChunkPlace::default());
-    NewRow { index, text, place, vector }
+    NewRow { boxes: Vec::new(), index, text, place, vector }
 }
 
 fn new_source(record: SourceRecord, rows: Vec<NewRow>) -> NewSource {

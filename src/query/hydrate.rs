@@ -65,6 +65,7 @@ pub(super) fn hydrate(
             index,
             text: segment.text(place.row)?,
             place: segment.place(place.row),
+            boxes: segment.boxes(place.row),
             score,
             cosine,
             keyword,

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 
 use crate::compute::{FullKind, VectorColumns, VectorRows};
 use crate::filter::ColumnsBuilder;
+use crate::segment::boxes;
 use crate::segment::format::VectorKind;
 use crate::segment::lists::Lists;
 use crate::segment::row_table::RowEntry;
 use crate::segment::{Segment, SegmentError, TombstoneSet};
 use crate::text::{RowText, TextIndex, TextIndexBuilder};
-use crate::types::{ChunkPlace, RowId, SourceRecord};
+use crate::types::{ChunkPlace, PageBox, RowId, SourceRecord};
 
 /// One chunk of a fresh source.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +22,8 @@ pub struct NewRow {
     pub text: String,
     /// Where the text stands in the source.
     pub place: ChunkPlace,
+    /// Where it stands on the pages, one rectangle a page; empty where pages are not fixed.
+    pub boxes: Vec<PageBox>,
     /// The vector, as the segment's [`VectorKind`] wants it: normalised for f16, raw for f32.
     pub vector: Vec<f32>,
 }
@@ -44,6 +47,8 @@ pub(super) trait RowFeed {
     fn sources(&self) -> &[(SourceRecord, u32)];
     /// Index and place of a row.
     fn entry(&self, row: u32) -> (u32, ChunkPlace);
+    /// Rectangles of a row.
+    fn boxes(&self, row: u32) -> Cow<'_, [PageBox]>;
     /// Text of a row.
     fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError>;
     /// The vectors that rows are copied from, bit for bit.
@@ -66,6 +71,12 @@ pub(super) fn entries(feed: &dyn RowFeed) -> Vec<RowEntry> {
         }
     }
     entries
+}
+
+/// The rectangles of a feed, where it has any.
+pub(super) fn boxes(feed: &dyn RowFeed, rows: u32) -> Option<Vec<u8>> {
+    let all: Vec<Cow<'_, [PageBox]>> = (0..rows).map(|row| feed.boxes(row)).collect();
+    boxes::encode(all.iter().map(|row| &**row))
 }
 
 /// The filter columns for a feed.
@@ -125,6 +136,10 @@ impl RowFeed for FreshRows<'_> {
     fn entry(&self, row: u32) -> (u32, ChunkPlace) {
         let row = self.rows[row as usize].1;
         (row.index, row.place)
+    }
+
+    fn boxes(&self, row: u32) -> Cow<'_, [PageBox]> {
+        Cow::Borrowed(&self.rows[row as usize].1.boxes)
     }
 
     fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError> {
@@ -210,6 +225,11 @@ impl RowFeed for MergedRows<'_> {
     fn entry(&self, row: u32) -> (u32, ChunkPlace) {
         let (segment, row) = self.segment_of(row);
         (segment.index(row), segment.place(row))
+    }
+
+    fn boxes(&self, row: u32) -> Cow<'_, [PageBox]> {
+        let (segment, row) = self.segment_of(row);
+        Cow::Owned(segment.boxes(row))
     }
 
     fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError> {

@@ -89,6 +89,8 @@ pub enum Section {
     OneBit = 11,
     /// What applications say of their records (rkyv); only where there are such. Since version 2.
     Details = 12,
+    /// Rectangles of chunks on pages; only where there are such. Since version 2.
+    Boxes = 13,
 }
 
 /// What the header says.

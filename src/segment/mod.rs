@@ -13,7 +13,7 @@
 //! 4096         sections, each on a 4 KiB boundary, zeroes between:
 //!                rows, texts, sources, columns, codes (T1), factors (T1), originals (T2), norms,
 //!                text index; from 4,096 rows also lists and one-bit codes (T0); details where
-//!                records of applications are among the sources
+//!                records of applications are among the sources, boxes where pages are fixed
 //! footer       on a 4 KiB boundary
 //!        0       u32 sections (n), u32 blocks (m)
 //!        8       n x { u32 section, u32 zero, u64 offset, u64 bytes }
@@ -32,11 +32,12 @@
 //! are in one segment, grouped and ascending by chunk index.
 //!
 //! - `format`: header, section table, trailer
-//! - `row_table`, `text_store`, `source_table`: the sections that are not another room's
+//! - `row_table`, `text_store`, `source_table`, `boxes`: the sections that are not another room's
 //! - `feed`, `feed_rows`, `writer`: fresh sources, or the live rows of older segments, to a file
 //! - `reader`: an open file; `flat`: vector search over it; `lists`: T0 and IVF below that search
 //! - `tombstones`: dead rows; `verify`: a walk that asserts every promise
 
+mod boxes;
 mod error;
 mod feed;
 mod feed_rows;

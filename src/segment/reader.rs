@@ -10,6 +10,7 @@ use crate::compute::rotation::Rotation;
 use crate::compute::{FullRows, VectorRows};
 use crate::filter::Columns;
 use crate::io::BlockFile;
+use crate::segment::boxes::BoxTable;
 use crate::segment::flat::Tiers;
 use crate::segment::format::{Footer, Header, SECTION_ALIGN, Section, VectorKind};
 use crate::segment::lists::Lists;
@@ -20,7 +21,7 @@ use crate::segment::{SegmentError, SegmentMeta};
 use crate::store::{BlobStore, Key};
 use crate::text::TextIndex;
 use crate::types::{
-    ChunkPlace, CollectionId, Filter, RowId, SegmentId, Sequence, SourceId, SourceRecord,
+    ChunkPlace, CollectionId, Filter, PageBox, RowId, SegmentId, Sequence, SourceId, SourceRecord,
     SubTenantId, Timestamp,
 };
 
@@ -33,6 +34,7 @@ pub struct Segment {
     file: BlockFile,
     rows: RowTable,
     sources: SourceTable,
+    boxes: BoxTable,
     columns: Columns,
     text_index: TextIndex,
     texts: OnceLock<TextStore>,
@@ -110,6 +112,7 @@ impl Segment {
                 header.sources,
             )
             .map_err(|problem| damaged(&problem))?,
+            boxes: BoxTable::open(optional(Section::Boxes)?, header.rows).map_err(damaged)?,
             columns,
             text_index,
             header,
@@ -207,6 +210,11 @@ impl Segment {
     /// The chunk's place in the text.
     pub fn place(&self, row: RowId) -> ChunkPlace {
         self.rows.place(row)
+    }
+
+    /// Where the chunk stands on its pages, one rectangle a page; empty where pages are not fixed.
+    pub fn boxes(&self, row: RowId) -> Vec<PageBox> {
+        self.boxes.of(row)
     }
 
     /// The chunk's text.

@@ -123,6 +123,7 @@ fn write_feed(
         texts: encode_texts(feed, header.rows)?,
         sources: source_table::encode(feed.sources().iter().map(|(record, _)| record)),
         details: source_table::encode_details(feed.sources().iter().map(|(record, _)| record)),
+        boxes: feed::boxes(feed, header.rows),
         columns: feed::columns(feed),
         text_index: feed.text_index()?,
     };
@@ -186,6 +187,7 @@ struct Parts {
     texts: Vec<u8>,
     sources: rkyv::util::AlignedVec,
     details: Option<rkyv::util::AlignedVec>,
+    boxes: Option<Vec<u8>>,
     columns: Vec<u8>,
     text_index: Vec<u8>,
 }
@@ -219,6 +221,10 @@ fn write_sections(
     if let Some(details) = &parts.details {
         out.begin(Section::Details)?;
         out.write(details)?;
+    }
+    if let Some(boxes) = &parts.boxes {
+        out.begin(Section::Boxes)?;
+        out.write(boxes)?;
     }
     Ok(())
 }

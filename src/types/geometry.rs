@@ -29,6 +29,15 @@ impl PageArea {
     }
 }
 
+/// A rectangle and the page that it is on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PageBox {
+    /// The page, from 1.
+    pub page: u32,
+    /// The place there.
+    pub area: PageArea,
+}
+
 /// A line of text, or a part of one, and where it stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlacedLine {
@@ -65,19 +74,19 @@ impl Geometry {
 
     /// For each page that `range` of the text touches, ascending, the smallest rectangle around the
     /// lines there. A line that is touched counts as a whole.
-    pub fn areas(&self, range: &Range<usize>) -> Vec<(u32, PageArea)> {
+    pub fn boxes(&self, range: &Range<usize>) -> Vec<PageBox> {
         if range.is_empty() {
             return Vec::new();
         }
         let first = self.lines.partition_point(|line| line.range.end <= range.start);
-        let mut areas: Vec<(u32, PageArea)> = Vec::new();
+        let mut boxes: Vec<PageBox> = Vec::new();
         for line in self.lines[first..].iter().take_while(|line| line.range.start < range.end) {
-            match areas.last_mut() {
-                Some((page, area)) if *page == line.page => *area = area.around(line.area),
-                _ => areas.push((line.page, line.area)),
+            match boxes.last_mut() {
+                Some(last) if last.page == line.page => last.area = last.area.around(line.area),
+                _ => boxes.push(PageBox { page: line.page, area: line.area }),
             }
         }
-        areas
+        boxes
     }
 }
 
@@ -87,6 +96,10 @@ mod tests {
 
     fn line(range: Range<usize>, page: u32, x: f32, y: f32) -> PlacedLine {
         PlacedLine { range, page, area: PageArea { x, y, width: 10.0, height: 2.0 } }
+    }
+
+    fn boxes(geometry: &Geometry, range: &Range<usize>) -> Vec<(u32, PageArea)> {
+        geometry.boxes(range).into_iter().map(|found| (found.page, found.area)).collect()
     }
 
     fn sample() -> Geometry {
@@ -102,17 +115,17 @@ mod tests {
     fn the_smallest_box_on_each_page_lies_round_the_lines_that_are_touched() {
         let area = |x, y, width, height| PageArea { x, y, width, height };
         let geometry = sample();
-        assert_eq!(geometry.areas(&(0..5)), [(1, area(0.0, 0.0, 10.0, 2.0))]);
-        assert_eq!(geometry.areas(&(4..7)), [(1, area(0.0, 0.0, 15.0, 6.0))]);
+        assert_eq!(boxes(&geometry, &(0..5)), [(1, area(0.0, 0.0, 10.0, 2.0))]);
+        assert_eq!(boxes(&geometry, &(4..7)), [(1, area(0.0, 0.0, 15.0, 6.0))]);
         let both = [(1, area(5.0, 4.0, 10.0, 2.0)), (2, area(1.0, 1.0, 10.0, 2.0))];
-        assert_eq!(geometry.areas(&(8..10)), both);
-        assert_eq!(geometry.areas(&(0..99)).len(), 3);
+        assert_eq!(boxes(&geometry, &(8..10)), both);
+        assert_eq!(boxes(&geometry, &(0..99)).len(), 3);
         // Between lines, behind the last one, and nothing at all.
-        assert_eq!(geometry.areas(&(5..6)), []);
-        assert_eq!(geometry.areas(&(12..20)), []);
-        assert_eq!(geometry.areas(&(30..99)), []);
-        assert_eq!(geometry.areas(&(7..7)), []);
-        assert_eq!(Geometry::default().areas(&(0..1)), []);
+        assert_eq!(boxes(&geometry, &(5..6)), []);
+        assert_eq!(boxes(&geometry, &(12..20)), []);
+        assert_eq!(boxes(&geometry, &(30..99)), []);
+        assert_eq!(boxes(&geometry, &(7..7)), []);
+        assert_eq!(boxes(&Geometry::default(), &(0..1)), []);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use document::{Block, BlockKind, Extracted, PageStart};
 pub use error::ErrorKind;
 pub use filter::{Comparison, Condition, Filter, FilterMap, FilterValue};
-pub use geometry::{Geometry, PageArea, PlacedLine};
+pub use geometry::{Geometry, PageArea, PageBox, PlacedLine};
 pub use head::CommitHead;
 pub use hit::{Hit, by_rank};
 pub use id::{

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::types::{ChunkPlace, SourceRecord};
+use crate::types::{ChunkPlace, PageBox, SourceRecord};
 
 /// One chunk of a result, with what is known of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +17,8 @@ pub struct RetrievedChunk {
     pub text: String,
     /// Where the text stands in the source.
     pub place: ChunkPlace,
+    /// Where it stands on the pages, one rectangle a page; empty where pages are not fixed.
+    pub boxes: Vec<PageBox>,
     /// Final score: 0 to 1 in hybrid search, at least 0 in full-text search.
     pub score: f32,
     /// Cosine with the query, where the semantic leg took part.

@@ -120,7 +120,13 @@ fn source(record: SourceRecord, texts: &[&str], vector: fn(&str) -> Vec<f32>) ->
             SourceKind::Embeddings => "",
             _ => *text,
         };
-        NewRow { index, text: stored.to_owned(), place: place(stored, index), vector }
+        NewRow {
+            boxes: Vec::new(),
+            index,
+            text: stored.to_owned(),
+            place: place(stored, index),
+            vector,
+        }
     };
     let rows = texts.iter().enumerate().map(row).collect();
     let title_text = record.title.clone();

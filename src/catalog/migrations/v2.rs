@@ -1,7 +1,7 @@
 //! Format 2: what applications say of their records, and jobs whose original is fetched first.
 //!
-//! A title given apart from the metadata is part of the detail. A fetched original has another size than the job that waited for it, so the counts follow sizes
-//! too.
+//! A title given apart from the metadata is part of the detail. A fetched original has another size
+//! than the job that waited for it, so the counts follow sizes too.
 
 pub(super) const SQL: &str = "
 ALTER TABLE jobs ADD COLUMN fetch INTEGER NOT NULL DEFAULT 0;

@@ -157,6 +157,7 @@ impl Built {
 
 fn source(number: usize, values: &[f32], width: usize) -> NewSource {
     let row = |(index, vector): (usize, &[f32])| NewRow {
+        boxes: Vec::new(),
         index: index as u32,
         text: String::new(),
         place: ChunkPlace::default(),

@@ -105,6 +105,7 @@ fn source(sub_tenant: &str, id: &str, sequence: u64, texts: &[&str]) -> NewSourc
         detail: SourceDetail::default(),
     };
     let row = |(index, text): (usize, &&str)| NewRow {
+        boxes: Vec::new(),
         index: index as u32,
         text: (*text).to_owned(),
         place: ChunkPlace { chars: text.chars().count() as u32, ..ChunkPlace::default() },

@@ -88,6 +88,7 @@ fn source(kind: VectorKind, record: SourceRecord, texts: &[(u32, &str)]) -> NewS
         let page = PageRef::Page(index + 1);
         let place = ChunkPlace { document_start: index * 10, page_start: *index, chars, page };
         NewRow {
+            boxes: Vec::new(),
             index: *index,
             text: (*text).to_owned(),
             place,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::types::{ChunkPlace, Metadata, PageRef, limits};
+use crate::types::{ChunkPlace, Metadata, PageArea, PageBox, PageRef, limits};
 
 /// A chunk of retrieve and of full-text search (API 4.3, 4.4).
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -45,9 +45,9 @@ pub struct Chunk {
     pub rerank_score: Option<f32>,
 }
 
-/// Where a chunk stands, as the JSON text of `layout`. Indexes count Unicode characters from 0;
+/// Where a chunk stands, as the JSON text of `layout`, with coordinates where there are any. Indexes count Unicode characters from 0;
 /// slides and sheets have an empty page and name themselves instead.
-pub fn layout(place: &ChunkPlace) -> String {
+pub fn layout(place: &ChunkPlace, boxes: &[PageBox]) -> String {
     let mut layout = json!({
         "offsets": {
             "document_level_start_index": place.document_start,
@@ -63,6 +63,10 @@ pub fn layout(place: &ChunkPlace) -> String {
     layout["page"] = page;
     if let Some((name, number)) = extra {
         layout[name] = Value::from(number);
+    }
+    if let Some(PageBox { page, area: PageArea { x, y, width, height } }) = boxes.first() {
+        layout["coordinates"] = json!({"x": x, "y": y, "width": width, "height": height});
+        layout["page"] = json!(page);
     }
     layout.to_string()
 }
@@ -88,6 +92,13 @@ pub struct BoundingBox {
     pub width: f32,
     /// Height.
     pub height: f32,
+}
+
+impl From<&PageBox> for BoundingBox {
+    fn from(PageBox { page, area }: &PageBox) -> Self {
+        let PageArea { x, y, width, height } = *area;
+        Self { page: *page, x, y, width, height }
+    }
 }
 
 /// A chunk of qna (API 4.5).

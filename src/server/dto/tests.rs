@@ -397,7 +397,7 @@ fn chunk(id: &str) -> QnaChunk {
         source_upload_time: "1.000".into(),
         source_title: "T".into(),
         source_last_updated_time: "1.000".into(),
-        layout: Some(layout(&place)),
+        layout: Some(layout(&place, &[])),
         relevancy_score: Some(0.1),
         document_metadata: None,
         tenant_metadata: None,
@@ -423,7 +423,7 @@ fn chunk(id: &str) -> QnaChunk {
 fn layouts_are_json_in_a_string() {
     let of = |page| {
         let place = ChunkPlace { document_start: 7, page_start: 3, chars: 1, page };
-        serde_json::from_str::<Value>(&layout(&place)).unwrap()
+        serde_json::from_str::<Value>(&layout(&place, &[])).unwrap()
     };
     let offsets = json!({"document_level_start_index": 7, "page_level_start_index": 3});
     assert_eq!(of(PageRef::Whole), json!({"offsets": offsets, "page": 1}));

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::answer::{AnswerSource, question_terms, snippet};
-use crate::server::dto::chunks::{Chunk, QnaChunk, QnaSource, layout, page_number};
-use crate::types::{RetrievedChunk, limits};
+use crate::server::dto::chunks::{BoundingBox, Chunk, QnaChunk, QnaSource, layout, page_number};
+use crate::types::{PageBox, RetrievedChunk, limits};
 
 /// A chunk of retrieve and of full-text search.
 pub(super) fn chunk(found: RetrievedChunk) -> Chunk {
-    let RetrievedChunk { uuid, source, text, place, score, .. } = found;
+    let RetrievedChunk { uuid, source, text, place, boxes, score, .. } = found;
     Chunk {
         chunk_uuid: uuid,
         source_id: source.id.to_string(),
@@ -17,7 +17,7 @@ pub(super) fn chunk(found: RetrievedChunk) -> Chunk {
         source_upload_time: source.uploaded_at.to_string(),
         source_title: source.title.clone(),
         source_last_updated_time: source.last_updated_at.to_string(),
-        layout: Some(layout(&place)),
+        layout: Some(layout(&place, &boxes)),
         relevancy_score: Some(score),
         document_metadata: Some(source.document_metadata.clone()),
         tenant_metadata: Some(source.tenant_metadata.clone()),
@@ -42,8 +42,8 @@ pub(super) fn qna_chunks(
     }
     let terms = question_terms(question);
     let chunks = found.iter().enumerate().map(|(position, found)| QnaChunk {
-        bounding_box: None,
-        bounding_boxes: Vec::new(),
+        bounding_box: found.boxes.first().map(BoundingBox::from),
+        bounding_boxes: pages_of(&found.boxes),
         source_filename: found.source.filename.clone(),
         page_number: page_number(&found.place),
         snippet: snippet(&terms, &found.text, limits::SNIPPET_CHARS),
@@ -51,6 +51,14 @@ pub(super) fn qna_chunks(
         chunk: chunk(found.clone()),
     });
     chunks.collect()
+}
+
+/// The rectangles of a chunk that stands on several pages.
+fn pages_of(boxes: &[PageBox]) -> Vec<BoundingBox> {
+    match boxes.len() {
+        0 | 1 => Vec::new(),
+        _ => boxes.iter().map(BoundingBox::from).collect(),
+    }
 }
 
 /// A source of qna. `found` are the chunks that it counts its own by.
