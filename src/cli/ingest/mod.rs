@@ -144,12 +144,15 @@ impl Run<'_> {
         let server = |caller| Server { caller, tenant: &self.options.tenant, sub_tenant };
         server(caller).sources(&[]).map_err(|error| explain(address, &error))?;
         caller.lost_attempts_max = LOST_ATTEMPTS_MAX;
-        let (items, skipped_unchanged) = self.changed(&server(caller), items)?;
+        let (items, running) =
+            self.changed(&server(caller), items).map_err(|error| explain(address, &error))?;
         tally.failures.lock().extend(failures);
 
         let (to_send, is_waiting) = (items.len(), !self.options.no_wait);
+        let total = to_send + if is_waiting { running.len() } else { 0 };
+        tally.awaited.lock().extend(running);
         let batches = batch::batches(items);
-        let progress = Progress::new(to_send, is_waiting);
+        let progress = Progress::new(to_send, total, is_waiting);
         let note = |text: &str| progress.note(text);
         caller.note = &note;
         let halt = || self.stop.throw();
@@ -179,7 +182,7 @@ impl Run<'_> {
             found,
             sent: tally.accepted_count.load(Ordering::Relaxed),
             sent_bytes: tally.accepted_bytes.load(Ordering::Relaxed),
-            skipped_unchanged,
+            skipped_unchanged: found - to_send,
             left_out,
             processed,
             not_sent: to_send.saturating_sub(decided),
@@ -198,8 +201,8 @@ impl Run<'_> {
         if !is_waiting || tally.ended_by.lock().is_some() {
             return None;
         }
-        let accepted = tally.accepted.lock().clone();
-        match wait::wait(server, &accepted, tally) {
+        let awaited = tally.awaited.lock().clone();
+        match wait::wait(server, &awaited, tally) {
             Ok(succeeded) => Some(succeeded),
             Err(error) => {
                 *tally.ended_by.lock() = Some(error.into());
@@ -209,27 +212,31 @@ impl Run<'_> {
     }
 
     /// Leaves out what an earlier run had accepted, if it is unchanged and the server still has it
-    /// in good order.
+    /// in good order. Returns the rest, and id and name of what is left out and still processed:
+    /// its end is the end of this run too.
     fn changed(
         &self,
         server: &Server<'_>,
         items: Vec<Item>,
-    ) -> Result<(Vec<Item>, usize), CallError> {
-        let Some(state) = self.state else { return Ok((items, 0)) };
+    ) -> Result<(Vec<Item>, Vec<(String, String)>), CallError> {
+        let Some(state) = self.state else { return Ok((items, Vec::new())) };
         let is_known = |item: &&Item| {
             state.entry(&item.id).is_some_and(|entry| is_unchanged(entry, item, self.maps))
         };
         let known: Vec<&str> = items.iter().filter(is_known).map(|item| item.id.as_str()).collect();
         if known.is_empty() {
-            return Ok((items, 0));
+            return Ok((items, Vec::new()));
         }
         let kept = server.sources(&known)?;
-        let before = items.len();
-        let is_kept =
-            |item: &Item| matches!(kept.get(&item.id), Some(Status::Success | Status::Pending));
-        let rest: Vec<Item> = items.into_iter().filter(|item| !is_kept(item)).collect();
-        let skipped = before - rest.len();
-        Ok((rest, skipped))
+        let (mut rest, mut running) = (Vec::new(), Vec::new());
+        for item in items {
+            match kept.get(&item.id) {
+                Some(Status::Success) => {}
+                Some(Status::Pending) => running.push((item.id.clone(), item.name())),
+                Some(Status::Errored) | None => rest.push(item),
+            }
+        }
+        Ok((rest, running))
     }
 }
 
@@ -244,11 +251,11 @@ fn is_unchanged(entry: &state::Entry, item: &Item, maps: &Maps) -> bool {
 /// still to be processed; jobs of others in the same scope make that a lower bound.
 fn watch(server: &Server<'_>, progress: &Progress, tally: &Tally, finished: &Stop) {
     while finished.pause(progress.tick()) {
-        let accepted = tally.accepted_count.load(Ordering::Relaxed);
-        if accepted > 0
+        let awaited = tally.awaited.lock().len();
+        if awaited > 0
             && let Ok(outstanding) = server.outstanding()
         {
-            let processed = accepted.saturating_sub(outstanding);
+            let processed = awaited.saturating_sub(outstanding);
             tally.processed.fetch_max(processed, Ordering::Relaxed);
         }
         progress.show(tally);

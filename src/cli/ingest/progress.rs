@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use parking_lot::Mutex;
 
 use super::send::Tally;
 
@@ -13,18 +14,24 @@ const TICK_OF_BAR: Duration = Duration::from_secs(1);
 /// The same where lines pile up in a log.
 const TICK_OF_LINES: Duration = Duration::from_secs(5);
 
+/// For how long the same note is not repeated: a full queue makes every request wait.
+const NOTE_AGAIN: Duration = Duration::from_secs(30);
+
 /// Shows how far a run is.
 #[derive(Debug)]
 pub struct Progress {
     bar: Option<ProgressBar>,
+    to_send: usize,
     total: usize,
     is_waiting: bool,
     begun: Instant,
+    noted: Mutex<Option<(String, Instant)>>,
 }
 
 impl Progress {
-    /// Of `total` items that are to be sent and, if `is_waiting`, processed.
-    pub fn new(total: usize, is_waiting: bool) -> Self {
+    /// Of `to_send` items that are to be sent, and of `total` that are to be accepted or, if
+    /// `is_waiting`, processed.
+    pub fn new(to_send: usize, total: usize, is_waiting: bool) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let target = ProgressDrawTarget::stderr_with_hz(4);
             let bar = ProgressBar::with_draw_target(Some(total as u64), target);
@@ -34,7 +41,7 @@ impl Progress {
             bar.enable_steady_tick(TICK_OF_BAR);
             bar
         });
-        Self { bar, total, is_waiting, begun: Instant::now() }
+        Self { bar, to_send, total, is_waiting, begun: Instant::now(), noted: Mutex::new(None) }
     }
 
     /// Time between two calls of [`Self::show`].
@@ -60,8 +67,14 @@ impl Progress {
         }
     }
 
-    /// Says something beside the bar.
+    /// Says something beside the bar, unless it was just said.
     pub fn note(&self, text: &str) {
+        let mut noted = self.noted.lock();
+        let is_old = |(last, at): &(String, Instant)| last == text && at.elapsed() < NOTE_AGAIN;
+        if noted.as_ref().is_some_and(is_old) {
+            return;
+        }
+        *noted = Some((text.to_owned(), Instant::now()));
         match &self.bar {
             Some(bar) => bar.println(text),
             None => eprintln!("{text}"),
@@ -93,8 +106,11 @@ impl Progress {
         let seconds = elapsed.as_secs_f64().max(0.001);
         let accepted = tally.accepted_count.load(Ordering::Relaxed);
         let mebibytes = tally.sent_bytes.load(Ordering::Relaxed) as f64 / f64::from(1 << 20);
-        let mut line =
-            format!("sent {accepted} ({mebibytes:.1} MiB, {:.1} MiB/s)", mebibytes / seconds);
+        let mut line = format!("sent {accepted} ({mebibytes:.1} MiB)");
+        if tally.decided.load(Ordering::Relaxed) < self.to_send {
+            // Afterwards nothing moves, and the rate would only seem to sink.
+            line += &format!(" at {:.1} MiB/s", mebibytes / seconds);
+        }
         if self.is_waiting {
             let processed = tally.processed.load(Ordering::Relaxed);
             line += &format!(", processed {processed}");
@@ -134,9 +150,9 @@ mod tests {
         tally.decided.store(7, Ordering::Relaxed);
         tally.accepted_count.store(5, Ordering::Relaxed);
         tally.processed.store(3, Ordering::Relaxed);
-        assert_eq!(Progress::new(10, true).done(&tally), 5);
-        assert_eq!(Progress::new(10, false).done(&tally), 7);
-        let line = Progress::new(10, true).line(&tally, Duration::from_secs(5));
-        assert_eq!(line, "sent 5 (0.0 MiB, 0.0 MiB/s), processed 3, 1.0 documents/s");
+        assert_eq!(Progress::new(10, 10, true).done(&tally), 5);
+        assert_eq!(Progress::new(10, 10, false).done(&tally), 7);
+        let line = Progress::new(10, 10, true).line(&tally, Duration::from_secs(5));
+        assert_eq!(line, "sent 5 (0.0 MiB) at 0.0 MiB/s, processed 3, 1.0 documents/s");
     }
 }

@@ -43,17 +43,17 @@ pub struct Maps {
 /// What has happened so far.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Accepted items: id and name.
-    pub accepted: Mutex<Vec<(String, String)>>,
+    /// Id and name of what is being processed: items of this run, and of earlier ones.
+    pub awaited: Mutex<Vec<(String, String)>>,
     /// Items that failed.
     pub failures: Mutex<Vec<Failure>>,
-    /// Length of `accepted`.
+    /// Items of this run that were accepted.
     pub accepted_count: AtomicUsize,
     /// Bytes of accepted files.
     pub accepted_bytes: AtomicU64,
     /// Bytes that have left, those of lost requests included.
     pub sent_bytes: AtomicU64,
-    /// Accepted items that have ended, as far as is known.
+    /// Of the awaited items those that have ended, as far as is known.
     pub processed: AtomicUsize,
     /// Items that were accepted or failed.
     pub decided: AtomicUsize,
@@ -232,7 +232,7 @@ impl Sender<'_> {
 
     fn accept(&self, accepted: &[(&Item, Stamp)]) -> Result<(), SendError> {
         let names = accepted.iter().map(|(item, _)| (item.id.clone(), item.name()));
-        self.tally.accepted.lock().extend(names);
+        self.tally.awaited.lock().extend(names);
         let bytes = accepted.iter().map(|(_, stamp)| stamp.bytes).sum();
         self.tally.accepted_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.tally.accepted_count.fetch_add(accepted.len(), Ordering::Relaxed);

@@ -86,7 +86,8 @@ pub struct Summary {
     pub skipped_unchanged: usize,
     /// Left out of the walk.
     pub left_out: LeftOut,
-    /// Items whose processing ended well; null when nobody waited.
+    /// Items whose processing ended well, those included that an earlier run had sent and that
+    /// were still at work; null when nobody waited.
     pub processed: Option<usize>,
     /// Items that were neither accepted nor refused before the run ended.
     pub not_sent: usize,

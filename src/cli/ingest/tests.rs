@@ -244,7 +244,7 @@ fn pages_go_to_their_own_operation_without_fragments() {
     assert_eq!(ids(&found), ["https%3A::example.com:a"]);
     let (script, pauses) = (Script::default(), Pauses::default());
     let tally = send(&script, &pauses, found.items, None);
-    assert_eq!(tally.accepted.lock()[0].1, "https://example.com/a");
+    assert_eq!(tally.awaited.lock()[0].1, "https://example.com/a");
     let asked = script.asked.lock();
     assert!(asked[0].0.starts_with("/upload/batch_scrape_webpage?tenant_id=acme"), "{asked:?}");
 }
@@ -255,7 +255,7 @@ fn busy_servers_and_lost_connections_are_tried_again() {
     let script = Script::with(vec![busy(7), lost(), lost(), reply(502, Value::Null), busy(9999)]);
     let pauses = Pauses::default();
     let tally = send(&script, &pauses, items(dir.path()), None);
-    assert_eq!(tally.accepted.lock().len(), 2);
+    assert_eq!(tally.awaited.lock().len(), 2);
     assert_eq!(script.uploads().len(), 6);
     let milliseconds: Vec<u128> = pauses.taken.lock().iter().map(Duration::as_millis).collect();
     assert_eq!(milliseconds, [7_000, 250, 500, 1_000, 60_000]);
@@ -296,7 +296,7 @@ fn a_wrong_key_ends_the_run_at_once() {
         let pauses = Pauses::default();
         let tally = send(&script, &pauses, items(dir.path()), None);
         assert_eq!((script.uploads().len(), pauses.taken.lock().len()), (1, 0), "{status}");
-        assert!(tally.ended_by.lock().is_some() && tally.accepted.lock().is_empty());
+        assert!(tally.ended_by.lock().is_some() && tally.awaited.lock().is_empty());
     }
 }
 
@@ -314,7 +314,7 @@ fn refused_items_are_named_and_passing_faults_come_again() {
     let script = Script::with(vec![reply(200, answer)]);
     let tally = send(&script, &Pauses::default(), items.clone(), None);
     assert_eq!(script.uploads(), [vec!["d:a", "d:b", "d:c"], vec!["d:c"]]);
-    assert_eq!(tally.accepted.lock().len(), 2);
+    assert_eq!(tally.awaited.lock().len(), 2);
     let failures = tally.failures.lock();
     assert_eq!((failures.len(), failures[0].reason.as_str()), (1, "empty_file"));
     assert!(failures[0].name.ends_with("/d/a") && failures[0].step == Step::Upload);
