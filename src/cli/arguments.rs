@@ -9,6 +9,8 @@ use lodestone::fetch::Allowed;
 use lodestone::settings::{DeviceChoice, RateLimit, Settings, parse_bytes};
 use serde::Deserialize;
 
+use crate::cli::ingest::IngestOptions;
+
 /// Self-hosted retrieval: documents in, hybrid search and cited answers out.
 #[derive(Debug, Parser)]
 #[command(version, about)]
@@ -28,6 +30,8 @@ pub enum Verb {
     Serve(Box<ServeOptions>),
     /// Say what a server started like this would run on, and what is in its way.
     Doctor(Box<ServeOptions>),
+    /// Send files, folders and web pages to a running server.
+    Ingest(Box<IngestOptions>),
     /// Check every byte in the data directory of a server that is not running.
     Verify(VerifyOptions),
     /// Read one document from standard input in a confined process, as the server has it done.
@@ -297,7 +301,7 @@ mod tests {
         let arguments = ["lodestone", "serve"].iter().chain(arguments);
         match Arguments::parse_from(arguments).verb {
             Verb::Serve(options) => *options,
-            Verb::Doctor(_) | Verb::Verify(_) | Verb::Bench(_) | Verb::Parse => {
+            Verb::Doctor(_) | Verb::Ingest(_) | Verb::Verify(_) | Verb::Bench(_) | Verb::Parse => {
                 unreachable!("the verb is serve")
             }
         }

@@ -3,31 +3,36 @@
 //! - `arguments`: flags, environment and file, and which of them wins
 //! - `serve`: the server, from banner to drain; `verify`: a walk over everything on disk
 //! - `doctor`: what a server would run on
+//! - `ingest`: a client of a running server, files and pages in, a summary out
 //! - `bench`: measures parts of the product on somebody's data
 
 mod arguments;
 mod bench;
 mod doctor;
+mod ingest;
 mod serve;
 mod verify;
 
 use std::error::Error;
+use std::process::ExitCode;
 
 use clap::Parser;
 use lodestone::extract::sandbox::serve_one;
 
 use arguments::{Arguments, Verb};
 
-/// Runs the verb that the command line names.
+/// Runs the verb that the command line names; `ingest` has exit codes of its own.
 ///
 /// # Errors
 /// One sentence for the operator.
-pub fn run() -> Result<(), Box<dyn Error>> {
+pub fn run() -> Result<ExitCode, Box<dyn Error>> {
     match Arguments::parse().verb {
-        Verb::Serve(options) => serve::run(&options),
-        Verb::Doctor(options) => doctor::run(&options),
-        Verb::Verify(options) => verify::run(&options),
-        Verb::Parse => Ok(serve_one()?),
-        Verb::Bench(bench) => bench::run(&bench),
+        Verb::Serve(options) => serve::run(&options)?,
+        Verb::Doctor(options) => doctor::run(&options)?,
+        Verb::Ingest(options) => return Ok(ingest::run(&options)),
+        Verb::Verify(options) => verify::run(&options)?,
+        Verb::Parse => serve_one()?,
+        Verb::Bench(bench) => bench::run(&bench)?,
     }
+    Ok(ExitCode::SUCCESS)
 }

@@ -6,9 +6,11 @@
 //! - `streams`: events one by one, clients that leave, the same answer in company
 //! - `damage`: what `lodestone verify` finds
 //! - `documents`: files of all formats and hostile ones, read by confined children
+//! - `ingest`: the client verb, through changes and kills
 
 mod damage;
 mod documents;
+mod ingest;
 mod lifecycle;
 #[path = "../process/mod.rs"]
 mod process;

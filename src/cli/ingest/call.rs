@@ -1,0 +1,162 @@
+//! One request until it has an answer that trying again would not change.
+//!
+//! 429 and 503 mean "later": they are waited for as `Retry-After` says. A broken connection, 408,
+//! 500, 502 and 504 may be a restart: they are tried again with growing pauses. Uploads carry
+//! their ids, so sending one twice is harmless. Everything else is an answer.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::stop::Pause;
+use super::transport::{Payload, Reply, Request, Transport};
+
+/// Attempts without an answer: with the pauses below a server may be away for two minutes.
+pub const LOST_ATTEMPTS_MAX: u32 = 12;
+/// Attempts before the first answer of a run: nobody waits long for an address that is wrong.
+pub const FIRST_ATTEMPTS_MAX: u32 = 3;
+const LOST_PAUSE_MIN: Duration = Duration::from_millis(250);
+const LOST_PAUSE_MAX: Duration = Duration::from_secs(20);
+/// Where a busy server names no time.
+const BUSY_PAUSE: Duration = Duration::from_secs(2);
+/// What a busy server may ask for at once.
+const BUSY_PAUSE_MAX: Duration = Duration::from_secs(60);
+/// A full queue empties as fast as documents are processed; half an hour without room is a fault.
+pub const BUSY_PATIENCE: Duration = Duration::from_secs(1800);
+
+/// What the server says about a failure (API 1.6).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} ({status} {reason})")]
+pub struct Fault {
+    /// The status.
+    pub status: u16,
+    /// The coarse word.
+    pub error_code: String,
+    /// The fine word.
+    pub reason: String,
+    /// The text for people.
+    pub message: String,
+    /// Items of a batch that failed, where it lists them.
+    pub failed: Vec<Value>,
+}
+
+/// Why a request came to nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The run was stopped.
+    #[error("stopped")]
+    Stopped,
+    /// No answer, time and again.
+    #[error("no answer after {attempts} attempts: {problem}")]
+    Unreachable {
+        /// Times that it was tried.
+        attempts: u32,
+        /// What broke at last.
+        problem: String,
+    },
+    /// An answer that says no.
+    #[error(transparent)]
+    Refused(Fault),
+}
+
+impl Fault {
+    /// Reads the body of a failure.
+    pub fn of(reply: &Reply) -> Self {
+        let text = |name: &str| reply.json[name].as_str().unwrap_or_default().to_owned();
+        let message = match text("message") {
+            none if none.is_empty() => format!("the server answered {}", reply.status),
+            message => message,
+        };
+        let failed = reply.json["failed"].as_array().cloned().unwrap_or_default();
+        let (error_code, reason) = (text("error_code"), text("reason"));
+        Self { status: reply.status, error_code, reason, message, failed }
+    }
+
+    /// Whether no other request of the run can fare better.
+    pub fn ends_the_run(&self) -> bool {
+        // A server that failed or was busy to the end of our patience will not take the others.
+        matches!(self.status, 300..=399 | 401 | 403 | 404 | 405 | 429 | 500..)
+    }
+}
+
+/// Makes requests until they have an answer.
+#[derive(Clone, Copy)]
+pub struct Caller<'a> {
+    /// Carries them.
+    pub transport: &'a dyn Transport,
+    /// Waits between attempts.
+    pub pause: &'a dyn Pause,
+    /// Attempts without an answer before giving up.
+    pub lost_attempts_max: u32,
+    /// Counts bytes of files as they leave.
+    pub sent_bytes: &'a AtomicU64,
+    /// Told of every wait, so that nobody thinks the run is stuck.
+    pub note: &'a (dyn Fn(&str) + Sync),
+}
+
+impl Caller<'_> {
+    /// An answer with a good status.
+    ///
+    /// # Errors
+    /// [`CallError`]; a form whose files cannot be read keeps its fault and counts as unreachable.
+    pub fn call(&self, request: &Request<'_>) -> Result<Value, CallError> {
+        let (mut lost, mut waited) = (0, Duration::ZERO);
+        loop {
+            if self.pause.is_stopped() {
+                return Err(CallError::Stopped);
+            }
+            let (problem, refused) = match self.transport.exchange(request, self.sent_bytes) {
+                Ok(reply) if (200..300).contains(&reply.status) => return Ok(reply.json),
+                Ok(reply) if matches!(reply.status, 429 | 503) => {
+                    let fault = Fault::of(&reply);
+                    let pause = busy_pause(reply.retry_after_s);
+                    waited += pause;
+                    if waited > BUSY_PATIENCE {
+                        return Err(CallError::Refused(fault));
+                    }
+                    (self.note)(&format!("waiting {} s: {fault}", pause.as_secs()));
+                    self.wait(pause)?;
+                    continue;
+                }
+                Ok(reply) if matches!(reply.status, 408 | 500 | 502 | 504) => {
+                    let fault = Fault::of(&reply);
+                    (fault.to_string(), Some(fault))
+                }
+                Ok(reply) => return Err(CallError::Refused(Fault::of(&reply))),
+                Err(error) => (error.problem, None),
+            };
+            // A file of ours that cannot be read would not be read better the next time.
+            let is_ours = matches!(&request.body, Some(Payload::Form(form)) if form.has_fault());
+            lost += 1;
+            if lost >= self.lost_attempts_max || is_ours {
+                return Err(match refused {
+                    Some(fault) => CallError::Refused(fault),
+                    None => CallError::Unreachable { attempts: lost, problem },
+                });
+            }
+            let pause = lost_pause(lost);
+            (self.note)(&format!("trying again in {:.1} s: {problem}", pause.as_secs_f64()));
+            self.wait(pause)?;
+        }
+    }
+
+    fn wait(&self, pause: Duration) -> Result<(), CallError> {
+        match self.pause.pause(pause) {
+            true => Ok(()),
+            false => Err(CallError::Stopped),
+        }
+    }
+}
+
+/// The pause after the `lost`-th attempt without an answer, from 1.
+fn lost_pause(lost: u32) -> Duration {
+    LOST_PAUSE_MIN.saturating_mul(1 << (lost - 1).min(10)).min(LOST_PAUSE_MAX)
+}
+
+/// What a busy server is given before the next attempt.
+pub fn busy_pause(retry_after_s: Option<u64>) -> Duration {
+    let asked = retry_after_s.map_or(BUSY_PAUSE, Duration::from_secs);
+    asked.clamp(Duration::from_secs(1), BUSY_PAUSE_MAX)
+}

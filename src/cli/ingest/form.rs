@@ -1,0 +1,226 @@
+//! A multipart form that is read from disk while it is sent: never a file in memory.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read, Take};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::plan::Stamp;
+
+/// Occurs in no sensible document; a file that holds it all the same breaks its own batch alone,
+/// because every form adds a number of its own.
+const BOUNDARY: &str = "lodestone-ingest-7d1f0c52b8e94a36";
+
+/// A file that is open, with what the system said about it then.
+#[derive(Debug)]
+pub struct OpenFile {
+    /// The open file, at its beginning.
+    pub file: File,
+    /// Its name, as the server shall know it.
+    pub filename: String,
+    /// Size and time at opening: what is sent, and what the state file remembers.
+    pub stamp: Stamp,
+}
+
+/// A local fault while a form was read.
+#[derive(Debug)]
+pub struct ReadFault {
+    /// The file's position in the form.
+    pub index: usize,
+    /// What went wrong.
+    pub problem: String,
+}
+
+/// One form: text parts, then files.
+#[derive(Debug)]
+pub struct Form {
+    texts: Vec<u8>,
+    files: Vec<(Vec<u8>, OpenFile)>,
+    end: Vec<u8>,
+    boundary: String,
+    fault: Mutex<Option<ReadFault>>,
+}
+
+impl Form {
+    /// A form with `texts` (name, value) and the files in field `files`; `number` is its own.
+    pub fn new(texts: &[(&str, String)], files: Vec<OpenFile>, number: u64) -> Self {
+        let boundary = format!("{BOUNDARY}-{number}");
+        let mut head = String::new();
+        for (name, value) in texts {
+            head += &format!("--{boundary}\r\ncontent-disposition: form-data; name=\"{name}\"");
+            head += &format!("\r\n\r\n{value}\r\n");
+        }
+        let with_head = |(index, file): (usize, OpenFile)| {
+            // The line break before a boundary belongs to it, not to the file above.
+            let line = if index == 0 { "" } else { "\r\n" };
+            let name = quoted(&file.filename);
+            let head = format!(
+                "{line}--{boundary}\r\ncontent-disposition: form-data; name=\"files\"; \
+                 filename=\"{name}\"\r\ncontent-type: application/octet-stream\r\n\r\n"
+            );
+            (head.into_bytes(), file)
+        };
+        let end = format!("\r\n--{boundary}--\r\n").into_bytes();
+        let files = files.into_iter().enumerate().map(with_head).collect();
+        Self { texts: head.into_bytes(), files, end, boundary, fault: Mutex::new(None) }
+    }
+
+    /// The header that announces the form.
+    pub fn content_type(&self) -> String {
+        format!("multipart/form-data; boundary={}", self.boundary)
+    }
+
+    /// Bytes of the whole form.
+    pub fn content_length(&self) -> u64 {
+        let parts = self.files.iter().map(|(head, file)| head.len() as u64 + file.stamp.bytes);
+        self.texts.len() as u64 + parts.sum::<u64>() + self.end.len() as u64
+    }
+
+    /// Takes what went wrong on this side while the form was read.
+    pub fn take_fault(&self) -> Option<ReadFault> {
+        self.fault.lock().take()
+    }
+
+    /// Whether something went wrong on this side.
+    pub fn has_fault(&self) -> bool {
+        self.fault.lock().is_some()
+    }
+
+    /// Reads the form from its beginning; `read_bytes` counts. Of one form one reader at a time:
+    /// readers share the files' positions.
+    ///
+    /// # Errors
+    /// A file that cannot be wound back.
+    pub fn reader<'a>(&'a self, read_bytes: &'a AtomicU64) -> io::Result<FormReader<'a>> {
+        let mut pieces = vec![Piece::Text(Cursor::new(&self.texts))];
+        for (index, (head, open)) in self.files.iter().enumerate() {
+            io::Seek::rewind(&mut &open.file)?;
+            pieces.push(Piece::Text(Cursor::new(head)));
+            pieces.push(Piece::File { index, rest: (&open.file).take(open.stamp.bytes) });
+        }
+        pieces.push(Piece::Text(Cursor::new(&self.end)));
+        pieces.reverse();
+        Ok(FormReader { form: self, pieces, read_bytes })
+    }
+}
+
+/// A file name between quotes, as browsers write it.
+fn quoted(name: &str) -> String {
+    let mut quoted = String::with_capacity(name.len());
+    for character in name.chars() {
+        match character {
+            '"' => quoted.push_str("%22"),
+            '\\' => quoted.push_str("%5C"),
+            character if character.is_control() => quoted.push('_'),
+            character => quoted.push(character),
+        }
+    }
+    quoted
+}
+
+#[derive(Debug)]
+enum Piece<'a> {
+    Text(Cursor<&'a Vec<u8>>),
+    File { index: usize, rest: Take<&'a File> },
+}
+
+/// Reads a form piece by piece.
+#[derive(Debug)]
+pub struct FormReader<'a> {
+    form: &'a Form,
+    /// What is still to be read, the next one last.
+    pieces: Vec<Piece<'a>>,
+    read_bytes: &'a AtomicU64,
+}
+
+impl Read for FormReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        while let Some(piece) = self.pieces.last_mut() {
+            let (read, fault) = match piece {
+                Piece::Text(text) => (text.read(buffer), None),
+                Piece::File { index, rest } => {
+                    let read = rest.read(buffer);
+                    // The length was promised: a file that ends early cannot be made up for.
+                    let read = match read {
+                        Ok(0) if rest.limit() > 0 => {
+                            Err(io::Error::other("it became shorter while it was read"))
+                        }
+                        read => read,
+                    };
+                    (read, Some(*index))
+                }
+            };
+            match (read, fault) {
+                (Ok(0), _) => drop(self.pieces.pop()),
+                (Ok(count), _) => {
+                    self.read_bytes.fetch_add(count as u64, Ordering::Relaxed);
+                    return Ok(count);
+                }
+                (Err(error), index) if error.kind() != io::ErrorKind::Interrupted => {
+                    if let Some(index) = index {
+                        let problem = error.to_string();
+                        *self.form.fault.lock() = Some(ReadFault { index, problem });
+                    }
+                    return Err(error);
+                }
+                (Err(error), _) => return Err(error),
+            }
+        }
+        Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(dir: &std::path::Path, name: &str, content: &[u8]) -> OpenFile {
+        let path = dir.join("file");
+        std::fs::write(&path, content).unwrap();
+        let file = File::open(&path).unwrap();
+        let stamp = Stamp { bytes: content.len() as u64, mtime_ns: 0 };
+        OpenFile { file, filename: name.into(), stamp }
+    }
+
+    #[test]
+    fn a_form_is_as_long_as_it_says_and_can_be_read_twice() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let files = vec![open(one.path(), "a \"b\\.txt", b"hello"), open(two.path(), "empty", b"")];
+        let form = Form::new(&[("file_ids", "[\"a\"]".into())], files, 7);
+        let count = AtomicU64::new(0);
+        for turn in 1..=2 {
+            let mut text = String::new();
+            form.reader(&count).unwrap().read_to_string(&mut text).unwrap();
+            assert_eq!(text.len() as u64, form.content_length());
+            assert_eq!(count.load(Ordering::Relaxed), turn * form.content_length());
+            let boundary = format!("--{BOUNDARY}-7");
+            let parts: Vec<&str> = text.split(&boundary).collect();
+            assert_eq!(parts.len(), 5, "{text}");
+            assert!(parts[1].ends_with("name=\"file_ids\"\r\n\r\n[\"a\"]\r\n"), "{text}");
+            assert!(
+                parts[2].contains("filename=\"a %22b%5C.txt\"") && parts[2].ends_with("hello\r\n")
+            );
+            assert!(parts[3].ends_with("\r\n\r\n\r\n"), "{text}");
+            assert_eq!(parts[4], "--\r\n");
+        }
+    }
+
+    #[test]
+    fn a_file_that_shrinks_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = open(dir.path(), "a", b"hello");
+        file.stamp.bytes = 6;
+        let form = Form::new(&[], vec![file], 0);
+        let count = AtomicU64::new(0);
+        let mut bytes = Vec::new();
+        form.reader(&count).unwrap().read_to_end(&mut bytes).unwrap_err();
+        let fault = form.take_fault().unwrap();
+        assert_eq!(fault.index, 0);
+        assert!(fault.problem.contains("shorter"), "{}", fault.problem);
+        assert!(form.take_fault().is_none());
+    }
+}

@@ -1,0 +1,203 @@
+//! File ids out of paths and addresses: readable, the same in every run, never the same for two.
+//!
+//! Components are joined with `:`. Whatever the id rules refuse, `:` and `%` themselves, and bytes
+//! that are no UTF-8 stand as `%XX`, so that decoding an id gives its path back: two paths cannot
+//! have one id. The server compares ids in Unicode NFC, which is no identity on paths; an id that
+//! NFC would change is written in ASCII throughout. Too long an id keeps both of its ends around
+//! `%~` and a hash, and `%~` is in no other id.
+
+use lodestone::types::limits;
+use sha2::{Digest, Sha256};
+use unicode_normalization::is_nfc;
+
+const SEPARATOR: char = ':';
+/// Follows `%` where no escape does: the mark of an id that was shortened.
+const SHORTENED: &str = "%~";
+/// 128 bits of the hash, in hexadecimal.
+const HASH_CHARS: usize = 32;
+/// Characters of either end that a shortened id keeps.
+const END_CHARS: usize = (limits::ID_CHARS_MAX - SHORTENED.len() - HASH_CHARS) / 2;
+
+/// The id of a path, whose components are given as the system encodes them.
+pub fn of_components<'a>(components: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let components: Vec<&[u8]> = components.into_iter().collect();
+    let plain = joined(&components, false);
+    if is_nfc(&plain) && plain.chars().count() <= limits::ID_CHARS_MAX {
+        return plain;
+    }
+    let ascii = joined(&components, true);
+    if ascii.len() <= limits::ID_CHARS_MAX {
+        return ascii;
+    }
+    let hash = hex::encode(Sha256::digest(ascii.as_bytes()));
+    let (head, tail) = (&ascii[..END_CHARS], &ascii[ascii.len() - END_CHARS..]);
+    format!("{head}{SHORTENED}{}{tail}", &hash[..HASH_CHARS])
+}
+
+/// The id of a web address, which no path shares: no path has an empty component.
+pub fn of_url(url: &str) -> String {
+    of_components(url.split('/').map(str::as_bytes))
+}
+
+fn joined(components: &[&[u8]], is_ascii_only: bool) -> String {
+    let mut id = String::new();
+    for (number, component) in components.iter().enumerate() {
+        if number > 0 {
+            id.push(SEPARATOR);
+        }
+        for chunk in component.utf8_chunks() {
+            for character in chunk.valid().chars() {
+                let is_refused = character.is_control()
+                    || matches!(character, '%' | SEPARATOR | '/' | '\\' | '\u{2028}' | '\u{2029}');
+                if is_refused || is_ascii_only && !character.is_ascii() {
+                    escape(&mut id, character.encode_utf8(&mut [0; 4]).as_bytes());
+                } else {
+                    id.push(character);
+                }
+            }
+            escape(&mut id, chunk.invalid());
+        }
+    }
+    without_white_ends(&id)
+}
+
+/// White space at either end is refused; one escaped character shields the rest.
+fn without_white_ends(id: &str) -> String {
+    let white = |character: &char| character.is_whitespace();
+    let mut escaped = String::with_capacity(id.len());
+    let first = id.chars().next().filter(white);
+    let last = id.chars().next_back().filter(white);
+    let from = first.map_or(0, char::len_utf8);
+    let to = id.len() - last.map_or(0, char::len_utf8);
+    if let Some(first) = first {
+        escape(&mut escaped, first.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    if from < to {
+        escaped.push_str(&id[from..to]);
+    }
+    if let Some(last) = last.filter(|_| from <= to) {
+        escape(&mut escaped, last.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    escaped
+}
+
+fn escape(id: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        id.push('%');
+        id.push_str(&hex::encode_upper([*byte]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+    use unicode_normalization::UnicodeNormalization;
+
+    use super::*;
+
+    fn id(path: &str) -> String {
+        of_components(path.split('/').map(str::as_bytes))
+    }
+
+    #[test]
+    fn ids_read_like_their_paths() {
+        assert_eq!(id("docs/2024/report final.pdf"), "docs:2024:report final.pdf");
+        assert_eq!(id("Übersicht/日本.txt"), "Übersicht:日本.txt");
+        assert_eq!(id("a:b/100%"), "a%3Ab:100%25");
+        assert_eq!(id(" a / b "), "%20a : b%20");
+        assert_eq!(id(" "), "%20");
+        assert_eq!(of_components([&b"\xff\n"[..]]), "%FF%0A");
+        assert_eq!(of_url("https://example.com/a?b=c"), "https%3A::example.com:a?b=c");
+    }
+
+    #[test]
+    fn names_that_differ_in_normal_form_only_stay_apart() {
+        let (composed, decomposed) = (id("caf\u{e9}.txt"), id("cafe\u{301}.txt"));
+        assert_eq!(composed, "caf\u{e9}.txt");
+        assert_eq!(decomposed, "cafe%CC%81.txt");
+        // The escape before it ends in a letter that the mark would join.
+        assert_eq!(id("\\\u{327}"), "%5C%CC%A7");
+    }
+
+    #[test]
+    fn long_paths_keep_their_ends_and_stay_apart() {
+        let long = |middle: &str| id(&format!("docs/{}{middle}{}/end.pdf", "x".repeat(300), "y"));
+        let (one, two) = (long("1"), long("2"));
+        assert!(one.starts_with("docs:xxx") && one.ends_with("y:end.pdf"), "{one}");
+        assert!(one.chars().count() <= limits::ID_CHARS_MAX && one != two);
+        assert_eq!(id(&"é".repeat(256)), "é".repeat(256));
+        assert!(id(&"é".repeat(257)).is_ascii());
+    }
+
+    fn decoded(id: &str) -> Vec<Vec<u8>> {
+        let component = |text: &str| {
+            let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+            while let Some((first, after)) = rest.split_first() {
+                if *first == b'%' {
+                    bytes.push(
+                        u8::from_str_radix(&String::from_utf8_lossy(&after[..2]), 16).unwrap(),
+                    );
+                    rest = &after[2..];
+                } else {
+                    bytes.push(*first);
+                    rest = after;
+                }
+            }
+            bytes
+        };
+        id.split(':').map(component).collect()
+    }
+
+    fn component() -> impl Strategy<Value = Vec<u8>> {
+        // Characters that are refused, escaped, joined by NFC, or white, more often than others.
+        let pieces = prop_oneof![
+            Just(":".as_bytes().to_vec()),
+            Just("%".as_bytes().to_vec()),
+            Just("\\".as_bytes().to_vec()),
+            Just("\u{327}".as_bytes().to_vec()),
+            Just("e\u{301}".as_bytes().to_vec()),
+            Just("\u{e9}".as_bytes().to_vec()),
+            Just(" ".as_bytes().to_vec()),
+            Just("\u{2028}".as_bytes().to_vec()),
+            Just(b"\xff".to_vec()),
+            Just(b"%~".to_vec()),
+            any::<char>().prop_map(|c| c.to_string().into_bytes()),
+        ];
+        prop::collection::vec(pieces, 1..12).prop_map(|pieces| {
+            let bytes: Vec<u8> = pieces.concat();
+            bytes.into_iter().filter(|byte| !matches!(byte, b'/' | 0)).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn an_id_keeps_the_rules_and_gives_its_path_back(
+            path in prop::collection::vec(component(), 1..5)
+        ) {
+            let id = of_components(path.iter().map(Vec::as_slice));
+            prop_assert!(id.chars().count() <= limits::ID_CHARS_MAX);
+            prop_assert!(id.len() <= limits::ID_BYTES_MAX);
+            prop_assert_eq!(id.nfc().collect::<String>(), id.clone());
+            prop_assert_eq!(id.trim(), &id);
+            let refused = ['/', '\\', '\u{2028}', '\u{2029}'];
+            prop_assert!(!id.contains(refused));
+            prop_assert!(!id.chars().any(char::is_control));
+            if !id.contains(SHORTENED) {
+                prop_assert_eq!(decoded(&id), path);
+            }
+        }
+
+        #[test]
+        fn no_two_paths_share_an_id(
+            paths in prop::collection::hash_set(prop::collection::vec(component(), 1..4), 2..40)
+        ) {
+            let mut seen = HashMap::new();
+            for path in &paths {
+                let id = of_components(path.iter().map(Vec::as_slice));
+                prop_assert_eq!(seen.insert(id, path), None);
+            }
+        }
+    }
+}

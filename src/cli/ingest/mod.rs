@@ -1,0 +1,354 @@
+//! `lodestone ingest`: files, folders and pages into a running server, over its public API.
+//!
+//! ```text
+//! arguments -> plan -> what an earlier run had accepted? -> batches -> upload -> state file
+//!                      (state file, then the server)        (jobs at a time)       |
+//!                                          summary, exit code <- wait until processed
+//! ```
+//!
+//! Killing it at any point loses nothing: what the server accepted is in the state file, and what
+//! is not there is sent again under the same id, which replaces and never doubles.
+//!
+//! - `options`: the flags; `plan`: what they name; `ids`: paths to file ids
+//! - `state`: what was accepted; `batch`: how much goes into one request
+//! - `form`: a request read from disk; `transport`: one exchange; `call`: exchanges until an answer
+//! - `server`: the operations that are used; `send`: uploading; `wait`: until it is processed
+//! - `stop`: Ctrl-C; `progress`: while it runs; `summary`: what came of it
+
+mod batch;
+mod call;
+mod form;
+mod ids;
+mod options;
+mod plan;
+mod progress;
+mod send;
+mod server;
+mod state;
+mod stop;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod transport;
+mod wait;
+
+pub use options::IngestOptions;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use lodestone::types::limits;
+use serde_json::{Map, Value, json};
+
+use call::{CallError, Caller, FIRST_ATTEMPTS_MAX, LOST_ATTEMPTS_MAX};
+use plan::{Filters, Item, Origin, Plan};
+use progress::Progress;
+use send::{Maps, SendError, Sender, Tally};
+use server::{Server, Status};
+use state::State;
+use stop::{EXIT_INTERRUPTED, HOW_TO_RESUME, Pause as _, Stop};
+use summary::Summary;
+use transport::Http;
+
+/// Something failed; the summary names it.
+const EXIT_FAILED: u8 = 1;
+/// The command makes no sense or nothing could be done.
+const EXIT_NOTHING_DONE: u8 = 2;
+
+/// Sends what the arguments name; prints what came of it.
+pub fn run(options: &IngestOptions) -> ExitCode {
+    match ingest(options) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("lodestone: {error}");
+            ExitCode::from(EXIT_NOTHING_DONE)
+        }
+    }
+}
+
+fn ingest(options: &IngestOptions) -> Result<u8, Box<dyn Error>> {
+    let begun = Instant::now();
+    let address = options.server.trim_end_matches('/');
+    if !address.starts_with("http://") && !address.starts_with("https://") {
+        return Err(format!("--server {address}: not an http or https address").into());
+    }
+    let maps = maps(options)?;
+    let state_path = state_path(options, address)?;
+    let filters = Filters::new(&options.include, &options.exclude)?;
+    let plan = plan::plan(&options.inputs, &filters, plan::FILES_MAX)?;
+    if plan.items.is_empty() && plan.failures.is_empty() {
+        return Err("nothing to send: the arguments name no file that is not left out".into());
+    }
+    if options.dry_run {
+        return dry_run(options, &plan, state_path.as_deref(), &maps);
+    }
+    let state = state_path.as_deref().map(State::open).transpose()?;
+    let stop = stop::at_interrupt()?;
+    let run = Run { options, state: state.as_ref(), maps: &maps, stop: &stop };
+    let http = Http::new(address, options.api_key.as_deref());
+    let mut summary = match run.send(&http, address, plan) {
+        Err(_) if stop.is_stopped() => {
+            eprintln!("lodestone: {HOW_TO_RESUME}");
+            return Ok(EXIT_INTERRUPTED);
+        }
+        summary => summary?,
+    };
+    summary.seconds = begun.elapsed().as_secs_f64();
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&summary)?);
+    } else {
+        print!("{summary}");
+    }
+    if summary.interrupted {
+        eprintln!("lodestone: {HOW_TO_RESUME}");
+    } else if let Some(reason) = &summary.ended_by {
+        eprintln!("lodestone: {reason}; run the same command again to send the rest");
+    }
+    Ok(exit_code(&summary))
+}
+
+fn exit_code(summary: &Summary) -> u8 {
+    match (summary.interrupted, &summary.ended_by) {
+        (true, _) => EXIT_INTERRUPTED,
+        (false, Some(_)) if summary.sent == 0 => EXIT_NOTHING_DONE,
+        (false, Some(_)) => EXIT_FAILED,
+        (false, None) => u8::from(!summary.failed.is_empty()) * EXIT_FAILED,
+    }
+}
+
+/// One run against one server.
+struct Run<'a> {
+    options: &'a IngestOptions,
+    state: Option<&'a State>,
+    maps: &'a Maps,
+    stop: &'a Stop,
+}
+
+impl Run<'_> {
+    fn send(&self, http: &Http, address: &str, plan: Plan) -> Result<Summary, Box<dyn Error>> {
+        let Plan { items, left_out, failures } = plan;
+        let found = items.len();
+        let tally = Tally::default();
+        let quiet = |_: &str| {};
+        let mut caller = Caller {
+            transport: http,
+            pause: self.stop,
+            lost_attempts_max: FIRST_ATTEMPTS_MAX,
+            sent_bytes: &tally.sent_bytes,
+            note: &quiet,
+        };
+        let sub_tenant = self.options.sub_tenant.as_deref().unwrap_or_default();
+        let server = |caller| Server { caller, tenant: &self.options.tenant, sub_tenant };
+        server(caller).sources(&[]).map_err(|error| explain(address, &error))?;
+        caller.lost_attempts_max = LOST_ATTEMPTS_MAX;
+        let (items, running) =
+            self.changed(&server(caller), items).map_err(|error| explain(address, &error))?;
+        tally.failures.lock().extend(failures);
+
+        let (to_send, is_waiting) = (items.len(), !self.options.no_wait);
+        let total = to_send + if is_waiting { running.len() } else { 0 };
+        tally.awaited.lock().extend(running);
+        let batches = batch::batches(items);
+        let progress = Progress::new(to_send, total, is_waiting);
+        let note = |text: &str| progress.note(text);
+        caller.note = &note;
+        let halt = || self.stop.throw();
+        let sender = Sender {
+            server: server(caller),
+            state: self.state,
+            maps: self.maps,
+            tally: &tally,
+            halt: &halt,
+        };
+        let finished = Stop::default();
+        let watcher = Caller { pause: &finished, lost_attempts_max: 1, note: &quiet, ..caller };
+        let processed = std::thread::scope(|scope| {
+            scope.spawn(|| watch(&server(watcher), &progress, &tally, &finished));
+            sender.send_all(&batches, usize::from(self.options.jobs));
+            let processed = self.wait(&sender.server, &tally, is_waiting);
+            finished.throw();
+            processed
+        });
+        progress.finish();
+        let decided = tally.decided.load(Ordering::Relaxed);
+        let ended_by = tally.ended_by.lock().take();
+        let interrupted = matches!(ended_by, Some(SendError::Call(CallError::Stopped)));
+        let mut failed = std::mem::take(&mut *tally.failures.lock());
+        failed.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(Summary {
+            found,
+            sent: tally.accepted_count.load(Ordering::Relaxed),
+            sent_bytes: tally.accepted_bytes.load(Ordering::Relaxed),
+            skipped_unchanged: found - to_send,
+            left_out,
+            processed,
+            not_sent: to_send.saturating_sub(decided),
+            failed,
+            ended_by: ended_by.map(|error| match error {
+                SendError::Call(error) => explain(address, &error),
+                SendError::State(error) => error.to_string(),
+            }),
+            interrupted,
+            seconds: 0.0,
+        })
+    }
+
+    /// How many items ended well, if anybody wanted to know and nothing came between.
+    fn wait(&self, server: &Server<'_>, tally: &Tally, is_waiting: bool) -> Option<usize> {
+        if !is_waiting || tally.ended_by.lock().is_some() {
+            return None;
+        }
+        let awaited = tally.awaited.lock().clone();
+        match wait::wait(server, &awaited, tally) {
+            Ok(succeeded) => Some(succeeded),
+            Err(error) => {
+                *tally.ended_by.lock() = Some(error.into());
+                None
+            }
+        }
+    }
+
+    /// Leaves out what an earlier run had accepted, if it is unchanged and the server still has it
+    /// in good order. Returns the rest, and id and name of what is left out and still processed:
+    /// its end is the end of this run too.
+    fn changed(
+        &self,
+        server: &Server<'_>,
+        items: Vec<Item>,
+    ) -> Result<(Vec<Item>, Vec<(String, String)>), CallError> {
+        let Some(state) = self.state else { return Ok((items, Vec::new())) };
+        let is_known = |item: &&Item| {
+            state.entry(&item.id).is_some_and(|entry| is_unchanged(entry, item, self.maps))
+        };
+        let known: Vec<&str> = items.iter().filter(is_known).map(|item| item.id.as_str()).collect();
+        if known.is_empty() {
+            return Ok((items, Vec::new()));
+        }
+        let kept = server.sources(&known)?;
+        let (mut rest, mut running) = (Vec::new(), Vec::new());
+        for item in items {
+            match kept.get(&item.id) {
+                Some(Status::Success) => {}
+                Some(Status::Pending) => running.push((item.id.clone(), item.name())),
+                Some(Status::Errored) | None => rest.push(item),
+            }
+        }
+        Ok((rest, running))
+    }
+}
+
+fn is_unchanged(entry: &state::Entry, item: &Item, maps: &Maps) -> bool {
+    match &item.origin {
+        Origin::File(path) => entry.is_of(path, item.stamp, &maps.hash),
+        Origin::Page(_) => false,
+    }
+}
+
+/// Shows the run until it has finished. The server's queue tells how much of what was accepted is
+/// still to be processed; jobs of others in the same scope make that a lower bound.
+fn watch(server: &Server<'_>, progress: &Progress, tally: &Tally, finished: &Stop) {
+    while finished.pause(progress.tick()) {
+        let awaited = tally.awaited.lock().len();
+        if awaited > 0
+            && let Ok(outstanding) = server.outstanding()
+        {
+            let processed = awaited.saturating_sub(outstanding);
+            tally.processed.fetch_max(processed, Ordering::Relaxed);
+        }
+        progress.show(tally);
+    }
+}
+
+/// One line for whoever typed the command.
+fn explain(address: &str, error: &CallError) -> String {
+    match error {
+        CallError::Stopped => "stopped".to_owned(),
+        CallError::Unreachable { .. } => {
+            format!("{address}: {error}; is a server running there?")
+        }
+        CallError::Refused(fault) => match fault.status {
+            401 => format!("{fault}; give a key with --api-key or LODESTONE_API_KEY"),
+            403 => format!("{fault}; the key needs the role write"),
+            _ => format!("{address}: {fault}"),
+        },
+    }
+}
+
+fn maps(options: &IngestOptions) -> Result<Maps, Box<dyn Error>> {
+    let document = options.metadata.as_deref().map(|text| map("--metadata", text)).transpose()?;
+    let tenant = options.tenant_metadata.as_deref();
+    let tenant = tenant.map(|text| map("--tenant-metadata", text)).transpose()?;
+    let hash = state::hash(&json!([document, tenant]).to_string());
+    Ok(Maps { document, tenant, hash })
+}
+
+/// A JSON object out of a flag, or out of the file that it names.
+fn map(flag: &str, text: &str) -> Result<Map<String, Value>, Box<dyn Error>> {
+    let text = match text.strip_prefix('@') {
+        None => text.to_owned(),
+        Some(path) => {
+            std::fs::read_to_string(path).map_err(|error| format!("{flag} {path}: {error}"))?
+        }
+    };
+    if text.len() > limits::METADATA_BYTES_MAX {
+        let limit = limits::METADATA_BYTES_MAX;
+        return Err(format!("{flag}: {} bytes, of {limit} at most", text.len()).into());
+    }
+    let map = serde_json::from_str(&text).map_err(|error| format!("{flag}: {error}"))?;
+    Ok(map)
+}
+
+fn state_path(
+    options: &IngestOptions,
+    address: &str,
+) -> Result<Option<PathBuf>, state::StateError> {
+    match (&options.state, options.no_state) {
+        (_, true) => Ok(None),
+        (Some(path), false) => Ok(Some(path.clone())),
+        (None, false) => {
+            // Leaving the sub-tenant out means `default`.
+            let named = options.sub_tenant.as_deref().filter(|name| !name.is_empty());
+            let scope = [address, &options.tenant, named.unwrap_or("default")];
+            let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+            state::default_path(variable, scope).map(Some)
+        }
+    }
+}
+
+/// Says what would be sent, as far as this side knows.
+fn dry_run(
+    options: &IngestOptions,
+    plan: &Plan,
+    state: Option<&Path>,
+    maps: &Maps,
+) -> Result<u8, Box<dyn Error>> {
+    let known = state.map(state::peek).transpose()?.unwrap_or_default();
+    let is_sent =
+        |item: &&Item| known.get(&item.id).is_none_or(|entry| !is_unchanged(entry, item, maps));
+    let items: Vec<&Item> = plan.items.iter().filter(is_sent).collect();
+    let unchanged = plan.items.len() - items.len();
+    if options.json {
+        let entry = |item: &&Item| {
+            let (id, bytes) = (&item.id, item.stamp.bytes);
+            json!({"name": item.name(), "file_id": id, "bytes": bytes})
+        };
+        let entries: Vec<Value> = items.iter().map(entry).collect();
+        let report = json!({
+            "would_send": entries, "skipped_unchanged": unchanged,
+            "left_out": plan.left_out, "failed": plan.failures,
+        });
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        for item in &items {
+            println!("{}  as  {}", item.name(), item.id);
+        }
+        for failure in &plan.failures {
+            println!("failed  {failure}");
+        }
+        println!("would send {}, unchanged {unchanged}", items.len());
+    }
+    Ok(u8::from(!plan.failures.is_empty()) * EXIT_FAILED)
+}

@@ -1,0 +1,57 @@
+//! The flags of `lodestone ingest`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// What to send, and where. Exit code 0: everything was processed; 1: something failed;
+/// 2: nothing could be done.
+#[derive(Debug, Args)]
+pub struct IngestOptions {
+    /// Files, directories (walked through, hidden files left out), quoted globs, web addresses.
+    /// An id is made of the names from the argument on, so that a second run replaces.
+    #[arg(required = true, value_name = "PATH|GLOB|URL")]
+    pub inputs: Vec<PathBuf>,
+    /// Address of the server.
+    #[arg(long, env = "LODESTONE_SERVER", default_value = "http://127.0.0.1:8080")]
+    pub server: String,
+    /// A key that may write.
+    #[arg(long, env = "LODESTONE_API_KEY", hide_env_values = true)]
+    pub api_key: Option<String>,
+    /// The tenant.
+    #[arg(long)]
+    pub tenant: String,
+    /// The sub-tenant [default: default].
+    #[arg(long)]
+    pub sub_tenant: Option<String>,
+    /// Document metadata of everything: a JSON object, or @FILE that holds one.
+    #[arg(long, value_name = "JSON|@FILE")]
+    pub metadata: Option<String>,
+    /// Tenant metadata of everything: a JSON object, or @FILE that holds one.
+    #[arg(long, value_name = "JSON|@FILE")]
+    pub tenant_metadata: Option<String>,
+    /// Requests in flight.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub jobs: u16,
+    /// End when everything is accepted, before it is processed.
+    #[arg(long)]
+    pub no_wait: bool,
+    /// Say what would be sent, ask no server.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Only files that match; without a slash the name alone counts. May be repeated.
+    #[arg(long, value_name = "GLOB")]
+    pub include: Vec<String>,
+    /// No files or directories that match; without a slash the name alone counts.
+    #[arg(long, value_name = "GLOB")]
+    pub exclude: Vec<String>,
+    /// Where to keep what was accepted [default: below $XDG_STATE_HOME or ~/.local/state].
+    #[arg(long, value_name = "FILE", conflicts_with = "no_state")]
+    pub state: Option<PathBuf>,
+    /// Keep nothing: every run sends everything.
+    #[arg(long)]
+    pub no_state: bool,
+    /// Print the summary as JSON.
+    #[arg(long)]
+    pub json: bool,
+}

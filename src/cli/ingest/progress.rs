@@ -1,0 +1,158 @@
+//! What people see of a run: a bar on a terminal, a line every few seconds elsewhere.
+
+use std::io::IsTerminal;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use parking_lot::Mutex;
+
+use super::send::Tally;
+
+/// Between two looks at the server's queue, on a terminal.
+const TICK_OF_BAR: Duration = Duration::from_secs(1);
+/// The same where lines pile up in a log.
+const TICK_OF_LINES: Duration = Duration::from_secs(5);
+
+/// For how long the same note is not repeated: a full queue makes every request wait.
+const NOTE_AGAIN: Duration = Duration::from_secs(30);
+
+/// Shows how far a run is.
+#[derive(Debug)]
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    to_send: usize,
+    total: usize,
+    is_waiting: bool,
+    begun: Instant,
+    noted: Mutex<Option<(String, Instant)>>,
+}
+
+impl Progress {
+    /// Of `to_send` items that are to be sent, and of `total` that are to be accepted or, if
+    /// `is_waiting`, processed.
+    pub fn new(to_send: usize, total: usize, is_waiting: bool) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let target = ProgressDrawTarget::stderr_with_hz(4);
+            let bar = ProgressBar::with_draw_target(Some(total as u64), target);
+            let template = "[{bar:24}] {pos}/{len}  {msg}  {elapsed} gone, {eta} left";
+            let style = ProgressStyle::with_template(template).expect("a sound template");
+            bar.set_style(style.progress_chars("=> "));
+            bar.enable_steady_tick(TICK_OF_BAR);
+            bar
+        });
+        Self { bar, to_send, total, is_waiting, begun: Instant::now(), noted: Mutex::new(None) }
+    }
+
+    /// Time between two calls of [`Self::show`].
+    pub fn tick(&self) -> Duration {
+        if self.bar.is_some() { TICK_OF_BAR } else { TICK_OF_LINES }
+    }
+
+    /// Shows where the run stands.
+    pub fn show(&self, tally: &Tally) {
+        let line = self.line(tally, self.begun.elapsed());
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position(self.done(tally) as u64);
+                bar.set_message(line);
+            }
+            None => {
+                let left = match time_left(self.done(tally), self.total, self.begun.elapsed()) {
+                    Some(left) => format!(", about {} s left", left.as_secs()),
+                    None => String::new(),
+                };
+                eprintln!("{} of {}: {line}{left}", self.done(tally), self.total);
+            }
+        }
+    }
+
+    /// Says something beside the bar, unless it was just said.
+    pub fn note(&self, text: &str) {
+        let mut noted = self.noted.lock();
+        let is_old = |(last, at): &(String, Instant)| last == text && at.elapsed() < NOTE_AGAIN;
+        if noted.as_ref().is_some_and(is_old) {
+            return;
+        }
+        *noted = Some((text.to_owned(), Instant::now()));
+        match &self.bar {
+            Some(bar) => bar.println(text),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Items that need nothing more.
+    fn done(&self, tally: &Tally) -> usize {
+        let decided = tally.decided.load(Ordering::Relaxed);
+        let done = match self.is_waiting {
+            false => decided,
+            true => {
+                let accepted = tally.accepted_count.load(Ordering::Relaxed);
+                let failed = decided.saturating_sub(accepted);
+                failed + tally.processed.load(Ordering::Relaxed)
+            }
+        };
+        done.min(self.total)
+    }
+
+    fn line(&self, tally: &Tally, elapsed: Duration) -> String {
+        let seconds = elapsed.as_secs_f64().max(0.001);
+        let accepted = tally.accepted_count.load(Ordering::Relaxed);
+        let mebibytes = tally.sent_bytes.load(Ordering::Relaxed) as f64 / f64::from(1 << 20);
+        let mut line = format!("sent {accepted} ({mebibytes:.1} MiB)");
+        if tally.decided.load(Ordering::Relaxed) < self.to_send {
+            // Afterwards nothing moves, and the rate would only seem to sink.
+            line += &format!(" at {:.1} MiB/s", mebibytes / seconds);
+        }
+        if self.is_waiting {
+            let processed = tally.processed.load(Ordering::Relaxed);
+            line += &format!(", processed {processed}");
+        }
+        line += &format!(", {:.1} documents/s", self.done(tally) as f64 / seconds);
+        match tally.failures.lock().len() {
+            0 => line,
+            failed => format!("{line}, failed {failed}"),
+        }
+    }
+}
+
+/// At the rate so far; `None` before there is one.
+fn time_left(done: usize, total: usize, elapsed: Duration) -> Option<Duration> {
+    if done == 0 {
+        return None;
+    }
+    let seconds = elapsed.as_secs_f64() * (total - done) as f64 / done as f64;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_follows_the_rate() {
+        let ten = Duration::from_secs(10);
+        assert_eq!(time_left(0, 100, ten), None);
+        assert_eq!(time_left(25, 100, ten), Some(Duration::from_secs(30)));
+        assert_eq!(time_left(100, 100, ten), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn failed_items_need_nothing_more() {
+        let tally = Tally::default();
+        tally.decided.store(7, Ordering::Relaxed);
+        tally.accepted_count.store(5, Ordering::Relaxed);
+        tally.processed.store(3, Ordering::Relaxed);
+        assert_eq!(Progress::new(10, 10, true).done(&tally), 5);
+        assert_eq!(Progress::new(10, 10, false).done(&tally), 7);
+        let line = Progress::new(10, 10, true).line(&tally, Duration::from_secs(5));
+        assert_eq!(line, "sent 5 (0.0 MiB) at 0.0 MiB/s, processed 3, 1.0 documents/s");
+    }
+}

@@ -1,0 +1,283 @@
+//! Batches to the server, several at a time; what it accepts goes into the state file.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use lodestone::types::limits;
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+
+use super::batch::Batch;
+use super::call::{BUSY_PATIENCE, CallError, Fault, busy_pause};
+use super::form::{Form, OpenFile};
+use super::plan::{Item, Origin, Stamp};
+use super::server::Server;
+use super::state::{Entry, State, StateError};
+use super::summary::Failure;
+
+/// Why a run ends before everything is sent.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The server will not take the rest.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// What was accepted cannot be remembered.
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+/// Metadata that go with every item.
+#[derive(Debug, Default)]
+pub struct Maps {
+    /// Of the document.
+    pub document: Option<Map<String, Value>>,
+    /// Of the tenant's schema.
+    pub tenant: Option<Map<String, Value>>,
+    /// A hash of both.
+    pub hash: String,
+}
+
+/// What has happened so far.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Id and name of what is being processed: items of this run, and of earlier ones.
+    pub awaited: Mutex<Vec<(String, String)>>,
+    /// Items that failed.
+    pub failures: Mutex<Vec<Failure>>,
+    /// Items of this run that were accepted.
+    pub accepted_count: AtomicUsize,
+    /// Bytes of accepted files.
+    pub accepted_bytes: AtomicU64,
+    /// Bytes that have left, those of lost requests included.
+    pub sent_bytes: AtomicU64,
+    /// Of the awaited items those that have ended, as far as is known.
+    pub processed: AtomicUsize,
+    /// Items that were accepted or failed.
+    pub decided: AtomicUsize,
+    /// What ended the sending early, the first of all threads.
+    pub ended_by: Mutex<Option<SendError>>,
+}
+
+/// Sends batches.
+pub struct Sender<'a> {
+    /// Where they go.
+    pub server: Server<'a>,
+    /// Remembers what is accepted.
+    pub state: Option<&'a State>,
+    /// Go with every item.
+    pub maps: &'a Maps,
+    /// Counts.
+    pub tally: &'a Tally,
+    /// Ends the pauses of all threads once one has found that the run is over.
+    pub halt: &'a (dyn Fn() + Sync),
+}
+
+/// A request with the items that are in it.
+enum Cargo<'a> {
+    Files { form: Form, items: Vec<(&'a Item, Stamp)> },
+    Pages { body: Value, items: Vec<(&'a Item, Stamp)> },
+}
+
+impl Sender<'_> {
+    /// Sends everything with `jobs` requests in flight. What ends it early is in the tally.
+    pub fn send_all(&self, batches: &[Batch], jobs: usize) {
+        let next = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..jobs.min(batches.len()) {
+                scope.spawn(|| {
+                    while self.tally.ended_by.lock().is_none() {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(batch) = batches.get(number) else { return };
+                        if let Err(error) = self.send(batch, number as u64) {
+                            self.tally.ended_by.lock().get_or_insert(error);
+                            (self.halt)();
+                        }
+                    }
+                });
+            }
+        });
+    }
+
+    /// Sends one batch until each of its items is accepted or has failed.
+    fn send(&self, batch: &Batch, number: u64) -> Result<(), SendError> {
+        let mut rest: Vec<&Item> = batch.iter().collect();
+        let mut waited = Duration::ZERO;
+        loop {
+            let cargo = self.cargo(&rest, number);
+            let (answer, items, fault) = match &cargo {
+                Cargo::Files { items, .. } | Cargo::Pages { items, .. } if items.is_empty() => {
+                    return Ok(());
+                }
+                Cargo::Files { form, items } => {
+                    (self.server.upload(form), items, form.take_fault())
+                }
+                Cargo::Pages { body, items } => (self.server.scrape(body), items, None),
+            };
+            if let (Err(_), Some(fault)) = (&answer, fault) {
+                let item = items[fault.index].0;
+                self.fail(Failure::local(item.name(), &item.id, "UNREADABLE_FILE", &fault.problem));
+                rest = items.iter().map(|(item, _)| *item).collect();
+                rest.remove(fault.index);
+                continue;
+            }
+            let (answer, fault) = match answer {
+                Ok(answer) => (answer, None),
+                Err(CallError::Refused(fault)) if !fault.ends_the_run() => {
+                    (json!({"failed": fault.failed}), Some(fault))
+                }
+                Err(error) => return Err(error.into()),
+            };
+            rest = self.settle(items, &answer, fault.as_ref())?;
+            if rest.is_empty() {
+                return Ok(());
+            }
+            let pause = busy_pause(None);
+            waited += pause;
+            if waited > BUSY_PATIENCE {
+                let message = "the server could not take it for half an hour";
+                for item in rest {
+                    let (name, code) = (item.name(), "SERVICE_UNAVAILABLE");
+                    self.fail(Failure::local(name, &item.id, code, message));
+                }
+                return Ok(());
+            }
+            if !self.server.caller.pause.pause(pause) {
+                return Err(CallError::Stopped.into());
+            }
+        }
+    }
+
+    /// Opens files, or lists pages. What cannot be opened has failed.
+    fn cargo<'a>(&self, rest: &[&'a Item], number: u64) -> Cargo<'a> {
+        let (mut items, mut files, mut pages) = (Vec::new(), Vec::new(), Vec::new());
+        for item in rest {
+            match &item.origin {
+                Origin::Page(url) => {
+                    pages.push(self.page(url, &item.id));
+                    items.push((*item, Stamp::default()));
+                }
+                Origin::File(path) => match open(path) {
+                    Ok(file) => {
+                        items.push((*item, file.stamp));
+                        files.push(file);
+                    }
+                    Err((code, message)) => {
+                        self.fail(Failure::local(item.name(), &item.id, code, &message));
+                    }
+                },
+            }
+        }
+        if files.is_empty() {
+            return Cargo::Pages { body: json!({"items": pages}), items };
+        }
+        let ids: Vec<&str> = items.iter().map(|(item, _)| item.id.as_str()).collect();
+        let mut texts = vec![("file_ids", json!(ids).to_string())];
+        let maps =
+            [("document_metadata", &self.maps.document), ("tenant_metadata", &self.maps.tenant)];
+        for (name, map) in maps {
+            if let Some(map) = map {
+                texts.push((name, json!(map).to_string()));
+            }
+        }
+        Cargo::Files { form: Form::new(&texts, files, number), items }
+    }
+
+    fn page(&self, url: &str, id: &str) -> Value {
+        let mut page = json!({"web_url": url, "file_id": id});
+        if let Some(map) = &self.maps.document {
+            page["document_metadata"] = json!(map);
+        }
+        if let Some(map) = &self.maps.tenant {
+            page["tenant_metadata"] = json!(map);
+        }
+        page
+    }
+
+    /// Takes an answer in; returns the items that are to come again. `fault` is why the whole
+    /// batch was refused.
+    fn settle<'a>(
+        &self,
+        items: &[(&'a Item, Stamp)],
+        answer: &Value,
+        fault: Option<&Fault>,
+    ) -> Result<Vec<&'a Item>, SendError> {
+        let list = |name: &str| answer[name].as_array().map_or(&[][..], Vec::as_slice).iter();
+        let uploaded: Vec<&str> =
+            list("uploaded").filter_map(|entry| entry["file_id"].as_str()).collect();
+        let (mut again, mut accepted) = (Vec::new(), Vec::new());
+        for (index, (item, stamp)) in items.iter().enumerate() {
+            if uploaded.contains(&item.id.as_str()) {
+                accepted.push((*item, *stamp));
+                continue;
+            }
+            let entry = list("failed").find(|entry| entry["index"].as_u64() == Some(index as u64));
+            match (entry, fault) {
+                (Some(entry), _) if is_passing(entry) => again.push(*item),
+                (Some(entry), _) => self.fail(Failure::of_entry(item.name(), &item.id, entry)),
+                (None, Some(fault)) => {
+                    self.fail(Failure::of_request(item.name(), &item.id, fault));
+                }
+                (None, None) => {
+                    let message = "the server's answer does not tell of it";
+                    self.fail(Failure::local(item.name(), &item.id, "NO_ANSWER", message));
+                }
+            }
+        }
+        self.accept(&accepted)?;
+        Ok(again)
+    }
+
+    fn accept(&self, accepted: &[(&Item, Stamp)]) -> Result<(), SendError> {
+        let names = accepted.iter().map(|(item, _)| (item.id.clone(), item.name()));
+        self.tally.awaited.lock().extend(names);
+        let bytes = accepted.iter().map(|(_, stamp)| stamp.bytes).sum();
+        self.tally.accepted_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.tally.accepted_count.fetch_add(accepted.len(), Ordering::Relaxed);
+        self.tally.decided.fetch_add(accepted.len(), Ordering::Relaxed);
+        let Some(state) = self.state else { return Ok(()) };
+        let entry = |(item, stamp): &(&Item, Stamp)| match &item.origin {
+            // Pages change behind our back: they are fetched again in every run.
+            Origin::Page(_) => None,
+            Origin::File(path) => Some(Entry {
+                path: path.to_string_lossy().into_owned(),
+                bytes: stamp.bytes,
+                mtime_ns: stamp.mtime_ns,
+                file_id: item.id.clone(),
+                metadata: self.maps.hash.clone(),
+            }),
+        };
+        let entries: Vec<Entry> = accepted.iter().filter_map(entry).collect();
+        Ok(state.append(&entries)?)
+    }
+
+    fn fail(&self, failure: Failure) {
+        self.tally.failures.lock().push(failure);
+        self.tally.decided.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether trying again later may cure the fault of one item.
+fn is_passing(entry: &Value) -> bool {
+    let code = entry["error_code"].as_str();
+    matches!(code, Some("SERVICE_UNAVAILABLE" | "INTERNAL_SERVER_ERROR" | "RATE_LIMITED"))
+}
+
+fn open(path: &Path) -> Result<OpenFile, (&'static str, String)> {
+    let unreadable = |error: std::io::Error| ("UNREADABLE_FILE", error.to_string());
+    let file = File::open(path).map_err(unreadable)?;
+    let stamp = Stamp::of(&file.metadata().map_err(unreadable)?);
+    let limit = limits::FILE_BYTES_MAX;
+    if stamp.bytes > limit as u64 {
+        let mebibytes = limit >> 20;
+        let message = format!(
+            "{} bytes; a file may hold at most {mebibytes} MiB ({limit} bytes)",
+            stamp.bytes
+        );
+        return Err(("FILE_TOO_LARGE", message));
+    }
+    let filename = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    Ok(OpenFile { file, filename, stamp })
+}

@@ -1,0 +1,159 @@
+//! The operations of the server that a run needs, for one tenant and sub-tenant.
+
+use std::collections::HashMap;
+
+use lodestone::types::limits;
+use serde_json::{Value, json};
+
+use super::call::{CallError, Caller};
+use super::form::Form;
+use super::transport::{Payload, Request, query};
+
+/// Seconds that the server may hold a poll back until the job ends.
+const POLL_SECONDS: &str = "30";
+
+/// Where a source's processing stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It waits or runs.
+    Pending,
+    /// It is searchable.
+    Success,
+    /// It ended with a reason.
+    Errored,
+}
+
+/// Where a source stands, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Processing {
+    /// Where it stands.
+    pub status: Status,
+    /// The fault, or empty.
+    pub error_code: String,
+    /// For an error, why.
+    pub message: String,
+}
+
+/// One scope of one server.
+#[derive(Clone, Copy)]
+pub struct Server<'a> {
+    /// Makes the requests.
+    pub caller: Caller<'a>,
+    /// The tenant.
+    pub tenant: &'a str,
+    /// The sub-tenant; empty means `default`.
+    pub sub_tenant: &'a str,
+}
+
+impl Server<'_> {
+    /// Uploads files; the answer to the batch.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn upload(&self, form: &Form) -> Result<Value, CallError> {
+        self.post("/upload/batch_upload", &[], Payload::Form(form))
+    }
+
+    /// Has pages fetched; the answer to the batch.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn scrape(&self, items: &Value) -> Result<Value, CallError> {
+        self.post("/upload/batch_scrape_webpage", &[], Payload::Json(items))
+    }
+
+    /// Where sources stand; those that the server does not have are absent.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn sources(&self, ids: &[&str]) -> Result<HashMap<String, Status>, CallError> {
+        let mut found = HashMap::with_capacity(ids.len());
+        let mut blocks: Vec<&[&str]> = ids.chunks(limits::SOURCE_IDS_MAX).collect();
+        if blocks.is_empty() {
+            // Asking for nothing still tells whether the server and the key will do.
+            blocks.push(&[]);
+        }
+        for block in blocks {
+            let body = json!({
+                "tenant_id": self.tenant, "sub_tenant_id": self.sub_tenant, "source_ids": block,
+            });
+            let path = "/list/sources_by_id".to_owned();
+            let answer = self.caller.call(&Request { path, body: Some(Payload::Json(&body)) });
+            let answer = match answer {
+                // The first upload makes the tenant, where the key may do that.
+                Err(CallError::Refused(fault)) if fault.reason == "tenant_not_found" => {
+                    return Ok(HashMap::new());
+                }
+                answer => answer?,
+            };
+            for source in answer["sources"].as_array().map_or(&[][..], Vec::as_slice) {
+                if let Some(id) = source["id"].as_str() {
+                    found.insert(id.to_owned(), status(&source["status"]));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Where one source stands, once it has ended or the server has waited long enough; `None`
+    /// when it is gone.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn processing(&self, id: &str) -> Result<Option<Processing>, CallError> {
+        let path = "/upload/verify_processing";
+        let pairs = [("file_id", id), ("wait", POLL_SECONDS)];
+        let answer = match self.post(path, &pairs, Payload::Empty) {
+            Err(CallError::Refused(fault)) if fault.reason == "source_not_found" => {
+                return Ok(None);
+            }
+            answer => answer?,
+        };
+        let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
+        let (error_code, message) = (text("error_code"), text("message"));
+        Ok(Some(Processing { status: status(&answer["status"]), error_code, message }))
+    }
+
+    /// Jobs of the scope that wait or run, whoever sent them.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn outstanding(&self) -> Result<usize, CallError> {
+        let path = format!("/jobs{}&limit=1", self.scope(&[]));
+        let answer = self.caller.call(&Request { path, body: None })?;
+        let count = |name: &str| answer["counts"][name].as_u64().unwrap_or(0) as usize;
+        Ok(count("queued") + count("in_progress"))
+    }
+
+    fn post(
+        &self,
+        path: &str,
+        pairs: &[(&str, &str)],
+        payload: Payload<'_>,
+    ) -> Result<Value, CallError> {
+        let path = format!("{path}{}", self.scope(pairs));
+        self.caller.call(&Request { path, body: Some(payload) })
+    }
+
+    fn scope(&self, pairs: &[(&str, &str)]) -> String {
+        let scope = [("tenant_id", self.tenant), ("sub_tenant_id", self.sub_tenant_name())];
+        query(&[&scope, pairs].concat())
+    }
+
+    /// A name always: without one, a look-up goes on in the other sub-tenants.
+    fn sub_tenant_name(&self) -> &str {
+        match self.sub_tenant {
+            "" => "default",
+            name => name,
+        }
+    }
+}
+
+/// Words of a newer server that are unknown here are neither end.
+fn status(word: &Value) -> Status {
+    match word.as_str() {
+        Some("success") => Status::Success,
+        Some("errored") => Status::Errored,
+        _ => Status::Pending,
+    }
+}

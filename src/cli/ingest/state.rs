@@ -1,0 +1,265 @@
+//! The state file: what the server has accepted from here, one JSON line a file.
+//!
+//! ```text
+//! {"path": "/home/me/docs/a.pdf", "bytes": 1234, "mtime_ns": 17..., "file_id": "docs:a.pdf",
+//!  "metadata": "hash of the metadata that were sent along"}
+//! ```
+//!
+//! A line is appended after the server's 200 and before the next request of that thread, in one
+//! write: it survives the death of the process, and a power cut costs no more than sending some
+//! files again. The last line of an id wins. A line that is torn or unknown is passed over. One
+//! process at a time: the file is locked.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::plan::Stamp;
+
+/// Characters of a hash in a name or a line: 64 bits tell the tenants of one user apart.
+const HASH_CHARS: usize = 16;
+/// Paths and ids are bounded by the system and by the id rules; a longer line is not ours.
+const LINE_BYTES_MAX: u64 = 64 << 10;
+
+/// Why there is no state.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// It cannot be read or made.
+    #[error("state file {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        source: io::Error,
+    },
+    /// Another run uses it.
+    #[error("state file {}: another run is using it", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Nobody says where to put it.
+    #[error("neither XDG_STATE_HOME nor HOME is set: name a --state FILE, or --no-state")]
+    NoHome,
+}
+
+/// What was accepted once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The absolute path.
+    pub path: String,
+    /// Its size when it was sent.
+    pub bytes: u64,
+    /// Its last change then.
+    pub mtime_ns: u64,
+    /// The id of its source.
+    pub file_id: String,
+    /// The hash of the metadata that were sent along.
+    #[serde(default)]
+    pub metadata: String,
+}
+
+impl Entry {
+    /// Whether a file is as it was when it was accepted.
+    pub fn is_of(&self, path: &Path, stamp: Stamp, metadata: &str) -> bool {
+        let then = Stamp { bytes: self.bytes, mtime_ns: self.mtime_ns };
+        then == stamp && self.path == path.to_string_lossy() && self.metadata == metadata
+    }
+}
+
+/// The open state file.
+#[derive(Debug)]
+pub struct State {
+    file: Mutex<File>,
+    path: PathBuf,
+    entries: HashMap<String, Entry>,
+}
+
+impl State {
+    /// Opens or makes the file, locks it and reads what it knows.
+    ///
+    /// # Errors
+    /// [`StateError`].
+    pub fn open(path: &Path) -> Result<Self, StateError> {
+        let failed = |source| StateError::Io { path: path.into(), source };
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path);
+        let mut file = file.map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StateError::InUse { path: path.into() }),
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        let entries = read(&file).map_err(failed)?;
+        mend(&mut file).map_err(failed)?;
+        Ok(Self { file: Mutex::new(file), path: path.into(), entries })
+    }
+
+    /// What an earlier run had accepted under an id.
+    pub fn entry(&self, file_id: &str) -> Option<&Entry> {
+        self.entries.get(file_id)
+    }
+
+    /// Remembers what the server has accepted.
+    ///
+    /// # Errors
+    /// [`StateError::Io`].
+    pub fn append(&self, entries: &[Entry]) -> Result<(), StateError> {
+        let mut lines = String::new();
+        for entry in entries {
+            lines += &serde_json::to_string(entry).expect("texts and numbers always print");
+            lines.push('\n');
+        }
+        let written = self.file.lock().write_all(lines.as_bytes());
+        written.map_err(|source| StateError::Io { path: self.path.clone(), source })
+    }
+}
+
+/// What a state file knows, by id, without locking or making it.
+///
+/// # Errors
+/// A file that is there and cannot be read.
+pub fn peek(path: &Path) -> Result<HashMap<String, Entry>, StateError> {
+    match File::open(path).and_then(|file| read(&file)) {
+        Ok(entries) => Ok(entries),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(HashMap::new()),
+        Err(source) => Err(StateError::Io { path: path.into(), source }),
+    }
+}
+
+fn read(file: &File) -> io::Result<HashMap<String, Entry>> {
+    let mut reader = BufReader::new(file);
+    let (mut entries, mut line) = (HashMap::new(), Vec::new());
+    while reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? > 0 {
+        if let Ok(entry) = serde_json::from_slice::<Entry>(&line) {
+            entries.insert(entry.file_id.clone(), entry);
+        }
+        line.clear();
+    }
+    Ok(entries)
+}
+
+/// Ends a torn last line, so that the next one does not join it.
+fn mend(file: &mut File) -> io::Result<()> {
+    let mut last = [b'\n'];
+    if file.seek(SeekFrom::End(0))? > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+    }
+    if last != *b"\n" {
+        file.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+/// Where the state of one server, tenant and sub-tenant is kept by default; `variable` looks into
+/// the environment.
+///
+/// # Errors
+/// [`StateError::NoHome`].
+pub fn default_path(
+    variable: impl Fn(&str) -> Option<PathBuf>,
+    scope: [&str; 3],
+) -> Result<PathBuf, StateError> {
+    // A relative folder is to be ignored, says the XDG base directory specification.
+    let named = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
+    let home = || variable("HOME").map(|home| home.join(".local/state"));
+    let folder = named.or_else(home).ok_or(StateError::NoHome)?;
+    // No byte of an address or an id is a line break.
+    Ok(folder.join("lodestone/ingest").join(format!("{}.jsonl", hash(&scope.join("\n")))))
+}
+
+/// A short hash in hexadecimal.
+pub fn hash(text: &str) -> String {
+    hex::encode(Sha256::digest(text.as_bytes()))[..HASH_CHARS].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(id: &str, bytes: u64) -> Entry {
+        let (path, metadata) = (format!("/x/{id}"), "m".to_owned());
+        Entry { path, bytes, mtime_ns: 5, file_id: id.into(), metadata }
+    }
+
+    #[test]
+    fn the_last_line_of_an_id_wins_and_torn_lines_are_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("new/state.jsonl");
+        let state = State::open(&path).unwrap();
+        assert!(state.entry("a").is_none());
+        state.append(&[entry("a", 1), entry("b", 2)]).unwrap();
+        state.append(&[entry("a", 3)]).unwrap();
+        drop(state);
+        let whole = fs::read(&path).unwrap();
+        let mut torn = whole.clone();
+        torn.truncate(whole.len() - 4);
+        fs::write(&path, &torn).unwrap();
+
+        let state = State::open(&path).unwrap();
+        assert_eq!(state.entry("a"), Some(&entry("a", 1)));
+        state.append(&[entry("c", 4)]).unwrap();
+        drop(state);
+        let known = peek(&path).unwrap();
+        assert_eq!(known["c"], entry("c", 4), "a line after a torn one stands alone");
+        assert_eq!(known.len(), 3);
+    }
+
+    #[test]
+    fn every_cut_of_the_file_leaves_whole_lines_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state");
+        State::open(&path).unwrap().append(&[entry("a", 1), entry("b", 2)]).unwrap();
+        let whole = fs::read(&path).unwrap();
+        let first = whole.iter().position(|byte| *byte == b'\n').unwrap();
+        for cut in 0..whole.len() {
+            fs::write(&path, &whole[..cut]).unwrap();
+            let known = peek(&path).unwrap();
+            // The last byte of a line is its break, which JSON can do without.
+            let expected = usize::from(cut >= first) + usize::from(cut + 1 >= whole.len());
+            assert_eq!(known.len(), expected, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn one_run_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state");
+        let first = State::open(&path).unwrap();
+        assert!(matches!(State::open(&path), Err(StateError::InUse { .. })));
+        drop(first);
+        State::open(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_the_same_by_path_size_time_and_metadata() {
+        let known = entry("a", 1);
+        let stamp = Stamp { bytes: 1, mtime_ns: 5 };
+        assert!(known.is_of(Path::new("/x/a"), stamp, "m"));
+        assert!(!known.is_of(Path::new("/y/a"), stamp, "m"));
+        assert!(!known.is_of(Path::new("/x/a"), Stamp { bytes: 2, ..stamp }, "m"));
+        assert!(!known.is_of(Path::new("/x/a"), Stamp { mtime_ns: 6, ..stamp }, "m"));
+        assert!(!known.is_of(Path::new("/x/a"), stamp, "other"));
+    }
+
+    #[test]
+    fn the_default_place_tells_scopes_apart() {
+        let home = |name: &str| (name == "HOME").then(|| PathBuf::from("/home/me"));
+        let of = |scope| default_path(home, scope).unwrap();
+        let path = of(["http://a", "t", "s"]);
+        assert!(path.starts_with("/home/me/.local/state/lodestone/ingest"), "{}", path.display());
+        assert_ne!(path, of(["http://a", "ts", ""]));
+        let xdg = |name: &str| Some(PathBuf::from(if name == "HOME" { "/h" } else { "/xdg" }));
+        assert!(default_path(xdg, ["a", "b", "c"]).unwrap().starts_with("/xdg/lodestone/ingest"));
+        assert!(matches!(default_path(|_| None, ["a", "b", "c"]), Err(StateError::NoHome)));
+    }
+}

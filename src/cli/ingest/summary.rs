@@ -1,0 +1,133 @@
+//! What came of a run: counts, and every failure with its reason.
+
+use std::fmt::{self, Display};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::call::Fault;
+use super::plan::LeftOut;
+
+/// Where an item failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Before it left.
+    Local,
+    /// The server did not accept it.
+    Upload,
+    /// It was accepted and could not be processed.
+    Processing,
+}
+
+/// An item that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// The path or address.
+    pub name: String,
+    /// The id of its source, or empty.
+    pub file_id: String,
+    /// Where it failed.
+    pub step: Step,
+    /// The coarse word: the server's, or one of ours.
+    pub error_code: String,
+    /// The server's fine word, or empty.
+    pub reason: String,
+    /// The text for people.
+    pub message: String,
+}
+
+impl Failure {
+    /// It failed here.
+    pub fn local(name: String, file_id: &str, error_code: &str, message: &str) -> Self {
+        let (error_code, message) = (error_code.to_owned(), message.to_owned());
+        let (file_id, reason) = (file_id.to_owned(), String::new());
+        Self { name, file_id, step: Step::Local, error_code, reason, message }
+    }
+
+    /// The request that carried it was refused.
+    pub fn of_request(name: String, file_id: &str, fault: &Fault) -> Self {
+        let Fault { error_code, reason, message, .. } = fault.clone();
+        Self { name, file_id: file_id.to_owned(), step: Step::Upload, error_code, reason, message }
+    }
+
+    /// It is an entry of `failed` in the answer to a batch.
+    pub fn of_entry(name: String, file_id: &str, entry: &Value) -> Self {
+        let text = |member: &str| entry[member].as_str().unwrap_or_default().to_owned();
+        Self {
+            name,
+            file_id: file_id.to_owned(),
+            step: Step::Upload,
+            error_code: text("error_code"),
+            reason: text("reason"),
+            message: text("message"),
+        }
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = [self.error_code.as_str(), self.reason.as_str()];
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        write!(f, "{}: {}: {}", self.name, words.join(" "), self.message)
+    }
+}
+
+/// The end of a run.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    /// Files and pages that the arguments name.
+    pub found: usize,
+    /// Items that the server accepted.
+    pub sent: usize,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Accepted by an earlier run, unchanged since, and still there.
+    pub skipped_unchanged: usize,
+    /// Left out of the walk.
+    pub left_out: LeftOut,
+    /// Items whose processing ended well, those included that an earlier run had sent and that
+    /// were still at work; null when nobody waited.
+    pub processed: Option<usize>,
+    /// Items that were neither accepted nor refused before the run ended.
+    pub not_sent: usize,
+    /// What failed.
+    pub failed: Vec<Failure>,
+    /// What ended the run early, or null.
+    pub ended_by: Option<String>,
+    /// Whether Ctrl-C did.
+    pub interrupted: bool,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+impl Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for failure in &self.failed {
+            writeln!(f, "failed  {failure}")?;
+        }
+        let mebibytes = self.sent_bytes as f64 / f64::from(1 << 20);
+        write!(f, "sent {} ({mebibytes:.1} MiB)", self.sent)?;
+        if let Some(processed) = self.processed {
+            write!(f, ", processed {processed}")?;
+        }
+        write!(f, ", unchanged {}, failed {}", self.skipped_unchanged, self.failed.len())?;
+        if self.not_sent > 0 {
+            write!(f, ", not sent {}", self.not_sent)?;
+        }
+        writeln!(f, " of {} in {:.1} s", self.found, self.seconds)?;
+        let LeftOut { hidden, loops, filtered, special } = self.left_out;
+        let words = [
+            (hidden, "hidden"),
+            (loops, "links in a circle"),
+            (filtered, "filtered"),
+            (special, "no regular files"),
+        ];
+        let words = words.iter().filter(|(count, _)| *count > 0);
+        let words: Vec<String> = words.map(|(count, word)| format!("{count} {word}")).collect();
+        match words.is_empty() {
+            true => Ok(()),
+            false => writeln!(f, "left out: {}", words.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! One request to the server and its answer. Trying again is the business of `call`.
+
+use std::io::Read;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::{Agent, Body, Proxy, SendBody};
+
+use super::form::Form;
+
+/// A healthy server connects at once; a dead host does not answer at all.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Longer than the longest poll (30 s) and than the writing of a batch to a busy disk.
+const ANSWER: Duration = Duration::from_secs(120);
+/// A body that does not move for so long is lost.
+const STALL: Duration = Duration::from_secs(60);
+/// How long an upload waits for "go on" before it sends its body unasked.
+const GO_AHEAD: Duration = Duration::from_secs(2);
+/// A listing of 1,000 sources with all of their metadata; anything longer is no answer of ours.
+const ANSWER_BYTES_MAX: u64 = 256 << 20;
+
+/// A request.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// Path and query below the server's address.
+    pub path: String,
+    /// What is sent; `None` asks with GET.
+    pub body: Option<Payload<'a>>,
+}
+
+/// What is posted.
+#[derive(Debug)]
+pub enum Payload<'a> {
+    /// Nothing.
+    Empty,
+    /// JSON.
+    Json(&'a Value),
+    /// Files.
+    Form(&'a Form),
+}
+
+/// An answer, whatever its status.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// The status.
+    pub status: u16,
+    /// Seconds of `Retry-After`.
+    pub retry_after_s: Option<u64>,
+    /// The body; null where it is no JSON.
+    pub json: Value,
+}
+
+/// No whole answer came: the request may have had its effect or not.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{problem}")]
+pub struct Lost {
+    /// What broke.
+    pub problem: String,
+}
+
+/// Carries requests to one server.
+pub trait Transport: Sync {
+    /// Sends a request once. Bytes of forms are added to `sent_bytes` as they leave.
+    ///
+    /// # Errors
+    /// [`Lost`] without a whole answer.
+    fn exchange(&self, request: &Request<'_>, sent_bytes: &AtomicU64) -> Result<Reply, Lost>;
+}
+
+/// Over HTTP, through the proxy that the environment names unless the server is this machine.
+#[derive(Debug)]
+pub struct Http {
+    agent: Agent,
+    server: String,
+    authorization: Option<String>,
+}
+
+impl Http {
+    /// To `server`, an address without a slash at its end.
+    pub fn new(server: &str, api_key: Option<&str>) -> Self {
+        let proxy = if is_loopback(server) { None } else { Proxy::try_from_env() };
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            // A redirected upload would be sent as something else: it is reported instead.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(proxy)
+            .timeout_connect(Some(CONNECT))
+            .timeout_await_100(Some(GO_AHEAD))
+            .timeout_recv_response(Some(ANSWER))
+            .timeout_per_write(Some(STALL))
+            .timeout_per_read(Some(ANSWER))
+            .user_agent(concat!("lodestone/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .new_agent();
+        let authorization = api_key.map(|key| format!("Bearer {key}"));
+        Self { agent, server: server.to_owned(), authorization }
+    }
+
+    fn send(
+        &self,
+        request: &Request<'_>,
+        sent_bytes: &AtomicU64,
+    ) -> Result<ureq::http::Response<Body>, ureq::Error> {
+        let url = format!("{}{}", self.server, request.path);
+        let Some(payload) = &request.body else {
+            let mut call = self.agent.get(&url);
+            if let Some(authorization) = &self.authorization {
+                call = call.header("authorization", authorization);
+            }
+            return call.call();
+        };
+        let mut call = self.agent.post(&url);
+        if let Some(authorization) = &self.authorization {
+            call = call.header("authorization", authorization);
+        }
+        match payload {
+            Payload::Empty => call.send_empty(),
+            Payload::Json(json) => {
+                call.header("content-type", "application/json").send(json.to_string())
+            }
+            Payload::Form(form) => {
+                let mut reader = form.reader(sent_bytes)?;
+                // A server that refuses says so before the body is on its way.
+                call.header("expect", "100-continue")
+                    .header("content-type", form.content_type())
+                    .header("content-length", form.content_length().to_string())
+                    .send(SendBody::from_reader(&mut reader))
+            }
+        }
+    }
+}
+
+impl Transport for Http {
+    fn exchange(&self, request: &Request<'_>, sent_bytes: &AtomicU64) -> Result<Reply, Lost> {
+        let lost = |error: ureq::Error| Lost { problem: error.to_string() };
+        let response = self.send(request, sent_bytes).map_err(lost)?;
+        let status = response.status().as_u16();
+        let retry_after = response.headers().get("retry-after");
+        let retry_after_s = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let mut body = Vec::new();
+        let reader = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
+        reader.take(ANSWER_BYTES_MAX).read_to_end(&mut body).map_err(|error| lost(error.into()))?;
+        let json = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        Ok(Reply { status, retry_after_s, json })
+    }
+}
+
+/// Whether an address names this machine, which no proxy reaches for us.
+pub fn is_loopback(server: &str) -> bool {
+    let rest = server.split_once("://").map_or(server, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = match host.strip_prefix('[') {
+        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let is_loopback_address =
+        host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    is_loopback_address || host.eq_ignore_ascii_case("localhost")
+}
+
+/// A query string of names and values.
+pub fn query(pairs: &[(&str, &str)]) -> String {
+    let mut query = String::new();
+    for (name, value) in pairs {
+        query.push(if query.is_empty() { '?' } else { '&' });
+        query.push_str(name);
+        query.push('=');
+        for byte in value.bytes() {
+            match byte {
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                    query.push(char::from(byte));
+                }
+                _ => query.push_str(&format!("%{byte:02X}")),
+            }
+        }
+    }
+    query
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_told_from_others() {
+        for server in [
+            "http://127.0.0.1:8080",
+            "http://127.9.9.9",
+            "https://[::1]:8080/prefix",
+            "http://LOCALHOST:1/x",
+            "http://user@localhost",
+        ] {
+            assert!(is_loopback(server), "{server}");
+        }
+        for server in ["http://example.com", "http://10.0.0.1:8080", "http://localhost@evil.org"] {
+            assert!(!is_loopback(server), "{server}");
+        }
+    }
+
+    #[test]
+    fn queries_are_escaped() {
+        assert_eq!(query(&[("a", "x y&z"), ("b", "é:1")]), "?a=x%20y%26z&b=%C3%A9%3A1");
+        assert_eq!(query(&[]), "");
+    }
+}

@@ -1,0 +1,88 @@
+//! Until everything that was accepted is processed.
+//!
+//! Jobs run about in the order in which they were accepted. So the last one is polled, held back
+//! by the server until it ends; then all are asked about at once, a thousand ids a request, and of
+//! those that are still open the last is polled next.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::call::CallError;
+use super::send::Tally;
+use super::server::{Server, Status};
+use super::summary::{Failure, Step};
+
+/// Between rounds: a server that does not hold polls back is not asked without end.
+const ROUND_PAUSE: Duration = Duration::from_millis(500);
+
+/// Waits for the accepted items, given as id and name; failures go to the tally. Returns how many
+/// ended well.
+///
+/// # Errors
+/// [`CallError`]; what ended by then is counted in the tally.
+pub fn wait(
+    server: &Server<'_>,
+    accepted: &[(String, String)],
+    tally: &Tally,
+) -> Result<usize, CallError> {
+    let names: HashMap<&str, &str> =
+        accepted.iter().map(|(id, name)| (id.as_str(), name.as_str())).collect();
+    let mut pending: Vec<&str> = accepted.iter().map(|(id, _)| id.as_str()).collect();
+    let (mut succeeded, mut errored) = (0, Vec::new());
+    while let Some(last) = pending.last().copied() {
+        let polled = server.processing(last)?;
+        if polled.is_some_and(|processing| processing.status == Status::Pending) {
+            rest(server)?;
+            continue;
+        }
+        let known = server.sources(&pending)?;
+        let before = pending.len();
+        pending.retain(|id| match known.get(*id) {
+            Some(Status::Pending) => true,
+            Some(Status::Success) => {
+                succeeded += 1;
+                false
+            }
+            Some(Status::Errored) => {
+                errored.push(*id);
+                false
+            }
+            None => {
+                let message = "it was deleted before it was processed";
+                let (name, code) = (names[id].to_owned(), "NOT_FOUND");
+                let failure = Failure::local(name, id, code, message);
+                tally.failures.lock().push(Failure { step: Step::Processing, ..failure });
+                false
+            }
+        });
+        let ended = before - pending.len();
+        tally.processed.fetch_max(accepted.len() - pending.len(), Ordering::Relaxed);
+        if !pending.is_empty() || ended == 0 {
+            rest(server)?;
+        }
+    }
+    for id in errored {
+        let failure = failure(server, id, names[id])?;
+        tally.failures.lock().push(failure);
+    }
+    Ok(succeeded)
+}
+
+fn rest(server: &Server<'_>) -> Result<(), CallError> {
+    match server.caller.pause.pause(ROUND_PAUSE) {
+        true => Ok(()),
+        false => Err(CallError::Stopped),
+    }
+}
+
+/// Why a source could not be processed.
+fn failure(server: &Server<'_>, id: &str, name: &str) -> Result<Failure, CallError> {
+    let processing = server.processing(id)?;
+    let (error_code, message) = match processing {
+        Some(processing) => (processing.error_code, processing.message),
+        None => ("NOT_FOUND".to_owned(), "it was deleted after it had failed".to_owned()),
+    };
+    let failure = Failure::local(name.to_owned(), id, &error_code, &message);
+    Ok(Failure { step: Step::Processing, ..failure })
+}

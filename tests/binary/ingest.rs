@@ -1,0 +1,194 @@
+//! `lodestone ingest` against a real server: a folder in, again, after changes, and through kills.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::process::http::Client;
+use crate::process::{Server, lodestone};
+use crate::{KEY, PATIENCE, Place, ask, found};
+
+/// Enough for several batches of twenty.
+const FILES: usize = 60;
+/// Enough that most are still to come when the first batch is accepted.
+const MANY_FILES: usize = 400;
+
+fn folder(place: &Place, count: usize) -> PathBuf {
+    let docs = place.dir.path().join("docs");
+    for number in 0..count {
+        let below = docs.join(format!("part{}", number % 3));
+        std::fs::create_dir_all(&below).expect("a new folder");
+        let text = format!("Everyone knows that word{number} stands in the northern hall.");
+        std::fs::write(below.join(format!("{number}.txt")), text).expect("a new file");
+    }
+    docs
+}
+
+fn state(place: &Place) -> PathBuf {
+    place.dir.path().join("state.jsonl")
+}
+
+/// The verb for one folder, with its summary as JSON.
+fn command(place: &Place, client: &Client, docs: &Path) -> Command {
+    let server = format!("http://{}", client.address);
+    let mut command = lodestone(&["ingest", "--server", &server, "--tenant", "acme", "--json"]);
+    command.arg("--state").arg(state(place)).arg(docs).env("LODESTONE_API_KEY", KEY);
+    command.stdout(Stdio::piped());
+    command
+}
+
+/// The exit code and the summary.
+fn ended(output: &Output) -> (Option<i32>, Value) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let summary = serde_json::from_slice(&output.stdout);
+    (output.status.code(), summary.unwrap_or_else(|error| panic!("no summary: {error}: {said}")))
+}
+
+fn run(command: &mut Command) -> (Option<i32>, Value) {
+    ended(&command.output().expect("the binary starts"))
+}
+
+fn total(client: &Client) -> usize {
+    let listed = ask(client, "GET", "/list/sources?tenant_id=acme", Value::Null);
+    listed["total"].as_u64().expect("a number") as usize
+}
+
+/// Whole lines of the state file.
+fn remembered(place: &Place) -> usize {
+    let state = std::fs::read(state(place)).unwrap_or_default();
+    state.iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// Returns once something was accepted.
+fn until_something_is_remembered(place: &Place) {
+    let begun = Instant::now();
+    while remembered(place) == 0 {
+        assert!(begun.elapsed() < PATIENCE, "nothing was accepted");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_folder_goes_in_once_and_what_fails_is_named() {
+    let Some(place) = Place::new("a_folder_goes_in_once_and_what_fails_is_named") else { return };
+    let (_server, client) = place.start();
+    let docs = folder(&place, FILES - 2);
+    std::fs::write(docs.join("empty.txt"), "").expect("a new file");
+    std::fs::write(docs.join("picture.png"), b"\x89PNG\r\n\x1a\n\0\0").expect("a new file");
+    std::fs::write(docs.join(".hidden"), "not meant").expect("a new file");
+    let good = FILES - 2;
+
+    let mut first = command(&place, &client, &docs);
+    first.args(["--metadata", r#"{"team": "red"}"#]);
+    let (code, summary) = run(&mut first);
+    assert_eq!(code, Some(1), "{summary}");
+    assert_eq!((&summary["sent"], &summary["processed"]), (&json!(good), &json!(good)));
+    assert_eq!(summary["left_out"]["hidden"], 1);
+    let failed = summary["failed"].as_array().expect("a list");
+    let reasons: Vec<(&str, &str)> = failed
+        .iter()
+        .map(|failure| {
+            let name = failure["name"].as_str().expect("a name");
+            let name = name.rsplit('/').next().expect("a last part");
+            (name, failure["reason"].as_str().expect("a reason"))
+        })
+        .collect();
+    assert_eq!(reasons, [("empty.txt", "empty_file"), ("picture.png", "unsupported_file_format")]);
+    assert_eq!(total(&client), good);
+    assert_eq!(found(&client, "word7"), ["docs:part1:7.txt"]);
+    let body = json!({"tenant_id": "acme", "source_ids": ["docs:part1:7.txt"]});
+    let source = &ask(&client, "POST", "/list/sources_by_id", body)["sources"][0];
+    assert_eq!(
+        (&source["title"], &source["document_metadata"]["team"]),
+        (&json!("7.txt"), &json!("red"))
+    );
+
+    let (code, summary) = run(&mut first);
+    assert_eq!((code, &summary["sent"]), (Some(1), &json!(0)), "{summary}");
+    assert_eq!(summary["skipped_unchanged"], good);
+
+    for name in ["empty.txt", "picture.png"] {
+        std::fs::remove_file(docs.join(name)).expect("a file that can go");
+    }
+    std::fs::write(docs.join("part1/7.txt"), "Nobody knows of changedword.").expect("a file");
+    let (code, summary) = run(&mut first);
+    assert_eq!((code, &summary["sent"]), (Some(0), &json!(1)), "{summary}");
+    assert_eq!(found(&client, "changedword"), ["docs:part1:7.txt"]);
+    assert_eq!((total(&client), found(&client, "word7").len()), (good, 0));
+
+    // What the server lost is sent again, and other metadata are a change.
+    let gone = json!({"tenant_id": "acme", "source_ids": ["docs:part0:0.txt"]});
+    ask(&client, "DELETE", "/upload/delete_source", gone);
+    let (code, summary) = run(&mut first);
+    assert_eq!((code, &summary["sent"]), (Some(0), &json!(1)), "{summary}");
+    let (code, summary) = run(&mut command(&place, &client, &docs));
+    assert_eq!((code, &summary["sent"]), (Some(0), &json!(good)), "{summary}");
+    assert_eq!(total(&client), good);
+}
+
+#[test]
+fn a_killed_client_goes_on_where_it_was() {
+    let Some(place) = Place::new("a_killed_client_goes_on_where_it_was") else { return };
+    let (_server, client) = place.start();
+    let docs = folder(&place, MANY_FILES);
+    let mut first = command(&place, &client, &docs);
+    first.args(["--jobs", "1", "--no-wait"]);
+    let mut first = first.stderr(Stdio::null()).spawn().expect("the binary starts");
+    until_something_is_remembered(&place);
+    first.kill().expect("a child can be killed");
+    first.wait().expect("a child can be waited for");
+    let before = remembered(&place);
+
+    let (code, summary) = run(&mut command(&place, &client, &docs));
+    assert_eq!(code, Some(0), "{summary}");
+    assert_eq!(summary["skipped_unchanged"], before, "{summary}");
+    assert_eq!(summary["sent"], MANY_FILES - before, "{summary}");
+    assert_eq!(total(&client), MANY_FILES);
+}
+
+#[test]
+fn a_killed_server_is_waited_for() {
+    let Some(place) = Place::new("a_killed_server_is_waited_for") else { return };
+    let (server, client) = place.start();
+    let docs = folder(&place, MANY_FILES);
+    let mut child = command(&place, &client, &docs);
+    let child = child.args(["--jobs", "1"]).spawn().expect("the binary starts");
+    until_something_is_remembered(&place);
+    server.kill();
+
+    let listen = client.address.to_string();
+    let mut again = lodestone(&["serve", "--listen", &listen]);
+    again.arg("--data-dir").arg(place.data()).arg("--model-dir").arg(&place.model);
+    again.env("LODESTONE_API_KEY", KEY);
+    let mut again = Server::run(again);
+    again.ready();
+    let (code, summary) = ended(&child.wait_with_output().expect("a child can be waited for"));
+    assert_eq!(code, Some(0), "{summary}");
+    assert_eq!((&summary["sent"], &summary["processed"]), (&json!(MANY_FILES), &json!(MANY_FILES)));
+    assert_eq!(total(&client), MANY_FILES);
+    assert_eq!(found(&client, "word399"), ["docs:part0:399.txt"]);
+}
+
+#[test]
+fn what_cannot_work_ends_at_once_with_one_line() {
+    let Some(place) = Place::new("what_cannot_work_ends_at_once_with_one_line") else { return };
+    let (server, client) = place.start();
+    let docs = folder(&place, 3);
+    let refused = |command: &mut Command, word: &str| {
+        let output = command.output().expect("the binary starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(word) && said.lines().count() == 1, "{said}");
+    };
+    let wrong = KEY.replace('1', "2");
+    refused(command(&place, &client, &docs).env("LODESTONE_API_KEY", &wrong), "401");
+    refused(command(&place, &client, &docs).args(["--metadata", "[]"]), "--metadata");
+    refused(&mut command(&place, &client, &docs.join("absent")), "absent");
+    let output = command(&place, &client, &docs).arg("--dry-run").output();
+    let planned = ended(&output.expect("the binary starts")).1;
+    assert_eq!(planned["would_send"][0]["file_id"], "docs:part0:0.txt");
+    server.kill();
+    refused(&mut command(&place, &client, &docs), "is a server running there");
+}
