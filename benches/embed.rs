@@ -1,5 +1,5 @@
-//! Question: how many passages a CPU-second does the model embed, how does a second worker help,
-//! and how long does one query take alone?
+//! Question: how many passages a CPU-second does the model embed in each precision, how does a
+//! second worker help, and how long does one query take alone?
 //!
 //! Data: 126-token and 252-token passages and a mix of 14 to 256 tokens, from a fixed list of
 //! words by a fixed seed. Command (the model as `scripts/setup` puts it, or LODESTONE_MODEL_DIR):
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use criterion::{Criterion, Throughput};
-use lodestone::embed::{Embedder, Lane, Model, ModelFiles};
+use lodestone::embed::{Embedder, Lane, Model, ModelFiles, Precision};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -69,9 +69,10 @@ fn cpu_seconds() -> f64 {
 }
 
 fn table(files: &ModelFiles) {
-    println!("workers  passages          passages/CPU-s  passages/s");
-    for workers in [1, 2] {
-        let model = Model::load(files, workers).expect("the model loads");
+    println!("workers  arithmetic  passages          passages/CPU-s  passages/s");
+    let modes = [Precision::F32, Precision::Fast];
+    for (workers, precision) in [1, 2].into_iter().flat_map(|n| modes.map(|mode| (n, mode))) {
+        let model = Model::load_beside(files, workers, precision, None).expect("the model loads");
         for (name, shortest, longest) in
             [("126 tokens", 126, 126), ("252 tokens", 252, 252), ("14-256 tokens", 14, 256)]
         {
@@ -80,7 +81,8 @@ fn table(files: &ModelFiles) {
             let (wall, cpu) = (Instant::now(), cpu_seconds());
             model.embed(Lane::Bulk, texts).expect("vectors");
             let (wall, cpu) = (wall.elapsed().as_secs_f64(), cpu_seconds() - cpu);
-            println!("{workers:7}  {name:16}  {:14.1}  {:10.1}", 256.0 / cpu, 256.0 / wall);
+            let (mode, per_cpu, per) = (model.arithmetic().to_string(), 256.0 / cpu, 256.0 / wall);
+            println!("{workers:7}  {mode:10}  {name:16}  {per_cpu:14.1}  {per:10.1}");
         }
     }
 }
@@ -89,15 +91,19 @@ fn main() {
     let Some(files) = files() else { return };
     table(&files);
     let mut criterion = Criterion::default().sample_size(10).configure_from_args();
-    let model = Model::load(&files, 1).expect("the model loads");
     let mut group = criterion.benchmark_group("embed");
-    for (name, tokens, count) in [("query/10", 10, 1), ("bulk/126", 126, 32), ("bulk/252", 252, 16)]
-    {
-        let texts = passages(count, tokens, tokens);
-        group.throughput(Throughput::Elements(count as u64));
-        group.bench_function(name, |bencher| {
-            bencher.iter(|| model.embed(Lane::Bulk, black_box(texts.clone())).expect("vectors"));
-        });
+    for precision in [Precision::F32, Precision::Fast] {
+        let model = Model::load_beside(&files, 1, precision, None).expect("the model loads");
+        for (name, tokens, count) in
+            [("query/10", 10, 1), ("bulk/126", 126, 32), ("bulk/252", 252, 16)]
+        {
+            let texts = passages(count, tokens, tokens);
+            group.throughput(Throughput::Elements(count as u64));
+            group.bench_function(format!("{precision}/{name}"), |bencher| {
+                bencher
+                    .iter(|| model.embed(Lane::Bulk, black_box(texts.clone())).expect("vectors"));
+            });
+        }
     }
     group.finish();
     criterion.final_summary();

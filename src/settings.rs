@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::fetch::Allowed;
+use crate::embed::Precision;
 
 /// Everything an operator can choose.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +27,8 @@ pub struct Settings {
     pub memory_limit: Option<u64>,
     /// Threads that embed; each computes on its own. At least 1.
     pub embed_threads: usize,
+    /// How exactly the CPU embeds.
+    pub embedding_precision: Precision,
     /// Threads that process documents. At least 1.
     pub ingest_threads: usize,
     /// Collections that are kept open while nobody uses them. At least 1.
@@ -92,6 +95,7 @@ impl Settings {
             gpu_memory_limit: None,
             memory_limit: None,
             embed_threads: cores,
+            embedding_precision: Precision::F32,
             // One more than embeds: while one builds a segment the others keep the model busy.
             ingest_threads: cores + 1,
             open_collections: 256,

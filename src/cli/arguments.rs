@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use lodestone::fetch::Allowed;
+use lodestone::embed::Precision;
 use lodestone::settings::{DeviceChoice, RateLimit, Settings, parse_bytes};
 use serde::Deserialize;
 
@@ -82,6 +83,9 @@ pub struct BenchEmbed {
     /// Threads that embed.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: u16,
+    /// f32, or fast: int16 where the processor has the instructions.
+    #[arg(long, default_value_t)]
+    pub precision: Precision,
     /// Where to write the report; standard output otherwise.
     #[arg(long)]
     pub json: Option<PathBuf>,
@@ -175,6 +179,10 @@ pub struct ServeOptions {
     /// Threads that embed [default: one a core].
     #[arg(long, env = "LODESTONE_EMBED_THREADS")]
     pub embed_threads: Option<usize>,
+    /// How exactly the CPU embeds: f32, or fast, which is int16 with AVX-512 VNNI and f32 elsewhere
+    /// [default: f32].
+    #[arg(long, env = "LODESTONE_EMBEDDING_PRECISION")]
+    pub embedding_precision: Option<Precision>,
     /// Threads that process documents [default: cores + 1].
     #[arg(long, env = "LODESTONE_INGEST_THREADS")]
     pub ingest_threads: Option<usize>,
@@ -219,6 +227,7 @@ struct SettingsFile {
     gpu_memory_limit: Option<String>,
     memory_limit: Option<String>,
     embed_threads: Option<usize>,
+    embedding_precision: Option<String>,
     ingest_threads: Option<usize>,
     open_collections: Option<usize>,
     auto_create_tenants: Option<bool>,
@@ -241,6 +250,8 @@ impl ServeOptions {
         let rate_of_file = file.rate_limit.as_deref().map(str::parse::<RateLimit>).transpose()?;
         let device_of_file = file.device.as_deref().map(str::parse::<DeviceChoice>).transpose()?;
         let memory_of_file = file.memory_limit.as_deref().map(parse_bytes).transpose()?;
+        let precision_of_file = file.embedding_precision.as_deref();
+        let precision_of_file = precision_of_file.map(str::parse::<Precision>).transpose()?;
         let limit_of_file = file.gpu_memory_limit.as_deref().map(parse_bytes).transpose()?;
         let data_dir = self.data_dir.clone().or(file.data_dir).unwrap_or_else(|| "data".into());
         let model_dir = self.model_dir.clone().or(file.model_dir);
@@ -261,6 +272,10 @@ impl ServeOptions {
             memory_limit: self.memory_limit.or(memory_of_file),
             gpu_memory_limit: self.gpu_memory_limit.or(limit_of_file),
             embed_threads: first(self.embed_threads, file.embed_threads, default.embed_threads),
+            embedding_precision: self
+                .embedding_precision
+                .or(precision_of_file)
+                .unwrap_or(default.embedding_precision),
             ingest_threads: first(self.ingest_threads, file.ingest_threads, default.ingest_threads),
             open_collections: first(
                 self.open_collections,
@@ -312,7 +327,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lodestone.toml");
         let text = "listen = \"127.0.0.1:9000\"\ningest-threads = 7\n\
-                    device = \"cuda\"\ngpu-memory-limit = \"2GiB\"\n";
+                    device = \"cuda\"\nembedding-precision = \"fast\"\ngpu-memory-limit = \"2GiB\"\n";
         std::fs::write(&path, text).unwrap();
         let config = format!("--config={}", path.display());
         let settings = parse(&[&config, "--listen=127.0.0.1:9001", "--device=cpu"]).settings();
@@ -321,6 +336,9 @@ mod tests {
         assert_eq!(settings.gpu_memory_limit, Some(2 << 30));
         assert_eq!(settings.listen.port(), 9001);
         assert_eq!(settings.ingest_threads, 7);
+        assert_eq!(settings.embedding_precision, Precision::Fast);
+        let exact = parse(&[&config, "--embedding-precision=f32"]).settings().unwrap();
+        assert_eq!(exact.embedding_precision, Precision::F32);
         assert_eq!(settings.session_idle_hours, 24);
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lodestone::compute::{ComputeBackend, SimdBackend};
-use lodestone::embed::{Embedder, Model, ModelFiles};
+use lodestone::embed::{Arithmetic, Embedder, Model, ModelFiles, Precision};
 use lodestone::engine::open_cuda;
 use lodestone::extract::Format;
 use lodestone::extract::sandbox::{Parser, Sandbox};
@@ -76,8 +76,15 @@ fn model(settings: &Settings) -> Found {
     let dir = settings.model_dir.display();
     let files = ModelFiles::read(&settings.model_dir, &|path| std::fs::read(path));
     let files = files.map_err(|error| format!("{dir}: {error}"))?;
-    let model = Model::load(&files, 1).map_err(|error| format!("{dir}: {error}"))?;
-    let found = format!("{}, {} dimensions, in {dir}", model.name(), model.dimension());
+    let asked = settings.embedding_precision;
+    let model = Model::load_beside(&files, 1, asked, None);
+    let model = model.map_err(|error| format!("{dir}: {error}"))?;
+    let arithmetic = match (asked, model.arithmetic()) {
+        (Precision::Fast, Arithmetic::F32) => "f32 (there is no fast mode for it here)".to_owned(),
+        (Precision::Fast | Precision::F32, found) => found.to_string(),
+    };
+    let (name, dimension) = (model.name(), model.dimension());
+    let found = format!("{name}, {dimension} dimensions, {arithmetic} on the CPU, in {dir}");
     model.close();
     Ok(found)
 }

@@ -7,11 +7,13 @@
 
 use std::ops::Range;
 
-use candle_core::{CpuStorage, Device, InplaceOp1, InplaceOp2, Layout, Storage, Tensor};
+use candle_core::{CpuStorage, Device, InplaceOp1, InplaceOp2, Layout, Tensor};
 
 use crate::embed::EmbedError;
 use crate::embed::config::{Activation, ModelConfig, Pooling};
 use crate::embed::elementwise::{self, Norm};
+use crate::embed::int16;
+use crate::embed::precision::{Arithmetic, Precision};
 use crate::embed::queue::Forward;
 use crate::embed::weights::{Dense, Weights};
 
@@ -24,7 +26,14 @@ pub(super) struct Bert {
     /// (window, hidden): position plus the only token type in use.
     positions: Vec<f32>,
     norm: Norm,
-    layers: Vec<Layer>,
+    layers: Layers,
+}
+
+/// The blocks in the arithmetic that they are computed in.
+#[derive(Debug)]
+enum Layers {
+    F32(Vec<Layer>),
+    Int16(Vec<int16::Layer>),
 }
 
 #[derive(Debug)]
@@ -40,8 +49,13 @@ struct Layer {
 }
 
 impl Bert {
-    /// Takes the encoder's tensors out of `weights`.
-    pub fn new(config: ModelConfig, weights: &Weights) -> Result<Self, EmbedError> {
+    /// Takes the encoder's tensors out of `weights`. Where `precision` asks for less than f32 and
+    /// there are no instructions or no codes for it, f32 it is, and the log says why.
+    pub fn new(
+        config: ModelConfig,
+        weights: &Weights,
+        precision: Precision,
+    ) -> Result<Self, EmbedError> {
         // Every worker is one thread; attention's products must not spread over the others'
         // cores. The matrix library only splits products above this size.
         gemm::set_threading_threshold(usize::MAX);
@@ -50,10 +64,16 @@ impl Bert {
             weights.table("embeddings.word_embeddings.weight", config.vocabulary, hidden)?;
         let positions = weights.positions(&config)?;
         let norm = weights.norm("embeddings.LayerNorm", hidden, norm_epsilon)?;
-        let layers = (0..config.layers)
-            .map(|index| Layer::new(&config, weights, index))
-            .collect::<Result<_, _>>()?;
+        let layers = Layers::new(&config, weights, precision)?;
         Ok(Self { config, words, positions, norm, layers })
+    }
+
+    /// What the blocks are computed in.
+    pub fn arithmetic(&self) -> Arithmetic {
+        match self.layers {
+            Layers::F32(_) => Arithmetic::F32,
+            Layers::Int16(_) => Arithmetic::Int16,
+        }
     }
 
     /// (tokens, hidden) of the packed batch before the first layer.
@@ -118,20 +138,68 @@ impl Forward for Bert {
         }
         let hidden = self.config.hidden;
         let states = self.embeddings(batch, tokens)?;
-        let mut states = Tensor::from_vec(states, (tokens, hidden), &Device::Cpu)?;
-        for layer in &self.layers {
-            states = layer.forward(&states, &spans)?;
-            pause();
-        }
-        let (storage, _) = states.storage_and_layout();
-        let Storage::Cpu(storage) = &*storage else {
-            return Err(EmbedError::Compute { problem: "states left the CPU".to_owned() });
-        };
-        let states = storage.as_slice::<f32>()?;
+        let states = self.layers.forward(states, hidden, &spans, pause)?;
         spans
             .iter()
             .map(|span| self.pool(&states[span.start * hidden..span.end * hidden]))
             .collect()
+    }
+}
+
+impl Layers {
+    fn new(
+        config: &ModelConfig,
+        weights: &Weights,
+        precision: Precision,
+    ) -> Result<Self, EmbedError> {
+        let indices = 0..config.layers;
+        if precision == Precision::Fast {
+            let layers = match int16::missing(config) {
+                None => indices.clone().map(|at| int16::Layer::new(config, weights, at)).collect(),
+                Some(problem) => Err(EmbedError::Compute { problem }),
+            };
+            match layers {
+                Ok(layers) => return Ok(Self::Int16(layers)),
+                Err(EmbedError::Compute { problem: reason }) => {
+                    tracing::warn!(
+                        reason,
+                        "the embedding model has no fast mode here: f32 is used"
+                    );
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let layers = indices.map(|at| Layer::new(config, weights, at)).collect::<Result<_, _>>()?;
+        Ok(Self::F32(layers))
+    }
+
+    /// The states of a packed batch behind the last block, from those before the first.
+    fn forward(
+        &self,
+        mut states: Vec<f32>,
+        hidden: usize,
+        spans: &[Range<usize>],
+        pause: &mut dyn FnMut(),
+    ) -> Result<Vec<f32>, EmbedError> {
+        match self {
+            Self::Int16(layers) => {
+                let mut scratch = int16::Scratch::default();
+                for layer in layers {
+                    layer.forward(&mut states, spans, &mut scratch);
+                    pause();
+                }
+                Ok(states)
+            }
+            Self::F32(layers) => {
+                let shape = (states.len() / hidden, hidden);
+                let mut states = Tensor::from_vec(states, shape, &Device::Cpu)?;
+                for layer in layers {
+                    states = layer.forward(&states, spans)?;
+                    pause();
+                }
+                Ok(states.flatten_all()?.to_vec1()?)
+            }
+        }
     }
 }
 

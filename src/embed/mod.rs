@@ -28,6 +28,7 @@
 //! - `model`: a model directory behind that trait; `config`, `tokens`, `weights`: its files
 //! - `device`: the forward pass on a GPU, with that of the CPU behind it
 //! - `bert`: the forward pass; `product`: its dense layers; `elementwise`: the loops between
+//! - `int16`: the same layers in 16-bit integers; `precision`: which of the two is asked for
 //! - `lanes`: who waits and who is next; `queue`: the worker threads
 //! - `hashing`: a stand-in for tests, not a model
 //! - `error`: what can go wrong
@@ -39,8 +40,10 @@ mod elementwise;
 mod embedder;
 mod error;
 mod hashing;
+mod int16;
 mod lanes;
 mod model;
+mod precision;
 mod product;
 mod queue;
 mod tokens;
@@ -51,6 +54,7 @@ pub use embedder::{EmbedStats, Embedder, Lane};
 pub use error::EmbedError;
 pub use hashing::HashEmbedder;
 pub use model::{Model, ModelFiles};
+pub use precision::{Arithmetic, Precision};
 
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,7 @@ use crate::embed::bert::Bert;
 use crate::embed::config::ModelConfig;
 use crate::embed::device::{DeviceBert, EmbedDevice, HostWeights, unsupported};
 use crate::embed::lanes::{Passage, Reply};
+use crate::embed::precision::{Arithmetic, Precision};
 use crate::embed::queue::{Pace, Queue, QueueBounds, SHARE_TOKENS_MIN};
 use crate::embed::tokens::Tokeniser;
 use crate::embed::weights::Weights;
@@ -94,6 +95,7 @@ pub struct Model {
     name: String,
     fingerprint: String,
     dimension: usize,
+    arithmetic: Arithmetic,
     tokeniser: Tokeniser,
     queue: Queue,
 }
@@ -105,17 +107,19 @@ impl Model {
     /// # Errors
     /// Names what in the files is malformed, missing or not supported.
     pub fn load(files: &ModelFiles, workers: usize) -> Result<Self, EmbedError> {
-        Self::load_beside(files, workers, None)
+        Self::load_beside(files, workers, Precision::F32, None)
     }
 
-    /// The same beside a device, which computes what it can. Whatever it does not, `workers` cores
-    /// do. A model that there are no kernels for stays with the CPU, and the log says so.
+    /// The same with less than f32 on the CPU if `precision` allows it, and beside a device, which
+    /// computes what it can. Whatever it does not, `workers` cores do. A model that there are no
+    /// kernels for stays with the CPU, and the log says so.
     ///
     /// # Errors
     /// As [`Self::load`]; never because of the device.
     pub fn load_beside(
         files: &ModelFiles,
         workers: usize,
+        precision: Precision,
         device: Option<EmbedDevice>,
     ) -> Result<Self, EmbedError> {
         let config = ModelConfig::parse(&files.config, files.pooling.as_deref())?;
@@ -123,9 +127,17 @@ impl Model {
         let weights = Weights::parse(&files.weights)?;
         let fingerprint = fingerprint(&config, files);
         let dimension = config.hidden;
-        let queue = start(config, &weights, workers, device)?;
+        let bert = Bert::new(config.clone(), &weights, precision)?;
+        let arithmetic = bert.arithmetic();
+        let queue = start(config, bert, &weights, workers, device);
         drop(weights);
-        Ok(Self { name: files.name.clone(), fingerprint, dimension, tokeniser, queue })
+        let name = files.name.clone();
+        Ok(Self { name, fingerprint, dimension, arithmetic, tokeniser, queue })
+    }
+
+    /// What the CPU computes in.
+    pub fn arithmetic(&self) -> Arithmetic {
+        self.arithmetic
     }
 
     /// Tokenises in the caller's thread and hands over in groups of a batch: the workers start
@@ -181,11 +193,11 @@ impl Embedder for Model {
 /// The workers, over the CPU alone or over a device with the CPU behind it.
 fn start(
     config: ModelConfig,
+    bert: Bert,
     weights: &Weights,
     workers: usize,
     device: Option<EmbedDevice>,
-) -> Result<Queue, EmbedError> {
-    let bert = Bert::new(config.clone(), weights)?;
+) -> Queue {
     let device = device.filter(|_| {
         let reason = unsupported(&config);
         if let Some(reason) = &reason {
@@ -197,7 +209,7 @@ fn start(
         reason.is_none()
     });
     let Some(device) = device else {
-        return Ok(Queue::start(Arc::new(bert), workers, BOUNDS));
+        return Queue::start(Arc::new(bert), workers, BOUNDS);
     };
     let limits = device.limits;
     let cpu = Pace { batch: BATCH_TOKENS, share: SHARE_TOKENS_MIN, workers: workers.max(1) };
@@ -205,13 +217,13 @@ fn start(
         Ok(host) => host,
         Err(error) => {
             tracing::warn!(%error, "the GPU cannot hold the embedding model: the CPU embeds");
-            return Ok(Queue::start(Arc::new(bert), workers, BOUNDS));
+            return Queue::start(Arc::new(bert), workers, BOUNDS);
         }
     };
     let bert = DeviceBert::new(bert, config, host, device, cpu);
     let bulk_call = BULK_CALL_TOKENS_MAX.max(CALL_DEVICE_BATCHES * limits.batch_tokens);
     let bounds = QueueBounds { bulk_call, ..BOUNDS };
-    Ok(Queue::start(Arc::new(bert), workers.max(DEVICE_WORKERS_MIN), bounds))
+    Queue::start(Arc::new(bert), workers.max(DEVICE_WORKERS_MIN), bounds)
 }
 
 /// SHA-256 over the computation, the configuration as understood, tokenizer and weights. The

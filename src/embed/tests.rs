@@ -73,6 +73,66 @@ fn vectors_are_those_of_the_reference() {
     assert!(model.embed(Lane::Bulk, Vec::new()).expect("nothing asked").is_empty());
 }
 
+/// The floor that mixing the two precisions in one collection rests upon.
+#[test]
+fn fast_vectors_are_those_of_the_reference_but_for_a_cosine() {
+    let Some(files) = model_files() else { return };
+    let exact = Model::load(&files, 1).expect("the model loads");
+    let fast = Model::load_beside(&files, 1, Precision::Fast, None).expect("the model loads");
+    assert_eq!(exact.fingerprint(), fast.fingerprint());
+    assert_eq!(exact.arithmetic(), Arithmetic::F32);
+    let has_fast = int16::missing(&golden_config(&files)).is_none();
+    assert_eq!(fast.arithmetic() == Arithmetic::Int16, has_fast);
+
+    let golden: Value = serde_json::from_str(include_str!("golden.json")).expect("a fixture");
+    let cases = golden["cases"].as_array().expect("cases");
+    let texts: Vec<String> =
+        cases.iter().map(|case| case["text"].as_str().expect("a text").to_owned()).collect();
+    let wanted = exact.embed(Lane::Bulk, texts.clone()).expect("vectors");
+    let vectors = fast.embed(Lane::Bulk, texts.clone()).expect("vectors");
+    for (((case, text), vector), wanted) in cases.iter().zip(&texts).zip(&vectors).zip(&wanted) {
+        let cosine = dot(vector, wanted);
+        assert!(cosine >= 0.99998, "{text}: {cosine}");
+        // The committed numbers themselves, each within what that cosine leaves.
+        for (x, expected) in vector.iter().zip(numbers(&case["head"])) {
+            assert!((f64::from(*x) - expected).abs() < 2e-3, "{text}: {x} for {expected}");
+        }
+        assert!((dot(vector, vector) - 1.0).abs() < 1e-5);
+        // Sums are exact: alone as in company, to the bit.
+        let alone = fast.embed(Lane::Query, vec![text.clone()]).expect("a vector");
+        if has_fast {
+            assert_eq!(&alone[0], vector, "{text}");
+        }
+    }
+}
+
+fn golden_config(files: &ModelFiles) -> ModelConfig {
+    ModelConfig::parse(&files.config, files.pooling.as_deref()).expect("a configuration")
+}
+
+/// Heads of 4 numbers have no fast mode anywhere: f32 is computed, to the bit, and says so.
+#[test]
+fn a_model_without_a_fast_mode_is_computed_in_f32() {
+    let (config, weights) = (tiny_config().to_string(), tiny_weights(&tiny_shapes(), ""));
+    let config = ModelConfig::parse(config.as_bytes(), None).expect("a configuration");
+    assert!(int16::missing(&config).is_some());
+    let weights = Weights::parse(&weights).expect("weights");
+    let [exact, asked] = [Precision::F32, Precision::Fast]
+        .map(|precision| Bert::new(config.clone(), &weights, precision).expect("a model"));
+    assert_eq!(asked.arithmetic(), Arithmetic::F32);
+    let batch: [&[u32]; 2] = [&[3, 1, 4], &[1, 5]];
+    let vectors = [exact, asked].map(|bert| bert.forward(&batch, &mut || {}).expect("vectors"));
+    assert_eq!(vectors[0], vectors[1]);
+}
+
+#[test]
+fn precisions_have_names() {
+    for precision in [Precision::F32, Precision::Fast] {
+        assert_eq!(precision.to_string().parse(), Ok(precision));
+    }
+    assert!("int8".parse::<Precision>().is_err());
+}
+
 #[test]
 fn offsets_are_byte_ranges_of_the_whole_text() {
     let Some(files) = model_files() else { return };
@@ -164,7 +224,7 @@ fn tiny_weights(shapes: &[(String, Vec<usize>)], prefix: &str) -> Vec<u8> {
 fn tiny(config: &Value, pooling: Option<&Value>, weights: &[u8]) -> Result<Bert, EmbedError> {
     let pooling = pooling.map(|pooling| pooling.to_string().into_bytes());
     let config = ModelConfig::parse(config.to_string().as_bytes(), pooling.as_deref())?;
-    Bert::new(config, &Weights::parse(weights)?)
+    Bert::new(config, &Weights::parse(weights)?, Precision::F32)
 }
 
 #[test]

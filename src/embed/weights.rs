@@ -71,33 +71,54 @@ impl Weights {
 
     /// The dense layer `name`.
     pub fn dense(&self, name: &str, inputs: usize, outputs: usize) -> Result<Dense, EmbedError> {
-        let (weight, bias) = self.plain_dense(name, inputs, outputs)?;
-        Ok(Dense { weight: pack(&weight)?, bias })
+        let (weight, bias) = self.plain(name, inputs, outputs)?;
+        Ok(Dense { weight: Packed::new(&weight, inputs, outputs), bias })
     }
 
-    /// Query, key and value of `attention` as one dense layer, side by side, so that one product
-    /// computes all three. The 1/sqrt(head) of attention is multiplied into the query here.
+    /// Query, key and value of `attention` as one dense layer, as
+    /// [`Self::plain_query_key_value`] gives it.
     pub fn query_key_value(
         &self,
         attention: &str,
         hidden: usize,
         head: usize,
     ) -> Result<Dense, EmbedError> {
+        let (weight, bias) = self.plain_query_key_value(attention, hidden, head)?;
+        Ok(Dense { weight: Packed::new(&weight, hidden, 3 * hidden), bias })
+    }
+
+    /// Weights (inputs, outputs) of the dense layer `name`, row by row, and its bias.
+    pub fn plain(
+        &self,
+        name: &str,
+        inputs: usize,
+        outputs: usize,
+    ) -> Result<(Vec<f32>, Vec<f32>), EmbedError> {
+        let (weight, bias) = self.turned(name, inputs, outputs)?;
+        Ok((weight.flatten_all()?.to_vec1()?, bias))
+    }
+
+    /// Query, key and value of `attention` side by side, (hidden, 3 * hidden), so that one product
+    /// computes all three. The 1/sqrt(head) of attention is multiplied into the query here.
+    pub fn plain_query_key_value(
+        &self,
+        attention: &str,
+        hidden: usize,
+        head: usize,
+    ) -> Result<(Vec<f32>, Vec<f32>), EmbedError> {
         let scale = 1.0 / (head as f64).sqrt();
-        let (query, query_bias) =
-            self.plain_dense(&format!("{attention}.query"), hidden, hidden)?;
-        let (key, key_bias) = self.plain_dense(&format!("{attention}.key"), hidden, hidden)?;
-        let (value, value_bias) =
-            self.plain_dense(&format!("{attention}.value"), hidden, hidden)?;
+        let (query, query_bias) = self.turned(&format!("{attention}.query"), hidden, hidden)?;
+        let (key, key_bias) = self.turned(&format!("{attention}.key"), hidden, hidden)?;
+        let (value, value_bias) = self.turned(&format!("{attention}.value"), hidden, hidden)?;
         let weight = Tensor::cat(&[&(query * scale)?, &key, &value], 1)?;
         let mut bias: Vec<f32> = query_bias.iter().map(|b| b * scale as f32).collect();
         bias.extend(key_bias);
         bias.extend(value_bias);
-        Ok(Dense { weight: pack(&weight)?, bias })
+        Ok((weight.flatten_all()?.to_vec1()?, bias))
     }
 
     /// Weights as (inputs, outputs), the other way round than in the file, and the bias.
-    fn plain_dense(
+    fn turned(
         &self,
         name: &str,
         inputs: usize,
@@ -130,9 +151,4 @@ impl Weights {
         }
         Ok(tensor.to_dtype(DType::F32)?)
     }
-}
-
-fn pack(weight: &Tensor) -> Result<Packed, EmbedError> {
-    let (inputs, outputs) = weight.dims2()?;
-    Ok(Packed::new(&weight.flatten_all()?.to_vec1::<f32>()?, inputs, outputs))
 }

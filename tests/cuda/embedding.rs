@@ -13,7 +13,7 @@ use lodestone::compute::cuda::live::{Supply, SupplyLimits};
 use lodestone::compute::cuda::workspace::Scratch;
 use lodestone::compute::cuda::{Device, DeviceSource};
 use lodestone::embed::{
-    COSINE_MIN, DeviceLimits, EmbedDevice, EmbedStats, Embedder, Lane, Model, ModelFiles,
+    COSINE_MIN, DeviceLimits, EmbedDevice, EmbedStats, Embedder, Lane, Model, ModelFiles, Precision,
 };
 use lodestone::types::{ManualClock, Timestamp};
 use serde_json::Value;
@@ -52,7 +52,7 @@ impl Ward {
             |_| Ok(()),
         );
         let device = EmbedDevice { supply: Arc::new(supply.unwrap()), limits };
-        let model = Model::load_beside(files, 1, Some(device)).unwrap();
+        let model = Model::load_beside(files, 1, Precision::F32, Some(device)).unwrap();
         Self { model, cpu: Model::load(files, 1).unwrap(), faults, clock }
     }
 

@@ -21,7 +21,7 @@ const WARM_UP_PASSAGES: usize = 16;
 pub fn run(options: &BenchEmbed) -> Result<(), Box<dyn Error>> {
     let passages = passages(&options.texts)?;
     let files = ModelFiles::read(&options.model_dir, &|path| std::fs::read(path))?;
-    let model = Model::load(&files, usize::from(options.threads))?;
+    let model = Model::load_beside(&files, usize::from(options.threads), options.precision, None)?;
     model.embed(Lane::Bulk, passages.iter().take(WARM_UP_PASSAGES).cloned().collect())?;
     let (before, begun, cpu) = (model.stats(), Instant::now(), cpu_seconds());
     let vectors = model.embed(Lane::Bulk, passages)?;
@@ -33,6 +33,7 @@ pub fn run(options: &BenchEmbed) -> Result<(), Box<dyn Error>> {
     }
     let measured = json!({
         "model": model.name(), "dimension": model.dimension(), "threads": options.threads,
+        "precision": options.precision.to_string(), "arithmetic": model.arithmetic().to_string(),
         "passages": vectors.len(), "tokens": tokens, "wall_s": round(wall), "cpu_s": round(cpu),
         "passages_per_s": round(passages / wall), "passages_per_cpu_s": round(passages / cpu),
         "tokens_per_s": round(tokens / wall), "tokens_per_cpu_s": round(tokens / cpu),
