@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::fetch::Allowed;
 use crate::embed::Precision;
+use crate::fetch::Allowed;
 
 /// Everything an operator can choose.
 #[derive(Debug, Clone, PartialEq)]

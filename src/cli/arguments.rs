@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use lodestone::fetch::Allowed;
 use lodestone::embed::Precision;
+use lodestone::fetch::Allowed;
 use lodestone::settings::{DeviceChoice, RateLimit, Settings, parse_bytes};
 use serde::Deserialize;
 
