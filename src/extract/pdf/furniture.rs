@@ -7,7 +7,7 @@ use crate::extract::pdf::pieces::Piece;
 /// The part of a page's height, at its top and at its bottom, where they stand.
 const ZONE: f32 = 0.12;
 /// The same for a number alone, which belongs to little else.
-const NUMBER_ZONE: f32 = 0.16;
+const NUMBER_ZONE: f32 = 0.2;
 /// The share of pages on which a text must stand at the same height. Left and right pages differ.
 const SHARE_MIN: f32 = 0.4;
 /// Pages on which it must stand.
