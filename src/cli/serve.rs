@@ -33,8 +33,8 @@ pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
     let (disk, clock): (Arc<dyn Disk>, Arc<dyn Clock>) =
         (Arc::new(RealDisk), Arc::new(SystemClock));
     let device = take_device(&settings, &disk, &clock)?;
-    let model =
-        Model::load_beside(&files, settings.embed_threads, Precision::F32, device.embedding)?;
+    let (threads, precision) = (settings.embed_threads, settings.embedding_precision);
+    let model = Model::load_beside(&files, threads, precision, device.embedding)?;
     drop(files);
     let mut components = Components::real(Arc::new(model));
     components.backend = device.backend;

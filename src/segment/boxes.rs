@@ -130,7 +130,7 @@ mod tests {
             bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
             open(bytes, 4)
         };
-        assert!(changed(0, 1).is_some() && changed(8, 3).is_some());
+        assert!(changed(0, 1).is_some() && changed(8, 4).is_some());
         assert!(changed(5 * 4 + 4, f32::NAN.to_bits()).is_some());
     }
 }

@@ -75,6 +75,12 @@ impl Operation {
         self.document["requestBody"]["content"].get("multipart/form-data").is_some()
     }
 
+    /// Whether the body is a list of records of applications.
+    fn reads_list(&self) -> bool {
+        let schema = &self.document["requestBody"]["content"]["application/json"]["schema"];
+        schema["type"] == "array"
+    }
+
     /// Members of the body with their schemas.
     pub fn members(&self) -> Vec<(String, Value)> {
         let content = &self.document["requestBody"]["content"];
@@ -157,6 +163,10 @@ impl Operation {
         }
         let (content_type, body) = match self.is_multipart() {
             true => (format!("multipart/form-data; boundary={BOUNDARY}"), form(&sample.members)),
+            false if self.reads_list() => {
+                let record = json!([{"id": "s", "content": {"text": "word"}}]);
+                ("application/json".to_owned(), record.to_string())
+            }
             false if sample.members.is_empty() => ("application/json".to_owned(), String::new()),
             false => ("application/json".to_owned(), json!(sample.members).to_string()),
         };
@@ -187,6 +197,9 @@ fn form(members: &Map<String, Value>) -> String {
     format!("{body}--{BOUNDARY}--\r\n")
 }
 
+/// An address that no server fetches without being told to.
+const UNREACHABLE: &str = "http://127.0.0.1:9/";
+
 /// A value that a field of this name accepts.
 fn sample_value(name: &str, schema: &Value) -> Value {
     match name {
@@ -196,7 +209,9 @@ fn sample_value(name: &str, schema: &Value) -> Value {
         "query" | "question" | "content" | "name" => json!("word"),
         "file" | "files" => json!("content of a file"),
         "role" => json!("read"),
-        "items" => json!([{"content": "word"}]),
+        // One that texts and pages both take.
+        "items" => json!([{"content": "word", "web_url": UNREACHABLE}]),
+        "web_url" => json!(UNREACHABLE),
         "embeddings" if schema["type"] == "object" => json!({"s_0": [1.0, 0.0]}),
         "embeddings" => json!([[1.0, 0.0]]),
         name => panic!("no sample for the required field {name}: {schema}"),

@@ -526,3 +526,70 @@ fn a_question_for_the_state_may_wait_for_the_end() {
         verify(bad).error(400, "invalid_value");
     }
 }
+
+/// A PDF of one page a line, with the line's baseline 92 points below the upper edge, 72 points
+/// from the left one, in Helvetica of 12 points.
+fn pdf(lines: &[&str]) -> Vec<u8> {
+    let mut objects = vec![String::new(), String::new()];
+    let mut kids = String::new();
+    for line in lines {
+        let content = format!("BT /F1 12 Tf 72 700 Td ({line}) Tj ET");
+        let page = objects.len() + 1;
+        kids.push_str(&format!("{page} 0 R "));
+        objects.push(format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {} 0 R \
+             /Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>",
+            page + 1
+        ));
+        objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
+    }
+    objects[0] = "<< /Type /Catalog /Pages 2 0 R >>".to_owned();
+    objects[1] = format!("<< /Type /Pages /Kids [{kids}] /Count {} >>", lines.len());
+    let mut bytes = b"%PDF-1.4\n".to_vec();
+    let mut offsets = Vec::new();
+    for (number, object) in objects.iter().enumerate() {
+        offsets.push(bytes.len());
+        bytes.extend(format!("{} 0 obj\n{object}\nendobj\n", number + 1).into_bytes());
+    }
+    let table = bytes.len();
+    bytes.extend(format!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1).into_bytes());
+    for offset in offsets {
+        bytes.extend(format!("{offset:010} 00000 n \n").into_bytes());
+    }
+    let size = objects.len() + 1;
+    let trailer = format!("trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF\n");
+    bytes.extend(trailer.into_bytes());
+    bytes
+}
+
+// 42
+#[test]
+fn chunks_of_a_pdf_say_where_they_stand() {
+    let server = TestServer::start();
+    let file = pdf(&["The kestrel hovers over the field.", "The heron waits at the pond."]);
+    let form = document("birds.pdf", &file);
+    let made = server.form("POST", "/upload/upload_document", &form).ok();
+    let id = made["file_id"].as_str().unwrap();
+    assert_eq!(server.settled("acme", "default", id)["status"], "success");
+    let question = json!({"question": "Where does the heron wait?", "tenant_id": "acme"});
+    let check = |server: &TestServer| {
+        let answer = server.post("/search/qna", question.clone()).ok();
+        let chunk = &answer["chunks"][0];
+        let layout: Value = serde_json::from_str(chunk["layout"].as_str().unwrap()).unwrap();
+        let boxes = chunk["bounding_boxes"].as_array().unwrap();
+        let pages: Vec<u64> = boxes.iter().map(|found| found["page"].as_u64().unwrap()).collect();
+        assert_eq!(pages, [1, 2], "one chunk holds both pages: {chunk}");
+        assert_eq!((&layout["page"], &chunk["bounding_box"]), (&json!(1), &boxes[0]));
+        let number = |value: &Value, name: &str| value[name].as_f64().unwrap();
+        for found in boxes.iter().chain([&layout["coordinates"]]) {
+            let (x, y) = (number(found, "x"), number(found, "y"));
+            let (right, bottom) = (x + number(found, "width"), y + number(found, "height"));
+            assert!((x - 72.0).abs() < 2.0 && (170.0..330.0).contains(&right), "{found}");
+            assert!(y < 88.0 && y > 70.0 && bottom > 90.0 && bottom < 100.0, "{found}");
+        }
+        assert_eq!(layout["offsets"]["document_level_start_index"], 0);
+    };
+    check(&server);
+    let server = server.restart();
+    check(&server);
+}

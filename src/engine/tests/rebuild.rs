@@ -166,7 +166,8 @@ fn a_rebuild_goes_on_after_restarts() {
         rig.upload(&format!("doc-{n}"), &text(&format!("w{n}")).repeat(60));
     }
     let (before, _) = look(&rig.engine);
-    let mut rig = rig.restart(GatedEmbedder::with_passes(1), HARMS[4].1);
+    // Two slices of passages each.
+    let mut rig = rig.restart(GatedEmbedder::with_passes(2), HARMS[4].1);
     for visible in 1..3 {
         let seen = wait_for("one more document", || {
             let (sight, missing) = look(&rig.engine);
@@ -174,7 +175,7 @@ fn a_rebuild_goes_on_after_restarts() {
             (sight.sources.len() == visible).then_some(sight)
         });
         assert!(seen.chunks.iter().all(|chunk| before.chunks.contains(chunk)));
-        rig = rig.restart(GatedEmbedder::with_passes(1), |_| {});
+        rig = rig.restart(GatedEmbedder::with_passes(2), |_| {});
     }
     assert_eq!(whole_again(&rig.engine), before);
 }

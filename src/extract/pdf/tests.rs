@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
 use super::*;
-use crate::types::{BlockKind, Fault, PageArea, PageStart};
+use crate::types::{BlockKind, Fault, PageArea, PageBox, PageStart};
 
 /// A file of these objects, the first being the catalog; object 1 stands first.
 fn file(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {
@@ -90,9 +90,9 @@ fn text_of(bytes: &[u8]) -> String {
 /// Where the line that holds `text` stands.
 fn place(extracted: &Extracted, text: &str) -> (u32, PageArea) {
     let start = extracted.text.find(text).unwrap();
-    let areas = extracted.geometry.areas(&(start..start + text.len()));
-    assert_eq!(areas.len(), 1, "{areas:?}");
-    areas[0]
+    let boxes = extracted.geometry.boxes(&(start..start + text.len()));
+    let [PageBox { page, area }] = boxes[..] else { panic!("one line: {boxes:?}") };
+    (page, area)
 }
 
 /// Whether an area holds a point near its lower left corner and is about as large as expected.
@@ -463,8 +463,8 @@ fn phrases_stand_where_another_reader_finds_them() {
         let (width, height) = (right - left, bottom - top);
         // The same words may stand in other places too.
         let is_there = extracted.text.match_indices(phrase).any(|(start, _)| {
-            let areas = extracted.geometry.areas(&(start..start + phrase.len()));
-            areas.iter().any(|(number, area)| {
+            let boxes = extracted.geometry.boxes(&(start..start + phrase.len()));
+            boxes.iter().any(|PageBox { page: number, area }| {
                 let wide = right.min(area.x + area.width) - left.max(area.x);
                 let high = bottom.min(area.y + area.height) - top.max(area.y);
                 let covered = wide.max(0.0) * high.max(0.0);
