@@ -22,7 +22,7 @@ impl Turn {
 
     /// Width and height of a page of `size`, when it is held so that the text is level.
     pub(super) fn size(self, size: (f32, f32)) -> (f32, f32) {
-        if self.0 % 2 == 0 { size } else { (size.1, size.0) }
+        if self.0.is_multiple_of(2) { size } else { (size.1, size.0) }
     }
 
     /// Where an area of the page held so that the text is level lies on the page as shown, whose

@@ -203,7 +203,8 @@ fn is_indented(
     if indent > INDENT_EM * size {
         // An item's text hangs behind its mark, and a paragraph's below its first line.
         let hangs = is_first && (line.left - usual.left).abs() < 0.5 * size;
-        return !hangs && !(is_first && kind == Kind::Item);
+        let is_item = is_first && kind == Kind::Item;
+        return !hangs && !is_item;
     }
     // Behind the first line of a paragraph the others come out; otherwise another thing begins.
     -indent > INDENT_EM * size && !is_first

@@ -15,14 +15,14 @@ fn file(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {
     let mut places = Vec::new();
     for (number, object) in objects.iter().enumerate() {
         places.push(bytes.len());
-        write!(bytes, "{} 0 obj\n", number + 1).unwrap();
+        writeln!(bytes, "{} 0 obj", number + 1).unwrap();
         bytes.extend_from_slice(object);
         bytes.extend_from_slice(b"\nendobj\n");
     }
     let xref = bytes.len();
     write!(bytes, "xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1).unwrap();
     for place in places {
-        write!(bytes, "{place:010} 00000 n \n").unwrap();
+        writeln!(bytes, "{place:010} 00000 n ").unwrap();
     }
     let size = objects.len() + 1;
     write!(bytes, "trailer\n<</Size {size} /Root 1 0 R {trailer}>>\n").unwrap();
