@@ -22,8 +22,8 @@ pub struct Settings {
     pub device: DeviceChoice,
     /// Bytes of GPU memory that vectors may take; `None` leaves it to the free memory.
     pub gpu_memory_limit: Option<u64>,
-    /// Bytes of memory beyond which documents wait to be processed; `None` for no bound. Mapped files
-    /// and confined parsers do not count.
+    /// Bytes of memory beyond which documents wait to be processed; `None` for no bound. Mapped
+    /// files and confined parsers do not count.
     pub memory_limit: Option<u64>,
     /// Threads that embed; each computes on its own. At least 1.
     pub embed_threads: usize,

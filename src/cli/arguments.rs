@@ -327,7 +327,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lodestone.toml");
         let text = "listen = \"127.0.0.1:9000\"\ningest-threads = 7\n\
-                    device = \"cuda\"\nembedding-precision = \"fast\"\ngpu-memory-limit = \"2GiB\"\n";
+                    device = \"cuda\"\nembedding-precision = \"fast\"\n\
+                    gpu-memory-limit = \"2GiB\"\n";
         std::fs::write(&path, text).unwrap();
         let config = format!("--config={}", path.display());
         let settings = parse(&[&config, "--listen=127.0.0.1:9001", "--device=cpu"]).settings();

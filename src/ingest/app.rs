@@ -21,9 +21,7 @@ use crate::types::{Block, BlockKind, Extracted};
 #[non_exhaustive]
 pub enum AppProblem {
     /// Nothing in it can be searched.
-    #[error(
-        "content holds no text: give markdown, html_base64, text or csv_base64, or an attachment with content"
-    )]
+    #[error("content holds no text: give markdown, html_base64, text, csv_base64 or an attachment")]
     Empty,
     /// A part is not what its name says.
     #[error("content.{part} is not valid base64: {problem}")]

@@ -49,8 +49,8 @@ pub(super) struct Kept<'a> {
 }
 
 impl KeptVectors {
-    /// What is kept of the jobs of a claim, `jobs` ascending and not empty. The files are looked for
-    /// once a start, and again after a claim that ended with work left.
+    /// What is kept of the jobs of a claim, from the first to the last of `jobs`. The files are
+    /// looked for once a start, and again after a claim that ended with work left.
     pub(super) fn open<'a>(
         &self,
         store: &'a dyn BlobStore,

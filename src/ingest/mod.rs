@@ -146,7 +146,8 @@ impl Ingest {
         }
     }
 
-    /// Starts `workers` threads, those that wait for pages, and one for background work. Call [`Self::recover`] before.
+    /// Starts `workers` threads, those that wait for pages, and one for background work. Call
+    /// [`Self::recover`] before.
     pub fn start(self: &Arc<Self>, workers: usize) -> Vec<JoinHandle<()>> {
         let spawn = |name: String, run: fn(&Self)| {
             let ingest = Arc::clone(self);

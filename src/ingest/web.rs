@@ -5,8 +5,8 @@
 //!                                                   -> the way of every other claim (worker)
 //! ```
 //! A page may take half a minute to come, so each of these threads has one at a time: a slow site
-//! keeps a thread and not a batch. What was fetched is durable before it is processed: after a crash
-//! nobody is asked twice.
+//! keeps a thread and not a batch. What was fetched is durable before it is processed: after a
+//! crash nobody is asked twice.
 
 use std::sync::Arc;
 

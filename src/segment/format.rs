@@ -3,6 +3,9 @@
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
+use bytes::Bytes;
+
+use crate::io::BlockFile;
 use crate::segment::SegmentError;
 use crate::types::{CollectionId, SegmentId};
 
@@ -274,6 +277,23 @@ impl Footer {
     pub fn entry(&self, section: Section) -> Option<SectionEntry> {
         self.sections.iter().copied().find(|entry| entry.section == section as u32)
     }
+}
+
+/// The verified bytes of a section of the segment `name`.
+///
+/// # Errors
+/// [`SegmentError::Damaged`] where it is missing or a block does not match its checksum.
+pub fn section_bytes(
+    name: &str,
+    footer: &Footer,
+    file: &BlockFile,
+    section: Section,
+) -> Result<Bytes, SegmentError> {
+    let entry = footer.entry(section).ok_or_else(|| SegmentError::Damaged {
+        segment: name.to_owned(),
+        problem: format!("section {section:?} is missing"),
+    })?;
+    Ok(file.verified(entry.offset as usize..(entry.offset + entry.bytes) as usize)?)
 }
 
 fn read_u32(bytes: &[u8], at: usize) -> u32 {

@@ -12,7 +12,7 @@ use crate::filter::Columns;
 use crate::io::BlockFile;
 use crate::segment::boxes::BoxTable;
 use crate::segment::flat::Tiers;
-use crate::segment::format::{Footer, Header, SECTION_ALIGN, Section, VectorKind};
+use crate::segment::format::{Footer, Header, SECTION_ALIGN, Section, VectorKind, section_bytes};
 use crate::segment::lists::Lists;
 use crate::segment::row_table::RowTable;
 use crate::segment::source_table::SourceTable;
@@ -393,17 +393,4 @@ impl Segment {
     pub fn verify_blocks(&self) -> Result<(), SegmentError> {
         Ok(self.file.verify_all()?)
     }
-}
-
-fn section_bytes(
-    name: &str,
-    footer: &Footer,
-    file: &BlockFile,
-    section: Section,
-) -> Result<Bytes, SegmentError> {
-    let entry = footer.entry(section).ok_or_else(|| SegmentError::Damaged {
-        segment: name.to_owned(),
-        problem: format!("section {section:?} is missing"),
-    })?;
-    Ok(file.verified(entry.offset as usize..(entry.offset + entry.bytes) as usize)?)
 }

@@ -7,12 +7,14 @@
 //! tests/format/v1-parts/{lists,one_bit}       sections of lists and T0
 //! tests/format/v1-parts/v1/t/                 the descriptor of a tenant
 //! tests/format/v1/first-key                   the key that opens it
+//! tests/format/v2/                            what version 2 added to collections and catalog
 //! ```
-//! `version_1` describes them and wrote them. They are not written again when the program changes:
-//! a format that changes gets a folder of its own beside this one. To write the first files of a
-//! new version: `LODESTONE_WRITE_FIXTURES=1 cargo nextest run --test format write_`.
+//! `version_1` and `version_2` describe them and wrote them. They are not written again when the
+//! program changes: a format that changes gets a folder of its own beside this one. To write the
+//! first files of a new version: `LODESTONE_WRITE_FIXTURES=1 cargo nextest run --test format write_`.
 
 mod catalog;
 mod damage;
 mod lists;
 mod version_1;
+mod version_2;

@@ -51,7 +51,8 @@ impl Site {
     fn answers(&self, path: &str, status: &str, headers: &str, body: &str) {
         let length = body.len();
         let answer = format!(
-            "HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            "HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\
+             connection: close\r\n\r\n{body}"
         );
         self.state.lock().unwrap().pages.insert(path.to_owned(), answer.into_bytes());
     }
@@ -87,7 +88,9 @@ fn a_page_is_fetched_and_found() {
     site.page(
         "/wings",
         "<html><head><title>On wings</title></head><body><nav>menu</nav>\
-         <main><h1>Wings</h1><p>A kestrel hovers.</p></main></body></html>",
+         <main><h1>Wings</h1><p>A kestrel hovers over the field and looks for voles. It keeps its \
+         head in one place while wings and tail work against the wind, so that what moves on the ground \
+         is all that moves at all. Other falcons hunt in flight.</p></main></body></html>",
     );
     let server = server_for(&site);
     let accepted = scrape(&server, "page", &site.url("/wings"));

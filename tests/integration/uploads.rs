@@ -538,7 +538,8 @@ fn pdf(lines: &[&str]) -> Vec<u8> {
         kids.push_str(&format!("{page} 0 R "));
         objects.push(format!(
             "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {} 0 R \
-             /Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>",
+             /Resources << /Font << /F1 << /Type /Font /Subtype /Type1 \
+             /BaseFont /Helvetica >> >> >> >>",
             page + 1
         ));
         objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));

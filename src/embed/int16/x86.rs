@@ -236,8 +236,8 @@ fn exponentials(row: &mut [f32], count: usize) -> f32 {
 }
 
 /// e^x for x of at most 0 with a relative error below 3e-7: x = n ln 2 + r, e^r by the polynomial
-/// of Cephes `expf`, as `elementwise` has it. Below -104 it is 0 in f32 whatever x is, and far below
-/// r would not be small any more.
+/// of Cephes `expf`, as `elementwise` has it. Below -104 it is 0 in f32 whatever x is, and far
+/// below r would not be small any more.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn exponential(x: __m512) -> __m512 {
     const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;

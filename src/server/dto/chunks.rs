@@ -45,8 +45,8 @@ pub struct Chunk {
     pub rerank_score: Option<f32>,
 }
 
-/// Where a chunk stands, as the JSON text of `layout`, with coordinates where there are any. Indexes count Unicode characters from 0;
-/// slides and sheets have an empty page and name themselves instead.
+/// Where a chunk stands, as the JSON text of `layout`, with coordinates where there are any.
+/// Indexes count Unicode characters from 0; slides and sheets have an empty page and name themselves instead.
 pub fn layout(place: &ChunkPlace, boxes: &[PageBox]) -> String {
     let mut layout = json!({
         "offsets": {

@@ -22,6 +22,8 @@ static WEB_URL: Field = Field::query("web_url", ADDRESS, ADDRESS_DOC).required()
 static NEW_WEB_URL: Field =
     Field::query("web_url", ADDRESS, "Where it is now; the stored address when absent.").anywhere();
 static ITEM_WEB_URL: Field = Field::body("web_url", ADDRESS, ADDRESS_DOC).required();
+static TENANT_MAP: Field = TENANT_METADATA_FORM.anywhere();
+static DOCUMENT_MAP: Field = DOCUMENT_METADATA_FORM.anywhere();
 static FILE_ID: Field =
     Field::query("file_id", Kind::Identifier, "Id of the source; generated when absent.");
 static ITEMS: Field = Field::body(
@@ -74,21 +76,15 @@ pub struct ScrapeWebpage {
 }
 
 impl Request for ScrapeWebpage {
-    const FIELDS: &'static [&'static Field] = &[
-        &TENANT_QUERY,
-        &SUB_TENANT_QUERY,
-        &WEB_URL,
-        &FILE_ID,
-        &TENANT_METADATA_FORM,
-        &DOCUMENT_METADATA_FORM,
-    ];
+    const FIELDS: &'static [&'static Field] =
+        &[&TENANT_QUERY, &SUB_TENANT_QUERY, &WEB_URL, &FILE_ID, &TENANT_MAP, &DOCUMENT_MAP];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let scope = query_scope(fields)?;
         let url = address(&WEB_URL, &fields.required_text(&WEB_URL)?)?;
         let id = source_id(fields, &FILE_ID)?;
-        let tenant_metadata = fields.metadata(&TENANT_METADATA_FORM)?;
-        let document_metadata = fields.metadata(&DOCUMENT_METADATA_FORM)?;
+        let tenant_metadata = fields.metadata(&TENANT_MAP)?;
+        let document_metadata = fields.metadata(&DOCUMENT_MAP)?;
         let id = chosen_id(id, document_metadata.as_ref())?;
         Ok(Self { scope, url, id, tenant_metadata, document_metadata })
     }
@@ -115,8 +111,8 @@ impl Request for UpdateWebpage {
         &SUB_TENANT_QUERY,
         &SOURCE_ID_QUERY,
         &NEW_WEB_URL,
-        &TENANT_METADATA_FORM,
-        &DOCUMENT_METADATA_FORM,
+        &TENANT_MAP,
+        &DOCUMENT_MAP,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
@@ -124,8 +120,8 @@ impl Request for UpdateWebpage {
         let source_id = required_source_id(fields, &SOURCE_ID_QUERY)?;
         let url = fields.text(&NEW_WEB_URL)?;
         let url = url.map(|url| address(&NEW_WEB_URL, &url)).transpose()?;
-        let tenant_metadata = fields.metadata(&TENANT_METADATA_FORM)?;
-        let document_metadata = fields.metadata(&DOCUMENT_METADATA_FORM)?;
+        let tenant_metadata = fields.metadata(&TENANT_MAP)?;
+        let document_metadata = fields.metadata(&DOCUMENT_MAP)?;
         Ok(Self { scope, source_id, url, tenant_metadata, document_metadata })
     }
 }
