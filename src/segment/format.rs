@@ -1,9 +1,8 @@
 //! Header, section table and trailer of a segment file. The drawing is in `mod.rs`.
 
+use bytes::Bytes;
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
-
-use bytes::Bytes;
 
 use crate::io::BlockFile;
 use crate::segment::SegmentError;

@@ -11,7 +11,8 @@
 //! ```
 //! `version_1` and `version_2` describe them and wrote them. They are not written again when the
 //! program changes: a format that changes gets a folder of its own beside this one. To write the
-//! first files of a new version: `LODESTONE_WRITE_FIXTURES=1 cargo nextest run --test format write_`.
+//! first files of a new version:
+//! `LODESTONE_WRITE_FIXTURES=1 cargo nextest run --test format write_`.
 
 mod catalog;
 mod damage;

@@ -89,8 +89,8 @@ fn a_page_is_fetched_and_found() {
         "/wings",
         "<html><head><title>On wings</title></head><body><nav>menu</nav>\
          <main><h1>Wings</h1><p>A kestrel hovers over the field and looks for voles. It keeps its \
-         head in one place while wings and tail work against the wind, so that what moves on the ground \
-         is all that moves at all. Other falcons hunt in flight.</p></main></body></html>",
+         head in one place while wings and tail work against the wind, so that what moves on the \
+         ground is all that moves at all. Other falcons hunt in flight.</p></main></body></html>",
     );
     let server = server_for(&site);
     let accepted = scrape(&server, "page", &site.url("/wings"));

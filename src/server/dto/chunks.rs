@@ -46,7 +46,8 @@ pub struct Chunk {
 }
 
 /// Where a chunk stands, as the JSON text of `layout`, with coordinates where there are any.
-/// Indexes count Unicode characters from 0; slides and sheets have an empty page and name themselves instead.
+/// Indexes count Unicode characters from 0; slides and sheets have an empty page and name
+/// themselves instead.
 pub fn layout(place: &ChunkPlace, boxes: &[PageBox]) -> String {
     let mut layout = json!({
         "offsets": {
