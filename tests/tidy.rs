@@ -38,6 +38,7 @@ const QUARANTINE: &[(&str, &[&str])] = &[
     ("rustix", &["src/io/", "src/extract/sandbox/"]),
     ("landlock", &["src/extract/sandbox/"]),
     ("seccompiler", &["src/extract/sandbox/"]),
+    ("pdf_oxide", &["src/extract/pdf/"]),
     ("simsimd", &["src/compute/"]),
     ("cudarc", &["src/compute/cuda/"]),
     ("tantivy", &["src/text/"]),

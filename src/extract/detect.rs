@@ -5,12 +5,17 @@ use crate::extract::{ExtractError, Format, container, decode, json, mail};
 /// Bytes at the head of a file that are enough to judge it.
 const HEAD_BYTES: usize = 64 << 10;
 
+/// How a PDF begins, and within how many bytes readers look for that.
+const PDF_MARK: &[u8] = b"%PDF-";
+const PDF_MARK_BYTES_MAX: usize = 1024;
+/// What ends each object of a PDF.
+const OBJECT_END: &[u8] = b"endobj";
+
 /// What bytes without any sign are called.
 const UNKNOWN_BINARY: &str = "binary data";
 
 /// How formats that are not read begin.
-const MAGIC: [(&[u8], &str); 34] = [
-    (b"%PDF-", "PDF"),
+const MAGIC: [(&[u8], &str); 33] = [
     (b"%!PS", "PostScript"),
     (b"\x89PNG\r\n\x1A\n", "PNG image"),
     (b"\xFF\xD8\xFF", "JPEG image"),
@@ -50,8 +55,7 @@ const MAGIC: [(&[u8], &str); 34] = [
 const WEAK_MAGIC: [&[u8]; 6] = [b"BM", b"MZ", b"BZh", b"ID3", b"RIFF", b"PAR1"];
 
 /// Extensions of formats that are not read, some of which are text that would be indexed raw.
-const REFUSED: [(&str, &str); 13] = [
-    ("pdf", "PDF"),
+const REFUSED: [(&str, &str); 12] = [
     ("doc", "Word document"),
     ("xls", "Excel workbook"),
     ("ppt", "PowerPoint presentation"),
@@ -67,7 +71,7 @@ const REFUSED: [(&str, &str); 13] = [
 ];
 
 /// Formats that are no text, by extension: a file that is called so and is not is damaged.
-const BINARY: [(&str, Format); 17] = [
+const BINARY: [(&str, Format); 18] = [
     ("docx", Format::Docx),
     ("docm", Format::Docx),
     ("dotx", Format::Docx),
@@ -85,6 +89,7 @@ const BINARY: [(&str, Format); 17] = [
     ("epub", Format::Epub),
     ("msg", Format::Msg),
     ("rtf", Format::Rtf),
+    ("pdf", Format::Pdf),
 ];
 
 /// Judges what a file is. `filename` may carry path parts; `content_type` is what the client said.
@@ -108,6 +113,9 @@ pub fn detect(
     }
     if bytes.starts_with(b"{\\rtf") {
         return Ok(Format::Rtf);
+    }
+    if is_pdf(bytes) {
+        return Ok(Format::Pdf);
     }
     if let Some(name) = binary_name(bytes, &extension) {
         // Bytes without any sign may be a document whose beginning is lost.
@@ -134,6 +142,20 @@ pub fn detect(
         () if mail::is_message(start.as_bytes()) => Format::Eml,
         () => Format::Txt,
     })
+}
+
+/// Whether the mark of a PDF stands where readers look for it: some programs write before it.
+/// A text that only speaks of the mark holds no binary.
+fn is_pdf(bytes: &[u8]) -> bool {
+    let head = &bytes[..bytes.len().min(PDF_MARK_BYTES_MAX)];
+    let mark = head.windows(PDF_MARK.len()).position(|window| window == PDF_MARK);
+    mark.is_some_and(|at| at == 0 || has_binary(bytes) || holds_objects(&bytes[at..]))
+}
+
+/// Whether objects follow the mark of a PDF.
+fn holds_objects(bytes: &[u8]) -> bool {
+    let head = &bytes[..bytes.len().min(HEAD_BYTES)];
+    head.windows(OBJECT_END.len()).any(|window| window == OBJECT_END)
 }
 
 fn extension_of(filename: &str) -> String {

@@ -78,6 +78,15 @@ pub enum ExtractError {
     /// There is nothing to search for.
     #[error("no text was found in the document: it holds only white space, markup or empty values")]
     NoText,
+    /// There are pages, and all that they show is pictures.
+    #[error(
+        "no text was found in the {format}: its pages hold only pictures, as scanned pages do; \
+         recognise the text (OCR) and upload the result"
+    )]
+    OnlyPictures {
+        /// The format.
+        format: &'static str,
+    },
 }
 
 impl ExtractError {
@@ -91,6 +100,7 @@ impl ExtractError {
             | Self::BrokeDown { .. }
             | Self::TooSlow { .. }
             | Self::Encrypted { .. }
+            | Self::OnlyPictures { .. }
             | Self::NoText => ErrorKind::Invalid,
             Self::Told { is_too_large: false, .. } => ErrorKind::Invalid,
             Self::Told { is_too_large: true, .. } => ErrorKind::TooLarge,
@@ -103,7 +113,7 @@ impl ExtractError {
     /// trying again cannot help.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::EmptyFile | Self::NoText => Fault::NoText,
+            Self::EmptyFile | Self::NoText | Self::OnlyPictures { .. } => Fault::NoText,
             Self::Told { fault, .. } => *fault,
             Self::TooSlow { .. } => Fault::Timeout,
             Self::NoParser { .. } => Fault::Internal,

@@ -39,7 +39,7 @@ pub(super) fn read(text: String) -> Result<Extracted, ExtractError> {
     };
     let first = || headings().find(|(level, _)| *level == 1).or_else(|| headings().next());
     let title = title.or_else(|| first().map(|(_, words)| words)).filter(|t| !t.is_empty());
-    Ok(Extracted { title, blocks, text, pages: Vec::new() })
+    Ok(Extracted { title, blocks, text, ..Extracted::default() })
 }
 
 struct Scanner<'a> {

@@ -8,6 +8,7 @@
 //! Format, bytes -> decode (encoding) -> text formats -----------> outline -> Extracted
 //!               -> package (ZIP) -> events (XML) -> office, odf, epub -> flow -> outline
 //!               -> compound (OLE), rtf, mail -------------------------> flow -> outline
+//!               -> pdf (glyphs, lines, columns) ---------------------------> outline
 //! ```
 //!
 //! Invariants (property tests in `tests.rs`):
@@ -26,6 +27,7 @@
 //! - `compound`: compound files (OLE)
 //! - `txt`, `md`, `html`, `json`, `delimited` (csv, tsv), `xml`: text formats
 //! - `office` (docx, pptx, xlsx), `odf` (odt, ods, odp), `epub`, `rtf`, `mail` (eml, msg)
+//! - `pdf`: glyphs on pages to text in reading order, with the boxes of its lines
 //! - `sandbox`: the same in a process of its own
 //! - `error`: what can be wrong, and whose fault it is
 
@@ -52,6 +54,7 @@ mod odf;
 mod office;
 mod outline;
 mod package;
+mod pdf;
 mod rtf;
 pub mod sandbox;
 mod sheet;
@@ -117,6 +120,8 @@ pub enum Format {
     Eml,
     /// Message of Outlook.
     Msg,
+    /// Portable Document Format.
+    Pdf,
 }
 
 impl Format {
@@ -140,6 +145,7 @@ impl Format {
             Self::Rtf => "rtf",
             Self::Eml => "eml",
             Self::Msg => "msg",
+            Self::Pdf => "pdf",
         }
     }
 
@@ -171,6 +177,7 @@ impl Format {
             Self::Rtf => "application/rtf",
             Self::Eml => "message/rfc822",
             Self::Msg => "application/vnd.ms-outlook",
+            Self::Pdf => "application/pdf",
         }
     }
 }
@@ -208,6 +215,7 @@ fn read(format: Format, bytes: &[u8], budget: &Budget) -> Result<Extracted, Extr
         Format::Rtf => rtf::read(bytes)?,
         Format::Eml => mail::read_eml(bytes, budget)?,
         Format::Msg => mail::read_msg(bytes, budget)?,
+        Format::Pdf => pdf::read(bytes)?,
     };
     if outline::is_blank(&extracted.text) {
         return Err(ExtractError::NoText);

@@ -2,7 +2,7 @@
 
 use crate::extract::clean::clean;
 use crate::extract::{ExtractError, TEXT_BYTES_MAX};
-use crate::types::{Block, BlockKind, Extracted, PageRef, PageStart};
+use crate::types::{Block, BlockKind, Extracted, Geometry, PageRef, PageStart};
 
 /// The text of a document while a reader writes it.
 #[derive(Debug, Default)]
@@ -14,6 +14,7 @@ pub(super) struct Outline {
     pages: Vec<PageStart>,
     /// The page that begins with the next block.
     page: Option<PageRef>,
+    geometry: Geometry,
 }
 
 impl Outline {
@@ -66,6 +67,16 @@ impl Outline {
         self.push(BlockKind::Heading { level }, &format!("{marks} {}", content.replace('\n', " ")))
     }
 
+    /// The last block.
+    pub(super) fn last(&self) -> Option<&Block> {
+        self.blocks.last()
+    }
+
+    /// Where the lines of the blocks so far stand on their pages; the writer adds to it.
+    pub(super) fn geometry(&mut self) -> &mut Geometry {
+        &mut self.geometry
+    }
+
     /// Bytes so far.
     pub(super) fn len(&self) -> usize {
         self.text.len()
@@ -82,7 +93,8 @@ impl Outline {
     /// The document.
     pub(super) fn finish(self) -> Extracted {
         let title = self.title.or(self.first_heading);
-        Extracted { text: self.text, title, blocks: self.blocks, pages: self.pages }
+        let Self { text, blocks, pages, geometry, .. } = self;
+        Extracted { text, title, blocks, pages, geometry }
     }
 }
 

@@ -185,13 +185,17 @@ fn content_wins_over_names() {
     assert_eq!(of("a.eml", None, b"From: a@b\n\nhello"), Ok(Format::Eml));
     assert_eq!(of("a", None, b"From: a@b\nTo: c@d\nSubject: x\n\nhello"), Ok(Format::Eml));
     assert_eq!(of("a.txt", None, b"{\\rtf1 x}"), Ok(Format::Rtf));
+    assert_eq!(of("a.txt", None, b"%PDF-1.7 x"), Ok(Format::Pdf));
+    assert_eq!(of("a", None, b"junk\r\n%PDF-1.4\n1 0 obj null endobj"), Ok(Format::Pdf));
+    assert_eq!(of("a.md", None, b"A PDF begins with %PDF- and a number."), Ok(Format::Md));
+    assert_eq!(of("a.pdf", None, b"its beginning is lost"), Ok(Format::Pdf));
     assert_eq!(of("x.txt", None, b""), Err(ExtractError::EmptyFile));
 }
 
 #[test]
 fn what_is_not_read_is_named() {
     let cases: [(&str, &[u8], &str); 7] = [
-        ("a.txt", b"%PDF-1.7 x", "PDF"),
+        ("a.txt", b"%!PS-Adobe-3.0\n", "PostScript"),
         ("a", b"PK\x03\x04\0\0\0other", "ZIP archive"),
         ("a.doc", b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", "Microsoft Office 97-2003 document"),
         ("a.md", b"\x89PNG\r\n\x1A\n\0\0", "PNG image"),

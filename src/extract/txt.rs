@@ -23,5 +23,5 @@ pub(super) fn read(text: String) -> Result<Extracted, ExtractError> {
         is_open = !is_blank;
         at += line.len();
     }
-    Ok(Extracted { text, title: None, blocks, pages: Vec::new() })
+    Ok(Extracted { text, blocks, ..Extracted::default() })
 }

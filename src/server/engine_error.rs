@@ -145,7 +145,9 @@ fn document(error: &ExtractError) -> ApiError {
     place(match error {
         ExtractError::Unsupported { .. } => ApiError::invalid("unsupported_file_format", message),
         ExtractError::EmptyFile => ApiError::invalid("empty_file", message),
-        ExtractError::NoText => ApiError::invalid("no_text", message),
+        ExtractError::NoText | ExtractError::OnlyPictures { .. } => {
+            ApiError::invalid("no_text", message)
+        }
         ExtractError::Damaged { .. } | ExtractError::Broken { .. } => {
             ApiError::invalid("corrupt_file", message)
         }

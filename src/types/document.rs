@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::types::PageRef;
+use crate::types::{Geometry, PageRef};
 
 /// What a stretch of text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub struct PageStart {
 }
 
 /// The text of a document. Blocks ascend and do not overlap; text between them is white space.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Extracted {
     /// Unicode text with LF line ends and without U+0000.
     pub text: String,
@@ -56,4 +56,7 @@ pub struct Extracted {
     /// Where its pages begin, ascending. Empty for formats without pages; pages without text are
     /// not among them.
     pub pages: Vec<PageStart>,
+    /// Where its lines stand on the pages, for formats whose pages are fixed.
+    #[serde(default)]
+    pub geometry: Geometry,
 }

@@ -7,6 +7,7 @@
 //! - `source`: what was uploaded, as a segment keeps it
 //! - `chunk`: one searchable piece and where it stands in its source
 //! - `document`: the text of a document and its structure, between `extract` and `chunk`
+//! - `geometry`: where the lines of a document stand on its pages
 //! - `metadata`: free-form maps and their limits; `schema`: a tenant's declared keys
 //! - `filter`: the abstract syntax of metadata filters (API 5.3)
 //! - `job`: states of processing and the legal moves between them (API 4.10)
@@ -24,6 +25,7 @@ pub mod clock;
 pub mod document;
 pub mod error;
 pub mod filter;
+pub mod geometry;
 pub mod head;
 pub mod hit;
 pub mod id;
@@ -43,6 +45,7 @@ pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use document::{Block, BlockKind, Extracted, PageStart};
 pub use error::ErrorKind;
 pub use filter::{Comparison, Condition, Filter, FilterMap, FilterValue};
+pub use geometry::{Geometry, PageArea, PlacedLine};
 pub use head::CommitHead;
 pub use hit::{Hit, by_rank};
 pub use id::{

@@ -305,15 +305,30 @@ fn a_document_is_processed_by_what_it_is() {
 
 // 26
 #[test]
+fn an_encrypted_file_is_taken_and_its_job_says_so() {
+    let server = TestServer::start();
+    server.index("acme", "default", "kept", "apples");
+    let bytes = b"%PDF-1.4\n1 0 obj<<>>endobj\ntrailer<</Encrypt 2 0 R>>\n%%EOF";
+    let [tenant, file] = document("secret.pdf", bytes);
+    let parts = [tenant, file, ("file_id", None, &b"secret"[..])];
+    server.form("POST", "/upload/upload_document", &parts).ok();
+    let status = server.settled("acme", "default", "secret");
+    assert_eq!(
+        (&status["status"], &status["error_code"]),
+        (&json!("errored"), &json!("ENCRYPTED_FILE"))
+    );
+    assert_eq!(server.full_text("acme", "default", "apples").len(), 1);
+}
+
+// 26
+#[test]
 fn a_file_that_is_not_supported_is_refused_and_not_listed() {
     let server = TestServer::start();
     server.index("acme", "default", "kept", "apples");
     let before = server.state("acme");
-    let encrypted_pdf = b"%PDF-1.4\n1 0 obj<<>>endobj\ntrailer<</Encrypt 2 0 R>>\n%%EOF";
     for (name, bytes) in [
         ("a.png", &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..]),
         ("a.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"),
-        ("secret.pdf", encrypted_pdf),
         ("a.doc", b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"),
         ("a.zip", b"PK\x03\x04some"),
         ("a.bin", b"\0\x01\x02\x03\0\x05"),

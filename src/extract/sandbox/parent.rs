@@ -28,6 +28,10 @@ pub struct Sandbox {
     patience: Duration,
 }
 
+/// MiB to which one stream of a PDF may unfold: its library asks the environment, and would let
+/// 256 pass, which with what it copies is more than a child has.
+const PDF_STREAM_MIB: (&str, &str) = ("PDF_OXIDE_MAX_DECOMPRESS_MB", "64");
+
 /// How a child ended that gave no answer.
 #[derive(Debug)]
 enum Lost {
@@ -74,6 +78,7 @@ impl Sandbox {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
             .env_clear()
+            .env(PDF_STREAM_MIB.0, PDF_STREAM_MIB.1)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -1,0 +1,47 @@
+//! What a file says about itself.
+
+use pdf_oxide::PdfDocument;
+use pdf_oxide::object::Object;
+
+/// Bytes of a title.
+const TITLE_BYTES_MAX: usize = 1_000;
+/// What programs write that know no title, in lower case.
+const NO_TITLES: [&str; 5] =
+    ["untitled", "microsoft word - ", "microsoft powerpoint - ", "powerpoint ", "slide 1"];
+/// Endings of file names, which are no titles either.
+const ENDINGS: [&str; 9] =
+    [".pdf", ".doc", ".docx", ".dvi", ".tex", ".ps", ".indd", ".ppt", ".pptx"];
+
+/// The title in the document information, unless a program made it up.
+pub(super) fn title(document: &PdfDocument) -> Option<String> {
+    let info = document.trailer().as_dict()?.get("Info")?.as_reference()?;
+    let info = document.load_object(info).ok()?;
+    let title = match info.as_dict()?.get("Title")? {
+        Object::String(bytes) => text(bytes),
+        Object::Reference(reference) => match document.load_object(*reference).ok()? {
+            Object::String(bytes) => text(&bytes),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lower = title.to_lowercase();
+    let is_made_up = NO_TITLES.iter().any(|start| lower.starts_with(start))
+        || ENDINGS.iter().any(|end| lower.ends_with(end))
+        || !title.contains(char::is_alphabetic);
+    (!is_made_up).then_some(title)
+}
+
+/// A text string: UTF-16 or UTF-8 behind a mark, otherwise near Latin-1.
+fn text(bytes: &[u8]) -> String {
+    let bytes = &bytes[..bytes.len().min(TITLE_BYTES_MAX)];
+    if let Some(wide) = bytes.strip_prefix(b"\xFE\xFF") {
+        let units: Vec<u16> =
+            wide.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
+        return String::from_utf16_lossy(&units);
+    }
+    if let Some(utf8) = bytes.strip_prefix(b"\xEF\xBB\xBF") {
+        return String::from_utf8_lossy(utf8).into_owned();
+    }
+    encoding_rs::WINDOWS_1252.decode_without_bom_handling(bytes).0.into_owned()
+}

@@ -1,0 +1,129 @@
+//! Where text stands on the pages of a document.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+/// A rectangle on a page as it is shown (turned and cropped as the page says), in points of 1/72
+/// inch from its top left corner.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct PageArea {
+    /// From the left edge of the page.
+    pub x: f32,
+    /// From the upper edge of the page.
+    pub y: f32,
+    /// To the right of `x`.
+    pub width: f32,
+    /// Downwards from `y`.
+    pub height: f32,
+}
+
+impl PageArea {
+    /// The smallest rectangle around both.
+    #[must_use]
+    pub fn around(self, other: Self) -> Self {
+        let (x, y) = (self.x.min(other.x), self.y.min(other.y));
+        let right = (self.x + self.width).max(other.x + other.width);
+        let bottom = (self.y + self.height).max(other.y + other.height);
+        Self { x, y, width: right - x, height: bottom - y }
+    }
+}
+
+/// A line of text, or a part of one, and where it stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlacedLine {
+    /// Bytes of the document's text, never empty, on character boundaries.
+    pub range: Range<usize>,
+    /// The page, from 1.
+    pub page: u32,
+    /// The place there.
+    pub area: PageArea,
+}
+
+/// Where the lines of a document stand. Empty for formats without pages that are fixed.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Geometry {
+    lines: Vec<PlacedLine>,
+}
+
+impl Geometry {
+    /// Adds the line that follows in the text.
+    ///
+    /// # Panics
+    /// If the line is empty or begins before the last one ends: searches count on the order.
+    pub fn push(&mut self, line: PlacedLine) {
+        let end = self.lines.last().map_or(0, |last| last.range.end);
+        assert!(line.range.start >= end && !line.range.is_empty(), "lines ascend");
+        self.lines.push(line);
+    }
+
+    /// All lines, ascending by their ranges, which do not overlap.
+    pub fn lines(&self) -> &[PlacedLine] {
+        &self.lines
+    }
+
+    /// For each page that `range` of the text touches, ascending, the smallest rectangle around the
+    /// lines there. A line that is touched counts as a whole.
+    pub fn areas(&self, range: &Range<usize>) -> Vec<(u32, PageArea)> {
+        if range.is_empty() {
+            return Vec::new();
+        }
+        let first = self.lines.partition_point(|line| line.range.end <= range.start);
+        let mut areas: Vec<(u32, PageArea)> = Vec::new();
+        for line in self.lines[first..].iter().take_while(|line| line.range.start < range.end) {
+            match areas.last_mut() {
+                Some((page, area)) if *page == line.page => *area = area.around(line.area),
+                _ => areas.push((line.page, line.area)),
+            }
+        }
+        areas
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(range: Range<usize>, page: u32, x: f32, y: f32) -> PlacedLine {
+        PlacedLine { range, page, area: PageArea { x, y, width: 10.0, height: 2.0 } }
+    }
+
+    fn sample() -> Geometry {
+        let mut geometry = Geometry::default();
+        geometry.push(line(0..5, 1, 0.0, 0.0));
+        geometry.push(line(6..9, 1, 5.0, 4.0));
+        geometry.push(line(9..12, 2, 1.0, 1.0));
+        geometry.push(line(20..30, 4, 2.0, 2.0));
+        geometry
+    }
+
+    #[test]
+    fn the_smallest_box_on_each_page_lies_round_the_lines_that_are_touched() {
+        let area = |x, y, width, height| PageArea { x, y, width, height };
+        let geometry = sample();
+        assert_eq!(geometry.areas(&(0..5)), [(1, area(0.0, 0.0, 10.0, 2.0))]);
+        assert_eq!(geometry.areas(&(4..7)), [(1, area(0.0, 0.0, 15.0, 6.0))]);
+        let both = [(1, area(5.0, 4.0, 10.0, 2.0)), (2, area(1.0, 1.0, 10.0, 2.0))];
+        assert_eq!(geometry.areas(&(8..10)), both);
+        assert_eq!(geometry.areas(&(0..99)).len(), 3);
+        // Between lines, behind the last one, and nothing at all.
+        assert_eq!(geometry.areas(&(5..6)), []);
+        assert_eq!(geometry.areas(&(12..20)), []);
+        assert_eq!(geometry.areas(&(30..99)), []);
+        assert_eq!(geometry.areas(&(7..7)), []);
+        assert_eq!(Geometry::default().areas(&(0..1)), []);
+    }
+
+    #[test]
+    #[should_panic(expected = "lines ascend")]
+    fn lines_out_of_order_are_refused() {
+        sample().push(line(29..31, 4, 0.0, 0.0));
+    }
+
+    #[test]
+    fn it_travels_as_json() {
+        let written = serde_json::to_string(&sample()).unwrap();
+        assert_eq!(serde_json::from_str::<Geometry>(&written).unwrap(), sample());
+    }
+}
