@@ -181,7 +181,9 @@ fn watch_panics() {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             let place = panic.location().map(|at| format!("{}:{}", at.file(), at.line()));
-            let why = panic.payload_as_str().unwrap_or("a panic").to_owned();
+            let literal = panic.payload().downcast_ref::<&str>().map(|why| (*why).to_owned());
+            let written = || panic.payload().downcast_ref::<String>().cloned();
+            let why = literal.or_else(written).unwrap_or_default();
             let is_watched = PANICS.with_borrow_mut(|panics| {
                 let list = panics.as_mut()?;
                 list.push((place.unwrap_or_default(), why));

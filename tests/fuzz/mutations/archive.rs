@@ -53,7 +53,7 @@ fn unpack(zip: &[u8]) -> Option<Vec<Part>> {
     let mut parts = Vec::new();
     for at in 0..archive.len().min(100) {
         let entry = archive.by_index(at).ok()?;
-        let name = entry.name().to_owned();
+        let name = entry.name().ok()?.into_owned();
         let mut content = Vec::new();
         entry.take(PART_BYTES_MAX).read_to_end(&mut content).ok()?;
         parts.push((name, content));
