@@ -56,6 +56,8 @@ pub struct Target {
 #[derive(Debug, Default)]
 struct Run {
     executions: u64,
+    /// What all of it cost, mutations and judgements included.
+    cpu: Duration,
     kept: usize,
     edges: usize,
     slowest: Duration,
@@ -151,11 +153,11 @@ fn replay_one(target: &Target, input: &[u8]) {
 
 /// Says what a run has done, for whoever reads the log; panics if it has found anything.
 fn tell(name: &str, run: &Run, took: Duration) {
-    let rate = run.executions as f64 / took.as_secs_f64();
     println!(
-        "fuzz {name}: {} executions, {rate:.0}/s, {:.0} s, {} inputs kept, {} edges, \
+        "fuzz {name}: {} executions, {:.0}/s of CPU time, {:.0} s, {} inputs kept, {} edges, \
          slowest {:?}, largest {} KiB, {} findings, {} contained",
         run.executions,
+        run.executions as f64 / run.cpu.as_secs_f64(),
         took.as_secs_f64(),
         run.kept,
         run.edges,
@@ -278,6 +280,7 @@ impl<'a> Worker<'a> {
             }
             let _ = alive.send(());
         }
+        self.run.cpu = cpu_time();
         self.run.edges = self.coverage.edges();
         self.run
     }
