@@ -67,6 +67,8 @@ const UNSAFE_ALLOWED: &[&str] = &[
     "src/compute/cuda/",
     "tests/cuda/compile.rs",
     "tests/cuda/emulated.rs",
+    "tests/fuzz/allocation.rs",
+    "tests/fuzz/coverage.rs",
     "src/compute/one_bit/neon.rs",
     "src/compute/one_bit/x86.rs",
     "src/compute/prefetch.rs",

@@ -3,6 +3,9 @@
 //! A page shows one glyph for "fi" and the joined shapes of Arabic letters; a question is typed in
 //! plain letters. Only these are replaced: a full normalisation would also turn superscripts into
 //! digits and narrow forms into wide ones, which the text index does for itself.
+//!
+//! Line ends are made LF here as well, and U+0000 is dropped: a text is decoded without either, but
+//! formats can write any character as a number (`&#13;`, `\'00`).
 
 use std::borrow::Cow;
 
@@ -11,12 +14,19 @@ use unicode_normalization::UnicodeNormalization;
 /// Replaces presentation forms by their letters, and drops what cannot be seen: soft hyphens, zero
 /// width spaces, marks of direction (the order of text is the logical one anyway).
 pub(super) fn clean(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() || !text.chars().any(|c| is_dropped(c) || is_presentation(c)) {
+    let is_plain = text.bytes().all(|b| b.is_ascii() && b != b'\r' && b != 0);
+    let is_changed = |c| is_dropped(c) || is_presentation(c) || c == '\r';
+    if is_plain || !text.chars().any(is_changed) {
         return Cow::Borrowed(text);
     }
     let mut plain = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_presentation(c) {
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        if c == '\r' {
+            if characters.peek() != Some(&'\n') {
+                plain.push('\n');
+            }
+        } else if is_presentation(c) {
             plain.extend(std::iter::once(c).nfkc());
         } else if !is_dropped(c) {
             plain.push(c);
@@ -29,7 +39,7 @@ pub(super) fn clean(text: &str) -> Cow<'_, str> {
 fn is_dropped(c: char) -> bool {
     matches!(
         c,
-        '\u{AD}' | '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{202A}'
+        '\0' | '\u{AD}' | '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{202A}'
             ..='\u{202E}' | '\u{2060}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}'
     )
 }
@@ -62,5 +72,11 @@ mod tests {
         assert_eq!(clean("\u{FEB3}\u{FEFC}\u{FEE1}"), "\u{633}\u{644}\u{627}\u{645}");
         assert_eq!(clean("\u{202E}abc\u{202C} m\u{200C}n x\u{B2}"), "abc m\u{200C}n x\u{B2}");
         assert!(matches!(clean("caf\u{e9}"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn line_ends_are_one_and_nothing_is_nul() {
+        assert_eq!(clean("a\r\nb\rc\r\r\n\0d"), "a\nb\nc\n\nd");
+        assert!(matches!(clean("a\nb"), Cow::Borrowed(_)));
     }
 }

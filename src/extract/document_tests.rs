@@ -411,6 +411,25 @@ fn book_sample() -> Vec<u8> {
     )
 }
 
+/// Excel writes line ends that came from Windows as numbers.
+#[test]
+fn carriage_returns_in_cells_do_not_reach_the_text() {
+    let row = |number: u8, text: &str| {
+        format!("<row r='{number}'><c t='inlineStr'><is><t>{text}</t></is></c></row>")
+    };
+    let rows = [row(1, "head"), row(2, "one&#13;&#10;two&#13;"), row(3, "a\0b")].concat();
+    let read = read(&stored(&[
+        ("[Content_Types].xml", &content_types("spreadsheetml.sheet")),
+        (
+            "xl/workbook.xml",
+            "<workbook><sheets><sheet name='a&#13;b' r:id='a'/></sheets></workbook>",
+        ),
+        ("xl/_rels/workbook.xml.rels", &relations(&[("a", "worksheet", "1.xml")])),
+        ("xl/1.xml", &format!("<worksheet><sheetData>{rows}</sheetData></worksheet>")),
+    ]));
+    assert!(read.text.contains("one two"), "{}", read.text);
+}
+
 #[test]
 fn books_are_read_by_their_spine() {
     let extracted = read(&book_sample());

@@ -62,6 +62,22 @@ fn a_fence_left_open_does_not_end_in_blank_lines() {
     assert_eq!(&code.text[code.blocks[0].range.clone()], "```\na\n\nb");
 }
 
+/// Formats can write any character as a number, past the decoding of line ends.
+#[test]
+fn carriage_returns_and_zeros_that_are_written_as_numbers_do_not_reach_the_text() {
+    for (format, source) in [
+        (Format::Rtf, &b"{\\rtf1 a\\'0db\\'00c\\u13?d\\par\\trowd\\cellx1 e\\'0df\\cell\\row}"[..]),
+        (Format::Xml, b"<a><p>b&#13;c</p><p>d&#13;&#10;e</p></a>"),
+        (Format::Html, b"<h1>a&#13;b</h1><p>c&#0;d&#13;e<pre>f&#13;g</pre>"),
+        (Format::Json, br#"{"a":"b\rc\u0000d\r\n"}"#),
+        (Format::Eml, b"Subject: =?utf-8?q?a=0Db=00?=\nFrom: c\n\nd"),
+    ] {
+        check(&extract(format, source).unwrap());
+    }
+    let rich = extract(Format::Rtf, b"{\\rtf1 a\\'0d\\'0ab\\'00c\\par}").unwrap();
+    assert_eq!(rich.text, "a\nbc");
+}
+
 proptest! {
     #[test]
     fn any_bytes_give_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..600)) {

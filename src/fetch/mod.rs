@@ -54,6 +54,7 @@ use crate::types::{WebClient, WebFailure, WebPage, WebUrl};
 pub use allowed::{Allowed, AllowedError};
 pub use connection::{Connection, Dialer};
 pub use names::{NameError, Resolver, SystemResolver};
+pub use robots::Robots;
 
 /// What a journey may reach and take.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ pub(super) const ROBOTS_BYTES_MAX: usize = 500 << 10;
 
 /// The rules of one site for us.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Robots {
+pub struct Robots {
     rules: Vec<Rule>,
 }
 
@@ -30,7 +30,7 @@ enum Audience {
 
 impl Robots {
     /// Reads the rules.
-    pub(super) fn parse(bytes: &[u8]) -> Self {
+    pub fn parse(bytes: &[u8]) -> Self {
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         let (mut ours, mut everyones) = (Vec::new(), Vec::new());
         let mut is_named = false;
@@ -74,7 +74,7 @@ impl Robots {
     }
 
     /// Whether `target`, a path with its query, may be fetched.
-    pub(super) fn allows(&self, target: &str) -> bool {
+    pub fn allows(&self, target: &str) -> bool {
         let target = normal(target.as_bytes());
         if target == b"/robots.txt" {
             return true;

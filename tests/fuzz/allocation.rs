@@ -1,0 +1,66 @@
+//! What one thread has allocated, and the most that it ever had.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// Bytes at which a thread that is watched gets no more. Its process ends then, as that of a parser
+/// does: better than taking the machine along.
+const BYTES_MAX: isize = 2 << 30;
+
+thread_local! {
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+}
+
+/// The system's allocator with a count for each thread.
+pub struct Counting;
+
+fn count(bytes: isize) -> isize {
+    let held = HELD.get() + bytes;
+    HELD.set(held);
+    PEAK.set(PEAK.get().max(held));
+    held
+}
+
+// SAFETY: every call goes to the system's allocator with what it was given; a null pointer is an
+// answer that the trait allows.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for Counting {
+    // SAFETY: the caller's contract is that of the system's allocator.
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if HELD.get() + layout.size() as isize > BYTES_MAX {
+            return std::ptr::null_mut();
+        }
+        count(layout.size() as isize);
+        // SAFETY: passed on as it came.
+        unsafe { System.alloc(layout) }
+    }
+
+    // SAFETY: the caller's contract is that of the system's allocator.
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if HELD.get() + layout.size() as isize > BYTES_MAX {
+            return std::ptr::null_mut();
+        }
+        count(layout.size() as isize);
+        // SAFETY: passed on as it came. Pages of zeros cost nothing until they are written to.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    // SAFETY: the caller's contract is that of the system's allocator.
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: passed on as it came.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// Begins to measure the thread that calls.
+pub fn begin() {
+    HELD.set(0);
+    PEAK.set(0);
+}
+
+/// The most that this thread has held since [`begin`], in bytes.
+pub fn peak_bytes() -> usize {
+    PEAK.get().max(0) as usize
+}

@@ -1,0 +1,45 @@
+//! Targets in processes of their own: one that dies is counted, and another goes on.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::runner::{self, Target};
+
+/// What tells a child that it is one: the number of its seed.
+const CHILD: &str = "LODESTONE_FUZZ_CHILD";
+
+/// As [`runner::run`], in children of this test.
+pub fn run(target: Target) {
+    let name = target.name;
+    let is_single = runner::is_replay();
+    if is_single || std::env::var_os(CHILD).is_some() {
+        return runner::run(target);
+    }
+    let (seed, time) = (runner::seed(), runner::time());
+    let begun = Instant::now();
+    let mut deaths = 0;
+    loop {
+        let left = time.saturating_sub(begun.elapsed());
+        if left < Duration::from_millis(100) {
+            break;
+        }
+        let output = Command::new(std::env::current_exe().expect("this test"))
+            .args(["--exact", &format!("documents::{name}"), "--nocapture"])
+            .env(CHILD, "1")
+            .env(runner::SEED, (seed + deaths).to_string())
+            .env(runner::SECONDS, left.as_secs_f64().to_string())
+            .stdin(Stdio::null())
+            .output()
+            .expect("a child");
+        print!("{}", String::from_utf8_lossy(&output.stdout));
+        if output.status.success() {
+            break;
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        // An ordinary end is that of a test that failed: with findings of our own code.
+        assert!(output.status.code().is_none(), "{said}");
+        println!("contained: the process ended by {}: {}", output.status, said.trim());
+        deaths += 1;
+    }
+    println!("fuzz {name}: {deaths} processes ended before their time");
+}

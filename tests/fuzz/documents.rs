@@ -1,0 +1,344 @@
+//! The readers of documents, one target each, and the judgement of what a file is.
+
+use lodestone::extract::{Format, detect, extract, html_head};
+
+use crate::mutations::Shape;
+use crate::runner::{Target, run};
+use crate::{contained, invariants, seeds};
+
+/// What means something in plain text and Markdown.
+const MARKDOWN: &[&str] = &[
+    "# ",
+    "## ",
+    "####### ",
+    "- ",
+    "* ",
+    "+ ",
+    "1. ",
+    "999999999. ",
+    "> ",
+    "```",
+    "~~~",
+    "````",
+    "---\n",
+    "===\n",
+    "| a | b |\n",
+    "|---|:-:|\n",
+    "|",
+    "\\|",
+    "    ",
+    "\t",
+    "\n\n",
+    "\r\n",
+    "\r",
+    "<!-- ",
+    " -->",
+    "<div>",
+    "</div>",
+    "[a](b)",
+    "[a]: b\n",
+    "![x](y)",
+    "`",
+    "``",
+    "**",
+    "_",
+    "\\",
+    "\u{FEFF}",
+    "\u{0B}",
+    "\u{0C}",
+    "\u{85}",
+    "\u{2028}",
+    "\u{200B}",
+    "\u{1F468}\u{200D}\u{1F467}",
+    "e\u{301}\u{301}",
+    "\u{FB03}",
+    "\0",
+    "title: x\n",
+    "\u{3002}",
+    ". A",
+    "?! ",
+];
+const TABLE: &[&str] = &[
+    ",", ";", "\t", "|", "\"", "\"\"", "\n", "\r\n", "\r", "\n\n", " ", "a", "\"a\nb\"", "sep=;\n",
+    "\u{FEFF}", "1.5", "-", "\0", "\u{2028}", "'", ",,,,,,,,", "name", "\u{e9}",
+];
+const RICH: &[&str] = &[
+    "{",
+    "}",
+    "\\",
+    "{\\*",
+    "\\par ",
+    "\\pard ",
+    "\\'e9",
+    "\\'",
+    "\\u8364?",
+    "\\u-10179?",
+    "\\uc0 ",
+    "\\uc99 ",
+    "\\u65536 ",
+    "\\bin5 ",
+    "\\bin2147483647 ",
+    "\\bin-1 ",
+    "\\trowd",
+    "\\cellx100",
+    "\\intbl ",
+    "\\cell ",
+    "\\row ",
+    "\\clvmgf",
+    "\\clvmrg",
+    "\\clmgf",
+    "\\clmrg",
+    "\\nestcell ",
+    "\\nestrow ",
+    "\\itap3 ",
+    "{\\fonttbl{\\f9\\fcharset134 X;}}",
+    "\\f9 ",
+    "\\f-1 ",
+    "\\ansicpg932 ",
+    "\\ansicpg65001 ",
+    "\\plain ",
+    "\\v ",
+    "\\v0 ",
+    "{\\field{\\*\\fldinst X}{\\fldrslt y}}",
+    "{\\footnote ",
+    "{\\header ",
+    "{\\pict ",
+    "{\\object ",
+    "{\\upr{",
+    "{\\*\\ud{",
+    "\\listtext ",
+    "\\ls1\\ilvl1 ",
+    "\\outlinelevel2 ",
+    "\\s1 ",
+    "\\page ",
+    "\\sect ",
+    "\\line ",
+    "\\tab ",
+    "\\~",
+    "\\_",
+    "\\-",
+    "\\\n",
+    "\\{",
+    "\\fromhtml1 ",
+    "{\\*\\htmltag64 <p>}",
+    "\\htmlrtf ",
+    "\\htmlrtf0 ",
+    "\\deff0",
+    "\\upr",
+    "\\caps ",
+    "\\emdash ",
+    "\\lquote ",
+    "\\mac ",
+    "\\pc ",
+    "\0",
+    "\u{80}",
+];
+const LETTER: &[&str] = &[
+    "\r\n",
+    "\n",
+    "\r\n\r\n",
+    "\n\n",
+    "\n ",
+    "\n\t",
+    ":",
+    ";",
+    "=",
+    "\"",
+    "--",
+    "--o u\r\n",
+    "--o u--\r\n",
+    "--in\r\n",
+    "Content-Type: multipart/mixed; boundary=in\r\n\r\n",
+    "Content-Type: multipart/alternative; boundary=\"\"\r\n",
+    "Content-Type: message/rfc822\r\n\r\n",
+    "Content-Type: text/html; charset=utf-16\r\n",
+    "Content-Type: text/plain; format=flowed; delsp=yes",
+    "Content-Type: multipart/related; boundary=o\r\n",
+    "Content-Transfer-Encoding: base64\r\n",
+    "Content-Transfer-Encoding: quoted-printable\r\n",
+    "Content-Transfer-Encoding: x-uuencode\r\n",
+    "Content-Disposition: attachment; filename=a.html\r\n",
+    "Content-Location: http://x/\r\n",
+    "filename*0*=utf-8''%e9; filename*99=b",
+    "=?utf-8?q?=E9_?=",
+    "=?x?b?aGk?=",
+    "=?utf-8?b??=",
+    "=?",
+    "?=",
+    "=\r\n",
+    "=E9",
+    "=",
+    "begin 644 a.zip\n",
+    "`\nend\n",
+    "Subject: ",
+    "From: ",
+    "Date: x\r\n",
+    "> ",
+    "-- \n",
+    "aGVsbG8=\r\n",
+    "charset=gb18030",
+    "charset=utf-7",
+    "charset=\"",
+    "(comment (in))",
+    "<a@b>",
+    "\0",
+    "\u{e9}",
+];
+
+/// Inside of readers everything is a finding, whoever wrote the code.
+fn nothing(_: &str) -> bool {
+    false
+}
+
+fn read(format: Format, bytes: &[u8]) {
+    if let Ok(extracted) = extract(format, bytes) {
+        invariants::check(&extracted);
+    }
+}
+
+fn target(name: &'static str, extensions: &[&str], shape: Shape, format: Format) -> Target {
+    Target {
+        name,
+        seeds: extensions.iter().flat_map(|extension| seeds::of(extension)).collect(),
+        shape,
+        read: Box::new(move |bytes| read(format, bytes)),
+        is_contained: nothing,
+    }
+}
+
+#[test]
+fn txt() {
+    run(target("txt", &["txt", "md", "csv"], Shape::Text(MARKDOWN), Format::Txt));
+}
+
+#[test]
+fn md() {
+    run(target("md", &["md"], Shape::Text(MARKDOWN), Format::Md));
+}
+
+#[test]
+fn html() {
+    run(target("html", &["html"], Shape::Markup, Format::Html));
+}
+
+/// The same, with its menus dropped; and what its head says.
+#[test]
+fn web_page() {
+    let read = |bytes: &[u8]| {
+        read(Format::WebPage, bytes);
+        let head = html_head(bytes);
+        assert!(head.title.is_none_or(|title| !title.trim().is_empty()), "a blank title");
+    };
+    let target = target("web_page", &["html"], Shape::Markup, Format::WebPage);
+    run(Target { read: Box::new(read), ..target });
+}
+
+#[test]
+fn json() {
+    run(target("json", &["json"], Shape::Values, Format::Json));
+}
+
+#[test]
+fn notebook() {
+    run(target("notebook", &["ipynb"], Shape::Values, Format::Json));
+}
+
+#[test]
+fn csv() {
+    run(target("csv", &["csv"], Shape::Text(TABLE), Format::Csv));
+}
+
+#[test]
+fn tsv() {
+    run(target("tsv", &["tsv", "csv"], Shape::Text(TABLE), Format::Tsv));
+}
+
+#[test]
+fn xml() {
+    run(target("xml", &["xml", "nxml"], Shape::Markup, Format::Xml));
+}
+
+#[test]
+fn docx() {
+    run(target("docx", &["docx"], Shape::Archive, Format::Docx));
+}
+
+#[test]
+fn pptx() {
+    run(target("pptx", &["pptx"], Shape::Archive, Format::Pptx));
+}
+
+#[test]
+fn xlsx() {
+    run(target("xlsx", &["xlsx"], Shape::Archive, Format::Xlsx));
+}
+
+#[test]
+fn odt() {
+    run(target("odt", &["odt"], Shape::Archive, Format::Odt));
+}
+
+#[test]
+fn ods() {
+    run(target("ods", &["ods"], Shape::Archive, Format::Ods));
+}
+
+#[test]
+fn odp() {
+    run(target("odp", &["odp"], Shape::Archive, Format::Odp));
+}
+
+#[test]
+fn epub() {
+    run(target("epub", &["epub"], Shape::Archive, Format::Epub));
+}
+
+#[test]
+fn rtf() {
+    run(target("rtf", &["rtf"], Shape::Text(RICH), Format::Rtf));
+}
+
+#[test]
+fn eml() {
+    run(target("eml", &["eml"], Shape::Text(LETTER), Format::Eml));
+}
+
+#[test]
+fn msg() {
+    run(target("msg", &["msg"], Shape::Compound, Format::Msg));
+}
+
+/// The library that decodes PDFs is not ours, and may break down: that is the business of the
+/// process that reads them. What our own code does on the way is not.
+#[test]
+fn pdf() {
+    let target = target("pdf", &["pdf"], Shape::Objects, Format::Pdf);
+    contained::run(Target { is_contained: |place| !place.contains("src/extract/"), ..target });
+}
+
+/// Method: the name and the media type are made of the bytes, and each format is then read.
+#[test]
+fn detection() {
+    const NAMES: [&str; 8] =
+        ["upload", "a.docx", "b.pdf", "c.json", "d.TXT", "e.msg", "f.doc", "/g\\h.i.xlsx"];
+    const TYPES: [Option<&str>; 4] =
+        [None, Some("text/html; x"), Some("application/x+xml"), Some(";")];
+    let formats = [
+        "txt", "md", "html", "json", "ipynb", "csv", "xml", "docx", "xlsx", "odt", "epub", "rtf",
+        "eml", "msg", "pdf",
+    ];
+    let read = |bytes: &[u8]| {
+        let sum: usize = bytes.iter().map(|byte| usize::from(*byte)).sum();
+        match detect(NAMES[sum % 8], TYPES[sum / 8 % 4], bytes) {
+            Ok(Format::Pdf) | Err(_) => {}
+            Ok(format) => read(format, bytes),
+        }
+    };
+    run(Target {
+        name: "detection",
+        seeds: formats.iter().flat_map(|format| seeds::made(format)).collect(),
+        shape: Shape::Anything,
+        read: Box::new(read),
+        is_contained: nothing,
+    });
+}

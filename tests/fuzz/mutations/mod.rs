@@ -1,0 +1,51 @@
+//! Inputs out of inputs: changes that a format's reader does not refuse at once.
+//!
+//! - `bytes`: changes to anything; `tokens`: to numbers and words of a notation
+//! - `markup`: tags of XML and HTML; `values`: JSON
+//! - `archive`: parts of a ZIP, packed again; `compound`: streams and sectors of a compound file
+//! - `objects`: a PDF, whose table of objects is made anew
+
+mod archive;
+mod bytes;
+mod compound;
+mod markup;
+mod objects;
+mod tokens;
+mod values;
+
+use crate::chance::Chance;
+
+/// What an input is made of.
+#[derive(Debug, Clone, Copy)]
+pub enum Shape {
+    /// Text with words of its own.
+    Text(&'static [&'static str]),
+    Markup,
+    Values,
+    Archive,
+    Compound,
+    Objects,
+    /// The seeds are of all kinds.
+    Anything,
+}
+
+impl Shape {
+    /// Another input. `other` gives parts.
+    pub fn mutate(self, chance: &mut Chance, base: &[u8], other: &[u8]) -> Vec<u8> {
+        if chance.one_in(8) {
+            return bytes::mutate(chance, base, other);
+        }
+        match self {
+            Self::Text(words) if chance.one_in(2) => tokens::mutate(chance, base, words),
+            Self::Text(_) => bytes::mutate(chance, base, other),
+            Self::Markup => markup::mutate(chance, base, other),
+            Self::Values => values::mutate(chance, base, other),
+            Self::Archive => archive::mutate(chance, base, other),
+            Self::Compound => compound::mutate(chance, base, other),
+            Self::Objects => objects::mutate(chance, base, other),
+            Self::Anything if base.starts_with(b"PK") => archive::mutate(chance, base, other),
+            Self::Anything if base.starts_with(b"<") => markup::mutate(chance, base, other),
+            Self::Anything => bytes::mutate(chance, base, other),
+        }
+    }
+}
