@@ -127,7 +127,7 @@ pub(super) fn append(whole: &mut Extracted, heading: &str, part: Extracted) {
         whole.text.push_str("## ");
         let start = whole.text.len();
         // A heading is one line, whatever the title holds.
-        whole.text.extend(heading.split_whitespace().collect::<Vec<_>>().join(" ").chars());
+        whole.text.push_str(&heading.split_whitespace().collect::<Vec<_>>().join(" "));
         let range = start..whole.text.len();
         whole.blocks.push(Block { kind: BlockKind::Heading { level: 2 }, range });
     }

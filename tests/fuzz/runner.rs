@@ -42,12 +42,15 @@ const CORPUS: &str = "LODESTONE_FUZZ_CORPUS";
 const SEED_USUAL: u64 = 20_261_122;
 const SECONDS_USUAL: f64 = 2.5;
 
+/// What takes an input, and panics where a promise is broken.
+pub type Reader = Box<dyn Fn(&[u8]) + Send>;
+
 /// Something that takes bytes from strangers.
 pub struct Target {
     pub name: &'static str,
     pub seeds: Vec<Vec<u8>>,
     pub shape: Shape,
-    pub read: Box<dyn Fn(&[u8]) + Send>,
+    pub read: Reader,
     /// Whether a panic at this place of the source is the business of a process around it.
     pub is_contained: fn(&str) -> bool,
 }

@@ -58,6 +58,9 @@ const EXIT_FAILED: u8 = 1;
 /// The command makes no sense or nothing could be done.
 const EXIT_NOTHING_DONE: u8 = 2;
 
+/// Id and name of a source.
+type Named = (String, String);
+
 /// Sends what the arguments name; prints what came of it.
 pub fn run(options: &IngestOptions) -> ExitCode {
     match ingest(options) {
@@ -218,7 +221,7 @@ impl Run<'_> {
         &self,
         server: &Server<'_>,
         items: Vec<Item>,
-    ) -> Result<(Vec<Item>, Vec<(String, String)>), CallError> {
+    ) -> Result<(Vec<Item>, Vec<Named>), CallError> {
         let Some(state) = self.state else { return Ok((items, Vec::new())) };
         let is_known = |item: &&Item| {
             state.entry(&item.id).is_some_and(|entry| is_unchanged(entry, item, self.maps))

@@ -355,13 +355,13 @@ impl Planner<'_> {
 fn named_parts(path: &Path) -> Vec<Vec<u8>> {
     let is_inside =
         path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    let names = path.components().filter_map(|part| match part {
+    let mut names = path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name.as_encoded_bytes().to_vec()),
         _ => None,
     });
     match is_inside {
         true => names.collect(),
-        false => names.last().into_iter().collect(),
+        false => names.next_back().into_iter().collect(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::slice::from_ref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -183,7 +184,7 @@ fn a_directory_is_walked_in_order_and_hidden_files_are_counted() {
     let files = ["docs/b.md", "docs/a/z.txt", "docs/.git/config", "docs/.hidden", "docs/a.md"];
     let dir = folder(&files);
     let docs = dir.path().join("docs");
-    let found = planned(&[docs.clone()], &[], &[]).unwrap();
+    let found = planned(from_ref(&docs), &[], &[]).unwrap();
     assert_eq!(ids(&found), ["docs:a:z.txt", "docs:a.md", "docs:b.md"]);
     assert_eq!(found.left_out.hidden, 2);
     // Overlapping arguments send a file once.
@@ -197,10 +198,10 @@ fn a_directory_is_walked_in_order_and_hidden_files_are_counted() {
 fn filters_and_patterns_choose_files() {
     let dir = folder(&["d/a.md", "d/b.txt", "d/sub/c.md", "d/skip/d.md", "d/we[ird.md"]);
     let root = dir.path().join("d");
-    let found = planned(&[root.clone()], &["*.md"], &["skip"]).unwrap();
+    let found = planned(from_ref(&root), &["*.md"], &["skip"]).unwrap();
     assert_eq!(ids(&found), ["d:a.md", "d:sub:c.md", "d:we[ird.md"]);
     assert_eq!(found.left_out.filtered, 2);
-    let found = planned(&[root.clone()], &["sub/*.md"], &[]).unwrap();
+    let found = planned(from_ref(&root), &["sub/*.md"], &[]).unwrap();
     assert_eq!(ids(&found), ["d:sub:c.md"]);
     let found = planned(&[root.join("**/*.md")], &[], &["d.md"]).unwrap();
     assert_eq!(ids(&found), ["d:a.md", "d:sub:c.md", "d:we[ird.md"]);

@@ -158,7 +158,7 @@ fn with_table(file: &[u8]) -> Option<Vec<u8>> {
     write!(bytes, "xref\n0 {count}\n0000000000 65535 f \n").ok()?;
     for number in 1..count {
         match places.iter().find(|(known, _)| *known == number) {
-            Some((_, place)) => write!(bytes, "{place:010} 00000 n \n").ok()?,
+            Some((_, place)) => writeln!(bytes, "{place:010} 00000 n ").ok()?,
             None => bytes.extend_from_slice(b"0000000000 65535 f \n"),
         }
     }

@@ -87,7 +87,7 @@ fn file(objects: &[String]) -> Vec<u8> {
     let size = objects.len() + 1;
     write!(bytes, "xref\n0 {size}\n0000000000 65535 f \n").expect("memory");
     for place in places {
-        write!(bytes, "{place:010} 00000 n \n").expect("memory");
+        writeln!(bytes, "{place:010} 00000 n ").expect("memory");
     }
     write!(bytes, "trailer\n<</Size {size} /Root 1 0 R /Info 4 0 R>>\nstartxref\n{table}\n%%EOF\n")
         .expect("memory");
