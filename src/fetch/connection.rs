@@ -27,7 +27,7 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(8);
 /// Bytes of the buffers of one connection, each way: a head that is too large must fit to be seen.
 const BUFFER_BYTES: usize = 2 * WEB_HEAD_BYTES_MAX;
 
-/// Opens connections. The only implementation outside of tests is [`Network`].
+/// Opens connections. The only implementation outside of tests is the network.
 pub trait Dialer: fmt::Debug + Send + Sync + 'static {
     /// Connects to `address`.
     ///

@@ -68,7 +68,9 @@ impl WebUrl {
         if text.chars().count() > WEB_URL_CHARS_MAX {
             return Err(WebUrlError::TooLong { max: WEB_URL_CHARS_MAX });
         }
-        if text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
+        // Behind the question mark it means itself to everybody.
+        let has_backslash = text.split('?').next().is_some_and(|head| head.contains('\\'));
+        if has_backslash || text.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(WebUrlError::Characters);
         }
         let (scheme, rest) = text.split_once("://").ok_or(WebUrlError::NotAbsolute)?;
@@ -113,7 +115,9 @@ impl WebUrl {
         if url.port() == Some(0) {
             return Err(WebUrlError::Port);
         }
-        if url.host_str().is_none_or(|host| host.trim_matches('.').is_empty()) {
+        // Without its dots `127..` would be a number to some resolvers and a name to others.
+        let is_named = |host: &str| !host.trim_matches('.').is_empty() && !host.contains("..");
+        if !url.host_str().is_some_and(is_named) {
             return Err(WebUrlError::Host);
         }
         url.set_fragment(None);
@@ -379,6 +383,7 @@ mod tests {
             ("http://\u{ff11}\u{ff12}\u{ff17}\u{3002}0.0.1/", "http://127.0.0.1/"),
             ("http://b\u{fc}cher.example/", "http://xn--bcher-kva.example/"),
             ("http://[::FFFF:127.0.0.1]/", "http://[::ffff:7f00:1]/"),
+            ("http://a/?b\\c", "http://a/?b\\c"),
         ] {
             assert_eq!(spelt(text).as_deref(), Ok(expected), "{text}");
         }
@@ -396,8 +401,15 @@ mod tests {
         for text in ["http://u@a/", "http://u:p@a/", "http://@a/", "http://:@a/"] {
             assert_eq!(wrong(text), WebUrlError::UserInfo, "{text}");
         }
-        for text in ["http://", "http:///a", "http://?a", "http://[::1%25lo]/", "http://256.1.1.1/"]
-        {
+        for text in [
+            "http://",
+            "http:///a",
+            "http://?a",
+            "http://[::1%25lo]/",
+            "http://256.1.1.1/",
+            "http://127../",
+            "http://a..b/",
+        ] {
             assert_eq!(wrong(text), WebUrlError::Host, "{text}");
         }
         for text in ["http://a:0/", "http://a:65536/", "http://a:x/"] {

@@ -50,7 +50,8 @@ impl Coverage {
         }
     }
 
-    /// Whether since [`Self::reset`] an edge was passed for the first time, or at another magnitude.
+    /// Whether since [`Self::reset`] an edge was passed for the first time, or at another
+    /// magnitude.
     pub fn is_new(&mut self) -> bool {
         let counters = COUNTERS.lock().unwrap();
         self.seen.resize_with(counters.len(), Vec::new);

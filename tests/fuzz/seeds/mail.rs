@@ -5,9 +5,12 @@ use std::io::{Cursor, Write};
 pub fn letters() -> Vec<Vec<u8>> {
     let inner = "From: x@y\nSubject: inner\nMIME-Version: 1.0\n\nnested words";
     let letter = format!(
-        "Received: by x\nFrom: =?utf-8?q?J=C3=BCrgen?= <j@x>\nTo: a@b\nDate: Tue, 1 Jul 2003 10:52:37 \
-         +0200\nSubject: =?big5?B?pKQ=?= and\n more\nMIME-Version: 1.0\nContent-Type: multipart/mixed; \
-         boundary=\"o u\"\n\npreamble\n--o u\nContent-Type: multipart/alternative; boundary=in\n\n--in\n\
+        "Received: by x\nFrom: =?utf-8?q?J=C3=BCrgen?= <j@x>\nTo: a@b\nDate: Tue, 1 Jul 2003 \
+         10:52:37 \
+         +0200\nSubject: =?big5?B?pKQ=?= and\n more\nMIME-Version: 1.0\nContent-Type: \
+         multipart/mixed; \
+         boundary=\"o u\"\n\npreamble\n--o u\nContent-Type: multipart/alternative; \
+         boundary=in\n\n--in\n\
          Content-Type: text/plain; charset=iso-8859-1; format=flowed\nContent-Transfer-Encoding: \
          quoted-printable\n\nGr=FC=DFe \nfrom=20here=\n.\n> quoted\n-- \nsign\n--in\nContent-Type: \
          text/html\n\n<p>Other</p>\n--in--\n--o u\nContent-Type: text/csv\nContent-Disposition: \
