@@ -48,8 +48,7 @@ fn chunk(source: &str, index: u32, text: &str, score: f32) -> RetrievedChunk {
             page: PageRef::Page(index + 1),
         },
         score,
-        cosine: None,
-        keyword: None,
+        parts: ScoreParts::default(),
     }
 }
 

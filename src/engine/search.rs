@@ -8,7 +8,7 @@ use crate::engine::{Engine, EngineError, Place};
 use crate::ingest::{AcceptedVectors, IngestError};
 use crate::query::{FullTextRequest, QueryError, RetrieveRequest, Retrieved, VectorHit};
 use crate::types::id::SessionId;
-use crate::types::{ErrorKind, RetrievedChunk, SourceId, limits};
+use crate::types::{ErrorKind, RetrievedChunk, SourceId, Triplet, limits};
 
 impl Engine {
     /// Reads one snapshot. Where a block turns out to be damaged at its first use, its segment is
@@ -66,6 +66,21 @@ impl Engine {
         let schema = place.tenant.schema.as_ref();
         self.read(place, |snapshot| {
             self.query.full_text(snapshot, &place.sub_tenant, schema, request)
+        })
+    }
+
+    /// What sources state.
+    ///
+    /// # Errors
+    /// As [`crate::query::Query::relations_of`].
+    pub fn relations_of(
+        &self,
+        place: &Place,
+        sources: &[SourceId],
+        limit: usize,
+    ) -> Result<Vec<Option<Vec<Triplet>>>, EngineError> {
+        self.read(place, |snapshot| {
+            self.query.relations_of(snapshot, &place.sub_tenant, sources, limit)
         })
     }
 

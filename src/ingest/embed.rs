@@ -15,7 +15,7 @@ use crate::ingest::kept::Kept;
 use crate::ingest::pipeline::{Draft, passage};
 use crate::job::Outcome;
 use crate::segment::{NewSource, SegmentError};
-use crate::types::{ErrorKind, Fault, RowId, Sequence, SourceKind};
+use crate::types::{ErrorKind, Fault, RowId, Sequence, SourceKind, Stage};
 
 /// Passages of one slice: some seconds of one core, so that little is lost and much is batched.
 const SLICE_PASSAGES: usize = 256;
@@ -39,7 +39,7 @@ impl Ingest {
     }
 
     /// Vectors for the chunks of all drafts, embedded together, so that batches fill over
-    /// documents.
+    /// documents; and what they name.
     pub(super) fn embed(
         &self,
         drafts: Vec<Draft>,
@@ -71,6 +71,10 @@ impl Ingest {
                 vectors[*at] = Some(vector);
             }
             self.tell_progress(&jobs, &vectors);
+        }
+        if kept.is_some() {
+            let sequences: Vec<Sequence> = jobs.iter().map(|(sequence, _)| *sequence).collect();
+            self.catalog.set_stage(&sequences, Stage::Graph);
         }
         let mut vectors =
             vectors.into_iter().map(|vector| vector.expect("every passage was embedded"));

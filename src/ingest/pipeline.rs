@@ -4,6 +4,7 @@ use crate::catalog::Tenant;
 use crate::chunk::{self, ChunkSizes};
 use crate::collection::{CollectionError, Snapshot, uploads};
 use crate::extract::{self, ExtractError, Format};
+use crate::graph;
 use crate::ingest::{Ingest, app};
 use crate::job::{ClaimedJob, Outcome};
 use crate::segment::{NewRow, NewSource};
@@ -49,21 +50,24 @@ impl Draft {
         self.chunks.iter().map(|chunk| passage(&self.title_text, &self.searchable, &chunk.text))
     }
 
+    /// Vectors and, by rule, what each chunk names and states make rows of the chunks.
     pub(super) fn into_source(self, vectors: Vec<Vec<f32>>) -> NewSource {
         let chunks = self.chunks.into_iter().zip(self.boxes);
         let rows = chunks.zip(vectors).enumerate();
+        let title = self.title_text.as_str();
         let rows = rows.map(|(index, ((chunk, boxes), vector))| NewRow {
             index: index as u32,
+            graph: graph::extract(title, &chunk.text),
             text: chunk.text,
             place: chunk.place,
             boxes,
             vector,
         });
         NewSource {
+            rows: rows.collect(),
             record: self.record,
             title_text: self.title_text,
             searchable: self.searchable,
-            rows: rows.collect(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::graph::RowGraph;
 use crate::catalog::Tenant;
 use crate::collection::{AddedSegment, Collection, CollectionError, Edit};
 use crate::ingest::{Ingest, IngestError};
@@ -184,7 +185,7 @@ impl Ingest {
 
 fn new_row(index: usize, vector: Vec<f32>) -> NewRow {
     let (index, text, place) = (index as u32, String::new(), ChunkPlace::default());
-    NewRow { boxes: Vec::new(), index, text, place, vector }
+    NewRow { boxes: Vec::new(), graph: RowGraph::default(), index, text, place, vector }
 }
 
 fn new_source(record: SourceRecord, rows: Vec<NewRow>) -> NewSource {

@@ -7,7 +7,7 @@ use crate::query::shard::{self, KeywordScores, Place};
 use crate::query::{Query, QueryError};
 use crate::rank::{self, RankKey};
 use crate::text::WordQuery;
-use crate::types::{RetrievedChunk, SubTenantId, TenantSchema};
+use crate::types::{RetrievedChunk, ScoreParts, SubTenantId, TenantSchema};
 
 impl Query {
     /// The chunks in which the query's words occur, best first.
@@ -33,9 +33,9 @@ impl Query {
                 let segment = &reached[reach].live.segment;
                 let updated = segment.last_updated_at(segment.source_of(row));
                 let chunk = chunk_identity(segment, row);
-                let keyword = Some(score);
+                let parts = ScoreParts { keyword: Some(score), ..ScoreParts::default() };
                 let score = rank::settle(score);
-                let ranked = Ranked { place, score, cosine: None, keyword };
+                let ranked = Ranked { place, score, parts };
                 (RankKey { score, updated, chunk }, ranked)
             })
             .collect();

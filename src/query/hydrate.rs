@@ -8,15 +8,14 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::query::QueryError;
 use crate::query::shard::{Place, Reach};
 use crate::segment::Segment;
-use crate::types::{RetrievedChunk, RowId, SourceRecord};
+use crate::types::{RetrievedChunk, RowId, ScoreParts, SourceRecord};
 
 /// A ranked row with its scores.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ranked {
     pub(super) place: Place,
     pub(super) score: f32,
-    pub(super) cosine: Option<f32>,
-    pub(super) keyword: Option<f32>,
+    pub(super) parts: ScoreParts,
 }
 
 /// What identifies a chunk, hashed: stable over merges and restarts, another one for every version
@@ -47,7 +46,7 @@ pub(super) fn hydrate(
 ) -> Result<Vec<RetrievedChunk>, QueryError> {
     let mut records: BTreeMap<(usize, u32), Arc<SourceRecord>> = BTreeMap::new();
     let mut chunks = Vec::with_capacity(ranked.len());
-    for Ranked { place, score, cosine, keyword } in ranked.iter().copied() {
+    for Ranked { place, score, parts } in ranked.iter().copied() {
         let segment = &reached[place.reach].live.segment;
         let position = segment.source_of(place.row);
         let source = match records.get(&(place.reach, position)) {
@@ -67,8 +66,7 @@ pub(super) fn hydrate(
             place: segment.place(place.row),
             boxes: segment.boxes(place.row),
             score,
-            cosine,
-            keyword,
+            parts,
         });
     }
     Ok(chunks)

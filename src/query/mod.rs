@@ -17,14 +17,18 @@
 //! - Ties are broken by rule, so that the same data gives the same answer.
 //!
 //! - `request`: what goes in and out; `plan`: decisions before the search
-//! - `shard`: the legs over the segments here; `retrieve`, `full_text`, `vectors`: the searches
+//! - `shard`: the legs over the segments here; `ranking`: their candidates to one order
+//! - `graph`: what results name and state, and where that leads
+//! - `retrieve`, `full_text`, `vectors`: the searches
 //! - `listing`: sources in every state; `hydrate`: rows to chunks; `error`: what can go wrong
 
 mod error;
 mod full_text;
+mod graph;
 mod hydrate;
 mod listing;
 mod plan;
+mod ranking;
 mod request;
 mod retrieve;
 mod shard;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::filter;
 use crate::query::QueryError;
 use crate::text::Operator;
-use crate::types::{Filter, RetrievedChunk, SourceId, TenantSchema};
+use crate::types::{Filter, Relations, RetrievedChunk, SourceId, TenantSchema};
 
 /// The share of meaning in the score.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,6 +86,10 @@ pub struct RetrieveRequest {
     pub alpha: Alpha,
     /// Weight of age, 0 to 1.
     pub recency_bias: f32,
+    /// Whether what the results name takes part, and relations are wanted.
+    pub has_graph_context: bool,
+    /// Chunks of one source at most; `None` does not limit.
+    pub per_source_max: Option<usize>,
     /// Restrictions.
     pub restriction: Restriction,
 }
@@ -125,6 +129,8 @@ pub struct Timings {
     pub keyword: f64,
     /// True scores for the union, fusion, recency, order.
     pub fuse: f64,
+    /// What the results name, and where that leads.
+    pub graph: f64,
     /// From beginning to end.
     pub total: f64,
 }
@@ -138,6 +144,8 @@ pub struct Retrieved {
     pub alpha: f32,
     /// Why `auto` chose it; `None` where it was given.
     pub alpha_reason: Option<&'static str>,
+    /// What the graph adds; `None` where it was not asked for.
+    pub relations: Option<Relations>,
     /// Candidates by leg.
     pub candidates: CandidateCounts,
     /// Whether a filter was in force.

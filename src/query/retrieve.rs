@@ -1,17 +1,19 @@
-//! Hybrid search: two legs, one ranking.
+//! Hybrid search: two legs, one ranking, and what the results name.
 
 use std::time::Instant;
 
 use crate::collection::Snapshot;
 use crate::compute::PreparedQuery;
 use crate::embed::Lane;
-use crate::query::hydrate::{Ranked, chunk_identity, hydrate};
-use crate::query::request::{CandidateCounts, Mode, RetrieveRequest, Retrieved, Timings};
-use crate::query::shard::{self, KeywordScores, LegHits, Place, Reach};
+use crate::query::graph::Neighbourhood;
+use crate::query::hydrate::{Ranked, hydrate};
+use crate::query::ranking::{Legs, Links, Semantic};
+use crate::query::request::{Mode, RetrieveRequest, Retrieved, Timings};
+use crate::query::shard::{self, KeywordScores};
 use crate::query::{Query, QueryError, plan};
-use crate::rank::{self, Candidate, RankKey};
+use crate::rank;
 use crate::text::HybridQuery;
-use crate::types::{SubTenantId, TenantSchema, Timestamp};
+use crate::types::{Relations, SubTenantId, TenantSchema};
 
 /// Results whose vectors are fed back in `accurate` mode, and the weight of their mean
 /// (RETRIEVAL 1.3).
@@ -32,7 +34,7 @@ impl Query {
     ) -> Result<Retrieved, QueryError> {
         let begun = Instant::now();
         let filter = request.restriction.parse(schema)?;
-        let (alpha, alpha_reason) = plan::alpha(request.alpha, &request.query);
+        let (alpha, alpha_reason) = plan::alpha(request.alpha, &request.query, &*self.embedder);
         let reached = shard::reach(snapshot, sub_tenant, &filter)?;
         let mut result = Retrieved {
             alpha,
@@ -42,41 +44,58 @@ impl Query {
             ..Retrieved::default()
         };
         if reached.iter().all(|reach| reach.rows == 0) {
+            result.relations = request.has_graph_context.then(Relations::default);
             result.timings.total = millis(begun);
             return Ok(result);
         }
-        let pool = plan::pool(request.mode, request.max_chunks);
-        let thoroughness = plan::thoroughness(request.mode);
         let mut timings = Timings::default();
-
         let vector = match alpha > 0.0 {
             true => Some(timed(&mut timings.embed, || self.query_vector(request))?),
             false => None,
         };
-        let semantic = timed(&mut timings.semantic, || match &vector {
-            Some(vector) => shard::nearest(&*self.backend, &reached, vector, pool, thoroughness),
-            None => Ok((LegHits::new(), Vec::new())),
-        })?;
         let analysed = HybridQuery::analyse(&request.query);
         let keyword = timed(&mut timings.keyword, || match alpha < 1.0 {
             true => KeywordScores::compute(&reached, &analysed).map(Some),
             false => Ok(None),
         })?;
-        let legs = Legs { reached: &reached, vector, keyword, alpha, pool };
+        let legs = Legs {
+            backend: &*self.backend,
+            request,
+            reached: &reached,
+            keyword,
+            alpha,
+            pool: plan::pool(request.mode, request.max_chunks),
+            thoroughness: plan::thoroughness(request.mode),
+        };
+        let mut semantic = timed(&mut timings.semantic, || legs.near(vector))?;
+        result.paths.clone_from(&semantic.paths);
+
         let fusing = Instant::now();
-        let mut ranked = self.rank(&legs, &semantic.0, request, &mut result.candidates)?;
+        let mut ranked = legs.rank(&semantic, &Links::new(), &mut result.candidates)?;
         if request.mode == Mode::Accurate
-            && let Some(fed_back) = self.feed_back(&legs, &ranked)?
+            && let Some(fed_back) = feed_back(&legs, &semantic, &ranked)?
         {
-            let (hits, _) =
-                shard::nearest(&*self.backend, &reached, &fed_back, pool, thoroughness)?;
-            let legs = Legs { vector: Some(fed_back), ..legs };
-            ranked = self.rank(&legs, &hits, request, &mut result.candidates)?;
+            semantic = legs.near(Some(fed_back))?;
+            ranked = legs.rank(&semantic, &Links::new(), &mut result.candidates)?;
         }
         timings.fuse = millis(fusing);
-        ranked.truncate(request.max_chunks);
-        result.chunks = hydrate(&reached, &ranked)?;
-        result.paths = semantic.1;
+        if request.has_graph_context {
+            ranked = timed(&mut timings.graph, || {
+                let links = Neighbourhood::open(&legs, &semantic, &request.query)?.links(&ranked)?;
+                legs.rank(&semantic, &links, &mut result.candidates)
+            })?;
+        }
+        if let Some(most) = request.per_source_max {
+            rank::cap_per_source(&mut ranked, most, |ranked| legs.source(ranked.place));
+        }
+        let shown = &ranked[..ranked.len().min(request.max_chunks)];
+        if request.has_graph_context {
+            let relations = timed(&mut timings.graph, || {
+                Neighbourhood::open(&legs, &semantic, &request.query)?.relations(&ranked, shown)
+            });
+            result.relations = Some(relations?);
+        }
+        result.chunks = hydrate(&reached, shown)?;
         timings.total = millis(begun);
         result.timings = timings;
         Ok(result)
@@ -90,102 +109,27 @@ impl Query {
         let vectors = self.embedder.embed(Lane::Query, vec![text])?;
         Ok(PreparedQuery::new(&vectors[0])?)
     }
-
-    /// Gives every candidate of either leg both true scores, and orders them.
-    fn rank(
-        &self,
-        legs: &Legs<'_>,
-        semantic: &LegHits,
-        request: &RetrieveRequest,
-        counts: &mut CandidateCounts,
-    ) -> Result<Vec<Ranked>, QueryError> {
-        let keyword = match &legs.keyword {
-            Some(scores) => scores.top(legs.pool)?,
-            None => LegHits::new(),
-        };
-        let mut places: Vec<Place> =
-            semantic.iter().chain(&keyword).map(|(place, _)| *place).collect();
-        places.sort_unstable();
-        places.dedup();
-        let cosines = match &legs.vector {
-            Some(vector) => shard::cosines(&*self.backend, legs.reached, vector, &places)?,
-            None => vec![-1.0; places.len()],
-        };
-        let keyword_of = |place| legs.keyword.as_ref().map_or(0.0, |scores| scores.get(place));
-        let candidates: Vec<Candidate> = places
-            .iter()
-            .zip(&cosines)
-            .map(|(place, cosine)| Candidate { cosine: *cosine, keyword: keyword_of(*place) })
-            .collect();
-        let fused = rank::fuse(&candidates, legs.alpha);
-        *counts = CandidateCounts {
-            semantic: semantic.len(),
-            keyword: keyword.len(),
-            fused: fused.len(),
-        };
-        let updated: Vec<Timestamp> =
-            fused.iter().map(|kept| legs.updated(places[kept.candidate])).collect();
-        let mut scores: Vec<f32> = fused.iter().map(|kept| kept.score).collect();
-        rank::apply_recency(&mut scores, &updated, request.recency_bias);
-        let mut ranked = Vec::with_capacity(fused.len());
-        for (kept, (score, updated)) in fused.iter().zip(scores.into_iter().zip(updated)) {
-            let place = places[kept.candidate];
-            let cosine = legs.vector.as_ref().map(|_| cosines[kept.candidate]);
-            let keyword = legs.keyword.as_ref().map(|scores| scores.get(place));
-            let score = rank::settle(score);
-            ranked.push((Ranked { place, score, cosine, keyword }, updated));
-        }
-        Ok(legs.sort(ranked))
-    }
-
-    /// The query moved towards its first results: Rocchio's rule without a model.
-    fn feed_back(
-        &self,
-        legs: &Legs<'_>,
-        ranked: &[Ranked],
-    ) -> Result<Option<PreparedQuery>, QueryError> {
-        let Some(query) = &legs.vector else { return Ok(None) };
-        let first = &ranked[..ranked.len().min(FEEDBACK_RESULTS)];
-        if first.is_empty() {
-            return Ok(None);
-        }
-        let weight = FEEDBACK_WEIGHT / first.len() as f32;
-        let mut moved = query.unit().to_vec();
-        for result in first {
-            let segment = &legs.reached[result.place.reach].live.segment;
-            let vector = segment.unit_vector(result.place.row)?;
-            moved.iter_mut().zip(vector).for_each(|(sum, value)| *sum += weight * value);
-        }
-        Ok(Some(PreparedQuery::new(&moved)?))
-    }
 }
 
-/// What both passes of a search share.
-struct Legs<'a> {
-    reached: &'a [Reach],
-    vector: Option<PreparedQuery>,
-    keyword: Option<KeywordScores>,
-    alpha: f32,
-    pool: usize,
-}
-
-impl Legs<'_> {
-    fn updated(&self, place: Place) -> Timestamp {
-        let segment = &self.reached[place.reach].live.segment;
-        segment.last_updated_at(segment.source_of(place.row))
+/// The query moved towards its first results: Rocchio's rule without a model.
+fn feed_back(
+    legs: &Legs<'_>,
+    semantic: &Semantic,
+    ranked: &[Ranked],
+) -> Result<Option<PreparedQuery>, QueryError> {
+    let Some(query) = &semantic.vector else { return Ok(None) };
+    let first = &ranked[..ranked.len().min(FEEDBACK_RESULTS)];
+    if first.is_empty() {
+        return Ok(None);
     }
-
-    /// Best first; ties by the newer source, then by chunk id (API 5.7).
-    fn sort(&self, mut ranked: Vec<(Ranked, Timestamp)>) -> Vec<Ranked> {
-        let key = |(ranked, updated): &(Ranked, Timestamp)| {
-            let Place { reach, row } = ranked.place;
-            let chunk = chunk_identity(&self.reached[reach].live.segment, row);
-            RankKey { score: ranked.score, updated: *updated, chunk }
-        };
-        let mut keyed: Vec<_> = ranked.drain(..).map(|pair| (key(&pair), pair.0)).collect();
-        rank::sort_by_rank(&mut keyed, |(key, _)| *key);
-        keyed.into_iter().map(|(_, ranked)| ranked).collect()
+    let weight = FEEDBACK_WEIGHT / first.len() as f32;
+    let mut moved = query.unit().to_vec();
+    for result in first {
+        let segment = &legs.reached[result.place.reach].live.segment;
+        let vector = segment.unit_vector(result.place.row)?;
+        moved.iter_mut().zip(vector).for_each(|(sum, value)| *sum += weight * value);
     }
+    Ok(Some(PreparedQuery::new(&moved)?))
 }
 
 fn millis(since: Instant) -> f64 {

@@ -27,6 +27,10 @@ pub struct Fused {
     pub candidate: usize,
     /// Combined score, 0 to 1.
     pub score: f32,
+    /// The semantic leg's part of it.
+    pub semantic: f32,
+    /// The keyword leg's part of it.
+    pub keyword: f32,
 }
 
 /// Combines both scores of every candidate; input order is kept.
@@ -46,9 +50,14 @@ pub fn fuse(candidates: &[Candidate], alpha: f32) -> Vec<Fused> {
         if alpha == 0.0 && keyword == 0.0 {
             continue;
         }
-        let score = alpha * share(semantic(candidate), best_semantic)
-            + (1.0 - alpha) * share(keyword, best_keyword);
-        fused.push(Fused { candidate: position, score: score.min(1.0) as f32 });
+        let semantic = alpha * share(semantic(candidate), best_semantic);
+        let keyword = (1.0 - alpha) * share(keyword, best_keyword);
+        fused.push(Fused {
+            candidate: position,
+            score: (semantic + keyword).min(1.0) as f32,
+            semantic: semantic as f32,
+            keyword: keyword as f32,
+        });
     }
     fused
 }

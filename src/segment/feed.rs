@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 
 use crate::compute::{FullKind, VectorColumns, VectorRows};
 use crate::filter::ColumnsBuilder;
+use crate::graph::{self, GraphWriter, RowGraph};
 use crate::segment::boxes;
 use crate::segment::format::VectorKind;
 use crate::segment::lists::Lists;
 use crate::segment::row_table::RowEntry;
 use crate::segment::{Segment, SegmentError, TombstoneSet};
 use crate::text::{RowText, TextIndex, TextIndexBuilder};
-use crate::types::{ChunkPlace, PageBox, RowId, SourceRecord};
+use crate::types::{ChunkPlace, PageBox, RowId, SourceKind, SourceRecord};
 
 /// One chunk of a fresh source.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +25,8 @@ pub struct NewRow {
     pub place: ChunkPlace,
     /// Where it stands on the pages, one rectangle a page; empty where pages are not fixed.
     pub boxes: Vec<PageBox>,
+    /// What the text names and states.
+    pub graph: RowGraph,
     /// The vector, as the segment's [`VectorKind`] wants it: normalised for f16, raw for f32.
     pub vector: Vec<f32>,
 }
@@ -49,6 +52,8 @@ pub(super) trait RowFeed {
     fn entry(&self, row: u32) -> (u32, ChunkPlace);
     /// Rectangles of a row.
     fn boxes(&self, row: u32) -> Cow<'_, [PageBox]>;
+    /// What the text of a row names and states.
+    fn graph(&self, row: u32) -> Result<Cow<'_, RowGraph>, SegmentError>;
     /// Text of a row.
     fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError>;
     /// The vectors that rows are copied from, bit for bit.
@@ -77,6 +82,32 @@ pub(super) fn entries(feed: &dyn RowFeed) -> Vec<RowEntry> {
 pub(super) fn boxes(feed: &dyn RowFeed, rows: u32) -> Option<Vec<u8>> {
     let all: Vec<Cow<'_, [PageBox]>> = (0..rows).map(|row| feed.boxes(row)).collect();
     boxes::encode(all.iter().map(|row| &**row))
+}
+
+/// The graph of a feed, where its rows or its titles name anything.
+pub(super) fn graph(feed: &dyn RowFeed, rows: u32) -> Result<Option<Vec<u8>>, SegmentError> {
+    let mut writer = GraphWriter::new();
+    let sources = feed.sources();
+    for (source, (record, source_rows)) in sources.iter().enumerate() {
+        if *source_rows > 0 && record.kind != SourceKind::Embeddings {
+            writer.add_title(source as u32, own_title(record));
+        }
+    }
+    for row in 0..rows {
+        let graph = feed.graph(row)?;
+        if !graph.entities.is_empty() {
+            writer.add(row, &graph);
+        }
+    }
+    Ok((!writer.is_empty()).then(|| writer.finish(rows, sources.len() as u32)))
+}
+
+/// The title of a source; empty where it is no more than the id.
+fn own_title(record: &SourceRecord) -> &str {
+    match record.title == record.id.as_str() {
+        true => "",
+        false => &record.title,
+    }
 }
 
 /// The filter columns for a feed.
@@ -140,6 +171,10 @@ impl RowFeed for FreshRows<'_> {
 
     fn boxes(&self, row: u32) -> Cow<'_, [PageBox]> {
         Cow::Borrowed(&self.rows[row as usize].1.boxes)
+    }
+
+    fn graph(&self, row: u32) -> Result<Cow<'_, RowGraph>, SegmentError> {
+        Ok(Cow::Borrowed(&self.rows[row as usize].1.graph))
     }
 
     fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError> {
@@ -230,6 +265,19 @@ impl RowFeed for MergedRows<'_> {
     fn boxes(&self, row: u32) -> Cow<'_, [PageBox]> {
         let (segment, row) = self.segment_of(row);
         Cow::Owned(segment.boxes(row))
+    }
+
+    /// Copied. Segments from before version 3 know none: it is made from their texts.
+    fn graph(&self, row: u32) -> Result<Cow<'_, RowGraph>, SegmentError> {
+        let (segment, row) = self.segment_of(row);
+        if let Some(graph) = segment.graph()? {
+            return Ok(Cow::Owned(graph.row(row.0)));
+        }
+        if segment.has_graph_format() {
+            return Ok(Cow::Owned(RowGraph::default()));
+        }
+        let record = segment.record(segment.source_of(row))?;
+        Ok(Cow::Owned(graph::extract(own_title(&record), &segment.text(row)?)))
     }
 
     fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError> {

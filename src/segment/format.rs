@@ -9,11 +9,11 @@ use crate::segment::SegmentError;
 use crate::types::{CollectionId, SegmentId};
 
 /// The version that this program writes.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 /// The newest `min_reader` that this program understands.
 pub const READER_VERSION: u32 = 1;
-/// The `min_reader` that this program writes: version 2 adds sections that an older reader can pass
-/// over, and changes none.
+/// The `min_reader` that this program writes: versions 2 and 3 add sections that an older reader can
+/// pass over, and change none.
 const MIN_READER: u32 = 1;
 /// Sections, and the footer, begin on multiples of this.
 pub const SECTION_ALIGN: u64 = 4096;
@@ -93,11 +93,16 @@ pub enum Section {
     Details = 12,
     /// Rectangles of chunks on pages; only where there are such. Since version 2.
     Boxes = 13,
+    /// Entities and triplets of rows; only where there are such. The drawing is in `crate::graph`.
+    /// Since version 3.
+    Graph = 14,
 }
 
 /// What the header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
+    /// The version that the file was written as; encoded ones have [`FORMAT_VERSION`].
+    pub version: u32,
     /// The collection that the segment belongs to.
     pub collection: CollectionId,
     /// The segment's own id.
@@ -153,6 +158,7 @@ impl Header {
             return Err(SegmentError::TooNew { segment, needed, ours: READER_VERSION });
         }
         Ok(Self {
+            version: read_u32(bytes, 8),
             collection: CollectionId(read_uuid(bytes, 16)),
             segment: SegmentId(read_uuid(bytes, 32)),
             rows: read_u32(bytes, 48),
@@ -313,6 +319,7 @@ mod tests {
 
     fn header() -> Header {
         Header {
+            version: FORMAT_VERSION,
             collection: CollectionId(Uuid::from_u128(1)),
             segment: SegmentId(Uuid::from_u128(2)),
             rows: 3,

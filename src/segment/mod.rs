@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! offset 0     header, one page of 4 KiB
-//!        0       magic "LODESEG1"          8   u32 version (2)      12  u32 min_reader (1)
+//!        0       magic "LODESEG1"          8   u32 version (3)      12  u32 min_reader (1)
 //!        16      collection, 16 bytes      32  segment, 16 bytes
 //!        48      u32 rows                  52  u32 sources
 //!        56      u32 dimension             60  u32 vector kind (1 f16, 2 f32)
@@ -13,7 +13,8 @@
 //! 4096         sections, each on a 4 KiB boundary, zeroes between:
 //!                rows, texts, sources, columns, codes (T1), factors (T1), originals (T2), norms,
 //!                text index; from 4,096 rows also lists and one-bit codes (T0); details where
-//!                records of applications are among the sources, boxes where pages are fixed
+//!                records of applications are among the sources, boxes where pages are fixed,
+                graph where texts name anything
 //! footer       on a 4 KiB boundary
 //!        0       u32 sections (n), u32 blocks (m)
 //!        8       n x { u32 section, u32 zero, u64 offset, u64 bytes }

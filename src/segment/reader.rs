@@ -9,6 +9,7 @@ use roaring::RoaringBitmap;
 use crate::compute::rotation::Rotation;
 use crate::compute::{FullRows, VectorRows};
 use crate::filter::Columns;
+use crate::graph::GraphIndex;
 use crate::io::BlockFile;
 use crate::segment::boxes::BoxTable;
 use crate::segment::flat::Tiers;
@@ -25,6 +26,9 @@ use crate::types::{
     SubTenantId, Timestamp,
 };
 
+/// The version from which on segments have a graph.
+const GRAPH_SINCE: u32 = 3;
+
 /// One immutable segment file, open for reading. The file is kept mapped until this is dropped.
 #[derive(Debug)]
 pub struct Segment {
@@ -38,6 +42,7 @@ pub struct Segment {
     columns: Columns,
     text_index: TextIndex,
     texts: OnceLock<TextStore>,
+    graph: OnceLock<GraphIndex>,
     vectors: OnceLock<VectorSections>,
     /// Held by the search that verifies the vectors; others that need them wait for it.
     verifying: Mutex<()>,
@@ -120,6 +125,7 @@ impl Segment {
             footer,
             file,
             texts: OnceLock::new(),
+            graph: OnceLock::new(),
             vectors: OnceLock::new(),
             verifying: Mutex::new(()),
         })
@@ -233,6 +239,30 @@ impl Segment {
             }
         };
         texts.text(row).map_err(|problem| self.damaged(problem))
+    }
+
+    /// What the rows name and state; `None` where they name nothing, and in segments from before
+    /// version 3. Verified on first use.
+    ///
+    /// # Errors
+    /// [`SegmentError::Damaged`] where a checksum or a rule of the section does not hold.
+    pub fn graph(&self) -> Result<Option<&GraphIndex>, SegmentError> {
+        if self.graph.get().is_none() {
+            if self.footer.entry(Section::Graph).is_none() {
+                return Ok(None);
+            }
+            let name = self.meta.id.to_string();
+            let bytes = section_bytes(&name, &self.footer, &self.file, Section::Graph)?;
+            let opened = GraphIndex::open(bytes, self.header.rows, self.header.sources);
+            let opened = opened.map_err(|problem| self.damaged(problem))?;
+            self.graph.get_or_init(|| opened);
+        }
+        Ok(self.graph.get())
+    }
+
+    /// Whether the file was written by a version that keeps what rows name.
+    pub fn has_graph_format(&self) -> bool {
+        self.header.version >= GRAPH_SINCE
     }
 
     /// The full-text index; its document ids are row ids.

@@ -6,7 +6,9 @@ use crate::compute::FullRows;
 use crate::io::BlockHasher;
 use crate::segment::feed::{self, FreshRows, MergedRows, NewSource, RowFeed};
 use crate::segment::feed_rows::FeedRows;
-use crate::segment::format::{Footer, Header, SECTION_ALIGN, Section, SectionEntry, VectorKind};
+use crate::segment::format::{
+    FORMAT_VERSION, Footer, Header, SECTION_ALIGN, Section, SectionEntry, VectorKind,
+};
 use crate::segment::lists::{self, ListPolicy, ONE_BIT_ROWS_MIN};
 use crate::segment::{Segment, SegmentError, TombstoneSet, row_table, source_table, text_store};
 use crate::store::{BlobStore, Key};
@@ -111,6 +113,7 @@ fn write_feed(
 ) -> Result<SegmentMeta, SegmentError> {
     let entries = feed::entries(feed);
     let header = Header {
+        version: FORMAT_VERSION,
         collection: shape.collection,
         segment: shape.segment,
         rows: entries.len() as u32,
@@ -124,6 +127,7 @@ fn write_feed(
         sources: source_table::encode(feed.sources().iter().map(|(record, _)| record)),
         details: source_table::encode_details(feed.sources().iter().map(|(record, _)| record)),
         boxes: feed::boxes(feed, header.rows),
+        graph: feed::graph(feed, header.rows)?,
         columns: feed::columns(feed),
         text_index: feed.text_index()?,
     };
@@ -188,6 +192,7 @@ struct Parts {
     sources: rkyv::util::AlignedVec,
     details: Option<rkyv::util::AlignedVec>,
     boxes: Option<Vec<u8>>,
+    graph: Option<Vec<u8>>,
     columns: Vec<u8>,
     text_index: Vec<u8>,
 }
@@ -225,6 +230,10 @@ fn write_sections(
     if let Some(boxes) = &parts.boxes {
         out.begin(Section::Boxes)?;
         out.write(boxes)?;
+    }
+    if let Some(graph) = &parts.graph {
+        out.begin(Section::Graph)?;
+        out.write(graph)?;
     }
     Ok(())
 }

@@ -64,6 +64,10 @@ pub const WAIT_SECONDS_MAX: u64 = 60;
 pub const QUERY_CHARS_MAX: usize = 16_384;
 /// Results of retrieve, qna and full-text search.
 pub const RESULTS_MAX: usize = 1001;
+/// Sources of one listing of relations.
+pub const RELATED_SOURCES_MAX: usize = 100;
+/// Triplets of one listing of relations.
+pub const RELATIONS_MAX: usize = 5000;
 /// Results of a vector search.
 pub const VECTOR_RESULTS_MAX: usize = 200;
 /// Query vectors of one vector search.

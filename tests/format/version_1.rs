@@ -7,6 +7,7 @@ use std::sync::Arc;
 use lodestone::collection::uploads::{self, UploadLabel};
 use lodestone::collection::{AddedSegment, Collection, CollectionError, Edit};
 use lodestone::embed::HashEmbedder;
+use lodestone::graph::RowGraph;
 use lodestone::io::{DataDir, RealDisk};
 use lodestone::segment::{self, NewRow, NewSource, VectorKind};
 use lodestone::store::{BlobStore, LocalBlobs};
@@ -122,6 +123,7 @@ fn source(record: SourceRecord, texts: &[&str], vector: fn(&str) -> Vec<f32>) ->
         };
         NewRow {
             boxes: Vec::new(),
+graph: RowGraph::default(),
             index,
             text: stored.to_owned(),
             place: place(stored, index),

@@ -9,6 +9,7 @@ use lodestone::catalog::{Catalog, CatalogOptions};
 use lodestone::collection::uploads::{self, UploadLabel};
 use lodestone::collection::{AddedSegment, Collection, Edit};
 use lodestone::embed::HashEmbedder;
+use lodestone::graph::RowGraph;
 use lodestone::io::{DataDir, RealDisk};
 use lodestone::job::{ClaimLimits, Duty, MetadataChange, NewJob};
 use lodestone::segment::{NewRow, NewSource, VectorKind};
@@ -87,7 +88,7 @@ fn source(record: SourceRecord, text: &str, boxes: Vec<PageBox>) -> NewSource {
     let place =
         ChunkPlace { chars: text.len() as u32, page: PageRef::Page(3), ..Default::default() };
     let vector = HashEmbedder::vector(text);
-    let rows = vec![NewRow { index: 0, text: text.to_owned(), place, boxes, vector }];
+    let rows = vec![NewRow { index: 0, text: text.to_owned(), place, boxes, graph: RowGraph::default(), vector }];
     NewSource { record, title_text: String::new(), searchable: String::new(), rows }
 }
 

@@ -13,7 +13,6 @@ const ABSENT: &[(&str, &str)] = &[
     ("DELETE", "/user_memory/delete_user_memory"),
     ("POST", "/user_memory/retrieve_user_memory"),
     ("POST", "/user_memory/generate_user_memory"),
-    ("POST", "/list/graph_relations_by_id"),
     ("GET", "/tenant/export"),
     ("POST", "/tenant/import"),
     ("POST", "/v1/embeddings"),

@@ -12,6 +12,7 @@ mod fetch;
 mod filters;
 mod full_text;
 mod gate;
+mod graph;
 mod http_rules;
 mod idempotency;
 mod limits;

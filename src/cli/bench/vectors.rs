@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lodestone::compute::{PreparedQuery, SimdBackend};
+use lodestone::graph::RowGraph;
 use lodestone::io::{DataDir, RealDisk};
 use lodestone::segment::flat::{self, RowFilter, Thoroughness, Tiers, search_together};
 use lodestone::segment::{NewRow, NewSource, Segment, SegmentShape, VectorKind, write};
@@ -158,6 +159,7 @@ impl Built {
 fn source(number: usize, values: &[f32], width: usize) -> NewSource {
     let row = |(index, vector): (usize, &[f32])| NewRow {
         boxes: Vec::new(),
+graph: RowGraph::default(),
         index: index as u32,
         text: String::new(),
         place: ChunkPlace::default(),

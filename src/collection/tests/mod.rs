@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::embed::HashEmbedder;
+use crate::graph::RowGraph;
 use crate::io::{DataDir, Disk, RealDisk};
 use crate::segment::NewRow;
 use crate::store::{Key, LocalBlobs};
@@ -106,6 +107,7 @@ fn source(sub_tenant: &str, id: &str, sequence: u64, texts: &[&str]) -> NewSourc
     };
     let row = |(index, text): (usize, &&str)| NewRow {
         boxes: Vec::new(),
+graph: RowGraph::default(),
         index: index as u32,
         text: (*text).to_owned(),
         place: ChunkPlace { chars: text.chars().count() as u32, ..ChunkPlace::default() },

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::embed::HashEmbedder;
+use crate::graph::RowGraph;
 use crate::io::{DataDir, RealDisk};
 use crate::store::{BlobStore, Key, LocalBlobs};
 use crate::types::{
@@ -89,6 +90,7 @@ fn source(kind: VectorKind, record: SourceRecord, texts: &[(u32, &str)]) -> NewS
         let place = ChunkPlace { document_start: index * 10, page_start: *index, chars, page };
         NewRow {
             boxes: Vec::new(),
+graph: RowGraph::default(),
             index: *index,
             text: (*text).to_owned(),
             place,

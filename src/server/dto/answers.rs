@@ -3,21 +3,12 @@
 use axum::response::Response;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use crate::server::dto::chunks::{Chunk, QnaChunk, QnaSource};
+use crate::server::dto::graph::{EntityPath, GraphRelations};
 use crate::server::error::ApiError;
 use crate::server::reply::{Json, Reply};
 use crate::server::sse::{Disconnected, EventSender, EventStream};
-
-/// Relations of entities (API 4.7). Always empty in this release.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
-pub struct GraphRelations {
-    /// Paths between entities.
-    pub entity_paths: Vec<Value>,
-    /// Triplet id to triplet.
-    pub chunk_triplets: Map<String, Value>,
-}
 
 /// How many candidates each side gave.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -69,6 +60,8 @@ pub struct SearchMetadata {
     pub alpha: f32,
     /// `fixed` or `auto`.
     pub alpha_mode: String,
+    /// Why `auto` chose that number; null where it was given.
+    pub alpha_reason: Option<String>,
     /// As asked for.
     pub recency_bias: f32,
     /// As asked for.
@@ -111,7 +104,7 @@ pub struct RetrieveResponse {
     /// Always true.
     pub success: bool,
     /// Mirror of `graph_relations.entity_paths`.
-    pub extra_graph_context: Option<Vec<Value>>,
+    pub extra_graph_context: Option<Vec<EntityPath>>,
 }
 
 /// How an answer was written.

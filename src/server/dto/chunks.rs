@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::server::dto::graph::ExtraContext;
 use crate::types::{ChunkPlace, Metadata, PageArea, PageBox, PageRef, limits};
 
 /// A chunk of retrieve and of full-text search (API 4.3, 4.4).
@@ -32,7 +33,7 @@ pub struct Chunk {
     /// Map of the tenant's schema.
     pub tenant_metadata: Option<Metadata>,
     /// Relations of the chunk, with graph context on.
-    pub extra_context: Option<Metadata>,
+    pub extra_context: Option<ExtraContext>,
     /// Keys of `graph_relations.chunk_triplets`.
     pub graph_triplet_ids: Vec<String>,
     /// Where the source was fetched from; empty when nowhere.
@@ -43,6 +44,28 @@ pub struct Chunk {
     pub version: String,
     /// Score of the reranker, where one ran.
     pub rerank_score: Option<f32>,
+    /// What the score is made of, where asked for.
+    pub explain: Option<Explanation>,
+}
+
+/// The parts of a score: `relevancy_score = max(s, .8 link + .2 s) x recency` with
+/// `s = semantic_share + keyword_share`, where no reranker ran.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Explanation {
+    /// Cosine with the query's vector.
+    pub cosine: Option<f32>,
+    /// BM25.
+    pub bm25: Option<f32>,
+    /// What the semantic side gave, up to alpha.
+    pub semantic_share: f32,
+    /// What the keyword side gave, up to 1 - alpha.
+    pub keyword_share: f32,
+    /// What it weighs that a good result names this source or its entities.
+    pub link: f32,
+    /// Factor of the source's age.
+    pub recency: f32,
+    /// Score of the reranker.
+    pub rerank: Option<f32>,
 }
 
 /// Where a chunk stands, as the JSON text of `layout`, with coordinates where there are any.

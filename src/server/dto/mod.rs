@@ -19,6 +19,7 @@
 //! - `embeddings`: client vectors
 //! - `search`: questions and searches; `filters`: what restricts them
 //! - `chunks`: chunks and cited sources; `answers`: responses of searches, stream events
+//! - `graph`: entities, triplets and paths
 //! - `operations`: jobs and health; `keys`: API keys
 
 pub mod answers;
@@ -27,6 +28,7 @@ pub mod batch;
 pub mod chunks;
 pub mod embeddings;
 pub mod filters;
+pub mod graph;
 pub mod inputs;
 pub mod keys;
 pub mod operations;

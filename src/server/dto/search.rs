@@ -53,6 +53,16 @@ static PERSONALISE: Field = Field::body(
 );
 static GRAPH_CONTEXT: Field =
     Field::body("graph_context", Kind::Boolean { default: false }, "Add relations of entities.");
+static PER_SOURCE: Field = Field::body(
+    "max_chunks_per_source",
+    Kind::Integer { min: 1, max: RESULTS_MAX, default: None },
+    "Chunks of one source at most; absent: no limit.",
+);
+static EXPLAIN: Field = Field::body(
+    "explain",
+    Kind::Boolean { default: false },
+    "Say of each chunk what its score is made of.",
+);
 static EXTRA_CONTEXT: Field = Field::body(
     "extra_context",
     Kind::Text { chars_max: limits::QUERY_CHARS_MAX, is_filled: false },
@@ -120,6 +130,10 @@ pub struct SearchOptions {
     pub personalise_search: bool,
     /// Whether relations of entities are wanted.
     pub graph_context: bool,
+    /// Chunks of one source at most.
+    pub per_source_max: Option<usize>,
+    /// Whether scores are explained.
+    pub explain: bool,
     /// Steers the semantic side; never empty.
     pub extra_context: Option<String>,
     /// The restrictions.
@@ -138,6 +152,8 @@ impl SearchOptions {
             recency_bias: fields.share(&RECENCY_BIAS)?,
             personalise_search: fields.boolean(&PERSONALISE)?,
             graph_context: fields.boolean(&GRAPH_CONTEXT)?,
+            per_source_max: fields.integer(&PER_SOURCE)?.map(|most| most as usize),
+            explain: fields.boolean(&EXPLAIN)?,
             extra_context: fields.text(&EXTRA_CONTEXT)?.filter(|text| !text.trim().is_empty()),
             filters: Filters::read(fields)?,
         })
@@ -166,6 +182,8 @@ impl Request for Retrieve {
         &RECENCY_BIAS,
         &PERSONALISE,
         &GRAPH_CONTEXT,
+        &PER_SOURCE,
+        &EXPLAIN,
         &EXTRA_CONTEXT,
         &TENANT_FILTER,
         &DOCUMENT_FILTER,
@@ -281,6 +299,8 @@ impl Request for Qna {
         &MODE,
         &GRAPH_CONTEXT,
         &PERSONALISE,
+        &PER_SOURCE,
+        &EXPLAIN,
         &EXTRA_CONTEXT,
     ];
 

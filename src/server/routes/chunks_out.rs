@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::answer::{AnswerSource, question_terms, snippet};
-use crate::server::dto::chunks::{BoundingBox, Chunk, QnaChunk, QnaSource, layout, page_number};
-use crate::types::{PageBox, RetrievedChunk, limits};
+use crate::server::dto::chunks::{BoundingBox, Chunk, Explanation, QnaChunk, QnaSource, layout, page_number};
+use crate::types::{PageBox, RetrievedChunk, ScoreParts, limits};
 
 /// A chunk of retrieve and of full-text search.
 pub(super) fn chunk(found: RetrievedChunk) -> Chunk {
-    let RetrievedChunk { uuid, source, text, place, boxes, score, .. } = found;
+    let RetrievedChunk { uuid, source, text, place, boxes, score, parts, .. } = found;
     Chunk {
         chunk_uuid: uuid,
         source_id: source.id.to_string(),
@@ -26,8 +26,16 @@ pub(super) fn chunk(found: RetrievedChunk) -> Chunk {
         source_url: source.url.clone(),
         source_collection: source.detail.collections.clone(),
         version: format!("v{}", source.version),
-        rerank_score: None,
+        rerank_score: parts.rerank,
+        explain: None,
     }
+}
+
+/// The parts of a score as the wire shows them.
+pub(super) fn explanation(parts: &ScoreParts) -> Explanation {
+    let ScoreParts { cosine, keyword, semantic_share, keyword_share, link, recency, rerank } =
+        *parts;
+    Explanation { cosine, bm25: keyword, semantic_share, keyword_share, link, recency, rerank }
 }
 
 /// Chunks of qna. `sources` are the sources of these very chunks.

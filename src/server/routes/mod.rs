@@ -27,6 +27,7 @@
 //! - `upload`, `batch`: texts and documents, alone and in company; `once`: repeated requests
 //! - `web`: pages of the web
 //! - `sources`: listing, looking up and deleting; `fetch`: originals
+//! - `graph`: what sources and results state
 //! - `search`, `qna`: searches and answers; `chunks_out`: what was found, as the wire has it
 //! - `embeddings`: client vectors
 //! - `tenants`, `keys`, `operations`: what operators need
@@ -37,6 +38,7 @@ pub mod embeddings;
 pub mod fetch;
 pub mod keys;
 pub mod once;
+pub mod graph;
 pub mod openapi;
 pub mod operations;
 pub mod qna;
@@ -73,6 +75,7 @@ pub fn table() -> Vec<Route<App>> {
         web::routes(),
         sources::routes(),
         fetch::routes(),
+        graph::routes(),
         search::routes(),
         qna::routes(),
         embeddings::routes(),

@@ -23,7 +23,8 @@ use crate::server::error::ApiError;
 use crate::server::reply::Json;
 use crate::server::request::Call;
 use crate::server::routes::chunks_out::{qna_chunks, qna_source};
-use crate::server::routes::search::{graph_relations, metadata_of, request_of};
+use crate::server::routes::graph::{graph_relations, relate};
+use crate::server::routes::search::{metadata_of, request_of};
 use crate::server::routes::{Group, Route, off_thread};
 use crate::server::sse::{self, Disconnected, EventSender};
 use crate::types::{Role, TenantMode};
@@ -148,7 +149,7 @@ impl Asked {
             sources: sources.iter().map(|source| qna_source(source, chunks)).collect(),
             success: true,
             session_id: self.session(),
-            graph_relations: graph_relations(&input.options),
+            graph_relations: graph_relations(found.retrieved.relations.as_ref()),
             model_used: model,
             metadata: QnaMetadata {
                 search: metadata_of(app, call, &input.options, &found.retrieved),

@@ -1,12 +1,14 @@
 //! Search by meaning and words, and by whole words (API 3.5 #24, #25).
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::engine::EngineError;
 use crate::query::{self, FullTextRequest, Restriction, RetrieveRequest, Retrieved};
 use crate::server::app::{App, blocking, degraded};
 use crate::server::dto::answers::{
-    CandidateCounts, GraphCounts, GraphRelations, RetrieveResponse, SearchMetadata, StageTimings,
+    CandidateCounts, GraphCounts, RetrieveResponse, SearchMetadata, StageTimings,
 };
 use crate::server::dto::chunks::Chunk;
 use crate::server::dto::filters::Filters;
@@ -14,10 +16,11 @@ use crate::server::dto::search::{FullTextSearch, Mode, Retrieve, SearchOptions, 
 use crate::server::error::ApiError;
 use crate::server::reply::Json;
 use crate::server::request::{Alpha, Call};
-use crate::server::routes::chunks_out::chunk;
+use crate::server::routes::chunks_out::{chunk, explanation};
+use crate::server::routes::graph::{graph_relations, relate};
 use crate::server::routes::{Group, Route};
 use crate::text::Operator;
-use crate::types::{Role, TenantMode};
+use crate::types::{Relations, RetrievedChunk, Role, TenantMode};
 
 /// The operations.
 pub fn routes() -> Vec<Route<App>> {
@@ -45,9 +48,16 @@ fn retrieve(app: &App, call: &Call, input: Retrieve) -> Result<Json<RetrieveResp
     let place = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
     let found = app.engine.retrieve(&place, &request)?;
     let metadata = metadata_of(app, call, &options, &found);
-    let graph_relations = graph_relations(&options);
+    let graph_relations = graph_relations(found.relations.as_ref());
+    let relations = found.relations;
+    let shown = |found: RetrievedChunk| {
+        let explain = options.explain.then(|| explanation(&found.parts));
+        Chunk { explain, ..chunk(found) }
+    };
+    let mut chunks: Vec<Chunk> = found.chunks.into_iter().map(shown).collect();
+    relate(chunks.iter_mut(), relations.as_ref());
     let body = RetrieveResponse {
-        chunks: found.chunks.into_iter().map(chunk).collect(),
+        chunks,
         extra_graph_context: graph_relations.as_ref().map(|graph| graph.entity_paths.clone()),
         graph_relations,
         metadata,
@@ -97,6 +107,8 @@ pub(super) fn request_of(
             Alpha::Auto => query::Alpha::Auto,
         },
         recency_bias: options.recency_bias,
+        has_graph_context: options.graph_context,
+        per_source_max: options.per_source_max,
         restriction: restriction_of(&options.filters)?,
     })
 }
@@ -130,6 +142,7 @@ pub(super) fn metadata_of(
             Alpha::Fixed(_) => "fixed".to_owned(),
             Alpha::Auto => "auto".to_owned(),
         },
+        alpha_reason: found.alpha_reason.map(str::to_owned),
         recency_bias: options.recency_bias,
         max_chunks: options.max_chunks,
         returned: found.chunks.len(),
@@ -143,19 +156,26 @@ pub(super) fn metadata_of(
         reranker: None,
         personalised: false,
         memories_used: Vec::new(),
-        graph: GraphCounts::default(),
+        graph: graph_counts(found.relations.as_ref()),
         timings_ms: StageTimings {
             embed: timings.embed,
             semantic: timings.semantic,
             keyword: timings.keyword,
             fuse: timings.fuse,
             rerank: 0.0,
-            graph: 0.0,
+            graph: timings.graph,
             total: timings.total,
         },
         vector_paths: found.paths.iter().map(|path| (*path).to_owned()).collect(),
         degraded: degradations(found, options.mode),
     }
+}
+
+fn graph_counts(relations: Option<&Relations>) -> GraphCounts {
+    let Some(relations) = relations else { return GraphCounts::default() };
+    let ids: BTreeSet<&str> =
+        relations.of_chunks.iter().flatten().map(|triplet| triplet.id.as_str()).collect();
+    GraphCounts { entity_paths: relations.paths.len(), chunk_triplets: ids.len() }
 }
 
 /// What the answer lacks, for people who read `metadata` and not headers.
@@ -168,7 +188,3 @@ fn degradations(found: &Retrieved, mode: Mode) -> Vec<String> {
     lacks.iter().filter(|(is_so, _)| *is_so).map(|(_, word)| (*word).to_owned()).collect()
 }
 
-/// Null unless asked for; this release knows no relations.
-pub(super) fn graph_relations(options: &SearchOptions) -> Option<GraphRelations> {
-    options.graph_context.then(GraphRelations::default)
-}

@@ -1,0 +1,143 @@
+//! Rows that good results lead to.
+
+use std::collections::BTreeSet;
+
+use crate::graph::{self, EntityId, GraphIndex};
+use crate::query::QueryError;
+use crate::query::graph::{Neighbourhood, first};
+use crate::query::hydrate::Ranked;
+use crate::query::ranking::Links;
+use crate::query::shard::Place;
+use crate::rank::link_weight;
+use crate::types::RowId;
+
+/// Names of one result that are followed.
+const NAMES_MAX: usize = 64;
+/// Sources of one title that are followed; a title that more of them have tells nothing.
+const NAMESAKES_MAX: usize = 4;
+/// Rows of one source or entity that are compared with the query, of which the nearest is taken.
+const ROWS_COMPARED_MAX: usize = 64;
+
+impl Neighbourhood<'_> {
+    /// The rows that the first of `ranked` lead to: of each source whose title they name, and of
+    /// each entity that they tie to one of the query, the row nearest to the query.
+    pub(in crate::query) fn links(&self, ranked: &[Ranked]) -> Result<Links, QueryError> {
+        let rows: u64 = self.legs.reached.iter().map(|reach| reach.scope.rows.len()).sum();
+        let asked: BTreeSet<String> =
+            graph::keys_in(self.query).into_iter().map(|(key, _)| String::from(key)).collect();
+        let mut links = Links::new();
+        for namer in first(ranked) {
+            let own = self.legs.source(namer.place);
+            let mut named = self.titles_named(namer)?;
+            named.extend(self.entities_tied(namer, &asked));
+            named.sort();
+            named.dedup_by(|a, b| a.key == b.key);
+            for Named { key, places } in named {
+                let others = places.into_iter().filter(|place| self.legs.source(*place) != own);
+                let Some(nearest) = self.nearest(others.collect())? else { continue };
+                let weight = link_weight(namer.score, self.count_naming(&key), rows);
+                let link = links.entry(nearest).or_insert(0.0);
+                *link = link.max(weight);
+            }
+        }
+        Ok(links)
+    }
+
+    /// Titles of other sources in the text of a result. Where names overlap the longest counts,
+    /// from the left.
+    fn titles_named(&self, namer: &Ranked) -> Result<Vec<Named>, QueryError> {
+        let text = self.text(namer.place)?;
+        let mut named: Vec<Named> = Vec::new();
+        let mut covered = 0;
+        for run in graph::keys_in(&text).chunk_by(|a, b| a.1.start == b.1.start) {
+            if run[0].1.start < covered || named.len() == NAMES_MAX {
+                continue;
+            }
+            for (key, range) in run.iter().rev() {
+                let places = self.rows_titled(key.as_str());
+                if !places.is_empty() {
+                    covered = range.end;
+                    named.push(Named { key: key.as_str().to_owned(), places });
+                    break;
+                }
+            }
+        }
+        Ok(named)
+    }
+
+    /// Visible rows of the sources with a title.
+    fn rows_titled(&self, key: &str) -> Vec<Place> {
+        let mut places = Vec::new();
+        let mut sources = 0;
+        for (reach, graph) in self.each_graph() {
+            for source in graph.sources_titled(key) {
+                let rows = self.legs.reached[reach].live.segment.rows_of(*source);
+                let visible = rows.iter().filter(|row| self.is_visible(reach, **row));
+                let before = places.len();
+                places.extend(visible.map(|row| Place { reach, row: RowId(*row) }));
+                sources += usize::from(places.len() > before);
+            }
+        }
+        if sources > NAMESAKES_MAX {
+            places.clear();
+        }
+        places
+    }
+
+    /// Entities that a triplet of the result connects with an entity of the query, with the rows
+    /// that state something of them.
+    fn entities_tied(&self, namer: &Ranked, asked: &BTreeSet<String>) -> Vec<Named> {
+        let Place { reach, row } = namer.place;
+        let Some(graph) = self.graphs[reach] else { return Vec::new() };
+        let mut named = Vec::new();
+        for triplet in graph.triplets_of_row(row.0) {
+            let triplet = graph.triplet(triplet);
+            let ends = [triplet.source, triplet.target].map(|end| graph.entity(end).key);
+            let other = match ends.map(|key| asked.contains(key)) {
+                [true, false] => ends[1],
+                [false, true] => ends[0],
+                _ => continue,
+            };
+            let places = self.rows_stating(other);
+            named.push(Named { key: other.to_owned(), places });
+        }
+        named
+    }
+
+    /// Visible rows with a triplet that begins at an entity.
+    fn rows_stating(&self, key: &str) -> Vec<Place> {
+        let mut places = Vec::new();
+        for (reach, graph) in self.each_graph() {
+            let Some(entity) = graph.find(key) else { continue };
+            let rows = stated(graph, entity).into_iter().filter(|row| self.is_visible(reach, *row));
+            places.extend(rows.map(|row| Place { reach, row: RowId(row) }));
+        }
+        places
+    }
+
+    /// Of the rows one names, the one nearest to the query; the first of equals.
+    fn nearest(&self, mut places: Vec<Place>) -> Result<Option<Place>, QueryError> {
+        places.sort_unstable();
+        places.truncate(ROWS_COMPARED_MAX);
+        if places.len() < 2 {
+            return Ok(places.pop());
+        }
+        let nearness = self.nearness(&places)?;
+        let pairs = places.into_iter().zip(nearness);
+        Ok(pairs.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(at, _)| at))
+    }
+}
+
+/// Rows with a triplet that begins at an entity, ascending.
+fn stated(graph: &GraphIndex, entity: EntityId) -> BTreeSet<u32> {
+    let triplets = graph.triplets_of_entity(entity).take(ROWS_COMPARED_MAX * 4);
+    let triplets = triplets.map(|id| graph.triplet(id));
+    triplets.filter(|triplet| triplet.source == entity).map(|triplet| triplet.row).collect()
+}
+
+/// A name in a result, and the rows that it leads to.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Named {
+    key: String,
+    places: Vec<Place>,
+}

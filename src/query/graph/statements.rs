@@ -1,0 +1,136 @@
+//! Triplets with their sentences, their ids and how relevant they are.
+
+use std::collections::BTreeMap;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::graph::{EntityId, GraphIndex, TripletId, TripletView};
+use crate::query::QueryError;
+use crate::query::graph::Neighbourhood;
+use crate::query::hydrate::chunk_uuid;
+use crate::query::shard::Place;
+use crate::text::HybridQuery;
+use crate::types::{Entity, RowId, Triplet};
+
+/// Share of the words of the query in a statement in its relevancy; the rest is how near its chunk
+/// is to the query.
+const WORDS_SHARE: f32 = 0.5;
+/// Triplets of one chunk that are shown.
+const TRIPLETS_OF_CHUNK_MAX: usize = 20;
+
+/// A triplet of one of the segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Found {
+    pub(super) reach: usize,
+    pub(super) id: TripletId,
+}
+
+impl Neighbourhood<'_> {
+    /// For each place what its row states, most relevant first.
+    pub(super) fn stated_by(&self, places: &[Place]) -> Result<Vec<Vec<Triplet>>, QueryError> {
+        let mut all = Vec::with_capacity(places.len());
+        for place in places {
+            let found: Vec<Found> = match self.graphs[place.reach] {
+                Some(graph) => {
+                    let ids = graph.triplets_of_row(place.row.0);
+                    ids.map(|id| Found { reach: place.reach, id }).collect()
+                }
+                None => Vec::new(),
+            };
+            let mut triplets = self.shown(&found)?;
+            triplets.sort_by(|a, b| {
+                b.relevancy.total_cmp(&a.relevancy).then_with(|| a.id.cmp(&b.id))
+            });
+            // What a chunk says twice is one statement.
+            let mut seen = std::collections::BTreeSet::new();
+            triplets.retain(|triplet| seen.insert(triplet.id.clone()));
+            triplets.truncate(TRIPLETS_OF_CHUNK_MAX);
+            all.push(triplets);
+        }
+        Ok(all)
+    }
+
+    /// Triplets as they are shown, in the order given. Texts are read once a row.
+    pub(super) fn shown(&self, found: &[Found]) -> Result<Vec<Triplet>, QueryError> {
+        let views: Vec<(Found, TripletView)> = found
+            .iter()
+            .map(|one| (*one, self.graph(one.reach).triplet(one.id)))
+            .collect();
+        let place = |(one, view): &(Found, TripletView)| Place {
+            reach: one.reach,
+            row: RowId(view.row),
+        };
+        let mut places: Vec<Place> = views.iter().map(place).collect();
+        places.sort_unstable();
+        places.dedup();
+        let mut rows = BTreeMap::new();
+        for (place, nearness) in places.iter().zip(self.nearness(&places)?) {
+            rows.insert(*place, (nearness, self.text(*place)?));
+        }
+        let shown = views.iter().map(|pair| {
+            let (nearness, text) = &rows[&place(pair)];
+            self.triplet(pair.0.reach, &pair.1, *nearness, text)
+        });
+        Ok(shown.collect())
+    }
+
+    fn triplet(&self, reach: usize, view: &TripletView, nearness: f32, text: &str) -> Triplet {
+        let graph = self.graph(reach);
+        let segment = &self.legs.reached[reach].live.segment;
+        let (start, end) = (view.context.start as usize, view.context.end as usize);
+        let context = text.get(start..end).unwrap_or_default().trim();
+        let predicate = view.predicate.name();
+        let (source, target) = (entity(graph, view.source), entity(graph, view.target));
+        let said = format!(
+            "{} {} {} {context}",
+            source.name,
+            predicate.replace('_', " ").to_lowercase(),
+            target.name
+        );
+        let words = self.share_of_query(&said);
+        Triplet {
+            id: self.id(reach, view),
+            source,
+            target,
+            predicate,
+            context: context.to_owned(),
+            chunk: chunk_uuid(segment, RowId(view.row)),
+            relevancy: WORDS_SHARE * words + (1.0 - WORDS_SHARE) * nearness,
+        }
+    }
+
+    /// The share of the query's terms that occur in a text, 0 to 1.
+    fn share_of_query(&self, text: &str) -> f32 {
+        let said = HybridQuery::analyse(text);
+        let held = self.terms.iter().filter(|term| said.terms().contains(term)).count();
+        held as f32 / self.terms.len().max(1) as f32
+    }
+
+    /// The same for the same statement in whatever chunk, segment or version.
+    fn id(&self, reach: usize, view: &TripletView) -> String {
+        let graph = self.graph(reach);
+        let segment = &self.legs.reached[reach].live.segment;
+        let (sub_tenant, _) = segment.source_key(segment.source_of(RowId(view.row)));
+        let ends = [view.source, view.target].map(|end| graph.entity(end).key);
+        triplet_id([sub_tenant, ends[0], view.predicate.name(), ends[1]])
+    }
+
+    pub(super) fn graph(&self, reach: usize) -> &GraphIndex {
+        self.graphs[reach].expect("triplets are found in graphs")
+    }
+}
+
+/// `g_` and a hash of sub-tenant, source, predicate and target.
+pub(in crate::query) fn triplet_id(parts: [&str; 4]) -> String {
+    let mut identity = Vec::new();
+    for part in parts {
+        identity.extend((part.len() as u32).to_le_bytes());
+        identity.extend(part.as_bytes());
+    }
+    format!("g_{:032x}", xxh3_128(&identity))
+}
+
+pub(in crate::query) fn entity(graph: &GraphIndex, id: EntityId) -> Entity {
+    let view = graph.entity(id);
+    Entity { name: view.name.to_owned(), kind: view.kind.name() }
+}

@@ -1,0 +1,104 @@
+//! What sources state, and what results state, as the wire shows it (API 3.8, 4.7).
+
+use std::collections::BTreeMap;
+
+use crate::server::app::{App, blocking, degraded};
+use crate::server::dto::chunks::Chunk;
+use crate::server::dto::graph::{
+    Entity, EntityPath, ExtraContext, GraphRelations, ListedTriplet, Relation, RelationsById,
+    RelationsFound, Triplet,
+};
+use crate::server::error::ApiError;
+use crate::server::reply::Json;
+use crate::server::request::Call;
+use crate::server::routes::{Group, Route};
+use crate::types::{self, Relations, Role, TenantMode};
+
+/// The operation.
+pub fn routes() -> Vec<Route<App>> {
+    vec![
+        Route::<App>::post(
+            "/list/graph_relations_by_id",
+            Group::Listing,
+            Role::Read,
+            "What some sources state, as triplets",
+        )
+        .handle(blocking(relations_by_id)),
+    ]
+}
+
+fn relations_by_id(
+    app: &App,
+    call: &Call,
+    input: RelationsById,
+) -> Result<Json<RelationsFound>, ApiError> {
+    let place = app.engine.open(call.grant()?, &input.scope, Some(TenantMode::Standard))?;
+    let found = app.engine.relations_of(&place, &input.source_ids, input.limit)?;
+    let (mut relations, mut not_found) = (BTreeMap::new(), Vec::new());
+    for (id, triplets) in input.source_ids.iter().zip(found) {
+        match triplets {
+            Some(triplets) => {
+                let listed = triplets.into_iter().map(|triplet| ListedTriplet {
+                    triplet_id: triplet.id.clone(),
+                    chunk_uuid: triplet.chunk.clone(),
+                    triplet: shown(&triplet, false),
+                });
+                relations.insert(id.to_string(), listed.collect());
+            }
+            None => not_found.push(id.to_string()),
+        }
+    }
+    let message = "Successfully fetched graph relations".to_owned();
+    let body = RelationsFound { relations, not_found, success: true, message };
+    Ok(Json::new(body).with_degraded(degraded(&place)))
+}
+
+/// `graph_relations` of a search; null where they were not asked for. A statement of several
+/// chunks is shown with the sentence of the best of them.
+pub(super) fn graph_relations(relations: Option<&Relations>) -> Option<GraphRelations> {
+    let relations = relations?;
+    let mut chunk_triplets: BTreeMap<String, Triplet> = BTreeMap::new();
+    for triplet in relations.of_chunks.iter().flatten() {
+        chunk_triplets.entry(triplet.id.clone()).or_insert_with(|| shown(triplet, true));
+    }
+    Some(GraphRelations { entity_paths: relations.paths.iter().map(path).collect(), chunk_triplets })
+}
+
+/// Gives the chunks of a result what they state.
+pub(super) fn relate<'a>(
+    chunks: impl Iterator<Item = &'a mut Chunk>,
+    relations: Option<&Relations>,
+) {
+    let Some(relations) = relations else { return };
+    for (chunk, triplets) in chunks.zip(&relations.of_chunks) {
+        chunk.graph_triplet_ids = triplets.iter().map(|triplet| triplet.id.clone()).collect();
+        let chunk_relations = triplets.iter().map(|triplet| shown(triplet, true)).collect();
+        chunk.extra_context = Some(ExtraContext { chunk_relations });
+    }
+}
+
+fn path(path: &types::EntityPath) -> EntityPath {
+    let contexts: Vec<&str> =
+        path.triplets.iter().map(|triplet| triplet.context.as_str()).collect();
+    EntityPath {
+        combined_context: contexts.join(" | "),
+        triplets: path.triplets.iter().map(|triplet| shown(triplet, false)).collect(),
+        relevancy_score: path.relevancy,
+    }
+}
+
+fn shown(triplet: &types::Triplet, is_scored: bool) -> Triplet {
+    let entity = |entity: &types::Entity| Entity {
+        name: entity.name.clone(),
+        kind: entity.kind.to_owned(),
+    };
+    Triplet {
+        source: entity(&triplet.source),
+        target: entity(&triplet.target),
+        relation: Relation {
+            canonical_predicate: triplet.predicate.to_owned(),
+            context: triplet.context.clone(),
+        },
+        relevancy_score: is_scored.then_some(triplet.relevancy),
+    }
+}
