@@ -21,7 +21,7 @@
 //! | L5 | `ingest`, `query`, `answer`: the corridors |
 //! | L4 | `collection`: versions of one tenant's data; `catalog`: tenants, keys, jobs |
 //! | L3 | `segment`: one immutable file of rows |
-//! | L2 | `filter`, `text`, `embed`, `job`; `fetch`: the one way out to the web |
+//! | L2 | `filter`, `text`, `graph`, `embed`, `job`; `fetch`: the one way out to the web |
 //! | L1 | `io`, `store`, `compute`, `rank`, `extract`, `chunk` |
 //! | L0 | `types`: plain data that every room speaks |
 //!
@@ -47,6 +47,7 @@ pub mod engine;
 pub mod extract;
 pub mod fetch;
 pub mod filter;
+pub mod graph;
 pub mod ingest;
 pub mod io;
 pub mod job;

@@ -1,0 +1,223 @@
+//! Relations that have no phrase of their own: what something is, whose it is, what stands beside
+//! it, and verbs that the table of phrases does not know.
+
+use crate::graph::relations::{Reading, is_copula};
+use crate::graph::row::{EntityKind, Predicate};
+use crate::graph::tokens::Form;
+use crate::graph::words;
+
+/// Words of a noun phrase that are looked at.
+const NOUN_WORDS_MAX: usize = 14;
+/// Words between two names that one verb may connect.
+const VERB_GAP_MAX: usize = 6;
+
+impl Reading<'_> {
+    /// "X is an American novelist": the class of X.
+    pub(super) fn read_copulas(&mut self) {
+        for at in 0..self.items.len() {
+            let Some(subject) = self.entity(at).filter(|_| !self.items[at].is_owner) else {
+                continue;
+            };
+            let verb = self.behind_aside(at + 1);
+            let is_first = at < 3 && self.leads(at);
+            if is_first && is_copula(self.word(verb)) && self.is_article(verb + 1) {
+                self.read_class(subject, verb + 2);
+            }
+        }
+    }
+
+    /// Whether nothing but an article or a mark stands before the item.
+    fn leads(&self, at: usize) -> bool {
+        (0..at).all(|at| {
+            let word = self.word(at);
+            !word.is_empty()
+                && (words::is_article(&word.to_lowercase())
+                    || !word.starts_with(char::is_alphanumeric))
+        })
+    }
+
+    fn is_article(&self, at: usize) -> bool {
+        matches!(self.word(at), "a" | "an" | "the" | "one")
+    }
+
+    /// Behind brackets, and behind an aside between commas.
+    fn behind_aside(&self, at: usize) -> usize {
+        let at = self.behind_brackets(at);
+        if self.word(at) != "," {
+            return at;
+        }
+        let closing = (at + 1..self.items.len()).take(20).find(|at| self.word(*at) == ",");
+        closing.map_or(at, |closing| closing + 1)
+    }
+
+    /// States the classes that the noun phrases at item `at` call.
+    fn read_class(&mut self, subject: usize, at: usize) {
+        let mut end = at;
+        while end < self.items.len() && end - at < NOUN_WORDS_MAX {
+            match self.noun_phrase(end) {
+                Some((first, head)) => {
+                    self.state_class(subject, first, head);
+                    let is_listed = matches!(self.word(head + 1), "," | "and" | "&");
+                    if !is_listed {
+                        return;
+                    }
+                    end = head + 2;
+                    if matches!(self.word(end), "and") {
+                        end += 1;
+                    }
+                    if self.is_article(end) {
+                        end += 1;
+                    }
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// First and last item of the class that a noun phrase at `at` calls: the noun before the
+    /// next preposition, mark or verb, with a noun or adjective of kind in front of it.
+    fn noun_phrase(&self, at: usize) -> Option<(usize, usize)> {
+        let mut head = None;
+        for here in at..self.items.len().min(at + NOUN_WORDS_MAX) {
+            if self.entity(here).is_some() {
+                head = None;
+                continue;
+            }
+            let token = self.token(here)?;
+            let word = token.text(self.text);
+            let is_stop = match token.form {
+                Form::Mark => !matches!(word, "\"" | "-"),
+                Form::Lower => {
+                    token.senses.is_grammar() && !is_number_word(word)
+                        || token.senses.is_verb() && !words::kind_of_noun(word).is_some()
+                }
+                _ => false,
+            };
+            if is_stop {
+                break;
+            }
+            head = (token.form == Form::Lower).then_some(here);
+        }
+        let head = head?;
+        let word = self.word(head);
+        let is_empty = ["one", "part", "kind", "type", "form", "number", "example", "result"];
+        if is_empty.contains(&word) || word.len() < 3 || word.ends_with("ly") {
+            return None;
+        }
+        let before = head.checked_sub(1).filter(|before| *before >= at)?;
+        Some((if self.is_noun(before) { before } else { head }, head)).or(Some((head, head)))
+    }
+
+    /// Whether the word can be the first part of a class of two words.
+    fn is_noun(&self, at: usize) -> bool {
+        let Some(token) = self.token(at).filter(|token| token.form == Form::Lower) else {
+            return false;
+        };
+        let word = token.text(self.text);
+        let adjective = ["al", "ic", "ive", "ous", "est", "ed", "ern", "ant", "ent", "able", "ful"];
+        let is_adjective = adjective.iter().any(|end| word.ends_with(end));
+        let is_common = ["former", "popular", "small", "large", "major", "new", "old", "third"];
+        !is_adjective && !is_common.contains(&word) && !token.senses.is_grammar() && word.len() > 2
+    }
+
+    fn state_class(&mut self, subject: usize, first: usize, head: usize) {
+        let (start, end) = (self.items[first].token, self.items[head].token);
+        if let Some(kind) = words::kind_of_noun(self.word(head)) {
+            self.entities.vote(subject, kind, 12);
+        }
+        let name = &self.text[self.tokens[start].start..self.tokens[end].end];
+        if let Some(class) = self.entities.named(name) {
+            self.entities.vote(class, EntityKind::Term, 1);
+            self.state(subject, Predicate::IsA, class);
+        }
+    }
+
+    /// "X's wife Y", "his father was Y": a noun of family between two names.
+    pub(super) fn read_owners(&mut self) {
+        for at in 0..self.items.len() {
+            let Some(owner) = self.entity(at).filter(|_| self.items[at].is_owner) else { continue };
+            let mut noun = at + 1;
+            while noun < at + 4 && self.is_filling(noun) {
+                noun += 1;
+            }
+            let Some((predicate, is_reversed)) = family(self.word(noun)) else { continue };
+            let mut object = noun + 1;
+            while matches!(self.word(object), "," | "is" | "was" | "named" | "called" | "the") {
+                object += 1;
+            }
+            let Some(object) = self.entity(object) else { continue };
+            let ends = if is_reversed { [object, owner] } else { [owner, object] };
+            if predicate != Predicate::DirectedBy {
+                ends.into_iter().for_each(|end| self.entities.vote(end, EntityKind::Person, 4));
+            }
+            self.state(ends[0], predicate, ends[1]);
+        }
+    }
+
+    fn is_filling(&self, at: usize) -> bool {
+        let Some(token) = self.token(at) else { return false };
+        token.form == Form::Lower && family(token.text(self.text)).is_none()
+    }
+
+    /// "X, a novelist", "X, the capital of Y": the class of X between commas.
+    pub(super) fn read_appositions(&mut self) {
+        for at in 0..self.items.len() {
+            let Some(subject) = self.entity(at).filter(|_| !self.items[at].is_owner) else {
+                continue;
+            };
+            let comma = self.behind_brackets(at + 1);
+            let is_aside = self.word(comma) == "," && self.is_article(comma + 1);
+            if !is_aside || self.is_date(subject) {
+                continue;
+            }
+            if let Some((first, head)) = self.noun_phrase(comma + 2) {
+                if words::kind_of_noun(self.word(head)).is_some() {
+                    self.state_class(subject, first, head);
+                }
+            }
+        }
+    }
+
+    /// A verb between the subject and the next name, where no phrase has said more.
+    pub(super) fn read_verbs(&mut self) {
+        for at in 1..self.items.len() {
+            if !self.is_verb(at) || is_copula(self.word(at)) {
+                continue;
+            }
+            let Some(subject) = self.subject(at) else { continue };
+            let is_near = |item: usize| self.entity(item) == Some(subject);
+            let from = (0..at).rev().take(VERB_GAP_MAX).find(|item| self.entity(*item).is_some());
+            let is_direct = from.is_some_and(is_near);
+            let to = (at + 1..self.items.len()).take(VERB_GAP_MAX).find(|item| {
+                self.entity(*item).is_some() || matches!(self.word(*item), ";" | "," | ":" | ".")
+            });
+            let Some(object) = to.and_then(|item| self.entity(item)) else { continue };
+            let is_known = self.found.iter().any(|one| {
+                let ends = [one.source, one.target];
+                ends.contains(&subject) && ends.contains(&object)
+            });
+            if is_direct && !is_known && !self.is_date(object) && subject != object {
+                self.state(subject, Predicate::RelatedTo, object);
+            }
+        }
+    }
+}
+
+fn is_number_word(word: &str) -> bool {
+    matches!(word, "first" | "second" | "third" | "fourth" | "fifth" | "last" | "two" | "three")
+}
+
+/// The relation of an owner to what a noun of family calls; whether it runs the other way.
+fn family(noun: &str) -> Option<(Predicate, bool)> {
+    Some(match noun {
+        "wife" | "husband" | "spouse" | "widow" => (Predicate::SpouseOf, false),
+        "father" | "mother" | "parents" => (Predicate::ChildOf, false),
+        "son" | "daughter" | "child" | "children" | "sons" | "daughters" => {
+            (Predicate::ChildOf, true)
+        }
+        "brother" | "sister" | "brothers" | "sisters" => (Predicate::SiblingOf, false),
+        "uncle" | "aunt" | "nephew" | "niece" | "cousin" | "grandfather" | "grandmother"
+        | "grandson" | "granddaughter" => (Predicate::RelativeOf, false),
+        _ => return None,
+    })
+}

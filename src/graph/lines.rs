@@ -1,0 +1,152 @@
+//! Cuts a text into blocks that can be read alone: paragraphs, headings, fields, rows, code.
+
+use std::ops::Range;
+
+/// Columns from which a line may have been ended by wrapping.
+const WRAPPED_COLUMNS_MIN: usize = 45;
+/// Bytes of a heading.
+const HEADING_BYTES_MAX: usize = 80;
+/// Bytes of the name of a field.
+const FIELD_BYTES_MAX: usize = 32;
+/// Bytes of a block; a longer one is cut, so that no rule looks further.
+const BLOCK_BYTES_MAX: usize = 16 << 10;
+
+/// A part of the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Block {
+    /// Running text: one sentence or more.
+    Prose(Range<usize>),
+    /// A line of its own without an end.
+    Heading(Range<usize>),
+    /// "Name: value".
+    Field { name: Range<usize>, value: Range<usize> },
+    /// A row of a table, by cells. Rows of one table follow each other.
+    Row(Vec<Range<usize>>),
+    /// A line of a program.
+    Code(Range<usize>),
+}
+
+/// The blocks of a text, ascending.
+pub(super) fn blocks(text: &str) -> Vec<Block> {
+    let mut found = Vec::new();
+    let mut open: Option<Range<usize>> = None;
+    let mut is_fenced = false;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let start = at + line.len() - line.trim_start().len();
+        at += line.len();
+        let content = line.trim();
+        let range = start..start + content.len();
+        let is_fence = content.starts_with("```") || content.starts_with("~~~");
+        let is_plain = !content.is_empty() && !is_fence && !is_fenced;
+        let kind = if is_plain { special(text, range.clone()) } else { None };
+        let wraps = open.as_ref().is_some_and(|open| {
+            let last = text[open.clone()].lines().last().unwrap_or_default();
+            last.trim_end().len() >= WRAPPED_COLUMNS_MIN && open.len() < BLOCK_BYTES_MAX
+        });
+        if !is_plain || kind.is_some() || !wraps {
+            found.extend(open.take().and_then(|open| paragraph(text, open)));
+        }
+        match kind {
+            _ if is_fence => is_fenced = !is_fenced,
+            _ if content.is_empty() => {}
+            Some(block) => found.push(block),
+            None if is_fenced => found.push(Block::Code(range)),
+            None => {
+                let first = open.take().map_or(range.start, |open| open.start);
+                open = Some(first..range.end);
+            }
+        }
+    }
+    found.extend(open.and_then(|open| paragraph(text, open)));
+    found
+}
+
+/// A line that is not running text.
+fn special(text: &str, line: Range<usize>) -> Option<Block> {
+    let content = &text[line.clone()];
+    if content.len() > BLOCK_BYTES_MAX {
+        return None;
+    }
+    if content.starts_with('#') {
+        let title = content.trim_start_matches('#');
+        let is_heading = title.starts_with(' ') && content.len() - title.len() <= 6;
+        if is_heading {
+            return Some(Block::Heading(line.end - title.trim_start().len()..line.end));
+        }
+    }
+    if content.starts_with('|') && content.ends_with('|') && content.len() > 2 {
+        return Some(Block::Row(cells(content, line.start)));
+    }
+    if is_code(content) {
+        return Some(Block::Code(line));
+    }
+    field(content, line.start)
+}
+
+fn cells(content: &str, start: usize) -> Vec<Range<usize>> {
+    let mut at = start + 1;
+    let inner = &content[1..content.len() - 1];
+    let parts = inner.split('|').map(|part| {
+        let from = at + part.len() - part.trim_start().len();
+        at += part.len() + 1;
+        from..from + part.trim().len()
+    });
+    parts.collect()
+}
+
+/// Whether the line looks like one of a program rather than of prose.
+fn is_code(content: &str) -> bool {
+    let bytes = content.as_bytes();
+    let ends = matches!(bytes.last(), Some(b';' | b'{' | b'}' | b'\\' | b'=' | b'('));
+    let starts = ["//", "/*", "* @", "#include", "import ", "from ", "use ", "def ", "class "]
+        .iter()
+        .any(|start| content.starts_with(start));
+    let strange = bytes.iter().filter(|b| b"{}();=<>_[]\"&|*:".contains(b)).count();
+    let has_call = ["();", "::", "->", "=>", " = ", "&&", "):", "return "]
+        .iter()
+        .any(|mark| content.contains(mark));
+    let is_dense = strange * 8 > bytes.len();
+    ends && (is_dense || strange >= 2 || bytes.len() < 3)
+        || is_dense && has_call
+        || starts
+            && (is_dense || has_call || !content.ends_with('.') && !content.contains(". "))
+            && !content.contains(", ")
+        || content.starts_with("//")
+}
+
+/// "Name: value" where the name is a few words and the value stands in the same line.
+fn field(content: &str, start: usize) -> Option<Block> {
+    let content_start = content.trim_start_matches(['-', '*', ' ']);
+    let start = start + content.len() - content_start.len();
+    let colon = content_start.find(": ")?;
+    let name = content_start[..colon].trim_matches('*').trim();
+    let value = content_start[colon + 2..].trim_start_matches('*');
+    let begin = start + content_start.len() - value.len();
+    let is_name = !name.is_empty()
+        && name.len() <= FIELD_BYTES_MAX
+        && name.split_whitespace().count() <= 4
+        && name.chars().all(|c| c.is_alphanumeric() || " /-_#".contains(c))
+        && name.starts_with(char::is_uppercase);
+    let value_start = begin + value.len() - value.trim_start().len();
+    let value = value_start..value_start + value.trim().len();
+    let name_start = start + content_start.find(name)?;
+    let is_short = !value.is_empty() && value.len() <= HEADING_BYTES_MAX;
+    (is_name && is_short)
+        .then_some(Block::Field { name: name_start..name_start + name.len(), value })
+}
+
+/// A paragraph, or a heading where it is one short line without an end.
+fn paragraph(text: &str, range: Range<usize>) -> Option<Block> {
+    let content = &text[range.clone()];
+    if content.is_empty() {
+        return None;
+    }
+    let is_ended = content.ends_with(['.', '!', '?', ';', ',', '\u{3002}', '"', '\u{201d}']);
+    let is_short = content.len() <= HEADING_BYTES_MAX && !content.contains('\n');
+    let has_sentence = content.contains(". ");
+    match is_short && !is_ended && !has_sentence {
+        true => Some(Block::Heading(range)),
+        false => Some(Block::Prose(range)),
+    }
+}

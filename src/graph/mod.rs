@@ -1,0 +1,47 @@
+//! A knowledge graph out of text by rule: which things a chunk names, how its sentences relate
+//! them, and how both are stored beside the rows of a segment.
+//!
+//! No language model, no I/O, no threads: the same texts give the same graph. Not here: which
+//! rows are alive or may be seen, and how a graph steers a search; both are the caller's.
+//!
+//! ```text
+//! title, text -- extract --> RowGraph -- GraphWriter --> bytes -- GraphIndex --> entities, triplets
+//! question ---- keys_in --> keys -------------------------------- find, sources_titled --^
+//! ```
+//! # Children
+//! - `key`: the key of a name, and the keys that a text may mean
+//! - `row`: the graph of one chunk as plain data; `extract`: makes it
+//! - `lines`, `tokens`, `sentences`: the text in parts; `words`: what is known of single words
+//! - `names`, `dates`: names in a sentence; `kinds`: what they are; `entities`: which are one
+//! - `relations`, `clauses`: what a sentence states; `patterns`: the phrases that state it
+//! - `format`, `writer`, `index`, `check`: the stored section
+
+mod check;
+mod clauses;
+mod dates;
+mod entities;
+mod extract;
+mod format;
+mod index;
+mod key;
+mod kinds;
+mod lines;
+mod names;
+mod patterns;
+mod relations;
+mod row;
+mod sentences;
+#[cfg(test)]
+mod tests;
+mod tokens;
+mod words;
+mod writer;
+
+pub use extract::extract;
+pub use index::{EntityId, EntityView, GraphIndex, TripletId, TripletView};
+pub use key::{KEY_WORDS_MAX, Key, is_telling, key, keys_in};
+pub use row::{
+    CONTEXT_BYTES_MAX, ENTITY_ALIASES_MAX, EntityKind, NAME_BYTES_MAX, Predicate, ROW_ENTITIES_MAX,
+    ROW_TRIPLETS_MAX, RowEntity, RowGraph, RowTriplet,
+};
+pub use writer::GraphWriter;

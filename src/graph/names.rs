@@ -1,0 +1,466 @@
+//! Finds the names of a sentence: runs of capitalised words, quoted titles, dates, codes.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use crate::graph::dates::date_at;
+use crate::graph::row::{EntityKind, NAME_BYTES_MAX};
+use crate::graph::sentences::mark;
+use crate::graph::tokens::{Form, Token};
+use crate::graph::words::{self, senses_of};
+
+/// Words of a name, particles included.
+const NAME_TOKENS_MAX: usize = 12;
+/// Tokens between quotation marks that are searched for the closing one.
+const QUOTE_TOKENS_MAX: usize = 14;
+
+/// A name in a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Its tokens.
+    pub tokens: Range<usize>,
+    /// The bytes of the name itself: without quotation marks and titles of a person.
+    pub bytes: Range<usize>,
+    /// What its form alone says about its kind.
+    pub kind: Option<EntityKind>,
+}
+
+/// What is known of the whole chunk when its names are sought.
+#[derive(Debug, Default)]
+pub(super) struct Surroundings<'a> {
+    /// Words of the title.
+    pub title: &'a [String],
+    /// Words that stand in lower case somewhere.
+    pub lower: HashSet<&'a str>,
+    /// Words with a capital inside a sentence.
+    pub capital: HashSet<&'a str>,
+    /// Whether nouns are written with capitals: German.
+    pub has_capital_nouns: bool,
+}
+
+impl<'a> Surroundings<'a> {
+    /// Notes the words of a sentence.
+    pub(super) fn note(&mut self, text: &'a str, sentence: &[Token]) {
+        for (at, token) in sentence.iter().enumerate() {
+            match token.form {
+                Form::Lower => drop(self.lower.insert(token.text(text))),
+                Form::Capital if at > 0 => drop(self.capital.insert(token.text(text))),
+                _ => {}
+            }
+        }
+    }
+
+    /// Decides what depends on all words.
+    pub(super) fn settle(&mut self) {
+        let count = |words: &[&str]| words.iter().filter(|w| self.lower.contains(**w)).count();
+        let german = count(&["der", "die", "das", "und", "ist", "von", "mit", "nicht", "den"]);
+        let english = count(&["the", "of", "and", "is", "to", "was", "for", "with", "that"]);
+        self.has_capital_nouns = german >= 3 && german > english;
+    }
+}
+
+/// The names of a sentence, ascending, without overlaps.
+pub(super) fn names(text: &str, sentence: &[Token], around: &Surroundings<'_>) -> Vec<Found> {
+    let scan = Scan { text, tokens: sentence, around, is_shouted: is_shouted(sentence) };
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < sentence.len() {
+        let (end, name) = scan.name_at(at);
+        at = end.max(at + 1);
+        found.extend(name.filter(|name| name.bytes.len() <= NAME_BYTES_MAX));
+    }
+    found
+}
+
+/// Whether most words of the sentence are in capitals, so that capitals say nothing.
+fn is_shouted(sentence: &[Token]) -> bool {
+    let words = sentence.iter().filter(|token| token.is_word()).count();
+    let loud = sentence.iter().filter(|token| token.form == Form::Capitals).count();
+    loud >= 3 && loud * 2 > words
+}
+
+struct Scan<'a> {
+    text: &'a str,
+    tokens: &'a [Token],
+    around: &'a Surroundings<'a>,
+    is_shouted: bool,
+}
+
+impl Scan<'_> {
+    /// Where the scan goes on, and the name before that.
+    fn name_at(&self, at: usize) -> (usize, Option<Found>) {
+        if let Some(end) = date_at(self.text, self.tokens, at) {
+            return (end, Some(self.found(at..end, Some(EntityKind::Date))));
+        }
+        if let Some(end) = self.title_end(at) {
+            return (end, Some(self.found(at..end, None)));
+        }
+        let found = match self.tokens[at].form {
+            Form::Mark => self.quoted(at),
+            Form::Code => self.code(at),
+            Form::Capital | Form::Capitals | Form::Initial if !self.is_shouted => {
+                return self.run(at);
+            }
+            _ => None,
+        };
+        (found.as_ref().map_or(at + 1, |found| found.tokens.end), found)
+    }
+
+    /// Where the title of the source ends if the text repeats it here. One ordinary word does not
+    /// count: in the middle of a text it means itself.
+    fn title_end(&self, at: usize) -> Option<usize> {
+        let title = self.around.title;
+        let rest = self.tokens.get(at..at + title.len())?;
+        let is_same = rest.iter().zip(title).all(|(token, word)| token.text(self.text) == word);
+        let is_telling = title.len() > 1 || !rest.first()?.senses.is_ordinary();
+        let is_name = rest.iter().any(Token::is_capital);
+        (is_same && is_telling && is_name).then_some(at + title.len())
+    }
+
+    fn found(&self, tokens: Range<usize>, kind: Option<EntityKind>) -> Found {
+        let bytes = self.tokens[tokens.start].start..self.tokens[tokens.end - 1].end;
+        Found { tokens, bytes, kind }
+    }
+
+    fn mark(&self, at: usize) -> Option<char> {
+        mark(self.text, self.tokens.get(at)?)
+    }
+
+    fn word(&self, at: usize) -> &str {
+        self.tokens.get(at).map_or("", |token| token.text(self.text))
+    }
+
+    /// A title between quotation marks: most of its words have capitals, or the marks are those
+    /// that only titles have.
+    fn quoted(&self, at: usize) -> Option<Found> {
+        let open = self.mark(at)?;
+        let (close, is_title) = match open {
+            '"' => ('"', false),
+            '\u{201c}' => ('\u{201d}', false),
+            '\u{201e}' => ('\u{201c}', false),
+            '\u{ab}' => ('\u{bb}', false),
+            '\u{300a}' => ('\u{300b}', true),
+            '\u{300c}' => ('\u{300d}', true),
+            '\u{300e}' => ('\u{300f}', true),
+            _ => return None,
+        };
+        let length = self.tokens[at + 1..]
+            .iter()
+            .take(QUOTE_TOKENS_MAX)
+            .position(|token| mark(self.text, token) == Some(close))?;
+        let mut inner = at + 1..at + 1 + length;
+        while inner.len() > 1 && matches!(self.mark(inner.end - 1), Some(',' | '.')) {
+            inner.end -= 1;
+        }
+        let words = || self.tokens[inner.clone()].iter().filter(|token| token.is_word());
+        let capitals = words().filter(|token| token.is_capital()).count();
+        let first = words().next()?;
+        let is_term = self.introduces_term(at);
+        let is_capital = first.is_capital() || first.form == Form::Number;
+        let is_name = is_title || is_capital && capitals * 2 >= words().count();
+        if !is_name && !(is_term && words().count() <= 4) {
+            return None;
+        }
+        let kind = if is_term { EntityKind::Term } else { EntityKind::Work };
+        let name = self.found(inner, Some(kind));
+        Some(Found { tokens: at..at + length + 2, ..name })
+    }
+
+    /// Whether the words before say that a word itself is meant.
+    fn introduces_term(&self, at: usize) -> bool {
+        let before = if at == 0 { "" } else { self.word(at - 1) };
+        ["term", "word", "called", "termed", "phrase", "concept"].contains(&before)
+            || before == "as" && at > 1 && ["known", "to"].contains(&self.word(at - 2))
+    }
+
+    /// A code of its own: an address, a file name, a symbol of a program.
+    fn code(&self, at: usize) -> Option<Found> {
+        let word = self.word(at);
+        let letters = word.chars().filter(|c| c.is_alphabetic()).count();
+        let has_mark = word.contains(['_', '@', '.']);
+        let is_brand = !has_mark && word.chars().any(char::is_uppercase);
+        let is_slashed = word.contains('/') && !has_mark;
+        let is_symbol = letters >= 3 && (has_mark || is_brand) && !is_slashed;
+        let kind = if is_brand { None } else { Some(EntityKind::Identifier) };
+        is_symbol.then(|| self.found(at..at + 1, kind))
+    }
+
+    /// A run of capitalised words with particles between them.
+    fn run(&self, at: usize) -> (usize, Option<Found>) {
+        let mut start = at;
+        let run_end = self.run_end(at);
+        let mut end = run_end;
+        let mut kind = None;
+        while start < end {
+            let senses = self.tokens[start].senses;
+            let has_more = start + 1 < end;
+            let is_first = start == 0 || matches!(self.mark(start - 1), Some('"' | ':' | '('));
+            let is_opening = is_first && has_more && self.is_opening(start);
+            if senses.is_grammar() || is_opening {
+                start += 1;
+            } else if has_more && senses.is_honorific() && !self.holds_office(start, end) {
+                let is_style = !words::is_article(self.word(start.wrapping_sub(1)));
+                kind = if is_style { Some(EntityKind::Person) } else { None };
+                start += 1;
+            } else if has_more && senses.is_demonym() && self.tokens[start + 1].senses.is_given() {
+                start += 1;
+            } else {
+                break;
+            }
+            while start < end && !self.tokens[start].is_capital() {
+                start += 1;
+            }
+        }
+        while end > start && self.tokens[end - 1].senses.is_grammar() {
+            end -= 1;
+        }
+        let is_name = start < end
+            && match end - start {
+                1 => self.is_name_alone(start, kind.is_some()),
+                _ => self.is_name_together(start..end),
+            };
+        let name = || Found { tokens: at..end, ..self.found(start..end, kind) };
+        (run_end, is_name.then(name))
+    }
+
+    /// A word that has its capital because it opens the sentence.
+    fn is_opening(&self, at: usize) -> bool {
+        let token = &self.tokens[at];
+        let word = token.text(self.text);
+        if token.form != Form::Capital {
+            return false;
+        }
+        let is_adverb = word.ends_with("ly") && word.len() > 4 && !token.senses.is_given();
+        is_adverb || self.around.lower.contains(&*word.to_lowercase())
+    }
+
+    /// Whether an office is part of the name of something else: "General Motors", "King Street".
+    fn holds_office(&self, start: usize, end: usize) -> bool {
+        let last = &self.tokens[end - 1];
+        let is_other = |kind| kind != EntityKind::Person;
+        let is_thing = words::kind_of_noun(last.text(self.text)).is_some_and(is_other);
+        let word = self.word(start);
+        let is_ruler = ["King", "Queen", "Prince", "Princess", "Pope", "Saint", "St", "Emperor"];
+        is_thing
+            || is_ruler.contains(&word)
+            || word == "General" && !self.tokens[start + 1].senses.is_given()
+    }
+
+    fn run_end(&self, at: usize) -> usize {
+        let mut end = at + 1;
+        while end < self.tokens.len() && end - at < NAME_TOKENS_MAX {
+            match self.joined(at, end) {
+                Some(next) => end = next,
+                None => break,
+            }
+        }
+        end
+    }
+
+    /// Where the name ends if what stands at `end` belongs to the name that began at `at`.
+    fn joined(&self, at: usize, end: usize) -> Option<usize> {
+        let (last, next) = (&self.tokens[end - 1], &self.tokens[end]);
+        if last.is_owner {
+            let kind = words::kind_of_noun(next.text(self.text));
+            let is_house = kind == Some(EntityKind::Organization);
+            return (next.is_capital() && is_house).then_some(end + 1);
+        }
+        match next.form {
+            Form::Capital | Form::Capitals | Form::Initial => {
+                let is_joined = next.is_apart && !next.senses.is_grammar();
+                let is_roman = next.form == Form::Initial && "IVX".contains(self.word(end));
+                (is_joined || is_roman && next.is_apart).then_some(end + 1)
+            }
+            Form::Number => self.numbered(at, end),
+            Form::Lower => self.particles(at, end),
+            Form::Mark => self.marked(end),
+            Form::Code | Form::Unspaced => None,
+        }
+    }
+
+    /// "Apollo 11", "Interstate 5".
+    fn numbered(&self, at: usize, end: usize) -> Option<usize> {
+        let number = self.word(end);
+        let before = self.word(end - 1).to_ascii_lowercase();
+        let counts = ["figure", "fig", "table", "section", "chapter", "page", "step", "line"];
+        let is_plain = number.len() <= 4 && number.bytes().all(|b| b.is_ascii_digit());
+        let is_year = number.len() == 4;
+        let follows_quantity = self
+            .tokens
+            .get(end + 1)
+            .is_some_and(|token| token.form == Form::Lower && token.text(self.text).ends_with('s'));
+        let is_name = is_plain
+            && !is_year
+            && !follows_quantity
+            && !counts.contains(&&*before)
+            && words::month(&before).is_none()
+            && !self.tokens[at].senses.is_grammar();
+        is_name.then_some(end + 1)
+    }
+
+    /// Particles that stand inside of names, then a capital.
+    fn particles(&self, at: usize, end: usize) -> Option<usize> {
+        let first = self.word(end);
+        let before = &self.tokens[end - 1];
+        let head = words::kind_of_noun(self.word(at));
+        let is_house = head == Some(EntityKind::Organization) || self.has_house(at, end);
+        let is_office = head == Some(EntityKind::Person) || self.tokens[at].senses.is_honorific();
+        let is_allowed = match first {
+            "of" => {
+                let is_plain = before.senses.is_ordinary() || before.senses.kind.is_some();
+                let is_person = self.tokens[at].senses.is_given();
+                let is_style = is_office && !is_person && end - at == 1;
+                (is_plain || is_person) && !is_style && before.form != Form::Capitals
+                    || is_person && before.form == Form::Capitals
+            }
+            "for" => is_house || self.word(end - 1) == "Award",
+            "and" => is_house && self.has_of(at, end) || self.is_pair(end),
+            "de" | "da" | "di" | "du" | "del" | "della" | "des" | "van" | "von" | "der" | "den"
+            | "bin" | "ibn" | "al" | "y" | "la" | "zu" | "af" | "av" | "do" | "dos" | "e" => true,
+            "sur" | "les" | "le" | "en" | "el" | "los" => before.form != Form::Lower,
+            _ => false,
+        };
+        if !is_allowed {
+            return None;
+        }
+        let rest = &self.tokens[end + 1..];
+        let skipped = rest.iter().take(2).take_while(|token| {
+            let word = token.text(self.text);
+            matches!(word, "the" | "la" | "le" | "les" | "der" | "den" | "los" | "las" | "el")
+        });
+        let next = end + 1 + skipped.count();
+        let token = self.tokens.get(next)?;
+        let is_name = token.form == Form::Capital || token.form == Form::Capitals;
+        let is_date = words::month(&self.word(next).to_ascii_lowercase()).is_some();
+        (is_name && token.is_apart && !token.senses.is_grammar() && !is_date).then_some(next + 1)
+    }
+
+    fn has_house(&self, at: usize, end: usize) -> bool {
+        let is_house = |token: &Token| {
+            token.senses.kind == Some(EntityKind::Organization) && token.is_capital()
+        };
+        self.tokens[at..end].iter().any(is_house)
+    }
+
+    fn has_of(&self, at: usize, end: usize) -> bool {
+        self.tokens[at..end].iter().any(|token| matches!(token.text(self.text), "of" | "for"))
+    }
+
+    /// "Victoria and Albert Museum": a house is named after two.
+    fn is_pair(&self, end: usize) -> bool {
+        let is_house = |token: &Token| {
+            words::kind_of_noun(token.text(self.text))
+                .is_some_and(|kind| !matches!(kind, EntityKind::Person | EntityKind::Work))
+        };
+        let (Some(next), Some(house)) = (self.tokens.get(end + 1), self.tokens.get(end + 2)) else {
+            return false;
+        };
+        let is_run =
+            next.is_capital() && house.is_capital() && !house.text(self.text).ends_with('s');
+        is_run && is_house(house) && !is_house(next) && !is_house(&self.tokens[end - 1])
+    }
+
+    /// Stops of initials, hyphens with a blank behind, commas before a legal form.
+    fn marked(&self, end: usize) -> Option<usize> {
+        let next = self.tokens.get(end + 1)?;
+        let last = &self.tokens[end - 1];
+        let word = next.text(self.text);
+        match self.mark(end)? {
+            '.' => {
+                let is_short = last.form == Form::Initial
+                    || last.senses.is_honorific() && last.end - last.start <= 4;
+                (is_short && next.is_capital() && !next.senses.is_grammar()).then_some(end + 2)
+            }
+            '-' => {
+                let is_joined = !self.tokens[end].is_apart && next.form == Form::Capital;
+                is_joined.then_some(end + 2)
+            }
+            '&' => (next.is_capital() && next.is_apart).then_some(end + 2),
+            ',' => ["Inc", "Ltd", "LLC", "Jr", "Sr", "Corp"].contains(&word).then_some(end + 2),
+            _ => None,
+        }
+    }
+
+    fn is_name_alone(&self, at: usize, is_person: bool) -> bool {
+        let token = &self.tokens[at];
+        let word = token.text(self.text);
+        let senses = token.senses;
+        if is_person && token.form == Form::Capital {
+            return true;
+        }
+        let folded = word.to_lowercase();
+        let is_place = words::is_place(&folded);
+        match token.form {
+            Form::Initial => false,
+            Form::Capitals => {
+                let is_roman = word.bytes().all(|b| b"IVX".contains(&b));
+                let is_word =
+                    senses.is_ordinary() && word.len() > 3 || self.around.lower.contains(&*folded);
+                let is_short = word.chars().count() <= 12;
+                !is_roman && !is_word && is_short && !senses.is_grammar()
+            }
+            _ if senses.is_month() || word.ends_with("day") && senses.is_ordinary() => false,
+            _ if is_place => true,
+            _ if senses.is_ordinary() || senses.is_demonym() || senses.is_honorific() => false,
+            _ if words::kind_of_noun(word).is_some() => false,
+            _ if self.around.has_capital_nouns => {
+                senses.is_given() || word.chars().filter(|c| c.is_uppercase()).count() > 1
+            }
+            _ if self.opens_sentence(at) => self.is_name_in_front(at),
+            _ => true,
+        }
+    }
+
+    /// Whether a capital at this place means nothing.
+    fn opens_sentence(&self, at: usize) -> bool {
+        let is_opener = |c| matches!(c, '"' | '\u{201c}' | '(' | ':' | '-' | '\u{2022}' | '*');
+        at == 0 || at == 1 && self.mark(0).is_some_and(is_opener) || self.mark(at - 1) == Some(':')
+    }
+
+    /// A single word with a capital at the start of a sentence: it needs evidence.
+    fn is_name_in_front(&self, at: usize) -> bool {
+        let token = &self.tokens[at];
+        let word = token.text(self.text);
+        if self.around.capital.contains(word) || token.is_owner || token.senses.is_given() {
+            return true;
+        }
+        let is_derived = ["ly", "ing", "tion", "tions", "ment", "ments", "ness", "ed", "ity"]
+            .iter()
+            .any(|end| word.ends_with(end));
+        if is_derived || self.around.lower.contains(&*word.to_lowercase()) {
+            return false;
+        }
+        let Some(next) = self.tokens.get(at + 1) else { return true };
+        let follows = next.text(self.text);
+        let is_verb =
+            next.senses.is_verb() || ["is", "was", "has", "had", "also"].contains(&follows);
+        let lists = follows == "," && self.tokens.get(at + 2).is_some_and(Token::is_capital);
+        let is_listed = lists && senses_of(self.word(at + 2)) == Default::default();
+        is_verb || is_listed || follows == "("
+    }
+
+    fn is_name_together(&self, tokens: Range<usize>) -> bool {
+        let words = || self.tokens[tokens.clone()].iter().filter(|token| token.is_capital());
+        let plain = words().filter(|token| {
+            token.senses.is_ordinary() || token.senses.is_demonym() || token.senses.is_month()
+        });
+        let is_plain = plain.count() == words().count();
+        let is_office = words().all(|token| token.senses.kind == Some(EntityKind::Person));
+        let last = self.word(tokens.end - 1);
+        let is_seen =
+            |token: &Token| self.around.lower.contains(&*token.text(self.text).to_lowercase());
+        let is_all_seen = words().all(is_seen) && !words::kind_of_noun(last).is_some();
+        let key = || crate::graph::key(&self.text[self.bytes(tokens.clone())]);
+        let is_known = words::is_place(key().as_str());
+        let is_headed =
+            words::kind_of_noun(last).is_some() || self.has_house(tokens.start, tokens.end);
+        is_known
+            || !is_office
+                && !is_all_seen
+                && (!is_plain || is_headed && !self.opens_sentence(tokens.start))
+    }
+
+    fn bytes(&self, tokens: Range<usize>) -> Range<usize> {
+        self.tokens[tokens.start].start..self.tokens[tokens.end - 1].end
+    }
+}

@@ -1,0 +1,116 @@
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+
+/// Bytes that begin where words may.
+fn aligned(bytes: &[u8]) -> Bytes {
+    struct Owner(Vec<u32>, usize);
+    impl AsRef<[u8]> for Owner {
+        fn as_ref(&self) -> &[u8] {
+            &bytemuck::cast_slice(&self.0)[..self.1]
+        }
+    }
+    let mut words = vec![0_u32; bytes.len().div_ceil(4)];
+    bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+    Bytes::from_owner(Owner(words, bytes.len()))
+}
+
+fn graphs() -> Vec<RowGraph> {
+    vec![
+        extract("A Man Called Hero", "A Man Called Hero is a 1999 film directed by Andrew Lau."),
+        RowGraph::default(),
+        extract("Andrew Lau", "Andrew Lau was born in Hong Kong on 4 April 1960."),
+    ]
+}
+
+fn section(graphs: &[RowGraph]) -> Vec<u8> {
+    let mut writer = GraphWriter::new();
+    for (row, graph) in graphs.iter().enumerate().filter(|(_, one)| !one.entities.is_empty()) {
+        writer.add(row as u32, graph);
+    }
+    writer.add_title(1, "Andrew Lau");
+    writer.add_title(0, "A Man Called Hero");
+    writer.add_title(2, "The");
+    writer.finish(graphs.len() as u32, 3)
+}
+
+/// Everything that a reader can ask for, so that a test sees no look-up fail.
+fn walk(index: &GraphIndex, rows: u32) -> usize {
+    let mut count = 0;
+    for row in 0..rows {
+        count += index.row(row).entities.len() + index.entities_of_row(row).count();
+        count += index.triplets_of_row(row).map(|id| index.triplet(id).row as usize).sum::<usize>();
+    }
+    for id in (0..index.entity_count()).map(EntityId) {
+        let view = index.entity(id);
+        count += index.find(view.key).is_some() as usize + index.rows_of(id).len();
+        count += index.triplets_of_entity(id).count() + index.sources_titled(view.key).len();
+    }
+    count
+}
+
+#[test]
+fn graphs_read_back() {
+    let graphs = graphs();
+    let bytes = section(&graphs);
+    let index = GraphIndex::open(aligned(&bytes), 3, 3).unwrap();
+    for (row, graph) in graphs.iter().enumerate() {
+        assert_eq!(index.row(row as u32), *graph);
+    }
+    let lau = index.find(key("ANDREW LAU").as_str()).unwrap();
+    assert_eq!(index.rows_of(lau), [0, 2]);
+    assert_eq!(index.entity(lau).name, "Andrew Lau");
+    assert_eq!(index.entity(lau).kind, EntityKind::Person);
+    assert_eq!(index.sources_titled("andrew lau"), [1]);
+    assert_eq!(index.sources_titled("the"), [0_u32; 0]);
+    let directed = index.triplets_of_entity(lau).map(|id| index.triplet(id));
+    let directed: Vec<_> = directed.filter(|one| one.predicate == Predicate::DirectedBy).collect();
+    assert_eq!((directed.len(), directed[0].row, directed[0].target), (1, 0, lau));
+    assert!(walk(&index, 3) > 20);
+}
+
+#[test]
+fn damage_is_refused_or_harmless() {
+    let bytes = section(&graphs());
+    for length in 0..bytes.len() {
+        assert!(GraphIndex::open(aligned(&bytes[..length]), 3, 3).is_err(), "{length}");
+    }
+    assert!(GraphIndex::open(aligned(&bytes), 2, 3).is_err());
+    assert!(GraphIndex::open(aligned(&bytes), 3, 2).is_err());
+    for at in 0..bytes.len() {
+        for value in [0, 1, 0x7F, 0xFF, bytes[at].wrapping_add(1), bytes[at].wrapping_sub(1)] {
+            let mut damaged = bytes.clone();
+            damaged[at] = value;
+            if let Ok(index) = GraphIndex::open(aligned(&damaged), 3, 3) {
+                walk(&index, 3);
+            }
+        }
+    }
+}
+
+fn is_sound(text: &str, graph: &RowGraph) -> bool {
+    let entities = graph.entities.iter().all(|one| {
+        one.key == key(&one.name).as_str()
+            && !one.key.is_empty()
+            && one.name.len() <= NAME_BYTES_MAX
+    });
+    let triplets = graph.triplets.iter().all(|one| {
+        let ends = usize::from(one.source.max(one.target));
+        let context = one.context.start as usize..one.context.end as usize;
+        ends < graph.entities.len() && one.source != one.target && text.get(context).is_some()
+    });
+    entities && triplets && graph.triplets.len() <= ROW_TRIPLETS_MAX
+}
+
+proptest! {
+    #[test]
+    fn any_text_has_a_sound_graph(title in "\\PC{0,30}", text in "(?s)(\\PC|[A-Z][a-z]{2,6} |[ .,|:()\"\n]){0,200}") {
+        let graph = extract(&title, &text);
+        prop_assert!(is_sound(&text, &graph), "{:?}", graph);
+        prop_assert_eq!(&extract(&title, &text), &graph);
+        let bytes = section(std::slice::from_ref(&graph));
+        let index = GraphIndex::open(aligned(&bytes), 1, 3).unwrap();
+        prop_assert_eq!(index.row(0), graph);
+    }
+}
