@@ -35,6 +35,11 @@ impl GraphWriter {
         Self::default()
     }
 
+    /// Whether nothing was added that is worth a section.
+    pub fn is_empty(&self) -> bool {
+        self.mentions.is_empty() && self.titles.is_empty()
+    }
+
     /// Adds the graph of a row. Rows come in ascending order.
     ///
     /// # Panics

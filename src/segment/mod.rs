@@ -14,7 +14,7 @@
 //!                rows, texts, sources, columns, codes (T1), factors (T1), originals (T2), norms,
 //!                text index; from 4,096 rows also lists and one-bit codes (T0); details where
 //!                records of applications are among the sources, boxes where pages are fixed,
-                graph where texts name anything
+//!                graph where texts name anything
 //! footer       on a 4 KiB boundary
 //!        0       u32 sections (n), u32 blocks (m)
 //!        8       n x { u32 section, u32 zero, u64 offset, u64 bytes }

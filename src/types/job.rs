@@ -52,6 +52,8 @@ pub enum Stage {
     Chunking,
     /// Vectors are computed.
     Embedding,
+    /// Entities and triplets are extracted.
+    Graph,
     /// The segment is built and published.
     Indexing,
 }
@@ -64,6 +66,7 @@ impl Stage {
             Self::Parsing => "parsing",
             Self::Chunking => "chunking",
             Self::Embedding => "embedding",
+            Self::Graph => "graph",
             Self::Indexing => "indexing",
         }
     }
@@ -75,6 +78,7 @@ impl Stage {
             "parsing" => Some(Self::Parsing),
             "chunking" => Some(Self::Chunking),
             "embedding" => Some(Self::Embedding),
+            "graph" => Some(Self::Graph),
             "indexing" => Some(Self::Indexing),
             _ => None,
         }

@@ -140,12 +140,14 @@ impl Asked {
         let generation =
             GenerationMetadata { model: model.clone(), fallback: true, ..Default::default() };
         let ignored = input.ignored_parameters.iter();
+        let mut shown = match input.highlight_chunks {
+            true => qna_chunks(question, chunks, &sources),
+            false => Vec::new(),
+        };
+        relate(shown.iter_mut().map(|shown| &mut shown.chunk), found.retrieved.relations.as_ref());
         Ok(QnaResponse {
             answer,
-            chunks: match input.highlight_chunks {
-                true => qna_chunks(question, chunks, &sources),
-                false => Vec::new(),
-            },
+            chunks: shown,
             sources: sources.iter().map(|source| qna_source(source, chunks)).collect(),
             success: true,
             session_id: self.session(),
