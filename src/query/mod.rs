@@ -18,12 +18,14 @@
 //!
 //! - `request`: what goes in and out; `plan`: decisions before the search
 //! - `shard`: the legs over the segments here; `retrieve`, `full_text`, `vectors`: the searches
+//! - `memories`: personal memories, listed, looked up and near a query
 //! - `listing`: sources in every state; `hydrate`: rows to chunks; `error`: what can go wrong
 
 mod error;
 mod full_text;
 mod hydrate;
 mod listing;
+mod memories;
 mod plan;
 mod request;
 mod retrieve;
@@ -34,6 +36,7 @@ use std::sync::Arc;
 
 pub use error::QueryError;
 pub use listing::{SourceView, list};
+pub use memories::{FoundMemory, MemoryRequest, NearMemory, memories, memory_count};
 pub use request::{
     Alpha, CandidateCounts, FullTextRequest, Mode, Restriction, RetrieveRequest, Retrieved, Timings,
 };

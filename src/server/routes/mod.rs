@@ -28,7 +28,7 @@
 //! - `web`: pages of the web
 //! - `sources`: listing, looking up and deleting; `fetch`: originals
 //! - `search`, `qna`: searches and answers; `chunks_out`: what was found, as the wire has it
-//! - `embeddings`: client vectors
+//! - `embeddings`: client vectors; `memories`: personal memories
 //! - `tenants`, `keys`, `operations`: what operators need
 
 pub mod batch;
@@ -36,6 +36,7 @@ mod chunks_out;
 pub mod embeddings;
 pub mod fetch;
 pub mod keys;
+pub mod memories;
 pub mod once;
 pub mod openapi;
 pub mod operations;
@@ -76,6 +77,7 @@ pub fn table() -> Vec<Route<App>> {
         search::routes(),
         qna::routes(),
         embeddings::routes(),
+        memories::routes(),
         tenants::routes(),
         keys::routes(),
         operations::routes(),
@@ -104,6 +106,8 @@ pub enum Group {
     Search,
     /// Stored originals.
     Fetch,
+    /// Personal memories.
+    Memory,
     /// Keys and tenants for operators.
     Admin,
     /// Health and documents.
@@ -121,6 +125,7 @@ impl Group {
             Self::Embeddings => "embeddings",
             Self::Search => "search",
             Self::Fetch => "fetch",
+            Self::Memory => "memory",
             Self::Admin => "admin",
             Self::Operations => "operations",
         }
