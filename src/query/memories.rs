@@ -202,3 +202,51 @@ impl Query {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::embed::{Embedder, Lane, Model, ModelFiles};
+
+    /// Goal: the figures that stand beside [`NEAR_COSINE`].
+    /// Method: each query against its own memory and the memories of all others.
+    #[test]
+    fn the_threshold_parts_what_is_near_from_what_is_not() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/all-MiniLM-L6-v2");
+        let files = match ModelFiles::read(&directory, &|path| std::fs::read(path)) {
+            Ok(files) => files,
+            Err(error) => {
+                eprintln!("the_threshold_parts_what_is_near_from_what_is_not skipped: {error}");
+                return;
+            }
+        };
+        let model = Model::load(&files, 2).expect("the model loads");
+        let lines = include_str!("near_memories.txt").lines();
+        let pairs = lines.filter_map(|line| line.split_once(" | "));
+        let (queries, memories): (Vec<String>, Vec<String>) =
+            pairs.map(|(query, memory)| (query.to_owned(), memory.to_owned())).unzip();
+        let queries = model.embed(Lane::Query, queries).expect("vectors");
+        let memories = model.embed(Lane::Query, memories).expect("vectors");
+        let (mut own, mut foreign) = (Vec::new(), Vec::new());
+        for (q, query) in queries.iter().enumerate() {
+            for (m, memory) in memories.iter().enumerate() {
+                let cosine: f32 = query.iter().zip(memory).map(|(a, b)| a * b).sum();
+                if q == m { own.push(cosine) } else { foreign.push(cosine) }
+            }
+        }
+        let share = |cosines: &[f32], floor: f32| {
+            let near = cosines.iter().filter(|cosine| **cosine >= floor).count();
+            near as f32 / cosines.len() as f32
+        };
+        for floor in [0.15, 0.2, 0.25, 0.3, 0.35, 0.4] {
+            println!(
+                "{floor}: own {:.3}, others {:.4}",
+                share(&own, floor),
+                share(&foreign, floor)
+            );
+        }
+        assert!(share(&own, NEAR_COSINE) > 0.0);
+    }
+}

@@ -116,3 +116,34 @@ fn a_full_disk_takes_no_memories() {
     assert_eq!(memories(&rig.engine), before[..1]);
     assert_eq!(originals(&rig), 2);
 }
+
+/// Goal: at most five memories are near a query, each once, nearest first, with its vector; none
+/// of another scope, none that has ended, none that is not near.
+#[test]
+fn near_memories_are_few_and_nearest_first() {
+    let rig = Rig::new();
+    let engine = &rig.engine;
+    let near = |query: &str| {
+        let vector = engine.embedder.embed(crate::embed::Lane::Query, vec![query.to_owned()]);
+        let vector = crate::compute::PreparedQuery::new(&vector.unwrap()[0]).unwrap();
+        let place = place(engine);
+        let (snapshot, now) = (place.collection.snapshot(), engine.clock.now());
+        engine.query.near_memories(&snapshot, &place.sub_tenant, &vector, now).unwrap()
+    };
+    assert!(near("green tea").is_empty(), "there are none");
+    rig.upload("doc", "green tea");
+    for n in 0..7 {
+        add(engine, &format!("m{n}"), &format!("green tea {}", "and more ".repeat(n)), None);
+    }
+    add(engine, "ending", "green tea", Some(1));
+    add(engine, "far", "zebra crossing", None);
+    assert_eq!(near("green tea")[0].id, id("ending"), "equals by id");
+    rig.clock.advance_millis(1000);
+    let found = near("green tea");
+    assert_eq!(found.len(), crate::types::limits::MEMORIES_USED_MAX);
+    assert_eq!((&found[0].id, found[0].text.as_str()), (&id("m0"), "green tea"));
+    assert!(found[0].similarity > 0.999);
+    assert!(found.is_sorted_by(|a, b| a.similarity >= b.similarity));
+    let length: f32 = found[0].vector.iter().map(|x| x * x).sum();
+    assert!((length - 1.0).abs() < 1e-3 && found.iter().all(|memory| memory.id != id("far")));
+}
