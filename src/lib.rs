@@ -21,7 +21,7 @@
 //! | L5 | `ingest`, `query`, `answer`: the corridors |
 //! | L4 | `collection`: versions of one tenant's data; `catalog`: tenants, keys, jobs |
 //! | L3 | `segment`: one immutable file of rows |
-//! | L2 | `filter`, `text`, `graph`, `embed`, `job`; `fetch`: the one way out to the web |
+//! | L2 | `filter`, `text`, `graph`, `embed`, `job`, `statements`; `fetch`: the way to the web |
 //! | L1 | `io`, `store`, `compute`, `rank`, `extract`, `chunk` |
 //! | L0 | `types`: plain data that every room speaks |
 //!
@@ -56,6 +56,7 @@ pub mod rank;
 pub mod segment;
 pub mod server;
 pub mod settings;
+pub mod statements;
 pub mod store;
 pub mod text;
 pub mod types;

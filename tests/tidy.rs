@@ -20,7 +20,7 @@ const FILE_RATCHET: &[(&str, usize)] = &[];
 const FLOORS: &[&[&str]] = &[
     &["types"],
     &["io", "store", "compute", "rank", "extract", "chunk"],
-    &["filter", "text", "graph", "embed", "job", "fetch"],
+    &["filter", "text", "graph", "embed", "job", "fetch", "statements"],
     &["segment"],
     &["collection", "catalog"],
     &["ingest", "query", "answer"],

@@ -283,9 +283,11 @@ impl Draft {
     }
 
     fn empty_sub_tenant(&mut self, sub_tenant: &SubTenantId) -> Result<(), SegmentError> {
+        let memories = sub_tenant.of_memories();
         for segment in &mut self.segments {
             for source in 0..segment.source_count() {
-                let is_of = segment.source_key(source).0 == sub_tenant.as_str();
+                let scope = segment.source_key(source).0;
+                let is_of = scope == sub_tenant.as_str() || scope == memories.as_str();
                 if !is_of || segment.dead.sources.contains(source) {
                     continue;
                 }

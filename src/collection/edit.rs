@@ -35,7 +35,7 @@ pub struct Edit {
     pub remove_sources: Vec<(SubTenantId, SourceId)>,
     /// Chunks to remove, by source and index; a source without chunks left is removed.
     pub remove_chunks: Vec<(SubTenantId, SourceId, Vec<u32>)>,
-    /// A sub-tenant to empty.
+    /// A sub-tenant to empty, with the memories that belong to it.
     pub remove_sub_tenant: Option<SubTenantId>,
     /// A merge to publish.
     pub replace: Option<Replacement>,

@@ -10,7 +10,7 @@ use crate::collection::QuarantinedSegment;
 use crate::collection::manifest::{Manifest, SegmentEntry};
 use crate::segment::{Segment, SegmentError, TombstoneSet};
 use crate::text::ScopeStats;
-use crate::types::{SourceId, SourceRecord, SubTenantId};
+use crate::types::{RowId, SourceId, SourceRecord, SubTenantId};
 
 /// A segment together with its dead rows, as of one or more versions.
 #[derive(Debug)]
@@ -59,6 +59,15 @@ impl LiveSegment {
             self.scopes.write().insert(sub_tenant.clone(), Arc::clone(&scope));
         }
         scope
+    }
+
+    /// The sources that some rows belong to, ascending.
+    pub fn sources_of(&self, rows: &RoaringBitmap) -> Vec<u32> {
+        let mut sources: Vec<u32> =
+            rows.iter().map(|row| self.segment.source_of(RowId(row))).collect();
+        sources.sort_unstable();
+        sources.dedup();
+        sources
     }
 
     /// Row and token counts of a scope, for BM25. Computed once, like the scope.

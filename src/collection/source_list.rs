@@ -203,7 +203,7 @@ impl StoredSource {
     fn into_record(self) -> Result<(SourceRecord, u32), String> {
         let name = |error: crate::types::id::InvalidIdentifier| error.to_string();
         let record = SourceRecord {
-            sub_tenant: SubTenantId::parse(&self.sub_tenant).map_err(name)?,
+            sub_tenant: SubTenantId::parse_stored(&self.sub_tenant).map_err(name)?,
             id: SourceId::parse(&self.id).map_err(name)?,
             kind: SourceKind::from_word(&self.kind).ok_or("unknown kind of source")?,
             title: self.title,

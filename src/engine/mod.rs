@@ -8,7 +8,8 @@
 //! Nothing is decided here but access: a [`Place`] can only be had with a [`crate::types::Grant`]
 //! that allows it, and every operation on data takes one. Everything blocks.
 //!
-//! - `access`: from a key to a place; `tenants`, `sources`, `search`, `keys`: the operations
+//! - `access`: from a key to a place
+//! - `tenants`, `sources`, `search`, `memories`, `keys`: the operations
 //! - `device`: what computes over vectors
 //! - `health`: whether its parts are usable; `restore`: a lost catalog from what stands beside it
 //! - `error`: what can go wrong, as the server sees it
@@ -18,6 +19,7 @@ mod device;
 mod error;
 mod health;
 mod keys;
+mod memories;
 mod restore;
 mod search;
 mod sources;

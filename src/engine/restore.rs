@@ -212,7 +212,7 @@ impl Contents {
         let lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());
         for record in visible.chain(lost.cloned().map(Ok)) {
             let record = record.map_err(crate::collection::CollectionError::from)?;
-            contents.sub_tenants.insert(record.sub_tenant.clone());
+            contents.sub_tenants.insert(record.sub_tenant.named());
             contents.newest_sequence = contents.newest_sequence.max(record.sequence.0);
             let key = (record.sub_tenant, record.id);
             contents.sources.insert(key, (record.version, record.raw_key));
@@ -243,6 +243,10 @@ fn resubmit(
         let names = (SubTenantId::parse(&label.sub_tenant), SourceId::parse(&label.source));
         let (Ok(sub_tenant), Ok(source)) = names else { continue };
         let Some(kind) = SourceKind::from_word(&label.kind) else { continue };
+        // A memory without rows was never acknowledged, or is deleted.
+        if kind == SourceKind::Memory {
+            continue;
+        }
         let place = (sub_tenant.clone(), source.clone());
         let visible = sources.get(&place);
         if visible.is_some_and(|(_, raw_key)| raw_key.as_str() >= key.as_str()) {

@@ -13,7 +13,7 @@ use crate::types::{ErrorKind, RetrievedChunk, SourceId, Triplet, limits};
 impl Engine {
     /// Reads one snapshot. Where a block turns out to be damaged at its first use, its segment is
     /// quarantined, and the rest is read once more: the answer then says that it is incomplete.
-    fn read<T>(
+    pub(super) fn read<T>(
         &self,
         place: &Place,
         read: impl Fn(&Snapshot) -> Result<T, QueryError>,
@@ -49,8 +49,9 @@ impl Engine {
         request: &RetrieveRequest,
     ) -> Result<Retrieved, EngineError> {
         let schema = place.tenant.schema.as_ref();
+        let now = self.clock.now();
         self.read(place, |snapshot| {
-            self.query.retrieve(snapshot, &place.sub_tenant, schema, request)
+            self.query.retrieve(snapshot, &place.sub_tenant, schema, request, now)
         })
     }
 

@@ -6,6 +6,7 @@ use crate::catalog::descriptors::{self, Descriptor};
 use crate::catalog::{CatalogError, Tenant};
 use crate::engine::access::absent;
 use crate::engine::{Engine, EngineError, Place};
+use crate::query;
 use crate::types::{Grant, SubTenantId, TenantId, TenantMode, TenantSchema};
 
 /// Counts of a scope.
@@ -17,6 +18,8 @@ pub struct Stats {
     pub tenant_objects: u64,
     /// Sources of the sub-tenant in every state.
     pub sources: u64,
+    /// Memories of the sub-tenant that have not expired.
+    pub memories: u64,
     /// Width of the vectors, once known.
     pub dimension: Option<usize>,
 }
@@ -151,6 +154,7 @@ impl Engine {
             objects: snapshot.rows_in(&place.sub_tenant),
             tenant_objects: reached.iter().map(|name| snapshot.rows_in(name)).sum(),
             sources: self.sources(place)?.len() as u64,
+            memories: query::memory_count(&snapshot, &place.sub_tenant, self.clock.now())?,
             dimension,
         })
     }

@@ -137,7 +137,7 @@ impl Columns {
         let damaged = |problem| FilterError::Damaged { part: "entry", number: entry, problem };
         let name = key::text_bytes(self.tables.key(entry))
             .and_then(|bytes| std::str::from_utf8(bytes).ok())
-            .and_then(|name| SubTenantId::parse(name).ok())
+            .and_then(|name| SubTenantId::parse_stored(name).ok())
             .ok_or(damaged("is not the name of a sub-tenant"))?;
         Ok((name, self.rows_of(entry)?.len()))
     }

@@ -2,6 +2,7 @@
 
 use crate::catalog::CatalogError;
 use crate::collection::CollectionError;
+use crate::embed::EmbedError;
 use crate::extract::ExtractError;
 use crate::ingest::app::AppProblem;
 use crate::io::Fullness;
@@ -37,6 +38,18 @@ pub enum IngestError {
         /// The id.
         source_id: SourceId,
     },
+    /// No such memory in this scope.
+    #[error("memory {memory_id} does not exist")]
+    MemoryUnknown {
+        /// The id.
+        memory_id: SourceId,
+    },
+    /// A memory whose text cannot be kept.
+    #[error("the memory cannot be read: {problem}")]
+    MemoryText {
+        /// Why.
+        problem: String,
+    },
     /// Some chunks do not exist; nothing was changed.
     #[error("{} of the chunk ids do not exist", missing.len())]
     ChunksUnknown {
@@ -59,6 +72,9 @@ pub enum IngestError {
         /// Bytes that could still be written.
         free_bytes: u64,
     },
+    /// The model, where the caller waits for it.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
     /// The queue.
     #[error(transparent)]
     Job(#[from] JobError),
@@ -75,11 +91,17 @@ impl IngestError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Document(error) => error.kind(),
-            Self::App(_) | Self::Schema(_) | Self::DimensionMismatch { .. } => ErrorKind::Invalid,
+            Self::App(_)
+            | Self::Schema(_)
+            | Self::MemoryText { .. }
+            | Self::DimensionMismatch { .. } => ErrorKind::Invalid,
             Self::Metadata { problem: InvalidMetadata::TooLarge { .. }, .. } => ErrorKind::TooLarge,
             Self::Metadata { .. } => ErrorKind::Invalid,
             Self::DiskFull { .. } => ErrorKind::StorageFull,
-            Self::SourceUnknown { .. } | Self::ChunksUnknown { .. } => ErrorKind::NotFound,
+            Self::SourceUnknown { .. }
+            | Self::MemoryUnknown { .. }
+            | Self::ChunksUnknown { .. } => ErrorKind::NotFound,
+            Self::Embed(error) => error.kind(),
             Self::Job(error) => error.kind(),
             Self::Catalog(error) => error.kind(),
             Self::Collection(error) => error.kind(),

@@ -119,6 +119,7 @@ impl Ingest {
             if is_first {
                 collection.mend_lists()?;
             }
+            self.remove_expired_memories(collection)?;
             while !self.stopping.is_set()
                 && self.gauge.level() < Fullness::Tight
                 && collection.merge_once_within(self.gauge.free_bytes())?
@@ -165,7 +166,13 @@ impl Ingest {
         let Some(name) = sweep.waiting.pop_front() else { return Ok(()) };
         sweep.next_due_at = now.plus_millis(SWEEP_PAUSE_MILLIS);
         let Some(tenant) = self.catalog.tenant(&name)? else { return Ok(()) };
-        let deleted = self.sweep_originals(&*self.open(&tenant)?)?;
+        let collection = self.open(&tenant)?;
+        let expired = self.remove_expired_memories(&collection)?;
+        if expired > 0 {
+            tracing::info!(tenant = %name, expired, "expired memories removed");
+            self.maintenance.wake(&collection);
+        }
+        let deleted = self.sweep_originals(&collection)?;
         if deleted > 0 {
             tracing::info!(tenant = %name, deleted, "originals without a source deleted");
         }

@@ -21,7 +21,7 @@
 //! - `submit`: accepting; `app`: records of applications; `pipeline`: one document to chunks
 //! - `embed`: chunks to vectors; `kept`: vectors of unfinished work; `worker`: claims, publication
 //! - `failure`: jobs that end badly while an older version stays visible
-//! - `delete`, `amend`, `vectors`: changes that are visible when they return
+//! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
 //! - `maintenance`: merging, garbage, orphans; `rebuild`: sources of damaged segments
 //! - `web`: pages of the web; `memory`: work that waits for memory
 
@@ -33,6 +33,7 @@ mod error;
 mod failure;
 mod kept;
 mod maintenance;
+mod memories;
 mod memory;
 mod pipeline;
 mod rebuild;
@@ -53,6 +54,7 @@ pub use amend::Amendment;
 pub use app::AppProblem;
 pub use delete::Deleted;
 pub use error::IngestError;
+pub use memories::{AddedMemory, NewMemory};
 pub use submit::{Accepted, Submission};
 pub use vectors::AcceptedVectors;
 

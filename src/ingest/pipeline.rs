@@ -5,7 +5,7 @@ use crate::chunk::{self, ChunkSizes};
 use crate::collection::{CollectionError, Snapshot, uploads};
 use crate::extract::{self, ExtractError, Format};
 use crate::graph;
-use crate::ingest::{Ingest, app};
+use crate::ingest::{Ingest, app, memories};
 use crate::job::{ClaimedJob, Outcome};
 use crate::segment::{NewRow, NewSource};
 use crate::types::{
@@ -145,6 +145,17 @@ impl Ingest {
         Ok(drafted(tenant, record.clone(), content))
     }
 
+    /// Reads and cuts the original of a memory under its record.
+    pub(super) fn draft_memory(
+        &self,
+        tenant: &Tenant,
+        record: SourceRecord,
+        original: &[u8],
+    ) -> Result<Draft, Outcome> {
+        let content = self.read(record.kind, ("", ""), original, |_| {})?;
+        Ok(drafted(tenant, record, content))
+    }
+
     /// `names` are the file's and its media type.
     fn read(
         &self,
@@ -156,6 +167,7 @@ impl Ingest {
         at_stage(Stage::Parsing);
         let (format, extracted) = match kind {
             SourceKind::App => (Format::Json, self.read_app(original)?),
+            SourceKind::Memory => (Format::Json, memories::read(original)?),
             SourceKind::Text => {
                 (Format::Md, self.parser.parse(Format::Md, original).map_err(unread)?)
             }
@@ -225,7 +237,7 @@ fn rejected(fault: Fault, error: &dyn std::error::Error) -> Outcome {
 }
 
 /// A document that cannot be read is refused, unless it was never tried.
-fn unread(error: ExtractError) -> Outcome {
+pub(super) fn unread(error: ExtractError) -> Outcome {
     let (fault, message) = (error.fault(), error.to_string());
     match error.kind() {
         ErrorKind::Unavailable => Outcome::Faulted { fault, message },
@@ -318,7 +330,7 @@ fn description(text: &str) -> String {
 fn content_type(kind: SourceKind, format: Format) -> String {
     match kind {
         SourceKind::Text => "text/plain; charset=utf-8".to_owned(),
-        SourceKind::App => Format::Json.media_type().to_owned(),
+        SourceKind::App | SourceKind::Memory => Format::Json.media_type().to_owned(),
         SourceKind::File | SourceKind::Webpage | SourceKind::Embeddings => {
             format.media_type().to_owned()
         }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::graph::RowGraph;
 use crate::catalog::Tenant;
 use crate::collection::{AddedSegment, Collection, CollectionError, Edit};
+use crate::graph::RowGraph;
 use crate::ingest::{Ingest, IngestError};
 use crate::segment::{NewRow, NewSource, VectorKind};
 use crate::types::{

@@ -20,6 +20,7 @@
 //! - `shard`: the legs over the segments here; `ranking`: their candidates to one order
 //! - `graph`: what results name and state, and where that leads
 //! - `retrieve`, `full_text`, `vectors`: the searches
+//! - `memories`: personal memories, listed, looked up and near a query
 //! - `listing`: sources in every state; `hydrate`: rows to chunks; `error`: what can go wrong
 
 mod error;
@@ -27,6 +28,7 @@ mod full_text;
 mod graph;
 mod hydrate;
 mod listing;
+mod memories;
 mod plan;
 mod ranking;
 mod request;
@@ -38,6 +40,7 @@ use std::sync::Arc;
 
 pub use error::QueryError;
 pub use listing::{SourceView, list};
+pub use memories::{FoundMemory, MemoryRequest, NearMemory, memories, memory_count};
 pub use request::{
     Alpha, CandidateCounts, FullTextRequest, Mode, Restriction, RetrieveRequest, Retrieved, Timings,
 };

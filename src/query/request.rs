@@ -86,6 +86,8 @@ pub struct RetrieveRequest {
     pub alpha: Alpha,
     /// Weight of age, 0 to 1.
     pub recency_bias: f32,
+    /// Whether the scope's memories steer the ranking.
+    pub is_personalised: bool,
     /// Whether what the results name takes part, and relations are wanted.
     pub has_graph_context: bool,
     /// Chunks of one source at most; `None` does not limit.
@@ -144,6 +146,8 @@ pub struct Retrieved {
     pub alpha: f32,
     /// Why `auto` chose it; `None` where it was given.
     pub alpha_reason: Option<&'static str>,
+    /// Ids of the memories that steered the ranking, nearest first.
+    pub memories_used: Vec<SourceId>,
     /// What the graph adds; `None` where it was not asked for.
     pub relations: Option<Relations>,
     /// Candidates by leg.

@@ -7,18 +7,22 @@ use crate::compute::PreparedQuery;
 use crate::embed::Lane;
 use crate::query::graph::Neighbourhood;
 use crate::query::hydrate::{Ranked, hydrate};
+use crate::query::memories::NearMemory;
 use crate::query::ranking::{Legs, Links, Semantic};
 use crate::query::request::{Mode, RetrieveRequest, Retrieved, Timings};
 use crate::query::shard::{self, KeywordScores};
 use crate::query::{Query, QueryError, plan};
 use crate::rank;
 use crate::text::HybridQuery;
-use crate::types::{Relations, SubTenantId, TenantSchema};
+use crate::types::{Relations, SubTenantId, TenantSchema, Timestamp};
 
 /// Results whose vectors are fed back in `accurate` mode, and the weight of their mean
 /// (RETRIEVAL 1.3).
 const FEEDBACK_RESULTS: usize = 3;
 const FEEDBACK_WEIGHT: f32 = 0.5;
+/// Weight of the memories near a query: less than the query's own, so that they order what
+/// answers it and do not replace it.
+const MEMORY_WEIGHT: f32 = 0.4;
 
 impl Query {
     /// Searches one scope of one snapshot.
@@ -31,6 +35,7 @@ impl Query {
         sub_tenant: &SubTenantId,
         schema: Option<&TenantSchema>,
         request: &RetrieveRequest,
+        now: Timestamp,
     ) -> Result<Retrieved, QueryError> {
         let begun = Instant::now();
         let filter = request.restriction.parse(schema)?;
@@ -52,6 +57,14 @@ impl Query {
         let vector = match alpha > 0.0 {
             true => Some(timed(&mut timings.embed, || self.query_vector(request))?),
             false => None,
+        };
+        let vector = match vector {
+            Some(vector) if request.is_personalised => {
+                let near = self.near_memories(snapshot, sub_tenant, &vector, now)?;
+                result.memories_used = near.iter().map(|memory| memory.id.clone()).collect();
+                Some(steered(vector, &near)?)
+            }
+            vector => vector,
         };
         let analysed = HybridQuery::analyse(&request.query);
         let keyword = timed(&mut timings.keyword, || match alpha < 1.0 {
@@ -81,7 +94,8 @@ impl Query {
         timings.fuse = millis(fusing);
         if request.has_graph_context {
             ranked = timed(&mut timings.graph, || {
-                let links = Neighbourhood::open(&legs, &semantic, &request.query)?.links(&ranked)?;
+                let links =
+                    Neighbourhood::open(&legs, &semantic, &request.query)?.links(&ranked)?;
                 legs.rank(&semantic, &links, &mut result.candidates)
             })?;
         }
@@ -109,6 +123,20 @@ impl Query {
         let vectors = self.embedder.embed(Lane::Query, vec![text])?;
         Ok(PreparedQuery::new(&vectors[0])?)
     }
+}
+
+/// The query moved towards the memories near it, each as much as it is near.
+fn steered(query: PreparedQuery, near: &[NearMemory]) -> Result<PreparedQuery, QueryError> {
+    let weights: f32 = near.iter().map(|memory| memory.similarity).sum();
+    if near.is_empty() || weights <= 0.0 {
+        return Ok(query);
+    }
+    let mut moved = query.unit().to_vec();
+    for memory in near {
+        let weight = MEMORY_WEIGHT * memory.similarity / weights;
+        moved.iter_mut().zip(&memory.vector).for_each(|(sum, value)| *sum += weight * value);
+    }
+    Ok(PreparedQuery::new(&moved)?)
 }
 
 /// The query moved towards its first results: Rocchio's rule without a model.

@@ -198,7 +198,7 @@ impl SourceTable {
         };
         let name = |error: crate::types::id::InvalidIdentifier| error.to_string();
         Ok(SourceRecord {
-            sub_tenant: SubTenantId::parse(&stored.sub_tenant).map_err(name)?,
+            sub_tenant: SubTenantId::parse_stored(&stored.sub_tenant).map_err(name)?,
             id: SourceId::parse(&stored.id).map_err(name)?,
             kind: SourceKind::from_word(&stored.kind).ok_or("unknown kind of source")?,
             title: stored.title.to_string(),

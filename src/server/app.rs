@@ -79,8 +79,10 @@ pub fn degraded(place: &Place) -> Vec<String> {
 /// be told from damage, so "not found" becomes 503 (API 8.20).
 pub fn lookup_error(place: &Place, error: EngineError) -> ApiError {
     let error = ApiError::from(error);
-    let is_absence =
-        matches!(error.condition(), Condition::SourceNotFound | Condition::EmbeddingsNotFound);
+    let is_absence = matches!(
+        error.condition(),
+        Condition::SourceNotFound | Condition::MemoryNotFound | Condition::EmbeddingsNotFound
+    );
     if !is_absence || place.segments_missing() == 0 {
         return error;
     }

@@ -61,6 +61,14 @@ fn ingest(error: IngestError) -> ApiError {
             error.at(Location::Body, field)
         }
         IngestError::SourceUnknown { .. } => ApiError::source_not_found(),
+        IngestError::MemoryUnknown { .. } => {
+            let message = "the memory does not exist in the addressed tenant and sub-tenant";
+            ApiError::new(Condition::MemoryNotFound, "memory_not_found", message)
+        }
+        IngestError::MemoryText { .. } => {
+            ApiError::invalid("invalid_value", message).at(Location::Body, "user_memory")
+        }
+        IngestError::Embed(error) => embed(&error),
         IngestError::ChunksUnknown { missing } => {
             ApiError::new(Condition::EmbeddingsNotFound, "embeddings_not_found", message)
                 .with_member("not_found", missing.into())

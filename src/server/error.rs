@@ -28,6 +28,8 @@ pub enum Condition {
     SubTenantNotFound,
     /// Unknown source.
     SourceNotFound,
+    /// Unknown memory.
+    MemoryNotFound,
     /// Unknown rows of client vectors.
     EmbeddingsNotFound,
     /// Unknown job.
@@ -65,6 +67,7 @@ impl Condition {
             Self::TenantNotFound => not_found("Tenant not found"),
             Self::SubTenantNotFound => not_found("Sub-tenant not found"),
             Self::SourceNotFound => not_found("Source not found"),
+            Self::MemoryNotFound => not_found("Memory not found"),
             Self::EmbeddingsNotFound => not_found("Embeddings not found"),
             Self::JobNotFound => not_found("Job not found"),
             Self::KeyNotFound => not_found("API key not found"),
@@ -223,6 +226,7 @@ impl ApiError {
             ErrorKind::NotFound => match reason {
                 "tenant_not_found" => Condition::TenantNotFound,
                 "sub_tenant_not_found" => Condition::SubTenantNotFound,
+                "memory_not_found" => Condition::MemoryNotFound,
                 "embeddings_not_found" => Condition::EmbeddingsNotFound,
                 "job_not_found" => Condition::JobNotFound,
                 "api_key_not_found" => Condition::KeyNotFound,
@@ -397,6 +401,7 @@ mod tests {
             ("tenant_not_found", "Tenant not found"),
             ("sub_tenant_not_found", "Sub-tenant not found"),
             ("source_not_found", "Source not found"),
+            ("memory_not_found", "Memory not found"),
             ("embeddings_not_found", "Embeddings not found"),
             ("job_not_found", "Job not found"),
             ("api_key_not_found", "API key not found"),

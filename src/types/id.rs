@@ -130,6 +130,9 @@ user_name!(
     SessionId, "session_id", check_content_name
 );
 
+/// What the name of a scope of memories begins with; no name given by a user does.
+const MEMORIES_MARK: char = '!';
+
 impl SubTenantId {
     /// The sub-tenant that every tenant has.
     pub const DEFAULT: &'static str = "default";
@@ -137,6 +140,38 @@ impl SubTenantId {
     /// The name `default`.
     pub fn default_name() -> Self {
         Self(Self::DEFAULT.into())
+    }
+
+    /// The scope that holds the memories of this one. No client can name it, since no name given
+    /// by a user may begin as it does, so nothing but the operations on memories reaches it; to
+    /// everything that knows scopes (segments, filters, scores, deletion, recovery) it is one like
+    /// any other. The catalog has no sub-tenant of this name.
+    #[must_use]
+    pub fn of_memories(&self) -> Self {
+        debug_assert!(!self.is_of_memories(), "memories have no memories");
+        Self(format!("{MEMORIES_MARK}{}", self.0).into())
+    }
+
+    /// Whether this is the scope of the memories of another.
+    pub fn is_of_memories(&self) -> bool {
+        self.0.starts_with(MEMORIES_MARK)
+    }
+
+    /// The sub-tenant that a user named: itself, or the one whose memories these are.
+    #[must_use]
+    pub fn named(&self) -> Self {
+        Self(self.0.strip_prefix(MEMORIES_MARK).unwrap_or(&self.0).into())
+    }
+
+    /// A name as it was stored: one given by a user, or the scope of its memories.
+    ///
+    /// # Errors
+    /// [`InvalidIdentifier`] names the rule of API 1.5 that is broken.
+    pub fn parse_stored(name: &str) -> Result<Self, InvalidIdentifier> {
+        match name.strip_prefix(MEMORIES_MARK) {
+            Some(named) => Ok(Self::parse(named)?.of_memories()),
+            None => Self::parse(name),
+        }
     }
 
     /// Whether this is the protected sub-tenant `default`.
@@ -228,6 +263,20 @@ mod tests {
     #[test]
     fn names_are_compared_after_normalisation() {
         assert_eq!(SourceId::parse("e\u{301}").unwrap(), SourceId::parse("\u{e9}").unwrap());
+    }
+
+    #[test]
+    fn no_user_can_name_a_scope_of_memories() {
+        let named = SubTenantId::parse("team").unwrap();
+        let hidden = named.of_memories();
+        assert!(hidden.is_of_memories() && !named.is_of_memories() && hidden != named);
+        assert!(SubTenantId::parse(hidden.as_str()).is_err());
+        assert_eq!(SubTenantId::parse_stored(hidden.as_str()).unwrap(), hidden);
+        assert_eq!(SubTenantId::parse_stored("team").unwrap(), named);
+        assert_eq!((hidden.named(), named.named()), (named.clone(), named));
+        for bad in ["!", "!!team", "!te/am", "! team", ""] {
+            assert!(SubTenantId::parse_stored(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

@@ -103,6 +103,20 @@ pub const ATTEMPTS_MAX: u32 = 3;
 /// Restarts of the server during one job that together count as one attempt (API 8.21).
 pub const INTERRUPTIONS_PER_ATTEMPT: u32 = 3;
 
+/// Bytes of one memory.
+pub const MEMORY_BYTES_MAX: usize = 32 << 10;
+/// Exchanges in one memory.
+pub const MEMORY_PAIRS_MAX: usize = 100;
+/// Seconds that a memory may be kept: some 34,000 years, whose milliseconds a JSON number still
+/// holds exactly.
+pub const MEMORY_SECONDS_MAX: u64 = 1 << 40;
+/// Memories that one message becomes at most.
+pub const MEMORY_STATEMENTS_MAX: usize = 100;
+/// Memories that one look-up returns at most.
+pub const MEMORY_RESULTS_MAX: usize = 100;
+/// Memories that steer one search at most (API 5.8).
+pub const MEMORIES_USED_MAX: usize = 5;
+
 /// Characters of a source's description.
 pub const DESCRIPTION_CHARS: usize = 400;
 /// Characters of a snippet.
@@ -117,5 +131,7 @@ const _: () = assert!(EMBED_BATCH_TOKENS <= EMBED_DEVICE_BATCH_TOKENS);
 const _: () = assert!(WEB_PAGE_BYTES_MAX < WEB_WIRE_BYTES_MAX);
 const _: () = assert!(WEB_PAGE_BYTES_MAX <= FILE_BYTES_MAX);
 const _: () = assert!(TEXT_BYTES_MAX <= BODY_BYTES_MAX_TEXT);
+const _: () = assert!(MEMORY_BYTES_MAX < BODY_BYTES_MAX);
+const _: () = assert!(MEMORY_SECONDS_MAX < (1 << 53) / 1000);
 const _: () = assert!(FILE_BYTES_MAX <= BATCH_BYTES_MAX);
 const _: () = assert!(ID_CHARS_MAX * 4 <= ID_BYTES_MAX);

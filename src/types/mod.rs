@@ -8,6 +8,7 @@
 //! - `chunk`: one searchable piece and where it stands in its source
 //! - `document`: the text of a document and its structure, between `extract` and `chunk`
 //! - `geometry`: where the lines of a document stand on its pages
+//! - `memory`: personal memories as sources; when they expire
 //! - `metadata`: free-form maps and their limits; `schema`: a tenant's declared keys
 //! - `filter`: the abstract syntax of metadata filters (API 5.3)
 //! - `job`: states of processing and the legal moves between them (API 4.10)
@@ -31,6 +32,7 @@ pub mod hit;
 pub mod id;
 pub mod job;
 pub mod limits;
+pub mod memory;
 pub mod metadata;
 pub mod random;
 pub mod relation;
@@ -53,6 +55,7 @@ pub use id::{
     CollectionId, RowId, SegmentId, Sequence, SessionId, SourceId, SubTenantId, TenantId,
 };
 pub use job::{Fault, JobEvent, JobState, JobStatus, Progress, Stage};
+pub use memory::Memory;
 pub use metadata::Metadata;
 pub use random::{IdSource, RandomIds, SeededIds};
 pub use relation::{Entity, EntityPath, Relations, Triplet};

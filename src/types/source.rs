@@ -17,6 +17,8 @@ pub enum SourceKind {
     Webpage,
     /// A record of an application.
     App,
+    /// A personal memory; only in the scope of [`SubTenantId::of_memories`].
+    Memory,
 }
 
 impl SourceKind {
@@ -28,6 +30,7 @@ impl SourceKind {
             Self::Embeddings => "embeddings",
             Self::Webpage => "webpage",
             Self::App => "app",
+            Self::Memory => "memory",
         }
     }
 
@@ -39,12 +42,14 @@ impl SourceKind {
             "embeddings" => Some(Self::Embeddings),
             "webpage" => Some(Self::Webpage),
             "app" => Some(Self::App),
+            "memory" => Some(Self::Memory),
             _ => None,
         }
     }
 }
 
-/// What records of applications alone say of themselves (API 3.1 #9). Empty for anything else.
+/// What records of applications (API 3.1 #9) and memories say of themselves. Empty for anything
+/// else.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceDetail {

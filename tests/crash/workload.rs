@@ -90,7 +90,14 @@ fn source(id: &str, sequence: u64, chunks: u32) -> NewSource {
     let row = |index| {
         let text = text(id, sequence, index);
         let place = ChunkPlace { chars: text.chars().count() as u32, ..ChunkPlace::default() };
-        NewRow { boxes: Vec::new(), graph: RowGraph::default(), index, place, vector: HashEmbedder::vector(&text), text }
+        NewRow {
+            boxes: Vec::new(),
+            graph: RowGraph::default(),
+            index,
+            place,
+            vector: HashEmbedder::vector(&text),
+            text,
+        }
     };
     let rows = (0..chunks).map(row).collect();
     NewSource { record, title_text: String::new(), searchable: String::new(), rows }

@@ -123,7 +123,7 @@ fn source(record: SourceRecord, texts: &[&str], vector: fn(&str) -> Vec<f32>) ->
         };
         NewRow {
             boxes: Vec::new(),
-graph: RowGraph::default(),
+            graph: RowGraph::default(),
             index,
             text: stored.to_owned(),
             place: place(stored, index),

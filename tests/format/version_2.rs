@@ -88,7 +88,14 @@ fn source(record: SourceRecord, text: &str, boxes: Vec<PageBox>) -> NewSource {
     let place =
         ChunkPlace { chars: text.len() as u32, page: PageRef::Page(3), ..Default::default() };
     let vector = HashEmbedder::vector(text);
-    let rows = vec![NewRow { index: 0, text: text.to_owned(), place, boxes, graph: RowGraph::default(), vector }];
+    let rows = vec![NewRow {
+        index: 0,
+        text: text.to_owned(),
+        place,
+        boxes,
+        graph: RowGraph::default(),
+        vector,
+    }];
     NewSource { record, title_text: String::new(), searchable: String::new(), rows }
 }
 

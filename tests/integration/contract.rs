@@ -128,6 +128,8 @@ impl Operation {
     pub fn sample(&self, tenant: &str, sub_tenant: Option<&str>) -> Sample {
         let is_wanted = |name: &str| match name {
             "tenant_id" => true,
+            // One of two is needed, which no list of required members can say.
+            "user_memory" => true,
             "sub_tenant_id" => sub_tenant.is_some(),
             name => self.is_required(name),
         };
@@ -203,10 +205,11 @@ const UNREACHABLE: &str = "http://127.0.0.1:9/";
 /// A value that a field of this name accepts.
 fn sample_value(name: &str, schema: &Value) -> Value {
     match name {
-        "source_id" | "file_id" => json!("s"),
+        "source_id" | "file_id" | "memory_id" => json!("s"),
         "source_ids" => json!(["s"]),
         "chunk_ids" => json!(["s_0"]),
         "query" | "question" | "content" | "name" => json!("word"),
+        "user_memory" | "user_message" => json!("word"),
         "file" | "files" => json!("content of a file"),
         "role" => json!("read"),
         // One that texts and pages both take.

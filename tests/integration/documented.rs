@@ -8,11 +8,6 @@ use crate::support::{KEY, TestServer};
 
 /// Operations of API 2.1, 2.2, 2.3 and 6 that this release does not have.
 const ABSENT: &[(&str, &str)] = &[
-    ("POST", "/user_memory/add_user_memory"),
-    ("GET", "/user_memory/list_user_memories"),
-    ("DELETE", "/user_memory/delete_user_memory"),
-    ("POST", "/user_memory/retrieve_user_memory"),
-    ("POST", "/user_memory/generate_user_memory"),
     ("GET", "/tenant/export"),
     ("POST", "/tenant/import"),
     ("POST", "/v1/embeddings"),

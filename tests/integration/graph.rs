@@ -11,11 +11,13 @@ const QUESTION: &str = "Who is the mother of the director of Northern Light?";
 
 /// A film, its director and her mother, each in a document of its own.
 fn family() -> Vec<Value> {
-    let item = |id: &str, title: &str, content: &str| {
-        json!({"file_id": id, "content": content, "document_metadata": {"title": title}})
-    };
+    let item = |id: &str, title: &str, content: &str| json!({"file_id": id, "content": content, "document_metadata": {"title": title}});
     vec![
-        item("film", "Northern Light", "Northern Light is a 1972 film directed by Marta Lindqvist."),
+        item(
+            "film",
+            "Northern Light",
+            "Northern Light is a 1972 film directed by Marta Lindqvist.",
+        ),
         item(
             "director",
             "Marta Lindqvist",
@@ -68,7 +70,10 @@ fn relations_have_the_documented_form() {
     assert_eq!(without["graph_relations"], Value::Null);
     assert_eq!(without["extra_graph_context"], Value::Null);
     for chunk in list(&without, "chunks") {
-        assert_eq!((&chunk["graph_triplet_ids"], &chunk["extra_context"]), (&json!([]), &json!(null)));
+        assert_eq!(
+            (&chunk["graph_triplet_ids"], &chunk["extra_context"]),
+            (&json!([]), &json!(null))
+        );
     }
 
     let found = asked(&server, &json!({}));
@@ -135,9 +140,8 @@ fn what_results_name_is_found() {
 fn paths_go_from_entity_to_entity() {
     let found = asked(&server(), &json!({}));
     let predicates = |path: &Value| -> Vec<String> {
-        let of = |step: &Value| {
-            step["relation"]["canonical_predicate"].as_str().unwrap().to_owned()
-        };
+        let of =
+            |step: &Value| step["relation"]["canonical_predicate"].as_str().unwrap().to_owned();
         list(path, "triplets").iter().map(of).collect()
     };
     let paths = list(&found["graph_relations"], "entity_paths");
@@ -190,7 +194,8 @@ fn relations_are_listed_by_source() {
     let searched = asked(&server, &json!({}));
     assert!(searched["graph_relations"]["chunk_triplets"].get(id).is_some(), "the same id");
 
-    let few = ask(json!({"tenant_id": "acme", "source_ids": ["film", "director"], "limit": 1})).ok();
+    let few =
+        ask(json!({"tenant_id": "acme", "source_ids": ["film", "director"], "limit": 1})).ok();
     let counts = few["relations"].as_object().unwrap().values();
     assert_eq!(counts.map(|list| list.as_array().unwrap().len()).sum::<usize>(), 1);
     ask(json!({"tenant_id": "acme", "source_ids": []})).error(400, "too_many_items");

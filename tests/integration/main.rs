@@ -17,6 +17,7 @@ mod http_rules;
 mod idempotency;
 mod limits;
 mod listings;
+mod memories;
 mod metadata;
 mod modes;
 mod pages;

@@ -23,6 +23,11 @@ const OF_STANDARD: &[&str] = &[
     "POST /upload/batch_upload_text",
     "POST /upload/upload_document",
     "POST /upload/upload_text",
+    "POST /user_memory/add_user_memory",
+    "GET /user_memory/list_user_memories",
+    "DELETE /user_memory/delete_user_memory",
+    "POST /user_memory/retrieve_user_memory",
+    "POST /user_memory/generate_user_memory",
 ];
 
 /// Operations of tenants that hold vectors.
@@ -130,6 +135,10 @@ fn an_operation_of_its_own_mode_works() {
         if name.starts_with("PATCH /upload/update_embeddings") {
             let path = "/upload/upload_embeddings?tenant_id=vectors&sub_tenant_id=north";
             server.post(path, json!({"file_id": "s", "embeddings": [[1.0, 0.0]]})).ok();
+        }
+        if name.starts_with("DELETE /user_memory") {
+            let path = "/user_memory/add_user_memory?tenant_id=texts&sub_tenant_id=north";
+            server.post(path, json!({"user_memory": "word", "memory_id": "s"})).ok();
         }
         let mut sample = operation.sample(tenant, Some("north"));
         if name.starts_with("PATCH /upload/update_webpage") {

@@ -26,6 +26,8 @@ const ROLES: &[(&str, &[&str])] = &[
             "POST /search/qna",
             "POST /search/retrieve",
             "POST /upload/verify_processing",
+            "GET /user_memory/list_user_memories",
+            "POST /user_memory/retrieve_user_memory",
         ],
     ),
     (
@@ -48,6 +50,9 @@ const ROLES: &[(&str, &[&str])] = &[
             "POST /upload/upload_document",
             "POST /upload/upload_embeddings",
             "POST /upload/upload_text",
+            "DELETE /user_memory/delete_user_memory",
+            "POST /user_memory/add_user_memory",
+            "POST /user_memory/generate_user_memory",
         ],
     ),
     (

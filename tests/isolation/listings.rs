@@ -134,6 +134,8 @@ impl Walk {
         assert_eq!(body["object_count"], scope.map_or(0, |scope| scope.objects()), "{body}");
         let sources = scope.map_or(0, |scope| scope.visible().count());
         assert_eq!(body["source_count"], sources, "{body}");
+        let memories = scope.map_or(0, |scope| scope.memories.len());
+        assert_eq!(body["memory_count"], memories, "{body}");
         assert_eq!(body["tenant_object_count"], in_tenant, "{body}");
         if self.model.tenants[tenant].mode == Mode::Embeddings {
             assert_eq!(body["vector_dimension"], json!(life.width), "{body}");

@@ -14,13 +14,14 @@
 //! - `canary`: words that say whose they are, and the search for them
 //! - `model`: what the server should hold; `server`: the server and the wire
 //! - `walk`: a request, its right to be answered, the search of the answer
-//! - `uploads`, `searches`, `listings`, `tenants`, `vectors`: the operations
+//! - `uploads`, `searches`, `listings`, `tenants`, `vectors`, `memories`: the operations
 //! - `regressions`: what the walks have found
 //! - `interference`: what others do changes no byte of an answer
 
 mod canary;
 mod interference;
 mod listings;
+mod memories;
 mod model;
 mod regressions;
 mod searches;
@@ -65,6 +66,10 @@ const OPERATIONS: &[(usize, Operation)] = &[
     (6, Walk::retrieve_vectors),
     (4, Walk::delete_vectors),
     (5, Walk::update_vectors),
+    (12, Walk::add_memory),
+    (6, Walk::list_memories),
+    (8, Walk::retrieve_memories),
+    (4, Walk::delete_memory),
 ];
 
 fn number(name: &str, default: u64) -> u64 {

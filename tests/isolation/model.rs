@@ -9,6 +9,8 @@ use crate::canary::Home;
 pub const SUB_TENANTS: [&str; 3] = ["default", "east", "west"];
 /// Ids of sources and batches, the same in every scope.
 pub const SOURCES: [&str; 5] = ["s1", "s2", "s3", "report.txt", "a b"];
+/// Ids of memories, the same in every scope; one is the id of a source too.
+pub const MEMORIES: [&str; 3] = ["m1", "m2", "s1"];
 /// Ids of sessions, the same in every scope.
 pub const SESSIONS: [&str; 2] = ["talk", "chat"];
 /// Words that documents of all scopes share.
@@ -85,6 +87,17 @@ impl Version {
     }
 }
 
+/// One memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remembered {
+    pub text: String,
+    /// The canary in the text.
+    pub mark: String,
+    /// Epoch milliseconds.
+    pub added_at: u64,
+    pub ends_at: Option<u64>,
+}
+
 /// One source: what is visible, and what has been accepted since.
 #[derive(Debug, Clone, Default)]
 pub struct Source {
@@ -97,13 +110,14 @@ pub struct Source {
 pub struct SubTenant {
     pub home: Home,
     pub sources: BTreeMap<String, Source>,
+    pub memories: BTreeMap<String, Remembered>,
     /// Source and upload time of each job that may be remembered.
     pub jobs: BTreeSet<(String, u64)>,
 }
 
 impl SubTenant {
     pub fn new(home: Home) -> Self {
-        Self { home, sources: BTreeMap::new(), jobs: BTreeSet::new() }
+        Self { home, sources: BTreeMap::new(), memories: BTreeMap::new(), jobs: BTreeSet::new() }
     }
 
     /// Visible sources with their ids.
@@ -120,7 +134,8 @@ impl SubTenant {
     fn canaries(&self) -> BTreeSet<String> {
         let sources = self.sources.values();
         let versions = sources.flat_map(|source| source.visible.iter().chain(&source.pending));
-        versions.flat_map(Version::canaries).collect()
+        let marks = self.memories.values().map(|memory| memory.mark.clone());
+        versions.flat_map(Version::canaries).chain(marks).collect()
     }
 }
 
@@ -218,6 +233,14 @@ impl Model {
 
     pub fn visible(&self, tenant: TenantAt, name: &str, id: &str) -> Option<&Version> {
         self.sub_tenant(tenant, name)?.sources.get(id)?.visible.as_ref()
+    }
+
+    /// Forgets memories whose end has come.
+    pub fn forget(&mut self, now: u64) {
+        let lives = self.tenants.iter_mut().filter_map(|tenant| tenant.life.as_mut());
+        for scope in lives.flat_map(|life| life.sub_tenants.values_mut()) {
+            scope.memories.retain(|_, memory| memory.ends_at.is_none_or(|end| now < end));
+        }
     }
 
     /// Scopes that exist and that a key reaches.

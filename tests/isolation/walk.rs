@@ -119,6 +119,7 @@ impl Walk {
     /// Sends a request one tick later and searches the answer.
     pub fn send(&mut self, key: usize, ask: &Ask, sees: &Sees) -> Reply {
         self.server.advance_millis(TICK_MILLIS);
+        self.model.forget(self.server.now());
         let secret = self.model.keys[key].secret.clone();
         let reply = self.server.send(Some(&secret), ask);
         self.note(format!("key {key}: {ask} -> {}", reply.status));
@@ -275,6 +276,7 @@ impl Walk {
             for (name, scope) in other.life.iter().flat_map(|life| &life.sub_tenants) {
                 if (at, name.as_str()) != (tenant, sub_tenant) {
                     foreign.extend(scope.visible().flat_map(|(_, version)| version.canaries()));
+                    foreign.extend(scope.memories.values().map(|memory| memory.mark.clone()));
                 }
             }
         }

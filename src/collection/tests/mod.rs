@@ -107,7 +107,7 @@ fn source(sub_tenant: &str, id: &str, sequence: u64, texts: &[&str]) -> NewSourc
     };
     let row = |(index, text): (usize, &&str)| NewRow {
         boxes: Vec::new(),
-graph: RowGraph::default(),
+        graph: RowGraph::default(),
         index: index as u32,
         text: (*text).to_owned(),
         place: ChunkPlace { chars: text.chars().count() as u32, ..ChunkPlace::default() },

@@ -3,6 +3,7 @@
 mod amendments;
 mod full_disk;
 mod gate;
+mod memories;
 mod originals;
 mod rebuild;
 mod restore;

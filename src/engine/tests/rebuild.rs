@@ -9,7 +9,7 @@ use crate::ingest::Amendment;
 use crate::query::{FullTextRequest, Restriction};
 use crate::text::Operator;
 
-type Harm = fn(&Path);
+pub(super) type Harm = fn(&Path);
 
 /// What a user can see of the tenant.
 #[derive(Debug, PartialEq)]
@@ -69,7 +69,7 @@ fn filled() -> (Rig, Sight) {
     (rig, sight)
 }
 
-fn files(data: &Path, ending: &str) -> Vec<PathBuf> {
+pub(super) fn files(data: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(data).unwrap() {
         let path = entry.unwrap().path();
@@ -96,7 +96,7 @@ fn each_segment(data: &Path, harm: impl Fn(&Path)) {
     segments.iter().for_each(|path| harm(path));
 }
 
-const HARMS: [(&str, Harm); 5] = [
+pub(super) const HARMS: [(&str, Harm); 5] = [
     ("a changed header", |data| each_segment(data, |path| flip(path, |_| 20))),
     ("changed sources", |data| each_segment(data, |path| flip(path, |length| length / 2))),
     ("a changed trailer", |data| each_segment(data, |path| flip(path, |length| length - 9))),

@@ -87,9 +87,11 @@ impl<'a> Neighbourhood<'a> {
     fn nearness(&self, places: &[Place]) -> Result<Vec<f32>, QueryError> {
         match &self.semantic.vector {
             Some(vector) => {
-                let cosines =
-                    shard::cosines(self.legs.backend, self.legs.reached, vector, places)?;
-                Ok(cosines.into_iter().map(|cosine| (cosine.clamp(-1.0, 1.0) + 1.0) / 2.0).collect())
+                let cosines = shard::cosines(self.legs.backend, self.legs.reached, vector, places)?;
+                Ok(cosines
+                    .into_iter()
+                    .map(|cosine| (cosine.clamp(-1.0, 1.0) + 1.0) / 2.0)
+                    .collect())
             }
             None => Ok(vec![0.5; places.len()]),
         }

@@ -56,9 +56,7 @@ impl Neighbourhood<'_> {
         let ids = |path: &EntityPath| -> Vec<String> {
             path.triplets.iter().map(|triplet| triplet.id.clone()).collect()
         };
-        paths.sort_by(|a, b| {
-            b.relevancy.total_cmp(&a.relevancy).then_with(|| ids(a).cmp(&ids(b)))
-        });
+        paths.sort_by(|a, b| b.relevancy.total_cmp(&a.relevancy).then_with(|| ids(a).cmp(&ids(b))));
         let mut seen = BTreeSet::new();
         paths.retain(|path| {
             let mut ids = ids(path);

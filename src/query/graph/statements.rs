@@ -38,9 +38,8 @@ impl Neighbourhood<'_> {
                 None => Vec::new(),
             };
             let mut triplets = self.shown(&found)?;
-            triplets.sort_by(|a, b| {
-                b.relevancy.total_cmp(&a.relevancy).then_with(|| a.id.cmp(&b.id))
-            });
+            triplets
+                .sort_by(|a, b| b.relevancy.total_cmp(&a.relevancy).then_with(|| a.id.cmp(&b.id)));
             // What a chunk says twice is one statement.
             let mut seen = std::collections::BTreeSet::new();
             triplets.retain(|triplet| seen.insert(triplet.id.clone()));
@@ -52,14 +51,10 @@ impl Neighbourhood<'_> {
 
     /// Triplets as they are shown, in the order given. Texts are read once a row.
     pub(super) fn shown(&self, found: &[Found]) -> Result<Vec<Triplet>, QueryError> {
-        let views: Vec<(Found, TripletView)> = found
-            .iter()
-            .map(|one| (*one, self.graph(one.reach).triplet(one.id)))
-            .collect();
-        let place = |(one, view): &(Found, TripletView)| Place {
-            reach: one.reach,
-            row: RowId(view.row),
-        };
+        let views: Vec<(Found, TripletView)> =
+            found.iter().map(|one| (*one, self.graph(one.reach).triplet(one.id))).collect();
+        let place =
+            |(one, view): &(Found, TripletView)| Place { reach: one.reach, row: RowId(view.row) };
         let mut places: Vec<Place> = views.iter().map(place).collect();
         places.sort_unstable();
         places.dedup();

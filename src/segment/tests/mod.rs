@@ -90,7 +90,7 @@ fn source(kind: VectorKind, record: SourceRecord, texts: &[(u32, &str)]) -> NewS
         let place = ChunkPlace { document_start: index * 10, page_start: *index, chars, page };
         NewRow {
             boxes: Vec::new(),
-graph: RowGraph::default(),
+            graph: RowGraph::default(),
             index: *index,
             text: (*text).to_owned(),
             place,

@@ -16,7 +16,7 @@
 //! - `web`: pages of the web
 //! - `sources`: listing, looking up, deleting and fetching sources
 //! - `tenants`: tenants and sub-tenants
-//! - `embeddings`: client vectors
+//! - `embeddings`: client vectors; `memories`: personal memories
 //! - `search`: questions and searches; `filters`: what restricts them
 //! - `chunks`: chunks and cited sources; `answers`: responses of searches, stream events
 //! - `graph`: entities, triplets and paths
@@ -31,6 +31,7 @@ pub mod filters;
 pub mod graph;
 pub mod inputs;
 pub mod keys;
+pub mod memories;
 pub mod operations;
 pub mod search;
 pub mod sources;

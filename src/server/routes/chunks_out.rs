@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::answer::{AnswerSource, question_terms, snippet};
-use crate::server::dto::chunks::{BoundingBox, Chunk, Explanation, QnaChunk, QnaSource, layout, page_number};
+use crate::server::dto::chunks::{
+    BoundingBox, Chunk, Explanation, QnaChunk, QnaSource, layout, page_number,
+};
 use crate::types::{PageBox, RetrievedChunk, ScoreParts, limits};
 
 /// A chunk of retrieve and of full-text search.

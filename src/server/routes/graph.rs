@@ -61,7 +61,10 @@ pub(super) fn graph_relations(relations: Option<&Relations>) -> Option<GraphRela
     for triplet in relations.of_chunks.iter().flatten() {
         chunk_triplets.entry(triplet.id.clone()).or_insert_with(|| shown(triplet, true));
     }
-    Some(GraphRelations { entity_paths: relations.paths.iter().map(path).collect(), chunk_triplets })
+    Some(GraphRelations {
+        entity_paths: relations.paths.iter().map(path).collect(),
+        chunk_triplets,
+    })
 }
 
 /// Gives the chunks of a result what they state.
@@ -88,10 +91,8 @@ fn path(path: &types::EntityPath) -> EntityPath {
 }
 
 fn shown(triplet: &types::Triplet, is_scored: bool) -> Triplet {
-    let entity = |entity: &types::Entity| Entity {
-        name: entity.name.clone(),
-        kind: entity.kind.to_owned(),
-    };
+    let entity =
+        |entity: &types::Entity| Entity { name: entity.name.clone(), kind: entity.kind.to_owned() };
     Triplet {
         source: entity(&triplet.source),
         target: entity(&triplet.target),

@@ -29,16 +29,17 @@
 //! - `sources`: listing, looking up and deleting; `fetch`: originals
 //! - `graph`: what sources and results state
 //! - `search`, `qna`: searches and answers; `chunks_out`: what was found, as the wire has it
-//! - `embeddings`: client vectors
+//! - `embeddings`: client vectors; `memories`: personal memories
 //! - `tenants`, `keys`, `operations`: what operators need
 
 pub mod batch;
 mod chunks_out;
 pub mod embeddings;
 pub mod fetch;
-pub mod keys;
-pub mod once;
 pub mod graph;
+pub mod keys;
+pub mod memories;
+pub mod once;
 pub mod openapi;
 pub mod operations;
 pub mod qna;
@@ -79,6 +80,7 @@ pub fn table() -> Vec<Route<App>> {
         search::routes(),
         qna::routes(),
         embeddings::routes(),
+        memories::routes(),
         tenants::routes(),
         keys::routes(),
         operations::routes(),
@@ -107,6 +109,8 @@ pub enum Group {
     Search,
     /// Stored originals.
     Fetch,
+    /// Personal memories.
+    Memory,
     /// Keys and tenants for operators.
     Admin,
     /// Health and documents.
@@ -124,6 +128,7 @@ impl Group {
             Self::Embeddings => "embeddings",
             Self::Search => "search",
             Self::Fetch => "fetch",
+            Self::Memory => "memory",
             Self::Admin => "admin",
             Self::Operations => "operations",
         }

@@ -75,6 +75,11 @@ impl RequestIds {
         self.id("emb_", 0)
     }
 
+    /// The id of a memory.
+    pub fn memory(&self) -> SourceId {
+        self.id("mem_", 0)
+    }
+
     fn id(&self, prefix: &str, index: usize) -> SourceId {
         let id = ItemIds { nonce: self.nonce, index }.wire_id(prefix, self.begun_at);
         SourceId::parse(&id).expect("generated ids parse")

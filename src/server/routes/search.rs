@@ -107,6 +107,7 @@ pub(super) fn request_of(
             Alpha::Auto => query::Alpha::Auto,
         },
         recency_bias: options.recency_bias,
+        is_personalised: options.personalise_search,
         has_graph_context: options.graph_context,
         per_source_max: options.per_source_max,
         restriction: restriction_of(&options.filters)?,
@@ -154,8 +155,8 @@ pub(super) fn metadata_of(
         filtered: found.is_filtered,
         embedding_model: app.engine.embedder().name().to_owned(),
         reranker: None,
-        personalised: false,
-        memories_used: Vec::new(),
+        personalised: !found.memories_used.is_empty(),
+        memories_used: found.memories_used.iter().map(ToString::to_string).collect(),
         graph: graph_counts(found.relations.as_ref()),
         timings_ms: StageTimings {
             embed: timings.embed,
@@ -187,4 +188,3 @@ fn degradations(found: &Retrieved, mode: Mode) -> Vec<String> {
     ];
     lacks.iter().filter(|(is_so, _)| *is_so).map(|(_, word)| (*word).to_owned()).collect()
 }
-

@@ -150,6 +150,7 @@ impl Rig {
             mode: Mode::Fast,
             alpha: Alpha::Fixed(0.5),
             recency_bias: 0.0,
+            is_personalised: false,
             has_graph_context: false,
             per_source_max: None,
             restriction: Restriction::default(),

@@ -86,7 +86,7 @@ fn stats(app: &App, call: &Call, request: TenantStats) -> Result<Json<TenantStat
         sub_tenant_id: place.sub_tenant.to_string(),
         mode: place.tenant.mode.as_str().to_owned(),
         source_count: stats.sources,
-        memory_count: 0,
+        memory_count: stats.memories,
         tenant_object_count: stats.tenant_objects,
     };
     Ok(Json::new(body).with_degraded(degraded(&place)))

@@ -1,0 +1,66 @@
+//! Personal memories (API 3.7).
+
+use crate::engine::{Engine, EngineError, Place};
+use crate::ingest::{AddedMemory, NewMemory};
+use crate::query::{self, FoundMemory, MemoryRequest};
+use crate::types::{Memory, SourceId};
+
+impl Engine {
+    /// Adds a memory; visible on return.
+    ///
+    /// # Errors
+    /// As [`crate::ingest::Ingest::add_memories`].
+    pub fn add_memory(&self, place: &Place, added: NewMemory) -> Result<AddedMemory, EngineError> {
+        let Place { tenant, sub_tenant, collection, .. } = place;
+        let mut stored = self.ingest.add_memories(tenant, collection, sub_tenant, vec![added])?;
+        Ok(stored.pop().expect("one was added"))
+    }
+
+    /// Adds what a message says that is worth keeping.
+    ///
+    /// # Errors
+    /// As [`crate::ingest::Ingest::generate_memories`].
+    pub fn generate_memories(
+        &self,
+        place: &Place,
+        message: &str,
+        user_name: Option<&str>,
+    ) -> Result<Vec<Memory>, EngineError> {
+        let Place { tenant, sub_tenant, collection, .. } = place;
+        let generated =
+            self.ingest.generate_memories(tenant, collection, sub_tenant, message, user_name);
+        Ok(self.noticed(place, generated)?)
+    }
+
+    /// Deletes a memory. Nothing reads it any more when this returns.
+    ///
+    /// # Errors
+    /// As [`crate::ingest::Ingest::delete_memory`].
+    pub fn delete_memory(&self, place: &Place, id: &SourceId) -> Result<(), EngineError> {
+        Ok(self.ingest.delete_memory(&place.collection, &place.sub_tenant, id)?)
+    }
+
+    /// The memories of a scope, newest first.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn memories(&self, place: &Place) -> Result<Vec<Memory>, EngineError> {
+        let now = self.clock.now();
+        self.read(place, |snapshot| query::memories(snapshot, &place.sub_tenant, now))
+    }
+
+    /// Looks memories up by meaning and by words, best first.
+    ///
+    /// # Errors
+    /// As [`crate::query::Query::search_memories`].
+    pub fn search_memories(
+        &self,
+        place: &Place,
+        request: &MemoryRequest,
+    ) -> Result<Vec<FoundMemory>, EngineError> {
+        let now = self.clock.now();
+        self.read(place, |snapshot| {
+            self.query.search_memories(snapshot, &place.sub_tenant, request, now)
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! A message to the statements in it that are worth keeping, by rule.
+//!
+//! A statement is a sentence in which somebody says what they prefer, what is so, or what was
+//! decided. This room reads plain text and knows neither memories nor models. It finds what is
+//! said in plain words of five languages (English, German, Spanish, French, Russian) and misses
+//! the rest: to keep too little is better than to keep what nobody said.
+//!
+//! ```text
+//! message -> sentences -> words -> openers off -> a reminder?  what follows it
+//!                                              -> a question, a request, small talk?  nothing
+//!                                              -> a phrase that states something?  the sentence
+//!         -> in the third person, where that is safe -> each once
+//! ```
+//! Invariants: a statement is a sentence of the message, or that sentence without its first words
+//! or with its first words in the third person; statements keep their order; the same message gives
+//! the same statements.
+//!
+//! - `sentences`: where sentences end; `phrases`: what the rules look for (`phrases.txt`)
+//! - `third_person`: from "I like" to a name and "likes"
+
+mod phrases;
+mod sentences;
+mod third_person;
+
+#[cfg(test)]
+mod tests;
+
+use phrases::{PHRASES, Word};
+
+/// The statements of `message`, in its order. `name` is who speaks; without it nothing is said in
+/// the third person.
+pub fn worth_keeping(message: &str, name: Option<&str>) -> Vec<String> {
+    let mut statements: Vec<String> = Vec::new();
+    for sentence in sentences::split(message) {
+        let Some(kept) = statement(sentence) else { continue };
+        let told = name.and_then(|name| third_person::told(kept, name.trim()));
+        let statement = told.unwrap_or_else(|| capitalised(kept));
+        if !statements.contains(&statement) {
+            statements.push(statement);
+        }
+    }
+    statements
+}
+
+/// What of a sentence is worth keeping.
+fn statement(sentence: &str) -> Option<&str> {
+    if sentence.ends_with(['?', '\u{ff1f}']) {
+        return None;
+    }
+    let words = Word::all(sentence);
+    let mut words = words.as_slice();
+    while let Some(len) = PHRASES.openers.length_at(words) {
+        words = &words[len..];
+    }
+    if let Some(len) = PHRASES.reminders.length_at(words) {
+        let first = words.get(len)?;
+        return Some(&sentence[first.start..]);
+    }
+    let is_idle = PHRASES.requests.length_at(words).is_some() || PHRASES.small_talk.is_in(words);
+    // A phrase alone, with no word behind it, states nothing.
+    let (_, before_last) = words.split_last()?;
+    let is_kept = !is_idle && PHRASES.statements.is_in(before_last);
+    is_kept.then(|| &sentence[words[0].start..])
+}
+
+fn capitalised(text: &str) -> String {
+    let mut rest = text.chars();
+    match rest.next() {
+        Some(first) => first.to_uppercase().chain(rest).collect(),
+        None => String::new(),
+    }
+}

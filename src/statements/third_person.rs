@@ -1,0 +1,98 @@
+//! From the first person to the third, where only the first words change.
+//!
+//! English alone: its verbs have one ending to change. A sentence that speaks of its speaker a
+//! second time stays as it was said, since "Ann likes my brother" is about another brother; so
+//! does one with a second verb ("and work in Oslo"), and one that holds the name already.
+
+use crate::statements::phrases::Word;
+
+/// Verbs in the first person, and the same in the third.
+const VERBS: &[(&str, &str)] = &[
+    ("adore", "adores"),
+    ("am", "is"),
+    ("avoid", "avoids"),
+    ("can't", "can't"),
+    ("cannot", "cannot"),
+    ("decided", "decided"),
+    ("dislike", "dislikes"),
+    ("don't", "doesn't"),
+    ("drink", "drinks"),
+    ("drive", "drives"),
+    ("eat", "eats"),
+    ("enjoy", "enjoys"),
+    ("graduated", "graduated"),
+    ("grew", "grew"),
+    ("hate", "hates"),
+    ("have", "has"),
+    ("like", "likes"),
+    ("live", "lives"),
+    ("love", "loves"),
+    ("moved", "moved"),
+    ("need", "needs"),
+    ("own", "owns"),
+    ("play", "plays"),
+    ("prefer", "prefers"),
+    ("speak", "speaks"),
+    ("studied", "studied"),
+    ("study", "studies"),
+    ("teach", "teaches"),
+    ("use", "uses"),
+    ("want", "wants"),
+    ("was", "was"),
+    ("work", "works"),
+];
+/// Words that speak of the speaker again.
+const OWN_WORDS: &[&str] = &[
+    "i",
+    "i'm",
+    "i've",
+    "i'd",
+    "i'll",
+    "me",
+    "my",
+    "mine",
+    "myself",
+    "we",
+    "us",
+    "our",
+    "ours",
+    "we're",
+    "we've",
+    "ourselves",
+];
+
+/// The statement told of `name`; `None` where that is not safe.
+pub(super) fn told(statement: &str, name: &str) -> Option<String> {
+    let words = Word::all(statement);
+    let (first, rest) = words.split_first()?;
+    let second = rest.first()?;
+    let lower_name = name.to_lowercase();
+    let is_verb = |word: &str| VERBS.iter().any(|(own, third)| *own == word && own != third);
+    let is_unsafe = |key: &str| OWN_WORDS.contains(&key) || lower_name == key;
+    // A negation and the verb behind it count as the first verb.
+    let verb_words = match second.key.as_str() {
+        "do" => 3,
+        "don't" | "can't" | "cannot" => 2,
+        _ => 1,
+    };
+    let after_verb = rest.get(verb_words..).unwrap_or_default();
+    if name.is_empty()
+        || rest.iter().any(|word| is_unsafe(&word.key))
+        || after_verb.iter().any(|word| is_verb(&word.key))
+    {
+        return None;
+    }
+    match first.key.as_str() {
+        "my" => Some(format!("{name}'s {}", &statement[second.start..])),
+        "i'm" => Some(format!("{name} is {}", &statement[second.start..])),
+        "i" => {
+            let third = rest.get(1)?;
+            let told = match second.key.as_str() {
+                "do" if third.key == "not" => "does",
+                verb => VERBS.iter().find(|(own, _)| *own == verb)?.1,
+            };
+            Some(format!("{name} {told} {}", &statement[third.start..]))
+        }
+        _ => None,
+    }
+}
