@@ -47,7 +47,7 @@ def ask_all(quality, arguments, name, systems):
     collection = quality.Collection(str(Path(arguments.shared) / "data" / name))
     options = SimpleNamespace(
         url=arguments.url, token=os.environ["LODESTONE_API_KEY"], depth=100, workers=16,
-        query_workers=2, wait=3600, alpha="0.8", mode="", no_ingest=False,
+        query_workers=2, wait=3600, alpha="0.8", mode="", no_ingest=arguments.no_ingest,
         tenant=f"quality-{name}", group="lang" if name == "xquad" else "")
     plain, runs, leaks = quality.Server.call, {}, 0
     for system, extra in systems.items():
@@ -149,6 +149,7 @@ def main():
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--reference", default=str(REFERENCE))
     parser.add_argument("--record")
+    parser.add_argument("--no-ingest", action="store_true", help="the server holds them already")
     arguments = parser.parse_args()
     sys.path.insert(0, str(Path(arguments.shared) / "bench"))
     import numpy as np

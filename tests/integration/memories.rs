@@ -7,6 +7,7 @@ use lodestone::types::{ManualClock, Timestamp};
 use serde_json::{Value, json};
 
 use crate::contract::encode;
+use crate::corpus::{ids_of, list as list_of, timeless};
 use crate::support::{Reply, TestServer};
 
 const START: Timestamp = Timestamp(1_757_402_409_727);
@@ -308,4 +309,28 @@ fn a_repeated_request_adds_nothing_twice() {
     let first = server.send(request()).ok();
     assert_eq!(server.send(request()).ok(), first);
     assert_eq!(list(&server, "acme", "").len(), 1);
+}
+
+// 40
+#[test]
+fn a_near_memory_steers_a_search_and_says_so() {
+    let server = TestServer::start();
+    let texts = ["paper on granite walls", "paper on timber walls", "paper on brick walls"];
+    let items = texts.iter().enumerate();
+    let items = items.map(|(n, text)| json!({"file_id": format!("d{n}"), "content": text}));
+    server.index_items("acme", "default", &items.collect::<Vec<_>>());
+    let ask = |personalise: bool| {
+        let changes = json!({"personalise_search": personalise, "alpha": 1});
+        timeless(server.ask("retrieve", "paper on walls", &changes).ok())
+    };
+    let plain = ask(false);
+    assert_eq!(ask(true), plain, "without memories nothing changes");
+    let id = add(&server, json!({"user_memory": "walls of timber"})).ok()["memory_id"].clone();
+    add(&server, json!({"user_memory": "Lunch is at noon."})).ok();
+    assert_eq!(ask(false), plain, "nobody asked for it");
+    let steered = ask(true);
+    assert_eq!(steered["metadata"]["personalised"], true);
+    assert_eq!(steered["metadata"]["memories_used"], json!([id]));
+    assert_eq!(ids_of(&list_of(&steered, "chunks"))[0], "d1");
+    assert_eq!(list_of(&steered, "chunks").len(), 3, "memories are no chunks");
 }

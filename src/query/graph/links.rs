@@ -29,9 +29,12 @@ impl Neighbourhood<'_> {
         for namer in first(ranked) {
             let own = self.legs.source(namer.place);
             let mut named = self.titles_named(namer)?;
-            named.extend(self.entities_tied(namer, &asked));
-            named.sort();
-            named.dedup_by(|a, b| a.key == b.key);
+            for tied in self.entities_tied(namer, &asked) {
+                // A source about it tells more than what others state of it.
+                if !named.iter().any(|other| other.key == tied.key) {
+                    named.push(tied);
+                }
+            }
             for Named { key, places } in named {
                 let others = places.into_iter().filter(|place| self.legs.source(*place) != own);
                 let Some(nearest) = self.nearest(others.collect())? else { continue };
@@ -136,7 +139,7 @@ fn stated(graph: &GraphIndex, entity: EntityId) -> BTreeSet<u32> {
 }
 
 /// A name in a result, and the rows that it leads to.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug)]
 struct Named {
     key: String,
     places: Vec<Place>,

@@ -407,6 +407,7 @@ fn chunk(id: &str) -> QnaChunk {
         source_collection: Vec::new(),
         version: "v1".into(),
         rerank_score: None,
+        explain: None,
     };
     QnaChunk {
         chunk,
@@ -454,6 +455,7 @@ fn answer(text: &str) -> QnaResponse {
         mode: "fast".into(),
         alpha: 0.8,
         alpha_mode: "fixed".into(),
+        alpha_reason: None,
         recency_bias: 0.0,
         max_chunks: 10,
         returned: 1,
