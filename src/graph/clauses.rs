@@ -40,9 +40,16 @@ impl Reading<'_> {
         matches!(self.word(at), "a" | "an" | "the" | "one")
     }
 
-    /// Behind brackets, and behind an aside between commas.
+    /// Behind what can stand between a subject and its verb: brackets, other names, asides.
     fn behind_aside(&self, at: usize) -> usize {
-        let at = self.behind_brackets(at);
+        let mut at = self.behind_brackets(at);
+        while matches!(self.word(at), "aka" | "or" | "also" | "known" | "as" | "called") {
+            let names = (at + 1..self.items.len()).take(4);
+            let Some(name) = names.into_iter().find(|at| self.entity(*at).is_some()) else {
+                return at;
+            };
+            at = self.behind_brackets(name + 1);
+        }
         if self.word(at) != "," {
             return at;
         }
@@ -57,6 +64,7 @@ impl Reading<'_> {
             match self.noun_phrase(end) {
                 Some((first, head)) => {
                     self.state_class(subject, first, head);
+                    self.place_of_class(subject, head);
                     let is_listed = matches!(self.word(head + 1), "," | "and" | "&");
                     if !is_listed {
                         return;
@@ -74,6 +82,23 @@ impl Reading<'_> {
         }
     }
 
+    /// "X is a station in Y": where a thing of that class is.
+    fn place_of_class(&mut self, subject: usize, head: usize) {
+        let kind = words::kind_of_noun(self.word(head));
+        let is_fixed = matches!(kind, Some(EntityKind::Location | EntityKind::Organization));
+        if !is_fixed || self.word(head + 1) != "in" {
+            return;
+        }
+        let Some(item) = self.object_item(head + 2) else { return };
+        let places = self.objects(item);
+        let Some(first) = places.first().copied().filter(|place| !self.is_date(*place)) else {
+            return;
+        };
+        self.entities.vote(first, EntityKind::Location, 3);
+        self.state(subject, Predicate::LocatedIn, first);
+        self.nest(&places);
+    }
+
     /// First and last item of the class that a noun phrase at `at` calls: the noun before the
     /// next preposition, mark or verb, with a noun or adjective of kind in front of it.
     fn noun_phrase(&self, at: usize) -> Option<(usize, usize)> {
@@ -88,7 +113,10 @@ impl Reading<'_> {
             let is_stop = match token.form {
                 Form::Mark => !matches!(word, "\"" | "-"),
                 Form::Lower => {
-                    token.senses.is_grammar() && !is_number_word(word)
+                    let is_class = head
+                        .is_some_and(|head: usize| words::kind_of_noun(self.word(head)).is_some());
+                    is_class && (word.ends_with("ed") || word.ends_with("ing"))
+                        || token.senses.is_grammar() && !is_degree(word)
                         || token.senses.is_verb() && !words::kind_of_noun(word).is_some()
                 }
                 _ => false,
@@ -104,8 +132,8 @@ impl Reading<'_> {
         if is_empty.contains(&word) || word.len() < 3 || word.ends_with("ly") {
             return None;
         }
-        let before = head.checked_sub(1).filter(|before| *before >= at)?;
-        Some((if self.is_noun(before) { before } else { head }, head)).or(Some((head, head)))
+        let before = head.checked_sub(1).filter(|before| *before >= at && self.is_noun(*before));
+        Some((before.unwrap_or(head), head))
     }
 
     /// Whether the word can be the first part of a class of two words.
@@ -136,6 +164,7 @@ impl Reading<'_> {
     pub(super) fn read_owners(&mut self) {
         for at in 0..self.items.len() {
             let Some(owner) = self.entity(at).filter(|_| self.items[at].is_owner) else { continue };
+            self.state_owned(owner, at + 1);
             let mut noun = at + 1;
             while noun < at + 4 && self.is_filling(noun) {
                 noun += 1;
@@ -151,6 +180,19 @@ impl Reading<'_> {
                 ends.into_iter().for_each(|end| self.entities.vote(end, EntityKind::Person, 4));
             }
             self.state(ends[0], predicate, ends[1]);
+        }
+    }
+
+    /// "IBM's Selectric", "the church's General Board".
+    fn state_owned(&mut self, owner: usize, at: usize) {
+        let Some(owned) = self.entity(at) else { return };
+        if self.entities.kind(owner) != EntityKind::Organization {
+            return;
+        }
+        match self.entities.kind(owned) {
+            EntityKind::Organization => self.state(owned, Predicate::PartOf, owner),
+            EntityKind::Product => self.state(owned, Predicate::ProducedBy, owner),
+            _ => {}
         }
     }
 
@@ -203,8 +245,28 @@ impl Reading<'_> {
     }
 }
 
-fn is_number_word(word: &str) -> bool {
-    matches!(word, "first" | "second" | "third" | "fourth" | "fifth" | "last" | "two" | "three")
+/// Words of grammar inside of a noun phrase.
+fn is_degree(word: &str) -> bool {
+    matches!(
+        word,
+        "first"
+            | "second"
+            | "third"
+            | "fourth"
+            | "fifth"
+            | "last"
+            | "two"
+            | "three"
+            | "most"
+            | "least"
+            | "more"
+            | "very"
+            | "former"
+            | "well"
+            | "not"
+            | "also"
+            | "as"
+    )
 }
 
 /// The relation of an owner to what a noun of family calls; whether it runs the other way.

@@ -145,7 +145,10 @@ fn paragraph(text: &str, range: Range<usize>) -> Option<Block> {
     let is_ended = content.ends_with(['.', '!', '?', ';', ',', '\u{3002}', '"', '\u{201d}']);
     let is_short = content.len() <= HEADING_BYTES_MAX && !content.contains('\n');
     let has_sentence = content.contains(". ");
+    // The label of a field whose value stands in another line names nothing.
+    let is_label = content.ends_with(':');
     match is_short && !is_ended && !has_sentence {
+        true if is_label => None,
         true => Some(Block::Heading(range)),
         false => Some(Block::Prose(range)),
     }

@@ -95,8 +95,10 @@ impl Reading<'_> {
         let mut is_led = false;
         for here in start..at {
             if let Some(entity) = self.entity(here).filter(|entity| !self.is_date(*entity)) {
-                let is_owner = self.items[here].is_owner;
-                return (!is_led && !is_owner).then_some(entity);
+                match self.items[here].is_owner {
+                    true => continue,
+                    false => return (!is_led).then_some(entity),
+                }
             }
             match self.word(here) {
                 "," => is_led = false,
@@ -118,6 +120,11 @@ impl Reading<'_> {
                 let item = self.items[here];
                 if item.is_owner || self.is_date(entity) {
                     return self.subject(at);
+                }
+                // "X is a Hong Kong film directed by": the film is X, not the place.
+                let has_copula = (0..here).any(|at| is_copula(self.word(at)));
+                if here + 1 < at && has_copula {
+                    return self.subject(here);
                 }
                 let is_led = here > 0 && is_preposition(&self.word(here - 1).to_lowercase());
                 return if is_led { self.subject(here) } else { Some(entity) };
@@ -165,6 +172,11 @@ impl Reading<'_> {
         (0..at).rev().take(40).find(|at| self.mark(*at) == Some('('))
     }
 
+    fn is_in_brackets(&self, at: usize) -> bool {
+        let open = (0..at).rev().take(40).find(|at| matches!(self.mark(*at), Some('(' | ')')));
+        open.is_some_and(|open| self.mark(open) == Some('('))
+    }
+
     fn before_brackets(&self, at: usize) -> Option<usize> {
         match self.mark(at) {
             Some(')') => self.opening(at)?.checked_sub(1),
@@ -181,7 +193,7 @@ impl Reading<'_> {
     }
 
     /// The first object behind item `at`, by item: only determiners, adjectives and nouns between.
-    fn object_item(&self, at: usize) -> Option<usize> {
+    pub(super) fn object_item(&self, at: usize) -> Option<usize> {
         for here in (at..self.items.len()).take(OBJECT_GAP_MAX + 1) {
             if self.entity(here).is_some() {
                 return Some(here);
@@ -198,7 +210,7 @@ impl Reading<'_> {
     }
 
     /// The object at an item and those that are listed behind it.
-    fn objects(&self, first: usize) -> Vec<usize> {
+    pub(super) fn objects(&self, first: usize) -> Vec<usize> {
         let mut found: Vec<usize> = self.entity(first).into_iter().collect();
         if self.items[first].is_owner {
             return Vec::new();
@@ -207,8 +219,8 @@ impl Reading<'_> {
         while found.len() < OBJECTS_MAX {
             let mut next = self.behind_brackets(at + 1);
             let mut is_listed = false;
-            while matches!(self.word(next), "," | "and" | "&" | "or" | "as" | "well") {
-                is_listed = true;
+            while matches!(self.word(next), "," | "and" | "&" | "or" | "as" | "well" | "the") {
+                is_listed |= self.word(next) != "the";
                 next += 1;
             }
             let Some(entity) = self.entity(next).filter(|_| is_listed) else { break };
@@ -225,10 +237,14 @@ impl Reading<'_> {
 
     /// States what the longest phrase at item `at` says. Returns its words, 0 for no phrase.
     fn read_phrase(&mut self, at: usize) -> usize {
-        let Some(token) = self.token(at).filter(|token| token.form == Form::Lower) else {
+        let Some(token) = self.token(at) else { return 0 };
+        // Offices are often written with capitals: "Count of Hanau".
+        let is_office = token.form == Form::Capital && token.senses.is_honorific();
+        if token.form != Form::Lower && !is_office {
             return 0;
-        };
-        let longest = words_from(token.text(self.text)).min(PHRASE_WORDS_MAX);
+        }
+        let first = token.text(self.text).to_lowercase();
+        let longest = words_from(&first).min(PHRASE_WORDS_MAX);
         for length in (1..=longest).rev() {
             let Some(known) = self.phrase(at, length) else { continue };
             for pattern in known {
@@ -249,6 +265,7 @@ impl Reading<'_> {
             }
             phrase.push_str(token.text(self.text));
         }
+        phrase.make_ascii_lowercase();
         let known = patterns(&phrase);
         (!known.is_empty()).then_some(known)
     }
@@ -260,6 +277,9 @@ impl Reading<'_> {
             return false;
         }
         let Some(source) = self.source_of(from) else { return false };
+        if self.is_in_brackets(from) && !is_bracketed(pattern.predicate) {
+            return false;
+        }
         let is_place = pattern.kinds[1] == Some(EntityKind::Location);
         let objects = self.objects(first);
         let count = if is_date || is_place { 1 } else { objects.len() };
@@ -305,7 +325,7 @@ impl Reading<'_> {
     }
 
     /// "Manchester, Iowa": places in a row contain each other.
-    fn nest(&mut self, places: &[usize]) {
+    pub(super) fn nest(&mut self, places: &[usize]) {
         for pair in places.windows(2) {
             let is_place = |at: usize| {
                 matches!(self.entities.kind(at), EntityKind::Location | EntityKind::Other)
@@ -359,6 +379,27 @@ impl Reading<'_> {
 
 pub(super) fn is_copula(word: &str) -> bool {
     matches!(word, "is" | "was" | "are" | "were" | "became" | "remains")
+}
+
+/// What is stated of a name in brackets behind it.
+fn is_bracketed(predicate: Predicate) -> bool {
+    use Predicate::*;
+    matches!(
+        predicate,
+        BornOn
+            | BornIn
+            | DiedOn
+            | DiedIn
+            | AlsoKnownAs
+            | CreatedBy
+            | FoundedOn
+            | FoundedBy
+            | PublishedOn
+            | RelativeOf
+            | ChildOf
+            | SiblingOf
+            | SpouseOf
+    )
 }
 
 fn is_preposition(word: &str) -> bool {

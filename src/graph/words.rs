@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use crate::graph::key::key;
 use crate::graph::row::EntityKind;
 
 /// Longest word that stands in a list.
@@ -41,15 +42,21 @@ impl Senses {
     const GIVEN: u8 = 16;
     const VERB: u8 = 32;
     const MONTH: u8 = 64;
+    const FOREIGN: u8 = 128;
 
     /// Articles, pronouns, prepositions, conjunctions, auxiliaries, the commonest adverbs.
     pub(super) fn is_grammar(self) -> bool {
-        self.bits & Self::GRAMMAR != 0
+        self.bits & (Self::GRAMMAR | Self::FOREIGN) != 0
+    }
+
+    /// A word of the grammar of other languages only: in an English text it is part of a name.
+    pub(super) fn is_foreign(self) -> bool {
+        self.bits & (Self::GRAMMAR | Self::FOREIGN) == Self::FOREIGN
     }
 
     /// A common noun, adjective or verb.
     pub(super) fn is_ordinary(self) -> bool {
-        self.bits & (Self::GRAMMAR | Self::ORDINARY) != 0
+        self.bits & (Self::GRAMMAR | Self::FOREIGN | Self::ORDINARY) != 0
     }
 
     /// "American", "Buddhist".
@@ -82,6 +89,7 @@ static LISTS: LazyLock<HashMap<&'static str, Senses>> = LazyLock::new(|| {
     let mut words: HashMap<&'static str, Senses> = HashMap::new();
     let lists = [
         (include_str!("words/grammar.txt"), Senses::GRAMMAR),
+        (include_str!("words/foreign.txt"), Senses::FOREIGN),
         (include_str!("words/ordinary.txt"), Senses::ORDINARY),
         (include_str!("words/demonyms.txt"), Senses::DEMONYM),
         (include_str!("words/honorifics.txt"), Senses::HONORIFIC),
@@ -129,7 +137,8 @@ pub(super) fn senses_of(word: &str) -> Senses {
             folded.make_ascii_lowercase();
             senses(std::str::from_utf8(folded).expect("ASCII"))
         }
-        _ => Senses::default(),
+        Some(_) => senses(key(word).as_str()),
+        None => Senses::default(),
     }
 }
 
