@@ -1,7 +1,7 @@
 //! Relations that have no phrase of their own: what something is, whose it is, what stands beside
 //! it, and verbs that the table of phrases does not know.
 
-use crate::graph::relations::{Reading, is_copula};
+use crate::graph::relations::{Reading, is_copula, is_preposition};
 use crate::graph::row::{EntityKind, Predicate};
 use crate::graph::tokens::Form;
 use crate::graph::words;
@@ -110,21 +110,30 @@ impl Reading<'_> {
             }
             let token = self.token(here)?;
             let word = token.text(self.text);
+            let is_class =
+                head.is_some_and(|head: usize| words::kind_of_noun(self.word(head)).is_some());
+            let is_participle = word.ends_with("ed") || word.ends_with("ing");
             let is_stop = match token.form {
                 Form::Mark => !matches!(word, "\"" | "-"),
                 Form::Lower => {
-                    let is_class = head
-                        .is_some_and(|head: usize| words::kind_of_noun(self.word(head)).is_some());
-                    is_class && (word.ends_with("ed") || word.ends_with("ing"))
+                    is_class && is_participle
                         || token.senses.is_grammar() && !is_degree(word)
-                        || token.senses.is_verb() && !words::kind_of_noun(word).is_some()
+                        || head.is_some()
+                            && token.senses.is_verb()
+                            && words::kind_of_noun(word).is_none()
                 }
                 _ => false,
             };
             if is_stop {
                 break;
             }
-            head = (token.form == Form::Lower).then_some(here);
+            let can_be_head =
+                token.form == Form::Lower && !is_degree(word) && !word.ends_with("ly");
+            match can_be_head {
+                true => head = Some(here),
+                false if token.form != Form::Lower => head = None,
+                false => {}
+            }
         }
         let head = head?;
         let word = self.word(head);
@@ -212,10 +221,44 @@ impl Reading<'_> {
             if !is_aside || self.is_date(subject) {
                 continue;
             }
-            if let Some((first, head)) = self.noun_phrase(comma + 2) {
-                if words::kind_of_noun(self.word(head)).is_some() {
-                    self.state_class(subject, first, head);
-                }
+            let Some((first, head)) = self.noun_phrase(comma + 2) else { continue };
+            let is_closed = matches!(
+                self.word(head + 1),
+                "" | ","
+                    | "."
+                    | ")"
+                    | ";"
+                    | "of"
+                    | "in"
+                    | "from"
+                    | "for"
+                    | "who"
+                    | "which"
+                    | "that"
+            );
+            if is_closed && words::kind_of_noun(self.word(head)).is_some() {
+                self.state_class(subject, first, head);
+            }
+        }
+    }
+
+    /// "Dhaka, Bangladesh" anywhere in the sentence.
+    pub(super) fn read_places(&mut self) {
+        for at in 0..self.items.len() {
+            let (Some(inner), Some(outer)) = (self.entity(at), self.entity(at + 2)) else {
+                continue;
+            };
+            let is_owner = self.items[at].is_owner || self.items[at + 2].is_owner;
+            let [inner_size, outer_size] =
+                [inner, outer].map(|place| words::place_size(self.entities.key(place)));
+            let is_larger = match (inner_size, outer_size) {
+                (None | Some(words::PlaceSize::City), Some(words::PlaceSize::City)) => false,
+                (inner, Some(outer)) => inner.is_none_or(|inner| inner < outer),
+                (_, None) => false,
+            };
+            let is_place = self.entities.kind(inner) == EntityKind::Location;
+            if self.word(at + 1) == "," && is_larger && is_place && !is_owner {
+                self.state(inner, Predicate::LocatedIn, outer);
             }
         }
     }
@@ -234,11 +277,13 @@ impl Reading<'_> {
                 self.entity(*item).is_some() || matches!(self.word(*item), ";" | "," | ":" | ".")
             });
             let Some(object) = to.and_then(|item| self.entity(item)) else { continue };
+            let between = at + 1..to.unwrap_or(at);
+            let steps = between.filter(|item| is_preposition(self.word(*item))).count();
             let is_known = self.found.iter().any(|one| {
                 let ends = [one.source, one.target];
                 ends.contains(&subject) && ends.contains(&object)
             });
-            if is_direct && !is_known && !self.is_date(object) && subject != object {
+            if is_direct && steps <= 1 && !is_known && !self.is_date(object) && subject != object {
                 self.state(subject, Predicate::RelatedTo, object);
             }
         }

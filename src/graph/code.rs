@@ -58,7 +58,7 @@ pub(super) fn symbols(line: &str) -> Vec<(Range<usize>, Role)> {
         } else {
             is_telling(text).then_some(Role::Use)
         };
-        if let Some(role) = role.filter(|_| text.len() > 2 && text.len() <= SYMBOL_BYTES_MAX) {
+        if let Some(role) = role.filter(|_| text.len() > 3 && text.len() <= SYMBOL_BYTES_MAX) {
             found.push((word.clone(), role));
         }
     }
@@ -80,11 +80,12 @@ fn is_declared(line: &str, before: &str, between: &str, behind: &str) -> bool {
 /// A type of two words or more, or a constant of such.
 fn is_telling(word: &str) -> bool {
     let has = |rule: fn(&char) -> bool| word.chars().any(|c| rule(&c));
-    let humps = word.chars().zip(word.chars().skip(1));
-    let humps = humps.filter(|(a, b)| !a.is_uppercase() && *a != '_' && b.is_uppercase()).count();
+    let uppers = word.chars().filter(|c| c.is_uppercase()).count();
+    let has_lower = has(|c| c.is_lowercase());
     let starts_upper = word.starts_with(char::is_uppercase);
     let is_constant = word.contains('_') && !has(|c| c.is_lowercase());
-    starts_upper && (humps >= 1 && !word.contains('_') || is_constant && word.len() > 4)
+    starts_upper
+        && (uppers >= 2 && has_lower && !word.contains('_') || is_constant && word.len() > 4)
 }
 
 fn words(line: &str) -> Vec<Range<usize>> {

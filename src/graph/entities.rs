@@ -96,6 +96,10 @@ impl Entities {
         }
     }
 
+    pub(super) fn key(&self, at: usize) -> &str {
+        &self.drafts[at].key
+    }
+
     /// The entities as a row has them.
     pub(super) fn finish(self) -> Vec<RowEntity> {
         let kinds: Vec<EntityKind> = (0..self.drafts.len()).map(|at| self.kind(at)).collect();

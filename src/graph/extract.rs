@@ -160,6 +160,7 @@ impl<'a> Chunk<'a> {
             passage.entities = vec![None; passage.names.len()];
         }
         self.name_subject();
+        self.name_acronyms();
         // Long names first, so that short forms find them.
         for is_short in [false, true] {
             for passage in 0..self.passages.len() {
@@ -198,10 +199,34 @@ impl<'a> Chunk<'a> {
                 }
             }
         }
-        if !is_named && self.title.len() > 3 && self.entities.kind(main) != EntityKind::Person
-            || self.title.len() > 7
-        {
+        let kind = self.entities.kind(main);
+        let is_open = matches!(kind, EntityKind::Other | EntityKind::Product | EntityKind::Work);
+        if !is_named && self.title.len() > 3 && is_open || self.title.len() > 7 {
             self.entities.vote(main, EntityKind::Work, 9);
+        }
+    }
+
+    /// "International Business Machines (IBM)", "polymerase chain reaction (PCR)".
+    fn name_acronyms(&mut self) {
+        for at in 0..self.passages.len() {
+            let tokens = self.passages[at].tokens.clone();
+            for short in tokens.clone().skip(2) {
+                let (open, token) = (&self.tokens[short - 1], &self.tokens[short]);
+                let is_enclosed = token.form == Form::Capitals && open.text(self.text) == "(";
+                if !is_enclosed {
+                    continue;
+                }
+                let letters = token.text(self.text);
+                let words = &self.tokens[tokens.start..short - 1];
+                let Some(start) = expansion(self.text, words, letters) else { continue };
+                let long = words[start].start..words[words.len() - 1].end;
+                let is_term = words[words.len() - 1].form == Form::Lower;
+                let Some(entity) = self.entities.named(&self.text[long]) else { continue };
+                self.entities.alias(entity, letters);
+                if is_term {
+                    self.entities.vote(entity, EntityKind::Term, 9);
+                }
+            }
         }
     }
 
@@ -374,6 +399,37 @@ fn is_form(name: &str, title: &str) -> bool {
     let last = |text: &str| text.rsplit(' ').next().unwrap_or_default().to_owned();
     let has_more = names.next().is_some() && titles.next().is_some();
     is_same_first && has_more && (last(name) == last(title) || common >= 2)
+}
+
+/// The first of the last words whose initials are the letters of an acronym. Small words between
+/// them may be left out of it.
+fn expansion(text: &str, words: &[Token], letters: &str) -> Option<usize> {
+    let mut wanted: Vec<char> = letters.chars().filter(|c| c.is_alphabetic()).collect();
+    if wanted.len() < 2 {
+        return None;
+    }
+    let mut first = None;
+    for (at, token) in words.iter().enumerate().rev().take(2 * wanted.len() + 2) {
+        let Some(letter) = wanted.last() else { break };
+        let parts = token.text(text).split('-').rev();
+        let is_small = token.senses.is_grammar();
+        let before = wanted.len();
+        let letter = *letter;
+        for part in parts {
+            let initial = part.chars().next().and_then(|c| c.to_uppercase().next());
+            if initial.is_some() && initial == wanted.last().copied() {
+                wanted.pop();
+            }
+        }
+        let is_used = wanted.len() < before;
+        if !is_used && !(is_small && letter.is_alphabetic()) {
+            return None;
+        }
+        if is_used {
+            first = Some(at);
+        }
+    }
+    first.filter(|_| wanted.is_empty())
 }
 
 fn passage(place: Place, tokens: Range<usize>) -> Passage {

@@ -150,8 +150,13 @@ fn by_neighbours(
             words::is_place(key(&text[run[0].start..run[count - 1].end]).as_str())
         })
     };
-    if has_comma && (1..=3).any(is_place_next) {
+    let name = &sentence[start..end];
+    let is_worded = name.iter().all(|token| matches!(token.form, Form::Capital | Form::Lower));
+    if has_comma && is_worded && (1..=3).any(is_place_next) {
         vote(EntityKind::Location, 4);
+    }
+    if is_single && sentence[start].form == Form::Capitals && sentence[start].is_owner {
+        vote(EntityKind::Organization, 2);
     }
     let mut next = end;
     let opens = |at: usize| sentence.get(at).and_then(|token| mark(text, token)) == Some('(');

@@ -102,7 +102,9 @@ impl Scan<'_> {
         if let Some(end) = date_at(self.text, self.tokens, at) {
             return (end, Some(self.found(at..end, Some(EntityKind::Date))));
         }
-        if let Some(end) = self.title_end(at) {
+        let is_capital = self.tokens[at].is_capital();
+        let run_end = if is_capital { self.run_end(at) } else { at };
+        if let Some(end) = self.title_end(at).filter(|end| *end >= run_end) {
             return (end, Some(self.found(at..end, None)));
         }
         if let Some(end) = self.inverted_end(at) {
@@ -149,7 +151,11 @@ impl Scan<'_> {
         };
         let end = initials(at + 2).filter(|_| is_surname(at))?;
         let goes_on = is_surname(end) && initials(end + 2).is_some();
-        (end == self.tokens.len() || goes_on).then_some(end)
+        let is_last = end == self.tokens.len()
+            || at >= 2
+                && self.mark(at - 1) == Some('.')
+                && self.tokens[at - 2].form == Form::Initial;
+        (is_last || goes_on).then_some(end)
     }
 
     fn found(&self, tokens: Range<usize>, kind: Option<EntityKind>) -> Found {
@@ -236,7 +242,8 @@ impl Scan<'_> {
             let has_more = start + 1 < end;
             let is_first = start == 0 || matches!(self.mark(start - 1), Some('"' | ':' | '('));
             let is_opening = is_first && has_more && self.is_opening(start);
-            let is_particle = senses.is_foreign() && start > 0 && has_more;
+            let is_loud = self.tokens[start].form == Form::Capitals;
+            let is_particle = senses.is_foreign() && (start > 0 && has_more || is_loud);
             if self.is_grammar(start) && !is_particle || is_opening {
                 start += 1;
             } else if has_more && senses.is_honorific() && !self.holds_office(start, end) {
@@ -260,8 +267,12 @@ impl Scan<'_> {
                 1 => self.is_name_alone(start, kind.is_some()),
                 _ => self.is_name_together(start..end),
             };
-        let name = || Found { tokens: at..end, ..self.found(start..end, kind) };
-        (run_end, is_name.then(name))
+        // The stop of a last initial belongs to the name, unless the sentence ends with it.
+        let has_initial = end > at && self.tokens[end - 1].form == Form::Initial;
+        let has_stop = has_initial && self.mark(end) == Some('.') && end + 1 < self.tokens.len();
+        let behind = end + usize::from(has_stop);
+        let name = || Found { tokens: at..behind, ..self.found(start..end, kind) };
+        (run_end.max(behind), is_name.then(name))
     }
 
     /// A word of grammar, whatever its letters look like.
@@ -509,7 +520,10 @@ impl Scan<'_> {
     fn is_name_together(&self, tokens: Range<usize>) -> bool {
         let words = || self.tokens[tokens.clone()].iter().filter(|token| token.is_capital());
         let plain = words().filter(|token| {
-            token.senses.is_ordinary() || token.senses.is_demonym() || token.senses.is_month()
+            self.is_heading && token.senses.kind.is_some() && !token.senses.is_given()
+                || token.senses.is_ordinary()
+                || token.senses.is_demonym()
+                || token.senses.is_month()
         });
         let is_plain = plain.count() == words().count();
         let is_office = words().all(|token| token.senses.kind == Some(EntityKind::Person));

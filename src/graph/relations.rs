@@ -53,6 +53,7 @@ impl Reading<'_> {
             at += self.read_phrase(at).max(1);
         }
         self.read_appositions();
+        self.read_places();
         self.read_verbs();
     }
 
@@ -131,6 +132,10 @@ impl Reading<'_> {
             }
             match self.word(here) {
                 ")" => here = self.opening(here)?,
+                "(" => {
+                    let named = here.checked_sub(1).and_then(|before| self.entity(before));
+                    return named.or_else(|| self.subject(here));
+                }
                 "," | "and" | "or" | "but" | "then" => {
                     let before =
                         here.checked_sub(1).and_then(|before| self.before_brackets(before));
@@ -287,6 +292,9 @@ impl Reading<'_> {
             let ends = if pattern.is_reversed { [*object, source] } else { [source, *object] };
             if ends.contains(&source) && self.fits(pattern, ends) {
                 self.state(ends[0], pattern.predicate, ends[1]);
+                if pattern.predicate == Predicate::AlsoKnownAs {
+                    self.entities.vote(ends[1], self.entities.kind(ends[0]), 3);
+                }
             }
         }
         if is_place {
@@ -402,7 +410,7 @@ fn is_bracketed(predicate: Predicate) -> bool {
     )
 }
 
-fn is_preposition(word: &str) -> bool {
+pub(super) fn is_preposition(word: &str) -> bool {
     matches!(
         word,
         "of" | "in"

@@ -115,9 +115,28 @@ static LISTS: LazyLock<HashMap<&'static str, Senses>> = LazyLock::new(|| {
     words
 });
 
-static PLACES: LazyLock<HashMap<&'static str, ()>> = LazyLock::new(|| {
-    let lines = include_str!("words/places.txt").lines();
-    lines.flat_map(|line| line.split(", ")).map(|place| (place, ())).collect()
+/// How large a well-known place is, as the lines of its list tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum PlaceSize {
+    City,
+    /// A part of a country.
+    State,
+    Country,
+    /// A continent, a sea, an empire.
+    Region,
+}
+
+static PLACES: LazyLock<HashMap<&'static str, PlaceSize>> = LazyLock::new(|| {
+    let sizes = [PlaceSize::Country, PlaceSize::State, PlaceSize::City, PlaceSize::Region];
+    let lines = include_str!("words/places.txt").lines().zip(sizes);
+    let places = lines.flat_map(|(line, size)| line.split(", ").map(move |place| (place, size)));
+    // A name of several places is that of the smallest, which needs the others beside it.
+    let mut found = HashMap::new();
+    for (place, size) in places {
+        let kept = found.entry(place).or_insert(size);
+        *kept = size.min(*kept);
+    }
+    found
 });
 
 /// What is known of a word in the form of keys.
@@ -151,6 +170,11 @@ pub(super) fn kind_of_noun(noun: &str) -> Option<EntityKind> {
 /// Whether the key is that of a well-known place.
 pub(super) fn is_place(key: &str) -> bool {
     PLACES.contains_key(key)
+}
+
+/// How large the well-known place with that key is.
+pub(super) fn place_size(key: &str) -> Option<PlaceSize> {
+    PLACES.get(key).copied()
 }
 
 pub(super) fn is_article(word: &str) -> bool {
