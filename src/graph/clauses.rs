@@ -57,28 +57,32 @@ impl Reading<'_> {
         closing.map_or(at, |closing| closing + 1)
     }
 
-    /// States the classes that the noun phrases at item `at` call.
+    /// States the classes that the noun phrases at item `at` call. Those that are listed have to
+    /// be of one kind: in "a film and theatre actor" the film is none of them.
     fn read_class(&mut self, subject: usize, at: usize) {
-        let mut end = at;
-        while end < self.items.len() && end - at < NOUN_WORDS_MAX {
-            match self.noun_phrase(end) {
-                Some((first, head)) => {
-                    self.state_class(subject, first, head);
-                    self.place_of_class(subject, head);
-                    let is_listed = matches!(self.word(head + 1), "," | "and" | "&");
-                    if !is_listed {
-                        return;
-                    }
-                    end = head + 2;
-                    if matches!(self.word(end), "and") {
-                        end += 1;
-                    }
-                    if self.is_article(end) {
-                        end += 1;
-                    }
-                }
-                None => return,
+        let mut phrases = Vec::new();
+        let mut next = at;
+        while let Some((first, head)) =
+            self.noun_phrase(next).filter(|_| next - at < NOUN_WORDS_MAX)
+        {
+            phrases.push((first, head));
+            if !matches!(self.word(head + 1), "," | "and" | "&") {
+                break;
             }
+            next = head + 2;
+            next += usize::from(self.word(next) == "and");
+            next += usize::from(self.is_article(next));
+        }
+        let kind = |head: usize| words::kind_of_noun(self.word(head));
+        let Some(last) = phrases.last().and_then(|(_, head)| kind(*head)) else {
+            return phrases.first().into_iter().for_each(|(first, head)| {
+                self.state_class(subject, *first, *head);
+            });
+        };
+        phrases.retain(|(_, head)| kind(*head) == Some(last));
+        for (first, head) in phrases {
+            self.state_class(subject, first, head);
+            self.place_of_class(subject, head);
         }
     }
 
@@ -116,7 +120,7 @@ impl Reading<'_> {
             let is_stop = match token.form {
                 Form::Mark => !matches!(word, "\"" | "-"),
                 Form::Lower => {
-                    is_class && is_participle
+                    is_class && (is_participle || word.ends_with("ly"))
                         || token.senses.is_grammar() && !is_degree(word)
                         || head.is_some()
                             && token.senses.is_verb()
@@ -138,7 +142,8 @@ impl Reading<'_> {
         let head = head?;
         let word = self.word(head);
         let is_empty = ["one", "part", "kind", "type", "form", "number", "example", "result"];
-        if is_empty.contains(&word) || word.len() < 3 || word.ends_with("ly") {
+        let is_relative = family(word).is_some() || word.ends_with("est") || word == "elder";
+        if is_empty.contains(&word) || word.len() < 3 || is_relative {
             return None;
         }
         let before = head.checked_sub(1).filter(|before| *before >= at && self.is_noun(*before));
@@ -153,7 +158,11 @@ impl Reading<'_> {
         let word = token.text(self.text);
         let adjective = ["al", "ic", "ive", "ous", "est", "ed", "ern", "ant", "ent", "able", "ful"];
         let is_adjective = adjective.iter().any(|end| word.ends_with(end));
-        let is_common = ["former", "popular", "small", "large", "major", "new", "old", "third"];
+        let is_common = [
+            "former", "popular", "small", "large", "major", "new", "old", "close", "young",
+            "great", "early", "late", "main", "famous", "leading", "senior", "minor", "prolific",
+            "big",
+        ];
         !is_adjective && !is_common.contains(&word) && !token.senses.is_grammar() && word.len() > 2
     }
 

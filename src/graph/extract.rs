@@ -240,7 +240,13 @@ impl<'a> Chunk<'a> {
                 continue;
             }
             let is_date = found.kind == Some(EntityKind::Date);
-            let known = if is_date { None } else { self.entities.known(name) };
+            // "in Strathmore" is a place, even after a person called so.
+            let before = found.tokens.start.checked_sub(1).map(|at| sentence[at].text(self.text));
+            let is_place = matches!(before, Some("in" | "at" | "near" | "from" | "In" | "of"));
+            let known = match is_date {
+                true => None,
+                false => self.entities.known(name, !is_place),
+            };
             let Some(entity) = known.or_else(|| self.entities.named(name)) else { continue };
             if known.is_some() {
                 self.entities.alias(entity, name);

@@ -91,6 +91,9 @@ fn by_form(text: &str, name: &str, tokens: &[&Token], vote: &mut dyn FnMut(Entit
     let head = particle.and_then(|at| tokens.get(at.checked_sub(1)?)).unwrap_or(last);
     let of_head = words::kind_of_noun(word(head)).filter(|kind| *kind != EntityKind::Person);
     let is_alone = tokens.len() == 1;
+    if word(head) == "House" && particle.is_some() {
+        vote(EntityKind::Organization, 8);
+    }
     let is_head = !is_alone && !head.senses.is_given();
     if let Some(kind) = of_head.filter(|_| is_head) {
         vote(kind, 6);

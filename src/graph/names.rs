@@ -259,7 +259,7 @@ impl Scan<'_> {
                 start += 1;
             }
         }
-        while end > start + 1 && self.is_grammar(end - 1) {
+        while end > start + 1 && self.tokens[end - 1].senses.is_grammar() {
             end -= 1;
         }
         let is_name = start < end
@@ -531,6 +531,14 @@ impl Scan<'_> {
         let is_house = words::kind_of_noun(last).is_some() || self.has_house(tokens.clone());
         let is_seen =
             |token: &Token| self.around.lower.contains(&*token.text(self.text).to_lowercase());
+        // Initials without stops stand in lists of references, where no name can be told.
+        let bare = tokens.clone().filter(|at| {
+            let is_roman = "IVX".contains(self.word(*at));
+            self.tokens[*at].form == Form::Initial && self.mark(at + 1) != Some('.') && !is_roman
+        });
+        if bare.count() > 1 {
+            return false;
+        }
         let is_numbered = self.tokens[tokens.end - 1].form == Form::Number;
         let is_all_seen = words().all(is_seen) && !is_house && !is_numbered;
         let key = crate::graph::key(&self.text[self.bytes(tokens.clone())]);

@@ -290,6 +290,10 @@ impl Reading<'_> {
         let count = if is_date || is_place { 1 } else { objects.len() };
         for object in objects.iter().take(count) {
             let ends = if pattern.is_reversed { [*object, source] } else { [source, *object] };
+            let is_person = self.entities.kind(*object) == EntityKind::Person;
+            if pattern.predicate == Predicate::LeaderOf && is_person && *object != objects[0] {
+                continue;
+            }
             if ends.contains(&source) && self.fits(pattern, ends) {
                 self.state(ends[0], pattern.predicate, ends[1]);
                 if pattern.predicate == Predicate::AlsoKnownAs {
@@ -373,6 +377,8 @@ impl Reading<'_> {
             let is_span = matches!(self.mark(at + 3), Some('-' | '\u{2013}' | '\u{2014}'));
             let died = self.entity(at + 4).filter(|date| is_span && self.is_date(*date));
             let Some(died) = died else { continue };
+            // "Mary, Countess of Strathmore (1749 - 1800)": the dates are those of the subject.
+            let person = self.subject(at + 1).unwrap_or(person);
             let can_be_person =
                 matches!(self.entities.kind(person), EntityKind::Person | EntityKind::Other);
             if can_be_person {
