@@ -1,7 +1,7 @@
 //! Relations that have no phrase of their own: what something is, whose it is, what stands beside
 //! it, and verbs that the table of phrases does not know.
 
-use crate::graph::relations::{Reading, is_copula};
+use crate::graph::relations::{Reading, is_copula, is_preposition};
 use crate::graph::row::{EntityKind, Predicate};
 use crate::graph::tokens::Form;
 use crate::graph::words;
@@ -40,9 +40,16 @@ impl Reading<'_> {
         matches!(self.word(at), "a" | "an" | "the" | "one")
     }
 
-    /// Behind brackets, and behind an aside between commas.
+    /// Behind what can stand between a subject and its verb: brackets, other names, asides.
     fn behind_aside(&self, at: usize) -> usize {
-        let at = self.behind_brackets(at);
+        let mut at = self.behind_brackets(at);
+        while matches!(self.word(at), "aka" | "or" | "also" | "known" | "as" | "called") {
+            let names = (at + 1..self.items.len()).take(4);
+            let Some(name) = names.into_iter().find(|at| self.entity(*at).is_some()) else {
+                return at;
+            };
+            at = self.behind_brackets(name + 1);
+        }
         if self.word(at) != "," {
             return at;
         }
@@ -50,28 +57,50 @@ impl Reading<'_> {
         closing.map_or(at, |closing| closing + 1)
     }
 
-    /// States the classes that the noun phrases at item `at` call.
+    /// States the classes that the noun phrases at item `at` call. Those that are listed have to
+    /// be of one kind: in "a film and theatre actor" the film is none of them.
     fn read_class(&mut self, subject: usize, at: usize) {
-        let mut end = at;
-        while end < self.items.len() && end - at < NOUN_WORDS_MAX {
-            match self.noun_phrase(end) {
-                Some((first, head)) => {
-                    self.state_class(subject, first, head);
-                    let is_listed = matches!(self.word(head + 1), "," | "and" | "&");
-                    if !is_listed {
-                        return;
-                    }
-                    end = head + 2;
-                    if matches!(self.word(end), "and") {
-                        end += 1;
-                    }
-                    if self.is_article(end) {
-                        end += 1;
-                    }
-                }
-                None => return,
+        let mut phrases = Vec::new();
+        let mut next = at;
+        while let Some((first, head)) =
+            self.noun_phrase(next).filter(|_| next - at < NOUN_WORDS_MAX)
+        {
+            phrases.push((first, head));
+            if !matches!(self.word(head + 1), "," | "and" | "&") {
+                break;
             }
+            next = head + 2;
+            next += usize::from(self.word(next) == "and");
+            next += usize::from(self.is_article(next));
         }
+        let kind = |head: usize| words::kind_of_noun(self.word(head));
+        let Some(last) = phrases.last().and_then(|(_, head)| kind(*head)) else {
+            return phrases.first().into_iter().for_each(|(first, head)| {
+                self.state_class(subject, *first, *head);
+            });
+        };
+        phrases.retain(|(_, head)| kind(*head) == Some(last));
+        for (first, head) in phrases {
+            self.state_class(subject, first, head);
+            self.place_of_class(subject, head);
+        }
+    }
+
+    /// "X is a station in Y": where a thing of that class is.
+    fn place_of_class(&mut self, subject: usize, head: usize) {
+        let kind = words::kind_of_noun(self.word(head));
+        let is_fixed = matches!(kind, Some(EntityKind::Location | EntityKind::Organization));
+        if !is_fixed || self.word(head + 1) != "in" {
+            return;
+        }
+        let Some(item) = self.object_item(head + 2) else { return };
+        let places = self.objects(item);
+        let Some(first) = places.first().copied().filter(|place| !self.is_date(*place)) else {
+            return;
+        };
+        self.entities.vote(first, EntityKind::Location, 3);
+        self.state(subject, Predicate::LocatedIn, first);
+        self.nest(&places);
     }
 
     /// First and last item of the class that a noun phrase at `at` calls: the noun before the
@@ -85,27 +114,40 @@ impl Reading<'_> {
             }
             let token = self.token(here)?;
             let word = token.text(self.text);
+            let is_class =
+                head.is_some_and(|head: usize| words::kind_of_noun(self.word(head)).is_some());
+            let is_participle = word.ends_with("ed") || word.ends_with("ing");
             let is_stop = match token.form {
                 Form::Mark => !matches!(word, "\"" | "-"),
                 Form::Lower => {
-                    token.senses.is_grammar() && !is_number_word(word)
-                        || token.senses.is_verb() && !words::kind_of_noun(word).is_some()
+                    is_class && (is_participle || word.ends_with("ly"))
+                        || token.senses.is_grammar() && !is_degree(word)
+                        || head.is_some()
+                            && token.senses.is_verb()
+                            && words::kind_of_noun(word).is_none()
                 }
                 _ => false,
             };
             if is_stop {
                 break;
             }
-            head = (token.form == Form::Lower).then_some(here);
+            let can_be_head =
+                token.form == Form::Lower && !is_degree(word) && !word.ends_with("ly");
+            match can_be_head {
+                true => head = Some(here),
+                false if token.form != Form::Lower => head = None,
+                false => {}
+            }
         }
         let head = head?;
         let word = self.word(head);
         let is_empty = ["one", "part", "kind", "type", "form", "number", "example", "result"];
-        if is_empty.contains(&word) || word.len() < 3 || word.ends_with("ly") {
+        let is_relative = family(word).is_some() || word.ends_with("est") || word == "elder";
+        if is_empty.contains(&word) || word.len() < 3 || is_relative {
             return None;
         }
-        let before = head.checked_sub(1).filter(|before| *before >= at)?;
-        Some((if self.is_noun(before) { before } else { head }, head)).or(Some((head, head)))
+        let before = head.checked_sub(1).filter(|before| *before >= at && self.is_noun(*before));
+        Some((before.unwrap_or(head), head))
     }
 
     /// Whether the word can be the first part of a class of two words.
@@ -116,7 +158,11 @@ impl Reading<'_> {
         let word = token.text(self.text);
         let adjective = ["al", "ic", "ive", "ous", "est", "ed", "ern", "ant", "ent", "able", "ful"];
         let is_adjective = adjective.iter().any(|end| word.ends_with(end));
-        let is_common = ["former", "popular", "small", "large", "major", "new", "old", "third"];
+        let is_common = [
+            "former", "popular", "small", "large", "major", "new", "old", "close", "young",
+            "great", "early", "late", "main", "famous", "leading", "senior", "minor", "prolific",
+            "big",
+        ];
         !is_adjective && !is_common.contains(&word) && !token.senses.is_grammar() && word.len() > 2
     }
 
@@ -136,6 +182,7 @@ impl Reading<'_> {
     pub(super) fn read_owners(&mut self) {
         for at in 0..self.items.len() {
             let Some(owner) = self.entity(at).filter(|_| self.items[at].is_owner) else { continue };
+            self.state_owned(owner, at + 1);
             let mut noun = at + 1;
             while noun < at + 4 && self.is_filling(noun) {
                 noun += 1;
@@ -151,6 +198,19 @@ impl Reading<'_> {
                 ends.into_iter().for_each(|end| self.entities.vote(end, EntityKind::Person, 4));
             }
             self.state(ends[0], predicate, ends[1]);
+        }
+    }
+
+    /// "IBM's Selectric", "the church's General Board".
+    fn state_owned(&mut self, owner: usize, at: usize) {
+        let Some(owned) = self.entity(at) else { return };
+        if self.entities.kind(owner) != EntityKind::Organization {
+            return;
+        }
+        match self.entities.kind(owned) {
+            EntityKind::Organization => self.state(owned, Predicate::PartOf, owner),
+            EntityKind::Product => self.state(owned, Predicate::ProducedBy, owner),
+            _ => {}
         }
     }
 
@@ -170,10 +230,44 @@ impl Reading<'_> {
             if !is_aside || self.is_date(subject) {
                 continue;
             }
-            if let Some((first, head)) = self.noun_phrase(comma + 2) {
-                if words::kind_of_noun(self.word(head)).is_some() {
-                    self.state_class(subject, first, head);
-                }
+            let Some((first, head)) = self.noun_phrase(comma + 2) else { continue };
+            let is_closed = matches!(
+                self.word(head + 1),
+                "" | ","
+                    | "."
+                    | ")"
+                    | ";"
+                    | "of"
+                    | "in"
+                    | "from"
+                    | "for"
+                    | "who"
+                    | "which"
+                    | "that"
+            );
+            if is_closed && words::kind_of_noun(self.word(head)).is_some() {
+                self.state_class(subject, first, head);
+            }
+        }
+    }
+
+    /// "Dhaka, Bangladesh" anywhere in the sentence.
+    pub(super) fn read_places(&mut self) {
+        for at in 0..self.items.len() {
+            let (Some(inner), Some(outer)) = (self.entity(at), self.entity(at + 2)) else {
+                continue;
+            };
+            let is_owner = self.items[at].is_owner || self.items[at + 2].is_owner;
+            let [inner_size, outer_size] =
+                [inner, outer].map(|place| words::place_size(self.entities.key(place)));
+            let is_larger = match (inner_size, outer_size) {
+                (None | Some(words::PlaceSize::City), Some(words::PlaceSize::City)) => false,
+                (inner, Some(outer)) => inner.is_none_or(|inner| inner < outer),
+                (_, None) => false,
+            };
+            let is_place = self.entities.kind(inner) == EntityKind::Location;
+            if self.word(at + 1) == "," && is_larger && is_place && !is_owner {
+                self.state(inner, Predicate::LocatedIn, outer);
             }
         }
     }
@@ -192,19 +286,41 @@ impl Reading<'_> {
                 self.entity(*item).is_some() || matches!(self.word(*item), ";" | "," | ":" | ".")
             });
             let Some(object) = to.and_then(|item| self.entity(item)) else { continue };
+            let between = at + 1..to.unwrap_or(at);
+            let steps = between.filter(|item| is_preposition(self.word(*item))).count();
             let is_known = self.found.iter().any(|one| {
                 let ends = [one.source, one.target];
                 ends.contains(&subject) && ends.contains(&object)
             });
-            if is_direct && !is_known && !self.is_date(object) && subject != object {
+            if is_direct && steps <= 1 && !is_known && !self.is_date(object) && subject != object {
                 self.state(subject, Predicate::RelatedTo, object);
             }
         }
     }
 }
 
-fn is_number_word(word: &str) -> bool {
-    matches!(word, "first" | "second" | "third" | "fourth" | "fifth" | "last" | "two" | "three")
+/// Words of grammar inside of a noun phrase.
+fn is_degree(word: &str) -> bool {
+    matches!(
+        word,
+        "first"
+            | "second"
+            | "third"
+            | "fourth"
+            | "fifth"
+            | "last"
+            | "two"
+            | "three"
+            | "most"
+            | "least"
+            | "more"
+            | "very"
+            | "former"
+            | "well"
+            | "not"
+            | "also"
+            | "as"
+    )
 }
 
 /// The relation of an owner to what a noun of family calls; whether it runs the other way.

@@ -36,7 +36,6 @@ pub(super) fn date_at(text: &str, tokens: &[Token], at: usize) -> Option<usize> 
                     | "after"
                     | "before"
                     | "around"
-                    | "("
                     | "en"
                     | "im"
                     | "and"
@@ -44,6 +43,7 @@ pub(super) fn date_at(text: &str, tokens: &[Token], at: usize) -> Option<usize> 
                     | "em"
                     | "born"
             );
+            let is_enclosed = before == "(" && !word(at + 1).starts_with(char::is_alphanumeric);
             let ends_span = matches!(before, "-" | "\u{2013}" | "\u{2014}")
                 && is_year(word(at.saturating_sub(2)));
             let is_amount = tokens.get(at + 1).is_some_and(|next| {
@@ -51,7 +51,7 @@ pub(super) fn date_at(text: &str, tokens: &[Token], at: usize) -> Option<usize> 
                     && !next.senses.is_grammar()
                     && next.text(text).ends_with('s')
             });
-            ((announces || ends_span) && !is_amount).then_some(at + 1)
+            ((announces || ends_span || is_enclosed) && !is_amount).then_some(at + 1)
         }
         Form::Capital if month_at(word(at)).is_some() => {
             let has_day = day(word(at + 1)).is_some();

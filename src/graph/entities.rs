@@ -48,10 +48,10 @@ impl Entities {
         Some(at)
     }
 
-    /// The entity with that name or short form, if there is one.
-    pub(super) fn known(&self, name: &str) -> Option<usize> {
+    /// The entity with that name or, where it may be that of a person, short form.
+    pub(super) fn known(&self, name: &str, can_be_person: bool) -> Option<usize> {
         let key = key(name);
-        let is_single = !key.as_str().contains(' ');
+        let is_single = can_be_person && !key.as_str().contains(' ');
         let surname = || self.by_surname.get(key.as_str()).copied().flatten();
         let known = self.by_key.get(key.as_str()).copied();
         known.or_else(|| if is_single { surname() } else { None })
@@ -60,7 +60,9 @@ impl Entities {
     /// Lets the last word of a person's name stand for the person.
     pub(super) fn shorten(&mut self, at: usize) {
         let Some((_, surname)) = self.drafts[at].key.rsplit_once(' ') else { return };
-        if surname.len() < 3 || words::is_ordinary(surname) {
+        let is_roman = surname.bytes().all(|b| b"ivx".contains(&b));
+        let is_origin = self.drafts[at].key.contains(" of ");
+        if surname.len() < 3 || is_roman || is_origin || words::is_ordinary(surname) {
             return;
         }
         let owner = self.by_surname.entry(surname.to_owned()).or_insert(Some(at));
@@ -94,6 +96,10 @@ impl Entities {
             Some(best) if votes[best] > 0 => EntityKind::ALL[best],
             _ => EntityKind::Other,
         }
+    }
+
+    pub(super) fn key(&self, at: usize) -> &str {
+        &self.drafts[at].key
     }
 
     /// The entities as a row has them.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::graph::code::{self, Role};
 use crate::graph::entities::Entities;
 use crate::graph::key::key;
 use crate::graph::kinds;
@@ -9,7 +10,9 @@ use crate::graph::lines::{Block, blocks};
 use crate::graph::names::{Found, Surroundings, names};
 use crate::graph::patterns::field_predicate;
 use crate::graph::relations::{Item, Reading, Statement};
-use crate::graph::row::{CONTEXT_BYTES_MAX, EntityKind, ROW_TRIPLETS_MAX, RowGraph, RowTriplet};
+use crate::graph::row::{
+    CONTEXT_BYTES_MAX, EntityKind, Predicate, ROW_TRIPLETS_MAX, RowGraph, RowTriplet,
+};
 use crate::graph::sentences::sentences;
 use crate::graph::tokens::{Form, Token, tokens};
 
@@ -23,9 +26,12 @@ const TEXT_BYTES_MAX: usize = 256 << 10;
 pub fn extract(title: &str, text: &str) -> RowGraph {
     let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
     let mut chunk = Chunk::read(text);
-    chunk.name_title(title);
+    if !chunk.name_title(title) {
+        chunk.name_heading();
+    }
     chunk.name_all();
     chunk.relate();
+    chunk.read_code();
     chunk.finish()
 }
 
@@ -104,8 +110,22 @@ impl<'a> Chunk<'a> {
         self.passages.push(passage(place, first..self.tokens.len()));
     }
 
+    /// A text without a title may begin with one.
+    fn name_heading(&mut self) {
+        let Some(first) = self.passages.first().filter(|one| one.place == Place::Heading) else {
+            return;
+        };
+        let words = &self.tokens[first.tokens.clone()];
+        let (Some(start), Some(end)) = (words.first(), words.last()) else { return };
+        let heading = &self.text[start.start..end.end];
+        let is_loud = words.iter().all(|word| word.form == Form::Capitals) && words.len() > 1;
+        if start.is_capital() && !is_loud && !heading.ends_with(':') {
+            self.name_title(heading);
+        }
+    }
+
     /// The title is the main entity, if it is a name at all.
-    fn name_title(&mut self, title: &str) {
+    fn name_title(&mut self, title: &str) -> bool {
         let title = title.trim();
         let mut words = Vec::new();
         let plain = title.find('(').filter(|at| *at > 0).map_or(title, |at| &title[..at]);
@@ -113,15 +133,16 @@ impl<'a> Chunk<'a> {
         let letters = key(title).as_str().bytes().filter(|b| b.is_ascii_digit()).count();
         let is_code = words.len() == 1 && (words[0].form == Form::Code || letters > 0);
         if is_code || !words.iter().any(Token::is_word) {
-            return;
+            return false;
         }
-        let Some(main) = self.entities.named(title) else { return };
+        let Some(main) = self.entities.named(title) else { return false };
         let entities = &mut self.entities;
         kinds::judge_title(plain, &words, plain, &mut |kind, weight| {
             entities.vote(main, kind, weight);
         });
         self.main = Some(main);
         self.title = words.iter().map(|word| word.text(plain).to_owned()).collect();
+        true
     }
 
     fn name_all(&mut self) {
@@ -134,13 +155,77 @@ impl<'a> Chunk<'a> {
         around.settle();
         for passage in &mut self.passages {
             let sentence = &self.tokens[passage.tokens.clone()];
-            passage.names = names(self.text, sentence, &around);
+            let is_heading = passage.place == Place::Heading;
+            passage.names = names(self.text, sentence, &around, is_heading);
             passage.entities = vec![None; passage.names.len()];
         }
+        self.name_subject();
+        self.name_acronyms();
         // Long names first, so that short forms find them.
         for is_short in [false, true] {
             for passage in 0..self.passages.len() {
                 self.name_passage(passage, is_short);
+            }
+        }
+    }
+
+    /// Other forms of the title's name: that with which the text begins, and initials. A title of
+    /// several words that the text never repeats is that of a work.
+    fn name_subject(&mut self) {
+        let Some(main) = self.main else { return };
+        let title = key(&self.title.join(" "));
+        let whole = self.title.split(|word| word == ",").next().unwrap_or_default().join(" ");
+        let front = key(&whole);
+        let mut is_named = false;
+        let mut is_first = true;
+        for passage in &self.passages {
+            if passage.place != Place::Sentence {
+                continue;
+            }
+            for found in &passage.names {
+                let name = &self.text[found.bytes.clone()];
+                let other = key(name);
+                let leads = is_first && found.tokens.start <= 1;
+                is_first = false;
+                is_named |= other == title;
+                let is_same = other == front
+                    || leads && is_form(other.as_str(), title.as_str())
+                    || name.ends_with(|c: char| c.is_uppercase())
+                        && other.as_str().contains(' ')
+                        && title.as_str().starts_with(other.as_str());
+                if is_same && other != title && !other.as_str().is_empty() {
+                    self.entities.alias(main, name);
+                    is_named = true;
+                }
+            }
+        }
+        let kind = self.entities.kind(main);
+        let is_open = matches!(kind, EntityKind::Other | EntityKind::Product | EntityKind::Work);
+        if !is_named && self.title.len() > 3 && is_open || self.title.len() > 7 {
+            self.entities.vote(main, EntityKind::Work, 9);
+        }
+    }
+
+    /// "International Business Machines (IBM)", "polymerase chain reaction (PCR)".
+    fn name_acronyms(&mut self) {
+        for at in 0..self.passages.len() {
+            let tokens = self.passages[at].tokens.clone();
+            for short in tokens.clone().skip(2) {
+                let (open, token) = (&self.tokens[short - 1], &self.tokens[short]);
+                let is_enclosed = token.form == Form::Capitals && open.text(self.text) == "(";
+                if !is_enclosed {
+                    continue;
+                }
+                let letters = token.text(self.text);
+                let words = &self.tokens[tokens.start..short - 1];
+                let Some(start) = expansion(self.text, words, letters) else { continue };
+                let long = words[start].start..words[words.len() - 1].end;
+                let is_term = words[words.len() - 1].form == Form::Lower;
+                let Some(entity) = self.entities.named(&self.text[long]) else { continue };
+                self.entities.alias(entity, letters);
+                if is_term {
+                    self.entities.vote(entity, EntityKind::Term, 9);
+                }
             }
         }
     }
@@ -154,7 +239,14 @@ impl<'a> Chunk<'a> {
             if is_single != is_short {
                 continue;
             }
-            let known = if is_short { self.entities.known(name) } else { None };
+            let is_date = found.kind == Some(EntityKind::Date);
+            // "in Strathmore" is a place, even after a person called so.
+            let before = found.tokens.start.checked_sub(1).map(|at| sentence[at].text(self.text));
+            let is_place = matches!(before, Some("in" | "at" | "near" | "from" | "In" | "of"));
+            let known = match is_date {
+                true => None,
+                false => self.entities.known(name, !is_place),
+            };
             let Some(entity) = known.or_else(|| self.entities.named(name)) else { continue };
             if known.is_some() {
                 self.entities.alias(entity, name);
@@ -248,6 +340,34 @@ impl<'a> Chunk<'a> {
         }
     }
 
+    /// What lines of programs declare. Functions belong to the type that was declared last.
+    fn read_code(&mut self) {
+        let mut holder = None;
+        for line in std::mem::take(&mut self.code) {
+            let mut named = None;
+            for (range, role) in code::symbols(&self.text[line.clone()]) {
+                let range = line.start + range.start..line.start + range.end;
+                let Some(entity) = self.entities.named(&self.text[range]) else { continue };
+                self.entities.vote(entity, EntityKind::Identifier, 9);
+                let statement = match role {
+                    Role::Holder => {
+                        holder = Some(entity);
+                        None
+                    }
+                    Role::Function => holder.map(|holder| (holder, Predicate::Defines, entity)),
+                    Role::Method => named.map(|named| (named, Predicate::Defines, entity)),
+                    Role::Base => holder.map(|holder| (holder, Predicate::Extends, entity)),
+                    Role::Use => None,
+                };
+                named = Some(entity);
+                if let Some((source, predicate, target)) = statement {
+                    let statement = Statement { source, target, predicate };
+                    self.triplets.push((statement, line.clone()));
+                }
+            }
+        }
+    }
+
     fn finish(self) -> RowGraph {
         let mut triplets: Vec<RowTriplet> = Vec::new();
         for (Statement { source, target, predicate }, context) in self.triplets {
@@ -258,6 +378,9 @@ impl<'a> Chunk<'a> {
             let end = self.text.floor_char_boundary(end);
             let context = context.start as u32..end as u32;
             let (source, target) = (source as u8, target as u8);
+            if source == target {
+                continue;
+            }
             let is_known = triplets
                 .iter()
                 .any(|one| (one.source, one.target, one.predicate) == (source, target, predicate));
@@ -267,6 +390,52 @@ impl<'a> Chunk<'a> {
         }
         RowGraph { entities: self.entities.finish(), triplets }
     }
+}
+
+/// Whether a name with which a text begins is another form of its title: the same first and last
+/// word, or the same words up to some place.
+fn is_form(name: &str, title: &str) -> bool {
+    let (mut names, mut titles) = (name.split(' '), title.split(' '));
+    let is_same_first = names.next().is_some_and(|first| {
+        let given = titles.next().unwrap_or_default();
+        let shorter = first.len().min(given.len());
+        first == given || shorter >= 3 && first.as_bytes()[..3] == given.as_bytes()[..3]
+    });
+    let common = name.split(' ').zip(title.split(' ')).take_while(|(a, b)| a == b).count();
+    let last = |text: &str| text.rsplit(' ').next().unwrap_or_default().to_owned();
+    let has_more = names.next().is_some() && titles.next().is_some();
+    is_same_first && has_more && (last(name) == last(title) || common >= 2)
+}
+
+/// The first of the last words whose initials are the letters of an acronym. Small words between
+/// them may be left out of it.
+fn expansion(text: &str, words: &[Token], letters: &str) -> Option<usize> {
+    let mut wanted: Vec<char> = letters.chars().filter(|c| c.is_alphabetic()).collect();
+    if wanted.len() < 2 {
+        return None;
+    }
+    let mut first = None;
+    for (at, token) in words.iter().enumerate().rev().take(2 * wanted.len() + 2) {
+        let Some(letter) = wanted.last() else { break };
+        let parts = token.text(text).split('-').rev();
+        let is_small = token.senses.is_grammar();
+        let before = wanted.len();
+        let letter = *letter;
+        for part in parts {
+            let initial = part.chars().next().and_then(|c| c.to_uppercase().next());
+            if initial.is_some() && initial == wanted.last().copied() {
+                wanted.pop();
+            }
+        }
+        let is_used = wanted.len() < before;
+        if !is_used && !(is_small && letter.is_alphabetic()) {
+            return None;
+        }
+        if is_used {
+            first = Some(at);
+        }
+    }
+    first.filter(|_| wanted.is_empty())
 }
 
 fn passage(place: Place, tokens: Range<usize>) -> Passage {

@@ -77,9 +77,6 @@ pub(super) fn judge_title(
     if words.len() >= 2 && is_personal {
         vote(EntityKind::Person, 2);
     }
-    if words.len() > 6 {
-        vote(EntityKind::Work, 3);
-    }
 }
 
 fn by_form(text: &str, name: &str, tokens: &[&Token], vote: &mut dyn FnMut(EntityKind, u16)) {
@@ -94,6 +91,9 @@ fn by_form(text: &str, name: &str, tokens: &[&Token], vote: &mut dyn FnMut(Entit
     let head = particle.and_then(|at| tokens.get(at.checked_sub(1)?)).unwrap_or(last);
     let of_head = words::kind_of_noun(word(head)).filter(|kind| *kind != EntityKind::Person);
     let is_alone = tokens.len() == 1;
+    if word(head) == "House" && particle.is_some() {
+        vote(EntityKind::Organization, 8);
+    }
     let is_head = !is_alone && !head.senses.is_given();
     if let Some(kind) = of_head.filter(|_| is_head) {
         vote(kind, 6);
@@ -110,8 +110,9 @@ fn by_form(text: &str, name: &str, tokens: &[&Token], vote: &mut dyn FnMut(Entit
     if !is_alone && initials.count() > 0 && last.form == Form::Capital {
         vote(EntityKind::Person, 5);
     }
-    if is_alone && first.form == Form::Capitals && word(first).len() > 1 {
-        vote(EntityKind::Organization, 1);
+    let has_digit = word(first).bytes().any(|b| b.is_ascii_digit() || b == b'-');
+    if is_alone && first.form == Form::Capitals && has_digit {
+        vote(EntityKind::Identifier, 6);
     }
     if last.form == Form::Number && !is_alone {
         vote(EntityKind::Product, 1);
@@ -137,8 +138,28 @@ fn by_neighbours(
         "in" | "near" | "In" | "at" if is_single => vote(EntityKind::Location, 3),
         "in" | "near" | "In" => vote(EntityKind::Location, 1),
         "from" if is_single => vote(EntityKind::Location, 2),
-        "by" | "By" => vote(EntityKind::Person, 1),
+        "by" | "By" if !is_single => vote(EntityKind::Person, 1),
+        "the" | "The" if is_single && sentence[start].form == Form::Capitals => {
+            vote(EntityKind::Organization, 2);
+        }
         _ => {}
+    }
+    // "X, France": what stands before the name of a place and a comma is a place as well.
+    let has_comma = sentence.get(end).and_then(|token| mark(text, token)) == Some(',');
+    let is_place_next = |count: usize| {
+        let run = sentence.get(end + 1..end + 1 + count);
+        let run = run.filter(|run| run.iter().all(Token::is_capital));
+        run.is_some_and(|run| {
+            words::is_place(key(&text[run[0].start..run[count - 1].end]).as_str())
+        })
+    };
+    let name = &sentence[start..end];
+    let is_worded = name.iter().all(|token| matches!(token.form, Form::Capital | Form::Lower));
+    if has_comma && is_worded && (1..=3).any(is_place_next) {
+        vote(EntityKind::Location, 4);
+    }
+    if is_single && sentence[start].form == Form::Capitals && sentence[start].is_owner {
+        vote(EntityKind::Organization, 2);
     }
     let mut next = end;
     let opens = |at: usize| sentence.get(at).and_then(|token| mark(text, token)) == Some('(');

@@ -107,12 +107,25 @@ fn is_code(content: &str) -> bool {
         .iter()
         .any(|mark| content.contains(mark));
     let is_dense = strange * 8 > bytes.len();
-    ends && (is_dense || strange >= 2 || bytes.len() < 3)
+    let is_opened = content.ends_with('{') || content.contains("::") && content.contains('(');
+    is_opened
+        || calls_symbol(content)
+        || ends && (is_dense || strange >= 2 || bytes.len() < 3)
         || is_dense && has_call
         || starts
             && (is_dense || has_call || !content.ends_with('.') && !content.contains(". "))
             && !content.contains(", ")
         || content.starts_with("//")
+}
+
+/// Whether a bracket follows a word of several humps: "assertThat(paths)".
+fn calls_symbol(content: &str) -> bool {
+    let Some((before, _)) = content.split_once('(') else { return false };
+    let start = before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
+    let Some(symbol) = before.get(start..) else { return false };
+    let humps = symbol.chars().zip(symbol.chars().skip(1));
+    let has_hump = humps.into_iter().any(|(a, b)| a.is_lowercase() && b.is_uppercase());
+    (has_hump || symbol.contains('_')) && symbol.starts_with(char::is_lowercase)
 }
 
 /// "Name: value" where the name is a few words and the value stands in the same line.
@@ -145,7 +158,10 @@ fn paragraph(text: &str, range: Range<usize>) -> Option<Block> {
     let is_ended = content.ends_with(['.', '!', '?', ';', ',', '\u{3002}', '"', '\u{201d}']);
     let is_short = content.len() <= HEADING_BYTES_MAX && !content.contains('\n');
     let has_sentence = content.contains(". ");
+    // The label of a field whose value stands in another line names nothing.
+    let is_label = content.ends_with(':');
     match is_short && !is_ended && !has_sentence {
+        true if is_label => None,
         true => Some(Block::Heading(range)),
         false => Some(Block::Prose(range)),
     }

@@ -5,23 +5,27 @@
 //! rows are alive or may be seen, and how a graph steers a search; both are the caller's.
 //!
 //! ```text
-//! title, text -- extract --> RowGraph -- GraphWriter --> bytes -- GraphIndex --> entities, triplets
-//! question ---- keys_in --> keys -------------------------------- find, sources_titled --^
+//! title, text -- extract --> RowGraph -- GraphWriter --> bytes -- GraphIndex --> triplets
+//! question ---- keys_in --> keys --------------------------------- find, sources_titled --^
 //! ```
 //! # Children
 //! - `key`: the key of a name, and the keys that a text may mean
 //! - `row`: the graph of one chunk as plain data; `extract`: makes it
 //! - `lines`, `tokens`, `sentences`: the text in parts; `words`: what is known of single words
 //! - `names`, `dates`: names in a sentence; `kinds`: what they are; `entities`: which are one
-//! - `relations`, `clauses`: what a sentence states; `patterns`: the phrases that state it
+//! - `relations`, `clauses`: what a sentence states; `patterns`: the phrases that state it;
+//!   `code`: what a line of a program declares
 //! - `format`, `writer`, `index`, `check`: the stored section
 
 mod check;
 mod clauses;
+mod code;
 mod dates;
 mod entities;
 mod extract;
 mod format;
+#[cfg(test)]
+mod gold_tests;
 mod index;
 mod key;
 mod kinds;

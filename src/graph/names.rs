@@ -7,7 +7,7 @@ use crate::graph::dates::date_at;
 use crate::graph::row::{EntityKind, NAME_BYTES_MAX};
 use crate::graph::sentences::mark;
 use crate::graph::tokens::{Form, Token};
-use crate::graph::words::{self, senses_of};
+use crate::graph::words;
 
 /// Words of a name, particles included.
 const NAME_TOKENS_MAX: usize = 12;
@@ -44,7 +44,9 @@ impl<'a> Surroundings<'a> {
         for (at, token) in sentence.iter().enumerate() {
             match token.form {
                 Form::Lower => drop(self.lower.insert(token.text(text))),
-                Form::Capital if at > 0 => drop(self.capital.insert(token.text(text))),
+                Form::Capital if at > 0 && sentence[at - 1].is_word() => {
+                    drop(self.capital.insert(token.text(text)))
+                }
                 _ => {}
             }
         }
@@ -60,8 +62,14 @@ impl<'a> Surroundings<'a> {
 }
 
 /// The names of a sentence, ascending, without overlaps.
-pub(super) fn names(text: &str, sentence: &[Token], around: &Surroundings<'_>) -> Vec<Found> {
-    let scan = Scan { text, tokens: sentence, around, is_shouted: is_shouted(sentence) };
+pub(super) fn names(
+    text: &str,
+    sentence: &[Token],
+    around: &Surroundings<'_>,
+    is_heading: bool,
+) -> Vec<Found> {
+    let is_shouted = is_shouted(sentence);
+    let scan = Scan { text, tokens: sentence, around, is_shouted, is_heading };
     let mut found = Vec::new();
     let mut at = 0;
     while at < sentence.len() {
@@ -84,6 +92,8 @@ struct Scan<'a> {
     tokens: &'a [Token],
     around: &'a Surroundings<'a>,
     is_shouted: bool,
+    /// Capitals are those of a heading.
+    is_heading: bool,
 }
 
 impl Scan<'_> {
@@ -92,8 +102,13 @@ impl Scan<'_> {
         if let Some(end) = date_at(self.text, self.tokens, at) {
             return (end, Some(self.found(at..end, Some(EntityKind::Date))));
         }
-        if let Some(end) = self.title_end(at) {
+        let is_capital = self.tokens[at].is_capital();
+        let run_end = if is_capital { self.run_end(at) } else { at };
+        if let Some(end) = self.title_end(at).filter(|end| *end >= run_end) {
             return (end, Some(self.found(at..end, None)));
+        }
+        if let Some(end) = self.inverted_end(at) {
+            return (end, Some(self.found(at..end, Some(EntityKind::Person))));
         }
         let found = match self.tokens[at].form {
             Form::Mark => self.quoted(at),
@@ -117,8 +132,38 @@ impl Scan<'_> {
         (is_same && is_telling && is_name).then_some(at + title.len())
     }
 
+    /// "Knuth, D. E." in a list of authors: surname, comma, initials, then the next or the end.
+    fn inverted_end(&self, at: usize) -> Option<usize> {
+        let initials = |at: usize| {
+            let is_initial = |at: usize| {
+                let form = self.tokens.get(at).map(|token| token.form);
+                form == Some(Form::Initial) && self.mark(at + 1) == Some('.')
+            };
+            let mut end = at;
+            while is_initial(end) {
+                end += 2;
+            }
+            (end > at).then_some(end)
+        };
+        let is_surname = |at: usize| {
+            let form = self.tokens.get(at).map(|token| token.form);
+            form == Some(Form::Capital) && self.mark(at + 1) == Some(',')
+        };
+        let end = initials(at + 2).filter(|_| is_surname(at))?;
+        let goes_on = is_surname(end) && initials(end + 2).is_some();
+        let is_last = end == self.tokens.len()
+            || at >= 2
+                && self.mark(at - 1) == Some('.')
+                && self.tokens[at - 2].form == Form::Initial;
+        (is_last || goes_on).then_some(end)
+    }
+
     fn found(&self, tokens: Range<usize>, kind: Option<EntityKind>) -> Found {
-        let bytes = self.tokens[tokens.start].start..self.tokens[tokens.end - 1].end;
+        let last = &self.tokens[tokens.end - 1];
+        let mut bytes = self.tokens[tokens.start].start..last.end;
+        // "U.S." keeps its last stop.
+        let is_dotted = last.form == Form::Capitals && last.text(self.text).contains('.');
+        bytes.end += usize::from(is_dotted && self.text[last.end..].starts_with('.'));
         Found { tokens, bytes, kind }
     }
 
@@ -179,7 +224,8 @@ impl Scan<'_> {
         let letters = word.chars().filter(|c| c.is_alphabetic()).count();
         let has_mark = word.contains(['_', '@', '.']);
         let is_brand = !has_mark && word.chars().any(char::is_uppercase);
-        let is_slashed = word.contains('/') && !has_mark;
+        let has_digit = word.bytes().any(|b| b.is_ascii_digit());
+        let is_slashed = word.contains('/') && !has_mark && !(is_brand && has_digit);
         let is_symbol = letters >= 3 && (has_mark || is_brand) && !is_slashed;
         let kind = if is_brand { None } else { Some(EntityKind::Identifier) };
         is_symbol.then(|| self.found(at..at + 1, kind))
@@ -196,7 +242,9 @@ impl Scan<'_> {
             let has_more = start + 1 < end;
             let is_first = start == 0 || matches!(self.mark(start - 1), Some('"' | ':' | '('));
             let is_opening = is_first && has_more && self.is_opening(start);
-            if senses.is_grammar() || is_opening {
+            let is_loud = self.tokens[start].form == Form::Capitals;
+            let is_particle = senses.is_foreign() && (start > 0 && has_more || is_loud);
+            if self.is_grammar(start) && !is_particle || is_opening {
                 start += 1;
             } else if has_more && senses.is_honorific() && !self.holds_office(start, end) {
                 let is_style = !words::is_article(self.word(start.wrapping_sub(1)));
@@ -211,7 +259,7 @@ impl Scan<'_> {
                 start += 1;
             }
         }
-        while end > start && self.tokens[end - 1].senses.is_grammar() {
+        while end > start + 1 && self.tokens[end - 1].senses.is_grammar() {
             end -= 1;
         }
         let is_name = start < end
@@ -219,14 +267,28 @@ impl Scan<'_> {
                 1 => self.is_name_alone(start, kind.is_some()),
                 _ => self.is_name_together(start..end),
             };
-        let name = || Found { tokens: at..end, ..self.found(start..end, kind) };
-        (run_end, is_name.then(name))
+        // The stop of a last initial belongs to the name, unless the sentence ends with it.
+        let has_initial = end > at && self.tokens[end - 1].form == Form::Initial;
+        let has_stop = has_initial && self.mark(end) == Some('.') && end + 1 < self.tokens.len();
+        let behind = end + usize::from(has_stop);
+        let name = || Found { tokens: at..behind, ..self.found(start..end, kind) };
+        (run_end.max(behind), is_name.then(name))
+    }
+
+    /// A word of grammar, whatever its letters look like.
+    fn is_grammar(&self, at: usize) -> bool {
+        let is_article = matches!(self.word(at), "A" | "I") && self.mark(at + 1) != Some('.');
+        self.tokens[at].senses.is_grammar() || is_article
     }
 
     /// A word that has its capital because it opens the sentence.
     fn is_opening(&self, at: usize) -> bool {
         let token = &self.tokens[at];
         let word = token.text(self.text);
+        if token.form == Form::Capitals {
+            let next = &self.tokens[at + 1];
+            return word.len() > 2 && token.senses.is_ordinary() && next.form != Form::Capitals;
+        }
         if token.form != Form::Capital {
             return false;
         }
@@ -267,9 +329,11 @@ impl Scan<'_> {
         }
         match next.form {
             Form::Capital | Form::Capitals | Form::Initial => {
-                let is_joined = next.is_apart && !next.senses.is_grammar();
+                let is_plain = !self.is_grammar(end) || next.senses.is_foreign();
                 let is_roman = next.form == Form::Initial && "IVX".contains(self.word(end));
-                (is_joined || is_roman && next.is_apart).then_some(end + 1)
+                let is_date = date_at(self.text, self.tokens, end).is_some();
+                let is_joined = next.is_apart && (is_plain || is_roman) && !is_date;
+                is_joined.then_some(end + 1)
             }
             Form::Number => self.numbered(at, end),
             Form::Lower => self.particles(at, end),
@@ -303,20 +367,24 @@ impl Scan<'_> {
         let first = self.word(end);
         let before = &self.tokens[end - 1];
         let head = words::kind_of_noun(self.word(at));
-        let is_house = head == Some(EntityKind::Organization) || self.has_house(at, end);
+        let is_house = head == Some(EntityKind::Organization) || self.has_house(at..end);
         let is_office = head == Some(EntityKind::Person) || self.tokens[at].senses.is_honorific();
         let is_allowed = match first {
+            "von" | "van" | "de" | "zu" => true,
+            _ if self.around.has_capital_nouns => false,
             "of" => {
                 let is_plain = before.senses.is_ordinary() || before.senses.kind.is_some();
-                let is_person = self.tokens[at].senses.is_given();
+                let is_roman = self.word(end - 1).bytes().all(|b| b"IVX".contains(&b));
+                let is_person = self.tokens[at].senses.is_given()
+                    && (end - at == 1 || end - at == 2 && is_roman);
                 let is_style = is_office && !is_person && end - at == 1;
                 (is_plain || is_person) && !is_style && before.form != Form::Capitals
                     || is_person && before.form == Form::Capitals
             }
             "for" => is_house || self.word(end - 1) == "Award",
             "and" => is_house && self.has_of(at, end) || self.is_pair(end),
-            "de" | "da" | "di" | "du" | "del" | "della" | "des" | "van" | "von" | "der" | "den"
-            | "bin" | "ibn" | "al" | "y" | "la" | "zu" | "af" | "av" | "do" | "dos" | "e" => true,
+            "da" | "di" | "du" | "del" | "della" | "des" | "der" | "den" | "bin" | "ibn" | "al"
+            | "y" | "la" | "af" | "av" | "do" | "dos" | "e" => true,
             "sur" | "les" | "le" | "en" | "el" | "los" => before.form != Form::Lower,
             _ => false,
         };
@@ -335,11 +403,11 @@ impl Scan<'_> {
         (is_name && token.is_apart && !token.senses.is_grammar() && !is_date).then_some(next + 1)
     }
 
-    fn has_house(&self, at: usize, end: usize) -> bool {
+    fn has_house(&self, tokens: Range<usize>) -> bool {
         let is_house = |token: &Token| {
             token.senses.kind == Some(EntityKind::Organization) && token.is_capital()
         };
-        self.tokens[at..end].iter().any(is_house)
+        self.tokens[tokens].iter().any(is_house)
     }
 
     fn has_of(&self, at: usize, end: usize) -> bool {
@@ -367,9 +435,17 @@ impl Scan<'_> {
         let word = next.text(self.text);
         match self.mark(end)? {
             '.' => {
+                let letters = self.word(end - 1);
+                let is_house = next.senses.kind == Some(EntityKind::Organization);
+                let is_dotted = letters.contains('.') && (!letters.is_ascii() || is_house);
                 let is_short = last.form == Form::Initial
+                    || is_dotted
                     || last.senses.is_honorific() && last.end - last.start <= 4;
                 (is_short && next.is_capital() && !next.senses.is_grammar()).then_some(end + 2)
+            }
+            '\u{2013}' => {
+                let is_tight = !self.tokens[end].is_apart && !next.is_apart;
+                (is_tight && next.form == Form::Capital).then_some(end + 2)
             }
             '-' => {
                 let is_joined = !self.tokens[end].is_apart && next.form == Form::Capital;
@@ -397,14 +473,16 @@ impl Scan<'_> {
                 let is_word =
                     senses.is_ordinary() && word.len() > 3 || self.around.lower.contains(&*folded);
                 let is_short = word.chars().count() <= 12;
-                !is_roman && !is_word && is_short && !senses.is_grammar()
+                let is_grammar = senses.is_grammar() && !senses.is_foreign();
+                !is_roman && !is_word && is_short && !is_grammar
             }
             _ if senses.is_month() || word.ends_with("day") && senses.is_ordinary() => false,
             _ if is_place => true,
             _ if senses.is_ordinary() || senses.is_demonym() || senses.is_honorific() => false,
             _ if words::kind_of_noun(word).is_some() => false,
             _ if self.around.has_capital_nouns => {
-                senses.is_given() || word.chars().filter(|c| c.is_uppercase()).count() > 1
+                let uppers = word.chars().filter(|c| c.is_uppercase()).count();
+                senses.is_given() || uppers > 1 && !word.contains('-')
             }
             _ if self.opens_sentence(at) => self.is_name_in_front(at),
             _ => true,
@@ -435,29 +513,41 @@ impl Scan<'_> {
         let is_verb =
             next.senses.is_verb() || ["is", "was", "has", "had", "also"].contains(&follows);
         let lists = follows == "," && self.tokens.get(at + 2).is_some_and(Token::is_capital);
-        let is_listed = lists && senses_of(self.word(at + 2)) == Default::default();
+        let is_listed = lists && token.senses == Default::default();
         is_verb || is_listed || follows == "("
     }
 
     fn is_name_together(&self, tokens: Range<usize>) -> bool {
         let words = || self.tokens[tokens.clone()].iter().filter(|token| token.is_capital());
         let plain = words().filter(|token| {
-            token.senses.is_ordinary() || token.senses.is_demonym() || token.senses.is_month()
+            self.is_heading && token.senses.kind.is_some() && !token.senses.is_given()
+                || token.senses.is_ordinary()
+                || token.senses.is_demonym()
+                || token.senses.is_month()
         });
         let is_plain = plain.count() == words().count();
         let is_office = words().all(|token| token.senses.kind == Some(EntityKind::Person));
         let last = self.word(tokens.end - 1);
+        let is_house = words::kind_of_noun(last).is_some() || self.has_house(tokens.clone());
         let is_seen =
             |token: &Token| self.around.lower.contains(&*token.text(self.text).to_lowercase());
-        let is_all_seen = words().all(is_seen) && !words::kind_of_noun(last).is_some();
-        let key = || crate::graph::key(&self.text[self.bytes(tokens.clone())]);
-        let is_known = words::is_place(key().as_str());
-        let is_headed =
-            words::kind_of_noun(last).is_some() || self.has_house(tokens.start, tokens.end);
-        is_known
-            || !is_office
-                && !is_all_seen
-                && (!is_plain || is_headed && !self.opens_sentence(tokens.start))
+        // Initials without stops stand in lists of references, where no name can be told.
+        let bare = tokens.clone().filter(|at| {
+            let is_roman = "IVX".contains(self.word(*at));
+            self.tokens[*at].form == Form::Initial && self.mark(at + 1) != Some('.') && !is_roman
+        });
+        if bare.count() > 1 {
+            return false;
+        }
+        let is_numbered = self.tokens[tokens.end - 1].form == Form::Number;
+        let is_all_seen = words().all(is_seen) && !is_house && !is_numbered;
+        let key = crate::graph::key(&self.text[self.bytes(tokens.clone())]);
+        if words::is_place(key.as_str()) {
+            return true;
+        }
+        let is_title_case = self.is_heading && (is_plain || words().any(is_seen));
+        let is_free = !is_plain || !self.opens_sentence(tokens.start);
+        !is_office && !is_all_seen && !is_title_case && is_free
     }
 
     fn bytes(&self, tokens: Range<usize>) -> Range<usize> {

@@ -53,6 +53,7 @@ impl Reading<'_> {
             at += self.read_phrase(at).max(1);
         }
         self.read_appositions();
+        self.read_places();
         self.read_verbs();
     }
 
@@ -95,8 +96,10 @@ impl Reading<'_> {
         let mut is_led = false;
         for here in start..at {
             if let Some(entity) = self.entity(here).filter(|entity| !self.is_date(*entity)) {
-                let is_owner = self.items[here].is_owner;
-                return (!is_led && !is_owner).then_some(entity);
+                match self.items[here].is_owner {
+                    true => continue,
+                    false => return (!is_led).then_some(entity),
+                }
             }
             match self.word(here) {
                 "," => is_led = false,
@@ -119,11 +122,20 @@ impl Reading<'_> {
                 if item.is_owner || self.is_date(entity) {
                     return self.subject(at);
                 }
+                // "X is a Hong Kong film directed by": the film is X, not the place.
+                let has_copula = (0..here).any(|at| is_copula(self.word(at)));
+                if here + 1 < at && has_copula {
+                    return self.subject(here);
+                }
                 let is_led = here > 0 && is_preposition(&self.word(here - 1).to_lowercase());
                 return if is_led { self.subject(here) } else { Some(entity) };
             }
             match self.word(here) {
                 ")" => here = self.opening(here)?,
+                "(" => {
+                    let named = here.checked_sub(1).and_then(|before| self.entity(before));
+                    return named.or_else(|| self.subject(here));
+                }
                 "," | "and" | "or" | "but" | "then" => {
                     let before =
                         here.checked_sub(1).and_then(|before| self.before_brackets(before));
@@ -165,6 +177,11 @@ impl Reading<'_> {
         (0..at).rev().take(40).find(|at| self.mark(*at) == Some('('))
     }
 
+    fn is_in_brackets(&self, at: usize) -> bool {
+        let open = (0..at).rev().take(40).find(|at| matches!(self.mark(*at), Some('(' | ')')));
+        open.is_some_and(|open| self.mark(open) == Some('('))
+    }
+
     fn before_brackets(&self, at: usize) -> Option<usize> {
         match self.mark(at) {
             Some(')') => self.opening(at)?.checked_sub(1),
@@ -181,7 +198,7 @@ impl Reading<'_> {
     }
 
     /// The first object behind item `at`, by item: only determiners, adjectives and nouns between.
-    fn object_item(&self, at: usize) -> Option<usize> {
+    pub(super) fn object_item(&self, at: usize) -> Option<usize> {
         for here in (at..self.items.len()).take(OBJECT_GAP_MAX + 1) {
             if self.entity(here).is_some() {
                 return Some(here);
@@ -198,7 +215,7 @@ impl Reading<'_> {
     }
 
     /// The object at an item and those that are listed behind it.
-    fn objects(&self, first: usize) -> Vec<usize> {
+    pub(super) fn objects(&self, first: usize) -> Vec<usize> {
         let mut found: Vec<usize> = self.entity(first).into_iter().collect();
         if self.items[first].is_owner {
             return Vec::new();
@@ -207,8 +224,8 @@ impl Reading<'_> {
         while found.len() < OBJECTS_MAX {
             let mut next = self.behind_brackets(at + 1);
             let mut is_listed = false;
-            while matches!(self.word(next), "," | "and" | "&" | "or" | "as" | "well") {
-                is_listed = true;
+            while matches!(self.word(next), "," | "and" | "&" | "or" | "as" | "well" | "the") {
+                is_listed |= self.word(next) != "the";
                 next += 1;
             }
             let Some(entity) = self.entity(next).filter(|_| is_listed) else { break };
@@ -225,10 +242,14 @@ impl Reading<'_> {
 
     /// States what the longest phrase at item `at` says. Returns its words, 0 for no phrase.
     fn read_phrase(&mut self, at: usize) -> usize {
-        let Some(token) = self.token(at).filter(|token| token.form == Form::Lower) else {
+        let Some(token) = self.token(at) else { return 0 };
+        // Offices are often written with capitals: "Count of Hanau".
+        let is_office = token.form == Form::Capital && token.senses.is_honorific();
+        if token.form != Form::Lower && !is_office {
             return 0;
-        };
-        let longest = words_from(token.text(self.text)).min(PHRASE_WORDS_MAX);
+        }
+        let first = token.text(self.text).to_lowercase();
+        let longest = words_from(&first).min(PHRASE_WORDS_MAX);
         for length in (1..=longest).rev() {
             let Some(known) = self.phrase(at, length) else { continue };
             for pattern in known {
@@ -249,6 +270,7 @@ impl Reading<'_> {
             }
             phrase.push_str(token.text(self.text));
         }
+        phrase.make_ascii_lowercase();
         let known = patterns(&phrase);
         (!known.is_empty()).then_some(known)
     }
@@ -260,13 +282,23 @@ impl Reading<'_> {
             return false;
         }
         let Some(source) = self.source_of(from) else { return false };
+        if self.is_in_brackets(from) && !is_bracketed(pattern.predicate) {
+            return false;
+        }
         let is_place = pattern.kinds[1] == Some(EntityKind::Location);
         let objects = self.objects(first);
         let count = if is_date || is_place { 1 } else { objects.len() };
         for object in objects.iter().take(count) {
             let ends = if pattern.is_reversed { [*object, source] } else { [source, *object] };
+            let is_person = self.entities.kind(*object) == EntityKind::Person;
+            if pattern.predicate == Predicate::LeaderOf && is_person && *object != objects[0] {
+                continue;
+            }
             if ends.contains(&source) && self.fits(pattern, ends) {
                 self.state(ends[0], pattern.predicate, ends[1]);
+                if pattern.predicate == Predicate::AlsoKnownAs {
+                    self.entities.vote(ends[1], self.entities.kind(ends[0]), 3);
+                }
             }
         }
         if is_place {
@@ -305,7 +337,7 @@ impl Reading<'_> {
     }
 
     /// "Manchester, Iowa": places in a row contain each other.
-    fn nest(&mut self, places: &[usize]) {
+    pub(super) fn nest(&mut self, places: &[usize]) {
         for pair in places.windows(2) {
             let is_place = |at: usize| {
                 matches!(self.entities.kind(at), EntityKind::Location | EntityKind::Other)
@@ -345,6 +377,8 @@ impl Reading<'_> {
             let is_span = matches!(self.mark(at + 3), Some('-' | '\u{2013}' | '\u{2014}'));
             let died = self.entity(at + 4).filter(|date| is_span && self.is_date(*date));
             let Some(died) = died else { continue };
+            // "Mary, Countess of Strathmore (1749 - 1800)": the dates are those of the subject.
+            let person = self.subject(at + 1).unwrap_or(person);
             let can_be_person =
                 matches!(self.entities.kind(person), EntityKind::Person | EntityKind::Other);
             if can_be_person {
@@ -361,7 +395,28 @@ pub(super) fn is_copula(word: &str) -> bool {
     matches!(word, "is" | "was" | "are" | "were" | "became" | "remains")
 }
 
-fn is_preposition(word: &str) -> bool {
+/// What is stated of a name in brackets behind it.
+fn is_bracketed(predicate: Predicate) -> bool {
+    use Predicate::*;
+    matches!(
+        predicate,
+        BornOn
+            | BornIn
+            | DiedOn
+            | DiedIn
+            | AlsoKnownAs
+            | CreatedBy
+            | FoundedOn
+            | FoundedBy
+            | PublishedOn
+            | RelativeOf
+            | ChildOf
+            | SiblingOf
+            | SpouseOf
+    )
+}
+
+pub(super) fn is_preposition(word: &str) -> bool {
     matches!(
         word,
         "of" | "in"

@@ -128,6 +128,7 @@ fn form(word: &str) -> Form {
     match first {
         _ if is_unspaced(first) => Form::Unspaced,
         _ if first.is_numeric() && !has(|c| matches!(c, '_' | '@')) => Form::Number,
+        _ if word.contains('/') && !has(char::is_lowercase) && uppers > 1 => Form::Capitals,
         _ if has(char::is_alphabetic) && is_joined => Form::Code,
         _ if !first.is_uppercase() && uppers == 0 => Form::Lower,
         _ if !first.is_uppercase() && !word.contains(['-', '\'']) => Form::Code,

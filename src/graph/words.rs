@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use crate::graph::key::key;
 use crate::graph::row::EntityKind;
 
 /// Longest word that stands in a list.
@@ -41,15 +42,21 @@ impl Senses {
     const GIVEN: u8 = 16;
     const VERB: u8 = 32;
     const MONTH: u8 = 64;
+    const FOREIGN: u8 = 128;
 
     /// Articles, pronouns, prepositions, conjunctions, auxiliaries, the commonest adverbs.
     pub(super) fn is_grammar(self) -> bool {
-        self.bits & Self::GRAMMAR != 0
+        self.bits & (Self::GRAMMAR | Self::FOREIGN) != 0
+    }
+
+    /// A word of the grammar of other languages only: in an English text it is part of a name.
+    pub(super) fn is_foreign(self) -> bool {
+        self.bits & (Self::GRAMMAR | Self::FOREIGN) == Self::FOREIGN
     }
 
     /// A common noun, adjective or verb.
     pub(super) fn is_ordinary(self) -> bool {
-        self.bits & (Self::GRAMMAR | Self::ORDINARY) != 0
+        self.bits & (Self::GRAMMAR | Self::FOREIGN | Self::ORDINARY) != 0
     }
 
     /// "American", "Buddhist".
@@ -82,6 +89,7 @@ static LISTS: LazyLock<HashMap<&'static str, Senses>> = LazyLock::new(|| {
     let mut words: HashMap<&'static str, Senses> = HashMap::new();
     let lists = [
         (include_str!("words/grammar.txt"), Senses::GRAMMAR),
+        (include_str!("words/foreign.txt"), Senses::FOREIGN),
         (include_str!("words/ordinary.txt"), Senses::ORDINARY),
         (include_str!("words/demonyms.txt"), Senses::DEMONYM),
         (include_str!("words/honorifics.txt"), Senses::HONORIFIC),
@@ -107,9 +115,28 @@ static LISTS: LazyLock<HashMap<&'static str, Senses>> = LazyLock::new(|| {
     words
 });
 
-static PLACES: LazyLock<HashMap<&'static str, ()>> = LazyLock::new(|| {
-    let lines = include_str!("words/places.txt").lines();
-    lines.flat_map(|line| line.split(", ")).map(|place| (place, ())).collect()
+/// How large a well-known place is, as the lines of its list tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum PlaceSize {
+    City,
+    /// A part of a country.
+    State,
+    Country,
+    /// A continent, a sea, an empire.
+    Region,
+}
+
+static PLACES: LazyLock<HashMap<&'static str, PlaceSize>> = LazyLock::new(|| {
+    let sizes = [PlaceSize::Country, PlaceSize::State, PlaceSize::City, PlaceSize::Region];
+    let lines = include_str!("words/places.txt").lines().zip(sizes);
+    let places = lines.flat_map(|(line, size)| line.split(", ").map(move |place| (place, size)));
+    // A name of several places is that of the smallest, which needs the others beside it.
+    let mut found = HashMap::new();
+    for (place, size) in places {
+        let kept = found.entry(place).or_insert(size);
+        *kept = size.min(*kept);
+    }
+    found
 });
 
 /// What is known of a word in the form of keys.
@@ -129,7 +156,8 @@ pub(super) fn senses_of(word: &str) -> Senses {
             folded.make_ascii_lowercase();
             senses(std::str::from_utf8(folded).expect("ASCII"))
         }
-        _ => Senses::default(),
+        Some(_) => senses(key(word).as_str()),
+        None => Senses::default(),
     }
 }
 
@@ -142,6 +170,11 @@ pub(super) fn kind_of_noun(noun: &str) -> Option<EntityKind> {
 /// Whether the key is that of a well-known place.
 pub(super) fn is_place(key: &str) -> bool {
     PLACES.contains_key(key)
+}
+
+/// How large the well-known place with that key is.
+pub(super) fn place_size(key: &str) -> Option<PlaceSize> {
+    PLACES.get(key).copied()
 }
 
 pub(super) fn is_article(word: &str) -> bool {

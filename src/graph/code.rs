@@ -1,0 +1,151 @@
+//! Symbols in lines of a program, of any language with words and brackets.
+
+use std::ops::Range;
+
+/// Bytes of a symbol.
+const SYMBOL_BYTES_MAX: usize = 80;
+
+/// Words before the name of something that is declared and can hold others.
+const HOLDERS: [&str; 8] =
+    ["class", "struct", "enum", "trait", "interface", "impl", "namespace", "record"];
+/// Words before the name of a function.
+const FUNCTIONS: [&str; 4] = ["fn", "def", "func", "function"];
+/// Words before a bracket that is not that of a function's parameters.
+const STATEMENTS: [&str; 12] = [
+    "if", "for", "while", "switch", "return", "else", "catch", "new", "match", "sizeof", "assert",
+    "elif",
+];
+
+/// What a line says about a symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It declares a type, which what follows belongs to.
+    Holder,
+    /// It declares a function of the last type.
+    Function,
+    /// It declares a function of the type named before.
+    Method,
+    /// The type that the declared one is a case of.
+    Base,
+    /// It uses a type, a constant or a file.
+    Use,
+}
+
+/// The symbols of a line that tell something, ascending. Variables and calls do not.
+pub(super) fn symbols(line: &str) -> Vec<(Range<usize>, Role)> {
+    let trimmed = line.trim_start();
+    if ["//", "/*", "*", "#!"].iter().any(|start| trimmed.starts_with(start)) {
+        return Vec::new();
+    }
+    let words = words(line);
+    let mut found: Vec<(Range<usize>, Role)> = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let text = &line[word.clone()];
+        let before = at.checked_sub(1).map_or("", |before| &line[words[before].clone()]);
+        let between = at.checked_sub(1).map_or("", |before| &line[words[before].end..word.start]);
+        let behind = &line[word.end..];
+        let role = if HOLDERS.contains(&before) && between.trim().is_empty() {
+            Some(Role::Holder)
+        } else if FUNCTIONS.contains(&before) && between.trim().is_empty() {
+            Some(Role::Function)
+        } else if is_declared(line, before, between, behind) {
+            Some(if between == "::" { Role::Method } else { Role::Function })
+        } else if matches!(before, "extends" | "implements")
+            || before == "for" && found.iter().any(|(_, role)| *role == Role::Holder)
+            || between == "(" && found.last().is_some_and(|(_, role)| *role == Role::Holder)
+        {
+            Some(Role::Base)
+        } else {
+            is_telling(text).then_some(Role::Use)
+        };
+        if let Some(role) = role.filter(|_| text.len() > 3 && text.len() <= SYMBOL_BYTES_MAX) {
+            found.push((word.clone(), role));
+        }
+    }
+    found.extend(files(line).into_iter().map(|file| (file, Role::Use)));
+    found
+}
+
+/// "void Type::name(...) {", "public int name(...) {": a type or a modifier, then the name.
+fn is_declared(line: &str, before: &str, between: &str, behind: &str) -> bool {
+    let follows_word = between == "::" || !between.is_empty() && between.trim().is_empty();
+    let is_open = behind.starts_with('(') && !line.trim_end().ends_with([';', ',']);
+    let has_type = line.trim_start().split([' ', '(']).next().is_some_and(|first| {
+        !STATEMENTS.contains(&first) && !first.contains(['=', '.']) && !first.is_empty()
+    });
+    let is_value = line.contains('=') || line.contains("->") && !line.contains("fn ");
+    follows_word && is_open && has_type && !is_value && !STATEMENTS.contains(&before)
+}
+
+/// A type of two words or more, or a constant of such.
+fn is_telling(word: &str) -> bool {
+    let has = |rule: fn(&char) -> bool| word.chars().any(|c| rule(&c));
+    let uppers = word.chars().filter(|c| c.is_uppercase()).count();
+    let has_lower = has(|c| c.is_lowercase());
+    let starts_upper = word.starts_with(char::is_uppercase);
+    let is_constant = word.contains('_') && !has(|c| c.is_lowercase());
+    starts_upper
+        && (uppers >= 2 && has_lower && !word.contains('_') || is_constant && word.len() > 4)
+}
+
+fn words(line: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut start = None;
+    let mut quote = None;
+    for (at, c) in line.char_indices().chain([(line.len(), ' ')]) {
+        let is_word = quote.is_none() && (c.is_alphanumeric() || c == '_');
+        match (start, is_word) {
+            (None, true) => start = Some(at),
+            (Some(from), false) => {
+                found.push(from..at);
+                start = None;
+            }
+            _ => {}
+        }
+        if c == '"' {
+            quote = if quote.is_some() { None } else { Some(c) };
+        }
+    }
+    found
+}
+
+/// Names of files between quotation marks.
+fn files(line: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    for (number, part) in line.split('"').enumerate() {
+        let ending = part.rsplit_once('.').map_or("", |(_, ending)| ending);
+        let is_ending = (1..=5).contains(&ending.len())
+            && ending.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+            && ending.bytes().any(|b| b.is_ascii_lowercase());
+        let is_path = part.len() <= SYMBOL_BYTES_MAX
+            && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-".contains(&b));
+        if number % 2 == 1 && is_ending && is_path && part.len() > ending.len() + 1 {
+            found.push(at..at + part.len());
+        }
+        at += part.len() + 1;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declarations_are_told_from_uses() {
+        let roles = |line: &'static str| -> Vec<(&str, Role)> {
+            symbols(line).into_iter().map(|(range, role)| (&line[range], role)).collect()
+        };
+        assert_eq!(roles("impl Reader {"), [("Reader", Role::Holder)]);
+        assert_eq!(
+            roles("class HttpClient extends BaseClient {"),
+            [("HttpClient", Role::Holder), ("BaseClient", Role::Base)]
+        );
+        assert_eq!(roles("    pub fn open(path: &Path) -> Self {"), [("open", Role::Function)]);
+        assert_eq!(roles("void Logger::setLevel(int level)"), [("setLevel", Role::Method)]);
+        assert_eq!(roles("let reader = FileReader::open(\"a/b.txt\");").len(), 2);
+        assert_eq!(roles("if (value) { run(); }"), []);
+        assert_eq!(roles("// class Nothing {"), []);
+    }
+}
