@@ -12,8 +12,8 @@ impl Engine {
     /// As [`crate::ingest::Ingest::add_memories`].
     pub fn add_memory(&self, place: &Place, added: NewMemory) -> Result<AddedMemory, EngineError> {
         let Place { tenant, sub_tenant, collection, .. } = place;
-        let mut stored = self.ingest.add_memories(tenant, collection, sub_tenant, vec![added])?;
-        Ok(stored.pop().expect("one was added"))
+        let stored = self.ingest.add_memories(tenant, collection, sub_tenant, vec![added]);
+        Ok(self.noticed(place, stored)?.pop().expect("one was added"))
     }
 
     /// Adds what a message says that is worth keeping.
@@ -37,7 +37,8 @@ impl Engine {
     /// # Errors
     /// As [`crate::ingest::Ingest::delete_memory`].
     pub fn delete_memory(&self, place: &Place, id: &SourceId) -> Result<(), EngineError> {
-        Ok(self.ingest.delete_memory(&place.collection, &place.sub_tenant, id)?)
+        let deleted = self.ingest.delete_memory(&place.collection, &place.sub_tenant, id);
+        Ok(self.noticed(place, deleted)?)
     }
 
     /// The memories of a scope, newest first.

@@ -7,7 +7,7 @@
 //! Somebody waits for each of them, so they make no jobs. A crash or a failure before the commit
 //! leaves originals that nothing refers to, which the sweep takes; the call was not answered, or
 //! not with success.
-//! Costs eight fsyncs and, for each memory, three more: its original, and its sequence.
+//! Costs seven fsyncs and, for each memory, three more: its original, and its sequence.
 //!
 //! `infer: true` is for a generator to condense what was sent. Without one the original alone is
 //! kept (API 3.7), and `infer` stands in it. Rules would only store the text a second time, with

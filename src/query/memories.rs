@@ -14,7 +14,13 @@ use crate::segment::flat::Thoroughness;
 use crate::types::{Filter, Memory, SourceId, SubTenantId, Timestamp, limits, memory};
 
 /// Cosine from which on a memory counts as near a query.
-const NEAR_COSINE: f32 = 0.3;
+///
+/// Where the number comes from: 30 queries, each with one memory that should steer it, in
+/// `near_memories.txt`, and all-MiniLM-L6-v2. At .2, .25, .3 and .35 a query reaches its own memory
+/// in 83, 73, 47 and 40 % of the cases, and one that is not its own in 3.3, 1.4, .3 and 0 %: with
+/// twenty memories that is every third search at .25, and two in three at .2. The test below
+/// prints the figures.
+const NEAR_COSINE: f32 = 0.25;
 /// Chunks that are looked at for near memories: a long memory may bring several.
 const NEAR_CHUNKS: usize = 8 * limits::MEMORIES_USED_MAX;
 /// Memories of a look-up for which the server decides how many.
@@ -250,6 +256,6 @@ mod tests {
                 share(&foreign, floor)
             );
         }
-        assert!(share(&own, NEAR_COSINE) > 0.0);
+        assert!(share(&own, NEAR_COSINE) >= 0.7 && share(&foreign, NEAR_COSINE) <= 0.02);
     }
 }

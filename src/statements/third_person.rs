@@ -2,7 +2,8 @@
 //!
 //! English alone: its verbs have one ending to change. A sentence that speaks of its speaker a
 //! second time stays as it was said, since "Ann likes my brother" is about another brother; so
-//! does one with a second verb ("and work in Oslo"), and one that holds the name already.
+//! does one that holds the name already, and one whose conjunction may bring a second verb ("I live
+//! in Oslo and travel by train").
 
 use crate::statements::phrases::Word;
 
@@ -61,29 +62,21 @@ const OWN_WORDS: &[&str] = &[
     "ourselves",
 ];
 
+/// Words behind which another verb of the same speaker may stand.
+const CONJUNCTIONS: &[&str] = &["and", "but", "or", "so", "because", "then"];
+
 /// The statement told of `name`; `None` where that is not safe.
 pub(super) fn told(statement: &str, name: &str) -> Option<String> {
     let words = Word::all(statement);
     let (first, rest) = words.split_first()?;
     let second = rest.first()?;
-    let lower_name = name.to_lowercase();
-    let is_verb = |word: &str| VERBS.iter().any(|(own, third)| *own == word && own != third);
-    let is_unsafe = |key: &str| OWN_WORDS.contains(&key) || lower_name == key;
-    // A negation and the verb behind it count as the first verb.
-    let verb_words = match second.key.as_str() {
-        "do" => 3,
-        "don't" | "can't" | "cannot" => 2,
-        _ => 1,
-    };
-    let after_verb = rest.get(verb_words..).unwrap_or_default();
-    if name.is_empty()
-        || rest.iter().any(|word| is_unsafe(&word.key))
-        || after_verb.iter().any(|word| is_verb(&word.key))
-    {
+    let holds = |of: &[&str]| rest.iter().any(|word| of.contains(&word.key.as_str()));
+    if name.is_empty() || holds(OWN_WORDS) || holds(&[&name.to_lowercase()]) {
         return None;
     }
     match first.key.as_str() {
         "my" => Some(format!("{name}'s {}", &statement[second.start..])),
+        _ if holds(CONJUNCTIONS) => None,
         "i'm" => Some(format!("{name} is {}", &statement[second.start..])),
         "i" => {
             let third = rest.get(1)?;

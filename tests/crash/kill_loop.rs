@@ -18,6 +18,7 @@
 mod dice;
 mod documents;
 mod documents_check;
+mod memories;
 mod text;
 mod vectors;
 
@@ -31,6 +32,7 @@ use crate::process::http::{Client, Failure, Reply};
 use crate::process::{Server, lodestone, model_dir};
 use dice::Dice;
 use documents::DocumentTenant;
+use memories::MemoryTenant;
 use vectors::VectorTenant;
 
 const KEY: &str = "operator-key-of-the-kill-loop-test-000001";
@@ -99,6 +101,7 @@ struct Counts {
 enum Tenant {
     Documents(DocumentTenant),
     Vectors(VectorTenant),
+    Memories(MemoryTenant),
 }
 
 impl Tenant {
@@ -106,6 +109,7 @@ impl Tenant {
         match self {
             Self::Documents(tenant) => tenant.step(client, dice),
             Self::Vectors(tenant) => tenant.step(client, dice),
+            Self::Memories(tenant) => tenant.step(client, dice),
         }
     }
 
@@ -114,6 +118,7 @@ impl Tenant {
             Self::Documents(tenant) if is_full => tenant.check_settled(client, dice),
             Self::Documents(tenant) => tenant.check_running(client),
             Self::Vectors(tenant) => tenant.check(client),
+            Self::Memories(tenant) => tenant.check(client),
         }
     }
 
@@ -121,6 +126,7 @@ impl Tenant {
         match self {
             Self::Documents(tenant) => tenant.counts,
             Self::Vectors(tenant) => tenant.counts,
+            Self::Memories(tenant) => tenant.counts,
         }
     }
 }
@@ -147,11 +153,12 @@ fn nothing_acknowledged_is_lost() {
     println!("kill_loop: LODESTONE_KILLS={kills} LODESTONE_SEED={seed}");
     let dir = tempfile::tempdir().expect("a temporary directory");
     let documents = (0..DOCUMENT_TENANTS).map(|n| Tenant::Documents(DocumentTenant::new(n)));
+    let others = [Tenant::Vectors(VectorTenant::new()), Tenant::Memories(MemoryTenant::new())];
     let mut run = Run {
         seed,
         data: dir.path().join("data"),
         model,
-        tenants: documents.chain([Tenant::Vectors(VectorTenant::new())]).collect(),
+        tenants: documents.chain(others).collect(),
         kills: 0,
         double_kills: 0,
         full_checks: 0,

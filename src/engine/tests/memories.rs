@@ -132,8 +132,9 @@ fn near_memories_are_few_and_nearest_first() {
     };
     assert!(near("green tea").is_empty(), "there are none");
     rig.upload("doc", "green tea");
-    for n in 0..7 {
-        add(engine, &format!("m{n}"), &format!("green tea {}", "and more ".repeat(n)), None);
+    add(engine, "m0", "green tea", None);
+    for n in 1..7 {
+        add(engine, &format!("m{n}"), &format!("green tea word{n}"), None);
     }
     add(engine, "ending", "green tea", Some(1));
     add(engine, "far", "zebra crossing", None);
