@@ -202,6 +202,17 @@ impl GraphIndex {
         &self.column(Column::TitleSources)[first..last]
     }
 
+    /// Whether the key of some title is this word or begins with it. Most words of a text begin
+    /// none, and then no run of words that begins with them has to be looked up.
+    pub fn has_title_beginning(&self, word: &str) -> bool {
+        let keys = self.column(Column::TitleKeys);
+        // Blank sorts before every letter and digit, so the word alone and the word with others
+        // behind it come first among what begins with its letters.
+        let first = keys.partition_point(|key| self.string(*key) < word);
+        let rest = keys.get(first).and_then(|key| self.string(*key).strip_prefix(word));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    }
+
     /// Triplets of a row, in the order of its text.
     pub fn triplets_of_row(&self, row: u32) -> impl Iterator<Item = TripletId> + use<> {
         let range = self.group(Column::RowTripletStarts, row);

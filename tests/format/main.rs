@@ -8,8 +8,9 @@
 //! tests/format/v1-parts/v1/t/                 the descriptor of a tenant
 //! tests/format/v1/first-key                   the key that opens it
 //! tests/format/v2/                            what version 2 added to collections and catalog
+//! tests/format/v3/                            what version 3 added to segments
 //! ```
-//! `version_1` and `version_2` describe them and wrote them. They are not written again when the
+//! `version_1` to `version_3` describe them and wrote them. They are not written again when the
 //! program changes: a format that changes gets a folder of its own beside this one. To write the
 //! first files of a new version:
 //! `LODESTONE_WRITE_FIXTURES=1 cargo nextest run --test format write_`.
@@ -19,3 +20,4 @@ mod damage;
 mod lists;
 mod version_1;
 mod version_2;
+mod version_3;

@@ -53,7 +53,12 @@ impl Neighbourhood<'_> {
         let mut named: Vec<Named> = Vec::new();
         let mut covered = 0;
         for run in graph::keys_in(&text).chunk_by(|a, b| a.1.start == b.1.start) {
-            if run[0].1.start < covered || named.len() == NAMES_MAX {
+            let word = run[0].0.as_str().split(' ').next().unwrap_or_default();
+            let begins = |(_, graph): (usize, &GraphIndex)| graph.has_title_beginning(word);
+            if run[0].1.start < covered
+                || named.len() == NAMES_MAX
+                || !self.each_graph().any(begins)
+            {
                 continue;
             }
             for (key, range) in run.iter().rev() {

@@ -1,0 +1,116 @@
+//! What version 3 added: entities, triplets and titles in segments.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lodestone::collection::{AddedSegment, Collection, Edit};
+use lodestone::embed::HashEmbedder;
+use lodestone::graph::{self, EntityKind, Predicate, RowEntity, RowGraph, RowTriplet};
+use lodestone::io::{DataDir, RealDisk};
+use lodestone::segment::{NewRow, NewSource, VectorKind};
+use lodestone::store::{BlobStore, LocalBlobs};
+use lodestone::types::{
+    ChunkPlace, CollectionId, Metadata, SeededIds, Sequence, SourceDetail, SourceId, SourceKind,
+    SourceRecord, SubTenantId, Timestamp,
+};
+use uuid::Uuid;
+
+use crate::version_1::copy;
+
+const COLLECTION: CollectionId = CollectionId(Uuid::from_u128(0x3333));
+const TITLE: &str = "Northern Light";
+const TEXT: &str = "Northern Light is a film directed by Marta Lindqvist.";
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format/v3")
+}
+
+fn store(root: &Path) -> Arc<dyn BlobStore> {
+    Arc::new(LocalBlobs::new(Arc::new(DataDir::open(root, Arc::new(RealDisk)).unwrap())))
+}
+
+fn source(id: &str, title: &str, text: &str, graph: RowGraph) -> NewSource {
+    let record = SourceRecord {
+        sub_tenant: SubTenantId::default_name(),
+        id: SourceId::parse(id).unwrap(),
+        kind: SourceKind::Text,
+        title: title.into(),
+        description: String::new(),
+        filename: String::new(),
+        url: String::new(),
+        content_type: String::new(),
+        size_bytes: 0,
+        tenant_metadata: Metadata::new(),
+        document_metadata: Metadata::new(),
+        uploaded_at: Timestamp(1),
+        last_updated_at: Timestamp(1),
+        version: 1,
+        sequence: Sequence(1),
+        raw_key: String::new(),
+        detail: SourceDetail::default(),
+    };
+    let place = ChunkPlace { chars: text.len() as u32, ..ChunkPlace::default() };
+    let vector = HashEmbedder::vector(text);
+    let (boxes, text) = (Vec::new(), text.to_owned());
+    let rows = vec![NewRow { index: 0, text, place, boxes, graph, vector }];
+    NewSource { record, title_text: title.into(), searchable: String::new(), rows }
+}
+
+/// Written by hand, so that the rules of extraction may change.
+fn graph() -> RowGraph {
+    let entity = |name: &str, kind, aliases: &[&str]| RowEntity {
+        key: String::from(graph::key(name)),
+        name: name.into(),
+        kind,
+        aliases: aliases.iter().map(|key| (*key).to_owned()).collect(),
+    };
+    let predicate = Predicate::DirectedBy;
+    let context = 0..TEXT.len() as u32;
+    RowGraph {
+        entities: vec![
+            entity(TITLE, EntityKind::Work, &[]),
+            entity("Marta Lindqvist", EntityKind::Person, &["lindqvist"]),
+        ],
+        triplets: vec![RowTriplet { source: 0, target: 1, predicate, context }],
+    }
+}
+
+/// Writes the fixtures where asked to; see `main.rs`.
+#[test]
+fn write_fixtures() {
+    if std::env::var_os("LODESTONE_WRITE_FIXTURES").is_none() {
+        return;
+    }
+    assert!(!fixtures().exists(), "fixtures of a version are written once");
+    let root = tempfile::tempdir().unwrap();
+    let store = store(root.path());
+    let ids = Arc::new(SeededIds::new(1));
+    let collection = Collection::open(COLLECTION, Arc::clone(&store), ids, 7, None).unwrap();
+    let sources =
+        [source("bare", "bare", "pears", RowGraph::default()), source("film", TITLE, TEXT, graph())];
+    let segment = collection.build(64, VectorKind::F16, &sources).unwrap();
+    let add = vec![AddedSegment { segment, withheld: Vec::new() }];
+    let edit = Edit { add, embedding: Some("a-model-1".to_owned()), ..Edit::default() };
+    collection.writer().unwrap().commit(&edit).unwrap();
+    copy(&root.path().join("v1"), &fixtures().join("v1"));
+}
+
+#[test]
+fn entities_and_triplets_read_back() {
+    let root = tempfile::tempdir().unwrap();
+    copy(&fixtures().join("v1"), &root.path().join("v1"));
+    let ids = Arc::new(SeededIds::new(9));
+    let collection = Collection::open(COLLECTION, store(root.path()), ids, 8, None).unwrap();
+    let snapshot = collection.snapshot();
+    let sub_tenant = SubTenantId::default_name();
+    let find = |id: &str| snapshot.find(&sub_tenant, &SourceId::parse(id).unwrap()).unwrap();
+    let (film, bare) = (find("film"), find("bare"));
+    let stored = film.live.segment.graph().unwrap().unwrap();
+    assert_eq!(stored.row(film.rows()[0]), graph());
+    assert_eq!(stored.row(bare.rows()[0]), RowGraph::default());
+    assert_eq!(stored.sources_titled("northern light"), [film.source]);
+    assert_eq!(stored.sources_titled("bare"), [0_u32; 0], "an id is no title");
+    let person = stored.find("lindqvist").unwrap();
+    assert_eq!(stored.entity(person).name, "Marta Lindqvist");
+    assert_eq!(stored.rows_of(person), film.rows());
+}
