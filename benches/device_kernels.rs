@@ -5,8 +5,8 @@
 //!
 //! 100,000 rows of 384 components, f16. `masked` finds the best 10 of a random hundredth (G3),
 //! `assign` the nearest of 512 points for each row (G4, G6), `encode` T1 of 20,000 rows and
-//! `rotate` the same rows for T0 (G6), `rescore` 1,000 exact scores of one query. Elements are
-//! rows. Copies to and from the device count; rows are on it before. Without a GPU only the CPU is
+//! `rotate` the same rows for T0 (G6), `rescore` 1,000 exact scores of one query, `halves` the best
+//! 10 of all rows by T2 for 1 and 256 queries (G1, G2 over f16 and bf16). Elements are rows. Copies to and from the device count; rows are on it before. Without a GPU only the CPU is
 //! timed.
 
 use std::hint::black_box;
@@ -15,7 +15,10 @@ use std::sync::Arc;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use lodestone::compute::cuda::live::{Live, ResidentRows};
+use lodestone::compute::cuda::numbers::{HalfQuery, Numbers};
 use lodestone::compute::cuda::rescore::{ResidentFull, cosines};
+use lodestone::compute::cuda::search::{Visited, search};
+use lodestone::compute::cuda::workspace::Workspace;
 use lodestone::compute::cuda::{CudaBackend, assign, encode};
 use lodestone::compute::kmeans::Centroids;
 use lodestone::compute::rotation::Rotation;
@@ -57,6 +60,7 @@ fn device_kernels(criterion: &mut Criterion) {
     assigned(&mut group, &rows, live.as_deref());
     encoded(&mut group, &rows, live.as_deref());
     rescored(&mut group, &rows, &query, live.as_deref());
+    halves(&mut group, &rows, &query, live.as_deref());
     group.finish();
 }
 
@@ -168,6 +172,32 @@ fn rescored(
     group.bench_function("rescore/cuda", |bencher| {
         bencher.iter(|| live.with_workspace(|w| cosines(w, &full, &[(query, ids.as_slice())])));
     });
+}
+
+/// Without a GPU there is nothing like it: the CPU reads T1 and a few rows of T2.
+fn halves(
+    group: &mut Group<'_>,
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    live: Option<&Live>,
+) {
+    let Some(live) = live else { return };
+    let bounded = BoundedQuery { query, bound: ErrorBound::likely(query, rows) };
+    for (numbers, name) in [(Numbers::F16, "f16"), (Numbers::Bf16, "bf16")] {
+        let upload =
+            |workspace: &mut Workspace| ResidentRows::upload_halves(rows, numbers, workspace);
+        let resident = live.with_workspace(upload).expect("there is room");
+        for count in [1, 256] {
+            let queries = vec![HalfQuery::new(&bounded, numbers).query; count];
+            group.throughput(Throughput::Elements((ROWS * count) as u64));
+            group.bench_function(format!("halves/{name}/{count}"), |bencher| {
+                bencher.iter(|| {
+                    let queries = black_box(&queries);
+                    live.with_workspace(|w| search(w, &resident, queries, Visited::All, 10))
+                });
+            });
+        }
+    }
 }
 
 criterion_group!(benches, device_kernels);

@@ -32,6 +32,8 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
     /// For each query the selected rows whose upper bound by T1 (estimate plus bound) reaches the
     /// k-th best lower bound, with their upper bound as the score, highest first: the true best k
     /// are among them, ties included. Queries may be many; they share one pass where that pays.
+    /// Where T1 cannot tell rows apart a backend may look at T2 too, and names fewer rows then, with
+    /// upper bounds by T2.
     ///
     /// # Errors
     /// As [`Self::scan`].

@@ -22,7 +22,7 @@ use crate::cases::{Asked, Case, Chosen, Data};
 use crate::{emulated, oracle, skip};
 
 /// One on the emulator and one on a GPU, as far as there are any.
-fn workspaces(test: &str) -> Vec<Workspace> {
+pub fn workspaces(test: &str) -> Vec<Workspace> {
     if emulated::device().is_none() {
         skip(test, "g++ or the emulator's sources are missing", "REQUIRE_EMULATOR");
     }

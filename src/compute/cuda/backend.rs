@@ -8,13 +8,14 @@ use crate::compute::cuda::check::check_answers;
 use crate::compute::cuda::counters::Counters;
 use crate::compute::cuda::device::DeviceSource;
 use crate::compute::cuda::live::{Check, Live, ResidentRows, Supply, SupplyLimits};
+use crate::compute::cuda::numbers::{HalfQuery, Numbers};
 use crate::compute::cuda::search::{K_MAX, STRIDE_MAX, Visited, search};
 use crate::compute::cuda::together::{
     DeviceQuery, Found, MachineTimer, Timer, Together, TogetherLimits,
 };
 use crate::compute::cuda::{DeviceError, DeviceMemory};
 use crate::compute::{
-    BoundedQuery, ComputeBackend, ComputeError, PreparedQuery, Selection, VectorRows,
+    BoundedQuery, ComputeBackend, ComputeError, FullRows, PreparedQuery, Selection, VectorRows,
 };
 use crate::types::{Clock, Hit, RowId};
 
@@ -125,19 +126,9 @@ impl CudaBackend {
         is_supported && visited > k && visited * queries >= self.limits.work_min
     }
 
-    fn on_device(
-        &self,
-        rows: &VectorRows<'_>,
-        identity: u128,
-        queries: &[BoundedQuery<'_>],
-        selection: Selection<'_>,
-        k: usize,
-    ) -> Result<Vec<Vec<(u32, f32)>>, DeviceError> {
+    fn on_device(&self, asked: &Question<'_>) -> Result<Vec<Found>, DeviceError> {
         let live = self.supply.live()?;
-        let found = self.on_live(&live, rows, identity, queries, selection, k);
-        let all = |found: Vec<Found>| found.into_iter().collect::<Option<Vec<_>>>();
-        let found = found.and_then(|found| all(found).ok_or(DeviceError::TooManyCandidates));
-        found.inspect_err(|error| self.note(&live, error))
+        self.on_live(&live, asked).inspect_err(|error| self.note(&live, error))
     }
 
     /// Gives a lost device up.
@@ -147,33 +138,76 @@ impl CudaBackend {
         }
     }
 
-    fn on_live(
-        &self,
-        live: &Live,
-        rows: &VectorRows<'_>,
-        identity: u128,
-        queries: &[BoundedQuery<'_>],
-        selection: Selection<'_>,
-        k: usize,
-    ) -> Result<Vec<Found>, DeviceError> {
+    fn on_live(&self, live: &Live, asked: &Question<'_>) -> Result<Vec<Found>, DeviceError> {
+        let Question { rows, identity, visited, k, .. } = *asked;
         let resident = live.resident(identity, rows)?;
-        let queries: Vec<DeviceQuery> = queries.iter().map(DeviceQuery::new).collect();
-        let run = |queries: &[DeviceQuery], visited: Visited<'_>, k: usize, askers: usize| {
+        let queries: Vec<DeviceQuery> = asked.queries.iter().map(DeviceQuery::new).collect();
+        let run = |queries: &[DeviceQuery], k: usize, askers: usize| {
             self.counters.ran(askers);
             live.with_workspace(|workspace| search(workspace, &resident, queries, visited, k))
         };
-        match selection {
+        match visited {
             // Only those who visit the same rows can go together.
-            Selection::All => self.together.ask(identity, queries, k, |asked| {
-                run(&asked.queries, Visited::All, asked.k, asked.askers)
-            }),
-            Selection::Masked(mask) => run(&queries, Visited::Masked(mask.words()), k, 1),
-            Selection::Listed(listed) => {
-                let listed: Vec<u32> = listed.iter().map(|row| row.0).collect();
-                run(&queries, Visited::Listed(&listed), k, 1)
-            }
+            Visited::All => self
+                .together
+                .ask(identity, queries, k, |batch| run(&batch.queries, batch.k, batch.askers)),
+            Visited::Masked(_) | Visited::Listed(_) => run(&queries, k, 1),
         }
     }
+
+    /// Queries that T1 leaves open, by T2 (`numbers` says why). Only over rows that are f16
+    /// already: of others the host does not know what their halves lose.
+    fn by_originals(&self, asked: &Question<'_>) -> Result<Vec<Vec<Hit>>, DeviceError> {
+        let Question { rows, identity, visited, k, .. } = *asked;
+        if !matches!(rows.full(), FullRows::F16(_)) {
+            return Err(DeviceError::TooManyCandidates);
+        }
+        let live = self.supply.live()?;
+        let halves = |bounded| HalfQuery::new(bounded, Numbers::F16);
+        let halves: Vec<HalfQuery> = asked.queries.iter().map(halves).collect();
+        let queries: Vec<DeviceQuery> = halves.iter().map(|half| half.query.clone()).collect();
+        let found = live.resident_halves(identity, rows).and_then(|resident| {
+            self.counters.ran(1);
+            live.with_workspace(|workspace| search(workspace, &resident, &queries, visited, k))
+        });
+        let found = found.inspect_err(|error| self.note(&live, error))?;
+        let found: Option<Vec<_>> = found.into_iter().collect();
+        let pairs = halves.iter().zip(found.ok_or(DeviceError::TooManyCandidates)?);
+        Ok(pairs.map(|(half, found)| judged(&found, k, |_| half.bound.of(0.0))).collect())
+    }
+
+    /// What T1 left open, by T2 or else by the CPU.
+    fn settled(&self, open: &Question<'_>) -> Result<Vec<Vec<Hit>>, ComputeError> {
+        match self.by_originals(open) {
+            Ok(found) => {
+                self.counters.answered(found.len());
+                self.counters.answered_by_originals(found.len());
+                Ok(found)
+            }
+            Err(error) => self.by_cpu(open, &error),
+        }
+    }
+
+    fn by_cpu(
+        &self,
+        asked: &Question<'_>,
+        error: &DeviceError,
+    ) -> Result<Vec<Vec<Hit>>, ComputeError> {
+        self.counters.fell_back(error);
+        tracing::debug!(%error, "the CPU answers for the device");
+        self.cpu.candidates(asked.rows, asked.queries, asked.selection, asked.k)
+    }
+}
+
+/// What is asked, in the words of both sides.
+#[derive(Debug, Clone, Copy)]
+struct Question<'a> {
+    rows: &'a VectorRows<'a>,
+    identity: u128,
+    queries: &'a [BoundedQuery<'a>],
+    selection: Selection<'a>,
+    visited: Visited<'a>,
+    k: usize,
 }
 
 impl DeviceQuery {
@@ -190,16 +224,11 @@ impl DeviceQuery {
 }
 
 /// The rows that the device named, judged as the CPU judges: it may have named a few too many.
-pub(super) fn judged(
-    rows: &VectorRows<'_>,
-    bounded: &BoundedQuery<'_>,
-    found: &[(u32, f32)],
-    k: usize,
-) -> Vec<Hit> {
+/// `bound` is that of a row.
+pub(super) fn judged(found: &[(u32, f32)], k: usize, bound: impl Fn(u32) -> f32) -> Vec<Hit> {
     let mut candidates = Candidates::new(k);
     for &(row, estimate) in found {
-        let bound = bounded.bound.of(rows.residual(row as usize));
-        candidates.push(RowId(row), estimate, bound);
+        candidates.push(RowId(row), estimate, bound(row));
     }
     candidates.finish()
 }
@@ -236,18 +265,34 @@ impl ComputeBackend for CudaBackend {
             begin(rows, bounded.query, Selection::All, &mut Vec::new())?;
         }
         selection.check(rows.len())?;
-        match self.on_device(rows, identity, queries, selection, k) {
-            Ok(found) => {
-                self.counters.answered(queries.len());
-                let pairs = queries.iter().zip(&found);
-                Ok(pairs.map(|(query, found)| judged(rows, query, found, k)).collect())
+        let listed: Vec<u32>;
+        let visited = match selection {
+            Selection::All => Visited::All,
+            Selection::Masked(mask) => Visited::Masked(mask.words()),
+            Selection::Listed(rows) => {
+                listed = rows.iter().map(|row| row.0).collect();
+                Visited::Listed(&listed)
             }
-            Err(error) => {
-                self.counters.fell_back(&error);
-                tracing::debug!(%error, "the CPU answers for the device");
-                self.cpu.candidates(rows, queries, selection, k)
-            }
+        };
+        let asked = Question { rows, identity, queries, selection, visited, k };
+        let found = match self.on_device(&asked) {
+            Ok(found) => found,
+            Err(error) => return self.by_cpu(&asked, &error),
+        };
+        let mut answers = Vec::with_capacity(queries.len());
+        let mut open = Vec::new();
+        for (bounded, found) in queries.iter().zip(found) {
+            let bound = |row: u32| bounded.bound.of(rows.residual(row as usize));
+            let answer = found.map(|found| judged(&found, k, bound));
+            open.extend(answer.is_none().then_some(*bounded));
+            answers.push(answer);
         }
+        self.counters.answered(queries.len() - open.len());
+        let mut rest = Vec::new().into_iter();
+        if !open.is_empty() {
+            rest = self.settled(&Question { queries: &open, ..asked })?.into_iter();
+        }
+        Ok(answers.into_iter().filter_map(|answer| answer.or_else(|| rest.next())).collect())
     }
 
     /// By the CPU: a search scores a few dozen rows from T2, in less time than a launch takes.

@@ -8,6 +8,7 @@ use crate::compute::cuda::DeviceError;
 #[derive(Debug, Default)]
 pub struct Counters {
     queries: AtomicU64,
+    by_originals: AtomicU64,
     launches: AtomicU64,
     together: AtomicU64,
     uploads: AtomicU64,
@@ -24,6 +25,11 @@ pub struct Counters {
 impl Counters {
     pub(super) fn answered(&self, queries: usize) {
         self.queries.fetch_add(queries as u64, Relaxed);
+    }
+
+    /// Of the queries answered, those that T1 left open.
+    pub(super) fn answered_by_originals(&self, queries: usize) {
+        self.by_originals.fetch_add(queries as u64, Relaxed);
     }
 
     /// A run over `queries` queries of `askers` requests.
@@ -65,6 +71,7 @@ impl Counters {
     pub fn read(&self) -> Vec<(&'static str, u64)> {
         let named = [
             ("gpu_queries", &self.queries),
+            ("gpu_queries_by_originals", &self.by_originals),
             ("gpu_runs", &self.launches),
             ("gpu_requests_run_together", &self.together),
             ("gpu_uploads", &self.uploads),

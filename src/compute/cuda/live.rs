@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use crate::compute::VectorRows;
 use crate::compute::cuda::counters::Counters;
 use crate::compute::cuda::device::DeviceSource;
+use crate::compute::cuda::numbers::Numbers;
 use crate::compute::cuda::resident::{Residency, Tier};
 use crate::compute::cuda::workspace::{Scratch, Workspace};
 use crate::compute::cuda::{Buffer, Device, DeviceError};
@@ -26,11 +27,13 @@ const WORKSPACES_MAX: usize = 8;
 /// The rows of a segment on the device.
 #[derive(Debug)]
 pub struct ResidentRows {
+    /// What they are made of.
+    pub numbers: Numbers,
     /// How many.
     pub rows: u32,
-    /// Bytes from one row of codes to the next.
+    /// Bytes from one row to the next.
     pub stride: u32,
-    /// i8 codes, `rows * stride`.
+    /// i8 codes or halves, `rows * stride` bytes.
     pub codes: Buffer,
     /// One f32 a row.
     pub scales: Buffer,
@@ -39,12 +42,12 @@ pub struct ResidentRows {
 }
 
 impl ResidentRows {
-    /// Bytes that the rows take.
+    /// Bytes that T1 takes.
     pub fn bytes_of(rows: &VectorRows<'_>) -> u64 {
         (rows.len() * rows.scan_bytes_per_row()) as u64
     }
 
-    /// Copies rows to the device.
+    /// Copies T1 to the device.
     ///
     /// # Errors
     /// As `Device::allocate` and `Queue::upload`.
@@ -56,6 +59,7 @@ impl ResidentRows {
             Ok(buffer)
         };
         let resident = Self {
+            numbers: Numbers::Codes,
             rows: rows.len() as u32,
             stride: rows.stride() as u32,
             codes: copy(bytemuck::cast_slice(codes))?,
@@ -100,7 +104,7 @@ impl Live {
         &self.rows
     }
 
-    /// The rows on the device, brought there if need be.
+    /// T1 of the rows on the device, brought there if need be.
     ///
     /// # Errors
     /// [`DeviceError::Uploading`], [`DeviceError::OutOfMemory`], or what the device says.
@@ -112,6 +116,23 @@ impl Live {
         let bytes = ResidentRows::bytes_of(rows);
         self.rows.get((identity, Tier::T1), bytes, || {
             self.with_workspace(|workspace| ResidentRows::upload(rows, workspace))
+        })
+    }
+
+    /// The same of T2, as f16.
+    ///
+    /// # Errors
+    /// As [`Self::resident`].
+    pub fn resident_halves(
+        &self,
+        identity: u128,
+        rows: &VectorRows<'_>,
+    ) -> Result<Arc<ResidentRows>, DeviceError> {
+        let bytes = ResidentRows::bytes_of_halves(rows, Numbers::F16);
+        self.rows.get((identity, Tier::T2), bytes, || {
+            self.with_workspace(|workspace| {
+                ResidentRows::upload_halves(rows, Numbers::F16, workspace)
+            })
         })
     }
 

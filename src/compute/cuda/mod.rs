@@ -24,6 +24,7 @@
 //! - `device`: what a device can do; `error`: what it can fail at
 //! - `driver`: a real card (cudarc); `compile`: NVRTC; both only with the feature `cuda`
 //! - `modules`: kernel sources, and the cache of their machine code
+//! - `numbers`: rows and queries as codes or halves, and why a search takes halves
 //! - `resident`: which rows stand on the device; `live`: the device while it lives, and after
 //! - `together`: queries of concurrent requests in one run
 //! - `workspace`: a queue with scratch memory; `reach`: launches in the making
@@ -50,6 +51,7 @@ pub mod gather;
 pub mod lists;
 pub mod live;
 pub mod modules;
+pub mod numbers;
 pub mod one_bit;
 mod pass;
 mod reach;
