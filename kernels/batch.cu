@@ -165,7 +165,7 @@ DEVICE void collect(const SearchParams &p, const Part<Numbers, FRAGMENTS, TILES>
             typename Numbers::Total dot = 0;
 #pragma unroll
             for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
-                typename Numbers::Total other = part.totals[at / 2][column / 2][column % 2 + 2 * (at % 2)];
+                auto other = part.totals[at / 2][column / 2][column % 2 + 2 * (at % 2)];
                 dot = at == own ? other : dot;
             }
             append(p, query, rows.first + 8 * own, kept_bits(dot));

@@ -1,5 +1,6 @@
 // The product of many vectors with many others, a tile at a time: what G2 (batch.cu) and G4
-// (assign.cu) stand on. Vectors are codes, or f16 or bf16 of twice the bytes. Put before each kernel's text, after device.cuh.
+// (assign.cu) stand on. Vectors are codes, or f16 or bf16 of twice the bytes. Put
+// before each kernel's text, after device.cuh.
 //
 // A block of 256 threads keeps some vectors (queries, rows) in shared memory, while tiles of 128
 // others stream through STAGES buffers of 128 x 64 bytes (cp.async), chunk after chunk and tile
@@ -8,8 +9,8 @@
 //   shared memory row of 64 bytes: unit u (16 bytes) of row r is at unit (r % 2) * 4 + (u ^ r / 2
 //   % 4) of line r / 2: the eight rows of a matrix then lie in eight different groups of banks
 //
-// A source of vectors has `Numbers`, what they are made of, `count`, `stride` in bytes, `zeros` (any 16-byte aligned address to name where
-// nothing is read), `codes(position)`, null for zeros, and `next(tile)`, the first tile from this
+// A source of vectors has `Numbers`, what they are made of, `count`, `stride` in bytes, `zeros`
+// (any 16-byte aligned address to name where nothing is read), `codes(position)`, null for zeros, and `next(tile)`, the first tile from this
 // one on, in steps of the grid, that is worth a look.
 
 static const u32 PRODUCT_THREADS = 256;

@@ -23,8 +23,8 @@
 //          k * step rows a query are found, and those within two bounds of the threshold.
 // Built    ptxas 13.0 for sm_90, no spills: 90 and 96 registers for 8 queries, 108 and 116 for 16.
 // Exact    Products of codes are exact in i32, those of halves sums in f32 whose order the hardware
-//          chooses (their error is part of the bound: compute/cuda/halves.rs); the quick test lets rows through by SLACK too many, never
-//          too few, and select.cu decides.
+//          chooses (their error is part of the bound: compute/cuda/numbers.rs); the quick test
+//          lets rows through by SLACK too many, never too few, and select.cu decides.
 
 static const u32 SCAN_THREADS = 256;
 // Chunks whose loads are under way together: all of a row of 384.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::compute::candidates::{BoundedQuery, one_by_one};
-use crate::compute::{ComputeError, PreparedQuery, Selection, VectorRows};
+use crate::compute::{ComputeError, ListedRows, PreparedQuery, Probe, Selection, VectorRows};
 use crate::types::{Hit, RowId};
 
 /// Kernels over the rows of one segment.
@@ -32,8 +32,8 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
     /// For each query the selected rows whose upper bound by T1 (estimate plus bound) reaches the
     /// k-th best lower bound, with their upper bound as the score, highest first: the true best k
     /// are among them, ties included. Queries may be many; they share one pass where that pays.
-    /// Where T1 cannot tell rows apart a backend may look at T2 too, and names fewer rows then, with
-    /// upper bounds by T2.
+    /// Where T1 cannot tell rows apart a backend may look at T2 too, and names fewer rows then,
+    /// with upper bounds by T2.
     ///
     /// # Errors
     /// As [`Self::scan`].
@@ -59,6 +59,25 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
         listed: &[RowId],
         scores: &mut Vec<f32>,
     ) -> Result<(), ComputeError>;
+
+    /// For each query, of the rows in the lists that promise most to it, those that may be among
+    /// the best k, as [`Self::candidates`] names them. `None` for a query that the caller has to
+    /// take through the lists itself, which is what it does for all of them where rows are read by
+    /// the processor: a search there goes from list to list as far as they bring anything
+    /// (`segment::lists::probe`), and a device looks at a number of lists at once.
+    ///
+    /// # Errors
+    /// As [`Self::scan`].
+    fn through_lists(
+        &self,
+        listed: &ListedRows<'_>,
+        queries: &[BoundedQuery<'_>],
+        selection: Selection<'_>,
+        probe: Probe,
+    ) -> Result<Vec<Option<Vec<Hit>>>, ComputeError> {
+        let _ = (listed, selection, probe);
+        Ok(vec![None; queries.len()])
+    }
 
     /// Passing rows up to which [`Self::candidates`] over `rows` costs less than going through
     /// lists; 0 where rows are read by the processor. A device takes the question as a wish to

@@ -9,15 +9,22 @@ use crate::compute::cuda::counters::Counters;
 use crate::compute::cuda::device::DeviceSource;
 use crate::compute::cuda::live::{Check, Live, ResidentRows, Supply, SupplyLimits};
 use crate::compute::cuda::numbers::{HalfQuery, Numbers};
+use crate::compute::cuda::one_bit::{ProbingQuery, probe};
 use crate::compute::cuda::search::{K_MAX, STRIDE_MAX, Visited, search};
 use crate::compute::cuda::together::{
     DeviceQuery, Found, MachineTimer, Timer, Together, TogetherLimits,
 };
 use crate::compute::cuda::{DeviceError, DeviceMemory};
 use crate::compute::{
-    BoundedQuery, ComputeBackend, ComputeError, FullRows, PreparedQuery, Selection, VectorRows,
+    BoundedQuery, ComputeBackend, ComputeError, FullRows, ListedRows, PreparedQuery, Probe,
+    Selection, VectorRows,
 };
 use crate::types::{Clock, Hit, RowId};
+
+/// Slots of lists that a query may look at on the device: its block of `one_bit_select` goes over
+/// their bounds several times, 40 MB in all, which one multiprocessor takes about half a
+/// millisecond for. An estimate.
+const PROBED_SLOTS_MAX: usize = 1 << 20;
 
 /// When the device is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,6 +206,34 @@ impl CudaBackend {
     }
 }
 
+impl CudaBackend {
+    /// Through the lists of a segment that is too large to read whole (`fast_rows_max`).
+    fn probed(
+        &self,
+        listed: &ListedRows<'_>,
+        identity: u128,
+        queries: &[BoundedQuery<'_>],
+        visited: Visited<'_>,
+        probing: Probe,
+    ) -> Result<Vec<Found>, DeviceError> {
+        let live = self.supply.live()?;
+        let run = || {
+            let rows = live.resident(identity, listed.rows)?;
+            let lists = live.resident_lists(identity, &listed.lists, &rows)?;
+            if lists.slots_of(probing.probes) > PROBED_SLOTS_MAX {
+                return Err(DeviceError::TooManyCandidates);
+            }
+            let asked = |bounded| ProbingQuery::new(bounded, listed.rotation);
+            let asked: Vec<ProbingQuery> = queries.iter().map(asked).collect();
+            self.counters.ran(1);
+            live.with_workspace(|workspace| {
+                probe(workspace, &rows, &lists, &asked, visited, probing)
+            })
+        };
+        run().inspect_err(|error| self.note(&live, error))
+    }
+}
+
 /// What is asked, in the words of both sides.
 #[derive(Debug, Clone, Copy)]
 struct Question<'a> {
@@ -304,6 +339,48 @@ impl ComputeBackend for CudaBackend {
         scores: &mut Vec<f32>,
     ) -> Result<(), ComputeError> {
         self.cpu.exact(rows, query, listed, scores)
+    }
+
+    /// Only where reading all rows would take longer: a smaller segment is scanned.
+    fn through_lists(
+        &self,
+        listed: &ListedRows<'_>,
+        queries: &[BoundedQuery<'_>],
+        selection: Selection<'_>,
+        probing: Probe,
+    ) -> Result<Vec<Option<Vec<Hit>>>, ComputeError> {
+        let (rows, k) = (listed.rows, probing.k);
+        let none = Ok(vec![None; queries.len()]);
+        let visited = match selection {
+            Selection::All => Visited::All,
+            Selection::Masked(mask) => Visited::Masked(mask.words()),
+            Selection::Listed(_) => return none,
+        };
+        let is_supported = (1..=K_MAX).contains(&k) && rows.stride() <= STRIDE_MAX;
+        let is_slow = ResidentRows::bytes_of(rows) > self.limits.fast_bytes_max as u64;
+        let identity = rows.identity().filter(|_| is_supported && is_slow && probing.probes > 0);
+        let Some(identity) = identity else { return none };
+        for bounded in queries {
+            begin(rows, bounded.query, Selection::All, &mut Vec::new())?;
+        }
+        selection.check(rows.len())?;
+        let found = match self.probed(listed, identity, queries, visited, probing) {
+            Ok(found) => found,
+            Err(error) => {
+                self.counters.fell_back(&error);
+                tracing::debug!(%error, "the CPU goes through the lists for the device");
+                return none;
+            }
+        };
+        let wanted = k.min(selection.count(rows.len()));
+        let answer = |(bounded, found): (&BoundedQuery<'_>, Found)| {
+            let bound = |row: u32| bounded.bound.of(rows.residual(row as usize));
+            // The lists chosen may hold fewer rows that pass than are wanted.
+            found.map(|found| judged(&found, k, bound)).filter(|hits| hits.len() >= wanted)
+        };
+        let answers: Vec<Option<Vec<Hit>>> = queries.iter().zip(found).map(answer).collect();
+        self.counters.answered_through_lists(answers.iter().flatten().count());
+        Ok(answers)
     }
 
     fn fast_rows_max(&self, rows: &VectorRows<'_>) -> usize {

@@ -9,6 +9,7 @@ use crate::compute::cuda::DeviceError;
 pub struct Counters {
     queries: AtomicU64,
     by_originals: AtomicU64,
+    through_lists: AtomicU64,
     launches: AtomicU64,
     together: AtomicU64,
     uploads: AtomicU64,
@@ -30,6 +31,12 @@ impl Counters {
     /// Of the queries answered, those that T1 left open.
     pub(super) fn answered_by_originals(&self, queries: usize) {
         self.by_originals.fetch_add(queries as u64, Relaxed);
+    }
+
+    /// Queries that the device took through lists, which count as answered.
+    pub(super) fn answered_through_lists(&self, queries: usize) {
+        self.answered(queries);
+        self.through_lists.fetch_add(queries as u64, Relaxed);
     }
 
     /// A run over `queries` queries of `askers` requests.
@@ -72,6 +79,7 @@ impl Counters {
         let named = [
             ("gpu_queries", &self.queries),
             ("gpu_queries_by_originals", &self.by_originals),
+            ("gpu_queries_through_lists", &self.through_lists),
             ("gpu_runs", &self.launches),
             ("gpu_requests_run_together", &self.together),
             ("gpu_uploads", &self.uploads),

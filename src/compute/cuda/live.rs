@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::compute::VectorRows;
 use crate::compute::cuda::counters::Counters;
 use crate::compute::cuda::device::DeviceSource;
+use crate::compute::cuda::lists::ResidentLists;
 use crate::compute::cuda::numbers::Numbers;
 use crate::compute::cuda::resident::{Residency, Tier};
 use crate::compute::cuda::workspace::{Scratch, Workspace};
 use crate::compute::cuda::{Buffer, Device, DeviceError};
+use crate::compute::{ListColumns, VectorRows};
 use crate::types::{Clock, Timestamp};
 
 /// Pause before a lost device is asked for again; doubled each time that fails.
@@ -75,7 +76,7 @@ impl ResidentRows {
 /// A device in use.
 pub struct Live {
     device: Arc<dyn Device>,
-    rows: Residency<ResidentRows>,
+    held: Residency,
     workspaces: Mutex<Vec<Workspace>>,
     scratch: Scratch,
 }
@@ -90,8 +91,8 @@ impl Live {
             Some(bytes) => bytes,
             None => device.memory()?.free_bytes / BUDGET_SHARE.1 * BUDGET_SHARE.0,
         };
-        let rows = Residency::new(budget, Arc::clone(counters));
-        Ok(Self { device, rows, workspaces: Mutex::default(), scratch: limits.scratch })
+        let held = Residency::new(budget, Arc::clone(counters));
+        Ok(Self { device, held, workspaces: Mutex::default(), scratch: limits.scratch })
     }
 
     /// The device.
@@ -99,9 +100,9 @@ impl Live {
         &*self.device
     }
 
-    /// Which rows stand on it.
-    pub fn residency(&self) -> &Residency<ResidentRows> {
-        &self.rows
+    /// What stands on it.
+    pub fn residency(&self) -> &Residency {
+        &self.held
     }
 
     /// T1 of the rows on the device, brought there if need be.
@@ -114,7 +115,7 @@ impl Live {
         rows: &VectorRows<'_>,
     ) -> Result<Arc<ResidentRows>, DeviceError> {
         let bytes = ResidentRows::bytes_of(rows);
-        self.rows.get((identity, Tier::T1), bytes, || {
+        self.held.get((identity, Tier::T1), bytes, || {
             self.with_workspace(|workspace| ResidentRows::upload(rows, workspace))
         })
     }
@@ -129,10 +130,25 @@ impl Live {
         rows: &VectorRows<'_>,
     ) -> Result<Arc<ResidentRows>, DeviceError> {
         let bytes = ResidentRows::bytes_of_halves(rows, Numbers::F16);
-        self.rows.get((identity, Tier::T2), bytes, || {
+        self.held.get((identity, Tier::T2), bytes, || {
             self.with_workspace(|workspace| {
                 ResidentRows::upload_halves(rows, Numbers::F16, workspace)
             })
+        })
+    }
+
+    /// The lists over `rows`, which stand there.
+    ///
+    /// # Errors
+    /// As [`Self::resident`].
+    pub fn resident_lists(
+        &self,
+        identity: u128,
+        lists: &ListColumns<'_>,
+        rows: &ResidentRows,
+    ) -> Result<Arc<ResidentLists>, DeviceError> {
+        self.held.get((identity, Tier::T0), ResidentLists::bytes_of(lists), || {
+            self.with_workspace(|workspace| ResidentLists::upload(lists, rows, workspace))
         })
     }
 
@@ -165,7 +181,7 @@ impl Live {
 
 impl fmt::Debug for Live {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Live").field("device", &self.device).field("rows", &self.rows).finish()
+        f.debug_struct("Live").field("device", &self.device).field("held", &self.held).finish()
     }
 }
 

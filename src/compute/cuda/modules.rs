@@ -30,8 +30,8 @@ pub struct Family {
     pub entries: &'static [&'static str],
 }
 
-/// Families that no search needs yet: a device without them is taken all the same.
-pub const UNUSED_FAMILIES: [&str; 4] = ["assign", "encode", "one_bit", "rescore"];
+/// Families that nothing needs yet: a device without them is taken all the same.
+pub const UNUSED_FAMILIES: [&str; 1] = ["rescore"];
 
 /// What stands before every family's text: all intrinsics behind names, and the tile product.
 const COMMON_SOURCES: [(&str, &str); 2] = [

@@ -5,8 +5,8 @@
 //! a device has no room to name them all. It looks at T1 first, because most searches need no
 //! more, and because T1 is what stands on the device anyway.
 //!
-//! Let q and x be the unit query and the unit row as T2 holds it, q^ and x^ their halves, and s what
-//! the tensor cores make of q^.x^. As in `compute::bound`,
+//! Let q and x be the unit query and the unit row as T2 holds it, q^ and x^ their halves, and s
+//! what the tensor cores make of q^.x^. As in `compute::bound`,
 //!
 //! ```text
 //! |q.x - s| <= |q - q^| |x| + |q^| |x - x^| + summing
