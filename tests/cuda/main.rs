@@ -4,7 +4,7 @@
 //! - `oracle`: answers are the CPU's bit for bit: on the kernels run by an emulator on the CPU
 //!   (`emulator/`, which needs g++), and on a real GPU where there is one
 //! - `families`: kernels beside the search, each with its oracle
-//! - `lists`: searches through lists
+//! - `lists`, `recall`: searches through lists
 //! - `halves`: searches of T2 as f16 and bf16
 //! - `launches`: shapes and bounds of launches, before a stand-in that runs nothing
 //! - `failures`: full, faulty and lost devices: the CPU answers, counters rise
@@ -24,6 +24,7 @@ mod halves;
 mod launches;
 mod lists;
 mod oracle;
+mod recall;
 mod recording;
 mod small_model;
 
