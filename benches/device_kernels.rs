@@ -1,13 +1,14 @@
 //! What do the GPU's kernels beside a plain search cost, next to the CPU's ways of doing the same?
-//! Sets nothing yet: it tells when list building, encoding and filters should ask the device.
+//! Tells when list building, encoding and filters should ask the device: the borders in
+//! `compute/cuda/backend.rs` and `held.rs` are estimates until it has run on one.
 //!
 //! `cargo bench --bench device_kernels`; `lodestone bench device` times whole searches (G1, G2).
 //!
 //! 100,000 rows of 384 components, f16. `masked` finds the best 10 of a random hundredth (G3),
 //! `assign` the nearest of 512 points for each row (G4, G6), `encode` T1 of 20,000 rows and
 //! `rotate` the same rows for T0 (G6), `rescore` 1,000 exact scores of one query, `halves` the best
-//! 10 of all rows by T2 for 1 and 256 queries (G1, G2 over f16 and bf16). Elements are rows. Copies to and from the device count; rows are on it before. Without a GPU only the CPU is
-//! timed.
+//! 10 of all rows by T2 for 1 and 256 queries (G1 and G2 over f16 and bf16). Elements are rows.
+//! Copies to and from the device count; rows are on it before. Without a GPU only the CPU is timed.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -110,7 +111,7 @@ fn assigned(group: &mut Group<'_>, rows: &VectorRows<'_>, live: Option<&Live>) {
     let points = assign::Points { codes: &codes, scales: &scales };
     group.bench_function("assign/cuda", |bencher| {
         bencher.iter(|| {
-            live.with_workspace(|workspace| assign::assign(workspace, &resident, points, 1))
+            live.with_workspace(|workspace| assign::assign(workspace, &resident, None, points, 1))
         });
     });
 }

@@ -3,6 +3,9 @@
 use std::fmt;
 
 use crate::compute::candidates::{BoundedQuery, one_by_one};
+use crate::compute::kmeans::{CodeRows, HeldRows};
+use crate::compute::one_bit::{ListUnits, encode_lists};
+use crate::compute::rotation::Rotation;
 use crate::compute::{ComputeError, ListedRows, PreparedQuery, Probe, Selection, VectorRows};
 use crate::types::{Hit, RowId};
 
@@ -85,6 +88,18 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
     fn fast_rows_max(&self, rows: &VectorRows<'_>) -> usize {
         let _ = rows;
         0
+    }
+
+    /// Takes `count` rows to where points near them are found in less time than here, for as long
+    /// as lists are built from them. `None` where the processor is to do it.
+    fn hold_rows(&self, rows: &dyn CodeRows, count: usize) -> Option<Box<dyn HeldRows>> {
+        let _ = (rows, count);
+        None
+    }
+
+    /// Blocks of T0 of lists, as [`encode_lists`] makes them.
+    fn encode_one_bit(&self, rotation: &Rotation, lists: &[ListUnits<'_>]) -> Vec<u8> {
+        encode_lists(rotation, lists)
     }
 
     /// What computes, for operators: one line.

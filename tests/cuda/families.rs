@@ -181,8 +181,15 @@ fn check_points_are_assigned_as_on_the_cpu(workspace: &mut Workspace) {
             oracle.assign(&rows, &listed, nearest, |_, best| wanted.push(best.to_vec()));
             let resident = ResidentRows::upload(&rows, workspace).unwrap();
             let points = assign::Points { codes: &codes, scales: &scales };
-            let got = assign::assign(workspace, &resident, points, nearest).unwrap();
+            let got = assign::assign(workspace, &resident, None, points, nearest).unwrap();
             assert_eq!(got, wanted, "{dimension} components, {nearest} nearest");
+            // Some of the rows, in any order, one of them twice.
+            let some: Vec<u32> = (0..rows.len() as u32).rev().step_by(3).chain([0]).collect();
+            let got = assign::assign(workspace, &resident, Some(&some), points, nearest).unwrap();
+            let wanted: Vec<_> = some.iter().map(|row| wanted[*row as usize].clone()).collect();
+            assert_eq!(got, wanted, "{dimension} components, {nearest} nearest, listed");
+            let beyond = [rows.len() as u32];
+            assert!(assign::assign(workspace, &resident, Some(&beyond), points, 1).is_err());
         }
     }
 }

@@ -4,6 +4,7 @@
 //! - `oracle`: answers are the CPU's bit for bit: on the kernels run by an emulator on the CPU
 //!   (`emulator/`, which needs g++), and on a real GPU where there is one
 //! - `families`: kernels beside the search, each with its oracle
+//! - `builds`: what builds ask of a device
 //! - `lists`, `recall`: searches through lists
 //! - `halves`: searches of T2 as f16 and bf16
 //! - `launches`: shapes and bounds of launches, before a stand-in that runs nothing
@@ -14,6 +15,7 @@
 //! What a machine lacks is skipped, and the skip printed. `REQUIRE_NVRTC=1`, `REQUIRE_EMULATOR=1`,
 //! `REQUIRE_MODEL=1` and `REQUIRE_CUDA=1` turn skips into failures.
 
+mod builds;
 mod cases;
 mod compile;
 mod embedding;

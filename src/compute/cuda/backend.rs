@@ -3,28 +3,28 @@
 use std::sync::Arc;
 
 use crate::compute::backend::begin;
-use crate::compute::candidates::Candidates;
+use crate::compute::cuda::answers::{Question, judged};
 use crate::compute::cuda::check::check_answers;
 use crate::compute::cuda::counters::Counters;
 use crate::compute::cuda::device::DeviceSource;
+use crate::compute::cuda::held::{DeviceRows, encoded};
 use crate::compute::cuda::live::{Check, Live, ResidentRows, Supply, SupplyLimits};
-use crate::compute::cuda::numbers::{HalfQuery, Numbers};
-use crate::compute::cuda::one_bit::{ProbingQuery, probe};
-use crate::compute::cuda::search::{K_MAX, STRIDE_MAX, Visited, search};
-use crate::compute::cuda::together::{
-    DeviceQuery, Found, MachineTimer, Timer, Together, TogetherLimits,
-};
+use crate::compute::cuda::search::{K_MAX, STRIDE_MAX, Visited};
+use crate::compute::cuda::together::{Found, MachineTimer, Timer, Together, TogetherLimits};
 use crate::compute::cuda::{DeviceError, DeviceMemory};
+use crate::compute::kmeans::{CodeRows, HeldRows};
+use crate::compute::one_bit::ListUnits;
+use crate::compute::rotation::Rotation;
 use crate::compute::{
-    BoundedQuery, ComputeBackend, ComputeError, FullRows, ListedRows, PreparedQuery, Probe,
-    Selection, VectorRows,
+    BoundedQuery, ComputeBackend, ComputeError, ListedRows, PreparedQuery, Probe, Selection,
+    VectorRows,
 };
 use crate::types::{Clock, Hit, RowId};
 
-/// Slots of lists that a query may look at on the device: its block of `one_bit_select` goes over
-/// their bounds several times, 40 MB in all, which one multiprocessor takes about half a
-/// millisecond for. An estimate.
-const PROBED_SLOTS_MAX: usize = 1 << 20;
+/// Rows from which the device holds them for a build, and values from which it encodes: it is asked
+/// some dozens of times, for 50 us each, and the CPU takes a few microseconds a row. Estimates.
+const HELD_ROWS_MIN: usize = 16_384;
+const ENCODED_VALUES_MIN: usize = 1 << 18;
 
 /// When the device is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,12 +84,12 @@ impl CudaParts {
 /// A GPU beside a CPU. Its answers are those of the CPU, bit for bit.
 #[derive(Debug)]
 pub struct CudaBackend {
-    cpu: Arc<dyn ComputeBackend>,
-    supply: Arc<Supply>,
-    together: Together,
-    counters: Arc<Counters>,
-    limits: CudaLimits,
-    description: String,
+    pub(super) cpu: Arc<dyn ComputeBackend>,
+    pub(super) supply: Arc<Supply>,
+    pub(super) together: Together,
+    pub(super) counters: Arc<Counters>,
+    pub(super) limits: CudaLimits,
+    pub(super) description: String,
 }
 
 impl CudaBackend {
@@ -132,140 +132,6 @@ impl CudaBackend {
         let is_supported = (1..=K_MAX).contains(&k) && rows.stride() <= STRIDE_MAX;
         is_supported && visited > k && visited * queries >= self.limits.work_min
     }
-
-    fn on_device(&self, asked: &Question<'_>) -> Result<Vec<Found>, DeviceError> {
-        let live = self.supply.live()?;
-        self.on_live(&live, asked).inspect_err(|error| self.note(&live, error))
-    }
-
-    /// Gives a lost device up.
-    fn note(&self, live: &Arc<Live>, error: &DeviceError) {
-        if matches!(error, DeviceError::Lost { .. }) {
-            self.supply.lost(live, error);
-        }
-    }
-
-    fn on_live(&self, live: &Live, asked: &Question<'_>) -> Result<Vec<Found>, DeviceError> {
-        let Question { rows, identity, visited, k, .. } = *asked;
-        let resident = live.resident(identity, rows)?;
-        let queries: Vec<DeviceQuery> = asked.queries.iter().map(DeviceQuery::new).collect();
-        let run = |queries: &[DeviceQuery], k: usize, askers: usize| {
-            self.counters.ran(askers);
-            live.with_workspace(|workspace| search(workspace, &resident, queries, visited, k))
-        };
-        match visited {
-            // Only those who visit the same rows can go together.
-            Visited::All => self
-                .together
-                .ask(identity, queries, k, |batch| run(&batch.queries, batch.k, batch.askers)),
-            Visited::Masked(_) | Visited::Listed(_) => run(&queries, k, 1),
-        }
-    }
-
-    /// Queries that T1 leaves open, by T2 (`numbers` says why). Only over rows that are f16
-    /// already: of others the host does not know what their halves lose.
-    fn by_originals(&self, asked: &Question<'_>) -> Result<Vec<Vec<Hit>>, DeviceError> {
-        let Question { rows, identity, visited, k, .. } = *asked;
-        if !matches!(rows.full(), FullRows::F16(_)) {
-            return Err(DeviceError::TooManyCandidates);
-        }
-        let live = self.supply.live()?;
-        let halves = |bounded| HalfQuery::new(bounded, Numbers::F16);
-        let halves: Vec<HalfQuery> = asked.queries.iter().map(halves).collect();
-        let queries: Vec<DeviceQuery> = halves.iter().map(|half| half.query.clone()).collect();
-        let found = live.resident_halves(identity, rows).and_then(|resident| {
-            self.counters.ran(1);
-            live.with_workspace(|workspace| search(workspace, &resident, &queries, visited, k))
-        });
-        let found = found.inspect_err(|error| self.note(&live, error))?;
-        let found: Option<Vec<_>> = found.into_iter().collect();
-        let pairs = halves.iter().zip(found.ok_or(DeviceError::TooManyCandidates)?);
-        Ok(pairs.map(|(half, found)| judged(&found, k, |_| half.bound.of(0.0))).collect())
-    }
-
-    /// What T1 left open, by T2 or else by the CPU.
-    fn settled(&self, open: &Question<'_>) -> Result<Vec<Vec<Hit>>, ComputeError> {
-        match self.by_originals(open) {
-            Ok(found) => {
-                self.counters.answered(found.len());
-                self.counters.answered_by_originals(found.len());
-                Ok(found)
-            }
-            Err(error) => self.by_cpu(open, &error),
-        }
-    }
-
-    fn by_cpu(
-        &self,
-        asked: &Question<'_>,
-        error: &DeviceError,
-    ) -> Result<Vec<Vec<Hit>>, ComputeError> {
-        self.counters.fell_back(error);
-        tracing::debug!(%error, "the CPU answers for the device");
-        self.cpu.candidates(asked.rows, asked.queries, asked.selection, asked.k)
-    }
-}
-
-impl CudaBackend {
-    /// Through the lists of a segment that is too large to read whole (`fast_rows_max`).
-    fn probed(
-        &self,
-        listed: &ListedRows<'_>,
-        identity: u128,
-        queries: &[BoundedQuery<'_>],
-        visited: Visited<'_>,
-        probing: Probe,
-    ) -> Result<Vec<Found>, DeviceError> {
-        let live = self.supply.live()?;
-        let run = || {
-            let rows = live.resident(identity, listed.rows)?;
-            let lists = live.resident_lists(identity, &listed.lists, &rows)?;
-            if lists.slots_of(probing.probes) > PROBED_SLOTS_MAX {
-                return Err(DeviceError::TooManyCandidates);
-            }
-            let asked = |bounded| ProbingQuery::new(bounded, listed.rotation);
-            let asked: Vec<ProbingQuery> = queries.iter().map(asked).collect();
-            self.counters.ran(1);
-            live.with_workspace(|workspace| {
-                probe(workspace, &rows, &lists, &asked, visited, probing)
-            })
-        };
-        run().inspect_err(|error| self.note(&live, error))
-    }
-}
-
-/// What is asked, in the words of both sides.
-#[derive(Debug, Clone, Copy)]
-struct Question<'a> {
-    rows: &'a VectorRows<'a>,
-    identity: u128,
-    queries: &'a [BoundedQuery<'a>],
-    selection: Selection<'a>,
-    visited: Visited<'a>,
-    k: usize,
-}
-
-impl DeviceQuery {
-    /// What the device needs of a query.
-    pub fn new(bounded: &BoundedQuery<'_>) -> Self {
-        let BoundedQuery { query, bound } = bounded;
-        Self {
-            codes: query.codes().to_vec(),
-            scale: query.scale(),
-            bound_constant: bound.constant(),
-            bound_per_residual: bound.per_residual(),
-        }
-    }
-}
-
-/// The rows that the device named, judged as the CPU judges: it may have named a few too many.
-/// `bound` is that of a row.
-pub(super) fn judged(found: &[(u32, f32)], k: usize, bound: impl Fn(u32) -> f32) -> Vec<Hit> {
-    let mut candidates = Candidates::new(k);
-    for &(row, estimate) in found {
-        candidates.push(RowId(row), estimate, bound(row));
-    }
-    candidates.finish()
 }
 
 impl ComputeBackend for CudaBackend {
@@ -392,6 +258,38 @@ impl ComputeBackend for CudaBackend {
             resident.inspect_err(|error| self.note(&live, error))
         });
         if resident.is_ok() { rows.len() } else { 0 }
+    }
+
+    fn hold_rows(&self, rows: &dyn CodeRows, count: usize) -> Option<Box<dyn HeldRows>> {
+        let is_worth_it = count >= HELD_ROWS_MIN && rows.codes(0).len() <= STRIDE_MAX;
+        let held = is_worth_it
+            .then(|| DeviceRows::new(&self.supply, &self.counters, rows, count))?
+            .inspect_err(|error| self.counters.fell_back(error));
+        held.ok().map(|held| Box::new(held) as Box<dyn HeldRows>)
+    }
+
+    fn encode_one_bit(&self, rotation: &Rotation, lists: &[ListUnits<'_>]) -> Vec<u8> {
+        let values: usize = lists.iter().map(|list| list.units.len()).sum();
+        if values < ENCODED_VALUES_MIN {
+            return self.cpu.encode_one_bit(rotation, lists);
+        }
+        let run =
+            |live: &Live| live.with_workspace(|workspace| encoded(workspace, rotation, lists));
+        let blocks = self
+            .supply
+            .live()
+            .and_then(|live| run(&live).inspect_err(|error| self.note(&live, error)));
+        match blocks {
+            Ok(blocks) => {
+                self.counters.encoded(values / rotation.dimension());
+                blocks
+            }
+            Err(error) => {
+                self.counters.fell_back(&error);
+                tracing::debug!(%error, "the CPU encodes rows for the device");
+                self.cpu.encode_one_bit(rotation, lists)
+            }
+        }
     }
 
     fn device(&self) -> String {

@@ -4,7 +4,7 @@
 //! pass through every kernel that searches use.
 
 use crate::compute::cuda::DeviceError;
-use crate::compute::cuda::backend::judged;
+use crate::compute::cuda::answers::judged;
 use crate::compute::cuda::live::{Live, ResidentRows};
 use crate::compute::cuda::numbers::{HalfQuery, Numbers};
 use crate::compute::cuda::search::{Visited, search};

@@ -9,8 +9,8 @@ use crate::segment::flat::{RowFilter, SearchPath, SeenRows, Thoroughness, Tiers,
 use crate::segment::lists::{Lists, probe};
 use crate::types::Hit;
 
-/// Lists that a backend looks at, for each that a search here would pass in vain before it ends: one
-/// that goes further has met news all the way.
+/// Lists that a backend looks at, for each that a search here would pass in vain before it ends:
+/// one that goes further has met news all the way.
 const LISTS_OF_PATIENCE: usize = 2;
 
 /// For each query the rows that may be among its best k, highest upper bound first.
