@@ -12,9 +12,8 @@ use lodestone::compute::rotation::Rotation;
 use lodestone::compute::{ComputeBackend, FullKind, SimdBackend, VectorColumns, VectorRows};
 use lodestone::types::{IdSource, ManualClock, SeededIds};
 
-use crate::emulated;
+use crate::families::devices;
 use crate::recording::{Faults, Faulty, Recording};
-use crate::skip;
 
 /// As many as a build asks a device for.
 const ROWS: usize = 16_384;
@@ -45,14 +44,6 @@ fn over(inner: Arc<dyn Device>) -> (CudaBackend, Arc<Faults>) {
     (CudaBackend::open(parts, limits).unwrap(), faults)
 }
 
-fn backend(test: &str) -> Option<(CudaBackend, Arc<Faults>)> {
-    let Some(inner) = emulated::device() else {
-        skip(test, "g++ or the emulator's sources are missing", "REQUIRE_EMULATOR");
-        return None;
-    };
-    Some(over(inner))
-}
-
 fn by_cpu(points: &Centroids, rows: &VectorRows<'_>, listed: &[u32], k: usize) -> Vec<Nearest> {
     let mut found = Vec::new();
     points.assign(rows, listed, k, |_, best| found.push(best.to_vec()));
@@ -61,8 +52,13 @@ fn by_cpu(points: &Centroids, rows: &VectorRows<'_>, listed: &[u32], k: usize) -
 
 #[test]
 fn held_rows_find_the_points_that_the_cpu_finds() {
-    let test = "held_rows_find_the_points_that_the_cpu_finds";
-    let Some((backend, faults)) = backend(test) else { return };
+    for device in devices("held_rows_find_the_points_that_the_cpu_finds") {
+        check_held(device);
+    }
+}
+
+fn check_held(device: Arc<dyn Device>) {
+    let (backend, faults) = over(device);
     let columns = columns(ROWS);
     let rows = columns.view();
     let source = vectors(520, 42);
@@ -103,7 +99,13 @@ fn held_rows_are_given_back() {
 
 #[test]
 fn lists_are_encoded_as_on_the_cpu() {
-    let Some((backend, faults)) = backend("lists_are_encoded_as_on_the_cpu") else { return };
+    for device in devices("lists_are_encoded_as_on_the_cpu") {
+        check_encoded(device);
+    }
+}
+
+fn check_encoded(device: Arc<dyn Device>) {
+    let (backend, faults) = over(device);
     let rotation = Rotation::new(DIMENSION);
     let (units, points) = (vectors(4200, 43), vectors(3, 44));
     let mut references = vec![0.0; 3 * rotation.width()];

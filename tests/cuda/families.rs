@@ -1,11 +1,13 @@
 //! Kernels of builds and rescoring, each beside its oracle on the CPU.
 
+use std::sync::Arc;
+
 use lodestone::compute::cuda::encode::{OneBitSlots, encode_one_bit, encode_rows, rotate};
 use lodestone::compute::cuda::gather::gather_rows;
 use lodestone::compute::cuda::live::ResidentRows;
 use lodestone::compute::cuda::rescore::{ResidentFull, cosines};
 use lodestone::compute::cuda::workspace::{Scratch, Workspace};
-use lodestone::compute::cuda::{assign, search};
+use lodestone::compute::cuda::{Device, assign, search};
 use lodestone::compute::kmeans::{self, Centroids};
 use lodestone::compute::one_bit::OneBitEncoder;
 use lodestone::compute::rotation::Rotation;
@@ -17,13 +19,18 @@ use lodestone::types::RowId;
 use crate::cases::{Asked, Case, Chosen, Data};
 use crate::{emulated, oracle, skip};
 
-/// One on the emulator and one on a GPU, as far as there are any.
-pub fn workspaces(test: &str) -> Vec<Workspace> {
+/// The emulator and a GPU, as far as they are there.
+pub fn devices(test: &str) -> Vec<Arc<dyn Device>> {
     if emulated::device().is_none() {
         skip(test, "g++ or the emulator's sources are missing", "REQUIRE_EMULATOR");
     }
     let real = oracle::real_source(test).map(|source| source.open().unwrap());
-    let devices = emulated::device().into_iter().chain(real);
+    emulated::device().into_iter().chain(real).collect()
+}
+
+/// One on each of them.
+pub fn workspaces(test: &str) -> Vec<Workspace> {
+    let devices = devices(test).into_iter();
     devices.map(|device| Workspace::new(device, Scratch::Exact).unwrap()).collect()
 }
 

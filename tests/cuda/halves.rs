@@ -10,7 +10,7 @@ use lodestone::compute::cuda::numbers::{HalfQuery, Numbers};
 use lodestone::compute::cuda::search::{Visited, search};
 use lodestone::compute::cuda::together::DeviceQuery;
 use lodestone::compute::cuda::workspace::{Scratch, Workspace};
-use lodestone::compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceSource};
+use lodestone::compute::cuda::{CudaBackend, CudaLimits, CudaParts, Device, DeviceSource};
 use lodestone::compute::{
     BoundedQuery, ComputeBackend, ErrorBound, FullKind, FullRows, PreparedQuery, ScalarBackend,
     Selection, SimdBackend, TopK, VectorColumns, VectorRows,
@@ -18,10 +18,9 @@ use lodestone::compute::{
 use lodestone::types::{Hit, IdSource, ManualClock, RowId, SeededIds};
 
 use crate::cases::{Asked, Case, Chosen, Data};
-use crate::emulated::{self, Only};
-use crate::families::workspaces;
+use crate::emulated::Only;
+use crate::families::{devices, workspaces};
 use crate::recording::Recording;
-use crate::skip;
 
 /// The rows of a case as another kind of T2.
 fn columns_as(asked: &Asked, kind: FullKind) -> VectorColumns {
@@ -133,19 +132,25 @@ fn crowded(count: usize, dimension: usize) -> (VectorColumns, Vec<PreparedQuery>
     (columns, queries)
 }
 
-fn backend(budget_bytes: u64) -> Option<CudaBackend> {
-    let source = Arc::new(Only(emulated::device()?)) as Arc<dyn DeviceSource>;
+fn backend(device: Arc<dyn Device>, budget_bytes: u64) -> CudaBackend {
+    let source = Arc::new(Only(device)) as Arc<dyn DeviceSource>;
     let (cpu, clock) = (Arc::new(SimdBackend), Arc::new(ManualClock::default()));
     let parts = CudaParts { check: |_| Ok(()), ..CudaParts::new(source, cpu, clock) };
     let budget_bytes = Some(budget_bytes);
     let supply = SupplyLimits { budget_bytes, scratch: Scratch::Exact };
     let limits = CudaLimits { work_min: 0, supply, ..CudaLimits::default() };
-    Some(CudaBackend::open(parts, limits).unwrap())
+    CudaBackend::open(parts, limits).unwrap()
 }
 
 /// What T1 leaves open goes to T2 on the device, or to the CPU where T2 has no room there.
 #[test]
 fn rows_that_t1_cannot_separate_are_told_apart_by_t2() {
+    for device in devices("rows_that_t1_cannot_separate_are_told_apart_by_t2") {
+        check_crowded(&device);
+    }
+}
+
+fn check_crowded(device: &Arc<dyn Device>) {
     const ROWS: usize = 17_000;
     const K: usize = 5;
     let (columns, queries) = crowded(ROWS, 16);
@@ -153,10 +158,7 @@ fn rows_that_t1_cannot_separate_are_told_apart_by_t2() {
     let bounded = |query| BoundedQuery { query, bound: ErrorBound::likely(query, &rows) };
     let bounded: Vec<BoundedQuery<'_>> = queries.iter().map(bounded).collect();
     for (budget, by_originals) in [(1 << 30, 2), (ROWS as u64 * 72, 0)] {
-        let Some(backend) = backend(budget) else {
-            let test = "rows_that_t1_cannot_separate_are_told_apart_by_t2";
-            return skip(test, "g++ or the emulator's sources are missing", "REQUIRE_EMULATOR");
-        };
+        let backend = backend(Arc::clone(device), budget);
         let found = backend.candidates(&rows, &bounded, Selection::All, K).unwrap();
         for (found, query) in found.iter().zip(&queries) {
             let (wanted, scores) = best(&rows, query, Selection::All, K);

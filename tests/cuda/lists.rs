@@ -7,7 +7,7 @@ use lodestone::compute::cuda::lists::ResidentLists;
 use lodestone::compute::cuda::live::{ResidentRows, SupplyLimits};
 use lodestone::compute::cuda::one_bit::{ProbingQuery, probe};
 use lodestone::compute::cuda::workspace::{Scratch, Workspace};
-use lodestone::compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceSource, search};
+use lodestone::compute::cuda::{CudaBackend, CudaLimits, CudaParts, Device, DeviceSource, search};
 use lodestone::compute::kmeans::Centroids;
 use lodestone::compute::one_bit::OneBitEncoder;
 use lodestone::compute::rotation::Rotation;
@@ -17,9 +17,8 @@ use lodestone::compute::{
 use lodestone::types::ManualClock;
 
 use crate::cases::{Asked, Data};
-use crate::families::{asked, vectors, workspaces};
+use crate::families::{asked, devices, vectors, workspaces};
 use crate::recording::{Faults, Faulty};
-use crate::{emulated, skip};
 
 /// Rows to lists by their nearest point, and everything that a segment keeps of them.
 struct Listed {
@@ -144,12 +143,8 @@ fn check_lists(workspace: &mut Workspace) {
     }
 }
 
-/// A backend on the emulator that reads no segment whole, and its faults.
-fn backend(test: &str) -> Option<(CudaBackend, Arc<Faults>)> {
-    let Some(inner) = emulated::device() else {
-        skip(test, "g++ or the emulator's sources are missing", "REQUIRE_EMULATOR");
-        return None;
-    };
+/// A backend that reads no segment whole, and its faults.
+fn backend(inner: Arc<dyn Device>) -> (CudaBackend, Arc<Faults>) {
     let faults = Arc::new(Faults::default());
     faults.calls_left.store(usize::MAX, Ordering::SeqCst);
     let source = Arc::new(Faulty { inner, faults: Arc::clone(&faults) }) as Arc<dyn DeviceSource>;
@@ -157,15 +152,20 @@ fn backend(test: &str) -> Option<(CudaBackend, Arc<Faults>)> {
     let parts = CudaParts { check: |_| Ok(()), ..CudaParts::new(source, cpu, clock) };
     let supply = SupplyLimits { budget_bytes: Some(1 << 24), scratch: Scratch::Exact };
     let limits = CudaLimits { fast_bytes_max: 0, supply, ..CudaLimits::default() };
-    Some((CudaBackend::open(parts, limits).unwrap(), faults))
+    (CudaBackend::open(parts, limits).unwrap(), faults)
 }
 
 /// Over all lists, with a bound that rules nothing out, the backend names what a scan does; where
 /// the lists chosen hold too few rows that pass, or anything fails, the caller does it.
 #[test]
 fn the_backend_goes_through_lists_or_leaves_it_to_the_caller() {
-    let test = "the_backend_goes_through_lists_or_leaves_it_to_the_caller";
-    let Some((backend, faults)) = backend(test) else { return };
+    for device in devices("the_backend_goes_through_lists_or_leaves_it_to_the_caller") {
+        check_backend(device);
+    }
+}
+
+fn check_backend(device: Arc<dyn Device>) {
+    let (backend, faults) = backend(device);
     let asked = asked(64, 500, 3, Data::Clustered);
     let rotation = Rotation::new(64);
     let made = Listed::new(&asked, 64, &rotation);
