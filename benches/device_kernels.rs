@@ -1,13 +1,14 @@
 //! What do the GPU's kernels beside a plain search cost, next to the CPU's ways of doing the same?
-//! Sets nothing yet: it tells when list building, encoding and filters should ask the device.
+//! Tells when list building, encoding and filters should ask the device: the borders in
+//! `compute/cuda/backend.rs` and `held.rs` are estimates until it has run on one.
 //!
 //! `cargo bench --bench device_kernels`; `lodestone bench device` times whole searches (G1, G2).
 //!
 //! 100,000 rows of 384 components, f16. `masked` finds the best 10 of a random hundredth (G3),
 //! `assign` the nearest of 512 points for each row (G4, G6), `encode` T1 of 20,000 rows and
-//! `rotate` the same rows for T0 (G6), `rescore` 1,000 exact scores of one query. Elements are
-//! rows. Copies to and from the device count; rows are on it before. Without a GPU only the CPU is
-//! timed.
+//! `rotate` the same rows for T0 (G6), `rescore` 1,000 exact scores of one query, `halves` the best
+//! 10 of all rows by T2 for 1 and 256 queries (G1 and G2 over f16 and bf16). Elements are rows.
+//! Copies to and from the device count; rows are on it before. Without a GPU only the CPU is timed.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -15,7 +16,10 @@ use std::sync::Arc;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use lodestone::compute::cuda::live::{Live, ResidentRows};
+use lodestone::compute::cuda::numbers::{HalfQuery, Numbers};
 use lodestone::compute::cuda::rescore::{ResidentFull, cosines};
+use lodestone::compute::cuda::search::{Visited, search};
+use lodestone::compute::cuda::workspace::Workspace;
 use lodestone::compute::cuda::{CudaBackend, assign, encode};
 use lodestone::compute::kmeans::Centroids;
 use lodestone::compute::rotation::Rotation;
@@ -57,6 +61,7 @@ fn device_kernels(criterion: &mut Criterion) {
     assigned(&mut group, &rows, live.as_deref());
     encoded(&mut group, &rows, live.as_deref());
     rescored(&mut group, &rows, &query, live.as_deref());
+    halves(&mut group, &rows, &query, live.as_deref());
     group.finish();
 }
 
@@ -106,7 +111,7 @@ fn assigned(group: &mut Group<'_>, rows: &VectorRows<'_>, live: Option<&Live>) {
     let points = assign::Points { codes: &codes, scales: &scales };
     group.bench_function("assign/cuda", |bencher| {
         bencher.iter(|| {
-            live.with_workspace(|workspace| assign::assign(workspace, &resident, points, 1))
+            live.with_workspace(|workspace| assign::assign(workspace, &resident, None, points, 1))
         });
     });
 }
@@ -168,6 +173,32 @@ fn rescored(
     group.bench_function("rescore/cuda", |bencher| {
         bencher.iter(|| live.with_workspace(|w| cosines(w, &full, &[(query, ids.as_slice())])));
     });
+}
+
+/// Without a GPU there is nothing like it: the CPU reads T1 and a few rows of T2.
+fn halves(
+    group: &mut Group<'_>,
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    live: Option<&Live>,
+) {
+    let Some(live) = live else { return };
+    let bounded = BoundedQuery { query, bound: ErrorBound::likely(query, rows) };
+    for (numbers, name) in [(Numbers::F16, "f16"), (Numbers::Bf16, "bf16")] {
+        let upload =
+            |workspace: &mut Workspace| ResidentRows::upload_halves(rows, numbers, workspace);
+        let resident = live.with_workspace(upload).expect("there is room");
+        for count in [1, 256] {
+            let queries = vec![HalfQuery::new(&bounded, numbers).query; count];
+            group.throughput(Throughput::Elements((ROWS * count) as u64));
+            group.bench_function(format!("halves/{name}/{count}"), |bencher| {
+                bencher.iter(|| {
+                    let queries = black_box(&queries);
+                    live.with_workspace(|w| search(w, &resident, queries, Visited::All, 10))
+                });
+            });
+        }
+    }
 }
 
 criterion_group!(benches, device_kernels);

@@ -53,6 +53,7 @@ struct MeansParams {
 };
 
 struct ItemRows {
+    typedef Codes Numbers;
     const AssignParams &p;
     u32 count, stride;
     const i8 *zeros;
@@ -66,6 +67,7 @@ struct ItemRows {
 };
 
 struct ItemPoints {
+    typedef Codes Numbers;
     u32 count, stride;
     const i8 *zeros;
     DEVICE_MEMBER const i8 *codes(u32 position) const { return zeros + (u64)position * stride; }
@@ -91,7 +93,7 @@ struct TilePoints {
 
 // Raises the best keys of this warp's rows by one tile of points.
 template <u32 FRAGMENTS, u32 TILES, bool HAS_LIMIT>
-DEVICE void raise(const AssignParams &p, const Part<FRAGMENTS, TILES> &part,
+DEVICE void raise(const AssignParams &p, const Part<Codes, FRAGMENTS, TILES> &part,
                   const TilePoints<FRAGMENTS> &points, const ItemRows &rows, u64 *keys) {
     const u32 lane = thread_in_block() % WARP;
 #pragma unroll
@@ -132,7 +134,7 @@ DEVICE void assign(const AssignParams &p) {
     const ItemPoints points = {item.points, p.stride, first_point};
     bring_kept<KEPT>(rows, kept, 0);
     TilePoints<FRAGMENTS> lane_points;
-    auto before = [&](const Part<FRAGMENTS, TILES> &part, u32 tile) {
+    auto before = [&](const Part<Codes, FRAGMENTS, TILES> &part, u32 tile) {
         u32 first = tile * TILE_ROWS + part.first_row + thread_in_block() % WARP / 4;
         lane_points.first = item.first_point + first;
 #pragma unroll
@@ -142,7 +144,7 @@ DEVICE void assign(const AssignParams &p) {
                 has ? p.point_scales[lane_points.first + 8 * at] : from_bits(0x7fc00000u);
         }
     };
-    auto after = [&](const Part<FRAGMENTS, TILES> &part, u32) {
+    auto after = [&](const Part<Codes, FRAGMENTS, TILES> &part, u32) {
         u64 *own = keys + thread_in_block() / WARP / across * KEPT;
         raise<FRAGMENTS, TILES, HAS_LIMIT>(p, part, lane_points, rows, own);
     };

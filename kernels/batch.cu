@@ -1,11 +1,12 @@
-// G2: which rows may be among the best k of many queries, by T1? A matrix product of codes in
-// which no product leaves the registers unless it passes its query's threshold.
+// G2: which rows may be among the best k of many queries, by T1 or by T2 as f16 or bf16? A matrix
+// product in which no product leaves the registers unless it passes its query's threshold.
 //
 // Queries are kept, rows stream (product.cuh). At the end of a tile
 // each product meets a first test of three instructions, with the greatest residual of the warp's
 // rows; what passes takes the quick test of G1, and then its place in `found`.
 //
-// Kernels  batch_sample_N, batch_collect_N for N = 256, 128, 64, 32 queries a block
+// Kernels  batch_sample_N, batch_collect_N for N = 256, 128, 64, 32 queries a block, over codes;
+//          batch_sample_f16_N, batch_collect_f16_N, and with bf16, over rows of halves
 // Params   SearchParams (device.cuh); rows that do not pass the mask are not read
 // Block    256 threads. Grid: y = queries / N, rounded up; x = as many as run at once, over y:
 //          blocks of one x read the same rows at about the same time, so that they come once
@@ -22,8 +23,9 @@
 //          128, 112 and 152 for 64, 76 and 96 for 32.
 
 // The rows of a search. A sampling pass leaves no tile out: all maxima are written.
-template <bool SAMPLES>
+template <class RowNumbers, bool SAMPLES>
 struct SearchedRows {
+    typedef RowNumbers Numbers;
     const SearchParams &p;
     u32 count, stride;
     const i8 *zeros;
@@ -88,8 +90,8 @@ DEVICE TileRows<FRAGMENTS> tile_rows(const SearchParams &p, u32 first) {
 }
 
 // The best lower bound of each 16 rows and query to `maxima`.
-template <u32 FRAGMENTS, u32 TILES>
-DEVICE void keep_maxima(const SearchParams &p, const Part<FRAGMENTS, TILES> &part,
+template <class Numbers, u32 FRAGMENTS, u32 TILES>
+DEVICE void keep_maxima(const SearchParams &p, const Part<Numbers, FRAGMENTS, TILES> &part,
                         const TileRows<FRAGMENTS> &rows, u32 first_query) {
     const u32 lane = thread_in_block() % WARP;
 #pragma unroll
@@ -103,7 +105,7 @@ DEVICE void keep_maxima(const SearchParams &p, const Part<FRAGMENTS, TILES> &par
 #pragma unroll
             for (u32 half = 0; half < 2; half++) {
                 u32 own = 2 * at + half;
-                i32 dot = part.totals[at][column / 2][column % 2 + 2 * half];
+                f32 dot = (f32)part.totals[at][column / 2][column % 2 + 2 * half];
                 f32 lower = quick_lower(dot, rows.scales[own], rows.residuals[own], factors);
                 best = (rows.wanted >> own & 1) != 0 ? larger(best, lower) : best;
             }
@@ -125,8 +127,8 @@ DEVICE void append(const SearchParams &p, u32 query, u32 position, i32 dot) {
 }
 
 // Tests every product of a tile, and appends what passes.
-template <u32 FRAGMENTS, u32 TILES>
-DEVICE void collect(const SearchParams &p, const Part<FRAGMENTS, TILES> &part,
+template <class Numbers, u32 FRAGMENTS, u32 TILES>
+DEVICE void collect(const SearchParams &p, const Part<Numbers, FRAGMENTS, TILES> &part,
                     const TileRows<FRAGMENTS> &rows, const FirstTest *tests, u32 first_query) {
     const u32 lane = thread_in_block() % WARP;
     f32 residual = 0;
@@ -144,8 +146,8 @@ DEVICE void collect(const SearchParams &p, const Part<FRAGMENTS, TILES> &part,
         u32 signs = ~0u;
 #pragma unroll
         for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
-            i32 dot = part.totals[at / 2][column / 2][column % 2 + 2 * (at % 2)];
-            signs &= bits_of(fused((f32)dot, rows.scales[at], rest));
+            f32 dot = (f32)part.totals[at / 2][column / 2][column % 2 + 2 * (at % 2)];
+            signs &= bits_of(fused(dot, rows.scales[at], rest));
         }
         if (signs >> 31 != 0) continue;
         u32 query = first_query + place;
@@ -154,19 +156,19 @@ DEVICE void collect(const SearchParams &p, const Part<FRAGMENTS, TILES> &part,
         u32 hits = 0;
 #pragma unroll
         for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
-            i32 dot = part.totals[at / 2][column / 2][column % 2 + 2 * (at % 2)];
+            f32 dot = (f32)part.totals[at / 2][column / 2][column % 2 + 2 * (at % 2)];
             f32 upper = quick_upper(dot, rows.scales[at], rows.residuals[at], factors);
             hits |= (u32)(upper >= threshold) << at;
         }
         for (hits &= rows.wanted; hits != 0; hits &= hits - 1) {
             u32 own = lowest_bit(hits);
-            i32 dot = 0;
+            typename Numbers::Total dot = 0;
 #pragma unroll
             for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
-                i32 other = part.totals[at / 2][column / 2][column % 2 + 2 * (at % 2)];
+                auto other = part.totals[at / 2][column / 2][column % 2 + 2 * (at % 2)];
                 dot = at == own ? other : dot;
             }
-            append(p, query, rows.first + 8 * own, dot);
+            append(p, query, rows.first + 8 * own, kept_bits(dot));
         }
     }
 }
@@ -186,7 +188,7 @@ DEVICE void place_tests(const SearchParams &p, FirstTest *tests, u32 first_query
     }
 }
 
-template <u32 QUERIES, u32 FRAGMENTS, u32 TILES, u32 STAGES, bool SAMPLES>
+template <class Numbers, u32 QUERIES, u32 FRAGMENTS, u32 TILES, u32 STAGES, bool SAMPLES>
 DEVICE void batch(const SearchParams &p) {
     const u32 first_query = block_in_grid_y() * QUERIES;
     u8 *stages = shared_memory();
@@ -194,13 +196,13 @@ DEVICE void batch(const SearchParams &p) {
     FirstTest *tests = (FirstTest *)(kept + QUERIES * p.stride);
     bring_kept<QUERIES>(Queries{p, p.queries, p.stride, p.query_codes}, kept, first_query);
     if (!SAMPLES) place_tests<QUERIES>(p, tests, first_query);
-    SearchedRows<SAMPLES> rows = {p, p.visited, p.stride, p.query_codes};
+    SearchedRows<Numbers, SAMPLES> rows = {p, p.visited, p.stride, p.query_codes};
     TileRows<FRAGMENTS> lane_rows;
-    auto before = [&](const Part<FRAGMENTS, TILES> &part, u32 tile) {
+    auto before = [&](const Part<Numbers, FRAGMENTS, TILES> &part, u32 tile) {
         u32 first = tile * TILE_ROWS + part.first_row + thread_in_block() % WARP / 4;
         lane_rows = tile_rows<FRAGMENTS>(p, first);
     };
-    auto after = [&](const Part<FRAGMENTS, TILES> &part, u32) {
+    auto after = [&](const Part<Numbers, FRAGMENTS, TILES> &part, u32) {
         if (SAMPLES) {
             keep_maxima(p, part, lane_rows, first_query + part.first_kept);
         } else {
@@ -211,28 +213,76 @@ DEVICE void batch(const SearchParams &p) {
 }
 
 KERNEL(256, 1) __global__ void batch_sample_256(const SearchParams p) {
-    batch<256, 4, 8, 3, true>(p);
+    batch<Codes, 256, 4, 8, 3, true>(p);
 }
 KERNEL(256, 1) __global__ void batch_collect_256(const SearchParams p) {
-    batch<256, 4, 8, 3, false>(p);
+    batch<Codes, 256, 4, 8, 3, false>(p);
 }
 KERNEL(256, 1) __global__ void batch_sample_128(const SearchParams p) {
-    batch<128, 2, 8, 4, true>(p);
+    batch<Codes, 128, 2, 8, 4, true>(p);
 }
 KERNEL(256, 1) __global__ void batch_collect_128(const SearchParams p) {
-    batch<128, 2, 8, 4, false>(p);
+    batch<Codes, 128, 2, 8, 4, false>(p);
 }
 KERNEL(256, 1) __global__ void batch_sample_64(const SearchParams p) {
-    batch<64, 1, 8, 4, true>(p);
+    batch<Codes, 64, 1, 8, 4, true>(p);
 }
 KERNEL(256, 1) __global__ void batch_collect_64(const SearchParams p) {
-    batch<64, 1, 8, 4, false>(p);
+    batch<Codes, 64, 1, 8, 4, false>(p);
 }
 KERNEL(256, 1) __global__ void batch_sample_32(const SearchParams p) {
-    batch<32, 1, 4, 4, true>(p);
+    batch<Codes, 32, 1, 4, 4, true>(p);
 }
 KERNEL(256, 1) __global__ void batch_collect_32(const SearchParams p) {
-    batch<32, 1, 4, 4, false>(p);
+    batch<Codes, 32, 1, 4, 4, false>(p);
+}
+KERNEL(256, 1) __global__ void batch_sample_f16_256(const SearchParams p) {
+    batch<Halves, 256, 4, 8, 3, true>(p);
+}
+KERNEL(256, 1) __global__ void batch_collect_f16_256(const SearchParams p) {
+    batch<Halves, 256, 4, 8, 3, false>(p);
+}
+KERNEL(256, 1) __global__ void batch_sample_f16_128(const SearchParams p) {
+    batch<Halves, 128, 2, 8, 4, true>(p);
+}
+KERNEL(256, 1) __global__ void batch_collect_f16_128(const SearchParams p) {
+    batch<Halves, 128, 2, 8, 4, false>(p);
+}
+KERNEL(256, 1) __global__ void batch_sample_f16_64(const SearchParams p) {
+    batch<Halves, 64, 1, 8, 4, true>(p);
+}
+KERNEL(256, 1) __global__ void batch_collect_f16_64(const SearchParams p) {
+    batch<Halves, 64, 1, 8, 4, false>(p);
+}
+KERNEL(256, 1) __global__ void batch_sample_f16_32(const SearchParams p) {
+    batch<Halves, 32, 1, 4, 4, true>(p);
+}
+KERNEL(256, 1) __global__ void batch_collect_f16_32(const SearchParams p) {
+    batch<Halves, 32, 1, 4, 4, false>(p);
+}
+KERNEL(256, 1) __global__ void batch_sample_bf16_256(const SearchParams p) {
+    batch<Brains, 256, 4, 8, 3, true>(p);
+}
+KERNEL(256, 1) __global__ void batch_collect_bf16_256(const SearchParams p) {
+    batch<Brains, 256, 4, 8, 3, false>(p);
+}
+KERNEL(256, 1) __global__ void batch_sample_bf16_128(const SearchParams p) {
+    batch<Brains, 128, 2, 8, 4, true>(p);
+}
+KERNEL(256, 1) __global__ void batch_collect_bf16_128(const SearchParams p) {
+    batch<Brains, 128, 2, 8, 4, false>(p);
+}
+KERNEL(256, 1) __global__ void batch_sample_bf16_64(const SearchParams p) {
+    batch<Brains, 64, 1, 8, 4, true>(p);
+}
+KERNEL(256, 1) __global__ void batch_collect_bf16_64(const SearchParams p) {
+    batch<Brains, 64, 1, 8, 4, false>(p);
+}
+KERNEL(256, 1) __global__ void batch_sample_bf16_32(const SearchParams p) {
+    batch<Brains, 32, 1, 4, 4, true>(p);
+}
+KERNEL(256, 1) __global__ void batch_collect_bf16_32(const SearchParams p) {
+    batch<Brains, 32, 1, 4, 4, false>(p);
 }
 
 LAUNCHABLE(batch_sample_256)
@@ -243,3 +293,19 @@ LAUNCHABLE(batch_sample_64)
 LAUNCHABLE(batch_collect_64)
 LAUNCHABLE(batch_sample_32)
 LAUNCHABLE(batch_collect_32)
+LAUNCHABLE(batch_sample_f16_256)
+LAUNCHABLE(batch_collect_f16_256)
+LAUNCHABLE(batch_sample_f16_128)
+LAUNCHABLE(batch_collect_f16_128)
+LAUNCHABLE(batch_sample_f16_64)
+LAUNCHABLE(batch_collect_f16_64)
+LAUNCHABLE(batch_sample_f16_32)
+LAUNCHABLE(batch_collect_f16_32)
+LAUNCHABLE(batch_sample_bf16_256)
+LAUNCHABLE(batch_collect_bf16_256)
+LAUNCHABLE(batch_sample_bf16_128)
+LAUNCHABLE(batch_collect_bf16_128)
+LAUNCHABLE(batch_sample_bf16_64)
+LAUNCHABLE(batch_collect_bf16_64)
+LAUNCHABLE(batch_sample_bf16_32)
+LAUNCHABLE(batch_collect_bf16_32)

@@ -198,6 +198,14 @@ DEVICE void mma_f16_16x8x16(f32 (&total)[4], const u32 (&a)[4], u32 b0, u32 b1) 
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// The same over pairs of bf16.
+DEVICE void mma_bf16_16x8x16(f32 (&total)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
+                 "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(total[0]), "+f"(total[1]), "+f"(total[2]), "+f"(total[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
 #endif  // LODESTONE_EMULATED
 
 // ---- Shared by the kernels, whatever runs them ----
@@ -220,7 +228,8 @@ struct alignas(16) QueryFactors {
     f32 unused;
 };
 
-// A row that may be among the best, with the exact product of its codes and the query's.
+// A row that may be among the best, with the product of its numbers and the query's: exact of
+// codes, the bits of an f32 of halves.
 struct alignas(8) FoundRow {
     u32 row;
     i32 dot;
@@ -236,6 +245,27 @@ struct alignas(8) KeptRow {
 struct alignas(8) ListMember {
     u32 query;
     u32 first_slot;
+};
+
+// What rows and queries are made of: codes of a byte, f16 or bf16. Fragments of 32 bytes, and so
+// chunks and shared memory, lie alike for all of them; only the product differs.
+struct Codes {
+    typedef i32 Total;
+    DEVICE void multiply(i32 (&total)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+        mma_s8_16x8x32(total, a, b0, b1);
+    }
+};
+struct Halves {
+    typedef f32 Total;
+    DEVICE void multiply(f32 (&total)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+        mma_f16_16x8x16(total, a, b0, b1);
+    }
+};
+struct Brains {
+    typedef f32 Total;
+    DEVICE void multiply(f32 (&total)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+        mma_bf16_16x8x16(total, a, b0, b1);
+    }
 };
 
 DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
@@ -284,8 +314,9 @@ DEVICE f32 from_ordered(u32 key) {
     return from_bits(key >> 31 != 0 ? key & 0x7fffffffu : ~key);
 }
 
-// A search of T1 rows for what may be among the best k of each query: parameters of G1 (scan.cu)
-// and G2 (batch.cu), which find the same rows. A pass visits rows 0, step, 2 step ... of what is
+// A search of rows for what may be among the best k of each query: parameters of G1 (scan.cu) and
+// G2 (batch.cu), which find the same rows. Rows are T1, or T2 as f16 or bf16: then scales are 1 and
+// residuals what the halves lose. A pass visits rows 0, step, 2 step ... of what is
 // selected; those that pass the mask count.
 //   sampling pass    maxima[query][group] = highest lower bound (estimate - bound) of 16 visited
 //                    rows, -inf where none passes. The k-th largest of the maxima is reached by k
@@ -294,12 +325,12 @@ DEVICE f32 from_ordered(u32 key) {
 //                    counts tells how many there were. Past the capacity they are only counted:
 //                    the caller then asks again with more room, or elsewhere.
 struct SearchParams {
-    const i8 *codes;                    // [rows][stride]
+    const i8 *codes;                    // [rows][stride] bytes of codes or halves
     const f32 *scales;                  // [rows]
     const f32 *residuals;               // [rows]
     const u32 *mask;                    // [(rows + 31) / 32], or null: all rows pass
     const u32 *listed;                  // rows to visit, or null: all of them in order
-    const i8 *query_codes;              // [queries][stride]
+    const i8 *query_codes;              // [queries][stride] bytes, of the same kind
     const QueryFactors *query_factors;  // [queries]
     const f32 *thresholds;              // [queries]; collecting
     f32 *maxima;                        // [queries][groups]; sampling
@@ -307,7 +338,7 @@ struct SearchParams {
     u32 *counts;                        // [queries], zeroed before; collecting
     u32 visited;                        // rows, or length of the list, over step, rounded up
     u32 step;                           // from one visited row (or list entry) to the next, >= 1
-    u32 stride;                         // bytes of a row of codes, a multiple of 64
+    u32 stride;                         // bytes of a row, a multiple of 64
     u32 queries;
     u32 groups;                         // visited / 16, rounded up; sampling
     u32 capacity;                       // collecting
@@ -319,14 +350,18 @@ DEVICE u32 visited_row(const SearchParams &p, u32 position) {
     return p.listed == nullptr ? at : p.listed[at];
 }
 // An upper bound of (estimate + bound), and a lower one of (estimate - bound), for any rounding.
-DEVICE f32 quick_upper(i32 dot, f32 scale, f32 residual, const QueryFactors &query) {
+DEVICE f32 quick_upper(f32 dot, f32 scale, f32 residual, const QueryFactors &query) {
     f32 bound = query.constant + SLACK + query.per_residual * residual;
-    return (f32)dot * (query.scale * scale) + bound;
+    return dot * (query.scale * scale) + bound;
 }
-DEVICE f32 quick_lower(i32 dot, f32 scale, f32 residual, const QueryFactors &query) {
+DEVICE f32 quick_lower(f32 dot, f32 scale, f32 residual, const QueryFactors &query) {
     f32 bound = query.constant + SLACK + query.per_residual * residual;
-    return (f32)dot * (query.scale * scale) - bound;
+    return dot * (query.scale * scale) - bound;
 }
+
+// A product as FoundRow keeps it.
+DEVICE i32 kept_bits(i32 dot) { return dot; }
+DEVICE i32 kept_bits(f32 dot) { return (i32)bits_of(dot); }
 
 DEVICE f32 warp_total(f32 value) {
     for (u32 mask = 16; mask > 0; mask /= 2) value = sum(value, warp_shuffle_xor(value, mask));

@@ -1,5 +1,6 @@
-// The product of many codes with many others, a tile at a time: what G2 (batch.cu) and G4
-// (assign.cu) stand on. Put before each kernel's text, after device.cuh.
+// The product of many vectors with many others, a tile at a time: what G2 (batch.cu) and G4
+// (assign.cu) stand on. Vectors are codes, or f16 or bf16 of twice the bytes. Put
+// before each kernel's text, after device.cuh.
 //
 // A block of 256 threads keeps some vectors (queries, rows) in shared memory, while tiles of 128
 // others stream through STAGES buffers of 128 x 64 bytes (cp.async), chunk after chunk and tile
@@ -8,8 +9,8 @@
 //   shared memory row of 64 bytes: unit u (16 bytes) of row r is at unit (r % 2) * 4 + (u ^ r / 2
 //   % 4) of line r / 2: the eight rows of a matrix then lie in eight different groups of banks
 //
-// A source of vectors has `count`, `stride`, `zeros` (any 16-byte aligned address to name where
-// nothing is read), `codes(position)`, null for zeros, and `next(tile)`, the first tile from this
+// A source of vectors has `Numbers`, what they are made of, `count`, `stride` in bytes, `zeros`
+// (any 16-byte aligned address to name where nothing is read), `codes(position)`, null for zeros, and `next(tile)`, the first tile from this
 // one on, in steps of the grid, that is worth a look.
 
 static const u32 PRODUCT_THREADS = 256;
@@ -72,15 +73,15 @@ DEVICE void bring_kept(const Source &source, u8 *shared, u32 first) {
 }
 
 // The part of a block's product that one warp has: FRAGMENTS x 16 streamed by TILES x 8 kept.
-template <u32 FRAGMENTS, u32 TILES>
+template <class Numbers, u32 FRAGMENTS, u32 TILES>
 struct Part {
     u32 first_row, first_kept;
-    i32 totals[FRAGMENTS][TILES][4];
+    typename Numbers::Total totals[FRAGMENTS][TILES][4];
 };
 
 // Adds the product of one chunk.
-template <u32 FRAGMENTS, u32 TILES>
-DEVICE void multiply_chunk(Part<FRAGMENTS, TILES> &part, const u8 *rows, const u8 *kept) {
+template <class Numbers, u32 FRAGMENTS, u32 TILES>
+DEVICE void multiply_chunk(Part<Numbers, FRAGMENTS, TILES> &part, const u8 *rows, const u8 *kept) {
     const u32 lane = thread_in_block() % WARP;
 #pragma unroll
     for (u32 step = 0; step < 2; step++) {
@@ -96,8 +97,8 @@ DEVICE void multiply_chunk(Part<FRAGMENTS, TILES> &part, const u8 *rows, const u
             load_matrix_x4(b, kept + swizzled(row, step * 2 + lane / 8 % 2));
 #pragma unroll
             for (u32 at = 0; at < FRAGMENTS; at++) {
-                mma_s8_16x8x32(part.totals[at][2 * pair], a[at], b[0], b[1]);
-                mma_s8_16x8x32(part.totals[at][2 * pair + 1], a[at], b[2], b[3]);
+                Numbers::multiply(part.totals[at][2 * pair], a[at], b[0], b[1]);
+                Numbers::multiply(part.totals[at][2 * pair + 1], a[at], b[2], b[3]);
             }
         }
     }
@@ -109,7 +110,7 @@ template <u32 STAGES, u32 KEPT, u32 FRAGMENTS, u32 TILES, class Source, class Be
 DEVICE void multiply_tiles(const Source &source, u8 *stages, const u8 *kept, Before before,
                            After after) {
     const u32 warp = thread_in_block() / WARP, across = KEPT / (8 * TILES);
-    Part<FRAGMENTS, TILES> part;
+    Part<typename Source::Numbers, FRAGMENTS, TILES> part;
     part.first_row = warp / across * 16 * FRAGMENTS;
     part.first_kept = warp % across * 8 * TILES;
     Stream stream;

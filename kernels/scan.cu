@@ -1,4 +1,5 @@
-// G1: which rows may be among the best k of a few queries, by T1? One pass over the codes.
+// G1: which rows may be among the best k of a few queries, by T1 or by T2 as f16 or bf16? One pass
+// over the rows.
 //
 // The rows go from memory straight into the tensor cores' fragments, 16 rows by 64 bytes a step:
 // a product of codes is a sum in any order, so the 16 bytes that a lane loads at once stand for
@@ -8,7 +9,9 @@
 //   lane 4g + t   rows g and g + 8 of a tile of 16, bytes 16t .. 16t + 16 of each chunk of 64
 //   shared        queries as [chunk][query][64 bytes]: a warp's load is 512 bytes in a row
 //
-// Kernels  scan_sample_N, scan_collect_N for at most N = 8 or 16 queries
+// Kernels  scan_sample_N, scan_collect_N for at most N = 8 or 16 queries over codes of i8;
+//          scan_sample_f16_N, scan_collect_f16_N, and with bf16, over rows of halves: twice the
+//          bytes, bounds a tenth as wide
 // Params   SearchParams (device.cuh)
 // Block    256 threads; grid: any number of blocks; as many as run at once is best (2 a
 //          multiprocessor). Shared: N * stride bytes. Limits: stride <= 227 KiB / N.
@@ -19,8 +22,9 @@
 //          three short launches of 3 to 5 us, 110 us in all: 82 % at 1M x 384, 90 % at 10M. About
 //          k * step rows a query are found, and those within two bounds of the threshold.
 // Built    ptxas 13.0 for sm_90, no spills: 90 and 96 registers for 8 queries, 108 and 116 for 16.
-// Exact    Products are exact in i32; the quick test lets rows through by SLACK too many, never
-//          too few, and select.cu decides.
+// Exact    Products of codes are exact in i32, those of halves sums in f32 whose order the hardware
+//          chooses (their error is part of the bound: compute/cuda/numbers.rs); the quick test
+//          lets rows through by SLACK too many, never too few, and select.cu decides.
 
 static const u32 SCAN_THREADS = 256;
 // Chunks whose loads are under way together: all of a row of 384.
@@ -61,9 +65,9 @@ DEVICE void place_queries(const SearchParams &p, Words4 *shared) {
 }
 
 // Products of two rows with all queries.
-template <u32 TILES>
+template <class Numbers, u32 TILES>
 DEVICE void multiply_rows(const SearchParams &p, const Words4 *shared, const ScannedRow (&rows)[2],
-                          i32 (&totals)[TILES][4]) {
+                          typename Numbers::Total (&totals)[TILES][4]) {
     const u32 lane = thread_in_block() % WARP, chunks = p.stride / CHUNK_BYTES;
     for (u32 first = 0; first < chunks; first += SCAN_AHEAD) {
         Words4 low[SCAN_AHEAD], high[SCAN_AHEAD];
@@ -83,8 +87,8 @@ DEVICE void multiply_rows(const SearchParams &p, const Words4 *shared, const Sca
 #pragma unroll
             for (u32 tile = 0; tile < TILES; tile++) {
                 Words4 query = queries[tile * 32];
-                mma_s8_16x8x32(totals[tile], even, query.x, query.y);
-                mma_s8_16x8x32(totals[tile], odd, query.z, query.w);
+                Numbers::multiply(totals[tile], even, query.x, query.y);
+                Numbers::multiply(totals[tile], odd, query.z, query.w);
             }
         }
     }
@@ -105,7 +109,7 @@ DEVICE void append(const SearchParams &p, bool passes, u32 query, u32 row, i32 d
     }
 }
 
-template <u32 TILES, bool SAMPLES>
+template <class Numbers, u32 TILES, bool SAMPLES>
 DEVICE void scan(const SearchParams &p) {
     Words4 *shared = (Words4 *)shared_memory();
     place_queries<TILES>(p, shared);
@@ -127,8 +131,8 @@ DEVICE void scan(const SearchParams &p) {
         bool is_wanted = rows[0].is_wanted || rows[1].is_wanted;
         bool has_rows = p.mask == nullptr || warp_ballot(is_wanted) != 0;
         if (!SAMPLES && !has_rows) continue;
-        i32 totals[TILES][4] = {};
-        if (has_rows) multiply_rows<TILES>(p, shared, rows, totals);
+        typename Numbers::Total totals[TILES][4] = {};
+        if (has_rows) multiply_rows<Numbers, TILES>(p, shared, rows, totals);
         u32 passing = 0;
 #pragma unroll
         for (u32 at = 0; at < 2 * TILES; at++) {
@@ -138,7 +142,7 @@ DEVICE void scan(const SearchParams &p) {
 #pragma unroll
             for (u32 half = 0; half < 2; half++) {
                 const ScannedRow &row = rows[half];
-                i32 dot = totals[at / 2][at % 2 + 2 * half];
+                f32 dot = (f32)totals[at / 2][at % 2 + 2 * half];
                 if (SAMPLES) {
                     f32 lower = quick_lower(dot, row.scale, row.residual, query);
                     best = row.is_wanted ? larger(best, lower) : best;
@@ -162,18 +166,59 @@ DEVICE void scan(const SearchParams &p) {
             for (u32 at = 0; at < 4 * TILES; at++) {
                 u32 half = at % 2, column = at / 2 % 2, number = at / 4 * 8 + 2 * word + column;
                 bool is_hit = ((passing >> at) & 1) != 0;
-                append(p, is_hit, number, rows[half].row, totals[at / 4][column + 2 * half]);
+                i32 dot = kept_bits(totals[at / 4][column + 2 * half]);
+                append(p, is_hit, number, rows[half].row, dot);
             }
         }
     }
 }
 
-KERNEL(256, 2) __global__ void scan_sample_8(const SearchParams p) { scan<1, true>(p); }
-KERNEL(256, 2) __global__ void scan_sample_16(const SearchParams p) { scan<2, true>(p); }
-KERNEL(256, 2) __global__ void scan_collect_8(const SearchParams p) { scan<1, false>(p); }
-KERNEL(256, 2) __global__ void scan_collect_16(const SearchParams p) { scan<2, false>(p); }
+KERNEL(256, 2) __global__ void scan_sample_8(const SearchParams p) {
+    scan<Codes, 1, true>(p);
+}
+KERNEL(256, 2) __global__ void scan_sample_16(const SearchParams p) {
+    scan<Codes, 2, true>(p);
+}
+KERNEL(256, 2) __global__ void scan_collect_8(const SearchParams p) {
+    scan<Codes, 1, false>(p);
+}
+KERNEL(256, 2) __global__ void scan_collect_16(const SearchParams p) {
+    scan<Codes, 2, false>(p);
+}
+KERNEL(256, 2) __global__ void scan_sample_f16_8(const SearchParams p) {
+    scan<Halves, 1, true>(p);
+}
+KERNEL(256, 2) __global__ void scan_sample_f16_16(const SearchParams p) {
+    scan<Halves, 2, true>(p);
+}
+KERNEL(256, 2) __global__ void scan_collect_f16_8(const SearchParams p) {
+    scan<Halves, 1, false>(p);
+}
+KERNEL(256, 2) __global__ void scan_collect_f16_16(const SearchParams p) {
+    scan<Halves, 2, false>(p);
+}
+KERNEL(256, 2) __global__ void scan_sample_bf16_8(const SearchParams p) {
+    scan<Brains, 1, true>(p);
+}
+KERNEL(256, 2) __global__ void scan_sample_bf16_16(const SearchParams p) {
+    scan<Brains, 2, true>(p);
+}
+KERNEL(256, 2) __global__ void scan_collect_bf16_8(const SearchParams p) {
+    scan<Brains, 1, false>(p);
+}
+KERNEL(256, 2) __global__ void scan_collect_bf16_16(const SearchParams p) {
+    scan<Brains, 2, false>(p);
+}
 
 LAUNCHABLE(scan_sample_8)
 LAUNCHABLE(scan_sample_16)
 LAUNCHABLE(scan_collect_8)
 LAUNCHABLE(scan_collect_16)
+LAUNCHABLE(scan_sample_f16_8)
+LAUNCHABLE(scan_sample_f16_16)
+LAUNCHABLE(scan_collect_f16_8)
+LAUNCHABLE(scan_collect_f16_16)
+LAUNCHABLE(scan_sample_bf16_8)
+LAUNCHABLE(scan_sample_bf16_16)
+LAUNCHABLE(scan_collect_bf16_8)
+LAUNCHABLE(scan_collect_bf16_16)

@@ -6,6 +6,7 @@
 // Kernels  select_threshold   maxima of a sampling pass -> thresholds; zeroes the counts
 //          select_candidates  what a collecting pass found -> rows whose upper bound reaches the
 //                             k-th best lower bound, with estimates whose bits are the CPU's
+//          select_candidates_halves  the same of a pass over f16 or bf16, whose estimates are not
 //          lists_choose       promises of lists (one_bit.cu) -> the most promising, by list
 //          one_bit_select     upper bounds by T0 -> T1 of the rows that may be among the best
 // Block    256 threads, one_bit_select 256 to 1,024; one block a query. Shared: 1,040 bytes,
@@ -84,8 +85,8 @@ struct SelectShared {
 };
 
 // As compute/backend.rs and bound.rs have them, to the bit.
-DEVICE f32 estimate_of(i32 dot, const QueryFactors &query, f32 scale) {
-    return narrowed(product((f64)dot, product((f64)query.scale, (f64)scale)));
+DEVICE f32 estimate_of(f64 dot, const QueryFactors &query, f32 scale) {
+    return narrowed(product(dot, product((f64)query.scale, (f64)scale)));
 }
 DEVICE f32 bound_of(const QueryFactors &query, f32 residual) {
     return sum(query.constant, product(query.per_residual, residual));
@@ -157,7 +158,12 @@ KERNEL(256, 4) __global__ void select_threshold(const SelectThresholdParams p) {
     }
 }
 
-KERNEL(256, 4) __global__ void select_candidates(const SelectCandidatesParams p) {
+// The product of a found row: exact in f64, whichever numbers it is of.
+DEVICE f64 dot_of(FoundRow row, Codes) { return (f64)row.dot; }
+DEVICE f64 dot_of(FoundRow row, Halves) { return (f64)from_bits((u32)row.dot); }
+
+template <class Numbers>
+DEVICE void candidates(const SelectCandidatesParams &p) {
     SelectShared *shared = (SelectShared *)shared_memory();
     const u32 query = block_in_grid(), thread = thread_in_block(), count = p.counts[query];
     if (count > p.capacity) {
@@ -167,7 +173,8 @@ KERNEL(256, 4) __global__ void select_candidates(const SelectCandidatesParams p)
     FoundRow *found = p.found + (u64)query * p.capacity;
     const QueryFactors factors = p.query_factors[query];
     for (u32 at = thread; at < count; at += threads_in_block()) {
-        f32 estimate = estimate_of(found[at].dot, factors, p.scales[found[at].row]);
+        f64 dot = dot_of(found[at], Numbers());
+        f32 estimate = estimate_of(dot, factors, p.scales[found[at].row]);
         found[at].dot = (i32)bits_of(estimate);
     }
     auto bound = [=](u32 at) { return bound_of(factors, p.residuals[found[at].row]); };
@@ -186,6 +193,13 @@ KERNEL(256, 4) __global__ void select_candidates(const SelectCandidatesParams p)
     }
     block_barrier();
     if (thread == 0) p.kept_counts[query] = shared->kept;
+}
+
+KERNEL(256, 4) __global__ void select_candidates(const SelectCandidatesParams p) {
+    candidates<Codes>(p);
+}
+KERNEL(256, 4) __global__ void select_candidates_halves(const SelectCandidatesParams p) {
+    candidates<Halves>(p);
 }
 
 KERNEL(256, 4) __global__ void lists_choose(const ListsChooseParams p) {
@@ -295,3 +309,4 @@ LAUNCHABLE(select_threshold)
 LAUNCHABLE(lists_choose)
 LAUNCHABLE(one_bit_select)
 LAUNCHABLE(select_candidates)
+LAUNCHABLE(select_candidates_halves)

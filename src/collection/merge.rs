@@ -91,7 +91,7 @@ impl Collection {
         };
         let key = layout::segment(self.id, shape.segment);
         let pinned = inputs.iter().map(|live| (&*live.segment, &live.dead)).collect();
-        let merged = segment::write_merged(&*self.store, &key, shape, pinned)?;
+        let merged = segment::write_merged(&*self.store, &key, shape, pinned, &*self.backend)?;
         let segment = self.adopt(&merged.meta)?;
         // Here rather than in the first search after the commit.
         segment.prepare_vectors()?;

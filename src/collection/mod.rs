@@ -64,6 +64,7 @@ pub use quarantine::QuarantinedSegment;
 pub use registry::Registry;
 pub use snapshot::{FoundSource, LiveSegment, ScopeRows, Snapshot};
 
+use crate::compute::ComputeBackend;
 use crate::segment::{self, NewSource, Segment, SegmentMeta, SegmentShape, VectorKind};
 use crate::store::BlobStore;
 use crate::types::{CollectionId, CommitHead, IdSource, SegmentId, Sequence, SourceRecord};
@@ -76,6 +77,8 @@ pub struct Collection {
     epoch: u64,
     store: Arc<dyn BlobStore>,
     ids: Arc<dyn IdSource>,
+    /// What builds lists in merges.
+    backend: Arc<dyn ComputeBackend>,
     log: Box<dyn CommitLog>,
     snapshot: ArcSwap<Snapshot>,
     writer: Mutex<WriterState>,
@@ -93,6 +96,12 @@ struct WriterState {
 }
 
 impl Collection {
+    /// The collection, with another backend for its merges than the processor.
+    #[must_use]
+    pub fn with_backend(self, backend: Arc<dyn ComputeBackend>) -> Self {
+        Self { backend, ..self }
+    }
+
     /// The collection's id.
     pub fn id(&self) -> CollectionId {
         self.id

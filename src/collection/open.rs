@@ -11,6 +11,7 @@ use crate::collection::snapshot::{LiveSegment, Snapshot};
 use crate::collection::{
     BlobCommitLog, Collection, CollectionError, CommitLog, WriterState, layout,
 };
+use crate::compute::SimdBackend;
 use crate::segment::{Segment, SegmentError, TombstoneSet};
 use crate::store::BlobStore;
 use crate::types::{CollectionId, CommitHead, ErrorKind, IdSource, SegmentId, Sequence};
@@ -40,6 +41,7 @@ impl Collection {
             epoch,
             store,
             ids,
+            backend: Arc::new(SimdBackend),
             log: Box::new(log),
             snapshot: ArcSwap::from_pointee(empty),
             writer: Mutex::new(WriterState { applied }),

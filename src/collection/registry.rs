@@ -8,6 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::collection::{Collection, CollectionError};
+use crate::compute::{ComputeBackend, SimdBackend};
 use crate::store::BlobStore;
 use crate::types::{CollectionId, CommitHead, IdSource};
 
@@ -20,6 +21,7 @@ const GLANCE: Duration = Duration::from_millis(10);
 pub struct Registry {
     store: Arc<dyn BlobStore>,
     ids: Arc<dyn IdSource>,
+    backend: Arc<dyn ComputeBackend>,
     epoch: u64,
     open_max: usize,
     slots: Mutex<Slots>,
@@ -47,7 +49,14 @@ impl Registry {
         epoch: u64,
         open_max: usize,
     ) -> Self {
-        Self { store, ids, epoch, open_max, slots: Mutex::default() }
+        let backend = Arc::new(SimdBackend);
+        Self { store, ids, backend, epoch, open_max, slots: Mutex::default() }
+    }
+
+    /// The registry, with another backend for merges than the processor.
+    #[must_use]
+    pub fn with_backend(self, backend: Arc<dyn ComputeBackend>) -> Self {
+        Self { backend, ..self }
     }
 
     /// The open collection; opens it if need be. `expected` is asked for only then.
@@ -66,7 +75,8 @@ impl Registry {
             return Ok(Arc::clone(collection));
         }
         let (store, ids) = (Arc::clone(&self.store), Arc::clone(&self.ids));
-        let collection = Arc::new(Collection::open(id, store, ids, self.epoch, expected()?)?);
+        let collection = Collection::open(id, store, ids, self.epoch, expected()?)?;
+        let collection = Arc::new(collection.with_backend(Arc::clone(&self.backend)));
         *held = Some(Arc::clone(&collection));
         Ok(collection)
     }

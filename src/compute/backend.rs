@@ -3,7 +3,10 @@
 use std::fmt;
 
 use crate::compute::candidates::{BoundedQuery, one_by_one};
-use crate::compute::{ComputeError, PreparedQuery, Selection, VectorRows};
+use crate::compute::kmeans::{CodeRows, HeldRows};
+use crate::compute::one_bit::{ListUnits, encode_lists};
+use crate::compute::rotation::Rotation;
+use crate::compute::{ComputeError, ListedRows, PreparedQuery, Probe, Selection, VectorRows};
 use crate::types::{Hit, RowId};
 
 /// Kernels over the rows of one segment.
@@ -32,6 +35,8 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
     /// For each query the selected rows whose upper bound by T1 (estimate plus bound) reaches the
     /// k-th best lower bound, with their upper bound as the score, highest first: the true best k
     /// are among them, ties included. Queries may be many; they share one pass where that pays.
+    /// Where T1 cannot tell rows apart a backend may look at T2 too, and names fewer rows then,
+    /// with upper bounds by T2.
     ///
     /// # Errors
     /// As [`Self::scan`].
@@ -58,12 +63,43 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
         scores: &mut Vec<f32>,
     ) -> Result<(), ComputeError>;
 
+    /// For each query, of the rows in the lists that promise most to it, those that may be among
+    /// the best k, as [`Self::candidates`] names them. `None` for a query that the caller has to
+    /// take through the lists itself, which is what it does for all of them where rows are read by
+    /// the processor: a search there goes from list to list as far as they bring anything
+    /// (`segment::lists::probe`), and a device looks at a number of lists at once.
+    ///
+    /// # Errors
+    /// As [`Self::scan`].
+    fn through_lists(
+        &self,
+        listed: &ListedRows<'_>,
+        queries: &[BoundedQuery<'_>],
+        selection: Selection<'_>,
+        probe: Probe,
+    ) -> Result<Vec<Option<Vec<Hit>>>, ComputeError> {
+        let _ = (listed, selection, probe);
+        Ok(vec![None; queries.len()])
+    }
+
     /// Passing rows up to which [`Self::candidates`] over `rows` costs less than going through
     /// lists; 0 where rows are read by the processor. A device takes the question as a wish to
     /// have the rows with it, and may copy them.
     fn fast_rows_max(&self, rows: &VectorRows<'_>) -> usize {
         let _ = rows;
         0
+    }
+
+    /// Takes `count` rows to where points near them are found in less time than here, for as long
+    /// as lists are built from them. `None` where the processor is to do it.
+    fn hold_rows(&self, rows: &dyn CodeRows, count: usize) -> Option<Box<dyn HeldRows>> {
+        let _ = (rows, count);
+        None
+    }
+
+    /// Blocks of T0 of lists, as [`encode_lists`] makes them.
+    fn encode_one_bit(&self, rotation: &Rotation, lists: &[ListUnits<'_>]) -> Vec<u8> {
+        encode_lists(rotation, lists)
     }
 
     /// What computes, for operators: one line.

@@ -33,6 +33,8 @@ const LIKELY_DEVIATIONS: f32 = 5.0;
 pub struct ErrorBound {
     constant: f32,
     per_residual: f32,
+    /// Of what is certain, how much is allowed.
+    share: f32,
 }
 
 impl ErrorBound {
@@ -44,7 +46,7 @@ impl ErrorBound {
             FullRows::F16(_) => F16_UNIT + F16_SUBNORMAL_HALF_STEP * (dimension as f32).sqrt(),
         };
         let constant = query.residual() + stored + Self::rounding(dimension);
-        Self { constant, per_residual: query.decoded_norm() }
+        Self { constant, per_residual: query.decoded_norm(), share: 1.0 }
     }
 
     /// A bound that holds for all but one row in a few million. The codes' rounding errors do not
@@ -58,7 +60,15 @@ impl ErrorBound {
         Self {
             constant: (certain.constant - rounding) * share + rounding,
             per_residual: certain.per_residual * share,
+            share,
         }
+    }
+
+    /// A bound as certain as this one, of estimates by other codes than T1's: those of the query
+    /// lose `lost` and have the length `decoded_norm`, and sums lose `rounding`.
+    pub(super) fn of_codes(&self, lost: f32, decoded_norm: f32, rounding: f32) -> Self {
+        let share = self.share;
+        Self { constant: lost * share + rounding, per_residual: decoded_norm * share, share }
     }
 
     /// The bound for a row without residual.

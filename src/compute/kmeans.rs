@@ -7,9 +7,14 @@
 //! Two levels cost `k1 + k / k1 * probes` products a row and round instead of k. Means are
 //! normalised for assignment (Dhillon and Modha 2001); empty lists take half of the largest.
 
+use std::fmt;
+
 use crate::compute::rows::VectorRows;
 use crate::compute::tiles::{PackedCodes, STRIP};
 use crate::compute::{code_stride, encode_row};
+
+/// Takes the points nearest to one row, best first: their products with it, and which they are.
+pub type TakeNearest<'a> = dyn FnMut(usize, &[(f32, u32)]) + 'a;
 
 /// Rows of T1 codes by position; what k-means reads.
 pub trait CodeRows {
@@ -17,6 +22,28 @@ pub trait CodeRows {
     fn codes(&self, row: u32) -> &[i8];
     /// Scale of a row.
     fn scale(&self, row: u32) -> f32;
+
+    /// [`Centroids::assign`] of listed rows, one call of `take` a row. Whoever has the rows on a
+    /// device may find the same there in less time.
+    fn assign(
+        &self,
+        points: &Centroids,
+        listed: &[u32],
+        nearest: usize,
+        take: &mut TakeNearest<'_>,
+    ) {
+        points.assign(self, listed, nearest, take);
+    }
+}
+
+/// Points and their products with a row, without the row's scale, best first.
+pub type Nearest = Vec<(f32, u32)>;
+
+/// Rows of codes that a device holds while lists are built from them.
+pub trait HeldRows: fmt::Debug {
+    /// The `nearest` points of each listed row, as [`Centroids::assign`] finds them; `None` where
+    /// the processor has to.
+    fn nearest(&self, points: &Centroids, listed: &[u32], nearest: usize) -> Option<Vec<Nearest>>;
 }
 
 impl CodeRows for VectorRows<'_> {
@@ -57,10 +84,15 @@ impl Centroids {
         self.scales.is_empty()
     }
 
+    /// Codes of all centroids, padded, and code times scale is a component of one.
+    pub fn codes(&self) -> (&[i8], &[f32]) {
+        (self.packed.all_codes(), &self.scales)
+    }
+
     /// The `nearest` centroids of each row, best first, one call of `take` a row.
-    pub fn assign(
+    pub fn assign<R: CodeRows + ?Sized>(
         &self,
-        rows: &dyn CodeRows,
+        rows: &R,
         listed: &[u32],
         nearest: usize,
         mut take: impl FnMut(usize, &[(f32, u32)]),
@@ -140,8 +172,8 @@ pub fn lloyd(
         (0..count).map(|at| decode(listed[at * listed.len() / count])).collect();
     let mut list_of = vec![0; listed.len()];
     for _ in 0..rounds {
-        Centroids::new(&centroids, dimension)
-            .assign(rows, listed, 1, |at, best| list_of[at] = best[0].1);
+        let points = Centroids::new(&centroids, dimension);
+        rows.assign(&points, listed, 1, &mut |at, best| list_of[at] = best[0].1);
         let found = means(rows, listed, &list_of, count, dimension);
         refill(&mut centroids, found, &list_of);
     }

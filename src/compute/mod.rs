@@ -36,6 +36,7 @@
 //! - `mask`: passing rows as dense words, and the three ways to name rows; `serialised`: the form
 //!   of a roaring bitmap that they come from
 //! - `backend`: the trait that CPU and GPU implementations share
+//! - `listed`: rows in lists, for a backend that goes through lists itself
 //! - `scalar`: the oracle, slow and plain in f64; `simd`: the CPU backend, on simsimd
 //! - `cuda`: the GPU's, whose kernels are in `kernels/`
 //! - `select`: the best k, ties to the lower row, NaN below every number
@@ -48,6 +49,7 @@ pub mod columns;
 pub mod cuda;
 pub mod error;
 pub mod kmeans;
+pub mod listed;
 pub mod mask;
 pub mod one_bit;
 pub mod prefetch;
@@ -66,6 +68,7 @@ pub use bound::ErrorBound;
 pub use candidates::BoundedQuery;
 pub use columns::{FullColumns, FullKind, VectorColumns};
 pub use error::ComputeError;
+pub use listed::{ListColumns, ListedRows, Probe};
 pub use mask::{RowMask, Selection};
 pub use prefetch::prefetch;
 pub use prepared::PreparedQuery;

@@ -54,7 +54,7 @@ impl Rotation {
     }
 
     /// Components of a vector before it is rotated.
-    pub(super) fn dimension(&self) -> usize {
+    pub fn dimension(&self) -> usize {
         self.dimension
     }
 

@@ -70,6 +70,11 @@ impl PackedCodes {
         self.count == 0
     }
 
+    /// Codes of all vectors, as they were given.
+    pub fn all_codes(&self) -> &[i8] {
+        &self.plain
+    }
+
     /// Codes of one vector.
     pub fn codes(&self, vector: usize) -> &[i8] {
         &self.plain[vector * self.stride..][..self.stride]

@@ -143,7 +143,7 @@ impl Engine {
         let epoch = clock.now().0;
         let registry =
             Registry::new(Arc::clone(&store), Arc::clone(&ids), epoch, settings.open_collections);
-        let registry = Arc::new(registry);
+        let registry = Arc::new(registry.with_backend(Arc::clone(&backend)));
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let ingest = Arc::new(Ingest::new(IngestParts {
             catalog: catalog.clone(),

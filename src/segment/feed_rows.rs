@@ -1,7 +1,9 @@
 //! The rows of a new segment as lists are built from them.
 
-use crate::compute::VectorRows;
-use crate::compute::kmeans::CodeRows;
+use crate::compute::kmeans::{Centroids, CodeRows, HeldRows, TakeNearest};
+use crate::compute::one_bit::ListUnits;
+use crate::compute::rotation::Rotation;
+use crate::compute::{ComputeBackend, VectorRows};
 use crate::segment::SegmentError;
 use crate::segment::feed::RowFeed;
 use crate::segment::format::Header;
@@ -9,6 +11,9 @@ use crate::segment::lists::{ListSource, Older};
 
 /// A feed whose parts are all at hand.
 pub(super) struct FeedRows<'a> {
+    backend: &'a dyn ComputeBackend,
+    /// The rows where points near them are found in less time, once they are there.
+    held: Option<Box<dyn HeldRows>>,
     parts: Vec<VectorRows<'a>>,
     origins: Vec<(u32, u32)>,
     dimension: usize,
@@ -16,7 +21,11 @@ pub(super) struct FeedRows<'a> {
 }
 
 impl<'a> FeedRows<'a> {
-    pub(super) fn new(feed: &'a dyn RowFeed, header: &Header) -> Result<Self, SegmentError> {
+    pub(super) fn new(
+        feed: &'a dyn RowFeed,
+        header: &Header,
+        backend: &'a dyn ComputeBackend,
+    ) -> Result<Self, SegmentError> {
         let origin = |row| {
             let (part, row) = feed.origin(row);
             (part as u32, row)
@@ -28,7 +37,10 @@ impl<'a> FeedRows<'a> {
                 |(of, row): &(u32, u32)| (*of as usize == part).then(|| list_of[*row as usize]);
             Older { points: lists.decoded_points(), list_of: origins.iter().map(list).collect() }
         });
-        Ok(Self { parts: feed.parts()?, origins, dimension: header.dimension as usize, older })
+        let (parts, dimension) = (feed.parts()?, header.dimension as usize);
+        let mut rows = Self { backend, held: None, parts, origins, dimension, older };
+        rows.held = backend.hold_rows(&rows, rows.origins.len());
+        Ok(rows)
     }
 
     fn at(&self, row: u32) -> (&VectorRows<'a>, usize) {
@@ -46,6 +58,19 @@ impl CodeRows for FeedRows<'_> {
     fn scale(&self, row: u32) -> f32 {
         let (rows, at) = self.at(row);
         rows.scale(at)
+    }
+
+    fn assign(
+        &self,
+        points: &Centroids,
+        listed: &[u32],
+        nearest: usize,
+        take: &mut TakeNearest<'_>,
+    ) {
+        match self.held.as_ref().and_then(|held| held.nearest(points, listed, nearest)) {
+            Some(found) => found.iter().enumerate().for_each(|(at, best)| take(at, best)),
+            None => points.assign(self, listed, nearest, take),
+        }
     }
 }
 
@@ -65,5 +90,9 @@ impl ListSource for FeedRows<'_> {
 
     fn older(&self) -> Option<&Older> {
         self.older.as_ref()
+    }
+
+    fn encode_one_bit(&self, rotation: &Rotation, lists: &[ListUnits<'_>]) -> Vec<u8> {
+        self.backend.encode_one_bit(rotation, lists)
     }
 }

@@ -16,6 +16,7 @@
 //! What it returns has true scores, and is never fewer than min(k, m) rows.
 //!
 //! - `path`: which way is cheapest; `filter`: the passing rows in the forms that the ways need
+//! - `listed`: through lists, by the backend or by the processor
 //! - `together`: several queries in one pass
 
 use crate::compute::rotation::Rotation;
@@ -23,10 +24,11 @@ use crate::compute::{
     BoundedQuery, ComputeBackend, ComputeError, ErrorBound, PreparedQuery, RowMask, Selection,
     TopK, VectorRows,
 };
-use crate::segment::lists::{Effort, Lists, NearRows, Probed, probe};
+use crate::segment::lists::{Effort, Lists, NearRows, Probed};
 use crate::types::{Hit, RowId, by_rank};
 
 mod filter;
+mod listed;
 mod path;
 mod together;
 
@@ -34,6 +36,7 @@ pub use filter::RowFilter;
 pub use path::{GATHER_ROWS_MAX, SearchPath};
 pub use together::search_together;
 
+use listed::through_lists;
 use path::choose;
 
 /// Rows rescored between two looks at whether the next can still win, at least.
@@ -139,9 +142,10 @@ fn search_on(
     let bound = thoroughness.bound(query, rows);
     match (path, filter, &tiers.listed) {
         (SearchPath::Gather, _, _) => gather(backend, rows, query, &listed_rows(rows, filter), k),
-        (SearchPath::OneBit | SearchPath::Lists, _, Some(listed)) => {
-            let effort = thoroughness.effort(&listed.0, path, k);
-            let candidates = probed(bound, rows, listed, query, filter, k, effort);
+        (SearchPath::OneBit | SearchPath::Lists, _, Some(_)) => {
+            let queries = std::slice::from_ref(query);
+            let found = through_lists(path, backend, tiers, queries, filter, k, thoroughness)?;
+            let candidates = found.into_iter().next().expect("one answer for one query");
             rescore(backend, rows, query, candidates, k)
         }
         (SearchPath::MaskedScan, Some(filter), _) => {
@@ -173,21 +177,7 @@ impl Thoroughness {
     }
 }
 
-/// Rows that may be among the best k, found through lists and T0, with their upper bounds from
-/// T1, highest first.
-fn probed(
-    bound: ErrorBound,
-    rows: &VectorRows<'_>,
-    (lists, rotation): &(Lists<'_>, &Rotation),
-    query: &PreparedQuery,
-    filter: Option<&RowFilter<'_>>,
-    k: usize,
-    effort: Effort,
-) -> Vec<Hit> {
-    let seen = SeenRows { rows, query, bound, filter };
-    ranked(probe(lists, rotation, query, k, effort, seen))
-}
-
+/// Candidates, highest upper bound first.
 fn ranked(probed: Probed) -> Vec<Hit> {
     let mut candidates = probed.candidates;
     candidates.sort_unstable_by(by_rank);

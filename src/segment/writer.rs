@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::compute::FullRows;
+use crate::compute::{ComputeBackend, FullRows, SimdBackend};
 use crate::io::BlockHasher;
 use crate::segment::feed::{self, FreshRows, MergedRows, NewSource, RowFeed};
 use crate::segment::feed_rows::FeedRows;
@@ -55,7 +55,7 @@ pub fn write(
     sources: &[NewSource],
 ) -> Result<SegmentMeta, SegmentError> {
     let feed = FreshRows::new(shape.vector_kind, shape.dimension, sources)?;
-    write_feed(store, key, shape, &feed)
+    write_feed(store, key, shape, &feed, &SimdBackend)
 }
 
 /// A merged segment, and where each of its rows comes from.
@@ -67,7 +67,8 @@ pub struct MergedSegment {
     pub origins: Vec<(u32, RowId)>,
 }
 
-/// Writes the live rows of `inputs` to a new file at `key`, with the promise of [`write()`].
+/// Writes the live rows of `inputs` to a new file at `key`, with the promise of [`write()`]. Lists
+/// over them are built by `backend`, and are the same whichever it is.
 ///
 /// # Errors
 /// What reading the inputs or the disk says. No file is left behind.
@@ -76,6 +77,7 @@ pub fn write_merged(
     key: &Key,
     shape: SegmentShape,
     inputs: Vec<(&Segment, &TombstoneSet)>,
+    backend: &dyn ComputeBackend,
 ) -> Result<MergedSegment, SegmentError> {
     let is_of_shape = |(segment, _): &(&Segment, &TombstoneSet)| {
         (segment.dimension(), segment.vector_kind()) == (shape.dimension, shape.vector_kind)
@@ -85,7 +87,7 @@ pub fn write_merged(
         return Err(SegmentError::BadInput { problem });
     }
     let feed = MergedRows::new(inputs)?;
-    let meta = write_feed(store, key, shape, &feed)?;
+    let meta = write_feed(store, key, shape, &feed, backend)?;
     Ok(MergedSegment { meta, origins: feed.origins().to_vec() })
 }
 
@@ -102,7 +104,8 @@ pub fn write_amended(
     source: u32,
     record: SourceRecord,
 ) -> Result<SegmentMeta, SegmentError> {
-    write_feed(store, key, shape, &MergedRows::of_source(segment, dead, source, record))
+    let feed = MergedRows::of_source(segment, dead, source, record);
+    write_feed(store, key, shape, &feed, &SimdBackend)
 }
 
 fn write_feed(
@@ -110,6 +113,7 @@ fn write_feed(
     key: &Key,
     shape: SegmentShape,
     feed: &dyn RowFeed,
+    backend: &dyn ComputeBackend,
 ) -> Result<SegmentMeta, SegmentError> {
     let entries = feed::entries(feed);
     let header = Header {
@@ -135,7 +139,7 @@ fn write_feed(
     let mut checksum = 0;
     let written = store.put_with(key, &mut |file| {
         let mut out = SectionWriter::new(file);
-        match write_sections(&mut out, &header, &parts, feed) {
+        match write_sections(&mut out, &header, &parts, feed, backend) {
             Ok(()) => {
                 checksum = out.finish()?;
                 Ok(())
@@ -202,6 +206,7 @@ fn write_sections(
     header: &Header,
     parts: &Parts,
     feed: &dyn RowFeed,
+    backend: &dyn ComputeBackend,
 ) -> Result<(), Failure> {
     out.write(&header.encode())?;
     out.begin(Section::Rows)?;
@@ -217,7 +222,8 @@ fn write_sections(
     out.begin(Section::TextIndex)?;
     out.write(&parts.text_index)?;
     if header.rows as usize >= ONE_BIT_ROWS_MIN {
-        let built = lists::build(&FeedRows::new(feed, header)?, ListPolicy::default());
+        let rows = FeedRows::new(feed, header, backend)?;
+        let built = lists::build(&rows, ListPolicy::default());
         out.begin(Section::Lists)?;
         out.write(&built.lists)?;
         out.begin(Section::OneBit)?;

@@ -1,44 +1,47 @@
-//! Kernels that no search uses yet, each beside its oracle on the CPU.
+//! Kernels of builds and rescoring, each beside its oracle on the CPU.
+
+use std::sync::Arc;
 
 use lodestone::compute::cuda::encode::{OneBitSlots, encode_one_bit, encode_rows, rotate};
 use lodestone::compute::cuda::gather::gather_rows;
-use lodestone::compute::cuda::lists::{ListColumns, ResidentLists};
 use lodestone::compute::cuda::live::ResidentRows;
-use lodestone::compute::cuda::one_bit::{Probe, ProbingQuery, probe};
 use lodestone::compute::cuda::rescore::{ResidentFull, cosines};
-use lodestone::compute::cuda::together::DeviceQuery;
 use lodestone::compute::cuda::workspace::{Scratch, Workspace};
-use lodestone::compute::cuda::{assign, search};
+use lodestone::compute::cuda::{Device, assign, search};
 use lodestone::compute::kmeans::{self, Centroids};
 use lodestone::compute::one_bit::OneBitEncoder;
 use lodestone::compute::rotation::Rotation;
 use lodestone::compute::{
-    BoundedQuery, ComputeBackend, ErrorBound, FullKind, PreparedQuery, RowMask, ScalarBackend,
-    Selection, SimdBackend, VectorColumns, encode_row,
+    ComputeBackend, ErrorBound, FullKind, PreparedQuery, ScalarBackend, VectorColumns, encode_row,
 };
 use lodestone::types::RowId;
 
 use crate::cases::{Asked, Case, Chosen, Data};
 use crate::{emulated, oracle, skip};
 
-/// One on the emulator and one on a GPU, as far as there are any.
-fn workspaces(test: &str) -> Vec<Workspace> {
+/// The emulator and a GPU, as far as they are there.
+pub fn devices(test: &str) -> Vec<Arc<dyn Device>> {
     if emulated::device().is_none() {
         skip(test, "g++ or the emulator's sources are missing", "REQUIRE_EMULATOR");
     }
     let real = oracle::real_source(test).map(|source| source.open().unwrap());
-    let devices = emulated::device().into_iter().chain(real);
+    emulated::device().into_iter().chain(real).collect()
+}
+
+/// One on each of them.
+pub fn workspaces(test: &str) -> Vec<Workspace> {
+    let devices = devices(test).into_iter();
     devices.map(|device| Workspace::new(device, Scratch::Exact).unwrap()).collect()
 }
 
-fn asked(dimension: usize, rows: usize, queries: usize, data: Data) -> Asked {
+pub fn asked(dimension: usize, rows: usize, queries: usize, data: Data) -> Asked {
     let chosen = Chosen::All;
     let case = Case { dimension, rows, queries, k: 1, data, chosen, is_certain: true };
     Asked::new(&case, (dimension * 7 + rows) as u64)
 }
 
 /// The vectors of a case as a client would send them.
-fn vectors(asked: &Asked) -> Vec<f32> {
+pub fn vectors(asked: &Asked) -> Vec<f32> {
     match asked.columns.view().full() {
         lodestone::compute::FullRows::F32 { values, .. } => values.to_vec(),
         lodestone::compute::FullRows::F16(_) => unreachable!("cases are in f32"),
@@ -185,8 +188,15 @@ fn check_points_are_assigned_as_on_the_cpu(workspace: &mut Workspace) {
             oracle.assign(&rows, &listed, nearest, |_, best| wanted.push(best.to_vec()));
             let resident = ResidentRows::upload(&rows, workspace).unwrap();
             let points = assign::Points { codes: &codes, scales: &scales };
-            let got = assign::assign(workspace, &resident, points, nearest).unwrap();
+            let got = assign::assign(workspace, &resident, None, points, nearest).unwrap();
             assert_eq!(got, wanted, "{dimension} components, {nearest} nearest");
+            // Some of the rows, in any order, one of them twice.
+            let some: Vec<u32> = (0..rows.len() as u32).rev().step_by(3).chain([0]).collect();
+            let got = assign::assign(workspace, &resident, Some(&some), points, nearest).unwrap();
+            let wanted: Vec<_> = some.iter().map(|row| wanted[*row as usize].clone()).collect();
+            assert_eq!(got, wanted, "{dimension} components, {nearest} nearest, listed");
+            let beyond = [rows.len() as u32];
+            assert!(assign::assign(workspace, &resident, Some(&beyond), points, 1).is_err());
         }
     }
 }
@@ -247,132 +257,4 @@ fn check_gathered_rows_are_the_rows_of_the_list(workspace: &mut Workspace) {
         assert_eq!(named, listed);
     }
     assert!(gather_rows(workspace, &resident, &[400]).is_err());
-}
-
-/// Rows to lists by their nearest point, and everything that a segment keeps of them.
-struct Listed {
-    width: usize,
-    codes: Vec<i8>,
-    scales: Vec<f32>,
-    squares: Vec<f32>,
-    spreads: Vec<f32>,
-    first_blocks: Vec<u32>,
-    sizes: Vec<u32>,
-    rows_of_slots: Vec<u32>,
-    one_bit: Vec<u8>,
-}
-
-impl Listed {
-    fn new(asked: &Asked, dimension: usize, rotation: &Rotation) -> Self {
-        let vectors = vectors(asked);
-        let rows = asked.columns.view();
-        let points: Vec<Vec<f32>> =
-            (0..7).map(|at| vectors[at * dimension..][..dimension].to_vec()).collect();
-        let listed: Vec<u32> = (0..rows.len() as u32).collect();
-        let mut members: Vec<Vec<u32>> = vec![Vec::new(); points.len()];
-        Centroids::new(&points, dimension).assign(&rows, &listed, 1, |row, best| {
-            members[best[0].1 as usize].push(row as u32);
-        });
-        let width = rotation.width();
-        let (mut codes, mut encoder) = (Vec::new(), OneBitEncoder::new(rotation));
-        let mut listed = Self {
-            width,
-            codes: Vec::new(),
-            scales: Vec::new(),
-            squares: Vec::new(),
-            spreads: vec![0.5; points.len()],
-            first_blocks: Vec::new(),
-            sizes: members.iter().map(|rows| rows.len() as u32).collect(),
-            rows_of_slots: Vec::new(),
-            one_bit: Vec::new(),
-        };
-        let (mut unit, mut reference) = (vec![0.0; dimension], vec![0.0; width]);
-        for (point, rows_here) in points.iter().zip(&members) {
-            let first = codes.len();
-            let scale = encode_row(point, &mut codes).unwrap().scale;
-            let decoded: Vec<f32> =
-                codes[first..][..dimension].iter().map(|code| f32::from(*code) * scale).collect();
-            rotation.apply(&decoded, &mut reference);
-            listed.scales.push(scale);
-            listed.squares.push(decoded.iter().map(|value| value * value).sum());
-            listed.first_blocks.push((listed.rows_of_slots.len() / 64) as u32);
-            for row in rows_here {
-                rows.unit(*row as usize, &mut unit);
-                encoder.push(&unit, &reference);
-            }
-            encoder.end_list();
-            listed.rows_of_slots.extend(rows_here);
-            let slots = listed.rows_of_slots.len().next_multiple_of(64);
-            listed.rows_of_slots.resize(slots, u32::MAX);
-        }
-        Self { codes, one_bit: encoder.finish(), ..listed }
-    }
-
-    fn columns(&self) -> ListColumns<'_> {
-        ListColumns {
-            width: self.width,
-            codes: &self.codes,
-            scales: &self.scales,
-            squares: &self.squares,
-            spreads: &self.spreads,
-            first_blocks: &self.first_blocks,
-            sizes: &self.sizes,
-            rows_of_slots: &self.rows_of_slots,
-            one_bit: &self.one_bit,
-        }
-    }
-}
-
-#[test]
-fn lists_lead_to_the_rows_of_a_scan() {
-    for mut workspace in workspaces("lists_lead_to_the_rows_of_a_scan") {
-        check_lists(&mut workspace);
-    }
-}
-
-/// With all lists and a bound that rules nothing out, a probe finds just what a scan does; with few
-/// lists and the likely bound it finds rows of those lists alone, with the same estimates.
-fn check_lists(workspace: &mut Workspace) {
-    for (dimension, data) in [(64, Data::Clustered), (100, Data::Random), (384, Data::Duplicates)] {
-        let asked = asked(dimension, 500, 11, data);
-        let (rows, rotation) = (asked.columns.view(), Rotation::new(dimension));
-        let listed = Listed::new(&asked, dimension, &rotation);
-        let resident = ResidentRows::upload(&rows, workspace).unwrap();
-        let lists = ResidentLists::upload(&listed.columns(), &resident, workspace).unwrap();
-        let bounded = asked.bounded(&rows);
-        let probing = |bounded: &BoundedQuery<'_>| {
-            let mut rotated = vec![0.0; rotation.width()];
-            rotation.apply(bounded.query.unit(), &mut rotated);
-            let residual = bounded.query.residual();
-            ProbingQuery { query: DeviceQuery::new(bounded), rotated, residual }
-        };
-        let queries: Vec<ProbingQuery> = bounded.iter().map(probing).collect();
-        let bitmap = (0..500).filter(|row| row % 3 != 0).collect();
-        let mask = RowMask::from_bitmap(500, &bitmap);
-        for (selection, visited) in [
-            (Selection::All, search::Visited::All),
-            (Selection::Masked(&mask), search::Visited::Masked(mask.words())),
-        ] {
-            let all = Probe { k: 6, probes: 7, deviations: 1e6 };
-            let found = probe(workspace, &resident, &lists, &queries, visited, all).unwrap();
-            let wanted = SimdBackend.candidates(&rows, &bounded, selection, 6).unwrap();
-            for ((found, wanted), bounded) in found.into_iter().zip(wanted).zip(&bounded) {
-                let mut got: Vec<u32> = found.unwrap().iter().map(|(row, _)| *row).collect();
-                let mut wanted: Vec<u32> = wanted.iter().map(|hit| hit.row.0).collect();
-                got.sort_unstable();
-                wanted.sort_unstable();
-                assert_eq!(got, wanted, "{dimension} components, {}", bounded.query.scale());
-            }
-            let few = Probe { k: 6, probes: 2, deviations: 5.0 };
-            let found = probe(workspace, &resident, &lists, &queries, visited, few).unwrap();
-            for (found, bounded) in found.into_iter().zip(&bounded) {
-                for (row, estimate) in found.unwrap() {
-                    assert_eq!(estimate, rows.estimate(row as usize, bounded.query));
-                    assert!(matches!(selection, Selection::All) || mask.contains(row as usize));
-                }
-            }
-        }
-        let cut = ListColumns { sizes: &listed.sizes[1..], ..listed.columns() };
-        assert!(ResidentLists::upload(&cut, &resident, workspace).is_err());
-    }
 }

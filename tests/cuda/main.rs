@@ -4,6 +4,9 @@
 //! - `oracle`: answers are the CPU's bit for bit: on the kernels run by an emulator on the CPU
 //!   (`emulator/`, which needs g++), and on a real GPU where there is one
 //! - `families`: kernels beside the search, each with its oracle
+//! - `builds`: what builds ask of a device
+//! - `lists`, `recall`: searches through lists
+//! - `halves`: searches of T2 as f16 and bf16
 //! - `launches`: shapes and bounds of launches, before a stand-in that runs nothing
 //! - `failures`: full, faulty and lost devices: the CPU answers, counters rise
 //! - `embedding`: the embedding model on a device
@@ -12,14 +15,18 @@
 //! What a machine lacks is skipped, and the skip printed. `REQUIRE_NVRTC=1`, `REQUIRE_EMULATOR=1`,
 //! `REQUIRE_MODEL=1` and `REQUIRE_CUDA=1` turn skips into failures.
 
+mod builds;
 mod cases;
 mod compile;
 mod embedding;
 mod emulated;
 mod failures;
 mod families;
+mod halves;
 mod launches;
+mod lists;
 mod oracle;
+mod recall;
 mod recording;
 mod small_model;
 

@@ -3,6 +3,7 @@
 use super::super::edit::Replacement;
 use super::super::merge::{FAN_IN, plan};
 use super::*;
+use crate::compute::SimdBackend;
 
 /// As many small segments as fill a tier, with some sources replaced and some removed.
 fn filled(place: &Place) -> Collection {
@@ -27,7 +28,8 @@ fn replacement(collection: &Collection, base: &Snapshot, chosen: &[usize]) -> Ed
     };
     let key = layout::segment(ID, shape.segment);
     let pinned = inputs.iter().map(|live| (&*live.segment, &live.dead)).collect();
-    let merged = segment::write_merged(&*collection.store, &key, shape, pinned).unwrap();
+    let merged =
+        segment::write_merged(&*collection.store, &key, shape, pinned, &SimdBackend).unwrap();
     let replace = Some(Replacement {
         inputs: inputs.iter().map(|live| live.segment.id()).collect(),
         segment: collection.adopt(&merged.meta).unwrap(),

@@ -4,9 +4,11 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::compute::RankKey;
 use crate::compute::cuda::live::ResidentRows;
+use crate::compute::cuda::numbers::Numbers;
 use crate::compute::cuda::reach::{Reach, Spread};
 use crate::compute::cuda::workspace::Workspace;
 use crate::compute::cuda::{Buffer, DeviceError};
+use crate::compute::kmeans::Nearest;
 use crate::types::RowId;
 
 const THREADS: u32 = 256;
@@ -72,32 +74,41 @@ pub struct Points<'a> {
     pub scales: &'a [f32],
 }
 
-/// A point and its product with a row, without the row's scale, best first.
-pub type Nearest = Vec<(f32, u32)>;
-
-/// The `nearest` points of each row, best first, ties to the lower point; fewer where there are
-/// fewer points.
+/// The `nearest` points of each listed row (absent: of each row), best first, ties to the lower
+/// point; fewer where there are fewer points.
 ///
 /// # Errors
 /// [`DeviceError::Shape`], or what the device says.
 pub fn assign(
     workspace: &mut Workspace,
     rows: &ResidentRows,
+    listed: Option<&[u32]>,
     points: Points<'_>,
     nearest: usize,
 ) -> Result<Vec<Nearest>, DeviceError> {
     let (count, stride) = (rows.rows as usize, rows.stride as usize);
     let refused = |rule| Err(DeviceError::Shape { kernel: "assign", rule });
+    if rows.numbers != Numbers::Codes {
+        return refused("rows of codes");
+    }
+    if listed.is_some_and(|listed| listed.iter().any(|row| *row as usize >= count)) {
+        return refused("rows that are there");
+    }
     if points.codes.len() != points.scales.len() * stride {
         return refused("points as wide as the rows");
     }
     if u32::try_from(points.scales.len()).is_err() {
         return refused("points of 32 bits");
     }
-    let mut found = vec![Nearest::new(); count];
-    if count == 0 || points.scales.is_empty() {
+    let wanted = listed.map_or(count, <[u32]>::len);
+    let mut found = vec![Nearest::new(); wanted];
+    if wanted == 0 || points.scales.is_empty() {
         return Ok(found);
     }
+    let listed_here = match listed {
+        Some(listed) => Some(workspace.filled("listed", bytemuck::cast_slice(listed))?),
+        None => None,
+    };
     let point_codes = workspace.filled("point codes", bytemuck::cast_slice(points.codes))?;
     let point_scales = workspace.filled("point scales", bytemuck::cast_slice(points.scales))?;
     let bytes = count * size_of::<u64>();
@@ -110,6 +121,7 @@ pub fn assign(
         };
         let on_device = OnDevice {
             rows,
+            listed: listed_here.as_deref().map(|listed| (listed, wanted)),
             codes: &point_codes,
             scales: &point_scales,
             points: points.scales.len(),
@@ -118,8 +130,9 @@ pub fn assign(
         };
         on_device.launch(workspace)?;
         workspace.queue.download(&best, 0, bytemuck::cast_slice_mut(&mut keys))?;
-        for (found, key) in found.iter_mut().zip(&keys) {
-            let hit = RankKey::from_bits(*key).hit();
+        for (at, found) in found.iter_mut().enumerate() {
+            let row = listed.map_or(at, |listed| listed[at] as usize);
+            let hit = RankKey::from_bits(keys[row]).hit();
             let RowId(point) = hit.row;
             found.push((hit.score, point));
         }
@@ -127,9 +140,11 @@ pub fn assign(
     Ok(found)
 }
 
-/// One launch for all rows.
+/// One launch for all rows that are wanted.
 struct OnDevice<'a> {
     rows: &'a ResidentRows,
+    /// u32 ids of them, and how many; absent: all rows.
+    listed: Option<(&'a Buffer, usize)>,
     codes: &'a Buffer,
     scales: &'a Buffer,
     points: usize,
@@ -139,8 +154,9 @@ struct OnDevice<'a> {
 
 impl OnDevice<'_> {
     fn launch(&self, workspace: &mut Workspace) -> Result<(), DeviceError> {
-        let Self { rows, codes, scales, points, below, best } = *self;
+        let Self { rows, listed, codes, scales, points, below, best } = *self;
         let (count, stride) = (rows.rows as usize, rows.stride as usize);
+        let wanted = listed.map_or(count, |(_, wanted)| wanted);
         let most = workspace.device().traits().shared_bytes_max as usize;
         let shared = |kept: usize, stages: usize| kept * stride + stages * STAGE_BYTES + KEY_BYTES;
         let kernels = if below.is_some() { &NEXT_KERNELS[..] } else { &KERNELS[..] };
@@ -150,17 +166,20 @@ impl OnDevice<'_> {
         Reach::new(kernel).check(shared_bytes <= most, "rows that fit into shared memory")?;
         let item = |first: usize| AssignItem {
             first_row: first as u32,
-            rows: kept.min(count - first) as u32,
+            rows: kept.min(wanted - first) as u32,
             first_point: 0,
             points: points as u32,
         };
-        let items: Vec<AssignItem> = (0..count).step_by(kept).map(item).collect();
+        let items: Vec<AssignItem> = (0..wanted).step_by(kept).map(item).collect();
         let items_here = workspace.filled("items", bytemuck::cast_slice(&items))?;
         for first in (0..items.len()).step_by(ITEMS_MAX) {
             let mut reach = Reach::new(kernel);
             let params = AssignParams {
                 codes: reach.reads::<i8>(&rows.codes, count * stride)?,
-                listed: 0,
+                listed: match listed {
+                    Some((listed, wanted)) => reach.reads::<u32>(listed, wanted)?,
+                    None => 0,
+                },
                 point_codes: reach.reads::<i8>(codes, points * stride)?,
                 point_scales: reach.reads::<f32>(scales, points)?,
                 items: reach.reads::<AssignItem>(&items_here, items.len())?,

@@ -3,20 +3,28 @@
 use std::sync::Arc;
 
 use crate::compute::backend::begin;
-use crate::compute::candidates::Candidates;
+use crate::compute::cuda::answers::{Question, judged};
 use crate::compute::cuda::check::check_answers;
 use crate::compute::cuda::counters::Counters;
 use crate::compute::cuda::device::DeviceSource;
+use crate::compute::cuda::held::{DeviceRows, encoded};
 use crate::compute::cuda::live::{Check, Live, ResidentRows, Supply, SupplyLimits};
-use crate::compute::cuda::search::{K_MAX, STRIDE_MAX, Visited, search};
-use crate::compute::cuda::together::{
-    DeviceQuery, Found, MachineTimer, Timer, Together, TogetherLimits,
-};
+use crate::compute::cuda::search::{K_MAX, STRIDE_MAX, Visited};
+use crate::compute::cuda::together::{Found, MachineTimer, Timer, Together, TogetherLimits};
 use crate::compute::cuda::{DeviceError, DeviceMemory};
+use crate::compute::kmeans::{CodeRows, HeldRows};
+use crate::compute::one_bit::ListUnits;
+use crate::compute::rotation::Rotation;
 use crate::compute::{
-    BoundedQuery, ComputeBackend, ComputeError, PreparedQuery, Selection, VectorRows,
+    BoundedQuery, ComputeBackend, ComputeError, ListedRows, PreparedQuery, Probe, Selection,
+    VectorRows,
 };
 use crate::types::{Clock, Hit, RowId};
+
+/// Rows from which the device holds them for a build, and values from which it encodes: it is asked
+/// some dozens of times, for 50 us each, and the CPU takes a few microseconds a row. Estimates.
+const HELD_ROWS_MIN: usize = 16_384;
+const ENCODED_VALUES_MIN: usize = 1 << 18;
 
 /// When the device is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,12 +84,12 @@ impl CudaParts {
 /// A GPU beside a CPU. Its answers are those of the CPU, bit for bit.
 #[derive(Debug)]
 pub struct CudaBackend {
-    cpu: Arc<dyn ComputeBackend>,
-    supply: Arc<Supply>,
-    together: Together,
-    counters: Arc<Counters>,
-    limits: CudaLimits,
-    description: String,
+    pub(super) cpu: Arc<dyn ComputeBackend>,
+    pub(super) supply: Arc<Supply>,
+    pub(super) together: Together,
+    pub(super) counters: Arc<Counters>,
+    pub(super) limits: CudaLimits,
+    pub(super) description: String,
 }
 
 impl CudaBackend {
@@ -124,84 +132,6 @@ impl CudaBackend {
         let is_supported = (1..=K_MAX).contains(&k) && rows.stride() <= STRIDE_MAX;
         is_supported && visited > k && visited * queries >= self.limits.work_min
     }
-
-    fn on_device(
-        &self,
-        rows: &VectorRows<'_>,
-        identity: u128,
-        queries: &[BoundedQuery<'_>],
-        selection: Selection<'_>,
-        k: usize,
-    ) -> Result<Vec<Vec<(u32, f32)>>, DeviceError> {
-        let live = self.supply.live()?;
-        let found = self.on_live(&live, rows, identity, queries, selection, k);
-        let all = |found: Vec<Found>| found.into_iter().collect::<Option<Vec<_>>>();
-        let found = found.and_then(|found| all(found).ok_or(DeviceError::TooManyCandidates));
-        found.inspect_err(|error| self.note(&live, error))
-    }
-
-    /// Gives a lost device up.
-    fn note(&self, live: &Arc<Live>, error: &DeviceError) {
-        if matches!(error, DeviceError::Lost { .. }) {
-            self.supply.lost(live, error);
-        }
-    }
-
-    fn on_live(
-        &self,
-        live: &Live,
-        rows: &VectorRows<'_>,
-        identity: u128,
-        queries: &[BoundedQuery<'_>],
-        selection: Selection<'_>,
-        k: usize,
-    ) -> Result<Vec<Found>, DeviceError> {
-        let resident = live.resident(identity, rows)?;
-        let queries: Vec<DeviceQuery> = queries.iter().map(DeviceQuery::new).collect();
-        let run = |queries: &[DeviceQuery], visited: Visited<'_>, k: usize, askers: usize| {
-            self.counters.ran(askers);
-            live.with_workspace(|workspace| search(workspace, &resident, queries, visited, k))
-        };
-        match selection {
-            // Only those who visit the same rows can go together.
-            Selection::All => self.together.ask(identity, queries, k, |asked| {
-                run(&asked.queries, Visited::All, asked.k, asked.askers)
-            }),
-            Selection::Masked(mask) => run(&queries, Visited::Masked(mask.words()), k, 1),
-            Selection::Listed(listed) => {
-                let listed: Vec<u32> = listed.iter().map(|row| row.0).collect();
-                run(&queries, Visited::Listed(&listed), k, 1)
-            }
-        }
-    }
-}
-
-impl DeviceQuery {
-    /// What the device needs of a query.
-    pub fn new(bounded: &BoundedQuery<'_>) -> Self {
-        let BoundedQuery { query, bound } = bounded;
-        Self {
-            codes: query.codes().to_vec(),
-            scale: query.scale(),
-            bound_constant: bound.constant(),
-            bound_per_residual: bound.per_residual(),
-        }
-    }
-}
-
-/// The rows that the device named, judged as the CPU judges: it may have named a few too many.
-pub(super) fn judged(
-    rows: &VectorRows<'_>,
-    bounded: &BoundedQuery<'_>,
-    found: &[(u32, f32)],
-    k: usize,
-) -> Vec<Hit> {
-    let mut candidates = Candidates::new(k);
-    for &(row, estimate) in found {
-        let bound = bounded.bound.of(rows.residual(row as usize));
-        candidates.push(RowId(row), estimate, bound);
-    }
-    candidates.finish()
 }
 
 impl ComputeBackend for CudaBackend {
@@ -236,18 +166,34 @@ impl ComputeBackend for CudaBackend {
             begin(rows, bounded.query, Selection::All, &mut Vec::new())?;
         }
         selection.check(rows.len())?;
-        match self.on_device(rows, identity, queries, selection, k) {
-            Ok(found) => {
-                self.counters.answered(queries.len());
-                let pairs = queries.iter().zip(&found);
-                Ok(pairs.map(|(query, found)| judged(rows, query, found, k)).collect())
+        let listed: Vec<u32>;
+        let visited = match selection {
+            Selection::All => Visited::All,
+            Selection::Masked(mask) => Visited::Masked(mask.words()),
+            Selection::Listed(rows) => {
+                listed = rows.iter().map(|row| row.0).collect();
+                Visited::Listed(&listed)
             }
-            Err(error) => {
-                self.counters.fell_back(&error);
-                tracing::debug!(%error, "the CPU answers for the device");
-                self.cpu.candidates(rows, queries, selection, k)
-            }
+        };
+        let asked = Question { rows, identity, queries, selection, visited, k };
+        let found = match self.on_device(&asked) {
+            Ok(found) => found,
+            Err(error) => return self.by_cpu(&asked, &error),
+        };
+        let mut answers = Vec::with_capacity(queries.len());
+        let mut open = Vec::new();
+        for (bounded, found) in queries.iter().zip(found) {
+            let bound = |row: u32| bounded.bound.of(rows.residual(row as usize));
+            let answer = found.map(|found| judged(&found, k, bound));
+            open.extend(answer.is_none().then_some(*bounded));
+            answers.push(answer);
         }
+        self.counters.answered(queries.len() - open.len());
+        let mut rest = Vec::new().into_iter();
+        if !open.is_empty() {
+            rest = self.settled(&Question { queries: &open, ..asked })?.into_iter();
+        }
+        Ok(answers.into_iter().filter_map(|answer| answer.or_else(|| rest.next())).collect())
     }
 
     /// By the CPU: a search scores a few dozen rows from T2, in less time than a launch takes.
@@ -261,6 +207,48 @@ impl ComputeBackend for CudaBackend {
         self.cpu.exact(rows, query, listed, scores)
     }
 
+    /// Only where reading all rows would take longer: a smaller segment is scanned.
+    fn through_lists(
+        &self,
+        listed: &ListedRows<'_>,
+        queries: &[BoundedQuery<'_>],
+        selection: Selection<'_>,
+        probing: Probe,
+    ) -> Result<Vec<Option<Vec<Hit>>>, ComputeError> {
+        let (rows, k) = (listed.rows, probing.k);
+        let none = Ok(vec![None; queries.len()]);
+        let visited = match selection {
+            Selection::All => Visited::All,
+            Selection::Masked(mask) => Visited::Masked(mask.words()),
+            Selection::Listed(_) => return none,
+        };
+        let is_supported = (1..=K_MAX).contains(&k) && rows.stride() <= STRIDE_MAX;
+        let is_slow = ResidentRows::bytes_of(rows) > self.limits.fast_bytes_max as u64;
+        let identity = rows.identity().filter(|_| is_supported && is_slow && probing.probes > 0);
+        let Some(identity) = identity else { return none };
+        for bounded in queries {
+            begin(rows, bounded.query, Selection::All, &mut Vec::new())?;
+        }
+        selection.check(rows.len())?;
+        let found = match self.probed(listed, identity, queries, visited, probing) {
+            Ok(found) => found,
+            Err(error) => {
+                self.counters.fell_back(&error);
+                tracing::debug!(%error, "the CPU goes through the lists for the device");
+                return none;
+            }
+        };
+        let wanted = k.min(selection.count(rows.len()));
+        let answer = |(bounded, found): (&BoundedQuery<'_>, Found)| {
+            let bound = |row: u32| bounded.bound.of(rows.residual(row as usize));
+            // The lists chosen may hold fewer rows that pass than are wanted.
+            found.map(|found| judged(&found, k, bound)).filter(|hits| hits.len() >= wanted)
+        };
+        let answers: Vec<Option<Vec<Hit>>> = queries.iter().zip(found).map(answer).collect();
+        self.counters.answered_through_lists(answers.iter().flatten().count());
+        Ok(answers)
+    }
+
     fn fast_rows_max(&self, rows: &VectorRows<'_>) -> usize {
         let is_fast = ResidentRows::bytes_of(rows) <= self.limits.fast_bytes_max as u64
             && rows.stride() <= STRIDE_MAX;
@@ -270,6 +258,38 @@ impl ComputeBackend for CudaBackend {
             resident.inspect_err(|error| self.note(&live, error))
         });
         if resident.is_ok() { rows.len() } else { 0 }
+    }
+
+    fn hold_rows(&self, rows: &dyn CodeRows, count: usize) -> Option<Box<dyn HeldRows>> {
+        let is_worth_it = count >= HELD_ROWS_MIN && rows.codes(0).len() <= STRIDE_MAX;
+        let held = is_worth_it
+            .then(|| DeviceRows::new(&self.supply, &self.counters, rows, count))?
+            .inspect_err(|error| self.counters.fell_back(error));
+        held.ok().map(|held| Box::new(held) as Box<dyn HeldRows>)
+    }
+
+    fn encode_one_bit(&self, rotation: &Rotation, lists: &[ListUnits<'_>]) -> Vec<u8> {
+        let values: usize = lists.iter().map(|list| list.units.len()).sum();
+        if values < ENCODED_VALUES_MIN {
+            return self.cpu.encode_one_bit(rotation, lists);
+        }
+        let run =
+            |live: &Live| live.with_workspace(|workspace| encoded(workspace, rotation, lists));
+        let blocks = self
+            .supply
+            .live()
+            .and_then(|live| run(&live).inspect_err(|error| self.note(&live, error)));
+        match blocks {
+            Ok(blocks) => {
+                self.counters.encoded(values / rotation.dimension());
+                blocks
+            }
+            Err(error) => {
+                self.counters.fell_back(&error);
+                tracing::debug!(%error, "the CPU encodes rows for the device");
+                self.cpu.encode_one_bit(rotation, lists)
+            }
+        }
     }
 
     fn device(&self) -> String {

@@ -4,15 +4,16 @@
 //! pass through every kernel that searches use.
 
 use crate::compute::cuda::DeviceError;
-use crate::compute::cuda::backend::judged;
+use crate::compute::cuda::answers::judged;
 use crate::compute::cuda::live::{Live, ResidentRows};
+use crate::compute::cuda::numbers::{HalfQuery, Numbers};
 use crate::compute::cuda::search::{Visited, search};
 use crate::compute::cuda::together::DeviceQuery;
 use crate::compute::{
     BoundedQuery, ComputeBackend, ComputeError, ErrorBound, FullKind, PreparedQuery, RowMask,
-    Selection, SimdBackend, VectorColumns,
+    Selection, SimdBackend, VectorColumns, VectorRows, select_k,
 };
-use crate::types::RowId;
+use crate::types::{Hit, RowId};
 
 const ROWS: usize = 2000;
 /// One with padding, and the model's own.
@@ -66,11 +67,40 @@ fn check_dimension(live: &Live, dimension: usize) -> Result<(), DeviceError> {
             let wanted = SimdBackend.candidates(&rows, &queries, selection, K).map_err(refused)?;
             let mut triples = queries.iter().zip(found).zip(wanted);
             let is_right = triples.all(|((query, found), wanted)| {
-                found.is_some_and(|found| judged(&rows, query, &found, K) == wanted)
+                let bound = |row: u32| query.bound.of(rows.residual(row as usize));
+                found.is_some_and(|found| judged(&found, K, bound) == wanted)
             });
             if !is_right {
                 return Err(none("its answers differ from the CPU's"));
             }
+        }
+        check_halves(live, &rows, &queries)?;
+    }
+    Ok(())
+}
+
+/// Whether a search of T2 as f16 names the best rows of every query.
+fn check_halves(
+    live: &Live,
+    rows: &VectorRows<'_>,
+    queries: &[BoundedQuery<'_>],
+) -> Result<(), DeviceError> {
+    let halves = |bounded| HalfQuery::new(bounded, Numbers::F16).query;
+    let asked: Vec<DeviceQuery> = queries.iter().map(halves).collect();
+    let found = live.with_workspace(|workspace| {
+        let resident = ResidentRows::upload_halves(rows, Numbers::F16, workspace)?;
+        search(workspace, &resident, &asked, Visited::All, K)
+    })?;
+    let all: Vec<RowId> = (0..rows.len() as u32).map(RowId).collect();
+    let mut scores = Vec::new();
+    for (bounded, found) in queries.iter().zip(found) {
+        let refused = |_| none("the vectors of its check were refused");
+        SimdBackend.exact(rows, bounded.query, &all, &mut scores).map_err(refused)?;
+        let is_named = |hit: &Hit| {
+            found.as_ref().is_some_and(|found| found.iter().any(|(row, _)| *row == hit.row.0))
+        };
+        if !select_k(&scores, K).iter().all(is_named) {
+            return Err(none("its search of f16 misses rows"));
         }
     }
     Ok(())

@@ -8,6 +8,10 @@ use crate::compute::cuda::DeviceError;
 #[derive(Debug, Default)]
 pub struct Counters {
     queries: AtomicU64,
+    by_originals: AtomicU64,
+    through_lists: AtomicU64,
+    assigned_rows: AtomicU64,
+    encoded_rows: AtomicU64,
     launches: AtomicU64,
     together: AtomicU64,
     uploads: AtomicU64,
@@ -24,6 +28,27 @@ pub struct Counters {
 impl Counters {
     pub(super) fn answered(&self, queries: usize) {
         self.queries.fetch_add(queries as u64, Relaxed);
+    }
+
+    /// Of the queries answered, those that T1 left open.
+    pub(super) fn answered_by_originals(&self, queries: usize) {
+        self.by_originals.fetch_add(queries as u64, Relaxed);
+    }
+
+    /// Queries that the device took through lists, which count as answered.
+    pub(super) fn answered_through_lists(&self, queries: usize) {
+        self.answered(queries);
+        self.through_lists.fetch_add(queries as u64, Relaxed);
+    }
+
+    /// Rows whose nearest points a build asked for.
+    pub(super) fn assigned(&self, rows: usize) {
+        self.assigned_rows.fetch_add(rows as u64, Relaxed);
+    }
+
+    /// Rows of which T0 was made.
+    pub(super) fn encoded(&self, rows: usize) {
+        self.encoded_rows.fetch_add(rows as u64, Relaxed);
     }
 
     /// A run over `queries` queries of `askers` requests.
@@ -65,8 +90,12 @@ impl Counters {
     pub fn read(&self) -> Vec<(&'static str, u64)> {
         let named = [
             ("gpu_queries", &self.queries),
+            ("gpu_queries_by_originals", &self.by_originals),
+            ("gpu_queries_through_lists", &self.through_lists),
             ("gpu_runs", &self.launches),
             ("gpu_requests_run_together", &self.together),
+            ("gpu_rows_assigned", &self.assigned_rows),
+            ("gpu_rows_encoded", &self.encoded_rows),
             ("gpu_uploads", &self.uploads),
             ("gpu_uploaded_bytes", &self.uploaded_bytes),
             ("gpu_evictions", &self.evictions),

@@ -91,6 +91,7 @@ pub fn gather_rows(
     reach.check(ids.iter().all(|row| *row < rows.rows), "rows of the segment")?;
     let (count, stride) = (ids.len(), rows.stride as usize);
     let gathered = ResidentRows {
+        numbers: rows.numbers,
         rows: u32::try_from(count).map_err(|_| reach.refused("rows of 32 bits"))?,
         stride: rows.stride,
         codes: workspace.device().allocate(count * stride)?,

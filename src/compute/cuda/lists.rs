@@ -1,39 +1,17 @@
 //! The lists of a segment on the device.
 
+use crate::compute::ListColumns;
 use crate::compute::cuda::live::ResidentRows;
 use crate::compute::cuda::reach::Reach;
 use crate::compute::cuda::workspace::Workspace;
 use crate::compute::cuda::{Buffer, DeviceError};
 use crate::compute::one_bit::{BLOCK_ROWS, block_bytes};
 
-/// The lists of a segment, as its sections hold them.
-#[derive(Debug, Clone, Copy)]
-pub struct ListColumns<'a> {
-    /// Components of a rotated vector.
-    pub width: usize,
-    /// Codes of each list's point, padded like the rows.
-    pub codes: &'a [i8],
-    /// Code times scale is a component of a point.
-    pub scales: &'a [f32],
-    /// Squared length of each point.
-    pub squares: &'a [f32],
-    /// Root mean square distance of each list's rows from its point.
-    pub spreads: &'a [f32],
-    /// Where the blocks of each list begin.
-    pub first_blocks: &'a [u32],
-    /// Rows of each list.
-    pub sizes: &'a [u32],
-    /// Row of each slot, `u32::MAX` where a block is only filled up.
-    pub rows_of_slots: &'a [u32],
-    /// T0, in blocks of 64 rows.
-    pub one_bit: &'a [u8],
-}
-
 /// The lists of a segment on the device.
 #[derive(Debug)]
 pub struct ResidentLists {
     pub(super) width: usize,
-    pub(super) sizes: Vec<u32>,
+    largest_slots: Vec<usize>,
     pub(super) codes: Buffer,
     pub(super) scales: Buffer,
     pub(super) squares: Buffer,
@@ -46,6 +24,12 @@ pub struct ResidentLists {
 }
 
 impl ResidentLists {
+    /// Bytes that lists take.
+    pub fn bytes_of(lists: &ListColumns<'_>) -> u64 {
+        let values = 5 * lists.sizes.len() + lists.rows_of_slots.len();
+        (lists.codes.len() + lists.one_bit.len() + values * size_of::<u32>()) as u64
+    }
+
     /// Copies lists over `rows` to the device.
     ///
     /// # Errors
@@ -80,7 +64,7 @@ impl ResidentLists {
         };
         let resident = Self {
             width: lists.width,
-            sizes: lists.sizes.to_vec(),
+            largest_slots: largest_slots(lists.sizes),
             codes: copy(bytemuck::cast_slice(lists.codes))?,
             scales: copy(bytemuck::cast_slice(lists.scales))?,
             squares: copy(bytemuck::cast_slice(lists.squares))?,
@@ -95,11 +79,27 @@ impl ResidentLists {
         Ok(resident)
     }
 
+    /// How many lists there are.
+    pub(super) fn count(&self) -> usize {
+        self.largest_slots.len()
+    }
+
     /// Slots that the largest `probes` lists take: no query needs more.
     pub(super) fn slots_of(&self, probes: usize) -> usize {
-        let padded = |size: &u32| (*size as usize).next_multiple_of(BLOCK_ROWS);
-        let mut slots: Vec<usize> = self.sizes.iter().map(padded).collect();
-        slots.sort_unstable_by(|a, b| b.cmp(a));
-        slots.into_iter().take(probes).sum()
+        let last = probes.min(self.count()).checked_sub(1);
+        last.map_or(0, |last| self.largest_slots[last])
     }
+}
+
+/// Slots of the largest list, of the largest two, and so on.
+fn largest_slots(sizes: &[u32]) -> Vec<usize> {
+    let padded = |size: &u32| (*size as usize).next_multiple_of(BLOCK_ROWS);
+    let mut slots: Vec<usize> = sizes.iter().map(padded).collect();
+    slots.sort_unstable_by(|a, b| b.cmp(a));
+    let mut until = 0;
+    for slots in &mut slots {
+        until += *slots;
+        *slots = until;
+    }
+    slots
 }

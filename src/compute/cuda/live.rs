@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::compute::VectorRows;
 use crate::compute::cuda::counters::Counters;
 use crate::compute::cuda::device::DeviceSource;
+use crate::compute::cuda::lists::ResidentLists;
+use crate::compute::cuda::numbers::Numbers;
 use crate::compute::cuda::resident::{Residency, Tier};
 use crate::compute::cuda::workspace::{Scratch, Workspace};
 use crate::compute::cuda::{Buffer, Device, DeviceError};
+use crate::compute::{ListColumns, VectorRows};
 use crate::types::{Clock, Timestamp};
 
 /// Pause before a lost device is asked for again; doubled each time that fails.
@@ -26,11 +28,13 @@ const WORKSPACES_MAX: usize = 8;
 /// The rows of a segment on the device.
 #[derive(Debug)]
 pub struct ResidentRows {
+    /// What they are made of.
+    pub numbers: Numbers,
     /// How many.
     pub rows: u32,
-    /// Bytes from one row of codes to the next.
+    /// Bytes from one row to the next.
     pub stride: u32,
-    /// i8 codes, `rows * stride`.
+    /// i8 codes or halves, `rows * stride` bytes.
     pub codes: Buffer,
     /// One f32 a row.
     pub scales: Buffer,
@@ -39,12 +43,12 @@ pub struct ResidentRows {
 }
 
 impl ResidentRows {
-    /// Bytes that the rows take.
+    /// Bytes that T1 takes.
     pub fn bytes_of(rows: &VectorRows<'_>) -> u64 {
         (rows.len() * rows.scan_bytes_per_row()) as u64
     }
 
-    /// Copies rows to the device.
+    /// Copies T1 to the device.
     ///
     /// # Errors
     /// As `Device::allocate` and `Queue::upload`.
@@ -56,6 +60,7 @@ impl ResidentRows {
             Ok(buffer)
         };
         let resident = Self {
+            numbers: Numbers::Codes,
             rows: rows.len() as u32,
             stride: rows.stride() as u32,
             codes: copy(bytemuck::cast_slice(codes))?,
@@ -71,7 +76,7 @@ impl ResidentRows {
 /// A device in use.
 pub struct Live {
     device: Arc<dyn Device>,
-    rows: Residency<ResidentRows>,
+    held: Residency,
     workspaces: Mutex<Vec<Workspace>>,
     scratch: Scratch,
 }
@@ -86,8 +91,8 @@ impl Live {
             Some(bytes) => bytes,
             None => device.memory()?.free_bytes / BUDGET_SHARE.1 * BUDGET_SHARE.0,
         };
-        let rows = Residency::new(budget, Arc::clone(counters));
-        Ok(Self { device, rows, workspaces: Mutex::default(), scratch: limits.scratch })
+        let held = Residency::new(budget, Arc::clone(counters));
+        Ok(Self { device, held, workspaces: Mutex::default(), scratch: limits.scratch })
     }
 
     /// The device.
@@ -95,12 +100,12 @@ impl Live {
         &*self.device
     }
 
-    /// Which rows stand on it.
-    pub fn residency(&self) -> &Residency<ResidentRows> {
-        &self.rows
+    /// What stands on it.
+    pub fn residency(&self) -> &Residency {
+        &self.held
     }
 
-    /// The rows on the device, brought there if need be.
+    /// T1 of the rows on the device, brought there if need be.
     ///
     /// # Errors
     /// [`DeviceError::Uploading`], [`DeviceError::OutOfMemory`], or what the device says.
@@ -110,8 +115,40 @@ impl Live {
         rows: &VectorRows<'_>,
     ) -> Result<Arc<ResidentRows>, DeviceError> {
         let bytes = ResidentRows::bytes_of(rows);
-        self.rows.get((identity, Tier::T1), bytes, || {
+        self.held.get((identity, Tier::T1), bytes, || {
             self.with_workspace(|workspace| ResidentRows::upload(rows, workspace))
+        })
+    }
+
+    /// The same of T2, as f16.
+    ///
+    /// # Errors
+    /// As [`Self::resident`].
+    pub fn resident_halves(
+        &self,
+        identity: u128,
+        rows: &VectorRows<'_>,
+    ) -> Result<Arc<ResidentRows>, DeviceError> {
+        let bytes = ResidentRows::bytes_of_halves(rows, Numbers::F16);
+        self.held.get((identity, Tier::T2), bytes, || {
+            self.with_workspace(|workspace| {
+                ResidentRows::upload_halves(rows, Numbers::F16, workspace)
+            })
+        })
+    }
+
+    /// The lists over `rows`, which stand there.
+    ///
+    /// # Errors
+    /// As [`Self::resident`].
+    pub fn resident_lists(
+        &self,
+        identity: u128,
+        lists: &ListColumns<'_>,
+        rows: &ResidentRows,
+    ) -> Result<Arc<ResidentLists>, DeviceError> {
+        self.held.get((identity, Tier::T0), ResidentLists::bytes_of(lists), || {
+            self.with_workspace(|workspace| ResidentLists::upload(lists, rows, workspace))
         })
     }
 
@@ -144,7 +181,7 @@ impl Live {
 
 impl fmt::Debug for Live {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Live").field("device", &self.device).field("rows", &self.rows).finish()
+        f.debug_struct("Live").field("device", &self.device).field("held", &self.held).finish()
     }
 }
 

@@ -24,15 +24,20 @@
 //! - `device`: what a device can do; `error`: what it can fail at
 //! - `driver`: a real card (cudarc); `compile`: NVRTC; both only with the feature `cuda`
 //! - `modules`: kernel sources, and the cache of their machine code
+//! - `numbers`: rows and queries as codes or halves, and why a search takes halves
 //! - `resident`: which rows stand on the device; `live`: the device while it lives, and after
 //! - `together`: queries of concurrent requests in one run
 //! - `workspace`: a queue with scratch memory; `reach`: launches in the making
 //! - `encoder`: launchers of the embedding model's kernels
 //! - `pass`, `scan` (G1), `batch` (G2), `gather` (G3), `select`: launchers; `search`: a run of them
-//! - `assign` (G4, k-means), `one_bit` over `lists` (G5), `encode` (T1 and T0), `rescore` (T2):
-//!   launchers that searches and builds do not use yet, with the oracles they are tested against
-//! - `backend`: the trait's implementation; `check`: is the device right; `counters`
+//! - `one_bit` over `lists` (G4, G5): launchers of a search through lists
+//! - `assign`, `encode` (G6): launchers of builds; `held`: rows on the device meanwhile
+//! - `rescore` (T2): a launcher that nothing uses, with the oracle it is tested against: a search
+//!   scores a few dozen rows, in less time than a launch takes
+//! - `backend`: the trait's implementation; `answers`: its searches, and what answers instead;
+//!   `check`: is the device right; `counters`
 
+mod answers;
 pub mod assign;
 pub mod backend;
 mod batch;
@@ -47,9 +52,11 @@ pub mod encode;
 pub mod encoder;
 pub mod error;
 pub mod gather;
+mod held;
 pub mod lists;
 pub mod live;
 pub mod modules;
+pub mod numbers;
 pub mod one_bit;
 mod pass;
 mod reach;

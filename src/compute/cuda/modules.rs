@@ -30,8 +30,8 @@ pub struct Family {
     pub entries: &'static [&'static str],
 }
 
-/// Families that no search needs yet: a device without them is taken all the same.
-pub const UNUSED_FAMILIES: [&str; 4] = ["assign", "encode", "one_bit", "rescore"];
+/// Families that nothing needs yet: a device without them is taken all the same.
+pub const UNUSED_FAMILIES: [&str; 1] = ["rescore"];
 
 /// What stands before every family's text: all intrinsics behind names, and the tile product.
 const COMMON_SOURCES: [(&str, &str); 2] = [
@@ -58,10 +58,19 @@ families! {
     "one_bit": ["one_bit_queries", "lists_passing", "lists_see", "one_bit_scan"],
     "scan": [
         "scan_sample_8", "scan_sample_16", "scan_collect_8", "scan_collect_16",
+        "scan_sample_f16_8", "scan_sample_f16_16", "scan_collect_f16_8", "scan_collect_f16_16",
+        "scan_sample_bf16_8", "scan_sample_bf16_16", "scan_collect_bf16_8",
+        "scan_collect_bf16_16",
     ],
     "batch": [
         "batch_sample_256", "batch_sample_128", "batch_sample_64", "batch_sample_32",
         "batch_collect_256", "batch_collect_128", "batch_collect_64", "batch_collect_32",
+        "batch_sample_f16_256", "batch_sample_f16_128", "batch_sample_f16_64",
+        "batch_sample_f16_32", "batch_collect_f16_256", "batch_collect_f16_128",
+        "batch_collect_f16_64", "batch_collect_f16_32", "batch_sample_bf16_256",
+        "batch_sample_bf16_128", "batch_sample_bf16_64", "batch_sample_bf16_32",
+        "batch_collect_bf16_256", "batch_collect_bf16_128", "batch_collect_bf16_64",
+        "batch_collect_bf16_32",
     ],
     "embed_attention": ["embed_attention_32", "embed_attention_64"],
     "embed_norm": ["embed_gather", "embed_norm"],
@@ -72,7 +81,10 @@ families! {
     "encode": ["encode_rows", "rotate", "encode_one_bit"],
     "gather": ["mask_count", "mask_list", "gather_rows"],
     "rescore": ["rescore_f16", "rescore_f32"],
-    "select": ["select_threshold", "lists_choose", "one_bit_select", "select_candidates"],
+    "select": [
+        "select_threshold", "lists_choose", "one_bit_select", "select_candidates",
+        "select_candidates_halves",
+    ],
 }
 
 impl Family {

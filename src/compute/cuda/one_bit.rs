@@ -19,6 +19,8 @@ use crate::compute::cuda::select::{self, Chosen, Collected};
 use crate::compute::cuda::together::{DeviceQuery, Found};
 use crate::compute::cuda::workspace::Workspace;
 use crate::compute::cuda::{Buffer, DeviceError};
+use crate::compute::rotation::Rotation;
+use crate::compute::{BoundedQuery, Probe};
 
 /// Bytes of scratch memory for the bounds of one launch.
 const SCRATCH_BYTES_MAX: usize = 128 << 20;
@@ -118,15 +120,14 @@ pub struct ProbingQuery {
     pub residual: f32,
 }
 
-/// How a probe goes.
-#[derive(Debug, Clone, Copy)]
-pub struct Probe {
-    /// Rows wanted.
-    pub k: usize,
-    /// Lists that each query chooses.
-    pub probes: usize,
-    /// Standard deviations that the bound of T0 allows.
-    pub deviations: f32,
+impl ProbingQuery {
+    /// What the device needs of a query.
+    pub fn new(bounded: &BoundedQuery<'_>, rotation: &Rotation) -> Self {
+        let mut rotated = vec![0.0; rotation.width()];
+        rotation.apply(bounded.query.unit(), &mut rotated);
+        let (query, residual) = (DeviceQuery::new(bounded), bounded.query.residual());
+        Self { query, rotated, residual }
+    }
 }
 
 /// For each query, of the rows in the lists that promise most, those whose upper bound by T1
@@ -206,7 +207,7 @@ impl Ground<'_> {
         let planes = self.planes(workspace, queries)?;
         let passing = self.passing(workspace)?;
         let seen = self.see(workspace, (&codes, &factors, count), passing.as_deref())?;
-        let list_count = self.lists.sizes.len();
+        let list_count = self.lists.count();
         let promises = (&*seen.promises, list_count);
         let sizes = &self.lists.sizes_here;
         let chosen = select::lists(workspace, promises, sizes, count, (probes, self.slots))?;
@@ -261,7 +262,7 @@ impl Ground<'_> {
     /// How many rows of each list pass, under a filter.
     fn passing(&self, workspace: &mut Workspace) -> Result<Option<Arc<Buffer>>, DeviceError> {
         let Some(mask) = self.mask else { return Ok(None) };
-        let (lists, count) = (self.lists, self.lists.sizes.len());
+        let (lists, count) = (self.lists, self.lists.count());
         let passing = workspace.slot("lists passing", count * size_of::<u32>())?;
         let mut reach = Reach::new("lists_passing");
         let params = ListsPassingParams {
@@ -285,7 +286,7 @@ impl Ground<'_> {
         (codes, factors, queries): (&Buffer, &Buffer, usize),
         passing: Option<&Buffer>,
     ) -> Result<Seen, DeviceError> {
-        let (lists, count, stride) = (self.lists, self.lists.sizes.len(), self.rows.stride);
+        let (lists, count, stride) = (self.lists, self.lists.count(), self.rows.stride);
         let bytes = queries * count * size_of::<f32>();
         let (dots, promises) = (workspace.slot("dots", bytes)?, workspace.slot("promises", bytes)?);
         let mut reach = Reach::new("lists_see");
@@ -322,7 +323,7 @@ impl Ground<'_> {
         chosen: &Chosen,
         queries: usize,
     ) -> Result<Arc<Buffer>, DeviceError> {
-        let (lists, count, width) = (self.lists, self.lists.sizes.len(), self.lists.width);
+        let (lists, count, width) = (self.lists, self.lists.count(), self.lists.width);
         let places = queries * self.slots;
         let uppers = workspace.slot("uppers", places * size_of::<FoundRow>())?;
         let mut reach = Reach::new("one_bit_scan");

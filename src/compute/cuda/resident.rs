@@ -5,6 +5,7 @@
 //! any search there. Rows are given up for others only if nobody asked for them while the others
 //! were asked for several times: a working set beyond the budget must not wander to and fro.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -22,35 +23,40 @@ const WAITING_MAX: usize = 4096;
 /// What of a segment is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
+    /// Lists, with one bit a component.
+    T0,
     /// Codes, scales and residuals.
     T1,
-    /// The originals.
+    /// The originals, as f16.
     T2,
 }
 
 /// Names rows on the device.
 pub type ResidentKey = (u128, Tier);
 
-/// Things of type `T` on the device.
-pub struct Residency<T> {
+/// Whatever stands on the device; a tier is always of one type.
+type Content = Arc<dyn Any + Send + Sync>;
+
+/// What stands on the device.
+pub struct Residency {
     budget_bytes: u64,
     counters: Arc<Counters>,
-    state: Mutex<State<T>>,
+    state: Mutex<State>,
 }
 
-struct State<T> {
-    held: BTreeMap<ResidentKey, Held<T>>,
+struct State {
+    held: BTreeMap<ResidentKey, Held>,
     waiting: BTreeMap<ResidentKey, Waiting>,
     used_bytes: u64,
     /// Counts requests; stands in for time.
     tick: u64,
 }
 
-struct Held<T> {
+struct Held {
     bytes: u64,
     last_used: u64,
     /// Absent while it is uploaded.
-    content: Option<Arc<T>>,
+    content: Option<Content>,
 }
 
 struct Waiting {
@@ -58,7 +64,7 @@ struct Waiting {
     asks: u64,
 }
 
-impl<T> Residency<T> {
+impl Residency {
     /// Nothing yet, of at most `budget_bytes`.
     pub fn new(budget_bytes: u64, counters: Arc<Counters>) -> Self {
         let (held, waiting) = (BTreeMap::new(), BTreeMap::new());
@@ -82,7 +88,7 @@ impl<T> Residency<T> {
     /// # Errors
     /// [`DeviceError::Uploading`] while another request uploads it, [`DeviceError::OutOfMemory`]
     /// where there is no room, or what `upload` returned.
-    pub fn get(
+    pub fn get<T: Any + Send + Sync>(
         &self,
         key: ResidentKey,
         bytes: u64,
@@ -96,7 +102,8 @@ impl<T> Residency<T> {
             let tick = state.tick;
             if let Some(held) = state.held.get_mut(&key) {
                 held.last_used = tick;
-                return held.content.clone().ok_or(DeviceError::Uploading);
+                let content = held.content.clone().ok_or(DeviceError::Uploading)?;
+                return Ok(content.downcast().expect("a tier is always of one type"));
             }
             let out_of_memory = DeviceError::OutOfMemory { bytes: bytes as usize };
             given_up = state.make_room(key, bytes, self.budget_bytes).ok_or(out_of_memory)?;
@@ -106,9 +113,10 @@ impl<T> Residency<T> {
         given_up.iter().for_each(|_| self.counters.evicted());
         drop(given_up);
         let mut place = Place { residency: self, key, content: None };
-        place.content = Some(Arc::new(upload()?));
+        let content = Arc::new(upload()?);
+        place.content = Some(Arc::clone(&content) as Content);
         self.counters.uploaded(bytes);
-        Ok(Arc::clone(place.content.as_ref().expect("uploaded above")))
+        Ok(content)
     }
 
     /// Gives up everything that nobody uses at the moment.
@@ -122,13 +130,13 @@ impl<T> Residency<T> {
 }
 
 /// The place of something that is being uploaded; freed again if that fails.
-struct Place<'a, T> {
-    residency: &'a Residency<T>,
+struct Place<'a> {
+    residency: &'a Residency,
     key: ResidentKey,
-    content: Option<Arc<T>>,
+    content: Option<Content>,
 }
 
-impl<T> Drop for Place<'_, T> {
+impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut state = self.residency.state.lock();
         match self.content.take() {
@@ -144,9 +152,9 @@ impl<T> Drop for Place<'_, T> {
     }
 }
 
-impl<T> State<T> {
+impl State {
     /// Takes away what must go so that `bytes` more fit into `budget`; `None` if they cannot.
-    fn make_room(&mut self, key: ResidentKey, bytes: u64, budget: u64) -> Option<Vec<Arc<T>>> {
+    fn make_room(&mut self, key: ResidentKey, bytes: u64, budget: u64) -> Option<Vec<Content>> {
         if bytes > budget {
             return None;
         }
@@ -173,7 +181,7 @@ impl<T> State<T> {
 
     /// The keys used longest ago that hold `missing` bytes, all unused since `since`.
     fn idle_since(&self, since: u64, missing: u64) -> Option<Vec<ResidentKey>> {
-        let idle = |held: &&Held<T>| held.last_used < since && held.is_idle();
+        let idle = |held: &&Held| held.last_used < since && held.is_idle();
         let mut oldest: Vec<_> = self.held.iter().filter(|(_, held)| idle(held)).collect();
         oldest.sort_by_key(|(_, held)| held.last_used);
         let (mut victims, mut freed) = (Vec::new(), 0);
@@ -187,7 +195,7 @@ impl<T> State<T> {
         None
     }
 
-    fn remove_idle(&mut self, key: ResidentKey) -> Option<Arc<T>> {
+    fn remove_idle(&mut self, key: ResidentKey) -> Option<Content> {
         self.held.get(&key).filter(|held| held.is_idle())?;
         let held = self.held.remove(&key)?;
         self.used_bytes -= held.bytes;
@@ -195,14 +203,14 @@ impl<T> State<T> {
     }
 }
 
-impl<T> Held<T> {
+impl Held {
     /// Whether nobody else holds it, and so giving it up frees its memory at once.
     fn is_idle(&self) -> bool {
         self.content.as_ref().is_some_and(|content| Arc::strong_count(content) == 1)
     }
 }
 
-impl<T> fmt::Debug for Residency<T> {
+impl fmt::Debug for Residency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state.lock();
         let (held, used_bytes) = (state.held.len(), state.used_bytes);
@@ -221,12 +229,12 @@ mod tests {
         (id, Tier::T1)
     }
 
-    fn residency(budget_bytes: u64) -> Residency<u128> {
+    fn residency(budget_bytes: u64) -> Residency {
         Residency::new(budget_bytes, Arc::default())
     }
 
     /// Whether `id` is there, or could be brought there.
-    fn ask(residency: &Residency<u128>, id: u128, bytes: u64) -> bool {
+    fn ask(residency: &Residency, id: u128, bytes: u64) -> bool {
         residency.get(key(id), bytes, || Ok(id)).is_ok_and(|found| *found == id)
     }
 
@@ -260,12 +268,12 @@ mod tests {
                     inside.wait();
                     go_on.wait();
                     uploads.fetch_add(1, Ordering::SeqCst);
-                    Ok(7)
+                    Ok(7_u128)
                 });
                 assert_eq!(found.map(|found| *found), Ok(7));
             });
             inside.wait();
-            let second = residency.get(key(7), 10, || Ok(8));
+            let second = residency.get(key(7), 10, || Ok(8_u128));
             assert_eq!(second, Err(DeviceError::Uploading));
             go_on.wait();
         });
@@ -277,10 +285,10 @@ mod tests {
     fn a_failed_upload_leaves_no_trace() {
         let residency = residency(100);
         let lost = DeviceError::Lost { reason: "test".to_owned() };
-        let failed = residency.get(key(1), 90, || Err(lost.clone()));
+        let failed = residency.get::<u128>(key(1), 90, || Err(lost.clone()));
         assert_eq!((failed, residency.used_bytes()), (Err(lost), 0));
         assert!(ask(&residency, 1, 90));
-        let in_use = residency.get(key(1), 90, || Ok(1)).unwrap();
+        let in_use = residency.get(key(1), 90, || Ok(1_u128)).unwrap();
         residency.clear();
         assert!(residency.holds(key(1)), "in use");
         drop(in_use);

@@ -13,10 +13,24 @@ const WARPS: usize = 8;
 /// Blocks that run at the same time on one multiprocessor (`__launch_bounds__` of the kernels).
 const BLOCKS_A_MULTIPROCESSOR: usize = 2;
 
-/// Sampling and collecting kernel for at most so many queries.
-const KERNELS: [(usize, [&str; 2]); 2] = [
-    (8, ["scan_sample_8", "scan_collect_8"]),
-    (QUERIES_MAX, ["scan_sample_16", "scan_collect_16"]),
+/// Sampling and collecting kernel for at most so many queries, for each kind of numbers.
+const KERNELS: [(usize, [[&str; 2]; 3]); 2] = [
+    (
+        8,
+        [
+            ["scan_sample_8", "scan_collect_8"],
+            ["scan_sample_f16_8", "scan_collect_f16_8"],
+            ["scan_sample_bf16_8", "scan_collect_bf16_8"],
+        ],
+    ),
+    (
+        QUERIES_MAX,
+        [
+            ["scan_sample_16", "scan_collect_16"],
+            ["scan_sample_f16_16", "scan_collect_f16_16"],
+            ["scan_sample_bf16_16", "scan_collect_bf16_16"],
+        ],
+    ),
 ];
 
 /// Sends a pass.
@@ -26,7 +40,8 @@ pub(super) fn launch(
     output: Output<'_>,
 ) -> Result<(), DeviceError> {
     let fitting = KERNELS.iter().find(|(queries, _)| pass.queries.count <= *queries);
-    let (queries, [sample, collect]) = fitting.unwrap_or(&KERNELS[KERNELS.len() - 1]);
+    let (queries, kernels) = fitting.unwrap_or(&KERNELS[KERNELS.len() - 1]);
+    let [sample, collect] = kernels[pass.rows.numbers as usize];
     let mut reach = Reach::new(match output {
         Output::Sample { .. } => sample,
         Output::Collect { .. } => collect,

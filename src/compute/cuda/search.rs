@@ -21,7 +21,7 @@ use crate::compute::cuda::{Buffer, DeviceError, batch, gather, scan, select};
 
 /// Rows that a run finds for each query at most: more go to the CPU.
 pub const K_MAX: usize = 256;
-/// Widest rows, in bytes of codes: every width that the product supports.
+/// Widest rows, in bytes of codes: every width that the product supports. Halves take twice that.
 pub const STRIDE_MAX: usize = 3072;
 
 /// Queries of one launch.
@@ -149,8 +149,8 @@ fn check(
 ) -> Result<(), DeviceError> {
     let refused = |rule| Err(DeviceError::Shape { kernel: "search", rule });
     let (count, stride) = (rows.rows as usize, rows.stride as usize);
-    if !(1..=K_MAX).contains(&k) || stride > STRIDE_MAX {
-        return refused("k from 1 to 256 and rows of at most 3072 bytes");
+    if !(1..=K_MAX).contains(&k) || stride > STRIDE_MAX * rows.numbers.bytes() {
+        return refused("k from 1 to 256 and rows of at most 3072 components");
     }
     if queries.iter().any(|query| query.codes.len() != stride) {
         return refused("queries as wide as the rows");

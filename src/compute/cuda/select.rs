@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 
 use crate::compute::cuda::live::ResidentRows;
+use crate::compute::cuda::numbers::Numbers;
 use crate::compute::cuda::pass::{FoundRow, QueryFactors};
 use crate::compute::cuda::reach::{Reach, Spread};
 use crate::compute::cuda::workspace::Workspace;
@@ -98,7 +99,10 @@ pub(super) fn candidates(
     k: usize,
 ) -> Result<(), DeviceError> {
     let Collected { rows, factors, found, counts, queries, capacity } = *collected;
-    let mut reach = Reach::new("select_candidates");
+    let mut reach = Reach::new(match rows.numbers {
+        Numbers::Codes => "select_candidates",
+        Numbers::F16 | Numbers::Bf16 => "select_candidates_halves",
+    });
     let numbers = [queries, k, capacity, kept_capacity];
     let is_counted = numbers.iter().all(|number| u32::try_from(*number).is_ok() && *number > 0);
     reach.check(is_counted, "numbers of 32 bits")?;

@@ -14,6 +14,26 @@ pub struct OneBitFactors {
     pub error: f32,
 }
 
+/// Rows of one list, or whole blocks of them.
+#[derive(Debug, Clone, Copy)]
+pub struct ListUnits<'a> {
+    /// The rotated point that their codes refer to.
+    pub reference: &'a [f32],
+    /// Unit vectors, one after the other.
+    pub units: &'a [f32],
+}
+
+/// Blocks of T0 of lists, each from a block of its own on.
+pub fn encode_lists(rotation: &Rotation, lists: &[ListUnits<'_>]) -> Vec<u8> {
+    let mut encoder = OneBitEncoder::new(rotation);
+    for list in lists {
+        let units = list.units.chunks_exact(rotation.dimension());
+        units.for_each(|unit| encoder.push(unit, list.reference));
+        encoder.end_list();
+    }
+    encoder.finish()
+}
+
 /// Encodes rows one by one into blocks.
 #[derive(Debug)]
 pub struct OneBitEncoder<'a> {

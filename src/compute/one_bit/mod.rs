@@ -37,7 +37,7 @@ mod x86;
 #[cfg(test)]
 mod tests;
 
-pub use encode::{OneBitEncoder, OneBitFactors};
+pub use encode::{ListUnits, OneBitEncoder, OneBitFactors, encode_lists};
 pub use query::OneBitQuery;
 pub use scan::{OneBitRows, Reference};
 

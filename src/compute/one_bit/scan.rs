@@ -45,6 +45,11 @@ impl<'a> OneBitRows<'a> {
         self.blocks.len()
     }
 
+    /// The blocks as they lie in memory.
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.blocks
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()

@@ -1,6 +1,7 @@
 //! Several queries over the same rows in one pass.
 
 use crate::compute::{BoundedQuery, ComputeBackend, ComputeError, PreparedQuery, Selection};
+use crate::segment::flat::listed::through_lists;
 use crate::segment::flat::path::{SearchPath, choose};
 use crate::segment::flat::{
     FlatHits, RowFilter, SeenRows, Thoroughness, Tiers, passing_rows, ranked, rescore, search,
@@ -13,7 +14,8 @@ use crate::types::Hit;
 const QUERIES_AT_ONCE: usize = 256;
 
 /// What [`search`] finds for each of `queries`, in their order. Rows are read once for many
-/// queries where a search reads all that pass; probing searches go their own ways.
+/// queries where a search reads all that pass; probing searches go their own ways, but together to
+/// a backend that goes through lists itself.
 ///
 /// # Errors
 /// As [`search`].
@@ -27,7 +29,7 @@ pub fn search_together(
 ) -> Result<Vec<FlatHits>, ComputeError> {
     let rows = &tiers.rows;
     let path = choose(backend, tiers, passing_rows(rows, filter), k, thoroughness);
-    let is_shared = !matches!(path, SearchPath::Gather | SearchPath::Lists);
+    let is_shared = path != SearchPath::Gather;
     let mut found = Vec::with_capacity(queries.len());
     for part in queries.chunks(QUERIES_AT_ONCE) {
         if is_shared && part.len() > 1 && !part.iter().any(PreparedQuery::is_zero) {
@@ -63,6 +65,9 @@ fn together(
             };
             let found = probe_together(lists, rotation, queries, k, deviations, seen);
             found.into_iter().map(ranked).collect()
+        }
+        (SearchPath::Lists, Some(_)) => {
+            through_lists(path, backend, tiers, queries, filter, k, thoroughness)?
         }
         _ => {
             let bounded = |query| BoundedQuery { query, bound: bound(query) };

@@ -1,6 +1,8 @@
 //! Rows to lists.
 
 use crate::compute::kmeans::{Centroids, CodeRows, lloyd, means};
+use crate::compute::one_bit::{ListUnits, encode_lists};
+use crate::compute::rotation::Rotation;
 use crate::compute::{VectorRows, code_stride, encode_row};
 use crate::segment::lists::ListPolicy;
 use crate::segment::lists::encode::encode;
@@ -26,6 +28,11 @@ pub trait ListSource: CodeRows {
     fn unit(&self, row: u32, unit: &mut [f32]);
     /// Lists of an older segment most of whose rows are among these.
     fn older(&self) -> Option<&Older>;
+
+    /// Blocks of T0, as [`encode_lists`] makes them.
+    fn encode_one_bit(&self, rotation: &Rotation, lists: &[ListUnits<'_>]) -> Vec<u8> {
+        encode_lists(rotation, lists)
+    }
 }
 
 impl ListSource for VectorRows<'_> {
@@ -97,8 +104,10 @@ fn learn(source: &dyn ListSource, count: usize) -> Vec<Vec<f32>> {
     let few: Vec<u32> = sample.iter().copied().step_by(step).collect();
     let group_points = lloyd(source, &few, groups, GROUP_ROUNDS, dimension);
     let mut members = vec![Vec::new(); group_points.len()];
-    Centroids::new(&group_points, dimension)
-        .assign(source, &sample, 1, |at, best| members[best[0].1 as usize].push(sample[at]));
+    let group_points = Centroids::new(&group_points, dimension);
+    source.assign(&group_points, &sample, 1, &mut |at, best| {
+        members[best[0].1 as usize].push(sample[at]);
+    });
     let mut points = Vec::with_capacity(count);
     for rows in members.iter().filter(|rows| !rows.is_empty()) {
         let share = (rows.len() * count).div_ceil(size);
@@ -162,7 +171,7 @@ fn balance(
         }
         let parts = lloyd(source, &rows, rows.len().div_ceil(mean), LIST_ROUNDS, dimension);
         let first_new = points.len() as u32;
-        Centroids::new(&parts, dimension).assign(source, &rows, 1, |at, best| {
+        source.assign(&Centroids::new(&parts, dimension), &rows, 1, &mut |at, best| {
             let part = best[0].1;
             let to = if part == 0 { list as u32 } else { first_new + part - 1 };
             list_of[rows[at] as usize] = to;
@@ -209,7 +218,7 @@ impl Grouped {
     /// The nearest point of each listed row.
     fn assign(&self, rows: &dyn CodeRows, listed: &[u32]) -> Vec<u32> {
         let mut asked = vec![Vec::new(); self.members.len()];
-        self.groups.assign(rows, listed, GROUPS_PROBED, |at, best| {
+        rows.assign(&self.groups, listed, GROUPS_PROBED, &mut |at, best| {
             best.iter().for_each(|(_, group)| asked[*group as usize].push(at as u32));
         });
         let mut best = vec![(f32::NEG_INFINITY, 0); listed.len()];
@@ -218,7 +227,7 @@ impl Grouped {
                 continue;
             }
             let of_group: Vec<u32> = places.iter().map(|at| listed[*at as usize]).collect();
-            self.points[group].assign(rows, &of_group, 1, |at, found| {
+            rows.assign(&self.points[group], &of_group, 1, &mut |at, found| {
                 let best = &mut best[places[at] as usize];
                 let (score, point) = found[0];
                 if score > best.0 {

@@ -2,12 +2,15 @@
 
 use crate::compute::encode_row;
 use crate::compute::kmeans::means;
-use crate::compute::one_bit::{BLOCK_ROWS, OneBitEncoder};
+use crate::compute::one_bit::{BLOCK_ROWS, ListUnits, OneBitEncoder};
 use crate::compute::rotation::Rotation;
 use crate::segment::lists::build::{BuiltLists, FINITE, ListSource, members_of};
 use crate::segment::lists::measure::{Measured, measure};
 use crate::segment::lists::view::HEAD_BYTES;
 use crate::segment::lists::{Lists, NO_ROW};
+
+/// Rows that are encoded together: whole blocks, and 12 MiB of vectors at d = 384.
+const PIECE_ROWS: usize = 128 * BLOCK_ROWS;
 
 /// The arrays of section `Lists`.
 #[derive(Default)]
@@ -29,32 +32,84 @@ pub(super) fn encode(source: &dyn ListSource, list_of: &[u32]) -> BuiltLists {
     let members: Vec<Vec<u32>> =
         members_of(list_of, count).into_iter().filter(|rows| !rows.is_empty()).collect();
     let mut arrays = Arrays::default();
-    let (mut rows_encoder, mut point_encoder) =
-        (OneBitEncoder::new(&rotation), OneBitEncoder::new(&rotation));
+    let mut point_encoder = OneBitEncoder::new(&rotation);
     let nowhere = vec![0.0; rotation.width()];
     let mut rotated = nowhere.clone();
-    let mut unit = vec![0.0; dimension];
+    let mut pieces = Pieces::new(source, &rotation);
     for rows in &members {
         let point = arrays.push_point(source, rows);
         point_encoder.push(&point, &nowhere);
         rotation.apply(&point, &mut rotated);
-        let mut squares = 0.0_f64;
-        for row in rows {
-            source.unit(*row, &mut unit);
-            rows_encoder.push(&unit, &rotated);
-            let distance = |(a, b): (&f32, &f32)| f64::from(a - b).powi(2);
-            squares += unit.iter().zip(&point).map(distance).sum::<f64>();
-        }
-        rows_encoder.end_list();
+        let squares: f64 =
+            rows.chunks(PIECE_ROWS).map(|piece| pieces.push(piece, &point, &rotated)).sum();
         arrays.spreads.push((squares / rows.len() as f64).sqrt() as f32);
     }
-    let one_bit = rows_encoder.finish();
+    let one_bit = pieces.finish();
     let points = point_encoder.finish();
     let mut lists = arrays.encode(&rotation, Measured::default(), &points);
     let view = Lists::view(dimension, &lists, &one_bit).expect("just built");
     let measured = measure(source, &rotation, &view);
     lists = arrays.encode(&rotation, measured, &points);
     BuiltLists { lists, one_bit }
+}
+
+/// Rows of lists on their way to T0, so many at a time.
+struct Pieces<'a> {
+    source: &'a dyn ListSource,
+    rotation: &'a Rotation,
+    units: Vec<f32>,
+    references: Vec<f32>,
+    /// Rows of each piece.
+    sizes: Vec<usize>,
+    blocks: Vec<u8>,
+}
+
+impl<'a> Pieces<'a> {
+    fn new(source: &'a dyn ListSource, rotation: &'a Rotation) -> Self {
+        let (units, references) = (Vec::new(), Vec::new());
+        Self { source, rotation, units, references, sizes: Vec::new(), blocks: Vec::new() }
+    }
+
+    /// Adds rows of a list, whole blocks but for its last. Returns the sum of their squared
+    /// distances from its point.
+    fn push(&mut self, rows: &[u32], point: &[f32], reference: &[f32]) -> f64 {
+        let dimension = self.rotation.dimension();
+        let mut squares = 0.0;
+        for row in rows {
+            let first = self.units.len();
+            self.units.resize(first + dimension, 0.0);
+            let unit = &mut self.units[first..];
+            self.source.unit(*row, unit);
+            let distance = |(a, b): (&f32, &f32)| f64::from(a - b).powi(2);
+            squares += unit.iter().zip(point).map(distance).sum::<f64>();
+        }
+        self.references.extend_from_slice(reference);
+        self.sizes.push(rows.len());
+        if self.units.len() >= PIECE_ROWS * dimension {
+            self.encode();
+        }
+        squares
+    }
+
+    fn encode(&mut self) {
+        let mut units = self.units.as_slice();
+        let mut lists = Vec::with_capacity(self.sizes.len());
+        let references = self.references.chunks_exact(self.rotation.width());
+        for (reference, rows) in references.zip(&self.sizes) {
+            let (own, rest) = units.split_at(rows * self.rotation.dimension());
+            lists.push(ListUnits { reference, units: own });
+            units = rest;
+        }
+        self.blocks.extend(self.source.encode_one_bit(self.rotation, &lists));
+        self.units.clear();
+        self.references.clear();
+        self.sizes.clear();
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.encode();
+        self.blocks
+    }
 }
 
 impl Arrays {

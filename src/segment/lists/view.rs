@@ -2,7 +2,7 @@
 
 use crate::compute::one_bit::{BLOCK_ROWS, OneBitRows, block_bytes};
 use crate::compute::rotation::rotated_width;
-use crate::compute::{PreparedQuery, code_stride, dot_codes, prefetch};
+use crate::compute::{ListColumns, PreparedQuery, code_stride, dot_codes, prefetch};
 use crate::segment::lists::{FEW_NEIGHBOURS, NO_ROW, SHARE_MAX};
 
 /// Bytes before the first array.
@@ -105,6 +105,21 @@ impl<'a> Lists<'a> {
             codes.iter().map(|code| f32::from(*code) * self.scale(list)).collect()
         };
         (0..self.len()).map(decode).collect()
+    }
+
+    /// What a backend needs that goes through the lists itself.
+    pub fn columns(&self) -> ListColumns<'a> {
+        ListColumns {
+            width: rotated_width(self.dimension),
+            codes: self.codes,
+            scales: self.scales,
+            squares: self.squares,
+            spreads: self.spreads,
+            first_blocks: self.first_blocks,
+            sizes: self.sizes,
+            rows_of_slots: self.rows_of_slots,
+            one_bit: self.one_bit.as_bytes(),
+        }
     }
 
     /// Number of lists.

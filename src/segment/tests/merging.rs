@@ -3,6 +3,7 @@
 use roaring::RoaringBitmap;
 
 use super::*;
+use crate::compute::SimdBackend;
 use crate::text::{CorpusStats, HybridQuery};
 
 fn dead(rows: &[u32], sources: &[u32]) -> TombstoneSet {
@@ -54,7 +55,8 @@ fn a_merge_holds_the_live_rows_of_its_inputs_and_scores_them_the_same() {
         let inputs = [(&first, &old_dead), (&second, &none)];
         let output = shape(3, kind);
         let key = Files::key(output.segment);
-        let merged = write_merged(&files.store, &key, output, inputs.to_vec()).unwrap();
+        let merged =
+            write_merged(&files.store, &key, output, inputs.to_vec(), &SimdBackend).unwrap();
         let segment = files.open(&merged.meta).unwrap();
         verify(&segment).unwrap();
 
@@ -85,7 +87,8 @@ fn inputs_without_a_live_row_merge_to_a_segment_without_rows() {
         let output = shape(2, kind);
         let inputs = vec![(&input, &all_dead)];
         let merged =
-            write_merged(&files.store, &Files::key(output.segment), output, inputs).unwrap();
+            write_merged(&files.store, &Files::key(output.segment), output, inputs, &SimdBackend)
+                .unwrap();
         let segment = files.open(&merged.meta).unwrap();
         assert_eq!(verify(&segment).unwrap(), SegmentCensus::default());
     }
@@ -101,7 +104,8 @@ fn vectors_of_two_shapes_do_not_merge() {
     let (none, output) = (TombstoneSet::default(), shape(9, VectorKind::F16));
     let inputs = vec![(&half, &none), (&full, &none)];
     let error =
-        write_merged(&files.store, &Files::key(output.segment), output, inputs).unwrap_err();
+        write_merged(&files.store, &Files::key(output.segment), output, inputs, &SimdBackend)
+            .unwrap_err();
     assert!(matches!(error, SegmentError::BadInput { .. }), "{error}");
     assert_eq!(files.list().len(), 2);
 }

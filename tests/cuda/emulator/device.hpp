@@ -54,6 +54,7 @@ void copy_async_wait(int pending);
 void load_matrix_x4(uint32_t *words, const void *row, bool transposed);
 void mma_s8(int32_t *total, const uint32_t *a, uint32_t b0, uint32_t b1);
 void mma_f16(float *total, const uint32_t *a, uint32_t b0, uint32_t b1);
+void mma_bf16(float *total, const uint32_t *a, uint32_t b0, uint32_t b1);
 float widened_f16(uint16_t bits);
 uint16_t narrowed_f16(float value);
 
@@ -169,4 +170,8 @@ DEVICE void mma_s8_16x8x32(int32_t (&total)[4], const uint32_t (&a)[4], uint32_t
 DEVICE void mma_f16_16x8x16(float (&total)[4], const uint32_t (&a)[4], uint32_t b0,
                             uint32_t b1) {
     emulator::mma_f16(total, a, b0, b1);
+}
+DEVICE void mma_bf16_16x8x16(float (&total)[4], const uint32_t (&a)[4], uint32_t b0,
+                             uint32_t b1) {
+    emulator::mma_bf16(total, a, b0, b1);
 }

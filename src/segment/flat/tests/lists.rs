@@ -1,7 +1,10 @@
 //! Searches through lists and T0: exact ones equal brute force, probing ones find most of it.
 
+use std::sync::Mutex;
+
 use super::*;
 use crate::compute::kmeans::CodeRows;
+use crate::compute::{ListedRows, Probe};
 use crate::segment::flat::search as flat_search;
 use crate::segment::lists::{ListPolicy, ListSource, Older, build};
 
@@ -272,4 +275,81 @@ fn a_merge_keeps_the_lists_it_is_given() {
     assert!(pairs > 100 && together * 10 >= pairs * 9, "{together} of {pairs} stay together");
     let largest = (0..lists.len()).map(|list| lists.rows(list).len()).max().unwrap();
     assert!(largest <= 4 * SMALL_LISTS.list_rows, "{largest}");
+}
+
+/// A backend that takes every second query through the lists, and remembers how far it was to go.
+#[derive(Debug, Default)]
+struct Probing(Mutex<Vec<Probe>>);
+
+impl ComputeBackend for Probing {
+    fn name(&self) -> &'static str {
+        "probing"
+    }
+
+    fn scan(
+        &self,
+        rows: &VectorRows<'_>,
+        query: &PreparedQuery,
+        selection: Selection<'_>,
+        estimates: &mut Vec<f32>,
+    ) -> Result<(), ComputeError> {
+        SimdBackend.scan(rows, query, selection, estimates)
+    }
+
+    fn exact(
+        &self,
+        rows: &VectorRows<'_>,
+        query: &PreparedQuery,
+        listed: &[RowId],
+        scores: &mut Vec<f32>,
+    ) -> Result<(), ComputeError> {
+        SimdBackend.exact(rows, query, listed, scores)
+    }
+
+    fn through_lists(
+        &self,
+        listed: &ListedRows<'_>,
+        queries: &[BoundedQuery<'_>],
+        selection: Selection<'_>,
+        probe: Probe,
+    ) -> Result<Vec<Option<Vec<Hit>>>, ComputeError> {
+        self.0.lock().unwrap().push(probe);
+        let found = SimdBackend.candidates(listed.rows, queries, selection, probe.k)?;
+        let halved = |(at, hits): (usize, Vec<Hit>)| at.is_multiple_of(2).then_some(hits);
+        Ok(found.into_iter().enumerate().map(halved).collect())
+    }
+}
+
+/// What a backend leaves out is searched here, and a filter sends it through more lists.
+#[test]
+fn a_backend_may_take_some_queries_through_the_lists() {
+    const ROWS: usize = 4000;
+    let (columns, rotation) = (grouped(21, ROWS, 64, FullKind::F16), Rotation::new(64));
+    let rows = columns.view();
+    let built = build(&rows, SMALL_LISTS);
+    let lists = Lists::view(64, &built.lists, &built.one_bit).unwrap();
+    let tiers = Tiers { rows, listed: Some((lists, &rotation)) };
+    let ids = SeededIds::new(22);
+    let queries: Vec<PreparedQuery> =
+        (0..5).map(|_| PreparedQuery::new(&vector(&ids, 64)).unwrap()).collect();
+    let half: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 2 == 0).collect();
+    let half = RowFilter::new(&half, ROWS);
+    let tuned = Thoroughness::Tuned { patience: 7, deviations: 2.5 };
+    let probing = Probing::default();
+    for filter in [None, Some(&half)] {
+        let ask = |backend: &dyn ComputeBackend| {
+            through_lists(SearchPath::Lists, backend, &tiers, &queries, filter, 10, tuned).unwrap()
+        };
+        let (mixed, own) = (ask(&probing), ask(&SimdBackend));
+        assert_eq!((&mixed[1], &mixed[3]), (&own[1], &own[3]));
+        let selection = filter.map_or(Selection::All, |filter| Selection::Masked(filter.dense()));
+        let bound = |query| tuned.bound(query, &rows);
+        let bounded = |query| BoundedQuery { query, bound: bound(query) };
+        let bounded: Vec<BoundedQuery<'_>> = queries.iter().map(bounded).collect();
+        let scanned = SimdBackend.candidates(&rows, &bounded, selection, 10).unwrap();
+        assert_eq!((&mixed[0], &mixed[2], &mixed[4]), (&scanned[0], &scanned[2], &scanned[4]));
+    }
+    let asked = probing.0.lock().unwrap();
+    let probes: Vec<usize> = asked.iter().map(|probe| probe.probes).collect();
+    assert_eq!(probes, [14, 28.min(lists.len())]);
 }

@@ -1,0 +1,218 @@
+//! Searches of T2 as f16 and bf16: the best rows are among those named, estimates are within their
+//! bound, and a backend takes them where T1 leaves more than there is room for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use lodestone::compute::cuda::counters::Counters;
+use lodestone::compute::cuda::live::{ResidentRows, SupplyLimits};
+use lodestone::compute::cuda::numbers::{HalfQuery, Numbers};
+use lodestone::compute::cuda::search::{Visited, search};
+use lodestone::compute::cuda::together::DeviceQuery;
+use lodestone::compute::cuda::workspace::{Scratch, Workspace};
+use lodestone::compute::cuda::{CudaBackend, CudaLimits, CudaParts, Device, DeviceSource};
+use lodestone::compute::{
+    BoundedQuery, ComputeBackend, ErrorBound, FullKind, FullRows, PreparedQuery, ScalarBackend,
+    Selection, SimdBackend, TopK, VectorColumns, VectorRows,
+};
+use lodestone::types::{Hit, IdSource, ManualClock, RowId, SeededIds};
+
+use crate::cases::{Asked, Case, Chosen, Data};
+use crate::emulated::Only;
+use crate::families::{devices, workspaces};
+use crate::recording::Recording;
+
+/// The rows of a case as another kind of T2.
+fn columns_as(asked: &Asked, kind: FullKind) -> VectorColumns {
+    let rows = asked.columns.view();
+    let mut columns = VectorColumns::new(rows.dimension(), kind).unwrap();
+    let FullRows::F32 { values, .. } = rows.full() else { unreachable!("cases are in f32") };
+    values.chunks_exact(rows.dimension()).for_each(|vector| columns.push(vector).unwrap());
+    columns
+}
+
+fn visited<'a>(selection: Selection<'a>, listed: &'a mut Vec<u32>) -> Visited<'a> {
+    match selection {
+        Selection::All => Visited::All,
+        Selection::Masked(mask) => Visited::Masked(mask.words()),
+        Selection::Listed(rows) => {
+            listed.extend(rows.iter().map(|row| row.0));
+            Visited::Listed(listed)
+        }
+    }
+}
+
+/// The best `k` of the listed rows by the oracle, and what each row scores.
+fn best(
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    selection: Selection<'_>,
+    k: usize,
+) -> (Vec<Hit>, Vec<f32>) {
+    let all: Vec<RowId> = (0..rows.len() as u32).map(RowId).collect();
+    let (mut scores, mut best) = (Vec::new(), TopK::new(k));
+    ScalarBackend.exact(rows, query, &all, &mut scores).unwrap();
+    selection.for_each(rows.len(), |row| best.push(RowId(row as u32), scores[row]));
+    (best.into_hits(), scores)
+}
+
+#[test]
+fn halves_name_the_best_rows() {
+    for mut workspace in workspaces("halves_name_the_best_rows") {
+        let chosen = [Chosen::All, Chosen::Masked(2), Chosen::Listed(3), Chosen::MaskedRun];
+        let data = [Data::Random, Data::Clustered, Data::Duplicates, Data::Extremes];
+        let mut at = 0;
+        for numbers in [Numbers::F16, Numbers::Bf16] {
+            for kind in [FullKind::F16, FullKind::F32] {
+                for (dimension, rows, queries, k) in
+                    [(1, 40, 3, 1), (32, 700, 9, 10), (33, 300, 40, 3), (384, 600, 130, 10)]
+                {
+                    let (chosen, data) = (chosen[at % 4], data[at / 2 % 4]);
+                    let is_certain = at % 3 != 0;
+                    let case = Case { dimension, rows, queries, k, data, chosen, is_certain };
+                    check_search(&mut workspace, &case, kind, numbers);
+                    at += 1;
+                }
+            }
+        }
+    }
+}
+
+fn check_search(workspace: &mut Workspace, case: &Case, kind: FullKind, numbers: Numbers) {
+    let asked = Asked::new(case, 7);
+    let columns = columns_as(&asked, kind);
+    let rows = columns.view();
+    let resident = ResidentRows::upload_halves(&rows, numbers, workspace).unwrap();
+    let halves = |bounded| HalfQuery::new(bounded, numbers);
+    let queries: Vec<HalfQuery> = asked.bounded(&rows).iter().map(halves).collect();
+    let sent: Vec<DeviceQuery> = queries.iter().map(|half| half.query.clone()).collect();
+    let mut listed = Vec::new();
+    let ground = visited(asked.selection(), &mut listed);
+    let found = search(workspace, &resident, &sent, ground, case.k).unwrap();
+    let is_as_stored = kind == FullKind::F16 && numbers == Numbers::F16;
+    // A row of bf16 loses at most 2^-9 of its length, one of f16 2^-11, and what underflows.
+    let lost = match (is_as_stored, numbers) {
+        (true, _) => 0.0,
+        (_, Numbers::Bf16) => 1.0 / 500.0,
+        _ => 1.0 / 2000.0,
+    };
+    for ((found, half), query) in found.into_iter().zip(&queries).zip(&asked.queries) {
+        let found = found.unwrap();
+        let named: BTreeSet<u32> = found.iter().map(|(row, _)| *row).collect();
+        let (best, scores) = best(&rows, query, asked.selection(), case.k);
+        assert!(named.len() == found.len(), "each row once: {case:?}");
+        let is_named = |hit: &Hit| named.contains(&hit.row.0);
+        assert!(best.iter().all(is_named), "{case:?}, {kind:?}, {numbers:?}");
+        for (row, estimate) in found {
+            let apart = (estimate - scores[row as usize]).abs();
+            assert!(apart <= half.bound.of(lost), "{apart}: {case:?}, {kind:?}, {numbers:?}");
+        }
+    }
+}
+
+/// Many rows round one point, nearer to each other than T1 can tell and farther than f16 can.
+fn crowded(count: usize, dimension: usize) -> (VectorColumns, Vec<PreparedQuery>) {
+    let ids = SeededIds::new(12);
+    let uniform = || {
+        let mut bytes = [0; 8];
+        ids.fill(&mut bytes);
+        (u64::from_le_bytes(bytes) >> 40) as f32 / (1 << 23) as f32 - 1.0
+    };
+    let point: Vec<f32> = (0..dimension).map(|_| uniform()).collect();
+    let mut columns = VectorColumns::new(dimension, FullKind::F16).unwrap();
+    for _ in 0..count {
+        let row: Vec<f32> = point.iter().map(|value| value + 0.006 * uniform()).collect();
+        columns.push(&row).unwrap();
+    }
+    let query = || {
+        let own: Vec<f32> = point.iter().map(|value| value + uniform()).collect();
+        PreparedQuery::new(&own).unwrap()
+    };
+    let queries = (0..2).map(|_| query()).collect();
+    (columns, queries)
+}
+
+fn backend(device: Arc<dyn Device>, budget_bytes: u64) -> CudaBackend {
+    let source = Arc::new(Only(device)) as Arc<dyn DeviceSource>;
+    let (cpu, clock) = (Arc::new(SimdBackend), Arc::new(ManualClock::default()));
+    let parts = CudaParts { check: |_| Ok(()), ..CudaParts::new(source, cpu, clock) };
+    let budget_bytes = Some(budget_bytes);
+    let supply = SupplyLimits { budget_bytes, scratch: Scratch::Exact };
+    let limits = CudaLimits { work_min: 0, supply, ..CudaLimits::default() };
+    CudaBackend::open(parts, limits).unwrap()
+}
+
+/// What T1 leaves open goes to T2 on the device, or to the CPU where T2 has no room there.
+#[test]
+fn rows_that_t1_cannot_separate_are_told_apart_by_t2() {
+    for device in devices("rows_that_t1_cannot_separate_are_told_apart_by_t2") {
+        check_crowded(&device);
+    }
+}
+
+fn check_crowded(device: &Arc<dyn Device>) {
+    const ROWS: usize = 17_000;
+    const K: usize = 5;
+    let (columns, queries) = crowded(ROWS, 16);
+    let rows = columns.view().with_identity(3);
+    let bounded = |query| BoundedQuery { query, bound: ErrorBound::likely(query, &rows) };
+    let bounded: Vec<BoundedQuery<'_>> = queries.iter().map(bounded).collect();
+    for (budget, by_originals) in [(1 << 30, 2), (ROWS as u64 * 72, 0)] {
+        let backend = backend(Arc::clone(device), budget);
+        let found = backend.candidates(&rows, &bounded, Selection::All, K).unwrap();
+        for (found, query) in found.iter().zip(&queries) {
+            let (wanted, scores) = best(&rows, query, Selection::All, K);
+            let mut named = TopK::new(K);
+            for hit in found {
+                named.push(hit.row, scores[hit.row.0 as usize]);
+                assert!(hit.score >= scores[hit.row.0 as usize], "an upper bound");
+            }
+            assert_eq!(named.into_hits(), wanted);
+            assert!(found.is_sorted_by(|a, b| a.score >= b.score));
+            assert_eq!(found.len() < 500, by_originals > 0, "{} rows", found.len());
+        }
+        let count = |name| Counters::get(backend.counters(), name);
+        assert_eq!(count("gpu_queries_by_originals"), by_originals);
+        assert_eq!(count("gpu_queries"), by_originals);
+        assert_eq!(count("gpu_fallbacks_out_of_memory"), u64::from(by_originals == 0));
+    }
+}
+
+/// Few queries are scanned and many are multiplied, by the kernels of their numbers, on every card.
+#[test]
+fn launches_over_halves_stay_inside_their_buffers() {
+    for (multiprocessors, shared) in [(108, 163 << 10), (132, 227 << 10), (1, 99 << 10)] {
+        let device = Arc::new(Recording::new(multiprocessors, shared));
+        let memory = Arc::clone(&device.memory);
+        let mut workspace = Workspace::new(device, Scratch::Exact).unwrap();
+        for (dimension, queries) in [(40, 1), (384, 9), (384, 300), (1536, 40), (3024, 20)] {
+            let (data, chosen) = (Data::Random, Chosen::All);
+            let (rows, is_certain) = (600, false);
+            let case = Case { dimension, rows, queries, k: 4, data, chosen, is_certain };
+            let asked = Asked::new(&case, 5);
+            let rows = asked.columns.view();
+            for (numbers, name) in [(Numbers::F16, "_f16_"), (Numbers::Bf16, "_bf16_")] {
+                let resident = ResidentRows::upload_halves(&rows, numbers, &mut workspace).unwrap();
+                let halves = |bounded| HalfQuery::new(bounded, numbers).query;
+                let sent: Vec<_> = asked.bounded(&rows).iter().map(halves).collect();
+                search(&mut workspace, &resident, &sent, Visited::All, 4).unwrap();
+                let launches = std::mem::take(&mut *memory.launches.lock().unwrap());
+                // Where not even 32 queries and four stages fit, a scan for every sixteen.
+                let fits = 32 * (numbers.stride(dimension) + 16) + 4 * 8192 <= shared as usize;
+                let family = if queries > 16 && fits { "batch" } else { "scan" };
+                for launch in launches.iter().filter(|launch| !launch.kernel.contains("select")) {
+                    let is_own = launch.kernel.starts_with(family) && launch.kernel.contains(name);
+                    assert!(is_own, "{}: {dimension}, {queries}", launch.kernel);
+                }
+                let selects = launches.iter().map(|launch| launch.kernel);
+                assert!(selects.clone().any(|kernel| kernel == "select_candidates_halves"));
+                assert!(selects.clone().all(|kernel| kernel != "select_candidates"));
+            }
+            // Queries in codes are not as wide as rows of halves.
+            let resident =
+                ResidentRows::upload_halves(&rows, Numbers::F16, &mut workspace).unwrap();
+            let codes: Vec<_> = asked.bounded(&rows).iter().map(DeviceQuery::new).collect();
+            assert!(search(&mut workspace, &resident, &codes, Visited::All, 4).is_err());
+        }
+    }
+}
