@@ -102,7 +102,7 @@ fn the_sentence_that_answers_is_cited() {
         chunk("pumps", 0, "A pump needs power. Blue paint is sold apart.", 0.7),
     ];
     let question = "How many litres does the blue pump lift?";
-    let answer = answerer().answer(question, &chunks).unwrap();
+    let answer = answerer().answer(question, &chunks, SourceOrder::ByUse).unwrap();
     check(&answer, &chunks);
     assert!(!answer.is_abstained);
     assert!(answer.text.starts_with("The blue pump lifts 42 litres. [1]"), "{}", answer.text);
@@ -110,17 +110,17 @@ fn the_sentence_that_answers_is_cited() {
     assert_eq!((&answer.sources[0].chunks, &answer.sources[0].pages), (&vec![1, 2], &vec![1, 3]));
     assert_eq!(answer.sources[1].source.id.as_str(), "cats");
     assert!(answer.sources[0].snippet.contains("42"));
-    assert_eq!(answer, answerer().answer(question, &chunks).unwrap());
+    assert_eq!(answer, answerer().answer(question, &chunks, SourceOrder::ByUse).unwrap());
 }
 
 #[test]
 fn nothing_relevant_is_an_abstention_with_sources() {
     let chunks = [chunk("cats", 0, "Cats sleep most of the day.", 0.9)];
-    let answer = answerer().answer("Which valve controls hydraulic pressure?", &chunks).unwrap();
+    let answer = answerer().answer("Which valve controls hydraulic pressure?", &chunks, SourceOrder::ByUse).unwrap();
     check(&answer, &chunks);
     assert!(answer.is_abstained && answer.citations.is_empty());
     assert_eq!(answer.sources.len(), 1);
-    let empty = answerer().answer("What?", &[]).unwrap();
+    let empty = answerer().answer("What?", &[], SourceOrder::ByUse).unwrap();
     assert!(empty.is_abstained && empty.sources.is_empty());
     assert_eq!(sources_only("cats", &chunks), answer.sources);
 }
@@ -132,7 +132,7 @@ fn overlapping_chunks_say_a_sentence_once() {
         chunk("pumps", 0, &format!("Pumps move water. {shared}"), 0.9),
         chunk("pumps", 1, &format!("blue pump lifts 42 litres. {shared} It is loud."), 0.8),
     ];
-    let answer = answerer().answer("What does the blue pump lift?", &chunks).unwrap();
+    let answer = answerer().answer("What does the blue pump lift?", &chunks, SourceOrder::ByUse).unwrap();
     check(&answer, &chunks);
     assert_eq!(answer.text.matches("lifts 42").count(), 1, "{}", answer.text);
 }
@@ -141,7 +141,7 @@ fn overlapping_chunks_say_a_sentence_once() {
 fn a_pronoun_brings_the_sentence_before_it() {
     let chunks = [chunk("pumps", 0, "Pump A is blue. It lifts 42 litres of water daily.", 0.9)];
     let question = "How many litres of water are lifted daily?";
-    let answer = answerer().answer(question, &chunks).unwrap();
+    let answer = answerer().answer(question, &chunks, SourceOrder::ByUse).unwrap();
     check(&answer, &chunks);
     assert_eq!(answer.text, "Pump A is blue. It lifts 42 litres of water daily. [1]");
 }
@@ -150,7 +150,7 @@ fn a_pronoun_brings_the_sentence_before_it() {
 fn a_question_in_the_text_gives_what_stands_below_it() {
     let text = "## How do I reset my password?\nPress the red button for five seconds.";
     let chunks = [chunk("faq", 0, text, 0.9)];
-    let answer = answerer().answer("How do I reset my password?", &chunks).unwrap();
+    let answer = answerer().answer("How do I reset my password?", &chunks, SourceOrder::ByUse).unwrap();
     check(&answer, &chunks);
     assert_eq!(answer.text, "Press the red button for five seconds. [1]");
 }
@@ -158,7 +158,7 @@ fn a_question_in_the_text_gives_what_stands_below_it() {
 #[test]
 fn marks_of_documents_do_not_become_citations() {
     let chunks = [chunk("paper", 0, "Lift grows with speed [7], as shown in [3, 4].", 0.9)];
-    let answer = answerer().answer("Does lift grow with speed?", &chunks).unwrap();
+    let answer = answerer().answer("Does lift grow with speed?", &chunks, SourceOrder::ByUse).unwrap();
     check(&answer, &chunks);
     assert_eq!(answer.text, "Lift grows with speed (7), as shown in (3, 4). [1]");
 }
@@ -178,7 +178,7 @@ proptest! {
                 chunk(["x", "y", "z"][sources[at]], at as u32, text, 1.0 - at as f32 / 10.0)
             })
             .collect();
-        let answer = answerer().answer(&question, &chunks).unwrap();
+        let answer = answerer().answer(&question, &chunks, SourceOrder::ByUse).unwrap();
         check(&answer, &chunks);
         prop_assert_eq!(deltas(&answer.text).collect::<String>(), answer.text);
     }
@@ -274,7 +274,7 @@ fn the_model_answers_and_abstains() {
         ("When do unused leave days expire?", "end of March"),
         ("Where can I find the kitchen?", "second floor"),
     ] {
-        let answer = answerer.answer(question, &chunks).unwrap();
+        let answer = answerer.answer(question, &chunks, SourceOrder::ByUse).unwrap();
         check(&answer, &chunks);
         assert!(answer.text.contains(part), "{question} {}", answer.text);
     }
@@ -284,7 +284,7 @@ fn the_model_answers_and_abstains() {
         "Who won the football world cup in 1990?",
         "Which enzyme breaks down lactose?",
     ] {
-        let answer = answerer.answer(question, &chunks).unwrap();
+        let answer = answerer.answer(question, &chunks, SourceOrder::ByUse).unwrap();
         assert!(answer.is_abstained, "{question} {}", answer.text);
     }
 }
@@ -350,7 +350,7 @@ fn questions_of_a_collection_are_answered() {
             })
             .collect();
         chunks.sort_by(|a, b| b.score.total_cmp(&a.score));
-        let answer = answerer.answer(question, &chunks).unwrap();
+        let answer = answerer.answer(question, &chunks, SourceOrder::ByUse).unwrap();
         check(&answer, &chunks);
         answer
     };

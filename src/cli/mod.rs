@@ -9,6 +9,7 @@
 mod arguments;
 mod bench;
 mod doctor;
+mod generator;
 mod ingest;
 mod serve;
 mod verify;
