@@ -15,7 +15,7 @@ use crate::embed::{EmbedError, EmbedStats, Embedder, HashEmbedder, Lane, Model, 
 use crate::types::*;
 
 /// A chunk of a source, at a place of its text.
-fn chunk(source: &str, index: u32, text: &str, score: f32) -> RetrievedChunk {
+pub(super) fn chunk(source: &str, index: u32, text: &str, score: f32) -> RetrievedChunk {
     let record = SourceRecord {
         sub_tenant: SubTenantId::default_name(),
         id: SourceId::parse(source).unwrap(),
@@ -229,7 +229,7 @@ impl Embedder for Remembering {
 }
 
 /// The model of the repository, where it has been set up.
-fn model(test: &str) -> Option<Arc<Remembering>> {
+pub(super) fn model(test: &str) -> Option<Arc<Remembering>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/all-MiniLM-L6-v2");
     if !directory.is_dir() {
         println!("skipped: {test} needs {}", directory.display());

@@ -177,10 +177,11 @@ impl EventStream {
     /// The response: 200 with a body that follows the events.
     pub fn into_response(mut self) -> Response {
         let degraded = std::mem::take(&mut self.degraded);
+        let held = self.held.take();
         let progress = Progress { stream: self, next_id: 1, has_ended: false };
-        let body = stream::unfold(progress, |mut progress| async move {
+        let body = stream::unfold((progress, held), |(mut progress, held)| async move {
             let piece = progress.next().await?;
-            Some((Ok::<_, std::convert::Infallible>(piece), progress))
+            Some((Ok::<_, std::convert::Infallible>(piece), (progress, held)))
         });
         let mut response = Response::new(Body::from_stream(body));
         let headers = response.headers_mut();

@@ -216,7 +216,7 @@ impl Generator for OpenAiGenerator {
                 Err(_) if cancel.is_cancelled() => return Err(GenerateError::Cancelled),
                 Err(setback) => setback,
             };
-            let pause = pause.map(|pause| pause.max(PAUSE << doublings).min(PAUSE_MAX));
+            let pause = pause.map(|pause| pause.max(PAUSE * (1 << doublings)).min(PAUSE_MAX));
             doublings += 1;
             let may_ask = doublings < prompt.effort.attempts_max && !has_told.get();
             let time_left = until.saturating_duration_since(Instant::now());

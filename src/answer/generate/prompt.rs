@@ -46,8 +46,6 @@ pub(super) struct Shown {
     pub(super) numbers: BTreeSet<usize>,
     /// Positions of the chunks that are shown, ascending.
     pub(super) chunks: Vec<usize>,
-    /// Tokens of the prompt, estimated.
-    pub(super) tokens: usize,
 }
 
 /// A chunk as it is shown.
@@ -108,12 +106,11 @@ pub(super) fn show(
         text.push_str(&format!(">>> {fence}\n\n"));
     }
     let text = format!("{text}{conversation}{asked}");
-    let tokens = estimate(&system) + estimate(&text) + 2 * MESSAGE_TOKENS;
     let mut chunks: Vec<usize> = shown.iter().map(|passage| passage.chunk).collect();
     chunks.sort_unstable();
     let system = Message { speaker: Speaker::System, text: system };
     let messages = vec![system, Message { speaker: Speaker::User, text }];
-    Ok(Shown { messages, reply_tokens_max, numbers, chunks, tokens })
+    Ok(Shown { messages, reply_tokens_max, numbers, chunks })
 }
 
 fn rules(question: &Question<'_>, fence: &str) -> String {
