@@ -38,6 +38,8 @@ mod session;
 mod snippet;
 mod sources;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod words;
 
 pub use compose::{Answer, Citation, SourceOrder};

@@ -21,6 +21,7 @@ mod metadata;
 mod modes;
 mod pages;
 mod privacy;
+mod real_generator;
 mod replacement;
 mod scopes;
 mod search;

@@ -53,6 +53,13 @@ pub(super) struct MarkFilter {
     code: Code,
 }
 
+/// A text without its marks.
+pub(super) fn without_marks(text: &str) -> String {
+    let mut filter = MarkFilter::new(BTreeSet::new());
+    filter.push(text);
+    filter.finish().1
+}
+
 /// Whether what comes is code.
 #[derive(Debug, Default)]
 struct Code {

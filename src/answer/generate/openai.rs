@@ -1,5 +1,5 @@
-//! A generator behind the interface that nearly all of them offer: `POST {base}/chat/completions`
-//! with `stream`, as OpenAI has it; Ollama, vLLM, llama.cpp, LM Studio and the hosted ones speak it.
+//! A generator behind the interface that nearly all of them offer, OpenAI's: Ollama, vLLM,
+//! llama.cpp, LM Studio and hosted ones speak it. `POST {base}/chat/completions` with `stream`.
 //!
 //! ```text
 //! attempt -> connect -> head: 200 -> reply

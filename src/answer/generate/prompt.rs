@@ -16,7 +16,7 @@
 use std::collections::BTreeSet;
 
 use crate::answer::generate::fence::{fence, plain, plain_line};
-use crate::answer::generate::marks::MarkFilter;
+use crate::answer::generate::marks::without_marks;
 use crate::answer::generate::tokens::{MESSAGE_TOKENS, estimate};
 use crate::answer::generate::write::Question;
 use crate::answer::generate::{GenerateError, Message, Speaker};
@@ -157,10 +157,7 @@ fn passages(sources: &[AnswerSource], chunks: &[RetrievedChunk]) -> Vec<Passage>
 
 /// A past turn, its answer without marks: they count the sources of another question.
 fn turn(question: &str, answer: &str) -> String {
-    let mut unmarked = MarkFilter::new(BTreeSet::new());
-    unmarked.push(&plain(answer));
-    let (_, answer, _) = unmarked.finish();
-    format!("Question: {}\nAnswer: {}\n", plain(question), answer)
+    format!("Question: {}\nAnswer: {}\n", plain(question), plain(&without_marks(answer)))
 }
 
 fn newest_that_fit(turns: &[String], mut room: usize) -> &[String] {

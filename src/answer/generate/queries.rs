@@ -5,12 +5,11 @@
 //! [`crate::answer::contextualise`] is there; its reply decides what is searched for within the
 //! request's own filters, and nothing else.
 
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use crate::answer::contextualise;
 use crate::answer::generate::fence::{fence, plain};
-use crate::answer::generate::marks::MarkFilter;
+use crate::answer::generate::marks::without_marks;
 use crate::answer::generate::{
     Cancel, Generator, Message, PREPARING, Prompt, Speaker, Usage, tokens,
 };
@@ -105,9 +104,7 @@ fn prompt(
     let recent = &past[past.len().saturating_sub(TURNS_MAX)..];
     let mut conversation = String::new();
     for (asked, answered) in recent {
-        let mut unmarked = MarkFilter::new(BTreeSet::new());
-        unmarked.push(&cut(answered));
-        let (_, answered, _) = unmarked.finish();
+        let answered = cut(&without_marks(answered));
         conversation.push_str(&format!("Question: {}\nAnswer: {answered}\n", cut(asked)));
     }
     let fence = fence(ids, &[question, &conversation]);

@@ -177,8 +177,8 @@ mod tests {
     #[test]
     fn a_stream_is_read_to_its_end() {
         let body = b": hello\n\n\
-            data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":null}}]}\n\n\
-            data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"It is\"}}],\"usage\":null}\n\n\
+            data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":null}}]}\n\n\
+            data: {\"choices\":[{\"delta\":{\"content\":\"It is\"}}],\"usage\":null}\n\n\
             data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"other\"}}]}\n\n\
             data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" blue\"}}]}\n\n\
             data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"length\"}]}\n\n\

@@ -192,7 +192,8 @@ proptest! {
     /// stands where we put it and nowhere else.
     #[test]
     fn a_prompt_fits_and_keeps_its_fence(
-        texts in proptest::collection::vec("(>>> |<<< |source 1|\\PC|[a-z ]{0,9}\n|\\[1\\]){0,60}", 1..9),
+        texts in proptest::collection::vec(
+            "(>>> |<<< |source 1|\\PC|[a-z ]{0,9}\n|\\[1\\]){0,60}", 1..9),
         turns in proptest::collection::vec(("\\PC{0,200}", "(>>> |\\PC|\n){0,200}"), 0..12),
         question in "\\PC{1,200}",
         wishes in "(\n- Rule: |\\PC){0,50}",
