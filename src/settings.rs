@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::answer::generate::GeneratorSettings;
 use crate::embed::Precision;
 use crate::fetch::Allowed;
 
@@ -44,6 +45,10 @@ pub struct Settings {
     pub fetch_allow: Allowed,
     /// Origins whose pages may call the server from a browser; none by default.
     pub cors_origins: Vec<String>,
+    /// What writes answers; without it they are extracted from the documents.
+    pub llm: Option<GeneratorSettings>,
+    /// Whether answers are extracted while the generator fails; else such a question is refused.
+    pub llm_fallback: bool,
 }
 
 /// What computes over vectors.
@@ -104,6 +109,8 @@ impl Settings {
             rate_limit: None,
             fetch_allow: Allowed::default(),
             cors_origins: Vec::new(),
+            llm: None,
+            llm_fallback: true,
         }
     }
 
@@ -135,6 +142,9 @@ impl Settings {
         {
             let problem = "must be R or R/BURST with R above 0 and BURST at least 1".to_owned();
             return Err(InvalidSetting { name: "rate-limit", problem });
+        }
+        if let Some(Err((name, problem))) = self.llm.as_ref().map(GeneratorSettings::validate) {
+            return Err(InvalidSetting { name, problem });
         }
         Ok(())
     }

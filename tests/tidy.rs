@@ -46,7 +46,7 @@ const QUARANTINE: &[(&str, &[&str])] = &[
     ("candle_nn", &["src/embed/"]),
     ("tokenizers", &["src/embed/"]),
     ("rusqlite", &["src/catalog/"]),
-    ("ureq", &["src/fetch/", "src/cli/ingest/"]),
+    ("ureq", &["src/fetch/", "src/answer/generate/", "src/cli/ingest/"]),
     ("rustls", &["src/fetch/"]),
     ("brotli_decompressor", &["src/fetch/"]),
     ("url", &["src/types/web.rs"]),

@@ -15,8 +15,7 @@ pub struct Answer {
     pub text: String,
     /// One for each `[n]` of the text, in its order.
     pub citations: Vec<Citation>,
-    /// The sources of all chunks, each once: cited ones in the order of their first use, then
-    /// the others as the chunks come.
+    /// The sources of all chunks, each once; see [`SourceOrder`].
     pub sources: Vec<AnswerSource>,
     /// Whether nothing in the chunks answers.
     pub is_abstained: bool,
@@ -38,10 +37,27 @@ pub struct Citation {
     pub chunk_chars: Range<usize>,
 }
 
-/// Puts the chosen candidates, best first, together: sources by their best sentence, inside a
-/// source in the order of the document. None chosen is an abstention.
-pub(super) fn compose(question: &str, chunks: &[RetrievedChunk], chosen: &[&Candidate]) -> Answer {
-    let cited: Vec<usize> = chosen.iter().map(|candidate| candidate.chunk).collect();
+/// How the sources of an answer are numbered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceOrder {
+    /// Cited ones first, by their first use.
+    ByUse,
+    /// By their best chunk: for an answer whose sources are told before it.
+    ByRelevance,
+}
+
+/// Puts the chosen candidates, best first, together: sources by their number, inside a source in
+/// the order of the document. None chosen is an abstention.
+pub(super) fn compose(
+    question: &str,
+    chunks: &[RetrievedChunk],
+    chosen: &[&Candidate],
+    order: SourceOrder,
+) -> Answer {
+    let cited: Vec<usize> = match order {
+        SourceOrder::ByUse => chosen.iter().map(|candidate| candidate.chunk).collect(),
+        SourceOrder::ByRelevance => Vec::new(),
+    };
     let sources = grouped(question, chunks, &cited);
     if chosen.is_empty() {
         let text = ABSTENTION.to_owned();
@@ -84,12 +100,16 @@ pub(super) fn compose(question: &str, chunks: &[RetrievedChunk], chosen: &[&Cand
     Answer { text, citations, sources, is_abstained: false }
 }
 
-/// A passage as an answer shows it: white space folded, and brackets that hold nothing but
-/// numbers turned to parentheses, for they would be taken for citations of this answer.
+/// A passage as an answer shows it: white space folded, and without marks of its own.
 pub(super) fn shown(passage: &str) -> String {
+    unmarked(&folded(passage))
+}
+
+/// A text whose brackets that hold nothing but numbers are turned to parentheses, for they would
+/// be taken for citations of an answer.
+pub(super) fn unmarked(passage: &str) -> String {
     let mut shown = String::with_capacity(passage.len());
     let mut is_open = false;
-    let passage = folded(passage);
     for (at, c) in passage.char_indices() {
         match c {
             '[' if holds_numbers(&passage[at + 1..]) => {

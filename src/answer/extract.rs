@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::answer::AnswerError;
 use crate::answer::candidates::{Candidate, candidates};
-use crate::answer::compose::{Answer, compose};
+use crate::answer::compose::{Answer, SourceOrder, compose};
 use crate::answer::score::{Score, cosine_weight, dot, scores};
 use crate::embed::{Embedder, Lane};
 use crate::types::RetrievedChunk;
@@ -44,10 +44,15 @@ impl Answerer {
     ///
     /// # Errors
     /// [`AnswerError::Embed`] when the model gives no vectors.
-    pub fn answer(&self, question: &str, chunks: &[RetrievedChunk]) -> Result<Answer, AnswerError> {
+    pub fn answer(
+        &self,
+        question: &str,
+        chunks: &[RetrievedChunk],
+        order: SourceOrder,
+    ) -> Result<Answer, AnswerError> {
         let candidates = candidates(chunks);
         if candidates.is_empty() {
-            return Ok(compose(question, chunks, &[]));
+            return Ok(compose(question, chunks, &[], order));
         }
         let compared = candidates.iter().map(|candidate| candidate.compared.clone());
         let texts = std::iter::once(question.to_owned()).chain(compared).collect();
@@ -56,7 +61,7 @@ impl Answerer {
         let scores = scores(question, &question_vector, &candidates, &vectors, chunks);
         let chosen = choose(&scores, &vectors, cosine_weight(question));
         let chosen: Vec<&Candidate> = chosen.into_iter().map(|at| &candidates[at]).collect();
-        Ok(compose(question, chunks, &chosen))
+        Ok(compose(question, chunks, &chosen, order))
     }
 }
 

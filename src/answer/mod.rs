@@ -1,6 +1,7 @@
 //! Answers with citations, out of chunks that were found.
 //!
-//! Extractive: an answer is made of sentences that stand in the chunks, word for word. Not here:
+//! Extractive: an answer is made of sentences that stand in the chunks, word for word. Generated,
+//! where a language model is configured: its text, held to the chunks (`generate`). Not here:
 //! finding the chunks (`query`), keeping sessions (`catalog`), the events of a stream (`server`).
 //!
 //! ```text
@@ -12,35 +13,36 @@
 //!        -> stream::deltas
 //! ```
 //!
-//! Whatever writes an answer, what goes out is an [`Answer`]; a writer of another kind stands
-//! beside [`Answerer`] and shares the sources, the snippets and the stream.
-//!
-//! Invariants:
+//! Invariants of an extractive answer:
 //! - Every `[n]` of an answer is a citation of `sources[n - 1]`; brackets with numbers that come
 //!   out of documents are shown as parentheses.
 //! - Every sentence of an answer stands in the chunk that it cites, at the place that it names,
 //!   but for white space and those brackets. Text of documents is copied, never obeyed.
-//! - All chunks given have their source in `sources`, each source once, cited ones first.
+//! - All chunks given have their source in `sources`, each source once.
 //! - The same question and chunks give the same answer.
 //!
 //! - `sentences`: text to sentences; `words`: the words that give a question its form
 //! - `candidates`, `score`, `extract`, `compose`: the steps above
 //! - `sources`: chunks grouped by source; `snippet`: the telling part of a text
+//! - `generate`: answers that a model writes
 //! - `session`: follow-up questions; `stream`: an answer in deltas; `error`: what can go wrong
 
 mod candidates;
 mod compose;
 mod error;
 mod extract;
+pub mod generate;
 mod score;
 mod sentences;
 mod session;
 mod snippet;
 mod sources;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod words;
 
-pub use compose::{Answer, Citation};
+pub use compose::{Answer, Citation, SourceOrder};
 pub use error::AnswerError;
 pub use extract::{ABSTENTION, Answerer};
 pub use sentences::{SENTENCE_CHARS_MAX, Sentence, Shape, sentences};

@@ -15,7 +15,7 @@ use crate::embed::{EmbedError, EmbedStats, Embedder, HashEmbedder, Lane, Model, 
 use crate::types::*;
 
 /// A chunk of a source, at a place of its text.
-fn chunk(source: &str, index: u32, text: &str, score: f32) -> RetrievedChunk {
+pub(super) fn chunk(source: &str, index: u32, text: &str, score: f32) -> RetrievedChunk {
     let record = SourceRecord {
         sub_tenant: SubTenantId::default_name(),
         id: SourceId::parse(source).unwrap(),
@@ -52,8 +52,9 @@ fn chunk(source: &str, index: u32, text: &str, score: f32) -> RetrievedChunk {
     }
 }
 
-fn answerer() -> Answerer {
-    Answerer::new(Arc::new(HashEmbedder))
+fn extracted(question: &str, chunks: &[RetrievedChunk]) -> Answer {
+    let answerer = Answerer::new(Arc::new(HashEmbedder));
+    answerer.answer(question, chunks, SourceOrder::ByUse).unwrap()
 }
 
 /// Every invariant of an answer that the room promises.
@@ -101,7 +102,7 @@ fn the_sentence_that_answers_is_cited() {
         chunk("pumps", 0, "A pump needs power. Blue paint is sold apart.", 0.7),
     ];
     let question = "How many litres does the blue pump lift?";
-    let answer = answerer().answer(question, &chunks).unwrap();
+    let answer = extracted(question, &chunks);
     check(&answer, &chunks);
     assert!(!answer.is_abstained);
     assert!(answer.text.starts_with("The blue pump lifts 42 litres. [1]"), "{}", answer.text);
@@ -109,17 +110,17 @@ fn the_sentence_that_answers_is_cited() {
     assert_eq!((&answer.sources[0].chunks, &answer.sources[0].pages), (&vec![1, 2], &vec![1, 3]));
     assert_eq!(answer.sources[1].source.id.as_str(), "cats");
     assert!(answer.sources[0].snippet.contains("42"));
-    assert_eq!(answer, answerer().answer(question, &chunks).unwrap());
+    assert_eq!(answer, extracted(question, &chunks));
 }
 
 #[test]
 fn nothing_relevant_is_an_abstention_with_sources() {
     let chunks = [chunk("cats", 0, "Cats sleep most of the day.", 0.9)];
-    let answer = answerer().answer("Which valve controls hydraulic pressure?", &chunks).unwrap();
+    let answer = extracted("Which valve controls hydraulic pressure?", &chunks);
     check(&answer, &chunks);
     assert!(answer.is_abstained && answer.citations.is_empty());
     assert_eq!(answer.sources.len(), 1);
-    let empty = answerer().answer("What?", &[]).unwrap();
+    let empty = extracted("What?", &[]);
     assert!(empty.is_abstained && empty.sources.is_empty());
     assert_eq!(sources_only("cats", &chunks), answer.sources);
 }
@@ -131,7 +132,7 @@ fn overlapping_chunks_say_a_sentence_once() {
         chunk("pumps", 0, &format!("Pumps move water. {shared}"), 0.9),
         chunk("pumps", 1, &format!("blue pump lifts 42 litres. {shared} It is loud."), 0.8),
     ];
-    let answer = answerer().answer("What does the blue pump lift?", &chunks).unwrap();
+    let answer = extracted("What does the blue pump lift?", &chunks);
     check(&answer, &chunks);
     assert_eq!(answer.text.matches("lifts 42").count(), 1, "{}", answer.text);
 }
@@ -140,7 +141,7 @@ fn overlapping_chunks_say_a_sentence_once() {
 fn a_pronoun_brings_the_sentence_before_it() {
     let chunks = [chunk("pumps", 0, "Pump A is blue. It lifts 42 litres of water daily.", 0.9)];
     let question = "How many litres of water are lifted daily?";
-    let answer = answerer().answer(question, &chunks).unwrap();
+    let answer = extracted(question, &chunks);
     check(&answer, &chunks);
     assert_eq!(answer.text, "Pump A is blue. It lifts 42 litres of water daily. [1]");
 }
@@ -149,7 +150,7 @@ fn a_pronoun_brings_the_sentence_before_it() {
 fn a_question_in_the_text_gives_what_stands_below_it() {
     let text = "## How do I reset my password?\nPress the red button for five seconds.";
     let chunks = [chunk("faq", 0, text, 0.9)];
-    let answer = answerer().answer("How do I reset my password?", &chunks).unwrap();
+    let answer = extracted("How do I reset my password?", &chunks);
     check(&answer, &chunks);
     assert_eq!(answer.text, "Press the red button for five seconds. [1]");
 }
@@ -157,7 +158,7 @@ fn a_question_in_the_text_gives_what_stands_below_it() {
 #[test]
 fn marks_of_documents_do_not_become_citations() {
     let chunks = [chunk("paper", 0, "Lift grows with speed [7], as shown in [3, 4].", 0.9)];
-    let answer = answerer().answer("Does lift grow with speed?", &chunks).unwrap();
+    let answer = extracted("Does lift grow with speed?", &chunks);
     check(&answer, &chunks);
     assert_eq!(answer.text, "Lift grows with speed (7), as shown in (3, 4). [1]");
 }
@@ -177,7 +178,7 @@ proptest! {
                 chunk(["x", "y", "z"][sources[at]], at as u32, text, 1.0 - at as f32 / 10.0)
             })
             .collect();
-        let answer = answerer().answer(&question, &chunks).unwrap();
+        let answer = extracted(&question, &chunks);
         check(&answer, &chunks);
         prop_assert_eq!(deltas(&answer.text).collect::<String>(), answer.text);
     }
@@ -185,7 +186,7 @@ proptest! {
 
 /// A model that remembers: the tests compare the same sentences again and again.
 #[derive(Debug)]
-struct Remembering {
+pub(super) struct Remembering {
     model: Model,
     vectors: Mutex<BTreeMap<String, Vec<f32>>>,
 }
@@ -228,7 +229,7 @@ impl Embedder for Remembering {
 }
 
 /// The model of the repository, where it has been set up.
-fn model(test: &str) -> Option<Arc<Remembering>> {
+pub(super) fn model(test: &str) -> Option<Arc<Remembering>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/all-MiniLM-L6-v2");
     if !directory.is_dir() {
         println!("skipped: {test} needs {}", directory.display());
@@ -273,7 +274,7 @@ fn the_model_answers_and_abstains() {
         ("When do unused leave days expire?", "end of March"),
         ("Where can I find the kitchen?", "second floor"),
     ] {
-        let answer = answerer.answer(question, &chunks).unwrap();
+        let answer = answerer.answer(question, &chunks, SourceOrder::ByUse).unwrap();
         check(&answer, &chunks);
         assert!(answer.text.contains(part), "{question} {}", answer.text);
     }
@@ -283,7 +284,7 @@ fn the_model_answers_and_abstains() {
         "Who won the football world cup in 1990?",
         "Which enzyme breaks down lactose?",
     ] {
-        let answer = answerer.answer(question, &chunks).unwrap();
+        let answer = answerer.answer(question, &chunks, SourceOrder::ByUse).unwrap();
         assert!(answer.is_abstained, "{question} {}", answer.text);
     }
 }
@@ -300,7 +301,7 @@ fn text_of<'v>(value: &'v Value, key: &str) -> &'v str {
     value[key].as_str().unwrap()
 }
 
-/// Goal: the floors of answer quality. Method: every third English question of XQuAD on its first
+/// Goal: the floors of answer quality. Method: every ninth English question of XQuAD on its first
 /// twelve articles, with its paragraph among the other four of the article, without it, and with
 /// five of other articles.
 #[test]
@@ -349,13 +350,13 @@ fn questions_of_a_collection_are_answered() {
             })
             .collect();
         chunks.sort_by(|a, b| b.score.total_cmp(&a.score));
-        let answer = answerer.answer(question, &chunks).unwrap();
+        let answer = answerer.answer(question, &chunks, SourceOrder::ByUse).unwrap();
         check(&answer, &chunks);
         answer
     };
     let (mut asked, mut right_answers, mut sentences) = (0, 0, 0);
     let (mut abstained, mut abstained_near, mut abstained_far) = (0, 0, 0);
-    for query in queries.iter().filter(is_english).step_by(3) {
+    for query in queries.iter().filter(is_english).step_by(9) {
         let (id, question) = (text_of(query, "_id"), text_of(query, "text"));
         let Some(at) = corpus.iter().position(|v| text_of(v, "_id") == right[id]) else { continue };
         let article: Vec<usize> = (at / 5 * 5..at / 5 * 5 + 5).collect();

@@ -10,6 +10,7 @@ use lodestone::fetch::Allowed;
 use lodestone::settings::{DeviceChoice, RateLimit, Settings, parse_bytes};
 use serde::Deserialize;
 
+use crate::cli::generator::GeneratorOptions;
 use crate::cli::ingest::IngestOptions;
 
 /// Self-hosted retrieval: documents in, hybrid search and cited answers out.
@@ -205,6 +206,9 @@ pub struct ServeOptions {
     /// another port than 80 and 443, separated by commas.
     #[arg(long, env = "LODESTONE_FETCH_ALLOW")]
     pub fetch_allow: Option<Allowed>,
+    /// What writes answers.
+    #[command(flatten)]
+    pub llm: GeneratorOptions,
 }
 
 /// Where to verify.
@@ -235,6 +239,11 @@ struct SettingsFile {
     rate_limit: Option<String>,
     cors_origins: Vec<String>,
     fetch_allow: Option<String>,
+    llm_base_url: Option<String>,
+    llm_api_key: Option<String>,
+    llm_model: Option<String>,
+    llm_context_tokens: Option<usize>,
+    llm_fallback: Option<bool>,
 }
 
 impl ServeOptions {
@@ -260,6 +269,14 @@ impl ServeOptions {
         let first = |flag: Option<usize>, file: Option<usize>, default: usize| {
             flag.or(file).unwrap_or(default)
         };
+        let of_file = GeneratorOptions {
+            llm_base_url: file.llm_base_url,
+            llm_api_key: file.llm_api_key,
+            llm_model: file.llm_model,
+            llm_context_tokens: file.llm_context_tokens,
+            llm_fallback: file.llm_fallback,
+        };
+        let (llm, llm_fallback) = self.llm.over(&of_file).settings()?;
         let allowed_by_file = file.fetch_allow.as_deref().map(str::parse::<Allowed>).transpose()?;
         let cors_origins = match self.cors_origins.is_empty() {
             true => file.cors_origins,
@@ -293,6 +310,8 @@ impl ServeOptions {
             rate_limit: self.rate_limit.or(rate_of_file),
             fetch_allow: self.fetch_allow.clone().or(allowed_by_file).unwrap_or_default(),
             cors_origins,
+            llm,
+            llm_fallback,
             ..default
         };
         settings.validate()?;

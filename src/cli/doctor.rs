@@ -4,6 +4,7 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
+use lodestone::answer::generate::{Generator, OpenAiGenerator};
 use lodestone::compute::{ComputeBackend, SimdBackend};
 use lodestone::embed::{Arithmetic, Embedder, Model, ModelFiles, Precision};
 use lodestone::engine::open_cuda;
@@ -29,6 +30,7 @@ pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
         ("device", device(&settings, &disk)),
         ("model", model(&settings)),
         ("parsers", parsers()),
+        ("generator", generator(&settings)),
         ("data", data(&*disk, &settings.data_dir)),
         ("listen", listen(&settings)),
     ];
@@ -98,6 +100,29 @@ fn parsers() -> Found {
             let hint = "a kernel without seccomp, or a container that forbids it?";
             Err(format!("a confined process reads nothing: {error}; {hint}"))
         }
+    }
+}
+
+/// Whether the generator answers. A server starts without it all the same.
+fn generator(settings: &Settings) -> Found {
+    let Some(llm) = &settings.llm else {
+        return Ok("none: answers are extracted from the documents".to_owned());
+    };
+    let generator = OpenAiGenerator::new(llm.clone());
+    let name = format!("{} at {}", generator.model(), generator.place());
+    let problem = match generator.look() {
+        Ok(found) => return Ok(format!("{name}: {found}")),
+        Err(problem) => problem,
+    };
+    // Inside a container this machine is the container.
+    let is_local = ["//localhost", "//127.", "//[::1]"].iter().any(|at| llm.base_url.contains(at));
+    let hint = match is_local && Path::new("/.dockerenv").exists() {
+        true => "; inside a container the machine around it has another name",
+        false => "",
+    };
+    match settings.llm_fallback {
+        true => Ok(format!("{name}: {problem}{hint}; answers are extracted meanwhile")),
+        false => Err(format!("{name}: {problem}{hint}")),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Verbs of the command line: arguments to settings, settings to an engine, an engine to a server.
 //!
-//! - `arguments`: flags, environment and file, and which of them wins
+//! - `arguments`: flags, environment and file, and which of them wins; `generator`: a part of it
 //! - `serve`: the server, from banner to drain; `verify`: a walk over everything on disk
 //! - `doctor`: what a server would run on
 //! - `ingest`: a client of a running server, files and pages in, a summary out
@@ -9,6 +9,7 @@
 mod arguments;
 mod bench;
 mod doctor;
+mod generator;
 mod ingest;
 mod serve;
 mod verify;

@@ -67,6 +67,20 @@ fn start_log() {
     }
 }
 
+/// Whether it answers is not asked here: a start does not wait for it, `doctor` does.
+fn generator(engine: &Engine) -> String {
+    let Some(writer) = engine.writer() else {
+        return "none: answers are extracted from the documents".to_owned();
+    };
+    let generator = writer.generator();
+    let (model, place, window) = (generator.model(), generator.place(), generator.context_tokens());
+    let otherwise = match engine.settings().llm_fallback {
+        true => "answers are extracted while it fails",
+        false => "no answers while it fails",
+    };
+    format!("{model} at {place}, {window} tokens; {otherwise}")
+}
+
 fn banner(engine: &Engine, address: std::net::SocketAddr) -> String {
     let Settings { data_dir, embed_threads, .. } = engine.settings();
     let embedder = engine.embedder();
@@ -87,7 +101,7 @@ fn banner(engine: &Engine, address: std::net::SocketAddr) -> String {
         _ => line("device", &format!("{}, {embed_threads} threads", backend.device())),
     }
     line("model", &format!("{}, {} dimensions", embedder.name(), embedder.dimension()));
-    line("generator", "none: answers are extracted from the documents");
+    line("generator", &generator(engine));
     match engine.take_first_key() {
         Some(key) => {
             line("key", key.expose());

@@ -1,6 +1,7 @@
 //! What can go wrong, as the server sees it: a kind, a reason for machines, a message for people.
 
 use crate::answer::AnswerError;
+use crate::answer::generate::GenerateError;
 use crate::catalog::CatalogError;
 use crate::collection::CollectionError;
 use crate::embed::EmbedError;
@@ -89,6 +90,9 @@ pub enum EngineError {
     /// The answers.
     #[error(transparent)]
     Answer(#[from] AnswerError),
+    /// The generator.
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
     /// The catalog.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
@@ -124,6 +128,7 @@ impl EngineError {
             Self::Ingest(error) => error.kind(),
             Self::Query(error) => error.kind(),
             Self::Answer(error) => error.kind(),
+            Self::Generate(error) => error.kind(),
             Self::Catalog(error) => error.kind(),
             Self::Collection(error) => error.kind(),
             Self::Embed(error) => error.kind(),

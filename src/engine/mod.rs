@@ -9,12 +9,13 @@
 //! that allows it, and every operation on data takes one. Everything blocks.
 //!
 //! - `access`: from a key to a place
-//! - `tenants`, `sources`, `search`, `memories`, `keys`: the operations
+//! - `tenants`, `sources`, `search`, `answers`, `memories`, `keys`: the operations
 //! - `device`: what computes over vectors
 //! - `health`: whether its parts are usable; `restore`: a lost catalog from what stands beside it
 //! - `error`: what can go wrong, as the server sees it
 
 mod access;
+mod answers;
 mod device;
 mod error;
 mod health;
@@ -34,6 +35,7 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 
 pub use access::Place;
+pub use answers::{Asking, Grounds};
 pub use device::{TakenDevice, open_cuda, take_device};
 pub use error::EngineError;
 pub use health::{ComponentState, Health};
@@ -41,6 +43,7 @@ pub use sources::{FoundStatus, Original};
 pub use tenants::Stats;
 
 use crate::answer::Answerer;
+use crate::answer::generate::{Generator, OpenAiGenerator, Writer};
 use crate::catalog::{Catalog, CatalogOptions, KeyText};
 use crate::collection::Registry;
 use crate::compute::{ComputeBackend, SimdBackend};
@@ -75,6 +78,8 @@ pub struct Components {
     pub web: Option<Arc<dyn WebClient>>,
     /// The vector kernels.
     pub backend: Arc<dyn ComputeBackend>,
+    /// What writes answers; `None`: what the settings say.
+    pub generator: Option<Arc<dyn Generator>>,
 }
 
 impl Components {
@@ -89,6 +94,7 @@ impl Components {
             parser: Arc::new(InProcess),
             web: None,
             backend: Arc::new(SimdBackend),
+            generator: None,
         }
     }
 }
@@ -106,6 +112,7 @@ pub struct Engine {
     query: Query,
     backend: Arc<dyn ComputeBackend>,
     answerer: Answerer,
+    writer: Option<Writer>,
     embedder: Arc<dyn Embedder>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
@@ -124,7 +131,7 @@ impl Engine {
     /// A setting that makes no sense; a directory that another process holds; damage.
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
         settings.validate()?;
-        let Components { disk, clock, ids, embedder, parser, web, backend } = components;
+        let Components { disk, clock, ids, embedder, parser, web, backend, generator } = components;
         let data = Arc::new(DataDir::open(&settings.data_dir, disk)?);
         let options = CatalogOptions {
             queue: QueueLimits::default(),
@@ -166,6 +173,9 @@ impl Engine {
             query: Query::new(Arc::clone(&backend), Arc::clone(&embedder)),
             backend,
             answerer: Answerer::new(Arc::clone(&embedder)),
+            writer: generator
+                .or_else(|| configured(&settings))
+                .map(|generator| Writer::new(generator, Arc::clone(&embedder), Arc::clone(&ids))),
             settings,
             data,
             catalog,
@@ -230,6 +240,12 @@ impl Engine {
             }
         }
     }
+}
+
+/// The generator of the settings. It is not asked for anything yet: a start never waits for it.
+fn configured(settings: &Settings) -> Option<Arc<dyn Generator>> {
+    let generator = OpenAiGenerator::new(settings.llm.clone()?);
+    Some(Arc::new(generator))
 }
 
 /// The one way out to the web.

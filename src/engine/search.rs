@@ -1,14 +1,13 @@
-//! Searches, answers, and the vectors of embeddings tenants.
+//! Searches, conversations, and the vectors of embeddings tenants.
 
 use std::collections::BTreeMap;
 
-use crate::answer::{Answer, contextualise};
 use crate::collection::Snapshot;
 use crate::engine::{Engine, EngineError, Place};
 use crate::ingest::{AcceptedVectors, IngestError};
 use crate::query::{FullTextRequest, QueryError, RetrieveRequest, Retrieved, VectorHit};
 use crate::types::id::SessionId;
-use crate::types::{ErrorKind, RetrievedChunk, SourceId, Triplet, limits};
+use crate::types::{ErrorKind, RetrievedChunk, SourceId, Triplet};
 
 impl Engine {
     /// Reads one snapshot. Where a block turns out to be damaged at its first use, its segment is
@@ -83,37 +82,6 @@ impl Engine {
         self.read(place, |snapshot| {
             self.query.relations_of(snapshot, &place.sub_tenant, sources, limit)
         })
-    }
-
-    /// The search behind a question. In a session the turns before it help to understand it; its
-    /// filters are its own.
-    ///
-    /// # Errors
-    /// As [`Self::retrieve`].
-    pub fn retrieve_for_question(
-        &self,
-        place: &Place,
-        session: Option<&SessionId>,
-        mut request: RetrieveRequest,
-    ) -> Result<(Retrieved, String), EngineError> {
-        if let Some(session) = session {
-            let (collection, sub_tenant) = (place.tenant.collection, &place.sub_tenant);
-            let turns =
-                self.catalog.turns(collection, sub_tenant, session, limits::SESSION_TURNS)?;
-            let past: Vec<(String, String)> =
-                turns.into_iter().map(|turn| (turn.question, turn.answer)).collect();
-            request.query = contextualise(&request.query, &past);
-        }
-        let retrieved = self.retrieve(place, &request)?;
-        Ok((retrieved, request.query))
-    }
-
-    /// An answer from retrieved chunks.
-    ///
-    /// # Errors
-    /// What the model says.
-    pub fn answer(&self, question: &str, chunks: &[RetrievedChunk]) -> Result<Answer, EngineError> {
-        Ok(self.answerer.answer(question, chunks)?)
     }
 
     /// Adds a turn to a session.

@@ -38,6 +38,7 @@ impl From<EngineError> for ApiError {
             EngineError::Catalog(error) => catalog(&error),
             EngineError::Collection(error) => collection(&error),
             EngineError::Answer(error) => of_server(error.kind(), message),
+            EngineError::Generate(_) => generation().caused_by(message),
             EngineError::Embed(error) => embed(&error),
             EngineError::Io(error) => of_server(error.kind(), message),
             EngineError::Store(error) => of_server(error.kind(), message),
@@ -229,6 +230,10 @@ fn of_server(kind: ErrorKind, cause: String) -> ApiError {
 
 fn unavailable(reason: &'static str, message: &str) -> ApiError {
     ApiError::new(Condition::Unavailable, reason, message)
+}
+
+fn generation() -> ApiError {
+    unavailable("generation_unavailable", "the generator cannot be used now")
 }
 
 fn queue_full() -> ApiError {

@@ -5,6 +5,7 @@
 //! is dropped, and the sender's next send fails: that is how a generator learns to stop. A sender
 //! that ends without a last event leaves an `error` event, never a silent end.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde::Serialize;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::timeout;
 
 use crate::server::error::ApiError;
@@ -52,14 +54,15 @@ pub struct EventStream {
     request_id: Arc<str>,
     ping_after: Duration,
     degraded: Vec<String>,
+    held: Option<Box<dyn Any + Send>>,
 }
 
 /// A stream of the request `request_id`.
 pub fn channel(request_id: Arc<str>) -> (EventSender, EventStream) {
     let (sender, events) = mpsc::channel(WAITING_MAX);
     let near = EventSender { events: sender, request_id: Arc::clone(&request_id) };
-    let (ping_after, degraded) = (PING_AFTER, Vec::new());
-    (near, EventStream { events, request_id, ping_after, degraded })
+    let (ping_after, degraded, held) = (PING_AFTER, Vec::new(), None);
+    (near, EventStream { events, request_id, ping_after, degraded, held })
 }
 
 impl EventSender {
@@ -70,6 +73,21 @@ impl EventSender {
     pub fn send(&self, name: &'static str, data: &impl Serialize) -> Result<(), Disconnected> {
         let event = Event { name, data: encode(data), is_last: false };
         self.events.blocking_send(event).map_err(|_| Disconnected)
+    }
+
+    /// Sends an event if there is room for it, and says whether there was. Never waits.
+    ///
+    /// # Errors
+    /// [`Disconnected`] when the client has gone.
+    pub fn offer(&self, name: &'static str, data: &impl Serialize) -> Result<bool, Disconnected> {
+        match self.events.try_reserve() {
+            Ok(place) => {
+                place.send(Event { name, data: encode(data), is_last: false });
+                Ok(true)
+            }
+            Err(TrySendError::Full(())) => Ok(false),
+            Err(TrySendError::Closed(())) => Err(Disconnected),
+        }
     }
 
     /// As [`Self::send`], for the event after which there is nothing.
@@ -149,13 +167,21 @@ impl EventStream {
         Self { degraded, ..self }
     }
 
+    /// The same stream; `held` is dropped with the response: when it is at its end, or as soon as
+    /// the client has gone.
+    #[must_use]
+    pub fn holding(self, held: impl Any + Send) -> Self {
+        Self { held: Some(Box::new(held)), ..self }
+    }
+
     /// The response: 200 with a body that follows the events.
     pub fn into_response(mut self) -> Response {
         let degraded = std::mem::take(&mut self.degraded);
+        let held = self.held.take();
         let progress = Progress { stream: self, next_id: 1, has_ended: false };
-        let body = stream::unfold(progress, |mut progress| async move {
+        let body = stream::unfold((progress, held), |(mut progress, held)| async move {
             let piece = progress.next().await?;
-            Some((Ok::<_, std::convert::Infallible>(piece), progress))
+            Some((Ok::<_, std::convert::Infallible>(piece), (progress, held)))
         });
         let mut response = Response::new(Body::from_stream(body));
         let headers = response.headers_mut();

@@ -1,5 +1,7 @@
 //! Entities and how they relate, on their way out of a search.
 
+use std::collections::BTreeMap;
+
 /// A named thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entity {
@@ -43,6 +45,6 @@ pub struct EntityPath {
 pub struct Relations {
     /// Paths from the entities of the query and of the first results, best first.
     pub paths: Vec<EntityPath>,
-    /// For each chunk of the result, what it states, best first.
-    pub of_chunks: Vec<Vec<Triplet>>,
+    /// By id of a chunk of the result what it states, best first.
+    pub of_chunks: BTreeMap<String, Vec<Triplet>>,
 }

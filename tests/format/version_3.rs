@@ -86,8 +86,10 @@ fn write_fixtures() {
     let store = store(root.path());
     let ids = Arc::new(SeededIds::new(1));
     let collection = Collection::open(COLLECTION, Arc::clone(&store), ids, 7, None).unwrap();
-    let sources =
-        [source("bare", "bare", "pears", RowGraph::default()), source("film", TITLE, TEXT, graph())];
+    let sources = [
+        source("bare", "bare", "pears", RowGraph::default()),
+        source("film", TITLE, TEXT, graph()),
+    ];
     let segment = collection.build(64, VectorKind::F16, &sources).unwrap();
     let add = vec![AddedSegment { segment, withheld: Vec::new() }];
     let edit = Edit { add, embedding: Some("a-model-1".to_owned()), ..Edit::default() };

@@ -40,13 +40,14 @@ fn streamed(changes: &Value) -> Value {
     with(body, changes)
 }
 
-struct Event {
-    name: String,
-    data: Value,
+/// An event of a stream.
+pub struct Event {
+    pub name: String,
+    pub data: Value,
 }
 
 /// Events of a whole stream, after checking that ids increase.
-fn events(reply: &Reply) -> Vec<Event> {
+pub fn events(reply: &Reply) -> Vec<Event> {
     assert_eq!(reply.status, 200);
     assert_eq!(reply.headers["content-type"], "text/event-stream");
     assert!(!reply.headers.contains_key("content-encoding"), "streams are never compressed");
@@ -70,7 +71,8 @@ fn events(reply: &Reply) -> Vec<Event> {
     blocks.map(parse).collect()
 }
 
-fn names(events: &[Event]) -> Vec<&str> {
+/// The names of events.
+pub fn names(events: &[Event]) -> Vec<&str> {
     events.iter().map(|event| event.name.as_str()).collect()
 }
 
@@ -266,18 +268,20 @@ fn a_session_outlives_a_restart_and_ends_with_its_sub_tenant() {
 }
 
 /// The router of a server with a runtime that tells when its tasks have ended.
-struct Wire {
+pub struct Wire {
     router: Router,
-    runtime: Runtime,
+    pub runtime: Runtime,
 }
 
 impl Wire {
-    fn new(server: &TestServer) -> Self {
+    /// A router over the server's engine.
+    pub fn new(server: &TestServer) -> Self {
         let router = server::product_router(Arc::clone(&server.engine), server::never_stops());
         Self { router, runtime: Runtime::new().expect("a runtime") }
     }
 
-    fn ask(&self, body: &Value) -> Response {
+    /// The answer to a question, its body still to be read.
+    pub fn ask(&self, body: &Value) -> Response {
         let request = Request::post("/search/qna").header("authorization", format!("Bearer {KEY}"));
         let request = request.body(Body::from(body.to_string())).unwrap();
         let router = self.router.clone();
@@ -285,7 +289,7 @@ impl Wire {
     }
 
     /// Waits until every task, and with them every stream, has ended.
-    fn settle(&self) {
+    pub fn settle(&self) {
         while self.runtime.metrics().num_alive_tasks() > 0 {
             std::thread::yield_now();
         }

@@ -1,12 +1,12 @@
 //! From entity to entity, one or two triplets far.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::graph::{self, Predicate};
 use crate::query::QueryError;
 use crate::query::graph::statements::Found;
 use crate::query::graph::{Neighbourhood, first};
-use crate::query::hydrate::Ranked;
+use crate::query::hydrate::{Ranked, chunk_uuid};
 use crate::query::shard::Place;
 use crate::types::{EntityPath, Relations, RowId, Triplet};
 
@@ -31,8 +31,13 @@ impl Neighbourhood<'_> {
         ranked: &[Ranked],
         shown: &[Ranked],
     ) -> Result<Relations, QueryError> {
-        let places: Vec<Place> = shown.iter().map(|result| result.place).collect();
-        Ok(Relations { of_chunks: self.stated_by(&places)?, paths: self.paths(ranked)? })
+        let mut of_chunks = BTreeMap::new();
+        for result in shown {
+            let Place { reach, row } = result.place;
+            let chunk = chunk_uuid(&self.legs.reached[reach].live.segment, row);
+            of_chunks.insert(chunk, self.stated_by(result.place)?);
+        }
+        Ok(Relations { of_chunks, paths: self.paths(ranked)? })
     }
 
     fn paths(&self, ranked: &[Ranked]) -> Result<Vec<EntityPath>, QueryError> {

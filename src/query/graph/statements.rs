@@ -1,6 +1,6 @@
 //! Triplets with their sentences, their ids and how relevant they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -26,27 +26,18 @@ pub(super) struct Found {
 }
 
 impl Neighbourhood<'_> {
-    /// For each place what its row states, most relevant first.
-    pub(super) fn stated_by(&self, places: &[Place]) -> Result<Vec<Vec<Triplet>>, QueryError> {
-        let mut all = Vec::with_capacity(places.len());
-        for place in places {
-            let found: Vec<Found> = match self.graphs[place.reach] {
-                Some(graph) => {
-                    let ids = graph.triplets_of_row(place.row.0);
-                    ids.map(|id| Found { reach: place.reach, id }).collect()
-                }
-                None => Vec::new(),
-            };
-            let mut triplets = self.shown(&found)?;
-            triplets
-                .sort_by(|a, b| b.relevancy.total_cmp(&a.relevancy).then_with(|| a.id.cmp(&b.id)));
-            // What a chunk says twice is one statement.
-            let mut seen = std::collections::BTreeSet::new();
-            triplets.retain(|triplet| seen.insert(triplet.id.clone()));
-            triplets.truncate(TRIPLETS_OF_CHUNK_MAX);
-            all.push(triplets);
-        }
-        Ok(all)
+    /// What a row states, most relevant first.
+    pub(super) fn stated_by(&self, place: Place) -> Result<Vec<Triplet>, QueryError> {
+        let Some(graph) = self.graphs[place.reach] else { return Ok(Vec::new()) };
+        let ids = graph.triplets_of_row(place.row.0);
+        let found: Vec<Found> = ids.map(|id| Found { reach: place.reach, id }).collect();
+        let mut triplets = self.shown(&found)?;
+        triplets.sort_by(|a, b| b.relevancy.total_cmp(&a.relevancy).then_with(|| a.id.cmp(&b.id)));
+        // What a chunk says twice is one statement.
+        let mut seen = BTreeSet::new();
+        triplets.retain(|triplet| seen.insert(triplet.id.clone()));
+        triplets.truncate(TRIPLETS_OF_CHUNK_MAX);
+        Ok(triplets)
     }
 
     /// Triplets as they are shown, in the order given. Texts are read once a row.

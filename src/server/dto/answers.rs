@@ -112,12 +112,36 @@ pub struct RetrieveResponse {
 pub struct GenerationMetadata {
     /// Name of the generator, or of the extractive method.
     pub model: Option<String>,
-    /// Whether a generator is absent or failed.
+    /// Whether the answer is extracted because a generator is absent or failed.
     pub fallback: bool,
     /// Tokens given to the generator.
     pub input_tokens: u64,
     /// Tokens that it wrote.
     pub output_tokens: u64,
+    /// Why there was a fallback from a generator that is configured: `unreachable`, `timed_out`,
+    /// `refused`, `overloaded`, `broken_reply`, `too_long`, `empty_answer`, `question_too_long` or
+    /// `busy`.
+    pub fallback_reason: Option<String>,
+    /// Why the generator stopped, in its word: `stop`, or `length` for an answer that is cut.
+    pub finish_reason: Option<String>,
+    /// What was searched for, where the generator made the question whole or split it: the
+    /// question, then its parts.
+    pub queries: Vec<String>,
+    /// Chunks that were shown to the generator; the least relevant ones may not fit.
+    pub chunks_shown: usize,
+    /// Citations that their sources do not support, as far as that can be judged.
+    pub unsupported: Vec<UnsupportedCitation>,
+}
+
+/// A citation that its source does not support.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UnsupportedCitation {
+    /// The `n` of its mark. At once the mark is left out of the answer; streamed it stands there.
+    pub number: usize,
+    /// First character of the sentence in the answer.
+    pub start: usize,
+    /// The character behind its last one.
+    pub end: usize,
 }
 
 /// `metadata` of qna.
@@ -190,6 +214,7 @@ pub struct AnswerStream(EventSender);
 pub struct AnswerTokens {
     events: EventSender,
     joined: String,
+    waiting: String,
 }
 
 impl AnswerStream {
@@ -208,7 +233,7 @@ impl AnswerStream {
     /// [`Disconnected`] when the client has gone.
     pub fn sources(self, sources: &SourcesEvent) -> Result<AnswerTokens, Disconnected> {
         self.0.send("sources", sources)?;
-        Ok(AnswerTokens { events: self.0, joined: String::new() })
+        Ok(AnswerTokens { events: self.0, joined: String::new(), waiting: String::new() })
     }
 
     /// Ends with an error.
@@ -231,6 +256,22 @@ impl AnswerTokens {
         }
         self.joined.push_str(delta);
         self.events.send("token", &TokenEvent { delta })
+    }
+
+    /// Sends a `token`, or keeps it to be joined with the next one while the client is slow.
+    /// Never waits; what is kept at the end goes out with `done`.
+    ///
+    /// # Errors
+    /// [`Disconnected`] when the client has gone.
+    pub fn offer(&mut self, delta: &str) -> Result<(), Disconnected> {
+        self.waiting.push_str(delta);
+        if !self.waiting.is_empty()
+            && self.events.offer("token", &TokenEvent { delta: &self.waiting })?
+        {
+            self.joined.push_str(&self.waiting);
+            self.waiting.clear();
+        }
+        Ok(())
     }
 
     /// Waits until the response has taken every event so far.

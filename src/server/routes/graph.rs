@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::query::Retrieved;
 use crate::server::app::{App, blocking, degraded};
 use crate::server::dto::chunks::Chunk;
 use crate::server::dto::graph::{
@@ -55,10 +56,10 @@ fn relations_by_id(
 
 /// `graph_relations` of a search; null where they were not asked for. A statement of several
 /// chunks is shown with the sentence of the best of them.
-pub(super) fn graph_relations(relations: Option<&Relations>) -> Option<GraphRelations> {
-    let relations = relations?;
+pub(super) fn graph_relations(found: &Retrieved) -> Option<GraphRelations> {
+    let relations = found.relations.as_ref()?;
     let mut chunk_triplets: BTreeMap<String, Triplet> = BTreeMap::new();
-    for triplet in relations.of_chunks.iter().flatten() {
+    for triplet in found.chunks.iter().flat_map(|chunk| stated(relations, &chunk.uuid)) {
         chunk_triplets.entry(triplet.id.clone()).or_insert_with(|| shown(triplet, true));
     }
     Some(GraphRelations {
@@ -67,17 +68,17 @@ pub(super) fn graph_relations(relations: Option<&Relations>) -> Option<GraphRela
     })
 }
 
-/// Gives the chunks of a result what they state.
-pub(super) fn relate<'a>(
-    chunks: impl Iterator<Item = &'a mut Chunk>,
-    relations: Option<&Relations>,
-) {
+/// Gives a chunk of a result what it states.
+pub(super) fn relate(chunk: &mut Chunk, relations: Option<&Relations>) {
     let Some(relations) = relations else { return };
-    for (chunk, triplets) in chunks.zip(&relations.of_chunks) {
-        chunk.graph_triplet_ids = triplets.iter().map(|triplet| triplet.id.clone()).collect();
-        let chunk_relations = triplets.iter().map(|triplet| shown(triplet, true)).collect();
-        chunk.extra_context = Some(ExtraContext { chunk_relations });
-    }
+    let triplets = stated(relations, &chunk.chunk_uuid);
+    chunk.graph_triplet_ids = triplets.iter().map(|triplet| triplet.id.clone()).collect();
+    let chunk_relations = triplets.iter().map(|triplet| shown(triplet, true)).collect();
+    chunk.extra_context = Some(ExtraContext { chunk_relations });
+}
+
+fn stated<'a>(relations: &'a Relations, chunk: &str) -> &'a [types::Triplet] {
+    relations.of_chunks.get(chunk).map_or(&[], Vec::as_slice)
 }
 
 fn path(path: &types::EntityPath) -> EntityPath {

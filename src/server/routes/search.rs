@@ -48,14 +48,14 @@ fn retrieve(app: &App, call: &Call, input: Retrieve) -> Result<Json<RetrieveResp
     let place = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
     let found = app.engine.retrieve(&place, &request)?;
     let metadata = metadata_of(app, call, &options, &found);
-    let graph_relations = graph_relations(found.relations.as_ref());
+    let graph_relations = graph_relations(&found);
     let relations = found.relations;
     let shown = |found: RetrievedChunk| {
         let explain = options.explain.then(|| explanation(&found.parts));
         Chunk { explain, ..chunk(found) }
     };
     let mut chunks: Vec<Chunk> = found.chunks.into_iter().map(shown).collect();
-    relate(chunks.iter_mut(), relations.as_ref());
+    chunks.iter_mut().for_each(|chunk| relate(chunk, relations.as_ref()));
     let body = RetrieveResponse {
         chunks,
         extra_graph_context: graph_relations.as_ref().map(|graph| graph.entity_paths.clone()),
@@ -175,7 +175,7 @@ pub(super) fn metadata_of(
 fn graph_counts(relations: Option<&Relations>) -> GraphCounts {
     let Some(relations) = relations else { return GraphCounts::default() };
     let ids: BTreeSet<&str> =
-        relations.of_chunks.iter().flatten().map(|triplet| triplet.id.as_str()).collect();
+        relations.of_chunks.values().flatten().map(|triplet| triplet.id.as_str()).collect();
     GraphCounts { entity_paths: relations.paths.len(), chunk_triplets: ids.len() }
 }
 

@@ -13,8 +13,9 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
+use crate::answer::generate::Cancel;
 use crate::embed::HashEmbedder;
-use crate::engine::{Components, Engine};
+use crate::engine::{Asking, Components, Engine};
 use crate::query::{Alpha, Mode, Restriction, RetrieveRequest};
 use crate::server::app::App;
 use crate::server::frame::{Frame, HttpSettings, router};
@@ -156,7 +157,13 @@ impl Rig {
             restriction: Restriction::default(),
         };
         let session = SessionId::parse(session).unwrap();
-        self.engine.retrieve_for_question(&place, Some(&session), request).unwrap().1
+        let asking = Asking {
+            session: Some(&session),
+            may_generate: false,
+            may_split: false,
+            cancel: &Cancel::default(),
+        };
+        self.engine.retrieve_for_question(&place, asking, request).unwrap().question
     }
 
     /// Waits until every task, and with them every stream, has ended.

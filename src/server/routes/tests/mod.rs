@@ -145,6 +145,7 @@ impl Server {
             parser: Arc::new(InProcess),
             web: None,
             backend: Arc::new(SimdBackend),
+            generator: None,
         };
         let (ids, frame_clock) = (Arc::clone(&components.ids), Arc::clone(&components.clock));
         let engine = Engine::start(settings, components).unwrap();

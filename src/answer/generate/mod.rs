@@ -1,0 +1,164 @@
+//! Answers that a language model writes over chunks that were found, held to their sources.
+//!
+//! Not here: finding the chunks (`query`), extractive answers (the room above), what happens when
+//! the generator fails (`server`), sessions (`catalog`).
+//!
+//! ```text
+//! past turns, question --queries--> what to search for (a short call; the rule without it)
+//! chunks, question -> prompt: rules, numbered sources between fences, past turns; fits the window
+//!        -> Generator (openai: request -> reply: events -> thinking) -> deltas
+//!        -> marks: [n] put right while it streams -> tell -> support: is it in the source?
+//! ```
+//!
+//! Invariants:
+//! - Text of documents reaches the model between lines with a random fence that no text of the
+//!   request holds, as data. What it can do at worst is to spoil this one answer: there are no
+//!   tools, nothing is fetched or rendered, and only chunks of the request's scope are shown.
+//! - Every `[n]` that goes out names a source that was shown: `sources[n - 1]`. Joined deltas are
+//!   the answer.
+//! - Every call is bounded in time, bytes, attempts and number at once, and ends when nobody waits
+//!   for it. Nothing is asked twice once a delta has gone out.
+//! - The key goes into one header of requests to one URL, and into no log and no error. Redirects
+//!   are not followed, proxies of the environment are not used.
+//!
+//! - `settings`: which generator; `openai`: the client, `request` and `reply` its two halves
+//! - `events`, `thinking`: what a reply is made of; `cancel`: the end of waiting
+//! - `prompt`, `tokens`, `fence`: what the model is shown
+//! - `marks`, `support`: citations while and after they are written
+//! - `queries`: what to search for; `write`: the steps in order; `error`: what can go wrong
+
+mod cancel;
+mod error;
+mod events;
+mod fence;
+mod marks;
+mod openai;
+mod prompt;
+mod queries;
+mod reply;
+mod request;
+mod settings;
+mod support;
+mod thinking;
+mod tokens;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+pub use cancel::{Cancel, CancelOnDrop};
+pub use error::GenerateError;
+pub use openai::OpenAiGenerator;
+pub use queries::{QUERIES_MAX, Understood};
+pub use settings::{CONTEXT_TOKENS_DEFAULT, GeneratorSettings, Secret};
+pub use write::{Delivery, Question, Unsupported, Writer, Written};
+
+/// Who says a message of a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaker {
+    /// Rules.
+    System,
+    /// The one who asks.
+    User,
+    /// The model, in an earlier turn.
+    Assistant,
+}
+
+/// A message of a chat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Who says it.
+    pub speaker: Speaker,
+    /// What is said.
+    pub text: String,
+}
+
+/// What a generator is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// The chat so far.
+    pub messages: Vec<Message>,
+    /// Tokens of the reply at most.
+    pub reply_tokens_max: usize,
+    /// How long to try.
+    pub effort: Effort,
+}
+
+/// How long to try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effort {
+    /// Requests in all, where the generator is overloaded or out of reach.
+    pub attempts_max: u32,
+    /// Longest silence, before the first byte and between two.
+    pub silence_max: Duration,
+    /// Time in all.
+    pub time_max: Duration,
+}
+
+/// For an answer that somebody waits for. Small machines take their time to read a long prompt.
+pub(super) const ANSWERING: Effort = Effort {
+    attempts_max: 3,
+    silence_max: Duration::from_secs(60),
+    time_max: Duration::from_secs(300),
+};
+/// For a step that an answer can do without.
+pub(super) const PREPARING: Effort = Effort {
+    attempts_max: 1,
+    silence_max: Duration::from_secs(8),
+    time_max: Duration::from_secs(10),
+};
+
+/// Tokens of one call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Of the prompt.
+    pub input_tokens: u64,
+    /// Of the reply.
+    pub output_tokens: u64,
+}
+
+/// The end of a reply.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// What the generator has counted, if it says so.
+    pub usage: Option<Usage>,
+    /// Why it stopped, in its word: `stop`, `length`.
+    pub finish_reason: Option<String>,
+}
+
+/// Takes the pieces of a reply as they come; breaking off ends the reply.
+pub type Tell<'a> = &'a mut dyn FnMut(&str) -> ControlFlow<()>;
+
+/// A language model. Blocking: call it from a thread that may wait.
+pub trait Generator: Send + Sync + fmt::Debug {
+    /// The model's name on the wire.
+    fn model(&self) -> &str;
+
+    /// Where it is, for people.
+    fn place(&self) -> &str;
+
+    /// Tokens that prompt and reply may have together.
+    fn context_tokens(&self) -> usize;
+
+    /// Writes a reply, telling its pieces in order. Ends soon after `cancel`.
+    ///
+    /// # Errors
+    /// [`GenerateError::Cancelled`] after `cancel` and after breaking off; otherwise what went
+    /// wrong, at any point of the reply.
+    fn generate(
+        &self,
+        prompt: &Prompt,
+        cancel: &Cancel,
+        tell: Tell<'_>,
+    ) -> Result<Ended, GenerateError>;
+
+    /// Whether it answers at all; says something about it for people. Takes some seconds at most.
+    ///
+    /// # Errors
+    /// What is in the way.
+    fn look(&self) -> Result<String, GenerateError>;
+}

@@ -1,0 +1,144 @@
+//! A generator of the tests: an HTTP server that answers as it is told, byte by byte.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+/// What the generator does with a request.
+#[derive(Debug, Clone)]
+pub enum Turn {
+    /// Streams these pieces and ends well.
+    Says(Vec<&'static str>),
+    /// Answers with one JSON body although a stream was asked for.
+    SaysAtOnce(&'static str),
+    /// Streams these pieces and closes the connection in the middle.
+    Breaks(Vec<&'static str>),
+    /// Streams these pieces and is silent until the client goes.
+    Waits(Vec<&'static str>),
+    /// Refuses: status, further header lines, body.
+    Fails(u16, &'static str, &'static str),
+}
+
+/// A request as it arrived.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// First line and headers, in lower case.
+    pub head: String,
+    pub body: Value,
+}
+
+impl Asked {
+    /// The messages of one speaker, joined.
+    pub fn said(&self, role: &str) -> String {
+        let messages = self.body["messages"].as_array().expect("messages");
+        let of_role = messages.iter().filter(|message| message["role"] == role);
+        of_role.map(|message| message["content"].as_str().expect("a text")).collect()
+    }
+
+    /// Whether it asks what to search for.
+    pub fn is_preparation(&self) -> bool {
+        self.said("system").starts_with("You prepare a search.")
+    }
+}
+
+/// A running generator; its thread ends with the tests.
+pub struct Upstream {
+    pub url: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    gone: Receiver<()>,
+}
+
+impl Upstream {
+    /// A generator that does with each request what `turn` says.
+    pub fn start(turn: impl Fn(&Asked) -> Turn + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (left, gone) = channel();
+        let heard = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.expect("a connection");
+                let Some(request) = read(&stream) else { continue };
+                heard.lock().push(request.clone());
+                let turn = turn(&request);
+                let waits = matches!(turn, Turn::Waits(_));
+                if answer(&mut stream, turn).is_ok() && waits {
+                    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+                    if matches!(stream.read(&mut [0; 1]), Ok(0)) {
+                        left.send(()).ok();
+                    }
+                }
+            }
+        });
+        Self { url, asked, gone }
+    }
+
+    /// A generator that says the same to everything.
+    pub fn saying(pieces: Vec<&'static str>) -> Self {
+        Self::start(move |_| Turn::Says(pieces.clone()))
+    }
+
+    /// What was asked so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().clone()
+    }
+
+    /// Waits until the client of a waiting turn has closed its connection.
+    pub fn client_has_gone(&self) -> bool {
+        self.gone.recv_timeout(Duration::from_secs(30)).is_ok()
+    }
+}
+
+fn read(stream: &TcpStream) -> Option<Asked> {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    let head = head.to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.map_or(0, |length| length.parse().expect("a length"))];
+    reader.read_exact(&mut body).ok()?;
+    Some(Asked { head, body: serde_json::from_slice(&body).unwrap_or_default() })
+}
+
+fn answer(stream: &mut TcpStream, turn: Turn) -> std::io::Result<()> {
+    let (pieces, is_whole) = match turn {
+        Turn::Fails(status, headers, body) => {
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status} No\r\n{headers}content-length: {length}\r\n\r\n");
+            return stream.write_all(format!("{head}{body}").as_bytes());
+        }
+        Turn::SaysAtOnce(text) => {
+            let message = json!({"message": {"content": text}, "finish_reason": "stop"});
+            let body = json!({ "choices": [message] }).to_string();
+            let length = body.len();
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+            let text = format!("{head}content-length: {length}\r\n\r\n{body}");
+            return stream.write_all(text.as_bytes());
+        }
+        Turn::Says(pieces) => (pieces, true),
+        Turn::Breaks(pieces) | Turn::Waits(pieces) => (pieces, false),
+    };
+    stream.write_all(
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n: hi\n\n",
+    )?;
+    for piece in pieces {
+        let piece = json!({"choices": [{"index": 0, "delta": {"content": piece}}]});
+        stream.write_all(format!("data: {piece}\n\n").as_bytes())?;
+    }
+    if is_whole {
+        let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 100, "completion_tokens": 10}});
+        stream.write_all(format!("data: {end}\n\ndata: [DONE]\n\n").as_bytes())?;
+    }
+    Ok(())
+}
