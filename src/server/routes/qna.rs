@@ -20,6 +20,7 @@ use std::sync::Arc;
 use crate::answer::generate::{Cancel, Delivery, Writer};
 use crate::answer::{AnswerSource, deltas, sources_only};
 use crate::engine::{Asking, Grounds, Place};
+use crate::query::Retrieved;
 use crate::server::app::{App, degraded};
 use crate::server::dto::answers::{
     AnswerStream, AnswerTokens, QnaMetadata, QnaReply, QnaResponse, SourcesEvent, StartEvent,
