@@ -6,7 +6,7 @@ use super::*;
 use crate::compute::kmeans::CodeRows;
 use crate::compute::{ListedRows, Probe};
 use crate::segment::flat::search as flat_search;
-use crate::segment::lists::{ListPolicy, ListSource, Older, build};
+use crate::segment::lists::{ListPolicy, ListSource, Older, build, probe};
 
 /// Rows round many centres, as texts are: neighbours are near, most others are not.
 fn grouped(seed: u64, rows: usize, dimension: usize, kind: FullKind) -> VectorColumns {
@@ -214,13 +214,13 @@ fn a_probe_returns_k_rows_where_there_are_k() {
     let built = build(&rows, SMALL_LISTS);
     let lists = Lists::view(40, &built.lists, &built.one_bit).unwrap();
     let query = PreparedQuery::new(&vector(&SeededIds::new(15), 40)).unwrap();
-    let listed = (lists, &rotation);
     let bound = ErrorBound::likely(&query, &rows);
     for (passing, k) in [(3, 10), (10, 10), (400, 50), (3000, 2999)] {
         let step = 3000 / passing;
         let mask: RoaringBitmap = (0..passing).map(|row| row * step).collect();
         let (filter, effort) = (RowFilter::new(&mask, 3000), Effort::probing(Some(1)));
-        let found = probed(bound, &rows, &listed, &query, Some(&filter), k, effort);
+        let seen = SeenRows { rows: &rows, query: &query, bound, filter: Some(&filter) };
+        let found = probe(&lists, &rotation, &query, k, effort, seen).candidates;
         assert!(found.len() >= k.min(passing as usize), "{} of {k}", found.len());
         assert!(found.iter().all(|hit| mask.contains(hit.row.0)));
     }
