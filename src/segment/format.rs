@@ -11,10 +11,11 @@ use crate::types::{CollectionId, SegmentId};
 /// The version that this program writes.
 pub const FORMAT_VERSION: u32 = 3;
 /// The newest `min_reader` that this program understands.
-pub const READER_VERSION: u32 = 1;
-/// The `min_reader` that this program writes: versions 2 and 3 add sections that an older reader can
-/// pass over, and change none.
-const MIN_READER: u32 = 1;
+pub const READER_VERSION: u32 = 2;
+/// The `min_reader` that this program writes. Versions 2 and 3 add sections that an older reader can
+/// pass over; version 3 also adds memories, whose kind and scope an older reader would take for
+/// damage.
+const MIN_READER: u32 = 2;
 /// Sections, and the footer, begin on multiples of this.
 pub const SECTION_ALIGN: u64 = 4096;
 /// Bytes of the header that carry data; the rest of its page is zero.
@@ -347,7 +348,7 @@ mod tests {
         let hash = xxh3_64(&bytes[..64]);
         bytes[64..].copy_from_slice(&hash.to_le_bytes());
         let error = Header::decode("x", &bytes).unwrap_err();
-        assert!(matches!(error, SegmentError::TooNew { needed: 9, ours: 1, .. }));
+        assert!(matches!(error, SegmentError::TooNew { needed: 9, ours: READER_VERSION, .. }));
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub struct SegmentCensus {
 /// Reads everything and checks: every block against its checksum; every source's rows point back
 /// at it, with ascending indices; every row belongs to one source; the sub-tenant column agrees
 /// with the source records; the text index has one document per row; every text unpacks to the
-/// characters that its place states; every T1 code decodes to within its residual of T2; every row
+/// characters that its place states, and holds the sentences that its triplets rest on; every T1 code decodes to within its residual of T2; every row
 /// stands in one list, where there are lists.
 ///
 /// # Errors
@@ -66,6 +66,17 @@ fn check_text(segment: &Segment, row: RowId) -> Result<usize, SegmentError> {
             segment: segment.id().to_string(),
             problem: format!("the text of row {} has another length than its place", row.0),
         });
+    }
+    if let Some(graph) = segment.graph()? {
+        let contexts = graph.row(row.0).triplets.into_iter().map(|triplet| triplet.context);
+        for context in contexts {
+            if text.get(context.start as usize..context.end as usize).is_none() {
+                return Err(SegmentError::Damaged {
+                    segment: segment.id().to_string(),
+                    problem: format!("a triplet of row {} rests on no text", row.0),
+                });
+            }
+        }
     }
     Ok(text.len())
 }

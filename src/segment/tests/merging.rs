@@ -4,6 +4,7 @@ use roaring::RoaringBitmap;
 
 use super::*;
 use crate::compute::SimdBackend;
+use crate::graph;
 use crate::text::{CorpusStats, HybridQuery};
 
 fn dead(rows: &[u32], sources: &[u32]) -> TombstoneSet {
@@ -131,4 +132,39 @@ fn an_amended_source_keeps_its_live_rows_under_the_new_record() {
             assert_eq!(row_of(&segment, row as u32), row_of(&input, *origin));
         }
     }
+}
+
+#[test]
+fn a_merge_keeps_what_live_rows_name_and_state() {
+    let kind = VectorKind::F16;
+    let named = |id: &str, title: &str, sequence: u64, text: &str| {
+        let mut record = record("default", id, sequence);
+        record.title = title.to_owned();
+        let mut source = source(kind, record, &[(0, text)]);
+        source.rows[0].graph = graph::extract(title, text);
+        source
+    };
+    let film = "Northern Light is a film directed by Marta Lindqvist.";
+    let files = Files::new();
+    let sources = [
+        named("gone", "Southern Light", 1, "Southern Light is a film directed by Elsa Berg."),
+        named("film", "Northern Light", 2, film),
+    ];
+    let first = files.write(1, kind, &sources);
+    let second = files.write(2, kind, &[source(kind, record("default", "bare", 3), &[(0, "x")])]);
+    let (old_dead, none) = (dead(&[0], &[0]), TombstoneSet::default());
+    let output = shape(3, kind);
+    let inputs = vec![(&first, &old_dead), (&second, &none)];
+    let merged =
+        write_merged(&files.store, &Files::key(output.segment), output, inputs, &SimdBackend)
+            .unwrap();
+    let segment = files.open(&merged.meta).unwrap();
+    let stored = segment.graph().unwrap().unwrap();
+    assert_eq!(stored.row(0), sources[1].rows[0].graph);
+    assert!(!stored.row(0).triplets.is_empty());
+    assert_eq!(stored.row(1), RowGraph::default());
+    assert_eq!(stored.sources_titled("northern light"), [0]);
+    assert!(stored.sources_titled("southern light").is_empty());
+    assert_eq!(stored.find("elsa berg"), None, "what only dead rows name is gone");
+    verify(&segment).unwrap();
 }
