@@ -10,10 +10,11 @@
 //! ```
 //! # Children
 //! - `key`: the key of a name, and the keys that a text may mean
-//! - `row`: the graph of one chunk as plain data; `extract`: makes it
+//! - `row`: the graph of one chunk as plain data; `extract`: makes it; `titles`:
+//!   what it is about
 //! - `lines`, `tokens`, `sentences`: the text in parts; `words`: what is known of single words
-//! - `names`, `dates`: names in a sentence; `kinds`: what they are; `entities`: which are one
-//! - `relations`, `clauses`: what a sentence states; `patterns`: the phrases that state it;
+//! - `names`, `runs`, `dates`: names in a sentence; `kinds`: what they are; `entities`: which are one
+//! - `relations`, `ends`, `clauses`: what a sentence states; `patterns`: the phrases that state it;
 //!   `code`: what a line of a program declares
 //! - `format`, `writer`, `index`, `check`: the stored section
 
@@ -21,6 +22,7 @@ mod check;
 mod clauses;
 mod code;
 mod dates;
+mod ends;
 mod entities;
 mod extract;
 mod format;
@@ -34,9 +36,11 @@ mod names;
 mod patterns;
 mod relations;
 mod row;
+mod runs;
 mod sentences;
 #[cfg(test)]
 mod tests;
+mod titles;
 mod tokens;
 mod words;
 mod writer;
