@@ -1,4 +1,4 @@
-//! The ends of a relation: what stands before a phrase as its subject, and behind it as its objects.
+//! The ends of a relation: the subject before a phrase, and the objects behind it.
 
 use std::ops::Range;
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::graph::dates::date_at;
 use crate::graph::row::{EntityKind, NAME_BYTES_MAX};
-use crate::graph::sentences::mark;
+use crate::graph::sentences::{is_shouted, mark};
 use crate::graph::tokens::{Form, Token};
 use crate::graph::words;
 
@@ -75,13 +75,6 @@ pub(super) fn names(
         found.extend(name.filter(|name| name.bytes.len() <= NAME_BYTES_MAX));
     }
     found
-}
-
-/// Whether most words of the sentence are in capitals, so that capitals say nothing.
-fn is_shouted(sentence: &[Token]) -> bool {
-    let words = sentence.iter().filter(|token| token.is_word()).count();
-    let loud = sentence.iter().filter(|token| token.form == Form::Capitals).count();
-    loud >= 3 && loud * 2 > words
 }
 
 /// A sentence while its names are sought.
@@ -393,16 +386,12 @@ impl Scan<'_> {
         }
         let is_numbered = self.tokens[tokens.end - 1].form == Form::Number;
         let is_all_seen = words().all(is_seen) && !is_house && !is_numbered;
-        let key = crate::graph::key(&self.text[self.bytes(tokens.clone())]);
+        let key = crate::graph::key(&self.text[self.found(tokens.clone(), None).bytes]);
         if words::is_place(key.as_str()) {
             return true;
         }
         let is_title_case = self.is_heading && (is_plain || words().any(is_seen));
         let is_free = !is_plain || !self.opens_sentence(tokens.start);
         !is_office && !is_all_seen && !is_title_case && is_free
-    }
-
-    fn bytes(&self, tokens: Range<usize>) -> Range<usize> {
-        self.tokens[tokens.start].start..self.tokens[tokens.end - 1].end
     }
 }
