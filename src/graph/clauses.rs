@@ -8,6 +8,8 @@ use crate::graph::words;
 
 /// Words of a noun phrase that are looked at.
 const NOUN_WORDS_MAX: usize = 14;
+/// Items of an aside between a subject and its verb.
+const ASIDE_ITEMS_MAX: usize = 30;
 /// Words between two names that one verb may connect.
 const VERB_GAP_MAX: usize = 6;
 
@@ -53,8 +55,16 @@ impl Reading<'_> {
         if self.word(at) != "," {
             return at;
         }
-        let closing = (at + 1..self.items.len()).take(20).find(|at| self.word(*at) == ",");
-        closing.map_or(at, |closing| closing + 1)
+        let mut here = at + 1;
+        while here < self.items.len().min(at + ASIDE_ITEMS_MAX) {
+            match self.word(here) {
+                word if is_copula(word) => return here,
+                "(" => here = self.behind_brackets(here).max(here + 1),
+                _ if self.is_verb(here) => return at,
+                _ => here += 1,
+            }
+        }
+        at
     }
 
     /// States the classes that the noun phrases at item `at` call. Those that are listed have to
@@ -94,13 +104,10 @@ impl Reading<'_> {
             return;
         }
         let Some(item) = self.object_item(head + 2) else { return };
-        let places = self.objects(item);
-        let Some(first) = places.first().copied().filter(|place| !self.is_date(*place)) else {
-            return;
-        };
+        let Some(first) = self.entity(item).filter(|place| !self.is_date(*place)) else { return };
         self.entities.vote(first, EntityKind::Location, 3);
         self.state(subject, Predicate::LocatedIn, first);
-        self.nest(&places);
+        self.nest_from(item);
     }
 
     /// First and last item of the class that a noun phrase at `at` calls: the noun before the

@@ -56,7 +56,9 @@ pub(super) fn symbols(line: &str) -> Vec<(Range<usize>, Role)> {
         {
             Some(Role::Base)
         } else {
-            is_telling(text).then_some(Role::Use)
+            let is_base =
+                line.contains(" : ") && found.last().is_some_and(|(_, role)| *role == Role::Holder);
+            is_telling(text).then_some(if is_base { Role::Base } else { Role::Use })
         };
         if let Some(role) = role.filter(|_| text.len() > 3 && text.len() <= SYMBOL_BYTES_MAX) {
             found.push((word.clone(), role));

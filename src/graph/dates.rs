@@ -42,6 +42,11 @@ pub(super) fn date_at(text: &str, tokens: &[Token], at: usize) -> Option<usize> 
                     | "year"
                     | "em"
                     | "born"
+                    | "the"
+                    | "The"
+                    | "a"
+                    | "A"
+                    | "\u{432}"
             );
             let is_enclosed = before == "(" && !word(at + 1).starts_with(char::is_alphanumeric);
             let ends_span = matches!(before, "-" | "\u{2013}" | "\u{2014}")

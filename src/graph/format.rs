@@ -1,4 +1,28 @@
-//! The columns of the stored section: their order and lengths, for the writer and the reader.
+//! The stored section, version 1: the order and the lengths of its columns.
+//!
+//! ```text
+//! u32 each, little-endian, read in place: the section begins on a boundary of 4 bytes
+//! header  "LDGR", version, rows n, sources, strings s, entities e, mentions m, aliases a,
+//!         triplets t, titles p, look-ups l, bytes of text b
+//! string_starts[s+1]   where strings begin in the text; they ascend and differ
+//! entity_keys[e]       string of each key; ascending, so that an entity is the rank of its key
+//! entity_best[e]       the mention that shows it
+//! entity_row_starts[e+1], entity_rows[m]               rows of an entity, ascending
+//! entity_triplet_starts[e+1], entity_triplets[2t]      triplets at an entity, ascending
+//! row_starts[n+1], mention_entities[m]                 entities of a row, by first mention
+//! mention_names[m]     28 bits of string, 4 bits of kind
+//! alias_mentions[a], alias_keys[a]                     other keys of a mention, by mention
+//! lookup_keys[l], lookup_entities[l]                   the same, by key, each pair once
+//! row_triplet_starts[n+1]                              triplets of a row
+//! triplet_ends[t]      bytes: position of source and of target in the row, predicate, zero
+//! triplet_from[t], triplet_to[t]                       context, as bytes of the row's text
+//! title_keys[p], title_sources[p]                      sources by title, ascending pairs
+//! text                 b bytes of UTF-8
+//! ```
+//! A reader rejects: another magic, version, number of rows or sources; a length other than the
+//! sum; columns of starts that do not run from 0 to the end in order; strings, keys, rows, aliases
+//! and titles out of order; ids, kinds and predicates out of range; a triplet from a thing to
+//! itself. Codes of kinds and predicates are positions in their lists, which only grow.
 
 /// "LDGR" as a little-endian word.
 pub(super) const MAGIC: u32 = u32::from_le_bytes(*b"LDGR");

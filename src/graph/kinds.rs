@@ -72,6 +72,10 @@ pub(super) fn judge_title(
     vote: &mut dyn FnMut(EntityKind, u16),
 ) {
     let words: Vec<&Token> = tokens.iter().collect();
+    let is_thing = tokens.last().is_some_and(|last| last.senses.kind.is_some());
+    if tokens.len() > 1 && tokens[0].senses.is_honorific() && !is_thing {
+        vote(EntityKind::Person, 8);
+    }
     by_form(text, name, &words, vote);
     let is_personal = words.len() <= 4 && words.iter().all(|token| is_personal(text, token));
     if words.len() >= 2 && is_personal {
@@ -88,7 +92,12 @@ fn by_form(text: &str, name: &str, tokens: &[&Token], vote: &mut dyn FnMut(Entit
     // "University of Iowa": the head stands before the particle.
     let particle =
         tokens.iter().position(|token| matches!(word(token), "of" | "for" | "de" | "in"));
-    let head = particle.and_then(|at| tokens.get(at.checked_sub(1)?)).unwrap_or(last);
+    let is_roman = |token: &&Token| word(token).bytes().all(|b| b"IVX".contains(&b));
+    let plain = match tokens.len() > 1 && is_roman(last) {
+        true => &tokens[tokens.len() - 2],
+        false => last,
+    };
+    let head = particle.and_then(|at| tokens.get(at.checked_sub(1)?)).unwrap_or(plain);
     let of_head = words::kind_of_noun(word(head)).filter(|kind| *kind != EntityKind::Person);
     let is_alone = tokens.len() == 1;
     if word(head) == "House" && particle.is_some() {

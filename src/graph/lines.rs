@@ -39,7 +39,16 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
         let range = start..start + content.len();
         let is_fence = content.starts_with("```") || content.starts_with("~~~");
         let is_plain = !content.is_empty() && !is_fence && !is_fenced;
-        let kind = if is_plain { special(text, range.clone()) } else { None };
+        // What is indented like a program and stands below a line of one, or assigns, is one.
+        let is_indented = line.starts_with("    ") || line.starts_with('\t');
+        let follows = open.is_none() && matches!(found.last(), Some(Block::Code(_)));
+        let is_code =
+            is_indented && (follows || content.contains(" = ")) && !content.contains(". ");
+        let kind = match is_plain {
+            true if is_code => Some(Block::Code(range.clone())),
+            true => special(text, range.clone()),
+            false => None,
+        };
         let wraps = open.as_ref().is_some_and(|open| {
             let last = text[open.clone()].lines().last().unwrap_or_default();
             last.trim_end().len() >= WRAPPED_COLUMNS_MIN && open.len() < BLOCK_BYTES_MAX

@@ -8,12 +8,31 @@
 //! title, text -- extract --> RowGraph -- GraphWriter --> bytes -- GraphIndex --> triplets
 //! question ---- keys_in --> keys --------------------------------- find, sources_titled --^
 //! ```
+//! Invariants: nothing is stated without the sentence that states it; every count is bounded; time
+//! is linear in the text, whatever it is. Precision goes before recall, since a reader follows the
+//! paths; a statement that no rule knows is left out rather than guessed from two names that stand
+//! near each other.
+//!
+//! # What the rules find
+//! Measured by `gold_tests` on 53 passages labelled by hand (prose, abstracts, code, forms; three
+//! languages). The held-out third was labelled before the rules ran over it. The first row of it is
+//! that first run; general faults that it showed were then repaired, so that the second row is no
+//! longer blind. A triplet counts if both ends and the predicate are right.
+//!
+//! | passages | entities P / R | kinds | triplets P / R |
+//! |---|---|---|---|
+//! | 35 seen | .929 / .944 | .821 | .952 / .532 |
+//! | 18 held out, first run | .777 / .827 | .739 | .737 / .359 |
+//! | 18 held out, after repairs | .862 / .876 | .759 | .795 / .449 |
+//!
 //! # Children
 //! - `key`: the key of a name, and the keys that a text may mean
-//! - `row`: the graph of one chunk as plain data; `extract`: makes it
+//! - `row`: the graph of one chunk as plain data; `extract`: makes it; `titles`:
+//!   what it is about
 //! - `lines`, `tokens`, `sentences`: the text in parts; `words`: what is known of single words
-//! - `names`, `dates`: names in a sentence; `kinds`: what they are; `entities`: which are one
-//! - `relations`, `clauses`: what a sentence states; `patterns`: the phrases that state it;
+//! - `names`, `runs`, `dates`: names in a sentence;
+//!   `kinds`: what they are; `entities`: which are one
+//! - `relations`, `ends`, `clauses`: what a sentence states; `patterns`: the phrases that state it;
 //!   `code`: what a line of a program declares
 //! - `format`, `writer`, `index`, `check`: the stored section
 
@@ -21,6 +40,7 @@ mod check;
 mod clauses;
 mod code;
 mod dates;
+mod ends;
 mod entities;
 mod extract;
 mod format;
@@ -34,9 +54,11 @@ mod names;
 mod patterns;
 mod relations;
 mod row;
+mod runs;
 mod sentences;
 #[cfg(test)]
 mod tests;
+mod titles;
 mod tokens;
 mod words;
 mod writer;

@@ -5,12 +5,10 @@ use std::ops::Range;
 
 use crate::graph::dates::date_at;
 use crate::graph::row::{EntityKind, NAME_BYTES_MAX};
-use crate::graph::sentences::mark;
+use crate::graph::sentences::{is_shouted, mark};
 use crate::graph::tokens::{Form, Token};
 use crate::graph::words;
 
-/// Words of a name, particles included.
-const NAME_TOKENS_MAX: usize = 12;
 /// Tokens between quotation marks that are searched for the closing one.
 const QUOTE_TOKENS_MAX: usize = 14;
 
@@ -42,12 +40,11 @@ impl<'a> Surroundings<'a> {
     /// Notes the words of a sentence.
     pub(super) fn note(&mut self, text: &'a str, sentence: &[Token]) {
         for (at, token) in sentence.iter().enumerate() {
-            match token.form {
-                Form::Lower => drop(self.lower.insert(token.text(text))),
-                Form::Capital if at > 0 && sentence[at - 1].is_word() => {
-                    drop(self.capital.insert(token.text(text)))
-                }
-                _ => {}
+            let is_inside = at > 0 && sentence[at - 1].is_word();
+            if token.form == Form::Lower {
+                self.lower.insert(token.text(text));
+            } else if token.form == Form::Capital && is_inside {
+                self.capital.insert(token.text(text));
             }
         }
     }
@@ -80,17 +77,11 @@ pub(super) fn names(
     found
 }
 
-/// Whether most words of the sentence are in capitals, so that capitals say nothing.
-fn is_shouted(sentence: &[Token]) -> bool {
-    let words = sentence.iter().filter(|token| token.is_word()).count();
-    let loud = sentence.iter().filter(|token| token.form == Form::Capitals).count();
-    loud >= 3 && loud * 2 > words
-}
-
-struct Scan<'a> {
-    text: &'a str,
-    tokens: &'a [Token],
-    around: &'a Surroundings<'a>,
+/// A sentence while its names are sought.
+pub(super) struct Scan<'a> {
+    pub text: &'a str,
+    pub tokens: &'a [Token],
+    pub around: &'a Surroundings<'a>,
     is_shouted: bool,
     /// Capitals are those of a heading.
     is_heading: bool,
@@ -167,11 +158,11 @@ impl Scan<'_> {
         Found { tokens, bytes, kind }
     }
 
-    fn mark(&self, at: usize) -> Option<char> {
+    pub(super) fn mark(&self, at: usize) -> Option<char> {
         mark(self.text, self.tokens.get(at)?)
     }
 
-    fn word(&self, at: usize) -> &str {
+    pub(super) fn word(&self, at: usize) -> &str {
         self.tokens.get(at).map_or("", |token| token.text(self.text))
     }
 
@@ -276,7 +267,7 @@ impl Scan<'_> {
     }
 
     /// A word of grammar, whatever its letters look like.
-    fn is_grammar(&self, at: usize) -> bool {
+    pub(super) fn is_grammar(&self, at: usize) -> bool {
         let is_article = matches!(self.word(at), "A" | "I") && self.mark(at + 1) != Some('.');
         self.tokens[at].senses.is_grammar() || is_article
     }
@@ -308,155 +299,6 @@ impl Scan<'_> {
             || word == "General" && !self.tokens[start + 1].senses.is_given()
     }
 
-    fn run_end(&self, at: usize) -> usize {
-        let mut end = at + 1;
-        while end < self.tokens.len() && end - at < NAME_TOKENS_MAX {
-            match self.joined(at, end) {
-                Some(next) => end = next,
-                None => break,
-            }
-        }
-        end
-    }
-
-    /// Where the name ends if what stands at `end` belongs to the name that began at `at`.
-    fn joined(&self, at: usize, end: usize) -> Option<usize> {
-        let (last, next) = (&self.tokens[end - 1], &self.tokens[end]);
-        if last.is_owner {
-            let kind = words::kind_of_noun(next.text(self.text));
-            let is_house = kind == Some(EntityKind::Organization);
-            return (next.is_capital() && is_house).then_some(end + 1);
-        }
-        match next.form {
-            Form::Capital | Form::Capitals | Form::Initial => {
-                let is_plain = !self.is_grammar(end) || next.senses.is_foreign();
-                let is_roman = next.form == Form::Initial && "IVX".contains(self.word(end));
-                let is_date = date_at(self.text, self.tokens, end).is_some();
-                let is_joined = next.is_apart && (is_plain || is_roman) && !is_date;
-                is_joined.then_some(end + 1)
-            }
-            Form::Number => self.numbered(at, end),
-            Form::Lower => self.particles(at, end),
-            Form::Mark => self.marked(end),
-            Form::Code | Form::Unspaced => None,
-        }
-    }
-
-    /// "Apollo 11", "Interstate 5".
-    fn numbered(&self, at: usize, end: usize) -> Option<usize> {
-        let number = self.word(end);
-        let before = self.word(end - 1).to_ascii_lowercase();
-        let counts = ["figure", "fig", "table", "section", "chapter", "page", "step", "line"];
-        let is_plain = number.len() <= 4 && number.bytes().all(|b| b.is_ascii_digit());
-        let is_year = number.len() == 4;
-        let follows_quantity = self
-            .tokens
-            .get(end + 1)
-            .is_some_and(|token| token.form == Form::Lower && token.text(self.text).ends_with('s'));
-        let is_name = is_plain
-            && !is_year
-            && !follows_quantity
-            && !counts.contains(&&*before)
-            && words::month(&before).is_none()
-            && !self.tokens[at].senses.is_grammar();
-        is_name.then_some(end + 1)
-    }
-
-    /// Particles that stand inside of names, then a capital.
-    fn particles(&self, at: usize, end: usize) -> Option<usize> {
-        let first = self.word(end);
-        let before = &self.tokens[end - 1];
-        let head = words::kind_of_noun(self.word(at));
-        let is_house = head == Some(EntityKind::Organization) || self.has_house(at..end);
-        let is_office = head == Some(EntityKind::Person) || self.tokens[at].senses.is_honorific();
-        let is_allowed = match first {
-            "von" | "van" | "de" | "zu" => true,
-            _ if self.around.has_capital_nouns => false,
-            "of" => {
-                let is_plain = before.senses.is_ordinary() || before.senses.kind.is_some();
-                let is_roman = self.word(end - 1).bytes().all(|b| b"IVX".contains(&b));
-                let is_person = self.tokens[at].senses.is_given()
-                    && (end - at == 1 || end - at == 2 && is_roman);
-                let is_style = is_office && !is_person && end - at == 1;
-                (is_plain || is_person) && !is_style && before.form != Form::Capitals
-                    || is_person && before.form == Form::Capitals
-            }
-            "for" => is_house || self.word(end - 1) == "Award",
-            "and" => is_house && self.has_of(at, end) || self.is_pair(end),
-            "da" | "di" | "du" | "del" | "della" | "des" | "der" | "den" | "bin" | "ibn" | "al"
-            | "y" | "la" | "af" | "av" | "do" | "dos" | "e" => true,
-            "sur" | "les" | "le" | "en" | "el" | "los" => before.form != Form::Lower,
-            _ => false,
-        };
-        if !is_allowed {
-            return None;
-        }
-        let rest = &self.tokens[end + 1..];
-        let skipped = rest.iter().take(2).take_while(|token| {
-            let word = token.text(self.text);
-            matches!(word, "the" | "la" | "le" | "les" | "der" | "den" | "los" | "las" | "el")
-        });
-        let next = end + 1 + skipped.count();
-        let token = self.tokens.get(next)?;
-        let is_name = token.form == Form::Capital || token.form == Form::Capitals;
-        let is_date = words::month(&self.word(next).to_ascii_lowercase()).is_some();
-        (is_name && token.is_apart && !token.senses.is_grammar() && !is_date).then_some(next + 1)
-    }
-
-    fn has_house(&self, tokens: Range<usize>) -> bool {
-        let is_house = |token: &Token| {
-            token.senses.kind == Some(EntityKind::Organization) && token.is_capital()
-        };
-        self.tokens[tokens].iter().any(is_house)
-    }
-
-    fn has_of(&self, at: usize, end: usize) -> bool {
-        self.tokens[at..end].iter().any(|token| matches!(token.text(self.text), "of" | "for"))
-    }
-
-    /// "Victoria and Albert Museum": a house is named after two.
-    fn is_pair(&self, end: usize) -> bool {
-        let is_house = |token: &Token| {
-            words::kind_of_noun(token.text(self.text))
-                .is_some_and(|kind| !matches!(kind, EntityKind::Person | EntityKind::Work))
-        };
-        let (Some(next), Some(house)) = (self.tokens.get(end + 1), self.tokens.get(end + 2)) else {
-            return false;
-        };
-        let is_run =
-            next.is_capital() && house.is_capital() && !house.text(self.text).ends_with('s');
-        is_run && is_house(house) && !is_house(next) && !is_house(&self.tokens[end - 1])
-    }
-
-    /// Stops of initials, hyphens with a blank behind, commas before a legal form.
-    fn marked(&self, end: usize) -> Option<usize> {
-        let next = self.tokens.get(end + 1)?;
-        let last = &self.tokens[end - 1];
-        let word = next.text(self.text);
-        match self.mark(end)? {
-            '.' => {
-                let letters = self.word(end - 1);
-                let is_house = next.senses.kind == Some(EntityKind::Organization);
-                let is_dotted = letters.contains('.') && (!letters.is_ascii() || is_house);
-                let is_short = last.form == Form::Initial
-                    || is_dotted
-                    || last.senses.is_honorific() && last.end - last.start <= 4;
-                (is_short && next.is_capital() && !next.senses.is_grammar()).then_some(end + 2)
-            }
-            '\u{2013}' => {
-                let is_tight = !self.tokens[end].is_apart && !next.is_apart;
-                (is_tight && next.form == Form::Capital).then_some(end + 2)
-            }
-            '-' => {
-                let is_joined = !self.tokens[end].is_apart && next.form == Form::Capital;
-                is_joined.then_some(end + 2)
-            }
-            '&' => (next.is_capital() && next.is_apart).then_some(end + 2),
-            ',' => ["Inc", "Ltd", "LLC", "Jr", "Sr", "Corp"].contains(&word).then_some(end + 2),
-            _ => None,
-        }
-    }
-
     fn is_name_alone(&self, at: usize, is_person: bool) -> bool {
         let token = &self.tokens[at];
         let word = token.text(self.text);
@@ -470,14 +312,15 @@ impl Scan<'_> {
             Form::Initial => false,
             Form::Capitals => {
                 let is_roman = word.bytes().all(|b| b"IVX".contains(&b));
-                let is_word =
-                    senses.is_ordinary() && word.len() > 3 || self.around.lower.contains(&*folded);
-                let is_short = word.chars().count() <= 12;
-                let is_grammar = senses.is_grammar() && !senses.is_foreign();
-                !is_roman && !is_word && is_short && !is_grammar
+                let is_money = ["USD", "EUR", "GBP", "JPY", "CHF"].contains(&word);
+                let is_word = senses.is_ordinary() && !senses.is_foreign()
+                    || self.around.lower.contains(&*folded);
+                !is_roman && !is_money && !is_word && word.chars().count() <= 24
             }
             _ if senses.is_month() || word.ends_with("day") && senses.is_ordinary() => false,
             _ if is_place => true,
+            // The only word of a label or a cell.
+            _ if self.is_heading && !senses.is_given() => self.around.capital.contains(word),
             _ if senses.is_ordinary() || senses.is_demonym() || senses.is_honorific() => false,
             _ if words::kind_of_noun(word).is_some() => false,
             _ if self.around.has_capital_nouns => {
@@ -526,7 +369,9 @@ impl Scan<'_> {
                 || token.senses.is_month()
         });
         let is_plain = plain.count() == words().count();
-        let is_office = words().all(|token| token.senses.kind == Some(EntityKind::Person));
+        let is_office = words().all(|token| {
+            token.senses.kind == Some(EntityKind::Person) || token.senses.is_honorific()
+        });
         let last = self.word(tokens.end - 1);
         let is_house = words::kind_of_noun(last).is_some() || self.has_house(tokens.clone());
         let is_seen =
@@ -541,16 +386,12 @@ impl Scan<'_> {
         }
         let is_numbered = self.tokens[tokens.end - 1].form == Form::Number;
         let is_all_seen = words().all(is_seen) && !is_house && !is_numbered;
-        let key = crate::graph::key(&self.text[self.bytes(tokens.clone())]);
+        let key = crate::graph::key(&self.text[self.found(tokens.clone(), None).bytes]);
         if words::is_place(key.as_str()) {
             return true;
         }
         let is_title_case = self.is_heading && (is_plain || words().any(is_seen));
         let is_free = !is_plain || !self.opens_sentence(tokens.start);
         !is_office && !is_all_seen && !is_title_case && is_free
-    }
-
-    fn bytes(&self, tokens: Range<usize>) -> Range<usize> {
-        self.tokens[tokens.start].start..self.tokens[tokens.end - 1].end
     }
 }

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use crate::graph::row::{EntityKind, Predicate};
 
 /// Words of a phrase.
-pub(super) const PHRASE_WORDS_MAX: usize = 5;
+pub(super) const PHRASE_WORDS_MAX: usize = 6;
 
 /// What a phrase says about what stands before and behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,19 +1,10 @@
 //! Reads the relations out of one sentence.
 
-use std::ops::Range;
-
 use crate::graph::entities::Entities;
 use crate::graph::patterns::{PHRASE_WORDS_MAX, Pattern, patterns, words_from};
 use crate::graph::row::{EntityKind, Predicate};
 use crate::graph::sentences::mark;
 use crate::graph::tokens::{Form, Token};
-
-/// Words between a phrase and its object.
-const OBJECT_GAP_MAX: usize = 4;
-/// Words between a phrase and its subject.
-const SUBJECT_GAP_MAX: usize = 12;
-/// Objects of one phrase.
-const OBJECTS_MAX: usize = 8;
 
 /// A word, a mark or a name of a sentence.
 #[derive(Debug, Clone, Copy)]
@@ -89,157 +80,6 @@ impl Reading<'_> {
         }
     }
 
-    /// What the clause around item `at` is about: the first name of the sentence or of the part
-    /// behind the last semicolon, unless a preposition stands before it.
-    pub(super) fn subject(&self, at: usize) -> Option<usize> {
-        let start = (0..at).rev().find(|at| self.mark(*at) == Some(';')).map_or(0, |at| at + 1);
-        let mut is_led = false;
-        for here in start..at {
-            if let Some(entity) = self.entity(here).filter(|entity| !self.is_date(*entity)) {
-                match self.items[here].is_owner {
-                    true => continue,
-                    false => return (!is_led).then_some(entity),
-                }
-            }
-            match self.word(here) {
-                "," => is_led = false,
-                word if is_preposition(&word.to_lowercase()) => is_led = true,
-                _ if self.token(here).is_some_and(|token| token.senses.is_verb()) => return None,
-                "is" | "was" | "are" | "were" => return None,
-                _ => {}
-            }
-        }
-        None
-    }
-
-    /// The source of a phrase that begins at item `at`.
-    fn source_of(&self, at: usize) -> Option<usize> {
-        let mut here = at;
-        for _ in 0..SUBJECT_GAP_MAX {
-            here = here.checked_sub(1)?;
-            if let Some(entity) = self.entity(here) {
-                let item = self.items[here];
-                if item.is_owner || self.is_date(entity) {
-                    return self.subject(at);
-                }
-                // "X is a Hong Kong film directed by": the film is X, not the place.
-                let has_copula = (0..here).any(|at| is_copula(self.word(at)));
-                if here + 1 < at && has_copula {
-                    return self.subject(here);
-                }
-                let is_led = here > 0 && is_preposition(&self.word(here - 1).to_lowercase());
-                return if is_led { self.subject(here) } else { Some(entity) };
-            }
-            match self.word(here) {
-                ")" => here = self.opening(here)?,
-                "(" => {
-                    let named = here.checked_sub(1).and_then(|before| self.entity(before));
-                    return named.or_else(|| self.subject(here));
-                }
-                "," | "and" | "or" | "but" | "then" => {
-                    let before =
-                        here.checked_sub(1).and_then(|before| self.before_brackets(before));
-                    let is_aside = self.word(here) == ",";
-                    let named = before.and_then(|before| self.entity(before));
-                    let named = named.filter(|entity| is_aside && !self.is_date(*entity));
-                    return match self.has_verb(here + 1..at) || !is_aside {
-                        true => self.subject(at),
-                        false => named.or_else(|| self.subject(at)),
-                    };
-                }
-                "who" | "which" | "that" | "whose" => {
-                    let comma = self.word(here.checked_sub(1)?) == ",";
-                    let before = here.checked_sub(1 + usize::from(comma))?;
-                    let before = self.before_brackets(before)?;
-                    return self.entity(before).or_else(|| self.subject(at));
-                }
-                "is" | "was" | "are" | "were" | "be" | "been" | "has" | "had" | "have" => {}
-                ";" | ":" => return None,
-                _ => {}
-            }
-        }
-        self.subject(at)
-    }
-
-    fn has_verb(&self, items: Range<usize>) -> bool {
-        items.into_iter().any(|at| self.is_verb(at))
-    }
-
-    pub(super) fn is_verb(&self, at: usize) -> bool {
-        let Some(token) = self.token(at).filter(|token| token.form == Form::Lower) else {
-            return false;
-        };
-        token.senses.is_verb() || is_copula(token.text(self.text))
-    }
-
-    /// The opening bracket of the closing one at item `at`.
-    fn opening(&self, at: usize) -> Option<usize> {
-        (0..at).rev().take(40).find(|at| self.mark(*at) == Some('('))
-    }
-
-    fn is_in_brackets(&self, at: usize) -> bool {
-        let open = (0..at).rev().take(40).find(|at| matches!(self.mark(*at), Some('(' | ')')));
-        open.is_some_and(|open| self.mark(open) == Some('('))
-    }
-
-    fn before_brackets(&self, at: usize) -> Option<usize> {
-        match self.mark(at) {
-            Some(')') => self.opening(at)?.checked_sub(1),
-            _ => Some(at),
-        }
-    }
-
-    pub(super) fn behind_brackets(&self, at: usize) -> usize {
-        if self.mark(at) != Some('(') {
-            return at;
-        }
-        let close = (at..self.items.len()).take(40).find(|at| self.mark(*at) == Some(')'));
-        close.map_or(at, |close| close + 1)
-    }
-
-    /// The first object behind item `at`, by item: only determiners, adjectives and nouns between.
-    pub(super) fn object_item(&self, at: usize) -> Option<usize> {
-        for here in (at..self.items.len()).take(OBJECT_GAP_MAX + 1) {
-            if self.entity(here).is_some() {
-                return Some(here);
-            }
-            let token = self.token(here)?;
-            let word = token.text(self.text).to_lowercase();
-            let is_fine = token.form != Form::Mark || word == "\"";
-            let blocks = is_preposition(&word) || is_copula(&word) || is_conjunction(&word);
-            if !is_fine || blocks {
-                return None;
-            }
-        }
-        None
-    }
-
-    /// The object at an item and those that are listed behind it.
-    pub(super) fn objects(&self, first: usize) -> Vec<usize> {
-        let mut found: Vec<usize> = self.entity(first).into_iter().collect();
-        if self.items[first].is_owner {
-            return Vec::new();
-        }
-        let mut at = first;
-        while found.len() < OBJECTS_MAX {
-            let mut next = self.behind_brackets(at + 1);
-            let mut is_listed = false;
-            while matches!(self.word(next), "," | "and" | "&" | "or" | "as" | "well" | "the") {
-                is_listed |= self.word(next) != "the";
-                next += 1;
-            }
-            let Some(entity) = self.entity(next).filter(|_| is_listed) else { break };
-            let is_owner = self.items[next].is_owner;
-            let is_clause = self.is_verb(next + 1) || self.is_date(entity) || is_owner;
-            if is_clause {
-                break;
-            }
-            found.push(entity);
-            at = next;
-        }
-        found
-    }
-
     /// States what the longest phrase at item `at` says. Returns its words, 0 for no phrase.
     fn read_phrase(&mut self, at: usize) -> usize {
         let Some(token) = self.token(at) else { return 0 };
@@ -276,12 +116,21 @@ impl Reading<'_> {
     }
 
     fn apply(&mut self, pattern: &Pattern, from: usize, to: usize) -> bool {
-        let Some(first) = self.object_item(to) else { return false };
-        let is_date = self.entity(first).is_some_and(|entity| self.is_date(entity));
+        let Some(mut first) = self.object_item(to) else { return false };
+        let mut is_date = self.entity(first).is_some_and(|entity| self.is_date(entity));
+        // "won the 1999 Golden Horse Award"
+        if is_date && !pattern.wants_date() && self.entity(first + 1).is_some() {
+            first += 1;
+            is_date = self.entity(first).is_some_and(|entity| self.is_date(entity));
+        }
         if is_date != pattern.wants_date() {
             return false;
         }
-        let Some(source) = self.source_of(from) else { return false };
+        let Some(mut source) = self.source_of(from) else { return false };
+        let wanted = pattern.kinds[usize::from(pattern.is_reversed)];
+        if !can_be(self.entities.kind(source), wanted) {
+            source = self.subject(from).unwrap_or(source);
+        }
         if self.is_in_brackets(from) && !is_bracketed(pattern.predicate) {
             return false;
         }
@@ -302,7 +151,7 @@ impl Reading<'_> {
             }
         }
         if is_place {
-            self.nest(&objects);
+            self.nest_from(first);
         }
         if is_date && matches!(pattern.predicate, Predicate::BornOn | Predicate::DiedOn) {
             self.place_of_life(source, pattern.predicate, first + 1);
@@ -312,20 +161,10 @@ impl Reading<'_> {
 
     /// Whether the ends can be what the pattern takes them for; lets them be that.
     fn fits(&mut self, pattern: &Pattern, ends: [usize; 2]) -> bool {
-        let fits = |kind: EntityKind, wanted: Option<EntityKind>| match wanted {
-            None | Some(EntityKind::Date) => kind != EntityKind::Date || wanted.is_some(),
-            Some(EntityKind::Person) => {
-                !matches!(kind, EntityKind::Location | EntityKind::Work | EntityKind::Date)
-            }
-            Some(EntityKind::Location) => {
-                !matches!(kind, EntityKind::Person | EntityKind::Work | EntityKind::Date)
-            }
-            Some(_) => kind != EntityKind::Date,
-        };
         let is_fitting = ends
             .iter()
             .zip(pattern.kinds)
-            .all(|(end, wanted)| fits(self.entities.kind(*end), wanted));
+            .all(|(end, wanted)| can_be(self.entities.kind(*end), wanted));
         if is_fitting {
             for (end, wanted) in ends.into_iter().zip(pattern.kinds) {
                 if let Some(kind) = wanted {
@@ -336,16 +175,20 @@ impl Reading<'_> {
         is_fitting
     }
 
-    /// "Manchester, Iowa": places in a row contain each other.
-    pub(super) fn nest(&mut self, places: &[usize]) {
-        for pair in places.windows(2) {
-            let is_place = |at: usize| {
-                matches!(self.entities.kind(at), EntityKind::Location | EntityKind::Other)
-            };
-            if is_place(pair[0]) && self.entities.kind(pair[1]) == EntityKind::Location {
-                self.entities.vote(pair[0], EntityKind::Location, 3);
-                self.state(pair[0], Predicate::LocatedIn, pair[1]);
+    /// "Manchester, Iowa": places between commas contain each other, from item `at` on.
+    pub(super) fn nest_from(&mut self, at: usize) {
+        let mut at = at;
+        while let (Some(inner), Some(outer)) = (self.entity(at), self.entity(at + 2)) {
+            let is_listed = matches!(self.word(at + 3), "and" | "or");
+            let is_place =
+                matches!(self.entities.kind(inner), EntityKind::Location | EntityKind::Other);
+            let is_outer = self.entities.kind(outer) == EntityKind::Location;
+            if self.word(at + 1) != "," || is_listed || !is_place || !is_outer {
+                return;
             }
+            self.entities.vote(inner, EntityKind::Location, 3);
+            self.state(inner, Predicate::LocatedIn, outer);
+            at += 2;
         }
     }
 
@@ -360,8 +203,7 @@ impl Reading<'_> {
             let predicate = if is_birth { Predicate::BornIn } else { Predicate::DiedIn };
             self.entities.vote(place, EntityKind::Location, 3);
             self.state(person, predicate, place);
-            let places = self.objects(at + 1);
-            self.nest(&places);
+            self.nest_from(at + 1);
         }
     }
 
@@ -371,12 +213,16 @@ impl Reading<'_> {
             let Some(person) = self.entity(at).filter(|_| self.mark(at + 1) == Some('(')) else {
                 continue;
             };
-            let Some(born) = self.entity(at + 2).filter(|date| self.is_date(*date)) else {
+            let close = self.behind_brackets(at + 1);
+            let is_span = |at: &usize| {
+                let is_dash = matches!(self.mark(at + 1), Some('-' | '\u{2013}' | '\u{2014}'));
+                let is_date = |at| self.entity(at).is_some_and(|date| self.is_date(date));
+                is_dash && is_date(*at) && is_date(at + 2)
+            };
+            let Some(first) = (at + 2..close).find(is_span) else { continue };
+            let (Some(born), Some(died)) = (self.entity(first), self.entity(first + 2)) else {
                 continue;
             };
-            let is_span = matches!(self.mark(at + 3), Some('-' | '\u{2013}' | '\u{2014}'));
-            let died = self.entity(at + 4).filter(|date| is_span && self.is_date(*date));
-            let Some(died) = died else { continue };
             // "Mary, Countess of Strathmore (1749 - 1800)": the dates are those of the subject.
             let person = self.subject(at + 1).unwrap_or(person);
             let can_be_person =
@@ -385,7 +231,7 @@ impl Reading<'_> {
                 self.entities.vote(person, EntityKind::Person, 6);
                 self.state(person, Predicate::BornOn, born);
                 self.state(person, Predicate::DiedOn, died);
-                self.place_of_life(person, Predicate::DiedOn, at + 5);
+                self.place_of_life(person, Predicate::DiedOn, first + 3);
             }
         }
     }
@@ -393,6 +239,18 @@ impl Reading<'_> {
 
 pub(super) fn is_copula(word: &str) -> bool {
     matches!(word, "is" | "was" | "are" | "were" | "became" | "remains")
+}
+
+/// Whether a thing of that kind can be what a pattern wants.
+fn can_be(kind: EntityKind, wanted: Option<EntityKind>) -> bool {
+    use EntityKind::*;
+    match wanted {
+        Some(Date) => kind == Date,
+        Some(Person) => !matches!(kind, Location | Work | Date),
+        Some(Location) => !matches!(kind, Person | Work | Date),
+        Some(Work) => !matches!(kind, Person | Location | Date),
+        Some(_) | None => kind != Date,
+    }
 }
 
 /// What is stated of a name in brackets behind it.
@@ -453,8 +311,4 @@ pub(super) fn is_preposition(word: &str) -> bool {
             | "including"
             | "despite"
     )
-}
-
-fn is_conjunction(word: &str) -> bool {
-    matches!(word, "and" | "or" | "but" | "who" | "which" | "that" | "where" | "when" | "while")
 }

@@ -65,3 +65,10 @@ pub(super) fn mark(text: &str, token: &Token) -> Option<char> {
         _ => None,
     }
 }
+
+/// Whether most words of the sentence are in capitals, so that capitals say nothing.
+pub(super) fn is_shouted(sentence: &[Token]) -> bool {
+    let words = sentence.iter().filter(|token| token.is_word()).count();
+    let loud = sentence.iter().filter(|token| token.form == Form::Capitals).count();
+    loud >= 3 && loud * 2 > words
+}

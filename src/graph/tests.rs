@@ -105,7 +105,10 @@ fn is_sound(text: &str, graph: &RowGraph) -> bool {
 
 proptest! {
     #[test]
-    fn any_text_has_a_sound_graph(title in "\\PC{0,30}", text in "(?s)(\\PC|[A-Z][a-z]{2,6} |[ .,|:()\"\n]){0,200}") {
+    fn any_text_has_a_sound_graph(
+        title in "\\PC{0,30}",
+        text in "(?s)(\\PC|[A-Z][a-z]{2,6} |[ .,|:()\"\n]){0,200}",
+    ) {
         let graph = extract(&title, &text);
         prop_assert!(is_sound(&text, &graph), "{:?}", graph);
         prop_assert_eq!(&extract(&title, &text), &graph);
