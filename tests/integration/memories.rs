@@ -325,7 +325,8 @@ fn a_near_memory_steers_a_search_and_says_so() {
     };
     let plain = ask(false);
     assert_eq!(ask(true), plain, "without memories nothing changes");
-    let id = add(&server, json!({"user_memory": "paper on walls of timber"})).ok()["memory_id"].clone();
+    let id =
+        add(&server, json!({"user_memory": "paper on walls of timber"})).ok()["memory_id"].clone();
     add(&server, json!({"user_memory": "Lunch is at noon."})).ok();
     assert_eq!(ask(false), plain, "nobody asked for it");
     let steered = ask(true);

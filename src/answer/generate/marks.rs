@@ -163,9 +163,7 @@ impl MarkFilter {
 
     /// A mark of no source: it goes, with the space before it.
     fn drop_mark(&mut self, inside: &str) {
-        // Behind an open bracket what follows could make another mark of the two.
-        let opened = self.text.rfind(['[', ']']).filter(|at| self.text[*at..].starts_with('['));
-        if opened.is_some_and(|at| self.text[at + 1..].chars().all(is_mark_part)) {
+        if may_become_mark(&self.text) {
             return self.write(&format!("({})", inside.trim()));
         }
         if !self.spaces.contains('\n') {
@@ -195,6 +193,13 @@ impl Code {
     fn is_inside(&self) -> bool {
         self.opened_by > 0
     }
+}
+
+/// Whether a text ends inside of a bracket that could still become a mark: what is taken out there
+/// must leave something, or what stands before and behind it would make another mark.
+fn may_become_mark(text: &str) -> bool {
+    let opened = text.rfind(['[', ']']).filter(|at| text[*at..].starts_with('['));
+    opened.is_some_and(|at| text[at + 1..].chars().all(is_mark_part))
 }
 
 fn is_opening(c: char) -> bool {
@@ -274,6 +279,8 @@ impl MarkedText {
             let here = self.marks.iter().enumerate().filter(|(_, other)| other.at == at);
             if is_kept(position) {
                 text.push_str(&mark.to_string());
+            } else if may_become_mark(&text) {
+                text.push_str("()");
             } else if here.into_iter().all(|(other, _)| !is_kept(other)) && text.ends_with(' ') {
                 text.pop();
             }
@@ -370,6 +377,8 @@ mod tests {
         let b = marked.plain.find('B').unwrap();
         assert_eq!(fewer.chars_of(&(b..b + 1)), 7..8);
         assert_eq!(marked.render(&[0, 1, 2, 3].into()).text, "A. B. C");
+        let (_, _, nested) = filter(&["[[1]0]"]);
+        assert_eq!(nested.render(&[0].into()).text, "[()0]", "no mark comes of what is left");
     }
 
     /// The `n` of every `[n]`, as a reader's program would find them.
