@@ -20,7 +20,12 @@ pub(super) fn add_bias(rows: &mut [f32], bias: &[f32]) {
 
 /// Adds `bias` to every row of `rows` and applies the activation.
 pub(super) fn add_bias_activate(rows: &mut [f32], bias: &[f32], activation: Activation) {
-    Arch::new().dispatch(Activate { rows, bias, activation });
+    Arch::new().dispatch(AddBiasActivate { rows, bias, activation });
+}
+
+/// Applies the activation to every number.
+pub(super) fn activate(numbers: &mut [f32], activation: Activation) {
+    Arch::new().dispatch(Activate { numbers, activation });
 }
 
 /// Scale and shift of a layer norm (Ba, Kiros, Hinton 2016).
@@ -34,6 +39,11 @@ pub(super) struct Norm {
 /// Replaces every row by the layer norm of (row + `bias` + the same row of `residual`).
 pub(super) fn add_norm(rows: &mut [f32], bias: &[f32], residual: &[f32], norm: &Norm) {
     Arch::new().dispatch(AddNorm { rows, bias, residual, norm });
+}
+
+/// Replaces every row by its layer norm.
+pub(super) fn normalise(rows: &mut [f32], norm: &Norm) {
+    Arch::new().dispatch(Normalise { rows, norm });
 }
 
 /// Replaces every row of `width` numbers by its softmax.
@@ -68,13 +78,13 @@ impl WithSimd for AddBias<'_> {
     }
 }
 
-struct Activate<'a> {
+struct AddBiasActivate<'a> {
     rows: &'a mut [f32],
     bias: &'a [f32],
     activation: Activation,
 }
 
-impl WithSimd for Activate<'_> {
+impl WithSimd for AddBiasActivate<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -96,6 +106,31 @@ fn map_biased(rows: &mut [f32], bias: &[f32], f: impl Fn(f32) -> f32) {
     }
 }
 
+struct Activate<'a> {
+    numbers: &'a mut [f32],
+    activation: Activation,
+}
+
+impl WithSimd for Activate<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        match self.activation {
+            Activation::Gelu => map(self.numbers, gelu),
+            Activation::GeluTanh => map(self.numbers, gelu_tanh),
+            Activation::Relu => map(self.numbers, |x| x.max(0.0)),
+        }
+    }
+}
+
+#[inline(always)]
+fn map(numbers: &mut [f32], f: impl Fn(f32) -> f32) {
+    for x in numbers {
+        *x = f(*x);
+    }
+}
+
 struct AddNorm<'a> {
     rows: &'a mut [f32],
     bias: &'a [f32],
@@ -114,6 +149,22 @@ impl WithSimd for AddNorm<'_> {
             for ((x, bias), residual) in row.iter_mut().zip(self.bias).zip(residual) {
                 *x += bias + residual;
             }
+            normalise_row(row, self.norm);
+        }
+    }
+}
+
+struct Normalise<'a> {
+    rows: &'a mut [f32],
+    norm: &'a Norm,
+}
+
+impl WithSimd for Normalise<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        for row in self.rows.chunks_exact_mut(self.norm.scale.len()) {
             normalise_row(row, self.norm);
         }
     }

@@ -1,22 +1,21 @@
 //! The only door to the inner loops: looks at the processor, once a call.
 
+use std::ops::Range;
+
 use crate::embed::config::Activation;
 use crate::embed::elementwise;
+use crate::embed::int16::Attention;
+#[cfg(target_arch = "x86_64")]
+use crate::embed::int16::attention;
 use crate::embed::int16::product::Dense;
 use crate::embed::int16::quantize::Codes;
 #[cfg(target_arch = "x86_64")]
 use crate::embed::int16::x86;
 
-/// Memory of attention over one passage.
+/// Memory of attention, where there is none.
+#[cfg(not(target_arch = "x86_64"))]
 #[derive(Debug, Default)]
-pub(super) struct Attention {
-    /// (head, keys filled up to whole tiles).
-    pub keys: Vec<f32>,
-    /// (keys, head).
-    pub values: Vec<f32>,
-    /// (queries of a strip, keys filled up to whole tiles).
-    pub scores: Vec<f32>,
-}
+pub(super) struct Attention;
 
 /// Whether the processor has the instructions of the inner loops.
 pub(super) fn has_instructions() -> bool {
@@ -32,26 +31,34 @@ pub(super) fn has_instructions() -> bool {
     }
 }
 
-/// `codes` times `layer` into `output`, (tokens, outputs).
-pub(super) fn multiply(layer: &Dense, codes: &Codes, output: &mut [f32]) {
+/// `codes` times the columns `columns` of `layer` and their bias, which replace the numbers of
+/// `output` (tokens, columns) or are added to them.
+pub(super) fn multiply(
+    layer: &Dense,
+    columns: Range<usize>,
+    codes: &Codes,
+    output: &mut [f32],
+    adds: bool,
+) {
     assert!(has_instructions(), "layers are made only where the instructions are");
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the instructions are there, as was found above.
     #[allow(unsafe_code)]
     unsafe {
-        x86::multiply(layer, codes, output);
+        x86::multiply(layer, columns, codes, output, adds);
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (layer, codes, output);
+    let _ = (layer, columns, codes, output, adds);
 }
 
-/// Attention of one passage: `fused` (tokens, 3, heads, head) are queries, already divided by the
-/// square root of `head`, keys and values; `context` is (tokens, heads, head).
+/// Attention of one head over one passage: `rows` (tokens, 3, head) are queries, already divided
+/// by the square root of `head`, keys and values; the results go to the columns from `at` on of
+/// `context`, rows of `hidden` numbers.
 pub(super) fn attend(
-    fused: &[f32],
-    heads: usize,
+    rows: &[f32],
     head: usize,
     context: &mut [f32],
+    (at, hidden): (usize, usize),
     scratch: &mut Attention,
 ) {
     assert!(has_instructions(), "layers are made only where the instructions are");
@@ -59,22 +66,22 @@ pub(super) fn attend(
     // SAFETY: the instructions are there, as was found above.
     #[allow(unsafe_code)]
     unsafe {
-        x86::attend(fused, heads, head, context, scratch);
+        attention::attend(rows, head, context, (at, hidden), scratch);
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (fused, heads, head, context, scratch);
+    let _ = (rows, head, context, at, hidden, scratch);
 }
 
-/// Adds `bias` to `row` and applies the activation.
-pub(super) fn add_bias_activate(row: &mut [f32], bias: &[f32], activation: Activation) {
+/// Applies the activation to `row`.
+pub(super) fn activate(row: &mut [f32], activation: Activation) {
     #[cfg(target_arch = "x86_64")]
     if activation == Activation::Gelu && has_instructions() {
         // SAFETY: the instructions are there, as was found above.
         #[allow(unsafe_code)]
         unsafe {
-            x86::add_bias_gelu(row, bias);
+            x86::activate(row);
         }
         return;
     }
-    elementwise::add_bias_activate(row, bias, activation);
+    elementwise::activate(row, activation);
 }

@@ -2,23 +2,43 @@
 //!
 //! ```text
 //! weights (inputs, outputs) -> panel 0 | panel 1 | ...  each for every 2 inputs: PANEL x 2 codes
-//! codes   (tokens, inputs)  as they lie, STRIP tokens at once
+//! codes   (tokens, inputs)  as they lie, STRIP tokens at once, what is left over by TAIL
 //! ```
 
 use std::ops::Range;
 
-use crate::embed::int16::machine;
 use crate::embed::int16::quantize::Codes;
+use crate::embed::int16::{LANES, machine};
 
 /// Tokens whose sums are in registers at once: with two registers of outputs, 24 of 32.
 pub(super) const STRIP: usize = 12;
-/// Outputs of a panel: two registers. A panel of 384 inputs takes 24 KiB and stays in a level-1
-/// cache.
-pub(super) const PANEL: usize = 32;
+/// The same for the tokens behind the last whole strip. Six keep two multipliers busy for the
+/// time that one multiplication takes; fewer would wait for their own sums.
+pub(super) const TAIL: usize = STRIP / 2;
+/// Registers of a panel.
+pub(super) const REGISTERS: usize = 2;
+/// Outputs of a panel. A panel of 384 inputs takes 24 KiB and stays in a level-1 cache.
+pub(super) const PANEL: usize = REGISTERS * LANES;
 /// Inputs that one multiplication takes.
 const STEP: usize = 2;
-/// The codes of a panel for one step.
-pub(super) type PanelStep = [i16; PANEL * STEP];
+
+/// The codes of a panel for one step; aligned, so that no register of them is on two cache lines.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct PanelStep(pub [[i16; LANES * STEP]; REGISTERS]);
+
+impl PanelStep {
+    pub const ZERO: Self = Self([[0; LANES * STEP]; REGISTERS]);
+}
+
+/// A panel of a layer, and what goes with its outputs.
+#[derive(Debug)]
+pub(super) struct Panel<'a> {
+    pub codes: &'a [PanelStep],
+    /// What a code of each output is worth.
+    pub steps: &'a [f32; PANEL],
+    pub bias: &'a [f32; PANEL],
+}
 
 /// The largest code of a weight: 12 bits with the sign. What is left of the 31 bits of a sum goes
 /// to the states.
@@ -27,17 +47,15 @@ const WEIGHT_MAX: f32 = 2047.0;
 /// their sums leave less are not computed here.
 const LIMIT_MIN: i64 = 1024;
 
-/// The weights of a dense layer as codes.
+/// The weights of a dense layer as codes. Inputs are even, outputs are whole panels.
 #[derive(Debug)]
 pub(super) struct Dense {
     inputs: usize,
     outputs: usize,
     panels: Vec<PanelStep>,
-    /// What a code of each output is worth; zeros behind the last.
     steps: Vec<f32>,
+    bias: Vec<f32>,
     limit: i16,
-    /// One number for each output; added by whatever follows the product.
-    pub bias: Vec<f32>,
 }
 
 impl Dense {
@@ -45,13 +63,10 @@ impl Dense {
     ///
     /// # Errors
     /// Why there are no codes for them.
-    pub fn new(
-        weights: &[f32],
-        inputs: usize,
-        outputs: usize,
-        bias: Vec<f32>,
-    ) -> Result<Self, String> {
+    pub fn new(weights: &[f32], inputs: usize, bias: Vec<f32>) -> Result<Self, String> {
+        let outputs = bias.len();
         assert_eq!(weights.len(), inputs * outputs, "the caller has checked the shape");
+        assert!(inputs.is_multiple_of(STEP) && outputs.is_multiple_of(PANEL), "whole panels");
         if weights.iter().any(|weight| !weight.is_finite()) {
             return Err("a weight that is not finite".to_owned());
         }
@@ -61,10 +76,9 @@ impl Dense {
                 *largest = largest.max(weight.abs());
             }
         }
-        let mut steps: Vec<f32> = largest.iter().map(|largest| largest / WEIGHT_MAX).collect();
-        steps.resize(outputs.next_multiple_of(PANEL), 0.0);
-        let panel_steps = inputs.div_ceil(STEP);
-        let mut panels = vec![[0; PANEL * STEP]; steps.len() / PANEL * panel_steps];
+        let steps: Vec<f32> = largest.iter().map(|largest| largest / WEIGHT_MAX).collect();
+        let panel_steps = inputs / STEP;
+        let mut panels = vec![PanelStep::ZERO; outputs / PANEL * panel_steps];
         let mut sums = vec![0_i64; outputs];
         for (input, row) in weights.chunks_exact(outputs).enumerate() {
             for (output, weight) in row.iter().enumerate() {
@@ -72,18 +86,29 @@ impl Dense {
                 let code = if step < f32::MIN_POSITIVE { 0.0 } else { (weight / step).round() };
                 let code = code.clamp(-WEIGHT_MAX, WEIGHT_MAX) as i16;
                 sums[output] += i64::from(code.unsigned_abs());
-                let place = output / PANEL * panel_steps + input / STEP;
-                panels[place][output % PANEL * STEP + input % STEP] = code;
+                let PanelStep(registers) = &mut panels[output / PANEL * panel_steps + input / STEP];
+                let lane = output % LANES * STEP + input % STEP;
+                registers[output % PANEL / LANES][lane] = code;
             }
         }
         let limit = limit(&sums)?;
-        Ok(Self { inputs, outputs, panels, steps, limit, bias })
+        Ok(Self { inputs, outputs, panels, steps, bias, limit })
+    }
+
+    /// Numbers of a row that this layer takes.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// Numbers of a row of the product.
+    pub fn outputs(&self) -> usize {
+        self.outputs
     }
 
     /// Rounds `states` (tokens, inputs) to codes that this layer takes.
     pub fn encode(&self, states: &[f32], codes: &mut Codes) {
         codes.begin(states.len() / self.inputs, self.inputs);
-        codes.set(0, states, self.inputs, self.limit);
+        codes.set(0, states, self.limit);
     }
 
     /// The same, each row after `change`, which finds it in the nearest cache and leaves it there.
@@ -96,32 +121,35 @@ impl Dense {
         codes.begin(states.len() / self.inputs, self.inputs);
         for (at, row) in states.chunks_exact_mut(self.inputs).enumerate() {
             change(row);
-            codes.set(at, row, self.inputs, self.limit);
+            codes.set(at, row, self.limit);
         }
     }
 
-    /// `codes` times the weights into `output`, (tokens, outputs).
-    pub fn multiply(&self, codes: &Codes, output: &mut Vec<f32>) {
-        assert_eq!(codes.stride(), self.inputs.next_multiple_of(STEP), "encoded by this layer");
-        output.resize(codes.steps().len() * self.outputs, 0.0);
-        machine::multiply(self, codes, output);
+    /// `codes` times the weights of `columns`, whole panels, and their bias: (tokens, columns).
+    pub fn multiply(&self, codes: &Codes, columns: Range<usize>, output: &mut Vec<f32>) {
+        assert_eq!(codes.stride(), self.inputs, "encoded by this layer");
+        output.resize(codes.steps().len() * columns.len(), 0.0);
+        machine::multiply(self, columns, codes, output, false);
     }
 
-    /// The layer panel by panel: codes, what a code of each output is worth, and the outputs.
-    pub(super) fn panels(
-        &self,
-    ) -> impl Iterator<Item = (&[PanelStep], &[f32; PANEL], Range<usize>)> {
-        let codes = self.panels.chunks_exact(self.inputs.div_ceil(STEP));
-        let steps = self.steps.as_chunks::<PANEL>().0;
-        codes.zip(steps).enumerate().map(|(number, (codes, steps))| {
-            let first = number * PANEL;
-            (codes, steps, first..self.outputs.min(first + PANEL))
+    /// Adds `codes` times the weights and the bias to `output`, (tokens, outputs).
+    pub fn add_product(&self, codes: &Codes, output: &mut [f32]) {
+        assert_eq!(codes.stride(), self.inputs, "encoded by this layer");
+        machine::multiply(self, 0..self.outputs(), codes, output, true);
+    }
+
+    /// The panels of `columns`, which begin and end with a panel.
+    pub(super) fn panels(&self, columns: Range<usize>) -> impl Iterator<Item = Panel<'_>> {
+        assert!(columns.start.is_multiple_of(PANEL) && columns.end.is_multiple_of(PANEL));
+        let panel_steps = self.inputs / STEP;
+        let codes = &self.panels[columns.start / PANEL * panel_steps..];
+        let steps = self.steps[columns.clone()].as_chunks::<PANEL>().0;
+        let biases = self.bias[columns].as_chunks::<PANEL>().0;
+        codes.chunks_exact(panel_steps).zip(steps).zip(biases).map(|((codes, steps), bias)| Panel {
+            codes,
+            steps,
+            bias,
         })
-    }
-
-    /// Numbers of a row of the product.
-    pub(super) fn outputs(&self) -> usize {
-        self.outputs
     }
 }
 

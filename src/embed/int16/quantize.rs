@@ -2,15 +2,13 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::embed::int16::product::STRIP;
-
-/// Accumulators of a row's maximum: one 512-bit register.
-const LANES: usize = 16;
+use crate::embed::int16::LANES;
+use crate::embed::int16::product::TAIL;
 
 /// Rows of states as codes, each with its step: `state = code * step`, but for rounding.
 #[derive(Debug, Default)]
 pub(super) struct Codes {
-    /// (rows, stride), zeros behind the last column and the last row.
+    /// (rows, stride), zeros behind the last row.
     codes: Vec<i16>,
     steps: Vec<f32>,
     stride: usize,
@@ -19,19 +17,19 @@ pub(super) struct Codes {
 impl Codes {
     /// Makes room for `count` rows of `width` numbers, to be set one by one.
     pub fn begin(&mut self, count: usize, width: usize) {
-        self.stride = width.next_multiple_of(2);
-        self.codes.resize(count.next_multiple_of(STRIP) * self.stride, 0);
+        self.stride = width;
+        self.codes.resize(count.next_multiple_of(TAIL) * self.stride, 0);
         self.codes[count * self.stride..].fill(0);
         self.steps.clear();
         self.steps.resize(count, 0.0);
     }
 
     /// Rounds rows from row `first` on to codes of at most `limit`.
-    pub fn set(&mut self, first: usize, rows: &[f32], width: usize, limit: i16) {
-        Arch::new().dispatch(Quantize { rows, width, limit, first, into: self });
+    pub fn set(&mut self, first: usize, rows: &[f32], limit: i16) {
+        Arch::new().dispatch(Quantize { rows, limit, first, into: self });
     }
 
-    /// The codes of whole strips of rows.
+    /// The codes of the rows, filled up to a whole TAIL of them.
     pub fn codes(&self) -> &[i16] {
         &self.codes
     }
@@ -41,7 +39,7 @@ impl Codes {
         &self.steps
     }
 
-    /// Codes from a row to the next; even.
+    /// Codes of a row.
     pub fn stride(&self) -> usize {
         self.stride
     }
@@ -49,7 +47,6 @@ impl Codes {
 
 struct Quantize<'a> {
     rows: &'a [f32],
-    width: usize,
     limit: i16,
     first: usize,
     into: &'a mut Codes,
@@ -60,8 +57,8 @@ impl WithSimd for Quantize<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Self { rows, width, limit, first, into: Codes { codes, steps, stride } } = self;
-        let rows = rows.chunks_exact(width);
+        let Self { rows, limit, first, into: Codes { codes, steps, stride } } = self;
+        let rows = rows.chunks_exact(*stride);
         let codes = codes[first * *stride..].chunks_exact_mut(*stride);
         for ((row, codes), step) in rows.zip(codes).zip(&mut steps[first..]) {
             let largest = largest(row);
@@ -72,7 +69,6 @@ impl WithSimd for Quantize<'_> {
             for (code, x) in codes.iter_mut().zip(row) {
                 *code = rounded(*x * inverse);
             }
-            codes[width..].fill(0);
         }
     }
 }
@@ -114,8 +110,8 @@ mod tests {
                     .collect();
                 let mut codes = Codes::default();
                 codes.begin(5, width);
-                codes.set(0, &states[..2 * width], width, limit);
-                codes.set(2, &states[2 * width..], width, limit);
+                codes.set(0, &states[..2 * width], limit);
+                codes.set(2, &states[2 * width..], limit);
                 for (at, row) in states.chunks(width).enumerate() {
                     let step = f64::from(codes.steps()[at]);
                     let start = at * codes.stride();
@@ -126,7 +122,7 @@ mod tests {
                         assert!((f64::from(*code) * step - f64::from(*x)).abs() <= slack);
                     }
                 }
-                assert_eq!(codes.codes().len() % (STRIP * codes.stride()), 0);
+                assert_eq!(codes.codes().len() % (TAIL * codes.stride()), 0);
                 assert!(codes.codes()[5 * codes.stride()..].iter().all(|code| *code == 0));
             }
         }
@@ -137,12 +133,12 @@ mod tests {
         let mut codes = Codes::default();
         // Used before: nothing of it may be left.
         codes.begin(20, 3);
-        codes.set(0, &[7.0; 60], 3, 100);
+        codes.set(0, &[7.0; 60], 100);
         let tiny = f32::from_bits(1);
         let rows = [0.0, 0.0, 0.0, tiny, -tiny, 0.0, 1.0, f32::NAN, 2.0, 1.0, f32::INFINITY, 0.0];
         codes.begin(4, 3);
-        codes.set(0, &rows, 3, 1000);
-        assert_eq!(codes.codes()[..8], [0; 8]);
+        codes.set(0, &rows, 1000);
+        assert_eq!(codes.codes()[..6], [0; 6]);
         assert!(codes.steps()[..2].iter().all(|step| *step < 1e-40));
         assert!(codes.steps()[2].is_nan() && codes.steps()[3].is_infinite());
     }
