@@ -41,8 +41,8 @@ pub(super) enum Place {
     Heading,
     /// The value of a field; its name.
     Value(Range<usize>),
-    /// A cell: its row and column.
-    Cell(usize, usize),
+    /// A cell of a table.
+    Cell,
 }
 
 /// A run of tokens with its names.
@@ -80,15 +80,13 @@ impl<'a> Chunk<'a> {
             title: Vec::new(),
             triplets: Vec::new(),
         };
-        for (row, block) in blocks(text).into_iter().enumerate() {
+        for block in blocks(text) {
             match block {
                 Block::Prose(range) => chunk.add_prose(range),
                 Block::Heading(range) => chunk.add(range, Place::Heading),
                 Block::Field { name, value } => chunk.add(value, Place::Value(name)),
                 Block::Row(cells) => {
-                    for (column, cell) in cells.into_iter().enumerate() {
-                        chunk.add(cell, Place::Cell(row, column));
-                    }
+                    cells.into_iter().for_each(|cell| chunk.add(cell, Place::Cell));
                 }
                 Block::Code(range) => chunk.code.push(range),
             }
@@ -169,7 +167,7 @@ impl<'a> Chunk<'a> {
             match self.passages[at].place.clone() {
                 Place::Sentence => self.relate_sentence(at),
                 Place::Value(name) => self.relate_value(at, name),
-                Place::Heading | Place::Cell(..) => {}
+                Place::Heading | Place::Cell => {}
             }
         }
     }

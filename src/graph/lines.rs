@@ -50,7 +50,7 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
             false => None,
         };
         let wraps = open.as_ref().is_some_and(|open| {
-            let last = text[open.clone()].lines().last().unwrap_or_default();
+            let last = text[open.clone()].lines().next_back().unwrap_or_default();
             last.trim_end().len() >= WRAPPED_COLUMNS_MIN && open.len() < BLOCK_BYTES_MAX
         });
         if !is_plain || kind.is_some() || !wraps {

@@ -194,7 +194,8 @@ impl Scan<'_> {
         let is_term = self.introduces_term(at);
         let is_capital = first.is_capital() || first.form == Form::Number;
         let is_name = is_title || is_capital && capitals * 2 >= words().count();
-        if !is_name && !(is_term && words().count() <= 4) {
+        let is_short_term = is_term && words().count() <= 4;
+        if !is_name && !is_short_term {
             return None;
         }
         let kind = if is_term { EntityKind::Term } else { EntityKind::Work };

@@ -103,6 +103,18 @@ fn is_sound(text: &str, graph: &RowGraph) -> bool {
     entities && triplets && graph.triplets.len() <= ROW_TRIPLETS_MAX
 }
 
+#[test]
+fn hostile_text_is_read_to_its_end() {
+    let parts =
+        ["A", "Paris ", "\"(", "Ab, ", "a.", "| a | Bb |\n", "of the ", "was born in ", "foo("];
+    for part in parts {
+        let text = part.repeat((1 << 20) / part.len());
+        let graph = extract("Ab", &text);
+        assert!(graph.entities.len() <= ROW_ENTITIES_MAX && is_sound(&text, &graph), "{part}");
+        assert!(keys_in(&text).len() <= 8 * 4096);
+    }
+}
+
 proptest! {
     #[test]
     fn any_text_has_a_sound_graph(

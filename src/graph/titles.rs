@@ -136,11 +136,12 @@ fn expansion(text: &str, words: &[Token], letters: &str) -> Option<usize> {
     }
     let mut first = None;
     for (at, token) in words.iter().enumerate().rev().take(2 * wanted.len() + 2) {
-        let Some(letter) = wanted.last() else { break };
+        if wanted.is_empty() {
+            break;
+        }
         let parts = token.text(text).split('-').rev();
         let is_small = token.senses.is_grammar();
         let before = wanted.len();
-        let letter = *letter;
         for part in parts {
             let initial = part.chars().next().and_then(|c| c.to_uppercase().next());
             if initial.is_some() && initial == wanted.last().copied() {
@@ -148,7 +149,7 @@ fn expansion(text: &str, words: &[Token], letters: &str) -> Option<usize> {
             }
         }
         let is_used = wanted.len() < before;
-        if !is_used && !(is_small && letter.is_alphabetic()) {
+        if !is_used && !is_small {
             return None;
         }
         if is_used {
