@@ -18,7 +18,7 @@ pub struct Asking<'a> {
     pub session: Option<&'a SessionId>,
     /// Whether the generator, if there is one, may help.
     pub may_generate: bool,
-    /// Whether it may split the question.
+    /// Whether it may split the question; each part is then searched for in the same mode.
     pub may_split: bool,
     /// Ends the help.
     pub cancel: &'a Cancel,
@@ -56,7 +56,7 @@ impl Engine {
             Some(session) => self.past_turns(place, session)?,
             None => Vec::new(),
         };
-        let Understood { question, parts, is_generated, usage } = match &self.writer {
+        let Understood { question, parts, is_generated, usage, failure: _ } = match &self.writer {
             Some(writer) if asking.may_generate => {
                 writer.understand(&request.query, &past, asking.may_split, asking.cancel)
             }

@@ -29,9 +29,11 @@ const REPLY_TOKENS_MAX: usize = 1024;
 /// Tokens without which no source is worth showing.
 const SOURCES_TOKENS_MIN: usize = 128;
 /// Tokens of the lines around a source.
-const SOURCE_TOKENS: usize = 48;
+const SOURCE_TOKENS: usize = 64;
 /// Tokens of the line above a chunk.
 const CHUNK_TOKENS: usize = 8;
+/// Characters of a title that are shown.
+const TITLE_CHARS_MAX: usize = 200;
 /// Said below a chunk that is not shown whole.
 const CUT: &str = "(the rest is not shown)";
 
@@ -65,8 +67,10 @@ pub(super) fn show(
     ids: &dyn IdSource,
 ) -> Result<Shown, GenerateError> {
     let passages = passages(sources, chunks);
-    let titles: Vec<String> =
-        sources.iter().map(|source| plain_line(&source.source.title)).collect();
+    let title = |source: &AnswerSource| -> String {
+        plain_line(&source.source.title).chars().take(TITLE_CHARS_MAX).collect()
+    };
+    let titles: Vec<String> = sources.iter().map(title).collect();
     let turns: Vec<String> = question.past.iter().map(|(q, a)| turn(q, a)).collect();
     let fence = {
         let texts = passages.iter().map(|passage| passage.text.as_str());

@@ -11,7 +11,7 @@ use crate::answer::contextualise;
 use crate::answer::generate::fence::{fence, plain};
 use crate::answer::generate::marks::without_marks;
 use crate::answer::generate::{
-    Cancel, Generator, Message, PREPARING, Prompt, Speaker, Usage, tokens,
+    Cancel, GenerateError, Generator, Message, PREPARING, Prompt, Speaker, Usage, tokens,
 };
 use crate::types::IdSource;
 
@@ -44,13 +44,16 @@ pub struct Understood {
     pub is_generated: bool,
     /// What that took.
     pub usage: Usage,
+    /// Why the generator did not help although it was asked.
+    pub failure: Option<GenerateError>,
 }
 
 impl Understood {
     /// What the rule makes of a question, without a generator.
     pub fn by_rule(question: &str, past: &[(String, String)]) -> Self {
         let question = contextualise(question, past);
-        Self { question, parts: Vec::new(), is_generated: false, usage: Usage::default() }
+        let usage = Usage::default();
+        Self { question, parts: Vec::new(), is_generated: false, usage, failure: None }
     }
 }
 
@@ -78,7 +81,7 @@ pub(super) fn understand(
         Ok(ended) => ended,
         Err(error) => {
             tracing::debug!(%error, "a question is understood by rule");
-            return by_rule(Usage::default());
+            return Understood { failure: Some(error), ..by_rule(Usage::default()) };
         }
     };
     let usage = ended.usage.unwrap_or_else(|| tokens::usage(&prompt.messages, &reply));
@@ -91,7 +94,7 @@ pub(super) fn understand(
     if lines.len() == 1 {
         lines.clear();
     }
-    Understood { question: whole, parts: lines, is_generated: true, usage }
+    Understood { question: whole, parts: lines, is_generated: true, usage, failure: None }
 }
 
 fn prompt(

@@ -119,7 +119,10 @@ impl Writer {
     ) -> Understood {
         match self.enter() {
             Ok(_running) => {
-                understand(&*self.generator, &*self.ids, question, past, may_split, cancel)
+                let (generator, ids) = (&*self.generator, &*self.ids);
+                let understood = understand(generator, ids, question, past, may_split, cancel);
+                self.note(understood.failure.as_ref());
+                understood
             }
             Err(_) => Understood::by_rule(question, past),
         }
