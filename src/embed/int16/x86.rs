@@ -93,8 +93,9 @@ pub(super) fn strip_times_panel<const ROWS: usize>(
             }
         }
     }
-    for (row, sums) in sums.into_iter().enumerate() {
-        put(row, sums);
+    // By reference: an iterator over the array itself would have all of it copied twice.
+    for (row, sums) in sums.iter().enumerate() {
+        put(row, *sums);
     }
 }
 
