@@ -138,11 +138,11 @@ fn a_newer_segment_is_refused_by_version() {
     let copy = Copy::new();
     let path = of(&copy, TEXTS, "s");
     let mut bytes = fs::read(&path).unwrap();
-    bytes[12..16].copy_from_slice(&2u32.to_le_bytes());
+    bytes[12..16].copy_from_slice(&9u32.to_le_bytes());
     let hash = checksum(&bytes[..64]);
     bytes[64..72].copy_from_slice(&hash.to_le_bytes());
     replace(&path, &bytes);
     let error = copy.open(TEXTS).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    assert!(error.to_string().contains("needs reader version 2"), "{error}");
+    assert!(error.to_string().contains("needs reader version 9"), "{error}");
 }
