@@ -48,17 +48,19 @@ impl GeneratorOptions {
     /// A model without the URL of its server.
     pub fn settings(self) -> Result<(Option<GeneratorSettings>, bool), InvalidSetting> {
         let fallback = self.llm_fallback.unwrap_or(true);
-        let Some(base_url) = self.llm_base_url else {
+        let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let (base_url, model) = (filled(self.llm_base_url), filled(self.llm_model));
+        let Some(base_url) = base_url else {
             let problem = "is needed beside llm-model".to_owned();
-            return match self.llm_model {
+            return match model {
                 Some(_) => Err(InvalidSetting { name: "llm-base-url", problem }),
                 None => Ok((None, fallback)),
             };
         };
         let settings = GeneratorSettings {
             base_url,
-            api_key: self.llm_api_key.map(Secret::new),
-            model: self.llm_model.unwrap_or_default(),
+            api_key: filled(self.llm_api_key).map(Secret::new),
+            model: model.unwrap_or_default(),
             context_tokens: self.llm_context_tokens.unwrap_or(CONTEXT_TOKENS_DEFAULT),
         };
         Ok((Some(settings), fallback))

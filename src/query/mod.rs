@@ -18,6 +18,7 @@
 //!
 //! - `request`: what goes in and out; `plan`: decisions before the search
 //! - `shard`: the legs over the segments here; `ranking`: their candidates to one order
+//! - `steer`: the query's vector, moved towards memories and first results
 //! - `graph`: what results name and state, and where that leads
 //! - `retrieve`, `full_text`, `vectors`: the searches
 //! - `memories`: personal memories, listed, looked up and near a query
@@ -34,6 +35,7 @@ mod ranking;
 mod request;
 mod retrieve;
 mod shard;
+mod steer;
 mod vectors;
 
 use std::sync::Arc;

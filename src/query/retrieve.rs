@@ -6,23 +6,15 @@ use crate::collection::Snapshot;
 use crate::compute::PreparedQuery;
 use crate::embed::Lane;
 use crate::query::graph::Neighbourhood;
-use crate::query::hydrate::{Ranked, hydrate};
-use crate::query::memories::NearMemory;
-use crate::query::ranking::{Legs, Links, Semantic};
-use crate::query::request::{Mode, RetrieveRequest, Retrieved, Timings};
-use crate::query::shard::{self, KeywordScores};
+use crate::query::hydrate::hydrate;
+use crate::query::ranking::{Legs, Links};
+use crate::query::request::{Mode, RetrieveRequest, Retrieved};
+use crate::query::shard::{self, KeywordScores, Reach};
+use crate::query::steer::{feed_back, steered};
 use crate::query::{Query, QueryError, plan};
 use crate::rank;
 use crate::text::HybridQuery;
 use crate::types::{Relations, SubTenantId, TenantSchema, Timestamp};
-
-/// Results whose vectors are fed back in `accurate` mode, and the weight of their mean
-/// (RETRIEVAL 1.3).
-const FEEDBACK_RESULTS: usize = 3;
-const FEEDBACK_WEIGHT: f32 = 0.5;
-/// Weight of the memories near a query: less than the query's own, so that they order what
-/// answers it and do not replace it.
-const MEMORY_WEIGHT: f32 = 0.4;
 
 impl Query {
     /// Searches one scope of one snapshot.
@@ -53,24 +45,12 @@ impl Query {
             result.timings.total = millis(begun);
             return Ok(result);
         }
-        let mut timings = Timings::default();
         let vector = match alpha > 0.0 {
-            true => Some(timed(&mut timings.embed, || self.query_vector(request))?),
+            true => Some(self.vector_of(snapshot, sub_tenant, request, now, &mut result)?),
             false => None,
         };
-        let vector = match vector {
-            Some(vector) if request.is_personalised => {
-                let near = self.near_memories(snapshot, sub_tenant, &vector, now)?;
-                result.memories_used = near.iter().map(|memory| memory.id.clone()).collect();
-                Some(steered(vector, &near)?)
-            }
-            vector => vector,
-        };
-        let analysed = HybridQuery::analyse(&request.query);
-        let keyword = timed(&mut timings.keyword, || match alpha < 1.0 {
-            true => KeywordScores::compute(&reached, &analysed).map(Some),
-            false => Ok(None),
-        })?;
+        let keyword =
+            timed(&mut result.timings.keyword, || keyword_leg(&reached, &request.query, alpha))?;
         let legs = Legs {
             backend: &*self.backend,
             request,
@@ -80,7 +60,7 @@ impl Query {
             pool: plan::pool(request.mode, request.max_chunks),
             thoroughness: plan::thoroughness(request.mode),
         };
-        let mut semantic = timed(&mut timings.semantic, || legs.near(vector))?;
+        let mut semantic = timed(&mut result.timings.semantic, || legs.near(vector))?;
         result.paths.clone_from(&semantic.paths);
 
         let fusing = Instant::now();
@@ -91,12 +71,11 @@ impl Query {
             semantic = legs.near(Some(fed_back))?;
             ranked = legs.rank(&semantic, &Links::new(), &mut result.candidates)?;
         }
-        timings.fuse = millis(fusing);
+        result.timings.fuse = millis(fusing);
         if request.has_graph_context {
-            ranked = timed(&mut timings.graph, || {
-                let links =
-                    Neighbourhood::open(&legs, &semantic, &request.query)?.links(&ranked)?;
-                legs.rank(&semantic, &links, &mut result.candidates)
+            ranked = timed(&mut result.timings.graph, || {
+                let near = Neighbourhood::open(&legs, &semantic, &request.query)?;
+                legs.rank(&semantic, &near.links(&ranked)?, &mut result.candidates)
             })?;
         }
         if let Some(most) = request.per_source_max {
@@ -104,60 +83,51 @@ impl Query {
         }
         let shown = &ranked[..ranked.len().min(request.max_chunks)];
         if request.has_graph_context {
-            let relations = timed(&mut timings.graph, || {
+            let relations = timed(&mut result.timings.graph, || {
                 Neighbourhood::open(&legs, &semantic, &request.query)?.relations(&ranked, shown)
             });
             result.relations = Some(relations?);
         }
         result.chunks = hydrate(&reached, shown)?;
-        timings.total = millis(begun);
-        result.timings = timings;
+        result.timings.total = millis(begun);
         Ok(result)
     }
 
-    fn query_vector(&self, request: &RetrieveRequest) -> Result<PreparedQuery, QueryError> {
+    /// What is searched for, moved towards near memories where that is asked for.
+    fn vector_of(
+        &self,
+        snapshot: &Snapshot,
+        sub_tenant: &SubTenantId,
+        request: &RetrieveRequest,
+        now: Timestamp,
+        result: &mut Retrieved,
+    ) -> Result<PreparedQuery, QueryError> {
         let text = match &request.extra_context {
             Some(context) => format!("{}\n{context}", request.query),
             None => request.query.clone(),
         };
-        let vectors = self.embedder.embed(Lane::Query, vec![text])?;
-        Ok(PreparedQuery::new(&vectors[0])?)
+        let embed = || self.embedder.embed(Lane::Query, vec![text]);
+        let vectors = timed(&mut result.timings.embed, embed)?;
+        let vector = PreparedQuery::new(&vectors[0])?;
+        if !request.is_personalised {
+            return Ok(vector);
+        }
+        let near = self.near_memories(snapshot, sub_tenant, &vector, now)?;
+        result.memories_used = near.iter().map(|memory| memory.id.clone()).collect();
+        steered(vector, &near)
     }
 }
 
-/// The query moved towards the memories near it, each as much as it is near.
-fn steered(query: PreparedQuery, near: &[NearMemory]) -> Result<PreparedQuery, QueryError> {
-    let weights: f32 = near.iter().map(|memory| memory.similarity).sum();
-    if near.is_empty() || weights <= 0.0 {
-        return Ok(query);
+/// The keyword leg, silent where words have no share.
+fn keyword_leg(
+    reached: &[Reach],
+    query: &str,
+    alpha: f32,
+) -> Result<Option<KeywordScores>, QueryError> {
+    match alpha < 1.0 {
+        true => KeywordScores::compute(reached, &HybridQuery::analyse(query)).map(Some),
+        false => Ok(None),
     }
-    let mut moved = query.unit().to_vec();
-    for memory in near {
-        let weight = MEMORY_WEIGHT * memory.similarity / weights;
-        moved.iter_mut().zip(&memory.vector).for_each(|(sum, value)| *sum += weight * value);
-    }
-    Ok(PreparedQuery::new(&moved)?)
-}
-
-/// The query moved towards its first results: Rocchio's rule without a model.
-fn feed_back(
-    legs: &Legs<'_>,
-    semantic: &Semantic,
-    ranked: &[Ranked],
-) -> Result<Option<PreparedQuery>, QueryError> {
-    let Some(query) = &semantic.vector else { return Ok(None) };
-    let first = &ranked[..ranked.len().min(FEEDBACK_RESULTS)];
-    if first.is_empty() {
-        return Ok(None);
-    }
-    let weight = FEEDBACK_WEIGHT / first.len() as f32;
-    let mut moved = query.unit().to_vec();
-    for result in first {
-        let segment = &legs.reached[result.place.reach].live.segment;
-        let vector = segment.unit_vector(result.place.row)?;
-        moved.iter_mut().zip(vector).for_each(|(sum, value)| *sum += weight * value);
-    }
-    Ok(Some(PreparedQuery::new(&moved)?))
 }
 
 fn millis(since: Instant) -> f64 {

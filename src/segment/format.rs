@@ -12,9 +12,9 @@ use crate::types::{CollectionId, SegmentId};
 pub const FORMAT_VERSION: u32 = 3;
 /// The newest `min_reader` that this program understands.
 pub const READER_VERSION: u32 = 2;
-/// The `min_reader` that this program writes. Versions 2 and 3 add sections that an older reader can
-/// pass over; version 3 also adds memories, whose kind and scope an older reader would take for
-/// damage.
+/// The `min_reader` that this program writes. Versions 2 and 3 add sections that an older reader
+/// can pass over; version 3 also adds memories, whose kind and scope an older reader would take
+/// for damage.
 const MIN_READER: u32 = 2;
 /// Sections, and the footer, begin on multiples of this.
 pub const SECTION_ALIGN: u64 = 4096;

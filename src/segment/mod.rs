@@ -35,7 +35,8 @@
 //! - `format`: header, section table, trailer
 //! - `row_table`, `text_store`, `source_table`, `boxes`: the sections that are not another room's
 //! - `feed`, `feed_rows`, `writer`: fresh sources, or the live rows of older segments, to a file
-//! - `reader`: an open file; `flat`: vector search over it; `lists`: T0 and IVF below that search
+//! - `reader`: an open file, `tiers` its vectors; `flat`: vector search over it; `lists`: T0 and
+//!   IVF below that search
 //! - `tombstones`: dead rows; `verify`: a walk that asserts every promise
 
 mod boxes;
@@ -49,6 +50,7 @@ mod reader;
 mod row_table;
 mod source_table;
 mod text_store;
+mod tiers;
 mod tombstones;
 mod verify;
 mod writer;

@@ -6,18 +6,15 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use roaring::RoaringBitmap;
 
-use crate::compute::rotation::Rotation;
-use crate::compute::{FullRows, VectorRows};
 use crate::filter::Columns;
 use crate::graph::GraphIndex;
 use crate::io::BlockFile;
 use crate::segment::boxes::BoxTable;
-use crate::segment::flat::Tiers;
 use crate::segment::format::{Footer, Header, SECTION_ALIGN, Section, VectorKind, section_bytes};
-use crate::segment::lists::Lists;
 use crate::segment::row_table::RowTable;
 use crate::segment::source_table::SourceTable;
 use crate::segment::text_store::TextStore;
+use crate::segment::tiers::VectorSections;
 use crate::segment::{SegmentError, SegmentMeta};
 use crate::store::{BlobStore, Key};
 use crate::text::TextIndex;
@@ -32,10 +29,10 @@ const GRAPH_SINCE: u32 = 3;
 /// One immutable segment file, open for reading. The file is kept mapped until this is dropped.
 #[derive(Debug)]
 pub struct Segment {
-    header: Header,
-    meta: SegmentMeta,
-    footer: Footer,
-    file: BlockFile,
+    pub(super) header: Header,
+    pub(super) meta: SegmentMeta,
+    pub(super) footer: Footer,
+    pub(super) file: BlockFile,
     rows: RowTable,
     sources: SourceTable,
     boxes: BoxTable,
@@ -43,26 +40,9 @@ pub struct Segment {
     text_index: TextIndex,
     texts: OnceLock<TextStore>,
     graph: OnceLock<GraphIndex>,
-    vectors: OnceLock<VectorSections>,
+    pub(super) vectors: OnceLock<VectorSections>,
     /// Held by the search that verifies the vectors; others that need them wait for it.
-    verifying: Mutex<()>,
-}
-
-/// Verified on the first vector search, so that listing an idle tenant does not read its vectors.
-#[derive(Debug)]
-struct VectorSections {
-    codes: Bytes,
-    factors: Bytes,
-    originals: Bytes,
-    norms: Bytes,
-    lists: Option<ListSections>,
-}
-
-#[derive(Debug)]
-struct ListSections {
-    lists: Bytes,
-    one_bit: Bytes,
-    rotation: Rotation,
+    pub(super) verifying: Mutex<()>,
 }
 
 impl Segment {
@@ -131,7 +111,7 @@ impl Segment {
         })
     }
 
-    fn damaged(&self, problem: impl Into<String>) -> SegmentError {
+    pub(super) fn damaged(&self, problem: impl Into<String>) -> SegmentError {
         SegmentError::Damaged { segment: self.meta.id.to_string(), problem: problem.into() }
     }
 
@@ -286,134 +266,6 @@ impl Segment {
     /// Where a stored bitmap is malformed.
     pub fn matching(&self, filter: &Filter) -> Result<RoaringBitmap, SegmentError> {
         Ok(self.columns.matching(filter, self.header.rows)?)
-    }
-
-    /// The vector tiers.
-    ///
-    /// # Errors
-    /// Where a checksum does not hold or a section has another length.
-    pub fn vectors(&self) -> Result<VectorRows<'_>, SegmentError> {
-        let sections = self.vector_sections()?;
-        let rows = self.header.rows as usize;
-        let factors = self.cast::<f32>(&sections.factors)?;
-        let (scales, residuals) = factors
-            .split_at_checked(rows)
-            .ok_or_else(|| self.damaged("the factors have another length"))?;
-        let codes = self.cast(&sections.codes)?;
-        let full = match self.header.vector_kind {
-            VectorKind::F16 => FullRows::F16(self.cast(&sections.originals)?),
-            VectorKind::F32 => FullRows::F32 {
-                values: self.cast(&sections.originals)?,
-                norms: self.cast(&sections.norms)?,
-            },
-        };
-        let view = VectorRows::new(self.dimension(), codes, scales, residuals, full)?;
-        Ok(view.with_identity(self.meta.id.0.as_u128()))
-    }
-
-    /// The lists, in segments of many rows.
-    ///
-    /// # Errors
-    /// As [`Self::vectors`].
-    pub fn lists(&self) -> Result<Option<Lists<'_>>, SegmentError> {
-        Ok(self.listed()?.map(|(lists, _)| lists))
-    }
-
-    /// What a vector search reads.
-    ///
-    /// # Errors
-    /// As [`Self::vectors`].
-    pub fn tiers(&self) -> Result<Tiers<'_>, SegmentError> {
-        Ok(Tiers { rows: self.vectors()?, listed: self.listed()? })
-    }
-
-    fn listed(&self) -> Result<Option<(Lists<'_>, &Rotation)>, SegmentError> {
-        let Some(sections) = &self.vector_sections()?.lists else { return Ok(None) };
-        let lists = Lists::view(self.dimension(), &sections.lists, &sections.one_bit);
-        Ok(Some((lists.map_err(|problem| self.damaged(problem))?, &sections.rotation)))
-    }
-
-    fn vector_sections(&self) -> Result<&VectorSections, SegmentError> {
-        if let Some(sections) = self.vectors.get() {
-            return Ok(sections);
-        }
-        let _only_one = self.verifying.lock();
-        if self.vectors.get().is_none() {
-            self.prepare_vectors()?;
-        }
-        Ok(self.vectors.get().expect("prepared"))
-    }
-
-    /// Verifies the vectors, if no search has done so. For background threads: they hold no lock
-    /// here, so that no search ever waits for a thread of low priority.
-    ///
-    /// # Errors
-    /// As [`Self::vectors`].
-    pub fn prepare_vectors(&self) -> Result<(), SegmentError> {
-        if self.vectors.get().is_none() {
-            let loaded = self.load_vectors()?;
-            self.vectors.get_or_init(|| loaded);
-        }
-        Ok(())
-    }
-
-    fn load_vectors(&self) -> Result<VectorSections, SegmentError> {
-        let name = self.meta.id.to_string();
-        let bytes = |section| section_bytes(&name, &self.footer, &self.file, section);
-        let lists = match self.footer.entry(Section::Lists) {
-            None => None,
-            Some(_) => {
-                let rotation = Rotation::new(self.dimension());
-                let (lists, one_bit) = (bytes(Section::Lists)?, bytes(Section::OneBit)?);
-                let view = Lists::view(self.dimension(), &lists, &one_bit);
-                let checked = view.and_then(|view| view.check(self.header.rows as usize));
-                checked.map_err(|problem| self.damaged(problem))?;
-                Some(ListSections { lists, one_bit, rotation })
-            }
-        };
-        Ok(VectorSections {
-            lists,
-            codes: bytes(Section::Codes)?,
-            factors: bytes(Section::Factors)?,
-            originals: bytes(Section::Originals)?,
-            norms: bytes(Section::Norms)?,
-        })
-    }
-
-    fn cast<'a, T: bytemuck::AnyBitPattern>(
-        &self,
-        bytes: &'a [u8],
-    ) -> Result<&'a [T], SegmentError> {
-        bytemuck::try_cast_slice(bytes)
-            .map_err(|error| self.damaged(format!("a vector section is malformed: {error}")))
-    }
-
-    /// The original vector of a row, scaled to length 1; zeroes for a zero vector.
-    ///
-    /// # Errors
-    /// As [`Self::vectors`].
-    pub fn unit_vector(&self, row: RowId) -> Result<Vec<f32>, SegmentError> {
-        let mut vector = self.original_vector(row)?;
-        let norm = vector.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
-        if norm > 0.0 {
-            vector.iter_mut().for_each(|value| *value = (f64::from(*value) / norm) as f32);
-        }
-        Ok(vector)
-    }
-
-    /// The original vector of a row: exactly what the client sent, or the stored half floats.
-    ///
-    /// # Errors
-    /// As [`Self::vectors`].
-    pub fn original_vector(&self, row: RowId) -> Result<Vec<f32>, SegmentError> {
-        let vectors = self.vectors()?;
-        let range = row.0 as usize * self.dimension()..(row.0 as usize + 1) * self.dimension();
-        Ok(match vectors.full() {
-            FullRows::F16(bits) => {
-                bits[range].iter().map(|bits| half::f16::from_bits(*bits).to_f32()).collect()
-            }
-            FullRows::F32 { values, .. } => values[range].to_vec(),
-        })
     }
 
     /// Reads every block of the file and compares it with its checksum.

@@ -17,8 +17,8 @@ pub struct SegmentCensus {
 /// Reads everything and checks: every block against its checksum; every source's rows point back
 /// at it, with ascending indices; every row belongs to one source; the sub-tenant column agrees
 /// with the source records; the text index has one document per row; every text unpacks to the
-/// characters that its place states, and holds the sentences that its triplets rest on; every T1 code decodes to within its residual of T2; every row
-/// stands in one list, where there are lists.
+/// characters that its place states, and holds the sentences that its triplets rest on; every T1
+/// code decodes to within its residual of T2; every row stands in one list, where there are lists.
 ///
 /// # Errors
 /// [`SegmentError::Damaged`] names the first promise that does not hold.

@@ -13,7 +13,10 @@ const QUESTION: &str = "Who is the mother of the director of Northern Light?";
 
 /// A film, its director and her mother, each in a document of its own.
 fn family() -> Vec<Value> {
-    let item = |id: &str, title: &str, content: &str| json!({"file_id": id, "content": content, "document_metadata": {"title": title}});
+    let item = |id: &str, title: &str, content: &str| {
+        let metadata = json!({ "title": title });
+        json!({"file_id": id, "content": content, "document_metadata": metadata})
+    };
     vec![
         item(
             "film",
