@@ -17,10 +17,13 @@ use crate::embed::{EmbedError, Embedder, Lane};
 use crate::text::HybridQuery;
 use crate::types::RetrievedChunk;
 
+// Looked at on sentences of the written answers of a collection of questions about code: 28 with
+// the chunks that they were written from, 28 with chunks of another project, 13 with the chunk
+// beside the right one; 27, 0 and 3 count as supported. Few, so the values lean to leaving marks.
 /// Share of the terms of a sentence that must stand in its source.
-const OVERLAP_MIN: f32 = 0.6;
+const OVERLAP_MIN: f32 = 0.5;
 /// Cosine with a passage of the source that makes up for fewer terms.
-const COSINE_MIN: f32 = 0.55;
+const COSINE_MIN: f32 = 0.45;
 /// Terms that must be shared in any case where the meaning decides: one sentence about a subject
 /// is near to every other.
 const OVERLAP_FLOOR: f32 = 0.2;
