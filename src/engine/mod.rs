@@ -51,6 +51,7 @@ use crate::ingest::{Ingest, IngestParts};
 use crate::io::{DataDir, Disk, RealDisk, SpaceGauge};
 use crate::job::QueueLimits;
 use crate::query::Query;
+use crate::rank::Reranker;
 use crate::settings::Settings;
 use crate::store::{BlobStore, LocalBlobs};
 use crate::types::{Clock, IdSource, RandomIds, SystemClock, WebClient};
@@ -69,6 +70,8 @@ pub struct Components {
     pub ids: Arc<dyn IdSource>,
     /// The model.
     pub embedder: Arc<dyn Embedder>,
+    /// What reads the first candidates of `accurate` searches, if anything does.
+    pub reranker: Option<Arc<dyn Reranker>>,
     /// What reads documents.
     pub parser: Arc<dyn Parser>,
     /// What fetches pages; `None`: what the settings say, over the machine's network.
@@ -86,6 +89,7 @@ impl Components {
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             embedder,
+            reranker: None,
             parser: Arc::new(InProcess),
             web: None,
             backend: Arc::new(SimdBackend),
@@ -107,6 +111,7 @@ pub struct Engine {
     backend: Arc<dyn ComputeBackend>,
     answerer: Answerer,
     embedder: Arc<dyn Embedder>,
+    reranker: Option<Arc<dyn Reranker>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     /// Held while a tenant comes into being.
@@ -124,7 +129,7 @@ impl Engine {
     /// A setting that makes no sense; a directory that another process holds; damage.
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
         settings.validate()?;
-        let Components { disk, clock, ids, embedder, parser, web, backend } = components;
+        let Components { disk, clock, ids, embedder, reranker, parser, web, backend } = components;
         let data = Arc::new(DataDir::open(&settings.data_dir, disk)?);
         let options = CatalogOptions {
             queue: QueueLimits::default(),
@@ -163,7 +168,8 @@ impl Engine {
         }
         let threads = ingest.start(settings.ingest_threads);
         Ok(Arc::new(Self {
-            query: Query::new(Arc::clone(&backend), Arc::clone(&embedder)),
+            query: Query::new(Arc::clone(&backend), Arc::clone(&embedder))
+                .with_reranker(reranker.clone()),
             backend,
             answerer: Answerer::new(Arc::clone(&embedder)),
             settings,
@@ -174,6 +180,7 @@ impl Engine {
             gauge,
             ingest,
             embedder,
+            reranker,
             clock,
             ids,
             creating: Mutex::new(()),
@@ -198,6 +205,11 @@ impl Engine {
         &*self.embedder
     }
 
+    /// What reads the first candidates of `accurate` searches, if anything does.
+    pub fn reranker(&self) -> Option<&dyn Reranker> {
+        self.reranker.as_deref()
+    }
+
     /// The vector kernels.
     pub fn backend(&self) -> &dyn ComputeBackend {
         &*self.backend
@@ -218,6 +230,9 @@ impl Engine {
     pub fn shut_down(&self) {
         self.ingest.stop();
         self.embedder.close();
+        if let Some(reranker) = &self.reranker {
+            reranker.close();
+        }
         let threads: Vec<_> = self.threads.lock().drain(..).collect();
         let counts = self.backend.counts().into_iter().filter(|(_, count)| *count > 0);
         let counts: Vec<String> = counts.map(|(name, count)| format!("{name}={count}")).collect();

@@ -10,6 +10,7 @@ use crate::query::hydrate::{Ranked, hydrate};
 use crate::query::memories::NearMemory;
 use crate::query::ranking::{Legs, Links, Semantic};
 use crate::query::request::{Mode, RetrieveRequest, Retrieved, Timings};
+use crate::query::rerank::reranked;
 use crate::query::shard::{self, KeywordScores};
 use crate::query::{Query, QueryError, plan};
 use crate::rank;
@@ -46,6 +47,7 @@ impl Query {
             alpha_reason,
             is_filtered: !filter.is_all(),
             segments_missing: snapshot.damaged.len(),
+            reranker: self.reranker_for(request.mode).map(|reranker| reranker.name().to_owned()),
             ..Retrieved::default()
         };
         if reached.iter().all(|reach| reach.rows == 0) {
@@ -71,7 +73,7 @@ impl Query {
             true => KeywordScores::compute(&reached, &analysed).map(Some),
             false => Ok(None),
         })?;
-        let legs = Legs {
+        let mut legs = Legs {
             backend: &*self.backend,
             request,
             reached: &reached,
@@ -79,6 +81,7 @@ impl Query {
             alpha,
             pool: plan::pool(request.mode, request.max_chunks),
             thoroughness: plan::thoroughness(request.mode),
+            verdicts: None,
         };
         let mut semantic = timed(&mut timings.semantic, || legs.near(vector))?;
         result.paths.clone_from(&semantic.paths);
@@ -92,6 +95,11 @@ impl Query {
             ranked = legs.rank(&semantic, &Links::new(), &mut result.candidates)?;
         }
         timings.fuse = millis(fusing);
+        if let Some(reranker) = self.reranker_for(request.mode) {
+            ranked = timed(&mut timings.rerank, || {
+                reranked(reranker, &mut legs, &semantic, schema, ranked, &mut result)
+            })?;
+        }
         if request.has_graph_context {
             ranked = timed(&mut timings.graph, || {
                 let links =
@@ -116,11 +124,7 @@ impl Query {
     }
 
     fn query_vector(&self, request: &RetrieveRequest) -> Result<PreparedQuery, QueryError> {
-        let text = match &request.extra_context {
-            Some(context) => format!("{}\n{context}", request.query),
-            None => request.query.clone(),
-        };
-        let vectors = self.embedder.embed(Lane::Query, vec![text])?;
+        let vectors = self.embedder.embed(Lane::Query, vec![request.steered_query()])?;
         Ok(PreparedQuery::new(&vectors[0])?)
     }
 }

@@ -23,6 +23,7 @@ mod modes;
 mod pages;
 mod privacy;
 mod replacement;
+mod reranking;
 mod scopes;
 mod search;
 mod streams;
