@@ -65,7 +65,7 @@ fn verdicts(
             Ok(Some(places.zip(scores.into_iter().map(rank::settle)).collect()))
         }
         Err(error) => {
-            tracing::warn!(%error, reranker = reranker.name(), "a search goes on without reranking");
+            tracing::warn!(%error, reranker = reranker.name(), "a search goes on without verdicts");
             Ok(None)
         }
     }
