@@ -1,6 +1,7 @@
 //! The first candidates, read again together with the query (API 5.7, `accurate`).
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use crate::chunk::passage;
 use crate::query::hydrate::Ranked;
@@ -83,11 +84,10 @@ fn passages(
     for Ranked { place, .. } in ranked {
         let segment = &reached[place.reach].live.segment;
         let position = segment.source_of(place.row);
-        let key = (place.reach, position);
-        if !words.contains_key(&key) {
-            words.insert(key, words_of(&segment.record(position)?, schema));
-        }
-        let (title, searchable) = &words[&key];
+        let (title, searchable) = match words.entry((place.reach, position)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(words_of(&segment.record(position)?, schema)),
+        };
         passages.push(passage(title, searchable, &segment.text(place.row)?));
     }
     Ok(passages)

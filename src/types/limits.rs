@@ -95,8 +95,8 @@ pub const CHUNK_OVERLAP_TOKENS: usize = 32;
 /// Model tokens of one passage at most, framing included; longer input is cut by the model.
 pub const MODEL_TOKENS_MAX: usize = 256;
 /// Tokens, framing included, that a reranker reads for one search at most; candidates beyond are
-/// not read. About one second of a core with a model of the embedding model's size, which reads
-/// 8,900 tokens a second there (benches/runs/2026-11-20-2core-epyc/embed.md); 50 passages of 160.
+/// not read. About one second of a core with a model of the embedding model's size, whose encoder
+/// reads 8,900 tokens a second (benches/runs/2026-11-20-2core-epyc/embed.md): 50 passages of 160.
 pub const RERANK_TOKENS_MAX: usize = 8192;
 /// Padded tokens of one batch through the model.
 pub const EMBED_BATCH_TOKENS: usize = 2048;

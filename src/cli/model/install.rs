@@ -2,7 +2,6 @@
 //! it is complete.
 
 use std::error::Error;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use lodestone::embed::{CrossEncoder, ModelFiles};
