@@ -17,6 +17,9 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Directory of the embedding model: `config.json`, `tokenizer.json`, `model.safetensors`.
     pub model_dir: PathBuf,
+    /// Directory of a reranker, with the same files; `None` for the usual place, where there may be
+    /// none: [`Self::reranker_place`].
+    pub reranker_dir: Option<PathBuf>,
     /// A key given by the operator, at least 32 characters; all tenants, all roles.
     pub api_key: Option<String>,
     /// What computes over vectors.
@@ -95,6 +98,7 @@ impl Settings {
             data_dir,
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             model_dir,
+            reranker_dir: None,
             api_key: None,
             device: DeviceChoice::Auto,
             gpu_memory_limit: None,
@@ -112,6 +116,13 @@ impl Settings {
             llm: None,
             llm_fallback: true,
         }
+    }
+
+    /// Where a reranker is looked for: the directory that was named, else `reranker` beside the
+    /// embedding model.
+    pub fn reranker_place(&self) -> PathBuf {
+        let usual = || self.model_dir.with_file_name("reranker");
+        self.reranker_dir.clone().unwrap_or_else(usual)
     }
 
     /// Checks what can be checked without touching the machine.

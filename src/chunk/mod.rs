@@ -26,10 +26,12 @@
 //! - `marks`: characters at the end of sentences, for whoever else reads sentences
 //! - `cut`: the packing itself, overlap, characters and offsets
 //! - `ruler`: tokens counted between two places
+//! - `passage`: a chunk with the words of its source, as models read it
 
 mod breaks;
 mod cut;
 pub mod marks;
+mod passage;
 mod ruler;
 #[cfg(test)]
 mod tests;
@@ -39,6 +41,7 @@ use std::ops::Range;
 use crate::types::limits;
 
 pub use cut::chunk;
+pub use passage::passage;
 
 /// Characters that a chunk may have for each of its tokens.
 ///

@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::cli::generator::GeneratorOptions;
 use crate::cli::ingest::IngestOptions;
+use crate::cli::model::ModelVerb;
 
 /// Self-hosted retrieval: documents in, hybrid search and cited answers out.
 #[derive(Debug, Parser)]
@@ -34,6 +35,9 @@ pub enum Verb {
     Doctor(Box<ServeOptions>),
     /// Send files, folders and web pages to a running server.
     Ingest(Box<IngestOptions>),
+    /// List models, and install one that is on this machine.
+    #[command(subcommand)]
+    Model(ModelVerb),
     /// Check every byte in the data directory of a server that is not running.
     Verify(VerifyOptions),
     /// Read one document from standard input in a confined process, as the server has it done.
@@ -165,6 +169,10 @@ pub struct ServeOptions {
     /// Directory of the embedding model [default: ./models/all-MiniLM-L6-v2].
     #[arg(long, env = "LODESTONE_MODEL_DIR")]
     pub model_dir: Option<PathBuf>,
+    /// Directory of a reranker for `accurate` searches [default: reranker beside the embedding
+    /// model, if it is there].
+    #[arg(long, env = "LODESTONE_RERANKER_DIR")]
+    pub reranker_dir: Option<PathBuf>,
     /// An admin key of at least 32 characters; without it one is made and shown once.
     #[arg(long, env = "LODESTONE_API_KEY", hide_env_values = true)]
     pub api_key: Option<String>,
@@ -226,6 +234,7 @@ struct SettingsFile {
     data_dir: Option<PathBuf>,
     listen: Option<SocketAddr>,
     model_dir: Option<PathBuf>,
+    reranker_dir: Option<PathBuf>,
     api_key: Option<String>,
     device: Option<String>,
     gpu_memory_limit: Option<String>,
@@ -284,6 +293,7 @@ impl ServeOptions {
         };
         let settings = Settings {
             listen: self.listen.or(file.listen).unwrap_or(default.listen),
+            reranker_dir: self.reranker_dir.clone().or(file.reranker_dir),
             api_key: self.api_key.clone().or(file.api_key),
             device: self.device.or(device_of_file).unwrap_or(default.device),
             memory_limit: self.memory_limit.or(memory_of_file),
@@ -335,9 +345,7 @@ mod tests {
         let arguments = ["lodestone", "serve"].iter().chain(arguments);
         match Arguments::parse_from(arguments).verb {
             Verb::Serve(options) => *options,
-            Verb::Doctor(_) | Verb::Ingest(_) | Verb::Verify(_) | Verb::Bench(_) | Verb::Parse => {
-                unreachable!("the verb is serve")
-            }
+            other => unreachable!("{other:?} is not serve"),
         }
     }
 

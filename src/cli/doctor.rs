@@ -11,10 +11,12 @@ use lodestone::engine::open_cuda;
 use lodestone::extract::Format;
 use lodestone::extract::sandbox::{Parser, Sandbox};
 use lodestone::io::{Disk, RealDisk};
+use lodestone::rank::Reranker;
 use lodestone::settings::{DeviceChoice, Settings};
 use lodestone::types::{Clock, SystemClock};
 
 use crate::cli::arguments::{PARSE, ServeOptions};
+use crate::cli::model::reranker;
 
 /// Looks at every part that a start needs and prints a line for each.
 ///
@@ -29,6 +31,7 @@ pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
         ("memory", Ok(memory())),
         ("device", device(&settings, &disk)),
         ("model", model(&settings)),
+        ("reranker", found_reranker(&settings)),
         ("parsers", parsers()),
         ("generator", generator(&settings)),
         ("data", data(&*disk, &settings.data_dir)),
@@ -89,6 +92,17 @@ fn model(settings: &Settings) -> Found {
     let found = format!("{name}, {dimension} dimensions, {arithmetic} on the CPU, in {dir}");
     model.close();
     Ok(found)
+}
+
+/// The reranker that accurate searches would have. A server starts without one.
+fn found_reranker(settings: &Settings) -> Found {
+    let Some(model) = reranker::load(settings)? else {
+        let place = settings.reranker_place();
+        return Ok(format!("none in {}: accurate searches do without", place.display()));
+    };
+    model.close();
+    let place = settings.reranker_place();
+    Ok(format!("{}, f32 on the CPU, in {}", model.name(), place.display()))
 }
 
 /// Whether a child of this program can give up what a parser must not have, and still read.

@@ -4,6 +4,7 @@
 //! - `serve`: the server, from banner to drain; `verify`: a walk over everything on disk
 //! - `doctor`: what a server would run on
 //! - `ingest`: a client of a running server, files and pages in, a summary out
+//! - `model`: models on this machine, and the reranker of a server
 //! - `bench`: measures parts of the product on somebody's data
 
 mod arguments;
@@ -11,6 +12,7 @@ mod bench;
 mod doctor;
 mod generator;
 mod ingest;
+mod model;
 mod serve;
 mod verify;
 
@@ -32,6 +34,7 @@ pub fn run() -> Result<ExitCode, Box<dyn Error>> {
         Verb::Doctor(options) => doctor::run(&options)?,
         Verb::Ingest(options) => return Ok(ingest::run(&options)),
         Verb::Verify(options) => verify::run(&options)?,
+        Verb::Model(verb) => model::run(&verb)?,
         Verb::Parse => serve_one()?,
         Verb::Bench(bench) => bench::run(&bench)?,
     }

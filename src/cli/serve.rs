@@ -15,6 +15,7 @@ use lodestone::types::{Clock, SystemClock};
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::arguments::{PARSE, ServeOptions};
+use crate::cli::model::reranker;
 
 /// Runs until a signal stops it.
 pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
@@ -37,6 +38,7 @@ pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
     let model = Model::load_beside(&files, threads, precision, device.embedding)?;
     drop(files);
     let mut components = Components::real(Arc::new(model));
+    components.reranker = reranker::load(&settings)?.map(|reranker| Arc::new(reranker) as _);
     components.backend = device.backend;
     components.parser = Arc::new(Sandbox::of_this_program(PARSE));
     let engine = Engine::start(settings, components)?;
@@ -101,6 +103,10 @@ fn banner(engine: &Engine, address: std::net::SocketAddr) -> String {
         _ => line("device", &format!("{}, {embed_threads} threads", backend.device())),
     }
     line("model", &format!("{}, {} dimensions", embedder.name(), embedder.dimension()));
+    match engine.reranker() {
+        Some(reranker) => line("reranker", &format!("{}, for accurate searches", reranker.name())),
+        None => line("reranker", "none: lodestone model install puts one in place"),
+    }
     line("generator", &generator(engine));
     match engine.take_first_key() {
         Some(key) => {

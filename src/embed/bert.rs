@@ -23,8 +23,10 @@ pub(super) struct Bert {
     config: ModelConfig,
     /// (vocabulary, hidden).
     words: Vec<f32>,
-    /// (window, hidden): position plus the only token type in use.
+    /// (window, hidden): position plus the first token type.
     positions: Vec<f32>,
+    /// What the second token type adds to that.
+    second_type: Vec<f32>,
     norm: Norm,
     layers: Layers,
 }
@@ -63,9 +65,10 @@ impl Bert {
         let words =
             weights.table("embeddings.word_embeddings.weight", config.vocabulary, hidden)?;
         let positions = weights.positions(&config)?;
+        let second_type = weights.second_type(&config)?;
         let norm = weights.norm("embeddings.LayerNorm", hidden, norm_epsilon)?;
         let layers = Layers::new(&config, weights, precision)?;
-        Ok(Self { config, words, positions, norm, layers })
+        Ok(Self { config, words, positions, second_type, norm, layers })
     }
 
     /// What the blocks are computed in.
@@ -76,12 +79,37 @@ impl Bert {
         }
     }
 
+    /// The states of a packed batch behind the last layer, (tokens, hidden), and the tokens of each
+    /// passage. Passage i is of the second token type from its token `second_from[i]` on; without
+    /// that all are of the first.
+    pub fn states(
+        &self,
+        batch: &[&[u32]],
+        second_from: Option<&[usize]>,
+        pause: &mut dyn FnMut(),
+    ) -> Result<(Vec<f32>, Vec<Range<usize>>), EmbedError> {
+        let mut spans: Vec<Range<usize>> = Vec::with_capacity(batch.len());
+        let mut tokens = 0;
+        for ids in batch {
+            spans.push(tokens..tokens + ids.len());
+            tokens += ids.len();
+        }
+        let states = self.embeddings(batch, second_from, tokens)?;
+        let states = self.layers.forward(states, self.config.hidden, &spans, pause)?;
+        Ok((states, spans))
+    }
+
     /// (tokens, hidden) of the packed batch before the first layer.
-    fn embeddings(&self, batch: &[&[u32]], tokens: usize) -> Result<Vec<f32>, EmbedError> {
+    fn embeddings(
+        &self,
+        batch: &[&[u32]],
+        second_from: Option<&[usize]>,
+        tokens: usize,
+    ) -> Result<Vec<f32>, EmbedError> {
         let hidden = self.config.hidden;
         let mut states = Vec::with_capacity(tokens * hidden);
         let mut positions = Vec::with_capacity(tokens * hidden);
-        for ids in batch {
+        for (passage, ids) in batch.iter().enumerate() {
             if ids.is_empty() || ids.len() > self.config.window() {
                 let problem = format!("a passage of {} tokens", ids.len());
                 return Err(EmbedError::Compute { problem });
@@ -93,7 +121,12 @@ impl Bert {
                 })?;
                 states.extend_from_slice(word);
             }
+            let of_passage = positions.len();
             positions.extend_from_slice(&self.positions[..ids.len() * hidden]);
+            if let Some(from) = second_from.map(|all| all[passage].min(ids.len())) {
+                let second = &mut positions[of_passage + from * hidden..];
+                elementwise::add_bias(second, &self.second_type);
+            }
         }
         let no_bias = vec![0.0; hidden];
         elementwise::add_norm(&mut states, &no_bias, &positions, &self.norm);
@@ -130,15 +163,8 @@ impl Forward for Bert {
         batch: &[&[u32]],
         pause: &mut dyn FnMut(),
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let mut spans: Vec<Range<usize>> = Vec::with_capacity(batch.len());
-        let mut tokens = 0;
-        for ids in batch {
-            spans.push(tokens..tokens + ids.len());
-            tokens += ids.len();
-        }
         let hidden = self.config.hidden;
-        let states = self.embeddings(batch, tokens)?;
-        let states = self.layers.forward(states, hidden, &spans, pause)?;
+        let (states, spans) = self.states(batch, None, pause)?;
         spans
             .iter()
             .map(|span| self.pool(&states[span.start * hidden..span.end * hidden]))

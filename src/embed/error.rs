@@ -10,7 +10,7 @@ use crate::types::ErrorKind;
 #[non_exhaustive]
 pub enum EmbedError {
     /// A file of the model directory is missing or cannot be read.
-    #[error("the embedding model's file {path} cannot be read: {problem}")]
+    #[error("the model's file {path} cannot be read: {problem}")]
     Unreadable {
         /// The file.
         path: String,
@@ -18,7 +18,7 @@ pub enum EmbedError {
         problem: String,
     },
     /// A file of the model directory was read but does not parse.
-    #[error("the embedding model's {file} is malformed: {problem}")]
+    #[error("the model's {file} is malformed: {problem}")]
     Malformed {
         /// The file's name.
         file: &'static str,
@@ -26,7 +26,7 @@ pub enum EmbedError {
         problem: String,
     },
     /// The model is of a kind that this server does not compute.
-    #[error("the embedding model is not supported: {field} is {found}, expected {expected}")]
+    #[error("the model is not supported: {field} is {found}, expected {expected}")]
     Unsupported {
         /// The setting of the model's configuration.
         field: &'static str,
@@ -36,7 +36,7 @@ pub enum EmbedError {
         expected: &'static str,
     },
     /// The weights lack a tensor.
-    #[error("the embedding model's weights lack the tensor {tensor}")]
+    #[error("the model's weights lack the tensor {tensor}")]
     MissingTensor {
         /// Its name.
         tensor: String,
@@ -58,19 +58,19 @@ pub enum EmbedError {
         problem: String,
     },
     /// The forward pass failed.
-    #[error("the embedding model failed: {problem}")]
+    #[error("the model failed: {problem}")]
     Compute {
         /// What failed.
         problem: String,
     },
     /// The forward pass panicked; the worker goes on, the batch is lost.
-    #[error("the embedding model panicked: {message}")]
+    #[error("the model panicked: {message}")]
     Panicked {
         /// The panic's message.
         message: String,
     },
     /// More queries wait for the model than it may hold.
-    #[error("{waiting} tokens of queries wait for the embedding model, at most {max} may")]
+    #[error("{waiting} tokens of queries wait for the model, at most {max} may")]
     Overloaded {
         /// Tokens that would wait.
         waiting: usize,
@@ -78,7 +78,7 @@ pub enum EmbedError {
         max: usize,
     },
     /// The embedder was closed before the text had its turn.
-    #[error("the embedding model is shutting down")]
+    #[error("the model is shutting down")]
     Closed,
 }
 

@@ -1,4 +1,5 @@
 //! Text to vectors: a BERT-family sentence model on the CPU or on a GPU, and the queue before it.
+//! Beside it, where one is installed, a model that reads query and passage together.
 //!
 //! Not here: cutting documents into chunks (`chunk`), storing or comparing vectors (`compute`,
 //! `segment`). Only this room knows candle and tokenizers.
@@ -29,12 +30,14 @@
 //! - `device`: the forward pass on a GPU, with that of the CPU behind it
 //! - `bert`: the forward pass; `product`: its dense layers; `elementwise`: the loops between
 //! - `int16`: the same layers in 16-bit integers; `precision`: which of the two is asked for
+//! - `cross`: query and passage together to one score
 //! - `lanes`: who waits and who is next; `queue`: the worker threads
 //! - `hashing`: a stand-in for tests, not a model
 //! - `error`: what can go wrong
 
 mod bert;
 mod config;
+mod cross;
 mod device;
 mod elementwise;
 mod embedder;
@@ -49,6 +52,7 @@ mod queue;
 mod tokens;
 mod weights;
 
+pub use cross::CrossEncoder;
 pub use device::{COSINE_MIN, DeviceLimits, EmbedDevice};
 pub use embedder::{EmbedStats, Embedder, Lane};
 pub use error::EmbedError;

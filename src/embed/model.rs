@@ -228,7 +228,7 @@ fn start(
 
 /// SHA-256 over the computation, the configuration as understood, tokenizer and weights. The
 /// configuration's text is left out: the same model is published with different comments in it.
-fn fingerprint(config: &ModelConfig, files: &ModelFiles) -> String {
+pub(super) fn fingerprint(config: &ModelConfig, files: &ModelFiles) -> String {
     let mut hash = Sha256::new();
     let settings = format!("{COMPUTATION}\n{}\n{config:?}", config.window());
     for part in [settings.as_bytes(), &files.tokenizer, &files.weights] {

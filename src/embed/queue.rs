@@ -321,7 +321,7 @@ impl Shared {
             Ok(Err(error)) => self.fail(&batch, &error),
             Err(panic) => {
                 let message = panic_message(panic.as_ref());
-                tracing::error!(%message, passages = batch.len(), "the embedding model panicked");
+                tracing::error!(%message, passages = batch.len(), "the model panicked");
                 self.fail(&batch, &EmbedError::Panicked { message });
             }
         }

@@ -167,7 +167,7 @@ fn a_directory_without_a_model_is_refused_by_name() {
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
-fn tiny_config() -> Value {
+pub(super) fn tiny_config() -> Value {
     json!({"model_type": "bert", "hidden_size": 12, "num_hidden_layers": 2,
         "num_attention_heads": 3, "intermediate_size": 20, "vocab_size": 17,
         "max_position_embeddings": 16, "type_vocab_size": 2, "layer_norm_eps": 1e-5,
@@ -175,7 +175,7 @@ fn tiny_config() -> Value {
 }
 
 /// Names and shapes of the small encoder's tensors; the place in the list seeds the numbers.
-fn tiny_shapes() -> Vec<(String, Vec<usize>)> {
+pub(super) fn tiny_shapes() -> Vec<(String, Vec<usize>)> {
     let (hidden, wide) = (12, 20);
     let mut shapes = vec![
         ("embeddings.word_embeddings.weight".to_owned(), vec![17, hidden]),
@@ -206,12 +206,16 @@ fn tiny_shapes() -> Vec<(String, Vec<usize>)> {
     shapes
 }
 
-fn tiny_weights(shapes: &[(String, Vec<usize>)], prefix: &str) -> Vec<u8> {
+/// Number `i` of tensor `salt`.
+pub(super) fn tiny_number(salt: usize, i: usize) -> f32 {
+    ((i as f64 * 0.37 + salt as f64).sin() * 0.5) as f32
+}
+
+pub(super) fn tiny_weights(shapes: &[(String, Vec<usize>)], prefix: &str) -> Vec<u8> {
     let mut tensors = std::collections::HashMap::new();
     for (salt, (name, shape)) in shapes.iter().enumerate() {
         let count: usize = shape.iter().product();
-        let number = |i: usize| ((i as f64 * 0.37 + salt as f64).sin() * 0.5) as f32;
-        let numbers: Vec<f32> = (0..count).map(number).collect();
+        let numbers: Vec<f32> = (0..count).map(|i| tiny_number(salt, i)).collect();
         let tensor = Tensor::from_vec(numbers, shape.as_slice(), &Device::Cpu).expect("a tensor");
         tensors.insert(format!("{prefix}{name}"), tensor);
     }

@@ -46,7 +46,13 @@ impl Tokeniser {
 
     /// The ids that the model gets for `text`: framed, cut at the window.
     pub fn ids(&self, text: &str) -> Result<Vec<u32>, EmbedError> {
-        let room = self.window - self.frame;
+        let content = self.content(text, self.window - self.frame)?;
+        let framed = self.inner.post_process(content, None, true).map_err(failed)?;
+        Ok(framed.get_ids().to_vec())
+    }
+
+    /// The first tokens of `text`, `room` of them at most, without framing.
+    pub fn content(&self, text: &str, room: usize) -> Result<Encoding, EmbedError> {
         let head = &text[..piece_end(text)];
         let mut content = self.encode_fast(head)?;
         if content.len() < room && head.len() < text.len() {
@@ -56,8 +62,17 @@ impl Tokeniser {
             content.truncate(room, 0, TruncationDirection::Right);
             content.take_overflowing();
         }
-        let framed = self.inner.post_process(content, None, true).map_err(failed)?;
-        Ok(framed.get_ids().to_vec())
+        Ok(content)
+    }
+
+    /// Two contents as one framed pair.
+    pub fn pair(&self, first: Encoding, second: Encoding) -> Result<Encoding, EmbedError> {
+        self.inner.post_process(first, Some(second), true).map_err(failed)
+    }
+
+    /// Tokens of one passage, or of one pair, at most, framing included.
+    pub fn window(&self) -> usize {
+        self.window
     }
 
     /// Byte ranges of the tokens of all of `text`, without framing.

@@ -51,17 +51,34 @@ impl Weights {
         Ok(self.matrix(name, rows, width)?.flatten_all()?.to_vec1()?)
     }
 
-    /// What is added to a word at each place of a passage: the place's vector and that of the only
-    /// token type in use, (window, hidden).
+    /// Whether the file has a tensor of this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
+    }
+
+    /// What is added to a word at each place of a passage: the place's vector and that of the first
+    /// token type, (window, hidden).
     pub fn positions(&self, config: &ModelConfig) -> Result<Vec<f32>, EmbedError> {
         let hidden = config.hidden;
         let name = "embeddings.position_embeddings.weight";
         let mut positions = self.table(name, config.positions, hidden)?;
         positions.truncate(config.window() * hidden);
-        let name = "embeddings.token_type_embeddings.weight";
-        let types = self.table(name, config.token_types, hidden)?;
-        elementwise::add_bias(&mut positions, &types[..hidden]);
+        elementwise::add_bias(&mut positions, &self.types(config)?[..hidden]);
         Ok(positions)
+    }
+
+    /// What a token of the second type has beyond one of the first; nothing in a model of one type.
+    pub fn second_type(&self, config: &ModelConfig) -> Result<Vec<f32>, EmbedError> {
+        let types = self.types(config)?;
+        let (first, others) = types.split_at(config.hidden);
+        let second = if others.is_empty() { first } else { others };
+        Ok(second.iter().zip(first).map(|(second, first)| second - first).collect())
+    }
+
+    /// (token types, hidden).
+    fn types(&self, config: &ModelConfig) -> Result<Vec<f32>, EmbedError> {
+        let name = "embeddings.token_type_embeddings.weight";
+        self.table(name, config.token_types, config.hidden)
     }
 
     /// The numbers of a vector.
@@ -130,7 +147,7 @@ impl Weights {
 
     /// The layer norm `name`; exports from TensorFlow call its parts gamma and beta.
     pub fn norm(&self, name: &str, width: usize, epsilon: f32) -> Result<Norm, EmbedError> {
-        let is_old = self.tensors.contains_key(&format!("{name}.gamma"));
+        let is_old = self.contains(&format!("{name}.gamma"));
         let (scale, shift) = if is_old { ("gamma", "beta") } else { ("weight", "bias") };
         let scale = self.vector(&format!("{name}.{scale}"), width)?;
         let shift = self.vector(&format!("{name}.{shift}"), width)?;

@@ -54,6 +54,7 @@ use crate::ingest::{Ingest, IngestParts};
 use crate::io::{DataDir, Disk, RealDisk, SpaceGauge};
 use crate::job::QueueLimits;
 use crate::query::Query;
+use crate::rank::Reranker;
 use crate::settings::Settings;
 use crate::store::{BlobStore, LocalBlobs};
 use crate::types::{Clock, IdSource, RandomIds, SystemClock, WebClient};
@@ -72,6 +73,8 @@ pub struct Components {
     pub ids: Arc<dyn IdSource>,
     /// The model.
     pub embedder: Arc<dyn Embedder>,
+    /// What reads the first candidates of `accurate` searches, if anything does.
+    pub reranker: Option<Arc<dyn Reranker>>,
     /// What reads documents.
     pub parser: Arc<dyn Parser>,
     /// What fetches pages; `None`: what the settings say, over the machine's network.
@@ -91,6 +94,7 @@ impl Components {
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             embedder,
+            reranker: None,
             parser: Arc::new(InProcess),
             web: None,
             backend: Arc::new(SimdBackend),
@@ -114,6 +118,7 @@ pub struct Engine {
     answerer: Answerer,
     writer: Option<Writer>,
     embedder: Arc<dyn Embedder>,
+    reranker: Option<Arc<dyn Reranker>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     /// Held while a tenant comes into being.
@@ -131,7 +136,8 @@ impl Engine {
     /// A setting that makes no sense; a directory that another process holds; damage.
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
         settings.validate()?;
-        let Components { disk, clock, ids, embedder, parser, web, backend, generator } = components;
+        let Components { disk, clock, ids, embedder, reranker, parser, web, backend, generator } =
+            components;
         let data = Arc::new(DataDir::open(&settings.data_dir, disk)?);
         let options = CatalogOptions {
             queue: QueueLimits::default(),
@@ -170,7 +176,8 @@ impl Engine {
         }
         let threads = ingest.start(settings.ingest_threads);
         Ok(Arc::new(Self {
-            query: Query::new(Arc::clone(&backend), Arc::clone(&embedder)),
+            query: Query::new(Arc::clone(&backend), Arc::clone(&embedder))
+                .with_reranker(reranker.clone()),
             backend,
             answerer: Answerer::new(Arc::clone(&embedder)),
             writer: generator
@@ -184,6 +191,7 @@ impl Engine {
             gauge,
             ingest,
             embedder,
+            reranker,
             clock,
             ids,
             creating: Mutex::new(()),
@@ -208,6 +216,11 @@ impl Engine {
         &*self.embedder
     }
 
+    /// What reads the first candidates of `accurate` searches, if anything does.
+    pub fn reranker(&self) -> Option<&dyn Reranker> {
+        self.reranker.as_deref()
+    }
+
     /// The vector kernels.
     pub fn backend(&self) -> &dyn ComputeBackend {
         &*self.backend
@@ -228,6 +241,9 @@ impl Engine {
     pub fn shut_down(&self) {
         self.ingest.stop();
         self.embedder.close();
+        if let Some(reranker) = &self.reranker {
+            reranker.close();
+        }
         let threads: Vec<_> = self.threads.lock().drain(..).collect();
         let counts = self.backend.counts().into_iter().filter(|(_, count)| *count > 0);
         let counts: Vec<String> = counts.map(|(name, count)| format!("{name}={count}")).collect();

@@ -8,11 +8,12 @@
 
 use std::collections::HashMap;
 
+use crate::chunk::passage;
 use crate::collection::Snapshot;
 use crate::embed::{EmbedError, Lane};
 use crate::ingest::Ingest;
 use crate::ingest::kept::Kept;
-use crate::ingest::pipeline::{Draft, passage};
+use crate::ingest::pipeline::Draft;
 use crate::job::Outcome;
 use crate::segment::{NewSource, SegmentError};
 use crate::types::{ErrorKind, Fault, RowId, Sequence, SourceKind, Stage};

@@ -1,7 +1,7 @@
 //! One source from its original to rows: verify, extract, cut, embed.
 
 use crate::catalog::Tenant;
-use crate::chunk::{self, ChunkSizes};
+use crate::chunk::{self, ChunkSizes, passage};
 use crate::collection::{CollectionError, Snapshot, uploads};
 use crate::extract::{self, ExtractError, Format};
 use crate::graph;
@@ -70,14 +70,6 @@ impl Draft {
             searchable: self.searchable,
         }
     }
-}
-
-/// Joins title, searchable values and text; a title that the text begins with is not repeated.
-pub(super) fn passage(title: &str, searchable: &str, text: &str) -> String {
-    let is_repeated = text.trim_start_matches(['#', ' ']).starts_with(title);
-    let title = if is_repeated { "" } else { title };
-    let parts = [title, searchable, text];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 /// What an original says by itself.
@@ -342,14 +334,6 @@ mod tests {
     use super::*;
     use crate::types::{ChunkPlace, Geometry, PageArea, PageRef, PageStart, PlacedLine};
     use serde_json::json;
-
-    #[test]
-    fn a_title_that_the_text_begins_with_is_not_repeated() {
-        assert_eq!(passage("Wings", "", "Wings\n\nlift"), "Wings\n\nlift");
-        assert_eq!(passage("Wings", "", "# Wings\nlift"), "# Wings\nlift");
-        assert_eq!(passage("Wings", "blue", "lift"), "Wings\nblue\nlift");
-        assert_eq!(passage("", "", "lift"), "lift");
-    }
 
     #[test]
     fn the_chain_of_titles() {

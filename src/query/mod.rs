@@ -7,7 +7,9 @@
 //! request -> plan (alpha, pool) -> reach: segments, live rows of the scope, filter bitmaps
 //!              { nearest: cosine, by tiers          -> top of the leg
 //!                keywords: BM25 over the same rows   -> top of the leg }
-//!            -> union, true scores of both legs for all -> fuse -> recency -> order -> hydrate
+//!            -> union, true scores of both legs for all -> fuse -> recency -> order
+//!            -> accurate: the first are read by the reranker -> blend -> order
+//!            -> hydrate
 //! ```
 //! Invariants:
 //! - One snapshot per request: what it returns was visible together.
@@ -19,6 +21,7 @@
 //! - `request`: what goes in and out; `plan`: decisions before the search
 //! - `shard`: the legs over the segments here; `ranking`: their candidates to one order
 //! - `steer`: the query's vector, moved towards memories and first results
+//! - `rerank`: the first candidates, read together with the query
 //! - `graph`: what results name and state, and where that leads
 //! - `retrieve`, `full_text`, `vectors`: the searches
 //! - `memories`: personal memories, listed, looked up and near a query
@@ -33,6 +36,7 @@ mod memories;
 mod plan;
 mod ranking;
 mod request;
+mod rerank;
 mod retrieve;
 mod shard;
 mod steer;
@@ -50,17 +54,24 @@ pub use vectors::VectorHit;
 
 use crate::compute::ComputeBackend;
 use crate::embed::Embedder;
+use crate::rank::Reranker;
 
 /// The corridor.
 #[derive(Debug, Clone)]
 pub struct Query {
     backend: Arc<dyn ComputeBackend>,
     embedder: Arc<dyn Embedder>,
+    reranker: Option<Arc<dyn Reranker>>,
 }
 
 impl Query {
     /// A corridor over a compute backend and a model.
     pub fn new(backend: Arc<dyn ComputeBackend>, embedder: Arc<dyn Embedder>) -> Self {
-        Self { backend, embedder }
+        Self { backend, embedder, reranker: None }
+    }
+
+    /// The same with what reads the first candidates of `accurate` searches, if there is one.
+    pub fn with_reranker(self, reranker: Option<Arc<dyn Reranker>>) -> Self {
+        Self { reranker, ..self }
     }
 }

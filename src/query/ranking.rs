@@ -6,6 +6,7 @@ use crate::compute::{ComputeBackend, PreparedQuery};
 use crate::query::QueryError;
 use crate::query::hydrate::{Ranked, chunk_identity};
 use crate::query::request::{CandidateCounts, RetrieveRequest};
+use crate::query::rerank::Verdicts;
 use crate::query::shard::{self, KeywordScores, LegHits, Place, Reach};
 use crate::rank::{self, Candidate, RankKey};
 use crate::segment::flat::Thoroughness;
@@ -14,7 +15,7 @@ use crate::types::{ScoreParts, Timestamp};
 /// Rows that good results name, and the weight of the best of those links.
 pub(super) type Links = BTreeMap<Place, f32>;
 
-/// Both legs of one search over one reach. Passes differ in the vector and in the links.
+/// Both legs of one search over one reach. Passes differ in the vector, the links and the verdicts.
 pub(super) struct Legs<'a> {
     pub(super) backend: &'a dyn ComputeBackend,
     pub(super) request: &'a RetrieveRequest,
@@ -23,6 +24,8 @@ pub(super) struct Legs<'a> {
     pub(super) alpha: f32,
     pub(super) pool: usize,
     pub(super) thoroughness: Thoroughness,
+    /// What a reranker has said, where one has.
+    pub(super) verdicts: Option<Verdicts>,
 }
 
 /// The semantic leg of one pass.
@@ -80,15 +83,21 @@ impl Legs<'_> {
         for kept in &fused {
             let place = places[kept.candidate];
             let link = links.get(&place).copied().unwrap_or(0.0);
+            let verdict = self.verdicts.as_ref().map(|verdicts| verdicts.get(&place).copied());
+            let score = match verdict {
+                Some(verdict) => rank::blend(kept.score, verdict),
+                None => kept.score,
+            };
             let parts = ScoreParts {
                 cosine: semantic.vector.as_ref().map(|_| cosines[kept.candidate]),
                 keyword: self.keyword.as_ref().map(|scores| scores.get(place)),
                 semantic_share: kept.semantic,
                 keyword_share: kept.keyword,
                 link,
+                rerank: verdict.flatten(),
                 ..ScoreParts::default()
             };
-            ranked.push(Ranked { place, score: rank::lifted(kept.score, link), parts });
+            ranked.push(Ranked { place, score: rank::lifted(score, link), parts });
         }
         Ok(self.ordered(ranked))
     }

@@ -21,7 +21,7 @@ pub enum Alpha {
 pub enum Mode {
     /// One pass.
     Fast,
-    /// Larger pools and a second pass with vector feedback.
+    /// Larger pools, a second pass with vector feedback, and a reranker where there is one.
     Accurate,
 }
 
@@ -76,7 +76,7 @@ impl Restriction {
 pub struct RetrieveRequest {
     /// The query.
     pub query: String,
-    /// Steers the semantic leg; its words are not searched for.
+    /// Steers the semantic leg and the reranker; its words are not searched for.
     pub extra_context: Option<String>,
     /// Results at most.
     pub max_chunks: usize,
@@ -94,6 +94,16 @@ pub struct RetrieveRequest {
     pub per_source_max: Option<usize>,
     /// Restrictions.
     pub restriction: Restriction,
+}
+
+impl RetrieveRequest {
+    /// The query with what steers it, as models read it.
+    pub(super) fn steered_query(&self) -> String {
+        match &self.extra_context {
+            Some(context) => format!("{}\n{context}", self.query),
+            None => self.query.clone(),
+        }
+    }
 }
 
 /// A search for whole words.
@@ -131,6 +141,8 @@ pub struct Timings {
     pub keyword: f64,
     /// True scores for the union, fusion, recency, order.
     pub fuse: f64,
+    /// Having the first candidates read by the reranker.
+    pub rerank: f64,
     /// What the results name, and where that leads.
     pub graph: f64,
     /// From beginning to end.
@@ -146,6 +158,9 @@ pub struct Retrieved {
     pub alpha: f32,
     /// Why `auto` chose it; `None` where it was given.
     pub alpha_reason: Option<&'static str>,
+    /// Name of the reranker that the ranking may rest on; `None` where none was asked for or
+    /// installed, and where it failed.
+    pub reranker: Option<String>,
     /// Ids of the memories that steered the ranking, nearest first.
     pub memories_used: Vec<SourceId>,
     /// What the graph adds; `None` where it was not asked for.

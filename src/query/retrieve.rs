@@ -9,6 +9,7 @@ use crate::query::graph::Neighbourhood;
 use crate::query::hydrate::hydrate;
 use crate::query::ranking::{Legs, Links};
 use crate::query::request::{Mode, RetrieveRequest, Retrieved};
+use crate::query::rerank::reranked;
 use crate::query::shard::{self, KeywordScores, Reach};
 use crate::query::steer::{feed_back, steered};
 use crate::query::{Query, QueryError, plan};
@@ -38,6 +39,7 @@ impl Query {
             alpha_reason,
             is_filtered: !filter.is_all(),
             segments_missing: snapshot.damaged.len(),
+            reranker: self.reranker_for(request.mode).map(|reranker| reranker.name().to_owned()),
             ..Retrieved::default()
         };
         if reached.iter().all(|reach| reach.rows == 0) {
@@ -51,7 +53,7 @@ impl Query {
         };
         let keyword =
             timed(&mut result.timings.keyword, || keyword_leg(&reached, &request.query, alpha))?;
-        let legs = Legs {
+        let mut legs = Legs {
             backend: &*self.backend,
             request,
             reached: &reached,
@@ -59,6 +61,7 @@ impl Query {
             alpha,
             pool: plan::pool(request.mode, request.max_chunks),
             thoroughness: plan::thoroughness(request.mode),
+            verdicts: None,
         };
         let mut semantic = timed(&mut result.timings.semantic, || legs.near(vector))?;
         result.paths.clone_from(&semantic.paths);
@@ -72,6 +75,11 @@ impl Query {
             ranked = legs.rank(&semantic, &Links::new(), &mut result.candidates)?;
         }
         result.timings.fuse = millis(fusing);
+        if let Some(reranker) = self.reranker_for(request.mode) {
+            let begun = Instant::now();
+            ranked = reranked(reranker, &mut legs, &semantic, schema, ranked, &mut result)?;
+            result.timings.rerank = millis(begun);
+        }
         if request.has_graph_context {
             ranked = timed(&mut result.timings.graph, || {
                 let near = Neighbourhood::open(&legs, &semantic, &request.query)?;
@@ -102,11 +110,7 @@ impl Query {
         now: Timestamp,
         result: &mut Retrieved,
     ) -> Result<PreparedQuery, QueryError> {
-        let text = match &request.extra_context {
-            Some(context) => format!("{}\n{context}", request.query),
-            None => request.query.clone(),
-        };
-        let embed = || self.embedder.embed(Lane::Query, vec![text]);
+        let embed = || self.embedder.embed(Lane::Query, vec![request.steered_query()]);
         let vectors = timed(&mut result.timings.embed, embed)?;
         let vector = PreparedQuery::new(&vectors[0])?;
         if !request.is_personalised {

@@ -3,7 +3,7 @@
 //! Nothing here searches, reads a clock or knows what a chunk is: numbers in, numbers out.
 //!
 //! ```text
-//! cosine, keyword score - fuse -> relevance in 0-1 - lifted -> apply_recency -> final score
+//! cosine, keyword score - fuse -> relevance in 0-1 - blend - lifted - apply_recency -> final score
 //!                                                             - sort -> cap_per_source -> order
 //! ```
 //!
@@ -17,6 +17,7 @@
 //! - `fusion`: convex combination of both legs (API 5.7, RETRIEVAL 1.1)
 //! - `links`: how much it weighs to be named by a good result
 //! - `recency`: how much the age of a source weighs
+//! - `reranker`: who reads query and passage together, and how much that weighs
 //! - `order`: scores on a grid above float rounding, and the final order
 
 pub mod diversity;
@@ -24,9 +25,11 @@ pub mod fusion;
 pub mod links;
 pub mod order;
 pub mod recency;
+pub mod reranker;
 
 pub use diversity::cap_per_source;
 pub use fusion::{Candidate, Fused, fuse};
 pub use links::{lifted, link_weight};
 pub use order::{RankKey, settle, sort_by_rank};
 pub use recency::apply_recency;
+pub use reranker::{RerankError, Reranker, blend};

@@ -2,7 +2,6 @@
 
 use std::sync::OnceLock;
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 use roaring::RoaringBitmap;
 

@@ -85,6 +85,8 @@ pub const LISTING_PAGE_MAX: usize = 1000;
 
 /// Candidates that each leg of a hybrid search contributes at least (RETRIEVAL 1.2).
 pub const CANDIDATES_MIN: usize = 100;
+/// First candidates that a reranker reads at most.
+pub const RERANK_CANDIDATES: usize = 50;
 
 /// Model tokens of one chunk, without the two that frame it.
 pub const CHUNK_TOKENS: usize = 200;
@@ -92,6 +94,10 @@ pub const CHUNK_TOKENS: usize = 200;
 pub const CHUNK_OVERLAP_TOKENS: usize = 32;
 /// Model tokens of one passage at most, framing included; longer input is cut by the model.
 pub const MODEL_TOKENS_MAX: usize = 256;
+/// Tokens, framing included, that a reranker reads for one search at most; candidates beyond are
+/// not read. About one second of a core with a model of the embedding model's size, whose encoder
+/// reads 8,900 tokens a second (benches/runs/2026-11-20-2core-epyc/embed.md): 50 passages of 160.
+pub const RERANK_TOKENS_MAX: usize = 8192;
 /// Padded tokens of one batch through the model.
 pub const EMBED_BATCH_TOKENS: usize = 2048;
 /// Tokens of one batch through the model on a GPU, without padding: enough to fill a large card,
@@ -127,6 +133,7 @@ pub const SESSION_TURNS: usize = 10;
 const _: () = assert!(CHUNK_TOKENS + 2 <= MODEL_TOKENS_MAX);
 const _: () = assert!(CHUNK_OVERLAP_TOKENS * 2 < CHUNK_TOKENS);
 const _: () = assert!(MODEL_TOKENS_MAX <= EMBED_BATCH_TOKENS);
+const _: () = assert!(MODEL_TOKENS_MAX <= RERANK_TOKENS_MAX);
 const _: () = assert!(EMBED_BATCH_TOKENS <= EMBED_DEVICE_BATCH_TOKENS);
 const _: () = assert!(WEB_PAGE_BYTES_MAX < WEB_WIRE_BYTES_MAX);
 const _: () = assert!(WEB_PAGE_BYTES_MAX <= FILE_BYTES_MAX);

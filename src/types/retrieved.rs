@@ -26,8 +26,8 @@ pub struct RetrievedChunk {
 }
 
 /// The parts of a score. In hybrid search the score is
-/// `max(s, .8 link + .2 s) x recency` with `s = semantic_share + keyword_share`, where no reranker
-/// ran.
+/// `max(s, .8 link + .2 s) x recency` with `s = semantic_share + keyword_share`; where a reranker
+/// ran, with `s = .6 rerank + .4 (semantic_share + keyword_share)`, and 0 for what it did not read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScoreParts {
     /// Cosine with the query, where the semantic leg took part.
@@ -42,7 +42,7 @@ pub struct ScoreParts {
     pub link: f32,
     /// Factor of the source's age; 1 without a recency bias.
     pub recency: f32,
-    /// Score of the reranker, 0 to 1, where one ran.
+    /// Score of the reranker, 0 to 1, where one has read the chunk.
     pub rerank: Option<f32>,
 }
 

@@ -2,6 +2,7 @@
 //!
 //! - `lifecycle`: first key, second process, stopping, restarting after a kill
 //! - `sockets`: slow clients, event streams
+//! - `models`: a reranker installed, listed and used
 //! - `settings`: what the environment sets, and what the log tells
 //! - `streams`: events one by one, clients that leave, the same answer in company
 //! - `damage`: what `lodestone verify` finds
@@ -12,6 +13,7 @@ mod damage;
 mod documents;
 mod ingest;
 mod lifecycle;
+mod models;
 #[path = "../process/mod.rs"]
 mod process;
 mod settings;

@@ -25,6 +25,7 @@ mod pages;
 mod privacy;
 mod real_generator;
 mod replacement;
+mod reranking;
 mod scopes;
 mod search;
 mod streams;

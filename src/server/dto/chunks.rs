@@ -42,14 +42,15 @@ pub struct Chunk {
     pub source_collection: Vec<String>,
     /// Version of the source, `v1` and on.
     pub version: String,
-    /// Score of the reranker, where one ran.
+    /// Score of the reranker, where one has read the chunk.
     pub rerank_score: Option<f32>,
     /// What the score is made of, where asked for.
     pub explain: Option<Explanation>,
 }
 
 /// The parts of a score: `relevancy_score = max(s, .8 link + .2 s) x recency` with
-/// `s = semantic_share + keyword_share`, where no reranker ran.
+/// `s = semantic_share + keyword_share`; where a reranker ran, with
+/// `s = .6 rerank + .4 (semantic_share + keyword_share)`, and 0 for what it did not read.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Explanation {
     /// Cosine with the query's vector.

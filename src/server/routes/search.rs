@@ -154,7 +154,7 @@ pub(super) fn metadata_of(
         },
         filtered: found.is_filtered,
         embedding_model: app.engine.embedder().name().to_owned(),
-        reranker: None,
+        reranker: found.reranker.clone(),
         personalised: !found.memories_used.is_empty(),
         memories_used: found.memories_used.iter().map(ToString::to_string).collect(),
         graph: graph_counts(found.relations.as_ref()),
@@ -163,7 +163,7 @@ pub(super) fn metadata_of(
             semantic: timings.semantic,
             keyword: timings.keyword,
             fuse: timings.fuse,
-            rerank: 0.0,
+            rerank: timings.rerank,
             graph: timings.graph,
             total: timings.total,
         },
@@ -183,8 +183,8 @@ fn graph_counts(relations: Option<&Relations>) -> GraphCounts {
 fn degradations(found: &Retrieved, mode: Mode) -> Vec<String> {
     let lacks = [
         (found.segments_missing > 0, "segments_quarantined"),
-        // This release has none; only `accurate` asks for one.
-        (mode == Mode::Accurate, "reranker_unavailable"),
+        // Only `accurate` asks for one: none is installed, or it failed.
+        (mode == Mode::Accurate && found.reranker.is_none(), "reranker_unavailable"),
     ];
     lacks.iter().filter(|(is_so, _)| *is_so).map(|(_, word)| (*word).to_owned()).collect()
 }

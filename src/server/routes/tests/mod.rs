@@ -142,6 +142,7 @@ impl Server {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             ids: Arc::new(RandomIds),
             embedder: Arc::new(HashEmbedder),
+            reranker: None,
             parser: Arc::new(InProcess),
             web: None,
             backend: Arc::new(SimdBackend),

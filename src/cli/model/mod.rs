@@ -1,0 +1,126 @@
+//! `lodestone model`: what models there are, and how one gets to where the server looks.
+//!
+//! Nothing is fetched: models are directories on this machine.
+//!
+//! - `install`: a directory, checked, to the server's place; `reranker`: that place, and loading
+
+mod install;
+pub mod reranker;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use lodestone::embed::{CrossEncoder, EmbedError, Embedder, Model, ModelFiles};
+use lodestone::rank::Reranker;
+use lodestone::settings::Settings;
+
+/// What to do with models.
+#[derive(Debug, Subcommand)]
+pub enum ModelVerb {
+    /// Check the directory of a model and copy it to where the server looks.
+    Install(InstallOptions),
+    /// List the models that a server would load.
+    Ls(ModelPlaces),
+}
+
+/// Which model, from where.
+#[derive(Debug, Args)]
+pub struct InstallOptions {
+    /// What it is for.
+    #[arg(value_enum)]
+    kind: ModelKind,
+    /// Its directory: config.json, tokenizer.json, model.safetensors.
+    #[arg(required_unless_present = "from")]
+    dir: Option<PathBuf>,
+    /// The same.
+    #[arg(long, conflicts_with = "dir")]
+    from: Option<PathBuf>,
+    /// SHA-256 that model.safetensors must have.
+    #[arg(long)]
+    sha256: Option<String>,
+    /// Put it in the place of one that is installed.
+    #[arg(long)]
+    replace: bool,
+    #[command(flatten)]
+    places: ModelPlaces,
+}
+
+/// What a model is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ModelKind {
+    /// Reads query and passage together; used by `accurate` searches.
+    Reranker,
+}
+
+/// Where models are.
+#[derive(Debug, Args)]
+pub struct ModelPlaces {
+    /// Directory of the embedding model.
+    #[arg(long, env = "LODESTONE_MODEL_DIR", default_value = "models/all-MiniLM-L6-v2")]
+    model_dir: PathBuf,
+    /// Directory of the reranker [default: reranker beside the embedding model].
+    #[arg(long, env = "LODESTONE_RERANKER_DIR")]
+    reranker_dir: Option<PathBuf>,
+}
+
+impl ModelPlaces {
+    /// The directory of the reranker, by the server's own rule.
+    fn reranker(&self) -> PathBuf {
+        let mut settings = Settings::new(PathBuf::new(), self.model_dir.clone());
+        settings.reranker_dir.clone_from(&self.reranker_dir);
+        settings.reranker_place()
+    }
+}
+
+/// Does what the command line says.
+pub fn run(verb: &ModelVerb) -> Result<(), Box<dyn Error>> {
+    match verb {
+        ModelVerb::Install(options) => match options.kind {
+            ModelKind::Reranker => install::reranker(options),
+        },
+        ModelVerb::Ls(places) => list(places),
+    }
+}
+
+/// Loads what is there and prints a line for each.
+fn list(places: &ModelPlaces) -> Result<(), Box<dyn Error>> {
+    let (at, place) = (&places.model_dir, places.reranker());
+    println!(
+        "embedding  {}",
+        listed(at, ModelFiles::read(at, &|path| std::fs::read(path)), embeds)?
+    );
+    match place.exists() {
+        true => println!("reranker   {}", listed(&place, reranker::read(&place), reranks)?),
+        false => println!("reranker   none in {}: lodestone model install", place.display()),
+    }
+    Ok(())
+}
+
+/// Loads a model to say what it is.
+type Describe = fn(&ModelFiles) -> Result<String, EmbedError>;
+
+/// Name, place, size, what it is, fingerprint.
+fn listed(
+    dir: &Path,
+    files: Result<ModelFiles, EmbedError>,
+    describe: Describe,
+) -> Result<String, String> {
+    let place = dir.display();
+    let files = files.map_err(|error| format!("{place}: {error}"))?;
+    let described = describe(&files).map_err(|error| format!("{place}: {error}"))?;
+    let megabytes = files.weights.len() as f64 / 1e6;
+    Ok(format!("{} in {place}: {megabytes:.1} MB, {described}", files.name))
+}
+
+fn embeds(files: &ModelFiles) -> Result<String, EmbedError> {
+    let model = Model::load(files, 1)?;
+    model.close();
+    Ok(format!("{} dimensions, fingerprint {}", model.dimension(), model.fingerprint()))
+}
+
+fn reranks(files: &ModelFiles) -> Result<String, EmbedError> {
+    let model = CrossEncoder::load(files, 1)?;
+    model.close();
+    Ok(format!("fingerprint {}", model.fingerprint()))
+}

@@ -1,0 +1,35 @@
+//! The reranker of a server: where it is looked for, and loading it.
+
+use std::path::Path;
+
+use lodestone::embed::{CrossEncoder, EmbedError, ModelFiles};
+use lodestone::settings::Settings;
+
+/// A file beside an installed model that keeps its name, since its directory is named for its use.
+pub const NAME_FILE: &str = "NAME";
+
+/// The reranker that the settings name, or the one in the usual place; `None` where none was named
+/// and none is there.
+///
+/// # Errors
+/// One that was named and is not there, and one that is no reranker.
+pub fn load(settings: &Settings) -> Result<Option<CrossEncoder>, String> {
+    let place = settings.reranker_place();
+    if settings.reranker_dir.is_none() && !place.exists() {
+        return Ok(None);
+    }
+    let loaded = read(&place).and_then(|files| CrossEncoder::load(&files, settings.embed_threads));
+    loaded.map(Some).map_err(|error| format!("reranker in {}: {error}", place.display()))
+}
+
+/// The files of a reranker, under its own name if that was kept.
+///
+/// # Errors
+/// As [`ModelFiles::read`].
+pub fn read(dir: &Path) -> Result<ModelFiles, EmbedError> {
+    let mut files = ModelFiles::read(dir, &|path| std::fs::read(path))?;
+    if let Ok(name) = std::fs::read_to_string(dir.join(NAME_FILE)) {
+        name.trim().clone_into(&mut files.name);
+    }
+    Ok(files)
+}

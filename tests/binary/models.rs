@@ -1,0 +1,147 @@
+//! `lodestone model`: a reranker from its directory to the searches of a server.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::process::lodestone;
+use crate::{KEY, Place, ask, settled, upload};
+
+const HIDDEN: usize = 8;
+const WORDS: [&str; 6] = ["[UNK]", "[CLS]", "[SEP]", "granite", "stone", "wall"];
+
+/// A classifier of pairs with one layer and weights by a formula, in `dir`.
+fn write_reranker(dir: &Path) {
+    std::fs::create_dir_all(dir).expect("a directory");
+    let config = json!({"architectures": ["BertForSequenceClassification"], "model_type": "bert",
+        "hidden_size": HIDDEN, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "intermediate_size": HIDDEN, "vocab_size": WORDS.len(), "max_position_embeddings": 64,
+        "type_vocab_size": 2, "layer_norm_eps": 1e-12, "hidden_act": "gelu",
+        "id2label": {"0": "LABEL_0"}});
+    let vocabulary: Map<String, Value> =
+        WORDS.iter().enumerate().map(|(id, word)| ((*word).to_owned(), json!(id))).collect();
+    let token = |id: &str, kind: usize| json!({"SpecialToken": {"id": id, "type_id": kind}});
+    let text = |id: &str, kind: usize| json!({"Sequence": {"id": id, "type_id": kind}});
+    let pair =
+        [token("[CLS]", 0), text("A", 0), token("[SEP]", 0), text("B", 1), token("[SEP]", 1)];
+    let frame = |id: &str, number: usize| json!({"id": id, "ids": [number], "tokens": [id]});
+    let tokenizer = json!({"version": "1.0", "truncation": null, "padding": null,
+        "added_tokens": [], "normalizer": {"type": "Lowercase"}, "decoder": null,
+        "pre_tokenizer": {"type": "Whitespace"},
+        "post_processor": {"type": "TemplateProcessing", "single": &pair[..3], "pair": &pair,
+            "special_tokens": {"[CLS]": frame("[CLS]", 1), "[SEP]": frame("[SEP]", 2)}},
+        "model": {"type": "WordLevel", "unk_token": "[UNK]", "vocab": vocabulary}});
+    for (name, bytes) in [
+        ("config.json", config.to_string().into_bytes()),
+        ("tokenizer.json", tokenizer.to_string().into_bytes()),
+        ("model.safetensors", weights()),
+    ] {
+        std::fs::write(dir.join(name), bytes).expect("a file");
+    }
+}
+
+/// safetensors: u64 length of a JSON header, the header, float32 little-endian.
+fn weights() -> Vec<u8> {
+    let mut shapes = vec![
+        ("bert.embeddings.word_embeddings.weight".to_owned(), vec![WORDS.len(), HIDDEN]),
+        ("bert.embeddings.position_embeddings.weight".to_owned(), vec![64, HIDDEN]),
+        ("bert.embeddings.token_type_embeddings.weight".to_owned(), vec![2, HIDDEN]),
+        ("classifier.weight".to_owned(), vec![1, HIDDEN]),
+        ("classifier.bias".to_owned(), vec![1]),
+    ];
+    let layer = "bert.encoder.layer.0";
+    for part in ["self.query", "self.key", "self.value", "output.dense"] {
+        shapes.push((format!("{layer}.attention.{part}.weight"), vec![HIDDEN, HIDDEN]));
+        shapes.push((format!("{layer}.attention.{part}.bias"), vec![HIDDEN]));
+    }
+    for part in ["intermediate.dense", "output.dense"] {
+        shapes.push((format!("{layer}.{part}.weight"), vec![HIDDEN, HIDDEN]));
+        shapes.push((format!("{layer}.{part}.bias"), vec![HIDDEN]));
+    }
+    let norms = [format!("{layer}.attention.output"), format!("{layer}.output")];
+    for part in norms.iter().map(String::as_str).chain(["bert.embeddings"]) {
+        shapes.push((format!("{part}.LayerNorm.weight"), vec![HIDDEN]));
+        shapes.push((format!("{part}.LayerNorm.bias"), vec![HIDDEN]));
+    }
+    let (mut header, mut numbers) = (Map::new(), Vec::<u8>::new());
+    for (salt, (name, shape)) in shapes.iter().enumerate() {
+        let begin = numbers.len();
+        for i in 0..shape.iter().product() {
+            numbers.extend(((i as f32 * 0.7 + salt as f32).sin()).to_le_bytes());
+        }
+        let place = json!({"dtype": "F32", "shape": shape, "data_offsets": [begin, numbers.len()]});
+        header.insert(name.clone(), place);
+    }
+    let header = Value::Object(header).to_string();
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &numbers].concat()
+}
+
+/// Runs a verb: whether it succeeded, and what it said.
+fn run(arguments: &[&str], reranker_dir: &Path) -> (bool, String) {
+    let mut command = lodestone(arguments);
+    command.env("LODESTONE_RERANKER_DIR", reranker_dir);
+    let run = command.output().expect("the binary runs");
+    let told = [run.stdout, run.stderr].concat();
+    (run.status.success(), String::from_utf8(told).expect("UTF-8"))
+}
+
+/// Checked, copied, listed, and read by the accurate searches of the next server.
+#[test]
+fn an_installed_reranker_takes_part_in_accurate_searches() {
+    let Some(place) = Place::new("an_installed_reranker") else { return };
+    let (from, to) = (place.dir.path().join("tiny-pairs"), place.dir.path().join("reranker"));
+    write_reranker(&from);
+    let from = from.to_str().expect("UTF-8");
+    let model = place.model.to_str().expect("UTF-8");
+    let (is_listed, told) = run(&["model", "ls", "--model-dir", model], &to);
+    assert!(is_listed && told.contains("384 dimensions") && told.contains("none in"), "{told}");
+
+    let (is_done, told) = run(&["model", "install", "reranker", model], &to);
+    assert!(!is_done && told.contains("BertForSequenceClassification"), "{told}");
+    let (is_done, told) =
+        run(&["model", "install", "reranker", from, "--sha256", &"0".repeat(64)], &to);
+    assert!(!is_done && told.contains("SHA-256"), "{told}");
+    assert!(!to.exists(), "nothing is left of a refused model");
+    let (is_done, told) = run(&["model", "install", "reranker", "--from", from], &to);
+    assert!(is_done && told.contains("tiny-pairs is in"), "{told}");
+    let hash = told.split_whitespace().nth(1).expect("a hash").to_owned();
+    let (is_done, told) = run(&["model", "install", "reranker", from, "--sha256", &hash], &to);
+    assert!(!is_done && told.contains("--replace"), "{told}");
+    let (is_done, told) =
+        run(&["model", "install", "reranker", from, "--sha256", &hash, "--replace"], &to);
+    assert!(is_done, "{told}");
+    let entries = std::fs::read_dir(place.dir.path()).expect("a directory").count();
+    assert_eq!(entries, 2, "the source and the installed model, nothing beside them");
+    let (is_listed, told) = run(&["model", "ls", "--model-dir", model], &to);
+    assert!(is_listed && told.contains("reranker   tiny-pairs in"), "{told}");
+
+    let reranker_dir = to.to_str().expect("UTF-8");
+    let (server, client) = place.start_with(&[("LODESTONE_RERANKER_DIR", reranker_dir)]);
+    upload(&client, "s", "A wall of granite.");
+    assert_eq!(settled(&client, "s"), "success");
+    let body = json!({"tenant_id": "acme", "query": "granite stone", "mode": "accurate"});
+    let found = ask(&client, "POST", "/search/retrieve", body);
+    assert_eq!(found["metadata"]["reranker"], "tiny-pairs");
+    assert_eq!(found["metadata"]["degraded"], json!([]));
+    let verdict = found["chunks"][0]["rerank_score"].as_f64().expect("a score");
+    assert!((0.0..=1.0).contains(&verdict), "{verdict}");
+    let told = server.kill();
+    assert!(told.contains("reranker   tiny-pairs"), "{told}");
+}
+
+/// A reranker that was named and cannot be used keeps a server from starting, and says why.
+#[test]
+fn a_named_reranker_that_is_none_is_told() {
+    let Some(place) = Place::new("a_named_reranker_that_is_none") else { return };
+    let command = |dir: &Path| {
+        let mut command = lodestone(&["serve", "--listen", "127.0.0.1:0"]);
+        command.arg("--data-dir").arg(place.data()).arg("--model-dir").arg(&place.model);
+        command.arg("--reranker-dir").arg(dir).env("LODESTONE_API_KEY", KEY);
+        let run = command.output().expect("the binary runs");
+        (run.status.success(), String::from_utf8_lossy(&run.stderr).into_owned())
+    };
+    for dir in [place.dir.path().join("nowhere"), place.model.clone()] {
+        let (has_started, told) = command(&dir);
+        assert!(!has_started && told.contains(&format!("reranker in {}", dir.display())), "{told}");
+    }
+}

@@ -1,0 +1,183 @@
+//! `accurate` with a reranker: what it reads, what its verdicts change, and a search without it
+//! when it fails (API 3.5 #24, 4.3, 5.5, 5.7).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lodestone::rank::{RerankError, Reranker};
+use lodestone::types::{ErrorKind, limits};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::corpus::{ids_of, list, scores_of, timeless};
+use crate::support::TestServer;
+
+/// Prefers passages that hold a word, the more the shorter they are; fails when told to.
+#[derive(Debug, Default)]
+struct Preference {
+    fails: AtomicBool,
+    read: Mutex<Vec<(String, Vec<String>)>>,
+}
+
+const PREFERRED: &str = "summer";
+const ACCURATE: &str = "accurate";
+
+impl Reranker for Preference {
+    fn name(&self) -> &str {
+        "preference-test-double"
+    }
+
+    fn score(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>, RerankError> {
+        if self.fails.load(Ordering::Relaxed) {
+            return Err(RerankError::new(ErrorKind::Overloaded, "told to"));
+        }
+        let owned = passages.iter().map(|passage| (*passage).to_owned()).collect();
+        self.read.lock().push((query.to_owned(), owned));
+        let score = |passage: &&str| match passage.contains(PREFERRED) {
+            true => 1.0 / (1.0 + passage.len() as f32 / 1e4),
+            false => 0.1,
+        };
+        Ok(passages.iter().map(score).collect())
+    }
+}
+
+fn server() -> (TestServer, Arc<Preference>) {
+    let reranker = Arc::new(Preference::default());
+    let part = Arc::clone(&reranker);
+    (TestServer::start_with_parts(|_| {}, |parts| parts.reranker = Some(part)), reranker)
+}
+
+/// Short texts, of which every third is of granite and the others of summer.
+fn stones(count: usize) -> Vec<Value> {
+    let text = |n: usize| match n % 3 {
+        0 => format!("Stone {n} of the old wall is granite from the northern quarry."),
+        _ => format!("Stone {n} of the old wall was laid by a mason in summer."),
+    };
+    (0..count).map(|n| json!({"file_id": format!("s{n}"), "content": text(n)})).collect()
+}
+
+/// Points 4.3, 5.5, 5.7: verdicts move the order, scores stay in order and in range, and what was
+/// not read stays behind.
+#[test]
+fn accurate_searches_follow_the_verdicts() {
+    let (server, reranker) = server();
+    server.index_items("acme", "default", &stones(90));
+    let query = "granite from the quarry";
+    let holds = |chunk: &Value, word: &str| chunk["chunk_content"].as_str().unwrap().contains(word);
+    let fast = server.ask("retrieve", query, &json!({"max_chunks": 90})).ok();
+    assert!(holds(&fast["chunks"][0], "granite"));
+    assert!(list(&fast, "chunks").iter().all(|chunk| chunk["rerank_score"].is_null()));
+    let told = &fast["metadata"];
+    assert_eq!((&told["reranker"], &told["degraded"]), (&json!(null), &json!([])));
+    assert_eq!(told["timings_ms"]["rerank"], 0.0);
+    assert!(reranker.read.lock().is_empty(), "fast asks nobody");
+
+    let changes = json!({"mode": ACCURATE, "max_chunks": 90, "explain": true});
+    let reply = server.ask("retrieve", query, &changes);
+    let found = reply.ok();
+    let chunks = list(&found, "chunks");
+    assert!(holds(&chunks[0], PREFERRED), "{}", chunks[0]);
+    let scores = scores_of(&chunks);
+    assert!(scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
+    assert!(scores.iter().all(|score| (0.0..=1.0).contains(score)), "{scores:?}");
+    let verdicts: Vec<Option<f64>> =
+        chunks.iter().map(|chunk| chunk["rerank_score"].as_f64()).collect();
+    let (read, unread) = verdicts.split_at(limits::RERANK_CANDIDATES);
+    assert!(read.iter().all(|verdict| verdict.is_some_and(|v| (0.0..=1.0).contains(&v))));
+    assert!(unread.len() == 40 && unread.iter().all(Option::is_none), "{unread:?}");
+    for (chunk, verdict) in chunks.iter().zip(&verdicts) {
+        let explained = &chunk["explain"];
+        let share = |name: &str| explained[name].as_f64().unwrap();
+        let fused = share("semantic_share") + share("keyword_share");
+        let expected = 0.6 * verdict.unwrap_or(0.0) + 0.4 * fused;
+        let score = chunk["relevancy_score"].as_f64().unwrap();
+        assert!((score - expected).abs() < 2e-6, "{chunk}");
+        assert_eq!(explained["rerank"].as_f64(), *verdict);
+    }
+    let told = &found["metadata"];
+    assert_eq!(told["reranker"], "preference-test-double");
+    assert_eq!(told["degraded"], json!([]));
+    assert!(told["timings_ms"]["rerank"].as_f64().unwrap() > 0.0);
+    let again = server.ask("retrieve", query, &changes).ok();
+    assert_eq!(timeless(again), timeless(found), "unchanged data, the same answer");
+}
+
+/// Point 5.7: what is read is what was embedded, title first; extra context steers it.
+#[test]
+fn passages_are_read_with_their_titles_behind_the_steered_query() {
+    let (server, reranker) = server();
+    let titled = json!({"file_id": "walls", "content": "Of granite, and laid in summer.",
+        "document_metadata": {"title": "Old walls"}});
+    let plain = json!({"file_id": "plain", "content": "Granite is a hard stone."});
+    server.index_items("acme", "default", &[titled, plain]);
+    let changes = json!({"mode": ACCURATE, "extra_context": "a dry summer"});
+    server.ask("retrieve", "granite", &changes).ok();
+    let (query, mut passages) = reranker.read.lock().pop().expect("one call");
+    passages.sort();
+    assert_eq!(query, "granite\na dry summer");
+    assert_eq!(
+        passages,
+        ["Granite is a hard stone.", "Old walls\nOf granite, and laid in summer."]
+    );
+}
+
+/// qna in accurate mode goes the same way, as do recency, caps and the graph behind it.
+#[test]
+fn every_accurate_search_has_its_candidates_read() {
+    let (server, _) = server();
+    server.index_items("acme", "default", &stones(12));
+    let answered = server.qna("Which stone is granite?", &json!({"mode": ACCURATE}));
+    assert_eq!(answered["metadata"]["reranker"], "preference-test-double");
+    let chunks = list(&answered, "chunks");
+    assert!(!chunks.is_empty() && chunks.iter().all(|chunk| chunk["rerank_score"].is_number()));
+    for changes in [
+        json!({"recency_bias": 1}),
+        json!({"graph_context": true}),
+        json!({"max_chunks_per_source": 1, "alpha": "auto"}),
+        json!({"alpha": 0}),
+    ] {
+        let mut asked = changes.clone();
+        asked["mode"] = json!(ACCURATE);
+        let found = server.ask("retrieve", "granite wall", &asked).ok();
+        let chunks = list(&found, "chunks");
+        let scores = scores_of(&chunks);
+        assert!(!chunks.is_empty() && scores.is_sorted_by(|a, b| a >= b), "{changes}: {scores:?}");
+        assert!(scores.iter().all(|score| (0.0..=1.0).contains(score)), "{changes}: {scores:?}");
+        assert!(chunks.iter().all(|chunk| chunk["rerank_score"].is_number()), "{changes}");
+        let told = &found["metadata"];
+        assert_eq!((&told["degraded"], told["reranker"].is_null()), (&json!([]), false));
+    }
+    let nowhere = json!({"mode": ACCURATE, "sub_tenant_id": "nowhere"});
+    let found = server.ask("retrieve", "granite", &nowhere).ok();
+    assert_eq!((&found["chunks"], &found["metadata"]["degraded"]), (&json!([]), &json!([])));
+}
+
+/// Point 5.5: a failing reranker costs the verdicts and nothing else.
+#[test]
+fn a_failing_reranker_fails_no_search() {
+    let (server, reranker) = server();
+    let without = TestServer::start();
+    for server in [&server, &without] {
+        server.index_items("acme", "default", &stones(30));
+    }
+    reranker.fails.store(true, Ordering::Relaxed);
+    let changes = json!({"mode": ACCURATE, "max_chunks": 30});
+    let reply = server.ask("retrieve", "granite from the quarry", &changes);
+    let (found, plain) =
+        (reply.ok(), without.ask("retrieve", "granite from the quarry", &changes).ok());
+    assert!(!reply.headers.contains_key("x-lodestone-degraded"), "the answer is whole");
+    for found in [&found, &plain] {
+        let told = &found["metadata"];
+        assert_eq!(told["degraded"], json!(["reranker_unavailable"]));
+        assert_eq!(told["reranker"], json!(null));
+    }
+    let (chunks, expected) = (list(&found, "chunks"), list(&plain, "chunks"));
+    assert_eq!((ids_of(&chunks), scores_of(&chunks)), (ids_of(&expected), scores_of(&expected)));
+    assert!(chunks.iter().all(|chunk| chunk["rerank_score"].is_null()));
+    let answered = server.qna("Which stone is granite?", &json!({"mode": ACCURATE}));
+    assert_eq!(answered["metadata"]["degraded"], json!(["reranker_unavailable"]));
+
+    reranker.fails.store(false, Ordering::Relaxed);
+    let found = server.ask("retrieve", "granite from the quarry", &changes).ok();
+    assert_eq!(found["metadata"]["degraded"], json!([]), "it is asked again each time");
+}
