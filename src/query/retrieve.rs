@@ -6,8 +6,8 @@ use crate::collection::Snapshot;
 use crate::compute::PreparedQuery;
 use crate::embed::Lane;
 use crate::query::graph::Neighbourhood;
-use crate::query::hydrate::hydrate;
-use crate::query::ranking::{Legs, Links};
+use crate::query::hydrate::{Ranked, hydrate};
+use crate::query::ranking::{Legs, Links, Semantic};
 use crate::query::request::{Mode, RetrieveRequest, Retrieved};
 use crate::query::rerank::reranked;
 use crate::query::shard::{self, KeywordScores, Reach};
@@ -63,29 +63,7 @@ impl Query {
             thoroughness: plan::thoroughness(request.mode),
             verdicts: None,
         };
-        let mut semantic = timed(&mut result.timings.semantic, || legs.near(vector))?;
-        result.paths.clone_from(&semantic.paths);
-
-        let fusing = Instant::now();
-        let mut ranked = legs.rank(&semantic, &Links::new(), &mut result.candidates)?;
-        if request.mode == Mode::Accurate
-            && let Some(fed_back) = feed_back(&legs, &semantic, &ranked)?
-        {
-            semantic = legs.near(Some(fed_back))?;
-            ranked = legs.rank(&semantic, &Links::new(), &mut result.candidates)?;
-        }
-        result.timings.fuse = millis(fusing);
-        if let Some(reranker) = self.reranker_for(request.mode) {
-            let begun = Instant::now();
-            ranked = reranked(reranker, &mut legs, &semantic, schema, ranked, &mut result)?;
-            result.timings.rerank = millis(begun);
-        }
-        if request.has_graph_context {
-            ranked = timed(&mut result.timings.graph, || {
-                let near = Neighbourhood::open(&legs, &semantic, &request.query)?;
-                legs.rank(&semantic, &near.links(&ranked)?, &mut result.candidates)
-            })?;
-        }
+        let (semantic, mut ranked) = self.passes(&mut legs, vector, schema, &mut result)?;
         if let Some(most) = request.per_source_max {
             rank::cap_per_source(&mut ranked, most, |ranked| legs.source(ranked.place));
         }
@@ -99,6 +77,41 @@ impl Query {
         result.chunks = hydrate(&reached, shown)?;
         result.timings.total = millis(begun);
         Ok(result)
+    }
+
+    /// The candidates in their order, pass by pass: both legs, fed back, reranked, with what the
+    /// first of them name.
+    fn passes(
+        &self,
+        legs: &mut Legs<'_>,
+        vector: Option<PreparedQuery>,
+        schema: Option<&TenantSchema>,
+        result: &mut Retrieved,
+    ) -> Result<(Semantic, Vec<Ranked>), QueryError> {
+        let mut semantic = timed(&mut result.timings.semantic, || legs.near(vector))?;
+        result.paths.clone_from(&semantic.paths);
+
+        let fusing = Instant::now();
+        let mut ranked = legs.rank(&semantic, &Links::new(), &mut result.candidates)?;
+        if legs.request.mode == Mode::Accurate
+            && let Some(fed_back) = feed_back(legs, &semantic, &ranked)?
+        {
+            semantic = legs.near(Some(fed_back))?;
+            ranked = legs.rank(&semantic, &Links::new(), &mut result.candidates)?;
+        }
+        result.timings.fuse = millis(fusing);
+        if let Some(reranker) = self.reranker_for(legs.request.mode) {
+            let begun = Instant::now();
+            ranked = reranked(reranker, legs, &semantic, schema, ranked, result)?;
+            result.timings.rerank = millis(begun);
+        }
+        if legs.request.has_graph_context {
+            ranked = timed(&mut result.timings.graph, || {
+                let near = Neighbourhood::open(&*legs, &semantic, &legs.request.query)?;
+                legs.rank(&semantic, &near.links(&ranked)?, &mut result.candidates)
+            })?;
+        }
+        Ok((semantic, ranked))
     }
 
     /// What is searched for, moved towards near memories where that is asked for.
