@@ -206,16 +206,20 @@ pub(super) fn tiny_shapes() -> Vec<(String, Vec<usize>)> {
     shapes
 }
 
-/// Number `i` of tensor `salt`.
-pub(super) fn tiny_number(salt: usize, i: usize) -> f32 {
-    ((i as f64 * 0.37 + salt as f64).sin() * 0.5) as f32
+fn tiny_weights(shapes: &[(String, Vec<usize>)], prefix: &str) -> Vec<u8> {
+    weights_of(shapes, prefix, |salt, i| ((i as f64 * 0.37 + salt as f64).sin() * 0.5) as f32)
 }
 
-pub(super) fn tiny_weights(shapes: &[(String, Vec<usize>)], prefix: &str) -> Vec<u8> {
+/// The bytes of a weights file; `number` gives number i of the tensor at a place of `shapes`.
+pub(super) fn weights_of(
+    shapes: &[(String, Vec<usize>)],
+    prefix: &str,
+    number: impl Fn(usize, usize) -> f32,
+) -> Vec<u8> {
     let mut tensors = std::collections::HashMap::new();
     for (salt, (name, shape)) in shapes.iter().enumerate() {
         let count: usize = shape.iter().product();
-        let numbers: Vec<f32> = (0..count).map(|i| tiny_number(salt, i)).collect();
+        let numbers: Vec<f32> = (0..count).map(|i| number(salt, i)).collect();
         let tensor = Tensor::from_vec(numbers, shape.as_slice(), &Device::Cpu).expect("a tensor");
         tensors.insert(format!("{prefix}{name}"), tensor);
     }

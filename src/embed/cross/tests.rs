@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::embed::tests::{tiny_config, tiny_number, tiny_shapes, tiny_weights};
+use crate::embed::tests::{tiny_config, tiny_shapes, weights_of};
 use crate::types::ErrorKind;
 
 const HIDDEN: usize = 12;
@@ -71,8 +71,15 @@ fn files(config: &Value, shapes: &[(String, Vec<usize>)]) -> ModelFiles {
         config: config.to_string().into_bytes(),
         pooling: None,
         tokenizer: tokenizer().to_string().into_bytes(),
-        weights: tiny_weights(shapes, ""),
+        weights: weights_of(shapes, "", number),
     }
+}
+
+/// Number `i` of tensor `salt`, -1 to 1, scrambled: in matrices of full rank every word tells.
+fn number(salt: usize, i: usize) -> f32 {
+    let mixed = ((salt << 32 | i) as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed >> 40) as f32 / (1 << 23) as f32 - 1.0
 }
 
 fn tiny() -> CrossEncoder {
@@ -88,7 +95,7 @@ impl Plainly {
     fn new(shapes: &[(String, Vec<usize>)]) -> Self {
         let numbers = |salt: usize, shape: &[usize]| {
             let count = shape.iter().product();
-            (0..count).map(|i| f64::from(tiny_number(salt, i))).collect()
+            (0..count).map(|i| f64::from(number(salt, i))).collect()
         };
         let tensors = shapes.iter().enumerate().map(|(salt, (name, shape))| {
             (name.trim_start_matches("bert.").to_owned(), numbers(salt, shape))
@@ -199,7 +206,7 @@ fn scores_are_those_of_a_plain_forward_pass() {
         }
         // The second type tells: the same ids of the first type alone score otherwise.
         let untyped = plainly.score(&[1, 3, 5, 2, 7, 8, 9, 2], 8);
-        assert!((f64::from(found[0]) - untyped).abs() > 1e-4, "{untyped}");
+        assert!((f64::from(found[0]) - untyped).abs() > 1e-3, "{untyped}");
     }
 }
 

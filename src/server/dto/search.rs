@@ -66,7 +66,7 @@ static EXPLAIN: Field = Field::body(
 static EXTRA_CONTEXT: Field = Field::body(
     "extra_context",
     Kind::Text { chars_max: limits::QUERY_CHARS_MAX, is_filled: false },
-    "Steers the semantic side; its words are never required.",
+    "Steers the semantic side and reranking; its words are never required.",
 );
 static SESSION_ID: Field =
     Field::body("session_id", Kind::Identifier, "Conversation that this turn belongs to.");
