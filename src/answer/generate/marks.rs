@@ -53,6 +53,13 @@ pub(super) struct MarkFilter {
     code: Code,
 }
 
+/// Whether a text ends behind an open bracket, so that what follows could make a mark of the two
+/// where one between them goes.
+fn may_become_mark(text: &str) -> bool {
+    let opened = text.rfind(['[', ']']).filter(|at| text[*at..].starts_with('['));
+    opened.is_some_and(|at| text[at + 1..].chars().all(is_mark_part))
+}
+
 /// A text without its marks.
 pub(super) fn without_marks(text: &str) -> String {
     let mut filter = MarkFilter::new(BTreeSet::new());
@@ -163,9 +170,7 @@ impl MarkFilter {
 
     /// A mark of no source: it goes, with the space before it.
     fn drop_mark(&mut self, inside: &str) {
-        // Behind an open bracket what follows could make another mark of the two.
-        let opened = self.text.rfind(['[', ']']).filter(|at| self.text[*at..].starts_with('['));
-        if opened.is_some_and(|at| self.text[at + 1..].chars().all(is_mark_part)) {
+        if may_become_mark(&self.text) {
             return self.write(&format!("({})", inside.trim()));
         }
         if !self.spaces.contains('\n') {
@@ -274,6 +279,8 @@ impl MarkedText {
             let here = self.marks.iter().enumerate().filter(|(_, other)| other.at == at);
             if is_kept(position) {
                 text.push_str(&mark.to_string());
+            } else if may_become_mark(&text) {
+                text.push_str(&format!("({})", mark.number));
             } else if here.into_iter().all(|(other, _)| !is_kept(other)) && text.ends_with(' ') {
                 text.pop();
             }
@@ -370,6 +377,8 @@ mod tests {
         let b = marked.plain.find('B').unwrap();
         assert_eq!(fewer.chars_of(&(b..b + 1)), 7..8);
         assert_eq!(marked.render(&[0, 1, 2, 3].into()).text, "A. B. C");
+        let (_, _, nested) = filter(&["[[1]0]"]);
+        assert_eq!(nested.render(&[0].into()).text, "[(1)0]");
     }
 
     /// The `n` of every `[n]`, as a reader's program would find them.
