@@ -53,6 +53,13 @@ pub(super) struct MarkFilter {
     code: Code,
 }
 
+/// Whether a text ends behind an open bracket, so that what follows could make a mark of the two
+/// where one between them goes.
+fn may_become_mark(text: &str) -> bool {
+    let opened = text.rfind(['[', ']']).filter(|at| text[*at..].starts_with('['));
+    opened.is_some_and(|at| text[at + 1..].chars().all(is_mark_part))
+}
+
 /// A text without its marks.
 pub(super) fn without_marks(text: &str) -> String {
     let mut filter = MarkFilter::new(BTreeSet::new());
@@ -195,13 +202,6 @@ impl Code {
     }
 }
 
-/// Whether a text ends inside of a bracket that could still become a mark: what is taken out there
-/// must leave something, or what stands before and behind it would make another mark.
-fn may_become_mark(text: &str) -> bool {
-    let opened = text.rfind(['[', ']']).filter(|at| text[*at..].starts_with('['));
-    opened.is_some_and(|at| text[at + 1..].chars().all(is_mark_part))
-}
-
 fn is_opening(c: char) -> bool {
     matches!(c, '[' | '\u{3010}' | '\u{FF3B}')
 }
@@ -280,7 +280,7 @@ impl MarkedText {
             if is_kept(position) {
                 text.push_str(&mark.to_string());
             } else if may_become_mark(&text) {
-                text.push_str("()");
+                text.push_str(&format!("({})", mark.number));
             } else if here.into_iter().all(|(other, _)| !is_kept(other)) && text.ends_with(' ') {
                 text.pop();
             }
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(fewer.chars_of(&(b..b + 1)), 7..8);
         assert_eq!(marked.render(&[0, 1, 2, 3].into()).text, "A. B. C");
         let (_, _, nested) = filter(&["[[1]0]"]);
-        assert_eq!(nested.render(&[0].into()).text, "[()0]", "no mark comes of what is left");
+        assert_eq!(nested.render(&[0].into()).text, "[(1)0]");
     }
 
     /// The `n` of every `[n]`, as a reader's program would find them.

@@ -272,7 +272,7 @@ fn the_model_tells_right_citations_from_wrong_ones() {
     let sources = sources_only("x", &chunks);
     let claims = [
         ("Staff have 28 days of paid holiday", 1),
-        ("Leave that was not taken is lost after March", 1),
+        ("Unused leave days are lost after March", 1),
         ("Every night at two a backup is made", 2),
         ("They test restoring four times a year", 2),
     ];
