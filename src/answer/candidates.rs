@@ -31,6 +31,17 @@ pub(super) struct Candidate {
     pub(super) is_lead: bool,
 }
 
+impl Candidate {
+    /// Whether one says what the other does: a sentence stands by itself and, where the next one
+    /// points back at it, before that one too.
+    pub(super) fn repeats(&self, other: &Self) -> bool {
+        let overlaps = self.chars.start < other.chars.end && other.chars.start < self.chars.end;
+        (self.chunk == other.chunk && overlaps)
+            || self.shown.contains(&other.shown)
+            || other.shown.contains(&self.shown)
+    }
+}
+
 /// The candidates, in the order of the chunks and of the sentences in them.
 pub(super) fn candidates(chunks: &[RetrievedChunk]) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();

@@ -59,7 +59,7 @@ impl Answerer {
         let mut vectors = self.embedder.embed(Lane::Query, texts)?;
         let question_vector = vectors.remove(0);
         let scores = scores(question, &question_vector, &candidates, &vectors, chunks);
-        let chosen = choose(&scores, &vectors, cosine_weight(question));
+        let chosen = choose(&candidates, &scores, &vectors, cosine_weight(question));
         let chosen: Vec<&Candidate> = chosen.into_iter().map(|at| &candidates[at]).collect();
         Ok(compose(question, chunks, &chosen, order))
     }
@@ -69,7 +69,12 @@ impl Answerer {
 ///
 /// After the first, each next one is the most relevant that is least like those before it
 /// (maximal marginal relevance; Carbonell and Goldstein 1998).
-fn choose(scores: &[Score], vectors: &[Vec<f32>], cosine_weight: f32) -> Vec<usize> {
+fn choose(
+    candidates: &[Candidate],
+    scores: &[Score],
+    vectors: &[Vec<f32>],
+    cosine_weight: f32,
+) -> Vec<usize> {
     let best_of = |value: &dyn Fn(usize) -> Option<f32>| {
         // The first of equals, so that the order of the chunks decides.
         let values = (0..scores.len()).filter_map(|at| value(at).map(|value| (at, value)));
@@ -88,7 +93,8 @@ fn choose(scores: &[Score], vectors: &[Vec<f32>], cosine_weight: f32) -> Vec<usi
     while chosen.len() < SENTENCES_MAX {
         let next = best_of(&|at| {
             let is_near = scores[at].relevance() >= relevance - RELEVANCE_DROP_MAX;
-            if chosen.contains(&at) || !is_near {
+            let is_said = |other: &usize| candidates[*other].repeats(&candidates[at]);
+            if !is_near || chosen.iter().any(is_said) {
                 return None;
             }
             let likeness = chosen.iter().map(|other| dot(&vectors[*other], &vectors[at]));

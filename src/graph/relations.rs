@@ -6,6 +6,9 @@ use crate::graph::row::{EntityKind, Predicate};
 use crate::graph::sentences::mark;
 use crate::graph::tokens::{Form, Token};
 
+/// Years from a birth to a death that are stated without days at least.
+const LIFE_YEARS_MIN: u32 = 30;
+
 /// A word, a mark or a name of a sentence.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
@@ -207,6 +210,14 @@ impl Reading<'_> {
         }
     }
 
+    /// Whether two bare years are too near for a life: "Bill Gates (1975 - 2000)" were years at
+    /// the head of a company.
+    fn is_term_of_office(&self, first: usize, last: usize) -> bool {
+        let year = |date: usize| self.entities.key(date).parse::<u32>().ok();
+        let years = year(first).zip(year(last));
+        years.is_some_and(|(first, last)| last.saturating_sub(first) < LIFE_YEARS_MIN)
+    }
+
     /// "X (3 May 1950 - 4 June 2001)".
     fn read_spans(&mut self) {
         for at in 0..self.items.len() {
@@ -225,6 +236,9 @@ impl Reading<'_> {
             };
             // "Mary, Countess of Strathmore (1749 - 1800)": the dates are those of the subject.
             let person = self.subject(at + 1).unwrap_or(person);
+            if self.is_term_of_office(born, died) {
+                continue;
+            }
             let can_be_person =
                 matches!(self.entities.kind(person), EntityKind::Person | EntityKind::Other);
             if can_be_person {
