@@ -10,7 +10,7 @@ use lodestone::embed::{Arithmetic, Embedder, Model, ModelFiles, Precision};
 use lodestone::engine::open_cuda;
 use lodestone::extract::Format;
 use lodestone::extract::sandbox::{Parser, Sandbox};
-use lodestone::io::{Disk, RealDisk};
+use lodestone::io::{DataDir, Disk, RealDisk};
 use lodestone::rank::Reranker;
 use lodestone::settings::{DeviceChoice, Settings};
 use lodestone::types::{Clock, SystemClock};
@@ -49,6 +49,7 @@ pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
     }
     match problems {
         0 => Ok(()),
+        1 => Err("a server would not start: see the line marked !".into()),
         _ => Err(format!("a server would not start: {problems} problems, marked !").into()),
     }
 }
@@ -150,6 +151,7 @@ fn data(disk: &dyn Disk, dir: &Path) -> Found {
     if is_locked {
         return Err(format!("{} cannot be written", standing.display()));
     }
+    DataDir::check_free(dir).map_err(|error| error.to_string())?;
     let note = if is_new { ", made at the first start" } else { "" };
     Ok(format!("{}{note}; {} GiB free", dir.display(), gib(free)))
 }

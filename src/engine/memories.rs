@@ -1,22 +1,29 @@
 //! Personal memories (API 3.7).
 
+use crate::answer::generate::{Cancel, Said};
 use crate::engine::{Engine, EngineError, Place};
 use crate::ingest::{AddedMemory, NewMemory};
 use crate::query::{self, FoundMemory, MemoryRequest};
 use crate::types::{Memory, SourceId};
 
 impl Engine {
-    /// Adds a memory; visible on return.
+    /// Adds a memory; visible on return. A generator, where there is one, condenses it `as_said`.
     ///
     /// # Errors
     /// As [`crate::ingest::Ingest::add_memories`].
-    pub fn add_memory(&self, place: &Place, added: NewMemory) -> Result<AddedMemory, EngineError> {
+    pub fn add_memory(
+        &self,
+        place: &Place,
+        mut added: NewMemory,
+        as_said: Option<&Said<'_>>,
+    ) -> Result<AddedMemory, EngineError> {
+        added.condensed = as_said.and_then(|said| self.condensed(said)).unwrap_or_default();
         let Place { tenant, sub_tenant, collection, .. } = place;
         let stored = self.ingest.add_memories(tenant, collection, sub_tenant, vec![added]);
         Ok(self.noticed(place, stored)?.pop().expect("one was added"))
     }
 
-    /// Adds what a message says that is worth keeping.
+    /// Adds what a message says that is worth keeping: as a generator tells it, else by rule.
     ///
     /// # Errors
     /// As [`crate::ingest::Ingest::generate_memories`].
@@ -27,9 +34,18 @@ impl Engine {
         user_name: Option<&str>,
     ) -> Result<Vec<Memory>, EngineError> {
         let Place { tenant, sub_tenant, collection, .. } = place;
-        let generated =
-            self.ingest.generate_memories(tenant, collection, sub_tenant, message, user_name);
+        let said = Said { text: message, user_name: user_name.unwrap_or(""), instructions: "" };
+        let written = self.condensed(&said);
+        let generated = self
+            .ingest
+            .generate_memories(tenant, collection, sub_tenant, message, user_name, written);
         Ok(self.noticed(place, generated)?)
+    }
+
+    /// What a generator makes of a text; `None` without one, and where it fails.
+    fn condensed(&self, said: &Said<'_>) -> Option<Vec<String>> {
+        let condensed = self.writer()?.condense(said, &Cancel::default());
+        condensed.inspect_err(|error| tracing::warn!(%error, "a memory is not condensed")).ok()
     }
 
     /// Deletes a memory. Nothing reads it any more when this returns.

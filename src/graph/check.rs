@@ -34,7 +34,6 @@ impl GraphIndex {
         if !keys.is_sorted_by(|a, b| a < b) || keys.last().is_some_and(|k| *k >= counts.strings) {
             return Err("the entities are out of order");
         }
-        check_below(self.column(Column::EntityBest), counts.mentions)?;
         let starts = self.column(Column::EntityRowStarts);
         check_starts(starts, counts.mentions, "the rows of the entities do not add up")?;
         check_below(self.column(Column::EntityRows), counts.rows)?;

@@ -6,7 +6,6 @@
 //!         triplets t, titles p, look-ups l, bytes of text b
 //! string_starts[s+1]   where strings begin in the text; they ascend and differ
 //! entity_keys[e]       string of each key; ascending, so that an entity is the rank of its key
-//! entity_best[e]       the mention that shows it
 //! entity_row_starts[e+1], entity_rows[m]               rows of an entity, ascending
 //! entity_triplet_starts[e+1], entity_triplets[2t]      triplets at an entity, ascending
 //! row_starts[n+1], mention_entities[m]                 entities of a row, by first mention
@@ -54,7 +53,6 @@ pub(super) struct Counts {
 pub(super) enum Column {
     StringStarts,
     EntityKeys,
-    EntityBest,
     EntityRowStarts,
     EntityRows,
     EntityTripletStarts,
@@ -110,7 +108,6 @@ impl Counts {
         let row_starts = wide(self.rows) + 1;
         [
             wide(self.strings) + 1,
-            entities,
             entities,
             entities + 1,
             mentions,

@@ -15,17 +15,6 @@ pub struct EntityId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TripletId(pub u32);
 
-/// How an entity is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EntityView<'a> {
-    /// Its key.
-    pub key: &'a str,
-    /// Its name, as the first row of the most frequent kind writes it.
-    pub name: &'a str,
-    /// The kind that most rows give it.
-    pub kind: EntityKind,
-}
-
 /// A triplet with the entities that it connects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TripletView {
@@ -121,16 +110,20 @@ impl GraphIndex {
     fn row_entity(&self, mention: usize) -> RowEntity {
         let entity = self.column(Column::MentionEntities)[mention];
         let (name, kind) = self.mention(mention);
-        let owners = self.column(Column::AliasMentions);
-        let first = owners.partition_point(|owner| (*owner as usize) < mention);
-        let last = owners.partition_point(|owner| (*owner as usize) <= mention);
-        let aliases = &self.column(Column::AliasKeys)[first..last];
         RowEntity {
             key: self.string(self.column(Column::EntityKeys)[entity as usize]).to_owned(),
             name: name.to_owned(),
             kind,
-            aliases: aliases.iter().map(|key| self.string(*key).to_owned()).collect(),
+            aliases: self.aliases(mention).iter().map(|key| self.string(*key).to_owned()).collect(),
         }
+    }
+
+    /// The strings of the other keys of a mention.
+    fn aliases(&self, mention: usize) -> &[u32] {
+        let owners = self.column(Column::AliasMentions);
+        let first = owners.partition_point(|owner| (*owner as usize) < mention);
+        let last = owners.partition_point(|owner| (*owner as usize) <= mention);
+        &self.column(Column::AliasKeys)[first..last]
     }
 
     fn mention(&self, mention: usize) -> (&str, EntityKind) {
@@ -158,27 +151,49 @@ impl GraphIndex {
         None
     }
 
-    /// The entity with that key, or the only one that some row also calls so.
+    /// The entity with that key.
     pub fn find(&self, key: &str) -> Option<EntityId> {
         let string = self.find_string(key)?;
-        if let Ok(entity) = self.column(Column::EntityKeys).binary_search(&string) {
-            return Some(EntityId(entity as u32));
-        }
-        let keys = self.column(Column::LookupKeys);
-        let first = keys.partition_point(|other| *other < string);
-        let is_same = |at: usize| keys.get(at) == Some(&string);
-        let is_only = is_same(first) && !is_same(first + 1);
-        is_only.then(|| EntityId(self.column(Column::LookupEntities)[first]))
+        let entity = self.column(Column::EntityKeys).binary_search(&string).ok()?;
+        Some(EntityId(entity as u32))
     }
 
-    /// How an entity is shown.
+    /// The entities that some row also calls by a key, ascending. Which row it is counts: one that
+    /// may not be seen must not name anything, so ask [`Self::calls`].
+    pub fn also_called(&self, key: &str) -> impl Iterator<Item = EntityId> + '_ {
+        let range = self.find_string(key).map_or(0..0, |string| {
+            let keys = self.column(Column::LookupKeys);
+            let first = keys.partition_point(|other| *other < string);
+            first..keys.partition_point(|other| *other <= string)
+        });
+        self.column(Column::LookupEntities)[range].iter().map(|entity| EntityId(*entity))
+    }
+
+    /// Whether a row calls an entity by another key.
+    pub fn calls(&self, row: u32, id: EntityId, key: &str) -> bool {
+        let mention = self.mention_in(row, id);
+        mention.is_some_and(|mention| {
+            self.aliases(mention).iter().any(|alias| self.string(*alias) == key)
+        })
+    }
+
+    /// The key of an entity.
     ///
     /// # Panics
     /// If the id is not of this segment, here and below.
-    pub fn entity(&self, id: EntityId) -> EntityView<'_> {
-        let key = self.string(self.column(Column::EntityKeys)[id.0 as usize]);
-        let (name, kind) = self.mention(self.column(Column::EntityBest)[id.0 as usize] as usize);
-        EntityView { key, name, kind }
+    pub fn key(&self, id: EntityId) -> &str {
+        self.string(self.column(Column::EntityKeys)[id.0 as usize])
+    }
+
+    /// How a row writes an entity, and what it takes it for; `None` where it does not name it.
+    pub fn named_in(&self, row: u32, id: EntityId) -> Option<(&str, EntityKind)> {
+        self.mention_in(row, id).map(|mention| self.mention(mention))
+    }
+
+    fn mention_in(&self, row: u32, id: EntityId) -> Option<usize> {
+        let mut mentions = self.group(Column::RowStarts, row);
+        let entities = self.column(Column::MentionEntities);
+        mentions.find(|mention| entities[*mention] == id.0)
     }
 
     /// Rows that mention an entity, ascending.

@@ -64,7 +64,7 @@ mod words;
 mod writer;
 
 pub use extract::extract;
-pub use index::{EntityId, EntityView, GraphIndex, TripletId, TripletView};
+pub use index::{EntityId, GraphIndex, TripletId, TripletView};
 pub use key::{KEY_WORDS_MAX, Key, is_telling, key, keys_in};
 pub use row::{
     CONTEXT_BYTES_MAX, ENTITY_ALIASES_MAX, EntityKind, NAME_BYTES_MAX, Predicate, ROW_ENTITIES_MAX,

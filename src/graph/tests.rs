@@ -43,9 +43,14 @@ fn walk(index: &GraphIndex, rows: u32) -> usize {
         count += index.triplets_of_row(row).map(|id| index.triplet(id).row as usize).sum::<usize>();
     }
     for id in (0..index.entity_count()).map(EntityId) {
-        let view = index.entity(id);
-        count += index.find(view.key).is_some() as usize + index.rows_of(id).len();
-        count += index.triplets_of_entity(id).count() + index.sources_titled(view.key).len();
+        let key = index.key(id);
+        count += index.find(key).is_some() as usize + index.rows_of(id).len();
+        count += index.triplets_of_entity(id).count() + index.sources_titled(key).len();
+        count += index.also_called(key).count();
+        for row in index.rows_of(id) {
+            count += index.named_in(*row, id).is_some() as usize;
+            count += index.calls(*row, id, key) as usize;
+        }
     }
     count
 }
@@ -60,8 +65,18 @@ fn graphs_read_back() {
     }
     let lau = index.find(key("ANDREW LAU").as_str()).unwrap();
     assert_eq!(index.rows_of(lau), [0, 2]);
-    assert_eq!(index.entity(lau).name, "Andrew Lau");
-    assert_eq!(index.entity(lau).kind, EntityKind::Person);
+    assert_eq!(index.named_in(0, lau), Some(("Andrew Lau", EntityKind::Person)));
+    assert_eq!(index.named_in(1, lau), None);
+    for (row, graph) in graphs.iter().enumerate() {
+        for entity in &graph.entities {
+            let id = index.find(&entity.key).unwrap();
+            for alias in &entity.aliases {
+                assert!(index.also_called(alias).any(|other| other == id), "{alias}");
+                assert!(index.calls(row as u32, id, alias));
+            }
+            assert!(!index.calls(row as u32, id, "nobody"));
+        }
+    }
     assert_eq!(index.sources_titled("andrew lau"), [1]);
     assert_eq!(index.sources_titled("the"), [0_u32; 0]);
     let directed = index.triplets_of_entity(lau).map(|id| index.triplet(id));

@@ -170,7 +170,6 @@ impl GraphWriter {
         words.push(0);
         words.extend(ends(strings.iter().map(|text| text.len() as u32)));
         words.extend(&self.entity_keys);
-        words.extend(self.best_mentions());
         words.extend(grouped(self.entity_keys.len(), self.rows_by_entity()));
         words.extend(grouped(self.entity_keys.len(), self.triplets_by_entity()));
         words.push(0);
@@ -193,25 +192,6 @@ impl GraphWriter {
         let mut bytes: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
         strings.iter().for_each(|text| bytes.extend(text.as_bytes()));
         bytes
-    }
-
-    /// The mention of each entity that shows it: of the most frequent kind, the first with it.
-    fn best_mentions(&self) -> Vec<u32> {
-        let mut votes = vec![[0_u32; EntityKind::ALL.len()]; self.entity_keys.len()];
-        for mention in &self.mentions {
-            // A name whose kind was not told says nothing against the others.
-            let weight = if mention.kind == EntityKind::Other { 1 } else { 4 };
-            votes[mention.entity as usize][mention.kind as usize] += weight;
-        }
-        let mut best = vec![(0, u32::MAX); self.entity_keys.len()];
-        for (at, mention) in self.mentions.iter().enumerate() {
-            let vote = votes[mention.entity as usize][mention.kind as usize];
-            let kept = &mut best[mention.entity as usize];
-            if vote > kept.0 {
-                *kept = (vote, at as u32);
-            }
-        }
-        best.into_iter().map(|(_, mention)| mention).collect()
     }
 
     fn rows_by_entity(&self) -> Vec<(u32, u32)> {

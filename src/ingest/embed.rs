@@ -57,6 +57,7 @@ impl Ingest {
         let missing: Vec<usize> = (0..vectors.len()).filter(|at| vectors[*at].is_none()).collect();
         let jobs: Vec<(Sequence, u32)> =
             drafts.iter().map(|draft| (draft.record.sequence, draft.chunk_count())).collect();
+        self.tell_progress(&jobs, &vectors);
         let is_long = missing.len() > SLICE_PASSAGES;
         for slice in missing.chunks(SLICE_PASSAGES) {
             if is_long && !self.is_wanted(kept.is_some(), &jobs) {

@@ -9,9 +9,10 @@
 //! not with success.
 //! Costs seven fsyncs and, for each memory, three more: its original, and its sequence.
 //!
-//! `infer: true` is for a generator to condense what was sent. Without one the original alone is
-//! kept (API 3.7), and `infer` stands in it. Rules would only store the text a second time, with
-//! less in it; where a caller wants statements instead of a text, generating gives them.
+//! What a generator has condensed of a text stands in its original and is searched with it: it
+//! ends with it, and is there again when a segment is rebuilt. Without a generator the text alone
+//! is kept (API 3.7): rules would only store it a second time, with less in it; where a caller
+//! wants statements instead of a text, generating gives them.
 
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ const PASSAGES_TOGETHER: usize = 4;
 const MILLIS_PER_SECOND: u64 = 1000;
 
 /// A memory to be added.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewMemory {
     /// The id it asked for, which replaces the memory of that id; generated when none.
     pub id: Option<SourceId>,
@@ -46,6 +47,8 @@ pub struct NewMemory {
     pub content: String,
     /// Seconds until its end; `None`: it has none.
     pub life_seconds: Option<u64>,
+    /// Sentences that say the same in short, searched with the text.
+    pub condensed: Vec<String>,
     /// All that the client sent, kept in the original.
     pub sent: Metadata,
 }
@@ -63,17 +66,21 @@ pub struct AddedMemory {
 #[derive(Debug, Serialize, Deserialize)]
 struct Original {
     content: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    condensed: Vec<String>,
     sent: Metadata,
 }
 
-/// The text of an original, cut at blank lines.
+/// The text of an original with what was condensed of it, cut at blank lines.
 pub(super) fn read(original: &[u8]) -> Result<Extracted, Outcome> {
-    let Original { content, .. } = serde_json::from_slice(original).map_err(|error| {
-        let (fault, message) = (Fault::CorruptFile, error.to_string());
-        Outcome::Rejected { fault, message }
-    })?;
+    let Original { content, condensed, .. } =
+        serde_json::from_slice(original).map_err(|error| {
+            let (fault, message) = (Fault::CorruptFile, error.to_string());
+            Outcome::Rejected { fault, message }
+        })?;
     // Text is the one format that is read without a parser; no child process is needed for it.
-    extract::extract(Format::Txt, content.as_bytes()).map_err(unread)
+    let parts: Vec<String> = std::iter::once(content).chain(condensed).collect();
+    extract::extract(Format::Txt, parts.join("\n\n").as_bytes()).map_err(unread)
 }
 
 /// A memory with its vectors and its original.
@@ -114,8 +121,9 @@ impl Ingest {
         Ok(sources.iter().map(stored).collect())
     }
 
-    /// Adds what a message says that is worth keeping, one memory a statement, found by rule.
-    /// What is remembered in the same words is not added again, but returned with the others.
+    /// Adds what a message says that is worth keeping, one memory a statement: `written` by a
+    /// generator, or found by rule. What is remembered in the same words is not added again, but
+    /// returned with the others.
     ///
     /// # Errors
     /// As [`Self::add_memories`].
@@ -126,8 +134,10 @@ impl Ingest {
         sub_tenant: &SubTenantId,
         message: &str,
         user_name: Option<&str>,
+        written: Option<Vec<String>>,
     ) -> Result<Vec<Memory>, IngestError> {
-        let mut statements = statements::worth_keeping(message, user_name);
+        let by_rule = || statements::worth_keeping(message, user_name);
+        let mut statements = written.unwrap_or_else(by_rule);
         statements.truncate(limits::MEMORY_STATEMENTS_MAX);
         let snapshot = collection.snapshot();
         let known = self.remembered(&snapshot, sub_tenant, &statements)?;
@@ -136,6 +146,7 @@ impl Ingest {
             id: None,
             content: statement.clone(),
             life_seconds: None,
+            condensed: Vec::new(),
             sent: Metadata::from_iter([
                 ("user_message".to_owned(), message.into()),
                 ("user_name".to_owned(), user_name.into()),
@@ -182,7 +193,7 @@ impl Ingest {
         added: NewMemory,
         now: Timestamp,
     ) -> Result<Prepared, IngestError> {
-        let NewMemory { id, content, life_seconds, sent } = added;
+        let NewMemory { id, content, life_seconds, condensed, sent } = added;
         let id = match id {
             Some(id) => id,
             None => SourceId::parse(&self.ids.wire_id("mem_", now)).expect("generated ids parse"),
@@ -190,7 +201,7 @@ impl Ingest {
         let life_millis = life_seconds.map(|seconds| seconds.saturating_mul(MILLIS_PER_SECOND));
         let expires_at = life_millis.map(|millis| now.plus_millis(millis));
         let (document_metadata, meta) = Memory::maps(&content, expires_at);
-        let original = Original { content, sent };
+        let original = Original { content, condensed, sent };
         let original = serde_json::to_vec(&original).expect("plain data always prints");
         let record = SourceRecord {
             sub_tenant: scope.clone(),

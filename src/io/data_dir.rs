@@ -64,6 +64,22 @@ impl DataDir {
         Ok(opened)
     }
 
+    /// Whether [`Self::open`] would find nobody in the directory. Makes and takes nothing, so that
+    /// the next moment may differ.
+    ///
+    /// # Errors
+    /// [`IoError::InUse`], or the system's.
+    pub fn check_free(root: &Path) -> Result<(), IoError> {
+        match File::open(root.join(LOCK_NAME)) {
+            Ok(mut lock) => {
+                let taken = lock.try_lock_shared();
+                check_taken(root, &mut lock, taken)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(IoError::new(Operation::Open, &root.join(LOCK_NAME), error)),
+        }
+    }
+
     /// The absolute path of the directory.
     pub fn root(&self) -> &Path {
         &self.root
@@ -153,19 +169,31 @@ fn take_lock(root: &Path) -> Result<File, IoError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let mut lock = options.open(&path).map_err(failed)?;
-    match lock.try_lock() {
-        Ok(()) => {}
+    let taken = lock.try_lock();
+    check_taken(root, &mut lock, taken)?;
+    lock.set_len(0).map_err(failed)?;
+    writeln!(lock, "{}", std::process::id()).map_err(failed)?;
+    Ok(lock)
+}
+
+/// What an attempt to lock came to, with the process that was first.
+fn check_taken(
+    root: &Path,
+    lock: &mut File,
+    taken: Result<(), TryLockError>,
+) -> Result<(), IoError> {
+    match taken {
+        Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => {
             let mut text = String::new();
             let was_read = lock.read_to_string(&mut text).is_ok();
             let holder = was_read.then(|| text.trim().parse().ok()).flatten();
-            return Err(IoError::InUse { path: root.to_path_buf(), holder });
+            Err(IoError::InUse { path: root.to_path_buf(), holder })
         }
-        Err(TryLockError::Error(error)) => return Err(failed(error)),
+        Err(TryLockError::Error(error)) => {
+            Err(IoError::new(Operation::Lock, &root.join(LOCK_NAME), error))
+        }
     }
-    lock.set_len(0).map_err(failed)?;
-    writeln!(lock, "{}", std::process::id()).map_err(failed)?;
-    Ok(lock)
 }
 
 #[cfg(test)]
@@ -181,12 +209,16 @@ mod tests {
     fn a_second_opening_is_refused_until_the_first_ends() {
         let parent = tempfile::tempdir().unwrap();
         let root = parent.path().join("a/data");
+        DataDir::check_free(&root).unwrap();
+        assert!(!root.exists());
         let first = open(&root).unwrap();
+        assert!(matches!(DataDir::check_free(&root), Err(IoError::InUse { .. })));
         let refused = open(&root).unwrap_err();
         let text = refused.to_string();
         assert!(matches!(refused, IoError::InUse { .. }), "{text}");
         assert!(text.contains(&std::process::id().to_string()), "{text}");
         drop(first);
+        DataDir::check_free(&root).unwrap();
         open(&root).unwrap();
     }
 

@@ -3,17 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use lodestone::compute::cuda::live::SupplyLimits;
-use lodestone::compute::cuda::workspace::Scratch;
-use lodestone::compute::cuda::{CudaBackend, CudaLimits, CudaParts, Device, DeviceSource};
+use lodestone::compute::cuda::{CudaBackend, CudaLimits, Device};
 use lodestone::compute::kmeans::{Centroids, Nearest};
 use lodestone::compute::one_bit::{ListUnits, encode_lists};
 use lodestone::compute::rotation::Rotation;
-use lodestone::compute::{ComputeBackend, FullKind, SimdBackend, VectorColumns, VectorRows};
-use lodestone::types::{IdSource, ManualClock, SeededIds};
+use lodestone::compute::{ComputeBackend, FullKind, VectorColumns, VectorRows};
+use lodestone::types::{IdSource, SeededIds};
 
 use crate::families::devices;
-use crate::recording::{Faults, Faulty, Recording};
+use crate::recording::{Faults, Recording, backend_over};
 
 /// As many as a build asks a device for.
 const ROWS: usize = 16_384;
@@ -34,14 +32,7 @@ fn columns(count: usize) -> VectorColumns {
 }
 
 fn over(inner: Arc<dyn Device>) -> (CudaBackend, Arc<Faults>) {
-    let faults = Arc::new(Faults::default());
-    faults.calls_left.store(usize::MAX, Ordering::SeqCst);
-    let source = Arc::new(Faulty { inner, faults: Arc::clone(&faults) }) as Arc<dyn DeviceSource>;
-    let (cpu, clock) = (Arc::new(SimdBackend), Arc::new(ManualClock::default()));
-    let parts = CudaParts { check: |_| Ok(()), ..CudaParts::new(source, cpu, clock) };
-    let supply = SupplyLimits { budget_bytes: Some(1 << 24), scratch: Scratch::Exact };
-    let limits = CudaLimits { supply, ..CudaLimits::default() };
-    (CudaBackend::open(parts, limits).unwrap(), faults)
+    backend_over(inner, CudaLimits::default())
 }
 
 fn by_cpu(points: &Centroids, rows: &VectorRows<'_>, listed: &[u32], k: usize) -> Vec<Nearest> {

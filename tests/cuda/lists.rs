@@ -4,21 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use lodestone::compute::cuda::lists::ResidentLists;
-use lodestone::compute::cuda::live::{ResidentRows, SupplyLimits};
+use lodestone::compute::cuda::live::ResidentRows;
 use lodestone::compute::cuda::one_bit::{ProbingQuery, probe};
-use lodestone::compute::cuda::workspace::{Scratch, Workspace};
-use lodestone::compute::cuda::{CudaBackend, CudaLimits, CudaParts, Device, DeviceSource, search};
+use lodestone::compute::cuda::workspace::Workspace;
+use lodestone::compute::cuda::{CudaBackend, CudaLimits, Device, search};
 use lodestone::compute::kmeans::Centroids;
 use lodestone::compute::one_bit::OneBitEncoder;
 use lodestone::compute::rotation::Rotation;
 use lodestone::compute::{
     ComputeBackend, ListColumns, ListedRows, Probe, RowMask, Selection, SimdBackend, encode_row,
 };
-use lodestone::types::ManualClock;
 
 use crate::cases::{Asked, Data};
 use crate::families::{asked, devices, vectors, workspaces};
-use crate::recording::{Faults, Faulty};
+use crate::recording::{Faults, backend_over};
 
 /// Rows to lists by their nearest point, and everything that a segment keeps of them.
 struct Listed {
@@ -145,14 +144,7 @@ fn check_lists(workspace: &mut Workspace) {
 
 /// A backend that reads no segment whole, and its faults.
 fn backend(inner: Arc<dyn Device>) -> (CudaBackend, Arc<Faults>) {
-    let faults = Arc::new(Faults::default());
-    faults.calls_left.store(usize::MAX, Ordering::SeqCst);
-    let source = Arc::new(Faulty { inner, faults: Arc::clone(&faults) }) as Arc<dyn DeviceSource>;
-    let (cpu, clock) = (Arc::new(SimdBackend), Arc::new(ManualClock::default()));
-    let parts = CudaParts { check: |_| Ok(()), ..CudaParts::new(source, cpu, clock) };
-    let supply = SupplyLimits { budget_bytes: Some(1 << 24), scratch: Scratch::Exact };
-    let limits = CudaLimits { fast_bytes_max: 0, supply, ..CudaLimits::default() };
-    (CudaBackend::open(parts, limits).unwrap(), faults)
+    backend_over(inner, CudaLimits { fast_bytes_max: 0, ..CudaLimits::default() })
 }
 
 /// Over all lists, with a bound that rules nothing out, the backend names what a scan does; where

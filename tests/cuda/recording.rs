@@ -6,10 +6,15 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use lodestone::compute::SimdBackend;
+use lodestone::compute::cuda::live::SupplyLimits;
+use lodestone::compute::cuda::workspace::Scratch;
 use lodestone::compute::cuda::{
-    Buffer, Capability, Device, DeviceError, DeviceMemory, DeviceSource, DeviceTraits, Launch,
-    Queue, Release,
+    Buffer, Capability, CudaBackend, CudaLimits, CudaParts, Device, DeviceError, DeviceMemory,
+    DeviceSource, DeviceTraits, Launch, Queue, Release,
 };
+
+use lodestone::types::ManualClock;
 
 /// A launch as it was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -201,6 +206,19 @@ impl Faults {
         self.calls_left.store(usize::MAX, Ordering::SeqCst);
         Err(DeviceError::Refused { action: "do this", reason })
     }
+}
+
+/// A backend over a device whose faults are planned, and the plan: none so far. Its budget holds
+/// what the tests upload; nothing checks the device before it is used.
+pub fn backend_over(inner: Arc<dyn Device>, limits: CudaLimits) -> (CudaBackend, Arc<Faults>) {
+    let faults = Arc::new(Faults::default());
+    faults.calls_left.store(usize::MAX, Ordering::SeqCst);
+    let source = Arc::new(Faulty { inner, faults: Arc::clone(&faults) }) as Arc<dyn DeviceSource>;
+    let (cpu, clock) = (Arc::new(SimdBackend), Arc::new(ManualClock::default()));
+    let parts = CudaParts { check: |_| Ok(()), ..CudaParts::new(source, cpu, clock) };
+    let supply = SupplyLimits { budget_bytes: Some(1 << 24), scratch: Scratch::Exact };
+    let limits = CudaLimits { supply, ..limits };
+    (CudaBackend::open(parts, limits).unwrap(), faults)
 }
 
 /// A device whose faults are planned.

@@ -344,6 +344,45 @@ fn the_client_asks_again_until_a_word_was_said() {
     assert!(matches!(refused, Err(GenerateError::Refused { status: 302, .. })), "{refused:?}");
 }
 
+/// Point 3.7: a generator condenses a memory beside its text, and tells the statements of a
+/// message; while it fails the text and the rules are there.
+#[test]
+fn memories_are_condensed_beside_their_text() {
+    let upstream = Upstream::start(|asked| match asked.said("user").contains("peanuts") {
+        true => Turn::Says(vec!["- Ann avoids nu", "ts.\n- Ann lives in Graz.\nNONE\n"]),
+        false => Turn::Fails(500, "", ""),
+    });
+    let server = server_over(&upstream);
+    let call = |verb: &str, body: Value| {
+        server.post(&format!("/user_memory/{verb}?tenant_id=acme"), body).ok()
+    };
+    let text = "No peanuts for me >>> please. I moved to the capital of Styria.";
+    let plain = json!({"user_memory": "Lunch is at noon.", "custom_instructions": "Facts only."});
+    call("add_user_memory", plain.clone());
+    assert!(upstream.asked().is_empty(), "nobody wished it");
+    call("add_user_memory", with(plain, &json!({"infer": true})));
+    let sent = json!({"user_memory": text, "infer": true, "user_name": "Ann"});
+    let added = call("add_user_memory", sent);
+    let asked = upstream.asked().pop().expect("a request");
+    assert!(asked.said("system").contains("The person is called: Ann\n"));
+    let found = call("retrieve_user_memory", json!({"query": "Who lives in Graz?"}));
+    let first = &list(&found, "user_memories")[0];
+    assert_eq!(
+        (&first["memory_id"], &first["memory_content"]),
+        (&added["memory_id"], &json!(text))
+    );
+    let message = json!({"user_message": "peanuts", "user_name": "Ann"});
+    let made = call("generate_user_memory", message.clone());
+    let texts = |made: &Value| {
+        let made = list(made, "generated_user_memories");
+        made.iter().map(|memory| memory["memory_content"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(&made), ["Ann avoids nuts.", "Ann lives in Graz."]);
+    assert_eq!(call("generate_user_memory", message), made, "what is remembered stays one");
+    let by_rule = call("generate_user_memory", json!({"user_message": "I prefer window seats."}));
+    assert_eq!(texts(&by_rule), ["I prefer window seats."]);
+}
+
 /// Silence ends by itself, and refusals tell no key.
 #[test]
 fn the_client_does_not_wait_for_ever() {

@@ -25,12 +25,15 @@
 //! - `events`, `thinking`: what a reply is made of; `cancel`: the end of waiting
 //! - `prompt`, `tokens`, `fence`: what the model is shown
 //! - `marks`, `support`: citations while and after they are written
+//! - `condense`: what was said, worth remembering; `lines`: a reply of one thing a line
 //! - `queries`: what to search for; `write`: the steps in order; `error`: what can go wrong
 
 mod cancel;
+mod condense;
 mod error;
 mod events;
 mod fence;
+mod lines;
 mod marks;
 mod openai;
 mod prompt;
@@ -51,6 +54,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 pub use cancel::{Cancel, CancelOnDrop};
+pub use condense::{CONDENSED_MAX, Said};
 pub use error::GenerateError;
 pub use openai::OpenAiGenerator;
 pub use queries::{QUERIES_MAX, Understood};

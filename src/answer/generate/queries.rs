@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 
 use crate::answer::contextualise;
 use crate::answer::generate::fence::{fence, plain};
+use crate::answer::generate::lines::lines;
 use crate::answer::generate::marks::without_marks;
 use crate::answer::generate::{
     Cancel, GenerateError, Generator, Message, PREPARING, Prompt, Speaker, Usage, tokens,
@@ -85,7 +86,7 @@ pub(super) fn understand(
         }
     };
     let usage = ended.usage.unwrap_or_else(|| tokens::usage(&prompt.messages, &reply));
-    let mut lines = lines(&reply);
+    let mut lines = lines(&reply, QUERY_CHARS_MAX);
     let Some(whole) = (!lines.is_empty()).then(|| lines.remove(0)) else { return by_rule(usage) };
     // Without a conversation the question stands alone as it is.
     let whole = if past.is_empty() { question.to_owned() } else { whole };
@@ -147,37 +148,9 @@ fn looks_compound(question: &str) -> bool {
     questions > 1 || has_run || (is_long && words.into_iter().any(is_joint))
 }
 
-/// The lines of a reply without what lists begin with, each once; none that is empty or too long.
-fn lines(reply: &str) -> Vec<String> {
-    let is_list_mark = |c: char| {
-        c.is_whitespace() || matches!(c, '-' | '*' | '"' | '\u{2022}' | '\u{201C}' | '\u{201D}')
-    };
-    let mut found: Vec<String> = Vec::new();
-    for line in reply.lines() {
-        let digits = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
-        let is_numbered = digits.len() < line.trim_start().len() && digits.starts_with(['.', ')']);
-        let line = if is_numbered { &digits[1..] } else { line };
-        let line = line.trim_matches(is_list_mark).to_owned();
-        let has_words = line.contains(char::is_alphanumeric);
-        if has_words && line.chars().count() <= QUERY_CHARS_MAX && !found.contains(&line) {
-            found.push(line);
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_are_read_with_or_without_list_marks() {
-        let reply =
-            "Who built A and B?\n\n1. Who built A?\n- \"Who built B?\"\n* Who built A?\n---";
-        assert_eq!(lines(reply), ["Who built A and B?", "Who built A?", "Who built B?"]);
-        assert_eq!(lines("3 pumps lift what?"), ["3 pumps lift what?"]);
-        assert!(lines(&"x".repeat(QUERY_CHARS_MAX + 1)).is_empty());
-    }
 
     #[test]
     fn only_what_may_be_several_is_split() {

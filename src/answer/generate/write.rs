@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::answer::AnswerSource;
+use crate::answer::generate::condense::condense;
 use crate::answer::generate::marks::{MarkFilter, MarkedText};
 use crate::answer::generate::prompt::{Shown, show};
 use crate::answer::generate::queries::understand;
 use crate::answer::generate::support::{Doubt, doubts};
 use crate::answer::generate::{
-    ANSWERING, Cancel, GenerateError, Generator, Prompt, Tell, Understood, Usage, tokens,
+    ANSWERING, Cancel, GenerateError, Generator, Prompt, Said, Tell, Understood, Usage, tokens,
 };
 use crate::embed::Embedder;
 use crate::types::{IdSource, RetrievedChunk};
@@ -126,6 +127,17 @@ impl Writer {
             }
             Err(_) => Understood::by_rule(question, past),
         }
+    }
+
+    /// Condenses what somebody said to sentences worth remembering, with one short call.
+    ///
+    /// # Errors
+    /// What the generator says.
+    pub fn condense(&self, said: &Said<'_>, cancel: &Cancel) -> Result<Vec<String>, GenerateError> {
+        let _running = self.enter()?;
+        let condensed = condense(&*self.generator, &*self.ids, said, cancel);
+        self.note(condensed.as_ref().err());
+        condensed
     }
 
     /// Writes an answer over `chunks`, best first, whose sources are numbered as in `sources`;

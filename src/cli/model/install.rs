@@ -2,6 +2,8 @@
 //! it is complete.
 
 use std::error::Error;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use lodestone::embed::{CrossEncoder, ModelFiles};
@@ -55,8 +57,12 @@ fn write(files: &ModelFiles, place: &Path) -> Result<(), Box<dyn Error>> {
         (NAME_FILE, files.name.as_bytes()),
     ];
     for (name, bytes) in contents {
-        disk.write_new(&incoming.join(name), &mut |file| file.write_all(bytes))?;
+        let path = incoming.join(name);
+        disk.write_new(&path, &mut |file| file.write_all(bytes))?;
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644))?;
     }
+    // No secret: the server may run as another user than who installs.
+    std::fs::set_permissions(&incoming, Permissions::from_mode(0o755))?;
     disk.sync_dir(&incoming)?;
     let is_replaced = place.exists();
     if is_replaced {

@@ -86,15 +86,25 @@ pub fn run(verb: &ModelVerb) -> Result<(), Box<dyn Error>> {
 /// Loads what is there and prints a line for each.
 fn list(places: &ModelPlaces) -> Result<(), Box<dyn Error>> {
     let (at, place) = (&places.model_dir, places.reranker());
-    println!(
-        "embedding  {}",
-        listed(at, ModelFiles::read(at, &|path| std::fs::read(path)), embeds)?
-    );
-    match place.exists() {
-        true => println!("reranker   {}", listed(&place, reranker::read(&place), reranks)?),
-        false => println!("reranker   none in {}: lodestone model install", place.display()),
+    let embedding = listed(at, ModelFiles::read(at, &|path| std::fs::read(path)), embeds);
+    let reranker = match place.exists() {
+        true => listed(&place, reranker::read(&place), reranks),
+        false => Ok(format!("none in {}: lodestone model install", place.display())),
+    };
+    let mut unusable = Vec::new();
+    for (kind, found) in [("embedding", embedding), ("reranker", reranker)] {
+        match found {
+            Ok(found) => println!("  {kind:<10} {found}"),
+            Err(problem) => {
+                unusable.push(kind);
+                println!("! {kind:<10} {problem}");
+            }
+        }
     }
-    Ok(())
+    match unusable.is_empty() {
+        true => Ok(()),
+        false => Err(format!("no model can be loaded as {}", unusable.join(", ")).into()),
+    }
 }
 
 /// Loads a model to say what it is.

@@ -9,8 +9,9 @@ const HOUR: u64 = 3_600_000;
 
 fn add(engine: &Engine, memory: &str, content: &str, life_seconds: Option<u64>) {
     let (id, content) = (Some(id(memory)), content.to_owned());
-    let added = NewMemory { id, content, life_seconds, sent: Metadata::new() };
-    engine.add_memory(&place(engine), added).unwrap();
+    let added =
+        NewMemory { id, content, life_seconds, condensed: Vec::new(), sent: Metadata::new() };
+    engine.add_memory(&place(engine), added, None).unwrap();
 }
 
 fn memories(engine: &Engine) -> Vec<Memory> {
@@ -92,8 +93,8 @@ fn memories_go_with_their_sub_tenant() {
     let beside = Scope { sub_tenant, ..scope() };
     let beside = rig.engine.open(&grant(), &beside, None).unwrap();
     let content = "of another scope".to_owned();
-    let added = NewMemory { id: None, content, life_seconds: None, sent: Metadata::new() };
-    rig.engine.add_memory(&beside, added).unwrap();
+    let added = NewMemory { content, ..NewMemory::default() };
+    rig.engine.add_memory(&beside, added, None).unwrap();
     let (_, names) = rig.engine.sub_tenants(&grant(), &scope().tenant).unwrap();
     assert_eq!(names.len(), 2, "the first memory made it");
     rig.engine.delete_sub_tenant(&beside).unwrap();
@@ -108,8 +109,8 @@ fn a_full_disk_takes_no_memories() {
     let (rig, before) = filled();
     rig.fill(91);
     let content = "no room".to_owned();
-    let added = NewMemory { id: None, content, life_seconds: None, sent: Metadata::new() };
-    let refused = rig.engine.add_memory(&place(&rig.engine), added).unwrap_err();
+    let added = NewMemory { content, ..NewMemory::default() };
+    let refused = rig.engine.add_memory(&place(&rig.engine), added, None).unwrap_err();
     assert_eq!(refused.kind(), crate::types::ErrorKind::StorageFull);
     assert_eq!(memories(&rig.engine), before);
     rig.engine.delete_memory(&place(&rig.engine), &id("doc")).unwrap();

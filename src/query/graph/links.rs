@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::graph::{self, EntityId, GraphIndex};
+use crate::graph::{self, GraphIndex};
 use crate::query::QueryError;
 use crate::query::graph::{Neighbourhood, first};
-use crate::query::hydrate::Ranked;
+use crate::query::hydrate::{Ranked, chunk_identity};
 use crate::query::ranking::Links;
 use crate::query::shard::Place;
 use crate::rank::link_weight;
@@ -16,15 +16,16 @@ const NAMES_MAX: usize = 64;
 /// Sources of one title that are followed; a title that more of them have tells nothing.
 const NAMESAKES_MAX: usize = 4;
 /// Rows of one source or entity that are compared with the query, of which the nearest is taken.
-const ROWS_COMPARED_MAX: usize = 64;
+const ROWS_COMPARED_MAX: usize = 4096;
 
 impl Neighbourhood<'_> {
     /// The rows that the first of `ranked` lead to: of each source whose title they name, and of
     /// each entity that they tie to one of the query, the row nearest to the query.
     pub(in crate::query) fn links(&self, ranked: &[Ranked]) -> Result<Links, QueryError> {
         let rows: u64 = self.legs.reached.iter().map(|reach| reach.scope.rows.len()).sum();
+        let keys = graph::keys_in(self.query);
         let asked: BTreeSet<String> =
-            graph::keys_in(self.query).into_iter().map(|(key, _)| String::from(key)).collect();
+            keys.iter().filter_map(|(key, _)| self.meant(key.as_str())).collect();
         let mut links = Links::new();
         for namer in first(ranked) {
             let own = self.legs.source(namer.place);
@@ -100,7 +101,7 @@ impl Neighbourhood<'_> {
         let mut named = Vec::new();
         for triplet in graph.triplets_of_row(row.0) {
             let triplet = graph.triplet(triplet);
-            let ends = [triplet.source, triplet.target].map(|end| graph.entity(end).key);
+            let ends = [triplet.source, triplet.target].map(|end| graph.key(end));
             let other = match ends.map(|key| asked.contains(key)) {
                 [true, false] => ends[1],
                 [false, true] => ends[0],
@@ -117,30 +118,29 @@ impl Neighbourhood<'_> {
         let mut places = Vec::new();
         for (reach, graph) in self.each_graph() {
             let Some(entity) = graph.find(key) else { continue };
-            let rows = stated(graph, entity).into_iter().filter(|row| self.is_visible(reach, *row));
+            let begins = |row: &u32| {
+                let mut triplets = graph.triplets_of_row(*row);
+                triplets.any(|id| graph.triplet(id).source == entity)
+            };
+            let rows = self.rows_naming(reach, graph, entity).filter(begins);
             places.extend(rows.map(|row| Place { reach, row: RowId(row) }));
         }
         places
     }
 
-    /// Of the rows one names, the one nearest to the query; the first of equals.
+    /// Of the rows one names, the one nearest to the query; of equals the first by chunk.
     fn nearest(&self, mut places: Vec<Place>) -> Result<Option<Place>, QueryError> {
         places.sort_unstable();
         places.truncate(ROWS_COMPARED_MAX);
-        if places.len() < 2 {
-            return Ok(places.pop());
-        }
         let nearness = self.nearness(&places)?;
+        let identity =
+            |place: &Place| chunk_identity(&self.legs.reached[place.reach].live.segment, place.row);
         let pairs = places.into_iter().zip(nearness);
-        Ok(pairs.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(at, _)| at))
+        let nearest = pairs.max_by(|(a, a_nearness), (b, b_nearness)| {
+            a_nearness.total_cmp(b_nearness).then_with(|| identity(b).cmp(&identity(a)))
+        });
+        Ok(nearest.map(|(place, _)| place))
     }
-}
-
-/// Rows with a triplet that begins at an entity, ascending.
-fn stated(graph: &GraphIndex, entity: EntityId) -> BTreeSet<u32> {
-    let triplets = graph.triplets_of_entity(entity).take(ROWS_COMPARED_MAX * 4);
-    let triplets = triplets.map(|id| graph.triplet(id));
-    triplets.filter(|triplet| triplet.source == entity).map(|triplet| triplet.row).collect()
 }
 
 /// A name in a result, and the rows that it leads to.

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::collection::{FoundSource, Snapshot};
 use crate::graph::GraphIndex;
-use crate::query::graph::statements::{entity, triplet_id};
-use crate::query::hydrate::chunk_uuid;
+use crate::query::graph::statements::{stated, triplet_id};
 use crate::query::{Query, QueryError};
 use crate::types::{RowId, SourceId, SubTenantId, Triplet};
 
@@ -30,7 +29,7 @@ impl Query {
                 continue;
             };
             let triplets = match found.live.segment.graph()? {
-                Some(graph) => stated(&found, graph, left)?,
+                Some(graph) => of_source(&found, graph, left)?,
                 None => Vec::new(),
             };
             left -= triplets.len();
@@ -40,42 +39,25 @@ impl Query {
     }
 }
 
-fn stated(
+fn of_source(
     found: &FoundSource<'_>,
     graph: &GraphIndex,
     most: usize,
 ) -> Result<Vec<Triplet>, QueryError> {
     let segment = &found.live.segment;
-    let (sub_tenant, _) = segment.source_key(found.source);
     // The first chunk that states something stands for those that repeat it.
     let mut triplets: Vec<Triplet> = Vec::new();
     let mut seen = BTreeSet::new();
     for row in found.rows() {
-        let mut text = None;
-        for id in graph.triplets_of_row(row) {
-            if triplets.len() == most {
-                return Ok(triplets);
-            }
-            let view = graph.triplet(id);
-            let ends = [view.source, view.target].map(|end| graph.entity(end).key);
-            let id = triplet_id([sub_tenant, ends[0], view.predicate.name(), ends[1]]);
-            if !seen.insert(id.clone()) {
-                continue;
-            }
-            let text = match &mut text {
-                Some(text) => text,
-                none => none.insert(segment.text(RowId(row))?),
-            };
-            let (start, end) = (view.context.start as usize, view.context.end as usize);
-            triplets.push(Triplet {
-                id,
-                source: entity(graph, view.source),
-                target: entity(graph, view.target),
-                predicate: view.predicate.name(),
-                context: text.get(start..end).unwrap_or_default().trim().to_owned(),
-                chunk: chunk_uuid(segment, RowId(row)),
-                relevancy: 0.0,
-            });
+        let views = graph.triplets_of_row(row).map(|id| graph.triplet(id));
+        let mut new = views.filter(|view| seen.insert(triplet_id(segment, graph, view))).peekable();
+        if triplets.len() == most {
+            return Ok(triplets);
+        }
+        if new.peek().is_some() {
+            let text = segment.text(RowId(row))?;
+            let room = most - triplets.len();
+            triplets.extend(new.take(room).map(|view| stated(segment, graph, &view, &text)));
         }
     }
     Ok(triplets)

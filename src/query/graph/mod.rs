@@ -7,7 +7,8 @@
 //! chunks of the result -> what each of them states
 //! ```
 //! Only rows that the search may return are looked at: what another scope, a filter or a deletion
-//! hides is not there, neither as a link nor as a triplet nor in a count.
+//! hides is not there, neither as a link nor as a triplet, nor in how an entity is written or what
+//! an alias means. Bounds apply to what is visible, so that nothing hidden crowds it out.
 //!
 //! - `links`: rows that good results lead to; `paths`: from entity to entity
 //! - `statements`: triplets with their sentences, their ids and how relevant they are
@@ -17,6 +18,10 @@ mod links;
 mod listed;
 mod paths;
 mod statements;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
 
 use crate::graph::{EntityId, GraphIndex};
 use crate::query::QueryError;
@@ -24,12 +29,10 @@ use crate::query::hydrate::Ranked;
 use crate::query::ranking::{Legs, Semantic};
 use crate::query::shard::{self, Place};
 use crate::text::HybridQuery;
-use crate::types::RowId;
 
 /// Results that are looked at for what they name (RETRIEVAL 1.5).
 const FIRST_RESULTS: usize = 4;
-/// Rows of one entity that are counted or compared; what is named more often says no more.
-const ENTITY_ROWS_MAX: usize = 4096;
+type RowsNaming<'a> = Box<dyn Iterator<Item = u32> + 'a>;
 
 /// The graphs of the segments that a search reaches, as far as it may see them.
 pub(super) struct Neighbourhood<'a> {
@@ -66,20 +69,44 @@ impl<'a> Neighbourhood<'a> {
         self.legs.reached[reach].mask.as_ref().is_none_or(|mask| mask.contains(row))
     }
 
-    /// Visible rows that name an entity.
-    fn rows_naming(&self, reach: usize, graph: &GraphIndex, entity: EntityId) -> Vec<Place> {
-        let rows = graph.rows_of(entity).iter().take(ENTITY_ROWS_MAX);
-        let visible = rows.filter(|row| self.is_visible(reach, **row));
-        visible.map(|row| Place { reach, row: RowId(*row) }).collect()
+    /// Visible rows that name an entity, ascending.
+    fn rows_naming(&self, reach: usize, graph: &'a GraphIndex, entity: EntityId) -> RowsNaming<'_> {
+        let rows = graph.rows_of(entity).iter().copied();
+        Box::new(rows.filter(move |row| self.is_visible(reach, *row)))
     }
 
-    /// Visible rows of all segments that name the entity with a key.
+    /// Rows of the scope, in all segments, that name the entity with a key. A filter does not
+    /// change how common a name is.
     fn count_naming(&self, key: &str) -> u64 {
-        let named = self.each_graph().map(|(reach, graph)| match graph.find(key) {
-            Some(entity) => self.rows_naming(reach, graph, entity).len() as u64,
-            None => 0,
+        let named = self.each_graph().map(|(reach, graph)| {
+            let rows = graph.find(key).map_or(&[][..], |entity| graph.rows_of(entity));
+            let scope = &self.legs.reached[reach].scope.rows;
+            rows.iter().filter(|row| scope.contains(**row)).count() as u64
         });
         named.sum()
+    }
+
+    /// The key of the entity that a key means: the one with it, or the only one that visible rows
+    /// also call so.
+    fn meant(&self, key: &str) -> Option<String> {
+        let is_named = |(reach, graph): (usize, &'a GraphIndex)| {
+            let entity = graph.find(key);
+            entity.is_some_and(|entity| self.rows_naming(reach, graph, entity).next().is_some())
+        };
+        if self.each_graph().any(is_named) {
+            return Some(key.to_owned());
+        }
+        let mut meant: BTreeSet<&str> = BTreeSet::new();
+        for (reach, graph) in self.each_graph() {
+            for entity in graph.also_called(key) {
+                let mut rows = self.rows_naming(reach, graph, entity);
+                if rows.any(|row| graph.calls(row, entity, key)) {
+                    meant.insert(graph.key(entity));
+                }
+            }
+        }
+        let mut meant = meant.into_iter();
+        meant.next().filter(|_| meant.next().is_none()).map(str::to_owned)
     }
 
     /// How near rows are to the query, by place ascending: cosines on 0 to 1, or equal where the

@@ -13,7 +13,7 @@ use crate::types::{EntityPath, Relations, RowId, Triplet};
 /// Entities from which paths begin.
 const STARTS_MAX: usize = 8;
 /// Triplets of one entity that are compared with the query, and of those the ones followed.
-const TRIPLETS_COMPARED_MAX: usize = 256;
+const TRIPLETS_COMPARED_MAX: usize = 4096;
 const FIRST_STEPS_MAX: usize = 6;
 const SECOND_STEPS_MAX: usize = 3;
 /// Paths shown.
@@ -81,10 +81,13 @@ impl Neighbourhood<'_> {
             if run[0].1.start < covered {
                 continue;
             }
-            let known = run.iter().rev().find(|(key, _)| self.is_known(key.as_str()));
-            if let Some((key, range)) = known {
+            let known = run
+                .iter()
+                .rev()
+                .find_map(|(key, range)| self.meant(key.as_str()).map(|entity| (entity, range)));
+            if let Some((entity, range)) = known {
                 covered = range.end;
-                starts.push((key.as_str().to_owned(), QUERY_START));
+                starts.push((entity, QUERY_START));
             }
         }
         for result in first(ranked) {
@@ -92,20 +95,13 @@ impl Neighbourhood<'_> {
             if let Some(graph) = self.graphs[reach]
                 && let Some(entity) = graph.entities_of_row(row.0).next()
             {
-                starts.push((graph.entity(entity).key.to_owned(), RESULT_START * result.score));
+                starts.push((graph.key(entity).to_owned(), RESULT_START * result.score));
             }
         }
         let mut seen = BTreeSet::new();
         starts.retain(|(key, _)| seen.insert(key.clone()));
         starts.truncate(STARTS_MAX);
         starts
-    }
-
-    fn is_known(&self, key: &str) -> bool {
-        self.each_graph().any(|(reach, graph)| {
-            let rows = graph.find(key).map(|entity| graph.rows_of(entity));
-            rows.is_some_and(|rows| rows.iter().any(|row| self.is_visible(reach, *row)))
-        })
     }
 
     /// The most relevant triplets of an entity, but for those that lead back to `back`.
@@ -115,16 +111,17 @@ impl Neighbourhood<'_> {
             let Some(entity) = graph.find(key) else { continue };
             for id in graph.triplets_of_entity(entity) {
                 let triplet = graph.triplet(id);
-                let end = if triplet.source == entity { triplet.target } else { triplet.source };
-                let end = graph.entity(end).key;
-                if self.is_visible(reach, triplet.row) && back != Some(end) {
-                    found.push((Found { reach, id }, end.to_owned(), triplet));
+                if !self.is_visible(reach, triplet.row) {
+                    continue;
                 }
-                if found.len() == TRIPLETS_COMPARED_MAX {
-                    break;
+                let end = if triplet.source == entity { triplet.target } else { triplet.source };
+                let end = graph.key(end);
+                if back != Some(end) {
+                    found.push((Found { reach, id }, end.to_owned(), triplet));
                 }
             }
         }
+        found.truncate(TRIPLETS_COMPARED_MAX);
         // Near rows first, and statements with a predicate of their own, so that few are read.
         let mut places: Vec<Place> = found
             .iter()

@@ -9,6 +9,7 @@ use crate::query::QueryError;
 use crate::query::graph::Neighbourhood;
 use crate::query::hydrate::chunk_uuid;
 use crate::query::shard::Place;
+use crate::segment::Segment;
 use crate::text::HybridQuery;
 use crate::types::{Entity, RowId, Triplet};
 
@@ -61,28 +62,13 @@ impl Neighbourhood<'_> {
     }
 
     fn triplet(&self, reach: usize, view: &TripletView, nearness: f32, text: &str) -> Triplet {
-        let graph = self.graph(reach);
         let segment = &self.legs.reached[reach].live.segment;
-        let (start, end) = (view.context.start as usize, view.context.end as usize);
-        let context = text.get(start..end).unwrap_or_default().trim();
-        let predicate = view.predicate.name();
-        let (source, target) = (entity(graph, view.source), entity(graph, view.target));
-        let said = format!(
-            "{} {} {} {context}",
-            source.name,
-            predicate.replace('_', " ").to_lowercase(),
-            target.name
-        );
-        let words = self.share_of_query(&said);
-        Triplet {
-            id: self.id(reach, view),
-            source,
-            target,
-            predicate,
-            context: context.to_owned(),
-            chunk: chunk_uuid(segment, RowId(view.row)),
-            relevancy: WORDS_SHARE * words + (1.0 - WORDS_SHARE) * nearness,
-        }
+        let stated = stated(segment, self.graph(reach), view, text);
+        let Triplet { source, target, predicate, context, .. } = &stated;
+        let verb = predicate.replace('_', " ").to_lowercase();
+        let words =
+            self.share_of_query(&format!("{} {verb} {} {context}", source.name, target.name));
+        Triplet { relevancy: WORDS_SHARE * words + (1.0 - WORDS_SHARE) * nearness, ..stated }
     }
 
     /// The share of the query's terms that occur in a text, 0 to 1.
@@ -92,31 +78,45 @@ impl Neighbourhood<'_> {
         held as f32 / self.terms.len().max(1) as f32
     }
 
-    /// The same for the same statement in whatever chunk, segment or version.
-    fn id(&self, reach: usize, view: &TripletView) -> String {
-        let graph = self.graph(reach);
-        let segment = &self.legs.reached[reach].live.segment;
-        let (sub_tenant, _) = segment.source_key(segment.source_of(RowId(view.row)));
-        let ends = [view.source, view.target].map(|end| graph.entity(end).key);
-        triplet_id([sub_tenant, ends[0], view.predicate.name(), ends[1]])
-    }
-
     pub(super) fn graph(&self, reach: usize) -> &GraphIndex {
         self.graphs[reach].expect("triplets are found in graphs")
     }
 }
 
-/// `g_` and a hash of sub-tenant, source, predicate and target.
-pub(in crate::query) fn triplet_id(parts: [&str; 4]) -> String {
+/// A triplet as the row that states it writes it. Its relevancy is 0.
+pub(super) fn stated(
+    segment: &Segment,
+    graph: &GraphIndex,
+    view: &TripletView,
+    text: &str,
+) -> Triplet {
+    let (start, end) = (view.context.start as usize, view.context.end as usize);
+    Triplet {
+        id: triplet_id(segment, graph, view),
+        source: entity(graph, view.row, view.source),
+        target: entity(graph, view.row, view.target),
+        predicate: view.predicate.name(),
+        context: text.get(start..end).unwrap_or_default().trim().to_owned(),
+        chunk: chunk_uuid(segment, RowId(view.row)),
+        relevancy: 0.0,
+    }
+}
+
+/// `g_` and a hash of sub-tenant, source, predicate and target: the same for the same statement in
+/// whatever chunk, segment or version.
+pub(super) fn triplet_id(segment: &Segment, graph: &GraphIndex, view: &TripletView) -> String {
+    let (sub_tenant, _) = segment.source_key(segment.source_of(RowId(view.row)));
+    let ends = [view.source, view.target].map(|end| graph.key(end));
     let mut identity = Vec::new();
-    for part in parts {
+    for part in [sub_tenant, ends[0], view.predicate.name(), ends[1]] {
         identity.extend((part.len() as u32).to_le_bytes());
         identity.extend(part.as_bytes());
     }
     format!("g_{:032x}", xxh3_128(&identity))
 }
 
-pub(in crate::query) fn entity(graph: &GraphIndex, id: EntityId) -> Entity {
-    let view = graph.entity(id);
-    Entity { name: view.name.to_owned(), kind: view.kind.name() }
+/// An entity as a row writes it: how others write it is theirs.
+fn entity(graph: &GraphIndex, row: u32, id: EntityId) -> Entity {
+    let (name, kind) = graph.named_in(row, id).expect("a triplet's row names its ends");
+    Entity { name: name.to_owned(), kind: kind.name() }
 }

@@ -89,8 +89,19 @@ pub struct AddMemory {
     pub content: String,
     /// Seconds until its end.
     pub life_seconds: Option<u64>,
+    /// How to condense it too, where that is wished.
+    pub inferring: Option<Inferring>,
     /// All that was sent about it.
     pub sent: Metadata,
+}
+
+/// How a memory is condensed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inferring {
+    /// Who it is about; possibly empty.
+    pub user_name: String,
+    /// Wishes as to what is kept; possibly empty.
+    pub instructions: String,
 }
 
 impl Request for AddMemory {
@@ -115,6 +126,10 @@ impl Request for AddMemory {
         let custom_instructions = fields.text(&INSTRUCTIONS)?;
         let user_name = fields.text(&USER_NAME)?;
         let id = source_id(fields, &MEMORY_ID)?;
+        let inferring = infer.then(|| Inferring {
+            user_name: user_name.clone().unwrap_or_default(),
+            instructions: custom_instructions.clone().unwrap_or_default(),
+        });
         let mut sent = Metadata::from_iter([
             (INFER.name.to_owned(), infer.into()),
             (INSTRUCTIONS.name.to_owned(), custom_instructions.into()),
@@ -130,7 +145,7 @@ impl Request for AddMemory {
             (None, Some(pairs)) => conversation(&pairs, user_name.as_deref())?,
             (None, None) => return Err(missing(&CONTENT)),
         };
-        Ok(Self { scope, id, content, life_seconds, sent })
+        Ok(Self { scope, id, content, life_seconds, inferring, sent })
     }
 }
 

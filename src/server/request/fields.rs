@@ -72,9 +72,12 @@ impl Fields {
                 }
                 match &found {
                     Some((_, earlier)) if !earlier.says_the_same(&given) => {
-                        let problem = "is given twice with different values";
+                        let problem = match field.alias {
+                            Some(alias) => format!("or {alias} is given twice, with other values"),
+                            None => "is given twice with different values".to_owned(),
+                        };
                         let reason = "conflicting_values";
-                        return Err(ApiError::field(reason, location, field.name, problem));
+                        return Err(ApiError::field(reason, location, field.name, &problem));
                     }
                     Some(_) => {}
                     None => found = Some((location, given)),

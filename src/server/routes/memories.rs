@@ -1,11 +1,13 @@
 //! Personal memories (API 3.7).
 
+use crate::answer::generate::Said;
 use crate::ingest::NewMemory;
 use crate::query::{FoundMemory, MemoryRequest};
 use crate::server::app::{App, blocking, degraded, lookup_error};
 use crate::server::dto::memories::{
     AddMemory, AddedMemory, DeleteMemory, DeletedMemory, GenerateMemories, GeneratedMemories,
-    ListMemories, MemoryList, MemoryView, RetrieveMemories, RetrievedMemories, RetrievedMemory,
+    Inferring, ListMemories, MemoryList, MemoryView, RetrieveMemories, RetrievedMemories,
+    RetrievedMemory,
 };
 use crate::server::error::ApiError;
 use crate::server::reply::Json;
@@ -53,7 +55,7 @@ pub fn routes() -> Vec<Route<App>> {
             "/user_memory/generate_user_memory",
             GROUP,
             by_writer,
-            "Remember the statements of a message, found by rule",
+            "Remember the statements of a message",
         )
         .handle(blocking(generate)),
     ]
@@ -62,9 +64,17 @@ pub fn routes() -> Vec<Route<App>> {
 fn add(app: &App, call: &Call, request: AddMemory) -> Result<Once<AddedMemory>, ApiError> {
     let place = app.engine.open_or_create(call.grant()?, &request.scope)?;
     once(app, call, |ids| {
-        let AddMemory { id, content, life_seconds, sent, .. } = request;
+        let AddMemory { id, content, life_seconds, inferring, sent, .. } = request;
         let id = id.or_else(|| ids.map(|ids| ids.memory()));
-        let added = app.engine.add_memory(&place, NewMemory { id, content, life_seconds, sent })?;
+        let text = content.clone();
+        let as_said = inferring.as_ref().map(|Inferring { user_name, instructions }| Said {
+            text: &text,
+            user_name,
+            instructions,
+        });
+        let condensed = Vec::new();
+        let memory = NewMemory { id, content, life_seconds, condensed, sent };
+        let added = app.engine.add_memory(&place, memory, as_said.as_ref())?;
         let body = AddedMemory {
             success: true,
             user_memory_added: true,

@@ -6,7 +6,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::server::error::{Condition, Location};
-use crate::server::request::Field;
+use crate::server::request::{Field, Kind};
 use crate::server::routes::{Media, RouteSpec};
 
 /// Conditions that any operation with a key may answer with.
@@ -93,15 +93,21 @@ fn parameter(field: &Field) -> Option<Value> {
     let place = match field.location {
         Location::Query => "query",
         Location::Path => "path",
+        Location::Form if is_in_either(field) => "query",
         Location::Form | Location::Body | Location::Header => return None,
     };
     Some(json!({
         "name": field.name,
         "in": place,
-        "required": field.is_required,
+        "required": field.is_required && !is_in_either(field),
         "description": field.doc,
         "schema": field.kind.schema(),
     }))
+}
+
+/// Whether a field of a form may stand in the query instead, so that neither place requires it.
+fn is_in_either(field: &Field) -> bool {
+    field.location == Location::Form && matches!(field.kind, Kind::Identifier)
 }
 
 fn request_body(spec: &RouteSpec) -> Option<Value> {
@@ -121,8 +127,8 @@ fn request_body(spec: &RouteSpec) -> Option<Value> {
     if properties.is_empty() {
         return None;
     }
-    let required: Vec<&str> =
-        fields().filter(|field| field.is_required).map(|field| field.name).collect();
+    let required = fields().filter(|field| field.is_required && !is_in_either(field));
+    let required: Vec<&str> = required.map(|field| field.name).collect();
     let whole = fields().find(|field| field.is_whole).map(|field| field.schema());
     if let Some(schema) = whole {
         return Some(json!({"required": true, "content": {media_type: {"schema": schema}}}));

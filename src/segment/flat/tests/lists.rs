@@ -78,25 +78,8 @@ impl ComputeBackend for Fast {
         "fast"
     }
 
-    fn scan(
-        &self,
-        rows: &VectorRows<'_>,
-        query: &PreparedQuery,
-        selection: Selection<'_>,
-        estimates: &mut Vec<f32>,
-    ) -> Result<(), ComputeError> {
-        SimdBackend.scan(rows, query, selection, estimates)
-    }
-
-    fn exact(
-        &self,
-        rows: &VectorRows<'_>,
-        query: &PreparedQuery,
-        listed: &[RowId],
-        scores: &mut Vec<f32>,
-    ) -> Result<(), ComputeError> {
-        SimdBackend.exact(rows, query, listed, scores)
-    }
+    scans_as_the_cpu!();
+    scores_as_the_cpu!();
 
     fn fast_rows_max(&self, _: &VectorRows<'_>) -> usize {
         self.0
@@ -286,25 +269,8 @@ impl ComputeBackend for Probing {
         "probing"
     }
 
-    fn scan(
-        &self,
-        rows: &VectorRows<'_>,
-        query: &PreparedQuery,
-        selection: Selection<'_>,
-        estimates: &mut Vec<f32>,
-    ) -> Result<(), ComputeError> {
-        SimdBackend.scan(rows, query, selection, estimates)
-    }
-
-    fn exact(
-        &self,
-        rows: &VectorRows<'_>,
-        query: &PreparedQuery,
-        listed: &[RowId],
-        scores: &mut Vec<f32>,
-    ) -> Result<(), ComputeError> {
-        SimdBackend.exact(rows, query, listed, scores)
-    }
+    scans_as_the_cpu!();
+    scores_as_the_cpu!();
 
     fn through_lists(
         &self,

@@ -9,6 +9,36 @@ use super::*;
 use crate::compute::{FullKind, ScalarBackend, SimdBackend, VectorColumns};
 use crate::types::{IdSource, SeededIds};
 
+/// The scan of the CPU, for a stand-in that differs elsewhere.
+macro_rules! scans_as_the_cpu {
+    () => {
+        fn scan(
+            &self,
+            rows: &VectorRows<'_>,
+            query: &PreparedQuery,
+            selection: Selection<'_>,
+            estimates: &mut Vec<f32>,
+        ) -> Result<(), ComputeError> {
+            SimdBackend.scan(rows, query, selection, estimates)
+        }
+    };
+}
+
+/// The true scores of the CPU, for a stand-in that differs elsewhere.
+macro_rules! scores_as_the_cpu {
+    () => {
+        fn exact(
+            &self,
+            rows: &VectorRows<'_>,
+            query: &PreparedQuery,
+            listed: &[RowId],
+            scores: &mut Vec<f32>,
+        ) -> Result<(), ComputeError> {
+            SimdBackend.exact(rows, query, listed, scores)
+        }
+    };
+}
+
 mod lists;
 
 const BACKENDS: [&dyn ComputeBackend; 3] = [&ScalarBackend, &SimdBackend, &Worst];
@@ -268,15 +298,7 @@ impl ComputeBackend for Counting {
         "counting"
     }
 
-    fn scan(
-        &self,
-        rows: &VectorRows<'_>,
-        query: &PreparedQuery,
-        selection: Selection<'_>,
-        estimates: &mut Vec<f32>,
-    ) -> Result<(), ComputeError> {
-        SimdBackend.scan(rows, query, selection, estimates)
-    }
+    scans_as_the_cpu!();
 
     fn exact(
         &self,

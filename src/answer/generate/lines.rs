@@ -1,0 +1,35 @@
+//! The lines of a reply that was asked for as one thing a line.
+
+/// The lines of a reply without what lists begin with, each once; none without a word, and none
+/// longer than `chars_max`.
+pub(super) fn lines(reply: &str, chars_max: usize) -> Vec<String> {
+    let is_list_mark = |c: char| {
+        c.is_whitespace() || matches!(c, '-' | '*' | '"' | '\u{2022}' | '\u{201C}' | '\u{201D}')
+    };
+    let mut found: Vec<String> = Vec::new();
+    for line in reply.lines() {
+        let digits = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+        let is_numbered = digits.len() < line.trim_start().len() && digits.starts_with(['.', ')']);
+        let line = if is_numbered { &digits[1..] } else { line };
+        let line = line.trim_matches(is_list_mark).to_owned();
+        let has_words = line.contains(char::is_alphanumeric);
+        if has_words && line.chars().count() <= chars_max && !found.contains(&line) {
+            found.push(line);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_with_or_without_list_marks() {
+        let reply =
+            "Who built A and B?\n\n1. Who built A?\n- \"Who built B?\"\n* Who built A?\n---";
+        assert_eq!(lines(reply, 20), ["Who built A and B?", "Who built A?", "Who built B?"]);
+        assert_eq!(lines("3 pumps lift what?", 20), ["3 pumps lift what?"]);
+        assert!(lines(&"x".repeat(21), 20).is_empty());
+    }
+}
