@@ -135,6 +135,9 @@ fn merged(mut pools: Vec<Retrieved>, chunks_max: usize) -> Retrieved {
     let mut columns = vec![std::mem::take(&mut first.chunks)];
     for pool in pools {
         first.timings.total += pool.timings.total;
+        first.segments_missing = first.segments_missing.max(pool.segments_missing);
+        // One part without the reranker, and the whole does not rest on it.
+        first.reranker = first.reranker.filter(|_| pool.reranker.is_some());
         if let (Some(all), Some(relations)) = (&mut first.relations, pool.relations) {
             all.of_chunks.extend(relations.of_chunks);
         }

@@ -81,23 +81,28 @@ const TIE_WIDTH: f32 = 1e-6;
 /// Rows kept beyond the wanted ones at most because they equal the last of them.
 const TIES_MAX: usize = 10_000;
 
+/// By how much more is asked for at a time while rows equal the last wanted one. Nearly always a
+/// few do, copies of one text, and asking for all that may would cost several searches.
+const TIES_GROWTH: usize = 4;
+
 /// The best `k` rows and those that equal the last of them. Which of the equals comes first is
 /// for the newer source and the chunk's id to say (API 5.7), not for the place of a row; so none
 /// of them may be cut off here. `hits` are the best `k + 1`; `more` gives as many as it is asked.
 fn with_ties(
     k: usize,
     mut hits: LegHits,
-    more: impl FnOnce(usize) -> Result<LegHits, QueryError>,
+    mut more: impl FnMut(usize) -> Result<LegHits, QueryError>,
 ) -> Result<LegHits, QueryError> {
-    if let [.., last, beyond] = hits.as_slice()
-        && hits.len() > k
-    {
-        let floor = last.1 - TIE_WIDTH;
-        if beyond.1 >= floor {
-            hits = more(k + TIES_MAX)?;
-        }
-        hits.truncate(hits.partition_point(|(_, score)| *score >= floor));
+    let Some((_, wanted)) = k.checked_sub(1).and_then(|last| hits.get(last)) else {
+        return Ok(hits);
+    };
+    let floor = wanted - TIE_WIDTH;
+    let mut asked = k + 1;
+    while hits.len() == asked && hits[asked - 1].1 >= floor && asked < k + TIES_MAX {
+        asked = (asked * TIES_GROWTH).min(k + TIES_MAX);
+        hits = more(asked)?;
     }
+    hits.truncate(hits.partition_point(|(_, score)| *score >= floor));
     Ok(hits)
 }
 
@@ -212,5 +217,34 @@ impl KeywordScores {
     /// The score of a row; 0 where no term occurs.
     pub(super) fn get(&self, place: Place) -> f32 {
         self.0[place.reach].as_ref().map_or(0.0, |scores| scores.get(place.row))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However many rows equal the tenth, all of them are found, and little more is asked for.
+    #[test]
+    fn all_that_equal_the_last_are_kept() {
+        for equal in [1, 2, 30, 500, 9000] {
+            let score = |row: usize| if row < 9 + equal { 0.5 } else { 0.4 };
+            let all = 20_000;
+            let first = |k: usize| -> LegHits {
+                let place = |row| Place { reach: 0, row: RowId(row as u32) };
+                (0..k.min(all)).map(|row| (place(row), score(row))).collect()
+            };
+            let mut asked = Vec::new();
+            let found = with_ties(10, first(11), |k| {
+                asked.push(k);
+                Ok(first(k))
+            });
+            assert_eq!(found.unwrap().len(), 9 + equal);
+            let enough = (9 + equal + 1) * TIES_GROWTH;
+            assert!(asked.iter().all(|k| *k <= enough), "{equal}: {asked:?}");
+            assert_eq!(asked.is_empty(), equal == 1);
+        }
+        let few = with_ties(10, Vec::new(), |_| panic!("there are no more"));
+        assert!(few.unwrap().is_empty());
     }
 }
