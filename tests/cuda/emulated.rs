@@ -223,6 +223,10 @@ impl Queue for EmulatedQueue {
     }
 }
 
+    fn is_page_locked(&self) -> bool {
+        true
+    }
+
 /// Hands out one device for good.
 #[derive(Debug)]
 pub struct Only(pub Arc<dyn Device>);

@@ -169,6 +169,10 @@ impl Queue for RecordingQueue {
     }
 }
 
+    fn is_page_locked(&self) -> bool {
+        false
+    }
+
 /// What goes wrong, and when.
 #[derive(Debug, Default)]
 pub struct Faults {
@@ -282,3 +286,7 @@ impl Queue for FaultyQueue {
         self.inner.synchronise()
     }
 }
+
+    fn is_page_locked(&self) -> bool {
+        self.inner.is_page_locked()
+    }

@@ -128,6 +128,9 @@ pub trait Queue: fmt::Debug + Send {
     fn synchronise(&mut self) -> Result<(), DeviceError>;
 }
 
+
+    /// Whether small copies pass through memory that the device reaches by itself. Slower without.
+    fn is_page_locked(&self) -> bool;
 /// Gives memory back to a device.
 pub trait Release: fmt::Debug + Send + Sync {
     /// Frees what an allocation of `bytes` gave. Never fails: a lost device has no memory.

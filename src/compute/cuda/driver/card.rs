@@ -10,6 +10,7 @@ use cudarc::driver::{result, sys};
 use parking_lot::RwLock;
 
 use crate::compute::cuda::device::Release;
+use crate::compute::cuda::driver::staging::{Staging, StagingPool};
 use crate::compute::cuda::{Capability, DeviceError, DeviceTraits};
 
 pub(super) fn none(reason: impl Into<String>) -> DeviceError {
@@ -48,8 +49,15 @@ pub(super) fn first_card(lost: Option<&Card>) -> Result<Arc<Card>, DeviceError> 
         }
         // SAFETY: the handle comes from the driver.
         let context = unsafe { result::primary_ctx::retain(device) }.map_err(failed)?;
-        let (calls, is_lost) = (RwLock::new(()), AtomicBool::new(false));
-        return Ok(Arc::new(Card { device, context, traits, calls, is_lost }));
+        return Ok(Arc::new(Card {
+            device,
+            context,
+            traits,
+            calls: RwLock::new(()),
+            is_lost: AtomicBool::new(false),
+            staging: StagingPool::default(),
+            is_staging_refused: AtomicBool::new(false),
+        }));
     }
     Err(none(reason))
 }
@@ -87,6 +95,9 @@ pub(super) struct Card {
 // SAFETY: the driver's handles may be used from any thread; `call` makes the context current in
 // the one that does.
 unsafe impl Send for Card {}
+    pub(super) staging: StagingPool,
+    /// Whether a refusal of page-locked memory was told.
+    is_staging_refused: AtomicBool,
 // SAFETY: as above; the driver locks what its calls share.
 unsafe impl Sync for Card {}
 
@@ -125,6 +136,20 @@ fn is_fatal(error: sys::CUresult) -> bool {
     use sys::CUresult as E;
     matches!(
         error,
+impl Card {
+    /// Page-locked memory for a queue, if there is some to be had. A refusal is told once: queues
+    /// without any are counted by those who use them.
+    pub(super) fn staging(&self) -> Option<Staging> {
+        let taken = self.call("lock pages", || self.staging.take());
+        taken.unwrap_or_else(|error| {
+            if !self.is_staging_refused.swap(true, Ordering::Relaxed) {
+                tracing::warn!(%error, "no page-locked memory for the GPU: copies are slower");
+            }
+            None
+        })
+    }
+}
+
         E::CUDA_ERROR_DEINITIALIZED
             | E::CUDA_ERROR_NO_DEVICE
             | E::CUDA_ERROR_DEVICE_UNAVAILABLE
@@ -164,6 +189,10 @@ impl Drop for Card {
         let released = catch_unwind(|| unsafe { result::primary_ctx::release(device) });
         if let Ok(Err(error)) = released {
             tracing::debug!(error = %said(&error), "the device's context was not released");
+        // A lost context has freed it already: `call` refuses then.
+        if let Err(error) = self.call("unlock pages", || self.staging.free()) {
+            tracing::debug!(%error, "page-locked memory was not freed");
+        }
         }
     }
 }

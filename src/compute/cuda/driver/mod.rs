@@ -8,11 +8,13 @@
 //! then marked lost, refuses everything, and frees nothing: [`CudaSource::open`] resets the card's
 //! context, which does, and begins anew.
 //!
-//! - `card`: a card and its context; `stream`: work on it in order
+//! - `card`: a card and its context; `stream`: work on it in order; `staging`: page-locked memory
+//!   for its copies
 
 #![allow(unsafe_code)]
 
 mod card;
+mod staging;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -193,6 +195,7 @@ impl Device for CudaDevice {
         let kind = result::stream::StreamKind::NonBlocking;
         let stream = self.card.call("make a stream", || result::stream::create(kind))?;
         let (card, functions) = (Arc::clone(&self.card), Arc::clone(&self.functions));
-        Ok(Box::new(Stream { card, functions, stream }))
+        let staging = card.staging();
+        Ok(Box::new(Stream { card, functions, stream, staging }))
     }
 }
