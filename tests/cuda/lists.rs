@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use lodestone::compute::cuda::lists::ResidentLists;
 use lodestone::compute::cuda::live::{ResidentRows, SupplyLimits};
 use lodestone::compute::cuda::one_bit::{ProbingQuery, probe};
+use lodestone::compute::cuda::together::{MachineTimer, Timer};
 use lodestone::compute::cuda::workspace::{Scratch, Workspace};
 use lodestone::compute::cuda::{CudaBackend, CudaLimits, CudaParts, Device, DeviceSource, search};
 use lodestone::compute::kmeans::Centroids;
@@ -21,7 +22,7 @@ use crate::families::{asked, devices, vectors, workspaces};
 use crate::recording::{Faults, Faulty};
 
 /// Rows to lists by their nearest point, and everything that a segment keeps of them.
-struct Listed {
+pub struct Listed {
     width: usize,
     codes: Vec<i8>,
     scales: Vec<f32>,
@@ -34,7 +35,7 @@ struct Listed {
 }
 
 impl Listed {
-    fn new(asked: &Asked, dimension: usize, rotation: &Rotation) -> Self {
+    pub fn new(asked: &Asked, dimension: usize, rotation: &Rotation) -> Self {
         let vectors = vectors(asked);
         let rows = asked.columns.view();
         let points: Vec<Vec<f32>> =
@@ -79,7 +80,7 @@ impl Listed {
         Self { codes, one_bit: encoder.finish(), ..listed }
     }
 
-    fn columns(&self) -> ListColumns<'_> {
+    pub fn columns(&self) -> ListColumns<'_> {
         ListColumns {
             width: self.width,
             codes: &self.codes,
@@ -145,11 +146,16 @@ fn check_lists(workspace: &mut Workspace) {
 
 /// A backend that reads no segment whole, and its faults.
 fn backend(inner: Arc<dyn Device>) -> (CudaBackend, Arc<Faults>) {
+    backend_with(inner, Arc::new(MachineTimer::default()))
+}
+
+/// The same, whose queries wait for company by `timer`.
+pub fn backend_with(inner: Arc<dyn Device>, timer: Arc<dyn Timer>) -> (CudaBackend, Arc<Faults>) {
     let faults = Arc::new(Faults::default());
     faults.calls_left.store(usize::MAX, Ordering::SeqCst);
     let source = Arc::new(Faulty { inner, faults: Arc::clone(&faults) }) as Arc<dyn DeviceSource>;
     let (cpu, clock) = (Arc::new(SimdBackend), Arc::new(ManualClock::default()));
-    let parts = CudaParts { check: |_| Ok(()), ..CudaParts::new(source, cpu, clock) };
+    let parts = CudaParts { check: |_| Ok(()), timer, ..CudaParts::new(source, cpu, clock) };
     let supply = SupplyLimits { budget_bytes: Some(1 << 24), scratch: Scratch::Exact };
     let limits = CudaLimits { fast_bytes_max: 0, supply, ..CudaLimits::default() };
     (CudaBackend::open(parts, limits).unwrap(), faults)

@@ -37,6 +37,16 @@ pub(super) struct Question<'a> {
     pub(super) k: usize,
 }
 
+/// Searches through lists that share a run. What they may ask for differently would let one see
+/// rows that it does not see alone: a floor under fewer rows, or more lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SameProbe {
+    identity: u128,
+    k: usize,
+    probes: usize,
+    deviations_bits: u32,
+}
+
 impl CudaBackend {
     pub(super) fn on_device(&self, asked: &Question<'_>) -> Result<Vec<Found>, DeviceError> {
         let live = self.supply.live()?;
@@ -61,7 +71,7 @@ impl CudaBackend {
         match visited {
             // Only those who visit the same rows can go together.
             Visited::All => self
-                .together
+                .scans
                 .ask(identity, queries, k, |batch| run(&batch.queries, batch.k, batch.askers)),
             Visited::Masked(_) | Visited::Listed(_) => run(&queries, k, 1),
         }
@@ -110,7 +120,8 @@ impl CudaBackend {
         self.cpu.candidates(asked.rows, asked.queries, asked.selection, asked.k)
     }
 
-    /// Through the lists of a segment that is too large to read whole (`fast_rows_max`).
+    /// Through the lists of a segment that is too large to read whole (`fast_rows_max`), together
+    /// with whoever wants the same of them at the moment: a list is read once for all who chose it.
     pub(super) fn probed(
         &self,
         listed: &ListedRows<'_>,
@@ -128,10 +139,21 @@ impl CudaBackend {
             }
             let asked = |bounded| ProbingQuery::new(bounded, listed.rotation);
             let asked: Vec<ProbingQuery> = queries.iter().map(asked).collect();
-            self.counters.ran(1);
-            live.with_workspace(|workspace| {
-                probe(workspace, &rows, &lists, &asked, visited, probing)
-            })
+            let probed = |queries: &[ProbingQuery], askers: usize| {
+                self.counters.ran(askers);
+                live.with_workspace(|workspace| {
+                    probe(workspace, &rows, &lists, queries, visited, probing)
+                })
+            };
+            match visited {
+                Visited::All => {
+                    let Probe { k, probes, deviations } = probing;
+                    let deviations_bits = deviations.to_bits();
+                    let same = SameProbe { identity, k, probes, deviations_bits };
+                    self.probes.ask(same, asked, k, |batch| probed(&batch.queries, batch.askers))
+                }
+                Visited::Masked(_) | Visited::Listed(_) => probed(&asked, 1),
+            }
         };
         run().inspect_err(|error| self.note(&live, error))
     }

@@ -9,7 +9,7 @@
 //!                '- yes -> Supply: the device, unless it was lost lately --> CPU
 //!                          Residency: the rows, if they fit ---------------> CPU
 //!                          Together: with the queries of others
-//!                          search: sample -> threshold -> collect -> select
+//!                          search: sample -> threshold -> collect -> select, or probe: lists
 //!                          judged on the host, as on the CPU
 //! ```
 //!
