@@ -13,7 +13,8 @@ use lodestone::compute::cuda::live::{Supply, SupplyLimits};
 use lodestone::compute::cuda::workspace::Scratch;
 use lodestone::compute::cuda::{Device, DeviceSource};
 use lodestone::embed::{
-    COSINE_MIN, DeviceLimits, EmbedDevice, EmbedStats, Embedder, Lane, Model, ModelFiles, Precision,
+    COSINE_MIN, DeviceLimits, EmbedDevice, EmbedStats, Embedder, Engine, Lane, Model, ModelFiles,
+    Precision,
 };
 use lodestone::types::{ManualClock, Timestamp};
 use serde_json::Value;
@@ -91,6 +92,8 @@ impl Ward {
         let wanted = self.cpu.embed(Lane::Bulk, texts.to_vec()).unwrap();
         let after = self.model.stats();
         let by_device = after.device_batches > before.device_batches;
+        let engine = if by_device { Engine::Kernels } else { Engine::Cpu };
+        assert_eq!(self.model.engine(), engine);
         if !by_device {
             assert!(after.device_fallbacks > before.device_fallbacks);
             assert_eq!(got, wanted);

@@ -70,6 +70,7 @@ impl Recording {
     /// A card of this size.
     pub fn new(multiprocessors: u32, shared_bytes_max: u32) -> Self {
         let traits = DeviceTraits {
+            ordinal: 0,
             name: "recording".to_owned(),
             capability: Capability { major: 9, minor: 0 },
             multiprocessors,
@@ -167,11 +168,11 @@ impl Queue for RecordingQueue {
     fn synchronise(&mut self) -> Result<(), DeviceError> {
         Ok(())
     }
-}
 
     fn is_page_locked(&self) -> bool {
         false
     }
+}
 
 /// What goes wrong, and when.
 #[derive(Debug, Default)]
@@ -285,8 +286,8 @@ impl Queue for FaultyQueue {
         self.faults.call()?;
         self.inner.synchronise()
     }
-}
 
     fn is_page_locked(&self) -> bool {
         self.inner.is_page_locked()
     }
+}

@@ -34,7 +34,7 @@ pub(super) fn first_card(lost: Option<&Card>) -> Result<Arc<Card>, DeviceError> 
     let mut reason = "the NVIDIA driver sees no device".to_owned();
     for ordinal in 0..count {
         let device = result::device::get(ordinal).map_err(failed)?;
-        let traits = traits_of(device, version).map_err(failed)?;
+        let traits = traits_of(device, ordinal as usize, version).map_err(failed)?;
         if traits.capability < Capability::MIN {
             let DeviceTraits { name, capability, .. } = &traits;
             reason = format!("{name} has compute capability {capability}, below 80");
@@ -62,12 +62,17 @@ pub(super) fn first_card(lost: Option<&Card>) -> Result<Arc<Card>, DeviceError> 
     Err(none(reason))
 }
 
-fn traits_of(device: sys::CUdevice, version: i32) -> Result<DeviceTraits, result::DriverError> {
+fn traits_of(
+    device: sys::CUdevice,
+    ordinal: usize,
+    version: i32,
+) -> Result<DeviceTraits, result::DriverError> {
     use sys::CUdevice_attribute_enum as Attribute;
     // SAFETY: the handle comes from the driver.
     let attribute = |attribute| unsafe { result::device::get_attribute(device, attribute) };
     let positive = |attribute_kind| attribute(attribute_kind).map(|value| value.max(0) as u32);
     Ok(DeviceTraits {
+        ordinal,
         name: result::device::get_name(device)?,
         capability: Capability {
             major: positive(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
@@ -90,14 +95,14 @@ pub(super) struct Card {
     /// Read while a call runs, written to end the context.
     calls: RwLock<()>,
     is_lost: AtomicBool,
+    pub(super) staging: StagingPool,
+    /// Whether a refusal of page-locked memory was told.
+    is_staging_refused: AtomicBool,
 }
 
 // SAFETY: the driver's handles may be used from any thread; `call` makes the context current in
 // the one that does.
 unsafe impl Send for Card {}
-    pub(super) staging: StagingPool,
-    /// Whether a refusal of page-locked memory was told.
-    is_staging_refused: AtomicBool,
 // SAFETY: as above; the driver locks what its calls share.
 unsafe impl Sync for Card {}
 
@@ -131,11 +136,6 @@ impl Card {
     }
 }
 
-/// Whether a context is of no use after this error.
-fn is_fatal(error: sys::CUresult) -> bool {
-    use sys::CUresult as E;
-    matches!(
-        error,
 impl Card {
     /// Page-locked memory for a queue, if there is some to be had. A refusal is told once: queues
     /// without any are counted by those who use them.
@@ -150,6 +150,11 @@ impl Card {
     }
 }
 
+/// Whether a context is of no use after this error.
+fn is_fatal(error: sys::CUresult) -> bool {
+    use sys::CUresult as E;
+    matches!(
+        error,
         E::CUDA_ERROR_DEINITIALIZED
             | E::CUDA_ERROR_NO_DEVICE
             | E::CUDA_ERROR_DEVICE_UNAVAILABLE
@@ -184,15 +189,15 @@ impl Release for Card {
 
 impl Drop for Card {
     fn drop(&mut self) {
+        // A lost context has freed it already: `call` refuses then.
+        if let Err(error) = self.call("unlock pages", || self.staging.free()) {
+            tracing::debug!(%error, "page-locked memory was not freed");
+        }
         let device = self.device;
         // SAFETY: retained once in `first_card`, released once here.
         let released = catch_unwind(|| unsafe { result::primary_ctx::release(device) });
         if let Ok(Err(error)) = released {
             tracing::debug!(error = %said(&error), "the device's context was not released");
-        // A lost context has freed it already: `call` refuses then.
-        if let Err(error) = self.call("unlock pages", || self.staging.free()) {
-            tracing::debug!(%error, "page-locked memory was not freed");
-        }
         }
     }
 }

@@ -53,9 +53,7 @@ impl DeviceSource for CudaSource {
     fn open(&self) -> Result<Arc<dyn Device>, DeviceError> {
         let mut last = self.last.lock();
         let last_card = last.upgrade();
-        // SAFETY: opens and closes a library by name; the driver's initialisers may run in any
-        // thread.
-        if !unsafe { sys::is_culib_present() } {
+        if !is_driver_there() {
             return Err(none("no NVIDIA driver (libcuda) is installed"));
         }
         let opened = catch_unwind(AssertUnwindSafe(|| first_card(last_card.as_deref())));
@@ -66,6 +64,19 @@ impl DeviceSource for CudaSource {
         *last = Arc::downgrade(&card);
         Ok(Arc::new(CudaDevice { card, traits, functions: Arc::new(functions) }))
     }
+}
+
+/// Whether the driver's library can be called.
+#[cfg(not(feature = "candle-cuda"))]
+fn is_driver_there() -> bool {
+    // SAFETY: opens and closes a library by name; the driver's initialisers may run in any thread.
+    unsafe { sys::is_culib_present() }
+}
+
+/// The same of a build that is linked with it, which does not start otherwise.
+#[cfg(feature = "candle-cuda")]
+fn is_driver_there() -> bool {
+    true
 }
 
 /// A kernel that is loaded.
