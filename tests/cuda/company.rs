@@ -12,7 +12,7 @@ use lodestone::compute::cuda::{
     Buffer, CudaBackend, Device, DeviceError, DeviceMemory, DeviceTraits, Launch, Queue,
 };
 use lodestone::compute::rotation::Rotation;
-use lodestone::compute::{ComputeBackend, ListedRows, Probe, Selection};
+use lodestone::compute::{ComputeBackend, ListedRows, Probe, RowMask, Selection};
 use lodestone::types::Hit;
 
 use crate::cases::{Asked, Data};
@@ -153,12 +153,16 @@ impl Ward {
 
     /// What the caller of one query is told; `None` where it has to go through the lists itself.
     fn ask(&self, query: usize, probe: Probe) -> Answer {
+        self.ask_filtered(query, probe, Selection::All)
+    }
+
+    fn ask_filtered(&self, query: usize, probe: Probe, selection: Selection<'_>) -> Answer {
         let plain = self.asked.columns.view();
         let rows = plain.with_identity(9);
         let lists = self.made.columns();
         let listed = ListedRows { rows: &rows, lists, rotation: &self.rotation };
         let queries = &self.asked.bounded(&rows)[query..=query];
-        let found = self.backend.through_lists(&listed, queries, Selection::All, probe);
+        let found = self.backend.through_lists(&listed, queries, selection, probe);
         let [answer] = <[Answer; 1]>::try_from(found.unwrap()).unwrap();
         answer
     }
@@ -169,15 +173,20 @@ impl Ward {
 
     /// Query 0 is held on the device while queries 1, 2 and 3 come, one after the other; then it is
     /// let go, after `before`. Everybody's answer.
-    fn together(&self, still: &Still, before: impl FnOnce()) -> Vec<Answer> {
+    fn together(
+        &self,
+        still: &Still,
+        ask: impl Fn(usize) -> Answer + Sync,
+        before: impl FnOnce(),
+    ) -> Vec<Answer> {
         let (begins, end) = self.gate.shut();
-        let sleeps = *still.sleeps.lock().unwrap();
+        let (sleeps, ask) = (*still.sleeps.lock().unwrap(), &ask);
         thread::scope(|scope| {
-            let first = scope.spawn(|| self.ask(0, PROBE));
+            let first = scope.spawn(move || ask(0));
             begins.recv().unwrap();
             let mut callers = vec![first];
             for query in 1..4 {
-                callers.push(scope.spawn(move || self.ask(query, PROBE)));
+                callers.push(scope.spawn(move || ask(query)));
                 // The first of these sleeps; each that joins it wakes it to look around.
                 still.until(sleeps + query);
             }
@@ -197,10 +206,35 @@ fn concurrent_callers_share_a_run_and_get_what_they_get_alone() {
         assert!(alone.iter().all(Option::is_some));
         assert_eq!((ward.count("gpu_runs"), ward.gate.scans.load(Ordering::SeqCst)), (4, 4));
         assert_eq!(*still.sleeps.lock().unwrap(), 0, "who is alone never waits");
-        assert_eq!(ward.together(&still, || ()), alone);
+        assert_eq!(ward.together(&still, |query| ward.ask(query, PROBE), || ()), alone);
         assert_eq!((ward.count("gpu_runs"), ward.gate.scans.load(Ordering::SeqCst)), (6, 6));
         assert_eq!(ward.count("gpu_requests_run_together"), 3);
         assert_eq!(ward.count("gpu_queries_through_lists"), 8);
+    }
+}
+
+/// Two filters that let the same rows through are one, whoever made them; others are not.
+#[test]
+fn concurrent_callers_share_a_run_under_the_same_filter() {
+    let mask = |step: u32| {
+        let bitmap = (0..ROWS as u32).filter(|row| row % step != 0).collect();
+        RowMask::from_bitmap(ROWS, &bitmap)
+    };
+    for device in devices("concurrent_callers_share_a_run_under_the_same_filter") {
+        let still = Arc::new(Still::default());
+        let ward = Ward::new(device, Arc::clone(&still) as Arc<dyn Timer>);
+        let ask = |query, step| {
+            let mask = mask(step);
+            ward.ask_filtered(query, PROBE, Selection::Masked(&mask))
+        };
+        let alone: Vec<Answer> = (0..4).map(|query| ask(query, 3)).collect();
+        let other = ask(1, 5);
+        assert!(alone.iter().all(Option::is_some) && other != alone[1]);
+        let runs = ward.count("gpu_runs");
+        let beside = || assert_eq!(ask(1, 5), other, "while the rest waits");
+        assert_eq!(ward.together(&still, |query| ask(query, 3), beside), alone);
+        assert_eq!(ward.count("gpu_runs"), runs + 3);
+        assert_eq!(ward.count("gpu_requests_run_together"), 3);
     }
 }
 
@@ -253,7 +287,8 @@ fn a_device_that_fails_sends_each_caller_back() {
         assert!(ward.ask(0, PROBE).is_some());
         ward.faults.is_loss.store(true, Ordering::SeqCst);
         let lose = || ward.faults.calls_left.store(0, Ordering::SeqCst);
-        assert_eq!(ward.together(&still, lose), vec![None; 4]);
+        let answers = ward.together(&still, |query| ward.ask(query, PROBE), lose);
+        assert_eq!(answers, vec![None; 4]);
         assert_eq!((ward.count("gpu_fallbacks_lost"), ward.count("gpu_losses")), (4, 1));
         assert_eq!(ward.count("gpu_queries_through_lists"), 1);
     }

@@ -37,11 +37,30 @@ pub(super) struct Question<'a> {
     pub(super) k: usize,
 }
 
+/// Rows that searches have in common: of a segment, those that pass one filter, word by word the
+/// same. So it is with all who ask without a filter, once some of the rows were deleted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SameRows {
+    identity: u128,
+    mask: Option<Arc<[u64]>>,
+}
+
+impl SameRows {
+    /// `None` for a list of rows, which is a search of its own.
+    fn new(identity: u128, visited: Visited<'_>) -> Option<Self> {
+        match visited {
+            Visited::All => Some(Self { identity, mask: None }),
+            Visited::Masked(words) => Some(Self { identity, mask: Some(words.into()) }),
+            Visited::Listed(_) => None,
+        }
+    }
+}
+
 /// Searches through lists that share a run. What they may ask for differently would let one see
 /// rows that it does not see alone: a floor under fewer rows, or more lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SameProbe {
-    identity: u128,
+    rows: SameRows,
     k: usize,
     probes: usize,
     deviations_bits: u32,
@@ -68,12 +87,11 @@ impl CudaBackend {
             self.counters.ran(askers);
             live.with_workspace(|workspace| search(workspace, &resident, queries, visited, k))
         };
-        match visited {
-            // Only those who visit the same rows can go together.
-            Visited::All => self
-                .scans
-                .ask(identity, queries, k, |batch| run(&batch.queries, batch.k, batch.askers)),
-            Visited::Masked(_) | Visited::Listed(_) => run(&queries, k, 1),
+        match SameRows::new(identity, visited) {
+            Some(same) => {
+                self.scans.ask(same, queries, k, |batch| run(&batch.queries, batch.k, batch.askers))
+            }
+            None => run(&queries, k, 1),
         }
     }
 
@@ -145,14 +163,14 @@ impl CudaBackend {
                     probe(workspace, &rows, &lists, queries, visited, probing)
                 })
             };
-            match visited {
-                Visited::All => {
-                    let Probe { k, probes, deviations } = probing;
+            let Probe { k, probes, deviations } = probing;
+            match SameRows::new(identity, visited) {
+                Some(rows) => {
                     let deviations_bits = deviations.to_bits();
-                    let same = SameProbe { identity, k, probes, deviations_bits };
+                    let same = SameProbe { rows, k, probes, deviations_bits };
                     self.probes.ask(same, asked, k, |batch| probed(&batch.queries, batch.askers))
                 }
-                Visited::Masked(_) | Visited::Listed(_) => probed(&asked, 1),
+                None => probed(&asked, 1),
             }
         };
         run().inspect_err(|error| self.note(&live, error))

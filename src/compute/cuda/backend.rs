@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::compute::backend::begin;
-use crate::compute::cuda::answers::{Question, SameProbe, judged};
+use crate::compute::cuda::answers::{Question, SameProbe, SameRows, judged};
 use crate::compute::cuda::check::check_answers;
 use crate::compute::cuda::counters::Counters;
 use crate::compute::cuda::device::DeviceSource;
@@ -89,8 +89,8 @@ impl CudaParts {
 pub struct CudaBackend {
     pub(super) cpu: Arc<dyn ComputeBackend>,
     pub(super) supply: Arc<Supply>,
-    /// Scans of whole segments, by their identity.
-    pub(super) scans: Together<u128, DeviceQuery>,
+    /// Scans.
+    pub(super) scans: Together<SameRows, DeviceQuery>,
     /// Searches through lists.
     pub(super) probes: Together<SameProbe, ProbingQuery>,
     pub(super) counters: Arc<Counters>,

@@ -126,7 +126,7 @@ pub struct Run<Q> {
     pub askers: usize,
 }
 
-impl<K: Copy + Ord, Q> Together<K, Q> {
+impl<K: Clone + Ord, Q> Together<K, Q> {
     /// Nothing collected yet.
     pub fn new(limits: TogetherLimits, timer: Arc<dyn Timer>) -> Self {
         Self { limits, timer, lanes: Mutex::default(), changed: Condvar::new() }
@@ -146,7 +146,7 @@ impl<K: Copy + Ord, Q> Together<K, Q> {
         run: impl FnOnce(Run<Q>) -> Result<Vec<Found>, DeviceError>,
     ) -> Result<Vec<Found>, DeviceError> {
         let mut lanes = self.lanes.lock();
-        let lane = lanes.entry(key).or_default();
+        let lane = lanes.entry(key.clone()).or_default();
         let count = queries.len();
         if let Some(batch) = lane.open.clone() {
             let mut joined = batch.lock();
@@ -167,9 +167,9 @@ impl<K: Copy + Ord, Q> Together<K, Q> {
             lane.open = Some(Arc::clone(&batch));
             // Somebody may be watching for batches to open.
             self.changed.notify_all();
-            self.collect(&mut lanes, key, &batch);
+            self.collect(&mut lanes, &key, &batch);
         }
-        lanes.entry(key).or_default().running += 1;
+        lanes.entry(key.clone()).or_default().running += 1;
         let mut begun = batch.lock();
         let queries = std::mem::take(&mut begun.queries);
         let asked = Run { queries, k: begun.k, askers: begun.askers };
@@ -186,12 +186,12 @@ impl<K: Copy + Ord, Q> Together<K, Q> {
     fn collect(
         &self,
         lanes: &mut MutexGuard<'_, Lanes<K, Q>>,
-        key: K,
+        key: &K,
         batch: &Arc<Mutex<Batch<Q>>>,
     ) {
         let until = self.timer.now() + self.limits.wait_max;
         loop {
-            let is_free = lanes.get(&key).is_none_or(|lane| lane.running == 0);
+            let is_free = lanes.get(key).is_none_or(|lane| lane.running == 0);
             let is_full = batch.lock().queries.len() >= self.limits.queries_max;
             if is_free || is_full || self.timer.now() >= until {
                 break;
@@ -201,7 +201,7 @@ impl<K: Copy + Ord, Q> Together<K, Q> {
                 None => self.changed.wait(lanes),
             }
         }
-        if let Some(lane) = lanes.get_mut(&key) {
+        if let Some(lane) = lanes.get_mut(key) {
             lane.open = None;
         }
     }
@@ -230,14 +230,14 @@ impl<K: Copy + Ord, Q> Together<K, Q> {
 }
 
 /// A run under way. However it ends, those who wait for it hear of it.
-struct Running<'a, K: Copy + Ord, Q> {
+struct Running<'a, K: Ord, Q> {
     together: &'a Together<K, Q>,
     key: K,
     batch: &'a Mutex<Batch<Q>>,
     outcome: Option<Result<Vec<Found>, DeviceError>>,
 }
 
-impl<K: Copy + Ord, Q> Drop for Running<'_, K, Q> {
+impl<K: Ord, Q> Drop for Running<'_, K, Q> {
     fn drop(&mut self) {
         let action = "answer";
         let reason = "the run of these queries panicked".to_owned();

@@ -26,11 +26,6 @@ pub(super) struct Stream {
 // SAFETY: a handle of the driver, valid in any thread; `&mut self` keeps its users apart.
 unsafe impl Send for Stream {}
 
-fn waited_for(stream: sys::CUstream) -> Result<(), result::DriverError> {
-    // SAFETY: callers pass a stream that lives.
-    unsafe { result::stream::synchronize(stream) }
-}
-
 fn outside(action: &'static str) -> DeviceError {
     DeviceError::Refused { action, reason: "it lies outside the buffer".to_owned() }
 }
@@ -42,8 +37,10 @@ impl Queue for Stream {
             return Ok(());
         }
         let (stream, staging) = (self.stream, self.staging.as_mut());
+        // SAFETY: the stream lives until this is dropped.
+        let wait = || unsafe { result::stream::synchronize(stream) };
         self.card.call("take bytes", || {
-            let room = staging.map(|own| own.room(bytes.len(), || waited_for(stream)));
+            let room = staging.map(|own| own.room(bytes.len(), wait));
             let source = match room.transpose()?.flatten() {
                 Some(room) => {
                     room.copy_from_slice(bytes);
@@ -66,8 +63,10 @@ impl Queue for Stream {
     ) -> Result<(), DeviceError> {
         let from = buffer.part(offset, bytes.len()).ok_or_else(|| outside("give bytes"))?;
         let (stream, mut staging) = (self.stream, self.staging.as_mut());
+        // SAFETY: the stream lives until this is dropped.
+        let wait = || unsafe { result::stream::synchronize(stream) };
         self.card.call("give bytes", || {
-            let room = staging.as_mut().map(|own| own.room(bytes.len(), || waited_for(stream)));
+            let room = staging.as_mut().map(|own| own.room(bytes.len(), wait));
             let mut room = room.transpose()?.flatten();
             let target = room.as_deref_mut().unwrap_or(&mut *bytes);
             if !target.is_empty() {
@@ -76,7 +75,7 @@ impl Queue for Stream {
                 // before.
                 unsafe { result::memcpy_dtoh_async(target, from, stream) }?;
             }
-            waited_for(stream)?;
+            wait()?;
             if let Some(room) = room {
                 bytes.copy_from_slice(room);
             }
@@ -118,7 +117,9 @@ impl Queue for Stream {
     }
 
     fn synchronise(&mut self) -> Result<(), DeviceError> {
-        self.card.call("finish its work", || waited_for(self.stream))?;
+        // SAFETY: the stream lives until this is dropped.
+        let wait = || unsafe { result::stream::synchronize(self.stream) };
+        self.card.call("finish its work", wait)?;
         if let Some(own) = &mut self.staging {
             own.waited();
         }
@@ -133,8 +134,7 @@ impl Queue for Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         // What a copy may still use is never used again; it goes with the context.
-        let waited = self.card.call("finish its work", || waited_for(self.stream));
-        if let (Ok(()), Some(own)) = (waited, self.staging.take()) {
+        if let (Ok(()), Some(own)) = (self.synchronise(), self.staging.take()) {
             self.card.staging.give_back(own);
         }
         // SAFETY: made once, destroyed once. A lost context has destroyed it already.
