@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use lodestone::answer::generate::{Generator, OpenAiGenerator};
 use lodestone::compute::{ComputeBackend, SimdBackend};
-use lodestone::embed::{Arithmetic, Embedder, Model, ModelFiles, Precision};
+use lodestone::embed::{
+    Arithmetic, DeviceLimits, EmbedDevice, Embedder, Engine, Model, ModelFiles, Precision,
+};
 use lodestone::engine::open_cuda;
 use lodestone::extract::Format;
 use lodestone::extract::sandbox::{Parser, Sandbox};
@@ -25,12 +27,13 @@ use crate::cli::model::reranker;
 pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
     let settings = options.settings()?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let (device, embedding) = device(&settings, &disk);
     let parts = [
         ("version", Ok(env!("CARGO_PKG_VERSION").to_owned())),
         ("processor", Ok(processor())),
         ("memory", Ok(memory())),
-        ("device", device(&settings, &disk)),
-        ("model", model(&settings)),
+        ("device", device),
+        ("model", model(&settings, embedding)),
         ("reranker", found_reranker(&settings)),
         ("parsers", parsers()),
         ("generator", generator(&settings)),
@@ -56,10 +59,11 @@ pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
 
 type Found = Result<String, String>;
 
-/// The device that would be taken, and why not the other.
-fn device(settings: &Settings, disk: &Arc<dyn Disk>) -> Found {
+/// The device that would be taken, and why not the other; and the GPU for the model, if it is one.
+fn device(settings: &Settings, disk: &Arc<dyn Disk>) -> (Found, Option<EmbedDevice>) {
     if settings.device == DeviceChoice::Cpu {
-        return Ok("CPU, as LODESTONE_DEVICE says; GPUs were not looked for".to_owned());
+        let found = "CPU, as LODESTONE_DEVICE says; GPUs were not looked for".to_owned();
+        return (Ok(found), None);
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     match open_cuda(settings, disk, &clock, Arc::new(SimdBackend)) {
@@ -69,28 +73,36 @@ fn device(settings: &Settings, disk: &Arc<dyn Disk>) -> Found {
                 format!("{free} of {total} GiB free")
             });
             let memory = memory.unwrap_or_else(|error| error.to_string());
-            Ok(format!("{}, {memory}; it answers as the CPU does", cuda.device()))
+            let found = format!("{}, {memory}; it answers as the CPU does", cuda.device());
+            let embedding = EmbedDevice { supply: cuda.supply(), limits: DeviceLimits::default() };
+            (Ok(found), Some(embedding))
         }
         Err(error) if settings.device == DeviceChoice::Cuda => {
-            Err(format!("LODESTONE_DEVICE is cuda, but no GPU can be used: {error}"))
+            let found = format!("LODESTONE_DEVICE is cuda, but no GPU can be used: {error}");
+            (Err(found), None)
         }
-        Err(error) => Ok(format!("CPU; no GPU can be used: {error}")),
+        Err(error) => (Ok(format!("CPU; no GPU can be used: {error}")), None),
     }
 }
 
-fn model(settings: &Settings) -> Found {
+/// The model, and what embeds with it.
+fn model(settings: &Settings, embedding: Option<EmbedDevice>) -> Found {
     let dir = settings.model_dir.display();
     let files = ModelFiles::read(&settings.model_dir, &|path| std::fs::read(path));
     let files = files.map_err(|error| format!("{dir}: {error}"))?;
     let asked = settings.embedding_precision;
-    let model = Model::load_beside(&files, 1, asked, None);
+    let model = Model::load_beside(&files, 1, asked, embedding);
     let model = model.map_err(|error| format!("{dir}: {error}"))?;
     let arithmetic = match (asked, model.arithmetic()) {
         (Precision::Fast, Arithmetic::F32) => "f32 (there is no fast mode for it here)".to_owned(),
         (Precision::Fast | Precision::F32, found) => found.to_string(),
     };
+    let place = match model.engine() {
+        Engine::Cpu => format!("{arithmetic} on the CPU"),
+        engine => format!("by {engine}, behind it {arithmetic} on the CPU"),
+    };
     let (name, dimension) = (model.name(), model.dimension());
-    let found = format!("{name}, {dimension} dimensions, {arithmetic} on the CPU, in {dir}");
+    let found = format!("{name}, {dimension} dimensions, {place}, in {dir}");
     model.close();
     Ok(found)
 }

@@ -11,7 +11,8 @@
 //!   queue    worker: queries first, else a batch of at most 1,024 tokens over all bulk callers
 //!   bert     packed batch -> token states -> one vector of length 1 a passage;
 //!            after each layer the worker looks whether a query waits
-//!   device   the same on a GPU where there is one, in batches of 16,384 tokens
+//!   device   the same on a GPU where there is one, in batches of 16,384 tokens; candle there where
+//!            our kernels do not serve, in builds that have it for GPUs
 //!   reply    all vectors of the call there: the caller wakes
 //! ```
 //!
@@ -27,7 +28,8 @@
 //! Rooms inside:
 //! - `embedder`: the trait that the rest of the server knows
 //! - `model`: a model directory behind that trait; `config`, `tokens`, `weights`: its files
-//! - `device`: the forward pass on a GPU, with that of the CPU behind it
+//! - `device`: the forward pass on a GPU, with that of the CPU behind it; `candle`: the same by
+//!   candle's own layers, which is also what the others are tested against
 //! - `bert`: the forward pass; `product`: its dense layers; `elementwise`: the loops between
 //! - `int16`: the same layers in 16-bit integers; `precision`: which of the two is asked for
 //! - `cross`: query and passage together to one score
@@ -36,6 +38,7 @@
 //! - `error`: what can go wrong
 
 mod bert;
+mod candle;
 mod config;
 mod cross;
 mod device;
@@ -53,7 +56,7 @@ mod tokens;
 mod weights;
 
 pub use cross::CrossEncoder;
-pub use device::{COSINE_MIN, DeviceLimits, EmbedDevice};
+pub use device::{COSINE_MIN, DeviceLimits, EmbedDevice, Engine};
 pub use embedder::{EmbedStats, Embedder, Lane};
 pub use error::EmbedError;
 pub use hashing::HashEmbedder;

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::embed::bert::Bert;
 use crate::embed::config::ModelConfig;
-use crate::embed::device::{DeviceBert, EmbedDevice, HostWeights, unsupported};
+use crate::embed::device::{EmbedDevice, Engine, beside};
 use crate::embed::lanes::{Passage, Reply};
 use crate::embed::precision::{Arithmetic, Precision};
 use crate::embed::queue::{Pace, Queue, QueueBounds, SHARE_TOKENS_MIN};
@@ -129,7 +129,7 @@ impl Model {
         let dimension = config.hidden;
         let bert = Bert::new(config.clone(), &weights, precision)?;
         let arithmetic = bert.arithmetic();
-        let queue = start(config, bert, &weights, workers, device);
+        let queue = start(&config, bert, &weights, workers, device);
         drop(weights);
         let name = files.name.clone();
         Ok(Self { name, fingerprint, dimension, arithmetic, tokeniser, queue })
@@ -138,6 +138,11 @@ impl Model {
     /// What the CPU computes in.
     pub fn arithmetic(&self) -> Arithmetic {
         self.arithmetic
+    }
+
+    /// What embeds at the moment.
+    pub fn engine(&self) -> Engine {
+        self.queue.engine()
     }
 
     /// Tokenises in the caller's thread and hands over in groups of a batch: the workers start
@@ -192,38 +197,24 @@ impl Embedder for Model {
 
 /// The workers, over the CPU alone or over a device with the CPU behind it.
 fn start(
-    config: ModelConfig,
+    config: &ModelConfig,
     bert: Bert,
     weights: &Weights,
     workers: usize,
     device: Option<EmbedDevice>,
 ) -> Queue {
-    let device = device.filter(|_| {
-        let reason = unsupported(&config);
-        if let Some(reason) = &reason {
-            tracing::warn!(
-                reason,
-                "the GPU has no kernels for the embedding model: the CPU embeds"
-            );
-        }
-        reason.is_none()
-    });
+    let bert = Arc::new(bert);
     let Some(device) = device else {
-        return Queue::start(Arc::new(bert), workers, BOUNDS);
+        return Queue::start(bert, workers, BOUNDS);
     };
     let limits = device.limits;
     let cpu = Pace { batch: BATCH_TOKENS, share: SHARE_TOKENS_MIN, workers: workers.max(1) };
-    let host = match HostWeights::new(&config, weights) {
-        Ok(host) => host,
-        Err(error) => {
-            tracing::warn!(%error, "the GPU cannot hold the embedding model: the CPU embeds");
-            return Queue::start(Arc::new(bert), workers, BOUNDS);
-        }
+    let Some(forward) = beside(config, &bert, weights, device, cpu) else {
+        return Queue::start(bert, workers, BOUNDS);
     };
-    let bert = DeviceBert::new(bert, config, host, device, cpu);
     let bulk_call = BULK_CALL_TOKENS_MAX.max(CALL_DEVICE_BATCHES * limits.batch_tokens);
     let bounds = QueueBounds { bulk_call, ..BOUNDS };
-    Queue::start(Arc::new(bert), workers.max(DEVICE_WORKERS_MIN), bounds)
+    Queue::start(forward, workers.max(DEVICE_WORKERS_MIN), bounds)
 }
 
 /// SHA-256 over the computation, the configuration as understood, tokenizer and weights. The

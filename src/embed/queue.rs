@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::embed::lanes::{LaneQueue, Passage, Reply};
-use crate::embed::{EmbedError, EmbedStats, Lane};
+use crate::embed::{EmbedError, EmbedStats, Engine, Lane};
 
 /// What runs on the workers: token ids to vectors.
 pub(super) trait Forward: Send + Sync + fmt::Debug {
@@ -34,6 +34,11 @@ pub(super) trait Forward: Send + Sync + fmt::Debug {
     /// How it likes its batches now, where the queue's `usual` pace does not suit it.
     fn pace(&self, usual: Pace) -> Pace {
         usual
+    }
+
+    /// What computes at the moment.
+    fn engine(&self) -> Engine {
+        Engine::Cpu
     }
 
     /// What a device did, where there is one.
@@ -214,6 +219,11 @@ impl Queue {
             device_batches: batches,
             device_fallbacks: fallbacks,
         }
+    }
+
+    /// What computes at the moment.
+    pub fn engine(&self) -> Engine {
+        self.shared.forward.engine()
     }
 
     /// Tokens that wait: queries, bulk.

@@ -13,7 +13,7 @@ use super::weights::Weights;
 use super::*;
 use crate::types::{ErrorKind, limits};
 
-fn model_files() -> Option<ModelFiles> {
+pub(super) fn model_files() -> Option<ModelFiles> {
     let directory = std::env::var_os("LODESTONE_MODEL_DIR").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("models/all-MiniLM-L6-v2"),
         PathBuf::from,
@@ -28,11 +28,11 @@ fn model_files() -> Option<ModelFiles> {
     }
 }
 
-fn dot(a: &[f32], b: &[f32]) -> f64 {
+pub(super) fn dot(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
 }
 
-fn numbers(value: &Value) -> Vec<f64> {
+pub(super) fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().expect("an array").iter().map(|x| x.as_f64().expect("a number")).collect()
 }
 
@@ -206,7 +206,7 @@ pub(super) fn tiny_shapes() -> Vec<(String, Vec<usize>)> {
     shapes
 }
 
-fn tiny_weights(shapes: &[(String, Vec<usize>)], prefix: &str) -> Vec<u8> {
+pub(super) fn tiny_weights(shapes: &[(String, Vec<usize>)], prefix: &str) -> Vec<u8> {
     weights_of(shapes, prefix, |salt, i| ((i as f64 * 0.37 + salt as f64).sin() * 0.5) as f32)
 }
 

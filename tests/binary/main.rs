@@ -8,9 +8,11 @@
 //! - `damage`: what `lodestone verify` finds
 //! - `documents`: files of all formats and hostile ones, read by confined children
 //! - `ingest`: the client verb, through changes and kills
+//! - `image`: the recipe of its container image
 
 mod damage;
 mod documents;
+mod image;
 mod ingest;
 mod lifecycle;
 mod models;

@@ -13,7 +13,8 @@ use lodestone::compute::cuda::live::{Supply, SupplyLimits};
 use lodestone::compute::cuda::workspace::Scratch;
 use lodestone::compute::cuda::{Device, DeviceSource};
 use lodestone::embed::{
-    COSINE_MIN, DeviceLimits, EmbedDevice, EmbedStats, Embedder, Lane, Model, ModelFiles, Precision,
+    COSINE_MIN, DeviceLimits, EmbedDevice, EmbedStats, Embedder, Engine, Lane, Model, ModelFiles,
+    Precision,
 };
 use lodestone::types::{ManualClock, Timestamp};
 use serde_json::Value;
@@ -91,6 +92,8 @@ impl Ward {
         let wanted = self.cpu.embed(Lane::Bulk, texts.to_vec()).unwrap();
         let after = self.model.stats();
         let by_device = after.device_batches > before.device_batches;
+        let engine = if by_device { Engine::Kernels } else { Engine::Cpu };
+        assert_eq!(self.model.engine(), engine);
         if !by_device {
             assert!(after.device_fallbacks > before.device_fallbacks);
             assert_eq!(got, wanted);
@@ -360,7 +363,9 @@ fn launches_cover_a_batch() {
     }
 }
 
-/// A device that is right passes the check of every start, and one that is wrong is not asked.
+/// A device that is right passes the check of every start, and one that is wrong is not asked; where
+/// candle is there for GPUs, a card beside it may be.
+#[cfg(not(feature = "candle-cuda"))]
 #[test]
 fn a_device_is_checked_before_it_is_used() {
     let files = files(&KINDS[0]);
@@ -381,6 +386,8 @@ fn a_device_is_checked_before_it_is_used() {
     assert_eq!(ward.stats().device_fallbacks, 0);
 }
 
+/// Unless candle is there for GPUs.
+#[cfg(not(feature = "candle-cuda"))]
 #[test]
 fn models_without_kernels_stay_with_the_cpu() {
     for (heads, head, wide) in [(4, 16, 64), (17, 64, 64), (1, 32, 20)] {
@@ -401,4 +408,20 @@ fn models_without_kernels_stay_with_the_cpu() {
     let ward = Ward::new(&files, Arc::new(Recording::new(8, 99 << 10)), UNCHECKED);
     assert_eq!(ward.model.embed(Lane::Bulk, vec![text(2, 1)]).unwrap().len(), 1);
     assert_eq!(ward.stats().device_fallbacks, 0);
+}
+
+/// A head of 16 numbers has no kernel.
+#[cfg(feature = "candle-cuda")]
+#[test]
+fn candle_embeds_what_has_no_kernels_on_a_card() {
+    let files = files(&Kind { heads: 4, head: 16, wide: 64, ..KINDS[0] });
+    let test = "candle_embeds_what_has_no_kernels_on_a_card";
+    let Some(ward) = Ward::real(test, &files) else { return };
+    assert_eq!(ward.model.engine(), Engine::Candle);
+    let texts: Vec<String> = [1, 9, 130, 62].map(|words| text(words, words)).to_vec();
+    let got = ward.model.embed(Lane::Bulk, texts.clone()).unwrap();
+    for (got, wanted) in got.iter().zip(ward.cpu.embed(Lane::Bulk, texts).unwrap()) {
+        assert_near(got, &wanted, "by candle");
+    }
+    assert_eq!((ward.stats().device_batches > 0, ward.stats().device_fallbacks), (true, 0));
 }

@@ -45,6 +45,7 @@ pub fn device() -> Option<Arc<dyn Device>> {
     EMULATOR.get_or_init(build).as_ref()?;
     Some(Arc::new(Emulated {
         traits: DeviceTraits {
+            ordinal: 0,
             name: "emulator".to_owned(),
             capability: Capability { major: 9, minor: 0 },
             // Few, so that blocks have several tiles each.
@@ -220,6 +221,10 @@ impl Queue for EmulatedQueue {
 
     fn synchronise(&mut self) -> Result<(), DeviceError> {
         Ok(())
+    }
+
+    fn is_page_locked(&self) -> bool {
+        true
     }
 }
 

@@ -127,6 +127,21 @@ fn few_passing_rows_are_collected_without_a_sample() {
     assert_eq!(listed[1].number(VISITED), 300);
 }
 
+/// The stand-in has no page-locked memory: searches go on without, and operators can see it.
+#[test]
+fn queues_without_page_locked_memory_are_counted() {
+    let (backend, _) = backend(CARDS[1]);
+    let asked = Asked::new(&PLAIN, 3);
+    let rows = asked.columns.view().with_identity(1);
+    let queries = asked.bounded(&rows);
+    for _ in 0..3 {
+        let found = backend.candidates(&rows, &queries, asked.selection(), PLAIN.k);
+        assert!(found.is_ok());
+    }
+    let counters = backend.counters();
+    assert_eq!((counters.get("gpu_runs"), counters.get("gpu_queues_unpinned")), (3, 1));
+}
+
 /// A product takes so many blocks along the rows that with those across all run at once.
 #[test]
 fn a_product_fills_the_card_once() {

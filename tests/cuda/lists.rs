@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use lodestone::compute::cuda::lists::ResidentLists;
 use lodestone::compute::cuda::live::ResidentRows;
 use lodestone::compute::cuda::one_bit::{ProbingQuery, probe};
+use lodestone::compute::cuda::together::{MachineTimer, Timer};
 use lodestone::compute::cuda::workspace::Workspace;
 use lodestone::compute::cuda::{CudaBackend, CudaLimits, Device, search};
 use lodestone::compute::kmeans::Centroids;
@@ -17,10 +18,10 @@ use lodestone::compute::{
 
 use crate::cases::{Asked, Data};
 use crate::families::{asked, devices, vectors, workspaces};
-use crate::recording::{Faults, backend_over};
+use crate::recording::{Faults, backend_timed};
 
 /// Rows to lists by their nearest point, and everything that a segment keeps of them.
-struct Listed {
+pub struct Listed {
     width: usize,
     codes: Vec<i8>,
     scales: Vec<f32>,
@@ -33,7 +34,7 @@ struct Listed {
 }
 
 impl Listed {
-    fn new(asked: &Asked, dimension: usize, rotation: &Rotation) -> Self {
+    pub fn new(asked: &Asked, dimension: usize, rotation: &Rotation) -> Self {
         let vectors = vectors(asked);
         let rows = asked.columns.view();
         let points: Vec<Vec<f32>> =
@@ -78,7 +79,7 @@ impl Listed {
         Self { codes, one_bit: encoder.finish(), ..listed }
     }
 
-    fn columns(&self) -> ListColumns<'_> {
+    pub fn columns(&self) -> ListColumns<'_> {
         ListColumns {
             width: self.width,
             codes: &self.codes,
@@ -144,7 +145,12 @@ fn check_lists(workspace: &mut Workspace) {
 
 /// A backend that reads no segment whole, and its faults.
 fn backend(inner: Arc<dyn Device>) -> (CudaBackend, Arc<Faults>) {
-    backend_over(inner, CudaLimits { fast_bytes_max: 0, ..CudaLimits::default() })
+    backend_with(inner, Arc::new(MachineTimer::default()))
+}
+
+/// The same, whose queries wait for company by `timer`.
+pub fn backend_with(inner: Arc<dyn Device>, timer: Arc<dyn Timer>) -> (CudaBackend, Arc<Faults>) {
+    backend_timed(inner, CudaLimits { fast_bytes_max: 0, ..CudaLimits::default() }, timer)
 }
 
 /// Over all lists, with a bound that rules nothing out, the backend names what a scan does; where

@@ -3,9 +3,9 @@
 //! - `compile`: every kernel compiles for both generations of cards, by NVRTC where it is found
 //! - `oracle`: answers are the CPU's bit for bit: on the kernels run by an emulator on the CPU
 //!   (`emulator/`, which needs g++), and on a real GPU where there is one
-//! - `families`: kernels beside the search, each with its oracle
+//! - `copies`: what is sent comes home; `families`: kernels beside the search, each with its oracle
 //! - `builds`: what builds ask of a device
-//! - `lists`, `recall`: searches through lists
+//! - `lists`, `recall`: searches through lists; `company`: those of concurrent callers
 //! - `halves`: searches of T2 as f16 and bf16
 //! - `launches`: shapes and bounds of launches, before a stand-in that runs nothing
 //! - `failures`: full, faulty and lost devices: the CPU answers, counters rise
@@ -17,7 +17,9 @@
 
 mod builds;
 mod cases;
+mod company;
 mod compile;
+mod copies;
 mod embedding;
 mod emulated;
 mod failures;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use lodestone::compute::SimdBackend;
 use lodestone::compute::cuda::live::SupplyLimits;
+use lodestone::compute::cuda::together::{MachineTimer, Timer};
 use lodestone::compute::cuda::workspace::Scratch;
 use lodestone::compute::cuda::{
     Buffer, Capability, CudaBackend, CudaLimits, CudaParts, Device, DeviceError, DeviceMemory,
@@ -75,6 +76,7 @@ impl Recording {
     /// A card of this size.
     pub fn new(multiprocessors: u32, shared_bytes_max: u32) -> Self {
         let traits = DeviceTraits {
+            ordinal: 0,
             name: "recording".to_owned(),
             capability: Capability { major: 9, minor: 0 },
             multiprocessors,
@@ -172,6 +174,10 @@ impl Queue for RecordingQueue {
     fn synchronise(&mut self) -> Result<(), DeviceError> {
         Ok(())
     }
+
+    fn is_page_locked(&self) -> bool {
+        false
+    }
 }
 
 /// What goes wrong, and when.
@@ -211,11 +217,20 @@ impl Faults {
 /// A backend over a device whose faults are planned, and the plan: none so far. Its budget holds
 /// what the tests upload; nothing checks the device before it is used.
 pub fn backend_over(inner: Arc<dyn Device>, limits: CudaLimits) -> (CudaBackend, Arc<Faults>) {
+    backend_timed(inner, limits, Arc::new(MachineTimer::default()))
+}
+
+/// The same, whose queries wait for company by `timer`.
+pub fn backend_timed(
+    inner: Arc<dyn Device>,
+    limits: CudaLimits,
+    timer: Arc<dyn Timer>,
+) -> (CudaBackend, Arc<Faults>) {
     let faults = Arc::new(Faults::default());
     faults.calls_left.store(usize::MAX, Ordering::SeqCst);
     let source = Arc::new(Faulty { inner, faults: Arc::clone(&faults) }) as Arc<dyn DeviceSource>;
     let (cpu, clock) = (Arc::new(SimdBackend), Arc::new(ManualClock::default()));
-    let parts = CudaParts { check: |_| Ok(()), ..CudaParts::new(source, cpu, clock) };
+    let parts = CudaParts { check: |_| Ok(()), timer, ..CudaParts::new(source, cpu, clock) };
     let supply = SupplyLimits { budget_bytes: Some(1 << 24), scratch: Scratch::Exact };
     let limits = CudaLimits { supply, ..limits };
     (CudaBackend::open(parts, limits).unwrap(), faults)
@@ -298,5 +313,9 @@ impl Queue for FaultyQueue {
     fn synchronise(&mut self) -> Result<(), DeviceError> {
         self.faults.call()?;
         self.inner.synchronise()
+    }
+
+    fn is_page_locked(&self) -> bool {
+        self.inner.is_page_locked()
     }
 }

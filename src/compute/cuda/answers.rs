@@ -37,6 +37,35 @@ pub(super) struct Question<'a> {
     pub(super) k: usize,
 }
 
+/// Rows that searches have in common: of a segment, those that pass one filter, word by word the
+/// same. So it is with all who ask without a filter, once some of the rows were deleted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SameRows {
+    identity: u128,
+    mask: Option<Arc<[u64]>>,
+}
+
+impl SameRows {
+    /// `None` for a list of rows, which is a search of its own.
+    fn new(identity: u128, visited: Visited<'_>) -> Option<Self> {
+        match visited {
+            Visited::All => Some(Self { identity, mask: None }),
+            Visited::Masked(words) => Some(Self { identity, mask: Some(words.into()) }),
+            Visited::Listed(_) => None,
+        }
+    }
+}
+
+/// Searches through lists that share a run. What they may ask for differently would let one see
+/// rows that it does not see alone: a floor under fewer rows, or more lists.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SameProbe {
+    rows: SameRows,
+    k: usize,
+    probes: usize,
+    deviations_bits: u32,
+}
+
 impl CudaBackend {
     pub(super) fn on_device(&self, asked: &Question<'_>) -> Result<Vec<Found>, DeviceError> {
         let live = self.supply.live()?;
@@ -58,12 +87,11 @@ impl CudaBackend {
             self.counters.ran(askers);
             live.with_workspace(|workspace| search(workspace, &resident, queries, visited, k))
         };
-        match visited {
-            // Only those who visit the same rows can go together.
-            Visited::All => self
-                .together
-                .ask(identity, queries, k, |batch| run(&batch.queries, batch.k, batch.askers)),
-            Visited::Masked(_) | Visited::Listed(_) => run(&queries, k, 1),
+        match SameRows::new(identity, visited) {
+            Some(same) => {
+                self.scans.ask(same, queries, k, |batch| run(&batch.queries, batch.k, batch.askers))
+            }
+            None => run(&queries, k, 1),
         }
     }
 
@@ -110,7 +138,8 @@ impl CudaBackend {
         self.cpu.candidates(asked.rows, asked.queries, asked.selection, asked.k)
     }
 
-    /// Through the lists of a segment that is too large to read whole (`fast_rows_max`).
+    /// Through the lists of a segment that is too large to read whole (`fast_rows_max`), together
+    /// with whoever wants the same of them at the moment: a list is read once for all who chose it.
     pub(super) fn probed(
         &self,
         listed: &ListedRows<'_>,
@@ -128,10 +157,21 @@ impl CudaBackend {
             }
             let asked = |bounded| ProbingQuery::new(bounded, listed.rotation);
             let asked: Vec<ProbingQuery> = queries.iter().map(asked).collect();
-            self.counters.ran(1);
-            live.with_workspace(|workspace| {
-                probe(workspace, &rows, &lists, &asked, visited, probing)
-            })
+            let probed = |queries: &[ProbingQuery], askers: usize| {
+                self.counters.ran(askers);
+                live.with_workspace(|workspace| {
+                    probe(workspace, &rows, &lists, queries, visited, probing)
+                })
+            };
+            let Probe { k, probes, deviations } = probing;
+            match SameRows::new(identity, visited) {
+                Some(rows) => {
+                    let deviations_bits = deviations.to_bits();
+                    let same = SameProbe { rows, k, probes, deviations_bits };
+                    self.probes.ask(same, asked, k, |batch| probed(&batch.queries, batch.askers))
+                }
+                None => probed(&asked, 1),
+            }
         };
         run().inspect_err(|error| self.note(&live, error))
     }

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use crate::compute::backend::begin;
-use crate::compute::cuda::answers::{Question, judged};
+use crate::compute::cuda::answers::{Question, SameProbe, SameRows, judged};
 use crate::compute::cuda::check::check_answers;
 use crate::compute::cuda::counters::Counters;
 use crate::compute::cuda::device::DeviceSource;
 use crate::compute::cuda::held::{DeviceRows, encoded};
 use crate::compute::cuda::live::{Check, Live, ResidentRows, Supply, SupplyLimits};
+use crate::compute::cuda::one_bit::ProbingQuery;
 use crate::compute::cuda::search::{K_MAX, STRIDE_MAX, Visited};
-use crate::compute::cuda::together::{Found, MachineTimer, Timer, Together, TogetherLimits};
+use crate::compute::cuda::together::{
+    DeviceQuery, Found, MachineTimer, Timer, Together, TogetherLimits,
+};
 use crate::compute::cuda::{DeviceError, DeviceMemory};
 use crate::compute::kmeans::{CodeRows, HeldRows};
 use crate::compute::one_bit::ListUnits;
@@ -86,7 +89,10 @@ impl CudaParts {
 pub struct CudaBackend {
     pub(super) cpu: Arc<dyn ComputeBackend>,
     pub(super) supply: Arc<Supply>,
-    pub(super) together: Together,
+    /// Scans.
+    pub(super) scans: Together<SameRows, DeviceQuery>,
+    /// Searches through lists.
+    pub(super) probes: Together<SameProbe, ProbingQuery>,
     pub(super) counters: Arc<Counters>,
     pub(super) limits: CudaLimits,
     pub(super) description: String,
@@ -105,8 +111,9 @@ impl CudaBackend {
         let live = supply.live()?;
         let traits = live.device().traits();
         let description = format!("{} ({})", traits.name, traits.driver);
-        let together = Together::new(limits.together, timer);
-        Ok(Self { cpu, supply, together, counters, limits, description })
+        let scans = Together::new(limits.together, Arc::clone(&timer));
+        let probes = Together::new(limits.together, timer);
+        Ok(Self { cpu, supply, scans, probes, counters, limits, description })
     }
 
     /// Where the device comes from, for others who have work for it.

@@ -20,8 +20,7 @@ pub struct Nvrtc {
 impl Nvrtc {
     /// Finds the library by its usual names; `None` without it.
     pub fn find() -> Option<Self> {
-        // SAFETY: opens and closes a library by name; NVRTC's initialisers may run in any thread.
-        if !unsafe { sys::is_culib_present() } {
+        if !is_library_there() {
             return None;
         }
         let version = catch_unwind(|| {
@@ -50,6 +49,19 @@ impl Nvrtc {
             false => Target { option: format!("--gpu-architecture=compute_{best}"), is_ptx: true },
         })
     }
+}
+
+/// Whether the library can be called.
+#[cfg(not(feature = "candle-cuda"))]
+fn is_library_there() -> bool {
+    // SAFETY: opens and closes a library by name; NVRTC's initialisers may run in any thread.
+    unsafe { sys::is_culib_present() }
+}
+
+/// The same of a build that is linked with it, which does not start otherwise.
+#[cfg(feature = "candle-cuda")]
+fn is_library_there() -> bool {
+    true
 }
 
 struct Target {

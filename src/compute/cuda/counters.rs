@@ -18,6 +18,7 @@ pub struct Counters {
     uploaded_bytes: AtomicU64,
     evictions: AtomicU64,
     losses: AtomicU64,
+    unpinned: AtomicU64,
     out_of_memory: AtomicU64,
     lost: AtomicU64,
     uploading: AtomicU64,
@@ -72,6 +73,11 @@ impl Counters {
         self.losses.fetch_add(1, Relaxed);
     }
 
+    /// A queue whose copies pass through pageable memory.
+    pub(super) fn unpinned(&self) {
+        self.unpinned.fetch_add(1, Relaxed);
+    }
+
     /// A request that the CPU answered because of `error`.
     pub(super) fn fell_back(&self, error: &DeviceError) {
         let counter = match error {
@@ -100,6 +106,7 @@ impl Counters {
             ("gpu_uploaded_bytes", &self.uploaded_bytes),
             ("gpu_evictions", &self.evictions),
             ("gpu_losses", &self.losses),
+            ("gpu_queues_unpinned", &self.unpinned),
             ("gpu_fallbacks_out_of_memory", &self.out_of_memory),
             ("gpu_fallbacks_lost", &self.lost),
             ("gpu_fallbacks_uploading", &self.uploading),

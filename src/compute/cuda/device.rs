@@ -42,6 +42,8 @@ pub struct DeviceMemory {
 /// What launchers need to know of a device before they choose a grid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceTraits {
+    /// Its number among those that the driver sees.
+    pub ordinal: usize,
     /// As its maker calls it.
     pub name: String,
     /// Compute capability.
@@ -126,6 +128,9 @@ pub trait Queue: fmt::Debug + Send {
     /// # Errors
     /// What the work came to.
     fn synchronise(&mut self) -> Result<(), DeviceError>;
+
+    /// Whether small copies pass through memory that the device reaches by itself. Slower without.
+    fn is_page_locked(&self) -> bool;
 }
 
 /// Gives memory back to a device.

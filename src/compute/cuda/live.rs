@@ -79,6 +79,7 @@ pub struct Live {
     held: Residency,
     workspaces: Mutex<Vec<Workspace>>,
     scratch: Scratch,
+    counters: Arc<Counters>,
 }
 
 impl Live {
@@ -92,7 +93,8 @@ impl Live {
             None => device.memory()?.free_bytes / BUDGET_SHARE.1 * BUDGET_SHARE.0,
         };
         let held = Residency::new(budget, Arc::clone(counters));
-        Ok(Self { device, held, workspaces: Mutex::default(), scratch: limits.scratch })
+        let (workspaces, counters) = (Mutex::default(), Arc::clone(counters));
+        Ok(Self { device, held, workspaces, scratch: limits.scratch, counters })
     }
 
     /// The device.
@@ -152,6 +154,14 @@ impl Live {
         })
     }
 
+    fn fresh_workspace(&self) -> Result<Workspace, DeviceError> {
+        let workspace = Workspace::new(Arc::clone(&self.device), self.scratch)?;
+        if !workspace.queue.is_page_locked() {
+            self.counters.unpinned();
+        }
+        Ok(workspace)
+    }
+
     /// Runs `work` in a queue of its own. All of it is done when this returns, however it ends.
     ///
     /// # Errors
@@ -163,7 +173,7 @@ impl Live {
         let kept = self.workspaces.lock().pop();
         let mut workspace = match kept {
             Some(workspace) => workspace,
-            None => Workspace::new(Arc::clone(&self.device), self.scratch)?,
+            None => self.fresh_workspace()?,
         };
         let done = work(&mut workspace);
         if done.is_err() {

@@ -9,7 +9,7 @@
 //!                '- yes -> Supply: the device, unless it was lost lately --> CPU
 //!                          Residency: the rows, if they fit ---------------> CPU
 //!                          Together: with the queries of others
-//!                          search: sample -> threshold -> collect -> select
+//!                          search: sample -> threshold -> collect -> select, or probe: lists
 //!                          judged on the host, as on the CPU
 //! ```
 //!
@@ -17,6 +17,8 @@
 //! - A [`Launch`] is made by a launcher of this room alone, after every extent in it was checked
 //!   against a live buffer; memory is freed only after the work that uses it was waited for.
 //! - Rows on the device belong to an identity whose bytes never change.
+//! - Queries, masks and results cross the bus through page-locked memory, of which there is a fixed
+//!   amount (`driver::staging`); where there is none, through pageable memory, and it is counted.
 //! - No call panics because a library is missing, and none blocks on another request's upload.
 //! - A fresh device answers a few questions beside the CPU before it is used (`check`).
 //!
@@ -32,8 +34,8 @@
 //! - `pass`, `scan` (G1), `batch` (G2), `gather` (G3), `select`: launchers; `search`: a run of them
 //! - `one_bit` over `lists` (G4, G5): launchers of a search through lists
 //! - `assign`, `encode` (G6): launchers of builds; `held`: rows on the device meanwhile
-//! - `rescore` (T2): a launcher that nothing uses, with the oracle it is tested against: a search
-//!   scores a few dozen rows, in less time than a launch takes
+//! - `rescore` (T2): a launcher that nothing uses, with the oracle it is tested against, and why
+//!   the CPU scores rows by T2 wherever they stand
 //! - `backend`: the trait's implementation; `answers`: its searches, and what answers instead;
 //!   `check`: is the device right; `counters`
 

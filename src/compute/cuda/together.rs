@@ -7,8 +7,9 @@
 //! a batch is open      -> join it, wait for the answer
 //! ```
 //! A run over many queries takes hardly longer than one over few, as long as reading the rows is
-//! what takes the time. The one who opened a batch runs it in its own thread; a panic there
-//! becomes an error for all who joined.
+//! what takes the time. So it is for searches through lists too: a list that several queries chose
+//! is read once. The one who opened a batch runs it in its own thread; a panic there becomes an
+//! error for all who joined.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -57,8 +58,8 @@ pub trait Timer: fmt::Debug + Send + Sync {
     /// Time since some moment.
     fn now(&self) -> Duration;
 
-    /// Waits until `changed` is notified or `until` has come.
-    fn wait(&self, changed: &Condvar, lanes: &mut MutexGuard<'_, Lanes>, until: Duration);
+    /// How long to sleep, unless woken, so that it is `until`; `None` sleeps until woken.
+    fn sleep(&self, until: Duration) -> Option<Duration>;
 }
 
 /// The machine's own time.
@@ -76,34 +77,39 @@ impl Timer for MachineTimer {
         self.0.elapsed()
     }
 
-    fn wait(&self, changed: &Condvar, lanes: &mut MutexGuard<'_, Lanes>, until: Duration) {
-        changed.wait_for(lanes, until.saturating_sub(self.now()));
+    fn sleep(&self, until: Duration) -> Option<Duration> {
+        Some(until.saturating_sub(self.now()))
     }
 }
 
-/// Collects queries over the same rows.
+/// Collects queries `Q` that agree in a `K`: rows, and whatever else one run has in common.
 #[derive(Debug)]
-pub struct Together {
+pub struct Together<K, Q> {
     limits: TogetherLimits,
     timer: Arc<dyn Timer>,
-    lanes: Mutex<Lanes>,
+    lanes: Mutex<Lanes<K, Q>>,
     changed: Condvar,
 }
 
-/// What goes on, by rows.
-#[derive(Debug, Default)]
-pub struct Lanes(BTreeMap<u128, Lane>);
+/// What goes on.
+type Lanes<K, Q> = BTreeMap<K, Lane<Q>>;
 
-#[derive(Debug, Default)]
-struct Lane {
+#[derive(Debug)]
+struct Lane<Q> {
     running: usize,
-    open: Option<Arc<Mutex<Batch>>>,
+    open: Option<Arc<Mutex<Batch<Q>>>>,
+}
+
+impl<Q> Default for Lane<Q> {
+    fn default() -> Self {
+        Self { running: 0, open: None }
+    }
 }
 
 /// Queries that run together. Locked only while the lanes are.
 #[derive(Debug)]
-struct Batch {
-    queries: Vec<DeviceQuery>,
+struct Batch<Q> {
+    queries: Vec<Q>,
     k: usize,
     askers: usize,
     outcome: Option<Result<Vec<Found>, DeviceError>>,
@@ -111,22 +117,22 @@ struct Batch {
 
 /// Queries of one run, and how many requests they come from.
 #[derive(Debug)]
-pub struct Run {
+pub struct Run<Q> {
     /// The queries of all requests.
-    pub queries: Vec<DeviceQuery>,
+    pub queries: Vec<Q>,
     /// The largest k of any of them.
     pub k: usize,
     /// Requests.
     pub askers: usize,
 }
 
-impl Together {
+impl<K: Clone + Ord, Q> Together<K, Q> {
     /// Nothing collected yet.
     pub fn new(limits: TogetherLimits, timer: Arc<dyn Timer>) -> Self {
         Self { limits, timer, lanes: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// What `run` finds for `queries` over the rows `key`, perhaps together with the queries of
+    /// What `run` finds for `queries` of the kind `key`, perhaps together with the queries of
     /// others. `run` answers every query it is given, in order, for at least the `k` it is given;
     /// it may be another caller's.
     ///
@@ -134,13 +140,13 @@ impl Together {
     /// What `run` returned.
     pub fn ask(
         &self,
-        key: u128,
-        queries: Vec<DeviceQuery>,
+        key: K,
+        queries: Vec<Q>,
         k: usize,
-        run: impl FnOnce(Run) -> Result<Vec<Found>, DeviceError>,
+        run: impl FnOnce(Run<Q>) -> Result<Vec<Found>, DeviceError>,
     ) -> Result<Vec<Found>, DeviceError> {
         let mut lanes = self.lanes.lock();
-        let lane = lanes.0.entry(key).or_default();
+        let lane = lanes.entry(key.clone()).or_default();
         let count = queries.len();
         if let Some(batch) = lane.open.clone() {
             let mut joined = batch.lock();
@@ -161,9 +167,9 @@ impl Together {
             lane.open = Some(Arc::clone(&batch));
             // Somebody may be watching for batches to open.
             self.changed.notify_all();
-            self.collect(&mut lanes, key, &batch);
+            self.collect(&mut lanes, &key, &batch);
         }
-        lanes.0.entry(key).or_default().running += 1;
+        lanes.entry(key.clone()).or_default().running += 1;
         let mut begun = batch.lock();
         let queries = std::mem::take(&mut begun.queries);
         let asked = Run { queries, k: begun.k, askers: begun.askers };
@@ -177,17 +183,25 @@ impl Together {
     }
 
     /// Waits until an open batch should run, and closes it.
-    fn collect(&self, lanes: &mut MutexGuard<'_, Lanes>, key: u128, batch: &Arc<Mutex<Batch>>) {
+    fn collect(
+        &self,
+        lanes: &mut MutexGuard<'_, Lanes<K, Q>>,
+        key: &K,
+        batch: &Arc<Mutex<Batch<Q>>>,
+    ) {
         let until = self.timer.now() + self.limits.wait_max;
         loop {
-            let is_free = lanes.0.get(&key).is_none_or(|lane| lane.running == 0);
+            let is_free = lanes.get(key).is_none_or(|lane| lane.running == 0);
             let is_full = batch.lock().queries.len() >= self.limits.queries_max;
             if is_free || is_full || self.timer.now() >= until {
                 break;
             }
-            self.timer.wait(&self.changed, lanes, until);
+            match self.timer.sleep(until) {
+                Some(time) => _ = self.changed.wait_for(lanes, time),
+                None => self.changed.wait(lanes),
+            }
         }
-        if let Some(lane) = lanes.0.get_mut(&key) {
+        if let Some(lane) = lanes.get_mut(key) {
             lane.open = None;
         }
     }
@@ -195,8 +209,8 @@ impl Together {
     /// Waits for the outcome of a batch and takes the part of one asker.
     fn answer_of(
         &self,
-        mut lanes: MutexGuard<'_, Lanes>,
-        batch: &Mutex<Batch>,
+        mut lanes: MutexGuard<'_, Lanes<K, Q>>,
+        batch: &Mutex<Batch<Q>>,
         first: usize,
         count: usize,
     ) -> Result<Vec<Found>, DeviceError> {
@@ -213,42 +227,27 @@ impl Together {
             self.changed.wait(&mut lanes);
         }
     }
-
-    /// Requests that run or wait over the rows `key`: running batches, and askers of an open one.
-    pub fn present(&self, key: u128) -> (usize, usize) {
-        let lanes = self.lanes.lock();
-        let lane = lanes.0.get(&key);
-        lane.map_or((0, 0), |lane| {
-            (lane.running, lane.open.as_ref().map_or(0, |open| open.lock().askers))
-        })
-    }
-
-    /// Lets those who wait look at the time again.
-    pub fn look_again(&self) {
-        let _lanes = self.lanes.lock();
-        self.changed.notify_all();
-    }
 }
 
 /// A run under way. However it ends, those who wait for it hear of it.
-struct Running<'a> {
-    together: &'a Together,
-    key: u128,
-    batch: &'a Mutex<Batch>,
+struct Running<'a, K: Ord, Q> {
+    together: &'a Together<K, Q>,
+    key: K,
+    batch: &'a Mutex<Batch<Q>>,
     outcome: Option<Result<Vec<Found>, DeviceError>>,
 }
 
-impl Drop for Running<'_> {
+impl<K: Ord, Q> Drop for Running<'_, K, Q> {
     fn drop(&mut self) {
         let action = "answer";
         let reason = "the run of these queries panicked".to_owned();
         let outcome = self.outcome.take();
         let outcome = outcome.unwrap_or(Err(DeviceError::Refused { action, reason }));
         let mut lanes = self.together.lanes.lock();
-        if let Some(lane) = lanes.0.get_mut(&self.key) {
+        if let Some(lane) = lanes.get_mut(&self.key) {
             lane.running -= 1;
             if lane.running == 0 && lane.open.is_none() {
-                lanes.0.remove(&self.key);
+                lanes.remove(&self.key);
             }
         }
         self.batch.lock().outcome = Some(outcome);
@@ -272,8 +271,8 @@ mod tests {
             *self.0.lock()
         }
 
-        fn wait(&self, changed: &Condvar, lanes: &mut MutexGuard<'_, Lanes>, _: Duration) {
-            changed.wait(lanes);
+        fn sleep(&self, _: Duration) -> Option<Duration> {
+            None
         }
     }
 
@@ -286,15 +285,16 @@ mod tests {
     }
 
     /// Each query finds one row: its own scale. The estimate says how many ran together.
-    fn echo(run: &Run) -> Result<Vec<Found>, DeviceError> {
+    fn echo(run: &Run<DeviceQuery>) -> Result<Vec<Found>, DeviceError> {
         let count = run.queries.len() as f32;
         Ok(run.queries.iter().map(|query| Some(vec![(query.scale as u32, count)])).collect())
     }
 
     type Answer = Result<Vec<Found>, DeviceError>;
+    type Scans = Together<u128, DeviceQuery>;
 
     struct Bench<'a> {
-        together: &'a Together,
+        together: &'a Scans,
         begun: Sender<usize>,
     }
 
@@ -332,8 +332,8 @@ mod tests {
         /// Waits until so many askers stand in the open batch.
         fn until_waiting(&self, askers: usize) {
             let mut lanes = self.together.lanes.lock();
-            let waiting = |lanes: &Lanes| {
-                let open = lanes.0.get(&1).and_then(|lane| lane.open.as_ref());
+            let waiting = |lanes: &Lanes<u128, DeviceQuery>| {
+                let open = lanes.get(&1).and_then(|lane| lane.open.as_ref());
                 open.map_or(0, |open| open.lock().askers)
             };
             while waiting(&lanes) < askers {
@@ -342,12 +342,12 @@ mod tests {
         }
     }
 
-    fn with_bench(queries_max: usize, test: impl FnOnce(&Together, &Still)) {
+    fn with_bench(queries_max: usize, test: impl FnOnce(&Scans, &Still)) {
         let limits = TogetherLimits { wait_max: Duration::from_micros(200), queries_max };
         let still = Arc::new(Still::default());
         let together = Together::new(limits, Arc::clone(&still) as Arc<dyn Timer>);
         test(&together, &still);
-        assert!(together.lanes.lock().0.is_empty(), "nothing is left behind");
+        assert!(together.lanes.lock().is_empty(), "nothing is left behind");
     }
 
     #[test]
@@ -392,7 +392,8 @@ mod tests {
                 let late = bench.quick(scope, &[2.0]);
                 bench.until_waiting(1);
                 *still.0.lock() = Duration::from_micros(200);
-                together.look_again();
+                drop(together.lanes.lock());
+                together.changed.notify_all();
                 assert_eq!(late.join().unwrap(), Ok(vec![row(2, 1.0)]));
                 // Full.
                 let second = bench.quick(scope, &[3.0, 4.0]);

@@ -21,17 +21,22 @@
 //! - Memory is freed only after the work that uses it was waited for.
 //! - The weights stay in the host's memory as f16 too, for a device that was lost and came back.
 //!
+//! Where this computes something else than the CPU, or has no kernels for a model, `candle` may
+//! embed on the GPU in builds that have it; [`beside`] decides at the start.
+//!
 //! Children: `weights`: what is copied; `forward`: a batch through the layers; `check`: whether the
-//! device is right
+//! device is right; `behind`: the CPU's model
 
+mod behind;
 mod check;
 mod forward;
 mod weights;
 
-pub(super) use weights::HostWeights;
+pub(super) use behind::Behind;
+pub(super) use check::check;
 
+use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
@@ -41,19 +46,17 @@ use crate::compute::cuda::live::{Live, Supply};
 use crate::compute::cuda::workspace::Scratch;
 use crate::embed::EmbedError;
 use crate::embed::bert::Bert;
+use crate::embed::candle::ByCandle;
 use crate::embed::config::ModelConfig;
 use crate::embed::device::forward::Track;
-use crate::embed::device::weights::DeviceWeights;
+use crate::embed::device::weights::{DeviceWeights, HostWeights};
 use crate::embed::queue::{DeviceCounts, Forward, Pace};
+use crate::embed::weights::Weights;
 use crate::types::limits;
 
 /// What the cosine between a device's vector and the CPU's is at least.
 pub const COSINE_MIN: f32 = 0.9999;
 
-/// Bulk batches in flight: one computes while the next is packed and copied.
-const IN_FLIGHT: usize = 2;
-/// Less than this is not shared out between them: it would not fill the device.
-const SHARE_TOKENS: usize = 4096;
 /// Tracks that are kept.
 const TRACKS_MAX: usize = 4;
 /// How far the square of a vector's length may be from 1.
@@ -78,6 +81,30 @@ impl Default for DeviceLimits {
     }
 }
 
+/// What a device makes of a batch: a vector for each passage.
+pub(super) type Vectors = Result<Vec<Vec<f32>>, DeviceError>;
+
+/// What embeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// The CPU.
+    Cpu,
+    /// A GPU, by the project's own kernels.
+    Kernels,
+    /// A GPU, by candle.
+    Candle,
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cpu => "the CPU",
+            Self::Kernels => "the GPU with our own kernels",
+            Self::Candle => "the GPU with candle",
+        })
+    }
+}
+
 /// A device for the model.
 #[derive(Debug, Clone)]
 pub struct EmbedDevice {
@@ -90,16 +117,11 @@ pub struct EmbedDevice {
 /// The model on a device, over the one on the CPU.
 #[derive(Debug)]
 pub(super) struct DeviceBert {
-    bert: Bert,
+    behind: Behind,
     config: ModelConfig,
     weights: HostWeights,
     device: EmbedDevice,
-    /// Tokens of a batch on the CPU, and workers that may be in one.
-    cpu: Pace,
     standing: Mutex<Standing>,
-    is_up: AtomicBool,
-    batches: AtomicU64,
-    fallbacks: AtomicU64,
 }
 
 /// The model on a device that lives.
@@ -120,8 +142,47 @@ enum Standing {
     Refused(Arc<Live>, DeviceError),
 }
 
+/// The model on `device`, with `bert` behind it: by our own kernels where there are some for the
+/// model and they are right, otherwise by candle where this build has it for GPUs and it is right.
+/// `None` where there is nothing on the device to ask for.
+pub(super) fn beside(
+    config: &ModelConfig,
+    bert: &Arc<Bert>,
+    weights: &Weights,
+    device: EmbedDevice,
+    cpu: Pace,
+) -> Option<Arc<dyn Forward>> {
+    let behind = || Behind::new(Arc::clone(bert), cpu);
+    let host = match unsupported(config) {
+        None => HostWeights::new(config, weights).map_err(|error| error.to_string()),
+        Some(reason) => Err(reason),
+    };
+    let own = host.map(|host| DeviceBert::new(behind(), config.clone(), host, device.clone()));
+    let reason = match &own {
+        Ok(own) => own.refusal().map(|error| error.to_string()),
+        Err(reason) => Some(reason.clone()),
+    };
+    if let Some(reason) = reason {
+        match ByCandle::open(config, behind(), weights, device) {
+            Ok(candle) => {
+                tracing::info!(reason, "candle embeds on the GPU, not our kernels");
+                return Some(Arc::new(candle));
+            }
+            Err(candle) => {
+                tracing::warn!(
+                    reason,
+                    candle,
+                    "no kernels and no candle on the GPU: the CPU embeds"
+                );
+            }
+        }
+    }
+    // Kernels that are wrong on this device may be right on the one that comes after it.
+    own.ok().map(|own| Arc::new(own) as Arc<dyn Forward>)
+}
+
 /// Why there is no kernel for a model, if there is none.
-pub(super) fn unsupported(config: &ModelConfig) -> Option<String> {
+fn unsupported(config: &ModelConfig) -> Option<String> {
     let ModelConfig { hidden, intermediate, .. } = *config;
     if !HEADS.contains(&config.head()) {
         return Some(format!("heads of {} numbers, not 32 or 64", config.head()));
@@ -134,35 +195,26 @@ pub(super) fn unsupported(config: &ModelConfig) -> Option<String> {
 }
 
 impl DeviceBert {
-    /// Copies `weights` to the device. `bert` is the same model on the CPU, `cpu` the pace while
-    /// there is no device.
-    pub fn new(
-        bert: Bert,
-        config: ModelConfig,
-        weights: HostWeights,
-        device: EmbedDevice,
-        cpu: Pace,
-    ) -> Self {
-        let model = Self {
-            bert,
-            config,
-            weights,
-            device,
-            cpu,
-            standing: Mutex::default(),
-            is_up: AtomicBool::new(true),
-            batches: AtomicU64::new(0),
-            fallbacks: AtomicU64::new(0),
-        };
+    /// Copies `weights` to the device.
+    fn new(behind: Behind, config: ModelConfig, weights: HostWeights, device: EmbedDevice) -> Self {
+        let model = Self { behind, config, weights, device, standing: Mutex::default() };
         match model.resident() {
             Ok(resident) => {
                 let (device, bytes) =
                     (&resident.live.device().traits().name, model.weights.bytes());
                 tracing::info!(device, bytes, "the embedding model is on the GPU");
             }
-            Err(error) => model.fell_back(&error),
+            Err(error) => model.behind.fell_back(&error),
         }
         model
+    }
+
+    /// What the device computed otherwise than the CPU, if it did.
+    fn refusal(&self) -> Option<DeviceError> {
+        match &*self.standing.lock() {
+            Standing::Refused(_, reason) => Some(reason.clone()),
+            Standing::Ready(_) | Standing::Nowhere => None,
+        }
     }
 
     /// The model on the device as it is now; copied there and checked if need be, by one caller.
@@ -182,7 +234,9 @@ impl DeviceBert {
         let uploaded = self.weights.upload(live.device());
         let weights = uploaded.inspect_err(|error| self.give_up(&live, error))?;
         let fresh = Arc::new(Resident { live, weights, tracks: Mutex::default() });
-        let checked = self.check(&fresh);
+        let run = |batch: &[&[u32]]| self.run(&fresh, batch, &mut || {});
+        let tokens = self.device.limits.check_tokens;
+        let checked = check(&self.config, self.behind.bert(), tokens, &run);
         *standing = match &checked {
             Ok(()) => Standing::Ready(Arc::clone(&fresh)),
             // These may be otherwise for the next batch.
@@ -198,13 +252,8 @@ impl DeviceBert {
         }
     }
 
-    /// The vectors of a batch as the device computes them, one behind the other.
-    fn run(
-        &self,
-        resident: &Resident,
-        batch: &[&[u32]],
-        pause: &mut dyn FnMut(),
-    ) -> Result<Vec<f32>, DeviceError> {
+    /// The vectors of a batch as the device computes them.
+    fn run(&self, resident: &Resident, batch: &[&[u32]], pause: &mut dyn FnMut()) -> Vectors {
         let packed = Packed::new(batch, self.config.vocabulary, self.config.window())?;
         let device = resident.live.device();
         let kept = take_track(&mut resident.tracks.lock(), &packed);
@@ -220,25 +269,13 @@ impl DeviceBert {
             }
             Ok(vectors)
         });
-        done.inspect_err(|error| self.give_up(&resident.live, error))
+        let vectors = done.inspect_err(|error| self.give_up(&resident.live, error))?;
+        Ok(vectors.chunks_exact(self.config.hidden).map(<[f32]>::to_vec).collect())
     }
 
-    fn on_device(
-        &self,
-        batch: &[&[u32]],
-        pause: &mut dyn FnMut(),
-    ) -> Result<Vec<Vec<f32>>, DeviceError> {
+    fn on_device(&self, batch: &[&[u32]], pause: &mut dyn FnMut()) -> Vectors {
         let resident = self.resident()?;
-        checked(self.run(&resident, batch, pause)?, self.config.hidden)
-    }
-
-    /// One line when the device stops being used, not one a batch.
-    fn fell_back(&self, error: &DeviceError) {
-        self.fallbacks.fetch_add(1, Relaxed);
-        if self.is_up.swap(false, Relaxed) {
-            let reason = error.to_string();
-            tracing::warn!(reason, "the GPU does not embed: the CPU does");
-        }
+        checked(self.run(&resident, batch, pause)?)
     }
 }
 
@@ -248,34 +285,20 @@ impl Forward for DeviceBert {
         batch: &[&[u32]],
         pause: &mut dyn FnMut(),
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
-        match self.on_device(batch, pause) {
-            Ok(vectors) => {
-                self.batches.fetch_add(1, Relaxed);
-                if !self.is_up.swap(true, Relaxed) {
-                    tracing::info!("the GPU embeds again");
-                }
-                return Ok(vectors);
-            }
-            Err(error) => self.fell_back(&error),
-        }
-        let mut vectors = Vec::with_capacity(batch.len());
-        for part in parts(batch, self.cpu.batch) {
-            vectors.extend(self.bert.forward(part, pause)?);
-        }
-        Ok(vectors)
+        let by_device = self.on_device(batch, pause);
+        self.behind.settle(by_device, batch, pause)
     }
 
     fn pace(&self, _: Pace) -> Pace {
-        if !self.is_up.load(Relaxed) {
-            return self.cpu;
-        }
-        let batch = self.device.limits.batch_tokens.max(1);
-        Pace { batch, share: SHARE_TOKENS.min(batch), workers: IN_FLIGHT }
+        self.behind.pace(self.device.limits.batch_tokens)
+    }
+
+    fn engine(&self) -> Engine {
+        if self.behind.is_up() { Engine::Kernels } else { Engine::Cpu }
     }
 
     fn device_counts(&self) -> DeviceCounts {
-        let (batches, fallbacks) = (self.batches.load(Relaxed), self.fallbacks.load(Relaxed));
-        DeviceCounts { batches, fallbacks }
+        self.behind.counts()
     }
 }
 
@@ -286,25 +309,10 @@ fn take_track(tracks: &mut Vec<Track>, packed: &Packed) -> Option<Track> {
     Some(tracks.swap_remove(best))
 }
 
-/// Passages in runs of at most `tokens` tokens, or of one passage.
-fn parts<'a, 'b>(batch: &'a [&'b [u32]], tokens: usize) -> Vec<&'a [&'b [u32]]> {
-    let (mut parts, mut first, mut filled) = (Vec::new(), 0, 0);
-    for (at, ids) in batch.iter().enumerate() {
-        if at > first && filled + ids.len() > tokens {
-            parts.push(&batch[first..at]);
-            (first, filled) = (at, 0);
-        }
-        filled += ids.len();
-    }
-    parts.push(&batch[first..]);
-    parts
-}
-
-/// Vectors of `hidden` numbers, unless one is not of length 1: numbers beyond f16 end so.
-fn checked(vectors: Vec<f32>, hidden: usize) -> Result<Vec<Vec<f32>>, DeviceError> {
-    let rows = vectors.chunks_exact(hidden);
-    for row in rows.clone() {
-        let square: f32 = row.iter().map(|x| x * x).sum();
+/// The vectors, unless one is not of length 1: numbers beyond f16 end so.
+pub(super) fn checked(vectors: Vec<Vec<f32>>) -> Vectors {
+    for vector in &vectors {
+        let square: f32 = vector.iter().map(|x| x * x).sum();
         // What is not a number is not within.
         let is_unit = (square - 1.0).abs() < SQUARE_SLACK;
         if !is_unit {
@@ -312,7 +320,7 @@ fn checked(vectors: Vec<f32>, hidden: usize) -> Result<Vec<Vec<f32>>, DeviceErro
             return Err(DeviceError::Refused { action: "embed", reason });
         }
     }
-    Ok(rows.map(<[f32]>::to_vec).collect())
+    Ok(vectors)
 }
 
 #[cfg(test)]
@@ -320,19 +328,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_batch_is_cut_for_the_cpu() {
-        let ids = [0; 10];
-        let batch = [&ids[..4], &ids[..4], &ids[..3], &ids, &ids[..1]];
-        let lengths: Vec<usize> = parts(&batch, 8).iter().map(|part| part.len()).collect();
-        assert_eq!(lengths, [2, 1, 1, 1]);
-        assert_eq!(parts(&batch, 1000).len(), 1);
-    }
-
-    #[test]
     fn vectors_of_another_length_are_refused() {
-        assert_eq!(checked(vec![0.6, 0.8, 0.0, 1.0], 2).unwrap().len(), 2);
+        assert_eq!(checked(vec![vec![0.6, 0.8], vec![0.0, 1.0]]).unwrap().len(), 2);
         for bad in [0.0, 0.9, f32::NAN, f32::INFINITY] {
-            assert!(checked(vec![0.6, 0.8, 0.0, bad], 2).is_err(), "{bad}");
+            assert!(checked(vec![vec![0.6, 0.8], vec![0.0, bad]]).is_err(), "{bad}");
         }
     }
 }

@@ -10,6 +10,7 @@ use cudarc::driver::{result, sys};
 use parking_lot::RwLock;
 
 use crate::compute::cuda::device::Release;
+use crate::compute::cuda::driver::staging::{Staging, StagingPool};
 use crate::compute::cuda::{Capability, DeviceError, DeviceTraits};
 
 pub(super) fn none(reason: impl Into<String>) -> DeviceError {
@@ -33,7 +34,7 @@ pub(super) fn first_card(lost: Option<&Card>) -> Result<Arc<Card>, DeviceError> 
     let mut reason = "the NVIDIA driver sees no device".to_owned();
     for ordinal in 0..count {
         let device = result::device::get(ordinal).map_err(failed)?;
-        let traits = traits_of(device, version).map_err(failed)?;
+        let traits = traits_of(device, ordinal as usize, version).map_err(failed)?;
         if traits.capability < Capability::MIN {
             let DeviceTraits { name, capability, .. } = &traits;
             reason = format!("{name} has compute capability {capability}, below 80");
@@ -48,18 +49,30 @@ pub(super) fn first_card(lost: Option<&Card>) -> Result<Arc<Card>, DeviceError> 
         }
         // SAFETY: the handle comes from the driver.
         let context = unsafe { result::primary_ctx::retain(device) }.map_err(failed)?;
-        let (calls, is_lost) = (RwLock::new(()), AtomicBool::new(false));
-        return Ok(Arc::new(Card { device, context, traits, calls, is_lost }));
+        return Ok(Arc::new(Card {
+            device,
+            context,
+            traits,
+            calls: RwLock::new(()),
+            is_lost: AtomicBool::new(false),
+            staging: StagingPool::default(),
+            is_staging_refused: AtomicBool::new(false),
+        }));
     }
     Err(none(reason))
 }
 
-fn traits_of(device: sys::CUdevice, version: i32) -> Result<DeviceTraits, result::DriverError> {
+fn traits_of(
+    device: sys::CUdevice,
+    ordinal: usize,
+    version: i32,
+) -> Result<DeviceTraits, result::DriverError> {
     use sys::CUdevice_attribute_enum as Attribute;
     // SAFETY: the handle comes from the driver.
     let attribute = |attribute| unsafe { result::device::get_attribute(device, attribute) };
     let positive = |attribute_kind| attribute(attribute_kind).map(|value| value.max(0) as u32);
     Ok(DeviceTraits {
+        ordinal,
         name: result::device::get_name(device)?,
         capability: Capability {
             major: positive(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
@@ -82,6 +95,9 @@ pub(super) struct Card {
     /// Read while a call runs, written to end the context.
     calls: RwLock<()>,
     is_lost: AtomicBool,
+    pub(super) staging: StagingPool,
+    /// Whether a refusal of page-locked memory was told.
+    is_staging_refused: AtomicBool,
 }
 
 // SAFETY: the driver's handles may be used from any thread; `call` makes the context current in
@@ -116,6 +132,20 @@ impl Card {
                 return DeviceError::Lost { reason: said(&error) };
             }
             DeviceError::Refused { action, reason: said(&error) }
+        })
+    }
+}
+
+impl Card {
+    /// Page-locked memory for a queue, if there is some to be had. A refusal is told once: queues
+    /// without any are counted by those who use them.
+    pub(super) fn staging(&self) -> Option<Staging> {
+        let taken = self.call("lock pages", || self.staging.take());
+        taken.unwrap_or_else(|error| {
+            if !self.is_staging_refused.swap(true, Ordering::Relaxed) {
+                tracing::warn!(%error, "no page-locked memory for the GPU: copies are slower");
+            }
+            None
         })
     }
 }
@@ -159,6 +189,10 @@ impl Release for Card {
 
 impl Drop for Card {
     fn drop(&mut self) {
+        // A lost context has freed it already: `call` refuses then.
+        if let Err(error) = self.call("unlock pages", || self.staging.free()) {
+            tracing::debug!(%error, "page-locked memory was not freed");
+        }
         let device = self.device;
         // SAFETY: retained once in `first_card`, released once here.
         let released = catch_unwind(|| unsafe { result::primary_ctx::release(device) });

@@ -8,11 +8,13 @@
 //! then marked lost, refuses everything, and frees nothing: [`CudaSource::open`] resets the card's
 //! context, which does, and begins anew.
 //!
-//! - `card`: a card and its context; `stream`: work on it in order
+//! - `card`: a card and its context; `stream`: work on it in order; `staging`: page-locked memory
+//!   for its copies
 
 #![allow(unsafe_code)]
 
 mod card;
+mod staging;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -51,9 +53,7 @@ impl DeviceSource for CudaSource {
     fn open(&self) -> Result<Arc<dyn Device>, DeviceError> {
         let mut last = self.last.lock();
         let last_card = last.upgrade();
-        // SAFETY: opens and closes a library by name; the driver's initialisers may run in any
-        // thread.
-        if !unsafe { sys::is_culib_present() } {
+        if !is_driver_there() {
             return Err(none("no NVIDIA driver (libcuda) is installed"));
         }
         let opened = catch_unwind(AssertUnwindSafe(|| first_card(last_card.as_deref())));
@@ -64,6 +64,19 @@ impl DeviceSource for CudaSource {
         *last = Arc::downgrade(&card);
         Ok(Arc::new(CudaDevice { card, traits, functions: Arc::new(functions) }))
     }
+}
+
+/// Whether the driver's library can be called.
+#[cfg(not(feature = "candle-cuda"))]
+fn is_driver_there() -> bool {
+    // SAFETY: opens and closes a library by name; the driver's initialisers may run in any thread.
+    unsafe { sys::is_culib_present() }
+}
+
+/// The same of a build that is linked with it, which does not start otherwise.
+#[cfg(feature = "candle-cuda")]
+fn is_driver_there() -> bool {
+    true
 }
 
 /// A kernel that is loaded.
@@ -193,6 +206,7 @@ impl Device for CudaDevice {
         let kind = result::stream::StreamKind::NonBlocking;
         let stream = self.card.call("make a stream", || result::stream::create(kind))?;
         let (card, functions) = (Arc::clone(&self.card), Arc::clone(&self.functions));
-        Ok(Box::new(Stream { card, functions, stream }))
+        let staging = card.staging();
+        Ok(Box::new(Stream { card, functions, stream, staging }))
     }
 }

@@ -10,6 +10,7 @@ use cudarc::driver::{result, sys};
 
 use crate::compute::cuda::driver::Functions;
 use crate::compute::cuda::driver::card::Card;
+use crate::compute::cuda::driver::staging::Staging;
 use crate::compute::cuda::{Buffer, DeviceError, Launch, Queue};
 
 /// A stream of the card.
@@ -18,6 +19,8 @@ pub(super) struct Stream {
     pub(super) card: Arc<Card>,
     pub(super) functions: Arc<Functions>,
     pub(super) stream: sys::CUstream,
+    /// Page-locked memory for its copies, where there was some to be had.
+    pub(super) staging: Option<Staging>,
 }
 
 // SAFETY: a handle of the driver, valid in any thread; `&mut self` keeps its users apart.
@@ -33,10 +36,23 @@ impl Queue for Stream {
         if bytes.is_empty() {
             return Ok(());
         }
-        // SAFETY: the target lies inside a live buffer. The source is pageable memory, which the
-        // driver has copied aside when the call returns.
-        let copy = || unsafe { result::memcpy_htod_async(to, bytes, self.stream) };
-        self.card.call("take bytes", copy)
+        let (stream, staging) = (self.stream, self.staging.as_mut());
+        // SAFETY: the stream lives until this is dropped.
+        let wait = || unsafe { result::stream::synchronize(stream) };
+        self.card.call("take bytes", || {
+            let room = staging.map(|own| own.room(bytes.len(), wait));
+            let source = match room.transpose()?.flatten() {
+                Some(room) => {
+                    room.copy_from_slice(bytes);
+                    &*room
+                }
+                None => bytes,
+            };
+            // SAFETY: the target lies inside a live buffer. The source is the queue's own memory,
+            // which is used for nothing else and not freed before the stream was waited for; or
+            // it is pageable memory, which the driver has copied aside when the call returns.
+            unsafe { result::memcpy_htod_async(to, source, stream) }
+        })
     }
 
     fn download(
@@ -46,15 +62,27 @@ impl Queue for Stream {
         bytes: &mut [u8],
     ) -> Result<(), DeviceError> {
         let from = buffer.part(offset, bytes.len()).ok_or_else(|| outside("give bytes"))?;
-        let stream = self.stream;
+        let (stream, mut staging) = (self.stream, self.staging.as_mut());
+        // SAFETY: the stream lives until this is dropped.
+        let wait = || unsafe { result::stream::synchronize(stream) };
         self.card.call("give bytes", || {
-            if !bytes.is_empty() {
-                // SAFETY: the source lies inside a live buffer; the target outlives the wait that
-                // follows.
-                unsafe { result::memcpy_dtoh_async(bytes, from, stream) }?;
+            let room = staging.as_mut().map(|own| own.room(bytes.len(), wait));
+            let mut room = room.transpose()?.flatten();
+            let target = room.as_deref_mut().unwrap_or(&mut *bytes);
+            if !target.is_empty() {
+                // SAFETY: the source lies inside a live buffer. The target, be it the queue's own
+                // memory or the caller's, outlives the wait that follows, and nobody touches it
+                // before.
+                unsafe { result::memcpy_dtoh_async(target, from, stream) }?;
             }
-            // SAFETY: the stream lives until this is dropped.
-            unsafe { result::stream::synchronize(stream) }
+            wait()?;
+            if let Some(room) = room {
+                bytes.copy_from_slice(room);
+            }
+            if let Some(own) = staging {
+                own.waited();
+            }
+            Ok(())
         })
     }
 
@@ -91,12 +119,24 @@ impl Queue for Stream {
     fn synchronise(&mut self) -> Result<(), DeviceError> {
         // SAFETY: the stream lives until this is dropped.
         let wait = || unsafe { result::stream::synchronize(self.stream) };
-        self.card.call("finish its work", wait)
+        self.card.call("finish its work", wait)?;
+        if let Some(own) = &mut self.staging {
+            own.waited();
+        }
+        Ok(())
+    }
+
+    fn is_page_locked(&self) -> bool {
+        self.staging.is_some()
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        // What a copy may still use is never used again; it goes with the context.
+        if let (Ok(()), Some(own)) = (self.synchronise(), self.staging.take()) {
+            self.card.staging.give_back(own);
+        }
         // SAFETY: made once, destroyed once. A lost context has destroyed it already.
         let destroy = || unsafe { result::stream::destroy(self.stream) };
         if let Err(error) = self.card.call("end a stream", destroy) {

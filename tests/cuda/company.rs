@@ -1,0 +1,295 @@
+//! Searches through lists of concurrent callers: the same answers as alone, in fewer runs.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use lodestone::compute::cuda::together::{MachineTimer, Timer};
+use lodestone::compute::cuda::{
+    Buffer, CudaBackend, Device, DeviceError, DeviceMemory, DeviceTraits, Launch, Queue,
+};
+use lodestone::compute::rotation::Rotation;
+use lodestone::compute::{ComputeBackend, ListedRows, Probe, RowMask, Selection};
+use lodestone::types::Hit;
+
+use crate::cases::{Asked, Data};
+use crate::families::{asked, devices};
+use crate::lists::{Listed, backend_with};
+use crate::recording::Faults;
+
+const DIMENSION: usize = 64;
+const ROWS: usize = 500;
+const PROBE: Probe = Probe { k: 6, probes: 3, deviations: 5.0 };
+
+/// Time that stands still, and counts how often somebody goes to sleep until it moves.
+#[derive(Debug, Default)]
+struct Still {
+    sleeps: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Still {
+    fn until(&self, sleeps: usize) {
+        let held = self.sleeps.lock().unwrap();
+        drop(self.changed.wait_while(held, |held| *held < sleeps).unwrap());
+    }
+}
+
+impl Timer for Still {
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep(&self, _: Duration) -> Option<Duration> {
+        *self.sleeps.lock().unwrap() += 1;
+        self.changed.notify_all();
+        None
+    }
+}
+
+/// Stands before a device, counts runs of T0, and can hold the next launch.
+#[derive(Debug, Default)]
+struct Gate {
+    scans: AtomicUsize,
+    next: Mutex<Option<(Sender<()>, Receiver<()>)>>,
+}
+
+impl Gate {
+    /// Holds the next launch: the first end hears when it is there, the second lets it go.
+    fn shut(&self) -> (Receiver<()>, Sender<()>) {
+        let ((begun, begins), (end, ends)) = (channel(), channel());
+        *self.next.lock().unwrap() = Some((begun, ends));
+        (begins, end)
+    }
+}
+
+#[derive(Debug)]
+struct Gated<T> {
+    inner: T,
+    gate: Arc<Gate>,
+}
+
+impl Device for Gated<Arc<dyn Device>> {
+    fn traits(&self) -> &DeviceTraits {
+        self.inner.traits()
+    }
+
+    fn memory(&self) -> Result<DeviceMemory, DeviceError> {
+        self.inner.memory()
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Buffer, DeviceError> {
+        self.inner.allocate(bytes)
+    }
+
+    fn queue(&self) -> Result<Box<dyn Queue>, DeviceError> {
+        Ok(Box::new(Gated { inner: self.inner.queue()?, gate: Arc::clone(&self.gate) }))
+    }
+}
+
+impl Queue for Gated<Box<dyn Queue>> {
+    fn upload(&mut self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.inner.upload(buffer, offset, bytes)
+    }
+
+    fn download(
+        &mut self,
+        buffer: &Buffer,
+        offset: usize,
+        bytes: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        self.inner.download(buffer, offset, bytes)
+    }
+
+    fn fill(&mut self, buffer: &Buffer, range: Range<usize>, byte: u8) -> Result<(), DeviceError> {
+        self.inner.fill(buffer, range, byte)
+    }
+
+    fn launch(&mut self, launch: &Launch<'_>) -> Result<(), DeviceError> {
+        let held = self.gate.next.lock().unwrap().take();
+        if let Some((begun, ends)) = held {
+            begun.send(()).unwrap();
+            ends.recv().unwrap();
+        }
+        let is_scan = launch.kernel() == "one_bit_scan";
+        self.gate.scans.fetch_add(usize::from(is_scan), Ordering::SeqCst);
+        self.inner.launch(launch)
+    }
+
+    fn synchronise(&mut self) -> Result<(), DeviceError> {
+        self.inner.synchronise()
+    }
+
+    fn is_page_locked(&self) -> bool {
+        self.inner.is_page_locked()
+    }
+}
+
+/// A segment with lists, a backend that goes through them, and what stands in its way.
+struct Ward {
+    asked: Asked,
+    rotation: Rotation,
+    made: Listed,
+    backend: CudaBackend,
+    faults: Arc<Faults>,
+    gate: Arc<Gate>,
+}
+
+type Answer = Option<Vec<Hit>>;
+
+impl Ward {
+    fn new(inner: Arc<dyn Device>, timer: Arc<dyn Timer>) -> Self {
+        let asked = asked(DIMENSION, ROWS, 5, Data::Clustered);
+        let rotation = Rotation::new(DIMENSION);
+        let made = Listed::new(&asked, DIMENSION, &rotation);
+        let gate = Arc::new(Gate::default());
+        let inner = Arc::new(Gated { inner, gate: Arc::clone(&gate) });
+        let (backend, faults) = backend_with(inner, timer);
+        Self { asked, rotation, made, backend, faults, gate }
+    }
+
+    /// What the caller of one query is told; `None` where it has to go through the lists itself.
+    fn ask(&self, query: usize, probe: Probe) -> Answer {
+        self.ask_filtered(query, probe, Selection::All)
+    }
+
+    fn ask_filtered(&self, query: usize, probe: Probe, selection: Selection<'_>) -> Answer {
+        let plain = self.asked.columns.view();
+        let rows = plain.with_identity(9);
+        let lists = self.made.columns();
+        let listed = ListedRows { rows: &rows, lists, rotation: &self.rotation };
+        let queries = &self.asked.bounded(&rows)[query..=query];
+        let found = self.backend.through_lists(&listed, queries, selection, probe);
+        let [answer] = <[Answer; 1]>::try_from(found.unwrap()).unwrap();
+        answer
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        self.backend.counters().get(name)
+    }
+
+    /// Query 0 is held on the device while queries 1, 2 and 3 come, one after the other; then it is
+    /// let go, after `before`. Everybody's answer.
+    fn together(
+        &self,
+        still: &Still,
+        ask: impl Fn(usize) -> Answer + Sync,
+        before: impl FnOnce(),
+    ) -> Vec<Answer> {
+        let (begins, end) = self.gate.shut();
+        let (sleeps, ask) = (*still.sleeps.lock().unwrap(), &ask);
+        thread::scope(|scope| {
+            let first = scope.spawn(move || ask(0));
+            begins.recv().unwrap();
+            let mut callers = vec![first];
+            for query in 1..4 {
+                callers.push(scope.spawn(move || ask(query)));
+                // The first of these sleeps; each that joins it wakes it to look around.
+                still.until(sleeps + query);
+            }
+            before();
+            end.send(()).unwrap();
+            callers.into_iter().map(|caller| caller.join().unwrap()).collect()
+        })
+    }
+}
+
+#[test]
+fn concurrent_callers_share_a_run_and_get_what_they_get_alone() {
+    for device in devices("concurrent_callers_share_a_run_and_get_what_they_get_alone") {
+        let still = Arc::new(Still::default());
+        let ward = Ward::new(device, Arc::clone(&still) as Arc<dyn Timer>);
+        let alone: Vec<Answer> = (0..4).map(|query| ward.ask(query, PROBE)).collect();
+        assert!(alone.iter().all(Option::is_some));
+        assert_eq!((ward.count("gpu_runs"), ward.gate.scans.load(Ordering::SeqCst)), (4, 4));
+        assert_eq!(*still.sleeps.lock().unwrap(), 0, "who is alone never waits");
+        assert_eq!(ward.together(&still, |query| ward.ask(query, PROBE), || ()), alone);
+        assert_eq!((ward.count("gpu_runs"), ward.gate.scans.load(Ordering::SeqCst)), (6, 6));
+        assert_eq!(ward.count("gpu_requests_run_together"), 3);
+        assert_eq!(ward.count("gpu_queries_through_lists"), 8);
+    }
+}
+
+/// Two filters that let the same rows through are one, whoever made them; others are not.
+#[test]
+fn concurrent_callers_share_a_run_under_the_same_filter() {
+    let mask = |step: u32| {
+        let bitmap = (0..ROWS as u32).filter(|row| row % step != 0).collect();
+        RowMask::from_bitmap(ROWS, &bitmap)
+    };
+    for device in devices("concurrent_callers_share_a_run_under_the_same_filter") {
+        let still = Arc::new(Still::default());
+        let ward = Ward::new(device, Arc::clone(&still) as Arc<dyn Timer>);
+        let ask = |query, step| {
+            let mask = mask(step);
+            ward.ask_filtered(query, PROBE, Selection::Masked(&mask))
+        };
+        let alone: Vec<Answer> = (0..4).map(|query| ask(query, 3)).collect();
+        let other = ask(1, 5);
+        assert!(alone.iter().all(Option::is_some) && other != alone[1]);
+        let runs = ward.count("gpu_runs");
+        let beside = || assert_eq!(ask(1, 5), other, "while the rest waits");
+        assert_eq!(ward.together(&still, |query| ask(query, 3), beside), alone);
+        assert_eq!(ward.count("gpu_runs"), runs + 3);
+        assert_eq!(ward.count("gpu_requests_run_together"), 3);
+    }
+}
+
+/// More lists, or more rows, would show a caller what it does not see alone.
+#[test]
+fn callers_who_want_something_else_run_beside_each_other() {
+    for device in devices("callers_who_want_something_else_run_beside_each_other") {
+        let still = Arc::new(Still::default());
+        let ward = Ward::new(device, Arc::clone(&still) as Arc<dyn Timer>);
+        let others = [
+            Probe { probes: 2, ..PROBE },
+            Probe { k: 5, ..PROBE },
+            Probe { deviations: 4.0, ..PROBE },
+        ];
+        let alone = others.map(|other| ward.ask(1, other));
+        let (begins, end) = ward.gate.shut();
+        thread::scope(|scope| {
+            let first = scope.spawn(|| ward.ask(0, PROBE));
+            begins.recv().unwrap();
+            assert_eq!(others.map(|other| ward.ask(1, other)), alone);
+            end.send(()).unwrap();
+            assert!(first.join().unwrap().is_some());
+        });
+        assert_eq!(ward.count("gpu_requests_run_together"), 0);
+    }
+}
+
+/// The run before may last as long as it likes: a caller alone in its batch does not wait for it.
+#[test]
+fn no_caller_waits_beyond_its_deadline() {
+    for device in devices("no_caller_waits_beyond_its_deadline") {
+        let ward = Ward::new(device, Arc::new(MachineTimer::default()));
+        let alone = ward.ask(1, PROBE);
+        let (begins, end) = ward.gate.shut();
+        thread::scope(|scope| {
+            let first = scope.spawn(|| ward.ask(0, PROBE));
+            begins.recv().unwrap();
+            assert_eq!(ward.ask(1, PROBE), alone, "while the first is still held");
+            end.send(()).unwrap();
+            assert!(first.join().unwrap().is_some());
+        });
+    }
+}
+
+#[test]
+fn a_device_that_fails_sends_each_caller_back() {
+    for device in devices("a_device_that_fails_sends_each_caller_back") {
+        let still = Arc::new(Still::default());
+        let ward = Ward::new(device, Arc::clone(&still) as Arc<dyn Timer>);
+        assert!(ward.ask(0, PROBE).is_some());
+        ward.faults.is_loss.store(true, Ordering::SeqCst);
+        let lose = || ward.faults.calls_left.store(0, Ordering::SeqCst);
+        let answers = ward.together(&still, |query| ward.ask(query, PROBE), lose);
+        assert_eq!(answers, vec![None; 4]);
+        assert_eq!((ward.count("gpu_fallbacks_lost"), ward.count("gpu_losses")), (4, 1));
+        assert_eq!(ward.count("gpu_queries_through_lists"), 1);
+    }
+}
