@@ -254,7 +254,7 @@ impl Reading<'_> {
             let has_clause = (0..at).any(|at| self.is_verb(at) && !is_naming(at));
             let is_led = at > 0 && self.word(at - 1) == "of";
             let person = self.subject(at + 1).filter(|_| !has_clause).unwrap_or(person);
-            // "the Count of Holm (1540 - 1574)" is not told from Holm, unless it is a person's name.
+            // The dates of "the Count of Holm (1540 - 1574)" are not those of Holm.
             let is_place = has_clause && is_led && !self.is_person(person);
             if is_place || self.is_term_of_office(born, died) {
                 continue;
