@@ -250,7 +250,9 @@ impl Stack {
             self.beyond -= 1;
             return 0;
         }
-        let is_inline = !Tag::of(name).is_block();
+        // What is not read may hold blocks that are never closed: the options of a list.
+        let tag = Tag::of(name);
+        let is_inline = !tag.is_block() && tag != Tag::Unread;
         for (depth, open) in self.open.iter().rev().enumerate() {
             if *open.name == *name {
                 return depth + 1;
