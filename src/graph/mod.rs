@@ -40,6 +40,7 @@
 //! - `relations`, `ends`, `clauses`: what a sentence states; `patterns`: the phrases that state it;
 //!   `links`: what has to stand around them
 //! - `records`: what fields and tables state; `code`: what a line of a program declares
+//! - `generated`: what a language model may add, held to the text
 //! - `format`, `writer`, `index`, `check`: the stored section
 
 mod authors;
@@ -51,6 +52,7 @@ mod ends;
 mod entities;
 mod extract;
 mod format;
+pub mod generated;
 #[cfg(test)]
 mod gold_tests;
 mod index;
