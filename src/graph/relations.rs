@@ -138,13 +138,11 @@ impl Reading<'_> {
         }
         let is_place = pattern.kinds[1] == Some(EntityKind::Location);
         let objects = self.objects(first);
-        let count = if is_date || is_place { 1 } else { objects.len() };
+        // "Count of Flanders and Ann of Bar", "mayor of Kawit, Cavite": an office is of one.
+        let is_office = pattern.predicate == Predicate::LeaderOf;
+        let count = if is_date || is_place || is_office { 1 } else { objects.len() };
         for object in objects.iter().take(count) {
             let ends = if pattern.is_reversed { [*object, source] } else { [source, *object] };
-            let is_person = self.is_person(*object) && *object != objects[0];
-            if pattern.predicate == Predicate::LeaderOf && is_person {
-                continue;
-            }
             if ends.contains(&source) && self.fits(pattern, ends) {
                 self.state(ends[0], pattern.predicate, ends[1]);
                 if pattern.predicate == Predicate::AlsoKnownAs {
