@@ -52,6 +52,9 @@ pub struct Settings {
     pub llm: Option<GeneratorSettings>,
     /// Whether answers are extracted while the generator fails; else such a question is refused.
     pub llm_fallback: bool,
+    /// Whether the generator reads what is ingested and adds to the graph; each document then
+    /// waits for it, some minutes at most.
+    pub llm_graph: bool,
 }
 
 /// What computes over vectors.
@@ -115,6 +118,7 @@ impl Settings {
             cors_origins: Vec::new(),
             llm: None,
             llm_fallback: true,
+            llm_graph: false,
         }
     }
 
@@ -156,6 +160,10 @@ impl Settings {
         }
         if let Some(Err((name, problem))) = self.llm.as_ref().map(GeneratorSettings::validate) {
             return Err(InvalidSetting { name, problem });
+        }
+        if self.llm_graph && self.llm.is_none() {
+            let problem = "needs llm-base-url".to_owned();
+            return Err(InvalidSetting { name: "llm-graph", problem });
         }
         Ok(())
     }
@@ -255,5 +263,8 @@ mod tests {
         settings.memory_limit = None;
         settings.api_key = Some("short".to_owned());
         assert_eq!(settings.validate().unwrap_err().name, "api-key");
+        settings.api_key = None;
+        settings.llm_graph = true;
+        assert_eq!(settings.validate().unwrap_err().name, "llm-graph");
     }
 }

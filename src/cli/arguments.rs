@@ -253,6 +253,7 @@ struct SettingsFile {
     llm_model: Option<String>,
     llm_context_tokens: Option<usize>,
     llm_fallback: Option<bool>,
+    llm_graph: Option<bool>,
 }
 
 impl ServeOptions {
@@ -284,6 +285,7 @@ impl ServeOptions {
             llm_model: file.llm_model,
             llm_context_tokens: file.llm_context_tokens,
             llm_fallback: file.llm_fallback,
+            llm_graph: file.llm_graph,
         };
         let (llm, llm_fallback) = self.llm.over(&of_file).settings()?;
         let allowed_by_file = file.fetch_allow.as_deref().map(str::parse::<Allowed>).transpose()?;
@@ -322,6 +324,7 @@ impl ServeOptions {
             cors_origins,
             llm,
             llm_fallback,
+            llm_graph: self.llm.llm_graph.or(of_file.llm_graph).unwrap_or(default.llm_graph),
             ..default
         };
         settings.validate()?;

@@ -23,6 +23,9 @@ pub struct GeneratorOptions {
     /// Whether answers are extracted while it fails; else they are 503 [default: true].
     #[arg(long, env = "LODESTONE_LLM_FALLBACK")]
     pub llm_fallback: Option<bool>,
+    /// Whether it reads what is ingested too and adds to the knowledge graph [default: false].
+    #[arg(long, env = "LODESTONE_LLM_GRAPH")]
+    pub llm_graph: Option<bool>,
 }
 
 impl GeneratorOptions {
@@ -39,6 +42,7 @@ impl GeneratorOptions {
             llm_model: text(&self.llm_model, &other.llm_model),
             llm_context_tokens: self.llm_context_tokens.or(other.llm_context_tokens),
             llm_fallback: self.llm_fallback.or(other.llm_fallback),
+            llm_graph: self.llm_graph.or(other.llm_graph),
         }
     }
 

@@ -80,7 +80,8 @@ fn generator(engine: &Engine) -> String {
         true => "answers are extracted while it fails",
         false => "no answers while it fails",
     };
-    format!("{model} at {place}, {window} tokens; {otherwise}")
+    let graph = if engine.settings().llm_graph { "; it adds to the graph" } else { "" };
+    format!("{model} at {place}, {window} tokens; {otherwise}{graph}")
 }
 
 fn banner(engine: &Engine, address: std::net::SocketAddr) -> String {

@@ -11,6 +11,7 @@
 //! - `access`: from a key to a place
 //! - `tenants`, `sources`, `search`, `answers`, `memories`, `keys`: the operations
 //! - `device`: what computes over vectors
+//! - `reading`: the generator as what adds to graphs
 //! - `health`: whether its parts are usable; `restore`: a lost catalog from what stands beside it
 //! - `error`: what can go wrong, as the server sees it
 
@@ -21,6 +22,7 @@ mod error;
 mod health;
 mod keys;
 mod memories;
+mod reading;
 mod restore;
 mod search;
 mod sources;
@@ -48,9 +50,10 @@ use crate::catalog::{Catalog, CatalogOptions, KeyText};
 use crate::collection::Registry;
 use crate::compute::{ComputeBackend, SimdBackend};
 use crate::embed::Embedder;
+use crate::engine::reading::GeneratorReader;
 use crate::extract::sandbox::{InProcess, Parser};
 use crate::fetch::{Fetcher, Rules, SystemResolver};
-use crate::ingest::{Ingest, IngestParts};
+use crate::ingest::{GeneratedCounts, GraphReader, Ingest, IngestParts};
 use crate::io::{DataDir, Disk, RealDisk, SpaceGauge};
 use crate::job::QueueLimits;
 use crate::query::Query;
@@ -158,6 +161,8 @@ impl Engine {
             Registry::new(Arc::clone(&store), Arc::clone(&ids), epoch, settings.open_collections);
         let registry = Arc::new(registry.with_backend(Arc::clone(&backend)));
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
+        let generator = generator.or_else(|| configured(&settings));
+        let graph_reader = generator.clone().filter(|_| settings.llm_graph);
         let ingest = Arc::new(Ingest::new(IngestParts {
             catalog: catalog.clone(),
             registry: Arc::clone(&registry),
@@ -169,6 +174,8 @@ impl Engine {
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
             memory_limit: settings.memory_limit,
+            graph_reader: graph_reader
+                .map(|one| Arc::new(GeneratorReader::new(one)) as Arc<dyn GraphReader>),
         }));
         let interrupted = ingest.recover()?;
         if interrupted > 0 {
@@ -181,7 +188,6 @@ impl Engine {
             backend,
             answerer: Answerer::new(Arc::clone(&embedder)),
             writer: generator
-                .or_else(|| configured(&settings))
                 .map(|generator| Writer::new(generator, Arc::clone(&embedder), Arc::clone(&ids))),
             settings,
             data,
@@ -221,6 +227,11 @@ impl Engine {
         self.reranker.as_deref()
     }
 
+    /// What the generator was asked for graphs and gave, since the start.
+    pub fn generated_counts(&self) -> GeneratedCounts {
+        self.ingest.generated_counts()
+    }
+
     /// The vector kernels.
     pub fn backend(&self) -> &dyn ComputeBackend {
         &*self.backend
@@ -249,6 +260,10 @@ impl Engine {
         let counts: Vec<String> = counts.map(|(name, count)| format!("{name}={count}")).collect();
         if !threads.is_empty() && !counts.is_empty() {
             tracing::info!(counts = counts.join(" "), "what the GPU did");
+        }
+        let generated = self.generated_counts();
+        if generated.calls > 0 && !threads.is_empty() {
+            tracing::info!(?generated, "what the generator did for graphs");
         }
         for thread in threads {
             if thread.join().is_err() {

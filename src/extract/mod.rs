@@ -200,7 +200,7 @@ fn read(format: Format, bytes: &[u8], budget: &Budget) -> Result<Extracted, Extr
     let extracted = match format {
         Format::Txt => txt::read(decode::text(bytes))?,
         Format::Md => md::read(decode::text(bytes))?,
-        Format::Html => html::read(&decode::html(bytes))?,
+        Format::Html => html::read_file(&decode::html(bytes))?,
         Format::WebPage => html::read_page(&decode::html(bytes))?,
         Format::Json => json::read(&decode::text(bytes))?,
         Format::Csv => delimited::read(&decode::text(bytes), None)?,

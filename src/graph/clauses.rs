@@ -123,7 +123,7 @@ impl Reading<'_> {
             let word = token.text(self.text);
             let is_class =
                 head.is_some_and(|head: usize| words::kind_of_noun(self.word(head)).is_some());
-            let is_participle = word.ends_with("ed") || word.ends_with("ing");
+            let is_participle = is_participle(word);
             let is_stop = match token.form {
                 Form::Mark => !matches!(word, "\"" | "-"),
                 Form::Lower => {
@@ -148,7 +148,8 @@ impl Reading<'_> {
         }
         let head = head?;
         let word = self.word(head);
-        let is_empty = ["one", "part", "kind", "type", "form", "number", "example", "result"];
+        let is_empty =
+            ["one", "part", "kind", "type", "form", "number", "example", "result", "name"];
         let is_relative = family(word).is_some() || word.ends_with("est") || word == "elder";
         if is_empty.contains(&word) || word.len() < 3 || is_relative {
             return None;
@@ -273,10 +274,23 @@ impl Reading<'_> {
                 (_, None) => false,
             };
             let is_place = self.entities.kind(inner) == EntityKind::Location;
-            if self.word(at + 1) == "," && is_larger && is_place && !is_owner {
+            let is_listed = inner_size.is_none() && self.goes_on(at + 2, outer_size);
+            if self.word(at + 1) == "," && is_larger && is_place && !is_owner && !is_listed {
                 self.state(inner, Predicate::LocatedIn, outer);
             }
         }
+    }
+
+    /// Whether a list goes on behind the place at an item with one that is not larger.
+    fn goes_on(&self, at: usize, size: Option<words::PlaceSize>) -> bool {
+        let (next, is_last) = match (self.word(at + 1), self.word(at + 2)) {
+            (",", "and" | "or") => (at + 3, true),
+            (",", _) => (at + 2, false),
+            ("and" | "or", _) => (at + 2, true),
+            _ => return false,
+        };
+        let next = self.entity(next).map(|next| words::place_size(self.entities.key(next)));
+        next.is_some_and(|next| next <= size && (is_last || next.is_some()))
     }
 
     /// A verb between the subject and the next name, where no phrase has said more.
@@ -328,6 +342,11 @@ fn is_degree(word: &str) -> bool {
             | "also"
             | "as"
     )
+}
+
+fn is_participle(word: &str) -> bool {
+    let ends = ["ed", "ing", "written", "made"].iter().any(|end| word.ends_with(end));
+    ends || matches!(word, "set" | "shot" | "held" | "built" | "led" | "born" | "told" | "sung")
 }
 
 /// The relation of an owner to what a noun of family calls; whether it runs the other way.

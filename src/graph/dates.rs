@@ -58,6 +58,8 @@ pub(super) fn date_at(text: &str, tokens: &[Token], at: usize) -> Option<usize> 
             });
             ((announces || ends_span || is_enclosed) && !is_amount).then_some(at + 1)
         }
+        // Texts all in lower case.
+        Form::Lower if words::month(word(at)).is_some() && is_year(word(at + 1)) => Some(at + 2),
         Form::Capital if month_at(word(at)).is_some() => {
             let has_day = day(word(at + 1)).is_some();
             let behind = if has_day { at + 2 } else { at + 1 };

@@ -17,7 +17,8 @@ impl Reading<'_> {
     /// What the clause around item `at` is about: the first name of the sentence or of the part
     /// behind the last semicolon, unless a preposition stands before it.
     pub(super) fn subject(&self, at: usize) -> Option<usize> {
-        let start = (0..at).rev().find(|at| self.mark(*at) == Some(';')).map_or(0, |at| at + 1);
+        let opens = |at: &usize| matches!(self.word(*at), ";" | "while" | "whereas");
+        let start = (0..at).rev().find(opens).map_or(0, |at| at + 1);
         let mut is_led = false;
         for here in start..at {
             if let Some(entity) = self.entity(here).filter(|entity| !self.is_date(*entity)) {
@@ -47,6 +48,9 @@ impl Reading<'_> {
                 if item.is_owner || self.is_date(entity) {
                     return self.subject(at);
                 }
+                if here + 1 < at && self.modifies(here) {
+                    return self.subject(at).filter(|subject| *subject != entity);
+                }
                 // "X is a Hong Kong film directed by": the film is X, not the place.
                 let has_copula = (0..here).any(|at| is_copula(self.word(at)));
                 if here + 1 < at && has_copula {
@@ -66,11 +70,14 @@ impl Reading<'_> {
                         here.checked_sub(1).and_then(|before| self.before_brackets(before));
                     let is_aside = self.word(here) == ",";
                     let named = before.and_then(|before| self.entity(before));
-                    let named = named.filter(|entity| is_aside && !self.is_date(*entity));
-                    return match self.has_verb(here + 1..at) || !is_aside {
-                        true => self.subject(at),
-                        false => named.or_else(|| self.subject(at)),
-                    };
+                    let is_date = named.is_some_and(|entity| self.is_date(entity));
+                    let named = named.filter(|_| is_aside && !is_date);
+                    if self.has_verb(here + 1..at) || !is_aside {
+                        return self.subject(at);
+                    }
+                    // "Acme calendar, designed by": the calendar, not Acme.
+                    let is_clause = is_date || self.has_verb(0..here);
+                    return named.or_else(|| self.subject(at).filter(|_| is_clause));
                 }
                 "who" | "which" | "that" | "whose" => {
                     let comma = self.word(here.checked_sub(1)?) == ",";
@@ -80,6 +87,9 @@ impl Reading<'_> {
                 }
                 "is" | "was" | "are" | "were" | "be" | "been" | "has" | "had" | "have" => {}
                 "as" => return self.subject(here),
+                "it" => return self.subject(at).filter(|one| !self.is_person(*one)),
+                "he" | "she" => return self.subject(at).filter(|one| self.is_person(*one)),
+                "they" | "we" | "you" => return None,
                 ";" | ":" => return None,
                 _ => {}
             }

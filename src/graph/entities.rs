@@ -24,6 +24,8 @@ pub(super) struct Entities {
     by_key: HashMap<String, usize>,
     /// Last words of names of persons; none where two persons share one.
     by_surname: HashMap<String, Option<usize>>,
+    /// Names of companies without their legal form.
+    by_house: HashMap<String, usize>,
 }
 
 impl Entities {
@@ -54,7 +56,20 @@ impl Entities {
         let is_single = can_be_person && !key.as_str().contains(' ');
         let surname = || self.by_surname.get(key.as_str()).copied().flatten();
         let known = self.by_key.get(key.as_str()).copied();
-        known.or_else(|| if is_single { surname() } else { None })
+        let house = || {
+            let short = house(key.as_str());
+            let long = || self.by_house.get(key.as_str()).copied();
+            short.and_then(|short| self.by_key.get(short).copied()).or_else(long)
+        };
+        known.or_else(|| if is_single { surname() } else { None }).or_else(house)
+    }
+
+    /// Lets the name of a company without its legal form stand for the company.
+    pub(super) fn shorten_house(&mut self, at: usize) {
+        let Some(short) = house(&self.drafts[at].key) else { return };
+        if short.len() > 2 && !words::is_ordinary(short) && !words::is_place(short) {
+            self.by_house.entry(short.to_owned()).or_insert(at);
+        }
     }
 
     /// Lets the last word of a person's name stand for the person.
@@ -112,6 +127,13 @@ impl Entities {
         });
         rows.collect()
     }
+}
+
+/// The key of a company without its legal form.
+fn house(key: &str) -> Option<&str> {
+    let (short, form) = key.rsplit_once(' ')?;
+    let forms = ["corporation", "corp", "incorporated", "inc", "limited", "ltd", "llc", "gmbh"];
+    (forms.contains(&form) || matches!(form, "plc" | "ag" | "sa" | "co")).then_some(short)
 }
 
 /// The name in one line, and without the addition that its key does without.

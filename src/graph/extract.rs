@@ -8,7 +8,6 @@ use crate::graph::key::floor_boundary;
 use crate::graph::kinds;
 use crate::graph::lines::{Block, blocks};
 use crate::graph::names::{Found, Surroundings, names};
-use crate::graph::patterns::field_predicate;
 use crate::graph::relations::{Item, Reading, Statement};
 use crate::graph::row::{
     CONTEXT_BYTES_MAX, EntityKind, Predicate, ROW_TRIPLETS_MAX, RowGraph, RowTriplet,
@@ -44,6 +43,8 @@ pub(super) enum Place {
     Value(Range<usize>),
     /// A cell of a table.
     Cell,
+    /// A cell above the rule of a table.
+    Header,
 }
 
 /// A run of tokens with its names.
@@ -60,6 +61,8 @@ pub(super) struct Chunk<'a> {
     pub text: &'a str,
     pub tokens: Vec<Token>,
     pub passages: Vec<Passage>,
+    /// Rows of tables, by passages; none for the rule below a header.
+    pub rows: Vec<Range<usize>>,
     pub code: Vec<Range<usize>>,
     pub entities: Entities,
     /// The entity that the chunk is about, and whether the text itself speaks of it.
@@ -75,6 +78,7 @@ impl<'a> Chunk<'a> {
             text,
             tokens: Vec::new(),
             passages: Vec::new(),
+            rows: Vec::new(),
             code: Vec::new(),
             entities: Entities::default(),
             main: None,
@@ -86,9 +90,7 @@ impl<'a> Chunk<'a> {
                 Block::Prose(range) => chunk.add_prose(range),
                 Block::Heading(range) => chunk.add(range, Place::Heading),
                 Block::Field { name, value } => chunk.add(value, Place::Value(name)),
-                Block::Row(cells) => {
-                    cells.into_iter().for_each(|cell| chunk.add(cell, Place::Cell));
-                }
+                Block::Row(cells) => chunk.add_row(cells),
                 Block::Code(range) => chunk.code.push(range),
             }
         }
@@ -104,7 +106,7 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    fn add(&mut self, range: Range<usize>, place: Place) {
+    pub(super) fn add(&mut self, range: Range<usize>, place: Place) {
         let first = self.tokens.len();
         tokens(self.text, range.start, range.end, &mut self.tokens);
         self.passages.push(passage(place, first..self.tokens.len()));
@@ -120,7 +122,7 @@ impl<'a> Chunk<'a> {
         around.settle();
         for passage in &mut self.passages {
             let sentence = &self.tokens[passage.tokens.clone()];
-            let is_heading = passage.place == Place::Heading;
+            let is_heading = matches!(passage.place, Place::Heading | Place::Header);
             passage.names = names(self.text, sentence, &around, is_heading);
             passage.entities = vec![None; passage.names.len()];
         }
@@ -159,6 +161,7 @@ impl<'a> Chunk<'a> {
             if self.entities.kind(entity) == EntityKind::Person {
                 self.entities.shorten(entity);
             }
+            self.entities.shorten_house(entity);
             *slot = Some(entity);
         }
     }
@@ -167,10 +170,11 @@ impl<'a> Chunk<'a> {
         for at in 0..self.passages.len() {
             match self.passages[at].place.clone() {
                 Place::Sentence => self.relate_sentence(at),
-                Place::Value(name) => self.relate_value(at, name),
-                Place::Heading | Place::Cell => {}
+                Place::Value(_) | Place::Heading | Place::Cell | Place::Header => {}
             }
         }
+        self.relate_fields();
+        self.relate_rows();
     }
 
     fn relate_sentence(&mut self, at: usize) {
@@ -229,18 +233,6 @@ impl<'a> Chunk<'a> {
             "It" if is_thing && at == 0 => (Some(main), false),
             "Its" if is_thing && at == 0 => (Some(main), true),
             _ => (None, false),
-        }
-    }
-
-    fn relate_value(&mut self, at: usize, name: Range<usize>) {
-        let Some(main) = self.main else { return };
-        let predicate = field_predicate(&self.text[name.clone()]);
-        let passage = &self.passages[at];
-        let Some(last) = passage.tokens.clone().last() else { return };
-        let context = name.start..self.tokens[last].end;
-        for target in passage.entities.iter().flatten().copied().filter(|one| *one != main) {
-            let statement = Statement { source: main, target, predicate };
-            self.triplets.push((statement, context.clone()));
         }
     }
 

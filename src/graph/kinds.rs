@@ -49,7 +49,8 @@ fn is_personal(text: &str, token: &Token) -> bool {
     let word = token.text(text);
     match token.form {
         Form::Capital => {
-            !token.senses.is_ordinary()
+            !is_common(word)
+                && !token.senses.is_ordinary()
                 && !token.senses.is_demonym()
                 && token.senses.kind.is_none_or(|kind| kind == EntityKind::Person)
                 && !words::is_place(&word.to_lowercase())
@@ -62,6 +63,19 @@ fn is_personal(text: &str, token: &Token) -> bool {
         Form::Capitals => word.bytes().all(|b| b"IVX".contains(&b)),
         _ => false,
     }
+}
+
+/// A word that its ending or its letters tell from a name of people: "Intelligence", "Awards",
+/// "NaturallySpeaking".
+fn is_common(word: &str) -> bool {
+    let ends = ["ence", "tion", "ment", "ness", "ity", "ism", "logy", "ware"];
+    let singular = word.strip_suffix('s').map(words::senses_of);
+    let is_plural = singular.is_some_and(|one| one.is_ordinary() && !one.is_given());
+    let inner = word.char_indices().skip(3).any(|(_, c)| c.is_uppercase());
+    let is_joined = word.contains(['-', '\'', '\u{2019}']);
+    word.len() > 6 && ends.iter().any(|end| word.ends_with(end))
+        || is_plural
+        || inner && !is_joined && !word.starts_with("Mac")
 }
 
 /// The name of a title, which has no sentence around it.
@@ -77,8 +91,9 @@ pub(super) fn judge_title(
         vote(EntityKind::Person, 8);
     }
     by_form(text, name, &words, vote);
+    let is_dashed = words.iter().any(|token| matches!(token.text(text), "-" | "|" | "\u{2013}"));
     let is_personal = words.len() <= 4 && words.iter().all(|token| is_personal(text, token));
-    if words.len() >= 2 && is_personal {
+    if !is_dashed && words.len() >= 2 && is_personal {
         vote(EntityKind::Person, 2);
     }
 }
@@ -128,6 +143,12 @@ fn by_form(text: &str, name: &str, tokens: &[&Token], vote: &mut dyn FnMut(Entit
     }
 }
 
+/// "LLMs": letters and a plural.
+fn is_plural_acronym(word: &str) -> bool {
+    let letters = word.strip_suffix('s');
+    letters.is_some_and(|letters| letters.len() > 1 && letters.chars().all(char::is_uppercase))
+}
+
 fn by_neighbours(
     text: &str,
     sentence: &[Token],
@@ -144,7 +165,9 @@ fn by_neighbours(
     }
     let is_single = end - start == 1;
     match before {
-        "in" | "near" | "In" | "at" if is_single => vote(EntityKind::Location, 3),
+        "in" | "near" | "In" | "at" if is_single && !is_plural_acronym(word(Some(start))) => {
+            vote(EntityKind::Location, 3);
+        }
         "in" | "near" | "In" => vote(EntityKind::Location, 1),
         "from" if is_single => vote(EntityKind::Location, 2),
         "by" | "By" if !is_single => vote(EntityKind::Person, 1),
@@ -185,10 +208,30 @@ fn by_neighbours(
             vote(EntityKind::Person, 6);
         }
     }
-    match (word(Some(end)), word(Some(end + 1))) {
-        ("was", "born") | ("died" | "who", _) | ("was", "married") => vote(EntityKind::Person, 5),
-        (",", "who") => vote(EntityKind::Person, 4),
-        ("said" | "wrote" | "married" | "argued", _) => vote(EntityKind::Person, 3),
-        _ => {}
+    let next = [word(Some(end)), word(Some(end + 1))];
+    if let Some((kind, weight)) = by_next(next, is_single) {
+        vote(kind, weight);
     }
+}
+
+/// What the two words behind a name tell of it.
+fn by_next(next: [&str; 2], is_single: bool) -> Option<(EntityKind, u16)> {
+    use EntityKind::{Organization, Person};
+    Some(match next {
+        ["was", "born"] | ["died" | "who", _] | ["was", "married"] => (Person, 5),
+        [",", "who"] => (Person, 4),
+        ["said" | "wrote" | "married" | "argued", _] => (Person, 3),
+        ["announced" | "acquired" | "launched" | "unveiled" | "hired", _] if is_single => {
+            (Organization, 2)
+        }
+        ["released" | "introduced" | "purchased" | "sued" | "sells" | "offers" | "plans", _]
+            if is_single =>
+        {
+            (Organization, 1)
+        }
+        ["CEO" | "shares" | "stock" | "employees" | "subsidiary" | "headquarters", _] => {
+            (Organization, 3)
+        }
+        _ => return None,
+    })
 }

@@ -8,6 +8,8 @@ const WRAPPED_COLUMNS_MIN: usize = 45;
 const HEADING_BYTES_MAX: usize = 80;
 /// Bytes of the name of a field.
 const FIELD_BYTES_MAX: usize = 32;
+/// Words of a value that is a sentence of its own.
+const SENTENCE_WORDS_MIN: usize = 6;
 /// Bytes of a block; a longer one is cut, so that no rule looks further.
 const BLOCK_BYTES_MAX: usize = 16 << 10;
 
@@ -154,7 +156,10 @@ fn field(content: &str, start: usize) -> Option<Block> {
     let value = value_start..value_start + value.trim().len();
     let name_start = start + content_start.find(name)?;
     let is_short = !value.is_empty() && value.len() <= HEADING_BYTES_MAX;
-    (is_name && is_short)
+    let content = content_start[colon + 2..].trim();
+    let is_sentence = content.ends_with(['.', '!', '?'])
+        && content.split_whitespace().count() >= SENTENCE_WORDS_MIN;
+    (is_name && is_short && !is_sentence)
         .then_some(Block::Field { name: name_start..name_start + name.len(), value })
 }
 

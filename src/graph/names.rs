@@ -123,32 +123,6 @@ impl Scan<'_> {
         (is_same && is_telling && is_name).then_some(at + title.len())
     }
 
-    /// "Knuth, D. E." in a list of authors: surname, comma, initials, then the next or the end.
-    fn inverted_end(&self, at: usize) -> Option<usize> {
-        let initials = |at: usize| {
-            let is_initial = |at: usize| {
-                let form = self.tokens.get(at).map(|token| token.form);
-                form == Some(Form::Initial) && self.mark(at + 1) == Some('.')
-            };
-            let mut end = at;
-            while is_initial(end) {
-                end += 2;
-            }
-            (end > at).then_some(end)
-        };
-        let is_surname = |at: usize| {
-            let form = self.tokens.get(at).map(|token| token.form);
-            form == Some(Form::Capital) && self.mark(at + 1) == Some(',')
-        };
-        let end = initials(at + 2).filter(|_| is_surname(at))?;
-        let goes_on = is_surname(end) && initials(end + 2).is_some();
-        let is_last = end == self.tokens.len()
-            || at >= 2
-                && self.mark(at - 1) == Some('.')
-                && self.tokens[at - 2].form == Form::Initial;
-        (is_last || goes_on).then_some(end)
-    }
-
     fn found(&self, tokens: Range<usize>, kind: Option<EntityKind>) -> Found {
         let last = &self.tokens[tokens.end - 1];
         let mut bytes = self.tokens[tokens.start].start..last.end;

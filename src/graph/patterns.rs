@@ -74,35 +74,6 @@ fn named(name: &str) -> Option<Predicate> {
     Predicate::ALL.iter().copied().find(|one| one.name() == name)
 }
 
-/// The predicate that the name of a field or of a column of a table stands for.
-pub(super) fn field_predicate(name: &str) -> Predicate {
-    match name.to_lowercase().as_str() {
-        "author" | "authors" | "writer" | "written by" | "composer" => Predicate::WrittenBy,
-        "director" | "directed by" => Predicate::DirectedBy,
-        "producer" | "produced by" | "manufacturer" | "maker" | "vendor" => Predicate::ProducedBy,
-        "publisher" | "label" | "distributor" => Predicate::PublishedBy,
-        "released" | "release date" | "published" | "publication date" => Predicate::PublishedOn,
-        "creator" | "developer" | "designer" | "architect" | "inventor" => Predicate::CreatedBy,
-        "founder" | "founders" | "founded by" => Predicate::FoundedBy,
-        "founded" | "established" => Predicate::FoundedOn,
-        "location" | "country" | "city" | "headquarters" | "place" => Predicate::LocatedIn,
-        "starring" | "cast" => Predicate::Stars,
-        "artist" | "singer" | "performer" => Predicate::PerformedBy,
-        "born" | "birth date" | "date of birth" => Predicate::BornOn,
-        "birthplace" | "place of birth" => Predicate::BornIn,
-        "died" => Predicate::DiedOn,
-        "spouse" | "wife" | "husband" => Predicate::SpouseOf,
-        "employer" | "company" => Predicate::WorksFor,
-        "owner" => Predicate::OwnedBy,
-        "parent" | "part of" | "department" => Predicate::PartOf,
-        "member of" | "party" | "team" => Predicate::MemberOf,
-        "type" | "category" | "kind" => Predicate::IsA,
-        "also known as" | "alias" | "abbreviation" => Predicate::AlsoKnownAs,
-        "depends on" | "requires" => Predicate::DependsOn,
-        _ => Predicate::HasProperty,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -119,6 +119,9 @@ impl Reading<'_> {
     }
 
     fn apply(&mut self, pattern: &Pattern, from: usize, to: usize) -> bool {
+        if !self.is_stated(pattern, from, to) {
+            return false;
+        }
         let Some(mut first) = self.object_item(to) else { return false };
         let mut is_date = self.entity(first).is_some_and(|entity| self.is_date(entity));
         // "won the 1999 Golden Horse Award"
@@ -129,23 +132,17 @@ impl Reading<'_> {
         if is_date != pattern.wants_date() {
             return false;
         }
-        let Some(mut source) = self.source_of(from) else { return false };
-        let wanted = pattern.kinds[usize::from(pattern.is_reversed)];
-        if !can_be(self.entities.kind(source), wanted) {
-            source = self.subject(from).unwrap_or(source);
-        }
+        let Some(source) = self.source(pattern, from) else { return false };
         if self.is_in_brackets(from) && !is_bracketed(pattern.predicate) {
             return false;
         }
         let is_place = pattern.kinds[1] == Some(EntityKind::Location);
         let objects = self.objects(first);
-        let count = if is_date || is_place { 1 } else { objects.len() };
+        // "Count of Flanders and Ann of Bar", "mayor of Kawit, Cavite": an office is of one.
+        let is_office = pattern.predicate == Predicate::LeaderOf;
+        let count = if is_date || is_place || is_office { 1 } else { objects.len() };
         for object in objects.iter().take(count) {
             let ends = if pattern.is_reversed { [*object, source] } else { [source, *object] };
-            let is_person = self.entities.kind(*object) == EntityKind::Person;
-            if pattern.predicate == Predicate::LeaderOf && is_person && *object != objects[0] {
-                continue;
-            }
             if ends.contains(&source) && self.fits(pattern, ends) {
                 self.state(ends[0], pattern.predicate, ends[1]);
                 if pattern.predicate == Predicate::AlsoKnownAs {
@@ -162,12 +159,27 @@ impl Reading<'_> {
         true
     }
 
+    /// The source that a phrase at item `from` calls for.
+    fn source(&self, pattern: &Pattern, from: usize) -> Option<usize> {
+        if pattern.predicate == Predicate::AlsoKnownAs && !pattern.is_reversed {
+            return self.renamed(from);
+        }
+        let source = self.source_of(from)?;
+        let wanted = pattern.kinds[usize::from(pattern.is_reversed)];
+        match can_be(self.entities.kind(source), wanted) {
+            true => Some(source),
+            false => self.subject(from).or(Some(source)),
+        }
+    }
+
     /// Whether the ends can be what the pattern takes them for; lets them be that.
     fn fits(&mut self, pattern: &Pattern, ends: [usize; 2]) -> bool {
-        let is_fitting = ends
-            .iter()
-            .zip(pattern.kinds)
-            .all(|(end, wanted)| can_be(self.entities.kind(*end), wanted));
+        let kinds = ends.map(|end| self.entities.kind(end));
+        let can_be_bought = |kind| !matches!(kind, EntityKind::Person | EntityKind::Location);
+        let is_fitting =
+            kinds.iter().zip(pattern.kinds).all(|(kind, wanted)| can_be(*kind, wanted))
+                && (pattern.predicate != Predicate::Acquired
+                    || can_be_bought(kinds[1]) && kinds[0] != EntityKind::Location);
         if is_fitting {
             for (end, wanted) in ends.into_iter().zip(pattern.kinds) {
                 if let Some(kind) = wanted {
@@ -235,8 +247,14 @@ impl Reading<'_> {
                 continue;
             };
             // "Mary, Countess of Strathmore (1749 - 1800)": the dates are those of the subject.
-            let person = self.subject(at + 1).unwrap_or(person);
-            if self.is_term_of_office(born, died) {
+            // "the son of Gustav I (1496 - 1560)": not those of the son.
+            let is_naming = |at: usize| matches!(self.word(at), "known" | "called" | "named");
+            let has_clause = (0..at).any(|at| self.is_verb(at) && !is_naming(at));
+            let is_led = at > 0 && self.word(at - 1) == "of";
+            let person = self.subject(at + 1).filter(|_| !has_clause).unwrap_or(person);
+            // The dates of "the Count of Holm (1540 - 1574)" are not those of Holm.
+            let is_place = has_clause && is_led && !self.is_person(person);
+            if is_place || self.is_term_of_office(born, died) {
                 continue;
             }
             let can_be_person =
@@ -324,5 +342,17 @@ pub(super) fn is_preposition(word: &str) -> bool {
             | "across"
             | "including"
             | "despite"
+            | "outside"
+            | "inside"
+            | "along"
+            | "around"
+            | "behind"
+            | "beyond"
+            | "toward"
+            | "towards"
+            | "below"
+            | "above"
+            | "alongside"
+            | "throughout"
     )
 }

@@ -24,7 +24,7 @@ impl Chunk<'_> {
 
     /// The title is the main entity, if it is a name at all.
     pub(super) fn name_title(&mut self, title: &str) -> bool {
-        let title = title.trim();
+        let title = without_site(title.trim(), self.text);
         let mut words = Vec::new();
         let plain = title.find('(').filter(|at| *at > 0).map_or(title, |at| &title[..at]);
         tokens(plain, 0, plain.len(), &mut words);
@@ -110,6 +110,16 @@ impl Chunk<'_> {
             }
         }
     }
+}
+
+/// The title without the name of the site behind it, where the text has only what stands before
+/// that: "Heron | Birds of the North".
+fn without_site<'a>(title: &'a str, text: &str) -> &'a str {
+    let separators = [" | ", " - ", " \u{2013} ", " \u{2014} ", " \u{b7} "];
+    let cut = separators.iter().filter_map(|separator| title.rfind(separator)).max();
+    let Some(front) = cut.map(|cut| title[..cut].trim()) else { return title };
+    let is_in_text = front.len() > 2 && text.contains(front) && !text.contains(title);
+    if is_in_text { front } else { title }
 }
 
 /// Whether a name with which a text begins is another form of its title: the same first and last

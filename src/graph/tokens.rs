@@ -3,6 +3,10 @@
 use crate::graph::key::{is_apostrophe, is_unspaced};
 use crate::graph::words::{Senses, senses_of};
 
+/// Bytes of the mark of a footnote.
+const NOTE_BYTES_MAX: usize = 24;
+/// Bytes of the address of a link.
+const LINK_BYTES_MAX: usize = 400;
 /// Bytes of a word; what is longer is no word of any language, and names nothing.
 const WORD_BYTES_MAX: usize = 80;
 
@@ -59,6 +63,11 @@ pub(super) fn tokens(text: &str, from: usize, to: usize, found: &mut Vec<Token>)
     let mut at = from;
     let mut is_apart = true;
     while let Some(c) = text[at..to].chars().next() {
+        let aside = aside_end(&text[at..to]);
+        if aside > 0 {
+            at += aside;
+            continue;
+        }
         if c.is_whitespace() {
             is_apart = true;
             at += c.len_utf8();
@@ -76,6 +85,25 @@ pub(super) fn tokens(text: &str, from: usize, to: usize, found: &mut Vec<Token>)
         is_apart = false;
         at = next;
     }
+}
+
+/// Bytes of what is no part of a sentence: the mark of a footnote, "[12]", and the address of a
+/// link, "](address)".
+fn aside_end(text: &str) -> usize {
+    let window = text.as_bytes();
+    let find = |mark: u8, most: usize| window.iter().take(most).position(|byte| *byte == mark);
+    let is_mark = |note: &[u8]| {
+        let is_count = |byte: &u8| byte.is_ascii_digit() || b" ,".contains(byte);
+        note == b"citation needed"
+            || note.iter().all(is_count) && note.iter().any(u8::is_ascii_digit)
+            || note.len() == 1 && note[0].is_ascii_lowercase()
+    };
+    let end = match window {
+        [b'[', ..] => find(b']', NOTE_BYTES_MAX).filter(|end| is_mark(&window[1..*end])),
+        [b']', b'(', ..] => find(b')', LINK_BYTES_MAX),
+        _ => None,
+    };
+    end.map_or(0, |end| end + 1)
 }
 
 fn is_letter(c: char) -> bool {
@@ -129,6 +157,7 @@ fn form(word: &str) -> Form {
         _ if is_unspaced(first) => Form::Unspaced,
         _ if first.is_numeric() && !has(|c| matches!(c, '_' | '@')) => Form::Number,
         _ if word.contains('/') && !has(char::is_lowercase) && uppers > 1 => Form::Capitals,
+        _ if is_compound_adjective(word) || is_contraction(word) => Form::Lower,
         _ if has(char::is_alphabetic) && is_joined => Form::Code,
         _ if !first.is_uppercase() && uppers == 0 => Form::Lower,
         _ if !first.is_uppercase() && !word.contains(['-', '\'']) => Form::Code,
@@ -137,6 +166,21 @@ fn form(word: &str) -> Form {
         _ if has(char::is_lowercase) => Form::Capital,
         _ => Form::Capitals,
     }
+}
+
+/// "Australia-based", "Ras-induced": a name inside of an adjective.
+fn is_compound_adjective(word: &str) -> bool {
+    let Some((_, last)) = word.rsplit_once(['-', '\u{2010}', '\u{2011}']) else { return false };
+    let is_ending = ["ed", "ing", "ent", "ive", "able"].iter().any(|end| last.ends_with(end));
+    let is_listed = ["like", "free", "style", "era", "born", "led", "wide", "only", "specific"];
+    last.bytes().all(|b| b.is_ascii_lowercase())
+        && (is_ending && last.len() > 3 || is_listed.contains(&last))
+}
+
+/// "I'm", "They've".
+fn is_contraction(word: &str) -> bool {
+    let parts = word.rsplit_once(is_apostrophe);
+    parts.is_some_and(|(_, last)| matches!(last, "m" | "re" | "ve" | "ll" | "d" | "t"))
 }
 
 /// A full stop between longer parts, as in a file name; those of initials do not count.

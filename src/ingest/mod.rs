@@ -20,6 +20,7 @@
 //!
 //! - `submit`: accepting; `app`: records of applications; `pipeline`: one document to chunks
 //! - `embed`: chunks to vectors; `kept`: vectors of unfinished work; `worker`: claims, publication
+//! - `generated`: what a language model adds to graphs
 //! - `failure`: jobs that end badly while an older version stays visible
 //! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
 //! - `maintenance`: merging, garbage, orphans; `rebuild`: sources of damaged segments
@@ -31,6 +32,7 @@ mod delete;
 mod embed;
 mod error;
 mod failure;
+mod generated;
 mod kept;
 mod maintenance;
 mod memories;
@@ -54,6 +56,7 @@ pub use amend::Amendment;
 pub use app::AppProblem;
 pub use delete::Deleted;
 pub use error::IngestError;
+pub use generated::{GeneratedCounts, GraphReader};
 pub use memories::{AddedMemory, NewMemory};
 pub use submit::{Accepted, Submission};
 pub use vectors::AcceptedVectors;
@@ -66,6 +69,7 @@ use crate::extract::sandbox::Parser;
 use crate::io::{Fullness, ProcessMemory, SpaceGauge};
 use crate::store::BlobStore;
 use crate::types::{Clock, IdSource, WebClient, limits};
+use generated::Generated;
 use kept::KeptVectors;
 use maintenance::Maintenance;
 use memory::MemoryBudget;
@@ -94,6 +98,8 @@ pub struct IngestParts {
     pub ids: Arc<dyn IdSource>,
     /// Bytes of memory that work may bring the process to; `None` for no bound.
     pub memory_limit: Option<u64>,
+    /// What adds to the graphs of chunks; `None` leaves them to the rules.
+    pub graph_reader: Option<Arc<dyn GraphReader>>,
 }
 
 /// The corridor.
@@ -112,6 +118,8 @@ pub struct Ingest {
     given_up: GivenUp,
     kept: KeptVectors,
     memory: MemoryBudget,
+    graph_reader: Option<Arc<dyn GraphReader>>,
+    generated: Generated,
     stopping: Stopping,
 }
 
@@ -129,6 +137,7 @@ impl Ingest {
             clock,
             ids,
             memory_limit,
+            graph_reader,
         } = parts;
         Self {
             catalog,
@@ -144,6 +153,8 @@ impl Ingest {
             given_up: GivenUp::default(),
             kept: KeptVectors::default(),
             memory: MemoryBudget::new(Box::new(ProcessMemory), memory_limit),
+            graph_reader,
+            generated: Generated::default(),
             stopping: Stopping::default(),
         }
     }
@@ -165,6 +176,9 @@ impl Ingest {
     /// Asks the threads to end after what they are doing; unfinished jobs go on after a restart.
     pub fn stop(&self) {
         self.stopping.set();
+        if let Some(reader) = &self.graph_reader {
+            reader.end();
+        }
         self.maintenance.interrupt();
         self.catalog.wake_workers();
     }

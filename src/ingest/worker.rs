@@ -108,11 +108,12 @@ impl Ingest {
         let claimed = drafted.first().zip(drafted.last()).map(|(first, last)| (*first, *last));
         let mut kept = claimed
             .map(|claim| self.kept.open(&*self.store, &*self.embedder, collection.id(), claim));
-        let sources = self.embed(drafts, kept.as_mut()).unwrap_or_else(|outcome| {
+        let mut sources = self.embed(drafts, kept.as_mut()).unwrap_or_else(|outcome| {
             ended.extend(jobs.drain(..).map(|job| (job, outcome.clone())));
             Vec::new()
         });
         self.end(&tenant, &collection, ended)?;
+        self.add_generated(&mut sources);
         if !sources.is_empty() {
             self.publish(&tenant, &collection, jobs, sources)?;
         }

@@ -13,6 +13,7 @@ mod filters;
 mod full_text;
 mod gate;
 mod generated;
+mod generated_graph;
 mod graph;
 mod http_rules;
 mod idempotency;

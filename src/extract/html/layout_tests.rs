@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::extract::html::{read, read_page};
+use crate::extract::html::{read, read_file, read_page};
 
 /// An article of a heading, `paragraphs` paragraphs with a link each, a list and a table.
 fn article(paragraphs: usize) -> String {
@@ -96,8 +96,76 @@ fn nothing_is_lost_where_links_are_the_page() {
 #[test]
 fn a_file_that_is_uploaded_keeps_its_menus() {
     let page = format!("<body>{}{}</body>", menu(9), article(5));
-    assert_eq!(marks(&page, "DROP", &read(&page).unwrap().text), (0, 9));
+    assert_eq!(marks(&page, "DROP", &read_file(&page).unwrap().text), (0, 9));
     assert_eq!(marks(&page, "DROP", &read_page(&page).unwrap().text), (9, 0));
+}
+
+#[test]
+fn chrome_is_passed_over_in_files_and_pages() {
+    let text = article(6);
+    let bar = menu(4);
+    let chrome = [
+        ("nav", format!("<nav>{bar}</nav>{text}")),
+        ("footer and aside", format!("{text}<aside>DROPa Ad</aside><footer>DROPf 2024</footer>")),
+        ("header", format!("<header>{bar}<p>DROPh Log in</p></header>{text}")),
+        (
+            "roles",
+            format!(
+                "<div role=banner>{bar}</div><div role='navigation'>{bar}</div><div role=search>\
+                 DROPs</div>{text}<div role=complementary>DROPc</div><div role=contentinfo>DROPi\
+                 </div><div role=dialog>DROPd Sign up</div>"
+            ),
+        ),
+        (
+            "words of classes",
+            format!(
+                "<body class='cookie-banner-on'><a class=skip-link href=#a>DROPj Jump</a>\
+                 <div id=cookieConsent><p>DROPq We value your privacy.</p></div>{text}\
+                 <h2>KEEPe Notes <span class=mw-editsection>[ DROPe edit ]</span></h2>\
+                 <div class='left noprint'>DROPp</div>"
+            ),
+        ),
+        ("hidden", format!("<p hidden>DROPx</p><p style='display: none'>DROPy</p>{text}")),
+        (
+            "controls",
+            format!("<select><option>DROPo</select><button>DROPb</button><input value=x>{text}"),
+        ),
+    ];
+    for (name, body) in chrome {
+        let page = format!("<!doctype html><title>T</title>{body}");
+        for read in [read_file(&page).unwrap(), read_page(&page).unwrap()] {
+            assert_eq!(marks(&page, "KEEP", &read.text).0, 0, "{name}: {}", read.text);
+            assert_eq!(marks(&page, "DROP", &read.text).1, 0, "{name}: {}", read.text);
+        }
+    }
+}
+
+/// Elements of a site that hold the text itself, and a page that has no other.
+#[test]
+fn the_only_text_of_a_page_is_never_lost() {
+    let text = article(6);
+    let prose = "<p>KEEPl The heron is a bird that stands and waits in the shallows of a lake for\
+                 hours, with a patience that no other bird has ever been seen to have.</p>";
+    for (name, body) in [
+        (
+            "article with its own",
+            format!(
+                "<article><header><p>KEEPs By Ann</p></header>{text}<aside>KEEPx Box</aside>\
+                 <footer>KEEPf Sources</footer></article>"
+            ),
+        ),
+        ("lead in a header", format!("<header><h1>KEEPh Birds</h1>{prose}</header>{text}")),
+        ("all in an aside", format!("<aside>{text}</aside><p>KEEPo Hello.</p>")),
+        ("all in a dialog", format!("<div role=dialog>{text}</div>")),
+        ("a small main", format!("<main>{prose}{prose}</main><div>{}</div>", article(40))),
+        ("all navigation", format!("<nav>{}</nav>", menu(40).replace("DROP", "KEEP"))),
+        ("a cake", "<div class=cookie-recipe>KEEPr Flour</div>".to_owned()),
+    ] {
+        let page = format!("<!doctype html><body>{body}</body>");
+        for read in [read_file(&page).unwrap(), read_page(&page).unwrap()] {
+            assert_eq!(marks(&page, "KEEP", &read.text).0, 0, "{name}: {}", read.text);
+        }
+    }
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub(super) struct Letters {
     pub linked: usize,
     /// Links.
     pub links: usize,
+    /// Whether the block stands in the head of a page.
+    pub is_in_header: bool,
 }
 
 /// The letters and digits of a text.
@@ -41,9 +43,17 @@ impl Letters {
     }
 }
 
-/// The blocks to pass over, by their number in `blocks`; none where that would be half of the page.
+/// What is no prose in the head of a page, by number in `blocks`; none where that would be half of
+/// the page.
+pub(super) fn found_above(blocks: &[Letters]) -> Vec<bool> {
+    believed(blocks, blocks.iter().map(|block| block.is_in_header && !block.is_prose()).collect())
+}
+
+/// The blocks to pass over, by their number in `blocks`: menus, and what is no prose in the head of
+/// a page. None where that would be half of the page.
 pub(super) fn found_in(blocks: &[Letters]) -> Vec<bool> {
-    let mut dropped = vec![false; blocks.len()];
+    let mut dropped: Vec<bool> =
+        blocks.iter().map(|block| block.is_in_header && !block.is_prose()).collect();
     let Some(first) = blocks.iter().position(|block| block.is_prose()) else {
         return Vec::new();
     };
@@ -58,6 +68,10 @@ pub(super) fn found_in(blocks: &[Letters]) -> Vec<bool> {
         }
         start = end;
     }
+    believed(blocks, dropped)
+}
+
+fn believed(blocks: &[Letters], dropped: Vec<bool>) -> Vec<bool> {
     let total: usize = blocks.iter().map(|block| block.all).sum();
     let pairs = blocks.iter().zip(&dropped).filter(|(_, is_dropped)| **is_dropped);
     let lost: usize = pairs.map(|(block, _)| block.all).sum();
@@ -68,9 +82,9 @@ pub(super) fn found_in(blocks: &[Letters]) -> Vec<bool> {
 mod tests {
     use super::*;
 
-    const PROSE: Letters = Letters { all: 400, linked: 40, links: 3 };
-    const ITEM: Letters = Letters { all: 10, linked: 10, links: 1 };
-    const NOTE: Letters = Letters { all: 12, linked: 0, links: 0 };
+    const PROSE: Letters = Letters { all: 400, linked: 40, links: 3, is_in_header: false };
+    const ITEM: Letters = Letters { all: 10, linked: 10, links: 1, is_in_header: false };
+    const NOTE: Letters = Letters { all: 12, linked: 0, links: 0, is_in_header: false };
 
     #[test]
     fn only_what_surrounds_the_prose_is_a_menu() {
@@ -81,8 +95,10 @@ mod tests {
         assert_eq!(found_in(&[ITEM; 50]), Vec::<bool>::new(), "a page of links is its links");
         let mostly = [&[ITEM; 50][..], &[PROSE]].concat();
         assert_eq!(found_in(&mostly), Vec::<bool>::new());
-        let long = Letters { all: 90, linked: 90, links: 1 };
+        let long = Letters { all: 90, linked: 90, links: 1, ..ITEM };
         assert!(!found_in(&[&[PROSE; 9][..], &[long; 9]].concat()).contains(&true));
         assert_eq!(found_in(&[]), Vec::<bool>::new());
+        let above = [NOTE, PROSE].map(|block| Letters { is_in_header: true, ..block });
+        assert_eq!(found_in(&[&above[..], &[PROSE, NOTE]].concat()), [true, false, false, false]);
     }
 }

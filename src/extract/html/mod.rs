@@ -14,8 +14,15 @@
 //! Where a page says which part is its main one (`<main>`), and there is text in it, only that is
 //! taken: menus and languages of a site are not what a document is about.
 //!
-//! Of a page that was fetched, menus around the text are passed over too: a site is not what its
-//! page is about. Of a file that somebody uploads, all of it is meant.
+//! Passed over, wherever they stand: `<nav>` and `<search>`, the roles navigation, search and
+//! dialog, what cannot be seen, controls of forms, links that edit and questions about cookies (by
+//! words of classes that many sites share). Passed over outside of `<main>` and `<article>`:
+//! `<footer>` and `<aside>`, the roles contentinfo and complementary, and of a `<header>` or banner
+//! all but headings and prose. Where less than a tenth of what can be seen would be left, or next
+//! to nothing, everything is kept.
+//!
+//! Of a page that was fetched, menus around the text are passed over too, told by their links: a
+//! site is not what its page is about. Of a file that somebody uploads, lists of links are meant.
 //!
 //! - `tokens`: tags and text; `entities`: character references
 //! - `head`: title and canonical address of a page; `menus`: which of its blocks are menus
@@ -35,8 +42,7 @@ mod tags;
 mod tokens;
 
 use crate::extract::ExtractError;
-use crate::extract::html::menus::Letters;
-use crate::extract::html::page::Page;
+use crate::extract::html::page::{Page, Rendered};
 use crate::extract::html::tags::Tag;
 use crate::extract::html::tokens::{Token, Tokens};
 use crate::types::Extracted;
@@ -46,6 +52,9 @@ pub use head::HtmlHead;
 /// Bytes of text that the part called main must have to be believed.
 const MAIN_BYTES_MIN: usize = 200;
 
+/// What is kept has to be one part in so many of all that can be seen.
+const KEPT_SHARE_MIN: usize = 10;
+
 /// Which part of a page is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
@@ -53,7 +62,7 @@ enum Scope {
     Main,
     /// What is inside `<article>`.
     Article,
-    /// Everything but navigation and footers.
+    /// Everything but the chrome of a site.
     Body,
     /// Everything that can be seen.
     Whole,
@@ -66,51 +75,73 @@ impl Scope {
     }
 }
 
-/// Reads HTML.
+/// Reads HTML that is a letter or a part of another document: without the chrome of sites.
 pub(super) fn read(text: &str) -> Result<Extracted, ExtractError> {
-    let mut reader = |scope| Ok(render(text, scope, is_xml(text), Vec::new())?.0);
-    read_part(text, &mut reader, None)
+    let mut reader = |scope| render(text, scope, is_xml(text), Vec::new());
+    read_part(&mut reader, has_main(text), None)
+}
+
+/// Reads a file that somebody uploads: lists of links may be what it is about, and stay.
+pub(super) fn read_file(text: &str) -> Result<Extracted, ExtractError> {
+    read_site(text, None)
 }
 
 /// Reads a page of a site: what is around its text is passed over.
 pub(super) fn read_page(text: &str) -> Result<Extracted, ExtractError> {
+    read_site(text, Some(Scope::Article))
+}
+
+fn read_site(text: &str, inner: Option<Scope>) -> Result<Extracted, ExtractError> {
     let is_xml = is_xml(text);
     let mut reader = |scope| {
-        let (all, blocks) = render(text, scope, is_xml, Vec::new())?;
-        let menus = menus::found_in(&blocks);
-        if !menus.contains(&true) {
+        let all = render(text, scope, is_xml, Vec::new())?;
+        if scope == Scope::Whole {
             return Ok(all);
         }
-        Ok(render(text, scope, is_xml, menus)?.0)
+        let menus = match inner {
+            Some(_) => menus::found_in(&all.blocks),
+            None => menus::found_above(&all.blocks),
+        };
+        match menus.contains(&true) {
+            true => render(text, scope, is_xml, menus),
+            false => Ok(all),
+        }
     };
-    read_part(text, &mut reader, Some(Scope::Article))
+    read_part(&mut reader, has_main(text), inner)
 }
 
 /// Reads the part that the page calls its main one, where that is believable; else `inner`, where
 /// there is next to nothing outside of it; else what is not navigation, and at last everything.
 fn read_part(
-    text: &str,
-    reader: &mut dyn FnMut(Scope) -> Result<Extracted, ExtractError>,
+    reader: &mut dyn FnMut(Scope) -> Result<Rendered, ExtractError>,
+    has_main: bool,
     inner: Option<Scope>,
 ) -> Result<Extracted, ExtractError> {
-    if has_main(text) {
+    if has_main {
         let main = reader(Scope::Main)?;
-        if main.text.len() >= MAIN_BYTES_MIN {
-            return Ok(main);
+        if is_believable(&main) {
+            return Ok(main.document);
         }
     }
     let body = reader(Scope::Body)?;
-    if body.text.len() < MAIN_BYTES_MIN {
-        return reader(Scope::Whole);
+    if !is_believable(&body) {
+        return Ok(reader(Scope::Whole)?.document);
     }
     if let Some(scope) = inner {
-        let part = reader(scope)?;
-        let is_most = part.text.len() * 3 >= body.text.len() * 2;
+        let part = reader(scope)?.document;
+        let is_most = part.text.len() * 3 >= body.document.text.len() * 2;
         if is_most && part.text.len() >= MAIN_BYTES_MIN {
             return Ok(part);
         }
     }
-    Ok(body)
+    Ok(body.document)
+}
+
+/// Whether what was kept can be what the page is about: not next to nothing, and not next to
+/// nothing beside what was passed over. A page is never left without its only text.
+fn is_believable(part: &Rendered) -> bool {
+    let share = part.kept * KEPT_SHARE_MIN >= part.kept + part.passed;
+    part.document.text.len() >= MAIN_BYTES_MIN && share
 }
 
 /// Whether there is an XML declaration: the page is XHTML, where any element may close itself.
@@ -120,7 +151,7 @@ fn is_xml(text: &str) -> bool {
 
 /// Reads a chapter of a book: XHTML without the chrome of a site.
 pub(super) fn read_xhtml(text: &str) -> Result<Extracted, ExtractError> {
-    Ok(render(text, Scope::Whole, true, Vec::new())?.0)
+    Ok(render(text, Scope::Whole, true, Vec::new())?.document)
 }
 
 /// Reads what the head of a page says about it.
@@ -135,13 +166,13 @@ fn has_main(text: &str) -> bool {
     text.contains("role=\"main\"") || text.match_indices('<').any(|(at, _)| starts_main(at))
 }
 
-/// The text of a part of a page without the blocks of these numbers, and the letters of all blocks.
+/// A part of a page without the blocks of these numbers.
 fn render(
     text: &str,
     scope: Scope,
     is_xml: bool,
     passed_over: Vec<bool>,
-) -> Result<(Extracted, Vec<Letters>), ExtractError> {
+) -> Result<Rendered, ExtractError> {
     let mut page = Page::new(scope, passed_over);
     for token in Tokens::new(text, is_xml) {
         match token {

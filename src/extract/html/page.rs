@@ -37,6 +37,22 @@ pub(super) struct Page {
     /// The blocks so far, tables aside, and which of them are passed over.
     blocks: Vec<Letters>,
     passed_over: Vec<bool>,
+    /// Letters that are kept, and those of the site that are not.
+    kept: usize,
+    passed: usize,
+}
+
+/// What a page was read to.
+#[derive(Debug)]
+pub(super) struct Rendered {
+    /// Its text.
+    pub document: Extracted,
+    /// The letters of its blocks.
+    pub blocks: Vec<Letters>,
+    /// Letters that were kept.
+    pub kept: usize,
+    /// Letters that could be seen and were passed over.
+    pub passed: usize,
 }
 
 #[derive(Debug)]
@@ -64,17 +80,20 @@ impl Page {
             linked: Letters::default(),
             blocks: Vec::new(),
             passed_over,
+            kept: 0,
+            passed: 0,
         }
     }
 
     /// The document, and the letters of its blocks.
-    pub(super) fn finish(mut self) -> Result<(Extracted, Vec<Letters>), ExtractError> {
+    pub(super) fn finish(mut self) -> Result<Rendered, ExtractError> {
         while self.stack.last().is_some() {
             self.pop()?;
         }
         self.flush()?;
         self.outline.set_title(&self.title);
-        Ok((self.outline.finish(), self.blocks))
+        let Self { outline, blocks, kept, passed, .. } = self;
+        Ok(Rendered { document: outline.finish(), blocks, kept, passed })
     }
 
     /// A start tag.
@@ -121,8 +140,10 @@ impl Page {
             return Ok(());
         }
         if !self.stack.is_visible() {
+            self.passed += if self.stack.is_title_visible() { letters(text) } else { 0 };
             return Ok(());
         }
+        self.kept += letters(text);
         if self.outline.len() + self.line.len() + text.len() > TEXT_BYTES_MAX {
             return Err(too_long());
         }
@@ -328,9 +349,14 @@ impl Page {
         let number = self.blocks.len();
         // The number of an item is no letter of its author.
         let all = letters(content).max(linked.linked);
-        self.blocks.push(Letters { all, ..linked });
+        let is_in_header = self.stack.is_in_header();
+        self.blocks.push(Letters { all, is_in_header, ..linked });
         match self.passed_over.get(number) {
-            Some(true) => Ok(()),
+            Some(true) => {
+                self.kept = self.kept.saturating_sub(all);
+                self.passed += all;
+                Ok(())
+            }
             _ => self.outline.push(kind, content),
         }
     }

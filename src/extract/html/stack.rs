@@ -10,7 +10,8 @@ use crate::extract::html::tokens::Attributes;
 pub(super) struct Traits {
     is_hidden: bool,
     is_main: bool,
-    is_navigation: bool,
+    /// What its role or its class say that it is, whatever its name says.
+    chrome: Option<Tag>,
     /// Whether it leads elsewhere, where it is a link.
     pub leads: bool,
     /// The text that stands for an image.
@@ -35,8 +36,10 @@ impl Traits {
                 3 if name.eq_ignore_ascii_case("alt") => traits.alt = value.into_owned(),
                 4 if name.eq_ignore_ascii_case("role") => {
                     traits.is_main |= is("main");
-                    traits.is_navigation |= is("navigation");
+                    traits.chrome = traits.chrome.or(of_role(value.trim()));
                 }
+                2 if name.eq_ignore_ascii_case("id") => traits.note_words(&value),
+                5 if name.eq_ignore_ascii_case("class") => traits.note_words(&value),
                 5 if name.eq_ignore_ascii_case("style") => traits.is_hidden |= hides(&value),
                 6 if name.eq_ignore_ascii_case("hidden") => {
                     traits.is_hidden |= !is("until-found");
@@ -47,6 +50,49 @@ impl Traits {
         }
         traits
     }
+
+    fn note_words(&mut self, words: &str) {
+        if words.split_whitespace().any(is_chrome_word) {
+            self.chrome = Some(Tag::Chrome);
+        }
+    }
+}
+
+/// What an element of a role is.
+fn of_role(role: &str) -> Option<Tag> {
+    let roles = [
+        ("navigation", Tag::Chrome),
+        ("search", Tag::Chrome),
+        ("dialog", Tag::Chrome),
+        ("alertdialog", Tag::Chrome),
+        ("complementary", Tag::Margin),
+        ("contentinfo", Tag::Margin),
+        ("banner", Tag::Header),
+    ];
+    let known = roles.iter().find(|(name, _)| role.eq_ignore_ascii_case(name));
+    known.map(|(_, tag)| *tag)
+}
+
+/// Words of a class or an id that many sites share, for what is not part of the text: what is not
+/// printed, what only a screen reader reads, links that edit, and what asks about cookies.
+fn is_chrome_word(word: &str) -> bool {
+    let shared = [
+        "noprint",
+        "no-print",
+        "sr-only",
+        "visually-hidden",
+        "screen-reader-text",
+        "skip-link",
+        "mw-editsection",
+    ];
+    let asks = || {
+        let word = word.to_ascii_lowercase();
+        let is_notice = |rest: &str| {
+            ["banner", "consent", "notice", "popup", "dialog"].iter().any(|end| rest.contains(end))
+        };
+        word.strip_prefix("cookie").or_else(|| word.strip_prefix("gdpr")).is_some_and(is_notice)
+    };
+    shared.iter().any(|one| word.eq_ignore_ascii_case(one)) || word.len() <= 60 && asks()
 }
 
 fn beyond(value: &str) -> usize {
@@ -69,6 +115,12 @@ pub(super) struct Open {
     is_hidden: bool,
     is_main: bool,
     is_link: bool,
+    /// Whether it is chrome of the site where it stands.
+    is_chrome: bool,
+    /// Whether it is the head of a page.
+    is_header: bool,
+    /// Whether it is a part that has its own head, foot and asides.
+    is_text: bool,
 }
 
 /// The open elements, outermost first.
@@ -79,6 +131,9 @@ pub(super) struct Stack {
     hidden: usize,
     main: usize,
     links: usize,
+    chrome: usize,
+    headers: usize,
+    texts: usize,
     /// Elements that are open beyond the depth that is followed.
     beyond: usize,
 }
@@ -86,12 +141,27 @@ pub(super) struct Stack {
 impl Stack {
     /// A stack with nothing open.
     pub(super) fn new(scope: Scope) -> Self {
-        Self { scope, open: Vec::new(), hidden: 0, main: 0, links: 0, beyond: 0 }
+        Self {
+            scope,
+            open: Vec::new(),
+            hidden: 0,
+            main: 0,
+            links: 0,
+            chrome: 0,
+            headers: 0,
+            texts: 0,
+            beyond: 0,
+        }
     }
 
     /// Whether text here belongs to the page's text.
     pub(super) fn is_visible(&self) -> bool {
-        self.hidden == 0 && (!self.scope.is_part() || self.main > 0)
+        self.hidden == 0 && self.chrome == 0 && (!self.scope.is_part() || self.main > 0)
+    }
+
+    /// Whether text here stands in the head of a page.
+    pub(super) fn is_in_header(&self) -> bool {
+        self.headers > 0
     }
 
     /// Whether nothing hides the text here, inside the main part or not.
@@ -115,9 +185,15 @@ impl Stack {
             self.beyond += 1;
             return;
         }
-        let is_chrome = tag == Tag::Chrome || traits.is_navigation;
-        let is_hidden =
-            traits.is_hidden || tag == Tag::Unread || (is_chrome && self.scope != Scope::Whole);
+        let is_hidden = traits.is_hidden || tag == Tag::Unread;
+        // Sites note on the whole page that they ask about cookies.
+        let is_page = matches!(name, "html" | "body" | "main" | "article");
+        let role = traits.chrome.filter(|_| !is_page).unwrap_or(tag);
+        let is_outside = self.texts == 0;
+        let is_site = self.scope != Scope::Whole;
+        let is_chrome = is_site && (role == Tag::Chrome || role == Tag::Margin && is_outside);
+        let is_header = is_site && role == Tag::Header && is_outside;
+        let is_text = tag == Tag::Main || traits.is_main || name == "article";
         let is_main = match self.scope {
             Scope::Article => name == "article",
             _ => tag == Tag::Main || traits.is_main,
@@ -126,7 +202,20 @@ impl Stack {
         self.links += usize::from(is_link);
         self.hidden += usize::from(is_hidden);
         self.main += usize::from(is_main);
-        self.open.push(Open { name: name.into(), tag, is_hidden, is_main, is_link });
+        self.chrome += usize::from(is_chrome);
+        self.headers += usize::from(is_header);
+        self.texts += usize::from(is_text);
+        let name = name.into();
+        self.open.push(Open {
+            name,
+            tag,
+            is_hidden,
+            is_main,
+            is_link,
+            is_chrome,
+            is_header,
+            is_text,
+        });
     }
 
     /// Closes the innermost element.
@@ -135,6 +224,9 @@ impl Stack {
         self.hidden -= usize::from(closed.is_hidden);
         self.main -= usize::from(closed.is_main);
         self.links -= usize::from(closed.is_link);
+        self.chrome -= usize::from(closed.is_chrome);
+        self.headers -= usize::from(closed.is_header);
+        self.texts -= usize::from(closed.is_text);
         Some(closed)
     }
 
@@ -158,7 +250,9 @@ impl Stack {
             self.beyond -= 1;
             return 0;
         }
-        let is_inline = !Tag::of(name).is_block();
+        // What is not read may hold blocks that are never closed: the options of a list.
+        let tag = Tag::of(name);
+        let is_inline = !tag.is_block() && tag != Tag::Unread;
         for (depth, open) in self.open.iter().rev().enumerate() {
             if *open.name == *name {
                 return depth + 1;

@@ -35,8 +35,12 @@ pub(super) enum Tag {
     },
     /// The part of a page that matters.
     Main,
-    /// Navigation or the foot of a page.
+    /// Navigation: never part of a text.
     Chrome,
+    /// What stands beside or below a text, and belongs to the site unless it is inside of the text.
+    Margin,
+    /// What stands above a text: its heading and its site's links.
+    Header,
     /// The title of the document.
     Title,
     /// Never read: programs, styles, controls, embedded things.
@@ -71,7 +75,9 @@ impl Tag {
             "td" => Self::Cell { is_header: false },
             "th" => Self::Cell { is_header: true },
             "main" => Self::Main,
-            "nav" | "footer" => Self::Chrome,
+            "nav" | "search" => Self::Chrome,
+            "footer" | "aside" => Self::Margin,
+            "header" => Self::Header,
             "title" => Self::Title,
             "a" => Self::Link,
             "br" => Self::LineBreak,
@@ -86,10 +92,11 @@ impl Tag {
             | "datalist" | "button" | "textarea" | "annotation" | "annotation-xml" | "dialog" => {
                 Self::Unread
             }
-            "html" | "head" | "body" | "div" | "section" | "article" | "aside" | "header"
-            | "hgroup" | "address" | "blockquote" | "center" | "details" | "summary" | "dl"
-            | "fieldset" | "figure" | "figcaption" | "form" | "legend" | "caption" | "frameset"
-            | "search" | "optgroup" | "option" => Self::Block,
+            "html" | "head" | "body" | "div" | "section" | "article" | "hgroup" | "address"
+            | "blockquote" | "center" | "details" | "summary" | "dl" | "fieldset" | "figure"
+            | "figcaption" | "form" | "legend" | "caption" | "frameset" | "optgroup" | "option" => {
+                Self::Block
+            }
             _ => Self::Inline,
         }
     }

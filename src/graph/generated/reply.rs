@@ -1,0 +1,68 @@
+//! What a generator has replied, item by item: what cannot be read is left out, the rest counts.
+
+use serde_json::Value;
+
+/// Bytes of a reply that are read.
+pub const REPLY_BYTES_MAX: usize = 64 << 10;
+
+/// A thing that a reply says is named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ClaimedEntity {
+    pub name: String,
+    pub kind: String,
+}
+
+/// A statement that a reply says the text makes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ClaimedTriplet {
+    pub source: String,
+    pub predicate: String,
+    pub target: String,
+    pub sentence: String,
+}
+
+/// What a reply says of one passage.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Claims {
+    pub entities: Vec<ClaimedEntity>,
+    pub triplets: Vec<ClaimedTriplet>,
+}
+
+/// The claims about each of `count` passages; none where there is no JSON of that shape. Models
+/// write words and fences of code around it, so the outermost braces are taken.
+pub(super) fn claims(reply: &str, count: usize) -> Option<Vec<Claims>> {
+    if reply.len() > REPLY_BYTES_MAX {
+        return None;
+    }
+    let (start, end) = (reply.find('{')?, reply.rfind('}')?);
+    let whole: Value = serde_json::from_str(reply.get(start..=end)?).ok()?;
+    let passages = whole.get("passages")?.as_array()?;
+    let mut claims = vec![Claims::default(); count];
+    for (place, passage) in passages.iter().enumerate() {
+        // One passage needs no number.
+        let number = passage.get("n").and_then(Value::as_u64).unwrap_or(place as u64 + 1);
+        let at = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+        let Some(own) = at.and_then(|at| claims.get_mut(at)) else { continue };
+        own.entities.extend(list(passage, "entities").iter().filter_map(|item| {
+            let kind = text(item, "type").unwrap_or_default();
+            Some(ClaimedEntity { name: text(item, "name")?, kind })
+        }));
+        own.triplets.extend(list(passage, "triplets").iter().filter_map(|item| {
+            Some(ClaimedTriplet {
+                source: text(item, "source")?,
+                predicate: text(item, "predicate").unwrap_or_default(),
+                target: text(item, "target")?,
+                sentence: text(item, "sentence").unwrap_or_default(),
+            })
+        }));
+    }
+    Some(claims)
+}
+
+fn list<'a>(of: &'a Value, name: &str) -> &'a [Value] {
+    of.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn text(of: &Value, name: &str) -> Option<String> {
+    of.get(name).and_then(Value::as_str).map(|text| text.trim().to_owned())
+}

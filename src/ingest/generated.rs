@@ -1,0 +1,175 @@
+//! What a generator adds to the graphs of chunks, where the operator wants it.
+//!
+//! ```text
+//! sources, by rule -> batches of a source's chunks -> GraphReader -> graph::generated::merge
+//!                       while there is time; else the graph by rule stands
+//! ```
+//! Nothing here fails a document. One claim is delayed by [`CLAIM_TIME_MAX`] and one call
+//! ([`CALL_TIME_MAX`]) at most; after [`FAILURES_MAX`] calls in a row that came to nothing, no
+//! claim asks for [`REST_MILLIS`]. What was left to the rules is logged and counted. Chunks of two
+//! sources never share a request: a hostile text spoils the reply about itself alone. Sources that
+//! are built anew after damage have the graph by rule.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::graph::RowGraph;
+use crate::graph::generated::{self, Added, Passage, Request};
+use crate::ingest::Ingest;
+use crate::segment::NewSource;
+use crate::types::Timestamp;
+
+/// How long the calls of one claim may take together.
+const CLAIM_TIME_MAX: Duration = Duration::from_secs(120);
+/// How long one call may take.
+const CALL_TIME_MAX: Duration = Duration::from_secs(30);
+/// Calls in a row that come to nothing before the generator is left alone.
+const FAILURES_MAX: u32 = 2;
+/// How long it is left alone.
+const REST_MILLIS: u64 = 60_000;
+
+/// Something that reads passages when it is asked to: a language model. Blocking.
+pub trait GraphReader: Send + Sync + fmt::Debug {
+    /// Its reply, in at most `time_max`.
+    ///
+    /// # Errors
+    /// Why there is none, for the log.
+    fn reply(&self, request: &Request, time_max: Duration) -> Result<String, String>;
+
+    /// Ends the calls under way; later ones end at once.
+    fn end(&self);
+}
+
+/// What the generator was asked for and gave, since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GeneratedCounts {
+    /// Calls.
+    pub calls: u64,
+    /// Calls that failed, took too long or could not be read.
+    pub failures: u64,
+    /// Chunks that have their graph by rule alone although more was wanted.
+    pub chunks_by_rule: u64,
+    /// Triplets that were added.
+    pub triplets: u64,
+    /// Claims that no text bears out.
+    pub refused: u64,
+}
+
+/// The reader and what has come of it.
+#[derive(Debug, Default)]
+pub(super) struct Generated {
+    /// The milliseconds until which it is left alone.
+    rests_until: AtomicU64,
+    calls: AtomicU64,
+    failures: AtomicU64,
+    chunks_by_rule: AtomicU64,
+    triplets: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// The calls of one claim.
+struct Round {
+    ends: Timestamp,
+    failures: u32,
+    chunks_by_rule: usize,
+    problem: Option<String>,
+}
+
+impl Ingest {
+    /// Lets the generator add to the graphs of sources, if there is one.
+    pub(super) fn add_generated(&self, sources: &mut [NewSource]) {
+        let Some(reader) = self.graph_reader.as_deref() else { return };
+        let now = self.clock.now();
+        let is_resting = now.0 < self.generated.rests_until.load(Ordering::Relaxed);
+        let mut round = Round {
+            ends: now.plus_millis(CLAIM_TIME_MAX.as_millis() as u64),
+            failures: if is_resting { FAILURES_MAX } else { 0 },
+            chunks_by_rule: 0,
+            problem: is_resting.then(|| "it failed shortly before".to_owned()),
+        };
+        for source in sources {
+            let sizes: Vec<usize> = source.rows.iter().map(|row| row.text.len()).collect();
+            for batch in generated::batches(&sizes) {
+                self.read_batch(reader, source, batch, &mut round);
+            }
+        }
+        if round.failures == FAILURES_MAX && !is_resting {
+            let until = self.clock.now().plus_millis(REST_MILLIS);
+            self.generated.rests_until.store(until.0, Ordering::Relaxed);
+        }
+        let chunks = round.chunks_by_rule;
+        self.generated.chunks_by_rule.fetch_add(chunks as u64, Ordering::Relaxed);
+        if let Some(problem) = round.problem {
+            tracing::warn!(chunks, problem, "the generator left chunks to the rules of the graph");
+        }
+    }
+
+    fn read_batch(
+        &self,
+        reader: &dyn GraphReader,
+        source: &mut NewSource,
+        batch: std::ops::Range<usize>,
+        round: &mut Round,
+    ) {
+        let left = round.ends.0.saturating_sub(self.clock.now().0);
+        if round.failures == FAILURES_MAX || left == 0 || self.stopping.is_set() {
+            round.chunks_by_rule += batch.len();
+            round.problem.get_or_insert_with(|| "there was no more time".to_owned());
+            return;
+        }
+        let rows = &mut source.rows[batch];
+        let mut graphs: Vec<RowGraph> =
+            rows.iter_mut().map(|row| std::mem::take(&mut row.graph)).collect();
+        let title = source.title_text.as_str();
+        let passages: Vec<Passage<'_>> =
+            rows.iter().map(|row| Passage { title, text: &row.text }).collect();
+        let request = generated::request(&*self.ids, &passages);
+        let time_max = CALL_TIME_MAX.min(Duration::from_millis(left));
+        let added = reader.reply(&request, time_max).and_then(|reply| {
+            let added = generated::merge(&reply, &passages, &mut graphs);
+            added.ok_or_else(|| "its reply has not the form that was asked for".to_owned())
+        });
+        for (row, graph) in rows.iter_mut().zip(graphs) {
+            row.graph = graph;
+        }
+        self.generated.note(&added);
+        match added {
+            Ok(_) => round.failures = 0,
+            Err(problem) => {
+                round.failures += 1;
+                round.chunks_by_rule += rows.len();
+                round.problem = Some(problem);
+            }
+        }
+    }
+
+    /// What the generator was asked for and gave.
+    pub fn generated_counts(&self) -> GeneratedCounts {
+        let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        let Generated { rests_until: _, calls, failures, chunks_by_rule, triplets, refused } =
+            &self.generated;
+        GeneratedCounts {
+            calls: count(calls),
+            failures: count(failures),
+            chunks_by_rule: count(chunks_by_rule),
+            triplets: count(triplets),
+            refused: count(refused),
+        }
+    }
+}
+
+impl Generated {
+    fn note(&self, added: &Result<Added, String>) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        match added {
+            Ok(Added { entities: _, triplets, refused }) => {
+                self.triplets.fetch_add(*triplets as u64, Ordering::Relaxed);
+                self.refused.fetch_add(*refused as u64, Ordering::Relaxed);
+            }
+            Err(_) => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
