@@ -29,7 +29,7 @@
 //! - `candidates`, `score`, `extract`, `compose`: the steps above
 //! - `sources`: chunks grouped by source; `snippet`: the telling part of a text
 //! - `generate`: answers that a model writes
-//! - `session`: follow-up questions; `stream`: an answer in deltas; `error`: what can go wrong
+//! - `session`: follow-up questions; `pointers`: what tells them; `stream`: an answer in deltas; `error`: what can go wrong
 
 mod candidates;
 mod compose;
@@ -37,6 +37,7 @@ mod error;
 mod extract;
 pub mod generate;
 mod notes;
+mod pointers;
 mod score;
 mod sentences;
 mod session;
