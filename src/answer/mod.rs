@@ -29,7 +29,8 @@
 //! - `candidates`, `score`, `extract`, `compose`: the steps above
 //! - `sources`: chunks grouped by source; `snippet`: the telling part of a text
 //! - `generate`: answers that a model writes
-//! - `session`: follow-up questions; `pointers`: what tells them; `stream`: an answer in deltas; `error`: what can go wrong
+//! - `session`: follow-up questions; `pointers`: what tells them; `stream`: an answer in deltas
+//! - `error`: what can go wrong
 
 mod candidates;
 mod compose;

@@ -65,7 +65,7 @@ fn is_pointer(words: &[&str], lower: &[&str], at: usize) -> bool {
 /// Whether a capitalised word stands there behind the first one.
 fn has_name(words: &[&str]) -> bool {
     let is_name = |word: &&str| word.starts_with(char::is_uppercase) && word.len() > 1;
-    words.iter().skip(1).any(|word| is_name(word))
+    words.iter().skip(1).any(is_name)
 }
 
 /// Whether something stands behind a determiner.
@@ -73,8 +73,8 @@ fn has_noun(before: &[&str], is_subject: bool) -> bool {
     let opens = |word: &&str| {
         DETERMINERS.contains(word) || (!is_subject && QUESTION_DETERMINERS.contains(word))
     };
-    let Some(at) = before.iter().position(|word| opens(&word)) else { return false };
-    before[at + 1..].iter().any(|word| !words::is_interrogative(word) && !opens(&word))
+    let Some(at) = before.iter().position(opens) else { return false };
+    before[at + 1..].iter().any(|word| !words::is_interrogative(word) && !opens(word))
 }
 
 /// "Is it possible to", "does it take to".

@@ -61,7 +61,9 @@ pub(super) fn goes_over(word: &str, block: &str, next: usize) -> bool {
     let is_initial = letters.next().is_some_and(char::is_uppercase) && letters.next().is_none();
     // "U.S. Army" goes on, "in the U.S. The army" does not.
     let is_dotted = word.contains('.') && word.split('.').all(|part| part.chars().count() == 1);
-    let is_opener = OPENERS.contains(&next_word) && !after[next_word.len()..].starts_with('.');
+    // "A. Smith" is no opener.
+    let is_abbreviated = after.split_once(next_word).is_some_and(|(_, rest)| rest.starts_with('.'));
+    let is_opener = OPENERS.contains(&next_word) && !is_abbreviated;
     (is_initial && !is_opener)
         || NEVER_LAST.contains(&lower.as_str())
         || ((is_dotted || SELDOM_LAST.contains(&lower.as_str())) && !is_opener)
