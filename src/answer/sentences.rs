@@ -338,7 +338,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn places_are_true_and_bounded(text in "([\\PC\n.]{0,80}|([A-C\u{201D}.\\[1\\]]{1,3} ){0,20}|[a-zA-Z.?! \n#-]{0,900})") {
+        fn places_are_true_and_bounded(
+            text in "([\\PC\n.]{0,80}|([A-C\u{201D}.\\[1\\]]{1,3} ){0,20}|[a-zA-Z.?! \n#-]{0,900})"
+        ) {
             let mut end = 0;
             for sentence in sentences(&text) {
                 prop_assert!(sentence.bytes.start >= end);
