@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::answer::ABSTENTION;
 use crate::answer::candidates::Candidate;
+use crate::answer::notes;
 use crate::answer::snippet::folded;
 use crate::answer::sources::{AnswerSource, grouped};
 use crate::types::RetrievedChunk;
@@ -33,8 +34,12 @@ pub struct Citation {
     /// Its Unicode characters in the answer.
     pub answer_chars: Range<usize>,
     /// Its Unicode characters in the chunk's text. The text there differs from the passage in
-    /// white space and in the brackets of numbers only.
+    /// white space, in marks of footnotes, in the brackets of numbers, in what stands between the
+    /// values of a row or record, and in what is taken from the head.
     pub chunk_chars: Range<usize>,
+    /// The line of the chunk that names the values of the passage, in Unicode characters: the
+    /// header of a table, or the first field of a long record.
+    pub head_chars: Option<Range<usize>>,
 }
 
 /// How the sources of an answer are numbered.
@@ -92,6 +97,7 @@ pub(super) fn compose(
             sentence: candidate.shown.clone(),
             answer_chars: chars..end,
             chunk_chars: candidate.chars.clone(),
+            head_chars: candidate.head_chars.clone(),
         });
         let mark = format!(" [{number}]");
         chars = end + mark.len();
@@ -100,9 +106,10 @@ pub(super) fn compose(
     Answer { text, citations, sources, is_abstained: false }
 }
 
-/// A passage as an answer shows it: white space folded, and without marks of its own.
-pub(super) fn shown(passage: &str) -> String {
-    unmarked(&folded(passage))
+/// A passage as an answer shows it: white space folded, and without marks of its own, be they
+/// those of footnotes in a text that `has_marks`.
+pub(super) fn shown(passage: &str, has_marks: bool) -> String {
+    unmarked(&notes::without(&folded(passage), has_marks))
 }
 
 /// A text whose brackets that hold nothing but numbers are turned to parentheses, for they would
@@ -141,10 +148,10 @@ mod tests {
     #[test]
     fn foreign_citation_marks_are_neutral() {
         assert_eq!(
-            shown("As shown [3],\n\n see [4, 5] and [6\u{2013}8]."),
+            shown("As shown [3],\n\n see [4, 5] and [6\u{2013}8].", false),
             "As shown (3), see (4, 5) and (6\u{2013}8)."
         );
-        assert_eq!(shown("a[i] [note 3] [[7]] [] [x]"), "a[i] [note 3] [(7)] [] [x]");
-        assert_eq!(shown("[3[4]"), "[3(4)");
+        assert_eq!(shown("a[i] [note 3] [[7]] [] [x]", false), "a[i] [note 3] [(7)] [] [x]");
+        assert_eq!(shown("[3[4]", false), "[3(4)");
     }
 }

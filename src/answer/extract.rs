@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::answer::AnswerError;
 use crate::answer::candidates::{Candidate, candidates};
 use crate::answer::compose::{Answer, SourceOrder, compose};
-use crate::answer::score::{Score, cosine_weight, dot, scores};
+use crate::answer::score::{Evidence, Score, dot, scores};
 use crate::embed::{Embedder, Lane};
 use crate::types::RetrievedChunk;
 
@@ -13,17 +13,12 @@ use crate::types::RetrievedChunk;
 pub const ABSTENTION: &str = "Nothing in the indexed content answers this question.";
 
 /// Sentences of an answer at most.
-const SENTENCES_MAX: usize = 4;
-/// Confidence of the first sentence below which nothing is said.
-///
-/// On the questions named in `score`, in English, German and Chinese: 0.4, 1.6 and 4.3 % of those
-/// whose paragraph is there are refused; of those where only paragraphs of other articles are,
-/// 98.4, 86.9 and 90.3 %; where the other four of the right article are, 46, 34 and 52 %. A
-/// missed answer is worse than a near miss that is cited, so the threshold is a low one.
-const CONFIDENCE_MIN: f32 = 0.55;
+const SENTENCES_MAX: usize = 5;
 /// A further sentence is this much less relevant than the first at most; one that leads by more
 /// answers alone.
-const RELEVANCE_DROP_MAX: f32 = 0.3;
+const RELEVANCE_DROP_MAX: f32 = 0.4;
+/// Confidence that a further sentence needs; the first one needs 1.
+const FURTHER_CONFIDENCE_MIN: f32 = 0.9;
 /// How much a sentence loses for being like one that is chosen already.
 const SAMENESS_WEIGHT: f32 = 0.2;
 
@@ -59,7 +54,7 @@ impl Answerer {
         let mut vectors = self.embedder.embed(Lane::Query, texts)?;
         let question_vector = vectors.remove(0);
         let scores = scores(question, &question_vector, &candidates, &vectors, chunks);
-        let chosen = choose(&candidates, &scores, &vectors, cosine_weight(question));
+        let chosen = choose(&candidates, &scores, &vectors, &Evidence::needed_for(question));
         let chosen: Vec<&Candidate> = chosen.into_iter().map(|at| &candidates[at]).collect();
         Ok(compose(question, chunks, &chosen, order))
     }
@@ -73,7 +68,7 @@ fn choose(
     candidates: &[Candidate],
     scores: &[Score],
     vectors: &[Vec<f32>],
-    cosine_weight: f32,
+    evidence: &Evidence,
 ) -> Vec<usize> {
     let best_of = |value: &dyn Fn(usize) -> Option<f32>| {
         // The first of equals, so that the order of the chunks decides.
@@ -86,7 +81,7 @@ fn choose(
     let Some((first, relevance)) = best_of(&|at| Some(scores[at].relevance())) else {
         return Vec::new();
     };
-    if scores[first].confidence(cosine_weight) < CONFIDENCE_MIN {
+    if scores[first].confidence(evidence) < 1.0 {
         return Vec::new();
     }
     let mut chosen = vec![first];
@@ -94,7 +89,8 @@ fn choose(
         let next = best_of(&|at| {
             let is_near = scores[at].relevance() >= relevance - RELEVANCE_DROP_MAX;
             let is_said = |other: &usize| candidates[*other].repeats(&candidates[at]);
-            if !is_near || chosen.iter().any(is_said) {
+            let is_enough = scores[at].confidence(evidence) >= FURTHER_CONFIDENCE_MIN;
+            if !is_near || !is_enough || chosen.iter().any(is_said) {
                 return None;
             }
             let likeness = chosen.iter().map(|other| dot(&vectors[*other], &vectors[at]));

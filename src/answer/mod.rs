@@ -15,29 +15,38 @@
 //!
 //! Invariants of an extractive answer:
 //! - Every `[n]` of an answer is a citation of `sources[n - 1]`; brackets with numbers that come
-//!   out of documents are shown as parentheses.
+//!   out of documents are shown as parentheses, marks of footnotes not at all.
 //! - Every sentence of an answer stands in the chunk that it cites, at the place that it names,
-//!   but for white space and those brackets. Text of documents is copied, never obeyed.
+//!   but for white space and those marks. Text of documents is copied, never obeyed.
+//! - A row of a table is shown value by value behind the names of the columns, which stand in the
+//!   header that its citation names too; the fields of a record stand in one line.
 //! - All chunks given have their source in `sources`, each source once.
 //! - The same question and chunks give the same answer.
 //!
-//! - `sentences`: text to sentences; `words`: the words that give a question its form
+//! - `sentences`: text to sentences; `stops`: full stops that end none; `notes`: marks of
+//!   footnotes; `tables`: rows under their header
+//! - `words`: the words that give a question its form
 //! - `candidates`, `score`, `extract`, `compose`: the steps above
 //! - `sources`: chunks grouped by source; `snippet`: the telling part of a text
 //! - `generate`: answers that a model writes
-//! - `session`: follow-up questions; `stream`: an answer in deltas; `error`: what can go wrong
+//! - `session`: follow-up questions; `pointers`: what tells them; `stream`: an answer in deltas
+//! - `error`: what can go wrong
 
 mod candidates;
 mod compose;
 mod error;
 mod extract;
 pub mod generate;
+mod notes;
+mod pointers;
 mod score;
 mod sentences;
 mod session;
 mod snippet;
 mod sources;
+mod stops;
 mod stream;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod words;

@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use unicode_segmentation::UnicodeSegmentation;
-
+use crate::answer::notes::mark_len;
+use crate::answer::stops::{goes_over, is_end};
 use crate::chunk::marks::{is_closer, is_wide_end};
 
 /// Characters of one sentence; a longer one is cut, between words where there are any.
@@ -26,8 +26,10 @@ pub enum Shape {
     Prose,
     /// Announces what stands below it: a heading, a question, a line that ends with a colon.
     Lead,
-    /// An item of a list, a row of a table, a line of code or of a record.
+    /// An item of a list, a row of a table, a line of code.
     Line,
+    /// A line `name: value`, as records are made of.
+    Field,
 }
 
 /// A sentence of a text.
@@ -117,8 +119,13 @@ impl Cutter<'_> {
             self.found.push((block.range, Shape::Lead));
             return;
         }
-        let shape = if is_labelled(content) { Shape::Line } else { block.shape };
-        for piece in pieces(content) {
+        let pieces = pieces(content);
+        let shape = match (is_labelled(content), pieces.len()) {
+            (true, 1) => Shape::Field,
+            (true, _) => Shape::Line,
+            (false, _) => block.shape,
+        };
+        for piece in pieces {
             let range = block.range.start + piece.start..block.range.start + piece.end;
             let words = self.text[range.clone()].trim_end().trim_end_matches(is_closer);
             let announces = words.ends_with(['?', '\u{FF1F}', '\u{61F}', ':', '\u{FF1A}']);
@@ -208,9 +215,17 @@ fn pieces(block: &str) -> Vec<Range<usize>> {
     let mut is_spaced = false;
     let mut word_start = 0;
     let mut stop_word = 0..0;
+    let mut mark_end = 0;
     for (at, c) in block.char_indices() {
+        if at < mark_end {
+            continue;
+        }
         if c.is_whitespace() {
             is_spaced = true;
+            continue;
+        }
+        if ended.is_some() && closing_mark(&block[at..], is_spaced) > 0 {
+            mark_end = at + closing_mark(&block[at..], is_spaced);
             continue;
         }
         let is_next = match ended {
@@ -240,72 +255,12 @@ fn pieces(block: &str) -> Vec<Range<usize>> {
     pieces
 }
 
-/// Whether the sentence goes on over a full stop after `word`; the text goes on at `next`.
-fn goes_over(word: &str, block: &str, next: usize) -> bool {
-    const NEVER_LAST: &[&str] = &[
-        "dr", "mr", "mrs", "ms", "prof", "st", "vs", "e.g", "i.e", "al", "cf", "ca", "approx",
-        "gen", "sen", "rep", "gov", "lt", "col", "sgt", "hr", "bzw", "z.b", "d.h", "u.a", "sr",
-        "sra", "mme", "bspw", "vgl",
-    ];
-    const BEFORE_NUMBER: &[&str] = &[
-        "no", "nos", "nr", "fig", "figs", "eq", "vol", "p", "pp", "art", "sec", "ch", "abs", "ver",
-    ];
-    const GERMAN_AFTER_ORDINAL: &[&str] = &[
-        "Januar",
-        "Februar",
-        "M\u{E4}rz",
-        "April",
-        "Mai",
-        "Juni",
-        "Juli",
-        "August",
-        "September",
-        "Oktober",
-        "November",
-        "Dezember",
-        "Jahrhundert",
-        "Jahrhunderts",
-    ];
-    let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
-    let after = &block[next..];
-    let next_word = after.unicode_words().next().unwrap_or_default();
-    let lower = word.to_lowercase();
-    let is_number = !word.is_empty() && word.chars().all(|c| c.is_ascii_digit());
-    if is_number {
-        let opens_item = block.trim_start().starts_with(word) && word.len() <= 3;
-        return opens_item && block[..next].trim().len() == word.len() + 1
-            || (word.len() <= 2 && GERMAN_AFTER_ORDINAL.contains(&next_word));
-    }
-    let mut letters = word.chars();
-    let is_initial = letters.next().is_some_and(char::is_uppercase) && letters.next().is_none();
-    // "U.S. Army" goes on, "in the U.S. The army" does not.
-    let is_dotted = word.contains('.') && word.split('.').all(|part| part.chars().count() == 1);
-    is_initial
-        || NEVER_LAST.contains(&lower.as_str())
-        || (is_dotted && !opens_sentence(next_word))
-        || (BEFORE_NUMBER.contains(&lower.as_str()) && after.starts_with(char::is_numeric))
-}
-
-fn opens_sentence(word: &str) -> bool {
-    ["The", "A", "An", "In", "It", "He", "She", "They", "This", "These", "On", "At", "We", "But"]
-        .contains(&word)
-}
-
-/// Marks that end a sentence.
-fn is_end(c: char) -> bool {
-    is_wide_end(c)
-        || matches!(
-            c,
-            '.' | '!'
-                | '?'
-                | '\u{2026}'
-                | '\u{964}'
-                | '\u{965}'
-                | '\u{61F}'
-                | '\u{6D4}'
-                | '\u{589}'
-                | '\u{1362}'
-        )
+/// Bytes of a footnote's mark behind the end of a sentence, which it belongs to; behind a space
+/// only where no sentence begins with it: "[3] shows".
+fn closing_mark(text: &str, is_spaced: bool) -> usize {
+    let length = mark_len(text);
+    let goes_on = text[length..].trim_start().starts_with(char::is_lowercase);
+    if is_spaced && goes_on { 0 } else { length }
 }
 
 #[cfg(test)]
@@ -325,6 +280,8 @@ mod tests {
             "It weighs 3.5 kg, see Fig. 3 and No. 7 of vol. 2.",
             "Am 3. Oktober war Feiertag.",
             "He said \"Stop! now\" and left.",
+            "Acme Inc. Vienna sold pumps to Smith & Co. Limited before 5 p.m. Monday.",
+            "On Jan. 5 she met Martin Luther King Jr. Day planners near Mt. Rainier.",
         ] {
             assert_eq!(cut(one), [one]);
         }
@@ -335,6 +292,8 @@ mod tests {
         assert_eq!(cut("One ends. Two \"ends.\" Three?"), ["One ends.", "Two \"ends.\"", "Three?"]);
         assert_eq!(cut("Built in 1999. The end."), ["Built in 1999.", "The end."]);
         assert_eq!(cut("In the U.S. The army."), ["In the U.S.", "The army."]);
+        assert_eq!(cut("Bought by Acme Inc. It paid."), ["Bought by Acme Inc.", "It paid."]);
+        assert_eq!(cut("It was an \u{201C}A.\u{201D} An end.").len(), 2);
         assert_eq!(
             cut("塔高三百米。建于1889年！真的吗？"),
             ["塔高三百米。", "建于1889年！", "真的吗？"]
@@ -359,6 +318,16 @@ mod tests {
     }
 
     #[test]
+    fn marks_of_footnotes_belong_to_the_sentence_before() {
+        assert_eq!(
+            cut("It opened in 1889.[12] It closed.[13][note 2] So did \"it.\"\u{B9} End."),
+            ["It opened in 1889.[12]", "It closed.[13][note 2]", "So did \"it.\"\u{B9}", "End."]
+        );
+        assert_eq!(cut("It grows. [4] It falls."), ["It grows. [4]", "It falls."]);
+        assert_eq!(cut("It grows. [4] shows how."), ["It grows.", "[4] shows how."]);
+    }
+
+    #[test]
     fn shapes_are_seen() {
         let shapes: Vec<_> = sentences("Title\n\nIs it? Yes, it is.\n\n- item\n\nThe steps are:")
             .into_iter()
@@ -369,7 +338,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn places_are_true_and_bounded(text in "([\\PC\n.]{0,80}|[a-zA-Z.?! \n#-]{0,900})") {
+        fn places_are_true_and_bounded(
+            text in "([\\PC\n.]{0,80}|([A-C\u{201D}.\\[1\\]]{1,3} ){0,20}|[a-zA-Z.?! \n#-]{0,900})"
+        ) {
             let mut end = 0;
             for sentence in sentences(&text) {
                 prop_assert!(sentence.bytes.start >= end);

@@ -7,12 +7,15 @@
 //! carry an old topic into a new question does more harm than a missed follow-up.
 //!
 //! A question leans on what came before when one of these holds:
-//! - it begins with a connector ("and", "what about", "how about", "y", "und", "et", ...)
-//! - it is not long and has a word that points backwards ("it", "they", "his", "this", ...)
+//! - it begins with a connector ("and", "what about", "y", "und", "et", ...) and is no whole
+//!   question behind it
+//! - it is not long and has a word that points backwards ("it", "they", "his", "this", ...) and
+//!   nothing of its own that the word may mean
 //! - it has no matter, or a single word of it ("Why?", "In Berlin?", "How many?")
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::answer::pointers;
 use crate::answer::words;
 use crate::text::HybridQuery;
 
@@ -21,14 +24,17 @@ const QUESTIONS_MAX: usize = 3;
 /// Characters of what is put before a follow-up. With the question it fits in the window of the
 /// model, a quarter of which is some 60 words.
 const CONTEXT_CHARS_MAX: usize = 400;
-/// A longer question names what its pronouns mean.
-const POINTING_WORDS_MAX: usize = 12;
 /// A question of this many words with one word of matter is a fragment.
 const SHORT_WORDS_MAX: usize = 3;
 /// The same in characters of matter, in scripts without spaces.
 const SHORT_RUN_CHARS_MAX: usize = 2;
 /// Names taken from the last answer, in words.
 const NAMES_MAX: usize = 6;
+/// Terms of a question that stands by itself behind a connector and a question word.
+const WHOLE_TERMS_MIN: usize = 2;
+/// Terms of a subject that needs no predicate of the question before it: "what about refunds for
+/// damaged goods?".
+const SUBJECT_TERMS_MIN: usize = 3;
 
 const CONNECTORS: &[&str] = &[
     "and",
@@ -37,23 +43,16 @@ const CONNECTORS: &[&str] = &[
     "then",
     "also",
     "so",
-    "what about",
-    "how about",
-    "what else",
     "why not",
     "und",
     "oder",
     "aber",
-    "was ist mit",
-    "wie ist es mit",
     "y",
     "o",
     "pero",
-    "qu\u{E9} hay de",
     "et",
     "ou",
     "mais",
-    "et pour",
     "\u{430}",
     "\u{438}",
     "\u{43D}\u{43E}",
@@ -63,24 +62,39 @@ const CONNECTORS: &[&str] = &[
     "\u{3067}\u{306F}",
     "\u{3058}\u{3083}\u{3042}",
 ];
+/// Connectors that another subject follows, for what was asked of the one before.
+const SUBJECT_CONNECTORS: &[&str] = &[
+    "what about",
+    "how about",
+    "what else",
+    "was ist mit",
+    "wie ist es mit",
+    "qu\u{E9} hay de",
+    "et pour",
+];
 
 /// The question as it should be searched, given the turns before it, oldest first, each a
 /// question and its answer. Pure; the question itself when it stands by itself.
 pub fn contextualise(question: &str, past: &[(String, String)]) -> String {
-    let Some((_, last_answer)) = past.last() else { return question.to_owned() };
-    if !leans_back(question) {
+    if past.is_empty() || !leans_back(question) {
         return question.to_owned();
     }
+    if let Some(predicate) = predicate_for(question, past) {
+        return format!("{predicate} {question}");
+    }
+    let recent = recent_turns(question, past);
+    let Some((_, last_answer)) = recent.last() else { return question.to_owned() };
     let mut context: Vec<&str> = Vec::new();
     let mut room = CONTEXT_CHARS_MAX;
-    for (before, _) in past.iter().rev().take(QUESTIONS_MAX) {
+    for (before, _) in recent.iter().rev().take(QUESTIONS_MAX) {
         let chars = before.chars().count() + 1;
         if chars > room {
             break;
         }
         room -= chars;
         context.insert(0, before.trim());
-        if !leans_back(before) {
+        // A name begins a topic, whatever the question leans on.
+        if !leans_back(before) || !own_names(before).is_empty() {
             break;
         }
     }
@@ -92,37 +106,77 @@ pub fn contextualise(question: &str, past: &[(String, String)]) -> String {
     context.join(" ")
 }
 
+/// The turns up to the one that the question leans on. "She" is nobody of a turn that names no
+/// one, if one before it does.
+fn recent_turns<'p>(question: &str, past: &'p [(String, String)]) -> &'p [(String, String)] {
+    if !pointers::has_person(question) {
+        return past;
+    }
+    let names_one = |(before, _): &(String, String)| {
+        pointers::has_person(before) || !own_names(before).is_empty()
+    };
+    let from = past.len().saturating_sub(QUESTIONS_MAX);
+    match past[from..].iter().rposition(names_one) {
+        Some(at) => &past[..=from + at],
+        None => past,
+    }
+}
+
+/// What was asked of the subject before, for a question that only names another one: "What about
+/// Ada?" behind "When did Tom join Acme?" asks when she did.
+fn predicate_for(question: &str, past: &[(String, String)]) -> Option<String> {
+    if !begins_with(question, SUBJECT_CONNECTORS) || own_names(question).is_empty() {
+        return None;
+    }
+    let (before, _) = past.last()?;
+    let subjects = own_names(before);
+    let bare = |word: &str| subjects.contains(&word) || words::is_reference(word);
+    let predicate: String =
+        before.split_word_bounds().map(|word| if bare(word) { " " } else { word }).collect();
+    let is_short = predicate.chars().count() <= CONTEXT_CHARS_MAX;
+    let has_matter = words::bare_matter(&predicate).contains(char::is_alphanumeric);
+    (is_short && has_matter).then(|| predicate.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
 fn leans_back(question: &str) -> bool {
-    let spaced = words::spaced(question);
-    let compact = spaced.replace(' ', "");
-    let begins = |phrase: &&str| {
-        spaced.starts_with(&format!(" {phrase} "))
-            || (!phrase.is_ascii() && phrase.chars().all(is_wide) && compact.starts_with(*phrase))
-    };
-    if CONNECTORS.iter().any(begins) {
+    let terms = || HybridQuery::analyse(&words::bare_matter(question)).terms().len();
+    if begins_with(question, SUBJECT_CONNECTORS) {
+        return !own_names(question).is_empty() || terms() < SUBJECT_TERMS_MIN;
+    }
+    if pointers::points_back(question) {
         return true;
     }
-    let words: Vec<&str> = question.unicode_words().collect();
-    let points = |(at, word): (usize, &&str)| {
-        // Inside a sentence "that" mostly joins clauses: "the team that won".
-        let is_joint = matches!(word.to_lowercase().as_str(), "that" | "such")
-            && at > 0
-            && at + 1 < words.len();
-        words::is_reference(word) && !is_joint
-    };
-    if words.len() <= POINTING_WORDS_MAX && words.iter().enumerate().any(points) {
-        return true;
+    if begins_with(question, CONNECTORS) {
+        let asks = question.unicode_words().skip(1).take(2).any(words::is_interrogative);
+        return question.chars().any(is_wide) || !asks || terms() < WHOLE_TERMS_MIN;
     }
-    let matter = words::bare_matter(question);
     if question.chars().any(is_wide) {
+        let matter = words::bare_matter(question);
         let left = matter.chars().filter(|c| c.is_alphanumeric()).count();
         return words::has_reference_run(question) || left <= SHORT_RUN_CHARS_MAX;
     }
-    words.len() <= SHORT_WORDS_MAX && HybridQuery::analyse(&matter).terms().len() <= 1
+    question.unicode_words().count() <= SHORT_WORDS_MAX && terms() <= 1
+}
+
+fn begins_with(question: &str, phrases: &[&str]) -> bool {
+    let spaced = words::spaced(question);
+    let compact = spaced.replace(' ', "");
+    phrases.iter().any(|phrase| {
+        spaced.starts_with(&format!(" {phrase} "))
+            || (phrase.chars().all(is_wide) && compact.starts_with(phrase))
+    })
 }
 
 fn is_wide(c: char) -> bool {
     c as u32 >= 0x3000
+}
+
+/// Capitalised words of a question behind its first one.
+fn own_names(question: &str) -> Vec<&str> {
+    let is_name = |word: &&str| {
+        word.starts_with(char::is_uppercase) && !words::is_interrogative(word) && *word != "I"
+    };
+    question.unicode_words().skip(1).filter(is_name).collect()
 }
 
 /// Capitalised words inside the sentences of an answer that the question does not hold already:
@@ -183,6 +237,33 @@ mod tests {
     }
 
     #[test]
+    fn another_subject_is_asked_the_same() {
+        let turns = past(&[("When did Tom Reed join Acme?", "Tom Reed joined in May. [1]")]);
+        assert_eq!(
+            contextualise("What about Ada Brown?", &turns),
+            "When did join ? What about Ada Brown?"
+        );
+        assert_eq!(
+            contextualise("What about refunds for damaged goods?", &turns),
+            "What about refunds for damaged goods?"
+        );
+    }
+
+    #[test]
+    fn a_person_is_looked_for_where_one_is_named() {
+        let turns = past(&[
+            ("When was Ilsa Marr born?", "Ilsa Marr was born in 1931. [1]"),
+            ("When should I change guitar strings?", "Every three months. [1]"),
+        ]);
+        let joined = contextualise("Did she direct a film?", &turns);
+        assert_eq!(joined, "When was Ilsa Marr born? Marr Did she direct a film?");
+        assert_eq!(
+            contextualise("Does it hurt?", &turns),
+            "When should I change guitar strings? Does it hurt?"
+        );
+    }
+
+    #[test]
     fn questions_that_stand_alone_are_left() {
         let turns = past(&[("Who designed the tower?", "Gustave Eiffel. [1]")]);
         for question in [
@@ -190,6 +271,11 @@ mod tests {
             "refund policy",
             "Which team that won was blue?",
             "What does the IT department do?",
+            "And how tall is the Eiffel Tower?",
+            "So what is the refund policy?",
+            "Which employees get their laptops replaced?",
+            "When did Microsoft open its office in Berlin?",
+            "How long does it take to fly from Oslo to Tokyo?",
             "这座塔的高度是多少米？".trim_start_matches("这座"),
         ] {
             assert_eq!(contextualise(question, &turns), question);

@@ -172,7 +172,8 @@ pub(super) fn bare_matter(question: &str) -> String {
     words.map(|word| if is_interrogative(word) { " " } else { word }).collect()
 }
 
-fn is_interrogative(word: &str) -> bool {
+/// Whether the word asks, or is an auxiliary beside one that does.
+pub(super) fn is_interrogative(word: &str) -> bool {
     is_entry(INTERROGATIVES, word)
 }
 

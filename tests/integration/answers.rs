@@ -53,6 +53,9 @@ fn a_question_and_a_tenant_are_enough() {
     assert_eq!(metadata["request_id"], reply.headers["x-request-id"].to_str().unwrap());
     assert_eq!((&metadata["alpha"], &metadata["max_chunks"]), (&json!(0.8), &json!(10)));
     assert_eq!(metadata["ignored_parameters"], json!([]));
+    let times = &metadata["timings_ms"];
+    let of = |stage: &str| times[stage].as_f64().unwrap_or_else(|| panic!("{stage} in {times}"));
+    assert!(of("answer") > 0.0 && of("total") >= of("answer") + of("embed"), "{times}");
     let generation = &metadata["generation"];
     assert_eq!(generation["fallback"], true);
     assert_eq!(generation["model"], found["model_used"]);
@@ -144,6 +147,7 @@ fn without_generation_there_is_only_context() {
     let found = server.qna(QUESTION, &json!({"ai_generation": false}));
     assert_eq!((&found["answer"], &found["model_used"]), (&json!(""), &Value::Null));
     assert_eq!(found["metadata"]["generation"]["model"], Value::Null);
+    assert_eq!(found["metadata"]["timings_ms"].get("answer"), None);
     let chunks = list(&found, "chunks");
     assert!(!chunks.is_empty());
     let order: Vec<String> = ids_of(&list(&found, "sources"));

@@ -45,6 +45,9 @@ pub struct StageTimings {
     pub rerank: f64,
     /// The graph.
     pub graph: f64,
+    /// Writing the answer; absent where none is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<f64>,
     /// Everything.
     pub total: f64,
 }

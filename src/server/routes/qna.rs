@@ -16,6 +16,7 @@ mod draft;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::answer::generate::{Cancel, Delivery, Writer};
 use crate::answer::{AnswerSource, deltas, sources_only};
@@ -120,10 +121,14 @@ struct Asked {
 struct Found {
     place: Place,
     grounds: Grounds,
+    begun: Instant,
+    /// When the chunks were there and the answer was begun.
+    found: Instant,
 }
 
 impl Asked {
     fn find(&self) -> Result<Found, ApiError> {
+        let begun = Instant::now();
         let Self { app, call, input, cancel } = self;
         let request = request_of(input.question.clone(), &input.options)?;
         let place = app.engine.open(call.grant()?, &input.scope, Some(TenantMode::Standard))?;
@@ -134,7 +139,7 @@ impl Asked {
             cancel,
         };
         let grounds = app.engine.retrieve_for_question(&place, asking, request)?;
-        Ok(Found { place, grounds })
+        Ok(Found { place, grounds, begun, found: Instant::now() })
     }
 
     /// What writes the answer by a generator; without context there is nothing to write about.
@@ -153,6 +158,10 @@ impl Asked {
         let SourcesEvent { sources, chunks, graph_relations } =
             self.sources(question, retrieved, &draft.sources);
         let mut search = metadata_of(app, call, &input.options, retrieved);
+        let answer_ms = found.found.elapsed().as_secs_f64() * 1e3;
+        search.timings_ms.answer = input.ai_generation.then_some(answer_ms);
+        // With what a generator took to understand the question.
+        search.timings_ms.total = found.begun.elapsed().as_secs_f64() * 1e3;
         if draft.is_degraded {
             search.degraded.push(GENERATOR_UNAVAILABLE.to_owned());
         }

@@ -165,6 +165,7 @@ pub(super) fn metadata_of(
             fuse: timings.fuse,
             rerank: timings.rerank,
             graph: timings.graph,
+            answer: None,
             total: timings.total,
         },
         vector_paths: found.paths.iter().map(|path| (*path).to_owned()).collect(),

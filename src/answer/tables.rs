@@ -1,0 +1,128 @@
+//! Rows of tables and records, shown so that they can be understood by themselves.
+//!
+//! A row without the names of its columns is a list of bare values. Tables reach this room as
+//! Markdown, whatever format they had (`extract`); records as lines of `name: value`.
+//!
+//! ```text
+//! | Pump | Litres |                 header
+//! | ---- | ------ |
+//! | A    | 42     |                 row -> "Pump: A; Litres: 42"
+//! ```
+
+use std::ops::Range;
+
+/// Rows below one header, in bytes of the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Table {
+    /// The line with the names of the columns.
+    pub(super) header: Range<usize>,
+    /// The lines below it.
+    pub(super) rows: Range<usize>,
+}
+
+/// The tables of a text that have a header there, ascending.
+pub(super) fn tables(text: &str) -> Vec<Table> {
+    let mut tables: Vec<Table> = Vec::new();
+    let mut before: Option<Range<usize>> = None;
+    let mut is_open = false;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let range = at..at + line.trim_end().len();
+        at += line.len();
+        let content = line.trim();
+        if !content.contains('|') || content.len() < 2 {
+            (before, is_open) = (None, false);
+        } else if is_delimiter(content) && !is_open {
+            if let Some(header) = before.take() {
+                tables.push(Table { header, rows: range.end..range.end });
+                is_open = true;
+            }
+        } else {
+            if let Some(table) = tables.last_mut().filter(|_| is_open) {
+                table.rows.end = range.end;
+            }
+            before = Some(range);
+        }
+    }
+    tables
+}
+
+/// A row with the name of its column before each value: `Pump: A; Litres: 42`. Empty values are
+/// left out, and a value whose column has no name stands alone.
+pub(super) fn labelled(header: &str, row: &str) -> String {
+    let names = cells(header);
+    let mut shown = String::new();
+    for (column, value) in cells(row).into_iter().enumerate() {
+        if value.is_empty() {
+            continue;
+        }
+        if !shown.is_empty() {
+            shown.push_str("; ");
+        }
+        if let Some(name) = names.get(column).filter(|name| !name.is_empty()) {
+            shown.push_str(name.trim_end_matches(':'));
+            shown.push_str(": ");
+        }
+        shown.push_str(&value);
+    }
+    shown
+}
+
+/// The cells of a line between its bars; `\|` is a bar in a cell.
+fn cells(line: &str) -> Vec<String> {
+    let line = line.trim();
+    let line = line.strip_prefix('|').unwrap_or(line);
+    let mut cells = vec![String::new()];
+    let mut is_escaped = false;
+    for c in line.chars() {
+        match c {
+            '|' if !is_escaped => cells.push(String::new()),
+            '\\' if !is_escaped => {
+                is_escaped = true;
+                continue;
+            }
+            _ => {
+                let cell = cells.last_mut().expect("there is a cell from the beginning");
+                if is_escaped && c != '|' {
+                    cell.push('\\');
+                }
+                cell.push(c);
+            }
+        }
+        is_escaped = false;
+    }
+    // What stands behind the last bar is no cell.
+    if cells.last().is_some_and(|cell| cell.trim().is_empty()) {
+        cells.pop();
+    }
+    cells.iter().map(|cell| cell.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+/// Whether a line divides the header of a table from its rows.
+fn is_delimiter(content: &str) -> bool {
+    content.contains('-') && content.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_found_below_their_header() {
+        let text = "Pumps:\n| Pump | Litres |\n| --- | ---: |\n| A | 42 |\n| B | 7 |\n\nNo | table";
+        let found = tables(text);
+        assert_eq!(found.len(), 1);
+        assert_eq!(&text[found[0].header.clone()], "| Pump | Litres |");
+        assert_eq!(text[found[0].rows.clone()].trim(), "| A | 42 |\n| B | 7 |");
+        assert!(tables("| A | 42 |\n| B | 7 |").is_empty(), "the rest of a table has no header");
+        assert!(tables("--- | ---\n| A | 1 |").is_empty());
+    }
+
+    #[test]
+    fn values_stand_behind_the_names_of_their_columns() {
+        let header = "| Pump | Litres: | | Note |";
+        assert_eq!(labelled(header, "| A | 42 | x \\| y |  |"), "Pump: A; Litres: 42; x | y");
+        assert_eq!(labelled(header, "A | 7"), "Pump: A; Litres: 7");
+        assert_eq!(labelled("| a |", "| 1 | 2 | C:\\x |"), "a: 1; 2; C:\\x");
+    }
+}
