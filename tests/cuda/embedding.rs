@@ -363,8 +363,8 @@ fn launches_cover_a_batch() {
     }
 }
 
-/// A device that is right passes the check of every start, and one that is wrong is not asked; where
-/// candle is there for GPUs, a card beside it may be.
+/// A device that is right passes the check of every start, and one that is wrong is not asked.
+/// Where candle is there for GPUs, a card beside the stand-in may be.
 #[cfg(not(feature = "candle-cuda"))]
 #[test]
 fn a_device_is_checked_before_it_is_used() {
