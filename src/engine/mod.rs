@@ -53,7 +53,7 @@ use crate::embed::Embedder;
 use crate::engine::reading::GeneratorReader;
 use crate::extract::sandbox::{InProcess, Parser};
 use crate::fetch::{Fetcher, Rules, SystemResolver};
-use crate::ingest::{GeneratedCounts, GraphReader, Ingest, IngestParts};
+use crate::ingest::{ClaimCounts, GraphReader, Ingest, IngestParts};
 use crate::io::{DataDir, Disk, RealDisk, SpaceGauge};
 use crate::job::QueueLimits;
 use crate::query::Query;
@@ -228,8 +228,8 @@ impl Engine {
     }
 
     /// What the generator was asked for graphs and gave, since the start.
-    pub fn generated_counts(&self) -> GeneratedCounts {
-        self.ingest.generated_counts()
+    pub fn claim_counts(&self) -> ClaimCounts {
+        self.ingest.claim_counts()
     }
 
     /// The vector kernels.
@@ -261,9 +261,9 @@ impl Engine {
         if !threads.is_empty() && !counts.is_empty() {
             tracing::info!(counts = counts.join(" "), "what the GPU did");
         }
-        let generated = self.generated_counts();
-        if generated.calls > 0 && !threads.is_empty() {
-            tracing::info!(?generated, "what the generator did for graphs");
+        let claims = self.claim_counts();
+        if claims.calls > 0 && !threads.is_empty() {
+            tracing::info!(?claims, "what the generator did for graphs");
         }
         for thread in threads {
             if thread.join().is_err() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::answer::generate::{Cancel, Effort, Generator, Message, Prompt, Speaker};
-use crate::graph::generated::{REPLY_BYTES_MAX, REPLY_TOKENS_MAX, Request};
+use crate::graph::claims::{REPLY_BYTES_MAX, REPLY_TOKENS_MAX, Request};
 use crate::ingest::GraphReader;
 
 /// A generator that reads passages.

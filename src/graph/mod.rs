@@ -40,11 +40,12 @@
 //! - `relations`, `ends`, `clauses`: what a sentence states; `patterns`: the phrases that state it;
 //!   `links`: what has to stand around them
 //! - `records`: what fields and tables state; `code`: what a line of a program declares
-//! - `generated`: what a language model may add, held to the text
+//! - `claims`: what a language model may add, held to the text
 //! - `format`, `writer`, `index`, `check`: the stored section
 
 mod authors;
 mod check;
+pub mod claims;
 mod clauses;
 mod code;
 mod dates;
@@ -52,7 +53,6 @@ mod ends;
 mod entities;
 mod extract;
 mod format;
-pub mod generated;
 #[cfg(test)]
 mod gold_tests;
 mod index;

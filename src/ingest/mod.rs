@@ -20,7 +20,7 @@
 //!
 //! - `submit`: accepting; `app`: records of applications; `pipeline`: one document to chunks
 //! - `embed`: chunks to vectors; `kept`: vectors of unfinished work; `worker`: claims, publication
-//! - `generated`: what a language model adds to graphs
+//! - `claims`: what a language model adds to graphs
 //! - `failure`: jobs that end badly while an older version stays visible
 //! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
 //! - `maintenance`: merging, garbage, orphans; `rebuild`: sources of damaged segments
@@ -28,11 +28,11 @@
 
 mod amend;
 mod app;
+mod claims;
 mod delete;
 mod embed;
 mod error;
 mod failure;
-mod generated;
 mod kept;
 mod maintenance;
 mod memories;
@@ -54,9 +54,9 @@ use parking_lot::{Condvar, Mutex};
 
 pub use amend::Amendment;
 pub use app::AppProblem;
+pub use claims::{ClaimCounts, GraphReader};
 pub use delete::Deleted;
 pub use error::IngestError;
-pub use generated::{GeneratedCounts, GraphReader};
 pub use memories::{AddedMemory, NewMemory};
 pub use submit::{Accepted, Submission};
 pub use vectors::AcceptedVectors;
@@ -69,7 +69,7 @@ use crate::extract::sandbox::Parser;
 use crate::io::{Fullness, ProcessMemory, SpaceGauge};
 use crate::store::BlobStore;
 use crate::types::{Clock, IdSource, WebClient, limits};
-use generated::Generated;
+use claims::Claimed;
 use kept::KeptVectors;
 use maintenance::Maintenance;
 use memory::MemoryBudget;
@@ -119,7 +119,7 @@ pub struct Ingest {
     kept: KeptVectors,
     memory: MemoryBudget,
     graph_reader: Option<Arc<dyn GraphReader>>,
-    generated: Generated,
+    claimed: Claimed,
     stopping: Stopping,
 }
 
@@ -154,7 +154,7 @@ impl Ingest {
             kept: KeptVectors::default(),
             memory: MemoryBudget::new(Box::new(ProcessMemory), memory_limit),
             graph_reader,
-            generated: Generated::default(),
+            claimed: Claimed::default(),
             stopping: Stopping::default(),
         }
     }

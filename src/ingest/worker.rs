@@ -113,7 +113,7 @@ impl Ingest {
             Vec::new()
         });
         self.end(&tenant, &collection, ended)?;
-        self.add_generated(&mut sources);
+        self.add_claims(&mut sources);
         if !sources.is_empty() {
             self.publish(&tenant, &collection, jobs, sources)?;
         }

@@ -65,7 +65,7 @@ fn a_generator_adds_what_the_text_bears_out() {
     assert_eq!(asked.len(), 1);
     assert!(asked[0].said("system").contains("LEADER_OF"), "the table is told");
     assert!(asked[0].said("user").contains("steered by Anna Brandt"));
-    let counts = server.engine.generated_counts();
+    let counts = server.engine.claim_counts();
     assert_eq!((counts.calls, counts.failures, counts.triplets, counts.refused), (1, 0, 1, 2));
 }
 
@@ -81,7 +81,7 @@ fn the_rules_stand_where_the_generator_fails() {
         }
         let told = told(&server, "film3");
         assert!(told.iter().any(|one| one.contains("DIRECTED_BY Marta Lindqvist")), "{told:?}");
-        let counts = server.engine.generated_counts();
+        let counts = server.engine.claim_counts();
         assert_eq!(counts.triplets, 0);
         assert_eq!(counts.failures, counts.calls);
         assert_eq!(counts.chunks_by_rule, 4, "{counts:?}");

@@ -1,7 +1,7 @@
 //! What a generator adds to the graphs of chunks, where the operator wants it.
 //!
 //! ```text
-//! sources, by rule -> batches of a source's chunks -> GraphReader -> graph::generated::merge
+//! sources, by rule -> batches of a source's chunks -> GraphReader -> graph::claims::merge
 //!                       while there is time; else the graph by rule stands
 //! ```
 //! Nothing here fails a document. One claim is delayed by [`CLAIM_TIME_MAX`] and one call
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::graph::RowGraph;
-use crate::graph::generated::{self, Added, Passage, Request};
+use crate::graph::claims::{self, Added, Passage, Request};
 use crate::ingest::Ingest;
 use crate::segment::NewSource;
 use crate::types::Timestamp;
@@ -43,7 +43,7 @@ pub trait GraphReader: Send + Sync + fmt::Debug {
 
 /// What the generator was asked for and gave, since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct GeneratedCounts {
+pub struct ClaimCounts {
     /// Calls.
     pub calls: u64,
     /// Calls that failed, took too long or could not be read.
@@ -58,7 +58,7 @@ pub struct GeneratedCounts {
 
 /// The reader and what has come of it.
 #[derive(Debug, Default)]
-pub(super) struct Generated {
+pub(super) struct Claimed {
     /// The milliseconds until which it is left alone.
     rests_until: AtomicU64,
     calls: AtomicU64,
@@ -78,10 +78,10 @@ struct Round {
 
 impl Ingest {
     /// Lets the generator add to the graphs of sources, if there is one.
-    pub(super) fn add_generated(&self, sources: &mut [NewSource]) {
+    pub(super) fn add_claims(&self, sources: &mut [NewSource]) {
         let Some(reader) = self.graph_reader.as_deref() else { return };
         let now = self.clock.now();
-        let is_resting = now.0 < self.generated.rests_until.load(Ordering::Relaxed);
+        let is_resting = now.0 < self.claimed.rests_until.load(Ordering::Relaxed);
         let mut round = Round {
             ends: now.plus_millis(CLAIM_TIME_MAX.as_millis() as u64),
             failures: if is_resting { FAILURES_MAX } else { 0 },
@@ -90,16 +90,16 @@ impl Ingest {
         };
         for source in sources {
             let sizes: Vec<usize> = source.rows.iter().map(|row| row.text.len()).collect();
-            for batch in generated::batches(&sizes) {
+            for batch in claims::batches(&sizes) {
                 self.read_batch(reader, source, batch, &mut round);
             }
         }
         if round.failures == FAILURES_MAX && !is_resting {
             let until = self.clock.now().plus_millis(REST_MILLIS);
-            self.generated.rests_until.store(until.0, Ordering::Relaxed);
+            self.claimed.rests_until.store(until.0, Ordering::Relaxed);
         }
         let chunks = round.chunks_by_rule;
-        self.generated.chunks_by_rule.fetch_add(chunks as u64, Ordering::Relaxed);
+        self.claimed.chunks_by_rule.fetch_add(chunks as u64, Ordering::Relaxed);
         if let Some(problem) = round.problem {
             tracing::warn!(chunks, problem, "the generator left chunks to the rules of the graph");
         }
@@ -124,16 +124,16 @@ impl Ingest {
         let title = source.title_text.as_str();
         let passages: Vec<Passage<'_>> =
             rows.iter().map(|row| Passage { title, text: &row.text }).collect();
-        let request = generated::request(&*self.ids, &passages);
+        let request = claims::request(&*self.ids, &passages);
         let time_max = CALL_TIME_MAX.min(Duration::from_millis(left));
         let added = reader.reply(&request, time_max).and_then(|reply| {
-            let added = generated::merge(&reply, &passages, &mut graphs);
+            let added = claims::merge(&reply, &passages, &mut graphs);
             added.ok_or_else(|| "its reply has not the form that was asked for".to_owned())
         });
         for (row, graph) in rows.iter_mut().zip(graphs) {
             row.graph = graph;
         }
-        self.generated.note(&added);
+        self.claimed.note(&added);
         match added {
             Ok(_) => round.failures = 0,
             Err(problem) => {
@@ -145,11 +145,11 @@ impl Ingest {
     }
 
     /// What the generator was asked for and gave.
-    pub fn generated_counts(&self) -> GeneratedCounts {
+    pub fn claim_counts(&self) -> ClaimCounts {
         let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
-        let Generated { rests_until: _, calls, failures, chunks_by_rule, triplets, refused } =
-            &self.generated;
-        GeneratedCounts {
+        let Claimed { rests_until: _, calls, failures, chunks_by_rule, triplets, refused } =
+            &self.claimed;
+        ClaimCounts {
             calls: count(calls),
             failures: count(failures),
             chunks_by_rule: count(chunks_by_rule),
@@ -159,7 +159,7 @@ impl Ingest {
     }
 }
 
-impl Generated {
+impl Claimed {
     fn note(&self, added: &Result<Added, String>) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         match added {

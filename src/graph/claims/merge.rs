@@ -1,8 +1,8 @@
 //! Keeps of a reply what the texts bear out.
 
-use crate::graph::generated::reply::{ClaimedEntity, ClaimedTriplet, Claims, claims};
-use crate::graph::generated::request::Passage;
-use crate::graph::generated::support::{context, stands, stretches};
+use crate::graph::claims::reply::{ClaimedEntity, ClaimedTriplet, Claims, claims};
+use crate::graph::claims::request::Passage;
+use crate::graph::claims::support::{context, stands, stretches};
 use crate::graph::key::key;
 use crate::graph::row::{
     EntityKind, NAME_BYTES_MAX, Predicate, ROW_ENTITIES_MAX, ROW_TRIPLETS_MAX, RowEntity, RowGraph,
