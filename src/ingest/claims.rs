@@ -11,7 +11,7 @@
 //! are built anew after damage have the graph by rule.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::graph::RowGraph;
@@ -59,6 +59,8 @@ pub struct ClaimCounts {
 /// The reader and what has come of it.
 #[derive(Debug, Default)]
 pub(super) struct Claimed {
+    /// Calls in a row that came to nothing, of all claims.
+    failures_in_row: AtomicU32,
     /// The milliseconds until which it is left alone.
     rests_until: AtomicU64,
     calls: AtomicU64,
@@ -71,7 +73,6 @@ pub(super) struct Claimed {
 /// The calls of one claim.
 struct Round {
     ends: Timestamp,
-    failures: u32,
     chunks_by_rule: usize,
     problem: Option<String>,
 }
@@ -80,23 +81,16 @@ impl Ingest {
     /// Lets the generator add to the graphs of sources, if there is one.
     pub(super) fn add_claims(&self, sources: &mut [NewSource]) {
         let Some(reader) = self.graph_reader.as_deref() else { return };
-        let now = self.clock.now();
-        let is_resting = now.0 < self.claimed.rests_until.load(Ordering::Relaxed);
         let mut round = Round {
-            ends: now.plus_millis(CLAIM_TIME_MAX.as_millis() as u64),
-            failures: if is_resting { FAILURES_MAX } else { 0 },
+            ends: self.clock.now().plus_millis(CLAIM_TIME_MAX.as_millis() as u64),
             chunks_by_rule: 0,
-            problem: is_resting.then(|| "it failed shortly before".to_owned()),
+            problem: None,
         };
         for source in sources {
             let sizes: Vec<usize> = source.rows.iter().map(|row| row.text.len()).collect();
             for batch in claims::batches(&sizes) {
                 self.read_batch(reader, source, batch, &mut round);
             }
-        }
-        if round.failures == FAILURES_MAX && !is_resting {
-            let until = self.clock.now().plus_millis(REST_MILLIS);
-            self.claimed.rests_until.store(until.0, Ordering::Relaxed);
         }
         let chunks = round.chunks_by_rule;
         self.claimed.chunks_by_rule.fetch_add(chunks as u64, Ordering::Relaxed);
@@ -112,10 +106,14 @@ impl Ingest {
         batch: std::ops::Range<usize>,
         round: &mut Round,
     ) {
-        let left = round.ends.0.saturating_sub(self.clock.now().0);
-        if round.failures == FAILURES_MAX || left == 0 || self.stopping.is_set() {
+        let now = self.clock.now();
+        let left = round.ends.0.saturating_sub(now.0);
+        let is_resting = now.0 < self.claimed.rests_until.load(Ordering::Relaxed);
+        if is_resting || left == 0 || self.stopping.is_set() {
+            let problem =
+                if is_resting { "it failed shortly before" } else { "there was no more time" };
             round.chunks_by_rule += batch.len();
-            round.problem.get_or_insert_with(|| "there was no more time".to_owned());
+            round.problem.get_or_insert_with(|| problem.to_owned());
             return;
         }
         let rows = &mut source.rows[batch];
@@ -133,22 +131,25 @@ impl Ingest {
         for (row, graph) in rows.iter_mut().zip(graphs) {
             row.graph = graph;
         }
-        self.claimed.note(&added);
-        match added {
-            Ok(_) => round.failures = 0,
-            Err(problem) => {
-                round.failures += 1;
-                round.chunks_by_rule += rows.len();
-                round.problem = Some(problem);
-            }
+        self.claimed.note(&added, self.clock.now());
+        if let Err(problem) = added {
+            round.chunks_by_rule += rows.len();
+            round.problem = Some(problem);
         }
     }
 
     /// What the generator was asked for and gave.
     pub fn claim_counts(&self) -> ClaimCounts {
         let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
-        let Claimed { rests_until: _, calls, failures, chunks_by_rule, triplets, refused } =
-            &self.claimed;
+        let Claimed {
+            failures_in_row: _,
+            rests_until: _,
+            calls,
+            failures,
+            chunks_by_rule,
+            triplets,
+            refused,
+        } = &self.claimed;
         ClaimCounts {
             calls: count(calls),
             failures: count(failures),
@@ -160,15 +161,21 @@ impl Ingest {
 }
 
 impl Claimed {
-    fn note(&self, added: &Result<Added, String>) {
+    fn note(&self, added: &Result<Added, String>, now: Timestamp) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         match added {
             Ok(Added { entities: _, triplets, refused }) => {
+                self.failures_in_row.store(0, Ordering::Relaxed);
                 self.triplets.fetch_add(*triplets as u64, Ordering::Relaxed);
                 self.refused.fetch_add(*refused as u64, Ordering::Relaxed);
             }
             Err(_) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
+                // After a rest one more failure is enough for the next.
+                if self.failures_in_row.fetch_add(1, Ordering::Relaxed) + 1 >= FAILURES_MAX {
+                    let until = now.plus_millis(REST_MILLIS);
+                    self.rests_until.store(until.0, Ordering::Relaxed);
+                }
             }
         }
     }
