@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::answer::compose::shown;
 use crate::answer::notes;
 use crate::answer::sentences::{SENTENCE_CHARS_MAX, Sentence, Shape, sentences};
-use crate::answer::tables::{Table, labelled, tables};
+use crate::answer::tables::{Table, bare, labelled, tables};
 use crate::answer::words::begins_with_reference;
 use crate::types::RetrievedChunk;
 
@@ -147,10 +147,22 @@ impl Reader<'_> {
         }
     }
 
-    /// A whole row of a table with a header.
+    /// A whole row of a table.
     fn row(&self, sentence: &Sentence) -> Option<Passage> {
         let (text, start) = (self.text, sentence.bytes.start);
-        let table = self.tables.iter().find(|table| table.rows.contains(&start))?;
+        let names = |table: &&Table| {
+            let names = &text[table.header.clone()];
+            table.rows.contains(&start) && names.contains(char::is_alphanumeric)
+        };
+        let Some(table) = self.tables.iter().find(names) else {
+            return Some(Passage {
+                start,
+                chars: sentence.chars.clone(),
+                head_chars: None,
+                shown: shown(&bare(&text[sentence.bytes.clone()])?, self.has_marks),
+                sentences: 1,
+            });
+        };
         let is_whole = text[sentence.bytes.end..].trim_start_matches([' ', '\t']).is_empty()
             || text[sentence.bytes.end..].trim_start_matches([' ', '\t']).starts_with(['\n', '\r']);
         let row = labelled(&text[table.header.clone()], &text[sentence.bytes.clone()]);

@@ -68,6 +68,21 @@ pub(super) fn labelled(header: &str, row: &str) -> String {
     shown
 }
 
+/// A row between bars whose header is not there: a name with its value where it has two cells, as
+/// boxes of facts have them; otherwise its values. `None` for any other line.
+pub(super) fn bare(row: &str) -> Option<String> {
+    let row = row.trim();
+    if !(row.len() > 2 && row.starts_with('|') && row.ends_with('|')) {
+        return None;
+    }
+    let cells: Vec<String> = cells(row).into_iter().filter(|cell| !cell.is_empty()).collect();
+    match cells.as_slice() {
+        [] => None,
+        [name, value] => Some(format!("{}: {value}", name.trim_end_matches(':'))),
+        values => Some(values.join("; ")),
+    }
+}
+
 /// The cells of a line between its bars; `\|` is a bar in a cell.
 fn cells(line: &str) -> Vec<String> {
     let line = line.trim();
@@ -124,5 +139,10 @@ mod tests {
         assert_eq!(labelled(header, "| A | 42 | x \\| y |  |"), "Pump: A; Litres: 42; x | y");
         assert_eq!(labelled(header, "A | 7"), "Pump: A; Litres: 7");
         assert_eq!(labelled("| a |", "| 1 | 2 | C:\\x |"), "a: 1; 2; C:\\x");
+        assert_eq!(bare("| Founded: | 1975 |").as_deref(), Some("Founded: 1975"));
+        assert_eq!(bare("| A | 42 | x \\| y | |").as_deref(), Some("A; 42; x | y"));
+        assert!(
+            [bare("a | b"), bare("| |"), bare("||"), bare("|"), bare("")] == [const { None }; 5]
+        );
     }
 }
