@@ -30,11 +30,11 @@ use candle_core::{Device, utils};
 
 use crate::compute::cuda::DeviceError;
 use crate::compute::cuda::live::Live;
-use crate::embed::EmbedError;
 use crate::embed::candle::bert::PaddedBert;
 use crate::embed::config::ModelConfig;
-use crate::embed::device::{Behind, DeviceLimits, EmbedDevice, Engine, Vectors, check, checked};
-use crate::embed::queue::{DeviceCounts, Forward, Pace};
+use crate::embed::device::{
+    Behind, DeviceLimits, EmbedDevice, Engine, OnDevice, Vectors, check, checked,
+};
 use crate::embed::weights::Weights;
 
 /// The model on a GPU by candle, with the CPU's behind it.
@@ -71,35 +71,24 @@ impl ByCandle {
         checked.map_err(|error| error.to_string())?;
         Ok(Self { bert, behind, device, live })
     }
+}
+
+impl OnDevice for ByCandle {
+    const ENGINE: Engine = Engine::Candle;
+
+    fn behind(&self) -> &Behind {
+        &self.behind
+    }
+
+    fn batch_tokens(&self) -> usize {
+        self.device.limits.batch_tokens
+    }
 
     fn on_device(&self, batch: &[&[u32]], pause: &mut dyn FnMut()) -> Vectors {
         if !Arc::ptr_eq(&self.device.supply.live()?, &self.live) {
             return Err(DeviceError::Lost { reason: "candle's memory is gone".to_owned() });
         }
         run(&self.bert, batch, self.device.limits.batch_tokens, pause).and_then(checked)
-    }
-}
-
-impl Forward for ByCandle {
-    fn forward(
-        &self,
-        batch: &[&[u32]],
-        pause: &mut dyn FnMut(),
-    ) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let by_device = self.on_device(batch, pause);
-        self.behind.settle(by_device, batch, pause)
-    }
-
-    fn pace(&self, _: Pace) -> Pace {
-        self.behind.pace(self.device.limits.batch_tokens)
-    }
-
-    fn engine(&self) -> Engine {
-        if self.behind.is_up() { Engine::Candle } else { Engine::Cpu }
-    }
-
-    fn device_counts(&self) -> DeviceCounts {
-        self.behind.counts()
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::embed::bert::Bert;
 use crate::embed::precision::Precision;
+use crate::embed::queue::Forward;
 use crate::embed::tests::{
     dot, model_files, numbers, tiny_config, tiny_shapes, tiny_weights, weights_of,
 };

@@ -1,12 +1,13 @@
 //! The CPU's model behind one on a device: what that does not embed, this does.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::compute::cuda::DeviceError;
 use crate::embed::EmbedError;
 use crate::embed::bert::Bert;
-use crate::embed::device::Vectors;
+use crate::embed::device::{Engine, Vectors};
 use crate::embed::queue::{DeviceCounts, Forward, Pace};
 
 /// Bulk batches in flight: one computes while the next is packed and copied.
@@ -38,12 +39,12 @@ impl Behind {
     }
 
     /// Whether the device embedded when it was last asked.
-    pub fn is_up(&self) -> bool {
+    fn is_up(&self) -> bool {
         self.is_up.load(Relaxed)
     }
 
     /// What the device made of a batch, or what the CPU makes of it.
-    pub fn settle(
+    fn settle(
         &self,
         by_device: Vectors,
         batch: &[&[u32]],
@@ -76,7 +77,7 @@ impl Behind {
     }
 
     /// How a device likes its batches of up to `batch_tokens`, while it embeds.
-    pub fn pace(&self, batch_tokens: usize) -> Pace {
+    fn pace(&self, batch_tokens: usize) -> Pace {
         if !self.is_up() {
             return self.cpu;
         }
@@ -85,9 +86,47 @@ impl Behind {
     }
 
     /// What the device did.
-    pub fn counts(&self) -> DeviceCounts {
+    fn counts(&self) -> DeviceCounts {
         let (batches, fallbacks) = (self.batches.load(Relaxed), self.fallbacks.load(Relaxed));
         DeviceCounts { batches, fallbacks }
+    }
+}
+
+/// A model on a device, with the CPU's behind it.
+pub(in crate::embed) trait OnDevice: Send + Sync + fmt::Debug {
+    /// What embeds while the device does.
+    const ENGINE: Engine;
+
+    /// The CPU's.
+    fn behind(&self) -> &Behind;
+
+    /// Tokens of a batch at most.
+    fn batch_tokens(&self) -> usize;
+
+    /// What the device makes of a batch. Calls `pause` now and then.
+    fn on_device(&self, batch: &[&[u32]], pause: &mut dyn FnMut()) -> Vectors;
+}
+
+impl<D: OnDevice> Forward for D {
+    fn forward(
+        &self,
+        batch: &[&[u32]],
+        pause: &mut dyn FnMut(),
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let by_device = self.on_device(batch, pause);
+        self.behind().settle(by_device, batch, pause)
+    }
+
+    fn pace(&self, _: Pace) -> Pace {
+        self.behind().pace(self.batch_tokens())
+    }
+
+    fn engine(&self) -> Engine {
+        if self.behind().is_up() { D::ENGINE } else { Engine::Cpu }
+    }
+
+    fn device_counts(&self) -> DeviceCounts {
+        self.behind().counts()
     }
 }
 

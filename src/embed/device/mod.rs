@@ -32,7 +32,7 @@ mod check;
 mod forward;
 mod weights;
 
-pub(super) use behind::Behind;
+pub(super) use behind::{Behind, OnDevice};
 pub(super) use check::check;
 
 use std::fmt;
@@ -44,13 +44,12 @@ use crate::compute::cuda::DeviceError;
 use crate::compute::cuda::encoder::{HEADS, HIDDEN_MAX, Packed, WIDTH_STEP};
 use crate::compute::cuda::live::{Live, Supply};
 use crate::compute::cuda::workspace::Scratch;
-use crate::embed::EmbedError;
 use crate::embed::bert::Bert;
 use crate::embed::candle::ByCandle;
 use crate::embed::config::ModelConfig;
 use crate::embed::device::forward::Track;
 use crate::embed::device::weights::{DeviceWeights, HostWeights};
-use crate::embed::queue::{DeviceCounts, Forward, Pace};
+use crate::embed::queue::{Forward, Pace};
 use crate::embed::weights::Weights;
 use crate::types::limits;
 
@@ -272,33 +271,22 @@ impl DeviceBert {
         let vectors = done.inspect_err(|error| self.give_up(&resident.live, error))?;
         Ok(vectors.chunks_exact(self.config.hidden).map(<[f32]>::to_vec).collect())
     }
+}
+
+impl OnDevice for DeviceBert {
+    const ENGINE: Engine = Engine::Kernels;
+
+    fn behind(&self) -> &Behind {
+        &self.behind
+    }
+
+    fn batch_tokens(&self) -> usize {
+        self.device.limits.batch_tokens
+    }
 
     fn on_device(&self, batch: &[&[u32]], pause: &mut dyn FnMut()) -> Vectors {
         let resident = self.resident()?;
         checked(self.run(&resident, batch, pause)?)
-    }
-}
-
-impl Forward for DeviceBert {
-    fn forward(
-        &self,
-        batch: &[&[u32]],
-        pause: &mut dyn FnMut(),
-    ) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let by_device = self.on_device(batch, pause);
-        self.behind.settle(by_device, batch, pause)
-    }
-
-    fn pace(&self, _: Pace) -> Pace {
-        self.behind.pace(self.device.limits.batch_tokens)
-    }
-
-    fn engine(&self) -> Engine {
-        if self.behind.is_up() { Engine::Kernels } else { Engine::Cpu }
-    }
-
-    fn device_counts(&self) -> DeviceCounts {
-        self.behind.counts()
     }
 }
 
