@@ -18,6 +18,7 @@
 //! - `web`: addresses of web pages, and the pages or failures that fetching them ends in
 //! - `limits`: every bound in one place; `error`: what a caller should do about a failure
 //! - `access`: roles, scopes and grants of API keys
+//! - `quoted`: text of documents as a language model is shown it
 //! - `clock`, `random`: time and identifiers as components that tests can replace
 
 pub mod access;
@@ -34,6 +35,7 @@ pub mod job;
 pub mod limits;
 pub mod memory;
 pub mod metadata;
+pub mod quoted;
 pub mod random;
 pub mod relation;
 mod retrieved;

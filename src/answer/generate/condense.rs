@@ -5,12 +5,13 @@
 
 use std::ops::ControlFlow;
 
-use crate::answer::generate::fence::{fence, plain};
 use crate::answer::generate::lines::lines;
+use crate::answer::generate::plain::plain;
 use crate::answer::generate::{
     Cancel, GenerateError, Generator, Message, PREPARING, Prompt, Speaker,
 };
 use crate::types::IdSource;
+use crate::types::quoted::fence;
 
 /// Sentences of one text at most.
 pub const CONDENSED_MAX: usize = 16;

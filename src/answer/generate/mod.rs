@@ -23,7 +23,7 @@
 //!
 //! - `settings`: which generator; `openai`: the client, `request` and `reply` its two halves
 //! - `events`, `thinking`: what a reply is made of; `cancel`: the end of waiting
-//! - `prompt`, `tokens`, `fence`: what the model is shown
+//! - `prompt`, `tokens`, `plain`: what the model is shown
 //! - `marks`, `support`: citations while and after they are written
 //! - `condense`: what was said, worth remembering; `lines`: a reply of one thing a line
 //! - `queries`: what to search for; `write`: the steps in order; `error`: what can go wrong
@@ -32,10 +32,10 @@ mod cancel;
 mod condense;
 mod error;
 mod events;
-mod fence;
 mod lines;
 mod marks;
 mod openai;
+mod plain;
 mod prompt;
 mod queries;
 mod reply;

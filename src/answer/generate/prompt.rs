@@ -15,13 +15,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::answer::generate::fence::{fence, plain, plain_line};
 use crate::answer::generate::marks::without_marks;
+use crate::answer::generate::plain::{plain, plain_line};
 use crate::answer::generate::tokens::{MESSAGE_TOKENS, estimate};
 use crate::answer::generate::write::Question;
 use crate::answer::generate::{GenerateError, Message, Speaker};
 use crate::answer::{AnswerSource, sentences};
 use crate::types::limits::SESSION_TURNS;
+use crate::types::quoted::fence;
 use crate::types::{IdSource, PageRef, RetrievedChunk};
 
 /// Tokens of an answer at most; never more than a quarter of the window.

@@ -8,13 +8,14 @@
 use std::ops::ControlFlow;
 
 use crate::answer::contextualise;
-use crate::answer::generate::fence::{fence, plain};
 use crate::answer::generate::lines::lines;
 use crate::answer::generate::marks::without_marks;
+use crate::answer::generate::plain::plain;
 use crate::answer::generate::{
     Cancel, GenerateError, Generator, Message, PREPARING, Prompt, Speaker, Usage, tokens,
 };
 use crate::types::IdSource;
+use crate::types::quoted::fence;
 
 /// Parts that a question is split into at most.
 pub const QUERIES_MAX: usize = 3;

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! passages -> request: rules, texts between fences -> (a generator, somewhere else) -> reply
-//! reply -> parse: claims, each by itself -> borne_out: is it in the text? -> merge into RowGraph
+//! reply -> claims, each by itself -> support: is it in the text? -> merge into RowGraph
 //! ```
 //! Invariants, whatever the reply says and whatever the text has asked the model to say:
 //! - An entity is stated only if its name stands in the text of its passage, as whole words.

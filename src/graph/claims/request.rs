@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::graph::key::floor_boundary;
 use crate::graph::row::{EntityKind, Predicate};
 use crate::types::IdSource;
+use crate::types::quoted::{fence, visible};
 
 /// Passages of one request.
 pub const BATCH_PASSAGES_MAX: usize = 4;
@@ -17,8 +18,6 @@ const BATCH_BYTES_MAX: usize = 12_000;
 const PASSAGE_BYTES_MAX: usize = 8_000;
 /// Bytes of a title that are shown.
 const TITLE_BYTES_MAX: usize = 200;
-/// 128 random bits: nobody who writes a document can know them.
-const FENCE_BYTES: usize = 16;
 
 /// A chunk as a generator is shown it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +67,8 @@ pub fn request(ids: &dyn IdSource, passages: &[Passage<'_>]) -> Request {
             (visible(title), visible(text))
         })
         .collect();
-    let fence = fence(ids, &shown);
+    let texts = shown.iter().flat_map(|(title, text)| [title.as_str(), text.as_str()]);
+    let fence = fence(ids, &texts.collect::<Vec<_>>());
     let kinds: Vec<&str> = EntityKind::ALL.iter().map(|kind| kind.name()).collect();
     let predicates: Vec<&str> = Predicate::ALL.iter().map(|one| one.name()).collect();
     let rules = format!(
@@ -95,29 +95,4 @@ pub fn request(ids: &dyn IdSource, passages: &[Passage<'_>]) -> Request {
         ));
     }
     Request { rules, text }
-}
-
-/// A fresh fence that occurs in no passage.
-fn fence(ids: &dyn IdSource, shown: &[(String, String)]) -> String {
-    loop {
-        let mut bytes = [0; FENCE_BYTES];
-        ids.fill(&mut bytes);
-        let fence: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let holds = |text: &String| text.contains(&fence);
-        if !shown.iter().any(|(title, text)| holds(title) || holds(text)) {
-            return fence;
-        }
-    }
-}
-
-/// A text without what hides or reorders other text: control characters, characters without
-/// width, marks of direction, and the tags that spell ASCII unseen.
-fn visible(text: &str) -> String {
-    let is_hidden = |c: &char| {
-        c.is_control() && !matches!(c, '\n' | '\t')
-            || matches!(c, '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}'..='\u{200F}'
-                | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}'
-                | '\u{E0000}'..='\u{E007F}')
-    };
-    text.chars().filter(|c| !is_hidden(c)).collect()
 }

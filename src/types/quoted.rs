@@ -1,4 +1,5 @@
-//! A line that no text of a request holds, for what stands between two of it to be data.
+//! Text of documents as quoted data for a language model: between lines that it cannot hold, and
+//! without characters that a person would not see.
 
 use crate::types::IdSource;
 
@@ -6,11 +7,11 @@ use crate::types::IdSource;
 const FENCE_BYTES: usize = 16;
 
 /// A fresh fence that occurs in none of `texts`.
-pub(super) fn fence(ids: &dyn IdSource, texts: &[&str]) -> String {
+pub fn fence(ids: &dyn IdSource, texts: &[&str]) -> String {
     loop {
         let mut bytes = [0; FENCE_BYTES];
         ids.fill(&mut bytes);
-        let fence = hex::encode(bytes);
+        let fence: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         // By chance this does not happen; a source of ids that repeats itself would show here.
         if !texts.iter().any(|text| text.contains(&fence)) {
             return fence;
@@ -18,16 +19,9 @@ pub(super) fn fence(ids: &dyn IdSource, texts: &[&str]) -> String {
     }
 }
 
-/// A text of a document as a model is shown it: without characters that hide or reorder others,
-/// and without brackets that look like citations.
-pub(super) fn plain(text: &str) -> String {
-    let visible: String = text.chars().filter(|c| !is_hidden(*c)).collect();
-    crate::answer::compose::unmarked(&visible)
-}
-
-/// The same in one line, for titles.
-pub(super) fn plain_line(text: &str) -> String {
-    plain(&crate::answer::snippet::folded(text))
+/// A text without characters that hide or reorder others.
+pub fn visible(text: &str) -> String {
+    text.chars().filter(|c| !is_hidden(*c)).collect()
 }
 
 /// Control characters but tab and line feed, characters without width, and those that change the
@@ -54,7 +48,6 @@ mod tests {
 
     #[test]
     fn what_hides_is_dropped() {
-        assert_eq!(plain("a\u{200B}b\u{202E}c\r\n\u{E0041}d [3]\te"), "abc\nd (3)\te");
-        assert_eq!(plain_line("Title\n>>> end [1]"), "Title >>> end (1)");
+        assert_eq!(visible("a\u{200B}b\u{202E}c\r\n\u{E0041}d\te"), "abc\nd\te");
     }
 }
