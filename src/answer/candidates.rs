@@ -45,6 +45,12 @@ impl Candidate {
             || self.shown.contains(&other.shown)
             || other.shown.contains(&self.shown)
     }
+
+    /// Whether both are rows below one header.
+    pub(super) fn shares_header(&self, other: &Self) -> bool {
+        self.head_chars.is_some()
+            && (self.chunk, &self.head_chars) == (other.chunk, &other.head_chars)
+    }
 }
 
 /// The candidates, in the order of the chunks and of the sentences in them.

@@ -90,7 +90,14 @@ fn choose(
             let is_near = scores[at].relevance() >= relevance - RELEVANCE_DROP_MAX;
             let is_said = |other: &usize| candidates[*other].repeats(&candidates[at]);
             let is_enough = scores[at].confidence(evidence) >= FURTHER_CONFIDENCE_MIN;
-            if !is_near || !is_enough || chosen.iter().any(is_said) {
+            // A row that holds less of what was asked than another of its table is of something
+            // else.
+            let is_beside = |other: &usize| {
+                candidates[*other].shares_header(&candidates[at])
+                    && scores[*other].overlap > scores[at].overlap
+            };
+            let is_ruled_out = |other: &usize| is_said(other) || is_beside(other);
+            if !is_near || !is_enough || chosen.iter().any(is_ruled_out) {
                 return None;
             }
             let likeness = chosen.iter().map(|other| dot(&vectors[*other], &vectors[at]));

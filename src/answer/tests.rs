@@ -292,6 +292,17 @@ pub(super) fn model(test: &str) -> Option<Arc<Remembering>> {
 }
 
 #[test]
+fn only_the_row_that_is_asked_for_is_told() {
+    let Some(model) = model("only_the_row_that_is_asked_for_is_told") else { return };
+    let text = "| Pump | Litres |\n|---|---|\n| Red | 17 |\n| Blue | 42 |";
+    let chunks = [chunk("Pumps", 0, text, 0.9)];
+    let question = "How many litres does the blue pump lift?";
+    let answer = Answerer::new(model).answer(question, &chunks, SourceOrder::ByUse).unwrap();
+    check(&answer, &chunks);
+    assert_eq!(answer.text, "Pump: Blue; Litres: 42 [1]");
+}
+
+#[test]
 fn the_model_answers_and_abstains() {
     let Some(model) = model("the_model_answers_and_abstains") else { return };
     let answerer = Answerer::new(model);

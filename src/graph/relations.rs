@@ -8,6 +8,8 @@ use crate::graph::tokens::{Form, Token};
 
 /// Years from a birth to a death that are stated without days at least.
 const LIFE_YEARS_MIN: u32 = 30;
+/// Items from the place of a birth or a death to its date at most: two larger places between.
+const LIFE_ITEMS_MAX: usize = 7;
 
 /// A word, a mark or a name of a sentence.
 #[derive(Debug, Clone, Copy)]
@@ -152,6 +154,7 @@ impl Reading<'_> {
         }
         if is_place {
             self.nest_from(first);
+            self.date_of_life(source, pattern.predicate, first + 1);
         }
         if is_date && matches!(pattern.predicate, Predicate::BornOn | Predicate::DiedOn) {
             self.place_of_life(source, pattern.predicate, first + 1);
@@ -204,6 +207,27 @@ impl Reading<'_> {
             self.entities.vote(inner, EntityKind::Location, 3);
             self.state(inner, Predicate::LocatedIn, outer);
             at += 2;
+        }
+    }
+
+    /// The date behind the place of a birth or a death, which may stand in larger places:
+    /// "born in Uppsala, Sweden, on 3 May 1950".
+    fn date_of_life(&mut self, person: usize, place: Predicate, at: usize) {
+        let predicate = match place {
+            Predicate::BornIn => Predicate::BornOn,
+            Predicate::DiedIn => Predicate::DiedOn,
+            _ => return,
+        };
+        for at in at..self.items.len().min(at + LIFE_ITEMS_MAX) {
+            match self.entity(at) {
+                Some(entity) if self.is_date(entity) => {
+                    return self.state(person, predicate, entity);
+                }
+                Some(entity) if self.entities.kind(entity) != EntityKind::Location => return,
+                Some(_) => {}
+                None if matches!(self.word(at), "," | "on" | "in") => {}
+                None => return,
+            }
         }
     }
 

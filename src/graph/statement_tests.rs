@@ -97,3 +97,17 @@ fn surnames_in_front_are_told_from_lists() {
         ["Clara R. Burgert", "Erica A. Shoemaker"]
     );
 }
+
+#[test]
+fn a_life_has_its_places_and_dates_in_any_order() {
+    let on = |text: &str| told(text, "_ON");
+    assert_eq!(
+        on("Marta Lind was born in Uppsala on 3 May 1950."),
+        ["marta lind BORN_ON 3 may 1950"]
+    );
+    assert_eq!(
+        on("Marta Lind was born in Uppsala, Sweden, on 3 May 1950 and died in Rome in 2001."),
+        ["marta lind BORN_ON 3 may 1950", "marta lind DIED_ON 2001"]
+    );
+    assert_eq!(on("Marta Lind was born in Uppsala and moved to Rome in 1970."), [""; 0]);
+}

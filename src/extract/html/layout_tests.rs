@@ -140,6 +140,16 @@ fn chrome_is_passed_over_in_files_and_pages() {
     }
 }
 
+#[test]
+fn a_short_page_has_no_menus_either() {
+    let page = "<nav><a href=/>DROPa</a></nav><main><p>KEEPa Herons wait.</p></main>\
+                <footer>DROPb</footer>";
+    for read in [read_file(page).unwrap(), read_page(page).unwrap()] {
+        assert_eq!(marks(page, "KEEP", &read.text).0, 0, "{}", read.text);
+        assert_eq!(marks(page, "DROP", &read.text).1, 0, "{}", read.text);
+    }
+}
+
 /// Elements of a site that hold the text itself, and a page that has no other.
 #[test]
 fn the_only_text_of_a_page_is_never_lost() {

@@ -49,7 +49,7 @@ use crate::types::Extracted;
 
 pub use head::HtmlHead;
 
-/// Bytes of text that the part called main must have to be believed.
+/// Bytes of text that a part must have to be believed, if it is not most of the page.
 const MAIN_BYTES_MIN: usize = 200;
 
 /// What is kept has to be one part in so many of all that can be seen.
@@ -137,11 +137,13 @@ fn read_part(
     Ok(body.document)
 }
 
-/// Whether what was kept can be what the page is about: not next to nothing, and not next to
-/// nothing beside what was passed over. A page is never left without its only text.
+/// Whether what was kept can be what the page is about: not next to nothing beside what was passed
+/// over, and more than that or not next to nothing by itself. A page is never left without its only
+/// text, and a short one still has no menus.
 fn is_believable(part: &Rendered) -> bool {
     let share = part.kept * KEPT_SHARE_MIN >= part.kept + part.passed;
-    part.document.text.len() >= MAIN_BYTES_MIN && share
+    let is_enough = part.document.text.len() >= MAIN_BYTES_MIN || part.kept > part.passed;
+    is_enough && share
 }
 
 /// Whether there is an XML declaration: the page is XHTML, where any element may close itself.
