@@ -15,22 +15,22 @@ use std::sync::Arc;
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
-use lodestone::compute::cuda::live::{Live, ResidentRows};
-use lodestone::compute::cuda::numbers::{HalfQuery, Numbers};
-use lodestone::compute::cuda::rescore::{ResidentFull, cosines};
-use lodestone::compute::cuda::search::{Visited, search};
-use lodestone::compute::cuda::workspace::Workspace;
-use lodestone::compute::cuda::{CudaBackend, assign, encode};
-use lodestone::compute::kmeans::Centroids;
-use lodestone::compute::rotation::Rotation;
-use lodestone::compute::{
+use lodestone_compute::cuda::live::{Live, ResidentRows};
+use lodestone_compute::cuda::numbers::{HalfQuery, Numbers};
+use lodestone_compute::cuda::rescore::{ResidentFull, cosines};
+use lodestone_compute::cuda::search::{Visited, search};
+use lodestone_compute::cuda::workspace::Workspace;
+use lodestone_compute::cuda::{CudaBackend, assign, encode};
+use lodestone_compute::kmeans::Centroids;
+use lodestone_compute::rotation::Rotation;
+use lodestone_compute::{
     BoundedQuery, ComputeBackend, ErrorBound, PreparedQuery, RowMask, Selection, SimdBackend,
     VectorRows, encode_row,
 };
-use lodestone::engine::open_cuda;
-use lodestone::io::{Disk, RealDisk};
-use lodestone::settings::Settings;
-use lodestone::types::{Clock, RowId, SystemClock};
+use lodestone_engine::open_cuda;
+use lodestone_io::{Disk, RealDisk};
+use lodestone_engine::settings::Settings;
+use lodestone_types::{Clock, RowId, SystemClock};
 
 mod vectors;
 

@@ -8,8 +8,8 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use lodestone::compute::{ComputeBackend, FullKind, Selection, SimdBackend};
-use lodestone::types::RowId;
+use lodestone_compute::{ComputeBackend, FullKind, Selection, SimdBackend};
+use lodestone_types::RowId;
 
 mod vectors;
 

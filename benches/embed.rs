@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use criterion::{Criterion, Throughput};
-use lodestone::embed::{Embedder, Lane, Model, ModelFiles, Precision};
+use lodestone_embed::{Embedder, Lane, Model, ModelFiles, Precision};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -12,9 +12,9 @@ use bytes::Bytes;
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Value, json};
 
-use lodestone::filter::{Columns, ColumnsBuilder, parse, sources};
-use lodestone::types::{Filter, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord};
-use lodestone::types::{SubTenantId, Timestamp};
+use lodestone_storage::filter::{Columns, ColumnsBuilder, parse, sources};
+use lodestone_types::{Filter, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord};
+use lodestone_types::{SubTenantId, Timestamp};
 
 const SOURCES: u32 = 25_000;
 const ROWS_EACH: u32 = 4;

@@ -9,8 +9,8 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use lodestone::compute::{PreparedQuery, SimdBackend};
-use lodestone::segment::flat::{Thoroughness, Tiers, search, search_together};
+use lodestone_compute::{PreparedQuery, SimdBackend};
+use lodestone_storage::segment::flat::{Thoroughness, Tiers, search, search_together};
 
 mod vectors;
 

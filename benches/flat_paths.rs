@@ -12,11 +12,11 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use lodestone::compute::rotation::Rotation;
-use lodestone::compute::{ComputeBackend, RowMask, Selection, SimdBackend};
-use lodestone::segment::flat::{RowFilter, Thoroughness, Tiers, scores, search};
-use lodestone::segment::lists::{ListPolicy, Lists, build};
-use lodestone::types::RowId;
+use lodestone_compute::rotation::Rotation;
+use lodestone_compute::{ComputeBackend, RowMask, Selection, SimdBackend};
+use lodestone_storage::segment::flat::{RowFilter, Thoroughness, Tiers, scores, search};
+use lodestone_storage::segment::lists::{ListPolicy, Lists, build};
+use lodestone_types::RowId;
 use roaring::RoaringBitmap;
 
 mod vectors;

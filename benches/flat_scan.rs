@@ -10,10 +10,10 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use lodestone::compute::rotation::Rotation;
-use lodestone::compute::{ComputeBackend, ScalarBackend, SimdBackend};
-use lodestone::segment::flat::{self, Thoroughness, Tiers};
-use lodestone::segment::lists::{ListPolicy, Lists, build};
+use lodestone_compute::rotation::Rotation;
+use lodestone_compute::{ComputeBackend, ScalarBackend, SimdBackend};
+use lodestone_storage::segment::flat::{self, Thoroughness, Tiers};
+use lodestone_storage::segment::lists::{ListPolicy, Lists, build};
 
 mod vectors;
 

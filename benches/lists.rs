@@ -9,10 +9,10 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use lodestone::compute::rotation::Rotation;
-use lodestone::compute::{PreparedQuery, SimdBackend};
-use lodestone::segment::flat::{FlatHits, Thoroughness, Tiers, search};
-use lodestone::segment::lists::{ListPolicy, Lists, build};
+use lodestone_compute::rotation::Rotation;
+use lodestone_compute::{PreparedQuery, SimdBackend};
+use lodestone_storage::segment::flat::{FlatHits, Thoroughness, Tiers, search};
+use lodestone_storage::segment::lists::{ListPolicy, Lists, build};
 
 mod vectors;
 

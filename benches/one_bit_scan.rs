@@ -9,8 +9,8 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use lodestone::compute::one_bit::{OneBitEncoder, OneBitQuery, OneBitRows, Reference};
-use lodestone::compute::rotation::Rotation;
+use lodestone_compute::one_bit::{OneBitEncoder, OneBitQuery, OneBitRows, Reference};
+use lodestone_compute::rotation::Rotation;
 
 mod vectors;
 

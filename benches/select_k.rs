@@ -8,7 +8,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use lodestone::compute::select_k;
+use lodestone_compute::select_k;
 
 const SCORES: u32 = 1_000_000;
 

@@ -10,7 +10,7 @@ use std::hint::black_box;
 
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use lodestone::text::{
+use lodestone_text::{
     CorpusStats, HybridQuery, Operator, RowText, TextIndex, TextIndexBuilder, TextQuery, WordQuery,
 };
 use roaring::RoaringBitmap;

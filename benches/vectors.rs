@@ -1,7 +1,7 @@
 //! Vectors that lie like embeddings, determined by a seed; shared by the benches over segments.
 
-use lodestone::compute::{FullKind, PreparedQuery, VectorColumns};
-use lodestone::types::{IdSource, SeededIds};
+use lodestone_compute::{FullKind, PreparedQuery, VectorColumns};
+use lodestone_types::{IdSource, SeededIds};
 
 /// Components of a row: those of the default model.
 const DIMENSION: usize = 384;

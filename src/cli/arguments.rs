@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use lodestone::embed::Precision;
-use lodestone::fetch::Allowed;
-use lodestone::settings::{DeviceChoice, RateLimit, Settings, parse_bytes};
+use lodestone_embed::Precision;
+use lodestone_fetch::Allowed;
+use lodestone_engine::settings::{DeviceChoice, RateLimit, Settings, parse_bytes};
 use serde::Deserialize;
 
 use crate::cli::generator::GeneratorOptions;

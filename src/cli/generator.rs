@@ -1,8 +1,8 @@
 //! Which generator writes answers, as flags, variables and keys of the file.
 
 use clap::Args;
-use lodestone::answer::generate::{CONTEXT_TOKENS_DEFAULT, GeneratorSettings, Secret};
-use lodestone::settings::InvalidSetting;
+use lodestone_engine::answer::generate::{CONTEXT_TOKENS_DEFAULT, GeneratorSettings, Secret};
+use lodestone_engine::settings::InvalidSetting;
 
 /// A generator behind an interface like OpenAI's.
 #[derive(Debug, Clone, Default, Args)]

@@ -20,7 +20,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use clap::Parser;
-use lodestone::extract::sandbox::serve_one;
+use lodestone_extract::sandbox::serve_one;
 
 use arguments::{Arguments, Verb};
 

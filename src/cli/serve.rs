@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use lodestone::embed::{Model, ModelFiles};
-use lodestone::engine::{Components, Engine, take_device};
-use lodestone::extract::sandbox::Sandbox;
-use lodestone::io::{Disk, RealDisk};
-use lodestone::server;
-use lodestone::settings::Settings;
-use lodestone::types::{Clock, SystemClock};
+use lodestone_embed::{Model, ModelFiles};
+use lodestone_engine::{Components, Engine, take_device};
+use lodestone_extract::sandbox::Sandbox;
+use lodestone_io::{Disk, RealDisk};
+use lodestone_server;
+use lodestone_engine::settings::Settings;
+use lodestone_types::{Clock, SystemClock};
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::arguments::{PARSE, ServeOptions};

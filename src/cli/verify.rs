@@ -3,12 +3,12 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use lodestone::catalog::{Catalog, CatalogOptions, JobFilter, JobScope, descriptors};
-use lodestone::collection::{Collection, uploads};
-use lodestone::io::{DataDir, RealDisk};
-use lodestone::segment;
-use lodestone::store::{BlobStore, LocalBlobs};
-use lodestone::types::{CollectionId, JobStatus, RandomIds, SystemClock};
+use lodestone_catalog::{Catalog, CatalogOptions, JobFilter, JobScope, descriptors};
+use lodestone_storage::collection::{Collection, uploads};
+use lodestone_io::{DataDir, RealDisk};
+use lodestone_storage::segment;
+use lodestone_io::store::{BlobStore, LocalBlobs};
+use lodestone_types::{CollectionId, JobStatus, RandomIds, SystemClock};
 
 use crate::cli::arguments::VerifyOptions;
 
@@ -52,7 +52,7 @@ pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
 fn verify_tenant(
     store: &Arc<dyn BlobStore>,
     id: CollectionId,
-    expected: Option<lodestone::types::CommitHead>,
+    expected: Option<lodestone_types::CommitHead>,
 ) -> Result<String, Box<dyn Error>> {
     let collection = Collection::open(id, Arc::clone(store), Arc::new(RandomIds), 0, expected)?;
     let snapshot = collection.snapshot();

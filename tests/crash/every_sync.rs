@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use lodestone::io::{CrashDisk, CrashMode};
+use lodestone_io::{CrashDisk, CrashMode};
 
 use crate::workload::{self, STEPS, Step};
 

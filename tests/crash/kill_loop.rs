@@ -148,7 +148,7 @@ struct Run {
 fn nothing_acknowledged_is_lost() {
     let Some(model) = model_dir("kill_loop") else { return };
     let kills = number("LODESTONE_KILLS").unwrap_or(100);
-    let now = lodestone::types::Clock::now(&lodestone::types::SystemClock);
+    let now = lodestone_types::Clock::now(&lodestone_types::SystemClock);
     let seed = number("LODESTONE_SEED").unwrap_or(now.0 % 1_000_000);
     println!("kill_loop: LODESTONE_KILLS={kills} LODESTONE_SEED={seed}");
     let dir = tempfile::tempdir().expect("a temporary directory");

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lodestone::collection::{AddedSegment, Collection, CollectionError, Edit};
-use lodestone::embed::HashEmbedder;
-use lodestone::graph::RowGraph;
-use lodestone::io::{CrashDisk, DataDir, Disk};
-use lodestone::segment::{self, NewRow, NewSource, VectorKind};
-use lodestone::store::{BlobStore, LocalBlobs};
-use lodestone::types::{
+use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
+use lodestone_embed::HashEmbedder;
+use lodestone_graph::RowGraph;
+use lodestone_io::{CrashDisk, DataDir, Disk};
+use lodestone_storage::segment::{self, NewRow, NewSource, VectorKind};
+use lodestone_io::store::{BlobStore, LocalBlobs};
+use lodestone_types::{
     ChunkPlace, CollectionId, CommitHead, Metadata, RowId, SeededIds, Sequence, SourceDetail,
     SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp,
 };
@@ -138,7 +138,7 @@ pub fn open(
 ) -> Result<Collection, CollectionError> {
     let dynamic: Arc<dyn Disk> = disk.clone();
     let data = DataDir::open(&disk.root().join("data"), dynamic);
-    let data = data.map_err(lodestone::store::StoreError::from)?;
+    let data = data.map_err(lodestone_io::store::StoreError::from)?;
     let store: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(Arc::new(data)));
     Collection::open(COLLECTION, store, Arc::new(SeededIds::new(seed)), 1, head)
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use lodestone::compute::cuda::{CudaBackend, CudaLimits, Device};
-use lodestone::compute::kmeans::{Centroids, Nearest};
-use lodestone::compute::one_bit::{ListUnits, encode_lists};
-use lodestone::compute::rotation::Rotation;
-use lodestone::compute::{ComputeBackend, FullKind, VectorColumns, VectorRows};
-use lodestone::types::{IdSource, SeededIds};
+use lodestone_compute::cuda::{CudaBackend, CudaLimits, Device};
+use lodestone_compute::kmeans::{Centroids, Nearest};
+use lodestone_compute::one_bit::{ListUnits, encode_lists};
+use lodestone_compute::rotation::Rotation;
+use lodestone_compute::{ComputeBackend, FullKind, VectorColumns, VectorRows};
+use lodestone_types::{IdSource, SeededIds};
 
 use crate::families::devices;
 use crate::recording::{Faults, Recording, backend_over};

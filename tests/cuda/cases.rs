@@ -1,10 +1,10 @@
 //! Rows, queries and selections that are likely to be got wrong.
 
-use lodestone::compute::{
+use lodestone_compute::{
     BoundedQuery, ErrorBound, FullKind, PreparedQuery, RowMask, Selection, VectorColumns,
     VectorRows,
 };
-use lodestone::types::{IdSource, RowId, SeededIds};
+use lodestone_types::{IdSource, RowId, SeededIds};
 
 /// How rows relate to each other.
 #[derive(Debug, Clone, Copy)]

@@ -7,13 +7,13 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use lodestone::compute::cuda::together::{MachineTimer, Timer};
-use lodestone::compute::cuda::{
+use lodestone_compute::cuda::together::{MachineTimer, Timer};
+use lodestone_compute::cuda::{
     Buffer, CudaBackend, Device, DeviceError, DeviceMemory, DeviceTraits, Launch, Queue,
 };
-use lodestone::compute::rotation::Rotation;
-use lodestone::compute::{ComputeBackend, ListedRows, Probe, RowMask, Selection};
-use lodestone::types::Hit;
+use lodestone_compute::rotation::Rotation;
+use lodestone_compute::{ComputeBackend, ListedRows, Probe, RowMask, Selection};
+use lodestone_types::Hit;
 
 use crate::cases::{Asked, Data};
 use crate::families::{asked, devices};

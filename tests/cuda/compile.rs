@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use lodestone::compute::cuda::modules::FAMILIES;
+use lodestone_compute::cuda::modules::FAMILIES;
 
 use crate::emulated;
 
@@ -51,9 +51,9 @@ mod nvrtc {
     use std::path::{Path, PathBuf};
 
     use libloading::Library;
-    use lodestone::compute::cuda::Capability;
-    use lodestone::compute::cuda::compile::Nvrtc;
-    use lodestone::compute::cuda::modules::{Compiler, FAMILIES};
+    use lodestone_compute::cuda::Capability;
+    use lodestone_compute::cuda::compile::Nvrtc;
+    use lodestone_compute::cuda::modules::{Compiler, FAMILIES};
 
     use crate::skip;
 

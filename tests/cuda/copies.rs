@@ -1,6 +1,6 @@
 //! Copies to a device and home again. On a card the small ones pass through page-locked memory.
 
-use lodestone::compute::cuda::workspace::Workspace;
+use lodestone_compute::cuda::workspace::Workspace;
 
 use crate::families::workspaces;
 

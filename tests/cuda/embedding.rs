@@ -8,15 +8,15 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
 
-use lodestone::compute::cuda::counters::Counters;
-use lodestone::compute::cuda::live::{Supply, SupplyLimits};
-use lodestone::compute::cuda::workspace::Scratch;
-use lodestone::compute::cuda::{Device, DeviceSource};
-use lodestone::embed::{
+use lodestone_compute::cuda::counters::Counters;
+use lodestone_compute::cuda::live::{Supply, SupplyLimits};
+use lodestone_compute::cuda::workspace::Scratch;
+use lodestone_compute::cuda::{Device, DeviceSource};
+use lodestone_embed::{
     COSINE_MIN, DeviceLimits, EmbedDevice, EmbedStats, Embedder, Engine, Lane, Model, ModelFiles,
     Precision,
 };
-use lodestone::types::{ManualClock, Timestamp};
+use lodestone_types::{ManualClock, Timestamp};
 use serde_json::Value;
 
 use crate::recording::{Faults, Faulty, Recording};
@@ -60,8 +60,8 @@ impl Ward {
     /// Beside a real card, which takes its batches as it likes.
     #[cfg(feature = "cuda")]
     fn real(test: &str, files: &ModelFiles) -> Option<Self> {
-        use lodestone::compute::cuda::driver::CudaSource;
-        use lodestone::compute::cuda::modules::NoCache;
+        use lodestone_compute::cuda::driver::CudaSource;
+        use lodestone_compute::cuda::modules::NoCache;
         match CudaSource::new(Arc::new(NoCache)).open() {
             Ok(device) => Some(Self::new(files, device, DeviceLimits::default())),
             Err(error) => {
@@ -173,7 +173,7 @@ fn real_model(test: &str) -> Option<ModelFiles> {
 fn compare_golden(test: &str, words_max: u64, ward: fn(&str, &ModelFiles) -> Option<Ward>) {
     let Some(ward) = real_model(test).and_then(|files| ward(test, &files)) else { return };
     let golden: Value =
-        serde_json::from_str(include_str!("../../src/embed/golden.json")).expect("a fixture");
+        serde_json::from_str(include_str!("../../src/embed/src/golden.json")).expect("a fixture");
     let cases = golden["cases"].as_array().unwrap();
     let cases: Vec<&Value> =
         cases.iter().filter(|case| case["tokens"].as_u64().unwrap() <= words_max).collect();

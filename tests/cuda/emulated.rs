@@ -13,7 +13,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use libloading::{Library, Symbol};
-use lodestone::compute::cuda::{
+use lodestone_compute::cuda::{
     Buffer, Capability, Device, DeviceError, DeviceMemory, DeviceSource, DeviceTraits, Launch,
     Queue, Release,
 };

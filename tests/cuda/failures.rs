@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use lodestone::compute::cuda::live::SupplyLimits;
-use lodestone::compute::cuda::{CudaBackend, CudaLimits, CudaParts, Device, DeviceSource};
-use lodestone::compute::{ComputeBackend, SimdBackend};
-use lodestone::types::{ManualClock, Timestamp};
+use lodestone_compute::cuda::live::SupplyLimits;
+use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, Device, DeviceSource};
+use lodestone_compute::{ComputeBackend, SimdBackend};
+use lodestone_types::{ManualClock, Timestamp};
 
 use crate::cases::{Asked, Case, Chosen, Data};
 use crate::emulated;

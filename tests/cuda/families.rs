@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use lodestone::compute::cuda::encode::{OneBitSlots, encode_one_bit, encode_rows, rotate};
-use lodestone::compute::cuda::gather::gather_rows;
-use lodestone::compute::cuda::live::ResidentRows;
-use lodestone::compute::cuda::rescore::{ResidentFull, cosines};
-use lodestone::compute::cuda::workspace::{Scratch, Workspace};
-use lodestone::compute::cuda::{Device, assign, search};
-use lodestone::compute::kmeans::{self, Centroids};
-use lodestone::compute::one_bit::OneBitEncoder;
-use lodestone::compute::rotation::Rotation;
-use lodestone::compute::{
+use lodestone_compute::cuda::encode::{OneBitSlots, encode_one_bit, encode_rows, rotate};
+use lodestone_compute::cuda::gather::gather_rows;
+use lodestone_compute::cuda::live::ResidentRows;
+use lodestone_compute::cuda::rescore::{ResidentFull, cosines};
+use lodestone_compute::cuda::workspace::{Scratch, Workspace};
+use lodestone_compute::cuda::{Device, assign, search};
+use lodestone_compute::kmeans::{self, Centroids};
+use lodestone_compute::one_bit::OneBitEncoder;
+use lodestone_compute::rotation::Rotation;
+use lodestone_compute::{
     ComputeBackend, ErrorBound, FullKind, PreparedQuery, ScalarBackend, VectorColumns, encode_row,
 };
-use lodestone::types::RowId;
+use lodestone_types::RowId;
 
 use crate::cases::{Asked, Case, Chosen, Data};
 use crate::{emulated, oracle, skip};
@@ -43,8 +43,8 @@ pub fn asked(dimension: usize, rows: usize, queries: usize, data: Data) -> Asked
 /// The vectors of a case as a client would send them.
 pub fn vectors(asked: &Asked) -> Vec<f32> {
     match asked.columns.view().full() {
-        lodestone::compute::FullRows::F32 { values, .. } => values.to_vec(),
-        lodestone::compute::FullRows::F16(_) => unreachable!("cases are in f32"),
+        lodestone_compute::FullRows::F32 { values, .. } => values.to_vec(),
+        lodestone_compute::FullRows::F16(_) => unreachable!("cases are in f32"),
     }
 }
 
@@ -243,7 +243,7 @@ fn check_gathered_rows_are_the_rows_of_the_list(workspace: &mut Workspace) {
     let gathered = gather_rows(workspace, &resident, &ids).unwrap();
     let bounded = asked.bounded(&rows);
     let queries: Vec<_> =
-        bounded.iter().map(lodestone::compute::cuda::together::DeviceQuery::new).collect();
+        bounded.iter().map(lodestone_compute::cuda::together::DeviceQuery::new).collect();
     let visited = search::Visited::Listed(&ids);
     let of_list = search::search(workspace, &resident, &queries, visited, 4).unwrap();
     let visited = search::Visited::All;

@@ -4,18 +4,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lodestone::compute::cuda::counters::Counters;
-use lodestone::compute::cuda::live::{ResidentRows, SupplyLimits};
-use lodestone::compute::cuda::numbers::{HalfQuery, Numbers};
-use lodestone::compute::cuda::search::{Visited, search};
-use lodestone::compute::cuda::together::DeviceQuery;
-use lodestone::compute::cuda::workspace::{Scratch, Workspace};
-use lodestone::compute::cuda::{CudaBackend, CudaLimits, CudaParts, Device, DeviceSource};
-use lodestone::compute::{
+use lodestone_compute::cuda::counters::Counters;
+use lodestone_compute::cuda::live::{ResidentRows, SupplyLimits};
+use lodestone_compute::cuda::numbers::{HalfQuery, Numbers};
+use lodestone_compute::cuda::search::{Visited, search};
+use lodestone_compute::cuda::together::DeviceQuery;
+use lodestone_compute::cuda::workspace::{Scratch, Workspace};
+use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, Device, DeviceSource};
+use lodestone_compute::{
     BoundedQuery, ComputeBackend, ErrorBound, FullKind, FullRows, PreparedQuery, ScalarBackend,
     Selection, SimdBackend, TopK, VectorColumns, VectorRows,
 };
-use lodestone::types::{Hit, IdSource, ManualClock, RowId, SeededIds};
+use lodestone_types::{Hit, IdSource, ManualClock, RowId, SeededIds};
 
 use crate::cases::{Asked, Case, Chosen, Data};
 use crate::emulated::Only;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use lodestone::compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceSource};
-use lodestone::compute::{ComputeBackend, SimdBackend};
-use lodestone::types::ManualClock;
+use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceSource};
+use lodestone_compute::{ComputeBackend, SimdBackend};
+use lodestone_types::ManualClock;
 
 use crate::cases::{Asked, Case, Chosen, Data};
 use crate::emulated::Only;

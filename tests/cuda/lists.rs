@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use lodestone::compute::cuda::lists::ResidentLists;
-use lodestone::compute::cuda::live::ResidentRows;
-use lodestone::compute::cuda::one_bit::{ProbingQuery, probe};
-use lodestone::compute::cuda::together::{MachineTimer, Timer};
-use lodestone::compute::cuda::workspace::Workspace;
-use lodestone::compute::cuda::{CudaBackend, CudaLimits, Device, search};
-use lodestone::compute::kmeans::Centroids;
-use lodestone::compute::one_bit::OneBitEncoder;
-use lodestone::compute::rotation::Rotation;
-use lodestone::compute::{
+use lodestone_compute::cuda::lists::ResidentLists;
+use lodestone_compute::cuda::live::ResidentRows;
+use lodestone_compute::cuda::one_bit::{ProbingQuery, probe};
+use lodestone_compute::cuda::together::{MachineTimer, Timer};
+use lodestone_compute::cuda::workspace::Workspace;
+use lodestone_compute::cuda::{CudaBackend, CudaLimits, Device, search};
+use lodestone_compute::kmeans::Centroids;
+use lodestone_compute::one_bit::OneBitEncoder;
+use lodestone_compute::rotation::Rotation;
+use lodestone_compute::{
     ComputeBackend, ListColumns, ListedRows, Probe, RowMask, Selection, SimdBackend, encode_row,
 };
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use lodestone::compute::cuda::live::SupplyLimits;
-use lodestone::compute::cuda::workspace::Scratch;
-use lodestone::compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceSource};
-use lodestone::compute::{ComputeBackend, ScalarBackend, SimdBackend};
-use lodestone::types::ManualClock;
+use lodestone_compute::cuda::live::SupplyLimits;
+use lodestone_compute::cuda::workspace::Scratch;
+use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceSource};
+use lodestone_compute::{ComputeBackend, ScalarBackend, SimdBackend};
+use lodestone_types::ManualClock;
 
 use crate::cases::{Asked, Case, Chosen, Data};
 use crate::emulated::{self, Only};
@@ -33,8 +33,8 @@ fn emulated(test: &str) -> Option<CudaBackend> {
 /// Where a GPU comes from, if there is one.
 #[cfg(feature = "cuda")]
 pub fn real_source(test: &str) -> Option<Arc<dyn DeviceSource>> {
-    use lodestone::compute::cuda::driver::CudaSource;
-    use lodestone::compute::cuda::modules::NoCache;
+    use lodestone_compute::cuda::driver::CudaSource;
+    use lodestone_compute::cuda::modules::NoCache;
     let source = CudaSource::new(Arc::new(NoCache));
     match source.open() {
         Ok(_) => Some(Arc::new(source)),

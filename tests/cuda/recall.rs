@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use lodestone::compute::cuda::live::SupplyLimits;
-use lodestone::compute::cuda::workspace::Scratch;
-use lodestone::compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceSource};
-use lodestone::compute::rotation::Rotation;
-use lodestone::compute::{
+use lodestone_compute::cuda::live::SupplyLimits;
+use lodestone_compute::cuda::workspace::Scratch;
+use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceSource};
+use lodestone_compute::rotation::Rotation;
+use lodestone_compute::{
     BoundedQuery, ComputeBackend, ErrorBound, FullKind, ListedRows, PreparedQuery, Probe,
     Selection, SimdBackend, VectorColumns, VectorRows, select_k,
 };
-use lodestone::segment::lists::{Effort, ListPolicy, Lists, NearRows, build, probe};
-use lodestone::types::{Hit, IdSource, ManualClock, RowId, SeededIds};
+use lodestone_storage::segment::lists::{Effort, ListPolicy, Lists, NearRows, build, probe};
+use lodestone_types::{Hit, IdSource, ManualClock, RowId, SeededIds};
 
 use crate::emulated::{self, Only};
 use crate::skip;

@@ -6,16 +6,16 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use lodestone::compute::SimdBackend;
-use lodestone::compute::cuda::live::SupplyLimits;
-use lodestone::compute::cuda::together::{MachineTimer, Timer};
-use lodestone::compute::cuda::workspace::Scratch;
-use lodestone::compute::cuda::{
+use lodestone_compute::SimdBackend;
+use lodestone_compute::cuda::live::SupplyLimits;
+use lodestone_compute::cuda::together::{MachineTimer, Timer};
+use lodestone_compute::cuda::workspace::Scratch;
+use lodestone_compute::cuda::{
     Buffer, Capability, CudaBackend, CudaLimits, CudaParts, Device, DeviceError, DeviceMemory,
     DeviceSource, DeviceTraits, Launch, Queue, Release,
 };
 
-use lodestone::types::ManualClock;
+use lodestone_types::ManualClock;
 
 /// A launch as it was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Small BERT models whose weights a formula gives, as the files of a model directory.
 
-use lodestone::embed::ModelFiles;
+use lodestone_embed::ModelFiles;
 use serde_json::{Map, Value, json};
 
 /// Words of the vocabulary, special ones included.

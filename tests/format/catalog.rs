@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use lodestone::catalog::descriptors::{self, Descriptor};
-use lodestone::catalog::{Catalog, CatalogOptions, JobFilter, JobScope, Tenant};
-use lodestone::job::{ClaimLimits, Duty, MetadataChange, NewJob, Outcome, Settlement};
-use lodestone::types::{
+use lodestone_catalog::descriptors::{self, Descriptor};
+use lodestone_catalog::{Catalog, CatalogOptions, JobFilter, JobScope, Tenant};
+use lodestone_catalog::job::{ClaimLimits, Duty, MetadataChange, NewJob, Outcome, Settlement};
+use lodestone_types::{
     CommitHead, Fault, JobStatus, ManualClock, SeededIds, Sequence, SessionId, SourceDetail,
     SourceId, SourceKind, SubTenantId, TenantId, TenantMode, Timestamp,
 };
@@ -32,7 +32,7 @@ fn session() -> SessionId {
     SessionId::parse("talk").unwrap()
 }
 
-fn job(collection: lodestone::types::CollectionId, id: &str) -> NewJob {
+fn job(collection: lodestone_types::CollectionId, id: &str) -> NewJob {
     NewJob {
         collection,
         sub_tenant: sub_tenant(),

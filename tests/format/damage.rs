@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lodestone::collection::{CollectionError, uploads};
-use lodestone::io::checksum;
-use lodestone::segment;
-use lodestone::types::{CollectionId, ErrorKind};
+use lodestone_storage::collection::{CollectionError, uploads};
+use lodestone_io::checksum;
+use lodestone_storage::segment;
+use lodestone_types::{CollectionId, ErrorKind};
 
 use crate::version_1::{Copy, TEXTS, VECTORS, files};
 
@@ -20,7 +20,7 @@ fn is_noticed(copy: &Copy, id: CollectionId) -> bool {
         }
     };
     let snapshot = collection.snapshot();
-    let is_sound = |live: &std::sync::Arc<lodestone::collection::LiveSegment>| {
+    let is_sound = |live: &std::sync::Arc<lodestone_storage::collection::LiveSegment>| {
         segment::verify(&live.segment).is_ok()
     };
     !snapshot.damaged.is_empty() || !snapshot.segments.iter().all(is_sound)

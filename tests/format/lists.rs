@@ -5,10 +5,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use lodestone::compute::rotation::Rotation;
-use lodestone::compute::{FullKind, PreparedQuery, VectorColumns, VectorRows};
-use lodestone::segment::lists::{Effort, ListPolicy, Lists, NearRows, build, probe};
-use lodestone::types::{IdSource, RowId, SeededIds};
+use lodestone_compute::rotation::Rotation;
+use lodestone_compute::{FullKind, PreparedQuery, VectorColumns, VectorRows};
+use lodestone_storage::segment::lists::{Effort, ListPolicy, Lists, NearRows, build, probe};
+use lodestone_types::{IdSource, RowId, SeededIds};
 
 const DIMENSION: usize = 40;
 const ROWS: usize = 700;

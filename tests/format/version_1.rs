@@ -4,14 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lodestone::collection::uploads::{self, UploadLabel};
-use lodestone::collection::{AddedSegment, Collection, CollectionError, Edit};
-use lodestone::embed::HashEmbedder;
-use lodestone::graph::RowGraph;
-use lodestone::io::{DataDir, RealDisk};
-use lodestone::segment::{self, NewRow, NewSource, VectorKind};
-use lodestone::store::{BlobStore, LocalBlobs};
-use lodestone::types::{
+use lodestone_storage::collection::uploads::{self, UploadLabel};
+use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
+use lodestone_embed::HashEmbedder;
+use lodestone_graph::RowGraph;
+use lodestone_io::{DataDir, RealDisk};
+use lodestone_storage::segment::{self, NewRow, NewSource, VectorKind};
+use lodestone_io::store::{BlobStore, LocalBlobs};
+use lodestone_types::{
     ChunkPlace, CollectionId, Metadata, Origin, PageRef, RowId, SeededIds, Sequence, SourceDetail,
     SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp,
 };

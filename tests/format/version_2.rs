@@ -5,16 +5,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lodestone::catalog::{Catalog, CatalogOptions};
-use lodestone::collection::uploads::{self, UploadLabel};
-use lodestone::collection::{AddedSegment, Collection, Edit};
-use lodestone::embed::HashEmbedder;
-use lodestone::graph::RowGraph;
-use lodestone::io::{DataDir, RealDisk};
-use lodestone::job::{ClaimLimits, Duty, MetadataChange, NewJob};
-use lodestone::segment::{NewRow, NewSource, VectorKind};
-use lodestone::store::{BlobStore, LocalBlobs};
-use lodestone::types::{
+use lodestone_catalog::{Catalog, CatalogOptions};
+use lodestone_storage::collection::uploads::{self, UploadLabel};
+use lodestone_storage::collection::{AddedSegment, Collection, Edit};
+use lodestone_embed::HashEmbedder;
+use lodestone_graph::RowGraph;
+use lodestone_io::{DataDir, RealDisk};
+use lodestone_catalog::job::{ClaimLimits, Duty, MetadataChange, NewJob};
+use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
+use lodestone_io::store::{BlobStore, LocalBlobs};
+use lodestone_types::{
     ChunkPlace, CollectionId, ManualClock, Metadata, Origin, PageArea, PageBox, PageRef, RowId,
     SeededIds, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord, SubTenantId, TenantId,
     TenantMode, Timestamp,

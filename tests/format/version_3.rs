@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lodestone::collection::{AddedSegment, Collection, Edit};
-use lodestone::embed::HashEmbedder;
-use lodestone::graph::{self, EntityKind, Predicate, RowEntity, RowGraph, RowTriplet};
-use lodestone::io::{DataDir, RealDisk};
-use lodestone::segment::{NewRow, NewSource, VectorKind};
-use lodestone::store::{BlobStore, LocalBlobs};
-use lodestone::types::{
+use lodestone_storage::collection::{AddedSegment, Collection, Edit};
+use lodestone_embed::HashEmbedder;
+use lodestone_graph::{self, EntityKind, Predicate, RowEntity, RowGraph, RowTriplet};
+use lodestone_io::{DataDir, RealDisk};
+use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
+use lodestone_io::store::{BlobStore, LocalBlobs};
+use lodestone_types::{
     ChunkPlace, CollectionId, Metadata, SeededIds, Sequence, SourceDetail, SourceId, SourceKind,
     SourceRecord, SubTenantId, Timestamp,
 };

@@ -1,6 +1,6 @@
 //! The readers of documents, one target each, and the judgement of what a file is.
 
-use lodestone::extract::{Format, detect, extract, html_head};
+use lodestone_extract::{Format, detect, extract, html_head};
 
 use crate::mutations::Shape;
 use crate::runner::{Target, run};

@@ -1,6 +1,6 @@
 //! Filters as requests carry them.
 
-use lodestone::filter;
+use lodestone_storage::filter;
 
 use crate::mutations::Shape;
 use crate::runner::{Target, run};

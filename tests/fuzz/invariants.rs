@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use lodestone::chunk::{ChunkSizes, TokenOffsets, chunk};
-use lodestone::types::{Extracted, PageRef};
+use lodestone_text::chunk::{ChunkSizes, TokenOffsets, chunk};
+use lodestone_types::{Extracted, PageRef};
 
 /// Bytes of text beyond which chunks are not looked at: readers may expand an input, and the
 /// chunker has tests of its own for long texts.

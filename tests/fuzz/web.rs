@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
-use lodestone::fetch::{Allowed, Fetcher, NameError, Resolver, Robots, Rules};
-use lodestone::types::{WebClient, WebHost, WebUrl};
+use lodestone_fetch::{Allowed, Fetcher, NameError, Resolver, Robots, Rules};
+use lodestone_types::{WebClient, WebHost, WebUrl};
 
 use crate::chance::Chance;
 use crate::mutations::Shape;

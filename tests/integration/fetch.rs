@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::Request;
-use lodestone::types::{ManualClock, Timestamp};
+use lodestone_types::{ManualClock, Timestamp};
 use serde_json::{Value, json};
 
 use crate::contract::check_error;

@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex};
 
-use lodestone::embed::{EmbedError, EmbedStats, Embedder, HashEmbedder, Lane};
+use lodestone_embed::{EmbedError, EmbedStats, Embedder, HashEmbedder, Lane};
 
 use crate::support::TestServer;
 
@@ -23,7 +23,7 @@ struct State {
 pub fn gated_server() -> (TestServer, Gate) {
     let gate = Gate(Arc::default());
     let embedder = Arc::new(Gated(Arc::clone(&gate.0)));
-    let one_worker = |settings: &mut lodestone::settings::Settings| settings.ingest_threads = 1;
+    let one_worker = |settings: &mut lodestone_engine::settings::Settings| settings.ingest_threads = 1;
     let server = TestServer::start_with_parts(one_worker, |parts| parts.embedder = embedder);
     (server, gate)
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use lodestone::answer::generate::{
+use lodestone_engine::answer::generate::{
     Cancel, Effort, GenerateError, Generator, GeneratorSettings, Message, OpenAiGenerator, Prompt,
     Secret, Speaker,
 };
-use lodestone::settings::Settings;
+use lodestone_engine::settings::Settings;
 use serde_json::{Value, json};
 
 use crate::corpus::{ids_of, list, with};

@@ -1,6 +1,6 @@
 //! What a generator adds to the graph while documents are ingested, through the router.
 
-use lodestone::answer::generate::GeneratorSettings;
+use lodestone_engine::answer::generate::GeneratorSettings;
 use serde_json::{Value, json};
 
 use crate::corpus::list;

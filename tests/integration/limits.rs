@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use http::Request;
-use lodestone::settings::RateLimit;
+use lodestone_engine::settings::RateLimit;
 use serde_json::{Value, json};
 
 use crate::contract::{Operation, check_error, guarded, operations};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use lodestone::types::{ManualClock, Timestamp};
+use lodestone_types::{ManualClock, Timestamp};
 use serde_json::{Value, json};
 
 use crate::contract::encode;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lodestone::rank::{RerankError, Reranker};
-use lodestone::types::{ErrorKind, limits};
+use lodestone_rank::{RerankError, Reranker};
+use lodestone_types::{ErrorKind, limits};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lodestone::types::{ManualClock, Timestamp};
+use lodestone_types::{ManualClock, Timestamp};
 use serde_json::{Value, json};
 
 use crate::contract::{check_error, encode, guarded, operations};

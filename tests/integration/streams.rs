@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::response::Response;
 use http::Request;
 use http_body_util::BodyExt;
-use lodestone::server;
+use lodestone_server;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tower::ServiceExt;

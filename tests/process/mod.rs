@@ -37,7 +37,7 @@ pub fn lodestone(arguments: &[&str]) -> Command {
         }
     }
     // A line for every request would bury what matters.
-    command.env("RUST_LOG", "info,lodestone::server::frame=warn");
+    command.env("RUST_LOG", "info,lodestone_server::frame=warn");
     command.args(arguments).stdin(Stdio::null()).stderr(Stdio::piped());
     command
 }

@@ -9,14 +9,14 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lodestone::compute::{
+use lodestone_compute::{
     BoundedQuery, ComputeBackend, ErrorBound, FullRows, PreparedQuery, Selection, SimdBackend,
     VectorRows, code_stride,
 };
-use lodestone::engine::open_cuda;
-use lodestone::io::{Disk, RealDisk};
-use lodestone::settings::Settings;
-use lodestone::types::{Clock, Hit, IdSource, SeededIds, SystemClock};
+use lodestone_engine::open_cuda;
+use lodestone_io::{Disk, RealDisk};
+use lodestone_engine::settings::Settings;
+use lodestone_types::{Clock, Hit, IdSource, SeededIds, SystemClock};
 use serde_json::{Value, json};
 
 use crate::cli::arguments::BenchDevice;

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-use lodestone::embed::{Embedder, Lane, Model, ModelFiles};
+use lodestone_embed::{Embedder, Lane, Model, ModelFiles};
 use serde_json::json;
 
 use crate::cli::arguments::BenchEmbed;

@@ -9,13 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lodestone::compute::{PreparedQuery, SimdBackend};
-use lodestone::graph::RowGraph;
-use lodestone::io::{DataDir, RealDisk};
-use lodestone::segment::flat::{self, RowFilter, Thoroughness, Tiers, search_together};
-use lodestone::segment::{NewRow, NewSource, Segment, SegmentShape, VectorKind, write};
-use lodestone::store::{Key, LocalBlobs};
-use lodestone::types::{
+use lodestone_compute::{PreparedQuery, SimdBackend};
+use lodestone_graph::RowGraph;
+use lodestone_io::{DataDir, RealDisk};
+use lodestone_storage::segment::flat::{self, RowFilter, Thoroughness, Tiers, search_together};
+use lodestone_storage::segment::{NewRow, NewSource, Segment, SegmentShape, VectorKind, write};
+use lodestone_io::store::{Key, LocalBlobs};
+use lodestone_types::{
     ChunkPlace, CollectionId, IdSource, RandomIds, SegmentId, Sequence, SourceDetail, SourceId,
     SourceKind, SourceRecord, SubTenantId, Timestamp,
 };
@@ -263,7 +263,7 @@ impl Question<'_> {
             let truth: Vec<i64> =
                 truth.iter().copied().filter(|id| *id >= 0).take(self.k).collect();
             wanted += truth.len();
-            let is_true = |hit: &&lodestone::types::Hit| truth.contains(&i64::from(hit.row.0));
+            let is_true = |hit: &&lodestone_types::Hit| truth.contains(&i64::from(hit.row.0));
             hit += found.hits.iter().filter(is_true).count();
         }
         let lists = self.tiers.listed.map_or(0, |(lists, _)| lists.len());

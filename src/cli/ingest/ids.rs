@@ -6,7 +6,7 @@
 //! NFC would change is written in ASCII throughout. Too long an id keeps both of its ends around
 //! `%~` and a hash, and `%~` is in no other id.
 
-use lodestone::types::limits;
+use lodestone_types::limits;
 use sha2::{Digest, Sha256};
 use unicode_normalization::is_nfc;
 

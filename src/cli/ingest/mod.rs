@@ -40,7 +40,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use lodestone::types::limits;
+use lodestone_types::limits;
 use serde_json::{Map, Value, json};
 
 use call::{CallError, Caller, FIRST_ATTEMPTS_MAX, LOST_ATTEMPTS_MAX};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lodestone::types::limits;
+use lodestone_types::limits;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lodestone::types::limits;
+use lodestone_types::limits;
 use serde_json::{Value, json};
 
 use super::call::{CallError, Caller};

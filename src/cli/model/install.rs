@@ -6,9 +6,9 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use lodestone::embed::{CrossEncoder, ModelFiles};
-use lodestone::io::{Disk, RealDisk};
-use lodestone::rank::Reranker;
+use lodestone_embed::{CrossEncoder, ModelFiles};
+use lodestone_io::{Disk, RealDisk};
+use lodestone_rank::Reranker;
 use sha2::{Digest, Sha256};
 
 use crate::cli::model::InstallOptions;

@@ -11,9 +11,9 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-use lodestone::embed::{CrossEncoder, EmbedError, Embedder, Model, ModelFiles};
-use lodestone::rank::Reranker;
-use lodestone::settings::Settings;
+use lodestone_embed::{CrossEncoder, EmbedError, Embedder, Model, ModelFiles};
+use lodestone_rank::Reranker;
+use lodestone_engine::settings::Settings;
 
 /// What to do with models.
 #[derive(Debug, Subcommand)]

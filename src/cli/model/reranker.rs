@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use lodestone::embed::{CrossEncoder, EmbedError, ModelFiles};
-use lodestone::settings::Settings;
+use lodestone_embed::{CrossEncoder, EmbedError, ModelFiles};
+use lodestone_engine::settings::Settings;
 
 /// A file beside an installed model that keeps its name, since its directory is named for its use.
 pub const NAME_FILE: &str = "NAME";

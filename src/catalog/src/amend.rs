@@ -1,0 +1,98 @@
+//! Changing the metadata of what was accepted and is not visible yet.
+
+use std::collections::HashSet;
+
+use rusqlite::params;
+
+use super::Catalog;
+use super::error::Result;
+use super::rows::{Cells, blob};
+use lodestone_types::{CollectionId, JobStatus, Metadata, Sequence, SourceId, SubTenantId};
+
+/// The jobs whose metadata an amendment reached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Amended {
+    /// One that waits or runs: it will publish the new maps.
+    pub waits: bool,
+    /// One that has failed: its source shows the new maps as long as nothing of it is visible.
+    pub is_errored: bool,
+}
+
+impl Catalog {
+    /// Replaces metadata maps of the jobs of a source that have not succeeded; `None` keeps a map.
+    /// A job that a worker holds is marked, so that the worker gives it back ([`Self::amended`]).
+    /// Returns which such jobs there were.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn amend(
+        &self,
+        collection: CollectionId,
+        sub_tenant: &SubTenantId,
+        source: &SourceId,
+        tenant_metadata: Option<&Metadata>,
+        document_metadata: Option<&Metadata>,
+    ) -> Result<Amended> {
+        let text = |map: &Metadata| serde_json::to_string(map).expect("JSON values are valid JSON");
+        let (tenant, document) = (tenant_metadata.map(text), document_metadata.map(text));
+        let (sub_tenant, source) = (sub_tenant.clone(), source.clone());
+        let now = self.inner.clock.now();
+        self.write(move |connection| {
+            let mut amend = connection.prepare_cached(
+                "UPDATE jobs SET tenant_metadata = coalesce(?4, tenant_metadata),
+                    document_metadata = coalesce(?5, document_metadata),
+                    revision = revision + 1, updated_at = ?6
+                 WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3
+                    AND status <> 'success' RETURNING status",
+            )?;
+            let now = now.0 as i64;
+            let (source, sub_tenant) = (source.as_str(), sub_tenant.as_str());
+            let values = params![source, blob(collection), sub_tenant, tenant, document, now];
+            let mut rows = amend.query(values)?;
+            let mut amended = Amended::default();
+            while let Some(row) = rows.next()? {
+                match Cells::of(row).word(JobStatus::from_word)? {
+                    JobStatus::Queued | JobStatus::InProgress => amended.waits = true,
+                    JobStatus::Errored => amended.is_errored = true,
+                    JobStatus::Success => {}
+                }
+            }
+            Ok(amended)
+        })
+    }
+
+    /// Those of `claimed`, given with the revision they had then, that were amended since.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn amended(&self, claimed: &[(Sequence, u32)]) -> Result<Vec<Sequence>> {
+        self.read(|connection| {
+            let mut find = connection
+                .prepare_cached("SELECT 1 FROM jobs WHERE seq = ?1 AND revision <> ?2")?;
+            let mut amended = Vec::new();
+            for (sequence, revision) in claimed {
+                if find.exists(params![sequence.0 as i64, revision])? {
+                    amended.push(*sequence);
+                }
+            }
+            Ok(amended)
+        })
+    }
+
+    /// Keys of the originals that any job of a collection refers to.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn raw_keys(&self, collection: CollectionId) -> Result<HashSet<String>> {
+        self.read(|connection| {
+            let mut find =
+                connection.prepare_cached("SELECT raw_key FROM jobs WHERE collection = ?1")?;
+            let mut rows = find.query([blob(collection)])?;
+            let mut keys = HashSet::new();
+            while let Some(row) = rows.next()? {
+                keys.insert(Cells::of(row).next()?);
+            }
+            Ok(keys)
+        })
+    }
+}

@@ -1,0 +1,156 @@
+//! Deletion beats processing: rows of canceled jobs are gone, whatever their state (API 8.9).
+
+use rusqlite::{Connection, params};
+
+use super::Catalog;
+use super::error::Result;
+use super::rows::{Cells, blob};
+use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId};
+
+/// Rows in one step of a long removal, so that others write in between.
+const ROWS_PER_STEP: i64 = 1000;
+
+/// What a cancellation removed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Canceled {
+    /// The sources that had a job in any state, in the order asked. Empty where a whole
+    /// sub-tenant was meant.
+    pub existed: Vec<SourceId>,
+    /// Keys of originals that the removed jobs referred to.
+    pub raw_keys: Vec<String>,
+    /// The jobs removed.
+    pub sequences: Vec<Sequence>,
+}
+
+impl Catalog {
+    /// Removes every job of these sources. A worker that has one finds it no longer live.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn cancel_sources(
+        &self,
+        collection: CollectionId,
+        sub_tenant: &SubTenantId,
+        sources: &[SourceId],
+    ) -> Result<Canceled> {
+        let (sub_tenant, sources) = (sub_tenant.clone(), sources.to_vec());
+        let canceled = self.write(move |connection| {
+            let mut canceled = Canceled::default();
+            for source in &sources {
+                let before = canceled.sequences.len();
+                remove_source_jobs(connection, collection, &sub_tenant, source, &mut canceled)?;
+                if canceled.sequences.len() > before {
+                    canceled.existed.push(source.clone());
+                }
+            }
+            Ok(canceled)
+        })?;
+        self.inner.stages.end(canceled.sequences.iter().copied());
+        Ok(canceled)
+    }
+
+    /// Removes every job of a sub-tenant, which stays.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn cancel_sub_tenant(
+        &self,
+        collection: CollectionId,
+        sub_tenant: &SubTenantId,
+    ) -> Result<Canceled> {
+        let mut raw_keys = self.thin_out_sub_tenant(collection, sub_tenant)?;
+        let name = sub_tenant.clone();
+        let mut canceled =
+            self.write(move |connection| remove_sub_tenant_jobs(connection, collection, &name))?;
+        self.inner.stages.end(canceled.sequences.iter().copied());
+        raw_keys.append(&mut canceled.raw_keys);
+        canceled.raw_keys = raw_keys;
+        Ok(canceled)
+    }
+
+    /// Removes settled jobs in steps, so that the last, indivisible step is short. Their
+    /// originals belong to visible versions or are returned.
+    pub(super) fn thin_out_sub_tenant(
+        &self,
+        collection: CollectionId,
+        sub_tenant: &SubTenantId,
+    ) -> Result<Vec<String>> {
+        let mut raw_keys = Vec::new();
+        loop {
+            let name = sub_tenant.clone();
+            let removed = self.write(move |connection| {
+                let settled = "AND status IN ('success', 'errored') LIMIT ?3";
+                remove_in_sub_tenant(connection, collection, &name, settled)
+            })?;
+            let is_last = (removed.sequences.len() as i64) < ROWS_PER_STEP;
+            raw_keys.extend(removed.raw_keys);
+            if is_last {
+                return Ok(raw_keys);
+            }
+        }
+    }
+}
+
+fn remove_source_jobs(
+    connection: &Connection,
+    collection: CollectionId,
+    sub_tenant: &SubTenantId,
+    source: &SourceId,
+    canceled: &mut Canceled,
+) -> Result<()> {
+    let mut remove = connection.prepare_cached(
+        "DELETE FROM jobs WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3
+         RETURNING seq, raw_key",
+    )?;
+    let scope = params![source.as_str(), blob(collection), sub_tenant.as_str()];
+    take_removed(&mut remove.query(scope)?, canceled)
+}
+
+/// Removes what is left of a sub-tenant's jobs inside a transaction.
+pub(super) fn remove_sub_tenant_jobs(
+    connection: &Connection,
+    collection: CollectionId,
+    sub_tenant: &SubTenantId,
+) -> Result<Canceled> {
+    let every = "AND status IN ('queued', 'in_progress', 'success', 'errored') LIMIT ?3";
+    let mut canceled = Canceled::default();
+    loop {
+        let step = remove_in_sub_tenant(connection, collection, sub_tenant, every)?;
+        let is_last = (step.sequences.len() as i64) < ROWS_PER_STEP;
+        canceled.raw_keys.extend(step.raw_keys);
+        canceled.sequences.extend(step.sequences);
+        if is_last {
+            return Ok(canceled);
+        }
+    }
+}
+
+fn remove_in_sub_tenant(
+    connection: &Connection,
+    collection: CollectionId,
+    sub_tenant: &SubTenantId,
+    condition: &str,
+) -> Result<Canceled> {
+    let sql = format!(
+        "DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs
+            WHERE collection = ?1 AND sub_tenant = ?2 {condition})
+         RETURNING seq, raw_key"
+    );
+    let mut canceled = Canceled::default();
+    let mut remove = connection.prepare_cached(&sql)?;
+    let scope = params![blob(collection), sub_tenant.as_str(), ROWS_PER_STEP];
+    take_removed(&mut remove.query(scope)?, &mut canceled)?;
+    Ok(canceled)
+}
+
+fn take_removed(rows: &mut rusqlite::Rows<'_>, canceled: &mut Canceled) -> Result<()> {
+    while let Some(row) = rows.next()? {
+        let mut cells = Cells::of(row);
+        canceled.sequences.push(Sequence(cells.number()?));
+        let raw_key: String = cells.next()?;
+        if !raw_key.is_empty() {
+            canceled.raw_keys.push(raw_key);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! Taking work: which collection is next, and which of its jobs.
+//!
+//! Collections with ready jobs are served in the order of their ids, round and round, so a tenant
+//! with a million jobs delays another by one claim at most. The place in the round is one id in
+//! memory; the index `jobs_ready` finds the next collection after it in one step, however many
+//! jobs wait. Jobs whose retry is not due are not in that index; due ones are put back into it
+//! at each claim.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, params};
+
+use super::Catalog;
+use super::error::{CatalogError, Result};
+use super::rows::{Cells, JOB_COLUMNS, blob, read_job, read_state};
+use super::tenants;
+use crate::job::{Claim, ClaimLimits, ClaimedJob, Duty};
+use lodestone_types::{CollectionId, JobEvent, JobStatus, Sequence, Stage, Timestamp};
+
+/// Delayed jobs put back by one claim at most.
+const WAKE_MAX: i64 = 1000;
+/// Ready jobs of one collection looked at by one claim at most. Those passed over wait for a
+/// running job of the same source or for a claim of their own, so they are few.
+const LOOK_MAX: i64 = 4096;
+
+/// For each duty the collection served last; the round goes on after it.
+pub(super) type LastServed = Arc<Mutex<[[u8; 16]; Duty::ALL.len()]>>;
+
+impl Catalog {
+    /// Takes the oldest jobs of the next collection in turn that are ready for `duty`, or none.
+    ///
+    /// # Errors
+    /// [`CatalogError::NotRecovered`] before interrupted jobs were put back; storage failures.
+    pub fn claim(&self, duty: Duty, limits: ClaimLimits) -> Result<Option<Claim>> {
+        if !self.inner.is_recovered.load(std::sync::atomic::Ordering::SeqCst) {
+            return Err(CatalogError::NotRecovered);
+        }
+        let work = self.inner.work.of(duty);
+        let changes = work.changes();
+        // Asking first costs no write: an idle worker causes no fsync.
+        let now = self.inner.clock.now();
+        let (has_ready, due_at) = self.read(|connection| outlook(connection, duty))?;
+        if !has_ready && due_at.is_none_or(|due| due > now) {
+            work.found_nothing(changes, due_at);
+            return Ok(None);
+        }
+        let served = Arc::clone(&self.inner.last_served);
+        let claim = self.write(move |connection| {
+            wake(connection, now)?;
+            next_claim(connection, &served, duty, limits, now)
+        })?;
+        match &claim {
+            Some(claim) => self.inner.stages.begin(claim.jobs.iter().map(|job| job.sequence)),
+            None => work.found_nothing(changes, due_at.filter(|due| *due > now)),
+        }
+        Ok(claim)
+    }
+
+    /// Notes the step of claimed jobs, for status. Not durable.
+    pub fn set_stage(&self, sequences: &[Sequence], stage: Stage) {
+        self.inner.stages.set(sequences, stage);
+    }
+
+    /// Counts changes of jobs in any collection; a job cannot change its state without it, but by
+    /// being deleted.
+    pub fn job_changes(&self) -> u64 {
+        self.inner.work.of(Duty::Process).changes()
+    }
+
+    /// Notes how many chunks of a claimed job have their vectors, for status. Not durable.
+    pub fn set_progress(&self, sequence: Sequence, chunks_done: u32, chunks: u32) {
+        self.inner.stages.set_chunks(sequence, chunks_done, chunks);
+    }
+
+    /// Those of `sequences` that are still in progress, in the order given. Canceled jobs and
+    /// those of deleted tenants are not.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn live(&self, sequences: &[Sequence]) -> Result<Vec<Sequence>> {
+        self.read(|connection| {
+            let mut find = connection.prepare_cached(
+                "SELECT 1 FROM jobs j JOIN tenants t ON t.collection = j.collection
+                 WHERE j.seq = ?1 AND j.status = 'in_progress' AND t.deleting = 0",
+            )?;
+            let mut live = Vec::with_capacity(sequences.len());
+            for sequence in sequences {
+                if find.exists([sequence.0 as i64])? {
+                    live.push(*sequence);
+                }
+            }
+            Ok(live)
+        })
+    }
+}
+
+/// Whether a job is ready, and when the next delayed one is due.
+fn outlook(connection: &Connection, duty: Duty) -> Result<(bool, Option<Timestamp>)> {
+    let mut look = connection.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM jobs
+                WHERE status = 'queued' AND not_before = 0 AND fetch = ?1),
+            (SELECT min(not_before) FROM jobs WHERE status = 'queued' AND not_before > 0)",
+    )?;
+    let mut rows = look.query([fetches(duty)])?;
+    let row = rows.next()?.expect("a SELECT without FROM has one row");
+    let mut cells = Cells::of(row);
+    Ok((cells.next()?, cells.optional_time()?))
+}
+
+/// The column `fetch` of the jobs that wait for a duty.
+fn fetches(duty: Duty) -> i64 {
+    match duty {
+        Duty::Process => 0,
+        Duty::Fetch => 1,
+    }
+}
+
+fn wake(connection: &Connection, now: Timestamp) -> Result<()> {
+    let mut wake = connection.prepare_cached(
+        "UPDATE jobs SET not_before = 0 WHERE seq IN (
+            SELECT seq FROM jobs WHERE status = 'queued' AND not_before > 0 AND not_before <= ?1
+            ORDER BY not_before LIMIT ?2)",
+    )?;
+    wake.execute(params![now.0 as i64, WAKE_MAX])?;
+    Ok(())
+}
+
+fn next_claim(
+    connection: &Connection,
+    served: &Mutex<[[u8; 16]; Duty::ALL.len()]>,
+    duty: Duty,
+    limits: ClaimLimits,
+    now: Timestamp,
+) -> Result<Option<Claim>> {
+    let turn = fetches(duty) as usize;
+    let start = served.lock()[turn];
+    let mut after = Some(start);
+    let mut has_wrapped = false;
+    loop {
+        let Some(id) = next_collection(connection, duty, after)? else {
+            if has_wrapped {
+                return Ok(None);
+            }
+            (after, has_wrapped) = (None, true);
+            continue;
+        };
+        if has_wrapped && id > start {
+            return Ok(None);
+        }
+        let collection = CollectionId(uuid::Uuid::from_bytes(id));
+        if let Some(tenant) = tenants::owner(connection, collection)? {
+            let sequences = choose(connection, collection, duty, limits)?;
+            if !sequences.is_empty() {
+                let mut jobs = Vec::with_capacity(sequences.len());
+                for sequence in sequences {
+                    jobs.push(take(connection, sequence, now)?);
+                }
+                served.lock()[turn] = id;
+                return Ok(Some(Claim { collection, tenant, jobs }));
+            }
+        }
+        after = Some(id);
+    }
+}
+
+/// The first collection with ready jobs after `after`, or of all.
+fn next_collection(
+    connection: &Connection,
+    duty: Duty,
+    after: Option<[u8; 16]>,
+) -> Result<Option<[u8; 16]>> {
+    let mut next = connection.prepare_cached(
+        "SELECT collection FROM jobs INDEXED BY jobs_ready
+         WHERE status = 'queued' AND not_before = 0 AND fetch = ?2 AND collection > ?1
+         ORDER BY collection LIMIT 1",
+    )?;
+    // An empty blob sorts before every id.
+    let after: &[u8] = after.as_ref().map_or(&[], |id| id.as_slice());
+    let mut rows = next.query(params![after, fetches(duty)])?;
+    rows.next()?.map(|row| Cells::of(row).next()).transpose()
+}
+
+/// The jobs to take, oldest first. One that failed or was interrupted before is taken alone.
+pub(super) const CHOOSE: &str =
+    "SELECT j.seq, j.size_bytes, j.attempts + j.interruptions > 0 FROM jobs j INDEXED BY jobs_ready
+     WHERE j.status = 'queued' AND j.not_before = 0 AND j.fetch = ?3 AND j.collection = ?1
+       AND NOT EXISTS (SELECT 1 FROM jobs r INDEXED BY jobs_running
+            WHERE r.status = 'in_progress' AND r.collection = j.collection
+              AND r.sub_tenant = j.sub_tenant AND r.source = j.source)
+     ORDER BY j.seq LIMIT ?2";
+
+fn choose(
+    connection: &Connection,
+    collection: CollectionId,
+    duty: Duty,
+    limits: ClaimLimits,
+) -> Result<Vec<Sequence>> {
+    let mut choose = connection.prepare_cached(CHOOSE)?;
+    let mut rows = choose.query(params![blob(collection), LOOK_MAX, fetches(duty)])?;
+    let mut chosen = Vec::new();
+    let mut bytes = 0_u64;
+    while let Some(row) = rows.next()? {
+        let mut cells = Cells::of(row);
+        let sequence = Sequence(cells.number()?);
+        let size = cells.number()?;
+        let is_suspect: bool = cells.next()?;
+        if chosen.is_empty() {
+            chosen.push(sequence);
+            bytes = size;
+            if is_suspect {
+                break;
+            }
+        } else if !is_suspect {
+            bytes = bytes.saturating_add(size);
+            if bytes > limits.bytes {
+                break;
+            }
+            chosen.push(sequence);
+        }
+        if chosen.len() >= limits.jobs {
+            break;
+        }
+    }
+    Ok(chosen)
+}
+
+fn take(connection: &Connection, sequence: Sequence, now: Timestamp) -> Result<ClaimedJob> {
+    let id = sequence.0 as i64;
+    let sql = format!(
+        "SELECT j.status, j.attempts, j.interruptions, {JOB_COLUMNS} FROM jobs j WHERE j.seq = ?1"
+    );
+    let mut read = connection.prepare_cached(&sql)?;
+    let mut rows = read.query([id])?;
+    let row = rows.next()?.expect("the job was chosen in the same transaction");
+    let mut cells = Cells::of(row);
+    let state = read_state(&mut cells)?.after(JobEvent::Claimed);
+    let state = state.expect("only queued jobs are chosen");
+    debug_assert_eq!(state.status, JobStatus::InProgress);
+    let job = read_job(&mut cells)?;
+    let mut update = connection.prepare_cached(
+        "UPDATE jobs SET status = 'in_progress', started_at = ?2, updated_at = ?2 WHERE seq = ?1",
+    )?;
+    update.execute(params![id, now.0 as i64])?;
+    Ok(job)
+}

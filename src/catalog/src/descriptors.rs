@@ -1,0 +1,175 @@
+//! What must be known of a tenant when the catalog is lost, in a file beside its collection.
+//!
+//! ```text
+//! v1/t/<collection>
+//!
+//! "lodestone tenant 1 " | 16 hex digits, XXH3-64 of the body | " " | bytes of the body | "\n"
+//! body: JSON, the fields of [`Stored`]
+//! ```
+//! A reader rejects another first line, a body of another length or hash, another collection than
+//! the one in the name, and a name, mode or schema that is not valid.
+//!
+//! A tenant's descriptor is durable before the tenant is, and says "deleted" before a deletion is
+//! acknowledged; it goes after the last file of the collection. So of files without a descriptor
+//! nothing was ever promised but by releases that wrote none.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::error::{CatalogError, Result};
+use super::tenants::Tenant;
+use lodestone_io::store::{BlobStore, Key};
+use lodestone_types::{CollectionId, TenantId, TenantMode, TenantSchema, Timestamp};
+
+const FIRST_WORDS: &str = "lodestone tenant 1";
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Stored {
+    collection: Uuid,
+    deleted: bool,
+    name: String,
+    mode: String,
+    schema: Option<TenantSchema>,
+    created_at: u64,
+}
+
+/// What a descriptor says. The width of client vectors is not in it: segments tell it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Descriptor {
+    /// The tenant.
+    pub tenant: Tenant,
+    /// Whether it was deleted; files of it may be left.
+    pub is_deleted: bool,
+}
+
+fn directory() -> Key {
+    Key::parse("v1/t").expect("a fixed name is a key")
+}
+
+fn key(collection: CollectionId) -> Key {
+    directory().join(&collection.to_string()).expect("opaque ids make valid keys")
+}
+
+/// Writes the descriptor of a tenant, replacing one that is there. Survives a power cut on
+/// return. Two fsyncs, one more for the first of all.
+///
+/// # Errors
+/// What the store says.
+pub fn write(store: &dyn BlobStore, descriptor: &Descriptor) -> Result<()> {
+    Ok(store.put(&key(descriptor.tenant.collection), &encode(descriptor))?)
+}
+
+/// Says of a tenant that it is deleted, if it has a descriptor. Two fsyncs.
+///
+/// # Errors
+/// What the store says; a descriptor that is damaged.
+pub fn mark_deleted(store: &dyn BlobStore, collection: CollectionId) -> Result<()> {
+    match read(store, collection)? {
+        Some(found) if !found.is_deleted => write(store, &Descriptor { is_deleted: true, ..found }),
+        _ => Ok(()),
+    }
+}
+
+/// Removes a descriptor, if there is one. One fsync.
+///
+/// # Errors
+/// What the store says.
+pub fn remove(store: &dyn BlobStore, collection: CollectionId) -> Result<()> {
+    Ok(store.delete(&key(collection))?)
+}
+
+/// The descriptor of a collection, if there is one.
+///
+/// # Errors
+/// [`CatalogError::BadDescriptor`]; what the store says.
+pub fn read(store: &dyn BlobStore, collection: CollectionId) -> Result<Option<Descriptor>> {
+    match store.get(&key(collection)) {
+        Ok(bytes) => decode(&bytes, collection).map(Some),
+        Err(error) if error.kind() == lodestone_types::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The collections that have a descriptor, ascending.
+///
+/// # Errors
+/// What the store says.
+pub fn collections(store: &dyn BlobStore) -> Result<Vec<CollectionId>> {
+    let keys = store.list(&directory())?;
+    let ids = keys.iter().filter_map(|key| Uuid::try_parse(key.last()).ok().map(CollectionId));
+    Ok(ids.collect())
+}
+
+fn encode(descriptor: &Descriptor) -> Vec<u8> {
+    let Descriptor { tenant, is_deleted } = descriptor;
+    let stored = Stored {
+        collection: tenant.collection.0,
+        deleted: *is_deleted,
+        name: tenant.id.to_string(),
+        mode: tenant.mode.as_str().to_owned(),
+        schema: tenant.schema.clone(),
+        created_at: tenant.created_at.0,
+    };
+    let body = serde_json::to_vec(&stored).expect("plain data always prints");
+    let hash = xxh3_64(&body);
+    let mut bytes = format!("{FIRST_WORDS} {hash:016x} {}\n", body.len()).into_bytes();
+    bytes.extend(body);
+    bytes
+}
+
+fn decode(bytes: &[u8], collection: CollectionId) -> Result<Descriptor> {
+    let bad = |problem: String| CatalogError::BadDescriptor { collection, problem };
+    let line_end = bytes.iter().position(|byte| *byte == b'\n');
+    let line_end = line_end.ok_or_else(|| bad("no first line".to_owned()))?;
+    let body = &bytes[line_end + 1..];
+    let expected = format!("{FIRST_WORDS} {:016x} {}", xxh3_64(body), body.len());
+    if bytes[..line_end] != *expected.as_bytes() {
+        return Err(bad("another first line, length or hash".to_owned()));
+    }
+    let stored: Stored = serde_json::from_slice(body).map_err(|error| bad(error.to_string()))?;
+    if stored.collection != collection.0 {
+        return Err(bad("it belongs to another collection".to_owned()));
+    }
+    let mode = TenantMode::from_word(&stored.mode);
+    let tenant = Tenant {
+        id: TenantId::parse(&stored.name).map_err(|error| bad(error.to_string()))?,
+        collection,
+        mode: mode.ok_or_else(|| bad(format!("unknown mode {:?}", stored.mode)))?,
+        schema: stored.schema,
+        dimension: None,
+        created_at: Timestamp(stored.created_at),
+    };
+    Ok(Descriptor { tenant, is_deleted: stored.deleted })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Descriptor {
+        let tenant = Tenant {
+            id: TenantId::parse("acme").unwrap(),
+            collection: CollectionId(Uuid::from_u128(7)),
+            mode: TenantMode::Embeddings,
+            schema: Some(TenantSchema::default()),
+            dimension: None,
+            created_at: Timestamp(5),
+        };
+        Descriptor { tenant, is_deleted: false }
+    }
+
+    #[test]
+    fn a_descriptor_reads_back_and_any_changed_byte_is_noticed() {
+        let descriptor = sample();
+        let (bytes, collection) = (encode(&descriptor), descriptor.tenant.collection);
+        assert_eq!(decode(&bytes, collection).unwrap(), descriptor);
+        assert!(decode(&bytes, CollectionId(Uuid::nil())).is_err());
+        for position in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[position] ^= 1;
+            assert!(decode(&bad, collection).is_err(), "byte {position}");
+            assert!(decode(&bytes[..position], collection).is_err());
+        }
+    }
+}

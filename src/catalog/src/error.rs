@@ -1,0 +1,225 @@
+//! What can go wrong in the catalog.
+
+use std::path::PathBuf;
+
+use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+
+use crate::job::JobError;
+use lodestone_io::store::StoreError;
+use lodestone_types::{CollectionId, ErrorKind, SubTenantId, TenantId};
+
+/// Shorthand inside this room.
+pub(super) type Result<T> = std::result::Result<T, CatalogError>;
+
+/// What can go wrong in the catalog.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CatalogError {
+    /// The file was written by a newer release.
+    #[error("{path} has catalog format {found}, this release reads up to {supported}: upgrade")]
+    TooNew {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The newest format known here.
+        supported: i64,
+    },
+    /// The file is a database of another program.
+    #[error("{path} is not a lodestone catalog (application id {found:#x})")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The application id in it.
+        found: i64,
+    },
+    /// A tenant of this name exists.
+    #[error("tenant {tenant} exists already")]
+    TenantExists {
+        /// The tenant.
+        tenant: TenantId,
+    },
+    /// No tenant has this name.
+    #[error("tenant {tenant} does not exist")]
+    TenantUnknown {
+        /// The tenant.
+        tenant: TenantId,
+    },
+    /// No tenant, or only a deleted one, owns this collection.
+    #[error("collection {collection} does not exist")]
+    CollectionUnknown {
+        /// The collection.
+        collection: CollectionId,
+    },
+    /// A tenant owns this collection already.
+    #[error("collection {collection} exists already")]
+    CollectionExists {
+        /// The collection.
+        collection: CollectionId,
+    },
+    /// The collection is not marked for deletion, so its rows are not removed.
+    #[error("collection {collection} is in use")]
+    CollectionInUse {
+        /// The collection.
+        collection: CollectionId,
+    },
+    /// The tenant has no such sub-tenant.
+    #[error("sub-tenant {sub_tenant} does not exist")]
+    SubTenantUnknown {
+        /// The sub-tenant.
+        sub_tenant: SubTenantId,
+    },
+    /// The sub-tenant `default` stays as long as its tenant.
+    #[error("the sub-tenant default cannot be deleted")]
+    SubTenantProtected,
+    /// As much waits as may wait.
+    #[error("the ingest queue is full: {jobs} jobs with {bytes} bytes are waiting")]
+    QueueFull {
+        /// Jobs waiting.
+        jobs: u64,
+        /// Bytes waiting.
+        bytes: u64,
+    },
+    /// Jobs that a stop interrupted were not put back yet.
+    #[error("interrupted jobs have not been put back yet")]
+    NotRecovered,
+    /// No key has this id, or none that the caller may see.
+    #[error("api key {id:?} does not exist")]
+    KeyUnknown {
+        /// The id.
+        id: String,
+    },
+    /// The maker of a key has less than the key would have.
+    #[error("a key cannot make one with a wider scope or role")]
+    ScopeTooWide,
+    /// A key given by the operator is too short.
+    #[error("an operator's key has {chars} characters, at least {min} are needed")]
+    KeyTooShort {
+        /// Characters given.
+        chars: usize,
+        /// Characters needed.
+        min: usize,
+    },
+    /// A response is too long to be kept for repetition.
+    #[error("a response of {bytes} bytes is longer than the {max} that are kept")]
+    ResponseTooLong {
+        /// Bytes of the response.
+        bytes: usize,
+        /// Bytes kept at most.
+        max: usize,
+    },
+    /// The disk is full. Nothing was changed, and the catalog goes on.
+    #[error("the disk is full")]
+    StorageFull,
+    /// An earlier failure makes writing unsafe until the catalog is opened again.
+    #[error("the catalog refuses writes since a failure: {cause}")]
+    Poisoned {
+        /// The failure.
+        cause: String,
+    },
+    /// The disk failed.
+    #[error("input or output on the catalog failed: {source}")]
+    Io {
+        /// SQLite's report.
+        source: rusqlite::Error,
+    },
+    /// The file does not say what it must say.
+    #[error("the catalog is damaged: {what}")]
+    Corrupt {
+        /// What is wrong.
+        what: String,
+    },
+    /// The file beside a collection that names its tenant is not what it must be.
+    #[error("the descriptor v1/t/{collection} is damaged: {problem}")]
+    BadDescriptor {
+        /// The collection.
+        collection: CollectionId,
+        /// Which rule is broken.
+        problem: String,
+    },
+    /// The blob store, which keeps the descriptors.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// SQLite refused for another reason.
+    #[error("the catalog failed: {source}")]
+    Sqlite {
+        /// SQLite's report.
+        source: rusqlite::Error,
+    },
+}
+
+impl CatalogError {
+    /// What the caller should do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::TenantExists { .. }
+            | Self::CollectionExists { .. }
+            | Self::CollectionInUse { .. } => ErrorKind::Conflict,
+            Self::TenantUnknown { .. }
+            | Self::CollectionUnknown { .. }
+            | Self::SubTenantUnknown { .. }
+            | Self::KeyUnknown { .. } => ErrorKind::NotFound,
+            Self::SubTenantProtected | Self::ScopeTooWide | Self::KeyTooShort { .. } => {
+                ErrorKind::Invalid
+            }
+            Self::ResponseTooLong { .. } => ErrorKind::TooLarge,
+            Self::QueueFull { .. } => ErrorKind::Overloaded,
+            Self::StorageFull => ErrorKind::StorageFull,
+            Self::TooNew { .. }
+            | Self::Foreign { .. }
+            | Self::NotRecovered
+            | Self::Poisoned { .. }
+            | Self::Io { .. } => ErrorKind::Unavailable,
+            Self::Corrupt { .. } | Self::BadDescriptor { .. } => ErrorKind::Corrupt,
+            Self::Store(error) => error.kind(),
+            Self::Sqlite { source } => match source.sqlite_error_code() {
+                Some(ErrorCode::DatabaseBusy | ErrorCode::CannotOpen | ErrorCode::ReadOnly) => {
+                    ErrorKind::Unavailable
+                }
+                _ => ErrorKind::Internal,
+            },
+        }
+    }
+
+    /// Whether nothing may be written any more after this, because what is on the disk is unknown.
+    pub(super) fn is_poisoning(&self) -> bool {
+        matches!(self, Self::Io { .. } | Self::Corrupt { .. })
+    }
+
+    pub(super) fn corrupt(what: impl Into<String>) -> Self {
+        Self::Corrupt { what: what.into() }
+    }
+}
+
+impl From<rusqlite::Error> for CatalogError {
+    fn from(source: rusqlite::Error) -> Self {
+        let Some(error) = source.sqlite_error() else {
+            // A column of another type than the schema says.
+            return Self::Sqlite { source };
+        };
+        // The shared-memory index grows by a write as well: a full disk, not a broken one.
+        if error.code == ErrorCode::DiskFull || error.extended_code == SQLITE_IOERR_SHMSIZE {
+            return Self::StorageFull;
+        }
+        match error.code {
+            ErrorCode::SystemIoFailure => Self::Io { source },
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
+                Self::corrupt(source.to_string())
+            }
+            _ => Self::Sqlite { source },
+        }
+    }
+}
+
+impl From<CatalogError> for JobError {
+    fn from(error: CatalogError) -> Self {
+        match error {
+            CatalogError::QueueFull { jobs, bytes } => Self::QueueFull { jobs, bytes },
+            CatalogError::CollectionUnknown { collection } => {
+                Self::CollectionUnknown { collection }
+            }
+            other => Self::Storage { kind: other.kind(), source: Box::new(other) },
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The original of a job that had none: a page that was fetched.
+
+use rusqlite::params;
+
+use super::Catalog;
+use super::error::Result;
+use crate::job::FetchedOriginal;
+use lodestone_types::Sequence;
+
+impl Catalog {
+    /// Notes the original of a job in progress, durably: after an interruption it is processed
+    /// without being fetched again. False where the job was canceled meanwhile.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn fetched(&self, sequence: Sequence, original: FetchedOriginal) -> Result<bool> {
+        let now = self.inner.clock.now();
+        self.write(move |connection| {
+            let FetchedOriginal { raw_key, url, content_type, size_bytes, content_hash } =
+                &original;
+            let mut update = connection.prepare_cached(
+                "UPDATE jobs SET fetch = 0, raw_key = ?2, url = ?3, content_type = ?4,
+                    size_bytes = ?5, content_hash = ?6, updated_at = ?7
+                 WHERE seq = ?1 AND status = 'in_progress' AND fetch = 1",
+            )?;
+            let changed = update.execute(params![
+                sequence.0 as i64,
+                raw_key,
+                url,
+                content_type,
+                *size_bytes as i64,
+                content_hash,
+                now.0 as i64,
+            ])?;
+            Ok(changed == 1)
+        })
+    }
+}

@@ -1,0 +1,144 @@
+//! How an API key is written: `lsk_<id>_<secret><check>`.
+//!
+//! ```text
+//! lsk_  0123456789abcdef  _  43 characters of base 62   6 characters of base 62
+//!       id: 64 random bits   secret: 256 random bits    CRC-32 of everything before it
+//! ```
+//! Fixed widths. The check lets scanners for leaked secrets, and this reader, tell a key from
+//! other text and from one that was cut or mistyped; it protects nothing.
+
+use std::fmt;
+
+use lodestone_types::IdSource;
+
+const PREFIX: &str = "lsk_";
+const ID_CHARS: usize = 16;
+const SECRET_CHARS: usize = 43;
+const CHECK_CHARS: usize = 6;
+/// Characters of a key.
+const KEY_CHARS: usize = PREFIX.len() + ID_CHARS + 1 + SECRET_CHARS + CHECK_CHARS;
+const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// A whole key. It prints as its id only, so that it cannot slip into a log.
+#[derive(Clone, PartialEq, Eq)]
+pub struct KeyText(String);
+
+impl KeyText {
+    /// The key itself, to be shown once.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// The public part.
+    pub fn id(&self) -> &str {
+        &self.0[PREFIX.len()..PREFIX.len() + ID_CHARS]
+    }
+
+    /// The part whose hash is stored.
+    pub(super) fn secret(&self) -> &str {
+        let start = PREFIX.len() + ID_CHARS + 1;
+        &self.0[start..start + SECRET_CHARS]
+    }
+
+    /// A fresh key.
+    pub(super) fn generate(ids: &dyn IdSource) -> Self {
+        let mut id = [0; ID_CHARS / 2];
+        let mut secret = [0; 32];
+        ids.fill(&mut id);
+        ids.fill(&mut secret);
+        let mut text = format!("{PREFIX}{}_{}", hex::encode(id), base62(&secret, SECRET_CHARS));
+        let check = base62(&crc32(text.as_bytes()).to_be_bytes(), CHECK_CHARS);
+        text.push_str(&check);
+        debug_assert_eq!(text.len(), KEY_CHARS);
+        Self(text)
+    }
+
+    /// Reads a key; `None` where the text is none.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let is_shaped = text.len() == KEY_CHARS && text.is_ascii() && text.starts_with(PREFIX);
+        if !is_shaped || text.as_bytes()[PREFIX.len() + ID_CHARS] != b'_' {
+            return None;
+        }
+        let (body, check) = text.split_at(KEY_CHARS - CHECK_CHARS);
+        let is_whole = check == base62(&crc32(body.as_bytes()).to_be_bytes(), CHECK_CHARS);
+        is_whole.then(|| Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for KeyText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyText({}, ...)", self.id())
+    }
+}
+
+/// `bytes` as one number in base 62, most significant first, padded to `width`.
+fn base62(bytes: &[u8], width: usize) -> String {
+    let mut number = bytes.to_vec();
+    let mut digits = vec![0_u8; width];
+    for digit in digits.iter_mut().rev() {
+        let mut remainder = 0_u32;
+        for byte in &mut number {
+            let value = remainder << 8 | u32::from(*byte);
+            *byte = (value / 62) as u8;
+            remainder = value % 62;
+        }
+        *digit = BASE62[remainder as usize];
+    }
+    debug_assert!(number.iter().all(|byte| *byte == 0), "the width holds every number");
+    digits.into_iter().map(char::from).collect()
+}
+
+/// CRC-32 as in IEEE 802.3, reflected polynomial EDB88320.
+fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = !0_u32;
+    for byte in bytes {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            crc = crc >> 1 ^ (0xEDB8_8320 * (crc & 1));
+        }
+    }
+    !crc
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lodestone_types::SeededIds;
+
+    #[test]
+    fn the_check_is_the_common_crc() {
+        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+    }
+
+    #[test]
+    fn numbers_keep_their_value_in_base_62() {
+        assert_eq!(base62(&[0, 61], 3), "00z");
+        assert_eq!(base62(&[0, 62], 3), "010");
+        assert_eq!(base62(&[255; 4], 6), "4gfFC3");
+        assert_eq!(base62(&[255; 32], 43).len(), 43);
+    }
+
+    #[test]
+    fn a_key_is_read_back_and_any_single_change_is_noticed() {
+        let key = KeyText::generate(&SeededIds::new(1));
+        let text = key.expose();
+        assert_eq!(KeyText::parse(text), Some(key.clone()));
+        for position in 0..text.len() {
+            let mut changed = text.as_bytes().to_vec();
+            changed[position] = if changed[position] == b'a' { b'b' } else { b'a' };
+            let changed = String::from_utf8(changed).unwrap();
+            assert_eq!(KeyText::parse(&changed), None, "{position}");
+        }
+        for length in 0..text.len() {
+            assert_eq!(KeyText::parse(&text[..length]), None);
+        }
+        assert_eq!(KeyText::parse(&format!("{text} ")), None);
+        assert_eq!(KeyText::parse(&"\u{e9}".repeat(KEY_CHARS / 2)), None);
+    }
+
+    #[test]
+    fn a_key_does_not_print_its_secret() {
+        let key = KeyText::generate(&SeededIds::new(1));
+        assert!(!format!("{key:?}").contains(key.secret()));
+    }
+}

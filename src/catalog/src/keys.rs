@@ -1,0 +1,337 @@
+//! API keys: creation, authentication, revocation.
+//!
+//! The file holds SHA-256 of each secret. A secret has 256 random bits, so a slow hash would add
+//! nothing. Hashes are compared in constant time, and an unknown id costs the same comparison.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, params};
+use sha2::{Digest, Sha256};
+use subtle::{Choice, ConstantTimeEq};
+
+use super::Catalog;
+use super::error::{CatalogError, Result};
+use super::key_text::KeyText;
+use super::rows::Cells;
+use lodestone_types::{Grant, KeyScope, Role, SubTenantId, TenantGrant, TenantId, Timestamp};
+
+/// Characters that a key given by the operator needs (API 8.23).
+const OPERATOR_KEY_CHARS_MIN: usize = 32;
+/// The id under which that key acts.
+const OPERATOR_KEY_ID: &str = "operator";
+
+/// What a key is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewKey {
+    /// A name for people.
+    pub name: String,
+    /// What it may ask for.
+    pub role: Role,
+    /// Where it may ask.
+    pub scope: KeyScope,
+    /// When it ceases to work.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// What is shown of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyInfo {
+    /// The public part.
+    pub id: String,
+    /// A name for people.
+    pub name: String,
+    /// What it may ask for.
+    pub role: Role,
+    /// Where it may ask; tenants in ascending order.
+    pub scope: KeyScope,
+    /// When it ceases to work.
+    pub expires_at: Option<Timestamp>,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// A fresh key. Its text is not stored anywhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreatedKey {
+    /// What is shown of it later.
+    pub info: KeyInfo,
+    /// The key, to be shown once.
+    pub text: KeyText,
+}
+
+/// Why a request is not authenticated. To the client all but the last are one 401.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuthFailure {
+    /// There is no key.
+    #[error("no api key was given")]
+    Missing,
+    /// The key is malformed, unknown or revoked.
+    #[error("the api key is not valid")]
+    Invalid,
+    /// The key's time is over.
+    #[error("the api key has expired")]
+    Expired,
+    /// Keys cannot be read now.
+    #[error("{source}")]
+    Storage {
+        /// The failure.
+        source: CatalogError,
+    },
+}
+
+/// A key as the cache holds it.
+pub(super) struct StoredKey {
+    secret_hash: [u8; 32],
+    expires_at: Option<Timestamp>,
+    grant: Grant,
+}
+
+impl Catalog {
+    /// Accepts, besides stored keys, one given by the operator: any text of 32 characters or
+    /// more, for all tenants with every role. Only its hash is kept, and only in memory.
+    ///
+    /// # Errors
+    /// [`CatalogError::KeyTooShort`].
+    pub fn with_operator_key(self, key: &str) -> Result<Self> {
+        let chars = key.chars().count();
+        if chars < OPERATOR_KEY_CHARS_MIN {
+            return Err(CatalogError::KeyTooShort { chars, min: OPERATOR_KEY_CHARS_MIN });
+        }
+        *self.inner.operator_key.write() = Some(hash(key));
+        Ok(self)
+    }
+
+    /// What the operator of the machine may do: everything.
+    pub fn operator_grant() -> Grant {
+        let scope = Arc::new(KeyScope::AllTenants);
+        Grant { key_id: OPERATOR_KEY_ID.into(), role: Role::Admin, scope }
+    }
+
+    /// What the bearer of `key` may do.
+    ///
+    /// # Errors
+    /// [`AuthFailure`] says why not.
+    pub fn authenticate(&self, key: &str) -> std::result::Result<Grant, AuthFailure> {
+        if key.is_empty() {
+            return Err(AuthFailure::Missing);
+        }
+        let operator_key = *self.inner.operator_key.read();
+        if is_equal(operator_key.as_ref(), &hash(key)) {
+            return Ok(Self::operator_grant());
+        }
+        let parsed = KeyText::parse(key);
+        let stored = match &parsed {
+            None => None,
+            Some(text) => {
+                let id = text.id().to_owned();
+                let load = || self.read(|connection| read_stored(connection, &id));
+                let found = self.inner.keys.get_or_load(&id, load);
+                found.map_err(|source| AuthFailure::Storage { source })?
+            }
+        };
+        let given = hash(parsed.as_ref().map_or(key, KeyText::secret));
+        let is_known = is_equal(stored.as_ref().map(|stored| &stored.secret_hash), &given);
+        match stored {
+            Some(stored) if is_known => {
+                let is_over = stored.expires_at.is_some_and(|end| end <= self.inner.clock.now());
+                if is_over { Err(AuthFailure::Expired) } else { Ok(stored.grant.clone()) }
+            }
+            _ => Err(AuthFailure::Invalid),
+        }
+    }
+
+    /// Makes an all-tenant admin key if there is no key at all, and returns it, once.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn bootstrap_key(&self) -> Result<Option<KeyText>> {
+        let scope = KeyScope::AllTenants;
+        let (name, role) = ("first key".into(), Role::Admin);
+        let key = self.fresh_key(NewKey { name, role, scope, expires_at: None });
+        self.write(move |connection| {
+            if connection.prepare_cached("SELECT 1 FROM api_keys")?.exists([])? {
+                return Ok(None);
+            }
+            insert(connection, &key)?;
+            Ok(Some(key.text))
+        })
+    }
+
+    /// Makes a key on behalf of `maker`, within whose role and scope it must be.
+    ///
+    /// # Errors
+    /// [`CatalogError::ScopeTooWide`], storage failures.
+    pub fn create_key(&self, maker: &Grant, new: NewKey) -> Result<CreatedKey> {
+        if new.role > maker.role || !maker.scope.covers(&new.scope) {
+            return Err(CatalogError::ScopeTooWide);
+        }
+        let key = self.fresh_key(new);
+        self.write(move |connection| {
+            insert(connection, &key)?;
+            Ok(key)
+        })
+    }
+
+    fn fresh_key(&self, new: NewKey) -> CreatedKey {
+        let NewKey { name, role, scope, expires_at } = new;
+        let text = KeyText::generate(&*self.inner.ids);
+        let id = text.id().to_owned();
+        let created_at = self.inner.clock.now();
+        let scope = in_order(scope);
+        CreatedKey { info: KeyInfo { id, name, role, scope, expires_at, created_at }, text }
+    }
+
+    /// Keys within the viewer's scope, oldest first.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn list_keys(&self, viewer: &Grant) -> Result<Vec<KeyInfo>> {
+        let sql = "SELECT id FROM api_keys ORDER BY created_at, id";
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let mut rows = statement.query([])?;
+            let mut keys = Vec::new();
+            while let Some(row) = rows.next()? {
+                let id: String = Cells::of(row).next()?;
+                let key = read_key(connection, &id)?.map(|(info, _)| info);
+                keys.extend(key.filter(|info| viewer.scope.covers(&info.scope)));
+            }
+            Ok(keys)
+        })
+    }
+
+    /// Revokes a key within the viewer's scope: it fails from the moment this returns.
+    ///
+    /// # Errors
+    /// [`CatalogError::KeyUnknown`], storage failures.
+    pub fn revoke_key(&self, viewer: &Grant, id: &str) -> Result<()> {
+        let (key_id, scope) = (id.to_owned(), Arc::clone(&viewer.scope));
+        let revoked = self.write(move |connection| {
+            let known = read_key(connection, &key_id)?;
+            if !known.is_some_and(|(info, _)| scope.covers(&info.scope)) {
+                return Err(CatalogError::KeyUnknown { id: key_id });
+            }
+            connection.prepare_cached("DELETE FROM api_keys WHERE id = ?1")?.execute([&key_id])?;
+            Ok(())
+        });
+        self.inner.keys.forget(&id.to_owned());
+        revoked
+    }
+}
+
+fn hash(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
+}
+
+/// Compares in constant time; with nothing to compare to, against zeros, and then says no.
+fn is_equal(stored: Option<&[u8; 32]>, given: &[u8; 32]) -> bool {
+    let is_there = Choice::from(u8::from(stored.is_some()));
+    let is_same = stored.unwrap_or(&[0; 32]).ct_eq(given);
+    (is_there & is_same).into()
+}
+
+/// Tenants in ascending order, each once.
+fn in_order(scope: KeyScope) -> KeyScope {
+    let KeyScope::Tenants(mut grants) = scope else { return scope };
+    grants.sort_by(|a, b| a.tenant.cmp(&b.tenant));
+    let mut merged: Vec<TenantGrant> = Vec::with_capacity(grants.len());
+    for grant in grants {
+        match merged.last_mut() {
+            Some(last) if last.tenant == grant.tenant => {
+                last.sub_tenants = match (last.sub_tenants.take(), grant.sub_tenants) {
+                    (Some(mut names), Some(more)) => {
+                        names.extend(more);
+                        Some(names)
+                    }
+                    _ => None,
+                };
+            }
+            _ => merged.push(grant),
+        }
+    }
+    for names in merged.iter_mut().filter_map(|grant| grant.sub_tenants.as_mut()) {
+        names.sort();
+        names.dedup();
+    }
+    KeyScope::Tenants(merged)
+}
+
+fn insert(connection: &Connection, key: &CreatedKey) -> Result<()> {
+    let CreatedKey { info, text } = key;
+    let KeyInfo { id, name, role, scope, expires_at, created_at } = info;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO api_keys (id, name, role, all_tenants, secret_hash, expires_at, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    insert.execute(params![
+        id,
+        name,
+        role.as_str(),
+        scope.is_all_tenants(),
+        hash(text.secret()),
+        expires_at.map(|time| time.0 as i64),
+        created_at.0 as i64,
+    ])?;
+    let KeyScope::Tenants(grants) = scope else { return Ok(()) };
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO key_scopes (key_id, tenant, sub_tenants) VALUES (?1, ?2, ?3)",
+    )?;
+    for TenantGrant { tenant, sub_tenants } in grants {
+        let names = sub_tenants.as_ref().map(|names| {
+            let names: Vec<&str> = names.iter().map(SubTenantId::as_str).collect();
+            serde_json::to_string(&names).expect("a list of texts is valid JSON")
+        });
+        insert.execute(params![id, tenant.as_str(), names])?;
+    }
+    Ok(())
+}
+
+fn read_stored(connection: &Connection, id: &str) -> Result<Option<StoredKey>> {
+    Ok(read_key(connection, id)?.map(|(info, secret_hash)| {
+        let KeyInfo { id, name: _, role, scope, expires_at, created_at: _ } = info;
+        let grant = Grant { key_id: id.into(), role, scope: Arc::new(scope) };
+        StoredKey { secret_hash, expires_at, grant }
+    }))
+}
+
+fn read_key(connection: &Connection, id: &str) -> Result<Option<(KeyInfo, [u8; 32])>> {
+    let mut find = connection.prepare_cached(
+        "SELECT id, name, role, all_tenants, expires_at, created_at, secret_hash
+         FROM api_keys WHERE id = ?1",
+    )?;
+    let mut rows = find.query([id])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let mut cells = Cells::of(row);
+    let (id, name): (String, String) = (cells.next()?, cells.next()?);
+    let role = cells.word(Role::from_word)?;
+    let scope = match cells.next::<bool>()? {
+        true => KeyScope::AllTenants,
+        false => KeyScope::Tenants(read_scope(connection, &id)?),
+    };
+    let (expires_at, created_at) = (cells.optional_time()?, cells.time()?);
+    let info = KeyInfo { id, name, role, scope, expires_at, created_at };
+    Ok(Some((info, cells.next()?)))
+}
+
+fn read_scope(connection: &Connection, id: &str) -> Result<Vec<TenantGrant>> {
+    let sql = "SELECT tenant, sub_tenants FROM key_scopes WHERE key_id = ?1 ORDER BY tenant";
+    let mut list = connection.prepare_cached(sql)?;
+    let mut rows = list.query([id])?;
+    let mut grants = Vec::new();
+    let damaged = |what: String| CatalogError::corrupt(format!("scope of key {id}: {what}"));
+    while let Some(row) = rows.next()? {
+        let mut cells = Cells::of(row);
+        let tenant: TenantId = cells.tenant()?;
+        let mut sub_tenants = None;
+        if let Some(text) = cells.next::<Option<String>>()? {
+            let names: Vec<String> =
+                serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+            let names = names.iter().map(|name| SubTenantId::parse(name));
+            let names = names.collect::<std::result::Result<Vec<_>, _>>();
+            sub_tenants = Some(names.map_err(|error| damaged(error.to_string()))?);
+        }
+        grants.push(TenantGrant { tenant, sub_tenants });
+    }
+    Ok(grants)
+}

@@ -1,0 +1,153 @@
+//! Tenants, sub-tenants, jobs, keys, conversations and idempotency keys, in one SQLite file.
+//!
+//! This room knows no documents, chunks or vectors, and nothing about collections but their ids.
+//! It is the only one that speaks SQL. What it stores is written by one thread in group commits
+//! (`writer`), so any number of callers shares one fsync; a call that changes something returns
+//! when the change would survive a power cut.
+//!
+//! ```text
+//! callers --closures--> writer thread: BEGIN [savepoint ...]* COMMIT+fsync --answers--> callers
+//! callers <--rows------ up to 4 read-only connections (WAL: they never wait for the writer)
+//!
+//! catalog.sqlite, format 2                    key                         also found by
+//!   tenants       one row each, doomed too    collection                  name while not doomed
+//!     sub_tenants all but `default`           collection, name
+//!     jobs        newest and recent ones      seq = types::Sequence       source; status; ready
+//!       job_counts, queue_total               kept by triggers on jobs
+//!     sessions    one row each                id                          scope and name; age
+//!       turns     the last 10 of a session    id                          session
+//!   api_keys      hash of the secret          id
+//!     key_scopes  tenants of a scoped key     key, tenant                 tenant
+//!   idempotency   first response to a key     id                          key, path, name; age
+//! ```
+//!
+//! `v1/t/<collection>`, in the blob store: what a tenant is, for when the file is lost (drawn in
+//! `descriptors`)
+//!
+//! What must stay true:
+//! - Sequences rise with acceptance and are never given twice, restored catalogs included.
+//! - A name belongs to at most one tenant that is not doomed; collections are never used again.
+//! - Nothing reads rows of a doomed collection, except to remove them.
+//! - Of one source at most one job is in progress and at most one is queued.
+//! - After a failed commit nothing is written until the file is opened again.
+//! - Memory does not grow with tenants or jobs: caches are bounded, and every look-up has an index.
+//!
+//! Start: open, `interrupted`, settle what manifests carry, `requeue_interrupted`, then claim.
+//!
+//! - `open`: connections, pragmas; `migrations`: formats; `error`: what can go wrong
+//! - `writer`: group commit; `readers`: read-only connections; `rows`: columns to values
+//! - `cache`: bounded maps of tenants and keys; `work`: signals and stages, in memory only
+//! - `tenants`, `sub_tenants`: scopes and their lives; `descriptors`: tenants beside the catalog
+//! - `submit`, `amend`, `claim`, `fetched`, `settle`, `cancel`, `recovery`: verbs of a job;
+//!   `queue`: the trait
+//! - `listing`: jobs as status and listings show them
+//! - `keys`, `key_text`: API keys and how they are written
+//! - `sessions`: past turns; `idempotency`: repeated requests
+
+mod amend;
+mod cache;
+mod cancel;
+mod claim;
+pub mod descriptors;
+mod error;
+mod fetched;
+mod idempotency;
+mod key_text;
+mod keys;
+mod listing;
+mod migrations;
+mod open;
+mod queue;
+mod readers;
+mod recovery;
+mod rows;
+mod sessions;
+mod settle;
+mod sub_tenants;
+mod submit;
+mod tenants;
+mod work;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+
+pub use amend::Amended;
+pub use cancel::Canceled;
+pub use error::CatalogError;
+pub use idempotency::{Begun, IDEMPOTENCY_MILLIS, Ticket};
+pub use key_text::KeyText;
+pub use keys::{AuthFailure, CreatedKey, KeyInfo, NewKey};
+pub use listing::{JobCounts, JobFilter, JobPage, JobScope};
+pub use sessions::Turn;
+pub use settle::{RETENTION_MILLIS, RETRY_PAUSE_MILLIS};
+pub use tenants::{RestoredTenant, Tenant};
+
+use crate::job::QueueLimits;
+use lodestone_types::{Clock, IdSource, TenantId};
+
+/// Settings of a catalog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CatalogOptions {
+    /// How much may wait.
+    pub queue: QueueLimits,
+    /// Idle time in milliseconds after which a session is forgotten; 0: never.
+    pub session_idle_millis: u64,
+}
+
+impl Default for CatalogOptions {
+    fn default() -> Self {
+        Self { queue: QueueLimits::default(), session_idle_millis: 24 * 3600 * 1000 }
+    }
+}
+
+/// The catalog. Clones share one.
+#[derive(Clone)]
+pub struct Catalog {
+    inner: Arc<Inner>,
+}
+
+/// Fields are dropped in this order: the writer last, so that it closes the file and folds the
+/// log into it.
+struct Inner {
+    readers: readers::Readers,
+    writer: writer::Writer,
+    options: CatalogOptions,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    tenants: cache::Cache<TenantId, Tenant>,
+    keys: cache::Cache<String, keys::StoredKey>,
+    operator_key: RwLock<Option<[u8; 32]>>,
+    stages: work::Stages,
+    work: work::WorkSignals,
+    last_served: claim::LastServed,
+    is_recovered: AtomicBool,
+    in_flight: Mutex<HashSet<idempotency::Name>>,
+}
+
+impl Catalog {
+    /// Ends the wait of every worker, for example at shutdown.
+    pub fn wake_workers(&self) {
+        self.inner.work.notify();
+    }
+
+    /// Commits since the file was opened, and changes in them: their ratio is what group commit
+    /// saves.
+    pub fn commits_and_writes(&self) -> (u64, u64) {
+        let counters = &self.inner.writer.counters;
+        (counters.commits.load(Ordering::SeqCst), counters.writes.load(Ordering::SeqCst))
+    }
+}
+
+impl fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Catalog").field("options", &self.inner.options).finish_non_exhaustive()
+    }
+}

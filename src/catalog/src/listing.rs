@@ -1,0 +1,271 @@
+//! Jobs as status and listings show them.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, params, params_from_iter};
+
+use super::Catalog;
+use super::error::Result;
+use super::rows::{Cells, JOB_COLUMNS, STATE_COLUMNS, blob, read_job_row};
+use super::tenants;
+use crate::job::JobRow;
+use lodestone_types::{
+    CollectionId, JobStatus, KeyScope, Sequence, SourceId, SubTenantId, TenantGrant,
+};
+
+/// Places of one source id that a look-up without a scope returns at most.
+const PLACES_MAX: i64 = 100;
+const STATUSES: [JobStatus; 4] =
+    [JobStatus::Queued, JobStatus::InProgress, JobStatus::Success, JobStatus::Errored];
+
+/// Where a listing looks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobScope {
+    /// Every tenant.
+    Everywhere,
+    /// These collections, each optionally limited to some sub-tenants.
+    Within(Vec<(CollectionId, Option<Vec<SubTenantId>>)>),
+}
+
+/// What a listing shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobFilter {
+    /// Where it looks.
+    pub scope: JobScope,
+    /// Only jobs in this state.
+    pub status: Option<JobStatus>,
+    /// Jobs at most.
+    pub limit: usize,
+    /// Only jobs accepted before this one: [`JobPage::next`] of the page before.
+    pub before: Option<Sequence>,
+}
+
+/// Jobs by state, whatever the filter's state and page.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct JobCounts {
+    /// Waiting.
+    pub queued: u64,
+    /// Being processed.
+    pub in_progress: u64,
+    /// Ended well, as far as remembered.
+    pub success: u64,
+    /// Ended badly, as far as remembered.
+    pub errored: u64,
+}
+
+/// One page of a listing, newest first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobPage {
+    /// The jobs.
+    pub jobs: Vec<JobRow>,
+    /// Counts over the whole scope.
+    pub counts: JobCounts,
+    /// Where the next page begins; `None` on the last.
+    pub next: Option<Sequence>,
+}
+
+impl Catalog {
+    /// The newest job of a source, in any state.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn latest(
+        &self,
+        collection: CollectionId,
+        sub_tenant: &SubTenantId,
+        source: &SourceId,
+    ) -> Result<Option<JobRow>> {
+        let rest = "WHERE j.source = ?1 AND j.collection = ?2 AND j.sub_tenant = ?3
+            AND t.deleting = 0 ORDER BY j.seq DESC LIMIT 1";
+        let scope = params![source.as_str(), blob(collection), sub_tenant.as_str()];
+        Ok(self.read(|connection| select(connection, rest, scope))?.pop().map(|r| self.staged(r)))
+    }
+
+    /// The newest job of this source in each place within `scope` that has one, most recently
+    /// accepted first, at most 100 (API 3.1 #3). Sources whose jobs are no longer remembered are
+    /// not found here.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn find_source(&self, source: &SourceId, scope: &KeyScope) -> Result<Vec<JobRow>> {
+        let newest = "AND t.deleting = 0 AND NOT EXISTS (SELECT 1 FROM jobs n
+                WHERE n.source = j.source AND n.collection = j.collection
+                  AND n.sub_tenant = j.sub_tenant AND n.seq > j.seq)
+            ORDER BY j.seq DESC LIMIT ?2";
+        let mut found = self.read(|connection| match scope {
+            KeyScope::AllTenants => {
+                let rest = format!("WHERE j.source = ?1 {newest}");
+                select(connection, &rest, params![source.as_str(), PLACES_MAX])
+            }
+            KeyScope::Tenants(grants) => {
+                let rest = format!("WHERE j.source = ?1 AND j.collection = ?3 {newest}");
+                let mut found = Vec::new();
+                for TenantGrant { tenant, sub_tenants: _ } in grants {
+                    let Some(tenant) = tenants::read_tenant(connection, tenant)? else { continue };
+                    let place = params![source.as_str(), PLACES_MAX, blob(tenant.collection)];
+                    found.extend(select(connection, &rest, place)?);
+                }
+                Ok(found)
+            }
+        })?;
+        found.retain(|row| scope.allows(&row.tenant, &row.job.sub_tenant));
+        found.sort_by_key(|row| std::cmp::Reverse(row.job.sequence));
+        found.truncate(PLACES_MAX as usize);
+        Ok(found.into_iter().map(|row| self.staged(row)).collect())
+    }
+
+    /// The newest job of each source of a sub-tenant, where it is not a success: what a listing
+    /// of sources adds to the visible ones. Newest first.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn unsettled_or_errored(
+        &self,
+        collection: CollectionId,
+        sub_tenant: &SubTenantId,
+    ) -> Result<Vec<JobRow>> {
+        let rest = "WHERE j.collection = ?1 AND j.sub_tenant = ?2 AND t.deleting = 0
+              AND j.status IN ('queued', 'in_progress', 'errored')
+              AND NOT EXISTS (SELECT 1 FROM jobs n
+                WHERE n.source = j.source AND n.collection = j.collection
+                  AND n.sub_tenant = j.sub_tenant AND n.seq > j.seq)
+            ORDER BY j.seq DESC";
+        let scope = params![blob(collection), sub_tenant.as_str()];
+        let rows = self.read(|connection| select(connection, rest, scope))?;
+        Ok(rows.into_iter().map(|row| self.staged(row)).collect())
+    }
+
+    /// One page of jobs, newest first, and the counts of the scope.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn list_jobs(&self, filter: &JobFilter) -> Result<JobPage> {
+        let (mut jobs, counts) = self.read(|connection| {
+            // One transaction, so that jobs and counts are of one moment.
+            let transaction = connection.unchecked_transaction()?;
+            let jobs = page(&transaction, filter)?;
+            Ok((jobs, count(&transaction, &filter.scope)?))
+        })?;
+        let has_more = jobs.len() > filter.limit;
+        jobs.truncate(filter.limit);
+        let next = jobs.last().filter(|_| has_more).map(|row| row.job.sequence);
+        let jobs = jobs.into_iter().map(|row| self.staged(row)).collect();
+        Ok(JobPage { jobs, counts, next })
+    }
+
+    /// Counts of jobs by state.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn job_counts(&self, scope: &JobScope) -> Result<JobCounts> {
+        self.read(|connection| count(connection, scope))
+    }
+
+    fn staged(&self, mut row: JobRow) -> JobRow {
+        if row.status == JobStatus::InProgress {
+            row.progress = self.inner.stages.get(row.job.sequence);
+        }
+        row
+    }
+}
+
+fn select(
+    connection: &Connection,
+    rest: &str,
+    parameters: impl rusqlite::Params,
+) -> Result<Vec<JobRow>> {
+    let sql = format!(
+        "SELECT {JOB_COLUMNS}, {STATE_COLUMNS}
+         FROM jobs j JOIN tenants t ON t.collection = j.collection {rest}"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(parameters)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read_job_row(&mut Cells::of(row))?);
+    }
+    Ok(found)
+}
+
+/// Up to one job more than the page holds. Each (collection, state) is read along its index and
+/// the parts are merged, so a page costs the same however many jobs there are.
+fn page(connection: &Connection, filter: &JobFilter) -> Result<Vec<JobRow>> {
+    let before = filter.before.map_or(i64::MAX, |sequence| sequence.0 as i64);
+    let limit = filter.limit as i64 + 1;
+    let mut found = Vec::new();
+    let JobScope::Within(places) = &filter.scope else {
+        let condition = match filter.status {
+            None => "",
+            Some(JobStatus::Queued) => "AND j.status = 'queued' AND j.status <> 'success'",
+            Some(JobStatus::InProgress) => "AND j.status = 'in_progress' AND j.status <> 'success'",
+            Some(JobStatus::Errored) => "AND j.status = 'errored' AND j.status <> 'success'",
+            Some(JobStatus::Success) => "AND j.status = 'success'",
+        };
+        let rest =
+            format!("WHERE j.seq < ?1 AND t.deleting = 0 {condition} ORDER BY j.seq DESC LIMIT ?2");
+        return select(connection, &rest, params![before, limit]);
+    };
+    for (collection, sub_tenants) in places {
+        for status in STATUSES.into_iter().filter(|s| filter.status.is_none_or(|only| only == *s)) {
+            let mut values = vec![
+                Value::Blob(blob(*collection).to_vec()),
+                Value::Text(status.as_str().into()),
+                Value::Integer(before),
+                Value::Integer(limit),
+            ];
+            let names = among(sub_tenants.as_deref(), "j", &mut values);
+            let rest = format!(
+                "WHERE j.collection = ?1 AND j.status = ?2 AND j.seq < ?3 AND t.deleting = 0
+                 {names} ORDER BY j.seq DESC LIMIT ?4"
+            );
+            found.extend(select(connection, &rest, params_from_iter(values))?);
+        }
+    }
+    found.sort_by_key(|row| std::cmp::Reverse(row.job.sequence));
+    found.truncate(limit as usize);
+    Ok(found)
+}
+
+/// The condition that a sub-tenant is one of `names`, whose values are appended.
+fn among(names: Option<&[SubTenantId]>, table: &str, values: &mut Vec<Value>) -> String {
+    let Some(names) = names else { return String::new() };
+    let first = values.len() + 1;
+    values.extend(names.iter().map(|name| Value::Text(name.as_str().into())));
+    let places: Vec<String> = (first..=values.len()).map(|place| format!("?{place}")).collect();
+    format!("AND {table}.sub_tenant IN ({})", places.join(", "))
+}
+
+fn count(connection: &Connection, scope: &JobScope) -> Result<JobCounts> {
+    let mut counts = JobCounts::default();
+    let mut add = |condition: &str, values: Vec<Value>| -> Result<()> {
+        let sql = format!(
+            "SELECT c.status, sum(c.jobs) FROM job_counts c
+             JOIN tenants t ON t.collection = c.collection
+             WHERE t.deleting = 0 {condition} GROUP BY c.status"
+        );
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params_from_iter(values))?;
+        while let Some(row) = rows.next()? {
+            let mut cells = Cells::of(row);
+            let status = cells.word(JobStatus::from_word)?;
+            let jobs = cells.number()?;
+            match status {
+                JobStatus::Queued => counts.queued += jobs,
+                JobStatus::InProgress => counts.in_progress += jobs,
+                JobStatus::Success => counts.success += jobs,
+                JobStatus::Errored => counts.errored += jobs,
+            }
+        }
+        Ok(())
+    };
+    match scope {
+        JobScope::Everywhere => add("", Vec::new())?,
+        JobScope::Within(places) => {
+            for (collection, sub_tenants) in places {
+                let mut values = vec![Value::Blob(blob(*collection).to_vec())];
+                let names = among(sub_tenants.as_deref(), "c", &mut values);
+                add(&format!("AND c.collection = ?1 {names}"), values)?;
+            }
+        }
+    }
+    Ok(counts)
+}

@@ -1,0 +1,173 @@
+//! Opening the file: connections, pragmas, migrations, and the parts of a running catalog.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+use rusqlite::Connection;
+
+use super::cache::Cache;
+use super::error::{CatalogError, Result};
+use super::readers::Readers;
+use super::work::{Stages, WorkSignals};
+use super::writer::Writer;
+use super::{Catalog, CatalogOptions, Inner, migrations};
+use lodestone_types::{Clock, IdSource};
+
+/// How long a statement waits for a lock of another process (a backup, an inspection).
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Compiled statements kept by each connection; more than this room has.
+const STATEMENTS_KEPT: usize = 128;
+/// Tenants and keys looked up lately. About 1 KiB each.
+const TENANTS_CACHED: usize = 10_000;
+const KEYS_CACHED: usize = 10_000;
+
+/// Settings of every connection.
+pub(super) fn prepare(connection: &Connection) -> Result<()> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    Ok(())
+}
+
+/// The writing connection. With WAL and `synchronous=FULL` a commit fsyncs the log, so it
+/// survives a power cut; `fullfsync` is what makes that true on macOS.
+fn connect(path: &Path) -> Result<Connection> {
+    let connection = Connection::open(path)?;
+    prepare(&connection)?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if !mode.eq_ignore_ascii_case("wal") {
+        let what = format!("journal mode is {mode}, the file system may not support WAL");
+        return Err(CatalogError::corrupt(what));
+    }
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "fullfsync", true)?;
+    connection.pragma_update(None, "journal_size_limit", 64_i64 << 20)?;
+    migrations::migrate(&connection, path)?;
+    Ok(connection)
+}
+
+fn moving_failed(path: &Path, error: &std::io::Error) -> CatalogError {
+    CatalogError::corrupt(format!("{} could not be moved away: {error}", path.display()))
+}
+
+impl Catalog {
+    /// Opens or creates the catalog file at `path`; its directory exists. One process at a time:
+    /// the lock of the data directory sees to that.
+    ///
+    /// # Errors
+    /// [`CatalogError::TooNew`], [`CatalogError::Foreign`], a damaged file, a failing disk.
+    pub fn open(
+        path: &Path,
+        options: CatalogOptions,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+    ) -> Result<Self> {
+        let connection = connect(path)?;
+        let has_interrupted: bool = connection.query_row(
+            "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'in_progress')",
+            [],
+            |row| row.get(0),
+        )?;
+        let writer = Writer::start(connection).map_err(|error| CatalogError::Poisoned {
+            cause: format!("the writer thread did not start: {error}"),
+        })?;
+        let inner = Inner {
+            readers: Readers::new(path),
+            writer,
+            options,
+            clock,
+            ids,
+            tenants: Cache::new(TENANTS_CACHED),
+            keys: Cache::new(KEYS_CACHED),
+            operator_key: RwLock::new(None),
+            stages: Stages::default(),
+            work: WorkSignals::default(),
+            last_served: Arc::default(),
+            is_recovered: AtomicBool::new(!has_interrupted),
+            in_flight: Mutex::default(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Whether there is a catalog file at `path`.
+    pub fn exists(path: &Path) -> bool {
+        path.exists()
+    }
+
+    /// Makes room for a new file at `path`: what another left beside it is given another name,
+    /// because SQLite would read a log into whatever file it stands beside.
+    ///
+    /// # Errors
+    /// [`CatalogError::Corrupt`] says which file could not be renamed.
+    pub fn set_aside_logs(path: &Path) -> Result<()> {
+        for suffix in ["-wal", "-shm", "-journal"] {
+            let mut left = path.as_os_str().to_owned();
+            left.push(suffix);
+            let mut aside = left.clone();
+            aside.push(".lost");
+            match fs::rename(&left, &aside) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(moving_failed(Path::new(&left), &error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a file that an earlier attempt left half built, with its logs.
+    ///
+    /// # Errors
+    /// [`CatalogError::Corrupt`] says which file could not be removed.
+    pub fn remove_left_over(path: &Path) -> Result<()> {
+        for suffix in ["", "-wal", "-shm", "-journal"] {
+            let mut left = path.as_os_str().to_owned();
+            left.push(suffix);
+            match fs::remove_file(&left) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(moving_failed(Path::new(&left), &error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes a catalog that was built under another name and gives it the name `path`. Survives
+    /// a power cut on return; before it, `path` is as it was.
+    ///
+    /// # Errors
+    /// Where a clone of it is still in use, or the file cannot be renamed.
+    pub fn move_to(self, from: &Path, path: &Path) -> Result<()> {
+        match Arc::try_unwrap(self.inner) {
+            Ok(inner) => drop(inner),
+            Err(_) => return Err(CatalogError::corrupt("the new catalog is still in use")),
+        }
+        let moved = || -> std::io::Result<()> {
+            fs::File::open(from)?.sync_all()?;
+            fs::rename(from, path)?;
+            fs::File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+        };
+        moved().map_err(|error| moving_failed(from, &error))
+    }
+
+    /// Runs `body` in a transaction that is durable when this returns `Ok`.
+    pub(super) fn write<T, F>(&self, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+    {
+        self.inner.writer.write(body)
+    }
+
+    /// Runs `body` on a read-only connection.
+    pub(super) fn read<T>(&self, body: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        self.inner.readers.read(body)
+    }
+}

@@ -1,0 +1,93 @@
+//! Jobs that were in progress when the server stopped.
+
+use std::sync::atomic::Ordering;
+
+use super::Catalog;
+use super::error::Result;
+use super::rows::{Cells, blob};
+use super::settle::{End, apply, find};
+use crate::job::Settled;
+use lodestone_types::{CollectionId, Fault, JobEvent, Sequence};
+
+const MESSAGE: &str = "the server stopped several times while this document was processed";
+
+impl Catalog {
+    /// Jobs that were in progress when the server stopped, by collection. The caller settles as
+    /// published those whose sequence a manifest carries, then calls
+    /// [`Self::requeue_interrupted`]. Collections of deleted tenants are left out.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn interrupted(&self) -> Result<Vec<(CollectionId, Vec<Sequence>)>> {
+        self.read(|connection| {
+            let mut find = connection.prepare_cached(
+                "SELECT j.collection, j.seq FROM jobs j JOIN tenants t
+                    ON t.collection = j.collection
+                 WHERE j.status = 'in_progress' AND t.deleting = 0
+                 ORDER BY j.collection, j.seq",
+            )?;
+            let mut rows = find.query([])?;
+            let mut groups: Vec<(CollectionId, Vec<Sequence>)> = Vec::new();
+            while let Some(row) = rows.next()? {
+                let mut cells = Cells::of(row);
+                let (collection, sequence) = (cells.collection()?, Sequence(cells.number()?));
+                match groups.last_mut() {
+                    Some((last, sequences)) if *last == collection => sequences.push(sequence),
+                    _ => groups.push((collection, vec![sequence])),
+                }
+            }
+            Ok(groups)
+        })
+    }
+
+    /// The oldest job of a collection that waits or is processed.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn oldest_unsettled(&self, collection: CollectionId) -> Result<Option<Sequence>> {
+        self.read(|connection| {
+            let mut find = connection.prepare_cached(
+                "SELECT min(seq) FROM jobs
+                 WHERE collection = ?1 AND status IN ('queued', 'in_progress')",
+            )?;
+            let mut rows = find.query([blob(collection)])?;
+            let row = rows.next()?.expect("an aggregate has one row");
+            Ok(Cells::of(row).optional_number()?.map(Sequence))
+        })
+    }
+
+    /// Puts the interrupted jobs back, and ends those interrupted too often (API 8.21). Returns
+    /// how many there were; a second call does nothing. Claims begin only after this.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn requeue_interrupted(&self) -> Result<usize> {
+        if self.inner.is_recovered.load(Ordering::SeqCst) {
+            return Ok(0);
+        }
+        let now = self.inner.clock.now();
+        let count = self.write(move |connection| {
+            let mut list = connection
+                .prepare_cached("SELECT seq FROM jobs WHERE status = 'in_progress' ORDER BY seq")?;
+            let running = list.query_map([], |row| row.get::<_, i64>(0))?;
+            let running: Vec<i64> = running.collect::<rusqlite::Result<_>>()?;
+            for sequence in &running {
+                let end = End {
+                    event: JobEvent::Interrupted,
+                    chunks: None,
+                    fault: Some(Fault::Internal),
+                    message: MESSAGE.into(),
+                };
+                // Originals given up here stay as orphans until they are collected by reference.
+                let mut settled = Settled::default();
+                if let Some(job) = find(connection, Sequence(*sequence as u64))? {
+                    apply(connection, &job, end, now, &mut settled)?;
+                }
+            }
+            Ok(running.len())
+        })?;
+        self.inner.is_recovered.store(true, Ordering::SeqCst);
+        self.inner.work.notify();
+        Ok(count)
+    }
+}

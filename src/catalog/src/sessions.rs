@@ -1,0 +1,145 @@
+//! Past turns of conversations (API 5.10).
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::Catalog;
+use super::error::Result;
+use super::rows::{Cells, blob};
+use super::tenants;
+use lodestone_types::limits::SESSION_TURNS;
+use lodestone_types::{CollectionId, SessionId, SubTenantId, Timestamp};
+
+/// Sessions removed in passing at most.
+const PURGE_MAX: i64 = 64;
+
+/// One question and its answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// What was asked.
+    pub question: String,
+    /// What was answered.
+    pub answer: String,
+    /// When.
+    pub asked_at: Timestamp,
+}
+
+impl Catalog {
+    /// The last `max` turns of a session, oldest first; none where it was idle for too long.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn turns(
+        &self,
+        collection: CollectionId,
+        sub_tenant: &SubTenantId,
+        session: &SessionId,
+        max: usize,
+    ) -> Result<Vec<Turn>> {
+        let idle_since = self.idle_since();
+        self.read(|connection| {
+            let mut list = connection.prepare_cached(
+                "SELECT t.question, t.answer, t.asked_at FROM sessions s
+                 JOIN turns t ON t.session = s.id
+                 WHERE s.collection = ?1 AND s.sub_tenant = ?2 AND s.name = ?3 AND s.last_at > ?4
+                 ORDER BY t.id DESC LIMIT ?5",
+            )?;
+            let mut rows = list.query(params![
+                blob(collection),
+                sub_tenant.as_str(),
+                session.as_str(),
+                idle_since,
+                max as i64,
+            ])?;
+            let mut turns = Vec::new();
+            while let Some(row) = rows.next()? {
+                let mut cells = Cells::of(row);
+                let (question, answer) = (cells.next()?, cells.next()?);
+                turns.push(Turn { question, answer, asked_at: cells.time()? });
+            }
+            turns.reverse();
+            Ok(turns)
+        })
+    }
+
+    /// Adds a turn; only the newest [`SESSION_TURNS`] are kept. Sessions that were idle for too
+    /// long are forgotten in passing.
+    ///
+    /// # Errors
+    /// [`super::CatalogError::CollectionUnknown`], storage failures.
+    pub fn append_turn(
+        &self,
+        collection: CollectionId,
+        sub_tenant: &SubTenantId,
+        session: &SessionId,
+        question: String,
+        answer: String,
+    ) -> Result<()> {
+        let (sub_tenant, session) = (sub_tenant.clone(), session.clone());
+        let (idle_since, now) = (self.idle_since(), self.inner.clock.now());
+        self.write(move |connection| {
+            tenants::require(connection, collection)?;
+            connection
+                .prepare_cached(
+                    "DELETE FROM sessions WHERE id IN
+                        (SELECT id FROM sessions WHERE last_at <= ?1 ORDER BY last_at LIMIT ?2)",
+                )?
+                .execute(params![idle_since, PURGE_MAX])?;
+            let id = begin(connection, collection, &sub_tenant, &session, idle_since, now)?;
+            connection
+                .prepare_cached(
+                    "INSERT INTO turns (session, asked_at, question, answer)
+                     VALUES (?1, ?2, ?3, ?4)",
+                )?
+                .execute(params![id, now.0 as i64, question, answer])?;
+            connection
+                .prepare_cached(
+                    "DELETE FROM turns WHERE session = ?1 AND id NOT IN
+                        (SELECT id FROM turns WHERE session = ?1 ORDER BY id DESC LIMIT ?2)",
+                )?
+                .execute(params![id, SESSION_TURNS as i64])?;
+            Ok(())
+        })
+    }
+
+    /// Sessions last used at this moment or before are over. Never, where they do not expire.
+    fn idle_since(&self) -> i64 {
+        match self.inner.options.session_idle_millis {
+            0 => -1,
+            idle => self.inner.clock.now().0.saturating_sub(idle) as i64,
+        }
+    }
+}
+
+/// The row of a session that is alive, touched; a fresh one where it is over or new.
+fn begin(
+    connection: &Connection,
+    collection: CollectionId,
+    sub_tenant: &SubTenantId,
+    session: &SessionId,
+    idle_since: i64,
+    now: Timestamp,
+) -> Result<i64> {
+    let name = params![blob(collection), sub_tenant.as_str(), session.as_str(), idle_since];
+    connection
+        .prepare_cached(
+            "DELETE FROM sessions WHERE collection = ?1 AND sub_tenant = ?2 AND name = ?3
+                AND last_at <= ?4",
+        )?
+        .execute(name)?;
+    let mut touch = connection.prepare_cached(
+        "UPDATE sessions SET last_at = ?4 WHERE collection = ?1 AND sub_tenant = ?2 AND name = ?3
+         RETURNING id",
+    )?;
+    let now = now.0 as i64;
+    let name = params![blob(collection), sub_tenant.as_str(), session.as_str(), now];
+    if let Some(id) = touch.query_row(name, |row| row.get(0)).optional()? {
+        return Ok(id);
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO sessions (collection, sub_tenant, name, last_at)
+             VALUES (?1, ?2, ?3, ?4)",
+        )?
+        .execute(name)?;
+    Ok(connection.last_insert_rowid())
+}

@@ -1,0 +1,267 @@
+//! Ends of jobs. Rows of ended jobs stay for reporting:
+//!
+//! | row | stays until |
+//! |---|---|
+//! | success | [`RETENTION_MILLIS`] after it ended |
+//! | errored, newest of its source | a newer job of the source ends, or the source is deleted |
+//! | errored, not the newest | [`RETENTION_MILLIS`] after the newer one ended |
+//!
+//! The newest errored row stays because it may be all that is known of its source.
+
+use rusqlite::{Connection, params};
+
+use super::Catalog;
+use super::error::Result;
+use super::rows::{Cells, blob, read_state};
+use super::tenants;
+use crate::job::{Outcome, Settled, Settlement};
+use lodestone_types::{
+    CollectionId, CommitHead, Fault, JobEvent, JobState, JobStatus, Sequence, Timestamp,
+};
+
+/// How long the row of an ended job is kept: 7 days.
+pub const RETENTION_MILLIS: u64 = 7 * 24 * 3600 * 1000;
+/// Pause before the second attempt; each further one waits four times as long.
+pub const RETRY_PAUSE_MILLIS: u64 = 1000;
+/// Characters of a message at most.
+const MESSAGE_CHARS_MAX: usize = 1000;
+/// Rows removed in passing at most.
+const PURGE_MAX: i64 = 256;
+
+impl Catalog {
+    /// Records ends of jobs of one collection, and its newest manifest, in one durable step.
+    /// Jobs that are gone or not in progress are passed over.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn settle(
+        &self,
+        collection: CollectionId,
+        settlements: Vec<Settlement>,
+        head: Option<CommitHead>,
+    ) -> Result<Settled> {
+        let now = self.inner.clock.now();
+        let sequences: Vec<Sequence> = settlements.iter().map(|end| end.sequence).collect();
+        let settled = self.write(move |connection| {
+            let mut settled = Settled::default();
+            for Settlement { sequence, outcome } in settlements {
+                let Some(ended) = find(connection, sequence)? else { continue };
+                if ended.collection == blob(collection) {
+                    let end = End::of(outcome);
+                    apply(connection, &ended, end, now, &mut settled)?;
+                }
+            }
+            if let Some(head) = head {
+                tenants::store_head(connection, collection, head)?;
+            }
+            purge(connection, now)?;
+            Ok(settled)
+        })?;
+        self.inner.stages.end(sequences.into_iter());
+        self.inner.work.notify();
+        Ok(settled)
+    }
+}
+
+/// A job that ends, and what of it decides what else goes.
+pub(super) struct Ended {
+    pub(super) sequence: Sequence,
+    pub(super) collection: [u8; 16],
+    sub_tenant: String,
+    source: String,
+    raw_key: String,
+    state: JobState,
+}
+
+/// What happened to it.
+pub(super) struct End {
+    pub(super) event: JobEvent,
+    pub(super) chunks: Option<u64>,
+    pub(super) fault: Option<Fault>,
+    pub(super) message: String,
+}
+
+impl End {
+    fn of(outcome: Outcome) -> Self {
+        let event = outcome.event();
+        let (chunks, fault, message) = match outcome {
+            Outcome::Published { chunks } => (Some(chunks), None, String::new()),
+            Outcome::Rejected { fault, message } | Outcome::Faulted { fault, message } => {
+                (None, Some(fault), message.chars().take(MESSAGE_CHARS_MAX).collect())
+            }
+            Outcome::Released => (None, None, String::new()),
+        };
+        Self { event, chunks, fault, message }
+    }
+}
+
+pub(super) fn find(connection: &Connection, sequence: Sequence) -> Result<Option<Ended>> {
+    let mut find = connection.prepare_cached(
+        "SELECT seq, collection, sub_tenant, source, raw_key, status, attempts, interruptions
+         FROM jobs WHERE seq = ?1",
+    )?;
+    let mut rows = find.query([sequence.0 as i64])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let mut cells = Cells::of(row);
+    Ok(Some(Ended {
+        sequence: Sequence(cells.number()?),
+        collection: cells.next()?,
+        sub_tenant: cells.next()?,
+        source: cells.next()?,
+        raw_key: cells.next()?,
+        state: read_state(&mut cells)?,
+    }))
+}
+
+/// Moves one job by the state machine, and what hangs on it.
+pub(super) fn apply(
+    connection: &Connection,
+    ended: &Ended,
+    end: End,
+    now: Timestamp,
+    settled: &mut Settled,
+) -> Result<()> {
+    let Some(state) = ended.state.after(end.event) else { return Ok(()) };
+    match state.status {
+        JobStatus::Success | JobStatus::Errored => finish(connection, ended, state, &end, now)?,
+        JobStatus::Queued if has_newer(connection, ended)? => {
+            // A later upload was accepted meanwhile: this one is superseded after all.
+            let mut remove = connection.prepare_cached("DELETE FROM jobs WHERE seq = ?1")?;
+            remove.execute([ended.sequence.0 as i64])?;
+            settled.obsolete_raw_keys.extend(Some(ended.raw_key.clone()).filter(|k| !k.is_empty()));
+            return Ok(());
+        }
+        JobStatus::Queued => requeue(connection, ended, state, end.event, now)?,
+        JobStatus::InProgress => unreachable!("no end leaves a job in progress"),
+    }
+    if state.status.is_settled() {
+        release_older(connection, ended, state.status, now, settled)?;
+    }
+    settled.states.push((ended.sequence, state.status));
+    Ok(())
+}
+
+/// Marks a job as ended. A success hands its maps to the segment, so the row lets go of them.
+fn finish(
+    connection: &Connection,
+    ended: &Ended,
+    state: JobState,
+    end: &End,
+    now: Timestamp,
+) -> Result<()> {
+    let is_success = state.status == JobStatus::Success;
+    let purge_at = is_success.then(|| now.plus_millis(RETENTION_MILLIS).0 as i64);
+    let mut update = connection.prepare_cached(
+        "UPDATE jobs SET status = ?2, attempts = ?3, interruptions = ?4, chunks = ?5, fault = ?6,
+            message = ?7, updated_at = ?8, finished_at = ?8, purge_at = ?9,
+            tenant_metadata = iif(?10, NULL, tenant_metadata),
+            document_metadata = iif(?10, NULL, document_metadata)
+         WHERE seq = ?1",
+    )?;
+    update.execute(params![
+        ended.sequence.0 as i64,
+        state.status.as_str(),
+        state.attempts,
+        state.interruptions,
+        end.chunks.map(|chunks| chunks as i64),
+        end.fault.map(Fault::as_str),
+        end.message,
+        now.0 as i64,
+        purge_at,
+        is_success,
+    ])?;
+    Ok(())
+}
+
+fn requeue(
+    connection: &Connection,
+    ended: &Ended,
+    state: JobState,
+    event: JobEvent,
+    now: Timestamp,
+) -> Result<()> {
+    let not_before = match event {
+        JobEvent::Faulted => now.plus_millis(pause_millis(state.attempts)).0,
+        _ => 0,
+    };
+    let mut update = connection.prepare_cached(
+        "UPDATE jobs SET status = ?2, attempts = ?3, interruptions = ?4, not_before = ?5,
+            updated_at = ?6 WHERE seq = ?1",
+    )?;
+    update.execute(params![
+        ended.sequence.0 as i64,
+        state.status.as_str(),
+        state.attempts,
+        state.interruptions,
+        not_before as i64,
+        now.0 as i64,
+    ])?;
+    Ok(())
+}
+
+fn pause_millis(attempts: u32) -> u64 {
+    RETRY_PAUSE_MILLIS << (2 * attempts.saturating_sub(1).min(8))
+}
+
+fn has_newer(connection: &Connection, ended: &Ended) -> Result<bool> {
+    let mut find = connection.prepare_cached(
+        "SELECT 1 FROM jobs WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3
+            AND seq > ?4",
+    )?;
+    let Ended { sequence, collection, sub_tenant, source, .. } = ended;
+    Ok(find.exists(params![source, collection, sub_tenant, sequence.0 as i64])?)
+}
+
+/// Older ended jobs of the same source no longer matter: their originals can go (but the one of
+/// the visible version stays while only errors follow), and their rows after a while.
+fn release_older(
+    connection: &Connection,
+    ended: &Ended,
+    status: JobStatus,
+    now: Timestamp,
+    settled: &mut Settled,
+) -> Result<()> {
+    let Ended { sequence, collection, sub_tenant, source, raw_key, state: _ } = ended;
+    let before = params![source, collection, sub_tenant, sequence.0 as i64];
+    let mut find = connection.prepare_cached(
+        "SELECT seq, status, raw_key, purge_at IS NULL FROM jobs
+         WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3 AND seq < ?4
+            AND status IN ('success', 'errored')",
+    )?;
+    let mut rows = find.query(before)?;
+    let mut older = Vec::new();
+    while let Some(row) = rows.next()? {
+        let mut cells = Cells::of(row);
+        let sequence = cells.number()?;
+        let was = cells.word(JobStatus::from_word)?;
+        older.push((sequence, was, cells.next::<String>()?, cells.next::<bool>()?));
+    }
+    drop(rows);
+    let purge_at = now.plus_millis(RETENTION_MILLIS).0 as i64;
+    for (sequence, was, key, is_kept) in older {
+        let gives_up_original =
+            !key.is_empty() && (status == JobStatus::Success || was == JobStatus::Errored);
+        if !gives_up_original && !is_kept {
+            continue;
+        }
+        let mut update = connection.prepare_cached(
+            "UPDATE jobs SET purge_at = coalesce(purge_at, ?2),
+                raw_key = iif(?3, '', raw_key) WHERE seq = ?1",
+        )?;
+        update.execute(params![sequence as i64, purge_at, gives_up_original])?;
+        if gives_up_original && key != *raw_key {
+            settled.obsolete_raw_keys.push(key);
+        }
+    }
+    Ok(())
+}
+
+/// Removes a bounded number of rows whose time is over.
+fn purge(connection: &Connection, now: Timestamp) -> Result<()> {
+    let mut purge = connection.prepare_cached(
+        "DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs
+            WHERE purge_at IS NOT NULL AND purge_at <= ?1 ORDER BY purge_at LIMIT ?2)",
+    )?;
+    purge.execute(params![now.0 as i64, PURGE_MAX])?;
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! Sub-tenants: they come into being with the first write that names them. `default` always
+//! exists and is not stored.
+
+use rusqlite::{Connection, params};
+
+use super::Catalog;
+use super::cancel::{self, Canceled};
+use super::error::{CatalogError, Result};
+use super::rows::{Cells, blob};
+use super::tenants;
+use lodestone_types::{CollectionId, Sequence, SubTenantId, Timestamp};
+
+impl Catalog {
+    /// Makes the sub-tenant exist. Submitting a job does so by itself.
+    ///
+    /// # Errors
+    /// [`CatalogError::CollectionUnknown`], storage failures.
+    pub fn ensure_sub_tenant(&self, collection: CollectionId, name: &SubTenantId) -> Result<()> {
+        if self.sub_tenant_exists(collection, name)? {
+            return Ok(());
+        }
+        let (name, now) = (name.clone(), self.inner.clock.now());
+        self.write(move |connection| {
+            tenants::require(connection, collection)?;
+            ensure(connection, collection, &name, now)
+        })
+    }
+
+    /// Takes the next sequence for an operation that is no job (vectors, changed metadata), and
+    /// makes its sub-tenant exist. Durable, so that no later operation gets the same one.
+    ///
+    /// # Errors
+    /// [`CatalogError::CollectionUnknown`], storage failures.
+    pub fn reserve_sequence(
+        &self,
+        collection: CollectionId,
+        sub_tenant: &SubTenantId,
+    ) -> Result<Sequence> {
+        let (name, now) = (sub_tenant.clone(), self.inner.clock.now());
+        self.write(move |connection| {
+            tenants::require(connection, collection)?;
+            ensure(connection, collection, &name, now)?;
+            tenants::take_sequence(connection)
+        })
+    }
+
+    /// The sub-tenants of a collection: `default` first, then ascending.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn sub_tenants(&self, collection: CollectionId) -> Result<Vec<SubTenantId>> {
+        let sql = "SELECT name FROM sub_tenants WHERE collection = ?1 ORDER BY name";
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let mut rows = statement.query([blob(collection)])?;
+            let mut names = vec![SubTenantId::default_name()];
+            while let Some(row) = rows.next()? {
+                names.push(Cells::of(row).sub_tenant()?);
+            }
+            Ok(names)
+        })
+    }
+
+    /// Whether the sub-tenant exists.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn sub_tenant_exists(&self, collection: CollectionId, name: &SubTenantId) -> Result<bool> {
+        if name.is_default() {
+            return Ok(true);
+        }
+        self.read(|connection| exists(connection, collection, name))
+    }
+
+    /// Removes a sub-tenant with its jobs and conversations. The caller has canceled its jobs
+    /// ([`Self::cancel_sub_tenant`]) and removed its rows from the collection before, and holds
+    /// the collection's lock, so that a crash in between leaves a sub-tenant that can be deleted
+    /// again, never data without one.
+    ///
+    /// # Errors
+    /// [`CatalogError::SubTenantProtected`], [`CatalogError::SubTenantUnknown`], storage failures.
+    pub fn delete_sub_tenant(
+        &self,
+        collection: CollectionId,
+        name: &SubTenantId,
+    ) -> Result<Canceled> {
+        if name.is_default() {
+            return Err(CatalogError::SubTenantProtected);
+        }
+        let mut raw_keys = self.thin_out_sub_tenant(collection, name)?;
+        let name = name.clone();
+        let mut canceled = self.write(move |connection| {
+            if !exists(connection, collection, &name)? {
+                return Err(CatalogError::SubTenantUnknown { sub_tenant: name });
+            }
+            let canceled = cancel::remove_sub_tenant_jobs(connection, collection, &name)?;
+            for table in ["sessions WHERE sub_tenant", "sub_tenants WHERE name"] {
+                let sql = format!("DELETE FROM {table} = ?2 AND collection = ?1");
+                let mut delete = connection.prepare_cached(&sql)?;
+                delete.execute(params![blob(collection), name.as_str()])?;
+            }
+            Ok(canceled)
+        })?;
+        self.inner.stages.end(canceled.sequences.iter().copied());
+        raw_keys.append(&mut canceled.raw_keys);
+        canceled.raw_keys = raw_keys;
+        Ok(canceled)
+    }
+}
+
+fn exists(connection: &Connection, collection: CollectionId, name: &SubTenantId) -> Result<bool> {
+    let sql = "SELECT 1 FROM sub_tenants WHERE collection = ?1 AND name = ?2";
+    let mut find = connection.prepare_cached(sql)?;
+    Ok(find.exists(params![blob(collection), name.as_str()])?)
+}
+
+/// Makes a sub-tenant exist inside a transaction.
+pub(super) fn ensure(
+    connection: &Connection,
+    collection: CollectionId,
+    name: &SubTenantId,
+    now: Timestamp,
+) -> Result<()> {
+    if name.is_default() {
+        return Ok(());
+    }
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO sub_tenants (collection, name, created_at) VALUES (?1, ?2, ?3)
+         ON CONFLICT DO NOTHING",
+    )?;
+    insert.execute(params![blob(collection), name.as_str(), now.0 as i64])?;
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! Accepting a job.
+
+use rusqlite::{Connection, params};
+
+use super::Catalog;
+use super::error::{CatalogError, Result};
+use super::rows::{Cells, blob, detail_to_text, metadata_to_text};
+use super::{sub_tenants, tenants};
+use crate::job::{NewJob, QueueLimits, Submitted};
+use lodestone_types::{CollectionId, JobStatus, Sequence, SourceKind};
+
+/// The newest job of the same source, at the moment of acceptance.
+struct Earlier {
+    status: JobStatus,
+    version: u32,
+    tenant_metadata: Option<String>,
+    document_metadata: Option<String>,
+}
+
+impl Earlier {
+    /// Whether what it says about metadata is what the user sees as stored: it will be visible
+    /// before this job is, or it is the only trace of a source that never was visible.
+    fn is_stored_state(&self, job: &NewJob) -> bool {
+        match self.status {
+            JobStatus::Queued | JobStatus::InProgress => true,
+            JobStatus::Errored => job.known_version.is_none(),
+            JobStatus::Success => false,
+        }
+    }
+}
+
+impl Catalog {
+    /// Accepts a job: durable when this returns, with its sub-tenant. Queued jobs of the same
+    /// source are superseded and vanish. A change `Keep` takes over what the job accepted before
+    /// it would have stored.
+    ///
+    /// # Errors
+    /// [`CatalogError::QueueFull`], [`CatalogError::CollectionUnknown`], storage failures.
+    pub fn submit(&self, job: NewJob) -> Result<Submitted> {
+        let job_id = self.inner.ids.wire_id("job_", self.inner.clock.now());
+        let limits = self.inner.options.queue;
+        let submitted = self.write(move |connection| accept(connection, &job, job_id, &limits))?;
+        self.inner.work.notify();
+        Ok(submitted)
+    }
+}
+
+fn accept(
+    connection: &Connection,
+    job: &NewJob,
+    job_id: String,
+    limits: &QueueLimits,
+) -> Result<Submitted> {
+    tenants::require(connection, job.collection)?;
+    let earlier = newest_of_source(connection, job)?;
+    let mut obsolete_raw_keys = supersede(connection, job)?;
+    check_room(connection, job, limits)?;
+    sub_tenants::ensure(connection, job.collection, &job.sub_tenant, job.uploaded_at)?;
+
+    let stored = earlier.as_ref().filter(|earlier| earlier.is_stored_state(job));
+    let tenant_metadata = metadata_to_text(&job.tenant_metadata)
+        .or_else(|| stored.and_then(|stored| stored.tenant_metadata.clone()));
+    let document_metadata = metadata_to_text(&job.document_metadata)
+        .or_else(|| stored.and_then(|stored| stored.document_metadata.clone()));
+    let last_version = earlier.as_ref().map(|earlier| earlier.version).max(job.known_version);
+    let version = last_version.map_or(1, |last| last.saturating_add(1));
+    let overwritten = last_version.is_some();
+    let needs_fetch = job.kind == SourceKind::Webpage && job.size_bytes == 0;
+
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO jobs (job_id, collection, sub_tenant, source, kind, status, version,
+            overwritten, size_bytes, content_hash, raw_key, filename, url, content_type,
+            uploaded_at, origin_at, updated_at, tenant_metadata, document_metadata, fetch,
+            detail)
+         VALUES (?1, ?2, ?3, ?4, ?5, 'queued', ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?14,
+            ?16, ?17, ?18, ?19)",
+    )?;
+    insert.execute(params![
+        job_id,
+        blob(job.collection),
+        job.sub_tenant.as_str(),
+        job.source.as_str(),
+        job.kind.as_str(),
+        version,
+        overwritten,
+        job.size_bytes as i64,
+        job.content_hash,
+        job.raw_key,
+        job.filename,
+        job.url,
+        job.content_type,
+        job.uploaded_at.0 as i64,
+        job.origin_at.map(|time| time.0 as i64),
+        tenant_metadata,
+        document_metadata,
+        needs_fetch,
+        detail_to_text(&job.detail),
+    ])?;
+    let sequence = Sequence(connection.last_insert_rowid() as u64);
+    obsolete_raw_keys.retain(|key| *key != job.raw_key);
+    Ok(Submitted { job_id, sequence, version, overwritten, obsolete_raw_keys })
+}
+
+fn newest_of_source(connection: &Connection, job: &NewJob) -> Result<Option<Earlier>> {
+    let mut find = connection.prepare_cached(
+        "SELECT status, version, tenant_metadata, document_metadata FROM jobs
+         WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3 ORDER BY seq DESC LIMIT 1",
+    )?;
+    let scope = params![job.source.as_str(), blob(job.collection), job.sub_tenant.as_str()];
+    let mut rows = find.query(scope)?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let mut cells = Cells::of(row);
+    Ok(Some(Earlier {
+        status: cells.word(JobStatus::from_word)?,
+        version: cells.next()?,
+        tenant_metadata: cells.next()?,
+        document_metadata: cells.next()?,
+    }))
+}
+
+/// Removes queued jobs of the same source; returns the keys of their originals.
+fn supersede(connection: &Connection, job: &NewJob) -> Result<Vec<String>> {
+    let mut remove = connection.prepare_cached(
+        "DELETE FROM jobs WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3
+            AND status = 'queued' RETURNING raw_key",
+    )?;
+    let scope = params![job.source.as_str(), blob(job.collection), job.sub_tenant.as_str()];
+    let keys = remove.query_map(scope, |row| row.get::<_, String>(0))?;
+    let keys: Vec<String> = keys.collect::<rusqlite::Result<_>>()?;
+    Ok(keys.into_iter().filter(|key| !key.is_empty()).collect())
+}
+
+/// Waiting jobs and bytes: in all, or of one collection.
+fn waiting(connection: &Connection, of: Option<CollectionId>) -> Result<(u64, u64)> {
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let (jobs, bytes) = match of {
+        None => {
+            connection.prepare_cached("SELECT jobs, bytes FROM queue_total")?.query_row([], read)?
+        }
+        Some(collection) => connection
+            .prepare_cached(
+                "SELECT coalesce(sum(jobs), 0), coalesce(sum(bytes), 0) FROM job_counts
+                 WHERE collection = ?1 AND status = 'queued'",
+            )?
+            .query_row([blob(collection)], read)?,
+    };
+    Ok((jobs as u64, bytes as u64))
+}
+
+fn check_room(connection: &Connection, job: &NewJob, limits: &QueueLimits) -> Result<()> {
+    let QueueLimits { jobs_max, bytes_max, collection_jobs_max, collection_bytes_max } = *limits;
+    let bounds = [
+        (None, jobs_max, bytes_max),
+        (Some(job.collection), collection_jobs_max, collection_bytes_max),
+    ];
+    for (of, jobs_max, bytes_max) in bounds {
+        let (jobs, bytes) = waiting(connection, of)?;
+        // An upload larger than the bound is taken when nothing else waits.
+        let is_over_bytes = jobs > 0 && bytes.saturating_add(job.size_bytes) > bytes_max;
+        if jobs >= jobs_max || is_over_bytes {
+            return Err(CatalogError::QueueFull { jobs, bytes });
+        }
+    }
+    Ok(())
+}

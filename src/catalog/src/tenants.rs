@@ -1,0 +1,375 @@
+//! Tenants: creation, look-up, deletion.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use uuid::Uuid;
+
+use super::error::{CatalogError, Result};
+use super::rows::{Cells, blob};
+use super::{Catalog, sub_tenants};
+use lodestone_types::{
+    CollectionId, CommitHead, Sequence, SubTenantId, TenantId, TenantMode, TenantSchema, Timestamp,
+};
+
+const COLUMNS: &str = "name, collection, mode, schema, dimension, created_at";
+
+/// A tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tenant {
+    /// Its name.
+    pub id: TenantId,
+    /// Its storage.
+    pub collection: CollectionId,
+    /// What it holds.
+    pub mode: TenantMode,
+    /// Its declared metadata keys.
+    pub schema: Option<TenantSchema>,
+    /// The width of its vectors, once known.
+    pub dimension: Option<u32>,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// What is kept beside a collection, from which a lost catalog is rebuilt (API 8.20).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoredTenant {
+    /// The tenant as it was.
+    pub tenant: Tenant,
+    /// The newest manifest found.
+    pub head: Option<CommitHead>,
+    /// The sub-tenants found in its segments.
+    pub sub_tenants: Vec<SubTenantId>,
+    /// The highest sequence found in its manifests; later operations get higher ones.
+    pub newest_sequence: Sequence,
+}
+
+impl Catalog {
+    /// A tenant with a fresh collection, not stored yet.
+    pub fn fresh_tenant(
+        &self,
+        id: TenantId,
+        mode: TenantMode,
+        schema: Option<TenantSchema>,
+    ) -> Tenant {
+        let collection = CollectionId(self.inner.ids.uuid());
+        let created_at = self.inner.clock.now();
+        Tenant { id, collection, mode, schema, dimension: None, created_at }
+    }
+
+    /// Stores a fresh tenant.
+    ///
+    /// # Errors
+    /// [`CatalogError::TenantExists`], storage failures.
+    pub fn insert_tenant(&self, tenant: Tenant) -> Result<Arc<Tenant>> {
+        self.write(move |connection| {
+            if read_tenant(connection, &tenant.id)?.is_some() {
+                return Err(CatalogError::TenantExists { tenant: tenant.id });
+            }
+            insert(connection, &tenant)?;
+            Ok(Arc::new(tenant))
+        })
+    }
+
+    /// Creates a tenant with a fresh collection, without a descriptor.
+    ///
+    /// # Errors
+    /// As [`Self::insert_tenant`].
+    pub fn create_tenant(
+        &self,
+        id: TenantId,
+        mode: TenantMode,
+        schema: Option<TenantSchema>,
+    ) -> Result<Arc<Tenant>> {
+        self.insert_tenant(self.fresh_tenant(id, mode, schema))
+    }
+
+    /// The tenant of this name. Cached, since every request asks.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn tenant(&self, id: &TenantId) -> Result<Option<Arc<Tenant>>> {
+        let load = || self.read(|connection| read_tenant(connection, id));
+        self.inner.tenants.get_or_load(id, load)
+    }
+
+    /// The tenant that owns a collection, unless it was deleted.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn tenant_of(&self, collection: CollectionId) -> Result<Option<Tenant>> {
+        self.read(|connection| {
+            let sql =
+                format!("SELECT {COLUMNS} FROM tenants WHERE collection = ?1 AND deleting = 0");
+            let mut statement = connection.prepare_cached(&sql)?;
+            let mut rows = statement.query([blob(collection)])?;
+            rows.next()?.map(|row| read_columns(&mut Cells::of(row))).transpose()
+        })
+    }
+
+    /// Every tenant, by name.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn tenants(&self) -> Result<Vec<Tenant>> {
+        self.read(|connection| {
+            let sql = format!("SELECT {COLUMNS} FROM tenants WHERE deleting = 0 ORDER BY name");
+            let mut statement = connection.prepare_cached(&sql)?;
+            let mut rows = statement.query([])?;
+            let mut tenants = Vec::new();
+            while let Some(row) = rows.next()? {
+                tenants.push(read_columns(&mut Cells::of(row))?);
+            }
+            Ok(tenants)
+        })
+    }
+
+    /// Fixes the width of a collection's vectors, if it is not fixed yet. Returns the width that
+    /// holds, so the caller sees whether its own came second.
+    ///
+    /// # Errors
+    /// [`CatalogError::CollectionUnknown`], storage failures.
+    pub fn fix_dimension(&self, collection: CollectionId, dimension: u32) -> Result<u32> {
+        let (name, fixed) = self.write(move |connection| {
+            require(connection, collection)?;
+            let mut fix = connection.prepare_cached(
+                "UPDATE tenants SET dimension = coalesce(dimension, ?2) WHERE collection = ?1
+                 RETURNING name, dimension",
+            )?;
+            let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get(1)?));
+            Ok(fix.query_row(params![blob(collection), dimension], row)?)
+        })?;
+        match TenantId::parse(&name) {
+            Ok(id) => self.inner.tenants.forget(&id),
+            Err(_) => self.inner.tenants.clear(),
+        }
+        Ok(fixed)
+    }
+
+    /// The newest manifest that a settlement recorded, to be compared with the one found on
+    /// opening the collection (API 8.20).
+    ///
+    /// # Errors
+    /// [`CatalogError::CollectionUnknown`], storage failures.
+    pub fn head(&self, collection: CollectionId) -> Result<Option<CommitHead>> {
+        let sql = "SELECT head_version, head_nonce FROM tenants WHERE collection = ?1";
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let mut rows = statement.query([blob(collection)])?;
+            let Some(row) = rows.next()? else {
+                return Err(CatalogError::CollectionUnknown { collection });
+            };
+            let mut cells = Cells::of(row);
+            match (cells.optional_number()?, cells.next::<Option<[u8; 16]>>()?) {
+                (Some(version), Some(nonce)) => {
+                    Ok(Some(CommitHead { version, nonce: Uuid::from_bytes(nonce) }))
+                }
+                _ => Ok(None),
+            }
+        })
+    }
+
+    /// Records the newest manifest outside a settlement (a delete, a merge). Older ones than the
+    /// one recorded are ignored.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn record_head(&self, collection: CollectionId, head: CommitHead) -> Result<()> {
+        self.write(move |connection| store_head(connection, collection, head))
+    }
+
+    /// Makes a tenant vanish: its name is free at once, its collection is doomed, scoped keys
+    /// lose it. Its rows stay until [`Self::finish_delete_collection`].
+    ///
+    /// # Errors
+    /// [`CatalogError::TenantUnknown`], storage failures.
+    pub fn begin_delete_tenant(&self, id: &TenantId) -> Result<CollectionId> {
+        let name = id.clone();
+        let doomed = self.write(move |connection| {
+            let mut doom = connection.prepare_cached(
+                "UPDATE tenants SET deleting = 1 WHERE name = ?1 AND deleting = 0
+                 RETURNING collection",
+            )?;
+            let collection: Option<[u8; 16]> =
+                doom.query_row([name.as_str()], |row| row.get(0)).optional()?;
+            let collection =
+                collection.ok_or(CatalogError::TenantUnknown { tenant: name.clone() })?;
+            // A tenant created later under the same name must not open to the old keys.
+            connection
+                .prepare_cached("DELETE FROM key_scopes WHERE tenant = ?1")?
+                .execute([name.as_str()])?;
+            Ok(CollectionId(uuid::Uuid::from_bytes(collection)))
+        });
+        self.inner.tenants.forget(id);
+        self.inner.keys.clear();
+        doomed
+    }
+
+    /// Collections of deleted tenants whose data may still be there.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn doomed_collections(&self) -> Result<Vec<CollectionId>> {
+        let sql = "SELECT collection FROM tenants WHERE deleting = 1 ORDER BY collection";
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let mut rows = statement.query([])?;
+            let mut doomed = Vec::new();
+            while let Some(row) = rows.next()? {
+                doomed.push(Cells::of(row).collection()?);
+            }
+            Ok(doomed)
+        })
+    }
+
+    /// Removes the rows of a doomed collection, after its blobs are gone. Works in small steps,
+    /// so that others write in between; a step that was interrupted is taken up by the next call.
+    ///
+    /// # Errors
+    /// [`CatalogError::CollectionInUse`] unless it is doomed; storage failures.
+    pub fn finish_delete_collection(&self, collection: CollectionId) -> Result<()> {
+        const ROWS_PER_STEP: i64 = 1000;
+        let tables = [
+            "jobs WHERE seq IN (SELECT seq FROM jobs WHERE collection = ?1 LIMIT ?2)",
+            "sessions WHERE id IN (SELECT id FROM sessions WHERE collection = ?1 LIMIT ?2)",
+            "sub_tenants WHERE collection = ?1 AND name IN
+                (SELECT name FROM sub_tenants WHERE collection = ?1 LIMIT ?2)",
+            "tenants WHERE collection = ?1 AND ?2 > 0",
+        ];
+        for table in tables {
+            let step = move |connection: &Connection| {
+                require_doomed(connection, collection)?;
+                let sql = format!("DELETE FROM {table}");
+                let mut delete = connection.prepare_cached(&sql)?;
+                Ok(delete.execute(params![blob(collection), ROWS_PER_STEP])?)
+            };
+            while self.write(step)? == ROWS_PER_STEP as usize {}
+        }
+        Ok(())
+    }
+
+    /// Puts a tenant of a lost catalog back as its collection remembers it.
+    ///
+    /// # Errors
+    /// [`CatalogError::TenantExists`], [`CatalogError::CollectionExists`], storage failures.
+    pub fn restore_tenant(&self, restored: RestoredTenant) -> Result<()> {
+        let now = self.inner.clock.now();
+        self.write(move |connection| {
+            let RestoredTenant { tenant, head, sub_tenants, newest_sequence } = restored;
+            if read_tenant(connection, &tenant.id)?.is_some() {
+                return Err(CatalogError::TenantExists { tenant: tenant.id });
+            }
+            let mut find =
+                connection.prepare_cached("SELECT 1 FROM tenants WHERE collection = ?1")?;
+            if find.exists([blob(tenant.collection)])? {
+                return Err(CatalogError::CollectionExists { collection: tenant.collection });
+            }
+            insert(connection, &tenant)?;
+            if let Some(head) = head {
+                store_head(connection, tenant.collection, head)?;
+            }
+            for name in &sub_tenants {
+                sub_tenants::ensure(connection, tenant.collection, name, now)?;
+            }
+            raise_sequence(connection, newest_sequence)
+        })
+    }
+}
+
+fn insert(connection: &Connection, tenant: &Tenant) -> Result<()> {
+    let Tenant { id, collection, mode, schema, dimension, created_at } = tenant;
+    let schema = schema.as_ref().map(|schema| {
+        serde_json::to_string(schema).expect("a schema of plain fields is valid JSON")
+    });
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO tenants (name, collection, mode, schema, dimension, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?;
+    let created_at = created_at.0 as i64;
+    let mode = mode.as_str();
+    insert.execute(params![id.as_str(), blob(*collection), mode, schema, dimension, created_at])?;
+    Ok(())
+}
+
+pub(super) fn read_tenant(connection: &Connection, id: &TenantId) -> Result<Option<Tenant>> {
+    let sql = format!("SELECT {COLUMNS} FROM tenants WHERE name = ?1 AND deleting = 0");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([id.as_str()])?;
+    rows.next()?.map(|row| read_columns(&mut Cells::of(row))).transpose()
+}
+
+fn read_columns(cells: &mut Cells<'_>) -> Result<Tenant> {
+    Ok(Tenant {
+        id: cells.tenant()?,
+        collection: cells.collection()?,
+        mode: cells.word(TenantMode::from_word)?,
+        schema: match cells.next::<Option<String>>()? {
+            None => None,
+            Some(text) => Some(
+                serde_json::from_str(&text)
+                    .map_err(|error| CatalogError::corrupt(format!("tenant schema: {error}")))?,
+            ),
+        },
+        dimension: cells.next()?,
+        created_at: cells.time()?,
+    })
+}
+
+/// The name of the tenant that owns `collection`, unless it is deleted.
+pub(super) fn owner(connection: &Connection, collection: CollectionId) -> Result<Option<TenantId>> {
+    let sql = "SELECT name FROM tenants WHERE collection = ?1 AND deleting = 0";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([blob(collection)])?;
+    rows.next()?.map(|row| Cells::of(row).tenant()).transpose()
+}
+
+/// Refuses a collection that does not exist or is doomed.
+pub(super) fn require(connection: &Connection, collection: CollectionId) -> Result<()> {
+    match owner(connection, collection)? {
+        Some(_) => Ok(()),
+        None => Err(CatalogError::CollectionUnknown { collection }),
+    }
+}
+
+fn require_doomed(connection: &Connection, collection: CollectionId) -> Result<()> {
+    match owner(connection, collection)? {
+        Some(_) => Err(CatalogError::CollectionInUse { collection }),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn store_head(
+    connection: &Connection,
+    collection: CollectionId,
+    head: CommitHead,
+) -> Result<()> {
+    let mut update = connection.prepare_cached(
+        "UPDATE tenants SET head_version = ?2, head_nonce = ?3
+         WHERE collection = ?1 AND (head_version IS NULL OR head_version < ?2)",
+    )?;
+    update.execute(params![blob(collection), head.version as i64, head.nonce.into_bytes()])?;
+    Ok(())
+}
+
+/// Makes every later sequence higher than `floor`.
+fn raise_sequence(connection: &Connection, floor: Sequence) -> Result<()> {
+    let floor = floor.0 as i64;
+    let raised = connection
+        .prepare_cached("UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'jobs'")?
+        .execute([floor])?;
+    if raised == 0 {
+        connection
+            .prepare_cached("INSERT INTO sqlite_sequence (name, seq) VALUES ('jobs', ?1)")?
+            .execute([floor])?;
+    }
+    Ok(())
+}
+
+/// Takes the next sequence for an operation that is no job.
+pub(super) fn take_sequence(connection: &Connection) -> Result<Sequence> {
+    raise_sequence(connection, Sequence(0))?;
+    let mut next = connection.prepare_cached(
+        "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'jobs' RETURNING seq",
+    )?;
+    Ok(Sequence(next.query_row([], |row| row.get::<_, i64>(0))? as u64))
+}

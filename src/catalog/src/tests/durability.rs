@@ -1,0 +1,223 @@
+//! What survives: a stop, a failed commit, a full disk, another format.
+
+use crate::job::Duty;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
+
+use rusqlite::Connection;
+
+use super::*;
+use crate::CatalogError;
+use lodestone_types::{ErrorKind, limits};
+
+#[test]
+fn everything_acknowledged_is_there_after_a_stop() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    for n in 0..20 {
+        fixture.submit(collection, &format!("s{n}"));
+    }
+    let two = ClaimLimits { jobs: 2, bytes: u64::MAX };
+    let claimed = fixture.catalog.claim(Duty::Process, two).unwrap().unwrap().jobs;
+    fixture.settle(collection, claimed[0].sequence, PUBLISHED);
+
+    let fixture = fixture.reopen();
+    let left = fixture.catalog.interrupted().unwrap();
+    assert_eq!(left, [(collection, vec![claimed[1].sequence])]);
+    let early = fixture.catalog.claim(Duty::Process, two).unwrap_err();
+    assert!(matches!(early, CatalogError::NotRecovered));
+    assert_eq!(fixture.catalog.requeue_interrupted().unwrap(), 1);
+    assert_eq!(fixture.catalog.requeue_interrupted().unwrap(), 0);
+    assert_eq!(fixture.claimed_sources(NO_LIMIT), ["s1"], "interrupted: alone");
+    assert_eq!(fixture.claim().unwrap().jobs.len(), 18);
+    assert_eq!(fixture.status(collection, "s0"), Some(JobStatus::Success));
+}
+
+#[test]
+fn an_interrupted_job_that_was_applied_is_settled_not_repeated() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    let job = fixture.submit(collection, "s");
+    fixture.claim().unwrap();
+    let fixture = fixture.reopen();
+    fixture.settle(collection, job.sequence, PUBLISHED);
+    assert_eq!(fixture.catalog.requeue_interrupted().unwrap(), 0);
+    assert_eq!(fixture.claim(), None);
+}
+
+#[test]
+fn a_document_that_stops_the_server_again_and_again_ends() {
+    let mut fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    fixture.submit(collection, "poison");
+    let mut starts = 0;
+    while fixture.claim().is_some() {
+        fixture = fixture.reopen();
+        fixture.catalog.requeue_interrupted().unwrap();
+        starts += 1;
+        assert!(starts < 20);
+    }
+    let limit = limits::ATTEMPTS_MAX * limits::INTERRUPTIONS_PER_ATTEMPT;
+    assert_eq!(starts, limit, "so many stops of the server cost one attempt");
+    assert_eq!(fixture.status(collection, "poison"), Some(JobStatus::Errored));
+}
+
+#[test]
+fn callers_that_wait_together_share_one_commit() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    let (commits_before, writes_before) = fixture.catalog.commits_and_writes();
+    let (open_gate, gate) = channel::<()>();
+    let (begin, begun) = channel::<()>();
+    std::thread::scope(|scope| {
+        // The first closure holds the writer until all the others wait.
+        let catalog = &fixture.catalog;
+        let hold = move |_: &Connection| {
+            begin.send(()).unwrap();
+            gate.recv().unwrap();
+            Ok(())
+        };
+        let holder = scope.spawn(move || catalog.write(hold));
+        begun.recv().unwrap();
+        let waiting = &fixture.catalog.inner.writer.counters.waiting;
+        let callers: Vec<_> = (0..24)
+            .map(|n| {
+                let job = fixture.job(collection, &format!("s{n}"));
+                scope.spawn(move || catalog.submit(job).unwrap())
+            })
+            .collect();
+        while waiting.load(Ordering::SeqCst) < 24 {
+            std::thread::yield_now();
+        }
+        open_gate.send(()).unwrap();
+        holder.join().unwrap().unwrap();
+        callers.into_iter().for_each(|caller| drop(caller.join().unwrap()));
+    });
+    let (commits, writes) = fixture.catalog.commits_and_writes();
+    assert_eq!(writes - writes_before, 25);
+    assert!(commits - commits_before <= 3, "{}", commits - commits_before);
+    assert_eq!(fixture.claim().unwrap().jobs.len(), 24);
+}
+
+#[test]
+fn a_failing_closure_undoes_only_itself() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    let failed: Result<(), _> = fixture.catalog.write(|connection| {
+        connection.execute("DELETE FROM tenants", [])?;
+        Err(CatalogError::NotRecovered)
+    });
+    assert!(matches!(failed, Err(CatalogError::NotRecovered)));
+    fixture.submit(collection, "s");
+}
+
+#[test]
+fn after_a_failed_commit_nothing_is_written_until_reopened() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    fixture.submit(collection, "before");
+    // A deferred constraint is broken only at the commit.
+    let failed = fixture.catalog.write(|connection| {
+        connection.execute_batch(
+            "PRAGMA defer_foreign_keys = ON;
+             INSERT INTO key_scopes (key_id, tenant) VALUES ('none', 't');",
+        )?;
+        Ok(())
+    });
+    assert_eq!(failed.unwrap_err().kind(), ErrorKind::Unavailable);
+    let refused = fixture.catalog.submit(fixture.job(collection, "after")).unwrap_err();
+    assert!(matches!(refused, CatalogError::Poisoned { .. }));
+    assert_eq!(fixture.status(collection, "before"), Some(JobStatus::Queued), "reads go on");
+    let fixture = fixture.reopen();
+    fixture.submit(collection, "after");
+    assert_eq!(fixture.claim().unwrap().jobs.len(), 2);
+}
+
+#[test]
+fn an_io_error_poisons() {
+    let fixture = Fixture::new();
+    let io_error = || {
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_WRITE);
+        CatalogError::from(rusqlite::Error::SqliteFailure(code, None))
+    };
+    let failed: Result<(), _> = fixture.catalog.write(move |_| Err(io_error()));
+    assert!(matches!(failed, Err(CatalogError::Io { .. })));
+    assert!(fixture.catalog.write(|_| Ok(())).is_err());
+}
+
+#[test]
+fn a_panic_in_the_writer_fails_its_callers_and_hangs_nobody() {
+    let fixture = Fixture::new();
+    let failed: Result<(), _> = fixture.catalog.write(|_| panic!("on purpose"));
+    assert_eq!(failed.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert!(fixture.catalog.write(|_| Ok(())).is_err());
+}
+
+#[test]
+fn a_full_disk_refuses_and_then_goes_on() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    let limit_pages = |pages: i64| {
+        fixture
+            .catalog
+            .write(move |connection| {
+                Ok(connection.pragma_update_and_check(None, "max_page_count", pages, |row| {
+                    row.get::<_, i64>(0)
+                })?)
+            })
+            .unwrap()
+    };
+    limit_pages(1); // SQLite raises this to the present size.
+    let mut accepted = 0;
+    let refused = loop {
+        let mut job = fixture.job(collection, &format!("s{accepted}"));
+        job.filename = "x".repeat(500);
+        match fixture.catalog.submit(job) {
+            Ok(_) => accepted += 1,
+            Err(error) => break error,
+        }
+        assert!(accepted < 1000);
+    };
+    assert_eq!(refused.kind(), ErrorKind::StorageFull);
+    let count = || fixture.catalog.job_counts(&crate::JobScope::Everywhere).unwrap();
+    assert_eq!(count().queued, accepted, "nothing of the refused one stayed");
+    limit_pages(1_000_000);
+    fixture.submit(collection, "more");
+    assert_eq!(count().queued, accepted + 1);
+}
+
+#[test]
+fn a_newer_format_and_a_foreign_file_are_refused() {
+    let fixture = Fixture::new();
+    let path = fixture.path();
+    let Fixture { directory: _keep, clock, ids, options, catalog } = fixture;
+    drop(catalog);
+    let set = |pragma: &str| Connection::open(&path).unwrap().execute_batch(pragma).unwrap();
+    let open = || Catalog::open(&path, options, clock.clone(), ids.clone());
+    set("PRAGMA user_version = 99");
+    let error = open().unwrap_err();
+    assert!(matches!(error, CatalogError::TooNew { found: 99, .. }));
+    assert!(error.to_string().contains("upgrade"), "{error}");
+    set("PRAGMA user_version = 1; PRAGMA application_id = 77");
+    assert!(matches!(open().unwrap_err(), CatalogError::Foreign { found: 77, .. }));
+    std::fs::write(&path, "not a database, but long enough to be looked at as one".repeat(9))
+        .unwrap();
+    assert_eq!(open().unwrap_err().kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn settings_that_durability_rests_on_are_in_force() {
+    let fixture = Fixture::new();
+    let number = |pragma: &'static str| {
+        fixture
+            .catalog
+            .write(move |c| Ok(c.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0))?))
+            .unwrap()
+    };
+    assert_eq!(number("synchronous"), 2, "FULL");
+    assert_eq!(number("foreign_keys"), 1);
+    let mode = fixture
+        .catalog
+        .read(|c| Ok(c.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0))?));
+    assert_eq!(mode.unwrap(), "wal");
+}

@@ -1,0 +1,140 @@
+//! Tests of the catalog through its public face, by behaviour.
+
+mod durability;
+mod keys;
+mod listing;
+mod model;
+mod queue;
+mod scopes;
+mod sessions;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{Catalog, CatalogOptions, Tenant};
+use crate::job::{
+    Claim, ClaimLimits, Duty, MetadataChange, NewJob, Outcome, Settlement, Submitted,
+};
+use lodestone_types::{
+    Clock, CollectionId, Fault, JobStatus, ManualClock, Metadata, SeededIds, Sequence,
+    SourceDetail, SourceId, SourceKind, SubTenantId, TenantId, TenantMode, Timestamp,
+};
+
+const NO_LIMIT: ClaimLimits = ClaimLimits { jobs: 1000, bytes: u64::MAX };
+const PUBLISHED: Outcome = Outcome::Published { chunks: 3 };
+
+/// A catalog in a directory of its own, with a clock that stands still.
+struct Fixture {
+    directory: tempfile::TempDir,
+    clock: Arc<ManualClock>,
+    ids: Arc<SeededIds>,
+    options: CatalogOptions,
+    catalog: Catalog,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self::with(CatalogOptions::default())
+    }
+
+    fn with(options: CatalogOptions) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+        let ids = Arc::new(SeededIds::new(7));
+        let path = directory.path().join("catalog.sqlite");
+        let catalog = Catalog::open(&path, options, clock.clone(), ids.clone()).unwrap();
+        Self { directory, clock, ids, options, catalog }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("catalog.sqlite")
+    }
+
+    /// As after a stop of the server.
+    fn reopen(self) -> Self {
+        let Self { directory, clock, ids, options, catalog } = self;
+        drop(catalog);
+        let path = directory.path().join("catalog.sqlite");
+        let catalog = Catalog::open(&path, options, clock.clone(), ids.clone()).unwrap();
+        Self { directory, clock, ids, options, catalog }
+    }
+
+    fn tenant(&self, name: &str) -> Arc<Tenant> {
+        self.catalog.create_tenant(tenant(name), TenantMode::Standard, None).unwrap()
+    }
+
+    fn submit(&self, collection: CollectionId, source: &str) -> Submitted {
+        self.catalog.submit(self.job(collection, source)).unwrap()
+    }
+
+    fn job(&self, collection: CollectionId, source_name: &str) -> NewJob {
+        NewJob {
+            collection,
+            sub_tenant: SubTenantId::default_name(),
+            source: source(source_name),
+            kind: SourceKind::Text,
+            raw_key: format!("raw/{source_name}/{:x}", self.clock.now().0),
+            filename: format!("{source_name}.txt"),
+            url: String::new(),
+            content_type: "text/plain".into(),
+            size_bytes: 10,
+            content_hash: [7; 32],
+            tenant_metadata: MetadataChange::Keep,
+            document_metadata: MetadataChange::Replace(metadata("by", source_name)),
+            known_version: None,
+            uploaded_at: self.clock.now(),
+            origin_at: Some(Timestamp(5)),
+            detail: SourceDetail::default(),
+        }
+    }
+
+    fn claim(&self) -> Option<Claim> {
+        self.catalog.claim(Duty::Process, NO_LIMIT).unwrap()
+    }
+
+    fn claimed_sources(&self, limits: ClaimLimits) -> Vec<String> {
+        let claim = self.catalog.claim(Duty::Process, limits).unwrap();
+        let jobs = claim.map(|claim| claim.jobs).unwrap_or_default();
+        jobs.iter().map(|job| job.source.as_str().to_owned()).collect()
+    }
+
+    fn settle(
+        &self,
+        collection: CollectionId,
+        sequence: Sequence,
+        outcome: Outcome,
+    ) -> Vec<String> {
+        let settlements = vec![Settlement { sequence, outcome }];
+        self.catalog.settle(collection, settlements, None).unwrap().obsolete_raw_keys
+    }
+
+    fn status(&self, collection: CollectionId, name: &str) -> Option<JobStatus> {
+        let sub_tenant = SubTenantId::default_name();
+        let row = self.catalog.latest(collection, &sub_tenant, &source(name)).unwrap();
+        row.map(|row| row.status)
+    }
+}
+
+fn faulted() -> Outcome {
+    Outcome::Faulted { fault: Fault::EmbeddingFailed, message: "no memory".into() }
+}
+
+fn rejected() -> Outcome {
+    Outcome::Rejected { fault: Fault::NoText, message: "no text".into() }
+}
+
+fn tenant(name: &str) -> TenantId {
+    TenantId::parse(name).unwrap()
+}
+
+fn sub(name: &str) -> SubTenantId {
+    SubTenantId::parse(name).unwrap()
+}
+
+fn source(name: &str) -> SourceId {
+    SourceId::parse(name).unwrap()
+}
+
+fn metadata(key: &str, value: &str) -> Metadata {
+    [(key.to_owned(), value.into())].into_iter().collect()
+}

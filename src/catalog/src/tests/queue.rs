@@ -1,0 +1,299 @@
+//! Submit, claim, settle, cancel.
+
+use std::time::Duration;
+
+use super::*;
+use crate::{CatalogError, RETENTION_MILLIS, RETRY_PAUSE_MILLIS};
+use crate::job::{Duty, JobQueue, QueueLimits};
+use lodestone_types::CommitHead;
+use lodestone_types::{ErrorKind, Stage};
+
+#[test]
+fn a_job_runs_through() {
+    let fixture = Fixture::new();
+    let tenant = fixture.tenant("a");
+    let submitted = fixture.submit(tenant.collection, "s");
+    assert_eq!((submitted.version, submitted.overwritten), (1, false));
+    assert!(submitted.job_id.starts_with("job_") && submitted.job_id.len() == 30);
+    assert_eq!(fixture.status(tenant.collection, "s"), Some(JobStatus::Queued));
+
+    let claim = fixture.claim().unwrap();
+    assert_eq!((claim.collection, &claim.tenant), (tenant.collection, &tenant.id));
+    let [job] = claim.jobs.as_slice() else { panic!("one job") };
+    let sent = fixture.job(tenant.collection, "s");
+    assert_eq!(job.sequence, submitted.sequence);
+    assert_eq!(job.document_metadata, sent.document_metadata);
+    assert_eq!((&job.raw_key, &job.detail), (&sent.raw_key, &sent.detail));
+    assert_eq!((job.content_hash, job.origin_at), (sent.content_hash, sent.origin_at));
+
+    fixture.catalog.set_stage(&[job.sequence], Stage::Embedding);
+    let stage = |f: &Fixture| {
+        let row = f.catalog.latest(tenant.collection, &sub("default"), &source("s")).unwrap();
+        row.unwrap().progress.map(|progress| progress.stage)
+    };
+    assert_eq!(stage(&fixture), Some(Stage::Embedding));
+    assert_eq!(fixture.catalog.live(&[job.sequence]).unwrap(), [job.sequence]);
+
+    let head = CommitHead { version: 4, nonce: uuid::Uuid::from_bytes([9; 16]) };
+    let end = vec![Settlement { sequence: job.sequence, outcome: PUBLISHED }];
+    let settled = fixture.catalog.settle(tenant.collection, end, Some(head)).unwrap();
+    assert_eq!(settled.states, [(job.sequence, JobStatus::Success)]);
+    assert_eq!(fixture.catalog.head(tenant.collection).unwrap(), Some(head));
+    assert_eq!(stage(&fixture), None);
+    assert!(fixture.catalog.live(&[job.sequence]).unwrap().is_empty());
+    assert_eq!(fixture.claim(), None);
+    let older = CommitHead { version: 3, nonce: uuid::Uuid::from_bytes([1; 16]) };
+    fixture.catalog.record_head(tenant.collection, older).unwrap();
+    assert_eq!(fixture.catalog.head(tenant.collection).unwrap(), Some(head));
+}
+
+#[test]
+fn collections_take_turns() {
+    let fixture = Fixture::new();
+    let tenants: Vec<_> = (0..5).map(|n| fixture.tenant(&format!("t{n}"))).collect();
+    for n in 0..40 {
+        fixture.submit(tenants[0].collection, &format!("s{n}"));
+    }
+    for tenant in &tenants[1..] {
+        fixture.submit(tenant.collection, "s");
+    }
+    let one = ClaimLimits { jobs: 1, bytes: u64::MAX };
+    let first_round: std::collections::BTreeSet<_> = (0..5)
+        .map(|_| fixture.catalog.claim(Duty::Process, one).unwrap().unwrap().collection)
+        .collect();
+    assert_eq!(first_round.len(), 5, "each is served once in the first round");
+    for _ in 0..39 {
+        let claim = fixture.catalog.claim(Duty::Process, one).unwrap().unwrap();
+        assert_eq!(claim.collection, tenants[0].collection);
+    }
+    assert_eq!(fixture.claim(), None);
+}
+
+#[test]
+fn a_claim_is_bounded_and_oldest_first() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    for name in ["a", "b", "c", "d", "e"] {
+        fixture.submit(collection, name);
+    }
+    let two = ClaimLimits { jobs: 2, bytes: u64::MAX };
+    assert_eq!(fixture.claimed_sources(two), ["a", "b"]);
+    let few_bytes = ClaimLimits { jobs: 9, bytes: 25 };
+    assert_eq!(fixture.claimed_sources(few_bytes), ["c", "d"]);
+    let no_bytes = ClaimLimits { jobs: 0, bytes: 0 };
+    assert_eq!(fixture.claimed_sources(no_bytes), ["e"], "one is taken whatever its size");
+}
+
+#[test]
+fn the_last_upload_of_a_source_wins() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    let first = fixture.submit(collection, "s");
+    fixture.clock.advance_millis(1);
+    let second = fixture.submit(collection, "s");
+    assert_eq!(second.obsolete_raw_keys, ["raw/s/f4240"]);
+    assert_eq!((second.version, second.overwritten), (2, true));
+    assert!(second.sequence > first.sequence);
+    let claim = fixture.claim().unwrap();
+    assert_eq!(claim.jobs.len(), 1);
+    assert_eq!(claim.jobs[0].sequence, second.sequence);
+
+    // A running job goes on; the next one of its source waits for it.
+    fixture.clock.advance_millis(1);
+    let third = fixture.submit(collection, "s");
+    assert!(third.obsolete_raw_keys.is_empty());
+    fixture.submit(collection, "other");
+    assert_eq!(fixture.claimed_sources(NO_LIMIT), ["other"]);
+    assert_eq!(fixture.claim(), None);
+    fixture.settle(collection, second.sequence, PUBLISHED);
+    assert_eq!(fixture.claim().unwrap().jobs[0].sequence, third.sequence);
+    assert_eq!(fixture.settle(collection, third.sequence, PUBLISHED), ["raw/s/f4241"]);
+}
+
+#[test]
+fn a_faulted_job_gives_way_to_a_later_upload() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    let first = fixture.submit(collection, "s");
+    fixture.claim().unwrap();
+    let mut later = fixture.job(collection, "s");
+    later.raw_key = "raw/later".into();
+    let second = fixture.catalog.submit(later).unwrap();
+    assert_eq!(fixture.settle(collection, first.sequence, faulted()), ["raw/s/f4240"]);
+    assert_eq!(fixture.claim().unwrap().jobs[0].sequence, second.sequence);
+}
+
+#[test]
+fn kept_metadata_is_that_of_the_upload_before() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    let patch = |fixture: &Fixture, known_version| {
+        let mut job = fixture.job(collection, "s");
+        job.document_metadata = MetadataChange::Keep;
+        job.known_version = known_version;
+        fixture.catalog.submit(job).unwrap()
+    };
+    let map = MetadataChange::Replace(metadata("by", "s"));
+    fixture.submit(collection, "s");
+    patch(&fixture, None);
+    let running = fixture.claim().unwrap().jobs.remove(0);
+    assert_eq!(running.document_metadata, map, "through a queued job");
+    patch(&fixture, None);
+    fixture.settle(collection, running.sequence, rejected());
+    let running = fixture.claim().unwrap().jobs.remove(0);
+    assert_eq!(running.document_metadata, map, "through a running job");
+    fixture.settle(collection, running.sequence, rejected());
+    patch(&fixture, None);
+    let running = fixture.claim().unwrap().jobs.remove(0);
+    assert_eq!(running.document_metadata, map, "through an error that is all there is");
+    fixture.settle(collection, running.sequence, PUBLISHED);
+    patch(&fixture, Some(4));
+    let running = fixture.claim().unwrap().jobs.remove(0);
+    assert_eq!(running.document_metadata, MetadataChange::Keep, "the segment has it");
+    assert_eq!(running.version, 5);
+}
+
+#[test]
+fn an_idle_worker_can_be_woken() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.claim(), None);
+    assert!(!fixture.catalog.wait_for_work(Duty::Process, Duration::ZERO));
+    fixture.catalog.wake_workers();
+    assert!(
+        fixture.catalog.wait_for_work(Duty::Process, Duration::from_secs(3600)),
+        "the wake is not lost"
+    );
+}
+
+#[test]
+fn faults_are_retried_alone_after_a_pause_and_then_end() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    let bad = fixture.submit(collection, "bad");
+    fixture.submit(collection, "good");
+    assert_eq!(fixture.claim().unwrap().jobs.len(), 2);
+    fixture.settle(collection, bad.sequence, faulted());
+    fixture.submit(collection, "third");
+    assert_eq!(fixture.claimed_sources(NO_LIMIT), ["third"], "the retry is not due");
+    assert_eq!(fixture.claim(), None);
+    assert!(!fixture.catalog.wait_for_work(Duty::Process, Duration::ZERO));
+
+    fixture.clock.advance_millis(RETRY_PAUSE_MILLIS);
+    assert!(fixture.catalog.wait_for_work(Duty::Process, Duration::ZERO));
+    fixture.submit(collection, "fourth");
+    assert_eq!(fixture.claimed_sources(NO_LIMIT), ["bad"], "oldest, and alone");
+    assert_eq!(fixture.claimed_sources(NO_LIMIT), ["fourth"]);
+    fixture.settle(collection, bad.sequence, faulted());
+    fixture.clock.advance_millis(RETRY_PAUSE_MILLIS);
+    assert_eq!(fixture.claim(), None, "the second pause is longer");
+    fixture.clock.advance_millis(3 * RETRY_PAUSE_MILLIS);
+    assert_eq!(fixture.claimed_sources(NO_LIMIT), ["bad"]);
+    fixture.settle(collection, bad.sequence, faulted());
+    let row = fixture.catalog.latest(collection, &sub("default"), &source("bad")).unwrap().unwrap();
+    assert_eq!((row.status, row.job.attempts), (JobStatus::Errored, 3));
+    assert_eq!((row.fault, row.message.as_str()), (Some(Fault::EmbeddingFailed), "no memory"));
+}
+
+#[test]
+fn a_released_job_comes_back_at_once_and_uncounted() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    let job = fixture.submit(collection, "s");
+    for _ in 0..5 {
+        fixture.claim().unwrap();
+        fixture.settle(collection, job.sequence, Outcome::Released);
+    }
+    assert_eq!(fixture.claim().unwrap().jobs[0].attempts, 0);
+}
+
+#[test]
+fn a_canceled_job_is_gone_and_its_settlement_is_passed_over() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    let job = fixture.submit(collection, "s");
+    fixture.claim().unwrap();
+    let asked = [source("none"), source("s")];
+    let canceled = fixture.catalog.cancel_sources(collection, &sub("default"), &asked).unwrap();
+    assert_eq!(canceled.existed, [source("s")]);
+    assert_eq!(canceled.raw_keys, ["raw/s/f4240"]);
+    assert!(fixture.catalog.live(&[job.sequence]).unwrap().is_empty());
+    let end = vec![Settlement { sequence: job.sequence, outcome: PUBLISHED }];
+    let settled = fixture.catalog.settle(collection, end, None).unwrap();
+    assert!(settled.states.is_empty());
+    assert_eq!(fixture.status(collection, "s"), None);
+    assert_eq!(fixture.submit(collection, "s").version, 1);
+}
+
+#[test]
+fn a_full_queue_refuses_but_replacement_needs_no_room() {
+    let queue = QueueLimits { jobs_max: 3, collection_jobs_max: 2, ..QueueLimits::default() };
+    let fixture = Fixture::with(CatalogOptions { queue, ..CatalogOptions::default() });
+    let (a, b) = (fixture.tenant("a").collection, fixture.tenant("b").collection);
+    let refused = |collection, name: &str| {
+        let error = fixture.catalog.submit(fixture.job(collection, name)).unwrap_err();
+        assert!(matches!(error, CatalogError::QueueFull { .. }), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Overloaded);
+    };
+    fixture.submit(a, "1");
+    fixture.submit(a, "2");
+    refused(a, "3");
+    fixture.submit(a, "2");
+    fixture.submit(b, "1");
+    refused(b, "2");
+    fixture.claim().unwrap();
+    fixture.submit(b, "2");
+    let mut large = fixture.job(b, "large");
+    large.size_bytes = u64::MAX >> 1;
+    assert!(fixture.catalog.submit(large).is_err(), "bytes are bounded too");
+}
+
+#[test]
+fn rows_of_ended_jobs_stay_for_a_while() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    let run = |name: &str, outcome: Outcome| {
+        let job = fixture.submit(collection, name);
+        fixture.claim().unwrap();
+        fixture.settle(collection, job.sequence, outcome);
+    };
+    run("good", PUBLISHED);
+    run("bad", rejected());
+    run("mended", rejected());
+    run("mended", PUBLISHED);
+    fixture.clock.advance_millis(RETENTION_MILLIS);
+    run("late", PUBLISHED);
+    assert_eq!(fixture.status(collection, "good"), None);
+    assert_eq!(fixture.status(collection, "mended"), None);
+    assert_eq!(fixture.status(collection, "bad"), Some(JobStatus::Errored));
+    assert_eq!(fixture.status(collection, "late"), Some(JobStatus::Success));
+}
+
+#[test]
+fn an_error_keeps_the_original_of_the_visible_version() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    let mut obsolete = Vec::new();
+    for (key, outcome) in
+        [("v1", PUBLISHED), ("v2", rejected()), ("v3", rejected()), ("v4", PUBLISHED)]
+    {
+        let mut job = fixture.job(collection, "s");
+        job.raw_key = key.into();
+        let sequence = fixture.catalog.submit(job).unwrap().sequence;
+        fixture.claim().unwrap();
+        obsolete.push(fixture.settle(collection, sequence, outcome));
+    }
+    let none: &[&str] = &[];
+    assert_eq!(obsolete[0], none);
+    assert_eq!(obsolete[1], none, "v1 is visible, v2 the newest error");
+    assert_eq!(obsolete[2], ["v2"]);
+    assert_eq!(obsolete[3], ["v1", "v3"]);
+}
+
+#[test]
+fn the_trait_says_what_the_caller_should_do() {
+    let fixture = Fixture::new();
+    let queue: &dyn JobQueue = &fixture.catalog;
+    let nowhere = CollectionId(uuid::Uuid::from_bytes([1; 16]));
+    let error = queue.submit(fixture.job(nowhere, "s")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}

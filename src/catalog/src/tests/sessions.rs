@@ -1,0 +1,101 @@
+//! Conversations and repeated requests.
+
+use super::*;
+use crate::{Begun, IDEMPOTENCY_MILLIS};
+use lodestone_types::SessionId;
+use lodestone_types::limits::SESSION_TURNS;
+
+fn session(name: &str) -> SessionId {
+    SessionId::parse(name).unwrap()
+}
+
+fn ask(fixture: &Fixture, collection: CollectionId, place: (&str, &str), question: &str) {
+    let (sub_tenant, name) = (sub(place.0), session(place.1));
+    let (question, answer) = (question.to_owned(), format!("re {question}"));
+    fixture.catalog.append_turn(collection, &sub_tenant, &name, question, answer).unwrap();
+}
+
+fn questions(fixture: &Fixture, collection: CollectionId, place: (&str, &str)) -> Vec<String> {
+    let turns = fixture.catalog.turns(collection, &sub(place.0), &session(place.1), 99).unwrap();
+    turns.into_iter().map(|turn| turn.question).collect()
+}
+
+#[test]
+fn a_session_remembers_the_last_turns_of_its_own_scope() {
+    let fixture = Fixture::new();
+    let (a, b) = (fixture.tenant("a").collection, fixture.tenant("b").collection);
+    for n in 0..SESSION_TURNS + 3 {
+        ask(&fixture, a, ("default", "s"), &format!("q{n}"));
+    }
+    let fixture = fixture.reopen();
+    let seen = questions(&fixture, a, ("default", "s"));
+    assert_eq!(seen.len(), SESSION_TURNS);
+    assert_eq!((seen[0].as_str(), seen[9].as_str()), ("q3", "q12"));
+    let last = fixture.catalog.turns(a, &sub("default"), &session("s"), 1).unwrap();
+    assert_eq!(last[0].answer, "re q12");
+    for (collection, place) in [(b, ("default", "s")), (a, ("x", "s")), (a, ("default", "t"))] {
+        assert!(questions(&fixture, collection, place).is_empty());
+    }
+}
+
+#[test]
+fn an_idle_session_is_over() {
+    let options = CatalogOptions { session_idle_millis: 1000, ..CatalogOptions::default() };
+    let fixture = Fixture::with(options);
+    let a = fixture.tenant("a").collection;
+    ask(&fixture, a, ("default", "s"), "old");
+    fixture.clock.advance_millis(999);
+    ask(&fixture, a, ("default", "s"), "newer");
+    fixture.clock.advance_millis(999);
+    assert_eq!(questions(&fixture, a, ("default", "s")).len(), 2);
+    fixture.clock.advance_millis(1);
+    assert!(questions(&fixture, a, ("default", "s")).is_empty());
+    ask(&fixture, a, ("default", "s"), "fresh");
+    assert_eq!(questions(&fixture, a, ("default", "s")), ["fresh"]);
+}
+
+#[test]
+fn sessions_go_with_their_sub_tenant_and_tenant() {
+    let fixture = Fixture::new();
+    let a = fixture.tenant("a").collection;
+    fixture.catalog.ensure_sub_tenant(a, &sub("x")).unwrap();
+    ask(&fixture, a, ("x", "s"), "q");
+    ask(&fixture, a, ("default", "s"), "q");
+    fixture.catalog.delete_sub_tenant(a, &sub("x")).unwrap();
+    assert!(questions(&fixture, a, ("x", "s")).is_empty());
+    assert_eq!(questions(&fixture, a, ("default", "s")).len(), 1);
+    fixture.catalog.begin_delete_tenant(&tenant("a")).unwrap();
+    fixture.catalog.finish_delete_collection(a).unwrap();
+    assert!(questions(&fixture, a, ("default", "s")).is_empty());
+}
+
+#[test]
+fn a_repeated_request_gets_the_first_response() {
+    let fixture = Fixture::new();
+    let begin = |f: &Fixture, hash| f.catalog.begin_request("k", "/p", "v", [hash; 32]).unwrap();
+    let Begun::Fresh(ticket) = begin(&fixture, 1) else { panic!("fresh") };
+    assert!(matches!(begin(&fixture, 1), Begun::InFlight));
+    fixture.catalog.finish_request(ticket, 200, b"done").unwrap();
+    let fixture = fixture.reopen();
+    for _ in 0..2 {
+        let Begun::Replay { status, body } = begin(&fixture, 1) else { panic!("replay") };
+        assert_eq!((status, body.as_slice()), (200, b"done".as_slice()));
+    }
+    assert!(matches!(begin(&fixture, 2), Begun::Mismatch));
+    let other = fixture.catalog.begin_request("k2", "/p", "v", [1; 32]).unwrap();
+    assert!(matches!(other, Begun::Fresh(_)), "another key has names of its own");
+    fixture.clock.advance_millis(IDEMPOTENCY_MILLIS);
+    assert!(matches!(begin(&fixture, 2), Begun::Fresh(_)));
+}
+
+#[test]
+fn a_request_that_was_cut_off_generates_the_same_ids_again() {
+    let fixture = Fixture::new();
+    let begin = |f: &Fixture| f.catalog.begin_request("k", "/p", "v", [1; 32]).unwrap();
+    let Begun::Fresh(ticket) = begin(&fixture) else { panic!("fresh") };
+    let nonce = ticket.nonce();
+    drop(ticket);
+    let fixture = fixture.reopen();
+    let Begun::Fresh(ticket) = begin(&fixture) else { panic!("fresh") };
+    assert_eq!(ticket.nonce(), nonce);
+}

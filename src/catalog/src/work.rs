@@ -1,0 +1,171 @@
+//! What is known only in memory about the queue: whether there may be work, and stages.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::job::Duty;
+use lodestone_types::{Progress, Sequence, Stage, Timestamp};
+
+#[derive(Debug)]
+struct Seen {
+    /// Counts changes that may have made a job claimable.
+    changes: u64,
+    /// The count at which a claim last found nothing.
+    idle_at: u64,
+    /// When the next job that waits for its retry is due.
+    due_at: Option<Timestamp>,
+}
+
+/// Wakes workers. A change between a fruitless claim and the wait after it is not lost, because
+/// the wait compares counts.
+#[derive(Debug)]
+pub(super) struct WorkSignal {
+    seen: Mutex<Seen>,
+    changed: Condvar,
+}
+
+impl Default for WorkSignal {
+    fn default() -> Self {
+        // One change is pending: the file may hold work from before.
+        let seen = Seen { changes: 1, idle_at: 0, due_at: None };
+        Self { seen: Mutex::new(seen), changed: Condvar::new() }
+    }
+}
+
+impl WorkSignal {
+    pub(super) fn notify(&self) {
+        self.seen.lock().changes += 1;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn changes(&self) -> u64 {
+        self.seen.lock().changes
+    }
+
+    /// Notes that a claim begun at `changes` found nothing.
+    pub(super) fn found_nothing(&self, changes: u64, due_at: Option<Timestamp>) {
+        let mut seen = self.seen.lock();
+        if changes >= seen.idle_at {
+            seen.idle_at = changes;
+            seen.due_at = due_at;
+        }
+    }
+
+    /// Blocks until there may be work, or for `timeout`; says which.
+    pub(super) fn wait(&self, timeout: Duration, now: impl Fn() -> Timestamp) -> bool {
+        let deadline = Instant::now() + timeout;
+        let mut seen = self.seen.lock();
+        loop {
+            let due_in = seen.due_at.map(|due| due.0.saturating_sub(now().0));
+            if seen.changes != seen.idle_at || due_in == Some(0) {
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let pause = due_in.map_or(left, |millis| left.min(Duration::from_millis(millis)));
+            self.changed.wait_for(&mut seen, pause);
+        }
+    }
+}
+
+/// One signal for each duty, so that a worker that finds nothing of its own misses nothing.
+#[derive(Debug, Default)]
+pub(super) struct WorkSignals {
+    process: WorkSignal,
+    fetch: WorkSignal,
+}
+
+impl WorkSignals {
+    pub(super) fn of(&self, duty: Duty) -> &WorkSignal {
+        match duty {
+            Duty::Process => &self.process,
+            Duty::Fetch => &self.fetch,
+        }
+    }
+
+    pub(super) fn notify(&self) {
+        self.process.notify();
+        self.fetch.notify();
+    }
+}
+
+/// The steps of claimed jobs. Bounded by the number of jobs in progress.
+#[derive(Debug, Default)]
+pub(super) struct Stages(Mutex<HashMap<Sequence, Progress>>);
+
+impl Stages {
+    pub(super) fn begin(&self, sequences: impl Iterator<Item = Sequence>) {
+        let mut stages = self.0.lock();
+        let begun = Progress { stage: Stage::Validating, chunks_done: 0, chunks: 0 };
+        stages.extend(sequences.map(|sequence| (sequence, begun)));
+    }
+
+    /// Jobs that ended or were canceled meanwhile are left alone.
+    pub(super) fn set(&self, sequences: &[Sequence], stage: Stage) {
+        let mut stages = self.0.lock();
+        for sequence in sequences {
+            if let Some(known) = stages.get_mut(sequence) {
+                known.stage = stage;
+            }
+        }
+    }
+
+    pub(super) fn set_chunks(&self, sequence: Sequence, chunks_done: u32, chunks: u32) {
+        if let Some(known) = self.0.lock().get_mut(&sequence) {
+            (known.chunks_done, known.chunks) = (chunks_done, chunks);
+        }
+    }
+
+    pub(super) fn end(&self, sequences: impl Iterator<Item = Sequence>) {
+        let mut stages = self.0.lock();
+        for sequence in sequences {
+            stages.remove(&sequence);
+        }
+    }
+
+    pub(super) fn get(&self, sequence: Sequence) -> Option<Progress> {
+        self.0.lock().get(&sequence).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_000);
+
+    #[test]
+    fn a_change_after_a_fruitless_claim_is_not_lost() {
+        let signal = WorkSignal::default();
+        assert!(signal.wait(Duration::ZERO, || NOW), "the first claim is always worth trying");
+        let begun = signal.changes();
+        signal.notify();
+        signal.found_nothing(begun, None);
+        assert!(signal.wait(Duration::ZERO, || NOW));
+        signal.found_nothing(signal.changes(), None);
+        assert!(!signal.wait(Duration::ZERO, || NOW));
+    }
+
+    #[test]
+    fn a_due_retry_is_work() {
+        let signal = WorkSignal::default();
+        signal.found_nothing(signal.changes(), Some(Timestamp(1_500)));
+        assert!(!signal.wait(Duration::ZERO, || NOW));
+        assert!(signal.wait(Duration::ZERO, || Timestamp(1_500)));
+    }
+
+    #[test]
+    fn a_waiting_worker_is_woken() {
+        let signal = WorkSignal::default();
+        signal.found_nothing(signal.changes(), None);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| signal.wait(Duration::from_secs(60), || NOW));
+            signal.notify();
+            assert!(waiter.join().unwrap());
+        });
+    }
+}

@@ -1,0 +1,138 @@
+//! The trait that CPU and GPU implementations share.
+
+use std::fmt;
+
+use crate::candidates::{BoundedQuery, one_by_one};
+use crate::kmeans::{CodeRows, HeldRows};
+use crate::one_bit::{ListUnits, encode_lists};
+use crate::rotation::Rotation;
+use crate::{ComputeError, ListedRows, PreparedQuery, Probe, Selection, VectorRows};
+use lodestone_types::{Hit, RowId};
+
+/// Kernels over the rows of one segment.
+///
+/// `scan` and `exact` clear the output and write one value a row, in the order of the rows asked
+/// for. The value of a row depends on the query and that row alone. An error leaves the output
+/// unspecified: the caller then asks another backend or fails the query.
+pub trait ComputeBackend: fmt::Debug + Send + Sync {
+    /// A short name for plans and logs.
+    fn name(&self) -> &'static str;
+
+    /// Estimated cosines from T1: `(codes . codes) * query scale * row scale`, the dot product
+    /// exact in integers, the products in f64, rounded once to f32. Each is within `ErrorBound`
+    /// of the exact score. All backends give the same bits.
+    ///
+    /// # Errors
+    /// [`ComputeError::DimensionMismatch`], or what `Selection::check` refuses.
+    fn scan(
+        &self,
+        rows: &VectorRows<'_>,
+        query: &PreparedQuery,
+        selection: Selection<'_>,
+        estimates: &mut Vec<f32>,
+    ) -> Result<(), ComputeError>;
+
+    /// For each query the selected rows whose upper bound by T1 (estimate plus bound) reaches the
+    /// k-th best lower bound, with their upper bound as the score, highest first: the true best k
+    /// are among them, ties included. Queries may be many; they share one pass where that pays.
+    /// Where T1 cannot tell rows apart a backend may look at T2 too, and names fewer rows then,
+    /// with upper bounds by T2.
+    ///
+    /// # Errors
+    /// As [`Self::scan`].
+    fn candidates(
+        &self,
+        rows: &VectorRows<'_>,
+        queries: &[BoundedQuery<'_>],
+        selection: Selection<'_>,
+        k: usize,
+    ) -> Result<Vec<Vec<Hit>>, ComputeError> {
+        one_by_one(self, rows, queries, selection, k)
+    }
+
+    /// Cosines from T2 in [-1, 1], accumulated in f32 or wider; 0 if query or row is zero. Never
+    /// NaN for finite rows, never minus zero. Rows may repeat.
+    ///
+    /// # Errors
+    /// [`ComputeError::DimensionMismatch`] or [`ComputeError::RowOutOfRange`].
+    fn exact(
+        &self,
+        rows: &VectorRows<'_>,
+        query: &PreparedQuery,
+        listed: &[RowId],
+        scores: &mut Vec<f32>,
+    ) -> Result<(), ComputeError>;
+
+    /// For each query, of the rows in the lists that promise most to it, those that may be among
+    /// the best k, as [`Self::candidates`] names them. `None` for a query that the caller has to
+    /// take through the lists itself, which is what it does for all of them where rows are read by
+    /// the processor: a search there goes from list to list as far as they bring anything
+    /// (`segment::lists::probe`), and a device looks at a number of lists at once.
+    ///
+    /// # Errors
+    /// As [`Self::scan`].
+    fn through_lists(
+        &self,
+        listed: &ListedRows<'_>,
+        queries: &[BoundedQuery<'_>],
+        selection: Selection<'_>,
+        probe: Probe,
+    ) -> Result<Vec<Option<Vec<Hit>>>, ComputeError> {
+        let _ = (listed, selection, probe);
+        Ok(vec![None; queries.len()])
+    }
+
+    /// Passing rows up to which [`Self::candidates`] over `rows` costs less than going through
+    /// lists; 0 where rows are read by the processor. A device takes the question as a wish to
+    /// have the rows with it, and may copy them.
+    fn fast_rows_max(&self, rows: &VectorRows<'_>) -> usize {
+        let _ = rows;
+        0
+    }
+
+    /// Takes `count` rows to where points near them are found in less time than here, for as long
+    /// as lists are built from them. `None` where the processor is to do it.
+    fn hold_rows(&self, rows: &dyn CodeRows, count: usize) -> Option<Box<dyn HeldRows>> {
+        let _ = (rows, count);
+        None
+    }
+
+    /// Blocks of T0 of lists, as [`encode_lists`] makes them.
+    fn encode_one_bit(&self, rotation: &Rotation, lists: &[ListUnits<'_>]) -> Vec<u8> {
+        encode_lists(rotation, lists)
+    }
+
+    /// What computes, for operators: one line.
+    fn device(&self) -> String {
+        "CPU".to_owned()
+    }
+
+    /// Counts since the start, for operators: name and value, in a fixed order.
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+/// Refuses what no kernel may see, and empties the output. Every backend begins with it.
+pub(super) fn begin(
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    selection: Selection<'_>,
+    output: &mut Vec<f32>,
+) -> Result<(), ComputeError> {
+    query.check_rows(rows)?;
+    selection.check(rows.len())?;
+    output.clear();
+    output.reserve(selection.count(rows.len()));
+    Ok(())
+}
+
+/// An estimate from its exact integer dot product (|dot| < 2^53, so f64 holds it).
+pub(super) fn estimate(dot: f64, rows: &VectorRows<'_>, row: usize, query: &PreparedQuery) -> f32 {
+    (dot * (f64::from(query.scale()) * f64::from(rows.scale(row)))) as f32
+}
+
+/// A cosine as it leaves the core: rounding past 1 is cut off, minus zero becomes zero.
+pub(super) fn settled(cosine: f64) -> f32 {
+    cosine.clamp(-1.0, 1.0) as f32 + 0.0
+}

@@ -1,0 +1,119 @@
+//! Whether a device computes as the CPU does: looked at once, before it is used.
+//!
+//! A driver, a compiler or a card that is wrong would be wrong in every answer. The few rows here
+//! pass through every kernel that searches use.
+
+use crate::cuda::DeviceError;
+use crate::cuda::answers::judged;
+use crate::cuda::live::{Live, ResidentRows};
+use crate::cuda::numbers::{HalfQuery, Numbers};
+use crate::cuda::search::{Visited, search};
+use crate::cuda::together::DeviceQuery;
+use crate::{
+    BoundedQuery, ComputeBackend, ComputeError, ErrorBound, FullKind, PreparedQuery, RowMask,
+    Selection, SimdBackend, VectorColumns, VectorRows, select_k,
+};
+use lodestone_types::{Hit, RowId};
+
+const ROWS: usize = 2000;
+/// One with padding, and the model's own.
+const DIMENSIONS: [usize; 2] = [70, 384];
+/// For each kernel that serves so many.
+const QUERIES: [usize; 2] = [3, 70];
+const K: usize = 5;
+
+/// Compares answers of the device with those of the CPU.
+///
+/// # Errors
+/// What the device says, or [`DeviceError::NoDevice`] if it answers otherwise than the CPU.
+pub fn check_answers(live: &Live) -> Result<(), DeviceError> {
+    for dimension in DIMENSIONS {
+        check_dimension(live, dimension)?;
+    }
+    Ok(())
+}
+
+fn check_dimension(live: &Live, dimension: usize) -> Result<(), DeviceError> {
+    let refused = |_: ComputeError| none("the vectors of its check were refused");
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ dimension as u64;
+    let mut vector = || -> Vec<f32> { (0..dimension).map(|_| uniform(&mut state)).collect() };
+    let mut columns = VectorColumns::new(dimension, FullKind::F32).map_err(refused)?;
+    for _ in 0..ROWS {
+        columns.push(&vector()).map_err(refused)?;
+    }
+    let rows = columns.view();
+    let bitmap = (0..ROWS as u32).filter(|row| row % 7 != 3).collect();
+    let mask = RowMask::from_bitmap(ROWS, &bitmap);
+    let listed: Vec<RowId> = (0..ROWS as u32).step_by(3).map(RowId).collect();
+    let ids: Vec<u32> = listed.iter().map(|row| row.0).collect();
+    let selections = [
+        (Selection::All, Visited::All),
+        (Selection::Masked(&mask), Visited::Masked(mask.words())),
+        (Selection::Listed(&listed), Visited::Listed(&ids)),
+    ];
+    for count in QUERIES {
+        let queries: Vec<PreparedQuery> = (0..count)
+            .map(|_| PreparedQuery::new(&vector()))
+            .collect::<Result<_, _>>()
+            .map_err(refused)?;
+        let bounded = |query| BoundedQuery { query, bound: ErrorBound::likely(query, &rows) };
+        let queries: Vec<BoundedQuery<'_>> = queries.iter().map(bounded).collect();
+        let asked: Vec<DeviceQuery> = queries.iter().map(DeviceQuery::new).collect();
+        for (selection, visited) in selections {
+            let found = live.with_workspace(|workspace| {
+                let resident = ResidentRows::upload(&rows, workspace)?;
+                search(workspace, &resident, &asked, visited, K)
+            })?;
+            let wanted = SimdBackend.candidates(&rows, &queries, selection, K).map_err(refused)?;
+            let mut triples = queries.iter().zip(found).zip(wanted);
+            let is_right = triples.all(|((query, found), wanted)| {
+                let bound = |row: u32| query.bound.of(rows.residual(row as usize));
+                found.is_some_and(|found| judged(&found, K, bound) == wanted)
+            });
+            if !is_right {
+                return Err(none("its answers differ from the CPU's"));
+            }
+        }
+        check_halves(live, &rows, &queries)?;
+    }
+    Ok(())
+}
+
+/// Whether a search of T2 as f16 names the best rows of every query.
+fn check_halves(
+    live: &Live,
+    rows: &VectorRows<'_>,
+    queries: &[BoundedQuery<'_>],
+) -> Result<(), DeviceError> {
+    let halves = |bounded| HalfQuery::new(bounded, Numbers::F16).query;
+    let asked: Vec<DeviceQuery> = queries.iter().map(halves).collect();
+    let found = live.with_workspace(|workspace| {
+        let resident = ResidentRows::upload_halves(rows, Numbers::F16, workspace)?;
+        search(workspace, &resident, &asked, Visited::All, K)
+    })?;
+    let all: Vec<RowId> = (0..rows.len() as u32).map(RowId).collect();
+    let mut scores = Vec::new();
+    for (bounded, found) in queries.iter().zip(found) {
+        let refused = |_| none("the vectors of its check were refused");
+        SimdBackend.exact(rows, bounded.query, &all, &mut scores).map_err(refused)?;
+        let is_named = |hit: &Hit| {
+            found.as_ref().is_some_and(|found| found.iter().any(|(row, _)| *row == hit.row.0))
+        };
+        if !select_k(&scores, K).iter().all(is_named) {
+            return Err(none("its search of f16 misses rows"));
+        }
+    }
+    Ok(())
+}
+
+fn none(fault: &str) -> DeviceError {
+    DeviceError::NoDevice { reason: format!("the GPU is not used: {fault}") }
+}
+
+/// From -1 to 1 (xorshift, Marsaglia 2003).
+fn uniform(state: &mut u64) -> f32 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    (*state >> 40) as f32 / (1 << 23) as f32 - 1.0
+}

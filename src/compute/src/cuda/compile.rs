@@ -1,0 +1,133 @@
+//! NVRTC: CUDA's compiler as a library, found at run time or not at all.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::panic::catch_unwind;
+
+use cudarc::nvrtc::{result, sys};
+
+use crate::cuda::Capability;
+use crate::cuda::modules::Compiler;
+
+/// The library, once it was found.
+#[derive(Debug, Clone)]
+pub struct Nvrtc {
+    major: i32,
+    minor: i32,
+}
+
+impl Nvrtc {
+    /// Finds the library by its usual names; `None` without it.
+    pub fn find() -> Option<Self> {
+        if !is_library_there() {
+            return None;
+        }
+        let version = catch_unwind(|| {
+            let (mut major, mut minor) = (0, 0);
+            // SAFETY: both point to integers that live until the call returns.
+            unsafe { sys::nvrtcVersion(&raw mut major, &raw mut minor) }.result().ok()?;
+            Some(Self { major, minor })
+        });
+        version.ok().flatten()
+    }
+
+    /// The newest capability that it makes code for and a device of `wanted` runs.
+    fn target(&self, wanted: Capability) -> Option<Target> {
+        let mut count: c_int = 0;
+        // SAFETY: the pointer is to an integer that lives until the call returns.
+        unsafe { sys::nvrtcGetNumSupportedArchs(&raw mut count) }.result().ok()?;
+        let mut known = vec![0; usize::try_from(count).ok()?];
+        // SAFETY: there is room for as many integers as the library just said it would write.
+        unsafe { sys::nvrtcGetSupportedArchs(known.as_mut_ptr()) }.result().ok()?;
+        let wanted = c_int::try_from(wanted.major * 10 + wanted.minor).ok()?;
+        let best = known.into_iter().filter(|known| *known <= wanted).max()?;
+        // Code for one revision runs on later ones of the same generation; a newer generation
+        // needs PTX, which the driver translates.
+        Some(match best / 10 == wanted / 10 {
+            true => Target { option: format!("--gpu-architecture=sm_{best}"), is_ptx: false },
+            false => Target { option: format!("--gpu-architecture=compute_{best}"), is_ptx: true },
+        })
+    }
+}
+
+/// Whether the library can be called.
+#[cfg(not(feature = "candle-cuda"))]
+fn is_library_there() -> bool {
+    // SAFETY: opens and closes a library by name; NVRTC's initialisers may run in any thread.
+    unsafe { sys::is_culib_present() }
+}
+
+/// The same of a build that is linked with it, which does not start otherwise.
+#[cfg(feature = "candle-cuda")]
+fn is_library_there() -> bool {
+    true
+}
+
+struct Target {
+    option: String,
+    is_ptx: bool,
+}
+
+impl Compiler for Nvrtc {
+    fn version(&self) -> String {
+        format!("NVRTC {}.{}", self.major, self.minor)
+    }
+
+    fn compile(&self, name: &str, text: &str, capability: Capability) -> Result<Vec<u8>, String> {
+        catch_unwind(|| self.compile_unguarded(name, text, capability))
+            .unwrap_or_else(|_| Err("the NVRTC library lacks a function".to_owned()))
+    }
+}
+
+/// A program; destroyed when dropped.
+struct Program(sys::nvrtcProgram);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: it came from `create_program` and nobody else destroys it. A failure would mean
+        // that it is gone already, and then there is nothing to do.
+        let _ = unsafe { result::destroy_program(self.0) };
+    }
+}
+
+impl Nvrtc {
+    fn compile_unguarded(
+        &self,
+        name: &str,
+        text: &str,
+        capability: Capability,
+    ) -> Result<Vec<u8>, String> {
+        let failed = |error: result::NvrtcError| format!("{error:?}");
+        let target = self.target(capability).ok_or_else(|| {
+            format!("{} makes no code for compute capability {capability}", self.version())
+        })?;
+        let text = CString::new(text).map_err(|_| "the text holds a zero byte".to_owned())?;
+        let file = CString::new(format!("{name}.cu")).map_err(|error| error.to_string())?;
+        let created = result::create_program(&text, Some(&file)).map_err(failed)?;
+        let program = Program(created);
+        let options = [target.option.as_str(), "--std=c++17"];
+        // SAFETY: the program was created above and is destroyed after its last use.
+        if let Err(error) = unsafe { result::compile_program(program.0, &options) } {
+            // SAFETY: as above.
+            let log = unsafe { result::get_program_log(program.0) }.unwrap_or_default();
+            let log: Vec<u8> = log.into_iter().map(|byte| byte.cast_unsigned()).collect();
+            let log = CStr::from_bytes_until_nul(&log).map(|log| log.to_string_lossy());
+            return Err(format!("{error:?}: {}", log.unwrap_or_default()));
+        }
+        if target.is_ptx {
+            // SAFETY: as above; it compiled.
+            let text = unsafe { result::get_ptx(program.0) }.map_err(failed)?;
+            return Ok(text.into_iter().map(|byte| byte.cast_unsigned()).collect());
+        }
+        let mut bytes = 0;
+        // SAFETY: as above; the pointer is to an integer that lives until the call returns.
+        unsafe { sys::nvrtcGetCUBINSize(program.0, &raw mut bytes) }.result().map_err(failed)?;
+        let mut code = vec![0_u8; bytes];
+        // SAFETY: as above; there is room for as many bytes as the library just named.
+        unsafe { sys::nvrtcGetCUBIN(program.0, code.as_mut_ptr().cast::<c_char>()) }
+            .result()
+            .map_err(failed)?;
+        Ok(code)
+    }
+}

@@ -1,0 +1,124 @@
+//! What the device did and what it did not, for operators.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::cuda::DeviceError;
+
+/// Counts since the start.
+#[derive(Debug, Default)]
+pub struct Counters {
+    queries: AtomicU64,
+    by_originals: AtomicU64,
+    through_lists: AtomicU64,
+    assigned_rows: AtomicU64,
+    encoded_rows: AtomicU64,
+    launches: AtomicU64,
+    together: AtomicU64,
+    uploads: AtomicU64,
+    uploaded_bytes: AtomicU64,
+    evictions: AtomicU64,
+    losses: AtomicU64,
+    unpinned: AtomicU64,
+    out_of_memory: AtomicU64,
+    lost: AtomicU64,
+    uploading: AtomicU64,
+    too_many: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl Counters {
+    pub(super) fn answered(&self, queries: usize) {
+        self.queries.fetch_add(queries as u64, Relaxed);
+    }
+
+    /// Of the queries answered, those that T1 left open.
+    pub(super) fn answered_by_originals(&self, queries: usize) {
+        self.by_originals.fetch_add(queries as u64, Relaxed);
+    }
+
+    /// Queries that the device took through lists, which count as answered.
+    pub(super) fn answered_through_lists(&self, queries: usize) {
+        self.answered(queries);
+        self.through_lists.fetch_add(queries as u64, Relaxed);
+    }
+
+    /// Rows whose nearest points a build asked for.
+    pub(super) fn assigned(&self, rows: usize) {
+        self.assigned_rows.fetch_add(rows as u64, Relaxed);
+    }
+
+    /// Rows of which T0 was made.
+    pub(super) fn encoded(&self, rows: usize) {
+        self.encoded_rows.fetch_add(rows as u64, Relaxed);
+    }
+
+    /// A run over `queries` queries of `askers` requests.
+    pub(super) fn ran(&self, askers: usize) {
+        self.launches.fetch_add(1, Relaxed);
+        if askers > 1 {
+            self.together.fetch_add(askers as u64, Relaxed);
+        }
+    }
+
+    pub(super) fn uploaded(&self, bytes: u64) {
+        self.uploads.fetch_add(1, Relaxed);
+        self.uploaded_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    pub(super) fn evicted(&self) {
+        self.evictions.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn device_lost(&self) {
+        self.losses.fetch_add(1, Relaxed);
+    }
+
+    /// A queue whose copies pass through pageable memory.
+    pub(super) fn unpinned(&self) {
+        self.unpinned.fetch_add(1, Relaxed);
+    }
+
+    /// A request that the CPU answered because of `error`.
+    pub(super) fn fell_back(&self, error: &DeviceError) {
+        let counter = match error {
+            DeviceError::OutOfMemory { .. } => &self.out_of_memory,
+            DeviceError::Lost { .. } | DeviceError::NoDevice { .. } => &self.lost,
+            DeviceError::Uploading => &self.uploading,
+            DeviceError::TooManyCandidates => &self.too_many,
+            DeviceError::Refused { .. }
+            | DeviceError::Shape { .. }
+            | DeviceError::Kernel { .. } => &self.refused,
+        };
+        counter.fetch_add(1, Relaxed);
+    }
+
+    /// Name and value of every count, in a fixed order.
+    pub fn read(&self) -> Vec<(&'static str, u64)> {
+        let named = [
+            ("gpu_queries", &self.queries),
+            ("gpu_queries_by_originals", &self.by_originals),
+            ("gpu_queries_through_lists", &self.through_lists),
+            ("gpu_runs", &self.launches),
+            ("gpu_requests_run_together", &self.together),
+            ("gpu_rows_assigned", &self.assigned_rows),
+            ("gpu_rows_encoded", &self.encoded_rows),
+            ("gpu_uploads", &self.uploads),
+            ("gpu_uploaded_bytes", &self.uploaded_bytes),
+            ("gpu_evictions", &self.evictions),
+            ("gpu_losses", &self.losses),
+            ("gpu_queues_unpinned", &self.unpinned),
+            ("gpu_fallbacks_out_of_memory", &self.out_of_memory),
+            ("gpu_fallbacks_lost", &self.lost),
+            ("gpu_fallbacks_uploading", &self.uploading),
+            ("gpu_fallbacks_candidates", &self.too_many),
+            ("gpu_fallbacks_refused", &self.refused),
+        ];
+        named.map(|(name, counter)| (name, counter.load(Relaxed))).to_vec()
+    }
+
+    /// The value of one count.
+    pub fn get(&self, name: &str) -> u64 {
+        let found = self.read().into_iter().find(|(known, _)| *known == name);
+        found.map_or(0, |(_, value)| value)
+    }
+}

@@ -1,0 +1,212 @@
+//! The CUDA driver behind [`Device`], through cudarc: the only code that talks to a real card.
+//!
+//! The library is looked for at run time. cudarc panics where it, or a function in it, is missing;
+//! so presence is tested first, and every call stands in a `catch_unwind`. Only functions that
+//! every driver of the last ten years has are used, and no context but the primary one.
+//!
+//! A fault of a kernel ends its context for good (CUDA calls such errors sticky). The device is
+//! then marked lost, refuses everything, and frees nothing: [`CudaSource::open`] resets the card's
+//! context, which does, and begins anew.
+//!
+//! - `card`: a card and its context; `stream`: work on it in order; `staging`: page-locked memory
+//!   for its copies
+
+#![allow(unsafe_code)]
+
+mod card;
+mod staging;
+mod stream;
+
+use std::collections::BTreeMap;
+use std::ffi::{CString, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Weak};
+
+use cudarc::driver::{result, sys};
+use parking_lot::Mutex;
+
+use crate::cuda::compile::Nvrtc;
+use crate::cuda::device::{DeviceSource, Release};
+use crate::cuda::modules::{
+    CodeCache, Compiler, FAMILIES, Family, UNUSED_FAMILIES, compiled,
+};
+use crate::cuda::{Buffer, Device, DeviceError, DeviceMemory, DeviceTraits, Queue};
+
+use card::{Card, first_card, none};
+use stream::Stream;
+
+/// Finds the first card that can run the kernels.
+#[derive(Debug)]
+pub struct CudaSource {
+    cache: Arc<dyn CodeCache>,
+    last: Mutex<Weak<Card>>,
+}
+
+impl CudaSource {
+    /// A source that keeps compiled kernels in `cache`.
+    pub fn new(cache: Arc<dyn CodeCache>) -> Self {
+        Self { cache, last: Mutex::new(Weak::new()) }
+    }
+}
+
+impl DeviceSource for CudaSource {
+    fn open(&self) -> Result<Arc<dyn Device>, DeviceError> {
+        let mut last = self.last.lock();
+        let last_card = last.upgrade();
+        if !is_driver_there() {
+            return Err(none("no NVIDIA driver (libcuda) is installed"));
+        }
+        let opened = catch_unwind(AssertUnwindSafe(|| first_card(last_card.as_deref())));
+        let card = opened.unwrap_or_else(|_| Err(none("the NVIDIA driver lacks a function")))?;
+        let (functions, origin) = load_kernels(&card, &*self.cache)?;
+        let mut traits = card.traits.clone();
+        traits.driver = format!("{}, kernels {origin}", traits.driver);
+        *last = Arc::downgrade(&card);
+        Ok(Arc::new(CudaDevice { card, traits, functions: Arc::new(functions) }))
+    }
+}
+
+/// Whether the driver's library can be called.
+#[cfg(not(feature = "candle-cuda"))]
+fn is_driver_there() -> bool {
+    // SAFETY: opens and closes a library by name; the driver's initialisers may run in any thread.
+    unsafe { sys::is_culib_present() }
+}
+
+/// The same of a build that is linked with it, which does not start otherwise.
+#[cfg(feature = "candle-cuda")]
+fn is_driver_there() -> bool {
+    true
+}
+
+/// A kernel that is loaded.
+#[derive(Debug, Clone, Copy)]
+struct Function(sys::CUfunction);
+
+// SAFETY: a handle of the driver, valid in any thread while its module is loaded.
+unsafe impl Send for Function {}
+// SAFETY: as above; it is only ever read.
+unsafe impl Sync for Function {}
+
+type Functions = BTreeMap<&'static str, Function>;
+
+/// All kernels, and where they came from.
+fn load_kernels(card: &Card, cache: &dyn CodeCache) -> Result<(Functions, String), DeviceError> {
+    let mut functions = Functions::new();
+    let embedded = FAMILIES.iter().try_for_each(|family| {
+        let reason = "not embedded".to_owned();
+        let missing = DeviceError::Kernel { family: family.name, reason };
+        let code = family.embedded().ok_or(missing);
+        unless_unused(family, code.and_then(|code| load_family(card, family, code, &mut functions)))
+    });
+    if embedded.is_ok() {
+        return Ok((functions, "embedded".to_owned()));
+    }
+    functions.clear();
+    let nvrtc = Nvrtc::find();
+    let compiler = nvrtc.as_ref().map(|nvrtc| nvrtc as &dyn Compiler);
+    for family in FAMILIES {
+        let code = compiled(family, card.traits.capability, compiler, cache);
+        let loaded = code.and_then(|code| load_family(card, family, &code, &mut functions));
+        unless_unused(family, loaded)?;
+    }
+    let origin = compiler.map(Compiler::version).unwrap_or_default();
+    Ok((functions, format!("by {origin}")))
+}
+
+/// Passes a failure on if searches need the family.
+fn unless_unused(family: &Family, loaded: Result<(), DeviceError>) -> Result<(), DeviceError> {
+    match loaded {
+        Err(error @ DeviceError::Kernel { .. }) if UNUSED_FAMILIES.contains(&family.name) => {
+            tracing::debug!(%error, "kernels that nothing uses yet are left out");
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+fn load_family(
+    card: &Card,
+    family: &Family,
+    code: &[u8],
+    functions: &mut Functions,
+) -> Result<(), DeviceError> {
+    use sys::CUfunction_attribute_enum as Attribute;
+    // PTX is text and must end in a zero.
+    let image = [code, &[0]].concat();
+    let shared_max = card.traits.shared_bytes_max as i32;
+    let loaded = card.call("load kernels", || {
+        // SAFETY: the image is complete, ends in a zero, and outlives the call. The module is
+        // never unloaded while the context lives.
+        let module = unsafe { result::module::load_data(image.as_ptr().cast::<c_void>()) }?;
+        let mut found = Vec::with_capacity(family.entries.len());
+        for entry in family.entries {
+            let name = CString::new(*entry).expect("names hold no zero byte");
+            // SAFETY: the module was loaded above.
+            let function = unsafe { result::module::get_function(module, name) }?;
+            let shared = Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES;
+            // SAFETY: the function was found above.
+            let own = unsafe { result::function::get_function_attribute(function, shared) }?;
+            let dynamic = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            let rest = (shared_max - own).max(0);
+            // SAFETY: as above. Launchers ask for no more than `shared_bytes_max`.
+            unsafe { result::function::set_function_attribute(function, dynamic, rest) }?;
+            found.push((*entry, Function(function)));
+        }
+        Ok(found)
+    });
+    let failed = |error: DeviceError| match error {
+        DeviceError::Refused { reason, .. } => DeviceError::Kernel { family: family.name, reason },
+        other => other,
+    };
+    functions.extend(loaded.map_err(failed)?);
+    Ok(())
+}
+
+/// A card with the kernels on it.
+#[derive(Debug)]
+struct CudaDevice {
+    card: Arc<Card>,
+    traits: DeviceTraits,
+    functions: Arc<Functions>,
+}
+
+impl Device for CudaDevice {
+    fn traits(&self) -> &DeviceTraits {
+        &self.traits
+    }
+
+    fn memory(&self) -> Result<DeviceMemory, DeviceError> {
+        let (free, total) = self.card.call("count its memory", result::mem_get_info)?;
+        Ok(DeviceMemory { free_bytes: free as u64, total_bytes: total as u64 })
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Buffer, DeviceError> {
+        let owner = Arc::clone(&self.card) as Arc<dyn Release>;
+        if bytes == 0 {
+            return Ok(Buffer::new(0, 0, owner));
+        }
+        let mut is_full = false;
+        let allocated = self.card.call("allocate memory", || {
+            // SAFETY: kernels and downloads read only what was written before; the tests on the
+            // emulated device check it.
+            let allocated = unsafe { result::malloc_sync(bytes) };
+            allocated.inspect_err(|error| {
+                is_full = error.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY;
+            })
+        });
+        match allocated {
+            Ok(address) => Ok(Buffer::new(address, bytes, owner)),
+            Err(_) if is_full => Err(DeviceError::OutOfMemory { bytes }),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn queue(&self) -> Result<Box<dyn Queue>, DeviceError> {
+        let kind = result::stream::StreamKind::NonBlocking;
+        let stream = self.card.call("make a stream", || result::stream::create(kind))?;
+        let (card, functions) = (Arc::clone(&self.card), Arc::clone(&self.functions));
+        let staging = card.staging();
+        Ok(Box::new(Stream { card, functions, stream, staging }))
+    }
+}

@@ -1,0 +1,146 @@
+//! Work on a card, in order.
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::ops::Range;
+use std::sync::Arc;
+
+use cudarc::driver::{result, sys};
+
+use crate::cuda::driver::Functions;
+use crate::cuda::driver::card::Card;
+use crate::cuda::driver::staging::Staging;
+use crate::cuda::{Buffer, DeviceError, Launch, Queue};
+
+/// A stream of the card.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) card: Arc<Card>,
+    pub(super) functions: Arc<Functions>,
+    pub(super) stream: sys::CUstream,
+    /// Page-locked memory for its copies, where there was some to be had.
+    pub(super) staging: Option<Staging>,
+}
+
+// SAFETY: a handle of the driver, valid in any thread; `&mut self` keeps its users apart.
+unsafe impl Send for Stream {}
+
+fn outside(action: &'static str) -> DeviceError {
+    DeviceError::Refused { action, reason: "it lies outside the buffer".to_owned() }
+}
+
+impl Queue for Stream {
+    fn upload(&mut self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<(), DeviceError> {
+        let to = buffer.part(offset, bytes.len()).ok_or_else(|| outside("take bytes"))?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let (stream, staging) = (self.stream, self.staging.as_mut());
+        // SAFETY: the stream lives until this is dropped.
+        let wait = || unsafe { result::stream::synchronize(stream) };
+        self.card.call("take bytes", || {
+            let room = staging.map(|own| own.room(bytes.len(), wait));
+            let source = match room.transpose()?.flatten() {
+                Some(room) => {
+                    room.copy_from_slice(bytes);
+                    &*room
+                }
+                None => bytes,
+            };
+            // SAFETY: the target lies inside a live buffer. The source is the queue's own memory,
+            // which is used for nothing else and not freed before the stream was waited for; or
+            // it is pageable memory, which the driver has copied aside when the call returns.
+            unsafe { result::memcpy_htod_async(to, source, stream) }
+        })
+    }
+
+    fn download(
+        &mut self,
+        buffer: &Buffer,
+        offset: usize,
+        bytes: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        let from = buffer.part(offset, bytes.len()).ok_or_else(|| outside("give bytes"))?;
+        let (stream, mut staging) = (self.stream, self.staging.as_mut());
+        // SAFETY: the stream lives until this is dropped.
+        let wait = || unsafe { result::stream::synchronize(stream) };
+        self.card.call("give bytes", || {
+            let room = staging.as_mut().map(|own| own.room(bytes.len(), wait));
+            let mut room = room.transpose()?.flatten();
+            let target = room.as_deref_mut().unwrap_or(&mut *bytes);
+            if !target.is_empty() {
+                // SAFETY: the source lies inside a live buffer. The target, be it the queue's own
+                // memory or the caller's, outlives the wait that follows, and nobody touches it
+                // before.
+                unsafe { result::memcpy_dtoh_async(target, from, stream) }?;
+            }
+            wait()?;
+            if let Some(room) = room {
+                bytes.copy_from_slice(room);
+            }
+            if let Some(own) = staging {
+                own.waited();
+            }
+            Ok(())
+        })
+    }
+
+    fn fill(&mut self, buffer: &Buffer, range: Range<usize>, byte: u8) -> Result<(), DeviceError> {
+        let bytes = range.len();
+        let at = buffer.part(range.start, bytes).ok_or_else(|| outside("fill memory"))?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the range lies inside a live buffer.
+        let fill = || unsafe { result::memset_d8_async(at, byte, bytes, self.stream) };
+        self.card.call("fill memory", fill)
+    }
+
+    fn launch(&mut self, launch: &Launch<'_>) -> Result<(), DeviceError> {
+        let Some(function) = self.functions.get(launch.kernel()) else {
+            let reason = format!("there is no kernel {}", launch.kernel());
+            return Err(DeviceError::Refused { action: "run a kernel", reason });
+        };
+        let mut parameters = launch.parameters().to_vec();
+        let mut pointers = [parameters.as_mut_ptr().cast::<c_void>()];
+        let ([gx, gy, gz], [bx, by, bz]) = (launch.grid(), launch.block());
+        // SAFETY: the kernel takes one structure by value, and the launcher mirrors it; the driver
+        // copies it during the call. A `Launch` is only made after every extent in it was checked
+        // against a live buffer, which its maker keeps until the stream was waited for.
+        let run = || unsafe {
+            let (grid, block) = ((gx, gy, gz), (bx, by, bz));
+            let shared = launch.shared_bytes();
+            result::launch_kernel(function.0, grid, block, shared, self.stream, &mut pointers)
+        };
+        self.card.call("run a kernel", run)
+    }
+
+    fn synchronise(&mut self) -> Result<(), DeviceError> {
+        // SAFETY: the stream lives until this is dropped.
+        let wait = || unsafe { result::stream::synchronize(self.stream) };
+        self.card.call("finish its work", wait)?;
+        if let Some(own) = &mut self.staging {
+            own.waited();
+        }
+        Ok(())
+    }
+
+    fn is_page_locked(&self) -> bool {
+        self.staging.is_some()
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // What a copy may still use is never used again; it goes with the context.
+        if let (Ok(()), Some(own)) = (self.synchronise(), self.staging.take()) {
+            self.card.staging.give_back(own);
+        }
+        // SAFETY: made once, destroyed once. A lost context has destroyed it already.
+        let destroy = || unsafe { result::stream::destroy(self.stream) };
+        if let Err(error) = self.card.call("end a stream", destroy) {
+            tracing::debug!(%error, "a stream was not destroyed");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! States to vectors (kernels/embed_pool.cu).
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::cuda::encoder::{Packed, check_hidden};
+use crate::cuda::reach::{Reach, Spread};
+use crate::cuda::{Buffer, DeviceError, Queue};
+
+const THREADS: u32 = 256;
+/// Bytes of shared memory for each number of a state, and beside them.
+const SHARED_BYTES: (usize, usize) = (32, 32);
+
+/// `EmbedPoolParams` of kernels/embed_pool.cu.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+struct EmbedPoolParams {
+    states: u64,
+    starts: u64,
+    vectors: u64,
+    hidden: u32,
+    only_first: u32,
+}
+
+/// What [`pool`] reads and writes.
+#[derive(Debug, Clone, Copy)]
+pub struct Pool<'a> {
+    /// f16 (tokens, hidden).
+    pub states: &'a Buffer,
+    /// A copy of [`Packed::starts`].
+    pub starts: &'a Buffer,
+    /// f32 (passages, hidden), written.
+    pub vectors: &'a Buffer,
+    /// Whether the first token stands for its passage; otherwise the mean of all does.
+    pub only_first: bool,
+}
+
+/// One vector of length 1 for each passage of `packed`.
+///
+/// # Errors
+/// [`DeviceError::Shape`], or what the device says.
+pub fn pool(
+    queue: &mut dyn Queue,
+    packed: &Packed,
+    hidden: usize,
+    parts: Pool<'_>,
+) -> Result<(), DeviceError> {
+    let mut reach = Reach::new("embed_pool");
+    check_hidden(&reach, hidden)?;
+    let (tokens, passages) = (packed.tokens().len(), packed.passages());
+    let params = EmbedPoolParams {
+        states: reach.reads::<u16>(parts.states, tokens * hidden)?,
+        starts: reach.reads::<u32>(parts.starts, passages + 1)?,
+        vectors: reach.writes::<f32>(parts.vectors, passages * hidden)?,
+        hidden: hidden as u32,
+        only_first: u32::from(parts.only_first),
+    };
+    let shared_bytes = SHARED_BYTES.0 * hidden + SHARED_BYTES.1;
+    let spread = Spread { grid: [passages as u32, 1], threads: THREADS, shared_bytes };
+    reach.launch(queue, spread, &params)
+}

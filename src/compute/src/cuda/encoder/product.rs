@@ -1,0 +1,188 @@
+//! A dense layer and what follows it (kernels/embed_product.cu).
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::cuda::encoder::{TOKENS_MAX, WIDTH_STEP};
+use crate::cuda::reach::{Reach, Spread};
+use crate::cuda::{Buffer, DeviceError, Queue};
+
+const THREADS: u32 = 128;
+/// Outputs of a layer at most, as many as a configuration may name times three.
+const WIDTH_MAX: usize = 1 << 18;
+/// Bytes of a row in one stage of shared memory.
+const LINE: usize = 128;
+
+/// `EmbedProductParams` of kernels/embed_product.cu.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+struct EmbedProductParams {
+    states: u64,
+    weights: u64,
+    bias: u64,
+    residual: u64,
+    output: u64,
+    tokens: u32,
+    inputs: u32,
+    outputs: u32,
+    activation: u32,
+}
+
+/// A function of each output, after the bias.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activation {
+    /// x.
+    None,
+    /// GELU by the error function.
+    Gelu,
+    /// GELU by its tanh approximation.
+    GeluTanh,
+    /// max(x, 0).
+    Relu,
+}
+
+/// A kernel and the tile of the output that its blocks have.
+#[derive(Debug, PartialEq, Eq)]
+struct Tile {
+    kernel: &'static str,
+    rows: usize,
+    columns: usize,
+    stages: usize,
+    /// Blocks that a multiprocessor runs at the same time.
+    resident: usize,
+    /// Work a second against that of the largest tile, in percent: smaller tiles read more for
+    /// each product. Estimates from what they read, until a run is recorded.
+    pace: usize,
+}
+
+const TILES: [Tile; 3] = [
+    Tile {
+        kernel: "embed_product_128x128",
+        rows: 128,
+        columns: 128,
+        stages: 3,
+        resident: 2,
+        pace: 100,
+    },
+    Tile {
+        kernel: "embed_product_128x64",
+        rows: 128,
+        columns: 64,
+        stages: 3,
+        resident: 3,
+        pace: 85,
+    },
+    Tile { kernel: "embed_product_64x64", rows: 64, columns: 64, stages: 4, resident: 3, pace: 65 },
+];
+
+impl Tile {
+    fn blocks(&self, tokens: usize, outputs: usize) -> [usize; 2] {
+        [outputs.div_ceil(self.columns), tokens.div_ceil(self.rows)]
+    }
+
+    fn shared_bytes(&self) -> usize {
+        self.stages * (self.rows + self.columns) * LINE
+    }
+
+    /// Time of a product, in no unit: each multiprocessor's blocks one after the other, but never
+    /// more at a time than fit, and never less than one.
+    fn cost(&self, tokens: usize, outputs: usize, multiprocessors: usize) -> usize {
+        let [x, y] = self.blocks(tokens, outputs);
+        let each = (x * y).div_ceil(multiprocessors);
+        // Alone on a multiprocessor, a block waits for its own copies.
+        let waits = if each < self.resident { self.resident } else { each };
+        waits * self.rows * self.columns * 100 / self.pace
+    }
+}
+
+/// The tile that takes the least time, the larger of equals.
+fn best_tile(
+    tokens: usize,
+    outputs: usize,
+    multiprocessors: usize,
+    shared_max: usize,
+) -> Option<&'static Tile> {
+    let fitting = TILES.iter().filter(|tile| tile.shared_bytes() <= shared_max);
+    fitting.min_by_key(|tile| tile.cost(tokens, outputs, multiprocessors.max(1)))
+}
+
+/// What [`product`] reads and writes.
+#[derive(Debug, Clone, Copy)]
+pub struct Product<'a> {
+    /// f16 (tokens, inputs).
+    pub states: &'a Buffer,
+    /// f16 (outputs, inputs).
+    pub weights: &'a Buffer,
+    /// f32, one an output.
+    pub bias: &'a Buffer,
+    /// f16 (tokens, outputs), added at the end.
+    pub residual: Option<&'a Buffer>,
+    /// f16 (tokens, outputs), written; none of the others.
+    pub output: &'a Buffer,
+    /// Inputs and outputs of the layer.
+    pub widths: (usize, usize),
+    /// Before the residual.
+    pub activation: Activation,
+}
+
+/// activation(states weights^T + bias) + residual of `tokens` tokens, on a device of so many
+/// multiprocessors and so much shared memory for a block.
+///
+/// # Errors
+/// [`DeviceError::Shape`], or what the device says.
+pub fn product(
+    queue: &mut dyn Queue,
+    (multiprocessors, shared_max): (u32, u32),
+    tokens: usize,
+    parts: Product<'_>,
+) -> Result<(), DeviceError> {
+    let (inputs, outputs) = parts.widths;
+    let tile = best_tile(tokens, outputs, multiprocessors as usize, shared_max as usize);
+    let tile = tile.ok_or_else(|| {
+        Reach::new("embed_product_64x64").refused("shared memory for the smallest tile")
+    })?;
+    let mut reach = Reach::new(tile.kernel);
+    reach.check((1..=TOKENS_MAX).contains(&tokens), "1 to 1048576 tokens")?;
+    for width in [inputs, outputs] {
+        let is_whole = width > 0 && width.is_multiple_of(WIDTH_STEP) && width <= WIDTH_MAX;
+        reach.check(is_whole, "widths in steps of 8")?;
+    }
+    let read = [Some(parts.states), Some(parts.weights), Some(parts.bias), parts.residual];
+    let is_apart =
+        read.into_iter().flatten().all(|buffer| buffer.address() != parts.output.address());
+    reach.check(is_apart, "an output apart from what is read")?;
+    let params = EmbedProductParams {
+        states: reach.reads::<u16>(parts.states, tokens * inputs)?,
+        weights: reach.reads::<u16>(parts.weights, outputs * inputs)?,
+        bias: reach.reads::<f32>(parts.bias, outputs)?,
+        residual: match parts.residual {
+            Some(residual) => reach.reads::<u16>(residual, tokens * outputs)?,
+            None => 0,
+        },
+        output: reach.writes::<u16>(parts.output, tokens * outputs)?,
+        tokens: tokens as u32,
+        inputs: inputs as u32,
+        outputs: outputs as u32,
+        activation: parts.activation as u32,
+    };
+    let [x, y] = tile.blocks(tokens, outputs);
+    let (grid, shared_bytes) = ([x as u32, y as u32], tile.shared_bytes());
+    reach.launch(queue, Spread { grid, threads: THREADS, shared_bytes }, &params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_follow_the_shape() {
+        let kernel = |tokens, outputs| best_tile(tokens, outputs, 132, 227 << 10).unwrap().kernel;
+        assert_eq!(kernel(16_384, 1536), "embed_product_128x128");
+        assert_eq!(kernel(16_384, 1152), "embed_product_128x128");
+        assert_eq!(kernel(10, 1536), "embed_product_64x64");
+        assert_eq!(kernel(1, 8), "embed_product_64x64");
+        // A block of a small card has less shared memory.
+        assert_eq!(best_tile(16_384, 1536, 20, 99 << 10).unwrap().kernel, "embed_product_128x128");
+        assert_eq!(best_tile(16_384, 1536, 20, 72 << 10).unwrap().kernel, "embed_product_128x64");
+        assert_eq!(best_tile(1, 8, 20, 48 << 10), None);
+    }
+}

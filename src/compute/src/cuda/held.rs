@@ -1,0 +1,130 @@
+//! Rows that stand on the device while lists are built from them, and their T0.
+//!
+//! They are no segment's yet, so they have no place in the residency: they take memory beside its
+//! budget, a part of what is free, and give it back when the lists are built. What they find has
+//! the CPU's bits (`assign`, `encode`), so that a segment is the same file whoever built it.
+
+use std::sync::Arc;
+
+use crate::cuda::DeviceError;
+use crate::cuda::assign::{Points, assign};
+use crate::cuda::counters::Counters;
+use crate::cuda::encode::{OneBitSlots, encode_one_bit};
+use crate::cuda::live::{Live, ResidentRows, Supply};
+use crate::cuda::numbers::Numbers;
+use crate::cuda::workspace::Workspace;
+use crate::kmeans::{Centroids, CodeRows, HeldRows, Nearest};
+use crate::one_bit::{BLOCK_ROWS, ListUnits};
+use crate::rotation::Rotation;
+
+/// One part in so many of the free memory that rows of a build may take.
+const SHARE_OF_FREE: u64 = 4;
+/// Bytes that are brought to the device together.
+const STAGED_BYTES: usize = 16 << 20;
+/// Products from which the device is asked: some 10 ms of a processor's work. And those for each
+/// row that is held, for which a key comes home in every round. Both are estimates.
+const PRODUCTS_MIN: usize = 1 << 22;
+const PRODUCTS_A_HELD_ROW: usize = 16;
+
+/// Rows on the device, and the device.
+#[derive(Debug)]
+pub(super) struct DeviceRows {
+    supply: Arc<Supply>,
+    live: Arc<Live>,
+    counters: Arc<Counters>,
+    rows: ResidentRows,
+}
+
+impl DeviceRows {
+    /// Brings `count` rows to the device.
+    pub(super) fn new(
+        supply: &Arc<Supply>,
+        counters: &Arc<Counters>,
+        rows: &dyn CodeRows,
+        count: usize,
+    ) -> Result<Self, DeviceError> {
+        let live = supply.live()?;
+        let uploaded = upload(&live, rows, count).inspect_err(|error| note(supply, &live, error));
+        let (supply, counters) = (Arc::clone(supply), Arc::clone(counters));
+        Ok(Self { supply, rows: uploaded?, live, counters })
+    }
+}
+
+fn upload(live: &Live, rows: &dyn CodeRows, count: usize) -> Result<ResidentRows, DeviceError> {
+    let stride = rows.codes(0).len();
+    let bytes = count * stride;
+    if bytes as u64 > live.device().memory()?.free_bytes / SHARE_OF_FREE {
+        return Err(DeviceError::OutOfMemory { bytes });
+    }
+    live.with_workspace(|workspace| {
+        let codes = workspace.device().allocate(bytes)?;
+        let mut staged: Vec<i8> = Vec::new();
+        let rows_at_once = (STAGED_BYTES / stride).max(1);
+        for first in (0..count).step_by(rows_at_once) {
+            staged.clear();
+            let until = count.min(first + rows_at_once);
+            (first..until).for_each(|row| staged.extend_from_slice(rows.codes(row as u32)));
+            workspace.queue.upload(&codes, first * stride, bytemuck::cast_slice(&staged))?;
+        }
+        workspace.queue.synchronise()?;
+        // Which point is nearest depends on no row's scale.
+        let none = || workspace.device().allocate(0);
+        let (scales, residuals) = (none()?, none()?);
+        let (rows, stride) = (count as u32, stride as u32);
+        Ok(ResidentRows { numbers: Numbers::Codes, rows, stride, codes, scales, residuals })
+    })
+}
+
+fn note(supply: &Supply, live: &Arc<Live>, error: &DeviceError) {
+    if matches!(error, DeviceError::Lost { .. }) {
+        supply.lost(live, error);
+    }
+}
+
+impl HeldRows for DeviceRows {
+    fn nearest(&self, points: &Centroids, listed: &[u32], nearest: usize) -> Option<Vec<Nearest>> {
+        let least = PRODUCTS_MIN.max(self.rows.rows as usize * PRODUCTS_A_HELD_ROW);
+        if listed.len().saturating_mul(points.len()) < least {
+            return None;
+        }
+        let (codes, scales) = points.codes();
+        let points = Points { codes, scales };
+        let run = |workspace: &mut Workspace| {
+            assign(workspace, &self.rows, Some(listed), points, nearest)
+        };
+        match self.live.with_workspace(run) {
+            Ok(found) => {
+                self.counters.assigned(listed.len());
+                Some(found)
+            }
+            Err(error) => {
+                note(&self.supply, &self.live, &error);
+                self.counters.fell_back(&error);
+                tracing::debug!(%error, "the CPU assigns rows for the device");
+                None
+            }
+        }
+    }
+}
+
+/// Blocks of T0 of lists, as `one_bit::encode_lists` makes them.
+pub(super) fn encoded(
+    workspace: &mut Workspace,
+    rotation: &Rotation,
+    lists: &[ListUnits<'_>],
+) -> Result<Vec<u8>, DeviceError> {
+    let (mut units, mut references) = (Vec::new(), Vec::new());
+    let (mut rows_of_slots, mut lists_of_blocks) = (Vec::new(), Vec::new());
+    let mut row = 0;
+    for (at, list) in lists.iter().enumerate() {
+        let until = row + (list.units.len() / rotation.dimension()) as u32;
+        rows_of_slots.extend(row..until);
+        rows_of_slots.resize(rows_of_slots.len().next_multiple_of(BLOCK_ROWS), u32::MAX);
+        lists_of_blocks.resize(rows_of_slots.len() / BLOCK_ROWS, at as u32);
+        units.extend_from_slice(list.units);
+        references.extend_from_slice(list.reference);
+        row = until;
+    }
+    let slots = OneBitSlots { rows_of_slots: &rows_of_slots, lists_of_blocks: &lists_of_blocks };
+    encode_one_bit(workspace, rotation, &units, &references, slots)
+}

@@ -1,0 +1,147 @@
+//! A pass over T1 rows for many queries: the parameters that G1 and G2 share.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::cuda::live::ResidentRows;
+use crate::cuda::reach::Reach;
+use crate::cuda::{Buffer, DeviceError};
+
+/// Rows of which a sampling pass keeps the best lower bound as one number (`GROUP_ROWS`).
+pub(super) const GROUP_ROWS: usize = 16;
+/// Rows are padded to a multiple of this (`CHUNK_BYTES`).
+const CHUNK_BYTES: u32 = 64;
+
+/// `SearchParams` of kernels/device.cuh.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+pub(super) struct SearchParams {
+    codes: u64,
+    scales: u64,
+    residuals: u64,
+    mask: u64,
+    listed: u64,
+    query_codes: u64,
+    query_factors: u64,
+    thresholds: u64,
+    maxima: u64,
+    found: u64,
+    counts: u64,
+    visited: u32,
+    step: u32,
+    pub(super) stride: u32,
+    queries: u32,
+    groups: u32,
+    capacity: u32,
+}
+
+/// `QueryFactors` of kernels/device.cuh.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+pub(super) struct QueryFactors {
+    pub(super) scale: f32,
+    pub(super) constant: f32,
+    pub(super) per_residual: f32,
+    pub(super) unused: f32,
+}
+
+/// `FoundRow` and `KeptRow` of kernels/: a row, and the product of its codes or its estimate.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+pub(super) struct FoundRow {
+    pub(super) row: u32,
+    pub(super) bits: u32,
+}
+
+/// Queries on the device.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Queries<'a> {
+    /// i8 codes, `count * stride`.
+    pub(super) codes: &'a Buffer,
+    /// [`QueryFactors`], one each.
+    pub(super) factors: &'a Buffer,
+    /// How many.
+    pub(super) count: usize,
+}
+
+/// The rows that a pass looks at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pass<'a> {
+    pub(super) rows: &'a ResidentRows,
+    pub(super) queries: Queries<'a>,
+    /// One bit a row; absent: all pass.
+    pub(super) mask: Option<&'a Buffer>,
+    /// u32 ids, all of them rows of the segment, and how many; absent: all rows in order.
+    pub(super) listed: Option<(&'a Buffer, usize)>,
+    /// Every so manieth of them is visited; at least 1.
+    pub(super) step: usize,
+}
+
+/// What a pass leaves behind.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Output<'a> {
+    /// The best lower bound of each group of visited rows: f32, `queries * groups`.
+    Sample { maxima: &'a Buffer },
+    /// Rows that may reach f32 `thresholds`: [`FoundRow`]s, `queries * capacity`; and u32 `counts`.
+    Collect { thresholds: &'a Buffer, found: &'a Buffer, counts: &'a Buffer, capacity: usize },
+}
+
+impl Pass<'_> {
+    /// Rows that it looks at.
+    pub(super) fn visited(&self) -> usize {
+        let rows = self.listed.map_or(self.rows.rows as usize, |(_, count)| count);
+        rows.div_ceil(self.step.max(1))
+    }
+
+    /// Groups of a sampling pass, for each query.
+    pub(super) fn groups(&self) -> usize {
+        self.visited().div_ceil(GROUP_ROWS)
+    }
+
+    /// The parameters, every extent checked.
+    pub(super) fn parameters(
+        &self,
+        reach: &mut Reach,
+        output: Output<'_>,
+    ) -> Result<SearchParams, DeviceError> {
+        let Self { rows, queries, mask, listed, step } = *self;
+        let (count, stride) = (rows.rows as usize, rows.stride as usize);
+        reach.check(rows.stride > 0 && rows.stride % CHUNK_BYTES == 0, "a stride of chunks")?;
+        reach.check(queries.count > 0 && self.visited() > 0, "something to visit")?;
+        let rows_until = self.visited().saturating_mul(step);
+        reach.check(step > 0 && u32::try_from(rows_until).is_ok(), "positions of 32 bits")?;
+        let mut params = SearchParams {
+            codes: reach.reads::<i8>(&rows.codes, count.saturating_mul(stride))?,
+            scales: reach.reads::<f32>(&rows.scales, count)?,
+            residuals: reach.reads::<f32>(&rows.residuals, count)?,
+            query_codes: reach.reads::<i8>(queries.codes, queries.count * stride)?,
+            query_factors: reach.reads::<QueryFactors>(queries.factors, queries.count)?,
+            visited: self.visited() as u32,
+            step: step as u32,
+            stride: rows.stride,
+            queries: queries.count as u32,
+            ..SearchParams::zeroed()
+        };
+        if let Some(mask) = mask {
+            params.mask = reach.reads::<u32>(mask, count.div_ceil(32))?;
+        }
+        if let Some((listed, length)) = listed {
+            params.listed = reach.reads::<u32>(listed, length)?;
+        }
+        match output {
+            Output::Sample { maxima } => {
+                params.groups = self.groups() as u32;
+                let values = queries.count.saturating_mul(self.groups());
+                params.maxima = reach.writes::<f32>(maxima, values)?;
+            }
+            Output::Collect { thresholds, found, counts, capacity } => {
+                reach.check(u32::try_from(capacity).is_ok(), "a capacity of 32 bits")?;
+                params.capacity = capacity as u32;
+                params.thresholds = reach.reads::<f32>(thresholds, queries.count)?;
+                params.counts = reach.writes::<u32>(counts, queries.count)?;
+                let places = queries.count.saturating_mul(capacity);
+                params.found = reach.writes::<FoundRow>(found, places)?;
+            }
+        }
+        Ok(params)
+    }
+}

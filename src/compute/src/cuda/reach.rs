@@ -1,0 +1,91 @@
+//! Launches in the making: every address is taken from a buffer and checked against its size.
+
+use bytemuck::{NoUninit, Zeroable};
+
+use crate::cuda::{Buffer, DeviceError, Extent, Launch, Queue};
+
+/// Threads of a block that every device can run.
+const THREADS_MAX: u32 = 1024;
+/// Blocks of a grid in its second direction.
+const GRID_Y_MAX: u32 = 65_535;
+
+/// How a kernel is spread over a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Spread {
+    /// Blocks.
+    pub grid: [u32; 2],
+    /// Threads of a block.
+    pub threads: u32,
+    /// Bytes of shared memory of a block.
+    pub shared_bytes: usize,
+}
+
+/// What a launch may touch, collected while its parameters are.
+#[derive(Debug)]
+pub(super) struct Reach {
+    kernel: &'static str,
+    extents: Vec<Extent>,
+}
+
+impl Reach {
+    pub(super) fn new(kernel: &'static str) -> Self {
+        Self { kernel, extents: Vec::new() }
+    }
+
+    /// The error for a broken rule.
+    pub(super) fn refused(&self, rule: &'static str) -> DeviceError {
+        DeviceError::Shape { kernel: self.kernel, rule }
+    }
+
+    /// Insists on a rule.
+    pub(super) fn check(&self, holds: bool, rule: &'static str) -> Result<(), DeviceError> {
+        holds.then_some(()).ok_or_else(|| self.refused(rule))
+    }
+
+    /// The address of the first `count` values of type `T` of a buffer that is read.
+    pub(super) fn reads<T>(&mut self, buffer: &Buffer, count: usize) -> Result<u64, DeviceError> {
+        self.take::<T>(buffer, count, false)
+    }
+
+    /// The same of one that is written.
+    pub(super) fn writes<T>(&mut self, buffer: &Buffer, count: usize) -> Result<u64, DeviceError> {
+        self.take::<T>(buffer, count, true)
+    }
+
+    fn take<T>(
+        &mut self,
+        buffer: &Buffer,
+        count: usize,
+        is_written: bool,
+    ) -> Result<u64, DeviceError> {
+        let bytes = count.checked_mul(size_of::<T>());
+        let address = bytes.and_then(|bytes| buffer.part(0, bytes));
+        let (Some(bytes), Some(address)) = (bytes, address) else {
+            return Err(self.refused("a buffer is smaller than its part of the launch"));
+        };
+        self.extents.push(Extent { address, bytes, is_written });
+        Ok(address)
+    }
+
+    /// Sends the launch. The caller keeps the buffers until the work is done.
+    pub(super) fn launch<P: NoUninit + Zeroable>(
+        &self,
+        queue: &mut dyn Queue,
+        spread: Spread,
+        parameters: &P,
+    ) -> Result<(), DeviceError> {
+        let Spread { grid: [x, y], threads, shared_bytes } = spread;
+        self.check((1..=THREADS_MAX).contains(&threads), "a block of 1 to 1024 threads")?;
+        self.check(x > 0 && (1..=GRID_Y_MAX).contains(&y), "a grid that a device can run")?;
+        let shared_bytes =
+            u32::try_from(shared_bytes).map_err(|_| self.refused("shared memory"))?;
+        queue.launch(&Launch {
+            kernel: self.kernel,
+            grid: [x, y, 1],
+            block: [threads, 1, 1],
+            shared_bytes,
+            parameters: bytemuck::bytes_of(parameters),
+            extents: &self.extents,
+        })
+    }
+}

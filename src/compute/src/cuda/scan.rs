@@ -1,0 +1,63 @@
+//! G1: one pass over the rows for a few queries (kernels/scan.cu).
+
+use crate::cuda::pass::{GROUP_ROWS, Output, Pass};
+use crate::cuda::reach::{Reach, Spread};
+use crate::cuda::workspace::Workspace;
+use crate::cuda::{DeviceError, DeviceTraits};
+
+/// Queries of one pass at most.
+pub(super) const QUERIES_MAX: usize = 16;
+/// Threads of a block, in warps of 32 that take a group of rows each.
+const THREADS: u32 = 256;
+const WARPS: usize = 8;
+/// Blocks that run at the same time on one multiprocessor (`__launch_bounds__` of the kernels).
+const BLOCKS_A_MULTIPROCESSOR: usize = 2;
+
+/// Sampling and collecting kernel for at most so many queries, for each kind of numbers.
+const KERNELS: [(usize, [[&str; 2]; 3]); 2] = [
+    (
+        8,
+        [
+            ["scan_sample_8", "scan_collect_8"],
+            ["scan_sample_f16_8", "scan_collect_f16_8"],
+            ["scan_sample_bf16_8", "scan_collect_bf16_8"],
+        ],
+    ),
+    (
+        QUERIES_MAX,
+        [
+            ["scan_sample_16", "scan_collect_16"],
+            ["scan_sample_f16_16", "scan_collect_f16_16"],
+            ["scan_sample_bf16_16", "scan_collect_bf16_16"],
+        ],
+    ),
+];
+
+/// Sends a pass.
+pub(super) fn launch(
+    workspace: &mut Workspace,
+    pass: &Pass<'_>,
+    output: Output<'_>,
+) -> Result<(), DeviceError> {
+    let fitting = KERNELS.iter().find(|(queries, _)| pass.queries.count <= *queries);
+    let (queries, kernels) = fitting.unwrap_or(&KERNELS[KERNELS.len() - 1]);
+    let [sample, collect] = kernels[pass.rows.numbers as usize];
+    let mut reach = Reach::new(match output {
+        Output::Sample { .. } => sample,
+        Output::Collect { .. } => collect,
+    });
+    reach.check(pass.queries.count <= *queries, "at most 16 queries")?;
+    let params = pass.parameters(&mut reach, output)?;
+    let shared_bytes = queries * params.stride as usize;
+    let traits = workspace.device().traits();
+    let fits = shared_bytes <= traits.shared_bytes_max as usize;
+    reach.check(fits, "queries that fit into shared memory")?;
+    let spread = Spread { grid: [blocks(traits, pass), 1], threads: THREADS, shared_bytes };
+    reach.launch(&mut *workspace.queue, spread, &params)
+}
+
+/// As many as run at once; fewer where there is less to do.
+fn blocks(traits: &DeviceTraits, pass: &Pass<'_>) -> u32 {
+    let wanted = pass.visited().div_ceil(GROUP_ROWS * WARPS);
+    wanted.min(traits.multiprocessors as usize * BLOCKS_A_MULTIPROCESSOR).max(1) as u32
+}

@@ -1,0 +1,254 @@
+//! Thresholds out of a sample, and the rows that stay (kernels/select.cu).
+
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::cuda::live::ResidentRows;
+use crate::cuda::numbers::Numbers;
+use crate::cuda::pass::{FoundRow, QueryFactors};
+use crate::cuda::reach::{Reach, Spread};
+use crate::cuda::workspace::Workspace;
+use crate::cuda::{Buffer, DeviceError};
+
+const THREADS: u32 = 256;
+const SHARED_BYTES: usize = 1040;
+const SHARED_BYTES_OF_LISTS: usize = 1168;
+/// Threads of a block that looks up T1.
+const ONE_BIT_THREADS: u32 = 1024;
+/// Rows whose T1 gives the first floor, at least.
+const FIRST_ROWS_MIN: usize = 64;
+
+/// A count that says that a pass found more than there was room for.
+pub(super) const OVERFLOWED: u32 = u32::MAX;
+
+/// `SelectThresholdParams` of kernels/select.cu.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+struct SelectThresholdParams {
+    maxima: u64,
+    thresholds: u64,
+    counts: u64,
+    groups: u32,
+    k: u32,
+}
+
+/// `SelectCandidatesParams` of kernels/select.cu.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+struct SelectCandidatesParams {
+    found: u64,
+    counts: u64,
+    scales: u64,
+    residuals: u64,
+    query_factors: u64,
+    kept: u64,
+    kept_counts: u64,
+    capacity: u32,
+    kept_capacity: u32,
+    k: u32,
+    unused: u32,
+}
+
+/// The k-th best of each query's `groups` maxima to `thresholds`, and zeroes to `counts`. Without
+/// groups every threshold is the lowest.
+pub(super) fn thresholds(
+    workspace: &mut Workspace,
+    (maxima, groups): (&Buffer, usize),
+    thresholds: &Buffer,
+    counts: &Buffer,
+    queries: usize,
+    k: usize,
+) -> Result<(), DeviceError> {
+    let mut reach = Reach::new("select_threshold");
+    let values = queries.saturating_mul(groups);
+    let is_counted = u32::try_from(values).is_ok() && u32::try_from(queries).is_ok();
+    reach.check(queries > 0 && k > 0 && is_counted, "numbers of 32 bits")?;
+    let params = SelectThresholdParams {
+        maxima: reach.reads::<f32>(maxima, values)?,
+        thresholds: reach.writes::<f32>(thresholds, queries)?,
+        counts: reach.writes::<u32>(counts, queries)?,
+        groups: groups as u32,
+        k: k as u32,
+    };
+    let grid = [queries as u32, 1];
+    let spread = Spread { grid, threads: THREADS, shared_bytes: SHARED_BYTES };
+    reach.launch(&mut *workspace.queue, spread, &params)
+}
+
+/// What a collecting pass found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Collected<'a> {
+    pub(super) rows: &'a ResidentRows,
+    pub(super) factors: &'a Buffer,
+    /// [`FoundRow`]s, `queries * capacity`; overwritten.
+    pub(super) found: &'a Buffer,
+    /// u32, one a query.
+    pub(super) counts: &'a Buffer,
+    pub(super) queries: usize,
+    pub(super) capacity: usize,
+}
+
+/// Of what was collected, the rows whose upper bound reaches the k-th best lower bound, to `kept`:
+/// [`FoundRow`]s with estimates, `queries * kept_capacity`; and u32 `kept_counts`.
+pub(super) fn candidates(
+    workspace: &mut Workspace,
+    collected: &Collected<'_>,
+    (kept, kept_capacity): (&Buffer, usize),
+    kept_counts: &Buffer,
+    k: usize,
+) -> Result<(), DeviceError> {
+    let Collected { rows, factors, found, counts, queries, capacity } = *collected;
+    let mut reach = Reach::new(match rows.numbers {
+        Numbers::Codes => "select_candidates",
+        Numbers::F16 | Numbers::Bf16 => "select_candidates_halves",
+    });
+    let numbers = [queries, k, capacity, kept_capacity];
+    let is_counted = numbers.iter().all(|number| u32::try_from(*number).is_ok() && *number > 0);
+    reach.check(is_counted, "numbers of 32 bits")?;
+    let params = SelectCandidatesParams {
+        found: reach.writes::<FoundRow>(found, queries.saturating_mul(capacity))?,
+        counts: reach.reads::<u32>(counts, queries)?,
+        scales: reach.reads::<f32>(&rows.scales, rows.rows as usize)?,
+        residuals: reach.reads::<f32>(&rows.residuals, rows.rows as usize)?,
+        query_factors: reach.reads::<QueryFactors>(factors, queries)?,
+        kept: reach.writes::<FoundRow>(kept, queries.saturating_mul(kept_capacity))?,
+        kept_counts: reach.writes::<u32>(kept_counts, queries)?,
+        capacity: capacity as u32,
+        kept_capacity: kept_capacity as u32,
+        k: k as u32,
+        unused: 0,
+    };
+    let grid = [queries as u32, 1];
+    let spread = Spread { grid, threads: THREADS, shared_bytes: SHARED_BYTES };
+    reach.launch(&mut *workspace.queue, spread, &params)
+}
+
+/// `ListsChooseParams` of kernels/select.cu.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+struct ListsChooseParams {
+    promises: u64,
+    sizes: u64,
+    active: u64,
+    active_count: u64,
+    members: u64,
+    member_counts: u64,
+    slot_counts: u64,
+    lists: u32,
+    probes: u32,
+    member_capacity: u32,
+    slot_capacity: u32,
+}
+
+/// `OneBitSelectParams` of kernels/select.cu.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+struct OneBitSelectParams {
+    uppers: u64,
+    slot_counts: u64,
+    codes: u64,
+    scales: u64,
+    residuals: u64,
+    query_codes: u64,
+    query_factors: u64,
+    found: u64,
+    counts: u64,
+    slot_capacity: u32,
+    capacity: u32,
+    stride: u32,
+    first_rows: u32,
+    k: u32,
+    unused: u32,
+}
+
+/// Lists that queries chose, grouped by list.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    /// u32, those that anyone chose.
+    pub(super) active: Arc<Buffer>,
+    pub(super) active_count: Arc<Buffer>,
+    /// Query and first slot of it, `lists * queries`.
+    pub(super) members: Arc<Buffer>,
+    pub(super) member_counts: Arc<Buffer>,
+    /// u32, one a query.
+    pub(super) slot_counts: Arc<Buffer>,
+}
+
+/// The lists that promise most to each query: f32 `promises` of `queries * lists`.
+pub(super) fn lists(
+    workspace: &mut Workspace,
+    (promises, lists): (&Buffer, usize),
+    sizes: &Buffer,
+    queries: usize,
+    (probes, slot_capacity): (usize, usize),
+) -> Result<Chosen, DeviceError> {
+    let bytes = |count: usize| count * size_of::<u32>();
+    let chosen = Chosen {
+        active: workspace.slot("active lists", bytes(lists))?,
+        active_count: workspace.zeroed("active count", bytes(1))?,
+        members: workspace.slot("members", lists * queries * size_of::<FoundRow>())?,
+        member_counts: workspace.zeroed("member counts", bytes(lists))?,
+        slot_counts: workspace.slot("slot counts", bytes(queries))?,
+    };
+    let mut reach = Reach::new("lists_choose");
+    let numbers = [queries, lists, probes, slot_capacity];
+    let is_counted = numbers.iter().all(|number| u32::try_from(*number).is_ok() && *number > 0);
+    reach.check(is_counted, "numbers of 32 bits")?;
+    let params = ListsChooseParams {
+        promises: reach.reads::<f32>(promises, queries.saturating_mul(lists))?,
+        sizes: reach.reads::<u32>(sizes, lists)?,
+        active: reach.writes::<u32>(&chosen.active, lists)?,
+        active_count: reach.writes::<u32>(&chosen.active_count, 1)?,
+        members: reach.writes::<FoundRow>(&chosen.members, lists.saturating_mul(queries))?,
+        member_counts: reach.writes::<u32>(&chosen.member_counts, lists)?,
+        slot_counts: reach.writes::<u32>(&chosen.slot_counts, queries)?,
+        lists: lists as u32,
+        probes: probes as u32,
+        member_capacity: queries as u32,
+        slot_capacity: slot_capacity as u32,
+    };
+    let (grid, shared_bytes) = ([queries as u32, 1], SHARED_BYTES_OF_LISTS);
+    let spread = Spread { grid, threads: THREADS, shared_bytes };
+    reach.launch(&mut *workspace.queue, spread, &params)?;
+    Ok(chosen)
+}
+
+/// Of rows with upper bounds by T0, those that may be among the best k, with their products by T1,
+/// to what `collected` names: its buffers of found rows and counts are written.
+pub(super) fn one_bit(
+    workspace: &mut Workspace,
+    collected: &Collected<'_>,
+    (uppers, slot_capacity): (&Buffer, usize),
+    slot_counts: &Buffer,
+    query_codes: &Buffer,
+    k: usize,
+) -> Result<(), DeviceError> {
+    let Collected { rows, factors, found, counts, queries, capacity } = *collected;
+    let (count, stride) = (rows.rows as usize, rows.stride as usize);
+    let first_rows = FIRST_ROWS_MIN.max(4 * k);
+    let mut reach = Reach::new("one_bit_select");
+    let numbers = [queries, k, capacity, slot_capacity];
+    let is_counted = numbers.iter().all(|number| u32::try_from(*number).is_ok() && *number > 0);
+    reach.check(is_counted && first_rows <= capacity, "numbers of 32 bits")?;
+    let params = OneBitSelectParams {
+        uppers: reach.reads::<FoundRow>(uppers, queries.saturating_mul(slot_capacity))?,
+        slot_counts: reach.reads::<u32>(slot_counts, queries)?,
+        codes: reach.reads::<i8>(&rows.codes, count * stride)?,
+        scales: reach.reads::<f32>(&rows.scales, count)?,
+        residuals: reach.reads::<f32>(&rows.residuals, count)?,
+        query_codes: reach.reads::<i8>(query_codes, queries * stride)?,
+        query_factors: reach.reads::<QueryFactors>(factors, queries)?,
+        found: reach.writes::<FoundRow>(found, queries.saturating_mul(capacity))?,
+        counts: reach.writes::<u32>(counts, queries)?,
+        slot_capacity: slot_capacity as u32,
+        capacity: capacity as u32,
+        stride: rows.stride,
+        first_rows: first_rows as u32,
+        k: k as u32,
+        unused: 0,
+    };
+    let grid = [queries as u32, 1];
+    let spread = Spread { grid, threads: ONE_BIT_THREADS, shared_bytes: SHARED_BYTES };
+    reach.launch(&mut *workspace.queue, spread, &params)
+}

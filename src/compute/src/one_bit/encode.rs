@@ -1,0 +1,116 @@
+//! Rows to blocks of T0.
+
+use crate::one_bit::{BLOCK_ROWS, block_bytes};
+use crate::rotation::Rotation;
+
+/// What T0 keeps of a row beside its signs.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct OneBitFactors {
+    /// Estimate per unit of `signs . rotated query`.
+    pub scale: f32,
+    /// Part of the estimate that no query changes.
+    pub offset: f32,
+    /// Standard deviation of the estimate, per unit of the query's distance from the reference.
+    pub error: f32,
+}
+
+/// Rows of one list, or whole blocks of them.
+#[derive(Debug, Clone, Copy)]
+pub struct ListUnits<'a> {
+    /// The rotated point that their codes refer to.
+    pub reference: &'a [f32],
+    /// Unit vectors, one after the other.
+    pub units: &'a [f32],
+}
+
+/// Blocks of T0 of lists, each from a block of its own on.
+pub fn encode_lists(rotation: &Rotation, lists: &[ListUnits<'_>]) -> Vec<u8> {
+    let mut encoder = OneBitEncoder::new(rotation);
+    for list in lists {
+        let units = list.units.chunks_exact(rotation.dimension());
+        units.for_each(|unit| encoder.push(unit, list.reference));
+        encoder.end_list();
+    }
+    encoder.finish()
+}
+
+/// Encodes rows one by one into blocks.
+#[derive(Debug)]
+pub struct OneBitEncoder<'a> {
+    rotation: &'a Rotation,
+    blocks: Vec<u8>,
+    rows: usize,
+    rotated: Vec<f32>,
+    residual: Vec<f32>,
+}
+
+impl<'a> OneBitEncoder<'a> {
+    /// An encoder without rows.
+    pub fn new(rotation: &'a Rotation) -> Self {
+        let width = rotation.width();
+        let (rotated, residual) = (vec![0.0; width], vec![0.0; width]);
+        Self { rotation, blocks: Vec::new(), rows: 0, rotated, residual }
+    }
+
+    /// Appends a row. `reference` is the rotated point that the codes of its list refer to.
+    pub fn push(&mut self, vector: &[f32], reference: &[f32]) {
+        self.rotation.apply(vector, &mut self.rotated);
+        let width = self.rotated.len();
+        if self.rows.is_multiple_of(BLOCK_ROWS) {
+            self.blocks.resize(self.blocks.len() + block_bytes(width), 0);
+        }
+        let at = self.rows % BLOCK_ROWS;
+        let begin = self.blocks.len() - block_bytes(width);
+        let (codes, factors) = self.blocks[begin..].split_at_mut(width / 8 * BLOCK_ROWS);
+        let factors_of = factors_of(&self.rotated, reference, &mut self.residual);
+        for (position, group) in self.residual.chunks_exact(8).enumerate() {
+            let mut byte = 0;
+            for (bit, value) in group.iter().enumerate() {
+                byte |= u8::from(*value > 0.0) << bit;
+            }
+            codes[position * BLOCK_ROWS + at] = byte;
+        }
+        let columns = [factors_of.scale, factors_of.offset, factors_of.error];
+        for (column, value) in columns.into_iter().enumerate() {
+            let place = (column * BLOCK_ROWS + at) * 4;
+            factors[place..place + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        self.rows += 1;
+    }
+
+    /// Fills up the last block, so that the next row begins another.
+    pub fn end_list(&mut self) {
+        self.rows = self.rows.next_multiple_of(BLOCK_ROWS);
+    }
+
+    /// The blocks.
+    pub fn finish(self) -> Vec<u8> {
+        self.blocks
+    }
+}
+
+/// The factors of a rotated row; leaves its residual in `residual`.
+fn factors_of(rotated: &[f32], reference: &[f32], residual: &mut [f32]) -> OneBitFactors {
+    let (mut squares, mut absolute, mut across, mut signed) = (0.0_f64, 0.0_f64, 0.0_f64, 0.0_f64);
+    for ((value, centre), residual) in rotated.iter().zip(reference).zip(residual.iter_mut()) {
+        *residual = value - centre;
+        let (rest, centre) = (f64::from(*residual), f64::from(*centre));
+        squares += rest * rest;
+        absolute += rest.abs();
+        across += rest * centre;
+        signed += if rest > 0.0 { centre } else { -centre };
+    }
+    if squares == 0.0 {
+        return OneBitFactors::default();
+    }
+    // a = |r| / (sqrt(D) o) and o = absolute / (sqrt(D) |r|).
+    let scale = squares / absolute;
+    let width = rotated.len() as f64;
+    let along = absolute / (width * squares).sqrt();
+    let deviation = ((1.0 - along * along).max(0.0) / (width - 1.0)).sqrt() / along;
+    OneBitFactors {
+        scale: scale as f32,
+        offset: (across - scale * signed) as f32,
+        error: (squares.sqrt() * deviation) as f32,
+    }
+}

@@ -1,0 +1,143 @@
+//! Scans blocks of T0 for rows that may reach a score.
+
+use crate::one_bit::query::TABLE;
+use crate::one_bit::{BLOCK_ROWS, OneBitQuery, block_bytes};
+use crate::prefetch;
+
+/// Blocks of T0.
+#[derive(Debug, Clone, Copy)]
+pub struct OneBitRows<'a> {
+    width: usize,
+    blocks: &'a [u8],
+}
+
+/// What the codes of a run of blocks refer to, seen from a query.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reference {
+    /// Dot product of query and reference.
+    pub dot: f32,
+    /// Deviations that the bound allows, times the distance of query and reference.
+    pub allowance: f32,
+}
+
+/// A row that may reach the score asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MayReach {
+    /// Position counted from the first block of the scan.
+    pub position: u32,
+    /// Estimate plus bound.
+    pub upper: f32,
+}
+
+impl<'a> OneBitRows<'a> {
+    /// Views blocks of rows of `width` rotated components; `None` if their length does not fit.
+    pub fn new(width: usize, blocks: &'a [u8]) -> Option<Self> {
+        blocks.len().is_multiple_of(block_bytes(width)).then_some(Self { width, blocks })
+    }
+
+    /// Number of blocks.
+    pub fn len(&self) -> usize {
+        self.blocks.len() / block_bytes(self.width)
+    }
+
+    /// Bytes of all blocks.
+    pub fn bytes(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// The blocks as they lie in memory.
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.blocks
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// Asks for all blocks.
+    pub fn prefetch(&self) {
+        prefetch(self.blocks);
+    }
+
+    /// A run of blocks.
+    pub fn run(&self, first: usize, count: usize) -> Self {
+        let bytes = block_bytes(self.width);
+        Self { width: self.width, blocks: &self.blocks[first * bytes..(first + count) * bytes] }
+    }
+
+    /// Appends the rows whose upper bound is at least `floor`.
+    pub fn scan(
+        &self,
+        query: &OneBitQuery,
+        reference: Reference,
+        floor: f32,
+        found: &mut Vec<MayReach>,
+    ) {
+        let task = Task { rows: *self, query, reference, floor };
+        let (_, kernel) = kernels().next().expect("plain code runs everywhere");
+        kernel(&task, found);
+    }
+}
+
+/// A scan of one run of blocks.
+pub(super) type Kernel = fn(&Task<'_>, &mut Vec<MayReach>);
+
+/// The kernels that this processor can run, the widest first and plain code last.
+pub(super) fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
+    #[cfg(target_arch = "aarch64")]
+    let native = super::neon::kernels();
+    #[cfg(target_arch = "x86_64")]
+    let native = super::x86::kernels();
+    #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
+    let native = std::iter::empty();
+    let plain: Kernel = scan_plain;
+    native.chain([("plain", plain)])
+}
+
+/// Pairs of tables whose sums fit into the 16 bits that kernels add up in.
+pub(super) const PAIRS_MAX: usize = 128;
+const _: () = assert!(2 * PAIRS_MAX * u8::MAX as usize <= u16::MAX as usize);
+
+/// One call of a kernel.
+pub(super) struct Task<'a> {
+    pub rows: OneBitRows<'a>,
+    pub query: &'a OneBitQuery,
+    pub reference: Reference,
+    pub floor: f32,
+}
+
+impl<'a> Task<'a> {
+    pub fn blocks(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        let codes = self.rows.width / 8 * BLOCK_ROWS;
+        let blocks = self.rows.blocks.chunks_exact(block_bytes(self.rows.width));
+        blocks.map(move |block| block.split_at(codes))
+    }
+}
+
+/// Plain code for any machine; also what the kernels are tested against.
+pub(super) fn scan_plain(task: &Task<'_>, found: &mut Vec<MayReach>) {
+    let Task { query, reference, floor, .. } = task;
+    for (number, (codes, factors)) in task.blocks().enumerate() {
+        let mut sums = [0_u32; BLOCK_ROWS];
+        let tables = query.tables().chunks_exact(2 * TABLE);
+        for (bytes, tables) in codes.chunks_exact(BLOCK_ROWS).zip(tables) {
+            for (sum, byte) in sums.iter_mut().zip(bytes) {
+                let (low, high) = (usize::from(byte & 15), usize::from(byte >> 4));
+                *sum += u32::from(tables[low]) + u32::from(tables[TABLE + high]);
+            }
+        }
+        let factor = |column: usize, row: usize| {
+            let at = (column * BLOCK_ROWS + row) * 4;
+            f32::from_le_bytes(factors[at..at + 4].try_into().expect("four bytes"))
+        };
+        for (row, sum) in sums.iter().enumerate() {
+            let signs = (*sum as f32).mul_add(query.step(), query.bias() + query.lost());
+            let estimate = signs.mul_add(factor(0, row), factor(1, row) + reference.dot);
+            let upper = factor(2, row).mul_add(reference.allowance, estimate);
+            if upper >= *floor {
+                found.push(MayReach { position: (number * BLOCK_ROWS + row) as u32, upper });
+            }
+        }
+    }
+}

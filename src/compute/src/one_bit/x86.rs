@@ -1,0 +1,201 @@
+//! The scan in AVX-512 and AVX2.
+
+use std::arch::x86_64::*;
+
+use crate::one_bit::BLOCK_ROWS;
+use crate::one_bit::query::TABLE;
+use crate::one_bit::scan::{Kernel, MayReach, PAIRS_MAX, Task};
+
+/// The kernels that this processor can run, the widest first.
+pub(super) fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
+    let has_avx512 = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
+    let has_avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    let avx512: Kernel = |task, found| {
+        // SAFETY: handed out below only where the features were detected.
+        #[allow(unsafe_code)]
+        unsafe {
+            scan_avx512(task, found)
+        }
+    };
+    let avx2: Kernel = |task, found| {
+        // SAFETY: handed out below only where the features were detected.
+        #[allow(unsafe_code)]
+        unsafe {
+            scan_avx2(task, found)
+        }
+    };
+    let known = [(has_avx512, "avx512", avx512), (has_avx2, "avx2", avx2)];
+    known.into_iter().filter(|(has, _, _)| *has).map(|(_, name, kernel)| (name, kernel))
+}
+
+fn load512(bytes: &[u8]) -> __m512i {
+    bytemuck::pod_read_unaligned(&bytes[..64])
+}
+
+#[target_feature(enable = "avx512f,avx512bw")]
+fn scan_avx512(task: &Task<'_>, found: &mut Vec<MayReach>) {
+    let query = task.query;
+    let step = _mm512_set1_ps(query.step());
+    let bias = _mm512_set1_ps(query.bias() + query.lost());
+    let dot = _mm512_set1_ps(task.reference.dot);
+    let allowance = _mm512_set1_ps(task.reference.allowance);
+    let floor = _mm512_set1_ps(task.floor);
+    for (number, (codes, factors)) in task.blocks().enumerate() {
+        for (part, sums) in block_sums(query.tables(), codes).into_iter().enumerate() {
+            let column = |column: usize| {
+                let at = (column * BLOCK_ROWS + part * 16) * 4;
+                _mm512_castsi512_ps(load512(&factors[at..at + 64]))
+            };
+            let signs = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums), step, bias);
+            let estimate = _mm512_fmadd_ps(signs, column(0), _mm512_add_ps(column(1), dot));
+            let upper = _mm512_fmadd_ps(column(2), allowance, estimate);
+            let mut passing = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(upper, floor);
+            let uppers: [f32; 16] = bytemuck::must_cast(upper);
+            while passing != 0 {
+                let lane = passing.trailing_zeros();
+                passing &= passing - 1;
+                let position = (number * BLOCK_ROWS + part * 16) as u32 + lane;
+                found.push(MayReach { position, upper: uppers[lane as usize] });
+            }
+        }
+    }
+}
+
+/// Sums of the table entries of 64 rows, in order.
+#[target_feature(enable = "avx512f,avx512bw")]
+fn block_sums(tables: &[u8], codes: &[u8]) -> [__m512i; 4] {
+    let (tables, _) = tables.as_chunks::<{ 2 * TABLE }>();
+    let (codes, _) = codes.as_chunks::<BLOCK_ROWS>();
+    let nibble = _mm512_set1_epi8(15);
+    let zero = _mm512_setzero_si512();
+    let mut wide = [zero; 4];
+    for (codes, tables) in codes.chunks(PAIRS_MAX).zip(tables.chunks(PAIRS_MAX)) {
+        // Both bytes of every 16 bits together, and the upper ones alone: rows 1, 3, 5...
+        let (mut both, mut odd) = (zero, zero);
+        for (bytes, tables) in codes.iter().zip(tables) {
+            let bytes = load512(bytes);
+            let low = _mm512_and_si512(bytes, nibble);
+            let high = _mm512_and_si512(_mm512_srli_epi16::<4>(bytes), nibble);
+            let halves: &[[u8; TABLE]; 2] = bytemuck::must_cast_ref(tables);
+            let first = _mm512_broadcast_i32x4(bytemuck::must_cast(halves[0]));
+            let second = _mm512_broadcast_i32x4(bytemuck::must_cast(halves[1]));
+            let first = _mm512_shuffle_epi8(first, low);
+            let second = _mm512_shuffle_epi8(second, high);
+            both = _mm512_add_epi16(both, _mm512_add_epi16(first, second));
+            let odds =
+                _mm512_add_epi16(_mm512_srli_epi16::<8>(first), _mm512_srli_epi16::<8>(second));
+            odd = _mm512_add_epi16(odd, odds);
+        }
+        let even = _mm512_sub_epi16(both, _mm512_slli_epi16::<8>(odd));
+        let low = _mm512_unpacklo_epi16(even, odd);
+        let high = _mm512_unpackhi_epi16(even, odd);
+        // Lane L of `low` holds rows 16 L .. 16 L + 8, of `high` the eight after them.
+        let parts = [
+            _mm512_unpacklo_epi16(low, zero),
+            _mm512_unpackhi_epi16(low, zero),
+            _mm512_unpacklo_epi16(high, zero),
+            _mm512_unpackhi_epi16(high, zero),
+        ];
+        for (sum, part) in wide.iter_mut().zip(parts) {
+            *sum = _mm512_add_epi32(*sum, part);
+        }
+    }
+    // wide[p] holds in lane L rows 16 L + 4 p .. 16 L + 4 p + 4: the lanes are transposed.
+    let t0 = _mm512_shuffle_i32x4::<0b01_00_01_00>(wide[0], wide[1]);
+    let t1 = _mm512_shuffle_i32x4::<0b11_10_11_10>(wide[0], wide[1]);
+    let t2 = _mm512_shuffle_i32x4::<0b01_00_01_00>(wide[2], wide[3]);
+    let t3 = _mm512_shuffle_i32x4::<0b11_10_11_10>(wide[2], wide[3]);
+    [
+        _mm512_shuffle_i32x4::<0b10_00_10_00>(t0, t2),
+        _mm512_shuffle_i32x4::<0b11_01_11_01>(t0, t2),
+        _mm512_shuffle_i32x4::<0b10_00_10_00>(t1, t3),
+        _mm512_shuffle_i32x4::<0b11_01_11_01>(t1, t3),
+    ]
+}
+
+/// Rows of half a block: what a register of AVX2 holds.
+const HALF: usize = 32;
+
+#[target_feature(enable = "avx2,fma")]
+fn scan_avx2(task: &Task<'_>, found: &mut Vec<MayReach>) {
+    for (number, (codes, factors)) in task.blocks().enumerate() {
+        for half in 0..BLOCK_ROWS / HALF {
+            let sums = half_sums(task.query.tables(), codes, half * HALF);
+            for (part, sums) in sums.into_iter().enumerate() {
+                let row = half * HALF + part * 8;
+                let upper = upper_bounds(task, sums, factors, row);
+                let floor = _mm256_set1_ps(task.floor);
+                let mut passing = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GE_OQ>(upper, floor));
+                let uppers: [f32; 8] = bytemuck::must_cast(upper);
+                while passing != 0 {
+                    let lane = passing.trailing_zeros();
+                    passing &= passing - 1;
+                    let position = (number * BLOCK_ROWS + row) as u32 + lane;
+                    found.push(MayReach { position, upper: uppers[lane as usize] });
+                }
+            }
+        }
+    }
+}
+
+/// Sums of the table entries of 32 rows, in order.
+#[target_feature(enable = "avx2,fma")]
+fn half_sums(tables: &[u8], codes: &[u8], first: usize) -> [__m256i; 4] {
+    let (tables, _) = tables.as_chunks::<{ 2 * TABLE }>();
+    let (codes, _) = codes.as_chunks::<BLOCK_ROWS>();
+    let nibble = _mm256_set1_epi8(15);
+    let zero = _mm256_setzero_si256();
+    let mut wide = [zero; 4];
+    for (codes, tables) in codes.chunks(PAIRS_MAX).zip(tables.chunks(PAIRS_MAX)) {
+        let (mut both, mut odd) = (zero, zero);
+        for (bytes, tables) in codes.iter().zip(tables) {
+            let bytes: __m256i = bytemuck::pod_read_unaligned(&bytes[first..first + HALF]);
+            let low = _mm256_and_si256(bytes, nibble);
+            let high = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), nibble);
+            let halves: &[[u8; TABLE]; 2] = bytemuck::must_cast_ref(tables);
+            let first = _mm256_broadcastsi128_si256(bytemuck::must_cast(halves[0]));
+            let second = _mm256_broadcastsi128_si256(bytemuck::must_cast(halves[1]));
+            let first = _mm256_shuffle_epi8(first, low);
+            let second = _mm256_shuffle_epi8(second, high);
+            both = _mm256_add_epi16(both, _mm256_add_epi16(first, second));
+            let odds =
+                _mm256_add_epi16(_mm256_srli_epi16::<8>(first), _mm256_srli_epi16::<8>(second));
+            odd = _mm256_add_epi16(odd, odds);
+        }
+        let even = _mm256_sub_epi16(both, _mm256_slli_epi16::<8>(odd));
+        let low = _mm256_unpacklo_epi16(even, odd);
+        let high = _mm256_unpackhi_epi16(even, odd);
+        let parts = [
+            _mm256_unpacklo_epi16(low, zero),
+            _mm256_unpackhi_epi16(low, zero),
+            _mm256_unpacklo_epi16(high, zero),
+            _mm256_unpackhi_epi16(high, zero),
+        ];
+        for (sum, part) in wide.iter_mut().zip(parts) {
+            *sum = _mm256_add_epi32(*sum, part);
+        }
+    }
+    // wide[p] holds in lane L rows 16 L + 4 p .. 16 L + 4 p + 4.
+    [
+        _mm256_permute2x128_si256::<0x20>(wide[0], wide[1]),
+        _mm256_permute2x128_si256::<0x20>(wide[2], wide[3]),
+        _mm256_permute2x128_si256::<0x31>(wide[0], wide[1]),
+        _mm256_permute2x128_si256::<0x31>(wide[2], wide[3]),
+    ]
+}
+
+/// Upper bounds of eight rows from their sums.
+#[target_feature(enable = "avx2,fma")]
+fn upper_bounds(task: &Task<'_>, sums: __m256i, factors: &[u8], row: usize) -> __m256 {
+    let query = task.query;
+    let column = |column: usize| -> __m256 {
+        let at = (column * BLOCK_ROWS + row) * 4;
+        bytemuck::pod_read_unaligned(&factors[at..at + 32])
+    };
+    let step = _mm256_set1_ps(query.step());
+    let bias = _mm256_set1_ps(query.bias() + query.lost());
+    let signs = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums), step, bias);
+    let offset = _mm256_add_ps(column(1), _mm256_set1_ps(task.reference.dot));
+    let estimate = _mm256_fmadd_ps(signs, column(0), offset);
+    _mm256_fmadd_ps(column(2), _mm256_set1_ps(task.reference.allowance), estimate)
+}

@@ -1,0 +1,221 @@
+//! Borrowed views of the vector tiers of one segment; every shape is checked once, on creation.
+
+use half::f16;
+use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
+
+use crate::backend::estimate;
+use crate::{ComputeError, PreparedQuery, dot_codes, prefetch};
+use lodestone_types::limits::VECTOR_DIMENSION_MAX;
+
+/// Bytes to which a row of T1 codes is padded with zeros: a cache line, so that a row never
+/// shares one and kernels need no tail loop.
+const CODE_ALIGNMENT: usize = 64;
+
+/// Bytes from one row of T1 codes to the next.
+pub fn code_stride(dimension: usize) -> usize {
+    dimension.next_multiple_of(CODE_ALIGNMENT)
+}
+
+/// Refuses widths that the product does not support.
+pub(super) fn check_dimension(dimension: usize) -> Result<(), ComputeError> {
+    if dimension == 0 || dimension > VECTOR_DIMENSION_MAX {
+        let dimension_max = VECTOR_DIMENSION_MAX;
+        return Err(ComputeError::DimensionOutOfRange { dimension, dimension_max });
+    }
+    Ok(())
+}
+
+/// T2: the vectors themselves, row-major without padding.
+#[derive(Debug, Clone, Copy)]
+pub enum FullRows<'a> {
+    /// Embeddings of our models: normalised, then rounded to f16 (`encode_f16`); the bits.
+    F16(&'a [u16]),
+    /// Vectors of clients, exactly as they were given.
+    F32 {
+        /// `rows * dimension` finite values.
+        values: &'a [f32],
+        /// Length of each row; 0 for a zero vector, infinite beyond the range of f32.
+        norms: &'a [f32],
+    },
+}
+
+/// The vectors of one segment.
+#[derive(Debug, Clone, Copy)]
+pub struct VectorRows<'a> {
+    dimension: usize,
+    stride: usize,
+    codes: &'a [i8],
+    scales: &'a [f32],
+    residuals: &'a [f32],
+    full: FullRows<'a>,
+    identity: Option<u128>,
+}
+
+impl<'a> VectorRows<'a> {
+    /// Views the columns of a segment. The number of rows is that of `scales`.
+    ///
+    /// - `codes`: `rows * code_stride(dimension)` bytes, padding zero
+    /// - `scales`: code times scale is a component of the normalised row
+    /// - `residuals`: upper bound of the length of (normalised row minus decoded row)
+    ///
+    /// # Errors
+    /// [`ComputeError::DimensionOutOfRange`], [`ComputeError::TooManyRows`], or
+    /// [`ComputeError::Shape`] naming the column whose length contradicts the others.
+    pub fn new(
+        dimension: usize,
+        codes: &'a [i8],
+        scales: &'a [f32],
+        residuals: &'a [f32],
+        full: FullRows<'a>,
+    ) -> Result<Self, ComputeError> {
+        check_dimension(dimension)?;
+        let rows = scales.len();
+        if u32::try_from(rows).is_err() {
+            return Err(ComputeError::TooManyRows { rows });
+        }
+        let stride = code_stride(dimension);
+        check_shape("codes", rows * stride, codes.len())?;
+        check_shape("residuals", rows, residuals.len())?;
+        match full {
+            FullRows::F16(bits) => check_shape("f16 values", rows * dimension, bits.len())?,
+            FullRows::F32 { values, norms } => {
+                check_shape("f32 values", rows * dimension, values.len())?;
+                check_shape("norms", rows, norms.len())?;
+            }
+        }
+        Ok(Self { dimension, stride, codes, scales, residuals, full, identity: None })
+    }
+
+    /// Says that these are the rows of the immutable thing of this id, so that a device may keep a
+    /// copy: rows of the same identity have the same bytes, for good.
+    #[must_use]
+    pub fn with_identity(self, identity: u128) -> Self {
+        Self { identity: Some(identity), ..self }
+    }
+
+    /// What names these rows for good, if anything does.
+    pub fn identity(&self) -> Option<u128> {
+        self.identity
+    }
+
+    /// Components of a row.
+    pub fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.scales.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.scales.is_empty()
+    }
+
+    /// Bytes that a scan of T1 reads per row: codes, scale and residual.
+    pub fn scan_bytes_per_row(&self) -> usize {
+        self.stride + 2 * size_of::<f32>()
+    }
+
+    /// T1 codes of `row`, padding included.
+    pub fn codes(&self, row: usize) -> &'a [i8] {
+        &self.codes[row * self.stride..][..self.stride]
+    }
+
+    /// T1 scale of `row`.
+    pub fn scale(&self, row: usize) -> f32 {
+        self.scales[row]
+    }
+
+    /// Upper bound of the length of what T1 lost of `row`.
+    pub fn residual(&self, row: usize) -> f32 {
+        self.residuals[row]
+    }
+
+    /// Asks for what an estimate and its bound read of a row.
+    pub fn prefetch(&self, row: usize) {
+        prefetch(self.codes(row));
+        prefetch(&self.scales[row..=row]);
+        prefetch(&self.residuals[row..=row]);
+    }
+
+    /// Estimated cosine of a row with a query of the same width, as a scan gives it.
+    pub fn estimate(&self, row: usize, query: &PreparedQuery) -> f32 {
+        let dot = dot_codes(query.codes(), self.codes(row));
+        estimate(f64::from(dot), self, row, query)
+    }
+
+    /// Writes the normalised row to `unit`, `dimension` values; zeros for a zero row.
+    ///
+    /// # Panics
+    /// If `unit` has another length.
+    pub fn unit(&self, row: usize, unit: &mut [f32]) {
+        let range = row * self.dimension..(row + 1) * self.dimension;
+        match self.full {
+            FullRows::F16(bits) => {
+                let halves: &[f16] = bits[range].reinterpret_cast();
+                halves.convert_to_f32_slice(unit);
+            }
+            FullRows::F32 { values, .. } => {
+                let squares = values[range.clone()].iter().map(|value| f64::from(*value).powi(2));
+                let norm = squares.sum::<f64>().sqrt();
+                let divisor = if norm == 0.0 { 1.0 } else { norm };
+                for (unit, value) in unit.iter_mut().zip(&values[range]) {
+                    *unit = (f64::from(*value) / divisor) as f32;
+                }
+            }
+        }
+    }
+
+    /// T2.
+    pub fn full(&self) -> FullRows<'a> {
+        self.full
+    }
+
+    /// The columns of T1 from end to end: codes, scales, residuals.
+    pub(super) fn columns(&self) -> (&'a [i8], &'a [f32], &'a [f32]) {
+        (self.codes, self.scales, self.residuals)
+    }
+
+    /// Bytes from one row of T1 codes to the next.
+    pub(super) fn stride(&self) -> usize {
+        self.stride
+    }
+}
+
+fn check_shape(column: &'static str, expected: usize, received: usize) -> Result<(), ComputeError> {
+    if expected == received {
+        return Ok(());
+    }
+    Err(ComputeError::Shape { column, expected, received })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_is_checked_against_the_rows() {
+        let (codes, two, six) = ([0; 128], [0.0; 2], [0.0; 6]);
+        let full = FullRows::F32 { values: &six, norms: &two };
+        let rows = VectorRows::new(3, &codes, &two, &two, full).unwrap();
+        assert_eq!((rows.len(), rows.dimension(), rows.scan_bytes_per_row()), (2, 3, 72));
+
+        let shapes = [
+            VectorRows::new(3, &codes[1..], &two, &two, full),
+            VectorRows::new(3, &codes, &two[1..], &two, full),
+            VectorRows::new(3, &codes, &two, &two[1..], full),
+            VectorRows::new(3, &codes, &two, &two, FullRows::F16(&[0; 5])),
+            VectorRows::new(3, &codes, &two, &two, FullRows::F32 { values: &two, norms: &two }),
+            VectorRows::new(3, &codes, &two, &two, FullRows::F32 { values: &six, norms: &six }),
+        ];
+        for shape in shapes {
+            assert!(matches!(shape, Err(ComputeError::Shape { .. })), "{shape:?}");
+        }
+        for dimension in [0, VECTOR_DIMENSION_MAX + 1] {
+            let refused = VectorRows::new(dimension, &[], &[], &[], FullRows::F16(&[]));
+            assert!(matches!(refused, Err(ComputeError::DimensionOutOfRange { .. })));
+        }
+    }
+}

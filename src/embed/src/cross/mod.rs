@@ -1,0 +1,153 @@
+//! Query and passage read together: a BERT sequence classifier (Nogueira and Cho 2019), such as
+//! cross-encoder/ms-marco-MiniLM-L-6-v2, behind [`Reranker`].
+//!
+//! Not here: which candidates are read and what their scores weigh (`query`, `rank`).
+//!
+//! ```text
+//! query, passages -> pairs   [CLS] query [SEP] passage [SEP], cut at the window
+//!                 -> queue   workers of its own, the query lane alone
+//!                 -> bert    packed batch -> token states
+//!                 -> head    state of the first token -> pooler -> classifier -> 0 to 1
+//! ```
+//!
+//! Invariants:
+//! - A score depends on its pair only, to the bit: every sum of the encoder runs over one token or
+//!   over one pair, in an order that does not change with the batch.
+//! - One call reads a bounded number of tokens, and a bounded number of calls wait; others are
+//!   refused, and their searches go on without.
+//!
+//! - `pairs`: two texts to the ids and token types of one; `head`: what is behind the encoder
+
+mod head;
+mod pairs;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::bert::Bert;
+use crate::config::ModelConfig;
+use crate::lanes::{Passage, Reply};
+use crate::model::fingerprint;
+use crate::precision::Precision;
+use crate::queue::{Forward, Queue, QueueBounds};
+use crate::tokens::Tokeniser;
+use crate::weights::Weights;
+use crate::{EmbedError, Lane, ModelFiles};
+use lodestone_rank::{RerankError, Reranker};
+use lodestone_types::limits;
+use head::Head;
+use pairs::Pairs;
+
+/// Tokens of a batch at most: a few pairs, so that workers share the pairs of one search.
+const BATCH_TOKENS: usize = limits::EMBED_BATCH_TOKENS / 2;
+/// Searches that wait at most, by their tokens.
+const WAITING_TOKENS_MAX: usize = 4 * limits::RERANK_TOKENS_MAX;
+
+/// Nothing waits in the bulk lane.
+const BOUNDS: QueueBounds = QueueBounds {
+    batch: BATCH_TOKENS,
+    bulk_call: BATCH_TOKENS,
+    bulk: BATCH_TOKENS,
+    query: WAITING_TOKENS_MAX,
+};
+
+/// A BERT-family cross-encoder with its worker threads.
+#[derive(Debug)]
+pub struct CrossEncoder {
+    name: String,
+    fingerprint: String,
+    pairs: Pairs,
+    queue: Queue,
+}
+
+impl CrossEncoder {
+    /// Loads a model and starts `workers` threads for it, each of which computes on its own.
+    ///
+    /// # Errors
+    /// Names what in the files is malformed, missing or not supported; a model that does not
+    /// classify pairs is not.
+    pub fn load(files: &ModelFiles, workers: usize) -> Result<Self, EmbedError> {
+        let labels = head::labels(&files.config)?;
+        let config = ModelConfig::parse(&files.config, None)?;
+        let tokeniser = Tokeniser::parse(&files.tokenizer, config.vocabulary, config.window())?;
+        let pairs = Pairs::new(tokeniser)?;
+        let weights = Weights::parse(&files.weights)?;
+        let fingerprint = fingerprint(&config, files);
+        let head = Head::new(&weights, config.hidden, labels)?;
+        let bert = Bert::new(config, &weights, Precision::F32)?;
+        let queue = Queue::start(Arc::new(PairScorer { bert, head }), workers, BOUNDS);
+        Ok(Self { name: files.name.clone(), fingerprint, pairs, queue })
+    }
+
+    /// Hexadecimal hash over everything that decides a score.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// Tokens that the model has read so far, framing included, and one more for each pair.
+    pub fn tokens_read(&self) -> u64 {
+        self.queue.stats().tokens
+    }
+
+    /// The first passages, as many as may be read for one search, each behind the query.
+    fn first_pairs(&self, query: &str, passages: &[&str]) -> Result<Vec<Vec<u32>>, EmbedError> {
+        let query = self.pairs.query(query)?;
+        let mut pairs = Vec::with_capacity(passages.len());
+        let mut tokens = 0;
+        for passage in passages {
+            let pair = self.pairs.ids(&query, passage)?;
+            tokens += pair.len();
+            if tokens > limits::RERANK_TOKENS_MAX && !pairs.is_empty() {
+                break;
+            }
+            pairs.push(pair);
+        }
+        Ok(pairs)
+    }
+
+    fn scores(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>, EmbedError> {
+        let pairs = self.first_pairs(query, passages)?;
+        let reply = Reply::new(pairs.len());
+        let waiting = pairs.into_iter().enumerate();
+        let waiting = waiting.map(|(index, ids)| Passage { ids, reply: Arc::clone(&reply), index });
+        self.queue.push(Lane::Query, &reply, waiting.collect())?;
+        Ok(reply.wait()?.into_iter().flatten().collect())
+    }
+}
+
+impl Reranker for CrossEncoder {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn score(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>, RerankError> {
+        self.scores(query, passages).map_err(|error| RerankError::new(error.kind(), error))
+    }
+
+    fn close(&self) {
+        self.queue.close();
+    }
+}
+
+/// What runs on the workers: the encoder with its head. The vector of a pair is its score alone.
+#[derive(Debug)]
+struct PairScorer {
+    bert: Bert,
+    head: Head,
+}
+
+impl Forward for PairScorer {
+    fn forward(
+        &self,
+        batch: &[&[u32]],
+        pause: &mut dyn FnMut(),
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let (second_from, ids): (Vec<usize>, Vec<&[u32]>) =
+            batch.iter().map(|pair| pairs::split(pair)).unzip();
+        let (states, spans) = self.bert.states(&ids, Some(&second_from), pause)?;
+        let hidden = states.len() / spans.last().map_or(1, |span| span.end);
+        let first_state = |at: usize| &states[at * hidden..(at + 1) * hidden];
+        spans.iter().map(|span| Ok(vec![self.head.score(first_state(span.start))?])).collect()
+    }
+}

@@ -1,0 +1,63 @@
+//! Two texts to the ids of one pair, and where the second begins.
+//!
+//! The queue carries lists of ids. A pair's list begins with the number of tokens of the first
+//! token type, behind which all are of the second; so it is one number longer than the pair.
+
+use tokenizers::Encoding;
+
+use crate::EmbedError;
+use crate::tokens::Tokeniser;
+
+/// The tokenizer of a model that reads pairs.
+#[derive(Debug)]
+pub(super) struct Pairs {
+    tokeniser: Tokeniser,
+    /// Tokens that frame a pair.
+    frame: usize,
+}
+
+impl Pairs {
+    /// Finds out how `tokeniser` frames pairs.
+    ///
+    /// # Errors
+    /// [`EmbedError::Malformed`] where it has no frame for them, or no room inside it.
+    pub fn new(tokeniser: Tokeniser) -> Result<Self, EmbedError> {
+        let (first, second) = (tokeniser.content("", 1)?, tokeniser.content("", 1)?);
+        let framed = tokeniser.pair(first, second)?;
+        let (frame, window) = (framed.len(), tokeniser.window());
+        let types = framed.get_type_ids();
+        // Around the first text two tokens, or one behind it; behind the second one.
+        if frame < 2 || frame + 2 > window || types.first() != Some(&0) || types.last() != Some(&1)
+        {
+            let problem = format!("no pairs: frame {types:?} in a window of {window}");
+            return Err(EmbedError::Malformed { file: "tokenizer.json", problem });
+        }
+        Ok(Self { tokeniser, frame })
+    }
+
+    /// A query, cut so that half the room of a pair is left for the passage.
+    pub fn query(&self, text: &str) -> Result<Encoding, EmbedError> {
+        self.tokeniser.content(text, self.room() / 2)
+    }
+
+    /// The list of a pair, the passage cut at the window.
+    pub fn ids(&self, query: &Encoding, passage: &str) -> Result<Vec<u32>, EmbedError> {
+        let passage = self.tokeniser.content(passage, self.room() - query.len())?;
+        let pair = self.tokeniser.pair(query.clone(), passage)?;
+        let first = pair.get_type_ids().iter().take_while(|kind| **kind == 0).count();
+        let mut list = Vec::with_capacity(1 + pair.len());
+        list.push(first as u32);
+        list.extend_from_slice(pair.get_ids());
+        Ok(list)
+    }
+
+    /// Tokens of both texts together at most.
+    fn room(&self) -> usize {
+        self.tokeniser.window() - self.frame
+    }
+}
+
+/// Where the second token type begins in a pair, and its ids, from its list.
+pub(super) fn split(list: &[u32]) -> (usize, &[u32]) {
+    list.split_first().map_or((0, list), |(first, ids)| (*first as usize, ids))
+}

@@ -1,0 +1,159 @@
+//! The CPU's model behind one on a device: what that does not embed, this does.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use lodestone_compute::cuda::DeviceError;
+use crate::EmbedError;
+use crate::bert::Bert;
+use crate::device::{Engine, Vectors};
+use crate::queue::{DeviceCounts, Forward, Pace};
+
+/// Bulk batches in flight: one computes while the next is packed and copied.
+const IN_FLIGHT: usize = 2;
+/// Less than this is not shared out between them: it would not fill the device.
+const SHARE_TOKENS: usize = 4096;
+
+/// The model on the CPU, and what the device before it did.
+#[derive(Debug)]
+pub(in crate) struct Behind {
+    bert: Arc<Bert>,
+    /// Tokens of a batch on the CPU, and workers that may be in one.
+    cpu: Pace,
+    is_up: AtomicBool,
+    batches: AtomicU64,
+    fallbacks: AtomicU64,
+}
+
+impl Behind {
+    /// `cpu` is the pace while there is no device.
+    pub fn new(bert: Arc<Bert>, cpu: Pace) -> Self {
+        let (batches, fallbacks) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { bert, cpu, is_up: AtomicBool::new(true), batches, fallbacks }
+    }
+
+    /// The model on the CPU.
+    pub fn bert(&self) -> &Bert {
+        &self.bert
+    }
+
+    /// Whether the device embedded when it was last asked.
+    fn is_up(&self) -> bool {
+        self.is_up.load(Relaxed)
+    }
+
+    /// What the device made of a batch, or what the CPU makes of it.
+    fn settle(
+        &self,
+        by_device: Vectors,
+        batch: &[&[u32]],
+        pause: &mut dyn FnMut(),
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        match by_device {
+            Ok(vectors) => {
+                self.batches.fetch_add(1, Relaxed);
+                if !self.is_up.swap(true, Relaxed) {
+                    tracing::info!("the GPU embeds again");
+                }
+                return Ok(vectors);
+            }
+            Err(error) => self.fell_back(&error),
+        }
+        let mut vectors = Vec::with_capacity(batch.len());
+        for part in parts(batch, self.cpu.batch) {
+            vectors.extend(self.bert.forward(part, pause)?);
+        }
+        Ok(vectors)
+    }
+
+    /// One line when the device stops being used, not one a batch.
+    pub fn fell_back(&self, error: &DeviceError) {
+        self.fallbacks.fetch_add(1, Relaxed);
+        if self.is_up.swap(false, Relaxed) {
+            let reason = error.to_string();
+            tracing::warn!(reason, "the GPU does not embed: the CPU does");
+        }
+    }
+
+    /// How a device likes its batches of up to `batch_tokens`, while it embeds.
+    fn pace(&self, batch_tokens: usize) -> Pace {
+        if !self.is_up() {
+            return self.cpu;
+        }
+        let batch = batch_tokens.max(1);
+        Pace { batch, share: SHARE_TOKENS.min(batch), workers: IN_FLIGHT }
+    }
+
+    /// What the device did.
+    fn counts(&self) -> DeviceCounts {
+        let (batches, fallbacks) = (self.batches.load(Relaxed), self.fallbacks.load(Relaxed));
+        DeviceCounts { batches, fallbacks }
+    }
+}
+
+/// A model on a device, with the CPU's behind it.
+pub(in crate) trait OnDevice: Send + Sync + fmt::Debug {
+    /// What embeds while the device does.
+    const ENGINE: Engine;
+
+    /// The CPU's.
+    fn behind(&self) -> &Behind;
+
+    /// Tokens of a batch at most.
+    fn batch_tokens(&self) -> usize;
+
+    /// What the device makes of a batch. Calls `pause` now and then.
+    fn on_device(&self, batch: &[&[u32]], pause: &mut dyn FnMut()) -> Vectors;
+}
+
+impl<D: OnDevice> Forward for D {
+    fn forward(
+        &self,
+        batch: &[&[u32]],
+        pause: &mut dyn FnMut(),
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let by_device = self.on_device(batch, pause);
+        self.behind().settle(by_device, batch, pause)
+    }
+
+    fn pace(&self, _: Pace) -> Pace {
+        self.behind().pace(self.batch_tokens())
+    }
+
+    fn engine(&self) -> Engine {
+        if self.behind().is_up() { D::ENGINE } else { Engine::Cpu }
+    }
+
+    fn device_counts(&self) -> DeviceCounts {
+        self.behind().counts()
+    }
+}
+
+/// Passages in runs of at most `tokens` tokens, or of one passage.
+fn parts<'a, 'b>(batch: &'a [&'b [u32]], tokens: usize) -> Vec<&'a [&'b [u32]]> {
+    let (mut parts, mut first, mut filled) = (Vec::new(), 0, 0);
+    for (at, ids) in batch.iter().enumerate() {
+        if at > first && filled + ids.len() > tokens {
+            parts.push(&batch[first..at]);
+            (first, filled) = (at, 0);
+        }
+        filled += ids.len();
+    }
+    parts.push(&batch[first..]);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_batch_is_cut_for_the_cpu() {
+        let ids = [0; 10];
+        let batch = [&ids[..4], &ids[..4], &ids[..3], &ids, &ids[..1]];
+        let lengths: Vec<usize> = parts(&batch, 8).iter().map(|part| part.len()).collect();
+        assert_eq!(lengths, [2, 1, 1, 1]);
+        assert_eq!(parts(&batch, 1000).len(), 1);
+    }
+}

@@ -1,0 +1,59 @@
+//! Whether a device computes as the CPU does: looked at once, before the model is used there.
+//!
+//! A driver, a compiler or a card that is wrong would be wrong in every vector that is stored.
+
+use lodestone_compute::cuda::DeviceError;
+use crate::bert::Bert;
+use crate::config::ModelConfig;
+use crate::device::{COSINE_MIN, SQUARE_SLACK, Vectors};
+use crate::queue::Forward;
+
+/// Tokens of the passages: the shortest, one beyond a tile of attention, and the whole window.
+const LENGTHS: [usize; 3] = [1, 70, usize::MAX];
+
+/// Compares vectors that `run` makes on a device with those of `bert`: a few passages, over and
+/// over until they are `tokens` tokens, the size of batch that the device will get, so that the
+/// kernels of such batches run. No tokens are no check.
+///
+/// # Errors
+/// What `run` says, or [`DeviceError::NoDevice`] if it computes something else.
+pub(in crate) fn check(
+    config: &ModelConfig,
+    bert: &Bert,
+    tokens: usize,
+    run: &dyn Fn(&[&[u32]]) -> Vectors,
+) -> Result<(), DeviceError> {
+    if tokens == 0 {
+        return Ok(());
+    }
+    let window = config.window().min(tokens);
+    let passages: Vec<Vec<u32>> =
+        (0..).zip(LENGTHS).map(|(salt, length)| ids(config, length.min(window), salt)).collect();
+    let passages: Vec<&[u32]> = passages.iter().map(Vec::as_slice).collect();
+    let wanted = bert.forward(&passages, &mut || {});
+    let wanted = wanted.map_err(|error| none(&error.to_string()))?;
+    let round: usize = passages.iter().map(|ids| ids.len()).sum();
+    for rounds in [1, (tokens / round).max(1)] {
+        let got = run(&passages.repeat(rounds))?;
+        for (got, wanted) in got.iter().zip(wanted.iter().cycle()) {
+            let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>();
+            let cosine = dot(got, wanted);
+            // What is not a number is not near.
+            let is_near = cosine >= COSINE_MIN && (dot(got, got) - 1.0).abs() < SQUARE_SLACK;
+            if !is_near {
+                return Err(none(&format!("its vectors differ from the CPU's, to {cosine}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Ids from all over the vocabulary.
+fn ids(config: &ModelConfig, length: usize, salt: usize) -> Vec<u32> {
+    let id = |at: usize| (at * 7919 + salt * 104_729) % config.vocabulary;
+    (0..length).map(|at| id(at) as u32).collect()
+}
+
+fn none(fault: &str) -> DeviceError {
+    DeviceError::NoDevice { reason: format!("the GPU is not used for the model: {fault}") }
+}

@@ -1,0 +1,71 @@
+//! What the rest of the server sees of a model.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::EmbedError;
+
+/// Who waits for a vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// Somebody waits for an answer: goes before all bulk work.
+    Query,
+    /// Documents being ingested: fills the machine when no query waits.
+    Bulk,
+}
+
+/// What the model has done since it was loaded. Counters only grow.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct EmbedStats {
+    /// Seconds of worker threads inside the forward pass, summed over workers.
+    pub model_seconds: f64,
+    /// Tokens through the model, framing included.
+    pub tokens: u64,
+    /// Texts through the model.
+    pub passages: u64,
+    /// Batches that a GPU computed.
+    pub device_batches: u64,
+    /// Batches that were meant for a GPU and that the CPU computed.
+    pub device_fallbacks: u64,
+}
+
+/// Text to vectors. Blocking: call it from a thread that may wait.
+///
+/// The same text gives the same vector, alone or in company, but for float rounding (API 8.22).
+pub trait Embedder: Send + Sync + fmt::Debug {
+    /// Numbers in a vector.
+    fn dimension(&self) -> usize;
+
+    /// The model's name on the wire.
+    fn name(&self) -> &str;
+
+    /// Hexadecimal hash over everything that decides a vector. Vectors are comparable only when
+    /// the fingerprints of their embedders are equal.
+    fn fingerprint(&self) -> &str;
+
+    /// Byte ranges of the tokens of `text`: whole text, nothing cut, no framing tokens. Starts
+    /// never descend; neighbours share bytes where one character becomes several tokens.
+    /// Takes time linear in the text.
+    fn token_offsets(&self, text: &str) -> Vec<Range<usize>>;
+
+    /// Tokens of the whole `text`, without framing.
+    fn count_tokens(&self, text: &str) -> usize {
+        self.token_offsets(text).len()
+    }
+
+    /// One vector of length 1 for each text, in the order of the texts. A text longer than the
+    /// model's window is cut there. Blocks until all are done; in [`Lane::Bulk`] also while the
+    /// queue is full.
+    ///
+    /// # Errors
+    /// [`EmbedError::Overloaded`] when too many queries wait, [`EmbedError::Closed`] after
+    /// [`Embedder::close`], otherwise what the model reports. On an error no vector is given.
+    fn embed(&self, lane: Lane, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError>;
+
+    /// What has been done so far.
+    fn stats(&self) -> EmbedStats;
+
+    /// Fails everything that still waits and refuses what comes later; the batches in progress
+    /// are finished. May be called more than once.
+    fn close(&self);
+}

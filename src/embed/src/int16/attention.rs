@@ -1,0 +1,331 @@
+//! Attention of one head over one passage: both of its products in 16-bit integers, by the inner
+//! loop of the dense layers, the softmax between them in f32.
+//!
+//! ```text
+//! queries  one step for all of them                  -> strips of codes
+//! keys     one step for all of them                  -> panels: 32 keys, 2 components a step
+//! scores   queries x keys, exact in i32; powers of 2 of (score - largest) in f32
+//! weights  powers, as many codes as the sums leave    -> strips of codes
+//! values   a step for each component                  -> panels: 32 components, 2 keys a step
+//! ```
+
+use std::arch::x86_64::*;
+
+use crate::int16::LANES;
+use crate::int16::product::{PANEL, PanelStep, REGISTERS, STRIP, TAIL};
+use crate::int16::x86::strip_times_panel;
+
+/// The largest code of a value. It leaves the codes of a query's weights a sum of 2^19: were both
+/// sides given 16 bits, weights over some hundred keys would be left with 8.
+const VALUE_MAX: f32 = 4095.0;
+/// What the codes of one query's weights may sum up to.
+const WEIGHT_SUM_MAX: f32 = (i32::MAX / 4095) as f32;
+/// Queries, keys and values of a row.
+const PARTS: usize = 3;
+
+/// Memory of attention over one passage.
+#[derive(Debug, Default)]
+pub(super) struct Attention {
+    /// (queries filled up to whole strips, head).
+    queries: Vec<i16>,
+    keys: Vec<PanelStep>,
+    values: Vec<PanelStep>,
+    /// What a code of each component of a value is worth.
+    value_steps: Vec<[f32; PANEL]>,
+    /// (queries of a strip, keys filled up to whole panels): scores, then the bits of powers.
+    scores: Vec<[i32; LANES]>,
+    /// (queries of a strip, keys filled up to whole registers).
+    weights: Vec<[i16; LANES]>,
+}
+
+/// What the strips of a passage have in common.
+#[derive(Debug, Clone, Copy)]
+struct Passage {
+    /// Keys.
+    count: usize,
+    head: usize,
+    /// What a unit of a score's integer is worth as an exponent of 2.
+    exponent: f32,
+}
+
+/// `rows` (tokens, 3, head) are queries, already divided by the square root of `head`, keys and
+/// values; the results go to the columns from `at` on of `context`, rows of `hidden` numbers.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+pub(super) fn attend(
+    rows: &[f32],
+    head: usize,
+    context: &mut [f32],
+    (at, hidden): (usize, usize),
+    scratch: &mut Attention,
+) {
+    let count = rows.len() / (PARTS * head);
+    // A score is a sum of `head` products: this is the largest code with which it is within i32.
+    let limit = (f64::from(i32::MAX) / head as f64).sqrt().min(f64::from(i16::MAX)).floor() as f32;
+    let [query_largest, key_largest] = [0, 1].map(|part| largest(rows, head, part));
+    let Attention { queries, keys, values, value_steps, .. } = scratch;
+    take_queries(rows, head, inverse(limit, query_largest), queries);
+    take_keys(rows, head, inverse(limit, key_largest), keys);
+    take_values(rows, head, values, value_steps);
+    let exponent = query_largest / limit * (key_largest / limit) * std::f32::consts::LOG2_E;
+    let passage = Passage { count, head, exponent };
+    let whole = count / STRIP * STRIP;
+    for (number, rows) in context[..whole * hidden].chunks_mut(STRIP * hidden).enumerate() {
+        strip::<STRIP>(&passage, number * STRIP, scratch, rows, (at, hidden));
+    }
+    for (number, rows) in context[whole * hidden..].chunks_mut(TAIL * hidden).enumerate() {
+        strip::<TAIL>(&passage, whole + number * TAIL, scratch, rows, (at, hidden));
+    }
+}
+
+/// The queries from `first` on: their scores, weights and mixed values.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn strip<const ROWS: usize>(
+    passage: &Passage,
+    first: usize,
+    scratch: &mut Attention,
+    context: &mut [f32],
+    (at, hidden): (usize, usize),
+) {
+    let Passage { count, head, exponent } = *passage;
+    let Attention { queries, keys, values, value_steps, scores, weights } = scratch;
+    let row_scores = count.div_ceil(PANEL) * REGISTERS;
+    let row_weights = count.div_ceil(LANES);
+    scores.resize(ROWS * row_scores, [0; LANES]);
+    weights.resize(ROWS * row_weights, [0; LANES]);
+    let queries = &queries[first * head..(first + ROWS) * head];
+    for (number, panel) in keys.chunks_exact(head / 2).enumerate() {
+        strip_times_panel::<ROWS>(queries, panel, |row, sums| {
+            let row = &mut scores[row * row_scores + number * REGISTERS..];
+            let row: &mut [_; REGISTERS] = row.first_chunk_mut().expect("whole panels");
+            *row = bytemuck::must_cast(sums);
+        });
+    }
+    let mut steps = [0.0; ROWS];
+    let rows = scores.chunks_exact_mut(row_scores).zip(weights.chunks_exact_mut(row_weights));
+    for ((scores, weights), step) in rows.zip(&mut steps) {
+        *step = softmax(&mut scores[..row_weights], count, exponent, weights);
+    }
+    let (weights, steps) = (weights.as_flattened(), &steps[..context.len() / hidden]);
+    for (number, panel) in values.chunks_exact(row_weights * LANES / 2).enumerate() {
+        let value_steps: [__m512; REGISTERS] = bytemuck::must_cast(value_steps[number]);
+        strip_times_panel::<ROWS>(weights, panel, |row, sums| {
+            // The last strip has more rows than there are queries.
+            let Some(step) = steps.get(row) else { return };
+            let mut mixed = value_steps;
+            for (mixed, sum) in mixed.iter_mut().zip(sums) {
+                let step = _mm512_mul_ps(*mixed, _mm512_set1_ps(*step));
+                *mixed = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), step);
+            }
+            let row = &mut context[row * hidden + at + number * PANEL..];
+            let row: &mut [f32; PANEL] = row.first_chunk_mut().expect("whole panels");
+            *row = bytemuck::must_cast(mixed);
+        });
+    }
+}
+
+/// Turns one query's scores into codes of its weights over `count` keys, zeros behind the last;
+/// returns what a code is worth. `scores` holds the powers afterwards.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn softmax(
+    scores: &mut [[i32; LANES]],
+    count: usize,
+    exponent: f32,
+    weights: &mut [[i16; LANES]],
+) -> f32 {
+    let absent = scores.len() * LANES - count;
+    let (last, full) = scores.split_last_mut().expect("a passage has tokens");
+    let in_last: __mmask16 = u16::MAX >> absent;
+    let lowest = _mm512_set1_epi32(i32::MIN);
+    let mut top = _mm512_mask_mov_epi32(lowest, in_last, bytemuck::must_cast(*last));
+    for scores in &*full {
+        top = _mm512_max_epi32(top, bytemuck::must_cast(*scores));
+    }
+    let factor = _mm512_set1_ps(exponent);
+    // Taken off before the product, whose rounding may be more than any power can hold.
+    let top = _mm512_cvtepi32_ps(_mm512_set1_epi32(_mm512_reduce_max_epi32(top)));
+    let power = |scores: [i32; LANES]| {
+        let below = _mm512_sub_ps(_mm512_cvtepi32_ps(bytemuck::must_cast(scores)), top);
+        power_of_2(_mm512_mul_ps(below, factor))
+    };
+    let mut total = _mm512_maskz_mov_ps(in_last, power(*last));
+    *last = bytemuck::must_cast(total);
+    for scores in full {
+        let power = power(*scores);
+        total = _mm512_add_ps(total, power);
+        *scores = bytemuck::must_cast(power);
+    }
+    let total = _mm512_reduce_add_ps(total);
+    // Half a code for each key is what rounding may add.
+    let scale = ((WEIGHT_SUM_MAX - count as f32) / total).min(f32::from(i16::MAX));
+    for (codes, power) in weights.iter_mut().zip(scores) {
+        let scaled = _mm512_mul_ps(bytemuck::must_cast(*power), _mm512_set1_ps(scale));
+        *codes = bytemuck::must_cast(_mm512_cvtepi32_epi16(_mm512_cvtps_epi32(scaled)));
+    }
+    1.0 / (scale * total)
+}
+
+/// 2^x for x of at most 0: x = n + r with |r| at most 1/2, 2^r by a polynomial whose largest
+/// relative error is least among those of its degree: 3e-6, a tenth of half a code of the largest
+/// weight. Below -126 it stays at the smallest normal number.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn power_of_2(x: __m512) -> __m512 {
+    const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    // The second operand passes where one is not a number.
+    let x = _mm512_max_ps(_mm512_set1_ps(-126.0), x);
+    let n = _mm512_roundscale_ps::<NEAREST>(x);
+    let r = _mm512_sub_ps(x, n);
+    let mut p = _mm512_set1_ps(9.570_101e-3);
+    for coefficient in [5.591_786e-2, 2.402_474_4e-1, 6.931_218e-1, 9.999_993e-1] {
+        p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(coefficient));
+    }
+    _mm512_scalef_ps(p, n)
+}
+
+/// What a number is multiplied by to become a code, 0 where all are too small for a reciprocal.
+fn inverse(limit: f32, largest: f32) -> f32 {
+    if largest < f32::MIN_POSITIVE { 0.0 } else { limit / largest }
+}
+
+/// The bits of the absolute numbers: ordered as they are, with what is not a number at the top.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+#[inline]
+fn magnitudes(numbers: &[f32; LANES]) -> __m512i {
+    _mm512_and_si512(bytemuck::must_cast(*numbers), _mm512_set1_epi32(0x7fff_ffff))
+}
+
+/// The largest absolute number of a part of all rows; NaN where there is one.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn largest(rows: &[f32], head: usize, part: usize) -> f32 {
+    let mut top = _mm512_setzero_si512();
+    for row in rows.chunks_exact(PARTS * head) {
+        for numbers in row[part * head..(part + 1) * head].as_chunks::<LANES>().0 {
+            top = _mm512_max_epu32(top, magnitudes(numbers));
+        }
+    }
+    f32::from_bits(_mm512_reduce_max_epu32(top))
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+#[inline]
+fn rounded(numbers: &[f32; LANES], inverse: __m512) -> __m512i {
+    _mm512_cvtps_epi32(_mm512_mul_ps(bytemuck::must_cast(*numbers), inverse))
+}
+
+/// Codes of as many numbers as fill a register with them.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn register_of_codes(numbers: &[f32; 2 * LANES], inverse: __m512) -> __m512i {
+    let [low, high]: [[f32; LANES]; 2] = bytemuck::must_cast(*numbers);
+    let low = _mm512_cvtepi32_epi16(rounded(&low, inverse));
+    let high = _mm512_cvtepi32_epi16(rounded(&high, inverse));
+    _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn take_queries(rows: &[f32], head: usize, inverse: f32, queries: &mut Vec<i16>) {
+    let count = rows.len() / (PARTS * head);
+    queries.resize(count.next_multiple_of(TAIL) * head, 0);
+    queries[count * head..].fill(0);
+    let inverse = _mm512_set1_ps(inverse);
+    for (codes, row) in queries.chunks_exact_mut(head).zip(rows.chunks_exact(PARTS * head)) {
+        let numbers = row.as_chunks::<{ 2 * LANES }>().0;
+        for (codes, numbers) in codes.as_chunks_mut::<{ 2 * LANES }>().0.iter_mut().zip(numbers) {
+            *codes = bytemuck::must_cast(register_of_codes(numbers, inverse));
+        }
+    }
+}
+
+/// A key's codes are turned from a row into a column, two components to a number.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn take_keys(rows: &[f32], head: usize, inverse: f32, keys: &mut Vec<PanelStep>) {
+    let count = rows.len() / (PARTS * head);
+    keys.resize(count.div_ceil(PANEL) * head / 2, PanelStep::ZERO);
+    let inverse = _mm512_set1_ps(inverse);
+    for first in (0..count.next_multiple_of(PANEL)).step_by(LANES) {
+        let panel = first / PANEL * head / 2;
+        for block in 0..head / (2 * LANES) {
+            let start = head + block * 2 * LANES;
+            let mut codes = [_mm512_setzero_si512(); LANES];
+            let rows = rows.chunks_exact(PARTS * head).skip(first);
+            for (codes, row) in codes.iter_mut().zip(rows) {
+                let numbers = row[start..].first_chunk().expect("heads are whole registers");
+                *codes = register_of_codes(numbers, inverse);
+            }
+            let steps = &mut keys[panel + block * LANES..][..LANES];
+            for (step, column) in steps.iter_mut().zip(transposed(codes)) {
+                step.0[first % PANEL / LANES] = bytemuck::must_cast(column);
+            }
+        }
+    }
+}
+
+/// Two keys' values lie side by side; zeros behind the last.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn take_values(
+    rows: &[f32],
+    head: usize,
+    values: &mut Vec<PanelStep>,
+    value_steps: &mut Vec<[f32; PANEL]>,
+) {
+    const ODD: __mmask32 = 0xaaaa_aaaa;
+    let count = rows.len() / (PARTS * head);
+    let pairs = count.next_multiple_of(LANES) / 2;
+    values.resize(head / PANEL * pairs, PanelStep::ZERO);
+    value_steps.resize(head / PANEL, [0.0; PANEL]);
+    for (number, panel) in values.chunks_exact_mut(pairs).enumerate() {
+        for register in 0..REGISTERS {
+            let start = 2 * head + number * PANEL + register * LANES;
+            let numbers = |row: &[f32]| -> [f32; LANES] {
+                *row[start..].first_chunk().expect("heads are whole registers")
+            };
+            let mut top = _mm512_setzero_si512();
+            for row in rows.chunks_exact(PARTS * head) {
+                top = _mm512_max_epu32(top, magnitudes(&numbers(row)));
+            }
+            let largest: [f32; LANES] = bytemuck::must_cast(top);
+            let inverses: __m512 = bytemuck::must_cast(largest.map(|x| inverse(VALUE_MAX, x)));
+            let steps = &mut value_steps[number].as_chunks_mut::<LANES>().0[register];
+            *steps = largest.map(|x| x / VALUE_MAX);
+            let mut rows = rows.chunks_exact(PARTS * head);
+            for step in &mut *panel {
+                let mut next = || {
+                    rows.next()
+                        .map_or(_mm512_setzero_si512(), |row| rounded(&numbers(row), inverses))
+                };
+                let (even, odd) = (next(), next());
+                let odd = _mm512_slli_epi32::<16>(odd);
+                step.0[register] = bytemuck::must_cast(_mm512_mask_blend_epi16(ODD, even, odd));
+            }
+        }
+    }
+}
+
+/// Rows to columns.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn transposed(rows: [__m512i; LANES]) -> [__m512i; LANES] {
+    let mut fours = rows;
+    for (four, rows) in fours.as_chunks_mut::<4>().0.iter_mut().zip(rows.as_chunks::<4>().0) {
+        let low = _mm512_unpacklo_epi32(rows[0], rows[1]);
+        let high = _mm512_unpackhi_epi32(rows[0], rows[1]);
+        let next_low = _mm512_unpacklo_epi32(rows[2], rows[3]);
+        let next_high = _mm512_unpackhi_epi32(rows[2], rows[3]);
+        // Each now holds columns j, j + 4, j + 8 and j + 12 of four rows.
+        *four = [
+            _mm512_unpacklo_epi64(low, next_low),
+            _mm512_unpackhi_epi64(low, next_low),
+            _mm512_unpacklo_epi64(high, next_high),
+            _mm512_unpackhi_epi64(high, next_high),
+        ];
+    }
+    let mut columns = rows;
+    for j in 0..4 {
+        let even = _mm512_shuffle_i32x4::<0x88>(fours[j], fours[4 + j]);
+        let odd = _mm512_shuffle_i32x4::<0xdd>(fours[j], fours[4 + j]);
+        let next_even = _mm512_shuffle_i32x4::<0x88>(fours[8 + j], fours[12 + j]);
+        let next_odd = _mm512_shuffle_i32x4::<0xdd>(fours[8 + j], fours[12 + j]);
+        columns[j] = _mm512_shuffle_i32x4::<0x88>(even, next_even);
+        columns[4 + j] = _mm512_shuffle_i32x4::<0x88>(odd, next_odd);
+        columns[8 + j] = _mm512_shuffle_i32x4::<0xdd>(even, next_even);
+        columns[12 + j] = _mm512_shuffle_i32x4::<0xdd>(odd, next_odd);
+    }
+    columns
+}

@@ -1,0 +1,164 @@
+//! Dense layers over codes: weights packed once, products in i32, scaled back to f32.
+//!
+//! ```text
+//! weights (inputs, outputs) -> panel 0 | panel 1 | ...  each for every 2 inputs: PANEL x 2 codes
+//! codes   (tokens, inputs)  as they lie, STRIP tokens at once, what is left over by TAIL
+//! ```
+
+use std::ops::Range;
+
+use crate::int16::quantize::Codes;
+use crate::int16::{LANES, machine};
+
+/// Tokens whose sums are in registers at once: with two registers of outputs, 24 of 32.
+pub(super) const STRIP: usize = 12;
+/// The same for the tokens behind the last whole strip. Six keep two multipliers busy for the
+/// time that one multiplication takes; fewer would wait for their own sums.
+pub(super) const TAIL: usize = STRIP / 2;
+/// Registers of a panel.
+pub(super) const REGISTERS: usize = 2;
+/// Outputs of a panel. A panel of 384 inputs takes 24 KiB and stays in a level-1 cache.
+pub(super) const PANEL: usize = REGISTERS * LANES;
+/// Inputs that one multiplication takes.
+const STEP: usize = 2;
+
+/// The codes of a panel for one step; aligned, so that no register of them is on two cache lines.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct PanelStep(pub [[i16; LANES * STEP]; REGISTERS]);
+
+impl PanelStep {
+    pub const ZERO: Self = Self([[0; LANES * STEP]; REGISTERS]);
+}
+
+/// A panel of a layer, and what goes with its outputs.
+#[derive(Debug)]
+pub(super) struct Panel<'a> {
+    pub codes: &'a [PanelStep],
+    /// What a code of each output is worth.
+    pub steps: &'a [f32; PANEL],
+    pub bias: &'a [f32; PANEL],
+}
+
+/// The largest code of a weight: 12 bits with the sign. What is left of the 31 bits of a sum goes
+/// to the states.
+const WEIGHT_MAX: f32 = 2047.0;
+/// Codes of states need at least this many values for the promised cosine; layers so wide that
+/// their sums leave less are not computed here.
+const LIMIT_MIN: i64 = 1024;
+
+/// The weights of a dense layer as codes. Inputs are even, outputs are whole panels.
+#[derive(Debug)]
+pub(super) struct Dense {
+    inputs: usize,
+    outputs: usize,
+    panels: Vec<PanelStep>,
+    steps: Vec<f32>,
+    bias: Vec<f32>,
+    limit: i16,
+}
+
+impl Dense {
+    /// Rounds `weights`, (inputs, outputs) row by row, all of them finite.
+    ///
+    /// # Errors
+    /// Why there are no codes for them.
+    pub fn new(weights: &[f32], inputs: usize, bias: Vec<f32>) -> Result<Self, String> {
+        let outputs = bias.len();
+        assert_eq!(weights.len(), inputs * outputs, "the caller has checked the shape");
+        assert!(inputs.is_multiple_of(STEP) && outputs.is_multiple_of(PANEL), "whole panels");
+        if weights.iter().any(|weight| !weight.is_finite()) {
+            return Err("a weight that is not finite".to_owned());
+        }
+        let mut largest = vec![0.0_f32; outputs];
+        for row in weights.chunks_exact(outputs) {
+            for (largest, weight) in largest.iter_mut().zip(row) {
+                *largest = largest.max(weight.abs());
+            }
+        }
+        let steps: Vec<f32> = largest.iter().map(|largest| largest / WEIGHT_MAX).collect();
+        let panel_steps = inputs / STEP;
+        let mut panels = vec![PanelStep::ZERO; outputs / PANEL * panel_steps];
+        let mut sums = vec![0_i64; outputs];
+        for (input, row) in weights.chunks_exact(outputs).enumerate() {
+            for (output, weight) in row.iter().enumerate() {
+                let step = steps[output];
+                let code = if step < f32::MIN_POSITIVE { 0.0 } else { (weight / step).round() };
+                let code = code.clamp(-WEIGHT_MAX, WEIGHT_MAX) as i16;
+                sums[output] += i64::from(code.unsigned_abs());
+                let PanelStep(registers) = &mut panels[output / PANEL * panel_steps + input / STEP];
+                let lane = output % LANES * STEP + input % STEP;
+                registers[output % PANEL / LANES][lane] = code;
+            }
+        }
+        let limit = limit(&sums)?;
+        Ok(Self { inputs, outputs, panels, steps, bias, limit })
+    }
+
+    /// Numbers of a row that this layer takes.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// Numbers of a row of the product.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// Rounds `states` (tokens, inputs) to codes that this layer takes.
+    pub fn encode(&self, states: &[f32], codes: &mut Codes) {
+        codes.begin(states.len() / self.inputs, self.inputs);
+        codes.set(0, states, self.limit);
+    }
+
+    /// The same, each row after `change`, which finds it in the nearest cache and leaves it there.
+    pub fn encode_changed(
+        &self,
+        states: &mut [f32],
+        codes: &mut Codes,
+        change: impl Fn(&mut [f32]),
+    ) {
+        codes.begin(states.len() / self.inputs, self.inputs);
+        for (at, row) in states.chunks_exact_mut(self.inputs).enumerate() {
+            change(row);
+            codes.set(at, row, self.limit);
+        }
+    }
+
+    /// `codes` times the weights of `columns`, whole panels, and their bias: (tokens, columns).
+    pub fn multiply(&self, codes: &Codes, columns: Range<usize>, output: &mut Vec<f32>) {
+        assert_eq!(codes.stride(), self.inputs, "encoded by this layer");
+        output.resize(codes.steps().len() * columns.len(), 0.0);
+        machine::multiply(self, columns, codes, output, false);
+    }
+
+    /// Adds `codes` times the weights and the bias to `output`, (tokens, outputs).
+    pub fn add_product(&self, codes: &Codes, output: &mut [f32]) {
+        assert_eq!(codes.stride(), self.inputs, "encoded by this layer");
+        machine::multiply(self, 0..self.outputs(), codes, output, true);
+    }
+
+    /// The panels of `columns`, which begin and end with a panel.
+    pub(super) fn panels(&self, columns: Range<usize>) -> impl Iterator<Item = Panel<'_>> {
+        assert!(columns.start.is_multiple_of(PANEL) && columns.end.is_multiple_of(PANEL));
+        let panel_steps = self.inputs / STEP;
+        let codes = &self.panels[columns.start / PANEL * panel_steps..];
+        let steps = self.steps[columns.clone()].as_chunks::<PANEL>().0;
+        let biases = self.bias[columns].as_chunks::<PANEL>().0;
+        codes.chunks_exact(panel_steps).zip(steps).zip(biases).map(|((codes, steps), bias)| Panel {
+            codes,
+            steps,
+            bias,
+        })
+    }
+}
+
+/// The largest code of a state with which no sum leaves i32.
+fn limit(sums: &[i64]) -> Result<i16, String> {
+    let widest = sums.iter().copied().max().unwrap_or(0).max(1);
+    let limit = (i64::from(i32::MAX) / widest).min(i64::from(i16::MAX));
+    if limit < LIMIT_MIN {
+        return Err(format!("weights whose codes sum up to {widest}, too many for 32 bits"));
+    }
+    Ok(limit as i16)
+}

@@ -1,0 +1,230 @@
+//! A model directory, loaded: tokenizer, encoder and queue behind [`Embedder`].
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::bert::Bert;
+use crate::config::ModelConfig;
+use crate::device::{EmbedDevice, Engine, beside};
+use crate::lanes::{Passage, Reply};
+use crate::precision::{Arithmetic, Precision};
+use crate::queue::{Pace, Queue, QueueBounds, SHARE_TOKENS_MIN};
+use crate::tokens::Tokeniser;
+use crate::weights::Weights;
+use crate::{EmbedError, EmbedStats, Embedder, Lane};
+use lodestone_types::limits;
+
+/// Changes whenever the same files would give other vectors than before: another window,
+/// another pooling. It is part of the fingerprint.
+const COMPUTATION: &str = "lodestone bert 1";
+
+/// A batch of queries is refused when more than this waits: some seconds of work.
+const QUERY_TOKENS_MAX: usize = 32 * limits::EMBED_BATCH_TOKENS;
+/// One bulk call has this much waiting at most: the next batches of a few workers.
+const BULK_CALL_TOKENS_MAX: usize = 8 * limits::EMBED_BATCH_TOKENS;
+/// All bulk calls together: 4 MiB of tokens.
+const BULK_TOKENS_MAX: usize = 512 * limits::EMBED_BATCH_TOKENS;
+
+/// Half of what a batch may hold: a query waits for one layer of a batch. The dense products
+/// alone are as fast at 128 tokens as at 1,024; what the smaller batch costs the whole pass has
+/// not been separated from the noise of a busy machine.
+const BATCH_TOKENS: usize = limits::EMBED_BATCH_TOKENS / 2;
+
+const BOUNDS: QueueBounds = QueueBounds {
+    batch: BATCH_TOKENS,
+    bulk_call: BULK_CALL_TOKENS_MAX,
+    bulk: BULK_TOKENS_MAX,
+    query: QUERY_TOKENS_MAX,
+};
+/// Batches of a device that one bulk call may have waiting, beyond those that are computed.
+const CALL_DEVICE_BATCHES: usize = 4;
+/// Workers beside a device at least: two keep it busy, one is there for queries.
+const DEVICE_WORKERS_MIN: usize = 3;
+
+/// The bytes of a model directory.
+#[derive(Debug, Clone)]
+pub struct ModelFiles {
+    /// The directory's name, which is the model's name on the wire.
+    pub name: String,
+    /// `config.json`.
+    pub config: Vec<u8>,
+    /// `1_Pooling/config.json`, which sentence-transformers writes; without it the mean is used.
+    pub pooling: Option<Vec<u8>>,
+    /// `tokenizer.json`.
+    pub tokenizer: Vec<u8>,
+    /// `model.safetensors`.
+    pub weights: Vec<u8>,
+}
+
+impl ModelFiles {
+    /// Reads the files of `directory` through `read`.
+    ///
+    /// # Errors
+    /// [`EmbedError::Unreadable`] names the file that is missing or refused.
+    pub fn read(
+        directory: &Path,
+        read: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
+    ) -> Result<Self, EmbedError> {
+        let required = |name: &str| {
+            let path = directory.join(name);
+            read(&path).map_err(|error| EmbedError::Unreadable {
+                path: path.display().to_string(),
+                problem: error.to_string(),
+            })
+        };
+        let name = directory
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        Ok(Self {
+            name,
+            config: required("config.json")?,
+            pooling: read(&directory.join("1_Pooling").join("config.json")).ok(),
+            tokenizer: required("tokenizer.json")?,
+            weights: required("model.safetensors")?,
+        })
+    }
+}
+
+/// A BERT-family sentence model with its worker threads.
+#[derive(Debug)]
+pub struct Model {
+    name: String,
+    fingerprint: String,
+    dimension: usize,
+    arithmetic: Arithmetic,
+    tokeniser: Tokeniser,
+    queue: Queue,
+}
+
+impl Model {
+    /// Loads a model and starts `workers` threads for it; each runs its batches on its own, so
+    /// `workers` is the number of cores that the model may use.
+    ///
+    /// # Errors
+    /// Names what in the files is malformed, missing or not supported.
+    pub fn load(files: &ModelFiles, workers: usize) -> Result<Self, EmbedError> {
+        Self::load_beside(files, workers, Precision::F32, None)
+    }
+
+    /// The same with less than f32 on the CPU if `precision` allows it, and beside a device, which
+    /// computes what it can. Whatever it does not, `workers` cores do. A model that there are no
+    /// kernels for stays with the CPU, and the log says so.
+    ///
+    /// # Errors
+    /// As [`Self::load`]; never because of the device.
+    pub fn load_beside(
+        files: &ModelFiles,
+        workers: usize,
+        precision: Precision,
+        device: Option<EmbedDevice>,
+    ) -> Result<Self, EmbedError> {
+        let config = ModelConfig::parse(&files.config, files.pooling.as_deref())?;
+        let tokeniser = Tokeniser::parse(&files.tokenizer, config.vocabulary, config.window())?;
+        let weights = Weights::parse(&files.weights)?;
+        let fingerprint = fingerprint(&config, files);
+        let dimension = config.hidden;
+        let bert = Bert::new(config.clone(), &weights, precision)?;
+        let arithmetic = bert.arithmetic();
+        let queue = start(&config, bert, &weights, workers, device);
+        drop(weights);
+        let name = files.name.clone();
+        Ok(Self { name, fingerprint, dimension, arithmetic, tokeniser, queue })
+    }
+
+    /// What the CPU computes in.
+    pub fn arithmetic(&self) -> Arithmetic {
+        self.arithmetic
+    }
+
+    /// What embeds at the moment.
+    pub fn engine(&self) -> Engine {
+        self.queue.engine()
+    }
+
+    /// Tokenises in the caller's thread and hands over in groups of a batch: the workers start
+    /// while the rest is tokenised, and do not start with crumbs.
+    fn submit(&self, lane: Lane, texts: Vec<String>, reply: &Arc<Reply>) -> Result<(), EmbedError> {
+        let mut group = Vec::new();
+        let mut tokens = 0;
+        for (index, text) in texts.into_iter().enumerate() {
+            let ids = self.tokeniser.ids(&text)?;
+            tokens += ids.len();
+            group.push(Passage { ids, reply: Arc::clone(reply), index });
+            if tokens >= limits::EMBED_BATCH_TOKENS {
+                self.queue.push(lane, reply, std::mem::take(&mut group))?;
+                tokens = 0;
+            }
+        }
+        self.queue.push(lane, reply, group)
+    }
+}
+
+impl Embedder for Model {
+    fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {
+        self.tokeniser.offsets(text).expect("loading has tried the tokenizer's only failure")
+    }
+
+    fn embed(&self, lane: Lane, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let reply = Reply::new(texts.len());
+        self.submit(lane, texts, &reply).inspect_err(|_| self.queue.abandon(&reply))?;
+        reply.wait()
+    }
+
+    fn stats(&self) -> EmbedStats {
+        self.queue.stats()
+    }
+
+    fn close(&self) {
+        self.queue.close();
+    }
+}
+
+/// The workers, over the CPU alone or over a device with the CPU behind it.
+fn start(
+    config: &ModelConfig,
+    bert: Bert,
+    weights: &Weights,
+    workers: usize,
+    device: Option<EmbedDevice>,
+) -> Queue {
+    let bert = Arc::new(bert);
+    let Some(device) = device else {
+        return Queue::start(bert, workers, BOUNDS);
+    };
+    let limits = device.limits;
+    let cpu = Pace { batch: BATCH_TOKENS, share: SHARE_TOKENS_MIN, workers: workers.max(1) };
+    let Some(forward) = beside(config, &bert, weights, device, cpu) else {
+        return Queue::start(bert, workers, BOUNDS);
+    };
+    let bulk_call = BULK_CALL_TOKENS_MAX.max(CALL_DEVICE_BATCHES * limits.batch_tokens);
+    let bounds = QueueBounds { bulk_call, ..BOUNDS };
+    Queue::start(forward, workers.max(DEVICE_WORKERS_MIN), bounds)
+}
+
+/// SHA-256 over the computation, the configuration as understood, tokenizer and weights. The
+/// configuration's text is left out: the same model is published with different comments in it.
+pub(super) fn fingerprint(config: &ModelConfig, files: &ModelFiles) -> String {
+    let mut hash = Sha256::new();
+    let settings = format!("{COMPUTATION}\n{}\n{config:?}", config.window());
+    for part in [settings.as_bytes(), &files.tokenizer, &files.weights] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hex::encode(hash.finalize())
+}

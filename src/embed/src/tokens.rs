@@ -1,0 +1,133 @@
+//! Text to token ids and back to byte ranges.
+
+use std::ops::Range;
+
+use tokenizers::{Encoding, Tokenizer, TruncationDirection};
+
+use crate::EmbedError;
+
+/// Bytes that are tokenised at once. The tokenizer keeps some hundred bytes of bookkeeping for
+/// each byte of its input; pieces keep that small and the time linear for a text of any length.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// The model's tokenizer with its own truncation and padding switched off: files from
+/// sentence-transformers cut at 128 tokens and pad to 128, which is neither the model's window
+/// nor wanted here.
+#[derive(Debug)]
+pub(super) struct Tokeniser {
+    inner: Tokenizer,
+    /// Tokens that frame a passage.
+    frame: usize,
+    /// Tokens of one passage at most, framing included.
+    window: usize,
+}
+
+impl Tokeniser {
+    /// Reads `tokenizer.json` for a model of `vocabulary` words and a window of `window` tokens.
+    pub fn parse(json: &[u8], vocabulary: usize, window: usize) -> Result<Self, EmbedError> {
+        let malformed = |problem| EmbedError::Malformed { file: "tokenizer.json", problem };
+        let mut inner = Tokenizer::from_bytes(json).map_err(|e| malformed(e.to_string()))?;
+        inner.with_padding(None);
+        inner.with_truncation(None).map_err(|e| malformed(e.to_string()))?;
+        let size = inner.get_vocab_size(true);
+        if size > vocabulary {
+            return Err(malformed(format!("{size} tokens for a model of {vocabulary}")));
+        }
+        let framed = inner.encode("", true).map_err(|e| malformed(e.to_string()))?;
+        let frame = framed.len();
+        if frame == 0 || frame >= window {
+            return Err(malformed(format!("{frame} framing tokens in a window of {window}")));
+        }
+        // A letter of Linear B, which no vocabulary holds: a tokenizer without an unknown token
+        // fails here and not in the middle of a document.
+        inner.encode("\u{10000}", false).map_err(|e| malformed(e.to_string()))?;
+        Ok(Self { inner, frame, window })
+    }
+
+    /// The ids that the model gets for `text`: framed, cut at the window.
+    pub fn ids(&self, text: &str) -> Result<Vec<u32>, EmbedError> {
+        let content = self.content(text, self.window - self.frame)?;
+        let framed = self.inner.post_process(content, None, true).map_err(failed)?;
+        Ok(framed.get_ids().to_vec())
+    }
+
+    /// The first tokens of `text`, `room` of them at most, without framing.
+    pub fn content(&self, text: &str, room: usize) -> Result<Encoding, EmbedError> {
+        let head = &text[..piece_end(text)];
+        let mut content = self.encode_fast(head)?;
+        if content.len() < room && head.len() < text.len() {
+            content = self.encode_fast(text)?;
+        }
+        if content.len() > room {
+            content.truncate(room, 0, TruncationDirection::Right);
+            content.take_overflowing();
+        }
+        Ok(content)
+    }
+
+    /// Two contents as one framed pair.
+    pub fn pair(&self, first: Encoding, second: Encoding) -> Result<Encoding, EmbedError> {
+        self.inner.post_process(first, Some(second), true).map_err(failed)
+    }
+
+    /// Tokens of one passage, or of one pair, at most, framing included.
+    pub fn window(&self) -> usize {
+        self.window
+    }
+
+    /// Byte ranges of the tokens of all of `text`, without framing.
+    pub fn offsets(&self, text: &str) -> Result<Vec<Range<usize>>, EmbedError> {
+        let mut ranges = Vec::new();
+        let mut start = 0;
+        while start < text.len() {
+            let end = start + piece_end(&text[start..]);
+            let piece = self.inner.encode(&text[start..end], false).map_err(failed)?;
+            let offsets = piece.get_offsets().iter();
+            let filled = offsets.filter(|(from, to)| from < to);
+            ranges.extend(filled.map(|(from, to)| start + from..start + to));
+            start = end;
+        }
+        Ok(ranges)
+    }
+
+    fn encode_fast(&self, text: &str) -> Result<Encoding, EmbedError> {
+        self.inner.encode_fast(text, false).map_err(failed)
+    }
+}
+
+fn failed(error: tokenizers::Error) -> EmbedError {
+    EmbedError::Tokenise { problem: error.to_string() }
+}
+
+/// Where the first piece of `text` ends: behind the last white space within [`PIECE_BYTES`],
+/// else behind the last character there. White space is no part of any token, so cutting there
+/// changes nothing.
+fn piece_end(text: &str) -> usize {
+    if text.len() <= PIECE_BYTES {
+        return text.len();
+    }
+    let boundary = (0..=PIECE_BYTES).rev().find(|at| text.is_char_boundary(*at));
+    let limit = boundary.expect("a character has at most four bytes");
+    let head = &text[..limit];
+    let last_space = head.char_indices().rev().find(|(_, c)| c.is_whitespace());
+    last_space.map_or(limit, |(at, space)| at + space.len_utf8())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cover_the_text_and_end_behind_white_space() {
+        let text = "wörter und ".repeat(5_000);
+        let mut start = 0;
+        while start < text.len() {
+            let end = start + piece_end(&text[start..]);
+            assert!(end > start && end - start <= PIECE_BYTES);
+            assert!(end == text.len() || text[..end].ends_with(' '));
+            start = end;
+        }
+        let unbroken = "é".repeat(PIECE_BYTES);
+        assert_eq!(piece_end(&unbroken), PIECE_BYTES);
+    }
+}

@@ -1,0 +1,171 @@
+//! `model.safetensors` into the tensors of an encoder, every shape checked.
+
+use std::collections::HashMap;
+
+use candle_core::{DType, Device, Tensor};
+
+use crate::EmbedError;
+use crate::config::ModelConfig;
+use crate::elementwise::{self, Norm};
+use crate::product::Packed;
+
+/// A dense layer: `input x weight + bias`.
+#[derive(Debug)]
+pub(super) struct Dense {
+    /// (inputs, outputs), packed for the product.
+    pub weight: Packed,
+    /// One number for each output; added by whatever follows the product.
+    pub bias: Vec<f32>,
+}
+
+/// The tensors of a file by name, without the prefix that some exports put before them.
+#[derive(Debug)]
+pub(super) struct Weights {
+    tensors: HashMap<String, Tensor>,
+}
+
+impl Weights {
+    /// Parses the bytes of a safetensors file. Copies them: mapping the file would need unsafe
+    /// code here and would let a changed file change vectors in mid-flight.
+    pub fn parse(bytes: &[u8]) -> Result<Self, EmbedError> {
+        let malformed = |problem| EmbedError::Malformed { file: "model.safetensors", problem };
+        let loaded = candle_core::safetensors::load_buffer(bytes, &Device::Cpu)
+            .map_err(|error| malformed(error.to_string()))?;
+        let mut tensors = HashMap::with_capacity(loaded.len());
+        for (name, tensor) in loaded {
+            let bare = name.strip_prefix("bert.").unwrap_or(&name).to_owned();
+            if tensors.insert(bare, tensor).is_some() {
+                return Err(malformed(format!("two tensors stand for {name}")));
+            }
+        }
+        Ok(Self { tensors })
+    }
+
+    /// A matrix of `rows` by `columns` as it stands in the file.
+    pub fn matrix(&self, name: &str, rows: usize, columns: usize) -> Result<Tensor, EmbedError> {
+        self.shaped(name, &[rows, columns])
+    }
+
+    /// The numbers of a matrix, row by row.
+    pub fn table(&self, name: &str, rows: usize, width: usize) -> Result<Vec<f32>, EmbedError> {
+        Ok(self.matrix(name, rows, width)?.flatten_all()?.to_vec1()?)
+    }
+
+    /// Whether the file has a tensor of this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
+    }
+
+    /// What is added to a word at each place of a passage: the place's vector and that of the first
+    /// token type, (window, hidden).
+    pub fn positions(&self, config: &ModelConfig) -> Result<Vec<f32>, EmbedError> {
+        let hidden = config.hidden;
+        let name = "embeddings.position_embeddings.weight";
+        let mut positions = self.table(name, config.positions, hidden)?;
+        positions.truncate(config.window() * hidden);
+        elementwise::add_bias(&mut positions, &self.types(config)?[..hidden]);
+        Ok(positions)
+    }
+
+    /// What a token of the second type has beyond one of the first; nothing in a model of one type.
+    pub fn second_type(&self, config: &ModelConfig) -> Result<Vec<f32>, EmbedError> {
+        let types = self.types(config)?;
+        let (first, others) = types.split_at(config.hidden);
+        let second = if others.is_empty() { first } else { others };
+        Ok(second.iter().zip(first).map(|(second, first)| second - first).collect())
+    }
+
+    /// (token types, hidden).
+    fn types(&self, config: &ModelConfig) -> Result<Vec<f32>, EmbedError> {
+        let name = "embeddings.token_type_embeddings.weight";
+        self.table(name, config.token_types, config.hidden)
+    }
+
+    /// The numbers of a vector.
+    pub fn vector(&self, name: &str, length: usize) -> Result<Vec<f32>, EmbedError> {
+        Ok(self.shaped(name, &[length])?.to_vec1()?)
+    }
+
+    /// The dense layer `name`.
+    pub fn dense(&self, name: &str, inputs: usize, outputs: usize) -> Result<Dense, EmbedError> {
+        let (weight, bias) = self.plain(name, inputs, outputs)?;
+        Ok(Dense { weight: Packed::new(&weight, inputs, outputs), bias })
+    }
+
+    /// Query, key and value of `attention` as one dense layer, as
+    /// [`Self::plain_query_key_value`] gives it.
+    pub fn query_key_value(
+        &self,
+        attention: &str,
+        hidden: usize,
+        head: usize,
+    ) -> Result<Dense, EmbedError> {
+        let (weight, bias) = self.plain_query_key_value(attention, hidden, head)?;
+        Ok(Dense { weight: Packed::new(&weight, hidden, 3 * hidden), bias })
+    }
+
+    /// Weights (inputs, outputs) of the dense layer `name`, row by row, and its bias.
+    pub fn plain(
+        &self,
+        name: &str,
+        inputs: usize,
+        outputs: usize,
+    ) -> Result<(Vec<f32>, Vec<f32>), EmbedError> {
+        let (weight, bias) = self.turned(name, inputs, outputs)?;
+        Ok((weight.flatten_all()?.to_vec1()?, bias))
+    }
+
+    /// Query, key and value of `attention` side by side, (hidden, 3 * hidden), so that one product
+    /// computes all three. The 1/sqrt(head) of attention is multiplied into the query here.
+    pub fn plain_query_key_value(
+        &self,
+        attention: &str,
+        hidden: usize,
+        head: usize,
+    ) -> Result<(Vec<f32>, Vec<f32>), EmbedError> {
+        let scale = 1.0 / (head as f64).sqrt();
+        let (query, query_bias) = self.turned(&format!("{attention}.query"), hidden, hidden)?;
+        let (key, key_bias) = self.turned(&format!("{attention}.key"), hidden, hidden)?;
+        let (value, value_bias) = self.turned(&format!("{attention}.value"), hidden, hidden)?;
+        let weight = Tensor::cat(&[&(query * scale)?, &key, &value], 1)?;
+        let mut bias: Vec<f32> = query_bias.iter().map(|b| b * scale as f32).collect();
+        bias.extend(key_bias);
+        bias.extend(value_bias);
+        Ok((weight.flatten_all()?.to_vec1()?, bias))
+    }
+
+    /// Weights as (inputs, outputs), the other way round than in the file, and the bias.
+    fn turned(
+        &self,
+        name: &str,
+        inputs: usize,
+        outputs: usize,
+    ) -> Result<(Tensor, Vec<f32>), EmbedError> {
+        let weight = self.matrix(&format!("{name}.weight"), outputs, inputs)?.t()?;
+        Ok((weight, self.vector(&format!("{name}.bias"), outputs)?))
+    }
+
+    /// The layer norm `name`; exports from TensorFlow call its parts gamma and beta.
+    pub fn norm(&self, name: &str, width: usize, epsilon: f32) -> Result<Norm, EmbedError> {
+        let is_old = self.contains(&format!("{name}.gamma"));
+        let (scale, shift) = if is_old { ("gamma", "beta") } else { ("weight", "bias") };
+        let scale = self.vector(&format!("{name}.{scale}"), width)?;
+        let shift = self.vector(&format!("{name}.{shift}"), width)?;
+        Ok(Norm { scale, shift, epsilon })
+    }
+
+    fn shaped(&self, name: &str, expected: &[usize]) -> Result<Tensor, EmbedError> {
+        let tensor = self
+            .tensors
+            .get(name)
+            .ok_or_else(|| EmbedError::MissingTensor { tensor: name.to_owned() })?;
+        if tensor.dims() != expected {
+            return Err(EmbedError::WrongShape {
+                tensor: name.to_owned(),
+                expected: expected.to_vec(),
+                found: tensor.dims().to_vec(),
+            });
+        }
+        Ok(tensor.to_dtype(DType::F32)?)
+    }
+}

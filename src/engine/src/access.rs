@@ -1,0 +1,124 @@
+//! The only way from a key to a tenant's data.
+
+use std::sync::Arc;
+
+use lodestone_catalog::{AuthFailure, CatalogError, Tenant};
+use lodestone_storage::collection::Collection;
+use crate::{Engine, EngineError};
+use lodestone_types::{Grant, Scope, SubTenantId, TenantId, TenantMode};
+
+/// A scope that a key has opened.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The tenant.
+    pub tenant: Arc<Tenant>,
+    /// The sub-tenant inside it; it may not exist yet.
+    pub sub_tenant: SubTenantId,
+    pub(super) collection: Arc<Collection>,
+    missing_when_opened: usize,
+    needs_help: bool,
+}
+
+impl Place {
+    /// Damaged segments that answers from here have to do without, or had to when the place was
+    /// opened: an answer that began before a rebuild ended is not taken for a whole one.
+    pub fn segments_missing(&self) -> usize {
+        self.missing_when_opened.max(self.collection.snapshot().damaged.len())
+    }
+
+    /// Whether some of what is missing cannot be built again from what the server has: it has to
+    /// be uploaded again, deleted, or restored from a backup.
+    pub fn needs_help(&self) -> bool {
+        self.needs_help
+    }
+}
+
+impl Engine {
+    /// Whose key this is.
+    ///
+    /// # Errors
+    /// [`AuthFailure`] for a key that is unknown, malformed, expired or revoked.
+    pub fn authenticate(&self, key: &str) -> Result<Grant, AuthFailure> {
+        self.catalog.authenticate(key)
+    }
+
+    /// Opens an existing scope. `mode`, where given, must be the tenant's.
+    ///
+    /// # Errors
+    /// [`EngineError::TenantNotFound`] and [`EngineError::SubTenantNotFound`] where the key has no
+    /// access or the tenant does not exist; [`EngineError::ModeMismatch`]; damage.
+    pub fn open(
+        &self,
+        grant: &Grant,
+        scope: &Scope,
+        mode: Option<TenantMode>,
+    ) -> Result<Place, EngineError> {
+        let tenant = self.find_tenant(grant, &scope.tenant)?;
+        self.place(grant, tenant, scope, mode)
+    }
+
+    /// Opens a scope for a first upload: an unknown tenant is created where settings and key
+    /// allow it.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_or_create(&self, grant: &Grant, scope: &Scope) -> Result<Place, EngineError> {
+        let tenant = match self.find_tenant(grant, &scope.tenant) {
+            Err(EngineError::TenantNotFound)
+                if grant.is_all_tenants() && self.settings.auto_create_tenants =>
+            {
+                match self.make_tenant(scope.tenant.clone(), TenantMode::Standard, None) {
+                    // Somebody else was faster.
+                    Err(EngineError::TenantExists { .. }) => {
+                        self.find_tenant(grant, &scope.tenant)?
+                    }
+                    made => made?,
+                }
+            }
+            found => found?,
+        };
+        self.place(grant, tenant, scope, Some(TenantMode::Standard))
+    }
+
+    /// The tenant, if the key reaches some part of it.
+    pub(super) fn find_tenant(
+        &self,
+        grant: &Grant,
+        id: &TenantId,
+    ) -> Result<Arc<Tenant>, EngineError> {
+        // Looked up before the scope is judged, so that both refusals take the same path.
+        let tenant = self.catalog.tenant(id)?;
+        tenant.filter(|_| grant.allows_tenant(id)).ok_or(EngineError::TenantNotFound)
+    }
+
+    fn place(
+        &self,
+        grant: &Grant,
+        tenant: Arc<Tenant>,
+        scope: &Scope,
+        mode: Option<TenantMode>,
+    ) -> Result<Place, EngineError> {
+        if !grant.allows(&scope.tenant, &scope.sub_tenant) {
+            return Err(EngineError::SubTenantNotFound);
+        }
+        if let Some(needed) = mode.filter(|needed| *needed != tenant.mode) {
+            let (tenant, found) = (tenant.id.clone(), tenant.mode);
+            return Err(EngineError::ModeMismatch { tenant, found, needed });
+        }
+        let collection = self.ingest.open(&tenant)?;
+        let missing_when_opened = collection.snapshot().damaged.len();
+        let needs_help = missing_when_opened > 0 && self.ingest.needs_help(&collection);
+        let sub_tenant = scope.sub_tenant.clone();
+        Ok(Place { tenant, sub_tenant, collection, missing_when_opened, needs_help })
+    }
+}
+
+/// Deleting meanwhile looks like absence.
+pub(super) fn absent(error: CatalogError) -> EngineError {
+    match error {
+        CatalogError::CollectionUnknown { .. } | CatalogError::TenantUnknown { .. } => {
+            EngineError::TenantNotFound
+        }
+        error => EngineError::Catalog(error),
+    }
+}

@@ -1,0 +1,22 @@
+//! What can go wrong with an answer.
+
+use lodestone_embed::EmbedError;
+use lodestone_types::ErrorKind;
+
+/// Why there is no answer. Finding nothing is an answer, not an error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnswerError {
+    /// The sentences could not be compared with the question.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
+}
+
+impl AnswerError {
+    /// What the caller should do.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Embed(error) => error.kind(),
+        }
+    }
+}

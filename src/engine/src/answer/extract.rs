@@ -1,0 +1,111 @@
+//! Answers made of sentences that stand in the chunks.
+
+use std::sync::Arc;
+
+use crate::answer::AnswerError;
+use crate::answer::candidates::{Candidate, candidates};
+use crate::answer::compose::{Answer, SourceOrder, compose};
+use crate::answer::score::{Evidence, Score, dot, scores};
+use lodestone_embed::{Embedder, Lane};
+use lodestone_types::RetrievedChunk;
+
+/// What is said when nothing answers.
+pub const ABSTENTION: &str = "Nothing in the indexed content answers this question.";
+
+/// Sentences of an answer at most.
+const SENTENCES_MAX: usize = 5;
+/// A further sentence is this much less relevant than the first at most; one that leads by more
+/// answers alone.
+const RELEVANCE_DROP_MAX: f32 = 0.4;
+/// Confidence that a further sentence needs; the first one needs 1.
+const FURTHER_CONFIDENCE_MIN: f32 = 0.9;
+/// How much a sentence loses for being like one that is chosen already.
+const SAMENESS_WEIGHT: f32 = 0.2;
+
+/// Makes answers. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Answerer {
+    embedder: Arc<dyn Embedder>,
+}
+
+impl Answerer {
+    /// An answerer that compares by the vectors of a model.
+    pub fn new(embedder: Arc<dyn Embedder>) -> Self {
+        Self { embedder }
+    }
+
+    /// Answers from the chunks, which are given best first; [`ABSTENTION`] when nothing in them
+    /// does. Blocking: one call of the model for the question and all sentences.
+    ///
+    /// # Errors
+    /// [`AnswerError::Embed`] when the model gives no vectors.
+    pub fn answer(
+        &self,
+        question: &str,
+        chunks: &[RetrievedChunk],
+        order: SourceOrder,
+    ) -> Result<Answer, AnswerError> {
+        let candidates = candidates(chunks);
+        if candidates.is_empty() {
+            return Ok(compose(question, chunks, &[], order));
+        }
+        let compared = candidates.iter().map(|candidate| candidate.compared.clone());
+        let texts = std::iter::once(question.to_owned()).chain(compared).collect();
+        let mut vectors = self.embedder.embed(Lane::Query, texts)?;
+        let question_vector = vectors.remove(0);
+        let scores = scores(question, &question_vector, &candidates, &vectors, chunks);
+        let chosen = choose(&candidates, &scores, &vectors, &Evidence::needed_for(question));
+        let chosen: Vec<&Candidate> = chosen.into_iter().map(|at| &candidates[at]).collect();
+        Ok(compose(question, chunks, &chosen, order))
+    }
+}
+
+/// Which candidates make the answer, best first; none where none is good enough.
+///
+/// After the first, each next one is the most relevant that is least like those before it
+/// (maximal marginal relevance; Carbonell and Goldstein 1998).
+fn choose(
+    candidates: &[Candidate],
+    scores: &[Score],
+    vectors: &[Vec<f32>],
+    evidence: &Evidence,
+) -> Vec<usize> {
+    let best_of = |value: &dyn Fn(usize) -> Option<f32>| {
+        // The first of equals, so that the order of the chunks decides.
+        let values = (0..scores.len()).filter_map(|at| value(at).map(|value| (at, value)));
+        values.fold(None, |best: Option<(usize, f32)>, (at, value)| match best {
+            Some((_, top)) if top.total_cmp(&value).is_ge() => best,
+            _ => Some((at, value)),
+        })
+    };
+    let Some((first, relevance)) = best_of(&|at| Some(scores[at].relevance())) else {
+        return Vec::new();
+    };
+    if scores[first].confidence(evidence) < 1.0 {
+        return Vec::new();
+    }
+    let mut chosen = vec![first];
+    while chosen.len() < SENTENCES_MAX {
+        let next = best_of(&|at| {
+            let is_near = scores[at].relevance() >= relevance - RELEVANCE_DROP_MAX;
+            let is_said = |other: &usize| candidates[*other].repeats(&candidates[at]);
+            let is_enough = scores[at].confidence(evidence) >= FURTHER_CONFIDENCE_MIN;
+            // A row that holds less of what was asked than another of its table is of something
+            // else.
+            let is_beside = |other: &usize| {
+                candidates[*other].shares_header(&candidates[at])
+                    && scores[*other].overlap > scores[at].overlap
+            };
+            let is_ruled_out = |other: &usize| is_said(other) || is_beside(other);
+            if !is_near || !is_enough || chosen.iter().any(is_ruled_out) {
+                return None;
+            }
+            let likeness = chosen.iter().map(|other| dot(&vectors[*other], &vectors[at]));
+            let likeness = likeness.fold(0.0_f32, f32::max);
+            Some(scores[at].relevance() - SAMENESS_WEIGHT * likeness)
+        });
+        let Some((at, _)) = next else { break };
+        chosen.push(at);
+    }
+    chosen
+}

@@ -1,0 +1,101 @@
+//! What can go wrong with a generator.
+
+use lodestone_types::ErrorKind;
+
+/// Why a generator gave no answer, or none to its end. Messages hold no key and no text of
+/// documents.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GenerateError {
+    /// No connection to it.
+    #[error("the generator cannot be reached: {cause}")]
+    Unreachable {
+        /// What the network says.
+        cause: String,
+    },
+    /// It was silent, or slow, for too long.
+    #[error("the generator took too long: {phase}")]
+    TimedOut {
+        /// At what.
+        phase: String,
+    },
+    /// It does not want the request.
+    #[error("the generator refuses with status {status}: {message}")]
+    Refused {
+        /// Its status.
+        status: u16,
+        /// The beginning of its words.
+        message: String,
+    },
+    /// It has too much to do, and waiting did not help.
+    #[error("the generator is overloaded or fails, status {status}")]
+    Overloaded {
+        /// Its status.
+        status: u16,
+    },
+    /// Its reply is not of the form that was agreed, or ends early.
+    #[error("the generator's reply is broken: {problem}")]
+    Broken {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Its reply exceeds a bound.
+    #[error("the generator's reply is over {bytes_max} bytes")]
+    TooLong {
+        /// The bound.
+        bytes_max: usize,
+    },
+    /// It said nothing.
+    #[error("the generator's answer is empty")]
+    Empty,
+    /// Question and rules leave no room for a source.
+    #[error("the question takes {tokens} tokens and leaves no room in a window of {window}")]
+    NoRoom {
+        /// About as many tokens.
+        tokens: usize,
+        /// Tokens of the window.
+        window: usize,
+    },
+    /// As many answers as may be are being written.
+    #[error("{running_max} answers are being written already")]
+    Busy {
+        /// The bound.
+        running_max: usize,
+    },
+    /// The client has gone.
+    #[error("nobody waits for the answer any more")]
+    Cancelled,
+}
+
+impl GenerateError {
+    /// What the caller should do.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Busy { .. } | Self::Overloaded { .. } => ErrorKind::Overloaded,
+            Self::Unreachable { .. }
+            | Self::TimedOut { .. }
+            | Self::Refused { .. }
+            | Self::Broken { .. }
+            | Self::TooLong { .. }
+            | Self::Empty
+            | Self::NoRoom { .. }
+            | Self::Cancelled => ErrorKind::Unavailable,
+        }
+    }
+
+    /// The same in a word that programs may compare.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Unreachable { .. } => "unreachable",
+            Self::TimedOut { .. } => "timed_out",
+            Self::Refused { .. } => "refused",
+            Self::Overloaded { .. } => "overloaded",
+            Self::Broken { .. } => "broken_reply",
+            Self::TooLong { .. } => "too_long",
+            Self::Empty => "empty_answer",
+            Self::NoRoom { .. } => "question_too_long",
+            Self::Busy { .. } => "busy",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}

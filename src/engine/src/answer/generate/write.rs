@@ -1,0 +1,225 @@
+//! An answer by a generator, step by step: prompt, reply, marks, support.
+
+use std::collections::BTreeSet;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::answer::AnswerSource;
+use crate::answer::generate::condense::condense;
+use crate::answer::generate::marks::{MarkFilter, MarkedText};
+use crate::answer::generate::prompt::{Shown, show};
+use crate::answer::generate::queries::understand;
+use crate::answer::generate::support::{Doubt, doubts};
+use crate::answer::generate::{
+    ANSWERING, Cancel, GenerateError, Generator, Prompt, Said, Tell, Understood, Usage, tokens,
+};
+use lodestone_embed::Embedder;
+use lodestone_types::{IdSource, RetrievedChunk};
+
+/// Answers that are written at once; each holds a thread and a connection for its time.
+const RUNNING_MAX: usize = 32;
+/// How long a generator that could not be reached is left alone.
+const RESPITE: Duration = Duration::from_secs(5);
+
+/// What is asked, and by whom.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// The question in the words of the one who asks.
+    pub text: &'a str,
+    /// The turns before it, oldest first, each a question and its answer.
+    pub past: &'a [(String, String)],
+    /// Who asks; possibly empty.
+    pub user_name: &'a str,
+    /// Wishes as to form; possibly empty.
+    pub user_instructions: &'a str,
+}
+
+/// How an answer reaches the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// As it is written: what is told cannot be taken back.
+    Streamed,
+    /// At its end: marks without support are taken away.
+    Whole,
+}
+
+/// An answer by a generator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The text; each `[n]` names the n-th source.
+    pub text: String,
+    /// Citations that their sources do not support, as far as that can be judged.
+    pub unsupported: Vec<Unsupported>,
+    /// Chunks that were shown to the generator, the most relevant ones.
+    pub chunks_shown: usize,
+    /// Tokens of the call.
+    pub usage: Usage,
+    /// Why the generator stopped, in its word.
+    pub finish_reason: Option<String>,
+}
+
+/// A citation that its source does not support.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsupported {
+    /// The `n` of its mark; [`Delivery::Whole`] has taken the mark away.
+    pub number: usize,
+    /// The sentence, in Unicode characters of the answer.
+    pub answer_chars: Range<usize>,
+}
+
+/// Writes answers by a generator.
+#[derive(Debug)]
+pub struct Writer {
+    generator: Arc<dyn Generator>,
+    embedder: Arc<dyn Embedder>,
+    ids: Arc<dyn IdSource>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    running: usize,
+    unreachable_since: Option<Instant>,
+}
+
+/// A place among those that run at once.
+struct Running<'a>(&'a Mutex<State>);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.lock().running -= 1;
+    }
+}
+
+impl Writer {
+    /// A writer that checks by the vectors of a model what the generator has written.
+    pub fn new(
+        generator: Arc<dyn Generator>,
+        embedder: Arc<dyn Embedder>,
+        ids: Arc<dyn IdSource>,
+    ) -> Self {
+        Self { generator, embedder, ids, state: Mutex::default() }
+    }
+
+    /// The generator.
+    pub fn generator(&self) -> &dyn Generator {
+        &*self.generator
+    }
+
+    /// Understands a question from the turns before it, oldest first; splits it only if it `may`.
+    /// Takes one short call at most, and goes by rule where that fails.
+    pub fn understand(
+        &self,
+        question: &str,
+        past: &[(String, String)],
+        may_split: bool,
+        cancel: &Cancel,
+    ) -> Understood {
+        match self.enter() {
+            Ok(_running) => {
+                let (generator, ids) = (&*self.generator, &*self.ids);
+                let understood = understand(generator, ids, question, past, may_split, cancel);
+                self.note(understood.failure.as_ref());
+                understood
+            }
+            Err(_) => Understood::by_rule(question, past),
+        }
+    }
+
+    /// Condenses what somebody said to sentences worth remembering, with one short call.
+    ///
+    /// # Errors
+    /// What the generator says.
+    pub fn condense(&self, said: &Said<'_>, cancel: &Cancel) -> Result<Vec<String>, GenerateError> {
+        let _running = self.enter()?;
+        let condensed = condense(&*self.generator, &*self.ids, said, cancel);
+        self.note(condensed.as_ref().err());
+        condensed
+    }
+
+    /// Writes an answer over `chunks`, best first, whose sources are numbered as in `sources`;
+    /// tells its pieces, which joined are the text if it is [`Delivery::Streamed`].
+    ///
+    /// # Errors
+    /// What the generator says, possibly after some pieces were told.
+    pub fn write(
+        &self,
+        question: &Question<'_>,
+        sources: &[AnswerSource],
+        chunks: &[RetrievedChunk],
+        delivery: Delivery,
+        cancel: &Cancel,
+        tell: Tell<'_>,
+    ) -> Result<Written, GenerateError> {
+        let _running = self.enter()?;
+        let window = self.generator.context_tokens();
+        let shown = show(question, sources, chunks, window, &*self.ids)?;
+        let Shown { messages, reply_tokens_max, numbers, .. } = &shown;
+        let prompt = Prompt {
+            messages: messages.clone(),
+            reply_tokens_max: *reply_tokens_max,
+            effort: ANSWERING,
+        };
+        let mut filter = MarkFilter::new(numbers.clone());
+        let ended =
+            self.generator.generate(&prompt, cancel, &mut |piece| match filter.push(piece) {
+                piece if piece.is_empty() => ControlFlow::Continue(()),
+                piece => tell(&piece),
+            });
+        self.note(ended.as_ref().err());
+        let ended = ended?;
+        let (last, text, marked) = filter.finish();
+        if text.is_empty() {
+            return Err(GenerateError::Empty);
+        }
+        if !last.is_empty() && tell(&last).is_break() {
+            return Err(GenerateError::Cancelled);
+        }
+        let usage = ended.usage.unwrap_or_else(|| tokens::usage(messages, &text));
+        let doubts = doubts(&*self.embedder, &marked, sources, chunks, &shown.chunks);
+        // The answer is worth giving unchecked.
+        let doubts = doubts.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the citations of an answer were not checked");
+            Vec::new()
+        });
+        let (text, unsupported) = settle(&marked, &doubts, delivery);
+        let chunks_shown = shown.chunks.len();
+        Ok(Written { text, unsupported, chunks_shown, usage, finish_reason: ended.finish_reason })
+    }
+
+    /// Takes a place, unless the generator is known to be away.
+    fn enter(&self) -> Result<Running<'_>, GenerateError> {
+        let mut state = self.state.lock();
+        if state.unreachable_since.is_some_and(|since| since.elapsed() < RESPITE) {
+            let cause = "a moment ago it could not be".to_owned();
+            return Err(GenerateError::Unreachable { cause });
+        }
+        if state.running == RUNNING_MAX {
+            return Err(GenerateError::Busy { running_max: RUNNING_MAX });
+        }
+        state.running += 1;
+        Ok(Running(&self.state))
+    }
+
+    fn note(&self, error: Option<&GenerateError>) {
+        let is_away = matches!(error, Some(GenerateError::Unreachable { .. }));
+        self.state.lock().unreachable_since = is_away.then(Instant::now);
+    }
+}
+
+/// The text as it is delivered, and the citations in doubt with their sentences there.
+fn settle(marked: &MarkedText, doubts: &[Doubt], delivery: Delivery) -> (String, Vec<Unsupported>) {
+    let is_dropped = |doubt: &&Doubt| delivery == Delivery::Whole && !doubt.is_general;
+    let dropped: BTreeSet<usize> =
+        doubts.iter().filter(is_dropped).map(|doubt| doubt.mark).collect();
+    let rendered = marked.render(&dropped);
+    let unsupported = doubts.iter().map(|doubt| Unsupported {
+        number: marked.marks[doubt.mark].number,
+        answer_chars: rendered.chars_of(&doubt.sentence),
+    });
+    let unsupported = unsupported.collect();
+    (rendered.text, unsupported)
+}

@@ -1,0 +1,365 @@
+//! Cuts the text of a chunk into sentences, with their places.
+//!
+//! By rule and not by UAX #29: that algorithm breaks after "Dr." and at every line end of
+//! hard-wrapped prose, and looks ahead without bound. Here one pass over the lines finds the
+//! blocks, and one pass over each block of prose finds the ends of sentences.
+
+use std::ops::Range;
+
+use crate::answer::notes::mark_len;
+use crate::answer::stops::{goes_over, is_end};
+use lodestone_text::chunk::marks::{is_closer, is_wide_end};
+
+/// Characters of one sentence; a longer one is cut, between words where there are any.
+pub const SENTENCE_CHARS_MAX: usize = 400;
+
+/// A line that is shorter than this, in columns, was not ended by wrapping. Wide characters
+/// count two columns.
+const WRAPPED_COLUMNS_MIN: usize = 45;
+/// A line without an end of sentence is taken for a heading up to this length in columns.
+const HEADING_COLUMNS_MAX: usize = 80;
+
+/// What a sentence is, as far as its look tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Running text.
+    Prose,
+    /// Announces what stands below it: a heading, a question, a line that ends with a colon.
+    Lead,
+    /// An item of a list, a row of a table, a line of code.
+    Line,
+    /// A line `name: value`, as records are made of.
+    Field,
+}
+
+/// A sentence of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sentence {
+    /// Its bytes in the text: no white space at the ends, no list or heading marks in front.
+    pub bytes: Range<usize>,
+    /// The same in Unicode characters.
+    pub chars: Range<usize>,
+    /// What it is.
+    pub shape: Shape,
+}
+
+/// The sentences of the text, ascending, never overlapping, none without a letter or a digit.
+pub fn sentences(text: &str) -> Vec<Sentence> {
+    let mut cutter = Cutter { text, found: Vec::new(), block: None };
+    let mut is_fenced = false;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let start = at + line.len() - line.trim_start().len();
+        let range = start..(at + line.trim_end().len()).max(start);
+        let content = line.trim();
+        at += line.len();
+        if content.is_empty() {
+            cutter.flush();
+        } else if content.starts_with("```") || content.starts_with("~~~") {
+            cutter.flush();
+            is_fenced = !is_fenced;
+        } else if is_fenced || is_code_or_table(line, content) {
+            cutter.flush();
+            cutter.push_bounded(range, Shape::Line);
+        } else {
+            cutter.line(range, content);
+        }
+    }
+    cutter.flush();
+    cutter.finish()
+}
+
+/// Lines that may still go on.
+struct Block {
+    range: Range<usize>,
+    last_line: Range<usize>,
+    lines: usize,
+    shape: Shape,
+}
+
+struct Cutter<'t> {
+    text: &'t str,
+    found: Vec<(Range<usize>, Shape)>,
+    block: Option<Block>,
+}
+
+impl Cutter<'_> {
+    /// Takes a line of prose, of a list or of a heading.
+    fn line(&mut self, range: Range<usize>, content: &str) {
+        let (marker, shape) = marker(content);
+        if let Some(block) = &mut self.block
+            && shape == Shape::Prose
+            && goes_on(&self.text[block.last_line.clone()], content)
+        {
+            block.range.end = range.end;
+            block.last_line = range;
+            block.lines += 1;
+            return;
+        }
+        self.flush();
+        let range = range.start + marker..range.end;
+        if shape == Shape::Lead {
+            self.push_bounded(range, shape);
+        } else {
+            self.block = Some(Block { range: range.clone(), last_line: range, lines: 1, shape });
+        }
+    }
+
+    /// Cuts the block at the ends of its sentences.
+    fn flush(&mut self) {
+        let Some(block) = self.block.take() else { return };
+        let content = &self.text[block.range.clone()];
+        let has_end = content.trim_end_matches(is_closer).ends_with(is_end);
+        if block.lines == 1
+            && block.shape == Shape::Prose
+            && !has_end
+            && !is_labelled(content)
+            && columns(content) <= HEADING_COLUMNS_MAX
+        {
+            self.found.push((block.range, Shape::Lead));
+            return;
+        }
+        let pieces = pieces(content);
+        let shape = match (is_labelled(content), pieces.len()) {
+            (true, 1) => Shape::Field,
+            (true, _) => Shape::Line,
+            (false, _) => block.shape,
+        };
+        for piece in pieces {
+            let range = block.range.start + piece.start..block.range.start + piece.end;
+            let words = self.text[range.clone()].trim_end().trim_end_matches(is_closer);
+            let announces = words.ends_with(['?', '\u{FF1F}', '\u{61F}', ':', '\u{FF1A}']);
+            self.push_bounded(range, if announces { Shape::Lead } else { shape });
+        }
+    }
+
+    fn push_bounded(&mut self, range: Range<usize>, shape: Shape) {
+        let mut rest = range;
+        while let Some((limit, _)) = self.text[rest.clone()].char_indices().nth(SENTENCE_CHARS_MAX)
+        {
+            let head = &self.text[rest.start..rest.start + limit];
+            let between = head.rfind(char::is_whitespace).filter(|at| *at >= limit / 2);
+            let cut = rest.start + between.unwrap_or(limit);
+            self.found.push((rest.start..cut, shape));
+            rest.start = cut;
+        }
+        self.found.push((rest, shape));
+    }
+
+    fn finish(self) -> Vec<Sentence> {
+        let (mut bytes_done, mut chars_done) = (0, 0);
+        let mut sentences = Vec::with_capacity(self.found.len());
+        for (range, shape) in self.found {
+            let piece = &self.text[range.clone()];
+            if !piece.contains(char::is_alphanumeric) {
+                continue;
+            }
+            let start = range.start + piece.len() - piece.trim_start().len();
+            let end = range.start + piece.trim_end().len();
+            let first = chars_done + self.text[bytes_done..start].chars().count();
+            let last = first + self.text[start..end].chars().count();
+            (bytes_done, chars_done) = (end, last);
+            sentences.push(Sentence { bytes: start..end, chars: first..last, shape });
+        }
+        sentences
+    }
+}
+
+fn is_code_or_table(line: &str, content: &str) -> bool {
+    let is_indented = line.starts_with('\t') || line.starts_with("    ");
+    content.starts_with('|')
+        || content.contains('\t')
+        || (content.ends_with([';', '{', '}']) && content.contains(['(', '=', '{', '}']))
+        || (is_indented && content.contains(['=', '(', '{', '<']))
+}
+
+/// Bytes of the mark that opens a line, and what it makes of it.
+fn marker(content: &str) -> (usize, Shape) {
+    let hashes = content.bytes().take_while(|byte| *byte == b'#').count();
+    if (1..=6).contains(&hashes) && content[hashes..].starts_with(' ') {
+        return (hashes + 1, Shape::Lead);
+    }
+    for mark in ["- ", "* ", "+ ", "\u{2022} ", "\u{2013} "] {
+        if content.starts_with(mark) {
+            return (mark.len(), Shape::Line);
+        }
+    }
+    let digits = content.bytes().take_while(u8::is_ascii_digit).count();
+    let is_numbered = (1..=3).contains(&digits)
+        && [". ", ") "].iter().any(|end| content[digits..].starts_with(end));
+    if is_numbered { (0, Shape::Line) } else { (0, Shape::Prose) }
+}
+
+/// Whether a line of prose continues the one before it.
+fn goes_on(before: &str, line: &str) -> bool {
+    let is_small = line.chars().next().is_some_and(char::is_lowercase);
+    is_small || (columns(before) >= WRAPPED_COLUMNS_MIN && !is_labelled(line))
+}
+
+/// Whether the text begins with a short name and a colon, as the lines of a record do.
+fn is_labelled(text: &str) -> bool {
+    let Some((label, value)) = text.split_once(':') else { return false };
+    value.starts_with(' ') && label.len() <= 40 && label.split(' ').count() <= 3
+}
+
+/// Columns that the text takes, wide characters counted twice.
+fn columns(text: &str) -> usize {
+    text.chars().map(|c| if (c as u32) < 0x2E80 { 1 } else { 2 }).sum()
+}
+
+/// The ranges of the sentences of a block; together they are the whole block.
+fn pieces(block: &str) -> Vec<Range<usize>> {
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    let mut ended: Option<char> = None;
+    let mut is_spaced = false;
+    let mut word_start = 0;
+    let mut stop_word = 0..0;
+    let mut mark_end = 0;
+    for (at, c) in block.char_indices() {
+        if at < mark_end {
+            continue;
+        }
+        if c.is_whitespace() {
+            is_spaced = true;
+            continue;
+        }
+        if ended.is_some() && closing_mark(&block[at..], is_spaced) > 0 {
+            mark_end = at + closing_mark(&block[at..], is_spaced);
+            continue;
+        }
+        let is_next = match ended {
+            None => false,
+            Some(end) if is_wide_end(end) => !is_closer(c) && !is_wide_end(c),
+            Some('.') => {
+                is_spaced && !c.is_lowercase() && !goes_over(&block[stop_word.clone()], block, at)
+            }
+            Some(_) => is_spaced && !c.is_lowercase(),
+        };
+        if is_next {
+            pieces.push(start..at);
+            start = at;
+        }
+        if is_spaced || is_next {
+            word_start = at;
+            ended = None;
+        }
+        is_spaced = false;
+        if is_end(c) {
+            (ended, stop_word) = (Some(c), word_start..at);
+        } else if !is_closer(c) {
+            ended = None;
+        }
+    }
+    pieces.push(start..block.len());
+    pieces
+}
+
+/// Bytes of a footnote's mark behind the end of a sentence, which it belongs to; behind a space
+/// only where no sentence begins with it: "[3] shows".
+fn closing_mark(text: &str, is_spaced: bool) -> usize {
+    let length = mark_len(text);
+    let goes_on = text[length..].trim_start().starts_with(char::is_lowercase);
+    if is_spaced && goes_on { 0 } else { length }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn cut(text: &str) -> Vec<&str> {
+        sentences(text).into_iter().map(|sentence| &text[sentence.bytes]).collect()
+    }
+
+    #[test]
+    fn full_stops_inside_sentences_do_not_cut() {
+        for one in [
+            "Dr. Smith met J. K. Rowling in the U.S. Army museum, e.g. on Mondays.",
+            "It weighs 3.5 kg, see Fig. 3 and No. 7 of vol. 2.",
+            "Am 3. Oktober war Feiertag.",
+            "He said \"Stop! now\" and left.",
+            "Acme Inc. Vienna sold pumps to Smith & Co. Limited before 5 p.m. Monday.",
+            "On Jan. 5 she met Martin Luther King Jr. Day planners near Mt. Rainier.",
+        ] {
+            assert_eq!(cut(one), [one]);
+        }
+    }
+
+    #[test]
+    fn sentences_end_at_their_marks() {
+        assert_eq!(cut("One ends. Two \"ends.\" Three?"), ["One ends.", "Two \"ends.\"", "Three?"]);
+        assert_eq!(cut("Built in 1999. The end."), ["Built in 1999.", "The end."]);
+        assert_eq!(cut("In the U.S. The army."), ["In the U.S.", "The army."]);
+        assert_eq!(cut("Bought by Acme Inc. It paid."), ["Bought by Acme Inc.", "It paid."]);
+        assert_eq!(cut("It was an \u{201C}A.\u{201D} An end.").len(), 2);
+        assert_eq!(
+            cut("塔高三百米。建于1889年！真的吗？"),
+            ["塔高三百米。", "建于1889年！", "真的吗？"]
+        );
+        assert_eq!(cut("यह एक है। दूसरा है।"), ["यह एक है।", "दूसरा है।"]);
+    }
+
+    #[test]
+    fn lines_end_where_they_were_not_wrapped() {
+        let wrapped = "A sentence that is wrapped by hand at some column\nGoes on here. Next one.";
+        assert_eq!(cut(wrapped).len(), 2);
+        assert_eq!(
+            cut("# Opening hours\nMon to Fri.\n- one\n- two\n  goes on"),
+            ["Opening hours", "Mon to Fri.", "one", "two\n  goes on"]
+        );
+        assert_eq!(cut("Name: Ada\nBorn: 1815"), ["Name: Ada", "Born: 1815"]);
+        assert_eq!(
+            cut("```\nlet a = 1;\nlet b. C\n```\nText. More."),
+            ["let a = 1;", "let b. C", "Text.", "More."]
+        );
+        assert_eq!(cut("1. Open the door.\n2. Go in."), ["1. Open the door.", "2. Go in."]);
+    }
+
+    #[test]
+    fn marks_of_footnotes_belong_to_the_sentence_before() {
+        assert_eq!(
+            cut("It opened in 1889.[12] It closed.[13][note 2] So did \"it.\"\u{B9} End."),
+            ["It opened in 1889.[12]", "It closed.[13][note 2]", "So did \"it.\"\u{B9}", "End."]
+        );
+        assert_eq!(cut("It grows. [4] It falls."), ["It grows. [4]", "It falls."]);
+        assert_eq!(cut("It grows. [4] shows how."), ["It grows.", "[4] shows how."]);
+    }
+
+    #[test]
+    fn shapes_are_seen() {
+        let shapes: Vec<_> = sentences("Title\n\nIs it? Yes, it is.\n\n- item\n\nThe steps are:")
+            .into_iter()
+            .map(|sentence| sentence.shape)
+            .collect();
+        assert_eq!(shapes, [Shape::Lead, Shape::Lead, Shape::Prose, Shape::Line, Shape::Lead]);
+    }
+
+    proptest! {
+        #[test]
+        fn places_are_true_and_bounded(
+            text in "([\\PC\n.]{0,80}|([A-C\u{201D}.\\[1\\]]{1,3} ){0,20}|[a-zA-Z.?! \n#-]{0,900})"
+        ) {
+            let mut end = 0;
+            for sentence in sentences(&text) {
+                prop_assert!(sentence.bytes.start >= end);
+                end = sentence.bytes.end;
+                let piece = &text[sentence.bytes.clone()];
+                prop_assert_eq!(piece.trim(), piece);
+                let chars: String =
+                    text.chars().skip(sentence.chars.start).take(sentence.chars.len()).collect();
+                prop_assert_eq!(piece, chars);
+                prop_assert!(sentence.chars.len() <= SENTENCE_CHARS_MAX);
+                prop_assert!(piece.contains(char::is_alphanumeric));
+            }
+        }
+
+        #[test]
+        fn no_letter_is_lost(text in "[a-zA-Z.?! \n|-]{0,300}") {
+            let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
+            let kept: usize = cut(&text).into_iter().map(letters).sum();
+            prop_assert_eq!(kept, letters(&text));
+        }
+    }
+}

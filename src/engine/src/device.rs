@@ -1,0 +1,166 @@
+//! What computes over vectors and in the model: chosen once at the start, as the operator wishes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lodestone_compute::cuda::live::SupplyLimits;
+use lodestone_compute::cuda::modules::CodeCache;
+use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceError};
+use lodestone_compute::{ComputeBackend, SimdBackend};
+use lodestone_embed::{DeviceLimits, EmbedDevice};
+use crate::EngineError;
+use lodestone_io::Disk;
+use crate::settings::{DeviceChoice, Settings};
+use lodestone_types::Clock;
+
+/// Where compiled kernels are kept, below the data directory. Everything there can be made again.
+const CACHE_PATH: &str = "cache/kernels";
+
+/// What computes, over vectors and in the model.
+#[derive(Debug, Clone)]
+pub struct TakenDevice {
+    /// The vector kernels.
+    pub backend: Arc<dyn ComputeBackend>,
+    /// The GPU for the model, where there is one.
+    pub embedding: Option<EmbedDevice>,
+}
+
+/// The device of the settings: the GPU if it is wished for or there, the CPU otherwise. Says in
+/// one line of the log what was taken, and why the GPU was not.
+///
+/// # Errors
+/// [`EngineError::NoDevice`] where the settings insist on a GPU that cannot be used.
+pub fn take_device(
+    settings: &Settings,
+    disk: &Arc<dyn Disk>,
+    clock: &Arc<dyn Clock>,
+) -> Result<TakenDevice, EngineError> {
+    let cpu: Arc<dyn ComputeBackend> = Arc::new(SimdBackend);
+    if settings.device == DeviceChoice::Cpu {
+        return Ok(TakenDevice { backend: cpu, embedding: None });
+    }
+    match open_cuda(settings, disk, clock, Arc::clone(&cpu)) {
+        Ok(cuda) => {
+            tracing::info!(device = cuda.device(), "the GPU searches vectors and embeds");
+            let embedding =
+                Some(EmbedDevice { supply: cuda.supply(), limits: DeviceLimits::default() });
+            Ok(TakenDevice { backend: Arc::new(cuda), embedding })
+        }
+        Err(error) if settings.device == DeviceChoice::Cuda => {
+            Err(EngineError::NoDevice { reason: error.to_string() })
+        }
+        Err(error) => {
+            tracing::info!(reason = %error, "the CPU does everything: no GPU is used");
+            Ok(TakenDevice { backend: cpu, embedding: None })
+        }
+    }
+}
+
+/// Takes the GPU.
+///
+/// # Errors
+/// Why there is none to take.
+pub fn open_cuda(
+    settings: &Settings,
+    disk: &Arc<dyn Disk>,
+    clock: &Arc<dyn Clock>,
+    cpu: Arc<dyn ComputeBackend>,
+) -> Result<CudaBackend, DeviceError> {
+    let cache = KernelFolder::new(settings.data_dir.join(CACHE_PATH), Arc::clone(disk));
+    let budget_bytes = settings.gpu_memory_limit;
+    let supply = SupplyLimits { budget_bytes, ..SupplyLimits::default() };
+    let limits = CudaLimits { supply, ..CudaLimits::default() };
+    let source = source(Arc::new(cache))?;
+    CudaBackend::open(CudaParts::new(source, cpu, Arc::clone(clock)), limits)
+}
+
+#[cfg(feature = "cuda")]
+fn source(
+    cache: Arc<dyn CodeCache>,
+) -> Result<Arc<dyn lodestone_compute::cuda::DeviceSource>, DeviceError> {
+    Ok(Arc::new(lodestone_compute::cuda::driver::CudaSource::new(cache)))
+}
+
+#[cfg(not(feature = "cuda"))]
+fn source(
+    _: Arc<dyn CodeCache>,
+) -> Result<Arc<dyn lodestone_compute::cuda::DeviceSource>, DeviceError> {
+    let reason = "this build has no support for NVIDIA GPUs".to_owned();
+    Err(DeviceError::NoDevice { reason })
+}
+
+/// A folder of compiled kernels. Several processes may use it: files appear whole.
+#[derive(Debug)]
+struct KernelFolder {
+    folder: PathBuf,
+    disk: Arc<dyn Disk>,
+    next: AtomicU64,
+}
+
+impl KernelFolder {
+    fn new(folder: PathBuf, disk: Arc<dyn Disk>) -> Self {
+        Self { folder, disk, next: AtomicU64::new(0) }
+    }
+
+    fn write_whole(&self, path: &Path, code: &[u8]) -> Result<(), lodestone_io::IoError> {
+        self.disk.create_dir_all(&self.folder)?;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let temporary = self.folder.join(format!("{}-{number}.tmp", std::process::id()));
+        // What a process of the same number left half way.
+        if self.disk.exists(&temporary)? {
+            self.disk.remove(&temporary)?;
+        }
+        self.disk.write_new(&temporary, &mut |file| file.write_all(code))?;
+        self.disk.rename(&temporary, path)
+    }
+}
+
+impl CodeCache for KernelFolder {
+    fn read(&self, name: &str) -> Option<Vec<u8>> {
+        self.disk.read(&self.folder.join(name)).ok()
+    }
+
+    fn write(&self, name: &str, code: &[u8]) {
+        if let Err(error) = self.write_whole(&self.folder.join(name), code) {
+            tracing::warn!(%error, "compiled kernels are not kept: the next start compiles again");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lodestone_io::RealDisk;
+    use lodestone_types::SystemClock;
+
+    #[test]
+    fn kernels_are_kept_from_one_start_to_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("data/cache/kernels");
+        let cache = || KernelFolder::new(folder.clone(), Arc::new(RealDisk));
+        assert_eq!(cache().read("scan-sm90.bin"), None);
+        cache().write("scan-sm90.bin", b"first");
+        cache().write("scan-sm90.bin", b"second");
+        assert_eq!(cache().read("scan-sm90.bin"), Some(b"second".to_vec()));
+        let names = RealDisk.list(&folder).unwrap();
+        assert_eq!(names.len(), 1, "{names:?}");
+        KernelFolder::new(PathBuf::from("/dev/null/x"), Arc::new(RealDisk)).write("a", b"b");
+    }
+
+    #[test]
+    fn the_cpu_is_taken_when_told_and_whatever_is_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (disk, clock) = (Arc::new(RealDisk) as Arc<dyn Disk>, Arc::new(SystemClock) as Arc<_>);
+        let mut settings = Settings::new(dir.path().into(), "models".into());
+        settings.device = DeviceChoice::Cpu;
+        assert_eq!(take_device(&settings, &disk, &clock).unwrap().backend.name(), "simd");
+        settings.device = DeviceChoice::Auto;
+        assert!(take_device(&settings, &disk, &clock).is_ok());
+        settings.device = DeviceChoice::Cuda;
+        match take_device(&settings, &disk, &clock) {
+            Ok(taken) => assert_eq!(taken.backend.name(), "cuda"),
+            Err(error) => assert!(error.to_string().contains("no GPU can be used: "), "{error}"),
+        }
+    }
+}

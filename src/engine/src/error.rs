@@ -1,0 +1,139 @@
+//! What can go wrong, as the server sees it: a kind, a reason for machines, a message for people.
+
+use crate::answer::AnswerError;
+use crate::answer::generate::GenerateError;
+use lodestone_catalog::CatalogError;
+use lodestone_storage::collection::CollectionError;
+use lodestone_embed::EmbedError;
+use crate::ingest::IngestError;
+use lodestone_io::IoError;
+use crate::query::QueryError;
+use crate::settings::InvalidSetting;
+use lodestone_io::store::StoreError;
+use lodestone_types::{ErrorKind, SourceId, SubTenantId, TenantId, TenantMode};
+
+/// A refused or failed operation.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The tenant does not exist, or the key has no access to it: the two look alike.
+    #[error("tenant_id does not exist or this key has no access to it")]
+    TenantNotFound,
+    /// The sub-tenant does not exist, or the key has no access to it.
+    #[error("sub_tenant_id does not exist or this key has no access to it")]
+    SubTenantNotFound,
+    /// The key may not do this here.
+    #[error("{need}")]
+    Forbidden {
+        /// What it would need.
+        need: &'static str,
+    },
+    /// A tenant of this name exists.
+    #[error("tenant {tenant} exists already")]
+    TenantExists {
+        /// The tenant.
+        tenant: TenantId,
+    },
+    /// The tenant holds something else.
+    #[error(
+        "tenant {tenant} is in mode {}, this operation needs mode {}",
+        found.as_str(),
+        needed.as_str()
+    )]
+    ModeMismatch {
+        /// The tenant.
+        tenant: TenantId,
+        /// Its mode.
+        found: TenantMode,
+        /// The operation's.
+        needed: TenantMode,
+    },
+    /// `default` stays as long as its tenant.
+    #[error("the sub-tenant default cannot be deleted")]
+    DefaultProtected,
+    /// No such sub-tenant, where one was to be deleted.
+    #[error("sub-tenant {sub_tenant} does not exist")]
+    SubTenantUnknown {
+        /// The sub-tenant.
+        sub_tenant: SubTenantId,
+    },
+    /// No such source.
+    #[error("source {source_id} does not exist")]
+    SourceNotFound {
+        /// The source.
+        source_id: SourceId,
+    },
+    /// The catalog is missing and cannot be rebuilt without a decision.
+    #[error("catalog.sqlite is missing and cannot be rebuilt: {problem}")]
+    CatalogLost {
+        /// What contradicts what, and what the operator can do.
+        problem: String,
+    },
+    /// The operator wants a GPU and there is none to be had.
+    #[error("LODESTONE_DEVICE is cuda, but no GPU can be used: {reason}")]
+    NoDevice {
+        /// Why.
+        reason: String,
+    },
+    /// The schema of a new tenant.
+    #[error(transparent)]
+    Schema(#[from] lodestone_types::schema::SchemaError),
+    /// A setting.
+    #[error(transparent)]
+    Setting(#[from] InvalidSetting),
+    /// The way in.
+    #[error(transparent)]
+    Ingest(#[from] IngestError),
+    /// The way out.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// The answers.
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+    /// The generator.
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+    /// The catalog.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// A collection.
+    #[error(transparent)]
+    Collection(#[from] CollectionError),
+    /// The model.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
+    /// The disk.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// The blob store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl EngineError {
+    /// What the caller should do.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::TenantNotFound
+            | Self::SubTenantNotFound
+            | Self::SubTenantUnknown { .. }
+            | Self::SourceNotFound { .. } => ErrorKind::NotFound,
+            Self::CatalogLost { .. } => ErrorKind::Corrupt,
+            Self::NoDevice { .. } => ErrorKind::Unavailable,
+            Self::TenantExists { .. } | Self::ModeMismatch { .. } => ErrorKind::Conflict,
+            Self::Forbidden { .. }
+            | Self::DefaultProtected
+            | Self::Schema(_)
+            | Self::Setting(_) => ErrorKind::Invalid,
+            Self::Ingest(error) => error.kind(),
+            Self::Query(error) => error.kind(),
+            Self::Answer(error) => error.kind(),
+            Self::Generate(error) => error.kind(),
+            Self::Catalog(error) => error.kind(),
+            Self::Collection(error) => error.kind(),
+            Self::Embed(error) => error.kind(),
+            Self::Io(error) => error.kind(),
+            Self::Store(error) => error.kind(),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Whether the parts are usable, for whoever decides to send requests here.
+
+use uuid::Uuid;
+
+use lodestone_catalog::CatalogError;
+use lodestone_embed::{EmbedError, Lane};
+use crate::Engine;
+use lodestone_io::Fullness;
+use lodestone_types::{CollectionId, Timestamp};
+
+/// How long a look at the model is believed: it computes, and anybody may ask for it.
+const PROBE_MILLIS: u64 = 5000;
+
+/// The last look at the model.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Probe {
+    at: Timestamp,
+    state: ComponentState,
+}
+
+/// The state of one part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ComponentState {
+    /// It works.
+    Usable,
+    /// It works, but not for all data.
+    Degraded(&'static str),
+    /// It does not work.
+    Unusable(&'static str),
+}
+
+/// The state of every part that a request may need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Health {
+    /// Data directory and catalog.
+    pub storage: ComponentState,
+    /// The collections that are open.
+    pub index: ComponentState,
+    /// The model.
+    pub embedder: ComponentState,
+}
+
+impl Engine {
+    /// Looks at every part. A full disk is no fault: reads go on (API 8.19).
+    pub fn health(&self) -> Health {
+        Health {
+            storage: self.storage_state(),
+            index: self.index_state(),
+            embedder: self.embedder_state(),
+        }
+    }
+
+    fn storage_state(&self) -> ComponentState {
+        if self.data.is_poisoned() {
+            return ComponentState::Unusable("writes are refused since a failed sync");
+        }
+        // Any answer will do; that no collection has this id is the expected one.
+        match self.catalog.head(CollectionId(Uuid::nil())) {
+            Ok(_) | Err(CatalogError::CollectionUnknown { .. }) => match self.gauge.level() {
+                Fullness::Ample | Fullness::Tight => ComponentState::Usable,
+                Fullness::Full => ComponentState::Degraded("the disk is full: no new content"),
+                Fullness::Critical => {
+                    ComponentState::Degraded("the disk is full: deletions and reads only")
+                }
+            },
+            Err(_) => ComponentState::Unusable("the catalog cannot be read"),
+        }
+    }
+
+    fn index_state(&self) -> ComponentState {
+        let open = self.registry.open_collections();
+        let is_poisoned = open.iter().any(|collection| collection.is_poisoned());
+        let damaged: Vec<_> =
+            open.iter().filter(|collection| !collection.snapshot().damaged.is_empty()).collect();
+        let needs_help = damaged.iter().any(|collection| self.ingest.needs_help(collection));
+        if is_poisoned {
+            ComponentState::Degraded("a collection refuses writes")
+        } else if needs_help {
+            ComponentState::Degraded(
+                "segments are quarantined and cannot be rebuilt from originals: see the log, and \
+                 upload their sources again or restore a backup",
+            )
+        } else if !damaged.is_empty() {
+            ComponentState::Degraded("segments are quarantined and being rebuilt")
+        } else if self.ingest.waits_for_memory() {
+            ComponentState::Degraded("documents wait for memory: see LODESTONE_MEMORY_LIMIT")
+        } else {
+            ComponentState::Usable
+        }
+    }
+
+    fn embedder_state(&self) -> ComponentState {
+        let now = self.clock.now();
+        let mut probed = self.probed.lock();
+        if let Some(probe) = *probed
+            && now.0.abs_diff(probe.at.0) < PROBE_MILLIS
+        {
+            return probe.state;
+        }
+        let state = match self.embedder.embed(Lane::Query, vec!["ready".to_owned()]) {
+            Ok(_) | Err(EmbedError::Overloaded { .. }) => ComponentState::Usable,
+            Err(EmbedError::Closed) => ComponentState::Unusable("the model is shutting down"),
+            Err(_) => ComponentState::Unusable("the model fails"),
+        };
+        *probed = Some(Probe { at: now, state });
+        state
+    }
+}

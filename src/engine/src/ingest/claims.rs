@@ -1,0 +1,182 @@
+//! What a generator adds to the graphs of chunks, where the operator wants it.
+//!
+//! ```text
+//! sources, by rule -> batches of a source's chunks -> GraphReader -> graph::claims::merge
+//!                       while there is time; else the graph by rule stands
+//! ```
+//! Nothing here fails a document. One claim is delayed by [`CLAIM_TIME_MAX`] and one call
+//! ([`CALL_TIME_MAX`]) at most; after [`FAILURES_MAX`] calls in a row that came to nothing, no
+//! claim asks for [`REST_MILLIS`]. What was left to the rules is logged and counted. Chunks of two
+//! sources never share a request: a hostile text spoils the reply about itself alone. Sources that
+//! are built anew after damage have the graph by rule.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use lodestone_graph::RowGraph;
+use lodestone_graph::claims::{self, Added, Passage, Request};
+use crate::ingest::Ingest;
+use lodestone_storage::segment::NewSource;
+use lodestone_types::Timestamp;
+
+/// How long the calls of one claim may take together.
+const CLAIM_TIME_MAX: Duration = Duration::from_secs(120);
+/// How long one call may take.
+const CALL_TIME_MAX: Duration = Duration::from_secs(30);
+/// Calls in a row that come to nothing before the generator is left alone.
+const FAILURES_MAX: u32 = 2;
+/// How long it is left alone.
+const REST_MILLIS: u64 = 60_000;
+
+/// Something that reads passages when it is asked to: a language model. Blocking.
+pub trait GraphReader: Send + Sync + fmt::Debug {
+    /// Its reply, in at most `time_max`.
+    ///
+    /// # Errors
+    /// Why there is none, for the log.
+    fn reply(&self, request: &Request, time_max: Duration) -> Result<String, String>;
+
+    /// Ends the calls under way; later ones end at once.
+    fn end(&self);
+}
+
+/// What the generator was asked for and gave, since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClaimCounts {
+    /// Calls.
+    pub calls: u64,
+    /// Calls that failed, took too long or could not be read.
+    pub failures: u64,
+    /// Chunks that have their graph by rule alone although more was wanted.
+    pub chunks_by_rule: u64,
+    /// Triplets that were added.
+    pub triplets: u64,
+    /// Claims that no text bears out.
+    pub refused: u64,
+}
+
+/// The reader and what has come of it.
+#[derive(Debug, Default)]
+pub(super) struct Claimed {
+    /// Calls in a row that came to nothing, of all claims.
+    failures_in_row: AtomicU32,
+    /// The milliseconds until which it is left alone.
+    rests_until: AtomicU64,
+    calls: AtomicU64,
+    failures: AtomicU64,
+    chunks_by_rule: AtomicU64,
+    triplets: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// The calls of one claim.
+struct Round {
+    ends: Timestamp,
+    chunks_by_rule: usize,
+    problem: Option<String>,
+}
+
+impl Ingest {
+    /// Lets the generator add to the graphs of sources, if there is one.
+    pub(super) fn add_claims(&self, sources: &mut [NewSource]) {
+        let Some(reader) = self.graph_reader.as_deref() else { return };
+        let mut round = Round {
+            ends: self.clock.now().plus_millis(CLAIM_TIME_MAX.as_millis() as u64),
+            chunks_by_rule: 0,
+            problem: None,
+        };
+        for source in sources {
+            let sizes: Vec<usize> = source.rows.iter().map(|row| row.text.len()).collect();
+            for batch in claims::batches(&sizes) {
+                self.read_batch(reader, source, batch, &mut round);
+            }
+        }
+        let chunks = round.chunks_by_rule;
+        self.claimed.chunks_by_rule.fetch_add(chunks as u64, Ordering::Relaxed);
+        if let Some(problem) = round.problem {
+            tracing::warn!(chunks, problem, "the generator left chunks to the rules of the graph");
+        }
+    }
+
+    fn read_batch(
+        &self,
+        reader: &dyn GraphReader,
+        source: &mut NewSource,
+        batch: std::ops::Range<usize>,
+        round: &mut Round,
+    ) {
+        let now = self.clock.now();
+        let left = round.ends.0.saturating_sub(now.0);
+        let is_resting = now.0 < self.claimed.rests_until.load(Ordering::Relaxed);
+        if is_resting || left == 0 || self.stopping.is_set() {
+            let problem =
+                if is_resting { "it failed shortly before" } else { "there was no more time" };
+            round.chunks_by_rule += batch.len();
+            round.problem.get_or_insert_with(|| problem.to_owned());
+            return;
+        }
+        let rows = &mut source.rows[batch];
+        let mut graphs: Vec<RowGraph> =
+            rows.iter_mut().map(|row| std::mem::take(&mut row.graph)).collect();
+        let title = source.title_text.as_str();
+        let passages: Vec<Passage<'_>> =
+            rows.iter().map(|row| Passage { title, text: &row.text }).collect();
+        let request = claims::request(&*self.ids, &passages);
+        let time_max = CALL_TIME_MAX.min(Duration::from_millis(left));
+        let added = reader.reply(&request, time_max).and_then(|reply| {
+            let added = claims::merge(&reply, &passages, &mut graphs);
+            added.ok_or_else(|| "its reply has not the form that was asked for".to_owned())
+        });
+        for (row, graph) in rows.iter_mut().zip(graphs) {
+            row.graph = graph;
+        }
+        self.claimed.note(&added, self.clock.now());
+        if let Err(problem) = added {
+            round.chunks_by_rule += rows.len();
+            round.problem = Some(problem);
+        }
+    }
+
+    /// What the generator was asked for and gave.
+    pub fn claim_counts(&self) -> ClaimCounts {
+        let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        let Claimed {
+            failures_in_row: _,
+            rests_until: _,
+            calls,
+            failures,
+            chunks_by_rule,
+            triplets,
+            refused,
+        } = &self.claimed;
+        ClaimCounts {
+            calls: count(calls),
+            failures: count(failures),
+            chunks_by_rule: count(chunks_by_rule),
+            triplets: count(triplets),
+            refused: count(refused),
+        }
+    }
+}
+
+impl Claimed {
+    fn note(&self, added: &Result<Added, String>, now: Timestamp) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        match added {
+            Ok(Added { entities: _, triplets, refused }) => {
+                self.failures_in_row.store(0, Ordering::Relaxed);
+                self.triplets.fetch_add(*triplets as u64, Ordering::Relaxed);
+                self.refused.fetch_add(*refused as u64, Ordering::Relaxed);
+            }
+            Err(_) => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                // After a rest one more failure is enough for the next.
+                if self.failures_in_row.fetch_add(1, Ordering::Relaxed) + 1 >= FAILURES_MAX {
+                    let until = now.plus_millis(REST_MILLIS);
+                    self.rests_until.store(until.0, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+}

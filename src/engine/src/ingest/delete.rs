@@ -1,0 +1,96 @@
+//! Deletions. When one returns, nothing of what it names is visible to any read.
+//!
+//! Under the writer's lock: first the manifest, then the catalog. A crash between the two leaves a
+//! deletion that was never acknowledged, and at most an accepted replacement that is still waiting
+//! and will become visible, as if the deletion had come before it.
+
+use std::sync::Arc;
+
+use lodestone_storage::collection::{Collection, Edit, Outcome};
+use crate::ingest::{Ingest, IngestError};
+use lodestone_types::{SourceId, SubTenantId};
+
+/// What a deletion found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Deleted {
+    /// Ids that existed, in the order of the request.
+    pub deleted: Vec<SourceId>,
+    /// Ids that did not.
+    pub not_found: Vec<SourceId>,
+}
+
+impl Ingest {
+    /// Deletes sources with their jobs and originals. Unknown ids are no error.
+    ///
+    /// # Errors
+    /// What the disk or the catalog says; the deletion may then be repeated.
+    pub fn delete_sources(
+        &self,
+        collection: &Arc<Collection>,
+        sub_tenant: &SubTenantId,
+        ids: &[SourceId],
+    ) -> Result<Deleted, IngestError> {
+        let mut writer = collection.writer()?;
+        let snapshot = writer.base();
+        let is_visible = |id: &&SourceId| {
+            let is_lost = || snapshot.find_lost(sub_tenant, id).is_some();
+            snapshot.find(sub_tenant, id).is_some() || is_lost()
+        };
+        let visible: Vec<SourceId> = ids.iter().filter(is_visible).cloned().collect();
+        let mut outcome = Outcome::default();
+        if !visible.is_empty() {
+            let remove_sources =
+                visible.iter().map(|id| (sub_tenant.clone(), id.clone())).collect();
+            outcome = writer.commit(&Edit { remove_sources, ..Edit::default() })?;
+        }
+        let canceled = self.catalog.cancel_sources(collection.id(), sub_tenant, ids)?;
+        self.record_head(collection)?;
+        drop(writer);
+        self.delete_originals(&outcome.orphaned_uploads);
+        self.delete_originals(&canceled.raw_keys);
+        self.maintenance.wake(collection);
+        let mut found = Deleted::default();
+        for id in ids {
+            if found.deleted.contains(id) || found.not_found.contains(id) {
+                continue;
+            }
+            match visible.contains(id) || canceled.existed.contains(id) {
+                true => found.deleted.push(id.clone()),
+                false => found.not_found.push(id.clone()),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Tells the catalog of the newest commit, so that a disk that loses it is noticed.
+    pub(super) fn record_head(&self, collection: &Collection) -> Result<(), IngestError> {
+        match collection.head() {
+            Some(head) => Ok(self.catalog.record_head(collection.id(), head)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Deletes a sub-tenant with everything in it. Returns whether it existed.
+    ///
+    /// # Errors
+    /// What the disk or the catalog says; the deletion may then be repeated.
+    pub fn delete_sub_tenant(
+        &self,
+        collection: &Arc<Collection>,
+        sub_tenant: &SubTenantId,
+    ) -> Result<bool, IngestError> {
+        let mut writer = collection.writer()?;
+        if !self.catalog.sub_tenant_exists(collection.id(), sub_tenant)? {
+            return Ok(false);
+        }
+        let edit = Edit { remove_sub_tenant: Some(sub_tenant.clone()), ..Edit::default() };
+        let outcome = writer.commit(&edit)?;
+        let canceled = self.catalog.delete_sub_tenant(collection.id(), sub_tenant)?;
+        self.record_head(collection)?;
+        drop(writer);
+        self.delete_originals(&outcome.orphaned_uploads);
+        self.delete_originals(&canceled.raw_keys);
+        self.maintenance.wake(collection);
+        Ok(true)
+    }
+}

@@ -1,0 +1,151 @@
+//! Passages to vectors, and no passage twice.
+//!
+//! ```text
+//! passage -> unchanged since the visible version?  its vector is copied from there
+//!         -> embedded before the server stopped?    its vector was kept
+//!         -> else the model, in slices: after each, what is done is kept and progress is told
+//! ```
+
+use std::collections::HashMap;
+
+use lodestone_text::chunk::passage;
+use lodestone_storage::collection::Snapshot;
+use lodestone_embed::{EmbedError, Lane};
+use crate::ingest::Ingest;
+use crate::ingest::kept::Kept;
+use crate::ingest::pipeline::Draft;
+use lodestone_catalog::job::Outcome;
+use lodestone_storage::segment::{NewSource, SegmentError};
+use lodestone_types::{ErrorKind, Fault, RowId, Sequence, SourceKind, Stage};
+
+/// Passages of one slice: some seconds of one core, so that little is lost and much is batched.
+const SLICE_PASSAGES: usize = 256;
+
+impl Ingest {
+    /// Fills in the vectors of chunks that are the same in the visible version of their source.
+    pub(super) fn reuse(&self, snapshot: &Snapshot, draft: &mut Draft) {
+        let is_comparable =
+            snapshot.manifest.embedding.as_deref() == Some(self.embedder.fingerprint());
+        if !is_comparable {
+            return;
+        }
+        match visible_vectors(snapshot, draft) {
+            Ok(vectors) => {
+                let passages: Vec<String> = draft.passages().collect();
+                draft.known = passages.iter().map(|text| vectors.get(text).cloned()).collect();
+            }
+            // Damage there is the business of those who read it; here it costs work alone.
+            Err(error) => tracing::warn!(%error, "vectors of the visible version are not reused"),
+        }
+    }
+
+    /// Vectors for the chunks of all drafts, embedded together, so that batches fill over
+    /// documents; and what they name.
+    pub(super) fn embed(
+        &self,
+        drafts: Vec<Draft>,
+        mut kept: Option<&mut Kept<'_>>,
+    ) -> Result<Vec<NewSource>, Outcome> {
+        let passages: Vec<String> = drafts.iter().flat_map(Draft::passages).collect();
+        let mut vectors: Vec<Option<Vec<f32>>> =
+            drafts.iter().flat_map(|draft| draft.known.iter().cloned()).collect();
+        if let Some(kept) = kept.as_deref() {
+            for (vector, passage) in vectors.iter_mut().zip(&passages) {
+                *vector = vector.take().or_else(|| kept.vector(passage));
+            }
+        }
+        let missing: Vec<usize> = (0..vectors.len()).filter(|at| vectors[*at].is_none()).collect();
+        let jobs: Vec<(Sequence, u32)> =
+            drafts.iter().map(|draft| (draft.record.sequence, draft.chunk_count())).collect();
+        self.tell_progress(&jobs, &vectors);
+        let is_long = missing.len() > SLICE_PASSAGES;
+        for slice in missing.chunks(SLICE_PASSAGES) {
+            if is_long && !self.is_wanted(kept.is_some(), &jobs) {
+                return Err(Outcome::Released);
+            }
+            let texts = slice.iter().map(|at| passages[*at].clone()).collect();
+            let embedded = self.embedder.embed(Lane::Bulk, texts).map_err(failed)?;
+            if let Some(kept) = kept.as_deref_mut().filter(|_| is_long) {
+                let texts = slice.iter().map(|at| passages[*at].as_str());
+                kept.keep(texts.zip(embedded.iter().map(Vec::as_slice)));
+            }
+            for (at, vector) in slice.iter().zip(embedded) {
+                vectors[*at] = Some(vector);
+            }
+            self.tell_progress(&jobs, &vectors);
+        }
+        if kept.is_some() {
+            let sequences: Vec<Sequence> = jobs.iter().map(|(sequence, _)| *sequence).collect();
+            self.catalog.set_stage(&sequences, Stage::Graph);
+        }
+        let mut vectors =
+            vectors.into_iter().map(|vector| vector.expect("every passage was embedded"));
+        let with_vectors = drafts.into_iter().map(|draft| {
+            let own = vectors.by_ref().take(draft.chunk_count() as usize).collect();
+            draft.into_source(own)
+        });
+        Ok(with_vectors.collect())
+    }
+
+    /// Whether a long work goes on: not while the server stops, nor when all jobs of a claim were
+    /// canceled. What is built anew belongs to no claim.
+    fn is_wanted(&self, is_of_claim: bool, jobs: &[(Sequence, u32)]) -> bool {
+        let sequences: Vec<Sequence> = jobs.iter().map(|(sequence, _)| *sequence).collect();
+        let is_canceled = || self.catalog.live(&sequences).is_ok_and(|live| live.is_empty());
+        !(self.stopping.is_set() || is_of_claim && is_canceled())
+    }
+
+    fn tell_progress(&self, jobs: &[(Sequence, u32)], vectors: &[Option<Vec<f32>>]) {
+        let mut rest = vectors;
+        for (sequence, chunks) in jobs {
+            let (own, after) = rest.split_at(*chunks as usize);
+            let done = own.iter().filter(|vector| vector.is_some()).count() as u32;
+            self.catalog.set_progress(*sequence, done, *chunks);
+            rest = after;
+        }
+    }
+}
+
+fn failed(error: EmbedError) -> Outcome {
+    match error.kind() {
+        ErrorKind::Unavailable | ErrorKind::Overloaded => Outcome::Released,
+        _ => {
+            let (fault, message) = (Fault::EmbeddingFailed, error.to_string());
+            Outcome::Faulted { fault, message }
+        }
+    }
+}
+
+/// Vectors of the visible version of a draft's source by the passages that they are of.
+fn visible_vectors(
+    snapshot: &Snapshot,
+    draft: &Draft,
+) -> Result<HashMap<String, Vec<f32>>, SegmentError> {
+    let mut vectors = HashMap::new();
+    let Some(found) = snapshot.find(&draft.record.sub_tenant, &draft.record.id) else {
+        return Ok(vectors);
+    };
+    let record = found.record()?;
+    // Vectors that a client sent are of no text of ours.
+    let is_ours = record.kind != SourceKind::Embeddings;
+    let (title, searchable) = draft.words();
+    // The words around the text must have been the same. A title that is the id may be the end of
+    // the chain of titles, which no passage holds, or a name given: it tells nothing.
+    let has_same_words = record.title == title
+        && record.title != record.id.as_str()
+        && draft.searchable_of(&record) == searchable;
+    let has_no_words = title.is_empty()
+        && record.title == record.id.as_str()
+        && record.filename.is_empty()
+        && !record.document_metadata.contains_key("title")
+        && draft.searchable_of(&record) == searchable;
+    if !is_ours || !(has_same_words || has_no_words) {
+        return Ok(vectors);
+    }
+    let segment = &found.live.segment;
+    for row in found.rows().into_iter().map(RowId) {
+        let text = segment.text(row)?;
+        vectors.insert(passage(title, searchable, &text), segment.original_vector(row)?);
+    }
+    Ok(vectors)
+}

@@ -1,0 +1,110 @@
+//! What can go wrong on the way in.
+
+use lodestone_catalog::CatalogError;
+use lodestone_storage::collection::CollectionError;
+use lodestone_embed::EmbedError;
+use lodestone_extract::ExtractError;
+use crate::ingest::app::AppProblem;
+use lodestone_io::Fullness;
+use lodestone_catalog::job::JobError;
+use lodestone_types::metadata::InvalidMetadata;
+use lodestone_types::schema::SchemaError;
+use lodestone_types::{ErrorKind, SourceId};
+
+/// A refused or failed write.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IngestError {
+    /// The document cannot be read at all.
+    #[error(transparent)]
+    Document(#[from] ExtractError),
+    /// A record of an application cannot be read.
+    #[error(transparent)]
+    App(#[from] AppProblem),
+    /// A value contradicts the tenant's schema.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// A metadata map breaks a limit.
+    #[error("{field} {problem}")]
+    Metadata {
+        /// The map.
+        field: &'static str,
+        /// The limit.
+        problem: InvalidMetadata,
+    },
+    /// No such source in this scope.
+    #[error("source {source_id} does not exist")]
+    SourceUnknown {
+        /// The id.
+        source_id: SourceId,
+    },
+    /// No such memory in this scope.
+    #[error("memory {memory_id} does not exist")]
+    MemoryUnknown {
+        /// The id.
+        memory_id: SourceId,
+    },
+    /// A memory whose text cannot be kept.
+    #[error("the memory cannot be read: {problem}")]
+    MemoryText {
+        /// Why.
+        problem: String,
+    },
+    /// Some chunks do not exist; nothing was changed.
+    #[error("{} of the chunk ids do not exist", missing.len())]
+    ChunksUnknown {
+        /// Their ids, in the order of the request.
+        missing: Vec<String>,
+    },
+    /// A vector of another width than the tenant's.
+    #[error("embeddings are {received} wide, this tenant's are {expected}")]
+    DimensionMismatch {
+        /// The tenant's.
+        expected: usize,
+        /// The request's.
+        received: usize,
+    },
+    /// The disk is too full for this kind of change.
+    #[error("the disk is full ({level:?}): {free_bytes} bytes are left")]
+    DiskFull {
+        /// How full it counts.
+        level: Fullness,
+        /// Bytes that could still be written.
+        free_bytes: u64,
+    },
+    /// The model, where the caller waits for it.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
+    /// The queue.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// The catalog.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// The collection.
+    #[error(transparent)]
+    Collection(#[from] CollectionError),
+}
+
+impl IngestError {
+    /// What the caller should do.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Document(error) => error.kind(),
+            Self::App(_)
+            | Self::Schema(_)
+            | Self::MemoryText { .. }
+            | Self::DimensionMismatch { .. } => ErrorKind::Invalid,
+            Self::Metadata { problem: InvalidMetadata::TooLarge { .. }, .. } => ErrorKind::TooLarge,
+            Self::Metadata { .. } => ErrorKind::Invalid,
+            Self::DiskFull { .. } => ErrorKind::StorageFull,
+            Self::SourceUnknown { .. }
+            | Self::MemoryUnknown { .. }
+            | Self::ChunksUnknown { .. } => ErrorKind::NotFound,
+            Self::Embed(error) => error.kind(),
+            Self::Job(error) => error.kind(),
+            Self::Catalog(error) => error.kind(),
+            Self::Collection(error) => error.kind(),
+        }
+    }
+}

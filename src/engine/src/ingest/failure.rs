@@ -1,0 +1,119 @@
+//! Jobs that end badly while an older version of their source stays visible.
+//!
+//! Metadata that is changed while a job waits goes to the job and to the visible version. Its words
+//! are left to the job, which will make them searchable with everything else. If the job fails, the
+//! visible version stays, so its words are made searchable first: its original is processed once
+//! more under the record that it has now, in place, with its version and its sequence.
+
+use std::sync::Arc;
+
+use lodestone_catalog::Tenant;
+use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, Snapshot};
+use crate::ingest::{Ingest, IngestError};
+use lodestone_catalog::job::{ClaimedJob, Outcome, Settlement};
+use lodestone_storage::segment::VectorKind;
+use lodestone_types::{ErrorKind, SourceRecord, limits};
+
+/// How often a visible version is processed again because its metadata changed meanwhile.
+const ROUNDS_MAX: usize = 8;
+
+/// Whether a job that ends so is not tried again.
+pub(super) fn is_final(job: &ClaimedJob, outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Rejected { .. } => true,
+        Outcome::Faulted { .. } => job.attempts + 1 >= limits::ATTEMPTS_MAX,
+        Outcome::Published { .. } | Outcome::Released => false,
+    }
+}
+
+impl Ingest {
+    /// Settles a job that has failed for good. Under the writer's lock, so that no amendment comes
+    /// between the last look at the visible version and the end of the job.
+    pub(super) fn end_badly(
+        &self,
+        tenant: &Tenant,
+        collection: &Arc<Collection>,
+        job: &ClaimedJob,
+        outcome: Outcome,
+    ) -> Result<(), IngestError> {
+        let end = |outcome| {
+            let settlements = vec![Settlement { sequence: job.sequence, outcome }];
+            self.catalog.settle(collection.id(), settlements, collection.head())
+        };
+        let mut refreshed = None;
+        for _ in 0..ROUNDS_MAX {
+            // What refuses writes has refused amendments too.
+            let Ok(writer) = collection.writer() else { break };
+            let stale = self.amended_version(&writer.base(), job)?;
+            let Some(stale) = stale.filter(|record| refreshed.as_ref() != Some(record)) else {
+                end(outcome)?;
+                return Ok(());
+            };
+            drop(writer);
+            match self.refresh(tenant, collection, stale)? {
+                Some(record) => refreshed = Some(record),
+                None => {
+                    end(Outcome::Released)?;
+                    return Ok(());
+                }
+            }
+        }
+        end(outcome)?;
+        Ok(())
+    }
+
+    /// The visible version, if metadata was changed while the job waited or ran.
+    fn amended_version(
+        &self,
+        snapshot: &Snapshot,
+        job: &ClaimedJob,
+    ) -> Result<Option<SourceRecord>, IngestError> {
+        if self.catalog.amended(&[(job.sequence, 0)])?.is_empty() {
+            return Ok(None);
+        }
+        let found = snapshot.find(&job.sub_tenant, &job.source);
+        Ok(found.map(|found| found.record()).transpose().map_err(CollectionError::from)?)
+    }
+
+    /// Processes a visible version once more. Returns the record that is visible then, or that
+    /// cannot be made any better; nothing where it should be tried later.
+    fn refresh(
+        &self,
+        tenant: &Tenant,
+        collection: &Arc<Collection>,
+        record: SourceRecord,
+    ) -> Result<Option<SourceRecord>, IngestError> {
+        let sources = self.redraft(tenant, &record).and_then(|draft| self.embed(vec![draft], None));
+        let sources = match sources {
+            Ok(sources) => sources,
+            Err(Outcome::Released) => return Ok(None),
+            Err(outcome) => {
+                let source = &record.id;
+                tracing::error!(%source, ?outcome, "changed words are not searchable");
+                return Ok(Some(record));
+            }
+        };
+        let segment = collection.build(self.embedder.dimension(), VectorKind::F16, &sources)?;
+        let writer = collection.writer();
+        let mut writer = match writer {
+            Err(error) if error.kind() == ErrorKind::Unavailable => return Ok(None),
+            writer => writer?,
+        };
+        let base = writer.base();
+        let visible = base.find(&record.sub_tenant, &record.id).map(|found| found.record());
+        let visible = visible.transpose().map_err(CollectionError::from)?;
+        if visible.as_ref() != Some(&record) {
+            // Deleted or changed meanwhile: the next round looks again.
+            drop(writer);
+            collection.discard(&segment)?;
+            return Ok(Some(record));
+        }
+        let add = vec![AddedSegment { segment, withheld: Vec::new() }];
+        let embedding = Some(self.embedder.fingerprint().to_owned());
+        writer.commit(&Edit { add, embedding, ..Edit::default() })?;
+        self.record_head(collection)?;
+        drop(writer);
+        self.maintenance.wake(collection);
+        Ok(sources.into_iter().next().map(|source| source.record))
+    }
+}

@@ -1,0 +1,189 @@
+//! Vectors of documents that are not published yet, so that a server that is killed in the middle
+//! of a long one does not embed its finished chunks again.
+//!
+//! ```text
+//! v1/c/<collection>/w/<first>-<last>-<slice>     first and last sequence of the claim
+//!
+//! "lodestone vectors 1 " | 16 hex digits, XXH3-64 of the body | " " | fingerprint of the model
+//!     | " " | components | "\n"
+//! body: n x { SHA-256 of the passage, 32 bytes; components x f32 }
+//! ```
+//! Little-endian. A reader passes over what has another first line, model or length: such a file is
+//! worth some seconds of work and nothing else. A file costs two fsyncs, about a thousandth of the
+//! embedding that it keeps. Claims of one slice write none.
+
+use std::collections::{HashMap, HashSet};
+
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use xxhash_rust::xxh3::xxh3_64;
+
+use lodestone_catalog::Catalog;
+use lodestone_embed::Embedder;
+use crate::ingest::IngestError;
+use lodestone_io::store::{BlobStore, Key};
+use lodestone_types::{CollectionId, Sequence};
+
+const FIRST_WORDS: &str = "lodestone vectors 1";
+const HASH_BYTES: usize = 32;
+/// Kept vectors of one collection that are read at most; what is beyond is embedded again.
+const READ_BYTES_MAX: u64 = 256 << 20;
+
+type PassageHash = [u8; HASH_BYTES];
+
+/// Collections whose kept vectors were looked for since the start.
+#[derive(Debug, Default)]
+pub(super) struct KeptVectors(Mutex<HashSet<CollectionId>>);
+
+/// What is kept for one claim.
+#[derive(Debug)]
+pub(super) struct Kept<'a> {
+    store: &'a dyn BlobStore,
+    embedder: &'a dyn Embedder,
+    collection: CollectionId,
+    claim: (Sequence, Sequence),
+    /// Of an earlier run, by passage.
+    older: HashMap<PassageHash, Vec<f32>>,
+    older_keys: Vec<Key>,
+    written: Vec<Key>,
+}
+
+impl KeptVectors {
+    /// What is kept of the jobs of a claim, from the first to the last of `jobs`. The files are
+    /// looked for once a start, and again after a claim that ended with work left.
+    pub(super) fn open<'a>(
+        &self,
+        store: &'a dyn BlobStore,
+        embedder: &'a dyn Embedder,
+        collection: CollectionId,
+        jobs: (Sequence, Sequence),
+    ) -> Kept<'a> {
+        let mut kept = Kept {
+            store,
+            embedder,
+            collection,
+            claim: jobs,
+            older: HashMap::new(),
+            older_keys: Vec::new(),
+            written: Vec::new(),
+        };
+        if !self.0.lock().contains(&collection) {
+            kept.read_older();
+            if kept.older_keys.is_empty() {
+                self.0.lock().insert(collection);
+            }
+        }
+        kept
+    }
+
+    /// Ends a claim. Files of claims that have no job left are deleted; what cannot be deleted now
+    /// is when the collection is next looked at after a start.
+    ///
+    /// # Errors
+    /// What the catalog says.
+    pub(super) fn close(&self, kept: Kept<'_>, catalog: &Catalog) -> Result<(), IngestError> {
+        let Kept { store, collection, older_keys, written, .. } = kept;
+        if older_keys.is_empty() && written.is_empty() {
+            return Ok(());
+        }
+        let oldest = catalog.oldest_unsettled(collection)?;
+        let mut is_empty = true;
+        for key in older_keys.into_iter().chain(written) {
+            let is_over = last_of(&key).is_none_or(|last| oldest.is_none_or(|job| last < job));
+            let is_deleted = is_over && store.delete(&key).is_ok();
+            is_empty &= is_deleted;
+        }
+        let mut looked_for = self.0.lock();
+        match is_empty {
+            true => looked_for.insert(collection),
+            false => looked_for.remove(&collection),
+        };
+        Ok(())
+    }
+}
+
+impl Kept<'_> {
+    /// The vector of a passage that was embedded before.
+    pub(super) fn vector(&self, passage: &str) -> Option<Vec<f32>> {
+        match self.older.is_empty() {
+            true => None,
+            false => self.older.get(&hash_of(passage)).cloned(),
+        }
+    }
+
+    /// Keeps what was embedded. A failure costs the chance to save work, so it is only logged.
+    pub(super) fn keep<'p>(&mut self, embedded: impl Iterator<Item = (&'p str, &'p [f32])>) {
+        let mut body = Vec::new();
+        for (passage, vector) in embedded {
+            body.extend(hash_of(passage));
+            body.extend_from_slice(bytemuck::cast_slice(vector));
+        }
+        let mut bytes = first_line(self.embedder, &body).into_bytes();
+        bytes.extend(body);
+        let (first, last) = self.claim;
+        let slice = self.written.len();
+        let name =
+            format!("{}/{:020}-{:020}-{slice:06}", directory(self.collection), first.0, last.0);
+        let key = Key::parse(&name).expect("ids and digits make valid keys");
+        match self.store.put(&key, &bytes) {
+            Ok(_) => self.written.push(key),
+            Err(error) => tracing::warn!(%error, "embedded vectors could not be kept"),
+        }
+    }
+
+    fn read_older(&mut self) {
+        let prefix = Key::parse(&directory(self.collection)).expect("ids make valid keys");
+        let keys = match self.store.list(&prefix) {
+            Ok(keys) => keys,
+            Err(error) => {
+                tracing::warn!(%error, "kept vectors could not be listed");
+                return;
+            }
+        };
+        let mut left = READ_BYTES_MAX;
+        for key in keys {
+            let bytes = self.store.len(&key).unwrap_or(u64::MAX);
+            if bytes <= left {
+                left -= bytes;
+                match self.store.get(&key) {
+                    Ok(bytes) => self.read_file(&bytes),
+                    Err(error) => tracing::warn!(%error, %key, "kept vectors cannot be read"),
+                }
+            }
+            self.older_keys.push(key);
+        }
+    }
+
+    fn read_file(&mut self, bytes: &[u8]) {
+        let dimension = self.embedder.dimension();
+        let Some(line_end) = bytes.iter().position(|byte| *byte == b'\n') else { return };
+        let (line, body) = (&bytes[..=line_end], &bytes[line_end + 1..]);
+        if line != first_line(self.embedder, body).as_bytes() {
+            return;
+        }
+        for entry in body.chunks_exact(HASH_BYTES + dimension * 4) {
+            let (hash, values) = entry.split_at(HASH_BYTES);
+            let hash = hash.try_into().expect("the hash has its width");
+            let values = values.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
+            self.older.insert(hash, values.collect());
+        }
+    }
+}
+
+fn directory(collection: CollectionId) -> String {
+    format!("v1/c/{collection}/w")
+}
+
+fn first_line(embedder: &dyn Embedder, body: &[u8]) -> String {
+    let (fingerprint, dimension) = (embedder.fingerprint(), embedder.dimension());
+    format!("{FIRST_WORDS} {:016x} {fingerprint} {dimension}\n", xxh3_64(body))
+}
+
+fn hash_of(passage: &str) -> PassageHash {
+    Sha256::digest(passage).into()
+}
+
+/// The last job of the claim that a file belongs to.
+fn last_of(key: &Key) -> Option<Sequence> {
+    key.as_str().rsplit('/').next()?.split('-').nth(1)?.parse().ok().map(Sequence)
+}

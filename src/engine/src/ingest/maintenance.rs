@@ -1,0 +1,278 @@
+//! Background work on collections: merging, garbage, rebuilding what is damaged, originals that
+//! nobody refers to, and the remains of deleted tenants.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use lodestone_catalog::descriptors::{self, Descriptor};
+use lodestone_storage::collection::{Collection, CollectionError, layout, uploads};
+use crate::ingest::rebuild::Round;
+use crate::ingest::{Ingest, IngestError, Stopping};
+use lodestone_io::{Fullness, run_in_background};
+use lodestone_types::{CollectionId, ErrorKind, TenantId, Timestamp};
+
+/// How often collections are looked at again whose files were still held by readers.
+const ROUND: Duration = Duration::from_secs(5);
+/// An original without a job is deleted when it is this old: until then its job may be on its way.
+const ORPHAN_MILLIS: u64 = 3_600_000;
+
+/// Time between two searches for such originals at the same tenant.
+const SWEEP_MILLIS: u64 = 3_600_000;
+/// Time between two tenants, so that idle ones are not all opened at once.
+const SWEEP_PAUSE_MILLIS: u64 = 1000;
+
+/// Which tenants are still to be swept in this round.
+#[derive(Debug, Default)]
+struct Sweep {
+    waiting: VecDeque<TenantId>,
+    round_due_at: Timestamp,
+    next_due_at: Timestamp,
+}
+
+/// A look at one collection.
+#[derive(Debug)]
+struct Task {
+    collection: Weak<Collection>,
+    /// Whether it was just opened.
+    is_first: bool,
+}
+
+/// Collections that may have something to merge or to delete.
+#[derive(Debug, Default)]
+pub(super) struct Maintenance {
+    waiting: Mutex<BTreeMap<CollectionId, Task>>,
+    has_deleted_tenants: AtomicBool,
+    woken: Condvar,
+}
+
+impl Maintenance {
+    /// Asks for a look at a collection soon.
+    pub(super) fn wake(&self, collection: &Arc<Collection>) {
+        self.add(collection, false);
+    }
+
+    /// The same for a collection that was just opened.
+    pub(super) fn wake_opened(&self, collection: &Arc<Collection>) {
+        self.add(collection, true);
+    }
+
+    fn add(&self, collection: &Arc<Collection>, is_first: bool) {
+        let mut waiting = self.waiting.lock();
+        let fresh = Task { collection: Weak::new(), is_first };
+        let task = waiting.entry(collection.id()).or_insert(fresh);
+        task.collection = Arc::downgrade(collection);
+        task.is_first |= is_first;
+        self.woken.notify_one();
+    }
+
+    fn take(&self, stopping: &Stopping) -> Vec<(Arc<Collection>, bool)> {
+        let mut waiting = self.waiting.lock();
+        let has_deleted_tenants = self.has_deleted_tenants.load(Ordering::SeqCst);
+        if waiting.is_empty() && !has_deleted_tenants && !stopping.is_set() {
+            self.woken.wait_for(&mut waiting, ROUND);
+        }
+        let tasks = std::mem::take(&mut *waiting).into_values();
+        tasks.filter_map(|task| Some((task.collection.upgrade()?, task.is_first))).collect()
+    }
+
+    /// Ends the wait of the thread.
+    pub(super) fn interrupt(&self) {
+        // Under the lock: between the thread's look at the flag and its wait there is no gap.
+        let _waiting = self.waiting.lock();
+        self.woken.notify_all();
+    }
+}
+
+impl Ingest {
+    /// Runs until shutdown.
+    pub(super) fn maintain(&self) {
+        run_in_background();
+        // The last process may have stopped in the middle of it.
+        self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
+        if let Err(error) = self.complete_descriptors() {
+            tracing::warn!(%error, "some tenants have no descriptor yet");
+        }
+        let mut sweep = Sweep::default();
+        while !self.stopping.is_set() {
+            if let Err(error) = self.sweep_next(&mut sweep) {
+                tracing::warn!(%error, "originals of a tenant could not be looked through");
+            }
+            if self.maintenance.has_deleted_tenants.swap(false, Ordering::SeqCst)
+                && let Err(error) = self.finish_deleted_tenants()
+            {
+                tracing::warn!(%error, "remains of deleted tenants could not be cleared");
+                self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
+                self.stopping.wait(ROUND);
+            }
+            for (collection, is_first) in self.maintenance.take(&self.stopping) {
+                self.maintain_one(&collection, is_first);
+            }
+        }
+    }
+
+    fn maintain_one(&self, collection: &Arc<Collection>, is_first: bool) {
+        let result = (|| -> Result<Round, IngestError> {
+            if is_first {
+                collection.mend_lists()?;
+            }
+            self.remove_expired_memories(collection)?;
+            while !self.stopping.is_set()
+                && self.gauge.level() < Fullness::Tight
+                && collection.merge_once_within(self.gauge.free_bytes())?
+            {
+                self.record_head(collection)?;
+            }
+            let round = self.rebuild_once(collection)?;
+            collection.collect_garbage()?;
+            Ok(round)
+        })();
+        match result {
+            Ok(Round::Idle) => {}
+            // Not at once: other collections come in between.
+            Ok(Round::Progress) => self.maintenance.wake(collection),
+            Ok(Round::Later) => {
+                self.stopping.wait(ROUND);
+                self.maintenance.wake(collection);
+            }
+            Err(error) => {
+                tracing::warn!(collection = %collection.id(), %error, "maintenance stopped early");
+                let has_found =
+                    error.kind() == ErrorKind::Corrupt && self.quarantine(collection) > 0;
+                if !has_found {
+                    self.stopping.wait(ROUND);
+                }
+                if !collection.is_poisoned() && !collection.snapshot().damaged.is_empty() {
+                    self.maintenance.wake(collection);
+                }
+            }
+        }
+    }
+
+    /// Looks through the originals of the next tenant, if it is time: at the start, and then once
+    /// an hour.
+    fn sweep_next(&self, sweep: &mut Sweep) -> Result<(), IngestError> {
+        let now = self.clock.now();
+        if sweep.waiting.is_empty() && now >= sweep.round_due_at {
+            sweep.round_due_at = now.plus_millis(SWEEP_MILLIS);
+            sweep.waiting = self.catalog.tenants()?.into_iter().map(|tenant| tenant.id).collect();
+        }
+        if now < sweep.next_due_at {
+            return Ok(());
+        }
+        let Some(name) = sweep.waiting.pop_front() else { return Ok(()) };
+        sweep.next_due_at = now.plus_millis(SWEEP_PAUSE_MILLIS);
+        let Some(tenant) = self.catalog.tenant(&name)? else { return Ok(()) };
+        let collection = self.open(&tenant)?;
+        let expired = self.remove_expired_memories(&collection)?;
+        if expired > 0 {
+            tracing::info!(tenant = %name, expired, "expired memories removed");
+            self.maintenance.wake(&collection);
+        }
+        let deleted = self.sweep_originals(&collection)?;
+        if deleted > 0 {
+            tracing::info!(tenant = %name, deleted, "originals without a source deleted");
+        }
+        Ok(())
+    }
+
+    /// Deletes originals that neither a visible source nor a job refers to: what a crash between
+    /// storing one and writing its job leaves behind. Returns how many went.
+    ///
+    /// # Errors
+    /// What the disk or the catalog says.
+    pub fn sweep_originals(&self, collection: &Collection) -> Result<usize, IngestError> {
+        let store = &*self.store;
+        let found = store.list(&uploads::prefix(collection.id())).map_err(CollectionError::from)?;
+        let horizon = self.clock.now().0.saturating_sub(ORPHAN_MILLIS);
+        let is_old = |key: &lodestone_io::store::Key| {
+            uploads::uploaded_at(key).is_some_and(|time| time.0 < horizon)
+        };
+        let old: Vec<_> = found.into_iter().filter(is_old).collect();
+        if old.is_empty() {
+            return Ok(0);
+        }
+        // Jobs first: what leaves the queue meanwhile is in the snapshot that is read after it.
+        let mut referred = self.catalog.raw_keys(collection.id())?;
+        let snapshot = collection.snapshot();
+        if snapshot.unknown_losses() > 0 {
+            return Ok(0);
+        }
+        let lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());
+        referred.extend(lost.map(|record| record.raw_key.clone()));
+        for found in snapshot.all_sources() {
+            referred.insert(found.record().map_err(CollectionError::from)?.raw_key);
+        }
+        let orphans = old.iter().filter(|key| !referred.contains(key.as_str()));
+        let mut deleted = 0;
+        for orphan in orphans {
+            store.delete(orphan).map_err(CollectionError::from)?;
+            deleted += 1;
+        }
+        Ok(deleted)
+    }
+
+    /// Has the files of deleted tenants removed in the background.
+    pub fn clear_deleted_tenants(&self) {
+        self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
+        self.maintenance.interrupt();
+    }
+
+    /// Deletes the files of tenants that were deleted. Readers that are still at it keep theirs.
+    ///
+    /// # Errors
+    /// What the disk or the catalog says; the next start goes on.
+    pub fn finish_deleted_tenants(&self) -> Result<(), IngestError> {
+        for id in self.catalog.doomed_collections()? {
+            self.registry.close(id);
+            descriptors::mark_deleted(&*self.store, id)?;
+            self.delete_files(id)?;
+            self.catalog.finish_delete_collection(id)?;
+            descriptors::remove(&*self.store, id)?;
+        }
+        Ok(())
+    }
+
+    fn delete_files(&self, id: CollectionId) -> Result<(), CollectionError> {
+        for prefix in [layout::collection_prefix(id), uploads::prefix(id)] {
+            self.store.delete_prefix(&prefix)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the descriptors that tenants of earlier releases lack, and removes those of deleted
+    /// tenants with the files that may be left.
+    ///
+    /// # Errors
+    /// What the disk or the catalog says; the next start goes on.
+    pub fn complete_descriptors(&self) -> Result<(), IngestError> {
+        let described = descriptors::collections(&*self.store)?;
+        for tenant in self.catalog.tenants()? {
+            if described.binary_search(&tenant.collection).is_err() {
+                let descriptor = Descriptor { tenant, is_deleted: false };
+                descriptors::write(&*self.store, &descriptor)?;
+            }
+        }
+        let doomed = self.catalog.doomed_collections()?;
+        for collection in described {
+            if doomed.contains(&collection) || self.catalog.tenant_of(collection)?.is_some() {
+                continue;
+            }
+            match descriptors::read(&*self.store, collection)? {
+                Some(found) if found.is_deleted => {
+                    self.delete_files(collection)?;
+                    descriptors::remove(&*self.store, collection)?;
+                }
+                Some(found) => {
+                    let tenant = found.tenant.id;
+                    tracing::warn!(%tenant, %collection, "described, but not in the catalog");
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}

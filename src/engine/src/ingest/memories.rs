@@ -1,0 +1,364 @@
+//! Personal memories: visible when the call returns, and on disk before (API 3.7).
+//!
+//! ```text
+//! cut -> embed (query lane) -> originals on disk -> [writer's lock: sequences -> segment
+//!     -> commit]: visible, and only now acknowledged
+//! ```
+//! Somebody waits for each of them, so they make no jobs. A crash or a failure before the commit
+//! leaves originals that nothing refers to, which the sweep takes; the call was not answered, or
+//! not with success.
+//! Costs seven fsyncs and, for each memory, three more: its original, and its sequence.
+//!
+//! What a generator has condensed of a text stands in its original and is searched with it: it
+//! ends with it, and is there again when a segment is rebuilt. Without a generator the text alone
+//! is kept (API 3.7): rules would only store it a second time, with less in it; where a caller
+//! wants statements instead of a text, generating gives them.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use lodestone_catalog::Tenant;
+use lodestone_storage::collection::uploads::{self, UploadLabel};
+use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, Snapshot};
+use lodestone_embed::Lane;
+use lodestone_extract::{self, Format};
+use lodestone_storage::filter;
+use crate::ingest::pipeline::{Draft, unread};
+use crate::ingest::{Ingest, IngestError};
+use lodestone_catalog::job::Outcome;
+use lodestone_storage::segment::{NewSource, VectorKind};
+use crate::statements;
+use lodestone_types::{
+    Extracted, Fault, Filter, Memory, Metadata, Origin, Sequence, SourceDetail, SourceId,
+    SourceKind, SourceRecord, SubTenantId, Timestamp, limits, memory,
+};
+
+/// Passages that are embedded in one go, so that queries come in between.
+const PASSAGES_TOGETHER: usize = 4;
+const MILLIS_PER_SECOND: u64 = 1000;
+
+/// A memory to be added.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NewMemory {
+    /// The id it asked for, which replaces the memory of that id; generated when none.
+    pub id: Option<SourceId>,
+    /// The text; not blank, up to [`limits::MEMORY_BYTES_MAX`].
+    pub content: String,
+    /// Seconds until its end; `None`: it has none.
+    pub life_seconds: Option<u64>,
+    /// Sentences that say the same in short, searched with the text.
+    pub condensed: Vec<String>,
+    /// All that the client sent, kept in the original.
+    pub sent: Metadata,
+}
+
+/// A memory that is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddedMemory {
+    /// The memory.
+    pub memory: Memory,
+    /// Its chunks.
+    pub chunks: usize,
+}
+
+/// The original of a memory.
+#[derive(Debug, Serialize, Deserialize)]
+struct Original {
+    content: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    condensed: Vec<String>,
+    sent: Metadata,
+}
+
+/// The text of an original with what was condensed of it, cut at blank lines.
+pub(super) fn read(original: &[u8]) -> Result<Extracted, Outcome> {
+    let Original { content, condensed, .. } =
+        serde_json::from_slice(original).map_err(|error| {
+            let (fault, message) = (Fault::CorruptFile, error.to_string());
+            Outcome::Rejected { fault, message }
+        })?;
+    // Text is the one format that is read without a parser; no child process is needed for it.
+    let parts: Vec<String> = std::iter::once(content).chain(condensed).collect();
+    extract::extract(Format::Txt, parts.join("\n\n").as_bytes()).map_err(unread)
+}
+
+/// A memory with its vectors and its original.
+struct Prepared {
+    source: NewSource,
+    original: Vec<u8>,
+}
+
+impl Ingest {
+    /// Adds memories to a sub-tenant in one step.
+    ///
+    /// # Errors
+    /// [`IngestError::MemoryText`] for a text without words; [`IngestError::DiskFull`]; what model
+    /// and disk say. Nothing is kept then.
+    pub fn add_memories(
+        &self,
+        tenant: &Tenant,
+        collection: &Arc<Collection>,
+        sub_tenant: &SubTenantId,
+        added: Vec<NewMemory>,
+    ) -> Result<Vec<AddedMemory>, IngestError> {
+        self.require_room_for_content()?;
+        if added.is_empty() {
+            return Ok(Vec::new());
+        }
+        let now = self.clock.now();
+        let scope = sub_tenant.of_memories();
+        let prepare = |memory| self.prepare_memory(tenant, &scope, memory, now);
+        let mut prepared: Vec<Prepared> =
+            added.into_iter().map(prepare).collect::<Result<_, IngestError>>()?;
+        self.keep_originals(collection, sub_tenant, &mut prepared, now)?;
+        let mut sources: Vec<NewSource> = prepared.into_iter().map(|one| one.source).collect();
+        self.publish_memories(collection, sub_tenant, &mut sources)?;
+        let stored = |source: &NewSource| {
+            let memory = Memory::of(&source.record).expect("made of a memory");
+            AddedMemory { memory, chunks: source.rows.len() }
+        };
+        Ok(sources.iter().map(stored).collect())
+    }
+
+    /// Adds what a message says that is worth keeping, one memory a statement: `written` by a
+    /// generator, or found by rule. What is remembered in the same words is not added again, but
+    /// returned with the others.
+    ///
+    /// # Errors
+    /// As [`Self::add_memories`].
+    pub fn generate_memories(
+        &self,
+        tenant: &Tenant,
+        collection: &Arc<Collection>,
+        sub_tenant: &SubTenantId,
+        message: &str,
+        user_name: Option<&str>,
+        written: Option<Vec<String>>,
+    ) -> Result<Vec<Memory>, IngestError> {
+        let by_rule = || statements::worth_keeping(message, user_name);
+        let mut statements = written.unwrap_or_else(by_rule);
+        statements.truncate(limits::MEMORY_STATEMENTS_MAX);
+        let snapshot = collection.snapshot();
+        let known = self.remembered(&snapshot, sub_tenant, &statements)?;
+        let is_new = |statement: &&String| known.iter().all(|known| known.content != **statement);
+        let to_add = statements.iter().filter(is_new).map(|statement| NewMemory {
+            id: None,
+            content: statement.clone(),
+            life_seconds: None,
+            condensed: Vec::new(),
+            sent: Metadata::from_iter([
+                ("user_message".to_owned(), message.into()),
+                ("user_name".to_owned(), user_name.into()),
+            ]),
+        });
+        let added = self.add_memories(tenant, collection, sub_tenant, to_add.collect())?;
+        let mut all = known;
+        all.extend(added.into_iter().map(|added| added.memory));
+        let place = |memory: &Memory| statements.iter().position(|text| *text == memory.content);
+        all.sort_by_key(place);
+        Ok(all)
+    }
+
+    /// Memories in exactly these words that do not end.
+    fn remembered(
+        &self,
+        snapshot: &Snapshot,
+        sub_tenant: &SubTenantId,
+        statements: &[String],
+    ) -> Result<Vec<Memory>, IngestError> {
+        let mut found: Vec<Memory> = Vec::new();
+        if statements.is_empty() {
+            return Ok(found);
+        }
+        let scope = sub_tenant.of_memories();
+        for live in &snapshot.segments {
+            for source in live.sources_of(&live.scope(&scope).rows) {
+                let record = live.segment.record(source).map_err(CollectionError::from)?;
+                let Some(memory) = Memory::of(&record) else { continue };
+                let is_asked = statements.contains(&memory.content);
+                let is_known = found.iter().any(|known| known.content == memory.content);
+                if is_asked && !is_known && memory.expires_at.is_none() {
+                    found.push(memory);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn prepare_memory(
+        &self,
+        tenant: &Tenant,
+        scope: &SubTenantId,
+        added: NewMemory,
+        now: Timestamp,
+    ) -> Result<Prepared, IngestError> {
+        let NewMemory { id, content, life_seconds, condensed, sent } = added;
+        let id = match id {
+            Some(id) => id,
+            None => SourceId::parse(&self.ids.wire_id("mem_", now)).expect("generated ids parse"),
+        };
+        let life_millis = life_seconds.map(|seconds| seconds.saturating_mul(MILLIS_PER_SECOND));
+        let expires_at = life_millis.map(|millis| now.plus_millis(millis));
+        let (document_metadata, meta) = Memory::maps(&content, expires_at);
+        let original = Original { content, condensed, sent };
+        let original = serde_json::to_vec(&original).expect("plain data always prints");
+        let record = SourceRecord {
+            sub_tenant: scope.clone(),
+            id,
+            kind: SourceKind::Memory,
+            title: String::new(),
+            description: String::new(),
+            filename: String::new(),
+            url: String::new(),
+            content_type: Format::Json.media_type().to_owned(),
+            size_bytes: original.len() as u64,
+            tenant_metadata: Metadata::new(),
+            document_metadata,
+            uploaded_at: now,
+            last_updated_at: now,
+            version: 1,
+            // Both are given when it is stored.
+            sequence: Sequence(0),
+            raw_key: String::new(),
+            detail: SourceDetail { meta: Some(meta), ..SourceDetail::default() },
+        };
+        let draft = self.draft_memory(tenant, record, &original).map_err(|outcome| {
+            let problem = match outcome {
+                Outcome::Rejected { message, .. } | Outcome::Faulted { message, .. } => message,
+                outcome => format!("{outcome:?}"),
+            };
+            IngestError::MemoryText { problem }
+        })?;
+        Ok(Prepared { source: self.embed_memory(draft)?, original })
+    }
+
+    fn embed_memory(&self, draft: Draft) -> Result<NewSource, IngestError> {
+        let passages: Vec<String> = draft.passages().collect();
+        let mut vectors = Vec::with_capacity(passages.len());
+        for together in passages.chunks(PASSAGES_TOGETHER) {
+            vectors.extend(self.embedder.embed(Lane::Query, together.to_vec())?);
+        }
+        Ok(draft.into_source(vectors))
+    }
+
+    /// Stores originals. Durable on return; nothing refers to them yet.
+    fn keep_originals(
+        &self,
+        collection: &Collection,
+        sub_tenant: &SubTenantId,
+        prepared: &mut [Prepared],
+        now: Timestamp,
+    ) -> Result<(), IngestError> {
+        for Prepared { source, original } in prepared {
+            let record = &mut source.record;
+            let label = UploadLabel {
+                sub_tenant: sub_tenant.as_str().to_owned(),
+                source: record.id.as_str().to_owned(),
+                kind: record.kind.as_str().to_owned(),
+                filename: String::new(),
+                content_type: record.content_type.clone(),
+                uploaded_at: now.0,
+                tenant_metadata: None,
+                document_metadata: Some(record.document_metadata.clone()),
+                origin: Origin { detail: record.detail.clone(), ..Origin::default() },
+            };
+            let key = uploads::put(&*self.store, &*self.ids, collection.id(), &label, original)?;
+            record.raw_key = key.as_str().to_owned();
+        }
+        Ok(())
+    }
+
+    fn publish_memories(
+        &self,
+        collection: &Arc<Collection>,
+        sub_tenant: &SubTenantId,
+        sources: &mut [NewSource],
+    ) -> Result<(), IngestError> {
+        let mut writer = collection.writer()?;
+        let snapshot = writer.base();
+        for source in sources.iter_mut() {
+            let record = &mut source.record;
+            let older = snapshot.record(&record.sub_tenant, &record.id)?;
+            record.version = older.map_or(1, |older| older.version + 1);
+            // The sub-tenant that the client named comes into being with this (API 1.3).
+            record.sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant)?;
+        }
+        let segment = collection.build(self.embedder.dimension(), VectorKind::F16, sources)?;
+        let edit = Edit {
+            add: vec![AddedSegment { segment, withheld: Vec::new() }],
+            embedding: Some(self.embedder.fingerprint().to_owned()),
+            ..Edit::default()
+        };
+        let outcome = writer.commit(&edit)?;
+        self.record_head(collection)?;
+        drop(writer);
+        self.delete_originals(&outcome.orphaned_uploads);
+        self.maintenance.wake(collection);
+        Ok(())
+    }
+
+    /// Deletes a memory. Nothing reads it any more when this returns.
+    ///
+    /// # Errors
+    /// [`IngestError::MemoryUnknown`], also for one whose end has come; what disk or catalog say.
+    pub fn delete_memory(
+        &self,
+        collection: &Arc<Collection>,
+        sub_tenant: &SubTenantId,
+        id: &SourceId,
+    ) -> Result<(), IngestError> {
+        let scope = sub_tenant.of_memories();
+        let stored = collection.snapshot().record(&scope, id)?;
+        let now = self.clock.now();
+        let ended = |record: &SourceRecord| Memory::of(record).is_some_and(|it| it.is_expired(now));
+        let was_expired = stored.as_ref().is_some_and(ended);
+        let deleted = self.delete_sources(collection, &scope, std::slice::from_ref(id))?;
+        match was_expired || deleted.deleted.is_empty() {
+            true => Err(IngestError::MemoryUnknown { memory_id: id.clone() }),
+            false => Ok(()),
+        }
+    }
+
+    /// Removes memories whose end has come. They are invisible already; this frees their disk.
+    /// Returns how many went.
+    ///
+    /// # Errors
+    /// What the disk or the catalog says.
+    pub fn remove_expired_memories(
+        &self,
+        collection: &Arc<Collection>,
+    ) -> Result<usize, IngestError> {
+        let filter = filter::parse(None, Some(&memory::expired(self.clock.now())), None, None)
+            .expect("the filter keeps the rules");
+        if expired_memories(&collection.snapshot(), &filter)?.is_empty() {
+            return Ok(0);
+        }
+        let mut writer = collection.writer()?;
+        let remove_sources = expired_memories(&writer.base(), &filter)?;
+        let outcome = writer.commit(&Edit { remove_sources, ..Edit::default() })?;
+        self.record_head(collection)?;
+        drop(writer);
+        self.delete_originals(&outcome.orphaned_uploads);
+        Ok(outcome.removed.len())
+    }
+}
+
+/// Memories of every sub-tenant that pass `filter`. Documents may hold a key of the same name.
+fn expired_memories(
+    snapshot: &Snapshot,
+    filter: &Filter,
+) -> Result<Vec<(SubTenantId, SourceId)>, CollectionError> {
+    let mut expired = Vec::new();
+    for live in &snapshot.segments {
+        let segment = &live.segment;
+        let passing = segment.matching(filter)? - &live.dead.rows;
+        for source in live.sources_of(&passing) {
+            let record = segment.record(source)?;
+            if record.kind == SourceKind::Memory {
+                expired.push((record.sub_tenant, record.id));
+            }
+        }
+    }
+    Ok(expired)
+}

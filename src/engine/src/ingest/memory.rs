@@ -1,0 +1,170 @@
+//! Work waits for memory, and says so, instead of taking what is not there.
+//!
+//! A worker asks for the bytes that its claim may take before it reads an original. It waits while
+//! what the process has, what others were promised and what it asks for are beyond the limit
+//! together. What was promised is counted twice once it is taken: that errs on the safe side. One
+//! claim always goes on, however little is left, so that nothing waits for ever.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::ingest::Stopping;
+use lodestone_io::MemoryGauge;
+
+/// How often a waiting worker looks at what the process has.
+const LOOK: Duration = Duration::from_millis(100);
+/// What any claim takes: texts, vectors of a slice, a segment of some megabytes.
+const CLAIM_BYTES: u64 = 32 << 20;
+/// Bytes taken for each byte of an original: itself, its text, its chunks, the passages of the
+/// model, and 1.5 KiB of vector for every 700 bytes of text.
+const BYTES_PER_BYTE: u64 = 7;
+
+/// See the module. Without a limit nothing waits.
+#[derive(Debug)]
+pub(super) struct MemoryBudget {
+    gauge: Box<dyn MemoryGauge>,
+    limit_bytes: Option<u64>,
+    promised: Mutex<Promised>,
+    given_back: Condvar,
+    is_waiting: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Promised {
+    claims: usize,
+    bytes: u64,
+}
+
+/// Memory for one claim; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Share<'a> {
+    budget: &'a MemoryBudget,
+    bytes: u64,
+}
+
+impl MemoryBudget {
+    pub(super) fn new(gauge: Box<dyn MemoryGauge>, limit_bytes: Option<u64>) -> Self {
+        Self {
+            gauge,
+            limit_bytes,
+            promised: Mutex::default(),
+            given_back: Condvar::new(),
+            is_waiting: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether work waits for memory now.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.is_waiting.load(Ordering::SeqCst)
+    }
+
+    /// Waits until there is room to process originals of so many bytes; nothing when the server
+    /// stops meanwhile.
+    pub(super) fn share(&self, original_bytes: u64, stopping: &Stopping) -> Option<Share<'_>> {
+        let bytes = CLAIM_BYTES.saturating_add(original_bytes.saturating_mul(BYTES_PER_BYTE));
+        let mut promised = self.promised.lock();
+        while let Some(problem) = self.problem(&promised, bytes) {
+            if stopping.is_set() {
+                return None;
+            }
+            if !self.is_waiting.swap(true, Ordering::SeqCst) {
+                let Shortage { limit_bytes, own_bytes } = problem;
+                let message = "ingestion waits for memory";
+                tracing::warn!(limit_bytes, own_bytes, wanted_bytes = bytes, message);
+            }
+            self.given_back.wait_for(&mut promised, LOOK);
+        }
+        if self.is_waiting.swap(false, Ordering::SeqCst) {
+            tracing::info!("ingestion goes on");
+        }
+        promised.claims += 1;
+        promised.bytes = promised.bytes.saturating_add(bytes);
+        Some(Share { budget: self, bytes })
+    }
+
+    fn problem(&self, promised: &Promised, bytes: u64) -> Option<Shortage> {
+        let limit_bytes = self.limit_bytes?;
+        let own_bytes = self.gauge.own_bytes()?;
+        let wanted = own_bytes.saturating_add(promised.bytes).saturating_add(bytes);
+        (promised.claims > 0 && wanted > limit_bytes).then_some(Shortage { limit_bytes, own_bytes })
+    }
+}
+
+struct Shortage {
+    limit_bytes: u64,
+    own_bytes: u64,
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        let mut promised = self.budget.promised.lock();
+        promised.claims -= 1;
+        promised.bytes = promised.bytes.saturating_sub(self.bytes);
+        self.budget.given_back.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+
+    #[derive(Debug, Clone, Default)]
+    struct Told(Arc<AtomicU64>);
+
+    impl MemoryGauge for Told {
+        fn own_bytes(&self) -> Option<u64> {
+            Some(self.0.load(Ordering::SeqCst))
+        }
+    }
+
+    #[test]
+    fn one_claim_always_goes_on_and_others_wait_for_it() {
+        let own = Told::default();
+        own.0.store(1 << 40, Ordering::SeqCst);
+        let budget = MemoryBudget::new(Box::new(own.clone()), Some(1 << 30));
+        let stopping = Stopping::default();
+        let first = budget.share(100 << 20, &stopping).expect("the first never waits");
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| budget.share(1, &stopping).is_some());
+            while !budget.is_waiting() {
+                std::thread::yield_now();
+            }
+            drop(first);
+            assert!(second.join().unwrap());
+        });
+        assert!(!budget.is_waiting());
+    }
+
+    #[test]
+    fn room_that_the_process_makes_is_noticed_and_a_stop_ends_the_wait() {
+        let own = Told::default();
+        own.0.store(1 << 30, Ordering::SeqCst);
+        let budget = MemoryBudget::new(Box::new(own.clone()), Some(1 << 30));
+        let stopping = Stopping::default();
+        let first = budget.share(0, &stopping).unwrap();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| budget.share(0, &stopping).is_some());
+            while !budget.is_waiting() {
+                std::thread::yield_now();
+            }
+            own.0.store(1 << 20, Ordering::SeqCst);
+            assert!(second.join().unwrap(), "the second fits beside the first now");
+        });
+        own.0.store(1 << 30, Ordering::SeqCst);
+        stopping.set();
+        assert!(budget.share(0, &stopping).is_none());
+        drop(first);
+    }
+
+    #[test]
+    fn without_a_limit_nothing_waits() {
+        let budget = MemoryBudget::new(Box::new(Told(Arc::new(AtomicU64::new(u64::MAX)))), None);
+        let stopping = Stopping::default();
+        let shares = [u64::MAX, 7, 1 << 40].map(|bytes| budget.share(bytes, &stopping));
+        assert!(shares.iter().all(Option::is_some) && !budget.is_waiting());
+    }
+}

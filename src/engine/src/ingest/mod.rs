@@ -1,0 +1,277 @@
+//! Corridor 1: from accepted bytes to visible rows.
+//!
+//! Routes hand in a submission and the collection that the caller's key has opened; what comes out
+//! is a durable promise, and later a new version of that collection. This room does not answer
+//! questions.
+//!
+//! ```text
+//! submit: check -> original on disk -> job in the catalog: acknowledged
+//!                                        |
+//! worker: claim (jobs of one collection) -> verify -> extract -> chunk -> embed (all at once)
+//!           -> build a segment -> [writer's lock: still live? -> commit -> mark the jobs]
+//!                                                                  visible
+//! ```
+//! Invariants:
+//! - Nothing that an earlier step needs is removed before the later step is durable.
+//! - A job leaves `in_progress` by a settlement, whatever happens in the worker: errors, panics
+//!   and full disks included; if even that fails, the next start finds it.
+//! - Deleting, amending and publishing hold the writer's lock over both the commit and the
+//!   catalog, so each sees the other whole or not at all.
+//!
+//! - `submit`: accepting; `app`: records of applications; `pipeline`: one document to chunks
+//! - `embed`: chunks to vectors; `kept`: vectors of unfinished work; `worker`: claims, publication
+//! - `claims`: what a language model adds to graphs
+//! - `failure`: jobs that end badly while an older version stays visible
+//! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
+//! - `maintenance`: merging, garbage, orphans; `rebuild`: sources of damaged segments
+//! - `web`: pages of the web; `memory`: work that waits for memory
+
+mod amend;
+mod app;
+mod claims;
+mod delete;
+mod embed;
+mod error;
+mod failure;
+mod kept;
+mod maintenance;
+mod memories;
+mod memory;
+mod pipeline;
+mod rebuild;
+mod submit;
+mod vectors;
+mod web;
+mod worker;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+pub use amend::Amendment;
+pub use app::AppProblem;
+pub use claims::{ClaimCounts, GraphReader};
+pub use delete::Deleted;
+pub use error::IngestError;
+pub use memories::{AddedMemory, NewMemory};
+pub use submit::{Accepted, Submission};
+pub use vectors::AcceptedVectors;
+
+use lodestone_catalog::{Catalog, Tenant};
+use lodestone_text::chunk::TokenOffsets;
+use lodestone_storage::collection::{Collection, Registry};
+use lodestone_embed::Embedder;
+use lodestone_extract::sandbox::Parser;
+use lodestone_io::{Fullness, ProcessMemory, SpaceGauge};
+use lodestone_io::store::BlobStore;
+use lodestone_types::{Clock, IdSource, WebClient, limits};
+use claims::Claimed;
+use kept::KeptVectors;
+use maintenance::Maintenance;
+use memory::MemoryBudget;
+use rebuild::GivenUp;
+
+/// What the corridor is made of; every part can be replaced in a test.
+#[derive(Debug, Clone)]
+pub struct IngestParts {
+    /// Tenants and jobs.
+    pub catalog: Catalog,
+    /// Open collections.
+    pub registry: Arc<Registry>,
+    /// Originals.
+    pub store: Arc<dyn BlobStore>,
+    /// How full the disk is.
+    pub gauge: Arc<SpaceGauge>,
+    /// The model.
+    pub embedder: Arc<dyn Embedder>,
+    /// What reads documents.
+    pub parser: Arc<dyn Parser>,
+    /// What fetches pages.
+    pub web: Arc<dyn WebClient>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Ids.
+    pub ids: Arc<dyn IdSource>,
+    /// Bytes of memory that work may bring the process to; `None` for no bound.
+    pub memory_limit: Option<u64>,
+    /// What adds to the graphs of chunks; `None` leaves them to the rules.
+    pub graph_reader: Option<Arc<dyn GraphReader>>,
+}
+
+/// The corridor.
+#[derive(Debug)]
+pub struct Ingest {
+    catalog: Catalog,
+    registry: Arc<Registry>,
+    store: Arc<dyn BlobStore>,
+    gauge: Arc<SpaceGauge>,
+    embedder: Arc<dyn Embedder>,
+    parser: Arc<dyn Parser>,
+    web: Arc<dyn WebClient>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    maintenance: Maintenance,
+    given_up: GivenUp,
+    kept: KeptVectors,
+    memory: MemoryBudget,
+    graph_reader: Option<Arc<dyn GraphReader>>,
+    claimed: Claimed,
+    stopping: Stopping,
+}
+
+impl Ingest {
+    /// The corridor, at rest.
+    pub fn new(parts: IngestParts) -> Self {
+        let IngestParts {
+            catalog,
+            registry,
+            store,
+            gauge,
+            embedder,
+            parser,
+            web,
+            clock,
+            ids,
+            memory_limit,
+            graph_reader,
+        } = parts;
+        Self {
+            catalog,
+            registry,
+            store,
+            gauge,
+            embedder,
+            parser,
+            web,
+            clock,
+            ids,
+            maintenance: Maintenance::default(),
+            given_up: GivenUp::default(),
+            kept: KeptVectors::default(),
+            memory: MemoryBudget::new(Box::new(ProcessMemory), memory_limit),
+            graph_reader,
+            claimed: Claimed::default(),
+            stopping: Stopping::default(),
+        }
+    }
+
+    /// Starts `workers` threads, those that wait for pages, and one for background work. Call
+    /// [`Self::recover`] before.
+    pub fn start(self: &Arc<Self>, workers: usize) -> Vec<JoinHandle<()>> {
+        let spawn = |name: String, run: fn(&Self)| {
+            let ingest = Arc::clone(self);
+            let builder = std::thread::Builder::new().name(name);
+            builder.spawn(move || run(&ingest)).expect("the system provides threads at start")
+        };
+        let workers = (0..workers).map(|n| spawn(format!("ingest-{n}"), Self::work));
+        let web =
+            (0..limits::WEB_FETCHES_MAX).map(|n| spawn(format!("web-{n}"), Self::work_on_pages));
+        workers.chain(web).chain([spawn("maintenance".to_owned(), Self::maintain)]).collect()
+    }
+
+    /// Asks the threads to end after what they are doing; unfinished jobs go on after a restart.
+    pub fn stop(&self) {
+        self.stopping.set();
+        if let Some(reader) = &self.graph_reader {
+            reader.end();
+        }
+        self.maintenance.interrupt();
+        self.catalog.wake_workers();
+    }
+
+    /// The open collection of a tenant. The first use has it looked after in the background.
+    ///
+    /// # Errors
+    /// As [`Registry::get`].
+    pub fn open(&self, tenant: &Tenant) -> Result<Arc<Collection>, IngestError> {
+        let mut was_closed = false;
+        let collection = self.registry.get(tenant.collection, || {
+            was_closed = true;
+            Ok::<_, IngestError>(self.catalog.head(tenant.collection)?)
+        })?;
+        if was_closed {
+            self.maintenance.wake_opened(&collection);
+        }
+        Ok(collection)
+    }
+
+    /// Refuses new content while the disk is full.
+    ///
+    /// # Errors
+    /// [`IngestError::DiskFull`].
+    pub fn require_room_for_content(&self) -> Result<(), IngestError> {
+        self.require_below(Fullness::Full)
+    }
+
+    /// Refuses changes, other than deletions, while the disk is all but full.
+    fn require_room_for_changes(&self) -> Result<(), IngestError> {
+        self.require_below(Fullness::Critical)
+    }
+
+    fn require_below(&self, mark: Fullness) -> Result<(), IngestError> {
+        let level = self.gauge.level();
+        match level < mark {
+            true => Ok(()),
+            false => Err(IngestError::DiskFull { level, free_bytes: self.gauge.free_bytes() }),
+        }
+    }
+
+    /// Whether work waits for memory.
+    pub fn waits_for_memory(&self) -> bool {
+        self.memory.is_waiting()
+    }
+
+    /// Whether what was accepted can be processed; deletions go on without.
+    fn has_room_to_work(&self) -> bool {
+        self.require_room_for_changes().is_ok()
+    }
+
+    fn tokens(&self) -> ModelTokens<'_> {
+        ModelTokens(&*self.embedder)
+    }
+}
+
+/// The chunker measures in the tokens of the model that will read the chunks.
+struct ModelTokens<'a>(&'a dyn Embedder);
+
+impl TokenOffsets for ModelTokens<'_> {
+    fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {
+        self.0.token_offsets(text)
+    }
+}
+
+/// A flag that ends waits.
+#[derive(Default)]
+struct Stopping {
+    is_set: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Stopping {
+    fn is_set(&self) -> bool {
+        *self.is_set.lock()
+    }
+
+    fn set(&self) {
+        *self.is_set.lock() = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for `time`, or less if the flag is set meanwhile.
+    fn wait(&self, time: Duration) {
+        let mut is_set = self.is_set.lock();
+        if !*is_set {
+            self.changed.wait_for(&mut is_set, time);
+        }
+    }
+}
+
+impl fmt::Debug for Stopping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Stopping").field(&self.is_set()).finish()
+    }
+}

@@ -1,0 +1,401 @@
+//! One source from its original to rows: verify, extract, cut, embed.
+
+use lodestone_catalog::Tenant;
+use lodestone_text::chunk::{self, ChunkSizes, passage};
+use lodestone_storage::collection::{CollectionError, Snapshot, uploads};
+use lodestone_extract::{self, ExtractError, Format};
+use lodestone_graph;
+use crate::ingest::{Ingest, app, memories};
+use lodestone_catalog::job::{ClaimedJob, Outcome};
+use lodestone_storage::segment::{NewRow, NewSource};
+use lodestone_types::{
+    ChunkDraft, ErrorKind, Extracted, Fault, Metadata, PageBox, SourceDetail, SourceKind,
+    SourceRecord, Stage, TenantSchema, limits,
+};
+
+/// A source that is ready to be embedded.
+#[derive(Debug, Clone)]
+pub(super) struct Draft {
+    pub(super) record: SourceRecord,
+    title_text: String,
+    searchable: String,
+    chunks: Vec<ChunkDraft>,
+    /// The rectangles of each chunk.
+    boxes: Vec<Vec<PageBox>>,
+    /// Vectors of chunks that need not be embedded again.
+    pub(super) known: Vec<Option<Vec<f32>>>,
+    schema: Option<TenantSchema>,
+}
+
+impl Draft {
+    /// How many chunks there are.
+    pub(super) fn chunk_count(&self) -> u32 {
+        self.chunks.len() as u32
+    }
+
+    /// The title and the searchable values that stand before every chunk.
+    pub(super) fn words(&self) -> (&str, &str) {
+        (&self.title_text, &self.searchable)
+    }
+
+    /// The searchable values of another version of the source.
+    pub(super) fn searchable_of(&self, record: &SourceRecord) -> String {
+        let schema = self.schema.as_ref();
+        schema.map(|schema| schema.searchable_text(&record.tenant_metadata)).unwrap_or_default()
+    }
+
+    /// What the model reads for each chunk: the title and searchable values give a passage the
+    /// context that its neighbours would (RETRIEVAL 1.6).
+    pub(super) fn passages(&self) -> impl Iterator<Item = String> {
+        self.chunks.iter().map(|chunk| passage(&self.title_text, &self.searchable, &chunk.text))
+    }
+
+    /// Vectors and, by rule, what each chunk names and states make rows of the chunks.
+    pub(super) fn into_source(self, vectors: Vec<Vec<f32>>) -> NewSource {
+        let chunks = self.chunks.into_iter().zip(self.boxes);
+        let rows = chunks.zip(vectors).enumerate();
+        let title = self.title_text.as_str();
+        let rows = rows.map(|(index, ((chunk, boxes), vector))| NewRow {
+            index: index as u32,
+            graph: graph::extract(title, &chunk.text),
+            text: chunk.text,
+            place: chunk.place,
+            boxes,
+            vector,
+        });
+        NewSource {
+            rows: rows.collect(),
+            record: self.record,
+            title_text: self.title_text,
+            searchable: self.searchable,
+        }
+    }
+}
+
+/// What an original says by itself.
+struct Content {
+    format: Format,
+    text: String,
+    title: Option<String>,
+    chunks: Vec<ChunkDraft>,
+    boxes: Vec<Vec<PageBox>>,
+}
+
+impl Ingest {
+    /// Reads, extracts and cuts the original of a job. The outcome of one that cannot go on is an
+    /// error.
+    pub(super) fn draft(
+        &self,
+        tenant: &Tenant,
+        snapshot: &Snapshot,
+        job: &ClaimedJob,
+    ) -> Result<Draft, Outcome> {
+        let at_stage = |stage| self.catalog.set_stage(&[job.sequence], stage);
+        at_stage(Stage::Validating);
+        let upload = uploads::get(&*self.store, &job.raw_key).map_err(storage_outcome)?;
+        let names = (job.filename.as_str(), job.content_type.as_str());
+        let content = self.read(job.kind, names, &upload.content, at_stage)?;
+        let stored = snapshot.record(&job.sub_tenant, &job.source).map_err(storage_outcome)?;
+        let empty = Metadata::new();
+        let map = |map: fn(&SourceRecord) -> &Metadata| stored.as_ref().map_or(&empty, map);
+        let tenant_metadata =
+            job.tenant_metadata.clone().applied_to(map(|record| &record.tenant_metadata));
+        let document_metadata =
+            job.document_metadata.clone().applied_to(map(|record| &record.document_metadata));
+        let record = SourceRecord {
+            sub_tenant: job.sub_tenant.clone(),
+            id: job.source.clone(),
+            kind: job.kind,
+            title: String::new(),
+            description: String::new(),
+            filename: job.filename.clone(),
+            url: job.url.clone(),
+            content_type: content_type(job.kind, content.format),
+            size_bytes: job.size_bytes,
+            tenant_metadata,
+            document_metadata,
+            uploaded_at: job.uploaded_at,
+            last_updated_at: job.origin_at.unwrap_or(job.uploaded_at),
+            version: job.version,
+            sequence: job.sequence,
+            raw_key: job.raw_key.clone(),
+            detail: job.detail.clone(),
+        };
+        let mut draft = drafted(tenant, record, content);
+        if stored.is_some() {
+            self.reuse(snapshot, &mut draft);
+        }
+        Ok(draft)
+    }
+
+    /// Reads, extracts and cuts the original of an accepted version once more, under the record
+    /// that it has now.
+    pub(super) fn redraft(&self, tenant: &Tenant, record: &SourceRecord) -> Result<Draft, Outcome> {
+        let upload = uploads::get(&*self.store, &record.raw_key).map_err(storage_outcome)?;
+        let names = (upload.label.filename.as_str(), upload.label.content_type.as_str());
+        let content = self.read(record.kind, names, &upload.content, |_| {})?;
+        Ok(drafted(tenant, record.clone(), content))
+    }
+
+    /// Reads and cuts the original of a memory under its record.
+    pub(super) fn draft_memory(
+        &self,
+        tenant: &Tenant,
+        record: SourceRecord,
+        original: &[u8],
+    ) -> Result<Draft, Outcome> {
+        let content = self.read(record.kind, ("", ""), original, |_| {})?;
+        Ok(drafted(tenant, record, content))
+    }
+
+    /// `names` are the file's and its media type.
+    fn read(
+        &self,
+        kind: SourceKind,
+        names: (&str, &str),
+        original: &[u8],
+        at_stage: impl Fn(Stage),
+    ) -> Result<Content, Outcome> {
+        at_stage(Stage::Parsing);
+        let (format, extracted) = match kind {
+            SourceKind::App => (Format::Json, self.read_app(original)?),
+            SourceKind::Memory => (Format::Json, memories::read(original)?),
+            SourceKind::Text => {
+                (Format::Md, self.parser.parse(Format::Md, original).map_err(unread)?)
+            }
+            SourceKind::File | SourceKind::Webpage | SourceKind::Embeddings => {
+                let media_type = Some(names.1).filter(|word| !word.is_empty());
+                let format = extract::detect(names.0, media_type, original)
+                    .map_err(|error| rejected(error.fault(), &error))?;
+                let format = match (kind, format) {
+                    // Pages come with menus around what they are about; uploads as they are meant.
+                    (SourceKind::Webpage, Format::Html) => Format::WebPage,
+                    _ => format,
+                };
+                (format, self.parser.parse(format, original).map_err(unread)?)
+            }
+        };
+        at_stage(Stage::Chunking);
+        let sizes =
+            ChunkSizes { tokens: limits::CHUNK_TOKENS, overlap: limits::CHUNK_OVERLAP_TOKENS };
+        let mut chunks = chunk::chunk(&extracted.text, &extracted.blocks, &self.tokens(), sizes);
+        number_pages(&mut chunks, &extracted);
+        if chunks.is_empty() {
+            let message = "the document holds no text".to_owned();
+            return Err(Outcome::Rejected { fault: Fault::NoText, message });
+        }
+        let boxes = boxes_of(&chunks, &extracted);
+        Ok(Content { format, text: extracted.text, title: extracted.title, chunks, boxes })
+    }
+
+    /// The text of a record of an application: all its parts, one after the other.
+    fn read_app(&self, original: &[u8]) -> Result<Extracted, Outcome> {
+        let parts = app::parts(original).map_err(|problem| {
+            let message = problem.to_string();
+            Outcome::Rejected { fault: Fault::CorruptFile, message }
+        })?;
+        let mut whole = Extracted::default();
+        for part in parts {
+            match self.parser.parse(part.format, &part.bytes) {
+                Ok(extracted) => app::append(&mut whole, &part.heading, extracted),
+                Err(ExtractError::NoText) => {}
+                Err(error) => return Err(unread(error)),
+            }
+        }
+        Ok(whole)
+    }
+}
+
+/// Gives a source what its content and its metadata say: title, description, searchable words.
+fn drafted(tenant: &Tenant, mut record: SourceRecord, content: Content) -> Draft {
+    let in_text = content.title.as_deref();
+    let named = title(&record.detail, &record.document_metadata, &record.filename, in_text);
+    record.title = named.clone().unwrap_or_else(|| record.id.as_str().to_owned());
+    record.description = match record.detail.description.is_empty() {
+        true => description(&content.text),
+        false => description(&record.detail.description),
+    };
+    let schema = tenant.schema.as_ref();
+    let searchable =
+        schema.map(|schema| schema.searchable_text(&record.tenant_metadata)).unwrap_or_default();
+    let title_text = named.unwrap_or_default();
+    let (chunks, boxes, schema) = (content.chunks, content.boxes, tenant.schema.clone());
+    let known = vec![None; chunks.len()];
+    Draft { record, title_text, searchable, chunks, boxes, known, schema }
+}
+
+fn rejected(fault: Fault, error: &dyn std::error::Error) -> Outcome {
+    Outcome::Rejected { fault, message: error.to_string() }
+}
+
+/// A document that cannot be read is refused, unless it was never tried.
+pub(super) fn unread(error: ExtractError) -> Outcome {
+    let (fault, message) = (error.fault(), error.to_string());
+    match error.kind() {
+        ErrorKind::Unavailable => Outcome::Faulted { fault, message },
+        _ => Outcome::Rejected { fault, message },
+    }
+}
+
+/// Says of each chunk on which page it begins, and where there. Chunks and pages ascend.
+fn number_pages(chunks: &mut [ChunkDraft], extracted: &Extracted) {
+    let Extracted { text, pages, .. } = extracted;
+    // Pages begin at bytes, places count characters.
+    let (mut byte, mut chars) = (0, 0_u32);
+    let mut starts = Vec::with_capacity(pages.len());
+    for page in pages {
+        chars += text[byte..page.start].chars().count() as u32;
+        byte = page.start;
+        starts.push((chars, page.page));
+    }
+    for chunk in chunks {
+        let before = starts.partition_point(|(start, _)| *start <= chunk.place.document_start);
+        if let Some((start, page)) = before.checked_sub(1).map(|at| starts[at]) {
+            chunk.place.page = page;
+            chunk.place.page_start = chunk.place.document_start - start;
+        }
+    }
+}
+
+/// The rectangles of each chunk on its pages. Chunks ascend; each is the text at its place.
+fn boxes_of(chunks: &[ChunkDraft], extracted: &Extracted) -> Vec<Vec<PageBox>> {
+    let Extracted { text, geometry, .. } = extracted;
+    if geometry.lines().is_empty() {
+        return vec![Vec::new(); chunks.len()];
+    }
+    let (mut byte, mut char) = (0, 0);
+    let of_chunk = |chunk: &ChunkDraft| {
+        let start = chunk.place.document_start as usize;
+        byte += text[byte..].chars().take(start - char).map(char::len_utf8).sum::<usize>();
+        char = start;
+        geometry.boxes(&(byte..byte + chunk.text.len()))
+    };
+    chunks.iter().map(of_chunk).collect()
+}
+
+/// A full or failing disk is no fault of the document; damaged bytes do not heal.
+fn storage_outcome(error: CollectionError) -> Outcome {
+    let (fault, message) = (Fault::Internal, INTERNAL_FAULT.to_owned());
+    let outcome = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::Unavailable => return Outcome::Released,
+        ErrorKind::Corrupt => Outcome::Rejected { fault, message },
+        _ => Outcome::Faulted { fault, message },
+    };
+    tracing::error!(%error, "a document could not be processed");
+    outcome
+}
+
+/// What a client is told where the cause is ours: paths and causes are for the log.
+pub(super) const INTERNAL_FAULT: &str = "the server could not process it; its log says why";
+
+/// The title by the chain of API 4.2 and 8.8, but for the id at its end.
+pub(super) fn title(
+    detail: &SourceDetail,
+    document_metadata: &Metadata,
+    filename: &str,
+    in_text: Option<&str>,
+) -> Option<String> {
+    let given = document_metadata.get("title").and_then(serde_json::Value::as_str);
+    let chain = [Some(detail.title.as_str()), given, Some(filename), in_text];
+    let chosen = chain.into_iter().flatten().map(str::trim).find(|title| !title.is_empty());
+    chosen.map(str::to_owned)
+}
+
+fn description(text: &str) -> String {
+    let mut description = String::new();
+    for word in text.split_whitespace() {
+        let chars = description.chars().count() + word.chars().count() + 1;
+        if chars > limits::DESCRIPTION_CHARS {
+            break;
+        }
+        if !description.is_empty() {
+            description.push(' ');
+        }
+        description.push_str(word);
+    }
+    match description.is_empty() {
+        false => description,
+        true => text.trim().chars().take(limits::DESCRIPTION_CHARS).collect(),
+    }
+}
+
+fn content_type(kind: SourceKind, format: Format) -> String {
+    match kind {
+        SourceKind::Text => "text/plain; charset=utf-8".to_owned(),
+        SourceKind::App | SourceKind::Memory => Format::Json.media_type().to_owned(),
+        SourceKind::File | SourceKind::Webpage | SourceKind::Embeddings => {
+            format.media_type().to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lodestone_types::{ChunkPlace, Geometry, PageArea, PageRef, PageStart, PlacedLine};
+    use serde_json::json;
+
+    #[test]
+    fn the_chain_of_titles() {
+        let map = |value: serde_json::Value| value.as_object().unwrap().clone();
+        let title = |given: &Metadata, filename: &str, in_text: Option<&str>| {
+            title(&SourceDetail::default(), given, filename, in_text)
+        };
+        let given = map(json!({"title": "Given"}));
+        let empty = map(json!({"title": "  "}));
+        assert_eq!(title(&given, "a.txt", Some("In text")).as_deref(), Some("Given"));
+        assert_eq!(title(&empty, "a.txt", Some("In text")).as_deref(), Some("a.txt"));
+        assert_eq!(title(&empty, "", Some("In text")).as_deref(), Some("In text"));
+        assert_eq!(title(&empty, "", None), None);
+        let own = SourceDetail { title: "Own".into(), ..SourceDetail::default() };
+        assert_eq!(super::title(&own, &given, "a.txt", None).as_deref(), Some("Own"));
+    }
+
+    #[test]
+    fn a_chunk_stands_on_the_page_where_it_begins() {
+        let page = |page, start| PageStart { page: PageRef::Page(page), start };
+        let chunk = |start: u32| {
+            let place = ChunkPlace { document_start: start, chars: 2, ..ChunkPlace::default() };
+            ChunkDraft { text: String::new(), place }
+        };
+        // Three pages of three characters and a blank, some of them of two bytes; no page 2.
+        let text = "\u{e9}\u{e9}\u{e9} b\u{e9}\u{e9} ccc".to_owned();
+        let pages = vec![page(1, 0), page(3, 7), page(4, 13)];
+        let mut chunks: Vec<ChunkDraft> = [0, 2, 4, 7, 8].map(chunk).into();
+        number_pages(&mut chunks, &Extracted { text, pages, ..Extracted::default() });
+        let places = chunks.iter().map(|chunk| (chunk.place.page, chunk.place.page_start));
+        let expected = [(1, 0), (1, 2), (3, 0), (3, 3), (4, 0)];
+        assert!(places.eq(expected.map(|(page, start)| (PageRef::Page(page), start))));
+
+        let line = |range, page, x| {
+            let area = PageArea { x, y: 1.0, width: 2.0, height: 3.0 };
+            PlacedLine { range, page, area }
+        };
+        let mut geometry = Geometry::default();
+        for (range, page, x) in [(0..6, 1, 0.0), (7..12, 3, 5.0), (13..16, 4, 9.0)] {
+            geometry.push(line(range, page, x));
+        }
+        let text = "\u{e9}\u{e9}\u{e9} b\u{e9}\u{e9} ccc".to_owned();
+        let placed = Extracted { text, geometry, ..Extracted::default() };
+        let mut chunks: Vec<ChunkDraft> = [0, 2, 8].map(chunk).into();
+        for (chunk, text) in chunks.iter_mut().zip(["\u{e9}\u{e9}", "\u{e9} b", "ccc"]) {
+            chunk.text = text.to_owned();
+        }
+        let boxes = boxes_of(&chunks, &placed);
+        let pages: Vec<Vec<u32>> =
+            boxes.iter().map(|all| all.iter().map(|found| found.page).collect()).collect();
+        assert_eq!(pages, [vec![1], vec![1, 3], vec![4]]);
+
+        let mut chunks = vec![chunk(5)];
+        number_pages(&mut chunks, &Extracted::default());
+        assert_eq!(chunks[0].place.page, PageRef::Whole);
+    }
+
+    #[test]
+    fn a_description_is_bounded_even_without_spaces() {
+        assert_eq!(description(" a\n b "), "a b");
+        assert_eq!(description(&"x".repeat(9_000)).chars().count(), limits::DESCRIPTION_CHARS);
+        let words = description(&"word ".repeat(500));
+        assert!(words.chars().count() <= limits::DESCRIPTION_CHARS && words.ends_with("word"));
+    }
+}

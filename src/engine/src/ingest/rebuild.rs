@@ -1,0 +1,204 @@
+//! Building the sources of damaged segments anew from their originals (RELIABILITY C1).
+//!
+//! ```text
+//! lost sources of a collection, a batch at a time
+//!   -> original -> extract -> chunk -> embed, under the record that each source had
+//!   -> a segment -> [writer's lock: still lost? -> commit]: visible again, and no longer lost
+//! ```
+//! No jobs are made of it: a job would be a new operation with a number of its own, and listings
+//! would show a source that nobody has uploaded. Here the record stays as it was, metadata that
+//! was changed later included, with its version and its sequence, so of a rebuild and anything
+//! that was accepted since, the later operation wins. Each batch is one commit that takes its
+//! sources out of the damaged segment, so a restart goes on where the last one ended.
+//!
+//! Client vectors have no original. They, and sources whose originals are damaged too, stay lost
+//! until somebody uploads them again, deletes them or brings a backup; nothing is dropped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use lodestone_catalog::Tenant;
+use lodestone_storage::collection::{AddedSegment, Collection, Edit, Snapshot};
+use crate::ingest::pipeline::Draft;
+use crate::ingest::worker::CLAIM;
+use crate::ingest::{Ingest, IngestError};
+use lodestone_catalog::job::Outcome;
+use lodestone_storage::segment::{NewSource, VectorKind};
+use lodestone_types::{CollectionId, Sequence, SourceRecord};
+
+/// Sources that were tried and cannot be built, so that they are not tried again and again. In
+/// memory only: a restart tries once more, perhaps with the original back in place.
+#[derive(Debug, Default)]
+pub(super) struct GivenUp(Mutex<BTreeMap<CollectionId, BTreeSet<Sequence>>>);
+
+impl GivenUp {
+    fn add(&self, collection: CollectionId, record: &SourceRecord, reason: &str) {
+        let (sub_tenant, source) = (&record.sub_tenant, &record.id);
+        tracing::error!(%collection, %sub_tenant, %source, reason, "a lost source stays lost");
+        self.0.lock().entry(collection).or_default().insert(record.sequence);
+    }
+
+    fn has(&self, collection: CollectionId, record: &SourceRecord) -> bool {
+        let all = self.0.lock();
+        all.get(&collection).is_some_and(|sequences| sequences.contains(&record.sequence))
+    }
+}
+
+/// What one round has achieved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Round {
+    /// There is nothing that could be built.
+    Idle,
+    /// Some sources are visible again, or are known to stay lost.
+    Progress,
+    /// The model or the disk has no room now.
+    Later,
+}
+
+impl Ingest {
+    /// Whether a part of the collection is lost that this server cannot build from what it has.
+    pub fn needs_help(&self, collection: &Collection) -> bool {
+        let snapshot = collection.snapshot();
+        let mut lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());
+        let cannot_build = |record: &SourceRecord| {
+            record.raw_key.is_empty() || self.given_up.has(collection.id(), record)
+        };
+        snapshot.unknown_losses() > 0 || lost.any(cannot_build)
+    }
+
+    /// Takes damaged segments out of service after a read has met damage, and has them rebuilt.
+    /// Returns how many those were.
+    pub fn quarantine(&self, collection: &Arc<Collection>) -> usize {
+        let found = collection.quarantine_damaged();
+        if found > 0 {
+            self.maintenance.wake(collection);
+        }
+        found
+    }
+
+    /// Builds the next lost sources of a collection.
+    pub(super) fn rebuild_once(&self, collection: &Arc<Collection>) -> Result<Round, IngestError> {
+        let snapshot = collection.snapshot();
+        let chosen = self.choose_lost(collection.id(), &snapshot);
+        if chosen.is_empty() {
+            return Ok(Round::Idle);
+        }
+        if !self.has_room_to_work() {
+            return Ok(Round::Later);
+        }
+        let Some(tenant) = self.catalog.tenant_of(collection.id())? else {
+            return Ok(Round::Idle);
+        };
+        let mut drafts = Vec::with_capacity(chosen.len());
+        for record in chosen {
+            match self.redraft_safely(&tenant, record) {
+                Ok(draft) => drafts.push(draft),
+                Err(Outcome::Released | Outcome::Published { .. }) => return Ok(Round::Later),
+                Err(Outcome::Rejected { message, .. } | Outcome::Faulted { message, .. }) => {
+                    self.given_up.add(collection.id(), record, &message);
+                }
+            }
+        }
+        let Some(sources) = self.embed_lost(collection.id(), drafts) else {
+            return Ok(Round::Later);
+        };
+        if !sources.is_empty() {
+            self.publish_rebuilt(collection, &sources)?;
+        }
+        Ok(Round::Progress)
+    }
+
+    fn choose_lost<'a>(
+        &self,
+        collection: CollectionId,
+        snapshot: &'a Snapshot,
+    ) -> Vec<&'a SourceRecord> {
+        if snapshot.unknown_losses() > 0 {
+            // Nothing can be committed, so nothing need be built.
+            return Vec::new();
+        }
+        let lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());
+        let can_be_tried = |record: &&SourceRecord| {
+            !record.raw_key.is_empty() && !self.given_up.has(collection, record)
+        };
+        let mut bytes = 0;
+        let mut chosen = Vec::new();
+        for record in lost.filter(can_be_tried).take(CLAIM.jobs) {
+            bytes += record.size_bytes;
+            if !chosen.is_empty() && bytes > CLAIM.bytes {
+                break;
+            }
+            chosen.push(record);
+        }
+        chosen
+    }
+
+    /// A document that breaks the extractor breaks itself and not the thread.
+    fn redraft_safely(&self, tenant: &Tenant, record: &SourceRecord) -> Result<Draft, Outcome> {
+        let redraft = AssertUnwindSafe(|| self.redraft(tenant, record));
+        catch_unwind(redraft).unwrap_or_else(|_| {
+            let message = "reading the original failed unexpectedly".to_owned();
+            Err(Outcome::Faulted { fault: lodestone_types::Fault::Internal, message })
+        })
+    }
+
+    /// Embeds all drafts, or, where the model refuses them together, each alone. Nothing where it
+    /// should be tried later.
+    fn embed_lost(&self, collection: CollectionId, drafts: Vec<Draft>) -> Option<Vec<NewSource>> {
+        if drafts.is_empty() {
+            return Some(Vec::new());
+        }
+        match self.embed(drafts.clone(), None) {
+            Ok(sources) => return Some(sources),
+            Err(Outcome::Released) => return None,
+            Err(_) => {}
+        }
+        let mut sources = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            let record = draft.record.clone();
+            match self.embed(vec![draft], None) {
+                Ok(embedded) => sources.extend(embedded),
+                Err(Outcome::Released) => return None,
+                Err(outcome) => self.given_up.add(collection, &record, &format!("{outcome:?}")),
+            }
+        }
+        Some(sources)
+    }
+
+    fn publish_rebuilt(
+        &self,
+        collection: &Arc<Collection>,
+        sources: &[NewSource],
+    ) -> Result<(), IngestError> {
+        let segment = collection.build(self.embedder.dimension(), VectorKind::F16, sources)?;
+        let mut writer = collection.writer()?;
+        let base = writer.base();
+        // What was deleted or replaced meanwhile is not lost any more, and stays so.
+        let is_lost = |record: &SourceRecord| {
+            let found = base.find_lost(&record.sub_tenant, &record.id);
+            found.is_some_and(|found| found.sequence == record.sequence)
+        };
+        let (wanted, withheld): (Vec<_>, Vec<_>) =
+            sources.iter().map(|source| &source.record).partition(|record| is_lost(record));
+        if wanted.is_empty() {
+            drop(writer);
+            return Ok(collection.discard(&segment)?);
+        }
+        let withheld =
+            withheld.iter().map(|record| (record.sub_tenant.clone(), record.id.clone())).collect();
+        let edit = Edit {
+            add: vec![AddedSegment { segment, withheld }],
+            embedding: Some(self.embedder.fingerprint().to_owned()),
+            ..Edit::default()
+        };
+        writer.commit(&edit)?;
+        self.record_head(collection)?;
+        drop(writer);
+        let (id, damaged) = (collection.id(), collection.snapshot().damaged.len());
+        tracing::warn!(collection = %id, sources = wanted.len(), damaged, "lost sources rebuilt");
+        Ok(())
+    }
+}

@@ -1,0 +1,204 @@
+//! Accepting an upload: when this returns, the bytes and the job are on disk.
+//!
+//! Cost of an acknowledgement: two fsyncs for the original, and one for the job that is shared by
+//! everything the catalog's writer finds waiting.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use lodestone_catalog::Tenant;
+use lodestone_storage::collection::Collection;
+use lodestone_storage::collection::uploads::{self, UploadLabel};
+use lodestone_extract;
+use crate::ingest::{Ingest, IngestError, app};
+use lodestone_catalog::job::{MetadataChange, NewJob};
+use lodestone_io::store::Key;
+use lodestone_types::{Metadata, Origin, SourceId, SourceKind, SubTenantId, Timestamp, metadata};
+
+/// What a client uploads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Submission {
+    /// The id it asked for; generated when none.
+    pub source: Option<SourceId>,
+    /// What it is.
+    pub kind: SourceKind,
+    /// The bytes.
+    pub content: Vec<u8>,
+    /// The file's name without path parts; empty for text.
+    pub filename: String,
+    /// Media type as the client said it.
+    pub content_type: Option<String>,
+    /// What happens to the tenant's map.
+    pub tenant_metadata: MetadataChange,
+    /// What happens to the document's map.
+    pub document_metadata: MetadataChange,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// A durable promise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    /// The source's id.
+    pub source: SourceId,
+    /// The job's id.
+    pub job_id: String,
+    /// The version that will become visible.
+    pub version: u32,
+    /// Whether an accepted upload of this id existed before.
+    pub overwritten: bool,
+}
+
+impl Ingest {
+    /// Refuses what no tenant could process.
+    ///
+    /// # Errors
+    /// An unsupported or empty file, a record without text, a metadata map over a limit.
+    pub fn check_content(&self, submission: &Submission) -> Result<(), IngestError> {
+        if submission.kind == SourceKind::File {
+            let media_type = submission.content_type.as_deref();
+            extract::detect(&submission.filename, media_type, &submission.content)?;
+        }
+        if submission.kind == SourceKind::App {
+            app::parts(&submission.content)?;
+        }
+        check_maps(replaced(&submission.tenant_metadata), replaced(&submission.document_metadata))
+    }
+
+    /// Refuses what cannot be processed before anything is stored.
+    ///
+    /// # Errors
+    /// As [`Self::check_content`]; a value against the schema.
+    pub fn check(&self, tenant: &Tenant, submission: &Submission) -> Result<(), IngestError> {
+        self.check_content(submission)?;
+        check_schema(tenant, replaced(&submission.tenant_metadata))
+    }
+
+    /// Stores the original and the job. Durable on return; processed in the background.
+    ///
+    /// # Errors
+    /// As [`Self::check`]; a full queue; [`IngestError::DiskFull`]; what the disk says. Nothing is
+    /// kept then.
+    pub fn submit(
+        &self,
+        tenant: &Tenant,
+        collection: &Arc<Collection>,
+        sub_tenant: &SubTenantId,
+        submission: Submission,
+    ) -> Result<Accepted, IngestError> {
+        self.require_room_for_content()?;
+        self.submit_at(tenant, collection, sub_tenant, submission, self.clock.now())
+    }
+
+    pub(super) fn submit_at(
+        &self,
+        tenant: &Tenant,
+        collection: &Arc<Collection>,
+        sub_tenant: &SubTenantId,
+        submission: Submission,
+        uploaded_at: Timestamp,
+    ) -> Result<Accepted, IngestError> {
+        self.check(tenant, &submission)?;
+        let now = self.clock.now();
+        let source = match &submission.source {
+            Some(source) => source.clone(),
+            None => SourceId::parse(&self.ids.wire_id("doc_", now)).expect("generated ids parse"),
+        };
+        let stored = collection.snapshot().record(sub_tenant, &source)?;
+        let known_version = stored.map(|record| record.version);
+        let content_type = submission.content_type.clone().unwrap_or_default();
+        let label = UploadLabel {
+            sub_tenant: sub_tenant.as_str().to_owned(),
+            source: source.as_str().to_owned(),
+            kind: submission.kind.as_str().to_owned(),
+            filename: submission.filename.clone(),
+            content_type: content_type.clone(),
+            uploaded_at: now.0,
+            tenant_metadata: replaced(&submission.tenant_metadata).cloned(),
+            document_metadata: replaced(&submission.document_metadata).cloned(),
+            origin: submission.origin.clone(),
+        };
+        // A page that has yet to be fetched has an original without bytes: its label is what a lost
+        // catalog is rebuilt from.
+        let raw_key =
+            uploads::put(&*self.store, &*self.ids, collection.id(), &label, &submission.content)?;
+        let submitted = self.catalog.submit(NewJob {
+            collection: collection.id(),
+            sub_tenant: sub_tenant.clone(),
+            source: source.clone(),
+            kind: submission.kind,
+            raw_key: raw_key.as_str().to_owned(),
+            filename: submission.filename,
+            url: submission.origin.url,
+            content_type,
+            size_bytes: submission.content.len() as u64,
+            content_hash: Sha256::digest(&submission.content).into(),
+            tenant_metadata: submission.tenant_metadata,
+            document_metadata: submission.document_metadata,
+            known_version,
+            uploaded_at,
+            origin_at: submission.origin.changed_at,
+            detail: submission.origin.detail,
+        });
+        let submitted = match submitted {
+            Ok(submitted) => submitted,
+            Err(error) => {
+                self.delete_originals(&[raw_key.as_str().to_owned()]);
+                return Err(error.into());
+            }
+        };
+        self.delete_originals(&submitted.obsolete_raw_keys);
+        let (job_id, version) = (submitted.job_id, submitted.version);
+        Ok(Accepted { source, job_id, version, overwritten: submitted.overwritten })
+    }
+
+    /// Deletes originals that nothing refers to. A failure costs disk until the next sweep.
+    pub(super) fn delete_originals(&self, raw_keys: &[String]) {
+        for raw_key in raw_keys.iter().filter(|key| !key.is_empty()) {
+            let Ok(key) = Key::parse(raw_key) else { continue };
+            if let Err(error) = self.store.delete(&key) {
+                tracing::warn!(%error, "an original that is not needed could not be deleted");
+            }
+        }
+    }
+}
+
+pub(super) fn replaced(change: &MetadataChange) -> Option<&Metadata> {
+    match change {
+        MetadataChange::Keep => None,
+        MetadataChange::Replace(map) => Some(map),
+    }
+}
+
+/// Checks maps against their limits and the tenant's schema.
+///
+/// # Errors
+/// [`IngestError::Metadata`] or [`IngestError::Schema`].
+pub(super) fn check_metadata(
+    tenant: &Tenant,
+    tenant_metadata: Option<&Metadata>,
+    document_metadata: Option<&Metadata>,
+) -> Result<(), IngestError> {
+    check_maps(tenant_metadata, document_metadata)?;
+    check_schema(tenant, tenant_metadata)
+}
+
+fn check_maps(
+    tenant_metadata: Option<&Metadata>,
+    document_metadata: Option<&Metadata>,
+) -> Result<(), IngestError> {
+    let maps = [("tenant_metadata", tenant_metadata), ("document_metadata", document_metadata)];
+    for (field, map) in maps {
+        let Some(map) = map else { continue };
+        metadata::check(map).map_err(|problem| IngestError::Metadata { field, problem })?;
+    }
+    Ok(())
+}
+
+fn check_schema(tenant: &Tenant, map: Option<&Metadata>) -> Result<(), IngestError> {
+    match (&tenant.schema, map) {
+        (Some(schema), Some(map)) => Ok(schema.check_values(map)?),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,110 @@
+//! Pages of the web: fetched by threads of their own, then processed like anything else.
+//!
+//! ```text
+//! job without an original -> claim (one page) -> fetch -> original on disk -> noted in the catalog
+//!                                                   -> the way of every other claim (worker)
+//! ```
+//! A page may take half a minute to come, so each of these threads has one at a time: a slow site
+//! keeps a thread and not a batch. What was fetched is durable before it is processed: after a
+//! crash nobody is asked twice.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use lodestone_storage::collection::Collection;
+use lodestone_storage::collection::uploads::{self, UploadLabel};
+use crate::ingest::submit::replaced;
+use crate::ingest::{Ingest, IngestError};
+use lodestone_catalog::job::{Claim, ClaimLimits, ClaimedJob, FetchedOriginal, Outcome};
+use lodestone_types::{Fault, Origin, SourceKind, WebFailure, WebPage, WebUrl};
+
+/// One page for one thread.
+pub(super) const PAGE: ClaimLimits = ClaimLimits { jobs: 1, bytes: u64::MAX };
+
+/// What came of fetching the jobs of a claim.
+pub(super) struct Fetched {
+    /// Jobs that have their original now.
+    pub(super) jobs: Vec<ClaimedJob>,
+    /// Jobs that end here.
+    pub(super) ended: Vec<(ClaimedJob, Outcome)>,
+}
+
+impl Ingest {
+    /// Fetches what the jobs of a claim lack.
+    pub(super) fn fetch(
+        &self,
+        collection: &Arc<Collection>,
+        claim: Claim,
+    ) -> Result<Fetched, IngestError> {
+        let mut fetched = Fetched { jobs: Vec::new(), ended: Vec::new() };
+        for job in claim.jobs {
+            match self.fetch_page(&job) {
+                Ok(page) => fetched.jobs.extend(self.keep_page(collection, job, page)?),
+                Err(outcome) => fetched.ended.push((job, outcome)),
+            }
+        }
+        Ok(fetched)
+    }
+
+    fn fetch_page(&self, job: &ClaimedJob) -> Result<WebPage, Outcome> {
+        let url = WebUrl::parse(&job.url).map_err(|error| Outcome::Rejected {
+            fault: Fault::FetchFailed,
+            message: error.to_string(),
+        })?;
+        self.web.fetch(&url).map_err(|failure| failed(&failure))
+    }
+
+    /// Stores a page; nothing where the job was canceled meanwhile.
+    fn keep_page(
+        &self,
+        collection: &Arc<Collection>,
+        mut job: ClaimedJob,
+        page: WebPage,
+    ) -> Result<Option<ClaimedJob>, IngestError> {
+        let url = page.canonical_url.as_str().to_owned();
+        let content_type = page.media_type.unwrap_or_default();
+        let label = UploadLabel {
+            sub_tenant: job.sub_tenant.as_str().to_owned(),
+            source: job.source.as_str().to_owned(),
+            kind: SourceKind::Webpage.as_str().to_owned(),
+            filename: job.filename.clone(),
+            content_type: content_type.clone(),
+            uploaded_at: job.uploaded_at.0,
+            tenant_metadata: replaced(&job.tenant_metadata).cloned(),
+            document_metadata: replaced(&job.document_metadata).cloned(),
+            origin: Origin { url: url.clone(), ..Origin::default() },
+        };
+        let id = collection.id();
+        let raw_key = uploads::put(&*self.store, &*self.ids, id, &label, &page.bytes)?;
+        let original = FetchedOriginal {
+            raw_key: raw_key.as_str().to_owned(),
+            url,
+            content_type,
+            size_bytes: page.bytes.len() as u64,
+            content_hash: Sha256::digest(&page.bytes).into(),
+        };
+        if !self.catalog.fetched(job.sequence, original.clone())? {
+            self.delete_originals(&[original.raw_key]);
+            return Ok(None);
+        }
+        let FetchedOriginal { raw_key, url, content_type, size_bytes, content_hash } = original;
+        self.delete_originals(&[std::mem::take(&mut job.raw_key)]);
+        (job.raw_key, job.url, job.content_type) = (raw_key, url, content_type);
+        (job.size_bytes, job.content_hash, job.is_fetched) = (size_bytes, content_hash, true);
+        Ok(Some(job))
+    }
+}
+
+/// What a site may answer otherwise next time is asked again, a limited number of times.
+fn failed(failure: &WebFailure) -> Outcome {
+    let message = failure.to_string();
+    let fault = match failure.is_blocked() {
+        true => Fault::UrlBlocked,
+        false => Fault::FetchFailed,
+    };
+    match failure.is_temporary() {
+        true => Outcome::Faulted { fault, message },
+        false => Outcome::Rejected { fault, message },
+    }
+}

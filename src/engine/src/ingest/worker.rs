@@ -1,0 +1,258 @@
+//! Threads that turn accepted jobs into visible rows.
+//!
+//! Each takes the waiting jobs of one collection, up to a bound, and publishes them together: one
+//! segment, one commit, one step in the catalog. Several work at once, so that while one builds a
+//! segment another keeps the model busy.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lodestone_catalog::Tenant;
+use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
+use crate::ingest::web::{self, Fetched};
+use crate::ingest::{Ingest, IngestError, failure, pipeline};
+use lodestone_catalog::job::{Claim, ClaimLimits, ClaimedJob, Duty, JobQueue, Outcome, Settlement};
+use lodestone_storage::segment::{NewSource, VectorKind};
+use lodestone_types::{ErrorKind, Fault, Sequence, Stage};
+
+/// One claim: large enough that a commit's half dozen fsyncs are a small share of embedding it,
+/// small enough that its first document is visible within seconds on one core.
+pub(super) const CLAIM: ClaimLimits = ClaimLimits { jobs: 128, bytes: 256 << 10 };
+/// How long an idle worker sleeps before it looks for retries that have become due.
+const IDLE: Duration = Duration::from_secs(1);
+/// How long a worker pauses when jobs had to be given back.
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl Ingest {
+    /// Processes originals until shutdown.
+    pub(super) fn work(&self) {
+        self.work_at(Duty::Process, CLAIM);
+    }
+
+    /// Fetches pages and processes them, until shutdown.
+    pub(super) fn work_on_pages(&self) {
+        self.work_at(Duty::Fetch, web::PAGE);
+    }
+
+    fn work_at(&self, duty: Duty, limits: ClaimLimits) {
+        while !self.stopping.is_set() {
+            if !self.has_room_to_work() {
+                self.stopping.wait(PAUSE);
+                continue;
+            }
+            match self.catalog.claim(duty, limits) {
+                Ok(Some(claim)) => self.process_claim(duty, claim),
+                Ok(None) => {
+                    self.catalog.wait_for_work(duty, IDLE);
+                }
+                Err(error) => {
+                    tracing::error!(%error, "no job could be claimed");
+                    self.stopping.wait(PAUSE);
+                }
+            }
+        }
+    }
+
+    /// Processes one claim whatever happens in it: every job ends settled or given back.
+    fn process_claim(&self, duty: Duty, claim: Claim) {
+        let sequences: Vec<Sequence> = claim.jobs.iter().map(|job| job.sequence).collect();
+        let collection = claim.collection;
+        let result = catch_unwind(AssertUnwindSafe(|| self.try_process(duty, claim)));
+        let outcome = match result {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => give_back(&error),
+            Err(_) => Outcome::Faulted {
+                fault: Fault::Internal,
+                message: "processing failed unexpectedly; see the server's log".to_owned(),
+            },
+        };
+        let settlements = sequences
+            .into_iter()
+            .map(|sequence| Settlement { sequence, outcome: outcome.clone() })
+            .collect();
+        if let Err(error) = self.catalog.settle(collection, settlements, None) {
+            tracing::error!(%error, "jobs could not be given back: they wait for a restart");
+        }
+        if outcome == Outcome::Released {
+            self.stopping.wait(PAUSE);
+        }
+    }
+
+    fn try_process(&self, duty: Duty, claim: Claim) -> Result<(), IngestError> {
+        let Some(tenant) = self.catalog.tenant(&claim.tenant)? else { return Ok(()) };
+        let collection = self.open(&tenant)?;
+        let Fetched { jobs: claimed, mut ended } = match duty {
+            Duty::Process => Fetched { jobs: claim.jobs, ended: Vec::new() },
+            Duty::Fetch => self.fetch(&collection, claim)?,
+        };
+        let bytes = claimed.iter().map(|job| job.size_bytes).sum();
+        let Some(_memory) = self.memory.share(bytes, &self.stopping) else {
+            let back = claimed.into_iter().map(|job| (job, Outcome::Released));
+            return self.end(&tenant, &collection, back.chain(ended).collect());
+        };
+        let snapshot = collection.snapshot();
+        let (mut jobs, mut drafts) = (Vec::new(), Vec::new());
+        for job in claimed {
+            match self.draft(&tenant, &snapshot, &job) {
+                Ok(draft) => {
+                    drafts.push(draft);
+                    jobs.push(job);
+                }
+                Err(outcome) => ended.push((job, outcome)),
+            }
+        }
+        drop(snapshot);
+        let drafted: Vec<Sequence> = jobs.iter().map(|job| job.sequence).collect();
+        self.catalog.set_stage(&drafted, Stage::Embedding);
+        let claimed = drafted.first().zip(drafted.last()).map(|(first, last)| (*first, *last));
+        let mut kept = claimed
+            .map(|claim| self.kept.open(&*self.store, &*self.embedder, collection.id(), claim));
+        let mut sources = self.embed(drafts, kept.as_mut()).unwrap_or_else(|outcome| {
+            ended.extend(jobs.drain(..).map(|job| (job, outcome.clone())));
+            Vec::new()
+        });
+        self.end(&tenant, &collection, ended)?;
+        self.add_claims(&mut sources);
+        if !sources.is_empty() {
+            self.publish(&tenant, &collection, jobs, sources)?;
+        }
+        kept.map_or(Ok(()), |kept| self.kept.close(kept, &self.catalog))
+    }
+
+    /// Settles jobs that are not published now.
+    fn end(
+        &self,
+        tenant: &Tenant,
+        collection: &Arc<Collection>,
+        ended: Vec<(ClaimedJob, Outcome)>,
+    ) -> Result<(), IngestError> {
+        let (failed, again): (Vec<_>, Vec<_>) =
+            ended.into_iter().partition(|(job, outcome)| failure::is_final(job, outcome));
+        for (job, outcome) in failed {
+            self.end_badly(tenant, collection, &job, outcome)?;
+        }
+        if again.is_empty() {
+            return Ok(());
+        }
+        let waits = again.iter().any(|(_, outcome)| *outcome == Outcome::Released);
+        let settlement =
+            |(job, outcome): (ClaimedJob, Outcome)| Settlement { sequence: job.sequence, outcome };
+        self.catalog.settle(collection.id(), again.into_iter().map(settlement).collect(), None)?;
+        if waits {
+            self.stopping.wait(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Builds a segment, commits it and marks its jobs, as one step under the writer's lock.
+    fn publish(
+        &self,
+        tenant: &Tenant,
+        collection: &Arc<Collection>,
+        jobs: Vec<ClaimedJob>,
+        sources: Vec<NewSource>,
+    ) -> Result<(), IngestError> {
+        let sequences: Vec<Sequence> = jobs.iter().map(|job| job.sequence).collect();
+        self.catalog.set_stage(&sequences, Stage::Indexing);
+        let segment = collection.build(self.embedder.dimension(), VectorKind::F16, &sources)?;
+        let mut writer = collection.writer()?;
+        let claimed: Vec<(Sequence, u32)> =
+            jobs.iter().map(|job| (job.sequence, job.revision)).collect();
+        let amended = self.catalog.amended(&claimed)?;
+        let mut live = self.catalog.live(&sequences)?;
+        live.retain(|sequence| !amended.contains(sequence));
+        let is_live = |job: &&ClaimedJob| live.contains(&job.sequence);
+        let released = |sequence| Settlement { sequence, outcome: Outcome::Released };
+        if live.is_empty() {
+            drop(writer);
+            let ended = amended.into_iter().map(released).collect();
+            self.catalog.settle(collection.id(), ended, None)?;
+            return Ok(collection.discard(&segment)?);
+        }
+        let withheld = jobs.iter().filter(|job| !is_live(job));
+        let withheld = withheld.map(|job| (job.sub_tenant.clone(), job.source.clone())).collect();
+        let edit = Edit {
+            add: vec![AddedSegment { segment, withheld }],
+            applied: live.clone(),
+            embedding: Some(self.embedder.fingerprint().to_owned()),
+            ..Edit::default()
+        };
+        let outcome = writer.commit(&edit)?;
+        let settlements = jobs.iter().zip(&sources).filter(|(job, _)| is_live(job));
+        let settlements = settlements.map(|(job, source)| Settlement {
+            sequence: job.sequence,
+            outcome: Outcome::Published { chunks: source.rows.len() as u64 },
+        });
+        let ended = settlements.chain(amended.into_iter().map(released)).collect();
+        let settled = self.catalog.settle(collection.id(), ended, collection.head())?;
+        writer.forget_applied(&live);
+        drop(writer);
+        self.delete_originals(&outcome.orphaned_uploads);
+        self.delete_originals(&settled.obsolete_raw_keys);
+        tracing::debug!(collection = %tenant.collection, sources = jobs.len(), "published");
+        self.maintenance.wake(collection);
+        Ok(())
+    }
+
+    /// Marks jobs that a manifest already carries, then puts the rest of the interrupted ones
+    /// back. Called once, before any worker starts.
+    ///
+    /// # Errors
+    /// What the catalog says. A collection that does not open keeps its jobs waiting.
+    pub fn recover(&self) -> Result<usize, IngestError> {
+        for (id, sequences) in self.catalog.interrupted()? {
+            let Some(tenant) = self.catalog.tenant_of(id)? else { continue };
+            let collection = match self.open(&tenant) {
+                Ok(collection) => collection,
+                Err(error) => {
+                    tracing::error!(collection = %id, %error, "recovery skipped a collection");
+                    continue;
+                }
+            };
+            let snapshot = collection.snapshot();
+            let applied = |sequence: &Sequence| snapshot.manifest.applied.contains(&sequence.0);
+            let settlements: Vec<Settlement> = sequences
+                .into_iter()
+                .filter(applied)
+                .map(|sequence| Settlement {
+                    sequence,
+                    outcome: Outcome::Published { chunks: chunks_of(&snapshot, sequence) },
+                })
+                .collect();
+            let marked: Vec<Sequence> = settlements.iter().map(|s| s.sequence).collect();
+            let settled = self.catalog.settle(id, settlements, collection.head())?;
+            match collection.writer() {
+                Ok(mut writer) => writer.forget_applied(&marked),
+                // One collection that refuses writes keeps nobody else from starting.
+                Err(error) => tracing::error!(collection = %id, %error, "it refuses writes"),
+            }
+            self.delete_originals(&settled.obsolete_raw_keys);
+        }
+        Ok(self.catalog.requeue_interrupted()?)
+    }
+}
+
+fn chunks_of(snapshot: &lodestone_storage::collection::Snapshot, sequence: Sequence) -> u64 {
+    let found =
+        snapshot.all_sources().find(|found| found.live.segment.sequence(found.source) == sequence);
+    found.map_or(0, |found| found.rows().len() as u64)
+}
+
+/// What happens to jobs whose publication failed as a whole: nothing was made visible, so they
+/// wait while the cause is outside them, and use up an attempt otherwise.
+fn give_back(error: &IngestError) -> Outcome {
+    tracing::error!(%error, "publishing failed");
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::Unavailable | ErrorKind::Overloaded => {
+            Outcome::Released
+        }
+        _ if matches!(error, IngestError::Collection(CollectionError::Poisoned { .. })) => {
+            Outcome::Released
+        }
+        _ => {
+            let message = pipeline::INTERNAL_FAULT.to_owned();
+            Outcome::Faulted { fault: Fault::Internal, message }
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The composition root: builds every part from settings, wires them once, and is all that the
+//! server and the command line see.
+//!
+//! ```text
+//! Settings + Components -> Engine { catalog, registry, ingest, query, answerer, embedder }
+//!   key -> Grant -> Place (tenant, sub-tenant, open collection) -> one call into one corridor
+//! ```
+//! Nothing is decided here but access: a [`Place`] can only be had with a [`lodestone_types::Grant`]
+//! that allows it, and every operation on data takes one. Everything blocks.
+//!
+//! - `access`: from a key to a place
+//! - `tenants`, `sources`, `search`, `answers`, `memories`, `keys`: the operations
+//! - `device`: what computes over vectors
+//! - `reading`: the generator as what adds to graphs
+//! - `health`: whether its parts are usable; `restore`: a lost catalog from what stands beside it
+//! - `error`: what can go wrong, as the server sees it
+
+mod access;
+mod answers;
+mod device;
+mod error;
+mod health;
+mod keys;
+mod memories;
+mod reading;
+mod restore;
+mod search;
+mod sources;
+mod tenants;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use parking_lot::Mutex;
+
+pub use access::Place;
+pub use answers::{Asking, Grounds};
+pub use device::{TakenDevice, open_cuda, take_device};
+pub use error::EngineError;
+pub use health::{ComponentState, Health};
+pub use sources::{FoundStatus, Original};
+pub use tenants::Stats;
+
+use crate::answer::Answerer;
+use crate::answer::generate::{Generator, OpenAiGenerator, Writer};
+use lodestone_catalog::{Catalog, CatalogOptions, KeyText};
+use lodestone_storage::collection::Registry;
+use lodestone_compute::{ComputeBackend, SimdBackend};
+use lodestone_embed::Embedder;
+use crate::reading::GeneratorReader;
+use lodestone_extract::sandbox::{InProcess, Parser};
+use lodestone_fetch::{Fetcher, Rules, SystemResolver};
+use crate::ingest::{ClaimCounts, GraphReader, Ingest, IngestParts};
+use lodestone_io::{DataDir, Disk, RealDisk, SpaceGauge};
+use lodestone_catalog::job::QueueLimits;
+use crate::query::Query;
+use lodestone_rank::Reranker;
+use crate::settings::Settings;
+use lodestone_io::store::{BlobStore, LocalBlobs};
+use lodestone_types::{Clock, IdSource, RandomIds, SystemClock, WebClient};
+
+const CATALOG_NAME: &str = "catalog.sqlite";
+const MILLIS_PER_HOUR: u64 = 3_600_000;
+
+/// Live parts that tests replace.
+#[derive(Debug, Clone)]
+pub struct Components {
+    /// The disk under everything but the catalog.
+    pub disk: Arc<dyn Disk>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Ids and secrets.
+    pub ids: Arc<dyn IdSource>,
+    /// The model.
+    pub embedder: Arc<dyn Embedder>,
+    /// What reads the first candidates of `accurate` searches, if anything does.
+    pub reranker: Option<Arc<dyn Reranker>>,
+    /// What reads documents.
+    pub parser: Arc<dyn Parser>,
+    /// What fetches pages; `None`: what the settings say, over the machine's network.
+    pub web: Option<Arc<dyn WebClient>>,
+    /// The vector kernels.
+    pub backend: Arc<dyn ComputeBackend>,
+    /// What writes answers; `None`: what the settings say.
+    pub generator: Option<Arc<dyn Generator>>,
+}
+
+impl Components {
+    /// The machine's own parts, with a model. Documents are read in this process: a program that
+    /// can start itself as a parser does better.
+    pub fn real(embedder: Arc<dyn Embedder>) -> Self {
+        Self {
+            disk: Arc::new(RealDisk),
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
+            embedder,
+            reranker: None,
+            parser: Arc::new(InProcess),
+            web: None,
+            backend: Arc::new(SimdBackend),
+            generator: None,
+        }
+    }
+}
+
+/// A running server without its HTTP.
+#[derive(Debug)]
+pub struct Engine {
+    settings: Settings,
+    data: Arc<DataDir>,
+    catalog: Catalog,
+    registry: Arc<Registry>,
+    store: Arc<dyn BlobStore>,
+    gauge: Arc<SpaceGauge>,
+    ingest: Arc<Ingest>,
+    query: Query,
+    backend: Arc<dyn ComputeBackend>,
+    answerer: Answerer,
+    writer: Option<Writer>,
+    embedder: Arc<dyn Embedder>,
+    reranker: Option<Arc<dyn Reranker>>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    /// Held while a tenant comes into being.
+    creating: Mutex<()>,
+    first_key: Mutex<Option<KeyText>>,
+    probed: Mutex<Option<health::Probe>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Engine {
+    /// Opens the data directory, recovers what a crash left, and starts the background threads.
+    /// Costs the same however many tenants there are: collections are opened when they are used.
+    ///
+    /// # Errors
+    /// A setting that makes no sense; a directory that another process holds; damage.
+    pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
+        settings.validate()?;
+        let Components { disk, clock, ids, embedder, reranker, parser, web, backend, generator } =
+            components;
+        let data = Arc::new(DataDir::open(&settings.data_dir, disk)?);
+        let options = CatalogOptions {
+            queue: QueueLimits::default(),
+            session_idle_millis: settings.session_idle_hours * MILLIS_PER_HOUR,
+        };
+        let store: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(Arc::clone(&data)));
+        restore::restore_if_lost(data.root(), &store, &clock, &ids)?;
+        let path = data.root().join(CATALOG_NAME);
+        let mut catalog = Catalog::open(&path, options, Arc::clone(&clock), Arc::clone(&ids))?;
+        let mut first_key = None;
+        match &settings.api_key {
+            Some(key) => catalog = catalog.with_operator_key(key)?,
+            None => first_key = catalog.bootstrap_key()?,
+        }
+        // The lock on the data directory keeps other writers out; the epoch only has to rise.
+        let epoch = clock.now().0;
+        let registry =
+            Registry::new(Arc::clone(&store), Arc::clone(&ids), epoch, settings.open_collections);
+        let registry = Arc::new(registry.with_backend(Arc::clone(&backend)));
+        let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
+        let generator = generator.or_else(|| configured(&settings));
+        let graph_reader = generator.clone().filter(|_| settings.llm_graph);
+        let ingest = Arc::new(Ingest::new(IngestParts {
+            catalog: catalog.clone(),
+            registry: Arc::clone(&registry),
+            store: Arc::clone(&store),
+            gauge: Arc::clone(&gauge),
+            embedder: Arc::clone(&embedder),
+            parser,
+            web: web.unwrap_or_else(|| fetcher(&settings)),
+            clock: Arc::clone(&clock),
+            ids: Arc::clone(&ids),
+            memory_limit: settings.memory_limit,
+            graph_reader: graph_reader
+                .map(|one| Arc::new(GeneratorReader::new(one)) as Arc<dyn GraphReader>),
+        }));
+        let interrupted = ingest.recover()?;
+        if interrupted > 0 {
+            tracing::info!(interrupted, "jobs of the last run go on");
+        }
+        let threads = ingest.start(settings.ingest_threads);
+        Ok(Arc::new(Self {
+            query: Query::new(Arc::clone(&backend), Arc::clone(&embedder))
+                .with_reranker(reranker.clone()),
+            backend,
+            answerer: Answerer::new(Arc::clone(&embedder)),
+            writer: generator
+                .map(|generator| Writer::new(generator, Arc::clone(&embedder), Arc::clone(&ids))),
+            settings,
+            data,
+            catalog,
+            registry,
+            store,
+            gauge,
+            ingest,
+            embedder,
+            reranker,
+            clock,
+            ids,
+            creating: Mutex::new(()),
+            first_key: Mutex::new(first_key),
+            probed: Mutex::new(None),
+            threads: Mutex::new(threads),
+        }))
+    }
+
+    /// The settings it runs with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The key that was made because there was none; handed out once.
+    pub fn take_first_key(&self) -> Option<KeyText> {
+        self.first_key.lock().take()
+    }
+
+    /// The model.
+    pub fn embedder(&self) -> &dyn Embedder {
+        &*self.embedder
+    }
+
+    /// What reads the first candidates of `accurate` searches, if anything does.
+    pub fn reranker(&self) -> Option<&dyn Reranker> {
+        self.reranker.as_deref()
+    }
+
+    /// What the generator was asked for graphs and gave, since the start.
+    pub fn claim_counts(&self) -> ClaimCounts {
+        self.ingest.claim_counts()
+    }
+
+    /// The vector kernels.
+    pub fn backend(&self) -> &dyn ComputeBackend {
+        &*self.backend
+    }
+
+    /// Time.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// Ids.
+    pub fn ids(&self) -> &dyn IdSource {
+        &*self.ids
+    }
+
+    /// Stops the background threads after what they are at. Unfinished jobs are durable and go on
+    /// at the next start.
+    pub fn shut_down(&self) {
+        self.ingest.stop();
+        self.embedder.close();
+        if let Some(reranker) = &self.reranker {
+            reranker.close();
+        }
+        let threads: Vec<_> = self.threads.lock().drain(..).collect();
+        let counts = self.backend.counts().into_iter().filter(|(_, count)| *count > 0);
+        let counts: Vec<String> = counts.map(|(name, count)| format!("{name}={count}")).collect();
+        if !threads.is_empty() && !counts.is_empty() {
+            tracing::info!(counts = counts.join(" "), "what the GPU did");
+        }
+        let claims = self.claim_counts();
+        if claims.calls > 0 && !threads.is_empty() {
+            tracing::info!(?claims, "what the generator did for graphs");
+        }
+        for thread in threads {
+            if thread.join().is_err() {
+                tracing::error!("a background thread panicked");
+            }
+        }
+    }
+}
+
+/// The generator of the settings. It is not asked for anything yet: a start never waits for it.
+fn configured(settings: &Settings) -> Option<Arc<dyn Generator>> {
+    let generator = OpenAiGenerator::new(settings.llm.clone()?);
+    Some(Arc::new(generator))
+}
+
+/// The one way out to the web.
+fn fetcher(settings: &Settings) -> Arc<dyn WebClient> {
+    Arc::new(Fetcher::new(Rules::new(settings.fetch_allow.clone()), SystemResolver))
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
+}

@@ -1,0 +1,151 @@
+//! Rows that good results lead to.
+
+use std::collections::BTreeSet;
+
+use lodestone_graph::{self, GraphIndex};
+use crate::query::QueryError;
+use crate::query::graph::{Neighbourhood, first};
+use crate::query::hydrate::{Ranked, chunk_identity};
+use crate::query::ranking::Links;
+use crate::query::shard::Place;
+use lodestone_rank::link_weight;
+use lodestone_types::RowId;
+
+/// Names of one result that are followed.
+const NAMES_MAX: usize = 64;
+/// Sources of one title that are followed; a title that more of them have tells nothing.
+const NAMESAKES_MAX: usize = 4;
+/// Rows of one source or entity that are compared with the query, of which the nearest is taken.
+const ROWS_COMPARED_MAX: usize = 4096;
+
+impl Neighbourhood<'_> {
+    /// The rows that the first of `ranked` lead to: of each source whose title they name, and of
+    /// each entity that they tie to one of the query, the row nearest to the query.
+    pub(in crate::query) fn links(&self, ranked: &[Ranked]) -> Result<Links, QueryError> {
+        let rows: u64 = self.legs.reached.iter().map(|reach| reach.scope.rows.len()).sum();
+        let keys = graph::keys_in(self.query);
+        let asked: BTreeSet<String> =
+            keys.iter().filter_map(|(key, _)| self.meant(key.as_str())).collect();
+        let mut links = Links::new();
+        for namer in first(ranked) {
+            let own = self.legs.source(namer.place);
+            let mut named = self.titles_named(namer)?;
+            for tied in self.entities_tied(namer, &asked) {
+                // A source about it tells more than what others state of it.
+                if !named.iter().any(|other| other.key == tied.key) {
+                    named.push(tied);
+                }
+            }
+            for Named { key, places } in named {
+                let others = places.into_iter().filter(|place| self.legs.source(*place) != own);
+                let Some(nearest) = self.nearest(others.collect())? else { continue };
+                let weight = link_weight(namer.score, self.count_naming(&key), rows);
+                let link = links.entry(nearest).or_insert(0.0);
+                *link = link.max(weight);
+            }
+        }
+        Ok(links)
+    }
+
+    /// Titles of other sources in the text of a result. Where names overlap the longest counts,
+    /// from the left.
+    fn titles_named(&self, namer: &Ranked) -> Result<Vec<Named>, QueryError> {
+        let text = self.text(namer.place)?;
+        let mut named: Vec<Named> = Vec::new();
+        let mut covered = 0;
+        for run in graph::keys_in(&text).chunk_by(|a, b| a.1.start == b.1.start) {
+            let word = run[0].0.as_str().split(' ').next().unwrap_or_default();
+            let begins = |(_, graph): (usize, &GraphIndex)| graph.has_title_beginning(word);
+            if run[0].1.start < covered
+                || named.len() == NAMES_MAX
+                || !self.each_graph().any(begins)
+            {
+                continue;
+            }
+            for (key, range) in run.iter().rev() {
+                let places = self.rows_titled(key.as_str());
+                if !places.is_empty() {
+                    covered = range.end;
+                    named.push(Named { key: key.as_str().to_owned(), places });
+                    break;
+                }
+            }
+        }
+        Ok(named)
+    }
+
+    /// Visible rows of the sources with a title.
+    fn rows_titled(&self, key: &str) -> Vec<Place> {
+        let mut places = Vec::new();
+        let mut sources = 0;
+        for (reach, graph) in self.each_graph() {
+            for source in graph.sources_titled(key) {
+                let rows = self.legs.reached[reach].live.segment.rows_of(*source);
+                let visible = rows.iter().filter(|row| self.is_visible(reach, **row));
+                let before = places.len();
+                places.extend(visible.map(|row| Place { reach, row: RowId(*row) }));
+                sources += usize::from(places.len() > before);
+            }
+        }
+        if sources > NAMESAKES_MAX {
+            places.clear();
+        }
+        places
+    }
+
+    /// Entities that a triplet of the result connects with an entity of the query, with the rows
+    /// that state something of them.
+    fn entities_tied(&self, namer: &Ranked, asked: &BTreeSet<String>) -> Vec<Named> {
+        let Place { reach, row } = namer.place;
+        let Some(graph) = self.graphs[reach] else { return Vec::new() };
+        let mut named = Vec::new();
+        for triplet in graph.triplets_of_row(row.0) {
+            let triplet = graph.triplet(triplet);
+            let ends = [triplet.source, triplet.target].map(|end| graph.key(end));
+            let other = match ends.map(|key| asked.contains(key)) {
+                [true, false] => ends[1],
+                [false, true] => ends[0],
+                _ => continue,
+            };
+            let places = self.rows_stating(other);
+            named.push(Named { key: other.to_owned(), places });
+        }
+        named
+    }
+
+    /// Visible rows with a triplet that begins at an entity.
+    fn rows_stating(&self, key: &str) -> Vec<Place> {
+        let mut places = Vec::new();
+        for (reach, graph) in self.each_graph() {
+            let Some(entity) = graph.find(key) else { continue };
+            let begins = |row: &u32| {
+                let mut triplets = graph.triplets_of_row(*row);
+                triplets.any(|id| graph.triplet(id).source == entity)
+            };
+            let rows = self.rows_naming(reach, graph, entity).filter(begins);
+            places.extend(rows.map(|row| Place { reach, row: RowId(row) }));
+        }
+        places
+    }
+
+    /// Of the rows one names, the one nearest to the query; of equals the first by chunk.
+    fn nearest(&self, mut places: Vec<Place>) -> Result<Option<Place>, QueryError> {
+        places.sort_unstable();
+        places.truncate(ROWS_COMPARED_MAX);
+        let nearness = self.nearness(&places)?;
+        let identity =
+            |place: &Place| chunk_identity(&self.legs.reached[place.reach].live.segment, place.row);
+        let pairs = places.into_iter().zip(nearness);
+        let nearest = pairs.max_by(|(a, a_nearness), (b, b_nearness)| {
+            a_nearness.total_cmp(b_nearness).then_with(|| identity(b).cmp(&identity(a)))
+        });
+        Ok(nearest.map(|(place, _)| place))
+    }
+}
+
+/// A name in a result, and the rows that it leads to.
+#[derive(Debug)]
+struct Named {
+    key: String,
+    places: Vec<Place>,
+}

@@ -1,0 +1,64 @@
+//! What sources state, apart from any query.
+
+use std::collections::BTreeSet;
+
+use lodestone_storage::collection::{FoundSource, Snapshot};
+use lodestone_graph::GraphIndex;
+use crate::query::graph::statements::{stated, triplet_id};
+use crate::query::{Query, QueryError};
+use lodestone_types::{RowId, SourceId, SubTenantId, Triplet};
+
+impl Query {
+    /// What each source states, in the order of its text, `limit` triplets in all at most; `None`
+    /// for a source that is not there. The relevancy of these triplets is 0.
+    ///
+    /// # Errors
+    /// Failures of the disk.
+    pub fn relations_of(
+        &self,
+        snapshot: &Snapshot,
+        sub_tenant: &SubTenantId,
+        sources: &[SourceId],
+        limit: usize,
+    ) -> Result<Vec<Option<Vec<Triplet>>>, QueryError> {
+        let mut left = limit;
+        let mut all = Vec::with_capacity(sources.len());
+        for source in sources {
+            let Some(found) = snapshot.find(sub_tenant, source) else {
+                all.push(None);
+                continue;
+            };
+            let triplets = match found.live.segment.graph()? {
+                Some(graph) => of_source(&found, graph, left)?,
+                None => Vec::new(),
+            };
+            left -= triplets.len();
+            all.push(Some(triplets));
+        }
+        Ok(all)
+    }
+}
+
+fn of_source(
+    found: &FoundSource<'_>,
+    graph: &GraphIndex,
+    most: usize,
+) -> Result<Vec<Triplet>, QueryError> {
+    let segment = &found.live.segment;
+    // The first chunk that states something stands for those that repeat it.
+    let mut triplets: Vec<Triplet> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for row in found.rows() {
+        let views = graph.triplets_of_row(row).map(|id| graph.triplet(id));
+        let mut new = views.filter(|view| seen.insert(triplet_id(segment, graph, view))).peekable();
+        if triplets.len() == most {
+            return Ok(triplets);
+        }
+        if new.peek().is_some() {
+            let text = segment.text(RowId(row))?;
+            let room = most - triplets.len();
+            triplets.extend(new.take(room).map(|view| stated(segment, graph, &view, &text)));
+        }
+    }
+    Ok(triplets)
+}

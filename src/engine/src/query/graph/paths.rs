@@ -1,0 +1,156 @@
+//! From entity to entity, one or two triplets far.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lodestone_graph::{self, Predicate};
+use crate::query::QueryError;
+use crate::query::graph::statements::Found;
+use crate::query::graph::{Neighbourhood, first};
+use crate::query::hydrate::{Ranked, chunk_uuid};
+use crate::query::shard::Place;
+use lodestone_types::{EntityPath, Relations, RowId, Triplet};
+
+/// Entities from which paths begin.
+const STARTS_MAX: usize = 8;
+/// Triplets of one entity that are compared with the query, and of those the ones followed.
+const TRIPLETS_COMPARED_MAX: usize = 4096;
+const FIRST_STEPS_MAX: usize = 6;
+const SECOND_STEPS_MAX: usize = 3;
+/// Paths shown.
+const PATHS_MAX: usize = 10;
+/// Weight of a path that begins at a name in the query, and of one that begins at a result; what
+/// each further triplet costs.
+const QUERY_START: f32 = 1.0;
+const RESULT_START: f32 = 0.8;
+const STEP: f32 = 0.95;
+
+impl Neighbourhood<'_> {
+    /// What the graph adds to a result. `shown` are the results that go out, `ranked` all.
+    pub(in crate::query) fn relations(
+        &self,
+        ranked: &[Ranked],
+        shown: &[Ranked],
+    ) -> Result<Relations, QueryError> {
+        let mut of_chunks = BTreeMap::new();
+        for result in shown {
+            let Place { reach, row } = result.place;
+            let chunk = chunk_uuid(&self.legs.reached[reach].live.segment, row);
+            of_chunks.insert(chunk, self.stated_by(result.place)?);
+        }
+        Ok(Relations { of_chunks, paths: self.paths(ranked)? })
+    }
+
+    fn paths(&self, ranked: &[Ranked]) -> Result<Vec<EntityPath>, QueryError> {
+        let mut paths: Vec<EntityPath> = Vec::new();
+        for (start, weight) in self.starts(ranked) {
+            for first in self.steps(&start, None, FIRST_STEPS_MAX)? {
+                let step = |triplets: Vec<Triplet>| {
+                    let length = triplets.len() as i32;
+                    let sum: f32 = triplets.iter().map(|triplet| triplet.relevancy).sum();
+                    let relevancy = weight * STEP.powi(length - 1) * sum / length as f32;
+                    EntityPath { triplets, relevancy }
+                };
+                if weight == QUERY_START {
+                    for second in self.steps(&first.end, Some(&start), SECOND_STEPS_MAX)? {
+                        paths.push(step(vec![first.triplet.clone(), second.triplet]));
+                    }
+                }
+                paths.push(step(vec![first.triplet]));
+            }
+        }
+        let ids = |path: &EntityPath| -> Vec<String> {
+            path.triplets.iter().map(|triplet| triplet.id.clone()).collect()
+        };
+        paths.sort_by(|a, b| b.relevancy.total_cmp(&a.relevancy).then_with(|| ids(a).cmp(&ids(b))));
+        let mut seen = BTreeSet::new();
+        paths.retain(|path| {
+            let mut ids = ids(path);
+            ids.sort();
+            seen.insert(ids)
+        });
+        paths.truncate(PATHS_MAX);
+        Ok(paths)
+    }
+
+    /// Keys of the entities that the query names, where the graph knows any; and the titles of the
+    /// first results.
+    fn starts(&self, ranked: &[Ranked]) -> Vec<(String, f32)> {
+        let mut starts: Vec<(String, f32)> = Vec::new();
+        let mut covered = 0;
+        for run in graph::keys_in(self.query).chunk_by(|a, b| a.1.start == b.1.start) {
+            if run[0].1.start < covered {
+                continue;
+            }
+            let known = run
+                .iter()
+                .rev()
+                .find_map(|(key, range)| self.meant(key.as_str()).map(|entity| (entity, range)));
+            if let Some((entity, range)) = known {
+                covered = range.end;
+                starts.push((entity, QUERY_START));
+            }
+        }
+        for result in first(ranked) {
+            let Place { reach, row } = result.place;
+            if let Some(graph) = self.graphs[reach]
+                && let Some(entity) = graph.entities_of_row(row.0).next()
+            {
+                starts.push((graph.key(entity).to_owned(), RESULT_START * result.score));
+            }
+        }
+        let mut seen = BTreeSet::new();
+        starts.retain(|(key, _)| seen.insert(key.clone()));
+        starts.truncate(STARTS_MAX);
+        starts
+    }
+
+    /// The most relevant triplets of an entity, but for those that lead back to `back`.
+    fn steps(&self, key: &str, back: Option<&str>, most: usize) -> Result<Vec<Step>, QueryError> {
+        let mut found = Vec::new();
+        for (reach, graph) in self.each_graph() {
+            let Some(entity) = graph.find(key) else { continue };
+            for id in graph.triplets_of_entity(entity) {
+                let triplet = graph.triplet(id);
+                if !self.is_visible(reach, triplet.row) {
+                    continue;
+                }
+                let end = if triplet.source == entity { triplet.target } else { triplet.source };
+                let end = graph.key(end);
+                if back != Some(end) {
+                    found.push((Found { reach, id }, end.to_owned(), triplet));
+                }
+            }
+        }
+        found.truncate(TRIPLETS_COMPARED_MAX);
+        // Near rows first, and statements with a predicate of their own, so that few are read.
+        let mut places: Vec<Place> = found
+            .iter()
+            .map(|(one, _, triplet)| Place { reach: one.reach, row: RowId(triplet.row) })
+            .collect();
+        let unsorted = places.clone();
+        places.sort_unstable();
+        places.dedup();
+        let nearness = self.nearness(&places)?;
+        let mut ordered: Vec<(f32, Found, String)> = found
+            .into_iter()
+            .zip(unsorted)
+            .map(|((one, end, triplet), place)| {
+                let at = places.binary_search(&place).expect("places hold every place");
+                let is_plain = triplet.predicate == Predicate::RelatedTo;
+                (nearness[at] - if is_plain { 0.1 } else { 0.0 }, one, end)
+            })
+            .collect();
+        ordered.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        ordered.truncate(most);
+        let chosen: Vec<Found> = ordered.iter().map(|(_, one, _)| *one).collect();
+        let triplets = self.shown(&chosen)?.into_iter();
+        Ok(triplets.zip(ordered).map(|(triplet, (_, _, end))| Step { triplet, end }).collect())
+    }
+}
+
+/// A triplet as one walks it.
+struct Step {
+    triplet: Triplet,
+    /// The key of the entity where it ends.
+    end: String,
+}

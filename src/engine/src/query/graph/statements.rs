@@ -1,0 +1,122 @@
+//! Triplets with their sentences, their ids and how relevant they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use lodestone_graph::{EntityId, GraphIndex, TripletId, TripletView};
+use crate::query::QueryError;
+use crate::query::graph::Neighbourhood;
+use crate::query::hydrate::chunk_uuid;
+use crate::query::shard::Place;
+use lodestone_storage::segment::Segment;
+use lodestone_text::HybridQuery;
+use lodestone_types::{Entity, RowId, Triplet};
+
+/// Share of the words of the query in a statement in its relevancy; the rest is how near its chunk
+/// is to the query.
+const WORDS_SHARE: f32 = 0.5;
+/// Triplets of one chunk that are shown.
+const TRIPLETS_OF_CHUNK_MAX: usize = 20;
+
+/// A triplet of one of the segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Found {
+    pub(super) reach: usize,
+    pub(super) id: TripletId,
+}
+
+impl Neighbourhood<'_> {
+    /// What a row states, most relevant first.
+    pub(super) fn stated_by(&self, place: Place) -> Result<Vec<Triplet>, QueryError> {
+        let Some(graph) = self.graphs[place.reach] else { return Ok(Vec::new()) };
+        let ids = graph.triplets_of_row(place.row.0);
+        let found: Vec<Found> = ids.map(|id| Found { reach: place.reach, id }).collect();
+        let mut triplets = self.shown(&found)?;
+        triplets.sort_by(|a, b| b.relevancy.total_cmp(&a.relevancy).then_with(|| a.id.cmp(&b.id)));
+        // What a chunk says twice is one statement.
+        let mut seen = BTreeSet::new();
+        triplets.retain(|triplet| seen.insert(triplet.id.clone()));
+        triplets.truncate(TRIPLETS_OF_CHUNK_MAX);
+        Ok(triplets)
+    }
+
+    /// Triplets as they are shown, in the order given. Texts are read once a row.
+    pub(super) fn shown(&self, found: &[Found]) -> Result<Vec<Triplet>, QueryError> {
+        let views: Vec<(Found, TripletView)> =
+            found.iter().map(|one| (*one, self.graph(one.reach).triplet(one.id))).collect();
+        let place =
+            |(one, view): &(Found, TripletView)| Place { reach: one.reach, row: RowId(view.row) };
+        let mut places: Vec<Place> = views.iter().map(place).collect();
+        places.sort_unstable();
+        places.dedup();
+        let mut rows = BTreeMap::new();
+        for (place, nearness) in places.iter().zip(self.nearness(&places)?) {
+            rows.insert(*place, (nearness, self.text(*place)?));
+        }
+        let shown = views.iter().map(|pair| {
+            let (nearness, text) = &rows[&place(pair)];
+            self.triplet(pair.0.reach, &pair.1, *nearness, text)
+        });
+        Ok(shown.collect())
+    }
+
+    fn triplet(&self, reach: usize, view: &TripletView, nearness: f32, text: &str) -> Triplet {
+        let segment = &self.legs.reached[reach].live.segment;
+        let stated = stated(segment, self.graph(reach), view, text);
+        let Triplet { source, target, predicate, context, .. } = &stated;
+        let verb = predicate.replace('_', " ").to_lowercase();
+        let words =
+            self.share_of_query(&format!("{} {verb} {} {context}", source.name, target.name));
+        Triplet { relevancy: WORDS_SHARE * words + (1.0 - WORDS_SHARE) * nearness, ..stated }
+    }
+
+    /// The share of the query's terms that occur in a text, 0 to 1.
+    fn share_of_query(&self, text: &str) -> f32 {
+        let said = HybridQuery::analyse(text);
+        let held = self.terms.iter().filter(|term| said.terms().contains(term)).count();
+        held as f32 / self.terms.len().max(1) as f32
+    }
+
+    pub(super) fn graph(&self, reach: usize) -> &GraphIndex {
+        self.graphs[reach].expect("triplets are found in graphs")
+    }
+}
+
+/// A triplet as the row that states it writes it. Its relevancy is 0.
+pub(super) fn stated(
+    segment: &Segment,
+    graph: &GraphIndex,
+    view: &TripletView,
+    text: &str,
+) -> Triplet {
+    let (start, end) = (view.context.start as usize, view.context.end as usize);
+    Triplet {
+        id: triplet_id(segment, graph, view),
+        source: entity(graph, view.row, view.source),
+        target: entity(graph, view.row, view.target),
+        predicate: view.predicate.name(),
+        context: text.get(start..end).unwrap_or_default().trim().to_owned(),
+        chunk: chunk_uuid(segment, RowId(view.row)),
+        relevancy: 0.0,
+    }
+}
+
+/// `g_` and a hash of sub-tenant, source, predicate and target: the same for the same statement in
+/// whatever chunk, segment or version.
+pub(super) fn triplet_id(segment: &Segment, graph: &GraphIndex, view: &TripletView) -> String {
+    let (sub_tenant, _) = segment.source_key(segment.source_of(RowId(view.row)));
+    let ends = [view.source, view.target].map(|end| graph.key(end));
+    let mut identity = Vec::new();
+    for part in [sub_tenant, ends[0], view.predicate.name(), ends[1]] {
+        identity.extend((part.len() as u32).to_le_bytes());
+        identity.extend(part.as_bytes());
+    }
+    format!("g_{:032x}", xxh3_128(&identity))
+}
+
+/// An entity as a row writes it: how others write it is theirs.
+fn entity(graph: &GraphIndex, row: u32, id: EntityId) -> Entity {
+    let (name, kind) = graph.named_in(row, id).expect("a triplet's row names its ends");
+    Entity { name: name.to_owned(), kind: kind.name() }
+}

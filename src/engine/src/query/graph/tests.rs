@@ -1,0 +1,144 @@
+//! What other scopes of the same segment say changes nothing here.
+
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use lodestone_storage::collection::{AddedSegment, Collection, Edit};
+use lodestone_compute::SimdBackend;
+use lodestone_embed::HashEmbedder;
+use lodestone_graph;
+use lodestone_io::{DataDir, RealDisk};
+use crate::query::{Alpha, Mode, Query, Restriction, RetrieveRequest, Retrieved};
+use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
+use lodestone_io::store::LocalBlobs;
+use lodestone_types::{
+    ChunkPlace, CollectionId, Metadata, SeededIds, Sequence, SourceDetail, SourceId, SourceKind,
+    SourceRecord, SubTenantId, Timestamp,
+};
+
+const NOW: Timestamp = Timestamp(1_000);
+const QUESTION: &str = "Who directed Northern Light?";
+
+fn source(sub_tenant: &str, id: &str, title: &str, text: &str) -> NewSource {
+    let record = SourceRecord {
+        sub_tenant: SubTenantId::parse(sub_tenant).unwrap(),
+        id: SourceId::parse(id).unwrap(),
+        kind: SourceKind::Text,
+        title: title.into(),
+        description: String::new(),
+        filename: String::new(),
+        url: String::new(),
+        content_type: String::new(),
+        size_bytes: 0,
+        tenant_metadata: Metadata::new(),
+        document_metadata: Metadata::new(),
+        uploaded_at: NOW,
+        last_updated_at: NOW,
+        version: 1,
+        sequence: Sequence(1),
+        raw_key: String::new(),
+        detail: SourceDetail::default(),
+    };
+    let row = NewRow {
+        index: 0,
+        text: text.into(),
+        place: ChunkPlace { chars: text.chars().count() as u32, ..ChunkPlace::default() },
+        boxes: Vec::new(),
+        graph: graph::extract(title, text),
+        vector: HashEmbedder::vector(text),
+    };
+    NewSource { record, title_text: title.into(), searchable: String::new(), rows: vec![row] }
+}
+
+/// Our own sources: a film and its director, known by her surname too.
+fn own() -> Vec<NewSource> {
+    let film = "Northern Light is a film directed by Marta Lindqvist.";
+    let director = "Marta Lindqvist was born in Uppsala. Lindqvist lives in Lund.";
+    vec![
+        source("default", "director", "Marta Lindqvist", director),
+        source("default", "film", "Northern Light", film),
+    ]
+}
+
+/// Sources of somebody else: the same names in other letters, other people with that surname,
+/// other statements, many of them.
+fn foreign() -> Vec<NewSource> {
+    let other = |n: usize| {
+        let text = format!(
+            "NORTHERN LIGHT is a song written by Peter Lindqvist {n}. MARTA LINDQVIST was born in \
+             Secret Town. Anna Lindqvist was born in Kiel. Lindqvist was a painter."
+        );
+        let id = format!("o{n:03}");
+        source("another", &id, "NORTHERN LIGHT", &text)
+    };
+    (0..40).map(other).collect()
+}
+
+/// Everything in one segment; the director's page alone in another where `is_split`.
+fn ask(mut sources: Vec<NewSource>, is_split: bool, query: &str) -> Retrieved {
+    let root = TempDir::new().unwrap();
+    let data = Arc::new(DataDir::open(root.path(), Arc::new(RealDisk)).unwrap());
+    let ids = Arc::new(SeededIds::new(1));
+    let store = Arc::new(LocalBlobs::new(data));
+    let id = CollectionId(Uuid::from_u128(7));
+    let collection = Collection::open(id, store, ids, 1, None).unwrap();
+    sources.sort_by(|a, b| a.record.id.as_str().cmp(b.record.id.as_str()));
+    let is_apart = |source: &NewSource| is_split && source.record.id.as_str() == "director";
+    let (apart, together): (Vec<_>, Vec<_>) = sources.into_iter().partition(is_apart);
+    for part in [apart, together].iter().filter(|part| !part.is_empty()) {
+        let segment = collection.build(64, VectorKind::F16, part).unwrap();
+        let add = vec![AddedSegment { segment, withheld: Vec::new() }];
+        let edit = Edit { add, embedding: Some("hashing".to_owned()), ..Edit::default() };
+        collection.writer().unwrap().commit(&edit).unwrap();
+    }
+    let request = RetrieveRequest {
+        query: query.to_owned(),
+        extra_context: None,
+        max_chunks: 10,
+        mode: Mode::Fast,
+        alpha: Alpha::Fixed(0.3),
+        recency_bias: 0.0,
+        is_personalised: false,
+        has_graph_context: true,
+        per_source_max: None,
+        restriction: Restriction::default(),
+    };
+    let corridor = Query::new(Arc::new(SimdBackend), Arc::new(HashEmbedder));
+    let scope = SubTenantId::default_name();
+    let mut found = corridor.retrieve(&collection.snapshot(), &scope, None, &request, NOW).unwrap();
+    found.timings = Default::default();
+    found.paths.clear();
+    found
+}
+
+#[test]
+fn another_scope_changes_no_name_no_path_and_no_score() {
+    for query in [QUESTION, "Where was Lindqvist born?", "Where does Marta Lindqvist live?"] {
+        let alone = ask(own(), false, query);
+        let relations = alone.relations.as_ref().unwrap();
+        assert!(!relations.paths.is_empty() && !relations.of_chunks.is_empty(), "{query}");
+        let in_company = ask(own().into_iter().chain(foreign()).collect(), false, query);
+        assert_eq!(in_company, alone, "{query}");
+    }
+}
+
+#[test]
+fn how_rows_are_spread_over_segments_changes_nothing() {
+    for query in [QUESTION, "Where was Lindqvist born?"] {
+        assert_eq!(ask(own(), true, query), ask(own(), false, query), "{query}");
+    }
+}
+
+#[test]
+fn a_surname_means_the_person_whom_visible_texts_call_so() {
+    let found =
+        ask(own().into_iter().chain(foreign()).collect(), false, "Where was Lindqvist born?");
+    let relations = found.relations.unwrap();
+    let first = &relations.paths[0].triplets[0];
+    assert_eq!(
+        (first.source.name.as_str(), first.target.name.as_str()),
+        ("Marta Lindqvist", "Uppsala")
+    );
+}

@@ -1,0 +1,145 @@
+//! Sources as listings show them: what is visible, and what has been accepted since.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lodestone_storage::collection::{FoundSource, Snapshot};
+use lodestone_catalog::job::{JobRow, MetadataChange};
+use crate::query::QueryError;
+use lodestone_types::{
+    Fault, JobStatus, Metadata, Progress, SourceId, SourceRecord, SubTenantId, Timestamp,
+};
+
+/// A source in any state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SourceView {
+    /// The visible version; where there is none yet, what was accepted.
+    pub record: Arc<SourceRecord>,
+    /// State of the newest accepted version.
+    pub status: JobStatus,
+    /// How far a running job is.
+    pub progress: Option<Progress>,
+    /// Why the newest version is errored.
+    pub fault: Option<Fault>,
+    /// The same in words; empty otherwise.
+    pub message: String,
+    /// The newest accepted version.
+    pub version: u32,
+    /// Whether some version can be found by searches now.
+    pub is_searchable: bool,
+    /// Chunks of the visible version.
+    pub chunks: Option<u64>,
+    /// The last change.
+    pub updated_at: Timestamp,
+}
+
+impl SourceView {
+    /// Joins what is visible and what the newest job says; `None` where there is neither.
+    ///
+    /// # Errors
+    /// Where stored bytes are malformed.
+    pub fn join(
+        visible: Option<FoundSource<'_>>,
+        job: Option<JobRow>,
+    ) -> Result<Option<Self>, QueryError> {
+        let shown = match visible {
+            Some(found) => Some((found.record()?, found.rows().len() as u64)),
+            None => None,
+        };
+        let Some(job) = job else {
+            let settled = shown.map(|(record, rows)| Self {
+                status: JobStatus::Success,
+                progress: None,
+                fault: None,
+                message: String::new(),
+                version: record.version,
+                is_searchable: true,
+                chunks: Some(rows),
+                updated_at: record.last_updated_at.max(record.uploaded_at),
+                record: Arc::new(record),
+            });
+            return Ok(settled);
+        };
+        // The row of a job that succeeded is only a trace. Without rows its source is gone.
+        if shown.is_none() && job.status == JobStatus::Success {
+            return Ok(None);
+        }
+        let is_searchable = shown.is_some();
+        let (record, rows) = match shown {
+            Some((record, rows)) => (record, Some(rows)),
+            None => (accepted(&job), None),
+        };
+        Ok(Some(Self {
+            record: Arc::new(record),
+            status: job.status,
+            progress: job.progress,
+            fault: job.fault,
+            message: job.message,
+            version: job.job.version,
+            is_searchable,
+            chunks: rows,
+            updated_at: job.updated_at,
+        }))
+    }
+}
+
+/// What is known of a source before its first version is visible.
+fn accepted(row: &JobRow) -> SourceRecord {
+    let map = |change: &MetadataChange| match change {
+        MetadataChange::Replace(map) => map.clone(),
+        MetadataChange::Keep => Metadata::new(),
+    };
+    let job = &row.job;
+    let document_metadata = map(&job.document_metadata);
+    let given = document_metadata.get("title").and_then(|title| title.as_str());
+    let own = Some(job.detail.title.as_str());
+    let title = [own, given, Some(job.filename.as_str()), Some(job.source.as_str())];
+    let title = title.into_iter().flatten().find(|title| !title.trim().is_empty());
+    SourceRecord {
+        sub_tenant: job.sub_tenant.clone(),
+        id: job.source.clone(),
+        kind: job.kind,
+        title: title.unwrap_or_default().to_owned(),
+        description: job.detail.description.clone(),
+        filename: job.filename.clone(),
+        url: job.url.clone(),
+        content_type: job.content_type.clone(),
+        size_bytes: job.size_bytes,
+        tenant_metadata: map(&job.tenant_metadata),
+        document_metadata,
+        uploaded_at: job.uploaded_at,
+        last_updated_at: job.origin_at.unwrap_or(job.uploaded_at),
+        version: job.version,
+        sequence: job.sequence,
+        raw_key: job.raw_key.clone(),
+        detail: job.detail.clone(),
+    }
+}
+
+/// Every source of a sub-tenant: newest upload first, then by id. `jobs` holds the newest job of
+/// each source that is not a success.
+///
+/// # Errors
+/// Where stored bytes are malformed.
+pub fn list(
+    snapshot: &Snapshot,
+    sub_tenant: &SubTenantId,
+    jobs: Vec<JobRow>,
+) -> Result<Vec<SourceView>, QueryError> {
+    let mut jobs: BTreeMap<SourceId, JobRow> =
+        jobs.into_iter().map(|row| (row.job.source.clone(), row)).collect();
+    let mut views = Vec::new();
+    for found in snapshot.sources(sub_tenant) {
+        let id = found.live.segment.source_key(found.source).1;
+        let job = SourceId::parse(id).ok().and_then(|id| jobs.remove(&id));
+        views.extend(SourceView::join(Some(found), job)?);
+    }
+    for job in jobs.into_values() {
+        views.extend(SourceView::join(None, Some(job))?);
+    }
+    views.sort_by(|a, b| {
+        let (a, b) = (&a.record, &b.record);
+        b.uploaded_at.cmp(&a.uploaded_at).then_with(|| a.id.cmp(&b.id))
+    });
+    Ok(views)
+}

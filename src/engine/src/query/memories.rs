@@ -1,0 +1,261 @@
+//! Personal memories: listed, looked up, and near a query.
+//!
+//! They are in a scope of their own, so they never meet documents; every reader here passes them
+//! through the filter on their end first, so one that has expired is in none of the answers.
+
+use std::collections::BTreeSet;
+
+use lodestone_storage::collection::Snapshot;
+use lodestone_compute::PreparedQuery;
+use crate::query::request::{Alpha, Mode, Restriction, RetrieveRequest};
+use crate::query::shard::{self, Place, Reach};
+use crate::query::{Query, QueryError};
+use lodestone_storage::segment::flat::Thoroughness;
+use lodestone_types::{Filter, Memory, SourceId, SubTenantId, Timestamp, limits, memory};
+
+/// Cosine from which on a memory counts as near a query.
+///
+/// Where the number comes from: 30 queries, each with one memory that should steer it, in
+/// `near_memories.txt`, and all-MiniLM-L6-v2. At .2, .25, .3 and .35 a query reaches its own memory
+/// in 83, 73, 47 and 40 % of the cases, and one that is not its own in 3.3, 1.4, .3 and 0 %: with
+/// twenty memories that is every third search at .25, and two in three at .2. The test below
+/// prints the figures.
+const NEAR_COSINE: f32 = 0.25;
+/// Chunks that are looked at for near memories: a long memory may bring several.
+const NEAR_CHUNKS: usize = 8 * limits::MEMORIES_USED_MAX;
+/// Memories of a look-up for which the server decides how many.
+const DECIDED_MAX: usize = 10;
+/// Share of meaning in the look-up of memories: that of any search (RETRIEVAL 1.1).
+const ALPHA: f32 = 0.8;
+
+/// A look-up of memories.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemoryRequest {
+    /// What is looked for.
+    pub query: String,
+    /// Who asks; steers the semantic side, as memories may tell of them by name.
+    pub user_name: Option<String>,
+    /// Memories at most; `None`: those that are near or share a word, some at most.
+    pub max_count: Option<usize>,
+}
+
+/// A memory that was looked up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundMemory {
+    /// The memory.
+    pub memory: Memory,
+    /// Its relevance, 0 to 1: that of its best chunk.
+    pub score: f32,
+}
+
+/// A memory near a query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NearMemory {
+    /// Its id.
+    pub id: SourceId,
+    /// The part of it that is nearest.
+    pub text: String,
+    /// The cosine of that part with the query.
+    pub similarity: f32,
+    /// The vector of that part, of length 1.
+    pub vector: Vec<f32>,
+}
+
+/// Restricts a search to memories that have not ended.
+fn alive(now: Timestamp) -> Restriction {
+    Restriction { document_metadata: Some(memory::unexpired(now)), ..Restriction::default() }
+}
+
+/// The memories of a sub-tenant, by segment.
+fn reach(
+    snapshot: &Snapshot,
+    sub_tenant: &SubTenantId,
+    now: Timestamp,
+) -> Result<Vec<Reach>, QueryError> {
+    let scope = sub_tenant.of_memories();
+    let reached = shard::reach(snapshot, &scope, &Filter::All)?;
+    if reached.is_empty() {
+        return Ok(reached);
+    }
+    let filter = alive(now).parse(None)?;
+    let mut reached = shard::reach(snapshot, &scope, &filter)?;
+    reached.retain(|reach| reach.rows > 0);
+    Ok(reached)
+}
+
+fn sources(reach: &Reach) -> Vec<u32> {
+    let rows = reach.mask.as_ref().unwrap_or(&reach.scope.rows);
+    reach.live.sources_of(rows)
+}
+
+/// The memories of a sub-tenant, newest first.
+///
+/// # Errors
+/// Where stored bytes are malformed.
+pub fn memories(
+    snapshot: &Snapshot,
+    sub_tenant: &SubTenantId,
+    now: Timestamp,
+) -> Result<Vec<Memory>, QueryError> {
+    let mut found = Vec::new();
+    for reach in reach(snapshot, sub_tenant, now)? {
+        let segment = &reach.live.segment;
+        for source in sources(&reach) {
+            let memory = Memory::of(&segment.record(source)?);
+            found.extend(memory.map(|memory| (segment.sequence(source), memory)));
+        }
+    }
+    // Their sequences tell apart what was added in the same millisecond.
+    found.sort_by(|(a, _), (b, _)| b.cmp(a));
+    Ok(found.into_iter().map(|(_, memory)| memory).collect())
+}
+
+/// How many memories a sub-tenant has.
+///
+/// # Errors
+/// Where stored bytes are malformed.
+pub fn memory_count(
+    snapshot: &Snapshot,
+    sub_tenant: &SubTenantId,
+    now: Timestamp,
+) -> Result<u64, QueryError> {
+    let reached = reach(snapshot, sub_tenant, now)?;
+    Ok(reached.iter().map(|reach| sources(reach).len() as u64).sum())
+}
+
+impl Query {
+    /// Memories near a query, nearest first, ties by id: those that may steer a search
+    /// (API 5.8). Costs a look into the columns of each segment where the sub-tenant has none.
+    ///
+    /// # Errors
+    /// Failures of the disk.
+    pub fn near_memories(
+        &self,
+        snapshot: &Snapshot,
+        sub_tenant: &SubTenantId,
+        query: &PreparedQuery,
+        now: Timestamp,
+    ) -> Result<Vec<NearMemory>, QueryError> {
+        let reached = reach(snapshot, sub_tenant, now)?;
+        if reached.is_empty() {
+            return Ok(Vec::new());
+        }
+        let exact = Thoroughness::Exact;
+        let (hits, _) = shard::nearest(&*self.backend, &reached, query, NEAR_CHUNKS, exact)?;
+        let mut near: Vec<NearMemory> = Vec::new();
+        let mut seen = BTreeSet::new();
+        for (Place { reach, row }, similarity) in hits {
+            let segment = &reached[reach].live.segment;
+            if similarity < NEAR_COSINE || !seen.insert((reach, segment.source_of(row))) {
+                continue;
+            }
+            near.push(NearMemory {
+                id: segment.record(segment.source_of(row))?.id,
+                text: segment.text(row)?,
+                similarity,
+                vector: segment.unit_vector(row)?,
+            });
+        }
+        near.sort_by(|a, b| {
+            b.similarity.total_cmp(&a.similarity).then_with(|| a.id.as_str().cmp(b.id.as_str()))
+        });
+        near.truncate(limits::MEMORIES_USED_MAX);
+        Ok(near)
+    }
+
+    /// Looks memories up by meaning and by words, best first.
+    ///
+    /// # Errors
+    /// Failures of the model or the disk.
+    pub fn search_memories(
+        &self,
+        snapshot: &Snapshot,
+        sub_tenant: &SubTenantId,
+        request: &MemoryRequest,
+        now: Timestamp,
+    ) -> Result<Vec<FoundMemory>, QueryError> {
+        let wanted = request.max_count.unwrap_or(DECIDED_MAX);
+        let scope = sub_tenant.of_memories();
+        let mut search = RetrieveRequest {
+            query: request.query.clone(),
+            extra_context: request.user_name.clone(),
+            max_chunks: wanted,
+            mode: Mode::Fast,
+            alpha: Alpha::Fixed(ALPHA),
+            recency_bias: 0.0,
+            is_personalised: false,
+            has_graph_context: false,
+            per_source_max: None,
+            restriction: alive(now),
+        };
+        loop {
+            let chunks = self.retrieve(snapshot, &scope, None, &search, now)?.chunks;
+            let is_all = chunks.len() < search.max_chunks;
+            let mut found: Vec<FoundMemory> = Vec::new();
+            for chunk in chunks {
+                let is_near = chunk.parts.cosine.is_some_and(|cosine| cosine >= NEAR_COSINE);
+                let has_words = chunk.parts.keyword.is_some_and(|score| score > 0.0);
+                let is_known = found.iter().any(|known| known.memory.id == chunk.source.id);
+                if is_known || !(request.max_count.is_some() || is_near || has_words) {
+                    continue;
+                }
+                let memory = Memory::of(&chunk.source);
+                found.extend(memory.map(|memory| FoundMemory { memory, score: chunk.score }));
+            }
+            // Long memories bring several chunks and may crowd others out.
+            if is_all || found.len() >= wanted || search.max_chunks >= limits::RESULTS_MAX {
+                found.truncate(wanted);
+                return Ok(found);
+            }
+            search.max_chunks = (search.max_chunks * 4).min(limits::RESULTS_MAX);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use lodestone_embed::{Embedder, Lane, Model, ModelFiles};
+
+    /// Goal: the figures that stand beside [`NEAR_COSINE`].
+    /// Method: each query against its own memory and the memories of all others.
+    #[test]
+    fn the_threshold_parts_what_is_near_from_what_is_not() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/all-MiniLM-L6-v2");
+        let files = match ModelFiles::read(&directory, &|path| std::fs::read(path)) {
+            Ok(files) => files,
+            Err(error) => {
+                eprintln!("the_threshold_parts_what_is_near_from_what_is_not skipped: {error}");
+                return;
+            }
+        };
+        let model = Model::load(&files, 2).expect("the model loads");
+        let lines = include_str!("near_memories.txt").lines();
+        let pairs = lines.filter_map(|line| line.split_once(" | "));
+        let (queries, memories): (Vec<String>, Vec<String>) =
+            pairs.map(|(query, memory)| (query.to_owned(), memory.to_owned())).unzip();
+        let queries = model.embed(Lane::Query, queries).expect("vectors");
+        let memories = model.embed(Lane::Query, memories).expect("vectors");
+        let (mut own, mut foreign) = (Vec::new(), Vec::new());
+        for (q, query) in queries.iter().enumerate() {
+            for (m, memory) in memories.iter().enumerate() {
+                let cosine: f32 = query.iter().zip(memory).map(|(a, b)| a * b).sum();
+                if q == m { own.push(cosine) } else { foreign.push(cosine) }
+            }
+        }
+        let share = |cosines: &[f32], floor: f32| {
+            let near = cosines.iter().filter(|cosine| **cosine >= floor).count();
+            near as f32 / cosines.len() as f32
+        };
+        for floor in [0.15, 0.2, 0.25, 0.3, 0.35, 0.4] {
+            println!(
+                "{floor}: own {:.3}, others {:.4}",
+                share(&own, floor),
+                share(&foreign, floor)
+            );
+        }
+        assert!(share(&own, NEAR_COSINE) >= 0.7 && share(&foreign, NEAR_COSINE) <= 0.02);
+    }
+}

@@ -1,0 +1,53 @@
+//! The query's vector, moved: towards near memories, towards the first results.
+
+use lodestone_compute::PreparedQuery;
+use crate::query::QueryError;
+use crate::query::hydrate::Ranked;
+use crate::query::memories::NearMemory;
+use crate::query::ranking::{Legs, Semantic};
+
+/// Results whose vectors are fed back in `accurate` mode, and the weight of their mean
+/// (RETRIEVAL 1.3).
+const FEEDBACK_RESULTS: usize = 3;
+const FEEDBACK_WEIGHT: f32 = 0.5;
+/// Weight of the memories near a query: less than the query's own, so that they order what
+/// answers it and do not replace it.
+const MEMORY_WEIGHT: f32 = 0.4;
+
+/// The query moved towards the memories near it, each as much as it is near.
+pub(super) fn steered(
+    query: PreparedQuery,
+    near: &[NearMemory],
+) -> Result<PreparedQuery, QueryError> {
+    let weights: f32 = near.iter().map(|memory| memory.similarity).sum();
+    if near.is_empty() || weights <= 0.0 {
+        return Ok(query);
+    }
+    let mut moved = query.unit().to_vec();
+    for memory in near {
+        let weight = MEMORY_WEIGHT * memory.similarity / weights;
+        moved.iter_mut().zip(&memory.vector).for_each(|(sum, value)| *sum += weight * value);
+    }
+    Ok(PreparedQuery::new(&moved)?)
+}
+
+/// The query moved towards its first results: Rocchio's rule without a model.
+pub(super) fn feed_back(
+    legs: &Legs<'_>,
+    semantic: &Semantic,
+    ranked: &[Ranked],
+) -> Result<Option<PreparedQuery>, QueryError> {
+    let Some(query) = &semantic.vector else { return Ok(None) };
+    let first = &ranked[..ranked.len().min(FEEDBACK_RESULTS)];
+    if first.is_empty() {
+        return Ok(None);
+    }
+    let weight = FEEDBACK_WEIGHT / first.len() as f32;
+    let mut moved = query.unit().to_vec();
+    for result in first {
+        let segment = &legs.reached[result.place.reach].live.segment;
+        let vector = segment.unit_vector(result.place.row)?;
+        moved.iter_mut().zip(vector).for_each(|(sum, value)| *sum += weight * value);
+    }
+    Ok(Some(PreparedQuery::new(&moved)?))
+}

@@ -1,0 +1,72 @@
+//! The generator of answers as the reader of graphs: two rooms that do not know each other.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::answer::generate::{Cancel, Effort, Generator, Message, Prompt, Speaker};
+use lodestone_graph::claims::{REPLY_BYTES_MAX, REPLY_TOKENS_MAX, Request};
+use crate::ingest::GraphReader;
+
+/// A generator that reads passages.
+#[derive(Debug)]
+pub(super) struct GeneratorReader {
+    generator: Arc<dyn Generator>,
+    is_ended: AtomicBool,
+    next: AtomicU64,
+    /// The calls under way.
+    open: Mutex<BTreeMap<u64, Cancel>>,
+}
+
+impl GeneratorReader {
+    /// Reads with `generator`.
+    pub(super) fn new(generator: Arc<dyn Generator>) -> Self {
+        let open = Mutex::new(BTreeMap::new());
+        Self { generator, is_ended: AtomicBool::new(false), next: AtomicU64::new(0), open }
+    }
+}
+
+impl GraphReader for GeneratorReader {
+    fn reply(&self, request: &Request, time_max: Duration) -> Result<String, String> {
+        let says = |speaker, text: &str| Message { speaker, text: text.to_owned() };
+        let prompt = Prompt {
+            messages: vec![
+                says(Speaker::System, &request.rules),
+                says(Speaker::User, &request.text),
+            ],
+            reply_tokens_max: REPLY_TOKENS_MAX,
+            effort: Effort { attempts_max: 1, silence_max: time_max, time_max },
+        };
+        let cancel = Cancel::default();
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.open.lock().insert(number, cancel.clone());
+        // The end may have come before this call was among those under way.
+        if self.is_ended.load(Ordering::SeqCst) {
+            cancel.cancel();
+        }
+        let mut reply = String::new();
+        let ended = self.generator.generate(&prompt, &cancel, &mut |piece| {
+            reply.push_str(piece);
+            match reply.len() <= REPLY_BYTES_MAX {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        });
+        self.open.lock().remove(&number);
+        match ended {
+            Ok(_) => Ok(reply),
+            Err(_) if reply.len() > REPLY_BYTES_MAX => Err("its reply does not end".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn end(&self) {
+        self.is_ended.store(true, Ordering::SeqCst);
+        let open: Vec<Cancel> = self.open.lock().values().cloned().collect();
+        open.iter().for_each(Cancel::cancel);
+    }
+}

@@ -1,0 +1,294 @@
+//! Uploads, deletions and listings of sources.
+
+use std::sync::Arc;
+
+use lodestone_catalog::{JobFilter, JobPage, JobScope};
+use lodestone_storage::collection::{CollectionError, uploads};
+use crate::{Engine, EngineError, Place};
+use crate::ingest::{Accepted, Amendment, Deleted, Submission};
+use lodestone_catalog::job::JobRow;
+use crate::query::{self, SourceView};
+use lodestone_types::{
+    ErrorKind, Grant, JobStatus, KeyScope, Scope, Sequence, SourceId, SourceRecord, SubTenantId,
+    TenantId, TenantMode,
+};
+
+/// Tenants that are searched for a source of which neither scope nor job is known. A key for more
+/// has to name the tenant; tenants that are open are searched in any case.
+const BLIND_TENANTS_MAX: usize = 64;
+
+/// How often an original is looked up anew because a replacement was published in between. Each
+/// time takes another publication of the same source, so the bound is never met in practice.
+const LOOK_UPS_MAX: usize = 16;
+
+/// Where a source was found, and what is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundStatus {
+    /// The scope.
+    pub scope: Scope,
+    /// The source.
+    pub view: SourceView,
+}
+
+/// The stored original of a source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Original {
+    /// The source.
+    pub record: Arc<SourceRecord>,
+    /// The bytes.
+    pub content: Vec<u8>,
+}
+
+impl Engine {
+    /// Refuses an upload that no tenant could process, before one is made for it.
+    ///
+    /// # Errors
+    /// As [`crate::ingest::Ingest::check_content`].
+    pub fn check_content(&self, submission: &Submission) -> Result<(), EngineError> {
+        Ok(self.ingest.check_content(submission)?)
+    }
+
+    /// Refuses what cannot be processed, before anything is stored.
+    ///
+    /// # Errors
+    /// As [`crate::ingest::Ingest::check`].
+    pub fn check(&self, place: &Place, submission: &Submission) -> Result<(), EngineError> {
+        Ok(self.ingest.check(&place.tenant, submission)?)
+    }
+
+    /// Accepts an upload. Durable on return.
+    ///
+    /// # Errors
+    /// As [`crate::ingest::Ingest::submit`].
+    pub fn submit(&self, place: &Place, submission: Submission) -> Result<Accepted, EngineError> {
+        let Place { tenant, sub_tenant, collection, .. } = place;
+        Ok(self.ingest.submit(tenant, collection, sub_tenant, submission)?)
+    }
+
+    /// Deletes sources. Nothing of them is visible when this returns.
+    ///
+    /// # Errors
+    /// As [`crate::ingest::Ingest::delete_sources`].
+    pub fn delete_sources(&self, place: &Place, ids: &[SourceId]) -> Result<Deleted, EngineError> {
+        Ok(self.ingest.delete_sources(&place.collection, &place.sub_tenant, ids)?)
+    }
+
+    /// Changes metadata of a source.
+    ///
+    /// # Errors
+    /// As [`crate::ingest::Ingest::amend`].
+    pub fn amend(
+        &self,
+        place: &Place,
+        source: &SourceId,
+        amendment: Amendment,
+    ) -> Result<(), EngineError> {
+        let Place { tenant, sub_tenant, collection, .. } = place;
+        let amended = self.ingest.amend(tenant, collection, sub_tenant, source, amendment);
+        Ok(self.noticed(place, amended)?)
+    }
+
+    /// Every source of a scope, in every state: newest upload first, then by id.
+    ///
+    /// # Errors
+    /// What catalog or disk say.
+    pub fn sources(&self, place: &Place) -> Result<Vec<SourceView>, EngineError> {
+        let Place { tenant, sub_tenant, collection, .. } = place;
+        // Jobs first: a job that ends meanwhile is then seen as running and as visible, which is
+        // a moment ago's truth. The other order could show neither.
+        let jobs = self.catalog.unsettled_or_errored(tenant.collection, sub_tenant)?;
+        Ok(query::list(&collection.snapshot(), sub_tenant, jobs)?)
+    }
+
+    /// One source of a scope.
+    ///
+    /// # Errors
+    /// What catalog or disk say.
+    pub fn source(&self, place: &Place, id: &SourceId) -> Result<Option<SourceView>, EngineError> {
+        let Place { tenant, sub_tenant, collection, .. } = place;
+        let job = self.catalog.latest(tenant.collection, sub_tenant, id)?;
+        let job = job.filter(|row| row.status != JobStatus::Success);
+        let snapshot = collection.snapshot();
+        Ok(SourceView::join(snapshot.find(sub_tenant, id), job)?)
+    }
+
+    /// The state of a source. Without a tenant it is looked for in every scope of the key, and
+    /// the most recently uploaded one is meant. `sub_tenants` are tried in order.
+    ///
+    /// # Errors
+    /// [`EngineError::SourceNotFound`]; a named tenant that does not exist.
+    pub fn status(
+        &self,
+        grant: &Grant,
+        tenant: Option<&TenantId>,
+        sub_tenant: Option<&SubTenantId>,
+        id: &SourceId,
+    ) -> Result<FoundStatus, EngineError> {
+        let missing = || EngineError::SourceNotFound { source_id: id.clone() };
+        match (tenant, sub_tenant) {
+            (Some(tenant), Some(sub_tenant)) => {
+                let scope = Scope { tenant: tenant.clone(), sub_tenant: sub_tenant.clone() };
+                let view = self.source(&self.open(grant, &scope, None)?, id)?;
+                view.map(|view| FoundStatus { scope, view }).ok_or_else(missing)
+            }
+            (Some(tenant), None) => {
+                let found = self.status_in(grant, tenant, id)?;
+                let default = found.iter().position(|found| found.scope.sub_tenant.is_default());
+                newest(found, default).ok_or_else(missing)
+            }
+            (None, sub_tenant) => {
+                let mut found = self.status_anywhere(grant, id)?;
+                if let Some(wanted) = sub_tenant {
+                    found.retain(|found| found.scope.sub_tenant == *wanted);
+                }
+                newest(found, None).ok_or_else(missing)
+            }
+        }
+    }
+
+    fn status_in(
+        &self,
+        grant: &Grant,
+        tenant: &TenantId,
+        id: &SourceId,
+    ) -> Result<Vec<FoundStatus>, EngineError> {
+        let (_, names) = self.sub_tenants(grant, tenant)?;
+        let mut found = Vec::new();
+        for sub_tenant in names {
+            let scope = Scope { tenant: tenant.clone(), sub_tenant };
+            let view = self.source(&self.open(grant, &scope, None)?, id)?;
+            found.extend(view.map(|view| FoundStatus { scope, view }));
+        }
+        Ok(found)
+    }
+
+    fn status_anywhere(
+        &self,
+        grant: &Grant,
+        id: &SourceId,
+    ) -> Result<Vec<FoundStatus>, EngineError> {
+        let rows = self.catalog.find_source(id, &grant.scope)?;
+        let mut found = Vec::new();
+        for row in rows {
+            let JobRow { tenant, job, .. } = row;
+            let scope = Scope { tenant, sub_tenant: job.sub_tenant };
+            let view = self.source(&self.open(grant, &scope, None)?, id)?;
+            found.extend(view.map(|view| FoundStatus { scope, view }));
+        }
+        // Batches of vectors have no job: their tenants are looked at in any case.
+        let may_hold = |tenant: &&lodestone_catalog::Tenant| {
+            found.is_empty() || tenant.mode == TenantMode::Embeddings
+        };
+        let open = self.registry.open_collections();
+        let is_open = |tenant: &lodestone_catalog::Tenant| {
+            open.iter().any(|collection| collection.id() == tenant.collection)
+        };
+        let tenants = self.tenants(grant)?;
+        let (open, closed): (Vec<_>, Vec<_>) =
+            tenants.iter().filter(may_hold).partition(|tenant| is_open(tenant));
+        for tenant in open.into_iter().chain(closed.into_iter().take(BLIND_TENANTS_MAX)) {
+            found.extend(self.status_in(grant, &tenant.id, id)?);
+        }
+        Ok(found)
+    }
+
+    /// The original of the visible version; where there is none, of the accepted one.
+    ///
+    /// A replacement may be published between the look-up and the read, and the file that was
+    /// looked up is then gone. The new version is read instead; what is missing although it is
+    /// still referred to is damage.
+    ///
+    /// # Errors
+    /// [`EngineError::SourceNotFound`]; damage.
+    pub fn original(&self, place: &Place, id: &SourceId) -> Result<Original, EngineError> {
+        let missing = || EngineError::SourceNotFound { source_id: id.clone() };
+        let look_up = || Ok::<_, EngineError>(self.source(place, id)?.ok_or_else(missing)?.record);
+        let mut record = look_up()?;
+        for _ in 0..LOOK_UPS_MAX {
+            if record.raw_key.is_empty() {
+                return Ok(Original { record, content: Vec::new() });
+            }
+            match uploads::get(&*self.store, &record.raw_key) {
+                Ok(upload) => return Ok(Original { record, content: upload.content }),
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    let now = look_up()?;
+                    if now.raw_key == record.raw_key {
+                        let (key, problem) = (now.raw_key.clone(), "it is missing".to_owned());
+                        return Err(CollectionError::BadUpload { key, problem }.into());
+                    }
+                    record = now;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let collection = place.tenant.collection;
+        Err(CollectionError::Unsettled { collection, look_ups: LOOK_UPS_MAX }.into())
+    }
+
+    /// Counts changes of the states of jobs.
+    pub fn job_changes(&self) -> u64 {
+        self.catalog.job_changes()
+    }
+
+    /// Jobs of the scopes that a key reaches.
+    ///
+    /// # Errors
+    /// A named tenant that does not exist; what the catalog says.
+    pub fn jobs(
+        &self,
+        grant: &Grant,
+        tenant: Option<&TenantId>,
+        sub_tenant: Option<SubTenantId>,
+        status: Option<JobStatus>,
+        limit: usize,
+        before: Option<Sequence>,
+    ) -> Result<JobPage, EngineError> {
+        let scope = match tenant {
+            None => self.job_scope(&grant.scope)?,
+            Some(tenant) => {
+                let tenant = self.find_tenant(grant, tenant)?;
+                let reached = match sub_tenant {
+                    Some(name) if !grant.allows(&tenant.id, &name) => {
+                        return Err(EngineError::SubTenantNotFound);
+                    }
+                    Some(name) => Some(vec![name]),
+                    None => sub_tenants_of(&grant.scope, &tenant.id),
+                };
+                JobScope::Within(vec![(tenant.collection, reached)])
+            }
+        };
+        Ok(self.catalog.list_jobs(&JobFilter { scope, status, limit, before })?)
+    }
+
+    fn job_scope(&self, scope: &KeyScope) -> Result<JobScope, EngineError> {
+        let grants = match scope {
+            KeyScope::AllTenants => return Ok(JobScope::Everywhere),
+            KeyScope::Tenants(grants) => grants,
+        };
+        let mut within = Vec::with_capacity(grants.len());
+        for grant in grants {
+            if let Some(tenant) = self.catalog.tenant(&grant.tenant)? {
+                within.push((tenant.collection, grant.sub_tenants.clone()));
+            }
+        }
+        Ok(JobScope::Within(within))
+    }
+}
+
+/// The sub-tenants to which a key is limited inside a tenant; `None` for all of them.
+fn sub_tenants_of(scope: &KeyScope, tenant: &TenantId) -> Option<Vec<SubTenantId>> {
+    match scope {
+        KeyScope::AllTenants => None,
+        KeyScope::Tenants(grants) => {
+            let grant = grants.iter().find(|grant| grant.tenant == *tenant)?;
+            grant.sub_tenants.clone()
+        }
+    }
+}
+
+fn newest(mut found: Vec<FoundStatus>, preferred: Option<usize>) -> Option<FoundStatus> {
+    if let Some(at) = preferred {
+        return Some(found.swap_remove(at));
+    }
+    found.into_iter().max_by_key(|found| found.view.record.uploaded_at)
+}

@@ -1,0 +1,67 @@
+//! Changed metadata, and what searches find of it.
+
+use serde_json::json;
+
+use super::*;
+use crate::ingest::Amendment;
+use crate::query::{FullTextRequest, Restriction};
+use lodestone_text::Operator;
+use lodestone_types::{FieldType, SchemaField, TenantSchema};
+
+fn found(engine: &Engine, word: &str) -> Vec<(String, u32)> {
+    let request = FullTextRequest {
+        query: word.into(),
+        operator: Operator::Or,
+        max_chunks: 10,
+        restriction: Restriction::default(),
+    };
+    let chunks = engine.full_text(&place(engine), &request).unwrap();
+    chunks.iter().map(|chunk| (chunk.source.id.to_string(), chunk.source.version)).collect()
+}
+
+fn team(name: &str) -> Amendment {
+    let tenant_metadata = Some(map(json!({"team": name})));
+    Amendment { tenant_metadata, ..Amendment::default() }
+}
+
+/// Goal: a searchable value that is changed while a replacement waits is found in the version that
+/// stays visible when the replacement fails, and the failure is still shown.
+/// Method: the only worker stands before the gate while the replacement is queued.
+#[test]
+fn words_changed_before_a_failure_are_searchable() {
+    let rig = Rig::new();
+    let engine = &rig.engine;
+    let field = SchemaField {
+        key: "team".into(),
+        field_type: FieldType::String,
+        searchable: true,
+        filterable: true,
+    };
+    let schema = TenantSchema { fields: vec![field] };
+    let acme = Some(scope().tenant);
+    engine.create_tenant(&grant(), acme, TenantMode::Standard, Some(schema)).unwrap();
+    rig.upload("doc", "a text about wind");
+    engine.amend(&place(engine), &id("doc"), team("scarlet")).unwrap();
+    assert_eq!(settled(engine, "doc").status, JobStatus::Success);
+    assert_eq!(found(engine, "scarlet"), [("doc".to_owned(), 2)]);
+
+    let rig = rig.restart(GatedEmbedder::with_passes(0), |_| {});
+    let engine = &rig.engine;
+    submit(engine, "before", "keeps the worker busy", &Metadata::new());
+    wait_for("the worker", || rig.gate.has_waiting().then_some(()));
+    let empty = Submission {
+        tenant_metadata: MetadataChange::Keep,
+        ..submission("doc", "  ", &Metadata::new())
+    };
+    engine.submit(&place(engine), empty).unwrap();
+    engine.amend(&place(engine), &id("doc"), team("crimson")).unwrap();
+    assert_eq!(found(engine, "crimson"), [], "the words are left to the job");
+    rig.gate.open();
+    let view = settled(engine, "doc");
+    assert_eq!((view.status, view.record.version), (JobStatus::Errored, 2));
+    assert_eq!(view.record.tenant_metadata, map(json!({"team": "crimson"})));
+    assert_eq!(found(engine, "crimson"), [("doc".to_owned(), 2)]);
+    assert_eq!(found(engine, "scarlet"), []);
+    assert_eq!(found(engine, "wind"), [("doc".to_owned(), 2)]);
+    assert_eq!(view.chunks, Some(1));
+}

@@ -1,0 +1,76 @@
+//! A disk that fills up and empties again.
+
+use super::*;
+use crate::ingest::Amendment;
+use lodestone_io::Space;
+use lodestone_types::ErrorKind;
+
+impl Rig {
+    /// So many percent of the disk are in use from now on.
+    pub(super) fn fill(&self, percent: u64) {
+        let space = Space { total_bytes: 64 << 30, free_bytes: 0, free_files: u64::MAX };
+        let free_bytes = (space.total_bytes / 100) * (100 - percent);
+        self.disk.pretend(Space { free_bytes, ..space });
+        self.clock.advance_millis(1000);
+    }
+}
+
+fn kind<T>(result: Result<T, EngineError>) -> Option<ErrorKind> {
+    result.err().map(|error| error.kind())
+}
+
+/// Goal: new content is refused from 90 % on, changes from 95 % on, deletions and reads never, and
+/// everything is taken again two points below.
+#[test]
+fn a_filling_disk_takes_less_and_less() {
+    const FULL: Option<ErrorKind> = Some(ErrorKind::StorageFull);
+    let rig = Rig::new();
+    let engine = &rig.engine;
+    for n in 0..3 {
+        rig.upload(&format!("doc-{n}"), "everywhere is wind");
+    }
+    let upload = || kind(engine.submit(&place(engine), submission("new", "x", &Metadata::new())));
+    let amend = || kind(engine.amend(&place(engine), &id("doc-1"), Amendment::default()));
+    let create = |name: &str| {
+        let name = TenantId::parse(name).unwrap();
+        kind(engine.create_tenant(&grant(), Some(name), TenantMode::Embeddings, None))
+    };
+    let delete = |source: &str| engine.delete_sources(&place(engine), &[id(source)]).unwrap();
+    let walk = [
+        (89, None, None),
+        (90, FULL, None),
+        (89, FULL, None),
+        (95, FULL, FULL),
+        (94, FULL, FULL),
+        (93, FULL, None),
+        (88, None, None),
+    ];
+    for (turn, (percent, uploads, changes)) in walk.into_iter().enumerate() {
+        rig.fill(percent);
+        assert_eq!((upload(), amend()), (uploads, changes), "at {percent} %");
+        assert_eq!(create(&format!("t-{turn}")), uploads, "at {percent} %");
+        engine.original(&place(engine), &id("doc-1")).unwrap();
+        assert_eq!(matches!(engine.health().storage, ComponentState::Usable), uploads.is_none());
+    }
+    rig.fill(99);
+    assert_eq!(delete("doc-0").deleted, [id("doc-0")]);
+    rig.fill(50);
+    rig.upload("new", "everywhere is sand");
+}
+
+/// Goal: what was accepted waits while the disk is all but full, and goes on by itself.
+#[test]
+fn accepted_jobs_wait_for_room() {
+    let rig = Rig::new().restart(GatedEmbedder::with_passes(0), |_| {});
+    let engine = &rig.engine;
+    submit(engine, "first", "keeps the worker busy", &Metadata::new());
+    wait_for("the worker", || rig.gate.has_waiting().then_some(()));
+    submit(engine, "late", "everywhere is snow", &Metadata::new());
+    rig.fill(97);
+    rig.gate.open();
+    assert_eq!(settled(engine, "first").status, JobStatus::Success, "what has begun ends");
+    let late = engine.source(&place(engine), &id("late")).unwrap().unwrap();
+    assert_eq!(late.status, JobStatus::Queued);
+    rig.fill(50);
+    assert_eq!(settled(engine, "late").status, JobStatus::Success);
+}

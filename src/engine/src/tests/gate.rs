@@ -1,0 +1,94 @@
+//! The test model behind a gate: documents are embedded when the test lets them, queries always.
+
+use std::ops::Range;
+
+use parking_lot::{Condvar, Mutex};
+
+use lodestone_embed::{EmbedError, EmbedStats, Embedder, HashEmbedder, Lane};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct GatedEmbedder {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    /// How many submissions may still pass.
+    passes: u64,
+    /// How many stand before the gate.
+    waiting: u64,
+    /// Passages of documents that were embedded.
+    embedded: u64,
+    is_closed: bool,
+}
+
+impl Default for GatedEmbedder {
+    /// Open.
+    fn default() -> Self {
+        Self::with_passes(u64::MAX)
+    }
+}
+
+impl GatedEmbedder {
+    /// Lets so many submissions of documents pass, then none.
+    pub(super) fn with_passes(passes: u64) -> Self {
+        let state = State { passes, waiting: 0, embedded: 0, is_closed: false };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Lets everything pass.
+    pub(super) fn open(&self) {
+        self.state.lock().passes = u64::MAX;
+        self.changed.notify_all();
+    }
+
+    /// Passages of documents that were embedded.
+    pub(super) fn embedded(&self) -> u64 {
+        self.state.lock().embedded
+    }
+
+    /// Whether somebody stands before the gate.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.state.lock().waiting > 0
+    }
+}
+
+impl Embedder for GatedEmbedder {
+    fn dimension(&self) -> usize {
+        HashEmbedder.dimension()
+    }
+    fn name(&self) -> &str {
+        HashEmbedder.name()
+    }
+    fn fingerprint(&self) -> &str {
+        "hashing-test-double-1"
+    }
+    fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {
+        HashEmbedder.token_offsets(text)
+    }
+    fn embed(&self, lane: Lane, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError> {
+        if lane == Lane::Bulk {
+            let mut state = self.state.lock();
+            state.waiting += 1;
+            while state.passes == 0 && !state.is_closed {
+                self.changed.wait(&mut state);
+            }
+            state.waiting -= 1;
+            if state.is_closed {
+                return Err(EmbedError::Closed);
+            }
+            state.passes -= 1;
+            state.embedded += texts.len() as u64;
+        }
+        HashEmbedder.embed(lane, texts)
+    }
+    fn stats(&self) -> EmbedStats {
+        HashEmbedder.stats()
+    }
+    fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+}

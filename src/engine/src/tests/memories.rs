@@ -1,0 +1,151 @@
+//! Memories live and end as sources do: damage, a lost catalog, their end, their sub-tenant.
+
+use super::rebuild::{HARMS, files};
+use super::*;
+use crate::ingest::NewMemory;
+use lodestone_types::Memory;
+
+const HOUR: u64 = 3_600_000;
+
+fn add(engine: &Engine, memory: &str, content: &str, life_seconds: Option<u64>) {
+    let (id, content) = (Some(id(memory)), content.to_owned());
+    let added =
+        NewMemory { id, content, life_seconds, condensed: Vec::new(), sent: Metadata::new() };
+    engine.add_memory(&place(engine), added, None).unwrap();
+}
+
+fn memories(engine: &Engine) -> Vec<Memory> {
+    engine.memories(&place(engine)).unwrap()
+}
+
+fn filled() -> (Rig, Vec<Memory>) {
+    let rig = Rig::new();
+    rig.upload("doc", "everywhere is wind");
+    add(&rig.engine, "doc", "a memory of the same id", None);
+    add(&rig.engine, "old", "replaced later", None);
+    add(&rig.engine, "old", &"a long memory with many words ".repeat(200), Some(HOUR));
+    let before = memories(&rig.engine);
+    assert_eq!(before.len(), 2);
+    (rig, before)
+}
+
+fn originals(rig: &Rig) -> usize {
+    files(&rig.dir.path().join("data/v1/raw"), "").len()
+}
+
+#[test]
+fn memories_of_damaged_segments_are_built_anew() {
+    for (name, harm) in HARMS {
+        let (rig, before) = filled();
+        let rig = rig.restart(GatedEmbedder::with_passes(0), harm);
+        assert!(place(&rig.engine).segments_missing() > 0, "{name}");
+        rig.gate.open();
+        wait_for("the end of the rebuild", || {
+            (place(&rig.engine).segments_missing() == 0).then_some(())
+        });
+        assert_eq!(memories(&rig.engine), before, "{name}");
+        assert!(!place(&rig.engine).needs_help(), "{name}");
+    }
+}
+
+#[test]
+fn memories_outlive_the_catalog_and_make_no_sub_tenant() {
+    let (rig, before) = filled();
+    let rig = rig.restart(GatedEmbedder::default(), |data| {
+        for suffix in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(data.join(format!("catalog.sqlite{suffix}")));
+        }
+    });
+    assert_eq!(memories(&rig.engine), before);
+    let (_, names) = rig.engine.sub_tenants(&grant(), &scope().tenant).unwrap();
+    assert_eq!(names, [SubTenantId::default_name()]);
+    assert_eq!(rig.engine.sources(&place(&rig.engine)).unwrap().len(), 1);
+    add(&rig.engine, "doc", "replaced after it", None);
+    assert_eq!(memories(&rig.engine)[0].content, "replaced after it", "sequences go on");
+}
+
+/// Goal: a memory is invisible from its end on, and its disk is freed without anybody asking.
+#[test]
+fn the_end_of_a_memory_is_the_end_of_its_files() {
+    let (rig, before) = filled();
+    assert_eq!(originals(&rig), 3, "those of the document and of two memories");
+    let look = |rig: &Rig| {
+        let stats = rig.engine.stats(&grant(), &place(&rig.engine)).unwrap();
+        (stats.objects, stats.sources, stats.memories)
+    };
+    assert_eq!(look(&rig), (1, 1, 2));
+    rig.clock.advance_millis(HOUR * 1000);
+    assert_eq!(memories(&rig.engine), before[1..]);
+    assert_eq!(look(&rig), (1, 1, 1));
+    let removed = rig.engine.delete_memory(&place(&rig.engine), &id("never")).unwrap_err();
+    assert_eq!(removed.kind(), lodestone_types::ErrorKind::NotFound);
+    rig.engine.ingest.clear_deleted_tenants();
+    wait_for("the end of its original", || (originals(&rig) == 2).then_some(()));
+    let snapshot = place(&rig.engine).collection.snapshot();
+    assert_eq!(snapshot.rows_in(&SubTenantId::default_name().of_memories()), 1);
+    assert_eq!(memories(&rig.engine), before[1..]);
+}
+
+#[test]
+fn memories_go_with_their_sub_tenant() {
+    let (rig, before) = filled();
+    let sub_tenant = SubTenantId::parse("beside").unwrap();
+    let beside = Scope { sub_tenant, ..scope() };
+    let beside = rig.engine.open(&grant(), &beside, None).unwrap();
+    let content = "of another scope".to_owned();
+    let added = NewMemory { content, ..NewMemory::default() };
+    rig.engine.add_memory(&beside, added, None).unwrap();
+    let (_, names) = rig.engine.sub_tenants(&grant(), &scope().tenant).unwrap();
+    assert_eq!(names.len(), 2, "the first memory made it");
+    rig.engine.delete_sub_tenant(&beside).unwrap();
+    assert!(rig.engine.memories(&beside).unwrap().is_empty());
+    assert_eq!(memories(&rig.engine), before);
+    assert_eq!(originals(&rig), 3);
+}
+
+/// Goal: a full disk takes no memories, keeps those it has, and lets them go.
+#[test]
+fn a_full_disk_takes_no_memories() {
+    let (rig, before) = filled();
+    rig.fill(91);
+    let content = "no room".to_owned();
+    let added = NewMemory { content, ..NewMemory::default() };
+    let refused = rig.engine.add_memory(&place(&rig.engine), added, None).unwrap_err();
+    assert_eq!(refused.kind(), lodestone_types::ErrorKind::StorageFull);
+    assert_eq!(memories(&rig.engine), before);
+    rig.engine.delete_memory(&place(&rig.engine), &id("doc")).unwrap();
+    assert_eq!(memories(&rig.engine), before[..1]);
+    assert_eq!(originals(&rig), 2);
+}
+
+/// Goal: at most five memories are near a query, each once, nearest first, with its vector; none
+/// of another scope, none that has ended, none that is not near.
+#[test]
+fn near_memories_are_few_and_nearest_first() {
+    let rig = Rig::new();
+    let engine = &rig.engine;
+    let near = |query: &str| {
+        let vector = engine.embedder.embed(lodestone_embed::Lane::Query, vec![query.to_owned()]);
+        let vector = lodestone_compute::PreparedQuery::new(&vector.unwrap()[0]).unwrap();
+        let place = place(engine);
+        let (snapshot, now) = (place.collection.snapshot(), engine.clock.now());
+        engine.query.near_memories(&snapshot, &place.sub_tenant, &vector, now).unwrap()
+    };
+    assert!(near("green tea").is_empty(), "there are none");
+    rig.upload("doc", "green tea");
+    add(engine, "m0", "green tea", None);
+    for n in 1..7 {
+        add(engine, &format!("m{n}"), &format!("green tea word{n}"), None);
+    }
+    add(engine, "ending", "green tea", Some(1));
+    add(engine, "far", "zebra crossing", None);
+    assert_eq!(near("green tea")[0].id, id("ending"), "equals by id");
+    rig.clock.advance_millis(1000);
+    let found = near("green tea");
+    assert_eq!(found.len(), lodestone_types::limits::MEMORIES_USED_MAX);
+    assert_eq!((&found[0].id, found[0].text.as_str()), (&id("m0"), "green tea"));
+    assert!(found[0].similarity > 0.999);
+    assert!(found.is_sorted_by(|a, b| a.similarity >= b.similarity));
+    let length: f32 = found[0].vector.iter().map(|x| x * x).sum();
+    assert!((length - 1.0).abs() < 1e-3 && found.iter().all(|memory| memory.id != id("far")));
+}

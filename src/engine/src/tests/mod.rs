@@ -1,0 +1,147 @@
+//! What the whole engine promises without its HTTP, one file a theme.
+
+mod amendments;
+mod full_disk;
+mod gate;
+mod memories;
+mod originals;
+mod rebuild;
+mod restore;
+mod resume;
+mod sweep;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::*;
+use crate::ingest::Submission;
+use lodestone_io::StandInDisk;
+use lodestone_catalog::job::MetadataChange;
+use crate::query::SourceView;
+use lodestone_types::{
+    Grant, JobStatus, KeyScope, ManualClock, Metadata, Origin, Role, Scope, SourceId, SourceKind,
+    SubTenantId, TenantId, TenantMode, Timestamp,
+};
+use gate::GatedEmbedder;
+
+/// How long background work may take before a test calls it stuck.
+const PATIENCE: Duration = Duration::from_secs(60);
+const START: Timestamp = Timestamp(1_750_000_000_000);
+
+/// An engine over a directory that outlives it.
+struct Rig {
+    engine: Arc<Engine>,
+    disk: Arc<StandInDisk>,
+    gate: Arc<GatedEmbedder>,
+    clock: Arc<ManualClock>,
+    dir: TempDir,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let clock = Arc::new(ManualClock::new(START));
+        Self::on(tempfile::tempdir().unwrap(), Arc::default(), clock)
+    }
+
+    fn on(dir: TempDir, gate: Arc<GatedEmbedder>, clock: Arc<ManualClock>) -> Self {
+        let disk = Arc::<StandInDisk>::default();
+        let engine = start(dir.path(), &disk, &gate, &clock).unwrap();
+        Self { engine, disk, gate, clock, dir }
+    }
+
+    fn stop(self) -> TempDir {
+        let Self { engine, dir, .. } = self;
+        engine.shut_down();
+        assert_eq!(Arc::strong_count(&engine), 1, "nobody holds the old engine");
+        dir
+    }
+
+    /// Stops the engine, lets `meanwhile` at its directory, and starts another behind `gate`.
+    fn restart(self, gate: GatedEmbedder, meanwhile: impl FnOnce(&Path)) -> Self {
+        let clock = Arc::clone(&self.clock);
+        let dir = self.stop();
+        meanwhile(&dir.path().join("data"));
+        Self::on(dir, Arc::new(gate), clock)
+    }
+
+    fn upload(&self, id: &str, content: &str) {
+        submit(&self.engine, id, content, &Metadata::new());
+        assert_eq!(settled(&self.engine, id).status, JobStatus::Success);
+    }
+}
+
+fn start(
+    dir: &Path,
+    disk: &Arc<StandInDisk>,
+    gate: &Arc<GatedEmbedder>,
+    clock: &Arc<ManualClock>,
+) -> Result<Arc<Engine>, EngineError> {
+    let mut settings = Settings::new(dir.join("data"), "unused".into());
+    settings.ingest_threads = 1;
+    let mut components = Components::real(Arc::clone(gate) as Arc<dyn Embedder>);
+    components.disk = Arc::clone(disk) as Arc<dyn Disk>;
+    components.clock = Arc::clone(clock) as Arc<dyn Clock>;
+    Engine::start(settings, components)
+}
+
+fn grant() -> Grant {
+    Grant { key_id: "test".into(), role: Role::Admin, scope: KeyScope::AllTenants.into() }
+}
+
+fn scope() -> Scope {
+    let tenant = TenantId::parse("acme").unwrap();
+    Scope { tenant, sub_tenant: SubTenantId::default_name() }
+}
+
+fn place(engine: &Engine) -> Place {
+    engine.open_or_create(&grant(), &scope()).unwrap()
+}
+
+fn id(text: &str) -> SourceId {
+    SourceId::parse(text).unwrap()
+}
+
+fn map(value: Value) -> Metadata {
+    value.as_object().unwrap().clone()
+}
+
+fn submission(source: &str, content: &str, document_metadata: &Metadata) -> Submission {
+    Submission {
+        source: Some(id(source)),
+        kind: SourceKind::Text,
+        content: content.as_bytes().to_vec(),
+        filename: String::new(),
+        content_type: None,
+        tenant_metadata: MetadataChange::Replace(Metadata::new()),
+        document_metadata: MetadataChange::Replace(document_metadata.clone()),
+        origin: Origin::default(),
+    }
+}
+
+fn submit(engine: &Engine, source: &str, content: &str, document_metadata: &Metadata) {
+    engine.submit(&place(engine), submission(source, content, document_metadata)).unwrap();
+}
+
+/// Asks `look` until it answers.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{what} does not come");
+        std::thread::yield_now();
+    }
+}
+
+/// A source whose newest job has ended.
+fn settled(engine: &Engine, source: &str) -> SourceView {
+    wait_for(source, || {
+        let view = engine.source(&place(engine), &id(source)).unwrap();
+        view.filter(|view| view.status.is_settled())
+    })
+}

@@ -1,0 +1,52 @@
+//! Originals, read while the source changes.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+
+/// Goal: a replacement that is published between look-up and read, so that the old file is gone,
+/// is no error. Method: the disk publishes one just before each of the first two reads.
+#[test]
+fn an_original_is_found_although_it_is_replaced_meanwhile() {
+    let rig = Rig::new();
+    rig.upload("doc", "first version");
+    let (weak, reads) = (Arc::downgrade(&rig.engine), Arc::new(AtomicUsize::new(0)));
+    let first = place(&rig.engine).collection.snapshot().all_sources().next().unwrap().record();
+    let first = rig.engine.data.root().join(first.unwrap().raw_key);
+    assert!(first.exists());
+    let is_mine = std::thread::current().id();
+    let counted = Arc::clone(&reads);
+    rig.disk.before_read(move |path| {
+        let is_original = path.components().any(|part| part.as_os_str() == "raw");
+        if !is_original || std::thread::current().id() != is_mine {
+            return;
+        }
+        let turn = counted.fetch_add(1, Ordering::SeqCst);
+        if turn < 2 {
+            let engine = weak.upgrade().unwrap();
+            submit(&engine, "doc", &format!("version after {turn}"), &Metadata::new());
+            settled(&engine, "doc");
+            wait_for("the end of the old file", || (!path.exists()).then_some(()));
+        }
+    });
+    let original = rig.engine.original(&place(&rig.engine), &id("doc")).unwrap();
+    assert_eq!(reads.load(Ordering::SeqCst), 3, "two were gone, the third is read");
+    assert_eq!(
+        (original.content.as_slice(), original.record.version),
+        (&b"version after 1"[..], 3)
+    );
+    assert!(!first.exists());
+}
+
+#[test]
+fn an_original_that_is_lost_is_damage_and_not_absence() {
+    let rig = Rig::new();
+    rig.upload("doc", "some words");
+    let place = place(&rig.engine);
+    let record = rig.engine.original(&place, &id("doc")).unwrap().record;
+    std::fs::remove_file(rig.engine.data.root().join(&record.raw_key)).unwrap();
+    let error = rig.engine.original(&place, &id("doc")).unwrap_err();
+    assert_eq!(error.kind(), lodestone_types::ErrorKind::Corrupt, "{error}");
+    let error = rig.engine.original(&place, &id("other")).unwrap_err();
+    assert!(matches!(error, EngineError::SourceNotFound { .. }), "{error}");
+}

@@ -1,0 +1,267 @@
+//! What a file is: its content first, then its extension, then the media type it came with.
+
+use crate::{ExtractError, Format, container, decode, json, mail};
+
+/// Bytes at the head of a file that are enough to judge it.
+const HEAD_BYTES: usize = 64 << 10;
+
+/// How a PDF begins, and within how many bytes readers look for that.
+const PDF_MARK: &[u8] = b"%PDF-";
+const PDF_MARK_BYTES_MAX: usize = 1024;
+/// What ends each object of a PDF.
+const OBJECT_END: &[u8] = b"endobj";
+
+/// What bytes without any sign are called.
+const UNKNOWN_BINARY: &str = "binary data";
+
+/// How formats that are not read begin.
+const MAGIC: [(&[u8], &str); 33] = [
+    (b"%!PS", "PostScript"),
+    (b"\x89PNG\r\n\x1A\n", "PNG image"),
+    (b"\xFF\xD8\xFF", "JPEG image"),
+    (b"GIF87a", "GIF image"),
+    (b"GIF89a", "GIF image"),
+    (b"II*\0", "TIFF image"),
+    (b"MM\0*", "TIFF image"),
+    (b"BM", "BMP image"),
+    (b"\0\0\x01\0", "icon"),
+    (b"8BPS", "Photoshop image"),
+    (b"\x1F\x8B", "gzip archive"),
+    (b"BZh", "bzip2 archive"),
+    (b"\xFD7zXZ\0", "xz archive"),
+    (b"\x28\xB5\x2F\xFD", "Zstandard archive"),
+    (b"7z\xBC\xAF\x27\x1C", "7-Zip archive"),
+    (b"Rar!\x1A\x07", "RAR archive"),
+    (b"\x7FELF", "executable"),
+    (b"MZ", "executable"),
+    (b"\xCA\xFE\xBA\xBE", "Java class or executable"),
+    (b"\xFE\xED\xFA", "executable"),
+    (b"\xCF\xFA\xED\xFE", "executable"),
+    (b"\0asm", "WebAssembly module"),
+    (b"!<arch>\n", "library archive"),
+    (b"SQLite format 3\0", "SQLite database"),
+    (b"PAR1", "Parquet file"),
+    (b"OggS", "Ogg audio"),
+    (b"fLaC", "FLAC audio"),
+    (b"ID3", "MP3 audio"),
+    (b"RIFF", "audio, video or WebP image"),
+    (b"\x1A\x45\xDF\xA3", "Matroska video"),
+    (b"FLV\x01", "Flash video"),
+    (b"wOFF", "font"),
+    (b"wOF2", "font"),
+];
+
+/// Magic of so few letters that a text may begin with it: believed only with binary behind it.
+const WEAK_MAGIC: [&[u8]; 6] = [b"BM", b"MZ", b"BZh", b"ID3", b"RIFF", b"PAR1"];
+
+/// Extensions of formats that are not read, some of which are text that would be indexed raw.
+const REFUSED: [(&str, &str); 12] = [
+    ("doc", "Word document"),
+    ("xls", "Excel workbook"),
+    ("ppt", "PowerPoint presentation"),
+    ("xlsb", "binary Excel workbook"),
+    ("zip", "ZIP archive"),
+    ("mobi", "Mobipocket book"),
+    ("mbox", "mailbox"),
+    ("png", "PNG image"),
+    ("jpg", "JPEG image"),
+    ("jpeg", "JPEG image"),
+    ("gif", "GIF image"),
+    ("exe", "executable"),
+];
+
+/// Formats that are no text, by extension: a file that is called so and is not is damaged.
+const BINARY: [(&str, Format); 18] = [
+    ("docx", Format::Docx),
+    ("docm", Format::Docx),
+    ("dotx", Format::Docx),
+    ("pptx", Format::Pptx),
+    ("pptm", Format::Pptx),
+    ("ppsx", Format::Pptx),
+    ("xlsx", Format::Xlsx),
+    ("xlsm", Format::Xlsx),
+    ("xltx", Format::Xlsx),
+    ("odt", Format::Odt),
+    ("ott", Format::Odt),
+    ("ods", Format::Ods),
+    ("ots", Format::Ods),
+    ("odp", Format::Odp),
+    ("epub", Format::Epub),
+    ("msg", Format::Msg),
+    ("rtf", Format::Rtf),
+    ("pdf", Format::Pdf),
+];
+
+/// Judges what a file is. `filename` may carry path parts; `content_type` is what the client said.
+///
+/// # Errors
+/// [`ExtractError::EmptyFile`], or [`ExtractError::Unsupported`] with a name for people.
+pub fn detect(
+    filename: &str,
+    content_type: Option<&str>,
+    bytes: &[u8],
+) -> Result<Format, ExtractError> {
+    if bytes.is_empty() {
+        return Err(ExtractError::EmptyFile);
+    }
+    let extension = extension_of(filename);
+    if container::is_zip(bytes) {
+        return container::of_zip(bytes, of_binary_extension(&extension));
+    }
+    if container::is_compound(bytes) {
+        return container::of_compound(bytes, of_binary_extension(&extension));
+    }
+    if bytes.starts_with(b"{\\rtf") {
+        return Ok(Format::Rtf);
+    }
+    if is_pdf(bytes) {
+        return Ok(Format::Pdf);
+    }
+    if let Some(name) = binary_name(bytes, &extension) {
+        // Bytes without any sign may be a document whose beginning is lost.
+        let format = of_binary_extension(&extension).filter(|_| name == UNKNOWN_BINARY);
+        return format.ok_or(ExtractError::Unsupported { name });
+    }
+    let head = decode::text(&bytes[..bytes.len().min(HEAD_BYTES)]);
+    let start = head.trim_start();
+    if let Some(format) = marked_format(start) {
+        return Ok(format);
+    }
+    if let Some(name) = refused_name(&extension) {
+        return Err(ExtractError::Unsupported { name: name.to_owned() });
+    }
+    if let Some(format) = of_binary_extension(&extension) {
+        return Ok(format);
+    }
+    let by_media_type = || content_type.and_then(of_media_type);
+    if let Some(format) = of_extension(&extension).or_else(by_media_type) {
+        return Ok(format);
+    }
+    Ok(match () {
+        () if is_json(start, bytes) => Format::Json,
+        () if mail::is_message(start.as_bytes()) => Format::Eml,
+        () => Format::Txt,
+    })
+}
+
+/// Whether the mark of a PDF stands where readers look for it: some programs write before it.
+/// A text that only speaks of the mark holds no binary.
+fn is_pdf(bytes: &[u8]) -> bool {
+    let head = &bytes[..bytes.len().min(PDF_MARK_BYTES_MAX)];
+    let mark = head.windows(PDF_MARK.len()).position(|window| window == PDF_MARK);
+    mark.is_some_and(|at| at == 0 || has_binary(bytes) || holds_objects(&bytes[at..]))
+}
+
+/// Whether objects follow the mark of a PDF.
+fn holds_objects(bytes: &[u8]) -> bool {
+    let head = &bytes[..bytes.len().min(HEAD_BYTES)];
+    head.windows(OBJECT_END.len()).any(|window| window == OBJECT_END)
+}
+
+fn extension_of(filename: &str) -> String {
+    let name = filename.rsplit(['/', '\\']).next().unwrap_or("");
+    name.rsplit_once('.').map_or_else(String::new, |(_, extension)| extension.to_ascii_lowercase())
+}
+
+/// The name of a format that is not text, or nothing.
+fn binary_name(bytes: &[u8], extension: &str) -> Option<String> {
+    let head = &bytes[..bytes.len().min(HEAD_BYTES)];
+    let looks_binary = decode::marked(bytes).is_none() && has_binary(bytes);
+    let mark = MAGIC.iter().find(|(magic, _)| head.starts_with(magic));
+    if let Some((magic, name)) = mark
+        && (looks_binary || !WEAK_MAGIC.contains(magic))
+    {
+        return Some((*name).to_owned());
+    }
+    if head.get(4..8) == Some(b"ftyp") {
+        return Some("MPEG-4 audio or video".to_owned());
+    }
+    // UTF-32 begins like UTF-16 does, with two zero bytes more.
+    let is_wide = bytes.starts_with(b"\xFF\xFE\0\0") || bytes.starts_with(b"\0\0\xFE\xFF");
+    if is_wide {
+        return Some("text in UTF-32 (save it as UTF-8)".to_owned());
+    }
+    if !looks_binary {
+        return None;
+    }
+    Some(refused_name(extension).unwrap_or(UNKNOWN_BINARY).to_owned())
+}
+
+/// Whether bytes without a byte order mark hold what text does not: a zero anywhere, or more than
+/// one control character in two hundred at the head.
+fn has_binary(bytes: &[u8]) -> bool {
+    let head = &bytes[..bytes.len().min(HEAD_BYTES)];
+    let is_control = |b: &&u8| **b < 0x20 && !matches!(**b, b'\t' | b'\n' | b'\r' | 0x0C | 0x1B);
+    bytes.contains(&0) || head.iter().filter(is_control).count() * 200 > head.len()
+}
+
+/// The format of a text that says itself what it is: a document type, a root, an XML declaration,
+/// behind any comments.
+fn marked_format(start: &str) -> Option<Format> {
+    let mut rest = start;
+    let mut is_xml = false;
+    for _ in 0..16 {
+        let lower = rest.as_bytes()[..rest.len().min(16)].to_ascii_lowercase();
+        if lower.starts_with(b"<!doctype html") || lower.starts_with(b"<html") {
+            return Some(Format::Html);
+        }
+        if lower.starts_with(b"<!doctype") {
+            return Some(Format::Xml);
+        }
+        is_xml |= lower.starts_with(b"<?xml");
+        let end = match () {
+            () if lower.starts_with(b"<?xml") => "?>",
+            () if lower.starts_with(b"<!--") => "-->",
+            () => break,
+        };
+        let Some((_, after)) = rest.split_once(end) else { break };
+        rest = after.trim_start();
+    }
+    is_xml.then_some(Format::Xml)
+}
+
+fn of_extension(extension: &str) -> Option<Format> {
+    match extension {
+        "md" | "markdown" | "mdown" | "mkd" | "mdx" => Some(Format::Md),
+        "html" | "htm" | "xhtml" => Some(Format::Html),
+        "json" | "jsonl" | "ndjson" | "ipynb" | "geojson" => Some(Format::Json),
+        "csv" => Some(Format::Csv),
+        "tsv" | "tab" => Some(Format::Tsv),
+        "xml" | "nxml" | "rss" | "atom" | "svg" | "xsd" => Some(Format::Xml),
+        "txt" | "text" | "log" | "rst" => Some(Format::Txt),
+        "eml" | "mht" | "mhtml" => Some(Format::Eml),
+        _ => None,
+    }
+}
+
+/// The format of a file called so that cannot be text.
+fn of_binary_extension(extension: &str) -> Option<Format> {
+    BINARY.iter().find(|(known, _)| *known == extension).map(|(_, format)| *format)
+}
+
+fn refused_name(extension: &str) -> Option<&'static str> {
+    REFUSED.iter().find(|(refused, _)| *refused == extension).map(|(_, name)| *name)
+}
+
+fn of_media_type(content_type: &str) -> Option<Format> {
+    let essence = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    match essence.as_str() {
+        "text/markdown" | "text/x-markdown" => Some(Format::Md),
+        "text/html" | "application/xhtml+xml" => Some(Format::Html),
+        "application/json" | "application/x-ndjson" | "application/jsonl" | "text/json" => {
+            Some(Format::Json)
+        }
+        "message/rfc822" | "multipart/related" => Some(Format::Eml),
+        "text/csv" | "application/csv" => Some(Format::Csv),
+        "text/tab-separated-values" => Some(Format::Tsv),
+        "application/xml" | "text/xml" => Some(Format::Xml),
+        _ if essence.ends_with("+json") => Some(Format::Json),
+        _ if essence.ends_with("+xml") => Some(Format::Xml),
+        _ => None,
+    }
+}
+
+/// Whether a text without any other sign is JSON: an object or an array, valid to the end.
+fn is_json(start: &str, bytes: &[u8]) -> bool {
+    start.starts_with(['{', '[']) && json::is_valid(&decode::text(bytes))
+}

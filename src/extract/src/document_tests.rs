@@ -1,0 +1,746 @@
+//! Goal: documents built here say what their authors meant, and no damage to one of them brings a
+//! reader down. Real documents give their text within time and memory.
+
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use proptest::prelude::*;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+use crate::tests::check;
+use crate::{ExtractError, Format, detect, extract};
+use lodestone_types::{Extracted, Fault, PageRef};
+
+fn zipped(parts: &[(&str, &str)], method: CompressionMethod) -> Vec<u8> {
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    let options = SimpleFileOptions::default().compression_method(method);
+    for (name, content) in parts {
+        writer.start_file(*name, options).unwrap();
+        writer.write_all(content.as_bytes()).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+fn stored(parts: &[(&str, &str)]) -> Vec<u8> {
+    zipped(parts, CompressionMethod::Stored)
+}
+
+/// Judges and reads a document; its name says nothing.
+fn read(bytes: &[u8]) -> Extracted {
+    let format = detect("upload", None, bytes).unwrap();
+    let extracted = extract(format, bytes).unwrap();
+    check(&extracted);
+    extracted
+}
+
+fn relations(entries: &[(&str, &str, &str)]) -> String {
+    let entries = entries.iter().map(|(id, kind, target)| {
+        format!("<Relationship Id='{id}' Type='http://x/{kind}' Target='{target}'/>")
+    });
+    format!("<Relationships>{}</Relationships>", entries.collect::<String>())
+}
+
+fn content_types(main: &str) -> String {
+    format!(
+        "<Types><Override PartName='/x' ContentType=\
+         'application/vnd.openxmlformats-officedocument.{main}.main+xml'/></Types>"
+    )
+}
+
+fn docx(body: &str) -> Vec<u8> {
+    let styles = "<w:styles><w:style w:styleId='berschrift1'><w:name w:val='heading 1'/></w:style>\
+        <w:style w:styleId='Own'><w:basedOn w:val='berschrift1'/>\
+        <w:pPr><w:outlineLvl w:val='1'/></w:pPr></w:style>\
+        <w:style w:styleId='T'><w:name w:val='Title'/></w:style></w:styles>";
+    let level = |level: u8, format: &str, text: &str| {
+        format!(
+            "<w:lvl w:ilvl='{level}'><w:start w:val='1'/><w:numFmt w:val='{format}'/>\
+             <w:lvlText w:val='{text}'/></w:lvl>"
+        )
+    };
+    let numbering = format!(
+        "<w:numbering><w:abstractNum w:abstractNumId='7'>{}{}</w:abstractNum>\
+         <w:num w:numId='1'><w:abstractNumId w:val='7'/></w:num>\
+         <w:num w:numId='2'><w:abstractNumId w:val='7'/><w:lvlOverride w:ilvl='0'>\
+         <w:startOverride w:val='5'/></w:lvlOverride></w:num></w:numbering>",
+        level(0, "decimal", "%1."),
+        level(1, "lowerLetter", "%1%2)"),
+    );
+    let notes = "<w:footnotes><w:footnote w:id='1'><w:p><w:r><w:t>A note.</w:t></w:r></w:p>\
+        </w:footnote></w:footnotes>";
+    let header = "<w:hdr><w:p><w:r><w:t>Acme Corporation, page </w:t></w:r>\
+        <w:fldSimple w:instr=' PAGE '><w:r><w:t>7</w:t></w:r></w:fldSimple></w:p></w:hdr>";
+    let body = format!("<w:document xmlns:w='w'><w:body>{body}</w:body></w:document>");
+    stored(&[
+        ("[Content_Types].xml", &content_types("wordprocessingml.document")),
+        ("_rels/.rels", &relations(&[("r", "officeDocument", "doc/main.xml")])),
+        (
+            "doc/_rels/main.xml.rels",
+            &relations(&[
+                ("a", "styles", "s.xml"),
+                ("b", "numbering", "/doc/n.xml"),
+                ("c", "footnotes", "../doc/f.xml"),
+                ("d", "header", "h.xml"),
+                ("e", "header", "h.xml"),
+            ]),
+        ),
+        ("doc/main.xml", &body),
+        ("doc/s.xml", styles),
+        ("doc/n.xml", &numbering),
+        ("doc/f.xml", notes),
+        ("doc/h.xml", header),
+    ])
+}
+
+fn paragraph(properties: &str, text: &str) -> String {
+    format!("<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>")
+}
+
+fn word_sample() -> Vec<u8> {
+    let item = |list: u8, level: u8, text: &str| {
+        let properties =
+            format!("<w:numPr><w:ilvl w:val='{level}'/><w:numId w:val='{list}'/></w:numPr>");
+        paragraph(&properties, text)
+    };
+    let cell = |properties: &str, text: &str| {
+        format!("<w:tc><w:tcPr>{properties}</w:tcPr>{}</w:tc>", paragraph("", text))
+    };
+    let nested = format!(
+        "<w:tc><w:tbl><w:tr>{}{}</w:tr></w:tbl>{}</w:tc>",
+        cell("", "in"),
+        cell("", "ner"),
+        paragraph("", "after")
+    );
+    docx(&[
+        paragraph("<w:pStyle w:val='T'/>", "The Title"),
+        paragraph("<w:pStyle w:val='berschrift1'/>", "One"),
+        paragraph("<w:pStyle w:val='Own'/>", "Two &amp; a half"),
+        "<w:p><w:r><w:t>kept </w:t></w:r><w:ins><w:r><w:t>new</w:t></w:r></w:ins><w:del><w:r>\
+         <w:delText>old</w:delText></w:r></w:del><w:r><w:rPr><w:vanish/></w:rPr><w:t>no</w:t></w:r>\
+         <w:r><w:footnoteReference w:id='1'/><w:t>, e\u{FB03}cient</w:t></w:r></w:p>"
+            .to_owned(),
+        "<w:p><w:pPr><w:rPr><w:del/></w:rPr></w:pPr><w:r><w:t>joined </w:t></w:r></w:p>".to_owned(),
+        paragraph("", "again"),
+        item(1, 0, "first"),
+        item(1, 1, "sub"),
+        item(1, 0, "second"),
+        item(2, 0, "fifth"),
+        "<w:tbl>".to_owned(),
+        format!("<w:tr>{}{}</w:tr>", cell("<w:gridSpan w:val='2'/>", "a|b"), cell("", "c")),
+        format!(
+            "<w:tr>{}{}{nested}</w:tr>",
+            cell("<w:vMerge w:val='restart'/>", "m"),
+            cell("", "1")
+        ),
+        format!("<w:tr>{}{}{}</w:tr>", cell("<w:vMerge/>", ""), cell("", "2"), cell("", "3")),
+        format!("<w:tr><w:trPr><w:del/></w:trPr>{}{}</w:tr>", cell("", "x"), cell("", "gone")),
+        "</w:tbl>".to_owned(),
+        "<w:p><w:r><AlternateContent><Choice><w:txbxContent><w:p><w:r><w:t>boxed</w:t></w:r></w:p>\
+         </w:txbxContent></Choice><Fallback><w:p><w:r><w:t>twice</w:t></w:r></w:p></Fallback>\
+         </AlternateContent><w:t>host</w:t><w:br/><w:t>line</w:t></w:r></w:p>"
+            .to_owned(),
+    ]
+    .concat())
+}
+
+#[test]
+fn word_documents_read_as_they_are_printed() {
+    let extracted = read(&word_sample());
+    let expected = "# The Title\n\n# One\n\n## Two & a half\n\nkept new, efficient\n\n[1] A \
+             note.\n\n\
+        joined again\n\n1. first\n  1a) sub\n2. second\n5. fifth\n\n\
+        | a\\|b |  | c |\n| --- | --- | --- |\n| m | 1 | in ner after |\n| m | 2 | 3 |\n\n\
+        boxed\n\nhost\nline\n\nAcme Corporation, page";
+    assert_eq!(extracted.text, expected);
+    assert_eq!(extracted.title.as_deref(), Some("The Title"));
+}
+
+fn slides_sample() -> Vec<u8> {
+    let shape = |place: &str, head: &str, text: &str| {
+        format!(
+            "<p:sp><p:nvSpPr><p:cNvPr id='1'/><p:nvPr>{head}</p:nvPr></p:nvSpPr><p:spPr>{place}\
+             </p:spPr><p:txBody>{text}</p:txBody></p:sp>"
+        )
+    };
+    let place = |x: u32, y: u32| {
+        format!("<a:xfrm><a:off x='{x}' y='{y}'/><a:ext cx='90' cy='90'/></a:xfrm>")
+    };
+    let line = |properties: &str, text: &str| {
+        format!("<a:p>{properties}<a:r><a:t>{text}</a:t></a:r></a:p>")
+    };
+    let slide = |shapes: &str| {
+        format!("<p:sld><p:cSld><p:spTree><p:nvGrpSpPr/>{shapes}</p:spTree></p:cSld></p:sld>")
+    };
+    let first = slide(
+        &[
+            shape(&place(500, 500), "", &line("", "low")),
+            shape(&place(0, 200), "", &line("", "high")),
+            shape("", "<p:ph type='sldNum'/>", &line("", "12")),
+            shape(
+                &place(0, 900),
+                "<p:ph idx='1'/>",
+                &[
+                    line("", "point"),
+                    line("<a:pPr lvl='1'/>", "under"),
+                    line("<a:pPr><a:buNone/></a:pPr>", "plain"),
+                ]
+                .concat(),
+            ),
+            shape("", "<p:ph type='ctrTitle'/>", &line("", "Deck")),
+        ]
+        .concat(),
+    );
+    let second = slide(
+        &[
+            format!(
+                "<p:grpSp>{}{}</p:grpSp>",
+                shape(&place(200, 0), "", &line("", "right")),
+                shape(&place(0, 0), "", &line("", "left")),
+            ),
+            "<p:graphicFrame><a:tbl><a:tr><a:tc rowSpan='2'><a:txBody><a:p><a:r><a:t>r</a:t></a:r>\
+             </a:p>\
+         </a:txBody></a:tc><a:tc><a:p><a:r><a:t>s</a:t></a:r></a:p></a:tc></a:tr><a:tr>\
+         <a:tc vMerge='1'><a:p/></a:tc><a:tc><a:p><a:r><a:t>t</a:t></a:r></a:p></a:tc></a:tr>\
+             </a:tbl>\
+         </p:graphicFrame>"
+                .to_owned(),
+            "<p:pic><p:nvPicPr><p:cNvPr descr='A duck&#10;made up'/></p:nvPicPr></p:pic>"
+                .to_owned(),
+        ]
+        .concat(),
+    );
+    let notes = format!(
+        "<p:notes>{}{}</p:notes>",
+        shape("", "<p:ph type='body'/>", &line("", "say this")),
+        shape("", "<p:ph type='sldImg'/>", &line("", "picture")),
+    );
+    stored(&[
+        ("[Content_Types].xml", &content_types("presentationml.presentation")),
+        ("_rels/.rels", &relations(&[("r", "officeDocument", "ppt/p.xml")])),
+        (
+            "ppt/p.xml",
+            "<p:presentation><p:sldIdLst><p:sldId id='256' r:id='b'/><p:sldId id='257' r:id='a'/>\
+             </p:sldIdLst></p:presentation>",
+        ),
+        (
+            "ppt/_rels/p.xml.rels",
+            &relations(&[("a", "slide", "slides/1.xml"), ("b", "slide", "slides/2.xml")]),
+        ),
+        ("ppt/slides/2.xml", &first),
+        ("ppt/slides/1.xml", &second),
+        ("ppt/slides/_rels/1.xml.rels", &relations(&[("n", "notesSlide", "../n.xml")])),
+        ("ppt/n.xml", &notes),
+    ])
+}
+
+#[test]
+fn slides_come_in_the_order_in_which_they_are_shown() {
+    let extracted = read(&slides_sample());
+    let expected = "# Deck\n\nhigh\n\nlow\n\n- point\n  - under\n\nplain\n\n\
+        left\n\nright\n\n| r | s |\n| --- | --- |\n| r | t |\n\nA duck\n\n### Notes\n\nsay this";
+    assert_eq!(extracted.text, expected);
+    let pages: Vec<PageRef> = extracted.pages.iter().map(|page| page.page).collect();
+    assert_eq!(pages, [PageRef::Slide(1), PageRef::Slide(2)]);
+    assert!(extracted.text[extracted.pages[1].start..].starts_with("left"));
+}
+
+fn workbook_sample() -> Vec<u8> {
+    let sheet = |rows: &str, merges: &str| {
+        format!(
+            "<worksheet><sheetData>{rows}</sheetData><mergeCells>{merges}</mergeCells></worksheet>"
+        )
+    };
+    let first = sheet(
+        "<row r='1'><c r='A1' t='s'><v>0</v></c></row>\
+         <row r='3'><c r='A3' t='inlineStr'><is><t>region</t></is></c><c r='B3' t='str'>\
+             <v>day</v></c>\
+         <c r='C3' t='s'><v>1</v></c></row>\
+         <row r='4'><c r='A4' t='str'><v>North</v></c><c r='B4' s='1'><v>45351</v></c>\
+         <c r='C4' s='2'><f>1/8</f><v>0.125</v></c></row>\
+         <row r='5'><c r='B5' s='1'><v>45352.5</v></c><c r='C5' t='e'><v>#DIV/0!</v></c></row>\
+         <row r='1048576'><c r='XFD1048576'><v>0.30000000000000004</v></c></row>",
+        "<mergeCell ref='A4:A5'/>",
+    );
+    let second = sheet(
+        "<row><c t='str'><v>Name</v></c><c t='str'><v>Ada</v></c></row>\
+         <row><c t='str'><v>Role</v></c><c t='b'><v>1</v></c></row>",
+        "",
+    );
+    stored(&[
+        ("[Content_Types].xml", &content_types("spreadsheetml.sheet")),
+        (
+            "xl/workbook.xml",
+            "<workbook><sheets><sheet name='Hidden' state='hidden' r:id='c'/><sheet name='Sales' \
+             r:id='a'/><sheet name='Form' r:id='b'/></sheets></workbook>",
+        ),
+        (
+            "xl/_rels/workbook.xml.rels",
+            &relations(&[
+                ("a", "worksheet", "1.xml"),
+                ("b", "worksheet", "2.xml"),
+                ("c", "worksheet", "2.xml"),
+            ]),
+        ),
+        (
+            "xl/sharedStrings.xml",
+            "<sst><si><r><t>Sales </t></r><r><t>report</t></r><rPh><t>x</t></rPh></si>\
+             <si><t>share</t></si></sst>",
+        ),
+        (
+            "xl/styles.xml",
+            "<styleSheet><numFmts><numFmt numFmtId='170' formatCode='dd.mm.yy hh:mm'/></numFmts>\
+             <cellStyleXfs><xf numFmtId='0'/></cellStyleXfs><cellXfs><xf numFmtId='0'/>\
+             <xf numFmtId='170'/><xf numFmtId='10'/></cellXfs></styleSheet>",
+        ),
+        ("xl/1.xml", &first),
+        ("xl/2.xml", &second),
+    ])
+}
+
+#[test]
+fn sheets_give_records_where_columns_have_names() {
+    let extracted = read(&workbook_sample());
+    let expected = "## Sales\n\nSales report\n\nregion: North\nday: 2024-02-29\nshare: 12.5%\n\n\
+        region: North\nday: 2024-03-01 12:00\n\n0.3\n\n## Form\n\nName: Role\nAda: TRUE";
+    assert_eq!(extracted.text, expected);
+    let pages: Vec<PageRef> = extracted.pages.iter().map(|page| page.page).collect();
+    assert_eq!(pages, [PageRef::Sheet(2), PageRef::Sheet(3)]);
+}
+
+fn open_text_sample() -> Vec<u8> {
+    stored(&[
+        ("mimetype", "application/vnd.oasis.opendocument.text"),
+        ("meta.xml", "<office:meta><dc:title>Meta</dc:title></office:meta>"),
+        (
+            "content.xml",
+            "<office:document-content><office:automatic-styles><text:list-style style:name='L'>\
+             <text:list-level-style-number text:level='1' style:num-format='i'/></text:list-style>\
+             <style:style style:name='P1' style:parent-style-name='Title'/>\
+             </office:automatic-styles>\
+             <office:body><office:text><text:tracked-changes><text:p>deleted</text:p>\
+             </text:tracked-changes><text:p text:style-name='P1'>Top</text:p>\
+             <text:h text:outline-level='2'>Head</text:h><text:p>a<text:s text:c='3'/>b<text:tab/>c\
+             <text:note><text:note-citation>1</text:note-citation><text:note-body>\
+             <text:p>foot</text:p>\
+             </text:note-body></text:note>d</text:p><text:list text:style-name='L'><text:list-item>\
+             <text:p>one</text:p><text:list><text:list-item><text:p>in</text:p></text:list-item>\
+             </text:list></text:list-item><text:list-item><text:p>two</text:p></text:list-item>\
+             </text:list><table:table><table:table-row><table:table-cell \
+             table:number-rows-spanned='2'><text:p>x</text:p></table:table-cell><table:table-cell>\
+             <text:p>y</text:p></table:table-cell></table:table-row><table:table-row>\
+             <table:covered-table-cell/><table:table-cell><text:p>z</text:p></table:table-cell>\
+             </table:table-row></table:table></office:text></office:body>\
+             </office:document-content>",
+        ),
+    ])
+}
+
+fn open_sheet_sample() -> Vec<u8> {
+    stored(&[
+        ("mimetype", "application/vnd.oasis.opendocument.spreadsheet"),
+        (
+            "content.xml",
+            "<office:document-content><office:body><office:spreadsheet><table:table \
+             table:name='S'><table:table-row><table:table-cell><text:p>k</text:p>\
+             </table:table-cell>\
+             <table:table-cell><text:p>v</text:p></table:table-cell><table:table-cell \
+             table:number-columns-repeated='16382'/></table:table-row><table:table-row \
+             table:number-rows-repeated='2'><table:table-cell office:value-type='date' \
+             office:date-value='2024-02-29'><text:p>29.2.</text:p></table:table-cell>\
+             <table:table-cell office:value-type='percentage' office:value='0.5'>\
+             <text:p>50 %</text:p>\
+             </table:table-cell></table:table-row><table:table-row \
+             table:number-rows-repeated='1048573'><table:table-cell \
+             table:number-columns-repeated='16384'/></table:table-row></table:table>\
+             </office:spreadsheet></office:body></office:document-content>",
+        ),
+    ])
+}
+
+#[test]
+fn open_documents_are_read_like_others() {
+    let extracted = read(&open_text_sample());
+    let expected = "# Top\n\n## Head\n\na b cd\n\n[1] foot\n\ni. one\n  - in\nii. two\n\n\
+        | x | y |\n| --- | --- |\n| x | z |";
+    assert_eq!(extracted.text, expected);
+    assert_eq!(extracted.title.as_deref(), Some("Meta"));
+    let extracted = read(&open_sheet_sample());
+    assert_eq!(extracted.text, "## S\n\nk: 2024-02-29\nv: 50%\n\nk: 2024-02-29\nv: 50%");
+    let slides = stored(&[
+        ("mimetype", "application/vnd.oasis.opendocument.presentation"),
+        (
+            "content.xml",
+            "<o><draw:page><draw:frame presentation:class='title'><draw:text-box><text:p>T</text:p>\
+             </draw:text-box></draw:frame><draw:frame presentation:class='footer'>\
+             <text:p>no</text:p>\
+             </draw:frame></draw:page><draw:page><text:p>b</text:p></draw:page></o>",
+        ),
+    ]);
+    let extracted = read(&slides);
+    assert_eq!(extracted.text, "## T\n\nb");
+    assert_eq!(extracted.pages[1].page, PageRef::Slide(2));
+}
+
+fn book_sample() -> Vec<u8> {
+    zipped(
+        &[
+            ("mimetype", "application/epub+zip"),
+            (
+                "META-INF/container.xml",
+                "<container><rootfile full-path='OEBPS/b.opf'/></container>",
+            ),
+            (
+                "OEBPS/b.opf",
+                "<package><metadata><dc:title>Book</dc:title></metadata><manifest><item id='n' \
+                 href='n.xhtml' media-type='application/xhtml+xml' properties='nav'/><item id='b' \
+                 href='two%20b.xhtml' media-type='application/xhtml+xml'/><item id='a' \
+                 href='a.xhtml' media-type='application/xhtml+xml'/></manifest><spine><itemref \
+                 idref='n'/><itemref idref='b'/><itemref idref='a'/></spine></package>",
+            ),
+            ("OEBPS/n.xhtml", "<html><body><p>contents</p></body></html>"),
+            (
+                "OEBPS/a.xhtml",
+                "<?xml version='1.0'?><html><head><title/></head><p>second</p></html>",
+            ),
+            ("OEBPS/two b.xhtml", "<html><body><script/><h1>First</h1><p>x</p></body></html>"),
+        ],
+        CompressionMethod::Deflated,
+    )
+}
+
+/// Excel writes line ends that came from Windows as numbers.
+#[test]
+fn carriage_returns_in_cells_do_not_reach_the_text() {
+    let row = |number: u8, text: &str| {
+        format!("<row r='{number}'><c t='inlineStr'><is><t>{text}</t></is></c></row>")
+    };
+    let rows = [row(1, "head"), row(2, "one&#13;&#10;two&#13;"), row(3, "a\0b")].concat();
+    let read = read(&stored(&[
+        ("[Content_Types].xml", &content_types("spreadsheetml.sheet")),
+        (
+            "xl/workbook.xml",
+            "<workbook><sheets><sheet name='a&#13;b' r:id='a'/></sheets></workbook>",
+        ),
+        ("xl/_rels/workbook.xml.rels", &relations(&[("a", "worksheet", "1.xml")])),
+        ("xl/1.xml", &format!("<worksheet><sheetData>{rows}</sheetData></worksheet>")),
+    ]));
+    assert!(read.text.contains("one two"), "{}", read.text);
+}
+
+#[test]
+fn books_are_read_by_their_spine() {
+    let extracted = read(&book_sample());
+    assert_eq!(extracted.text, "# First\n\nx\n\nsecond");
+    assert_eq!(extracted.title.as_deref(), Some("Book"));
+}
+
+const RICH_TEXT: &[u8] = b"{\\rtf1\\ansi\\ansicpg1252{\\fonttbl{\\f0 A;}{\\f1\\fcharset204 B;}\
+    {\\f2\\fcharset128 C;}}{\\stylesheet{\\s1 heading 1;}{\\s2 Normal;}}{\\info{\\title Caf\\'e9}\
+    {\\author no}}{\\header page \\chpgn}{\\pard\\s1 Head\\par}\\pard caf\\'e9 \\u8364?\\u-10179?\
+    \\u-8704? {\\f1\\'cf\\'f0} {\\f2\\'93\\'fa\\'96\\'7b}{\\v hidden}{\\*\\unknown no}{\\pict 00ff}\
+    {\\field{\\*\\fldinst HYPERLINK x}{\\fldrslt link}}{\\footnote a \
+             note}.\\par{\\listtext\\'b7\\tab}\
+    item\\par\\trowd\\cellx1\\cellx2\\pard\\intbl a\\cell \
+             b\\cell\\row\\trowd\\clvmrg\\cellx1\\cellx2\
+    \\intbl\\cell c\\par d\\cell\\row\\pard {\\upr{bad}{\\*\\ud{good}}}\\'93q\\rdblquote\\line \
+             end}";
+
+#[test]
+fn rich_text_reads_code_pages_and_rows() {
+    let extracted = read(RICH_TEXT);
+    let expected = "# Head\n\ncaf\u{e9} \u{20ac}\u{1f600} \u{41f}\u{440} \u{65e5}\u{672c}link.\n\n\
+        [1] a note\n\n- item\n\n| a | b |\n| --- | --- |\n| a | c d |\n\n\
+        good\u{201c}q\u{201d}\nend";
+    assert_eq!(extracted.text, expected);
+    assert_eq!(extracted.title.as_deref(), Some("Caf\u{e9}"));
+}
+
+fn mail_sample() -> Vec<u8> {
+    let sheet = "name,share\nAda,7\n";
+    let inner = "From: x@y\nSubject: inner\nMIME-Version: 1.0\n\nnested words";
+    format!(
+        "Received: by x\nFrom: =?utf-8?q?J=C3=BCrgen?= <j@x>\nTo: a@b\nSubject: =?big5?B?pKQ=?= \
+             and\n \
+         more\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"o u\"\n\npreamble\n\
+         --o u\nContent-Type: multipart/alternative; boundary=in\n\n--in\nContent-Type: \
+             text/plain; \
+         charset=iso-8859-1; format=flowed\nContent-Transfer-Encoding: quoted-printable\n\n\
+         Gr=FC=DFe \nfrom here.\n--in\nContent-Type: text/html\n\n<p>Other</p>\n--in--\n--o u\n\
+         Content-Type: text/csv\nContent-Disposition: attachment; filename*=utf-8''%c3%a9.csv\n\n\
+         {sheet}--o u\nContent-Type: application/zip; name=a.zip\n\nPK\n--o u\n\
+         Content-Type: message/rfc822\n\n{inner}\n--o u--\nepilogue\n"
+    )
+    .replace('\n', "\r\n")
+    .into_bytes()
+}
+
+#[test]
+fn mail_gives_its_headers_its_words_and_what_came_with_it() {
+    let extracted = read(&mail_sample());
+    let expected = "# \u{4e2d} and more\n\nFrom: J\u{fc}rgen <j@x>\nTo: a@b\n\n\
+        Gr\u{fc}\u{df}e from here.\n\n## Attachment: \u{e9}.csv\n\nname: Ada\nshare: 7\n\n\
+        Attachment: a.zip\n\n## Attachment: message.eml\n\n# inner\n\nFrom: x@y\n\nnested words";
+    assert_eq!(extracted.text, expected);
+    let page = b"Subject: s\nMIME-Version: 1.0\nFrom: a\nContent-Type: text/html\n\n<p>One<p>Two";
+    assert_eq!(read(page).text, "# s\n\nFrom: a\n\nOne\n\nTwo");
+}
+
+fn outlook_sample() -> Vec<u8> {
+    let wide = |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
+    let mut file = cfb::CompoundFile::create(Cursor::new(Vec::new())).unwrap();
+    let mut put = |path: &str, bytes: &[u8]| {
+        file.create_stream(path).unwrap().write_all(bytes).unwrap();
+    };
+    put("/__properties_version1.0", &[0; 32]);
+    put("/__substg1.0_0037001F", &wide("Subject"));
+    put("/__substg1.0_0C1A001E", b"Sender");
+    put("/__substg1.0_5D01001F", &wide("s@x"));
+    put("/__substg1.0_1000001F", &wide("Body \u{20ac}"));
+    for (storage, streams) in [
+        ("/__recip_version1.0_#00000000", vec![("__substg1.0_3001001F", wide("R"))]),
+        (
+            "/__attach_version1.0_#00000000",
+            vec![
+                ("__substg1.0_3707001F", wide("a.txt")),
+                ("__substg1.0_37010102", b"attached".to_vec()),
+            ],
+        ),
+    ] {
+        file.create_storage(storage).unwrap();
+        for (name, bytes) in streams {
+            let path = format!("{storage}/{name}");
+            file.create_stream(path).unwrap().write_all(&bytes).unwrap();
+        }
+    }
+    file.flush().unwrap();
+    file.into_inner().into_inner()
+}
+
+#[test]
+fn outlook_messages_are_read_like_mail() {
+    let extracted = read(&outlook_sample());
+    let expected = "# Subject\n\nFrom: Sender <s@x>\nTo: R\n\nBody \u{20ac}\n\n\
+        ## Attachment: a.txt\n\nattached";
+    assert_eq!(extracted.text, expected);
+}
+
+#[test]
+fn what_needs_a_password_is_said() {
+    let mut file = cfb::CompoundFile::create(Cursor::new(Vec::new())).unwrap();
+    file.create_stream("/EncryptedPackage").unwrap().write_all(b"x").unwrap();
+    file.flush().unwrap();
+    let bytes = file.into_inner().into_inner();
+    assert_eq!(detect("a.xlsx", None, &bytes), Ok(Format::Xlsx));
+    let failure = extract(Format::Xlsx, &bytes).unwrap_err();
+    assert_eq!(failure.fault(), Fault::EncryptedFile);
+    let open = stored(&[
+        ("mimetype", "application/vnd.oasis.opendocument.text"),
+        ("META-INF/manifest.xml", "<m><manifest:encryption-data/></m>"),
+        ("content.xml", "x"),
+    ]);
+    let failure = extract(detect("a", None, &open).unwrap(), &open).unwrap_err();
+    assert_eq!(failure.fault(), Fault::EncryptedFile);
+}
+
+/// Shapes that unpack, repeat or nest without end.
+#[test]
+fn bombs_end_in_errors() {
+    let started = Instant::now();
+    let body =
+        |content: String| zipped(&[("word/document.xml", &content)], CompressionMethod::Deflated);
+    let refused = |format: Format, bytes: &[u8]| {
+        let failure = extract(format, bytes).unwrap_err();
+        assert!(matches!(failure, ExtractError::BeyondLimit { .. }), "{failure}");
+    };
+    refused(Format::Docx, &body("<w:p/>".repeat(16 << 20)));
+    refused(Format::Docx, &body(" ".repeat(64 << 20)));
+    refused(Format::Docx, &body("<a>".repeat(300)));
+    refused(Format::Docx, &body(format!("<a b='{}'/>", "x".repeat(32 << 20))));
+    let span = "<w:tr><w:tc><w:tcPr><w:gridSpan w:val='99999999'/></w:tcPr></w:tc></w:tr>";
+    let _ = extract(Format::Docx, &body(format!("<w:tbl>{}</w:tbl>", span.repeat(100_000))));
+    let row = "<table:table-row table:number-rows-repeated='1048576'><table:table-cell \
+        table:number-columns-repeated='16384'><text:p>x</text:p></table:table-cell>\
+             </table:table-row>";
+    let sheet = format!("<o><table:table>{}</table:table></o>", row.repeat(1000));
+    refused(Format::Ods, &stored(&[("content.xml", &sheet)]));
+    let many: Vec<(String, &str)> = (0..10_001).map(|n| (format!("p{n}"), "")).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|(name, part)| (name.as_str(), *part)).collect();
+    refused(Format::Docx, &stored(&many));
+    // Messages in messages end at a depth, not at an error.
+    let mut mail = String::from("innermost");
+    for n in 0..50 {
+        mail = format!("Subject: {n}\nContent-Type: message/rfc822\n\n{mail}");
+    }
+    assert!(extract(Format::Eml, mail.as_bytes()).is_ok());
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
+
+fn samples() -> Vec<Vec<u8>> {
+    vec![
+        word_sample(),
+        slides_sample(),
+        workbook_sample(),
+        open_text_sample(),
+        open_sheet_sample(),
+        book_sample(),
+        RICH_TEXT.to_vec(),
+        mail_sample(),
+        outlook_sample(),
+    ]
+}
+
+fn survives(bytes: &[u8]) {
+    if let Ok(format) = detect("upload", None, bytes)
+        && let Ok(extracted) = extract(format, bytes)
+    {
+        check(&extracted);
+    }
+}
+
+proptest! {
+    #[test]
+    fn damage_brings_no_reader_down(
+        which in 0_usize..9,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut bytes = samples().swap_remove(which);
+        for (place, value) in &changes {
+            let place = place.index(bytes.len());
+            bytes[place] = *value;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        survives(&bytes);
+    }
+}
+
+fn shared() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/documents")
+}
+
+/// The entries of the manifest, where the checkout has them beside it.
+fn manifest(test: &str) -> Vec<serde_json::Value> {
+    let Ok(manifest) = std::fs::read(shared().join("manifest.json")) else {
+        eprintln!("skipped: {test} (no {})", shared().display());
+        return Vec::new();
+    };
+    serde_json::from_slice(&manifest).unwrap()
+}
+
+/// Method: real documents, every one cut and changed in many places.
+#[test]
+fn damage_to_real_documents_brings_no_reader_down() {
+    for entry in manifest("damage_to_real_documents_brings_no_reader_down") {
+        let file = entry["file"].as_str().unwrap();
+        let bytes = std::fs::read(shared().join(file)).unwrap();
+        for part in 1..16 {
+            survives(&bytes[..bytes.len() * part / 16]);
+            let mut changed = bytes.clone();
+            for step in 0..8 {
+                let place = (part * 7919 + step * 104_729) % bytes.len();
+                changed[place] ^= 1 << (step % 8);
+            }
+            survives(&changed);
+        }
+    }
+}
+
+/// The name under which a copy of this test finds its document.
+const DOCUMENT: &str = "LODESTONE_TEST_DOCUMENT";
+/// The largest time and memory that a document may take (manifest of the shared documents).
+const SECONDS_MAX: f32 = 2.0;
+const MEMORY_MIB_MAX: u64 = 256;
+
+/// Method: a process for each document, so that its memory can be told.
+#[test]
+fn real_documents_give_their_outcome() {
+    for entry in manifest("real_documents_give_their_outcome") {
+        let file = entry["file"].as_str().unwrap();
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "extract::document_tests::one_real_document", "--nocapture"])
+            .env(DOCUMENT, file)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{file}: {said}");
+        for line in said.lines().filter(|line| line.starts_with("files/")) {
+            eprintln!("{line}");
+        }
+    }
+}
+
+#[test]
+fn one_real_document() {
+    let Ok(file) = std::env::var(DOCUMENT) else { return };
+    let entries = manifest("one_real_document");
+    let entry = entries.iter().find(|entry| entry["file"] == file.as_str()).unwrap();
+    let bytes = std::fs::read(shared().join(&file)).unwrap();
+    let started = Instant::now();
+    let outcome = detect(&file, None, &bytes).and_then(|format| extract(format, &bytes));
+    let took = started.elapsed();
+    let memory = memory_peak_mib();
+    assert!(took.as_secs_f32() < SECONDS_MAX, "{took:?}");
+    assert!(memory < MEMORY_MIB_MAX, "{memory} MiB");
+    let told = match &outcome {
+        Ok(extracted) => format!("{} bytes", extracted.text.len()),
+        Err(failure) => format!("{} ({failure})", failure.fault().as_str()),
+    };
+    match (entry["outcome"].as_str().unwrap(), &outcome) {
+        ("text", Ok(extracted)) => {
+            check(extracted);
+            let recall = compare(entry, extracted);
+            eprintln!("{file}: {told}, recall {recall:.3}, {took:?}, {memory} MiB");
+        }
+        ("text", Err(failure)) => panic!("{failure}"),
+        ("clean-error", Ok(_)) => panic!("this is no document"),
+        (_, outcome) => {
+            outcome.iter().for_each(check);
+            let name = entry["note"].as_str().unwrap_or("");
+            let is_encrypted = outcome.as_ref().is_err_and(|e| e.fault() == Fault::EncryptedFile);
+            assert_eq!(name.contains("encrypted"), is_encrypted, "{told}");
+            eprintln!("{file}: {told}, {took:?}, {memory} MiB");
+        }
+    }
+}
+
+/// The share of the expected words that was found, after what must and must not be there.
+fn compare(entry: &serde_json::Value, extracted: &Extracted) -> f64 {
+    let folded = extracted.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let folded = folded.replace(['\u{2018}', '\u{2019}'], "'");
+    let folded = folded.replace(['\u{201c}', '\u{201d}'], "\"");
+    let strings = |key: &str| entry[key].as_array().cloned().unwrap_or_default();
+    for needed in strings("must_contain") {
+        assert!(folded.contains(needed.as_str().unwrap()), "lacks {needed}");
+    }
+    for unwanted in strings("must_not_contain") {
+        assert!(!folded.contains(unwanted.as_str().unwrap()), "has {unwanted}");
+    }
+    let Some(expected) = entry["expected"].as_str() else { return 1.0 };
+    let expected = std::fs::read_to_string(shared().join(expected)).unwrap();
+    // A reference that was made without undoing the division of words marks each with U+0002.
+    let expected = expected.replace('\u{2}', "");
+    let (found, wanted) = (words(&extracted.text), words(&expected));
+    let shared = wanted.iter().filter(|word| found.contains(*word)).count();
+    let recall = shared as f64 / wanted.len() as f64;
+    assert!(recall >= entry["min_word_recall"].as_f64().unwrap(), "recall {recall}");
+    recall
+}
+
+fn words(text: &str) -> std::collections::BTreeSet<String> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let lower = text.to_lowercase();
+    lower.split(|c| !is_word(c)).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// The largest resident memory of this process so far; 0 where the system does not tell.
+fn memory_peak_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()).and_then(|kib| kib.parse().ok());
+    kib.unwrap_or(0_u64) / 1024
+}

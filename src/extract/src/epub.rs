@@ -1,0 +1,161 @@
+//! Electronic books: the chapters in the order of reading, by the reader of pages.
+//!
+//! ```text
+//! META-INF/container.xml -> package document -> manifest, spine -> chapters -> html
+//! ```
+//! The table of contents that a book carries for programs is left out; so is what its spine calls
+//! no part of the linear text, unless there is nothing else. Pages of one book share styles and not
+//! structure, so each is read on its own.
+
+use std::collections::BTreeMap;
+
+use crate::budget::Budget;
+use crate::events::{Event, Events};
+use crate::flow::Flow;
+use crate::office::resolve;
+use crate::package::Package;
+use crate::{ExtractError, decode, html};
+use lodestone_types::Extracted;
+
+/// Chapters of one book.
+const CHAPTERS_MAX: usize = 5000;
+/// Bytes of a title.
+const TITLE_BYTES_MAX: usize = 1000;
+
+/// A file that the book lists.
+#[derive(Debug)]
+struct Item {
+    name: String,
+    is_page: bool,
+    is_navigation: bool,
+}
+
+/// What the package document says.
+#[derive(Debug, Default)]
+struct Book {
+    title: String,
+    items: BTreeMap<String, Item>,
+    /// Ids of chapters, and whether they belong to the linear text.
+    spine: Vec<(String, bool)>,
+}
+
+/// Reads a book.
+pub(super) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
+    let package = Package::open(bytes, "EPUB", budget)?;
+    let book = book_of(&package)?;
+    let mut flow = Flow::default();
+    flow.set_title(&book.title);
+    for wanted in [true, false] {
+        let chapters = book.spine.iter().filter(|(_, is_linear)| *is_linear == wanted);
+        for (id, _) in chapters.take(CHAPTERS_MAX) {
+            let Some(item) = book.items.get(id) else { continue };
+            if !item.is_page || item.is_navigation {
+                continue;
+            }
+            let Some(bytes) = package.bytes(&item.name)? else { continue };
+            flow.append(&html::read_xhtml(&decode::html(&bytes))?)?;
+        }
+        if flow.len() > 0 {
+            break;
+        }
+    }
+    if flow.len() == 0 && is_protected(&package)? {
+        return Err(ExtractError::Encrypted { format: "EPUB" });
+    }
+    flow.finish()
+}
+
+/// Whether the book is under rights management: more than its fonts is encrypted.
+fn is_protected(package: &Package<'_>) -> Result<bool, ExtractError> {
+    let listed = package.bytes("META-INF/encryption.xml")?.unwrap_or_default();
+    let listed = String::from_utf8_lossy(&listed);
+    Ok(package.has("META-INF/rights.xml") || listed.contains("html"))
+}
+
+fn book_of(package: &Package<'_>) -> Result<Book, ExtractError> {
+    let broken = |problem: &str| ExtractError::Broken {
+        format: package.format(),
+        problem: problem.to_owned(),
+    };
+    let name = match root_file(package)? {
+        Some(name) => name,
+        // Where the container does not say it, the extension does.
+        None => package
+            .names()
+            .find(|name| name.ends_with(".opf"))
+            .map(str::to_owned)
+            .ok_or_else(|| broken("there is no package document"))?,
+    };
+    let part = package.part(&name)?.ok_or_else(|| broken("the package document is missing"))?;
+    let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut events = Events::new(part)?;
+    let mut book = Book::default();
+    let mut is_title = false;
+    loop {
+        match events.next()? {
+            Event::Open(element) => {
+                is_title = element.name() == "title" && book.title.is_empty();
+                match element.name() {
+                    "item" => {
+                        let target = element.attribute("href").unwrap_or_default();
+                        let kind = element.attribute("media-type").unwrap_or_default();
+                        let properties = element.attribute("properties").unwrap_or_default();
+                        let item = Item {
+                            name: resolve(folder, &percent_decoded(&target)),
+                            is_page: kind.contains("html"),
+                            is_navigation: properties.split_whitespace().any(|p| p == "nav"),
+                        };
+                        book.items.insert(element.attribute("id").unwrap_or_default(), item);
+                    }
+                    "itemref" => {
+                        let is_linear = element.attribute("linear").as_deref() != Some("no");
+                        book.spine
+                            .push((element.attribute("idref").unwrap_or_default(), is_linear));
+                    }
+                    _ => {}
+                }
+            }
+            Event::Close(_) => is_title = false,
+            Event::Text(text) if is_title && book.title.len() < TITLE_BYTES_MAX => {
+                book.title.push_str(&text);
+            }
+            Event::Text(_) => {}
+            Event::End => return Ok(book),
+        }
+    }
+}
+
+fn root_file(package: &Package<'_>) -> Result<Option<String>, ExtractError> {
+    let Some(part) = package.part("META-INF/container.xml")? else { return Ok(None) };
+    let mut events = Events::new(part)?;
+    loop {
+        match events.next()? {
+            Event::Open(element) if element.name() == "rootfile" => {
+                let name = element.attribute("full-path").unwrap_or_default();
+                return Ok(package.has(&name).then_some(name));
+            }
+            Event::End => return Ok(None),
+            _ => {}
+        }
+    }
+}
+
+/// A name in a link, without its fragment, its escapes resolved.
+fn percent_decoded(link: &str) -> String {
+    let link = link.split('#').next().unwrap_or("");
+    let mut bytes = Vec::with_capacity(link.len());
+    let mut rest = link.as_bytes();
+    while let Some((&b, after)) = rest.split_first() {
+        rest = after;
+        if let (b'%', [high, low, ..]) = (b, after)
+            && let (Some(high), Some(low)) =
+                (crate::mail::hex(*high), crate::mail::hex(*low))
+        {
+            bytes.push(high << 4 | low);
+            rest = &after[2..];
+            continue;
+        }
+        bytes.push(b);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,229 @@
+//! Bytes of a document to text and structure: one file a format.
+//!
+//! This room judges what a file is and reads it. It knows nothing of chunks, models or disks, opens
+//! nothing that a document names, and executes nothing that a document holds.
+//!
+//! ```text
+//! bytes, name, media type -> detect -> Format
+//! Format, bytes -> decode (encoding) -> text formats -----------> outline -> Extracted
+//!               -> package (ZIP) -> events (XML) -> office, odf, epub -> flow -> outline
+//!               -> compound (OLE), rtf, mail -------------------------> flow -> outline
+//!               -> pdf (glyphs, lines, columns) ---------------------------> outline
+//! ```
+//!
+//! Invariants (property tests in `tests.rs`):
+//! - any bytes give an answer or an error, never a panic; no reader recurses;
+//! - the cost is linear in the input, whatever its shape: nesting, attributes and unclosed elements
+//!   are counted and bounded by the constants below, and so is the text that comes out;
+//! - text has LF line ends and no U+0000; blocks ascend, do not overlap, and are never blank.
+//!
+//! `txt` and `md` keep the source as it is, so that offsets point into the original. The others
+//! write text of their own: headings, lists and tables as Markdown, records as `name: value` lines.
+//!
+//! - `detect`: what a file is; `container`: the same for containers; `decode`: character encodings
+//! - `outline`: text under construction, with its blocks; `clean`: characters made for the eye
+//! - `flow`, `grid`: blocks in tables in blocks; `sheet`: cells to tables; `numerals`: list marks
+//! - `budget`: what one upload may cost; `package`, `events`: ZIP and XML under that budget
+//! - `compound`: compound files (OLE)
+//! - `txt`, `md`, `html`, `json`, `delimited` (csv, tsv), `xml`: text formats
+//! - `office` (docx, pptx, xlsx), `odf` (odt, ods, odp), `epub`, `rtf`, `mail` (eml, msg)
+//! - `pdf`: glyphs on pages to text in reading order, with the boxes of its lines
+//! - `sandbox`: the same in a process of its own
+//! - `error`: what can be wrong, and whose fault it is
+
+mod budget;
+mod clean;
+mod compound;
+mod container;
+mod decode;
+mod delimited;
+mod detect;
+#[cfg(test)]
+mod document_tests;
+mod epub;
+mod error;
+mod events;
+mod flow;
+mod grid;
+mod html;
+mod json;
+mod mail;
+mod md;
+mod numerals;
+mod odf;
+mod office;
+mod outline;
+mod package;
+mod pdf;
+mod rtf;
+pub mod sandbox;
+mod sheet;
+#[cfg(test)]
+mod tests;
+mod txt;
+mod xml;
+
+use serde::{Deserialize, Serialize};
+
+use crate::budget::Budget;
+use lodestone_types::Extracted;
+
+pub use detect::detect;
+pub use error::ExtractError;
+pub use html::HtmlHead;
+
+/// Bytes of text that one document may give.
+pub const TEXT_BYTES_MAX: usize = 32 << 20;
+/// Nesting of JSON arrays and objects, and of XML elements.
+pub const DEPTH_MAX: usize = 256;
+/// Nesting of HTML elements that is followed; deeper tags are passed over, their text is kept.
+pub const HTML_DEPTH_MAX: usize = 512;
+/// Attributes of one XML element.
+pub const ATTRIBUTES_MAX: usize = 1000;
+
+/// A format that can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Format {
+    /// Plain text, source code and anything else without a structure we know.
+    Txt,
+    /// Markdown.
+    Md,
+    /// HTML and XHTML.
+    Html,
+    /// The same, fetched from a site whose menus are not meant. No file is judged to be this.
+    WebPage,
+    /// JSON, and JSON values one after the other (JSON Lines).
+    Json,
+    /// Values separated by commas, semicolons, tabs or bars.
+    Csv,
+    /// Values separated by tabs.
+    Tsv,
+    /// XML other than XHTML.
+    Xml,
+    /// Word document.
+    Docx,
+    /// PowerPoint presentation.
+    Pptx,
+    /// Excel workbook.
+    Xlsx,
+    /// OpenDocument text.
+    Odt,
+    /// OpenDocument spreadsheet.
+    Ods,
+    /// OpenDocument presentation.
+    Odp,
+    /// Electronic book.
+    Epub,
+    /// Rich Text Format.
+    Rtf,
+    /// Message as it travels by mail, or web archive.
+    Eml,
+    /// Message of Outlook.
+    Msg,
+    /// Portable Document Format.
+    Pdf,
+}
+
+impl Format {
+    /// The usual extension, without the dot.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Txt => "txt",
+            Self::Md => "md",
+            Self::Html | Self::WebPage => "html",
+            Self::Json => "json",
+            Self::Csv => "csv",
+            Self::Tsv => "tsv",
+            Self::Xml => "xml",
+            Self::Docx => "docx",
+            Self::Pptx => "pptx",
+            Self::Xlsx => "xlsx",
+            Self::Odt => "odt",
+            Self::Ods => "ods",
+            Self::Odp => "odp",
+            Self::Epub => "epub",
+            Self::Rtf => "rtf",
+            Self::Eml => "eml",
+            Self::Msg => "msg",
+            Self::Pdf => "pdf",
+        }
+    }
+
+    /// Whether our own readers take it in one pass: safe code without a library behind it, linear
+    /// in the input and without recursion. Such formats need no process of their own.
+    pub fn is_plain(self) -> bool {
+        matches!(self, Self::Txt | Self::Md | Self::Json | Self::Csv | Self::Tsv)
+    }
+
+    /// The media type under which an original of this format is served.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Txt => "text/plain",
+            Self::Md => "text/markdown",
+            Self::Html | Self::WebPage => "text/html",
+            Self::Json => "application/json",
+            Self::Csv => "text/csv",
+            Self::Tsv => "text/tab-separated-values",
+            Self::Xml => "application/xml",
+            Self::Docx => "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+            Self::Pptx => {
+                "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+            }
+            Self::Xlsx => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+            Self::Odt => "application/vnd.oasis.opendocument.text",
+            Self::Ods => "application/vnd.oasis.opendocument.spreadsheet",
+            Self::Odp => "application/vnd.oasis.opendocument.presentation",
+            Self::Epub => "application/epub+zip",
+            Self::Rtf => "application/rtf",
+            Self::Eml => "message/rfc822",
+            Self::Msg => "application/vnd.ms-outlook",
+            Self::Pdf => "application/pdf",
+        }
+    }
+}
+
+/// Reads the text and structure of a document.
+///
+/// # Errors
+/// [`ExtractError`] says what is wrong with the document: damage, no text, a bound exceeded.
+pub fn extract(format: Format, bytes: &[u8]) -> Result<Extracted, ExtractError> {
+    read(format, bytes, &Budget::default())
+}
+
+/// [`extract`] under the budget of the upload that the document came in.
+fn read(format: Format, bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
+    // Office encrypts a document by hiding it in a compound file.
+    let is_hidden = !matches!(format, Format::Msg) && compound::is_encrypted(bytes);
+    if is_hidden {
+        return Err(ExtractError::Encrypted { format: "document" });
+    }
+    let extracted = match format {
+        Format::Txt => txt::read(decode::text(bytes))?,
+        Format::Md => md::read(decode::text(bytes))?,
+        Format::Html => html::read_file(&decode::html(bytes))?,
+        Format::WebPage => html::read_page(&decode::html(bytes))?,
+        Format::Json => json::read(&decode::text(bytes))?,
+        Format::Csv => delimited::read(&decode::text(bytes), None)?,
+        Format::Tsv => delimited::read(&decode::text(bytes), Some(b'\t'))?,
+        Format::Xml => xml::read(&decode::xml(bytes))?,
+        Format::Docx => office::document::read(bytes, budget)?,
+        Format::Pptx => office::slides::read(bytes, budget)?,
+        Format::Xlsx => office::workbook::read(bytes, budget)?,
+        Format::Odt | Format::Odp => odf::read_text(bytes, budget)?,
+        Format::Ods => odf::read_sheets(bytes, budget)?,
+        Format::Epub => epub::read(bytes, budget)?,
+        Format::Rtf => rtf::read(bytes)?,
+        Format::Eml => mail::read_eml(bytes, budget)?,
+        Format::Msg => mail::read_msg(bytes, budget)?,
+        Format::Pdf => pdf::read(bytes)?,
+    };
+    if outline::is_blank(&extracted.text) {
+        return Err(ExtractError::NoText);
+    }
+    Ok(extracted)
+}
+
+/// Reads what the head of an HTML page says about the page, without its text.
+pub fn html_head(bytes: &[u8]) -> HtmlHead {
+    html::read_head(&decode::html(bytes))
+}

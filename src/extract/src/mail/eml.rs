@@ -1,0 +1,181 @@
+//! Messages as they travel (RFC 5322 and MIME), and web archives, which are written like them.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use crate::budget::Budget;
+use crate::flow::Flow;
+use crate::mail::header::{self, Structured};
+use crate::mail::letter::{self, Attachment, Body, Headers};
+use crate::mail::mime::{self, Header, Part};
+use crate::mail::transfer;
+use crate::{ExtractError, TEXT_BYTES_MAX, outline};
+use lodestone_types::Extracted;
+
+/// Headers by which a message without a name is known.
+const KNOWN: [&str; 12] = [
+    "from",
+    "to",
+    "subject",
+    "date",
+    "message-id",
+    "received",
+    "return-path",
+    "mime-version",
+    "content-type",
+    "delivered-to",
+    "reply-to",
+    "cc",
+];
+/// Known headers that make a text a message.
+const KNOWN_MIN: usize = 3;
+/// What attached signatures and pictures in the text are: nobody looks for them.
+const UNNAMED: [&str; 5] = [
+    "application/pgp-signature",
+    "application/pkcs7-signature",
+    "application/x-pkcs7-signature",
+    "application/pgp-encrypted",
+    "application/ms-tnef",
+];
+
+/// Whether a text begins with the headers of a message.
+pub(in crate) fn is_message(head: &[u8]) -> bool {
+    let (headers, _) = mime::headers_of(head, 0);
+    let known: BTreeSet<&str> = headers
+        .iter()
+        .map(|header| header.name.as_str())
+        .filter(|name| KNOWN.contains(name))
+        .collect();
+    let starts_early = headers.first().is_some_and(|first| first.value.start < 200);
+    starts_early && known.len() >= KNOWN_MIN
+}
+
+/// Reads a message.
+pub(in crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
+    let message = mime::parts_of(bytes);
+    let mut flow = Flow::default();
+    letter::write_headers(&headers_of(bytes, &message.headers), &mut flow)?;
+    let mut attachments = Vec::new();
+    let mut written = BTreeSet::new();
+    let mut has_text = false;
+    let mut is_encrypted = false;
+    for (number, part) in message.parts.iter().enumerate() {
+        let kind = part.content_type.value.as_str();
+        is_encrypted |= kind == "application/pgp-encrypted"
+            || kind.ends_with("pkcs7-mime")
+                && part.content_type.raw("smime-type").is_none_or(|word| word != "signed-data");
+        if !is_body(bytes, part) {
+            attachments.extend(attachment_of(bytes, part));
+            continue;
+        }
+        let body = match part.alternatives {
+            // The alternatives are weighed where the first of them stands.
+            Some(group) if !written.insert(group) => continue,
+            Some(group) => {
+                let parts = message.parts[number..].iter();
+                let same = parts.filter(|part| part.alternatives == Some(group));
+                body_of(bytes, same)?
+            }
+            None => body_of(bytes, std::iter::once(part))?,
+        };
+        has_text |= body.plain.is_some() || body.page.is_some();
+        body.write(&mut flow)?;
+    }
+    if is_encrypted && !has_text {
+        return Err(ExtractError::Encrypted { format: "message" });
+    }
+    letter::write_attachments(&attachments, budget, &mut flow)?;
+    flow.finish()
+}
+
+fn headers_of(bytes: &[u8], headers: &[Header]) -> Headers {
+    let value = |name: &str| {
+        let found = headers.iter().find(|header| header.name == name);
+        found.map(|header| header::text(&bytes[header.value.clone()])).unwrap_or_default()
+    };
+    let names = [("From", "from"), ("To", "to"), ("Cc", "cc"), ("Date", "date")];
+    let lines = names.map(|(shown, name)| (shown, value(name)));
+    Headers { subject: value("subject"), lines: lines.into() }
+}
+
+fn named<'p>(part: &'p Part, name: &str) -> Option<&'p Header> {
+    part.headers.iter().find(|header| header.name == name)
+}
+
+fn disposition_of(bytes: &[u8], part: &Part) -> Structured {
+    let header = named(part, "content-disposition");
+    header.map(|header| Structured::of(&bytes[header.value.clone()])).unwrap_or_default()
+}
+
+/// Whether a part is what was written, and not something attached to it.
+fn is_body(bytes: &[u8], part: &Part) -> bool {
+    let is_text = matches!(part.content_type.value.as_str(), "text/plain" | "text/html");
+    is_text && disposition_of(bytes, part).value != "attachment"
+}
+
+/// The forms of one body.
+fn body_of<'p>(bytes: &[u8], parts: impl Iterator<Item = &'p Part>) -> Result<Body, ExtractError> {
+    let mut body = Body::default();
+    for part in parts.filter(|part| is_body(bytes, part)) {
+        let is_page = part.content_type.value == "text/html";
+        let slot = if is_page { &mut body.page } else { &mut body.plain };
+        if part.body.len() > TEXT_BYTES_MAX {
+            return Err(outline::too_long());
+        }
+        let charset = part.content_type.raw("charset");
+        let mut text = letter::decoded(&content_of(bytes, part), charset);
+        let is_flowed = part.content_type.raw("format").is_some_and(|word| word == "flowed");
+        if is_flowed && !is_page {
+            text = joined(&text);
+        }
+        match slot {
+            // Alternatives may consist of several parts each.
+            Some(before) => {
+                before.push_str("\n\n");
+                before.push_str(&text);
+            }
+            None => *slot = Some(text),
+        }
+    }
+    Ok(body)
+}
+
+/// Joins lines that end with a space: they were broken for the screen (RFC 3676).
+fn joined(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        match line.strip_suffix(" \n").filter(|line| *line != "--" && !line.is_empty()) {
+            Some(line) => {
+                plain.push_str(line);
+                plain.push(' ');
+            }
+            None => plain.push_str(line),
+        }
+    }
+    plain
+}
+
+fn content_of<'b>(bytes: &'b [u8], part: &Part) -> Cow<'b, [u8]> {
+    let body = &bytes[part.body.clone()];
+    let encoding = named(part, "content-transfer-encoding")
+        .map(|header| bytes[header.value.clone()].trim_ascii().to_ascii_lowercase());
+    match encoding.as_deref() {
+        Some(b"base64") => transfer::base64(body).into(),
+        Some(b"quoted-printable") => transfer::quoted_printable(body, false).into(),
+        _ => Cow::Borrowed(body),
+    }
+}
+
+fn attachment_of<'b>(bytes: &'b [u8], part: &Part) -> Option<Attachment<'b>> {
+    let media_type = part.content_type.value.clone();
+    let disposition = disposition_of(bytes, part);
+    let name = disposition.text("filename").or_else(|| part.content_type.text("name"));
+    let is_picture = media_type.starts_with("image/") && disposition.value != "attachment";
+    if UNNAMED.contains(&media_type.as_str()) || is_picture {
+        return None;
+    }
+    let is_enclosed = media_type == "message/rfc822" || media_type == "message/global";
+    let name = name.unwrap_or_default();
+    let name = if is_enclosed && name.is_empty() { "message.eml".to_owned() } else { name };
+    Some(Attachment { name, media_type, content: content_of(bytes, part) })
+}

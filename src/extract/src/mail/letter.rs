@@ -1,0 +1,104 @@
+//! A message as it is written: headers, body, attachments.
+
+use crate::budget::Budget;
+use crate::flow::Flow;
+use crate::{ExtractError, decode, detect, html, read, txt};
+use lodestone_types::{BlockKind, Extracted};
+
+/// Characters of a text beside a page that is no more than a hint that there is a page.
+const HINT_CHARS_MAX: usize = 200;
+/// Attachments that are named.
+const ATTACHMENTS_MAX: usize = 500;
+
+/// The headers that are written, in this order.
+#[derive(Debug, Default)]
+pub(super) struct Headers {
+    /// What it is about.
+    pub subject: String,
+    /// Name and value of the others.
+    pub lines: Vec<(&'static str, String)>,
+}
+
+/// A file that came with a message.
+#[derive(Debug)]
+pub(super) struct Attachment<'a> {
+    /// Its name; empty where none is given.
+    pub name: String,
+    /// Its media type; empty where none is given.
+    pub media_type: String,
+    /// Its bytes.
+    pub content: std::borrow::Cow<'a, [u8]>,
+}
+
+/// The same body in different forms.
+#[derive(Debug, Default)]
+pub(super) struct Body {
+    /// As plain text.
+    pub plain: Option<String>,
+    /// As a page.
+    pub page: Option<String>,
+}
+
+impl Body {
+    /// The form that says more: the plain text, unless it only points to the page.
+    pub(super) fn write(&self, flow: &mut Flow) -> Result<(), ExtractError> {
+        let plain = self.plain.as_deref().unwrap_or("").trim();
+        if let Some(page) = self.page.as_deref().filter(|page| !page.trim().is_empty())
+            && plain.len() < HINT_CHARS_MAX
+        {
+            let page = html::read(page)?;
+            if page.text.len() > plain.len() * 2 || plain.is_empty() {
+                return flow.append(&page);
+            }
+        }
+        flow.append(&txt::read(plain.to_owned())?)
+    }
+}
+
+/// Writes subject and headers.
+pub(super) fn write_headers(headers: &Headers, flow: &mut Flow) -> Result<(), ExtractError> {
+    flow.set_title(&headers.subject);
+    flow.heading(1, &headers.subject)?;
+    let mut lines = String::new();
+    for (name, value) in headers.lines.iter().filter(|(_, value)| !value.trim().is_empty()) {
+        lines.push_str(name);
+        lines.push_str(": ");
+        lines.push_str(value.trim());
+        lines.push('\n');
+    }
+    flow.block(BlockKind::Record, &lines)
+}
+
+/// Writes the attachments: their names, and their text where they have one that can be read.
+pub(super) fn write_attachments(
+    attachments: &[Attachment<'_>],
+    budget: &Budget,
+    flow: &mut Flow,
+) -> Result<(), ExtractError> {
+    for attachment in attachments.iter().take(ATTACHMENTS_MAX) {
+        let inner = read_attachment(attachment, budget);
+        let name = attachment.name.trim();
+        match &inner {
+            Some(_) if name.is_empty() => flow.heading(2, "Attachment")?,
+            Some(_) => flow.heading(2, &format!("Attachment: {name}"))?,
+            None if name.is_empty() => {}
+            None => flow.block(BlockKind::Paragraph, &format!("Attachment: {name}"))?,
+        }
+        if let Some(inner) = inner {
+            flow.append(&inner)?;
+        }
+    }
+    Ok(())
+}
+
+/// The text of an attachment. What is wrong with one is no fault of the message.
+fn read_attachment(attachment: &Attachment<'_>, budget: &Budget) -> Option<Extracted> {
+    let media_type = Some(attachment.media_type.as_str()).filter(|word| !word.is_empty());
+    let format = detect(&attachment.name, media_type, &attachment.content).ok()?;
+    budget.enclosed(|| read(format, &attachment.content, budget).ok())?
+}
+
+/// Text of a body that says which encoding it is in, or not.
+pub(super) fn decoded(content: &[u8], charset: Option<&str>) -> String {
+    decode::labelled(content, charset)
+}

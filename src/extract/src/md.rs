@@ -1,0 +1,204 @@
+//! Markdown: the source is the text; its blocks are found line by line.
+//!
+//! Recognised: headings (`#` and underlined), fenced and indented code, lists, tables with a
+//! delimiter row, paragraphs, and a head of metadata between `---` lines. What nests (quotes, items
+//! of several paragraphs) is taken flat: chunking asks where things begin, not what they are in.
+
+use std::ops::Range;
+
+use crate::{ExtractError, TEXT_BYTES_MAX, outline};
+use lodestone_types::{Block, BlockKind, Extracted};
+
+/// Reads Markdown.
+pub(super) fn read(text: String) -> Result<Extracted, ExtractError> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(outline::too_long());
+    }
+    let mut scanner = Scanner { text: &text, blocks: Vec::new(), fence: None, is_open: false };
+    let mut title = None;
+    let mut at = 0;
+    let mut lines = text.split_inclusive('\n').peekable();
+    if let Some(head) = metadata_head(&text) {
+        title = head_title(&text[head.clone()]);
+        scanner.blocks.push(Block { kind: BlockKind::Record, range: head.clone() });
+        while at < head.end {
+            at += lines.next().map_or(head.end, str::len);
+        }
+    }
+    while let Some(line) = lines.next() {
+        let content = line.trim_end();
+        scanner.line(at..at + content.len(), lines.peek().map_or("", |next| next.trim()));
+        at += line.len();
+    }
+    let blocks = scanner.blocks;
+    let headings = || {
+        blocks.iter().filter_map(|block| match block.kind {
+            BlockKind::Heading { level } => Some((level, heading_text(&text[block.range.clone()]))),
+            _ => None,
+        })
+    };
+    let first = || headings().find(|(level, _)| *level == 1).or_else(|| headings().next());
+    let title = title.or_else(|| first().map(|(_, words)| words)).filter(|t| !t.is_empty());
+    Ok(Extracted { title, blocks, text, ..Extracted::default() })
+}
+
+struct Scanner<'a> {
+    text: &'a str,
+    blocks: Vec<Block>,
+    /// The mark and the length of the fence that is open.
+    fence: Option<(u8, usize)>,
+    /// Whether the next line may continue the last block.
+    is_open: bool,
+}
+
+impl Scanner<'_> {
+    /// Takes one line; `next` is the trimmed line after it.
+    fn line(&mut self, range: Range<usize>, next: &str) {
+        let line = &self.text[range.clone()];
+        let content = line.trim_start();
+        if let Some((mark, length)) = self.fence {
+            // Blank lines inside are covered by the next line that is not.
+            if !content.is_empty() {
+                self.extend(range.end);
+            }
+            let run = run_length(content, mark);
+            if run >= length && content.len() == run {
+                self.fence = None;
+                self.is_open = false;
+            }
+            return;
+        }
+        if content.is_empty() {
+            self.is_open = false;
+            return;
+        }
+        let indent = line.len() - content.len();
+        let range = range.start + if indent > 3 { 0 } else { indent }..range.end;
+        let last = self.blocks.last().map(|block| block.kind).filter(|_| self.is_open);
+        if let Some(fence) = fence_of(content) {
+            self.fence = Some(fence);
+            self.start(BlockKind::Code, range);
+        } else if let (Some(BlockKind::Paragraph), Some(level)) = (last, underline_level(content)) {
+            self.underline(level, range.end);
+        } else if let Some(level) = heading_level(content) {
+            self.start(BlockKind::Heading { level }, range);
+            self.is_open = false;
+        } else if is_rule(content) {
+            self.start(BlockKind::Paragraph, range);
+            self.is_open = false;
+        } else if is_item(content) {
+            self.start(BlockKind::ListItem, range);
+        } else if last == Some(BlockKind::Table) && content.contains('|') {
+            self.extend(range.end);
+        } else if content.contains('|') && is_table_delimiter(next) {
+            self.start(BlockKind::Table, range);
+        } else if let Some(BlockKind::Paragraph | BlockKind::ListItem) = last {
+            self.extend(range.end);
+        } else if indent > 3 && last == Some(BlockKind::Code) {
+            self.extend(range.end);
+        } else {
+            let after_item =
+                matches!(self.blocks.last().map(|block| block.kind), Some(BlockKind::ListItem));
+            let is_code = indent > 3 && !after_item;
+            self.start(if is_code { BlockKind::Code } else { BlockKind::Paragraph }, range);
+        }
+    }
+
+    fn start(&mut self, kind: BlockKind, range: Range<usize>) {
+        self.blocks.push(Block { kind, range });
+        self.is_open = true;
+    }
+
+    fn extend(&mut self, end: usize) {
+        let last = self.blocks.last_mut().expect("a block is open when a line extends it");
+        last.range.end = last.range.end.max(end);
+    }
+
+    /// The open paragraph turns out to be a heading; only its last line would be one in HTML, but
+    /// all of it belongs together.
+    fn underline(&mut self, level: u8, end: usize) {
+        self.extend(end);
+        self.blocks.last_mut().expect("a paragraph is open").kind = BlockKind::Heading { level };
+        self.is_open = false;
+    }
+}
+
+fn run_length(content: &str, mark: u8) -> usize {
+    content.bytes().take_while(|&b| b == mark).count()
+}
+
+/// Three or more of one mark; one of backquotes has no other backquote behind it.
+fn fence_of(content: &str) -> Option<(u8, usize)> {
+    let mark = content.bytes().next().filter(|b| matches!(b, b'`' | b'~'))?;
+    let length = run_length(content, mark);
+    let is_inline = mark == b'`' && content[length..].contains('`');
+    (length >= 3 && !is_inline).then_some((mark, length))
+}
+
+fn heading_level(content: &str) -> Option<u8> {
+    let level = run_length(content, b'#');
+    let rest = &content[level..];
+    let is_heading = (1..=6).contains(&level) && (rest.is_empty() || rest.starts_with([' ', '\t']));
+    is_heading.then_some(level as u8)
+}
+
+fn underline_level(content: &str) -> Option<u8> {
+    match content.bytes().next()? {
+        b'=' if run_length(content, b'=') == content.len() => Some(1),
+        b'-' if run_length(content, b'-') == content.len() => Some(2),
+        _ => None,
+    }
+}
+
+/// A line across the page: three or more of one mark, with spaces between.
+fn is_rule(content: &str) -> bool {
+    let mark = content.bytes().next().unwrap_or(0);
+    matches!(mark, b'-' | b'*' | b'_')
+        && content.bytes().all(|b| b == mark || b == b' ' || b == b'\t')
+        && content.bytes().filter(|&b| b == mark).count() >= 3
+}
+
+fn is_item(content: &str) -> bool {
+    let digits = content.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = match digits {
+        0 => content.strip_prefix(['-', '*', '+']),
+        1..=9 => content[digits..].strip_prefix(['.', ')']),
+        _ => None,
+    };
+    rest.is_some_and(|rest| rest.starts_with([' ', '\t']))
+}
+
+fn is_table_delimiter(line: &str) -> bool {
+    line.contains('-')
+        && line.contains('|')
+        && line.bytes().all(|b| matches!(b, b'-' | b'|' | b':' | b' ' | b'\t'))
+}
+
+/// The words of a heading, without its marks.
+pub(super) fn heading_text(source: &str) -> String {
+    let first = source.lines().next().unwrap_or("");
+    first.trim().trim_matches('#').trim().to_owned()
+}
+
+/// The head between `---` lines, without the line end.
+fn metadata_head(text: &str) -> Option<Range<usize>> {
+    let body = text.strip_prefix("---\n")?;
+    let mut at = text.len() - body.len();
+    for line in body.split_inclusive('\n').take(200) {
+        let content = line.trim_end();
+        if content == "---" || content == "..." {
+            return Some(0..at + content.len());
+        }
+        if content.is_empty() {
+            return None;
+        }
+        at += line.len();
+    }
+    None
+}
+
+fn head_title(head: &str) -> Option<String> {
+    let value = head.lines().find_map(|line| line.strip_prefix("title:"))?;
+    let value = value.trim().trim_matches(['"', '\'']).trim();
+    (!value.is_empty()).then(|| value.to_owned())
+}

@@ -1,0 +1,57 @@
+//! Styles: which lists number their items, and which paragraphs are the title.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ExtractError;
+use crate::events::{Event, Events};
+use crate::package::Package;
+
+/// Levels of a list.
+pub(super) const LEVELS: usize = 10;
+/// Styles of one document.
+const STYLES_MAX: usize = 10_000;
+
+/// What styles say.
+#[derive(Debug, Default)]
+pub(super) struct Styles {
+    /// The styles of lists that number, with the format of each level; empty for a bullet.
+    pub numbered: BTreeMap<String, [String; LEVELS]>,
+    /// The styles of paragraphs that are titles of the document.
+    pub titles: BTreeSet<String>,
+}
+
+impl Styles {
+    /// Adds those in the part called `name`.
+    pub(super) fn read(&mut self, package: &Package<'_>, name: &str) -> Result<(), ExtractError> {
+        let Some(part) = package.part(name)? else { return Ok(()) };
+        let mut events = Events::new(part)?;
+        let mut list = String::new();
+        loop {
+            match events.next()? {
+                Event::Open(element) => match element.name() {
+                    "list-style" => list = element.attribute("name").unwrap_or_default(),
+                    "list-level-style-number" if self.numbered.len() < STYLES_MAX => {
+                        let level = element.number("level").and_then(|n| usize::try_from(n).ok());
+                        let format = element.attribute("num-format").unwrap_or_default();
+                        let levels = self.numbered.entry(list.clone()).or_default();
+                        if let Some(slot) = level.and_then(|n| levels.get_mut(n.wrapping_sub(1))) {
+                            *slot = format;
+                        }
+                    }
+                    "style" if self.titles.len() < STYLES_MAX => {
+                        let name = element.attribute("name").unwrap_or_default();
+                        let parent = element.attribute("parent-style-name");
+                        if name == "Title" || parent.as_deref() == Some("Title") {
+                            self.titles.insert(name);
+                        }
+                    }
+                    // Styles stand before the content.
+                    "body" => return Ok(()),
+                    _ => {}
+                },
+                Event::Close(_) | Event::Text(_) => {}
+                Event::End => return Ok(()),
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Charts and diagrams: the words in them, and the values that a chart was drawn from.
+
+use crate::events::{Event, Events};
+use crate::flow::Flow;
+use crate::package::Package;
+use crate::{ExtractError, TEXT_BYTES_MAX};
+use lodestone_types::BlockKind;
+
+/// Points of a series that are written.
+const POINTS_MAX: usize = 1000;
+/// Series of a chart that are written.
+const SERIES_MAX: usize = 100;
+
+/// A column of a chart's data: its name, then its points.
+#[derive(Debug, Default)]
+struct Series {
+    name: String,
+    categories: Vec<String>,
+    values: Vec<String>,
+}
+
+/// Writes the chart or diagram called `name`: titles as paragraphs, data as a table.
+pub(super) fn write(
+    package: &Package<'_>,
+    name: &str,
+    flow: &mut Flow,
+) -> Result<(), ExtractError> {
+    let Some(part) = package.part(name)? else { return Ok(()) };
+    let mut events = Events::new(part)?;
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = String::new();
+    let mut series: Vec<Series> = Vec::new();
+    let mut value = String::new();
+    let mut place = Place::Outside;
+    let mut is_text = false;
+    loop {
+        match events.next()? {
+            Event::Open(element) => match element.name() {
+                "ser" if series.len() < SERIES_MAX => series.push(Series::default()),
+                "tx" if !series.is_empty() => place = Place::Name,
+                "cat" | "xVal" => place = Place::Categories,
+                "val" | "yVal" => place = Place::Values,
+                "t" | "v" => {
+                    is_text = true;
+                    value.clear();
+                }
+                "f" | "formatCode" => events.skip()?,
+                _ => {}
+            },
+            Event::Text(text) if is_text && value.len() + text.len() <= TEXT_BYTES_MAX => {
+                value.push_str(&text);
+            }
+            Event::Text(_) => {}
+            Event::Close(name) => match name.as_str() {
+                "t" => {
+                    is_text = false;
+                    line.push_str(&value);
+                }
+                "v" => {
+                    is_text = false;
+                    if let Some(series) = series.last_mut() {
+                        series.add(place, value.trim());
+                    }
+                }
+                "p" if !line.trim().is_empty() => lines.push(std::mem::take(&mut line)),
+                "tx" | "cat" | "xVal" | "val" | "yVal" => place = Place::Outside,
+                _ => {}
+            },
+            Event::End => break,
+        }
+    }
+    for line in &lines {
+        flow.block(BlockKind::Paragraph, line)?;
+    }
+    write_data(&series, flow)
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Outside,
+    Name,
+    Categories,
+    Values,
+}
+
+impl Series {
+    fn add(&mut self, place: Place, value: &str) {
+        match place {
+            Place::Outside => {}
+            Place::Name => value.clone_into(&mut self.name),
+            Place::Categories if self.categories.len() < POINTS_MAX => {
+                self.categories.push(value.to_owned());
+            }
+            Place::Values if self.values.len() < POINTS_MAX => self.values.push(value.to_owned()),
+            Place::Categories | Place::Values => {}
+        }
+    }
+}
+
+fn write_data(series: &[Series], flow: &mut Flow) -> Result<(), ExtractError> {
+    let Some(longest) = series.iter().map(|series| series.values.len()).max() else {
+        return Ok(());
+    };
+    let categories = series.iter().map(|series| &series.categories).find(|all| !all.is_empty());
+    let mut markdown = String::new();
+    let mut row: Vec<String> = vec![String::new()];
+    row.extend(series.iter().map(|series| series.name.clone()));
+    crate::grid::write_row(&row, &mut markdown);
+    markdown.push_str(&"| --- ".repeat(row.len()));
+    markdown.push_str("|\n");
+    for point in 0..longest {
+        let category = categories.and_then(|all| all.get(point)).cloned().unwrap_or_default();
+        row.clear();
+        row.push(category);
+        row.extend(series.iter().map(|s| s.values.get(point).cloned().unwrap_or_default()));
+        crate::grid::write_row(&row, &mut markdown);
+    }
+    flow.block(BlockKind::Table, &markdown)
+}

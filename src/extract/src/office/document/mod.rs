@@ -1,0 +1,54 @@
+//! Word documents: paragraphs, headings, lists, tables, notes, text boxes, in reading order.
+//!
+//! ```text
+//! styles, numbering, notes -> walker over the body -> flow
+//! ```
+//! What the reader of the printed page would see is taken: inserted text stays, deleted text and
+//! hidden text go, a text box stands before the paragraph that it hangs on, a note behind the
+//! paragraph that refers to it. Headers and footers are written once, at the end: a letterhead is
+//! often the only place of an address; page numbers are left out.
+//!
+//! - `properties`, `styles`, `numbering`: what paragraphs are
+//! - `walker`: the body; `paragraph`: one paragraph; `notes`: notes, headers and footers
+
+mod notes;
+mod numbering;
+mod paragraph;
+mod properties;
+mod styles;
+mod walker;
+
+use crate::ExtractError;
+use crate::budget::Budget;
+use crate::flow::Flow;
+use crate::office::document::notes::Notes;
+use crate::office::document::numbering::Numbering;
+use crate::office::document::styles::Styles;
+use crate::office::document::walker::Walker;
+use crate::office::{core, relations};
+use crate::package::Package;
+use lodestone_types::Extracted;
+
+/// Reads a Word document.
+pub(in crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
+    let package = Package::open(bytes, "Word document", budget)?;
+    let (main, relations) = relations::main_part(&package, "word/document.xml")?;
+    let named = |kind: &str, usual: &str| relations.first(kind).unwrap_or(usual).to_owned();
+    let styles = Styles::read(&package, &named("styles", "word/styles.xml"))?;
+    let mut numbering = Numbering::read(&package, &named("numbering", "word/numbering.xml"))?;
+    let mut notes = Notes::default();
+    for kind in ["footnotes", "endnotes"] {
+        if let Some(name) = relations.first(kind) {
+            notes.read(&package, name)?;
+        }
+    }
+    let mut flow = Flow::default();
+    if let Some(title) = core::title(&package) {
+        flow.set_title(&title);
+    }
+    let mut walker =
+        Walker::new(&package, &relations, &styles, &mut numbering, &mut notes, &mut flow);
+    walker.read(&main)?;
+    notes::headers_and_footers(&package, &relations, &styles, &mut flow)?;
+    flow.finish()
+}

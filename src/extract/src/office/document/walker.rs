@@ -1,0 +1,364 @@
+//! The body of a document, element by element. What nests is on stacks: paragraphs in text boxes
+//! in paragraphs, tables in cells of tables.
+
+use crate::events::{Element, Event, Events};
+use crate::flow::Flow;
+use crate::office::chart;
+use crate::office::document::notes::Notes;
+use crate::office::document::numbering::Numbering;
+use crate::office::document::paragraph::Paragraph;
+use crate::office::document::properties::{self, of_paragraph};
+use crate::office::document::styles::Styles;
+use crate::office::relations::Relations;
+use crate::outline::too_long;
+use crate::package::Package;
+use crate::{ExtractError, TEXT_BYTES_MAX, decode, html};
+
+/// Fields in fields.
+const FIELDS_MAX: usize = 64;
+/// Bytes of a field's instruction that are kept.
+const INSTRUCTION_BYTES_MAX: usize = 100;
+
+/// A field: text that Word computes.
+#[derive(Debug, Default)]
+struct Field {
+    instruction: String,
+    /// Whether its result is left out.
+    is_muted: bool,
+}
+
+/// Reads the body of one part.
+#[derive(Debug)]
+pub(super) struct Walker<'w> {
+    package: &'w Package<'w>,
+    relations: &'w Relations,
+    styles: &'w Styles,
+    numbering: &'w mut Numbering,
+    notes: &'w mut Notes,
+    flow: &'w mut Flow,
+    /// The paragraphs that are open, outermost first.
+    paragraphs: Vec<Paragraph>,
+    /// A paragraph whose end was deleted.
+    joined: Option<Paragraph>,
+    fields: Vec<Field>,
+    is_text: bool,
+    is_instruction: bool,
+    /// Whether the run under way is hidden.
+    is_hidden: bool,
+    /// Whether the content control under way shows nothing but a request to fill it in.
+    is_placeholder: bool,
+    skips_page_numbers: bool,
+    /// Charts and diagrams to be written after the paragraph.
+    charts: Vec<String>,
+}
+
+impl<'w> Walker<'w> {
+    /// A walker over a part with these relationships.
+    pub(super) fn new(
+        package: &'w Package<'w>,
+        relations: &'w Relations,
+        styles: &'w Styles,
+        numbering: &'w mut Numbering,
+        notes: &'w mut Notes,
+        flow: &'w mut Flow,
+    ) -> Self {
+        Self {
+            package,
+            relations,
+            styles,
+            numbering,
+            notes,
+            flow,
+            paragraphs: Vec::new(),
+            joined: None,
+            fields: Vec::new(),
+            is_text: false,
+            is_instruction: false,
+            is_hidden: false,
+            is_placeholder: false,
+            skips_page_numbers: false,
+            charts: Vec::new(),
+        }
+    }
+
+    /// Leaves numbers of pages out.
+    pub(super) fn without_page_numbers(mut self) -> Self {
+        self.skips_page_numbers = true;
+        self
+    }
+
+    /// Reads the part called `name`.
+    pub(super) fn read(&mut self, name: &str) -> Result<(), ExtractError> {
+        let Some(part) = self.package.part(name)? else { return Ok(()) };
+        let mut events = Events::new(part)?;
+        loop {
+            let known = match events.next()? {
+                Event::Open(element) => self.open(&element)?,
+                Event::Close(name) => {
+                    self.close(name.as_str())?;
+                    Next::Go
+                }
+                Event::Text(text) => {
+                    self.text(&text)?;
+                    Next::Go
+                }
+                Event::End => break,
+            };
+            match known {
+                Next::Go => {}
+                Next::Skip => events.skip()?,
+                Next::Paragraph => {
+                    let properties = of_paragraph(&mut events)?;
+                    if let Some(paragraph) = self.paragraphs.last_mut() {
+                        paragraph.properties = properties;
+                    }
+                }
+                Next::Run => {
+                    let mut is_hidden = false;
+                    properties::each(&mut events, |element| {
+                        is_hidden |= element.name() == "vanish" && element.is_on();
+                    })?;
+                    self.is_hidden = is_hidden;
+                }
+                Next::Row => self.row_properties(&mut events)?,
+                Next::Cell => self.cell_properties(&mut events)?,
+                Next::Control => {
+                    let mut is_placeholder = false;
+                    properties::each(&mut events, |element| {
+                        is_placeholder |= element.name() == "showingPlcHdr" && element.is_on();
+                    })?;
+                    self.is_placeholder = is_placeholder;
+                }
+            }
+        }
+        self.settle()?;
+        self.notes.write(self.flow)
+    }
+
+    fn open(&mut self, element: &Element<'_>) -> Result<Next, ExtractError> {
+        match element.name() {
+            "p" => self.paragraphs.push(self.joined.take().unwrap_or_default()),
+            "pPr" => return Ok(Next::Paragraph),
+            "r" => self.is_hidden = false,
+            "rPr" => return Ok(Next::Run),
+            "t" => self.is_text = true,
+            "instrText" => self.is_instruction = true,
+            "tab" | "ptab" => self.write(" ")?,
+            "br" | "cr" => self.write("\n")?,
+            "noBreakHyphen" => self.write("-")?,
+            "sym" => self.symbol(element)?,
+            "fldChar" => self.field(element),
+            "fldSimple" => {
+                let instruction = element.attribute("instr").unwrap_or_default();
+                if self.is_muting(&instruction) {
+                    return Ok(Next::Skip);
+                }
+            }
+            "footnoteReference" | "endnoteReference" => {
+                let id = element.attribute("id").unwrap_or_default();
+                self.notes.refer(element.name(), &id);
+            }
+            "tbl" => {
+                self.settle()?;
+                self.flow.begin_table();
+            }
+            "tr" => {
+                if let Some(table) = self.flow.table() {
+                    table.row();
+                }
+            }
+            "trPr" => return Ok(Next::Row),
+            "tc" => {
+                if let Some(table) = self.flow.table() {
+                    table.cell(1, 1);
+                }
+            }
+            "tcPr" => return Ok(Next::Cell),
+            "sdtPr" => return Ok(Next::Control),
+            "sdtContent" if std::mem::take(&mut self.is_placeholder) => return Ok(Next::Skip),
+            "docPr" => self.picture(element)?,
+            "den" => self.write("/")?,
+            "sup" => self.write("^")?,
+            "sub" => self.write("_")?,
+            "chart" | "relIds" => self.charts.extend(
+                element
+                    .prefixed("id")
+                    .or_else(|| element.prefixed("dm"))
+                    .and_then(|id| self.relations.target(&id))
+                    .map(str::to_owned),
+            ),
+            "altChunk" => self.foreign(element)?,
+            // Of alternatives the first is taken; the others repeat it for older programs.
+            "del" | "moveFrom" | "Fallback" | "rt" | "sectPr" | "tblPr" | "tblGrid" | "tblPrEx"
+            | "cNvPr" => return Ok(Next::Skip),
+            _ => {}
+        }
+        Ok(Next::Go)
+    }
+
+    fn close(&mut self, name: &str) -> Result<(), ExtractError> {
+        match name {
+            "t" => self.is_text = false,
+            "instrText" => self.is_instruction = false,
+            "p" => self.end_paragraph()?,
+            "tbl" => {
+                self.settle()?;
+                self.flow.end_table()?;
+                if !self.flow.is_in_table() && self.paragraphs.is_empty() {
+                    self.notes.write(self.flow)?;
+                }
+            }
+            "tc" => self.settle()?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end_paragraph(&mut self) -> Result<(), ExtractError> {
+        let Some(paragraph) = self.paragraphs.pop() else { return Ok(()) };
+        if paragraph.properties.is_joined && self.paragraphs.is_empty() {
+            self.joined = Some(paragraph);
+            return Ok(());
+        }
+        paragraph.write(self.styles, self.numbering, self.flow)?;
+        for name in std::mem::take(&mut self.charts) {
+            chart::write(self.package, &name, self.flow)?;
+        }
+        if self.paragraphs.is_empty() && !self.flow.is_in_table() {
+            self.notes.write(self.flow)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a paragraph whose end was deleted, where none follows that goes on with it.
+    fn settle(&mut self) -> Result<(), ExtractError> {
+        match self.joined.take() {
+            Some(paragraph) => paragraph.write(self.styles, self.numbering, self.flow),
+            None => Ok(()),
+        }
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), ExtractError> {
+        if self.is_instruction {
+            if let Some(field) = self.fields.last_mut()
+                && field.instruction.len() + text.len() <= INSTRUCTION_BYTES_MAX
+            {
+                field.instruction.push_str(text);
+            }
+            return Ok(());
+        }
+        if self.is_text { self.write(text) } else { Ok(()) }
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), ExtractError> {
+        if self.is_hidden || self.fields.iter().any(|field| field.is_muted) {
+            return Ok(());
+        }
+        let Some(paragraph) = self.paragraphs.last_mut() else { return Ok(()) };
+        if self.flow.len() + paragraph.text.len() + text.len() > TEXT_BYTES_MAX {
+            return Err(too_long());
+        }
+        paragraph.text.push_str(text);
+        Ok(())
+    }
+
+    /// A sign of a symbol font: those of the private area mean nothing without the font.
+    fn symbol(&mut self, element: &Element<'_>) -> Result<(), ExtractError> {
+        let code = element.attribute("char").and_then(|code| u32::from_str_radix(&code, 16).ok());
+        let sign = code.filter(|code| !(0xF000..=0xF0FF).contains(code)).and_then(char::from_u32);
+        match sign.filter(|sign| !sign.is_control()) {
+            Some(sign) => self.write(sign.encode_utf8(&mut [0; 4])),
+            None => Ok(()),
+        }
+    }
+
+    fn field(&mut self, element: &Element<'_>) {
+        match element.attribute("fldCharType").as_deref() {
+            Some("begin") if self.fields.len() < FIELDS_MAX => self.fields.push(Field::default()),
+            Some("separate") => {
+                let is_muted =
+                    self.fields.last().is_some_and(|field| self.is_muting(&field.instruction));
+                if let Some(field) = self.fields.last_mut() {
+                    field.is_muted = is_muted;
+                }
+            }
+            Some("end") => {
+                self.fields.pop();
+            }
+            _ => {}
+        }
+    }
+
+    fn is_muting(&self, instruction: &str) -> bool {
+        let word = instruction.split_whitespace().next().unwrap_or("");
+        self.skips_page_numbers && matches!(word, "PAGE" | "NUMPAGES" | "SECTIONPAGES")
+    }
+
+    /// What a picture shows, in its author's words. Programs that guess say so in a second line.
+    fn picture(&mut self, element: &Element<'_>) -> Result<(), ExtractError> {
+        let description = element.attribute("descr").unwrap_or_default();
+        let line = description.lines().next().unwrap_or("").trim();
+        if line.is_empty() {
+            return Ok(());
+        }
+        if let Some(paragraph) = self.paragraphs.last_mut() {
+            paragraph.space();
+        }
+        self.write(line)?;
+        self.write(" ")
+    }
+
+    /// A web page inside the document.
+    fn foreign(&mut self, element: &Element<'_>) -> Result<(), ExtractError> {
+        let Some(name) = element.prefixed("id") else { return Ok(()) };
+        let Some(name) = self.relations.target(&name) else { return Ok(()) };
+        let is_page = name.ends_with("html") || name.ends_with("htm");
+        let Some(bytes) = self.package.bytes(name)?.filter(|_| is_page) else { return Ok(()) };
+        let page = html::read(&decode::html(&bytes))?;
+        self.flow.append(&page)
+    }
+
+    fn row_properties(&mut self, events: &mut Events<'_>) -> Result<(), ExtractError> {
+        let mut is_deleted = false;
+        let mut before = 0;
+        properties::each(events, |element| match element.name() {
+            "del" => is_deleted = true,
+            "gridBefore" => before = element.number("val").unwrap_or(0),
+            _ => {}
+        })?;
+        let Some(table) = self.flow.table() else { return Ok(()) };
+        if before > 0 {
+            table.cell(usize::try_from(before).unwrap_or(1), 1);
+        }
+        table.set_deleted(is_deleted);
+        Ok(())
+    }
+
+    fn cell_properties(&mut self, events: &mut Events<'_>) -> Result<(), ExtractError> {
+        let mut columns = 1;
+        let mut is_below = false;
+        properties::each(events, |element| match element.name() {
+            "gridSpan" => {
+                columns = element.number("val").and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
+            }
+            "vMerge" => is_below = element.attribute("val").as_deref() != Some("restart"),
+            _ => {}
+        })?;
+        if let Some(table) = self.flow.table() {
+            table.reshape(columns, is_below);
+        }
+        Ok(())
+    }
+}
+
+/// What an element that has begun asks for: what borrows the stream cannot be done inside.
+#[derive(Debug, Clone, Copy)]
+enum Next {
+    Go,
+    Skip,
+    Paragraph,
+    Run,
+    Row,
+    Cell,
+    Control,
+}

@@ -1,0 +1,70 @@
+//! Layouts and masters: where placeholders stand, and whether their paragraphs have bullets.
+
+use std::collections::BTreeMap;
+
+use crate::ExtractError;
+use crate::office::relations::Relations;
+use crate::office::slides::parser;
+use crate::office::slides::shape::{Place, Role, Shape};
+use crate::package::Package;
+
+/// A placeholder of a layout or a master.
+#[derive(Debug)]
+struct Holder {
+    role: Role,
+    index: Option<i64>,
+    place: Option<Place>,
+    has_bullets: bool,
+}
+
+/// The layouts that were read, each once.
+#[derive(Debug, Default)]
+pub(super) struct Layouts {
+    all: BTreeMap<String, Vec<Holder>>,
+}
+
+impl Layouts {
+    /// Gives shapes what the layout called `name` says about them.
+    pub(super) fn apply(
+        &mut self,
+        package: &Package<'_>,
+        name: &str,
+        shapes: &mut [Shape],
+    ) -> Result<(), ExtractError> {
+        if !self.all.contains_key(name) {
+            let mut holders = holders_of(package, name)?;
+            let relations = Relations::of(package, name)?;
+            if let Some(master) = relations.first("slideMaster") {
+                let above = holders_of(package, master)?;
+                for holder in holders.iter_mut().filter(|holder| holder.place.is_none()) {
+                    let same = above.iter().find(|other| other.role == holder.role);
+                    holder.place = same.and_then(|other| other.place);
+                }
+            }
+            self.all.insert(name.to_owned(), holders);
+        }
+        let Some(holders) = self.all.get(name) else { return Ok(()) };
+        for shape in shapes.iter_mut().filter(|shape| shape.role != Role::Free) {
+            let by_index =
+                holders.iter().find(|holder| holder.index.is_some() && holder.index == shape.index);
+            let by_role = || holders.iter().find(|holder| holder.role == shape.role);
+            let Some(holder) = by_index.or_else(by_role) else { continue };
+            shape.place = shape.place.or(holder.place);
+            shape.has_bullets &= holder.has_bullets;
+        }
+        Ok(())
+    }
+}
+
+fn holders_of(package: &Package<'_>, name: &str) -> Result<Vec<Holder>, ExtractError> {
+    let shapes = parser::read(package, name, &Relations::default())?;
+    let holders = shapes.into_iter().filter(|shape| shape.role != Role::Free);
+    Ok(holders
+        .map(|shape| Holder {
+            role: shape.role,
+            index: shape.index,
+            place: shape.place,
+            has_bullets: shape.has_bullets,
+        })
+        .collect())
+}

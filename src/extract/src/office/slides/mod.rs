@@ -1,0 +1,112 @@
+//! PowerPoint presentations: slide by slide, in the order in which they are shown.
+//!
+//! ```text
+//! presentation -> slides -> shapes of each -> order of reading -> flow
+//!                 layouts: where placeholders stand that say nothing themselves
+//! ```
+//! The title comes first, then what else is on the slide as the eye goes over it, then the
+//! speaker's notes. Numbers, dates and footers of slides are left out.
+//!
+//! - `shape`: what is on a slide; `parser`: shapes from XML
+//! - `layout`: positions and bullets of placeholders; `order`: the order of reading
+
+mod layout;
+mod order;
+mod parser;
+mod shape;
+
+use crate::ExtractError;
+use crate::budget::Budget;
+use crate::events::{Event, Events};
+use crate::flow::Flow;
+use crate::office::relations::{self, Relations};
+use crate::office::slides::layout::Layouts;
+use crate::office::slides::shape::{Role, Shape};
+use crate::office::{chart, core};
+use crate::package::Package;
+use lodestone_types::{Extracted, PageRef};
+
+/// Slides of one presentation.
+const SLIDES_MAX: usize = 5000;
+/// What PowerPoint calls a presentation that has no title.
+const UNTITLED: &str = "PowerPoint Presentation";
+
+/// Reads a presentation.
+pub(in crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
+    let package = Package::open(bytes, "PowerPoint presentation", budget)?;
+    let (main, relations) = relations::main_part(&package, "ppt/presentation.xml")?;
+    let mut flow = Flow::default();
+    if let Some(title) = core::title(&package).filter(|title| title != UNTITLED) {
+        flow.set_title(&title);
+    }
+    let mut layouts = Layouts::default();
+    for (index, id) in slide_ids(&package, &main)?.iter().enumerate() {
+        let Some(name) = relations.target(id) else { continue };
+        flow.page(PageRef::Slide(u32::try_from(index + 1).unwrap_or(u32::MAX)));
+        slide(&package, name, &mut layouts, &mut flow)?;
+    }
+    flow.finish()
+}
+
+/// The relationships of the slides, in order.
+fn slide_ids(package: &Package<'_>, main: &str) -> Result<Vec<String>, ExtractError> {
+    let Some(part) = package.part(main)? else { return Ok(Vec::new()) };
+    let mut events = Events::new(part)?;
+    let mut ids = Vec::new();
+    loop {
+        match events.next()? {
+            Event::Open(element) if element.name() == "sldId" => {
+                ids.extend(element.prefixed("id"));
+                if ids.len() > SLIDES_MAX {
+                    return Err(ExtractError::BeyondLimit { what: "slides", max: SLIDES_MAX });
+                }
+            }
+            Event::End => return Ok(ids),
+            _ => {}
+        }
+    }
+}
+
+fn slide(
+    package: &Package<'_>,
+    name: &str,
+    layouts: &mut Layouts,
+    flow: &mut Flow,
+) -> Result<(), ExtractError> {
+    let relations = Relations::of(package, name)?;
+    let mut shapes = parser::read(package, name, &relations)?;
+    if let Some(layout) = relations.first("slideLayout") {
+        layouts.apply(package, layout, &mut shapes)?;
+    }
+    write(package, shapes, flow)?;
+    let Some(notes) = relations.first("notesSlide") else { return Ok(()) };
+    let relations = Relations::of(package, notes)?;
+    let mut notes = parser::read(package, notes, &relations)?;
+    // The other shapes of notes are a picture of the slide, and furniture.
+    notes.retain(|shape| shape.role == Role::Body);
+    for shape in &mut notes {
+        shape.has_bullets = false;
+    }
+    if notes.iter().any(|shape| !shape.is_blank()) {
+        flow.heading(3, "Notes")?;
+    }
+    write(package, notes, flow)
+}
+
+/// Writes shapes in the order of reading, titles first.
+fn write(package: &Package<'_>, shapes: Vec<Shape>, flow: &mut Flow) -> Result<(), ExtractError> {
+    let (titles, others): (Vec<Shape>, Vec<Shape>) =
+        shapes.into_iter().partition(|shape| shape.role.heading_level().is_some());
+    let mut waiting: Vec<Shape> = order::sorted(others);
+    waiting.reverse();
+    waiting.extend(titles.into_iter().rev());
+    while let Some(mut shape) = waiting.pop() {
+        shape.write(flow)?;
+        shape.end_table(flow)?;
+        for name in &shape.parts {
+            chart::write(package, name, flow)?;
+        }
+        waiting.extend(shape.children.into_iter().rev());
+    }
+    Ok(())
+}

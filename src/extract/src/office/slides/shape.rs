@@ -1,0 +1,162 @@
+//! What is on a slide.
+
+use crate::ExtractError;
+use crate::flow::Flow;
+use crate::grid::{Grid, Rendered};
+use crate::numerals;
+use lodestone_types::BlockKind;
+
+/// What a placeholder is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Role {
+    /// No placeholder.
+    #[default]
+    Free,
+    /// The title of a slide.
+    Title,
+    /// The title of a title slide.
+    MainTitle,
+    /// Text and lists.
+    Body,
+    /// Dates, numbers, footers, the picture of a slide in its notes: not read.
+    Furniture,
+}
+
+impl Role {
+    /// By the word for it; placeholders without one are bodies.
+    pub(super) fn of(word: &str) -> Self {
+        match word {
+            "title" => Self::Title,
+            "ctrTitle" => Self::MainTitle,
+            "dt" | "ftr" | "hdr" | "sldNum" | "sldImg" => Self::Furniture,
+            _ => Self::Body,
+        }
+    }
+
+    /// The level of the heading that it makes.
+    pub(super) fn heading_level(self) -> Option<u8> {
+        match self {
+            Self::MainTitle => Some(1),
+            Self::Title => Some(2),
+            Self::Free | Self::Body | Self::Furniture => None,
+        }
+    }
+}
+
+/// Where a shape is, in its parent's units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Place {
+    /// The left edge.
+    pub x: i64,
+    /// The upper edge.
+    pub y: i64,
+    /// The width.
+    pub width: i64,
+    /// The height.
+    pub height: i64,
+}
+
+/// What marks a paragraph as an item of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) enum Bullet {
+    /// What its placeholder does.
+    #[default]
+    Inherited,
+    /// Nothing.
+    None,
+    /// A sign.
+    Sign,
+    /// A number.
+    Number {
+        /// The format, as numerals know it.
+        format: &'static str,
+        /// The first number.
+        start: i64,
+    },
+}
+
+/// A paragraph of a shape.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    /// Its text.
+    pub text: String,
+    /// How far it is indented, from 0.
+    pub level: usize,
+    /// Its mark.
+    pub bullet: Bullet,
+}
+
+/// A shape, or a group of them.
+#[derive(Debug, Default)]
+pub(super) struct Shape {
+    /// Where it is, where it says so.
+    pub place: Option<Place>,
+    /// What it is for.
+    pub role: Role,
+    /// The number by which a placeholder finds its layout.
+    pub index: Option<i64>,
+    /// Whether its paragraphs are items unless they say otherwise.
+    pub has_bullets: bool,
+    /// What it says.
+    pub lines: Vec<Line>,
+    /// The table in it.
+    pub table: Option<Grid>,
+    /// Charts and diagrams in it, by the names of their parts.
+    pub parts: Vec<String>,
+    /// The shapes that it groups, in the order of reading.
+    pub children: Vec<Shape>,
+    /// Whether it cannot be seen.
+    pub is_hidden: bool,
+}
+
+impl Shape {
+    /// Whether there is nothing to read.
+    pub(super) fn is_blank(&self) -> bool {
+        self.lines.iter().all(|line| line.text.trim().is_empty())
+            && self.table.is_none()
+            && self.parts.is_empty()
+            && self.children.is_empty()
+    }
+
+    /// Writes its own text.
+    pub(super) fn write(&self, flow: &mut Flow) -> Result<(), ExtractError> {
+        if let Some(level) = self.role.heading_level() {
+            let lines: Vec<&str> = self.lines.iter().map(|line| line.text.trim()).collect();
+            let title = lines.join(" ");
+            return flow.heading(level, title.trim());
+        }
+        let mut counts: Vec<i64> = Vec::new();
+        for line in &self.lines {
+            let text = line.text.trim();
+            if text.is_empty() {
+                continue;
+            }
+            counts.resize(line.level + 1, 0);
+            match &line.bullet {
+                Bullet::Number { format, start } => {
+                    let count = &mut counts[line.level];
+                    *count = if *count == 0 { *start } else { *count + 1 };
+                    let mark = format!("{}.", numerals::written(*count, format));
+                    flow.item(line.level, &mark, text)?;
+                    continue;
+                }
+                Bullet::Sign => flow.item(line.level, "-", text)?,
+                Bullet::Inherited if self.has_bullets => flow.item(line.level, "-", text)?,
+                Bullet::Inherited | Bullet::None => flow.block(BlockKind::Paragraph, text)?,
+            }
+            counts[line.level] = 0;
+        }
+        Ok(())
+    }
+
+    /// Ends the table, and turns it into what is written.
+    pub(super) fn end_table(&mut self, flow: &mut Flow) -> Result<(), ExtractError> {
+        let Some(table) = self.table.take() else { return Ok(()) };
+        match table.finish() {
+            Rendered::Table { markdown, .. } => flow.block(BlockKind::Table, &markdown),
+            Rendered::Layout(pieces) => {
+                pieces.iter().try_for_each(|piece| flow.block(piece.kind, &piece.text))
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What the number in a cell means: a number, a percentage, a day, a time.
+
+use std::collections::BTreeMap;
+
+use crate::ExtractError;
+use crate::events::{Event, Events};
+use crate::package::Package;
+use crate::sheet::dates;
+
+/// Formats of one workbook; Excel stops at 65,490.
+const FORMATS_MAX: usize = 70_000;
+
+/// What a number is shown as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Shown {
+    /// A number.
+    #[default]
+    Number,
+    /// Parts of a hundred, with so many decimals.
+    Percent(usize),
+    /// A day, a time of day, or both.
+    Moment {
+        /// Whether the day is shown.
+        has_date: bool,
+        /// Whether the time is shown.
+        has_time: bool,
+    },
+    /// A length of time in hours.
+    Elapsed,
+}
+
+/// The formats of a workbook, by the number that cells name.
+#[derive(Debug, Default)]
+pub(super) struct Formats {
+    shown: Vec<Shown>,
+    has_late_epoch: bool,
+}
+
+impl Formats {
+    /// Reads the part called `name`.
+    pub(super) fn read(
+        package: &Package<'_>,
+        name: &str,
+        has_late_epoch: bool,
+    ) -> Result<Self, ExtractError> {
+        let mut found = Self { shown: Vec::new(), has_late_epoch };
+        let Some(part) = package.part(name)? else { return Ok(found) };
+        let mut events = Events::new(part)?;
+        let mut codes: BTreeMap<i64, Shown> = BTreeMap::new();
+        let mut is_cells = false;
+        loop {
+            match events.next()? {
+                Event::Open(element) => match element.name() {
+                    "numFmt" => {
+                        let code = element.attribute("formatCode").unwrap_or_default();
+                        let id = element.number("numFmtId").unwrap_or(0);
+                        codes.insert(id, of_code(&code));
+                    }
+                    "cellXfs" => is_cells = true,
+                    "xf" if is_cells && found.shown.len() < FORMATS_MAX => {
+                        let id = element.number("numFmtId").unwrap_or(0);
+                        found.shown.push(codes.get(&id).copied().unwrap_or_else(|| built_in(id)));
+                    }
+                    _ => {}
+                },
+                Event::Close(name) if name.as_str() == "cellXfs" => is_cells = false,
+                Event::Close(_) | Event::Text(_) => {}
+                Event::End => return Ok(found),
+            }
+        }
+    }
+
+    /// The number `raw` as it is shown with the format of this number.
+    pub(super) fn written(&self, raw: &str, format: usize) -> String {
+        let shown = self.shown.get(format).copied().unwrap_or_default();
+        // An integer is kept to its last digit.
+        let is_plain = raw.len() <= 15 && raw.bytes().all(|b| b.is_ascii_digit());
+        let Ok(value) = raw.trim().parse::<f64>() else { return raw.to_owned() };
+        match shown {
+            Shown::Number if is_plain => raw.to_owned(),
+            Shown::Number => number(value),
+            Shown::Percent(decimals) => percent(value, decimals),
+            Shown::Elapsed => dates::elapsed(value),
+            Shown::Moment { has_date, has_time } => {
+                let days = if self.has_late_epoch { value + 1462.0 } else { value };
+                dates::moment(days, has_date, has_time).unwrap_or_else(|| number(value))
+            }
+        }
+    }
+}
+
+/// A number with the 15 digits that a spreadsheet keeps.
+pub(in crate) fn number(value: f64) -> String {
+    let rounded: f64 = format!("{value:.14e}").parse().unwrap_or(value);
+    if rounded == 0.0 || (1e-6..1e15).contains(&rounded.abs()) {
+        return rounded.to_string();
+    }
+    format!("{rounded:e}")
+}
+
+/// Parts of a hundred, without zeros at the end.
+pub(in crate) fn percent(value: f64, decimals: usize) -> String {
+    let written = format!("{:.*}", decimals.min(6), value * 100.0);
+    let written = match written.contains('.') {
+        true => written.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => written,
+    };
+    format!("{written}%")
+}
+
+/// The formats that have a number and no code.
+fn built_in(id: i64) -> Shown {
+    match id {
+        9 => Shown::Percent(0),
+        10 => Shown::Percent(2),
+        14..=17 | 27..=31 | 34..=36 | 50..=58 => Shown::Moment { has_date: true, has_time: false },
+        18..=21 | 32 | 33 | 45 | 47 => Shown::Moment { has_date: false, has_time: true },
+        22 => Shown::Moment { has_date: true, has_time: true },
+        46 => Shown::Elapsed,
+        _ => Shown::Number,
+    }
+}
+
+/// What a format code shows: its letters outside of quotes, brackets and escapes.
+fn of_code(code: &str) -> Shown {
+    let mut letters = String::new();
+    let mut characters = code.chars();
+    let mut is_elapsed = false;
+    while let Some(c) = characters.next() {
+        match c {
+            ';' => break,
+            '"' => {
+                characters.by_ref().find(|c| *c == '"');
+            }
+            '\\' | '_' | '*' => {
+                characters.next();
+            }
+            '[' => {
+                let inside: String = characters.by_ref().take_while(|c| *c != ']').collect();
+                let inside = inside.to_ascii_lowercase();
+                is_elapsed |=
+                    !inside.is_empty() && inside.chars().all(|c| matches!(c, 'h' | 'm' | 's'));
+            }
+            other => letters.push(other.to_ascii_lowercase()),
+        }
+    }
+    let letters = letters.replace("am/pm", "h").replace("general", "");
+    let has = |wanted: &[char]| letters.contains(wanted);
+    if is_elapsed {
+        return Shown::Elapsed;
+    }
+    let has_date = has(&['y', 'd']) || (has(&['m']) && !has(&['h', 's']));
+    let has_time = has(&['h', 's']);
+    if has_date || has_time {
+        return Shown::Moment { has_date, has_time };
+    }
+    if has(&['%']) {
+        let decimals = letters.split_once('.').map_or(0, |(_, rest)| {
+            rest.chars().take_while(|c| matches!(c, '0' | '#' | '?')).count()
+        });
+        return Shown::Percent(decimals);
+    }
+    Shown::Number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_tell_what_numbers_mean() {
+        let date = Shown::Moment { has_date: true, has_time: false };
+        let time = Shown::Moment { has_date: false, has_time: true };
+        assert_eq!(of_code("yyyy\\-mm\\-dd;@"), date);
+        assert_eq!(
+            of_code("[$-409]d/m/yy h:mm AM/PM"),
+            Shown::Moment { has_date: true, has_time: true }
+        );
+        assert_eq!(of_code("mm:ss.0"), time);
+        assert_eq!(of_code("[h]:mm:ss"), Shown::Elapsed);
+        assert_eq!(of_code("#,##0.00\\ \"days\";[Red]-#,##0"), Shown::Number);
+        assert_eq!(of_code("0.0%"), Shown::Percent(1));
+        assert_eq!(of_code("General"), Shown::Number);
+        assert_eq!(number(0.1 + 0.2), "0.3");
+        assert_eq!(number(1e300), "1e300");
+        assert_eq!(percent(0.125, 2), "12.5%");
+    }
+}

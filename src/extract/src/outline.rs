@@ -1,0 +1,111 @@
+//! Text under construction: blocks are appended, separated, bounded and remembered.
+
+use crate::clean::clean;
+use crate::{ExtractError, TEXT_BYTES_MAX};
+use lodestone_types::{Block, BlockKind, Extracted, Geometry, PageRef, PageStart};
+
+/// The text of a document while a reader writes it.
+#[derive(Debug, Default)]
+pub(super) struct Outline {
+    text: String,
+    title: Option<String>,
+    first_heading: Option<String>,
+    blocks: Vec<Block>,
+    pages: Vec<PageStart>,
+    /// The page that begins with the next block.
+    page: Option<PageRef>,
+    geometry: Geometry,
+}
+
+impl Outline {
+    /// The next block is the first of a page.
+    pub(super) fn page(&mut self, page: PageRef) {
+        self.page = Some(page);
+    }
+
+    /// Appends another document's blocks; its title and pages are passed over.
+    pub(super) fn append(&mut self, other: &Extracted) -> Result<(), ExtractError> {
+        for block in &other.blocks {
+            self.push(block.kind, &other.text[block.range.clone()])?;
+        }
+        Ok(())
+    }
+
+    /// Appends a block. Blank lines around it are dropped; a blank block is no block.
+    pub(super) fn push(&mut self, kind: BlockKind, content: &str) -> Result<(), ExtractError> {
+        let content = &*clean(content);
+        let content = content.trim_end().trim_start_matches('\n');
+        if is_blank(content) {
+            return Ok(());
+        }
+        if self.text.len() + content.len() + 2 > TEXT_BYTES_MAX {
+            return Err(too_long());
+        }
+        if let Some(last) = self.blocks.last() {
+            let is_list = last.kind == BlockKind::ListItem && kind == BlockKind::ListItem;
+            self.text.push_str(if is_list { "\n" } else { "\n\n" });
+        }
+        let start = self.text.len();
+        if let Some(page) = self.page.take() {
+            self.pages.push(PageStart { page, start });
+        }
+        self.text.push_str(content);
+        self.blocks.push(Block { kind, range: start..self.text.len() });
+        Ok(())
+    }
+
+    /// Appends a heading in the notation of Markdown.
+    pub(super) fn heading(&mut self, level: u8, content: &str) -> Result<(), ExtractError> {
+        let content = &*clean(content.trim());
+        if self.first_heading.is_none() && !is_blank(content) {
+            self.first_heading = Some(content.replace('\n', " "));
+        }
+        if is_blank(content) {
+            return Ok(());
+        }
+        let marks = &"######"[..usize::from(level.clamp(1, 6))];
+        self.push(BlockKind::Heading { level }, &format!("{marks} {}", content.replace('\n', " ")))
+    }
+
+    /// The last block.
+    pub(super) fn last(&self) -> Option<&Block> {
+        self.blocks.last()
+    }
+
+    /// Where the lines of the blocks so far stand on their pages; the writer adds to it.
+    pub(super) fn geometry(&mut self) -> &mut Geometry {
+        &mut self.geometry
+    }
+
+    /// Bytes so far.
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Sets the title, which wins over the first heading. A blank one is none; the first stays.
+    pub(super) fn set_title(&mut self, title: &str) {
+        let title = clean(title).split_whitespace().collect::<Vec<_>>().join(" ");
+        if self.title.is_none() && !title.is_empty() {
+            self.title = Some(title);
+        }
+    }
+
+    /// The document.
+    pub(super) fn finish(self) -> Extracted {
+        let title = self.title.or(self.first_heading);
+        let Self { text, blocks, pages, geometry, .. } = self;
+        Extracted { text, title, blocks, pages, geometry }
+    }
+}
+
+/// The error of a text beyond its bound.
+pub(super) fn too_long() -> ExtractError {
+    ExtractError::BeyondLimit { what: "bytes of text", max: TEXT_BYTES_MAX }
+}
+
+/// Whether nothing can be seen: white space, and characters without width.
+pub(super) fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| {
+        c.is_whitespace() || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}')
+    })
+}

@@ -1,0 +1,251 @@
+//! ZIP containers, read under bounds.
+//!
+//! ```text
+//! bytes -> directory (entries bounded) -> part by name -> inflate (counted) -> buffered reader
+//! ```
+//! The declared size of an entry is never believed: bytes are counted as they come out, against the
+//! upload's budget and against what went in. Only parts that a reader asks for are inflated, and
+//! none is held as a whole unless a reader collects it.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+
+use flate2::read::DeflateDecoder;
+use zip::{CompressionMethod, ZipArchive};
+
+use crate::ExtractError;
+use crate::budget::Budget;
+
+/// Entries of one container. Presentations and books of some thousand parts exist.
+const ENTRIES_MAX: usize = 10_000;
+/// Bytes out for each byte in. Deflate can do 1032; markup of tables reaches about 60.
+const RATIO_MAX: usize = 200;
+/// Bytes out below which the ratio does not count.
+const RATIO_FREE_BYTES: usize = 8 << 20;
+/// Bytes that one element, or one run of text, may have.
+const TOKEN_BYTES_MAX: usize = 16 << 20;
+/// Bytes of a part that is held as a whole.
+const PART_BYTES_MAX: usize = 32 << 20;
+/// Bytes that are inflated at once.
+const CHUNK_BYTES: usize = 32 << 10;
+
+/// A container.
+#[derive(Debug)]
+pub(super) struct Package<'a> {
+    bytes: &'a [u8],
+    budget: &'a Budget,
+    format: &'static str,
+    /// Where the data of each part is, by its name in small letters.
+    entries: BTreeMap<String, Entry>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    start: usize,
+    length: usize,
+    is_deflated: bool,
+    is_readable: bool,
+    is_encrypted: bool,
+}
+
+impl<'a> Package<'a> {
+    /// Reads the directory of a container; `format` is its name in errors.
+    pub(super) fn open(
+        bytes: &'a [u8],
+        format: &'static str,
+        budget: &'a Budget,
+    ) -> Result<Self, ExtractError> {
+        let broken = |problem: String| ExtractError::Broken { format, problem };
+        if declared_entries(bytes).is_some_and(|count| count > ENTRIES_MAX) {
+            return Err(too_many());
+        }
+        let mut archive =
+            ZipArchive::new(Cursor::new(bytes)).map_err(|failure| broken(failure.to_string()))?;
+        if archive.len() > ENTRIES_MAX {
+            return Err(too_many());
+        }
+        let mut entries = BTreeMap::new();
+        for index in 0..archive.len() {
+            // An entry that cannot be found is damage only for whoever needs it.
+            let Ok(file) = archive.by_index_raw(index) else { continue };
+            let (Ok(name), Some(start)) = (file.name(), file.data_start()) else { continue };
+            let entry = Entry {
+                start: usize::try_from(start).unwrap_or(usize::MAX),
+                length: usize::try_from(file.compressed_size()).unwrap_or(usize::MAX),
+                is_deflated: file.compression() == CompressionMethod::Deflated,
+                is_readable: matches!(
+                    file.compression(),
+                    CompressionMethod::Deflated | CompressionMethod::Stored
+                ),
+                is_encrypted: file.encrypted(),
+            };
+            entries.entry(normalised(&name)).or_insert(entry);
+        }
+        Ok(Self { bytes, budget, format, entries })
+    }
+
+    /// Whether there is a part of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.entries.contains_key(&normalised(name))
+    }
+
+    /// The names of all parts, in small letters and in order.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str)
+    }
+
+    /// What the container is called in errors.
+    pub(super) fn format(&self) -> &'static str {
+        self.format
+    }
+
+    /// A reader of the part of this name, where there is one.
+    pub(super) fn part(&self, name: &str) -> Result<Option<Part<'a>>, ExtractError> {
+        let Some(entry) = self.entries.get(&normalised(name)) else { return Ok(None) };
+        if entry.is_encrypted {
+            return Err(ExtractError::Encrypted { format: self.format });
+        }
+        let end = entry.start.saturating_add(entry.length);
+        let data = self.bytes.get(entry.start..end).filter(|_| entry.is_readable);
+        let Some(data) = data else {
+            let problem = format!("'{name}' cannot be unpacked");
+            return Err(ExtractError::Broken { format: self.format, problem });
+        };
+        let source = match entry.is_deflated {
+            true => Source::Deflated(DeflateDecoder::new(data)),
+            false => Source::Stored(data),
+        };
+        let counted =
+            Counted { source, consumed: data.len(), produced: 0, token: 0, budget: self.budget };
+        Ok(Some(Part {
+            reader: BufReader::with_capacity(CHUNK_BYTES, counted),
+            budget: self.budget,
+            format: self.format,
+        }))
+    }
+
+    /// The whole part of this name, where there is one.
+    pub(super) fn bytes(&self, name: &str) -> Result<Option<Vec<u8>>, ExtractError> {
+        self.part(name)?.map(Part::collect).transpose()
+    }
+}
+
+fn too_many() -> ExtractError {
+    ExtractError::BeyondLimit { what: "files in the container", max: ENTRIES_MAX }
+}
+
+/// Names in containers are told apart without case, and writers differ in slashes.
+fn normalised(name: &str) -> String {
+    name.trim_start_matches(['/', '\\']).replace('\\', "/").to_ascii_lowercase()
+}
+
+/// The number of entries in the end record, so that a directory of millions is not read at all.
+fn declared_entries(bytes: &[u8]) -> Option<usize> {
+    const END_BYTES: usize = 22;
+    let tail = &bytes[bytes.len().saturating_sub((64 << 10) + END_BYTES)..];
+    let at = tail.windows(4).rposition(|window| window == b"PK\x05\x06")?;
+    let count = tail.get(at + 10..at + 12)?;
+    let size = tail.get(at + 12..at + 16)?;
+    let size = u32::from_le_bytes([size[0], size[1], size[2], size[3]]);
+    // The wide form says 65535 here; an entry of a directory has 46 bytes at least.
+    let by_size = usize::try_from(size).unwrap_or(usize::MAX) / 46;
+    Some(usize::from(u16::from_le_bytes([count[0], count[1]])).min(by_size))
+}
+
+/// A part under way.
+#[derive(Debug)]
+pub(super) struct Part<'a> {
+    reader: BufReader<Counted<'a>>,
+    budget: &'a Budget,
+    format: &'static str,
+}
+
+impl<'a> Part<'a> {
+    /// The counters it is read against.
+    pub(super) fn budget(&self) -> &'a Budget {
+        self.budget
+    }
+
+    /// What its container is called in errors.
+    pub(super) fn format(&self) -> &'static str {
+        self.format
+    }
+
+    /// The next element or run of text begins: its bytes are counted from here.
+    pub(super) fn begin_token(&mut self) {
+        self.reader.get_mut().token = 0;
+    }
+
+    /// Reads to the end.
+    pub(super) fn collect(mut self) -> Result<Vec<u8>, ExtractError> {
+        let mut bytes = Vec::new();
+        loop {
+            self.begin_token();
+            let start = bytes.len();
+            let read = self.reader.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut bytes);
+            if let Err(failure) = read {
+                return Err(self.budget.failure(self.format, failure.to_string()));
+            }
+            if bytes.len() > PART_BYTES_MAX {
+                let what = "bytes of one part";
+                return Err(ExtractError::BeyondLimit { what, max: PART_BYTES_MAX });
+            }
+            if bytes.len() == start {
+                return Ok(bytes);
+            }
+        }
+    }
+}
+
+impl Read for Part<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(buffer)
+    }
+}
+
+impl BufRead for Part<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.reader.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.reader.consume(amount);
+    }
+}
+
+#[derive(Debug)]
+enum Source<'a> {
+    Stored(&'a [u8]),
+    Deflated(DeflateDecoder<&'a [u8]>),
+}
+
+/// Inflates, and counts what comes out.
+#[derive(Debug)]
+struct Counted<'a> {
+    source: Source<'a>,
+    consumed: usize,
+    produced: usize,
+    token: usize,
+    budget: &'a Budget,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = match &mut self.source {
+            Source::Stored(bytes) => return bytes.read(buffer),
+            Source::Deflated(decoder) => decoder.read(buffer)?,
+        };
+        self.budget.inflate(read)?;
+        self.produced += read;
+        self.token += read;
+        if self.token > TOKEN_BYTES_MAX {
+            return Err(self.budget.exceed("bytes of one element", TOKEN_BYTES_MAX));
+        }
+        let is_dense =
+            self.produced > RATIO_FREE_BYTES && self.produced / RATIO_MAX > self.consumed;
+        if is_dense {
+            return Err(self.budget.exceed("compression ratio", RATIO_MAX));
+        }
+        Ok(read)
+    }
+}

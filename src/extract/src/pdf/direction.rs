@@ -1,0 +1,204 @@
+//! From the order in which letters stand to the order in which they are read.
+//!
+//! A page shows right-to-left text from the right; glyphs come sorted from the left. So stretches
+//! of right-to-left letters are reversed, and in a line that runs from the right the whole line is,
+//! while numbers and words of the other direction inside of it keep theirs.
+
+use unicode_normalization::char::is_combining_mark;
+
+use crate::pdf::glyphs::{Face, Glyph};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Left,
+    Right,
+    Digit,
+    Neutral,
+}
+
+/// The letter that makes a ligature with alef.
+pub(super) const LAM: char = '\u{644}';
+
+/// Whether a letter is an alef, with or without a sign on it.
+pub(super) fn is_alef(c: char) -> bool {
+    matches!(c, '\u{622}' | '\u{623}' | '\u{625}' | '\u{627}')
+}
+
+/// Appends the letter of `glyph`, which stands right of `last`, in the font `face`.
+///
+/// A ligature of lam and alef is one glyph and two letters, which the library gives in the order in
+/// which they are read: they are equally wide and touch exactly, and as wide as no alef elsewhere.
+pub(super) fn push(visual: &mut Vec<char>, last: &Glyph, glyph: &Glyph, face: &Face) {
+    let is_even = ((glyph.right - glyph.left) - (last.right - last.left)).abs()
+        < 0.001 * glyph.size
+        && (glyph.left - last.right).abs() < 0.001 * glyph.size;
+    let is_whole = face.has_alef((glyph.right - glyph.left) / glyph.size);
+    let is_pair = last.c == LAM && is_alef(glyph.c) && visual.last() == Some(&last.c);
+    if is_pair && is_even && !is_whole {
+        visual.insert(visual.len() - 1, glyph.c);
+    } else {
+        visual.push(glyph.c);
+    }
+}
+
+/// The text that a line shows, letters sorted from left to right.
+pub(super) fn logical(visual: &[char]) -> String {
+    let classes: Vec<Class> = visual.iter().map(|c| class(*c)).collect();
+    let count = |wanted: Class| classes.iter().filter(|class| **class == wanted).count();
+    let (from_right, from_left) = (count(Class::Right), count(Class::Left));
+    if from_right == 0 {
+        return visual.iter().collect();
+    }
+    let mut letters: Vec<(char, Class)> =
+        visual.iter().copied().zip(classes.iter().copied()).collect();
+    numbers(&mut letters);
+    if from_right >= from_left {
+        reverse(&mut letters);
+        restore(&mut letters, |class| matches!(class, Class::Left | Class::Digit));
+    } else {
+        restore(&mut letters, |class| class == Class::Right);
+    }
+    letters.into_iter().map(|(c, _)| c).collect()
+}
+
+/// Whether a text is read from the right.
+pub(super) fn is_from_right(text: &str) -> bool {
+    let (mut right, mut left) = (0_usize, 0_usize);
+    for c in text.chars() {
+        match class(c) {
+            Class::Right => right += 1,
+            Class::Left => left += 1,
+            Class::Digit | Class::Neutral => {}
+        }
+    }
+    right > left
+}
+
+fn class(c: char) -> Class {
+    match c {
+        '\u{660}'..='\u{669}' | '\u{6F0}'..='\u{6F9}' => Class::Digit,
+        '\u{590}'..='\u{8FF}' | '\u{FB1D}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFC}' => Class::Right,
+        '\u{10800}'..='\u{10FFF}' | '\u{1E800}'..='\u{1EFFF}' => Class::Right,
+        _ if c.is_numeric() => Class::Digit,
+        _ if c.is_alphabetic() => Class::Left,
+        _ => Class::Neutral,
+    }
+}
+
+/// Marks between digits, and signs beside them, belong to the number.
+fn numbers(letters: &mut [(char, Class)]) {
+    for at in 1..letters.len() {
+        let is_inside = at + 1 < letters.len()
+            && letters[at - 1].1 == Class::Digit
+            && letters[at + 1].1 == Class::Digit;
+        let (c, _) = letters[at];
+        let is_mark = matches!(c, '.' | ',' | ':' | '/' | '-' | '\u{66B}' | '\u{66C}');
+        let is_sign = matches!(c, '%' | '\u{66A}') && letters[at - 1].1 == Class::Digit;
+        if (is_inside && is_mark) || is_sign {
+            letters[at].1 = Class::Digit;
+        }
+    }
+}
+
+/// Reverses letters, each with the marks on it; brackets open the other way.
+fn reverse(letters: &mut [(char, Class)]) {
+    letters.reverse();
+    let mut at = 0;
+    while at < letters.len() {
+        letters[at].0 = mirrored(letters[at].0);
+        // Marks stood behind their letter and now stand before it.
+        let marks = letters[at..].iter().take_while(|(c, _)| is_combining_mark(*c)).count();
+        let end = (at + marks + 1).min(letters.len());
+        if marks > 0 {
+            letters[at..end].reverse();
+        }
+        at = end;
+    }
+}
+
+/// Reverses each stretch whose letters are of the wanted kind, neutral ones between them included.
+fn restore(letters: &mut [(char, Class)], is_wanted: impl Fn(Class) -> bool) {
+    let mut at = 0;
+    while at < letters.len() {
+        if !is_wanted(letters[at].1) {
+            at += 1;
+            continue;
+        }
+        let mut end = at + 1;
+        for (next, (_, class)) in letters.iter().enumerate().skip(at + 1) {
+            match class {
+                Class::Neutral => {}
+                class if is_wanted(*class) => end = next + 1,
+                _ => break,
+            }
+        }
+        reverse(&mut letters[at..end]);
+        at = end;
+    }
+}
+
+fn mirrored(c: char) -> char {
+    match c {
+        '(' => ')',
+        ')' => '(',
+        '[' => ']',
+        ']' => '[',
+        '{' => '}',
+        '}' => '{',
+        '<' => '>',
+        '>' => '<',
+        '\u{AB}' => '\u{BB}',
+        '\u{BB}' => '\u{AB}',
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(visual: &str) -> String {
+        logical(&visual.chars().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn lines_are_read_from_the_side_where_they_begin() {
+        assert_eq!(read("plain (text) 12."), "plain (text) 12.");
+        // Hebrew: shalom olam, drawn from the right.
+        assert_eq!(
+            read("\u{5DD}\u{5DC}\u{5D5}\u{5E2} \u{5DD}\u{5D5}\u{5DC}\u{5E9}"),
+            "\u{5E9}\u{5DC}\u{5D5}\u{5DD} \u{5E2}\u{5D5}\u{5DC}\u{5DD}"
+        );
+        // Words and numbers of the other direction stay as they are; brackets keep their sense.
+        assert_eq!(read(".(Py 3.12) \u{5D2}\u{5D1}\u{5D0}"), "\u{5D0}\u{5D1}\u{5D2} (Py 3.12).");
+        assert_eq!(read("a \u{5D1}\u{5D0} b and c"), "a \u{5D0}\u{5D1} b and c");
+        assert_eq!(read("50% \u{5D1}\u{5D0}"), "\u{5D0}\u{5D1} 50%");
+        // Marks stay behind the letter on which they stand.
+        assert_eq!(read("\u{5D1}\u{5B8}\u{5D0}\u{5B7}"), "\u{5D0}\u{5B7}\u{5D1}\u{5B8}");
+        assert!(is_from_right("\u{5D0}\u{5D1}\u{5D2} ab") && !is_from_right("ab"));
+    }
+
+    #[test]
+    fn a_ligature_of_two_letters_keeps_their_order() {
+        let glyph = |c, left, right| Glyph {
+            c,
+            left,
+            right,
+            baseline: 0.0,
+            ascent: 8.0,
+            descent: 2.0,
+            size: 10.0,
+            face: 0,
+        };
+        let (lam, alef) = ('\u{644}', '\u{627}');
+        let pushed = |first: Glyph, second: Glyph| {
+            let mut visual = vec![first.c];
+            push(&mut visual, &first, &second, &Face::default());
+            logical(&visual)
+        };
+        let ligature = pushed(glyph(lam, 0.0, 3.0), glyph(alef, 3.0, 6.0));
+        assert_eq!(ligature, "\u{644}\u{627}");
+        let article = pushed(glyph(lam, 0.0, 4.0), glyph(alef, 4.0, 6.0));
+        assert_eq!(article, "\u{627}\u{644}");
+    }
+}

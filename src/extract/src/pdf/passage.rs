@@ -1,0 +1,131 @@
+//! A passage: what becomes one block of the text, with the places of its lines.
+
+use std::ops::Range;
+
+use lodestone_types::PageArea;
+
+/// What a passage is. Headings are told from prose when the whole document is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Prose,
+    Item,
+    Table,
+    Code,
+    Heading { level: u8 },
+}
+
+/// A stretch of text of one kind.
+#[derive(Debug, Clone)]
+pub(super) struct Passage {
+    pub kind: Kind,
+    pub text: String,
+    /// Where its lines stand: bytes of the text, ascending.
+    pub places: Vec<(Range<usize>, PageArea)>,
+    /// Points of its first line.
+    pub size: f32,
+    pub is_bold: bool,
+}
+
+impl Passage {
+    /// A passage that nothing was written to yet.
+    pub(super) fn new(kind: Kind, size: f32, is_bold: bool) -> Self {
+        Self { kind, text: String::new(), places: Vec::new(), size, is_bold }
+    }
+
+    /// Appends text that stands at a place.
+    pub(super) fn put(&mut self, text: &str, area: PageArea) {
+        let start = self.text.len();
+        self.text.push_str(text);
+        if !text.is_empty() {
+            self.places.push((start..self.text.len(), area));
+        }
+    }
+
+    /// Whether it is made of words: rows of numbers are not.
+    pub(super) fn is_of_words(&self) -> bool {
+        let letters = self.text.chars().filter(|c| c.is_alphabetic()).count();
+        let all = self.text.chars().filter(|c| !c.is_whitespace()).count();
+        letters * 3 >= all * 2
+    }
+
+    /// Appends another passage, continuing the last line.
+    pub(super) fn join(&mut self, other: Self, is_compound: &dyn Fn(&str) -> bool) {
+        self.separate(&other.text, is_compound);
+        let start = self.text.len();
+        self.text.push_str(&other.text);
+        let moved = other.places.into_iter();
+        self.places
+            .extend(moved.map(|(range, area)| (range.start + start..range.end + start, area)));
+    }
+
+    /// Prepares for `next`, which continues the last line on a new one: a space, or nothing where a
+    /// word is divided. `is_compound` knows compounds that are written with a hyphen.
+    pub(super) fn separate(&mut self, next: &str, is_compound: &dyn Fn(&str) -> bool) {
+        let mut before = self.text.chars().rev();
+        let is_divided = matches!(before.next(), Some('-' | '\u{2010}'))
+            && before.next().is_some_and(char::is_alphabetic);
+        let Some(first) = next.chars().next().filter(|_| is_divided) else {
+            if !self.text.is_empty() && !joins_without_space(&self.text, next) {
+                self.text.push(' ');
+            }
+            return;
+        };
+        if !first.is_lowercase() || is_compound(&compound(&self.text, next)) {
+            // Before a capital or a digit the hyphen is part of the word.
+            if !first.is_alphanumeric() {
+                self.text.push(' ');
+            }
+            return;
+        }
+        self.text.pop();
+        let end = self.text.len();
+        if let Some((range, _)) = self.places.last_mut() {
+            range.end = range.end.min(end);
+        }
+        self.places.retain(|(range, _)| !range.is_empty());
+    }
+}
+
+/// The word that a hyphen at the end of `text` would make with the beginning of `next`.
+fn compound(text: &str, next: &str) -> String {
+    let is_part = |c: char| c.is_alphanumeric() || c == '-';
+    let before = text.rsplit(|c| !is_part(c)).next().unwrap_or("");
+    let after = next.split(|c| !is_part(c)).next().unwrap_or("");
+    format!("{before}{after}").to_lowercase()
+}
+
+/// Scripts that put no spaces between words.
+fn joins_without_space(text: &str, next: &str) -> bool {
+    let is_wide = |c: Option<char>| {
+        c.is_some_and(|c| {
+            matches!(c, '\u{3000}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{FF00}'..='\u{FFEF}')
+        })
+    };
+    is_wide(text.chars().next_back()) && is_wide(next.chars().next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(first: &str, second: &str) -> String {
+        let mut passage = Passage::new(Kind::Prose, 10.0, false);
+        passage.put(first, PageArea::default());
+        let is_compound = |word: &str| word == "well-known";
+        passage.separate(second, &is_compound);
+        passage.put(second, PageArea::default());
+        assert!(passage.places.iter().all(|(range, _)| range.end <= passage.text.len()));
+        passage.text
+    }
+
+    #[test]
+    fn divided_words_become_whole() {
+        assert_eq!(joined("the infor-", "mation age"), "the information age");
+        assert_eq!(joined("a well-", "known fact"), "a well-known fact");
+        assert_eq!(joined("COVID-", "19 cases"), "COVID-19 cases");
+        assert_eq!(joined("Jean-", "Paul"), "Jean-Paul");
+        assert_eq!(joined("range 5 -", "and more"), "range 5 - and more");
+        assert_eq!(joined("no", "hyphen"), "no hyphen");
+        assert_eq!(joined("\u{6F22}\u{5B57}", "\u{6F22}"), "\u{6F22}\u{5B57}\u{6F22}");
+    }
+}

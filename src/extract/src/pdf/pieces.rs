@@ -1,0 +1,253 @@
+//! Glyphs to pieces: stretches of one line without a gap that could part columns.
+
+use crate::clean::clean;
+use crate::pdf::glyphs::{Faces, Glyph};
+use crate::pdf::{accents, direction};
+use lodestone_types::PageArea;
+
+/// Baselines that differ by less, in sizes of the letters, are one.
+const SAME_BASELINE_EM: f32 = 0.12;
+/// A raised or lowered glyph is so much smaller than those beside it, at most.
+const RAISED_SIZE_MAX: f32 = 0.88;
+/// Its baseline differs by so much at most, in sizes of its neighbour.
+const RAISED_EM: f32 = 0.6;
+/// It stands so close to its neighbour, in sizes of that.
+const RAISED_GAP_EM: f32 = 0.35;
+/// And overlaps it by no more.
+const RAISED_OVERLAP_EM: f32 = 0.25;
+/// A gap that could part columns, in sizes. Justified lines rarely have wider ones between words.
+pub(super) const GAP_EM: f32 = 0.9;
+/// A gap between words, in sizes, beyond the usual one between letters.
+const SPACE_EM: f32 = 0.13;
+/// Letters set apart for looks: the usual gap between letters up to which it is believed.
+const TRACKING_EM_MAX: f32 = 0.35;
+/// Glyphs from which on a usual gap can be told.
+const TRACKING_GLYPHS_MIN: usize = 8;
+
+/// A stretch of one line.
+#[derive(Debug, Clone)]
+pub(super) struct Piece {
+    /// In logical order, free of what is made for the eye.
+    pub text: String,
+    pub left: f32,
+    pub right: f32,
+    pub top: f32,
+    pub bottom: f32,
+    pub baseline: f32,
+    /// Points of the size that most of its letters have.
+    pub size: f32,
+    /// Letters, without spaces.
+    pub letters: usize,
+    pub is_bold: bool,
+    pub is_mono: bool,
+    /// The width of a letter, on average.
+    pub advance: f32,
+}
+
+impl Piece {
+    /// Where it stands.
+    pub(super) fn area(&self) -> PageArea {
+        let (width, height) = (self.right - self.left, self.bottom - self.top);
+        PageArea { x: self.left, y: self.top, width, height }
+    }
+}
+
+/// Puts glyphs together.
+pub(super) fn of_glyphs(mut glyphs: Vec<Glyph>, faces: &Faces) -> Vec<Piece> {
+    accents::set(&mut glyphs);
+    let mut rows = rows(glyphs);
+    lower_raised(&mut rows);
+    let mut pieces = Vec::new();
+    for mut row in rows {
+        row.sort_by(|a, b| a.left.total_cmp(&b.left));
+        split(&row, faces, &mut pieces);
+    }
+    pieces
+}
+
+/// Glyphs on one baseline each, from the top.
+fn rows(mut glyphs: Vec<Glyph>) -> Vec<Vec<Glyph>> {
+    glyphs.sort_by(|a, b| a.baseline.total_cmp(&b.baseline));
+    let mut rows: Vec<Vec<Glyph>> = Vec::new();
+    for glyph in glyphs {
+        match rows.last_mut() {
+            Some(row)
+                if glyph.baseline - row[0].baseline
+                    <= SAME_BASELINE_EM * glyph.size.min(row[0].size) =>
+            {
+                row.push(glyph);
+            }
+            _ => rows.push(vec![glyph]),
+        }
+    }
+    rows
+}
+
+/// Moves raised and lowered glyphs (notes, exponents, indexes) to the line that they belong to.
+fn lower_raised(rows: &mut Vec<Vec<Glyph>>) {
+    for row in rows.iter_mut() {
+        row.sort_by(|a, b| a.left.total_cmp(&b.left));
+    }
+    for at in 0..rows.len() {
+        let runs = runs(&rows[at]);
+        let mut kept = Vec::with_capacity(rows[at].len());
+        for run in runs {
+            match host(rows, at, &run) {
+                Some(host) => {
+                    let place = rows[host].partition_point(|glyph| glyph.left <= run[0].left);
+                    rows[host].splice(place..place, run);
+                }
+                None => kept.extend(run),
+            }
+        }
+        rows[at] = kept;
+    }
+    rows.retain(|row| !row.is_empty());
+}
+
+/// Glyphs of a row that follow each other closely.
+fn runs(row: &[Glyph]) -> Vec<Vec<Glyph>> {
+    let mut runs: Vec<Vec<Glyph>> = Vec::new();
+    for glyph in row {
+        let last = runs.last_mut().filter(|run| {
+            run.last().is_some_and(|last| {
+                glyph.left - last.right < RAISED_GAP_EM * glyph.size
+                    && (glyph.size - last.size).abs() < 0.1 * glyph.size
+            })
+        });
+        match last {
+            Some(run) => run.push(*glyph),
+            None => runs.push(vec![*glyph]),
+        }
+    }
+    runs
+}
+
+/// The row beside which `run` of the row at `at` stands raised or lowered.
+fn host(rows: &[Vec<Glyph>], at: usize, run: &[Glyph]) -> Option<usize> {
+    /// Rows on either side that are looked at: marks above and below each other share a line.
+    const ROWS: usize = 6;
+    let first = run.iter().find(|glyph| !glyph.c.is_whitespace())?;
+    let last = run.last()?;
+    let near = at.saturating_sub(ROWS)..(at + ROWS + 1).min(rows.len());
+    let mut best: Option<(f32, usize)> = None;
+    for row in near.filter(|row| *row != at) {
+        let Some(distance) = distance(&rows[row], first, last) else { continue };
+        if best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, row));
+        }
+    }
+    best.map(|(_, row)| row)
+}
+
+/// How far the baseline of the run is from that of the larger letters beside it in `row`.
+fn distance(row: &[Glyph], first: &Glyph, last: &Glyph) -> Option<f32> {
+    let before = row.partition_point(|glyph| glyph.left <= first.left);
+    let neighbours = [before.checked_sub(1), Some(before)];
+    let mut best: Option<f32> = None;
+    for glyph in neighbours.into_iter().flatten().filter_map(|at| row.get(at)) {
+        let gap = (first.left - glyph.right).max(glyph.left - last.right);
+        // Lines that were drawn over each other are two.
+        if gap < -RAISED_OVERLAP_EM * glyph.size && !glyph.c.is_whitespace() {
+            return None;
+        }
+        let distance = (glyph.baseline - first.baseline).abs();
+        let is_host = !glyph.c.is_whitespace()
+            && first.size <= RAISED_SIZE_MAX * glyph.size
+            && distance <= RAISED_EM * glyph.size
+            && gap <= RAISED_GAP_EM * glyph.size;
+        if is_host && best.is_none_or(|least| distance < least) {
+            best = Some(distance);
+        }
+    }
+    best
+}
+
+/// Splits a row, sorted from left to right, where gaps are wide.
+fn split(row: &[Glyph], faces: &Faces, pieces: &mut Vec<Piece>) {
+    let mut part: Vec<(Glyph, bool)> = Vec::new();
+    let mut has_space = false;
+    let mut end = f32::MIN;
+    for glyph in row {
+        if glyph.c.is_whitespace() {
+            has_space = true;
+            continue;
+        }
+        if let Some((last, _)) = part.last()
+            && glyph.left - end > GAP_EM * glyph.size.max(last.size)
+        {
+            pieces.extend(piece(&part, faces));
+            part.clear();
+            end = f32::MIN;
+        }
+        part.push((*glyph, has_space && !part.is_empty()));
+        has_space = false;
+        end = end.max(glyph.right);
+    }
+    pieces.extend(piece(&part, faces));
+}
+
+/// A piece of glyphs, each with whether a space was drawn before it.
+fn piece(part: &[(Glyph, bool)], faces: &Faces) -> Option<Piece> {
+    let (first, _) = part.first()?;
+    let tracking = tracking(part);
+    let mut visual: Vec<char> = Vec::with_capacity(part.len() + part.len() / 5);
+    let mut last: Option<&Glyph> = None;
+    for (glyph, has_space) in part {
+        if let Some(last) = last {
+            let size = glyph.size.min(last.size);
+            let gap = glyph.left - last.right;
+            if (*has_space && gap > 0.03 * size) || gap > tracking + SPACE_EM * size {
+                visual.push(' ');
+            }
+            direction::push(&mut visual, last, glyph, faces.face(glyph.face));
+        } else {
+            visual.push(glyph.c);
+        }
+        last = Some(glyph);
+    }
+    let text = direction::logical(&visual);
+    let text = clean(&text);
+    let text = text.trim();
+    if text.is_empty() {
+        return None;
+    }
+    let glyphs = || part.iter().map(|(glyph, _)| glyph);
+    let share = |is: &dyn Fn(&Glyph) -> bool| glyphs().filter(|glyph| is(glyph)).count() * 2;
+    let size = usual_size(part);
+    let right = glyphs().map(|glyph| glyph.right).fold(first.right, f32::max);
+    let main: Vec<&Glyph> = glyphs().filter(|g| (g.size - size).abs() < 0.05 * size).collect();
+    let baseline = main.first().map_or(first.baseline, |glyph| glyph.baseline);
+    Some(Piece {
+        text: text.to_owned(),
+        left: first.left,
+        right,
+        top: glyphs().map(|g| g.baseline - g.ascent).fold(f32::MAX, f32::min),
+        bottom: glyphs().map(|g| g.baseline + g.descent).fold(f32::MIN, f32::max),
+        baseline,
+        size,
+        letters: part.len(),
+        is_bold: share(&|glyph| faces.face(glyph.face).is_bold) > part.len(),
+        is_mono: share(&|glyph| faces.face(glyph.face).is_mono()) > part.len(),
+        advance: glyphs().map(|g| g.right - g.left).sum::<f32>() / part.len() as f32,
+    })
+}
+
+/// The size that most of the glyphs have.
+fn usual_size(part: &[(Glyph, bool)]) -> f32 {
+    let mut sizes: Vec<f32> = part.iter().map(|(glyph, _)| glyph.size).collect();
+    sizes.sort_by(f32::total_cmp);
+    sizes[sizes.len() / 2]
+}
+
+/// The gap that is usual between the letters, where they are set apart.
+fn tracking(part: &[(Glyph, bool)]) -> f32 {
+    if part.len() < TRACKING_GLYPHS_MIN {
+        return 0.0;
+    }
+    let pairs = part.windows(2).map(|pair| pair[1].0.left - pair[0].0.right);
+    let mut gaps: Vec<f32> = pairs.collect();
+    gaps.sort_by(f32::total_cmp);
+    let median = gaps[gaps.len() / 2];
+    if median < TRACKING_EM_MAX * part[0].0.size { median.max(0.0) } else { 0.0 }
+}

@@ -1,0 +1,255 @@
+//! Lines of a column to paragraphs, items and listings.
+
+use crate::pdf::lines::Line;
+use crate::pdf::marks;
+use crate::pdf::passage::{Kind, Passage};
+use crate::pdf::tables;
+
+/// Paragraphs are set apart by more than so many times the usual distance of lines.
+const APART: f32 = 1.3;
+/// The distance of lines up to which they are one paragraph, in sizes, whatever is usual.
+const LEADING_EM: f32 = 1.45;
+/// Distances beyond so many sizes say nothing about what is usual.
+const LEADING_EM_MAX: f32 = 2.6;
+/// Sizes that differ by more are different ones.
+const SAME_SIZE: f32 = 0.08;
+/// Indents begin there, in sizes.
+const INDENT_EM: f32 = 0.9;
+/// Letters of a line whose right edge says how wide the column is.
+const FULL_LETTERS_MIN: usize = 20;
+/// Spaces by which a line of a listing is indented at most.
+const INDENT_SPACES_MAX: f32 = 200.0;
+
+/// What is usual in a column.
+#[derive(Debug)]
+struct Usual {
+    /// The edge at which most lines begin.
+    left: f32,
+    right: f32,
+    /// The right edge of the paragraph at hand.
+    edge: f32,
+    /// Distance of baselines.
+    leading: Option<f32>,
+}
+
+/// The passages of a column. `is_compound` knows compounds that are written with a hyphen.
+pub(super) fn passages(lines: &[Line], is_compound: &dyn Fn(&str) -> bool) -> Vec<Passage> {
+    let mut passages = Vec::new();
+    let tables = tables::find(lines);
+    let is_outside = |line: &usize| !tables.iter().any(|table| table.lines.contains(line));
+    let outside: Vec<&Line> =
+        (0..lines.len()).filter(is_outside).map(|line| &lines[line]).collect();
+    let usual = usual(&outside);
+    let mut at = 0;
+    for table in &tables {
+        flowing(&lines[at..table.lines.start], &usual, is_compound, &mut passages);
+        passages.push(tables::passage(lines, table));
+        at = table.lines.end;
+    }
+    flowing(&lines[at..], &usual, is_compound, &mut passages);
+    passages
+}
+
+fn usual(lines: &[&Line]) -> Usual {
+    let mut steps: Vec<f32> = Vec::new();
+    for pair in lines.windows(2) {
+        let (step, size) = (pair[1].baseline - pair[0].baseline, pair[1].size);
+        if is_same_size(pair[0], pair[1]) && step > 0.5 * size && step < LEADING_EM_MAX * size {
+            steps.push(step);
+        }
+    }
+    steps.sort_by(f32::total_cmp);
+    let full = lines.iter().filter(|line| line.letters() >= FULL_LETTERS_MIN);
+    let right = full.map(|line| line.right).reduce(f32::max);
+    let right = right.or_else(|| lines.iter().map(|line| line.right).reduce(f32::max));
+    let mut lefts: Vec<i32> = lines.iter().map(|line| (line.left / 2.0).round() as i32).collect();
+    lefts.sort_unstable();
+    let common = lefts.chunk_by(|a, b| a == b).max_by_key(|group| (group.len(), -group[0]));
+    Usual {
+        left: common.map_or(0.0, |group| group[0] as f32 * 2.0),
+        right: right.unwrap_or(0.0),
+        edge: right.unwrap_or(0.0),
+        // The lower quartile: in a column of short paragraphs half of the steps are between them.
+        leading: steps.get(steps.len() / 4).copied(),
+    }
+}
+
+fn is_same_size(a: &Line, b: &Line) -> bool {
+    (a.size - b.size).abs() <= SAME_SIZE * a.size.max(b.size)
+}
+
+/// What stands between two lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Between {
+    /// Nothing: the sentence goes on.
+    Space,
+    /// The line was ended where it need not have been.
+    Break,
+    /// One paragraph and the next.
+    Paragraph,
+}
+
+/// Passages of lines outside of tables.
+fn flowing(
+    lines: &[Line],
+    usual: &Usual,
+    is_compound: &dyn Fn(&str) -> bool,
+    passages: &mut Vec<Passage>,
+) {
+    let mut at = 0;
+    while at < lines.len() {
+        let listing = listing_end(&lines[at..]);
+        if listing > 1 {
+            passages.push(code(&lines[at..at + listing], usual));
+            at += listing;
+            continue;
+        }
+        let mut end = at + 1;
+        let text = lines[at].text();
+        let item = marks::split(&text);
+        let kind = if item.is_some() { Kind::Item } else { Kind::Prose };
+        let mut passage = Passage::new(kind, lines[at].size, lines[at].is_bold());
+        match item {
+            Some((mark, rest)) => {
+                let mark = format!("{mark} ");
+                passage.put(&format!("{mark}{rest}"), lines[at].area());
+            }
+            None => passage.put(&text, lines[at].area()),
+        }
+        // A paragraph that is narrower than its column, as abstracts and quotations are, shows that
+        // itself from its second line on.
+        let mut edge = usual.right;
+        let mut widest = lines[at].right;
+        while let Some(line) = lines.get(end) {
+            widest = widest.max(line.right);
+            if end > at + 1 {
+                edge = widest;
+            }
+            if listing_end(&lines[end..lines.len().min(end + 2)]) > 1 {
+                break;
+            }
+            let text = line.text();
+            match between(&lines[at..end], line, &text, kind, &Usual { edge, ..*usual }) {
+                Between::Paragraph => break,
+                Between::Break => passage.text.push('\n'),
+                Between::Space => passage.separate(&text, is_compound),
+            }
+            passage.put(&text, line.area());
+            passage.is_bold &= line.is_bold();
+            end += 1;
+        }
+        passages.push(passage);
+        at = end;
+    }
+}
+
+/// What stands between the last of `above`, which are one passage, and the line below it.
+fn between(above: &[Line], line: &Line, text: &str, kind: Kind, usual: &Usual) -> Between {
+    let last = &above[above.len() - 1];
+    let size = last.size.max(line.size);
+    let step = line.baseline - last.baseline;
+    let leading = usual.leading.unwrap_or(1.2 * size);
+    let is_apart = step > (APART * leading).max(LEADING_EM * size) || step < 0.0;
+    if is_apart || !is_same_size(last, line) || begins_item(last, line, text, kind, usual) {
+        return Between::Paragraph;
+    }
+    if line.is_from_right() || last.is_from_right() {
+        return Between::Space;
+    }
+    let middle = |line: &Line| (line.left + line.right) / 2.0;
+    let is_centred = (middle(last) - middle(line)).abs() < 0.2 * size
+        && (line.left - last.left).abs() > 0.3 * size
+        && last.left > usual.left + 0.5 * size;
+    let indent = line.left - last.left;
+    if !is_centred && is_indented(above, line, indent, size, kind, usual) {
+        return Between::Paragraph;
+    }
+    if !has_room(last, line, text, usual.edge) {
+        return Between::Space;
+    }
+    // There was room for the next word: the line was meant to end.
+    let ends = above.last().is_some_and(|line| line.text().ends_with(is_end));
+    match last.is_bold() != line.is_bold() || (ends && !is_centred) {
+        true => Between::Paragraph,
+        false => Between::Break,
+    }
+}
+
+/// Whether a line begins an item. In the middle of a sentence a number or a dash at the beginning
+/// of a line is none: "as shown in section\n2. The next one".
+fn begins_item(last: &Line, line: &Line, text: &str, kind: Kind, usual: &Usual) -> bool {
+    marks::split(text).is_some()
+        && (marks::has_bullet(text)
+            || kind == Kind::Item
+            || has_room(last, line, text, usual.right)
+            || last.text().ends_with(is_end)
+            || (line.left - last.left).abs() > INDENT_EM * line.size)
+}
+
+fn is_end(c: char) -> bool {
+    matches!(c, '.' | '!' | '?' | ':' | ';' | '\u{2026}' | '\u{201D}' | '"' | ')')
+}
+
+/// Whether the indent of a line says that it begins a paragraph.
+fn is_indented(
+    above: &[Line],
+    line: &Line,
+    indent: f32,
+    size: f32,
+    kind: Kind,
+    usual: &Usual,
+) -> bool {
+    let is_first = above.len() == 1;
+    if indent > INDENT_EM * size {
+        // An item's text hangs behind its mark, and a paragraph's below its first line.
+        let hangs = is_first && (line.left - usual.left).abs() < 0.5 * size;
+        let is_item = is_first && kind == Kind::Item;
+        return !hangs && !is_item;
+    }
+    // Behind the first line of a paragraph the others come out; otherwise another thing begins.
+    -indent > INDENT_EM * size && !is_first
+}
+
+/// Whether the first word of a line would have had room on the line before it.
+fn has_room(last: &Line, line: &Line, text: &str, right: f32) -> bool {
+    let word = text.split(' ').next().unwrap_or("").chars().count();
+    let width = (line.right - line.left) * word as f32 / text.chars().count().max(1) as f32;
+    right - last.right > width + 0.8 * line.size
+}
+
+/// How many of the lines, from the first on, are a listing: letters of equal width, closely set.
+fn listing_end(lines: &[Line]) -> usize {
+    let mut end = 0;
+    for line in lines {
+        let step = if end == 0 { 0.0 } else { line.baseline - lines[end - 1].baseline };
+        if !line.is_mono() || !(0.0..2.0 * LEADING_EM_MAX * line.size).contains(&step) {
+            break;
+        }
+        end += 1;
+    }
+    end
+}
+
+/// A listing, with its indents and the gaps in its lines.
+fn code(lines: &[Line], usual: &Usual) -> Passage {
+    let mut passage = Passage::new(Kind::Code, lines[0].size, false);
+    let left = lines.iter().map(|line| line.left).fold(f32::MAX, f32::min);
+    let leading = usual.leading.unwrap_or(1.2 * lines[0].size);
+    let mut last: Option<&Line> = None;
+    for line in lines {
+        if let Some(last) = last {
+            let is_apart = line.baseline - last.baseline > 1.6 * leading;
+            passage.text.push_str(if is_apart { "\n\n" } else { "\n" });
+        }
+        let mut end = left;
+        for piece in &line.pieces {
+            let advance = piece.advance.max(0.1 * piece.size);
+            let spaces = ((piece.left - end) / advance).round().clamp(0.0, INDENT_SPACES_MAX);
+            passage.text.push_str(&" ".repeat(spaces as usize));
+            passage.put(&piece.text, piece.area());
+            end = piece.right;
+        }
+        last = Some(line);
+    }
+    passage
+}

@@ -1,0 +1,168 @@
+//! Rows whose cells stand below each other to tables.
+//!
+//! Nothing but the places of words is looked at: most tables have rules, but many do not. Lines are
+//! a table if several in succession leave the same strips free. A mistake costs more than a table
+//! that is missed, so doubtful ones stay lines.
+
+use std::ops::Range;
+
+use crate::pdf::lines::Line;
+use crate::pdf::marks;
+use crate::pdf::passage::{Kind, Passage};
+use crate::pdf::pieces::Piece;
+
+/// Rows of a table of two columns; one of more columns may have one row less.
+const ROWS_MIN: usize = 3;
+/// The strip that columns leave free, in sizes.
+const STRIP_EM: f32 = 0.3;
+/// Rows follow each other within so many sizes.
+const ROW_EM_MAX: f32 = 3.5;
+/// Letters of a cell, on average, above which columns are prose side by side.
+const CELL_LETTERS_MAX: usize = 60;
+/// A line that continues the row above is nearer to it than rows are to each other.
+const CONTINUED: f32 = 0.85;
+
+/// Lines of something like a table from which on its end is believed.
+const RETRIED_MAX: usize = 8;
+
+/// A table among lines: which ones, and where its columns stand.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub lines: Range<usize>,
+    columns: Vec<(f32, f32)>,
+}
+
+/// The tables among the lines of a column, in order.
+pub(super) fn find(lines: &[Line]) -> Vec<Table> {
+    let mut tables = Vec::new();
+    let mut at = 0;
+    while at < lines.len() {
+        let Some(table) = grow(lines, at) else {
+            at += 1;
+            continue;
+        };
+        let rows = table.lines.clone();
+        if is_table(&lines[rows.clone()], table.columns.len()) {
+            at = rows.end;
+            tables.push(table);
+        } else {
+            // What was looked at in vain for long is not looked at again from each of its lines.
+            at = if rows.len() > RETRIED_MAX { rows.end } else { at + 1 };
+        }
+    }
+    tables
+}
+
+/// The lines from one on that leave the same strips free, if that one has several cells.
+fn grow(lines: &[Line], first: usize) -> Option<Table> {
+    if lines[first].pieces.len() < 2 {
+        return None;
+    }
+    let mut columns = spans(&lines[first].pieces, &[], lines[first].size);
+    let mut end = first + 1;
+    // The last line with several cells: lines behind it are no part of the table.
+    let mut last = first;
+    while let Some(line) = lines.get(end) {
+        let step = line.baseline - lines[end - 1].baseline;
+        if step > ROW_EM_MAX * line.size || step < 0.0 {
+            break;
+        }
+        let wider = spans(&line.pieces, &columns, line.size);
+        if wider.len() < 2 || wider.len() < columns.len() {
+            break;
+        }
+        // A line of one cell is a part of the row above it, or the end: a title, what comes below.
+        let is_title = line.left <= columns[0].1 || wider.len() > columns.len();
+        if line.pieces.len() == 1 && (is_title || end - last > 2) {
+            break;
+        }
+        if line.pieces.len() > 1 {
+            last = end;
+        }
+        columns = wider;
+        end += 1;
+    }
+    Some(Table { lines: first..last + 1, columns })
+}
+
+/// Columns that hold `pieces` and the columns so far: stretches with free strips between them.
+fn spans(pieces: &[Piece], columns: &[(f32, f32)], size: f32) -> Vec<(f32, f32)> {
+    let own = pieces.iter().map(|piece| (piece.left, piece.right));
+    let mut all: Vec<(f32, f32)> = columns.iter().copied().chain(own).collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut joined: Vec<(f32, f32)> = Vec::new();
+    for (left, right) in all {
+        match joined.last_mut() {
+            Some(last) if left - last.1 < STRIP_EM * size => last.1 = last.1.max(right),
+            _ => joined.push((left, right)),
+        }
+    }
+    joined
+}
+
+fn is_table(lines: &[Line], columns: usize) -> bool {
+    let rows = || lines.iter().filter(|line| line.pieces.len() > 1);
+    let count = rows().count();
+    let is_large = count >= ROWS_MIN || (columns >= ROWS_MIN && count + 1 >= ROWS_MIN);
+    if columns < 2 || !is_large {
+        return false;
+    }
+    let marked = rows().filter(|line| marks::is_only_mark(&line.pieces[0].text)).count();
+    let pieces = lines.iter().flat_map(|line| &line.pieces);
+    let letters: usize = pieces.clone().map(|piece| piece.letters).sum();
+    let full = rows().map(|line| line.pieces.len()).sum::<usize>();
+    // An itemised list is no table, nor are two columns of prose, nor a few words strewn about.
+    marked * 2 < count
+        && letters <= CELL_LETTERS_MAX * pieces.count()
+        && full * 5 >= count * columns * 2
+        && !lines.iter().all(Line::is_mono)
+}
+
+/// The table as Markdown.
+pub(super) fn passage(lines: &[Line], table: &Table) -> Passage {
+    let lines = &lines[table.lines.clone()];
+    let mut steps: Vec<f32> =
+        lines.windows(2).map(|pair| pair[1].baseline - pair[0].baseline).collect();
+    steps.sort_by(f32::total_cmp);
+    let usual = steps.get(steps.len() / 2).copied().unwrap_or(0.0);
+    let mut rows: Vec<Vec<Vec<&Piece>>> = Vec::new();
+    let mut last: Option<&Line> = None;
+    for line in lines {
+        let mut cells: Vec<Vec<&Piece>> = vec![Vec::new(); table.columns.len()];
+        for piece in &line.pieces {
+            let column = table.columns.partition_point(|(left, _)| *left <= piece.left);
+            cells[column.saturating_sub(1)].push(piece);
+        }
+        let step = last.map_or(f32::MAX, |last| line.baseline - last.baseline);
+        let is_continued = line.pieces.len() == 1 || step < CONTINUED * usual;
+        match rows.last_mut().filter(|_| cells[0].is_empty() && is_continued) {
+            Some(row) => {
+                for (cell, more) in row.iter_mut().zip(cells) {
+                    cell.extend(more);
+                }
+            }
+            None => rows.push(cells),
+        }
+        last = Some(line);
+    }
+    let mut passage = Passage::new(Kind::Table, lines[0].size, false);
+    for (number, row) in rows.iter().enumerate() {
+        write_row(&mut passage, row);
+        if number == 0 {
+            passage.text.push_str("\n|");
+            passage.text.push_str(&" --- |".repeat(table.columns.len()));
+        }
+    }
+    passage
+}
+
+fn write_row(passage: &mut Passage, row: &[Vec<&Piece>]) {
+    passage.text.push_str(if passage.text.is_empty() { "|" } else { "\n|" });
+    for cell in row {
+        for piece in cell {
+            passage.text.push(' ');
+            passage.put(&piece.text.replace('|', "\\|"), piece.area());
+        }
+        passage.text.push_str(if cell.is_empty() { "  |" } else { " |" });
+    }
+}

@@ -1,0 +1,479 @@
+//! Goal: pages drawn here read as a person would read them, and lines stand where they were drawn.
+//! Method: small files written by hand, with the fonts that every reader has.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+
+use super::*;
+use lodestone_types::{BlockKind, Fault, PageArea, PageBox, PageStart};
+
+/// A file of these objects, the first being the catalog; object 1 stands first.
+fn file(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {
+    let mut bytes = b"%PDF-1.7\n".to_vec();
+    let mut places = Vec::new();
+    for (number, object) in objects.iter().enumerate() {
+        places.push(bytes.len());
+        writeln!(bytes, "{} 0 obj", number + 1).unwrap();
+        bytes.extend_from_slice(object);
+        bytes.extend_from_slice(b"\nendobj\n");
+    }
+    let xref = bytes.len();
+    write!(bytes, "xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1).unwrap();
+    for place in places {
+        writeln!(bytes, "{place:010} 00000 n ").unwrap();
+    }
+    let size = objects.len() + 1;
+    write!(bytes, "trailer\n<</Size {size} /Root 1 0 R {trailer}>>\n").unwrap();
+    write!(bytes, "startxref\n{xref}\n%%EOF\n").unwrap();
+    bytes
+}
+
+fn stream(entries: &str, content: &[u8]) -> Vec<u8> {
+    let mut object = format!("<<{entries} /Length {}>>\nstream\n", content.len()).into_bytes();
+    object.extend_from_slice(content);
+    object.extend_from_slice(b"\nendstream");
+    object
+}
+
+/// Helvetica, bold Helvetica, Courier, and one whose letters A, B, C, D are alef, bet, gimel and
+/// the ligature of f and i.
+const FONTS: &str = "/Resources <</Font <<\
+    /F1 <</Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding>>\
+    /F2 <</Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold /Encoding /WinAnsiEncoding>>\
+    /F3 <</Type /Font /Subtype /Type1 /BaseFont /Courier /Encoding /WinAnsiEncoding>>\
+    /F4 <</Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 3 0 R>> >> >>";
+const TO_UNICODE: &[u8] = b"/CIDInit /ProcSet findresource begin begincmap\n\
+    1 begincodespacerange <00> <FF> endcodespacerange\n\
+    6 beginbfchar\n<41> <05D0>\n<42> <05D1>\n<43> <05D2>\n<44> <FB01>\n<20> <0020>\n<6E> <006E>\n\
+    endbfchar\nendcmap end end";
+
+/// A file of pages, each with further entries and what draws it.
+fn pages(pages: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let kids = (0..pages.len()).map(|page| format!("{} 0 R ", 4 + 2 * page)).collect::<String>();
+    let mut objects = vec![
+        b"<</Type /Catalog /Pages 2 0 R>>".to_vec(),
+        format!("<</Type /Pages /Count {} /Kids [{kids}]>>", pages.len()).into_bytes(),
+        stream("", TO_UNICODE),
+    ];
+    for (number, (entries, content)) in pages.iter().enumerate() {
+        let content_number = 5 + 2 * number;
+        let page = format!(
+            "<</Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] {FONTS} {entries} \
+             /Contents {content_number} 0 R>>"
+        );
+        objects.extend([page.into_bytes(), content.clone()]);
+    }
+    file(&objects, "")
+}
+
+fn page(drawn: &str) -> Vec<u8> {
+    pages(&[("", stream("", drawn.as_bytes()))])
+}
+
+/// A line of text whose baseline begins at x and y, from the lower left corner.
+fn line(font: &str, size: u32, x: f32, y: f32, text: &str) -> String {
+    format!("BT /{font} {size} Tf 1 0 0 1 {x} {y} Tm ({text}) Tj ET\n")
+}
+
+/// Lines below each other.
+fn lines(x: f32, y: f32, texts: &[&str]) -> String {
+    let line = |(at, text): (usize, &&str)| line("F1", 10, x, y - 12.0 * at as f32, text);
+    texts.iter().enumerate().map(line).collect()
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    read(bytes).unwrap().text
+}
+
+/// Where the line that holds `text` stands.
+fn place(extracted: &Extracted, text: &str) -> (u32, PageArea) {
+    let start = extracted.text.find(text).unwrap();
+    let boxes = extracted.geometry.boxes(&(start..start + text.len()));
+    let [PageBox { page, area }] = boxes[..] else { panic!("one line: {boxes:?}") };
+    (page, area)
+}
+
+/// Whether an area holds a point near its lower left corner and is about as large as expected.
+fn assert_near(area: PageArea, x: f32, baseline: f32, width: f32, height: f32) {
+    let is_near = (area.x - x).abs() < 2.0
+        && area.y < baseline
+        && area.y + area.height > baseline - 1.0
+        && (area.width - width).abs() < 0.15 * width + 2.0
+        && (area.height - height).abs() < 0.5 * height;
+    assert!(is_near, "{area:?} is not {width} by {height} above {x}, {baseline}");
+}
+
+#[test]
+fn columns_are_read_one_after_the_other() {
+    let left = [
+        "The left column begins here and",
+        "goes on for several lines of",
+        "text that \
+        nobody would want to",
+        "see mixed with another column",
+        "before it has come to its end.",
+    ];
+    let right = [
+        "while the right column says",
+        "something else entirely, which",
+        "must not be \
+        read before the left",
+        "column has been read to its",
+        "very end, as people do it.",
+    ];
+    let mut drawn = line("F2", 16, 150.0, 740.0, "A Title Across Both Columns");
+    // Drawn in rows, as some programs do.
+    for row in 0..5 {
+        let y = 700.0 - 12.0 * row as f32;
+        drawn += &line("F1", 10, 72.0, y, left[row]);
+        drawn += &line("F1", 10, 320.0, y, right[row]);
+    }
+    let across = "Below both columns stands a line that is as wide as the page and closes it.";
+    drawn += &line("F1", 10, 72.0, 600.0, &format!("{across} {}", &across[..20]));
+    let extracted = read(&page(&drawn)).unwrap();
+    let expected = format!(
+        "# A Title Across Both Columns\n\n{}\n\n{}\n\n{across} {}",
+        left.join(" "),
+        right.join(" "),
+        &across[..20]
+    );
+    assert_eq!(extracted.text, expected);
+    assert_eq!(extracted.title.as_deref(), Some("A Title Across Both Columns"));
+}
+
+#[test]
+fn a_page_is_measured_as_it_is_shown() {
+    let text = "measured text";
+    let width = 58.0;
+    let plain = read(&page(&line("F1", 10, 100.0, 700.0, text))).unwrap();
+    let (number, area) = place(&plain, text);
+    assert_eq!(number, 1);
+    assert_near(area, 100.0, 92.0, width, 10.0);
+    // Cropped: the corner of the crop box is the corner of the page.
+    let drawn = line("F1", 10, 150.0, 650.0, text) + &line("F1", 10, 20.0, 20.0, "outside");
+    let cropped = pages(&[("/CropBox [100 100 500 700]", stream("", drawn.as_bytes()))]);
+    let cropped = read(&cropped).unwrap();
+    assert_eq!(cropped.text, text);
+    assert_near(place(&cropped, text).1, 50.0, 50.0, width, 10.0);
+    // Turned with the clock: what is drawn upwards is level.
+    let upwards = format!("BT /F1 10 Tf 0 1 -1 0 300 200 Tm ({text}) Tj ET");
+    let turned = read(&pages(&[("/Rotate 90", stream("", upwards.as_bytes()))])).unwrap();
+    assert_eq!(turned.text, text);
+    assert_near(place(&turned, text).1, 200.0, 300.0, width, 10.0);
+    // The same on a page that is not turned runs upwards.
+    let stamp = line("F1", 10, 100.0, 700.0, "level") + &upwards;
+    let stamped = read(&page(&stamp)).unwrap();
+    assert_eq!(stamped.text, format!("level\n\n{text}"));
+    let area = place(&stamped, text).1;
+    assert!((area.height - width).abs() < 8.0 && (area.y + area.height - 592.0).abs() < 2.0);
+    assert!(area.x < 300.0 && area.x + area.width >= 299.0 && area.width < 20.0, "{area:?}");
+}
+
+#[test]
+fn paragraphs_are_whole() {
+    let drawn = lines(
+        72.0,
+        700.0,
+        &[
+            "A paragraph whose lines are joined, with a divi-",
+            "ded word, a well-known compound and a well-",
+            "known line end, which closes before the edge.",
+            "Another one begins since there was room above it.",
+        ],
+    ) + &lines(
+        72.0,
+        630.0,
+        &[
+            "- an item that goes on to the edge, as others do,",
+            "  below its first line",
+            "- another",
+        ],
+    ) + &line("F1", 10, 72.0, 580.0, "Note")
+        + &line("F1", 6, 92.0, 584.0, "12")
+        + &line("F1", 10, 101.0, 580.0, "is raised.")
+        + &line("F4", 10, 72.0, 560.0, "Dn");
+    assert_eq!(
+        text_of(&page(&drawn)),
+        "A paragraph whose lines are joined, with a divided word, a well-known compound and a \
+         well-known line end, which closes before the edge. Another one begins since there was \
+         room above it.\n\n- an item that goes on to the edge, as others do, below its \
+         first line\n- another\n\n\
+         Note12 is raised.\n\nfin"
+    );
+}
+
+#[test]
+fn tables_and_listings_keep_their_lines() {
+    let mut drawn = line("F1", 10, 72.0, 720.0, "Numbers follow in a table of three columns:");
+    for (row, cells) in [["Name", "Count", "Price"], ["Apples", "3", "4.50"], ["Pears|", "", "1"]]
+        .iter()
+        .enumerate()
+    {
+        for (cell, x) in cells.iter().zip([72.0, 200.0, 300.0]) {
+            drawn += &line("F1", 10, x, 690.0 - 14.0 * row as f32, cell);
+        }
+    }
+    for (row, code) in ["fn main\\(\\) {", "    let x = 1;", "}"].iter().enumerate() {
+        drawn += &line("F3", 9, 72.0, 600.0 - 11.0 * row as f32, code);
+    }
+    let extracted = read(&page(&drawn)).unwrap();
+    assert_eq!(
+        extracted.text,
+        "Numbers follow in a table of three columns:\n\n\
+         | Name | Count | Price |\n| --- | --- | --- |\n| Apples | 3 | 4.50 |\n\
+         | Pears\\| |  | 1 |\n\nfn main() {\n    let x = 1;\n}"
+    );
+    let kinds: Vec<_> = extracted.blocks.iter().map(|block| block.kind).collect();
+    assert_eq!(kinds, [BlockKind::Paragraph, BlockKind::Table, BlockKind::Code]);
+    assert_near(place(&extracted, "4.50").1, 300.0, 792.0 - 676.0, 19.0, 10.0);
+    assert_near(place(&extracted, "let x = 1;").1, 93.6, 792.0 - 589.0, 54.0, 9.0);
+}
+
+#[test]
+fn text_from_the_right_is_read_from_the_right() {
+    // Drawn from the left: gimel, bet, alef, a number, bet, alef.
+    let drawn = line("F4", 12, 300.0, 700.0, "CBA BA");
+    assert_eq!(text_of(&page(&drawn)), "\u{5D0}\u{5D1} \u{5D0}\u{5D1}\u{5D2}");
+}
+
+#[test]
+fn what_stands_on_every_page_is_dropped() {
+    let body = ["Apples are red.", "Pears are green.", "Plums are blue."];
+    let drawn = body.iter().enumerate().map(|(number, text)| {
+        let drawn = line("F1", 9, 72.0, 760.0, "Annual Report of the Orchard")
+            + &line("F1", 10, 72.0, 500.0, text)
+            + &line("F1", 9, 300.0, 30.0, &format!("Page {} of 3", number + 1));
+        ("", stream("", drawn.as_bytes()))
+    });
+    let drawn: Vec<_> = drawn.collect();
+    let extracted = read(&pages(&drawn)).unwrap();
+    assert_eq!(extracted.text, body.join("\n\n"));
+    let start = |text: &str| extracted.text.find(text).unwrap();
+    let expected = body
+        .iter()
+        .zip(1..)
+        .map(|(text, number)| PageStart { page: PageRef::Page(number), start: start(text) });
+    assert_eq!(extracted.pages, expected.collect::<Vec<_>>());
+    assert_eq!(place(&extracted, body[2]).0, 3);
+    // A text that is all there is stays.
+    let same: Vec<_> = (0..3)
+        .map(|_| drawn[0].clone())
+        .map(|(entries, _)| {
+            (entries, stream("", line("F1", 9, 72.0, 760.0, "Annual Report").as_bytes()))
+        })
+        .collect();
+    assert_eq!(text_of(&pages(&same)), "Annual Report\n\nAnnual Report\n\nAnnual Report");
+}
+
+#[test]
+fn headings_are_larger_or_bolder() {
+    let drawn = line("F1", 20, 72.0, 740.0, "The Whole")
+        + &line("F1", 14, 72.0, 700.0, "1. A Part of It")
+        + &lines(72.0, 670.0, &["A sentence of body text follows it.", "And one more of them."])
+        + &line("F2", 10, 72.0, 620.0, "A Bold Title")
+        + &lines(72.0, 600.0, &["More of the body text, twice.", "More of the body text, twice."]);
+    let text = text_of(&page(&drawn));
+    let headings: Vec<_> = text.lines().filter(|line| line.starts_with('#')).collect();
+    assert_eq!(headings, ["# The Whole", "## 1. A Part of It", "### A Bold Title"]);
+}
+
+fn flate(content: &[u8]) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(content).unwrap();
+    stream("/Filter /FlateDecode", &encoder.finish().unwrap())
+}
+
+#[test]
+fn a_bomb_costs_no_more_than_its_page() {
+    // 48 MB from 48 kB.
+    let bomb = flate(&b" ".repeat(48 << 20));
+    let good = stream("", line("F1", 10, 72.0, 700.0, "still here").as_bytes());
+    assert_eq!(text_of(&pages(&[("", bomb.clone()), ("", good)])), "still here");
+    assert!(read(&pages(&[("", bomb)])).unwrap().text.is_empty());
+}
+
+#[test]
+fn nesting_ends_before_the_stack_does() {
+    for deep in ["[".repeat(100_000), "<</A ".repeat(100_000)] {
+        let drawn = line("F1", 10, 72.0, 700.0, "text");
+        let entries = format!("/Deep {deep}");
+        let failure = read(&pages(&[(&entries, stream("", drawn.as_bytes()))])).unwrap_err();
+        assert!(matches!(failure, ExtractError::BeyondLimit { .. }), "{failure}");
+        // In what draws the page, where it is known only then.
+        let content = format!("{deep} {drawn}");
+        let hidden = read(&pages(&[("", flate(content.as_bytes()))])).unwrap();
+        assert_eq!(hidden.text, "");
+    }
+}
+
+#[test]
+fn trees_of_pages_that_loop_end() {
+    let drawn = stream("", line("F1", 10, 72.0, 700.0, "text").as_bytes());
+    for kids in ["[2 0 R]", "[2 0 R 3 0 R 2 0 R]", "[3 0 R 3 0 R]", "2 0 R"] {
+        let objects = [
+            b"<</Type /Catalog /Pages 2 0 R>>".to_vec(),
+            format!("<</Type /Pages /Count 9 /Kids {kids} /Parent 2 0 R>>").into_bytes(),
+            format!("<</Type /Page /Parent 2 0 R {FONTS} /Contents 4 0 R>>").into_bytes(),
+            drawn.clone(),
+        ];
+        if let Ok(extracted) = read(&file(&objects, "")) {
+            assert!(extracted.text.len() < 100, "{}", extracted.text);
+        }
+    }
+}
+
+#[test]
+fn damage_is_told_or_healed() {
+    let drawn: Vec<_> = (0..4)
+        .map(|number| {
+            let text = format!("page number {number} of a file that is cut");
+            ("", stream("", line("F1", 10, 72.0, 700.0 - number as f32, &text).as_bytes()))
+        })
+        .collect();
+    let whole = pages(&drawn);
+    assert_eq!(text_of(&whole).matches("page number").count(), 4);
+    let mut found = 0;
+    for cut in (0..whole.len()).step_by(97) {
+        match read(&whole[..cut]) {
+            Ok(extracted) => found = found.max(extracted.text.matches("page number").count()),
+            Err(failure) => {
+                assert_eq!(failure.fault(), Fault::CorruptFile, "{failure}");
+            }
+        }
+    }
+    assert!(found >= 3, "{found}");
+    assert_eq!(read(b"%PDF-1.7\nnothing").unwrap_err().fault(), Fault::CorruptFile);
+}
+
+#[test]
+fn a_scan_says_that_it_is_one() {
+    let picture = stream(
+        "/Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray \
+         /BitsPerComponent 8",
+        b"\x7F",
+    );
+    let objects = [
+        b"<</Type /Catalog /Pages 2 0 R>>".to_vec(),
+        b"<</Type /Pages /Count 1 /Kids [3 0 R]>>".to_vec(),
+        b"<</Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R \
+          /Resources <</XObject <</I 5 0 R>> >> >>"
+            .to_vec(),
+        stream("", b"q 9 0 0 9 0 0 cm /I Do Q"),
+        picture,
+    ];
+    let failure = read(&file(&objects, "")).unwrap_err();
+    assert_eq!(failure, ExtractError::OnlyPictures { format: "PDF" });
+    assert_eq!(failure.fault(), Fault::NoText);
+    assert!(failure.to_string().contains("pictures"), "{failure}");
+}
+
+/// A file under RC4 with keys of 40 bits, revision 2, made for these tests: the two keys and what
+/// draws its page.
+fn encrypted(owner: &str, user: &str, content: &str) -> Vec<u8> {
+    let objects = [
+        b"<</Type /Catalog /Pages 2 0 R>>".to_vec(),
+        b"<</Type /Pages /Count 1 /Kids [4 0 R]>>".to_vec(),
+        stream("", b""),
+        format!("<</Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] {FONTS} /Contents 5 0 R>>")
+            .into_bytes(),
+        stream("", &hex::decode(content).unwrap()),
+        format!("<</Filter /Standard /V 1 /R 2 /P -4 /O <{owner}> /U <{user}>>>").into_bytes(),
+    ];
+    let id = "30313233343536373839616263646566";
+    file(&objects, &format!("/Encrypt 6 0 R /ID [<{id}> <{id}>]"))
+}
+
+#[test]
+fn a_file_without_a_user_password_opens() {
+    let open = encrypted(
+        "c92422687facee686e373f10b5c7d04738053152f7e2ee30e11c69ec442576ab",
+        "13f3633f3c8fe41869648cfa5552ce67d52a786c2ca737f8f9c0e496403cd4ae",
+        "587ee508f243a31f26a0e7ba7d303b98ab0de62e2b8ae59a50c47db35558827c51a5ef49bb2be1d3bc0457d66a\
+         5cedcaa92fc47478e4fb",
+    );
+    assert_eq!(text_of(&open), "kept in the open");
+    let closed = encrypted(
+        "92fe0f4454ad4c9644693f33c07cb54f587dce1e2682fe9ecea6107a1ef630dd",
+        "902d6c0d6b77adef97ca1c71e49308c613b917b2ad6ef711a0cb410737994360",
+        "06b897220985f8f9a5acefe691d850882a7ed2ad4587f8b129f697c75b42f7d7db78df2e59662e73e3b2056291\
+         4e6ad85b32e965e91bc6",
+    );
+    let failure = read(&closed).unwrap_err();
+    assert_eq!(failure.fault(), Fault::EncryptedFile, "{failure}");
+}
+
+/// Phrases of the shared files: file, page, left, top, right, bottom, as `pdftotext -bbox`
+/// (poppler 22.12) measured them.
+const MEASURED: [(&str, u32, [f32; 4], &str); 16] = [
+    ("multi_page", 1, [72.0, 72.588, 262.987, 85.872], "The Evolution of the Word Processor"),
+    ("multi_page", 2, [427.894, 295.548, 512.871, 308.832], "making it a staple"),
+    ("multi_page", 3, [255.617, 184.908, 327.912, 198.192], "particularly for"),
+    ("code_and_formula", 1, [133.768, 149.672, 258.706, 158.519], "Lorem ipsum dolor sit amet,"),
+    (
+        "code_and_formula",
+        1,
+        [301.226, 293.134, 477.475, 301.981],
+        "hendrerit in vulputate velit esse molestie",
+    ),
+    (
+        "multi-column",
+        1,
+        [119.324, 258.662, 273.256, 267.569],
+        "passage retrieval to select candidate",
+    ),
+    ("multi-column", 1, [18.34, 443.79, 36.34, 609.89], "arXiv:2004.04906v3"),
+    ("multi-column", 2, [175.84, 107.019, 246.654, 116.771], "questions in the"),
+    ("multi-column", 3, [126.644, 66.371, 262.419, 76.123], "DPR applies a different encoder"),
+    ("multi-column", 6, [72.0, 662.814, 144.75, 672.566], "for all questions"),
+    (
+        "multi-column",
+        8,
+        [72.0, 641.41, 290.27, 651.162],
+        "additional pretraining tasks are likely more useful",
+    ),
+    (
+        "multi-column",
+        11,
+        [114.64, 359.658, 273.633, 368.565],
+        "the importance of semantic retrieval for",
+    ),
+    ("movie-theater-booking-2024", 1, [455.89, 92.82, 562.0, 102.07], "STARLIGHT CINEMAS"),
+    (
+        "movie-theater-booking-2024",
+        1,
+        [150.0, 153.256, 269.6, 160.656],
+        "Holiday Movie Marathon Package",
+    ),
+    ("movie-theater-booking-2024", 1, [450.0, 129.256, 521.128, 136.656], "Downtown Multiplex"),
+    ("right_to_left_01", 1, [223.85, 75.359, 265.086, 87.563], "Python"),
+];
+
+#[test]
+fn phrases_stand_where_another_reader_finds_them() {
+    let shared = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/documents");
+    if !shared.join("manifest.json").exists() {
+        eprintln!("skipped: phrases_stand_where_another_reader_finds_them");
+        return;
+    }
+    for (name, page, [left, top, right, bottom], phrase) in MEASURED {
+        let bytes = std::fs::read(shared.join(format!("files/{name}.pdf"))).unwrap();
+        let extracted = read(&bytes).unwrap();
+        let (width, height) = (right - left, bottom - top);
+        // The same words may stand in other places too.
+        let is_there = extracted.text.match_indices(phrase).any(|(start, _)| {
+            let boxes = extracted.geometry.boxes(&(start..start + phrase.len()));
+            boxes.iter().any(|PageBox { page: number, area }| {
+                let wide = right.min(area.x + area.width) - left.max(area.x);
+                let high = bottom.min(area.y + area.height) - top.max(area.y);
+                let covered = wide.max(0.0) * high.max(0.0);
+                // Half of it is covered, by a box that is no higher than a line.
+                *number == page
+                    && covered >= 0.5 * width * height
+                    && area.width.min(area.height) < 2.0 * width.min(height)
+            })
+        });
+        assert!(is_there, "{name}: {phrase}");
+    }
+}

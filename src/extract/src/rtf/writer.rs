@@ -1,0 +1,269 @@
+//! Paragraphs and rows of RTF as blocks.
+
+use std::collections::BTreeSet;
+
+use crate::flow::Flow;
+use crate::grid::Piece;
+use crate::outline::too_long;
+use crate::{ExtractError, TEXT_BYTES_MAX};
+use lodestone_types::{BlockKind, Extracted};
+
+/// Letters that a header must have to be more than "Page 3 of 7".
+const HEADER_LETTERS_MIN: usize = 10;
+/// Cells of one row.
+const CELLS_MAX: usize = 256;
+/// Groups of text in groups of text: a note in a box in a note.
+const NESTED_MAX: usize = 16;
+
+/// How a cell is merged with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Merge {
+    /// Not at all, or as the first of others.
+    #[default]
+    None,
+    /// With the one to its left.
+    Left,
+    /// With the one above it.
+    Above,
+}
+
+/// What a paragraph is, beside its text.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Look {
+    /// The level of a heading, from 1.
+    pub heading: Option<u8>,
+    /// The level in a list, from 0.
+    pub level: usize,
+    /// Whether it stands in a cell.
+    pub is_in_table: bool,
+}
+
+/// A document under construction.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    flow: Flow,
+    /// The paragraph under way.
+    line: String,
+    /// The mark of the item under way.
+    mark: String,
+    /// Paragraphs that were left for a note or a box.
+    left: Vec<String>,
+    /// The cells of the row under way, and the blocks of the cell under way.
+    cells: Vec<Vec<Piece>>,
+    cell: Vec<Piece>,
+    /// How the cells of the row are merged.
+    merges: Vec<Merge>,
+    notes: Vec<String>,
+    note_count: usize,
+    margins: Vec<String>,
+    seen: BTreeSet<String>,
+    held: usize,
+}
+
+impl Writer {
+    /// Names the document.
+    pub(super) fn set_title(&mut self, title: &str) {
+        self.flow.set_title(title);
+    }
+
+    /// Appends to the paragraph, or to the mark of its item.
+    pub(super) fn text(&mut self, text: &str, is_mark: bool) -> Result<(), ExtractError> {
+        self.held += text.len();
+        if self.flow.len() + self.held > TEXT_BYTES_MAX * 2 {
+            return Err(too_long());
+        }
+        if is_mark {
+            self.mark.push_str(text);
+        } else {
+            self.line.push_str(text);
+        }
+        Ok(())
+    }
+
+    /// Ends the paragraph.
+    pub(super) fn paragraph(&mut self, look: Look) -> Result<(), ExtractError> {
+        if !self.left.is_empty() {
+            self.line.push('\n');
+            return Ok(());
+        }
+        let is_in_row = look.is_in_table || !self.cells.is_empty() || !self.cell.is_empty();
+        let (kind, text) = self.take_block(look);
+        if is_in_row {
+            if !text.trim().is_empty() {
+                self.cell.push(Piece { kind, text, flat: None });
+            }
+            return Ok(());
+        }
+        self.end_table()?;
+        self.held = 0;
+        match kind {
+            BlockKind::Heading { level } => self.flow.heading(level, &text)?,
+            kind => self.flow.block(kind, &text)?,
+        }
+        self.write_notes()
+    }
+
+    /// The paragraph as a block, marks and tabs resolved.
+    fn take_block(&mut self, look: Look) -> (BlockKind, String) {
+        let line = std::mem::take(&mut self.line);
+        let mut mark = std::mem::take(&mut self.mark).trim().to_owned();
+        let mut text = line.trim();
+        // Many programs write the bullet and a tab as text.
+        let typed = text.split_once('\t').map(|(sign, rest)| (sign.trim(), rest));
+        if let Some((sign, rest)) = typed.filter(|(sign, _)| mark.is_empty() && is_mark(sign)) {
+            mark = sign.to_owned();
+            text = rest.trim();
+        }
+        let text = text.replace('\t', " ");
+        if let Some(level) = look.heading {
+            let is_numbered = mark.chars().any(char::is_alphanumeric);
+            let text = if is_numbered { format!("{mark} {text}") } else { text };
+            return (BlockKind::Heading { level }, text);
+        }
+        if mark.is_empty() || text.is_empty() {
+            return (BlockKind::Paragraph, text);
+        }
+        let is_numbered = mark.chars().any(char::is_alphanumeric) && mark.len() > 1;
+        let mark = if is_numbered { mark.as_str() } else { "-" };
+        (BlockKind::ListItem, format!("{}{mark} {text}", "  ".repeat(look.level.min(8))))
+    }
+
+    /// Begins to describe a row.
+    pub(super) fn row_begins(&mut self) {
+        self.merges.clear();
+    }
+
+    /// Describes the next cell of the row.
+    pub(super) fn cell_described(&mut self, merge: Merge) {
+        if self.merges.len() < CELLS_MAX {
+            self.merges.push(merge);
+        }
+    }
+
+    /// Ends a cell.
+    pub(super) fn cell(&mut self, look: Look) {
+        let (kind, text) = self.take_block(look);
+        if !text.trim().is_empty() {
+            self.cell.push(Piece { kind, text, flat: None });
+        }
+        let cell = std::mem::take(&mut self.cell);
+        if self.cells.len() < CELLS_MAX {
+            self.cells.push(cell);
+        } else if let Some(last) = self.cells.last_mut() {
+            last.extend(cell);
+        }
+    }
+
+    /// Ends a row.
+    pub(super) fn row(&mut self) {
+        let cells = std::mem::take(&mut self.cells);
+        if cells.is_empty() {
+            return;
+        }
+        if !self.flow.is_in_table() {
+            self.flow.begin_table();
+        }
+        let Some(table) = self.flow.table() else { return };
+        table.row();
+        for (number, pieces) in cells.into_iter().enumerate() {
+            let merge = self.merges.get(number).copied().unwrap_or_default();
+            table.cell(1, 1);
+            table.reshape(1, merge == Merge::Above);
+            if merge == Merge::Left {
+                continue;
+            }
+            for piece in pieces {
+                table.add(piece);
+            }
+        }
+    }
+
+    fn end_table(&mut self) -> Result<(), ExtractError> {
+        self.flow.end_table()
+    }
+
+    /// Leaves the paragraph for a note, a box or a header; says whether that may be read.
+    pub(super) fn leave(&mut self) -> bool {
+        if self.left.len() >= NESTED_MAX {
+            return false;
+        }
+        self.left.push(std::mem::take(&mut self.line));
+        true
+    }
+
+    /// Goes back to the paragraph that was left, and returns what was written meanwhile.
+    fn back(&mut self) -> String {
+        let text = std::mem::take(&mut self.line);
+        self.line = self.left.pop().unwrap_or_default();
+        text.replace('\t', " ")
+    }
+
+    /// Ends a note.
+    pub(super) fn end_note(&mut self) {
+        let note = self.back().split_whitespace().collect::<Vec<_>>().join(" ");
+        if !note.is_empty() {
+            self.note_count += 1;
+            self.notes.push(format!("[{}] {note}", self.note_count));
+        }
+    }
+
+    /// Ends a text box: it stands before the paragraph that it hangs on.
+    pub(super) fn end_box(&mut self) -> Result<(), ExtractError> {
+        let text = self.back();
+        for line in text.lines() {
+            self.flow.block(BlockKind::Paragraph, line.trim())?;
+        }
+        Ok(())
+    }
+
+    /// Ends a header or footer.
+    pub(super) fn end_margin(&mut self) {
+        let text = self.back();
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let letters = line.chars().filter(|c| c.is_alphabetic()).count();
+        if letters >= HEADER_LETTERS_MIN && self.seen.insert(line) {
+            self.margins.push(text);
+        }
+    }
+
+    fn write_notes(&mut self) -> Result<(), ExtractError> {
+        self.notes.drain(..).try_for_each(|note| self.flow.block(BlockKind::Paragraph, &note))
+    }
+
+    /// The document.
+    pub(super) fn finish(mut self, look: Look) -> Result<Extracted, ExtractError> {
+        while !self.left.is_empty() {
+            self.end_box()?;
+        }
+        if !self.cell.is_empty() || !self.cells.is_empty() {
+            self.cell(look);
+            self.row();
+        }
+        self.end_table()?;
+        self.paragraph(Look { is_in_table: false, ..look })?;
+        self.write_notes()?;
+        for text in std::mem::take(&mut self.margins) {
+            self.flow.block(BlockKind::Paragraph, text.trim())?;
+        }
+        self.flow.finish()
+    }
+}
+
+/// Whether what stands before a tab is the mark of an item: a sign, or a number with a point.
+fn is_mark(sign: &str) -> bool {
+    let mut characters = sign.chars();
+    match (characters.next(), characters.next()) {
+        (Some(c), None) => matches!(
+            c,
+            '\u{2022}' | '\u{B7}' | '\u{25CF}' | '\u{25E6}' | '\u{25AA}' | '-' | '*' | '\u{2013}'
+        ),
+        (Some(_), Some(_)) => {
+            let number = sign.trim_matches(['.', ')', '(']);
+            number.len() < sign.len()
+                && number.len() <= 4
+                && !number.is_empty()
+                && (number.bytes().all(|b| b.is_ascii_digit()) || number.len() == 1)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,31 @@
+//! The life of a child: confined, one document, one answer.
+
+use std::io::{self, BufRead, Read, Write};
+
+use crate::extract;
+use crate::sandbox::confine::confine;
+use crate::sandbox::{Answer, Request};
+
+/// Bytes of the line before the document.
+const REQUEST_BYTES_MAX: u64 = 1 << 10;
+/// Bytes of a document; uploads are limited far below.
+const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
+
+/// Gives up everything a parser does not need, reads a document from standard input, and writes
+/// what was found in it to standard output.
+///
+/// # Errors
+/// What the pipes say; a request that is not one; where the kernel refuses to confine the process.
+pub fn serve_one() -> io::Result<()> {
+    confine()?;
+    let mut input = io::stdin().lock();
+    let mut line = Vec::new();
+    input.by_ref().take(REQUEST_BYTES_MAX).read_until(b'\n', &mut line)?;
+    let request: Request = serde_json::from_slice(&line)?;
+    let mut document = Vec::new();
+    input.take(DOCUMENT_BYTES_MAX).read_to_end(&mut document)?;
+    let answer = Answer::new(extract(request.format, &document));
+    let mut output = io::stdout().lock();
+    serde_json::to_writer(io::BufWriter::new(&mut output), &answer)?;
+    output.flush()
+}

@@ -1,0 +1,148 @@
+//! One table of a sheet: its titles, the row that names its columns, and its rows.
+
+use crate::ExtractError;
+use crate::flow::Flow;
+use crate::grid::write_row;
+use crate::sheet::{Cell, text_of};
+use lodestone_types::BlockKind;
+
+/// Characters of a column's name at most; a longer cell is prose, not a name.
+const NAME_CHARS_MAX: usize = 100;
+/// Rows of a single cell that may stand above a table as its titles.
+const TITLES_MAX: usize = 4;
+/// Columns from which a row of words above rows of words is believed to name them. A form of two
+/// columns (label, answer) looks the same and has no names.
+const WORDY_COLUMNS_MIN: usize = 3;
+/// Columns that a Markdown row may reach over; tables wider than that are scattered cells.
+const WIDTH_MAX: u32 = 512;
+
+/// The names of columns.
+#[derive(Debug, Clone)]
+pub(super) struct Header {
+    names: Vec<(u32, String)>,
+}
+
+impl Header {
+    fn name(&self, column: u32) -> Option<&str> {
+        let found = self.names.binary_search_by_key(&column, |(column, _)| *column);
+        found.ok().map(|index| self.names[index].1.as_str())
+    }
+
+    fn is_over(&self, left: u32, right: u32) -> bool {
+        self.name(left).is_some() && self.name(right).is_some()
+    }
+}
+
+/// Writes a table; `above` is the header of the one before, which may be that of this one too,
+/// where an empty row parts a table. Returns the header that the next one may have.
+pub(super) fn write(
+    rows: &[&[Cell]],
+    text: &str,
+    above: Option<Header>,
+    flow: &mut Flow,
+) -> Result<Option<Header>, ExtractError> {
+    let columns = || rows.iter().copied().flatten().map(|cell| cell.column);
+    let (Some(left), Some(right)) = (columns().min(), columns().max()) else { return Ok(above) };
+    if left == right {
+        for cell in rows.iter().copied().flatten() {
+            flow.block(BlockKind::Paragraph, text_of(cell, text))?;
+        }
+        return Ok(above);
+    }
+    let titles = rows.iter().take(TITLES_MAX).take_while(|row| row.len() == 1).count();
+    let titles = if titles == rows.len() { 0 } else { titles };
+    for cell in rows[..titles].iter().copied().flatten() {
+        flow.block(BlockKind::Paragraph, text_of(cell, text))?;
+    }
+    let rows = &rows[titles..];
+    if let Some(header) = header_of(rows, text, left, right) {
+        for row in &rows[1..] {
+            record(row, text, &header, flow)?;
+        }
+        return Ok(Some(header));
+    }
+    if let Some(header) = above.filter(|header| titles == 0 && header.is_over(left, right)) {
+        for row in rows {
+            record(row, text, &header, flow)?;
+        }
+        return Ok(Some(header));
+    }
+    markdown(rows, text, left, right, flow)?;
+    Ok(None)
+}
+
+/// The first row, where it names columns: short, different words over most of the width, none a
+/// number, with rows below that are of another kind.
+fn header_of(rows: &[&[Cell]], text: &str, left: u32, right: u32) -> Option<Header> {
+    let (first, below) = rows.split_first()?;
+    if below.is_empty() {
+        return None;
+    }
+    let width = (right - left + 1) as usize;
+    let is_name = |cell: &Cell| {
+        let name = text_of(cell, text);
+        !cell.is_value
+            && name.chars().any(char::is_alphabetic)
+            && name.chars().count() <= NAME_CHARS_MAX
+    };
+    if first.len() < 2 || first.len() * 2 < width || !first.iter().all(is_name) {
+        return None;
+    }
+    let mut names: Vec<&str> = first.iter().map(|cell| text_of(cell, text)).collect();
+    names.sort_unstable();
+    let is_repeated = names.windows(2).any(|pair| pair[0] == pair[1]);
+    let has_values = below.iter().copied().flatten().any(|cell| cell.is_value);
+    if is_repeated || !(has_values || first.len() >= WORDY_COLUMNS_MIN) {
+        return None;
+    }
+    let names = first.iter().map(|cell| (cell.column, text_of(cell, text).to_owned()));
+    Some(Header { names: names.collect() })
+}
+
+fn record(row: &[Cell], text: &str, header: &Header, flow: &mut Flow) -> Result<(), ExtractError> {
+    let mut lines = String::new();
+    for cell in row {
+        if let Some(name) = header.name(cell.column) {
+            lines.push_str(name);
+            lines.push_str(": ");
+        }
+        lines.push_str(text_of(cell, text));
+        lines.push('\n');
+    }
+    flow.block(BlockKind::Record, &lines)
+}
+
+fn markdown(
+    rows: &[&[Cell]],
+    text: &str,
+    left: u32,
+    right: u32,
+    flow: &mut Flow,
+) -> Result<(), ExtractError> {
+    let width = right - left + 1;
+    let is_wide = width > WIDTH_MAX;
+    let mut table = String::new();
+    let mut texts: Vec<String> = Vec::new();
+    for (number, row) in rows.iter().enumerate() {
+        texts.clear();
+        if is_wide {
+            texts.extend(row.iter().map(|cell| text_of(cell, text).to_owned()));
+        } else {
+            let reach = row.last().map_or(0, |cell| cell.column - left + 1);
+            let reach = if number == 0 { width } else { reach };
+            texts.resize(reach as usize, String::new());
+            for cell in *row {
+                texts[(cell.column - left) as usize] = text_of(cell, text).to_owned();
+            }
+        }
+        write_row(&texts, &mut table);
+        if number == 0 {
+            table.push_str(&"| --- ".repeat(texts.len()));
+            table.push_str("|\n");
+        }
+        if table.len() > crate::TEXT_BYTES_MAX {
+            return Err(crate::outline::too_long());
+        }
+    }
+    flow.block(BlockKind::Table, &table)
+}

@@ -1,0 +1,324 @@
+//! Goal: no bytes bring a reader down or slow it beyond linear; real documents give their text.
+
+use std::time::Instant;
+
+use proptest::prelude::*;
+
+use crate::{ExtractError, Format, detect, extract};
+use lodestone_types::{BlockKind, Extracted, Fault};
+
+const FORMATS: [Format; 17] = [
+    Format::Txt,
+    Format::Md,
+    Format::Html,
+    Format::Json,
+    Format::Csv,
+    Format::Tsv,
+    Format::Xml,
+    Format::Docx,
+    Format::Pptx,
+    Format::Xlsx,
+    Format::Odt,
+    Format::Ods,
+    Format::Odp,
+    Format::Epub,
+    Format::Rtf,
+    Format::Eml,
+    Format::Msg,
+];
+
+pub(super) fn check(extracted: &Extracted) {
+    let mut done = 0;
+    for block in &extracted.blocks {
+        assert!(extracted.text[done..block.range.start].trim().is_empty());
+        let content = &extracted.text[block.range.clone()];
+        assert!(!content.trim().is_empty());
+        assert!(!content.ends_with('\n') && !content.starts_with('\n'), "{content:?}");
+        done = block.range.end;
+    }
+    assert!(extracted.text[done..].trim().is_empty());
+    let starts: Vec<usize> = extracted.pages.iter().map(|page| page.start).collect();
+    assert!(starts.is_sorted() && starts.iter().all(|start| *start < extracted.text.len()));
+    assert!(!extracted.text.contains(['\0', '\r']));
+}
+
+fn markup() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        "</?(p|div|li|ul|ol|table|tr|td|th|pre|h2|b|br|a|main|nav|script|style|title|svg)[ />]",
+        "<(p|td|x) (hidden|style='display:none'|a=\"b\"|role=main)>",
+        "[a-z &;<>\"'=|#*`.-]{0,12}",
+        "(\\{|\\[|\\]|\\}|,|:|\"[a-z]*\"|[0-9]+|null| )",
+        "(# |- |1\\. |```|---|\\| a \\||\\|---\\||=== )[a-z ]{0,5}\n",
+        "\\PC{0,6}",
+        "(&amp;|&#x41;|&nope;|<!\\[CDATA\\[|\\]\\]>|<!--|-->|<\\?|\\?>|<!DOCTYPE a \\[)",
+    ];
+    prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+#[test]
+fn a_fence_left_open_does_not_end_in_blank_lines() {
+    check(&extract(Format::Md, b"```\n<p># \n ").unwrap());
+    let code = extract(Format::Md, b"```\na\n\nb\n\n").unwrap();
+    assert_eq!(&code.text[code.blocks[0].range.clone()], "```\na\n\nb");
+}
+
+/// Formats can write any character as a number, past the decoding of line ends.
+#[test]
+fn carriage_returns_and_zeros_that_are_written_as_numbers_do_not_reach_the_text() {
+    for (format, source) in [
+        (Format::Rtf, &b"{\\rtf1 a\\'0db\\'00c\\u13?d\\par\\trowd\\cellx1 e\\'0df\\cell\\row}"[..]),
+        (Format::Xml, b"<a><p>b&#13;c</p><p>d&#13;&#10;e</p></a>"),
+        (Format::Html, b"<h1>a&#13;b</h1><p>c&#0;d&#13;e<pre>f&#13;g</pre>"),
+        (Format::Json, br#"{"a":"b\rc\u0000d\r\n"}"#),
+        (Format::Eml, b"Subject: =?utf-8?q?a=0Db=00?=\nFrom: c\n\nd"),
+    ] {
+        check(&extract(format, source).unwrap());
+    }
+    let rich = extract(Format::Rtf, b"{\\rtf1 a\\'0d\\'0ab\\'00c\\par}").unwrap();
+    assert_eq!(rich.text, "a\nbc");
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_give_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        let _ = detect("x", None, &bytes);
+        for format in FORMATS {
+            if let Ok(extracted) = extract(format, &bytes) {
+                check(&extracted);
+            }
+        }
+    }
+
+    #[test]
+    fn any_markup_gives_an_answer(text in markup()) {
+        let _ = detect("x", None, text.as_bytes());
+        for format in FORMATS {
+            if let Ok(extracted) = extract(format, text.as_bytes()) {
+                check(&extracted);
+            }
+        }
+    }
+}
+
+/// Shapes that are quadratic, or overflow a stack, in readers that do not guard against them.
+#[test]
+fn hostile_shapes_cost_no_more_than_others() {
+    let attributes: String = (0..80_000).map(|n| format!(" a{n}=\"x\"")).collect();
+    let shapes = [
+        "<a><i>".repeat(100_000),
+        "<div>".repeat(200_000) + "text",
+        "<table><tr><td>".repeat(50_000) + "text",
+        "<table>".to_owned() + &"<tr><td rowspan=9999 colspan=9999>x".repeat(20_000),
+        "<ul><li>".repeat(50_000) + "text",
+        "<p><b>".repeat(50_000) + &"</i>".repeat(100_000),
+        format!("<a{attributes}>text</a>"),
+        "[".repeat(100_000),
+        "{\"a\":".repeat(100_000),
+        "\"\\u0041".repeat(100_000),
+        "&lt".repeat(100_000),
+        "<!--".repeat(100_000),
+        "<?xml version='1.0'?><!DOCTYPE a [".to_owned() + &"<!ENTITY a 'b'>".repeat(50_000),
+        "- ".repeat(200_000),
+        "|-".repeat(200_000) + "\n" + &"|-".repeat(200_000),
+        "> ".repeat(200_000),
+        "\"".repeat(300_000),
+        "a,".repeat(300_000),
+        "`".repeat(300_000),
+        "{\\rtf1".to_owned() + &"{".repeat(300_000),
+        "{\\rtf1".to_owned() + &"{\\footnote ".repeat(50_000) + "x",
+        "{\\rtf1".to_owned() + &"\\trowd\\cellx1 a\\cell".repeat(50_000),
+        "{\\rtf1".to_owned() + &"\\u8364?\\'e4".repeat(50_000),
+        "From: =?utf-8?q?a?=".to_owned() + &" =?utf-8?q?a?=".repeat(50_000) + "\n\nx",
+        "Subject: a\n".repeat(50_000) + "\nx",
+        "Content-Type: message/rfc822\n\n".repeat(50_000) + "x",
+        "Content-Type: multipart/mixed; boundary=a\n\n--a\n".repeat(20_000) + "x",
+        "Content-Type: multipart/mixed; boundary=".to_owned() + &"--a\n".repeat(100_000),
+        "<p hidden>".repeat(100_000),
+        "\n".repeat(500_000) + "{",
+    ];
+    for shape in &shapes {
+        for format in FORMATS {
+            let started = Instant::now();
+            if let Ok(extracted) = extract(format, shape.as_bytes()) {
+                check(&extracted);
+            }
+            let took = started.elapsed();
+            let shape = &shape[..shape.len().min(20)];
+            assert!(took.as_secs() < 4, "{format:?} {shape:?} took {took:?}");
+        }
+    }
+}
+
+#[test]
+fn bounds_are_errors_of_their_own() {
+    let nested = "[".repeat(300) + &"]".repeat(300);
+    assert!(matches!(
+        extract(Format::Json, nested.as_bytes()),
+        Err(ExtractError::BeyondLimit { .. })
+    ));
+    let nested = "<a>".repeat(300) + "x" + &"</a>".repeat(300);
+    assert!(matches!(
+        extract(Format::Xml, nested.as_bytes()),
+        Err(ExtractError::BeyondLimit { .. })
+    ));
+    let wide: String = (0..1001).map(|n| format!(" a{n}='x'")).collect();
+    let wide = format!("<a{wide}>x</a>");
+    assert!(matches!(extract(Format::Xml, wide.as_bytes()), Err(ExtractError::BeyondLimit { .. })));
+    let long = "word ".repeat(super::TEXT_BYTES_MAX / 4);
+    assert!(matches!(extract(Format::Txt, long.as_bytes()), Err(ExtractError::BeyondLimit { .. })));
+}
+
+#[test]
+fn nothing_to_search_for_is_said() {
+    for (format, source) in [
+        (Format::Txt, " \n\t\u{200B}"),
+        (Format::Html, "<html><body><script>x</script><img src=a></body></html>"),
+        (Format::Json, "{\"a\": null, \"b\": []}"),
+        (Format::Xml, "<a><b/></a>"),
+        (Format::Csv, ",,\n,,\n"),
+    ] {
+        let failure = extract(format, source.as_bytes()).unwrap_err();
+        assert_eq!(failure, ExtractError::NoText, "{format:?}");
+        assert_eq!(failure.fault(), Fault::NoText);
+    }
+}
+
+#[test]
+fn content_wins_over_names() {
+    let of = |name: &str, media: Option<&str>, bytes: &[u8]| detect(name, media, bytes);
+    assert_eq!(of("notes.txt", None, b"<!DOCTYPE html><p>x"), Ok(Format::Html));
+    assert_eq!(of("a.xml", None, b"<?xml version='1.0'?>\n<!-- x --><rss/>"), Ok(Format::Xml));
+    assert_eq!(of("page", None, b"<?xml version='1.0'?><html xmlns='x'>"), Ok(Format::Html));
+    assert_eq!(of("A.MD", Some("application/octet-stream"), b"# x"), Ok(Format::Md));
+    assert_eq!(of("x", Some("text/csv; charset=utf-8"), b"a,b"), Ok(Format::Csv));
+    assert_eq!(of("x", None, b"{\"a\": 1}"), Ok(Format::Json));
+    assert_eq!(of("x", None, b"{ braces }"), Ok(Format::Txt));
+    assert_eq!(of("main.rs", None, b"fn main() {}"), Ok(Format::Txt));
+    assert_eq!(of("x.txt", None, b"\xFF\xFEh\0i\0"), Ok(Format::Txt));
+    assert_eq!(of("x.txt", None, b"BMW builds cars"), Ok(Format::Txt));
+    assert_eq!(of("a.docx", None, b"PK\x03\x04\0\0"), Ok(Format::Docx));
+    assert_eq!(of("a", None, b"PK\x03\x04\0\0\0word/document.xml"), Ok(Format::Docx));
+    assert_eq!(of("a.eml", None, b"From: a@b\n\nhello"), Ok(Format::Eml));
+    assert_eq!(of("a", None, b"From: a@b\nTo: c@d\nSubject: x\n\nhello"), Ok(Format::Eml));
+    assert_eq!(of("a.txt", None, b"{\\rtf1 x}"), Ok(Format::Rtf));
+    assert_eq!(of("a.txt", None, b"%PDF-1.7 x"), Ok(Format::Pdf));
+    assert_eq!(of("a", None, b"junk\r\n%PDF-1.4\n1 0 obj null endobj"), Ok(Format::Pdf));
+    assert_eq!(of("a.md", None, b"A PDF begins with %PDF- and a number."), Ok(Format::Md));
+    assert_eq!(of("a.pdf", None, b"its beginning is lost"), Ok(Format::Pdf));
+    assert_eq!(of("x.txt", None, b""), Err(ExtractError::EmptyFile));
+}
+
+#[test]
+fn what_is_not_read_is_named() {
+    let cases: [(&str, &[u8], &str); 7] = [
+        ("a.txt", b"%!PS-Adobe-3.0\n", "PostScript"),
+        ("a", b"PK\x03\x04\0\0\0other", "ZIP archive"),
+        ("a.doc", b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", "Microsoft Office 97-2003 document"),
+        ("a.md", b"\x89PNG\r\n\x1A\n\0\0", "PNG image"),
+        ("a.docx", b"\x89PNG\r\n\x1A\n\0\0", "PNG image"),
+        ("a.txt", b"zero\0byte", "binary data"),
+        ("a.txt", b"\x01\x02\x03\x04", "binary data"),
+    ];
+    for (filename, bytes, expected) in cases {
+        let failure = detect(filename, None, bytes).unwrap_err();
+        assert_eq!(failure.to_string(), format!("Unsupported file format: {expected}"));
+    }
+}
+
+#[test]
+fn markdown_stays_as_it_is() {
+    let source = "---\ntitle: \"T\"\n---\n\nHead\n====\n\nText *one*\ntwo.\n\n- item\n  more\n\
+                  - next\n\n\
+                  | a | b |\n|---|---|\n| 1 | 2 |\n\n```rust\nfn x() {\n\n}\n```\n## Two ##\nEnd";
+    let extracted = extract(Format::Md, source.as_bytes()).unwrap();
+    check(&extracted);
+    assert_eq!(extracted.text, source);
+    assert_eq!(extracted.title.as_deref(), Some("T"));
+    let kinds: Vec<BlockKind> = extracted.blocks.iter().map(|block| block.kind).collect();
+    use BlockKind::{Code, Heading, ListItem, Paragraph, Record, Table};
+    let expected = [
+        Record,
+        Heading { level: 1 },
+        Paragraph,
+        ListItem,
+        ListItem,
+        Table,
+        Code,
+        Heading { level: 2 },
+        Paragraph,
+    ];
+    assert_eq!(kinds, expected);
+    let untitled = extract(Format::Md, b"## Sub\n\n# Main #\n").unwrap();
+    assert_eq!(untitled.title.as_deref(), Some("Main"));
+}
+
+#[test]
+fn pages_read_as_a_browser_shows_them() {
+    let source = "<title> A &amp; B </title><style>x{}</style><h1>Head<br>line</h1>\
+        <p>One <b>two</b>\n three&nbsp;four<p>Five<ul><li>a<li>b<ol><li>c</ol></ul>\
+        <p hidden>no<p aria-hidden=true>no</p><div style='Display : NONE'>no</div>\
+        <table><tr><th>k<th>v<tr><td>1<td>2 | 3</table><pre>\n  x\n   y</pre>\
+        <script>if (a < b) document.write('<p>no</p>')</script>end<template>no</template>";
+    let extracted = extract(Format::Html, source.as_bytes()).unwrap();
+    check(&extracted);
+    let expected = "# Head line\n\nOne two three\u{a0}four\n\nFive\n\n- a\n- b\n  1. c\n\n\
+        | k | v |\n| --- | --- |\n| 1 | 2 \\| 3 |\n\n  x\n   y\n\nend";
+    assert_eq!(extracted.text, expected);
+    assert_eq!(extracted.title.as_deref(), Some("A & B"));
+    let spans =
+        b"<table><tr><th rowspan=2>k<th colspan=2>v<tr><td>1<td>2<tr><td>a<td>b<td>c</table>";
+    let expected = "| k | v |  |\n| --- | --- | --- |\n| k | 1 | 2 |\n| a | b | c |";
+    assert_eq!(extract(Format::Html, spans).unwrap().text, expected);
+}
+
+#[test]
+fn json_becomes_lines_of_records() {
+    let source = r#"{"team": "A\u00e9", "big": 123456789012345678901234567890,
+        "people": [{"name": "Ada", "tags": ["x", "y"], "at": {"city": "L"}}, {"name": "Bo"}],
+        "none": null, "flag": true}"#;
+    let extracted = extract(Format::Json, source.as_bytes()).unwrap();
+    check(&extracted);
+    let expected = "team: A\u{e9}\nbig: 123456789012345678901234567890\n\n\
+        people.name: Ada\npeople.tags: x, y\npeople.at.city: L\n\npeople.name: Bo\n\nflag: true";
+    assert_eq!(extracted.text, expected);
+    let lines = extract(Format::Json, b"{\"a\": 1}\n{\"a\": -2.5e3}\n").unwrap();
+    assert_eq!(lines.text, "a: 1\n\na: -2.5e3");
+    for damaged in ["{\"a\": 01}", "[1,]", "{\"a\" 1}", "[1", "tru", "\"\\x\"", "[1}", "{,}"] {
+        let failure = extract(Format::Json, damaged.as_bytes()).unwrap_err();
+        assert_eq!(failure.fault(), Fault::CorruptFile, "{damaged}");
+    }
+}
+
+#[test]
+fn rows_carry_the_names_of_their_columns() {
+    let source = b"name;note\r\nAda;\"two\nlines; here\"\r\nBo;\r\n;x;y\r\n";
+    let extracted = extract(Format::Csv, source).unwrap();
+    check(&extracted);
+    let expected = "name: Ada\nnote: two\nlines; here\n\nname: Bo\n\nnote: x\ncolumn 3: y";
+    assert_eq!(extracted.text, expected);
+    let bare = extract(Format::Csv, b"1,2\n3,4\n").unwrap();
+    assert_eq!(bare.text, "1, 2\n\n3, 4");
+    assert_eq!(extract(Format::Tsv, b"a\tb\n1\t2,3\n").unwrap().text, "a: 1\nb: 2,3");
+}
+
+#[test]
+fn xml_is_prose_or_data() {
+    let feed = b"<?xml version='1.0'?><!DOCTYPE rss [<!ENTITY x SYSTEM 'file:///etc/passwd'>]>\
+        <rss><channel><title>News</title><item><title>A &amp; B</title><link>u</link></item>\
+        <item><title>C&x;</title><g id='7'/><d><![CDATA[x < y]]></d></item></channel></rss>";
+    let extracted = extract(Format::Xml, feed).unwrap();
+    check(&extracted);
+    let expected = "title: News\ntitle: A & B\nlink: u\n\ntitle: C&x;\ng.id: 7\nd: x < y";
+    assert_eq!(extracted.text, expected);
+    assert_eq!(extracted.title.as_deref(), Some("News"));
+    let article = b"<article><title>T</title><sec><title>S</title><p>One <b>two</b>.</p>\
+        <list><item><p>i</p></item></list></sec></article>";
+    let extracted = extract(Format::Xml, article).unwrap();
+    assert_eq!(extracted.text, "# T\n\n## S\n\nOne two.\n\n- i");
+    let table = b"<article><p>x</p><table><thead><tr><th rowspan='2'>k</th><th>v</th></tr></thead>\
+        <tbody><tr><td>1</td></tr><tr><td>a</td><td>b</td></tr></tbody></table></article>";
+    let expected = "x\n\n| k | v |\n| --- | --- |\n| k | 1 |\n| a | b |";
+    assert_eq!(extract(Format::Xml, table).unwrap().text, expected);
+    assert!(extract(Format::Xml, b"<a><b></a>").is_err());
+    assert!(extract(Format::Xml, b"<a>").is_err());
+}

@@ -1,0 +1,276 @@
+//! Prose in XML: paragraphs, headings from titles, lists, rows of tables.
+
+use crate::grid::{Grid, Piece, Rendered};
+use crate::outline::{Outline, too_long};
+use crate::xml::Sink;
+use crate::{ExtractError, TEXT_BYTES_MAX};
+use lodestone_types::{BlockKind, Extracted};
+
+/// What an element does to the text around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Runs on in the line.
+    Inline,
+    /// A field of its own, parted from its neighbours by a space.
+    Field,
+    /// Stands apart.
+    Block,
+    /// Stands apart, and titles in it are one level lower.
+    Section,
+    /// The title of the document or of a section.
+    Title,
+    /// An item of a list.
+    Item,
+    /// A row of a table.
+    Row,
+    /// A cell of a row.
+    Cell,
+    /// A listing.
+    Listing,
+    /// Not read.
+    Unread,
+}
+
+fn role_of(name: &str) -> Role {
+    match name {
+        "italic" | "bold" | "sup" | "sub" | "xref" | "ext-link" | "uri" | "email" | "a" | "b"
+        | "i" | "u" | "em" | "strong" | "emphasis" | "emph" | "hi" | "span" | "code" | "tt"
+        | "sc" | "monospace" | "underline" | "named-content" | "styled-content" | "link"
+        | "ulink" | "literal" | "command" | "filename" | "option" | "citetitle" | "quote" | "q"
+        | "thead" | "tbody" | "tfoot" | "tgroup" | "abbrev" | "acronym" | "ref" | "r" | "t"
+        | "font" | "small" => Role::Inline,
+        "sec" | "section" | "chapter" | "appendix" | "part" | "sect1" | "sect2" | "sect3"
+        | "sect4" | "sect5" | "ref-list" | "ack" | "app" | "abstract" | "glossary" => Role::Section,
+        "title" | "article-title" | "head" | "h1" | "h2" | "h3" => Role::Title,
+        "list-item" | "li" | "listitem" | "item" | "citation-item" => Role::Item,
+        "tr" | "row" => Role::Row,
+        "td" | "th" | "entry" | "cell" => Role::Cell,
+        "pre" | "preformat" | "programlisting" | "screen" | "literallayout" => Role::Listing,
+        "tex-math" | "script" | "style" | "annotation" | "object-id" | "journal-id" | "issn"
+        | "contrib-id" | "role" => Role::Unread,
+        "p" | "para" | "simpara" | "div" | "body" | "front" | "back" | "contrib" | "aff"
+        | "kwd" | "kwd-group" | "caption" | "label" | "fig" | "table" | "table-wrap"
+        | "article" | "book" | "mixed-citation" | "element-citation" | "citation" | "note"
+        | "fn" | "list" | "itemizedlist" | "orderedlist" | "disp-formula" | "disp-quote"
+        | "blockquote" | "journal-meta" | "article-categories" | "contrib-group"
+        | "title-group" | "pub-date" | "history" | "permissions" | "funding-group"
+        | "author-notes" | "text" | "media" => Role::Block,
+        _ => Role::Field,
+    }
+}
+
+#[derive(Debug)]
+struct Open {
+    role: Role,
+    /// Whether text stands directly in it: then elements in it run on in the line.
+    is_mixed: bool,
+}
+
+/// Writes prose.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    outline: Outline,
+    open: Vec<Open>,
+    sections: usize,
+    unread: usize,
+    listings: usize,
+    /// The block under way.
+    line: String,
+    /// The table under way.
+    table: Option<Grid>,
+    /// Bytes that stand in it.
+    held: usize,
+    has_title: bool,
+    /// Whether the next block begins an item.
+    is_item_fresh: bool,
+}
+
+impl Writer {
+    /// The document.
+    pub(super) fn finish(mut self) -> Result<Extracted, ExtractError> {
+        self.flush(BlockKind::Paragraph)?;
+        Ok(self.outline.finish())
+    }
+
+    fn flush(&mut self, kind: BlockKind) -> Result<(), ExtractError> {
+        self.end_table()?;
+        let line = std::mem::take(&mut self.line);
+        let content = if kind == BlockKind::Code { line.trim_end() } else { line.trim() };
+        if content.is_empty() || kind != BlockKind::ListItem {
+            return self.outline.push(kind, content);
+        }
+        let mark = if std::mem::take(&mut self.is_item_fresh) { "- " } else { "" };
+        self.outline.push(kind, &format!("{mark}{content}"))
+    }
+
+    fn end_table(&mut self) -> Result<(), ExtractError> {
+        let Some(table) = self.table.take() else { return Ok(()) };
+        self.held = 0;
+        match table.finish() {
+            Rendered::Table { markdown, .. } => self.outline.push(BlockKind::Table, &markdown),
+            Rendered::Layout(pieces) => {
+                pieces.iter().try_for_each(|piece| self.outline.push(piece.kind, &piece.text))
+            }
+        }
+    }
+
+    fn begin_cell(&mut self, attributes: &[(String, String)]) {
+        let span = |name: &str| -> Option<usize> {
+            let found = attributes.iter().find(|(found, _)| found == name);
+            found.and_then(|(_, value)| value.trim().parse().ok())
+        };
+        // CALS tables count the rows behind the first.
+        let behind = span("morerows").map(|rows| rows.saturating_add(1));
+        let (columns, rows) =
+            (span("colspan").unwrap_or(1), span("rowspan").or(behind).unwrap_or(1));
+        self.line.clear();
+        self.table.get_or_insert_default().cell_between(columns, rows);
+    }
+
+    fn end_cell(&mut self) {
+        let text = std::mem::take(&mut self.line);
+        self.held += text.len();
+        let kind = BlockKind::Paragraph;
+        if let Some(table) = &mut self.table {
+            table.add(Piece { kind, text: text.trim().to_owned(), flat: None });
+        }
+    }
+
+    fn is_inside(&self, roles: &[Role]) -> bool {
+        self.open.iter().any(|open| roles.contains(&open.role))
+    }
+
+    /// What the text that ends now is, by the innermost element that stands apart.
+    fn kind(&self) -> BlockKind {
+        let apart = self.open.iter().rev().find(|open| {
+            matches!(open.role, Role::Item | Role::Listing | Role::Section | Role::Title)
+        });
+        match apart.map(|open| open.role) {
+            Some(Role::Item) => BlockKind::ListItem,
+            Some(Role::Listing) => BlockKind::Code,
+            _ => BlockKind::Paragraph,
+        }
+    }
+
+    fn space(&mut self) {
+        if !self.line.is_empty() && !self.line.ends_with([' ', '\n']) {
+            self.line.push(' ');
+        }
+    }
+
+    /// Whether the role runs on in the line where it stands.
+    fn effective(&self, role: Role) -> Role {
+        let in_cell = self.is_inside(&[Role::Cell, Role::Title]);
+        match role {
+            Role::Unread | Role::Inline => role,
+            _ if self.open.last().is_some_and(|open| open.is_mixed) && role != Role::Row => {
+                Role::Inline
+            }
+            _ if in_cell => Role::Field,
+            _ => role,
+        }
+    }
+
+    fn end_title(&mut self) -> Result<(), ExtractError> {
+        let title = std::mem::take(&mut self.line);
+        if title.trim().is_empty() {
+            return Ok(());
+        }
+        if self.sections == 0 && !self.has_title {
+            self.has_title = true;
+            self.outline.set_title(&title);
+            return self.outline.heading(1, &title);
+        }
+        // Titles of figures and journals stand in no section of their own.
+        let level = u8::try_from(self.sections + 1).unwrap_or(6).clamp(2, 6);
+        self.outline.heading(level, &title)
+    }
+}
+
+impl Sink for Writer {
+    fn open(&mut self, name: &str, attributes: &[(String, String)]) -> Result<(), ExtractError> {
+        let mut role = self.effective(role_of(name));
+        let in_citation = name == "article-title"
+            && self.open.last().is_some_and(|open| {
+                open.role != Role::Block || self.line.chars().any(|c| !c.is_whitespace())
+            });
+        if role == Role::Title && in_citation {
+            role = Role::Field;
+        }
+        match role {
+            Role::Inline => {}
+            Role::Field => self.space(),
+            Role::Cell => self.begin_cell(attributes),
+            Role::Unread => self.unread += 1,
+            Role::Row => self.table.get_or_insert_default().row(),
+            Role::Block | Role::Title | Role::Item => self.flush(self.kind())?,
+            Role::Section => {
+                self.flush(self.kind())?;
+                self.sections += 1;
+            }
+            Role::Listing => {
+                self.flush(self.kind())?;
+                self.listings += 1;
+            }
+        }
+        if role == Role::Item {
+            self.is_item_fresh = true;
+        }
+        self.open.push(Open { role, is_mixed: false });
+        Ok(())
+    }
+
+    fn close(&mut self, _: &str) -> Result<(), ExtractError> {
+        let kind = self.kind();
+        let Some(closed) = self.open.pop() else { return Ok(()) };
+        match closed.role {
+            Role::Inline => Ok(()),
+            Role::Field => {
+                self.space();
+                Ok(())
+            }
+            Role::Unread => {
+                self.unread -= 1;
+                Ok(())
+            }
+            Role::Cell => {
+                self.end_cell();
+                Ok(())
+            }
+            Role::Row => Ok(()),
+            Role::Title => self.end_title(),
+            Role::Section => {
+                self.sections -= 1;
+                self.flush(kind)
+            }
+            Role::Listing => {
+                self.listings -= 1;
+                self.flush(kind)
+            }
+            Role::Block | Role::Item => self.flush(kind),
+        }
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), ExtractError> {
+        if self.unread > 0 {
+            return Ok(());
+        }
+        if self.outline.len() + self.held + self.line.len() + text.len() > TEXT_BYTES_MAX {
+            return Err(too_long());
+        }
+        if self.listings > 0 {
+            self.line.push_str(text);
+            return Ok(());
+        }
+        if let Some(open) = self.open.last_mut() {
+            open.is_mixed |= text.chars().any(|c| !c.is_whitespace());
+        }
+        for c in text.chars() {
+            match c {
+                ' ' | '\t' | '\n' | '\r' => self.space(),
+                _ => self.line.push(c),
+            }
+        }
+        Ok(())
+    }
+}

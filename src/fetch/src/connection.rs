@@ -1,0 +1,230 @@
+//! Connections to addresses that passed the gate, and to no others, under the bounds of a journey.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use ureq::config::Config;
+use ureq::http::Uri;
+use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{
+    Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport,
+};
+
+use crate::address::plain;
+use crate::obstacle::Obstacle;
+use lodestone_types::limits::WEB_HEAD_BYTES_MAX;
+use lodestone_types::{BlockedReason, FetchProblem};
+
+/// Addresses of one host that are tried before it counts as unreachable.
+const ATTEMPTS_MAX: usize = 4;
+/// Time that one address has to accept, while there are others.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(8);
+/// Bytes of the buffers of one connection, each way: a head that is too large must fit to be seen.
+const BUFFER_BYTES: usize = 2 * WEB_HEAD_BYTES_MAX;
+
+/// Opens connections. The only implementation outside of tests is the network.
+pub trait Dialer: fmt::Debug + Send + Sync + 'static {
+    /// Connects to `address`.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn dial(&self, address: SocketAddr, timeout: Duration) -> io::Result<Connection>;
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// The bytes.
+    pub stream: TcpStream,
+    /// Who is at the other end.
+    pub peer: SocketAddr,
+}
+
+/// The network of the machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Network;
+
+impl Dialer for Network {
+    #[allow(clippy::disallowed_methods)] // The one place that connects to the world.
+    fn dial(&self, address: SocketAddr, timeout: Duration) -> io::Result<Connection> {
+        let stream = TcpStream::connect_timeout(&address, timeout)?;
+        let peer = stream.peer_addr()?;
+        Ok(Connection { stream, peer })
+    }
+}
+
+/// What a journey may still take, shared by its requests.
+#[derive(Debug)]
+pub(super) struct Meter {
+    /// When it ends.
+    pub deadline: Instant,
+    total: Duration,
+    bytes_max: u64,
+    bytes_left: AtomicU64,
+    /// What stopped a connection: the HTTP library has no words for it.
+    obstacle: Mutex<Option<Obstacle>>,
+}
+
+impl Meter {
+    /// A journey that begins now.
+    pub(super) fn new(total: Duration, bytes_max: u64) -> Self {
+        Self {
+            deadline: Instant::now() + total,
+            total,
+            bytes_max,
+            bytes_left: AtomicU64::new(bytes_max),
+            obstacle: Mutex::new(None),
+        }
+    }
+
+    /// The time that is left.
+    pub(super) fn left(&self) -> Result<Duration, FetchProblem> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        // Timeouts of sockets are whole microseconds, and none means for ever.
+        if left < Duration::from_micros(10) { Err(self.timed_out()) } else { Ok(left) }
+    }
+
+    /// The failure of a journey that took too long.
+    pub(super) fn timed_out(&self) -> FetchProblem {
+        FetchProblem::TimedOut { seconds: self.total.as_millis().div_ceil(1000) as u64 }
+    }
+
+    fn received(&self, bytes: usize) -> Result<(), FetchProblem> {
+        let take = |left: u64| left.checked_sub(bytes as u64);
+        match self.bytes_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(FetchProblem::TooLarge { bytes_max: self.bytes_max }),
+        }
+    }
+
+    /// What stopped the connection under way, once.
+    pub(super) fn take_obstacle(&self) -> Option<Obstacle> {
+        self.obstacle.lock().take()
+    }
+
+    /// Notes what stops the connection, and gives the HTTP library something to stop at.
+    fn stop(&self, obstacle: impl Into<Obstacle>) -> ureq::Error {
+        *self.obstacle.lock() = Some(obstacle.into());
+        ureq::Error::ConnectionFailed
+    }
+}
+
+/// Connects to checked addresses, whatever address the HTTP library has in mind.
+#[derive(Debug)]
+pub(super) struct Pinned {
+    /// How.
+    pub dialer: Arc<dyn Dialer>,
+    /// Where: all of them passed the gate.
+    pub addresses: Vec<SocketAddr>,
+    /// For how long, and for how much.
+    pub meter: Arc<Meter>,
+}
+
+impl Connector for Pinned {
+    type Out = Stream;
+
+    fn connect(
+        &self,
+        _details: &ConnectionDetails,
+        _chained: Option<()>,
+    ) -> Result<Option<Stream>, ureq::Error> {
+        let tried = self.addresses.len().min(ATTEMPTS_MAX);
+        for (attempt, &address) in self.addresses[..tried].iter().enumerate() {
+            let left = self.meter.left().map_err(|problem| self.meter.stop(problem))?;
+            let is_last = attempt + 1 == tried;
+            let timeout = if is_last { left } else { left.min(CONNECT_TIME_MAX) };
+            let Ok(Connection { stream, peer }) = self.dialer.dial(address, timeout) else {
+                continue;
+            };
+            // Whatever lies between, what answers is what was checked.
+            if (plain(peer.ip()), peer.port()) != (address.ip(), address.port()) {
+                return Err(self.meter.stop(BlockedReason::Address));
+            }
+            stream.set_nodelay(true)?;
+            let buffers = LazyBuffers::new(BUFFER_BYTES, BUFFER_BYTES);
+            return Ok(Some(Stream { stream, buffers, meter: Arc::clone(&self.meter) }));
+        }
+        self.meter.left().map_err(|problem| self.meter.stop(problem))?;
+        Err(self.meter.stop(FetchProblem::Refused))
+    }
+}
+
+impl Resolver for Pinned {
+    /// The HTTP library asks before it connects; what it is told is not used.
+    fn resolve(
+        &self,
+        _uri: &Uri,
+        _config: &Config,
+        _timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let mut known = self.empty();
+        known.push(*self.addresses.first().ok_or(ureq::Error::HostNotFound)?);
+        Ok(known)
+    }
+}
+
+/// A connection that ends with the journey.
+#[derive(Debug)]
+pub(super) struct Stream {
+    stream: TcpStream,
+    buffers: LazyBuffers,
+    meter: Arc<Meter>,
+}
+
+impl Stream {
+    /// A wait that ended without a byte is the end of the journey: no other bound is set on it.
+    fn explain(&self, error: io::Error) -> ureq::Error {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                self.meter.stop(self.meter.timed_out())
+            }
+            _ => self.meter.stop(FetchProblem::Lost),
+        }
+    }
+}
+
+impl Transport for Stream {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    fn transmit_output(&mut self, amount: usize, _: NextTimeout) -> Result<(), ureq::Error> {
+        let mut sent = 0;
+        while sent < amount {
+            let left = self.meter.left().map_err(|problem| self.meter.stop(problem))?;
+            self.stream.set_write_timeout(Some(left))?;
+            match self.stream.write(&self.buffers.output()[sent..amount]) {
+                Ok(0) => return Err(self.meter.stop(FetchProblem::Lost)),
+                Ok(bytes) => sent += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.explain(error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn await_input(&mut self, _: NextTimeout) -> Result<bool, ureq::Error> {
+        let bytes = loop {
+            let left = self.meter.left().map_err(|problem| self.meter.stop(problem))?;
+            self.stream.set_read_timeout(Some(left))?;
+            match self.stream.read(self.buffers.input_append_buf()) {
+                Ok(bytes) => break bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.explain(error)),
+            }
+        };
+        self.meter.received(bytes).map_err(|problem| self.meter.stop(problem))?;
+        self.buffers.input_appended(bytes);
+        Ok(bytes > 0)
+    }
+
+    fn is_open(&mut self) -> bool {
+        // Connections are not used twice.
+        false
+    }
+}

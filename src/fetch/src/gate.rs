@@ -1,0 +1,73 @@
+//! The one gate that every request goes through: the addresses that it may connect to, or none.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
+
+use crate::address::{is_public, plain};
+use crate::allowed::Allowed;
+use crate::names::Names;
+use crate::obstacle::Obstacle;
+use lodestone_types::{BlockedReason, WebHost, WebUrl};
+
+/// The ports of the web.
+const PORTS: [u16; 2] = [80, 443];
+
+/// What may be reached, and how names are looked up.
+#[derive(Clone)]
+pub(super) struct Gate {
+    /// Exceptions of the operator.
+    pub allowed: Allowed,
+    /// Names to addresses.
+    pub names: Names,
+}
+
+impl Gate {
+    /// Every address behind `url`, all of them permitted. The caller connects to these and to
+    /// nothing else: a name that is looked up again may mean something else.
+    pub(super) fn addresses(
+        &self,
+        url: &WebUrl,
+        deadline: Instant,
+    ) -> Result<Vec<SocketAddr>, Obstacle> {
+        self.permits(url)?;
+        let port = url.port();
+        let (found, is_allowed) = match url.host() {
+            WebHost::Address(address) => (vec![address], false),
+            WebHost::Name(name) => {
+                (self.names.addresses(name, deadline)?, self.allowed.has_name(name, port))
+            }
+        };
+        if !is_allowed {
+            found.iter().try_for_each(|&address| self.check(address, port))?;
+        }
+        Ok(found.iter().map(|&address| SocketAddr::new(plain(address), port)).collect())
+    }
+
+    /// What can be said of `url` before a name is looked up: nothing leaves the machine for an
+    /// address or a port that no entry could open.
+    pub(super) fn permits(&self, url: &WebUrl) -> Result<(), BlockedReason> {
+        let port = url.port();
+        match url.host() {
+            WebHost::Address(address) => self.check(address, port),
+            WebHost::Name(name) => {
+                let is_open = PORTS.contains(&port)
+                    || self.allowed.has_name(name, port)
+                    || self.allowed.has_port(port);
+                if is_open { Ok(()) } else { Err(BlockedReason::Port { port }) }
+            }
+        }
+    }
+
+    fn check(&self, address: IpAddr, port: u16) -> Result<(), BlockedReason> {
+        if self.allowed.has_address(address, port) {
+            return Ok(());
+        }
+        if !is_public(address) {
+            return Err(BlockedReason::Address);
+        }
+        if !PORTS.contains(&port) {
+            return Err(BlockedReason::Port { port });
+        }
+        Ok(())
+    }
+}

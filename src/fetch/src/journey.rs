@@ -1,0 +1,180 @@
+//! From an address to a page: redirects by hand, each one checked from the start, and the rules of
+//! every site on the way.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use ureq::http::header;
+
+use lodestone_extract::{self, Format};
+use crate::Fetcher;
+use crate::body::Overflow;
+use crate::connection::Meter;
+use crate::media::Media;
+use crate::obstacle::Obstacle;
+use crate::request::Answer;
+use crate::robots::{ROBOTS_BYTES_MAX, Robots};
+use lodestone_types::limits::WEB_REDIRECTS_MAX;
+use lodestone_types::{
+    BlockedReason, FetchProblem, WebFailure, WebHost, WebPage, WebStep, WebUrl, WebUrlError,
+};
+
+/// One page being fetched.
+pub(super) struct Journey<'a> {
+    fetcher: &'a Fetcher,
+    meter: Arc<Meter>,
+    /// The rules of the sites that were asked, by origin: at most one more than redirects.
+    robots: Vec<(String, Robots)>,
+}
+
+impl<'a> Journey<'a> {
+    /// A journey that begins now.
+    pub(super) fn new(fetcher: &'a Fetcher) -> Self {
+        let meter = Arc::new(Meter::new(fetcher.time_max, fetcher.wire_bytes_max));
+        Self { fetcher, meter, robots: Vec::new() }
+    }
+
+    /// The page at `start`.
+    pub(super) fn page(mut self, start: &WebUrl) -> Result<WebPage, WebFailure> {
+        let mut url = start.clone();
+        let mut step = WebStep::Page;
+        for _ in 0..=WEB_REDIRECTS_MAX {
+            self.ask_robots(&url, step)?;
+            let answer = self.get(&url).map_err(|obstacle| obstacle.at(step))?;
+            match next(&url, &answer).map_err(|obstacle| obstacle.at(WebStep::Redirect))? {
+                Some(target) => url = target,
+                None => return self.arrive(url, answer).map_err(|obstacle| obstacle.at(step)),
+            }
+            step = WebStep::Redirect;
+        }
+        let problem = FetchProblem::TooManyRedirects { max: WEB_REDIRECTS_MAX };
+        Err(Obstacle::from(problem).at(WebStep::Page))
+    }
+
+    /// One request through the gate.
+    fn get(&self, url: &WebUrl) -> Result<Answer, Obstacle> {
+        let addresses = self.addresses(url)?;
+        self.ask(url, addresses)
+    }
+
+    fn addresses(&self, url: &WebUrl) -> Result<Vec<SocketAddr>, Obstacle> {
+        let addresses = self.fetcher.gate.addresses(url, self.meter.deadline);
+        addresses.map_err(|obstacle| self.in_time(obstacle))
+    }
+
+    fn ask(&self, url: &WebUrl, addresses: Vec<SocketAddr>) -> Result<Answer, Obstacle> {
+        let answer = self.fetcher.lines.get(url, addresses, &self.meter);
+        answer.map_err(|obstacle| self.in_time(obstacle))
+    }
+
+    /// Whatever else went wrong, the end of time is why.
+    fn in_time(&self, obstacle: Obstacle) -> Obstacle {
+        match (obstacle, self.meter.left()) {
+            (Obstacle::Problem(_), Err(timed_out)) => timed_out.into(),
+            (obstacle, _) => obstacle,
+        }
+    }
+
+    /// Whether the site of `url` lets robots have it.
+    fn ask_robots(&mut self, url: &WebUrl, step: WebStep) -> Result<(), WebFailure> {
+        let origin = url.origin();
+        let known = self.robots.iter().position(|(asked, _)| *asked == origin);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                // A request that must not be made is refused as itself, not as its robots.txt.
+                self.fetcher.gate.permits(url).map_err(|reason| Obstacle::from(reason).at(step))?;
+                let robots = self.robots_of(url, step)?;
+                self.robots.push((origin, robots));
+                self.robots.len() - 1
+            }
+        };
+        match self.robots[at].1.allows(url.target()) {
+            true => Ok(()),
+            false => Err(Obstacle::from(FetchProblem::Disallowed).at(step)),
+        }
+    }
+
+    /// The rules of a site. A site without any, or that does not show them, has no objections; one
+    /// that cannot say so now may have some (RFC 9309, 2.3.1).
+    fn robots_of(&self, url: &WebUrl, step: WebStep) -> Result<Robots, WebFailure> {
+        let mut place = url
+            .join("/robots.txt")
+            .map_err(|problem| Obstacle::from(BlockedReason::Redirect { problem }).at(step))?;
+        let fail = |obstacle: Obstacle| obstacle.at(WebStep::Robots);
+        for hop in 0..=WEB_REDIRECTS_MAX {
+            // The first request is to the page's own host: whether that is there, and may be asked,
+            // is about the page. What it answers is about its rules.
+            let of = if hop == 0 { step } else { WebStep::Robots };
+            let addresses = self.addresses(&place).map_err(|obstacle| obstacle.at(of))?;
+            let answer = self.ask(&place, addresses).map_err(|obstacle| match obstacle {
+                Obstacle::Rule(_)
+                | Obstacle::Problem(FetchProblem::Refused | FetchProblem::Insecure) => {
+                    obstacle.at(of)
+                }
+                Obstacle::Problem(_) => fail(obstacle),
+            })?;
+            match (next(&place, &answer).map_err(fail)?, answer.status) {
+                (Some(target), _) => place = target,
+                (None, 200..=299) => {
+                    let bytes = answer.read(ROBOTS_BYTES_MAX, Overflow::Cut).map_err(fail)?;
+                    return Ok(Robots::parse(&bytes));
+                }
+                (None, status @ 500..) => return Err(fail(FetchProblem::Status { status }.into())),
+                (None, _) => return Ok(Robots::default()),
+            }
+        }
+        Ok(Robots::default())
+    }
+
+    /// The page that an answer brings.
+    fn arrive(&self, final_url: WebUrl, answer: Answer) -> Result<WebPage, Obstacle> {
+        if !matches!(answer.status, 200 | 203) {
+            return Err(FetchProblem::Status { status: answer.status }.into());
+        }
+        let media = answer.header(header::CONTENT_TYPE).map(Media::parse).transpose()?;
+        let bytes = answer.read(self.fetcher.page_bytes_max, Overflow::Refuse)?;
+        let bytes = match &media {
+            Some(media) => media.to_known_encoding(bytes),
+            None => bytes,
+        };
+        let is_html = match &media {
+            Some(media) => media.is_html(),
+            None => extract::detect("", None, &bytes) == Ok(Format::Html),
+        };
+        let head = if is_html { extract::html_head(&bytes) } else { Default::default() };
+        let canonical_url = head
+            .canonical
+            .and_then(|reference| canonical(&final_url, &reference))
+            .unwrap_or_else(|| final_url.clone());
+        let media_type = media.map(|media| media.essence);
+        Ok(WebPage { final_url, canonical_url, title: head.title, media_type, bytes })
+    }
+}
+
+/// Where an answer leads, if it does.
+fn next(url: &WebUrl, answer: &Answer) -> Result<Option<WebUrl>, Obstacle> {
+    if !matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let location = answer.header(header::LOCATION).filter(|location| !location.is_empty());
+    let location = location.ok_or(FetchProblem::RedirectToNowhere)?;
+    let target = url.join(location);
+    let target = target.map_err(|problem: WebUrlError| BlockedReason::Redirect { problem })?;
+    if url.is_https() && !target.is_https() {
+        return Err(BlockedReason::Downgrade.into());
+    }
+    Ok(Some(target))
+}
+
+/// What a page calls its own address, where it speaks for the same host: anybody may write down any
+/// address, and sources are told apart by it.
+fn canonical(url: &WebUrl, reference: &str) -> Option<WebUrl> {
+    let named = url.join(reference).ok()?;
+    let (WebHost::Name(theirs), WebHost::Name(ours)) = (named.host(), url.host()) else {
+        return (named.origin() == url.origin()).then_some(named);
+    };
+    let bare = |name: &str| name.strip_prefix("www.").unwrap_or(name).to_owned();
+    let is_same = bare(theirs) == bare(ours) && (named.is_https() || !url.is_https());
+    is_same.then_some(named)
+}

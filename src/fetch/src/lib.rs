@@ -1,0 +1,125 @@
+//! The one outbound HTTP client: web pages that users ask to ingest, and nothing else.
+//!
+//! Users choose the addresses, so every request is a chance to reach what only this machine can
+//! reach. Nothing else in the server opens connections (`.clippy.toml` forbids it), no document
+//! causes a fetch, and nothing on a page does: only redirects are followed.
+//!
+//! ```text
+//! address -> gate (port; name -> addresses; all of them permitted?) -> robots.txt, by the same way
+//!            -> connection to one of these addresses, its peer compared -> TLS, HTTP
+//!            -> redirect: the next address, from the start | body, decompressed -> page
+//! ```
+//!
+//! Invariants (suite in `tests`):
+//! - a connection is only ever opened to an address that the gate judged for this very request;
+//! - all requests of one journey share one deadline and one allowance of bytes;
+//! - nothing of one journey is known to the next: no cookies, no connections, no cache.
+//!
+//! The HTTP library parses and frames. Its own names, redirects, proxies and decompression are
+//! turned off: each of them is a way around the gate or the bounds.
+//!
+//! - `address`: which IP addresses are public; `allowed`: exceptions of the operator
+//! - `names`: names to addresses; `gate`: the verdict on one request
+//! - `connection`: to checked addresses only; `request`: one GET; `body`: decompression with bounds
+//! - `media`: types worth fetching; `robots`: what a site does not want fetched
+//! - `journey`: from an address to a page; `obstacle`: what stops it
+
+mod address;
+mod allowed;
+mod body;
+mod connection;
+mod gate;
+mod journey;
+mod media;
+mod names;
+mod obstacle;
+mod request;
+mod robots;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ureq::tls::RootCerts;
+
+use crate::gate::Gate;
+use crate::journey::Journey;
+use crate::names::Names;
+use crate::request::Lines;
+use lodestone_types::limits::{WEB_PAGE_BYTES_MAX, WEB_SECONDS_MAX, WEB_WIRE_BYTES_MAX};
+use lodestone_types::{WebClient, WebFailure, WebPage, WebUrl};
+
+pub use allowed::{Allowed, AllowedError};
+pub use connection::{Connection, Dialer};
+pub use names::{NameError, Resolver, SystemResolver};
+pub use robots::Robots;
+
+/// What a journey may reach and take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    /// Exceptions of the operator.
+    pub allowed: Allowed,
+    /// Time for all of it.
+    pub time_max: Duration,
+    /// Bytes of the page, decompressed.
+    pub page_bytes_max: usize,
+    /// Bytes that are received in all.
+    pub wire_bytes_max: usize,
+}
+
+impl Rules {
+    /// The rules of the product, with these exceptions.
+    pub fn new(allowed: Allowed) -> Self {
+        Self {
+            allowed,
+            time_max: Duration::from_secs(WEB_SECONDS_MAX),
+            page_bytes_max: WEB_PAGE_BYTES_MAX,
+            wire_bytes_max: WEB_WIRE_BYTES_MAX,
+        }
+    }
+}
+
+/// Fetches pages. Blocks the thread that asks, at most as long as [`Rules::time_max`].
+pub struct Fetcher {
+    gate: Gate,
+    lines: Lines,
+    time_max: Duration,
+    page_bytes_max: usize,
+    wire_bytes_max: u64,
+}
+
+impl Fetcher {
+    /// A fetcher over the machine's network.
+    pub fn new(rules: Rules, resolver: impl Resolver) -> Self {
+        Self::over(rules, resolver, connection::Network, RootCerts::WebPki)
+    }
+
+    /// A fetcher over `dialer` that believes certificates of `roots`.
+    fn over(rules: Rules, resolver: impl Resolver, dialer: impl Dialer, roots: RootCerts) -> Self {
+        let Rules { allowed, time_max, page_bytes_max, wire_bytes_max } = rules;
+        Self {
+            gate: Gate { allowed, names: Names::new(resolver) },
+            lines: Lines { dialer: Arc::new(dialer), roots },
+            time_max,
+            page_bytes_max,
+            wire_bytes_max: wire_bytes_max as u64,
+        }
+    }
+}
+
+impl fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { time_max, page_bytes_max, wire_bytes_max, .. } = self;
+        let mut shown = f.debug_struct("Fetcher");
+        shown.field("time_max", time_max).field("page_bytes_max", page_bytes_max);
+        shown.field("wire_bytes_max", wire_bytes_max).finish_non_exhaustive()
+    }
+}
+
+impl WebClient for Fetcher {
+    fn fetch(&self, url: &WebUrl) -> Result<WebPage, WebFailure> {
+        Journey::new(self).page(url)
+    }
+}

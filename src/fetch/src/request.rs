@@ -1,0 +1,146 @@
+//! One request: a GET without cookies, credentials, proxies or redirects.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use ureq::Agent;
+use ureq::config::Config;
+use ureq::http::{HeaderMap, HeaderName, header};
+use ureq::tls::{RootCerts, TlsConfig};
+use ureq::unversioned::transport::{Connector, RustlsConnector};
+
+use crate::body::{self, Overflow};
+use crate::connection::{Dialer, Meter, Pinned};
+use crate::obstacle::Obstacle;
+use lodestone_types::limits::WEB_HEAD_BYTES_MAX;
+use lodestone_types::{FetchProblem, WebUrl};
+
+/// The name by which sites know us: in `robots.txt`, and before the version in each request.
+pub(super) const PRODUCT: &str = "Lodestone";
+
+const USER_AGENT: &str = concat!("Lodestone/", env!("CARGO_PKG_VERSION"), " (page on request)");
+const ACCEPT: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,text/*;q=0.9,\
+     application/pdf;q=0.9,*/*;q=0.5";
+const ACCEPT_ENCODING: &str = "gzip, br, zstd";
+
+/// How connections are made.
+#[derive(Debug, Clone)]
+pub(super) struct Lines {
+    /// To addresses.
+    pub dialer: Arc<dyn Dialer>,
+    /// Whose certificates are believed.
+    pub roots: RootCerts,
+}
+
+/// The head of an answer, its body still to come.
+pub(super) struct Answer {
+    /// The status.
+    pub status: u16,
+    headers: HeaderMap,
+    body: ureq::Body,
+    meter: Arc<Meter>,
+    is_https: bool,
+}
+
+impl Lines {
+    /// Asks for `url` at one of `addresses`, all of which passed the gate.
+    pub(super) fn get(
+        &self,
+        url: &WebUrl,
+        addresses: Vec<SocketAddr>,
+        meter: &Arc<Meter>,
+    ) -> Result<Answer, Obstacle> {
+        let pinned = || Pinned {
+            dialer: Arc::clone(&self.dialer),
+            addresses: addresses.clone(),
+            meter: Arc::clone(meter),
+        };
+        let agent = self.agent(pinned(), pinned(), meter)?;
+        let request = agent
+            .get(url.as_str())
+            .header(header::ACCEPT, ACCEPT)
+            .header(header::ACCEPT_ENCODING, ACCEPT_ENCODING)
+            .header(header::CONNECTION, "close");
+        match request.call() {
+            Ok(response) => {
+                let (head, body) = response.into_parts();
+                Ok(Answer {
+                    status: head.status.as_u16(),
+                    headers: head.headers,
+                    body,
+                    meter: Arc::clone(meter),
+                    is_https: url.is_https(),
+                })
+            }
+            Err(error) => Err(explain(&error, meter, url.is_https())),
+        }
+    }
+
+    /// A client for one request: nothing is kept from one to the next.
+    fn agent(&self, pinned: Pinned, known: Pinned, meter: &Meter) -> Result<Agent, FetchProblem> {
+        let tls = TlsConfig::builder().root_certs(self.roots.clone()).build();
+        let config = Config::builder()
+            .proxy(None)
+            .tls_config(tls)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .http_status_as_error(false)
+            .max_idle_connections(0)
+            .max_response_header_size(WEB_HEAD_BYTES_MAX)
+            .user_agent(USER_AGENT)
+            .timeout_global(Some(meter.left()?))
+            .build();
+        let connector = pinned.chain(RustlsConnector::default());
+        Ok(Agent::with_parts(config, connector, known))
+    }
+}
+
+impl Answer {
+    /// A header that may come once, as text.
+    pub(super) fn header(&self, name: HeaderName) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
+    }
+
+    /// Reads the body, decompressed.
+    pub(super) fn read(self, bytes_max: usize, overflow: Overflow) -> Result<Vec<u8>, Obstacle> {
+        let encoding = body::Encoding::of(&self.headers)?;
+        let (meter, is_https) = (self.meter, self.is_https);
+        let explain = |error: &io::Error| explain_io(error, &meter, is_https);
+        body::read(self.body.into_reader(), encoding, bytes_max, overflow, &explain)
+    }
+}
+
+/// What an error of the HTTP library means. What stopped a connection of ours is known better.
+fn explain(error: &ureq::Error, meter: &Meter, is_https: bool) -> Obstacle {
+    if let Some(obstacle) = meter.take_obstacle() {
+        return obstacle;
+    }
+    if meter.left().is_err() {
+        return meter.timed_out().into();
+    }
+    let problem = match error {
+        ureq::Error::Timeout(_) => meter.timed_out(),
+        ureq::Error::LargeResponseHeader(..) => FetchProblem::HeadTooLarge,
+        ureq::Error::Tls(_) | ureq::Error::Rustls(_) | ureq::Error::TlsRequired => {
+            FetchProblem::Insecure
+        }
+        // The TLS library wraps what it finds wrong in errors of this kind.
+        ureq::Error::Io(error) if is_https && error.kind() == io::ErrorKind::InvalidData => {
+            FetchProblem::Insecure
+        }
+        ureq::Error::Io(_) | ureq::Error::BodyStalled => FetchProblem::Lost,
+        _ => FetchProblem::Malformed,
+    };
+    problem.into()
+}
+
+fn explain_io(error: &io::Error, meter: &Meter, is_https: bool) -> Obstacle {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<ureq::Error>()) {
+        Some(inner) => explain(inner, meter, is_https),
+        None => {
+            let kind = io::Error::from(error.kind());
+            explain(&ureq::Error::Io(kind), meter, is_https)
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! From the text of a chunk to its graph.
+
+use std::ops::Range;
+
+use crate::code::{self, Role};
+use crate::entities::Entities;
+use crate::key::floor_boundary;
+use crate::kinds;
+use crate::lines::{Block, blocks};
+use crate::names::{Found, Surroundings, names};
+use crate::relations::{Item, Reading, Statement};
+use crate::row::{
+    CONTEXT_BYTES_MAX, EntityKind, Predicate, ROW_TRIPLETS_MAX, RowGraph, RowTriplet,
+};
+use crate::sentences::sentences;
+use crate::tokens::{Token, tokens};
+
+/// Bytes of a chunk that are read.
+const TEXT_BYTES_MAX: usize = 256 << 10;
+
+/// What one chunk says: its entities, and how its sentences relate them.
+///
+/// `title` is that of the source; it is the first entity where it is a name, and what pronouns
+/// mean where the text speaks of it. The result depends on nothing but the two texts.
+pub fn extract(title: &str, text: &str) -> RowGraph {
+    let text = &text[..floor_boundary(text, TEXT_BYTES_MAX)];
+    let mut chunk = Chunk::read(text);
+    if !chunk.name_title(title) {
+        chunk.name_heading();
+    }
+    chunk.name_all();
+    chunk.relate();
+    chunk.read_code();
+    chunk.finish()
+}
+
+/// Where a run of tokens stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    Sentence,
+    Heading,
+    /// The value of a field; its name.
+    Value(Range<usize>),
+    /// A cell of a table.
+    Cell,
+    /// A cell above the rule of a table.
+    Header,
+}
+
+/// A run of tokens with its names.
+pub(super) struct Passage {
+    pub place: Place,
+    pub tokens: Range<usize>,
+    pub names: Vec<Found>,
+    /// The entity of each name.
+    pub entities: Vec<Option<usize>>,
+}
+
+/// A chunk while it is read.
+pub(super) struct Chunk<'a> {
+    pub text: &'a str,
+    pub tokens: Vec<Token>,
+    pub passages: Vec<Passage>,
+    /// Rows of tables, by passages; none for the rule below a header.
+    pub rows: Vec<Range<usize>>,
+    pub code: Vec<Range<usize>>,
+    pub entities: Entities,
+    /// The entity that the chunk is about, and whether the text itself speaks of it.
+    pub main: Option<usize>,
+    /// The words of its name.
+    pub title: Vec<String>,
+    pub triplets: Vec<(Statement, Range<usize>)>,
+}
+
+impl<'a> Chunk<'a> {
+    fn read(text: &'a str) -> Self {
+        let mut chunk = Self {
+            text,
+            tokens: Vec::new(),
+            passages: Vec::new(),
+            rows: Vec::new(),
+            code: Vec::new(),
+            entities: Entities::default(),
+            main: None,
+            title: Vec::new(),
+            triplets: Vec::new(),
+        };
+        for block in blocks(text) {
+            match block {
+                Block::Prose(range) => chunk.add_prose(range),
+                Block::Heading(range) => chunk.add(range, Place::Heading),
+                Block::Field { name, value } => chunk.add(value, Place::Value(name)),
+                Block::Row(cells) => chunk.add_row(cells),
+                Block::Code(range) => chunk.code.push(range),
+            }
+        }
+        chunk
+    }
+
+    fn add_prose(&mut self, range: Range<usize>) {
+        let first = self.tokens.len();
+        tokens(self.text, range.start, range.end, &mut self.tokens);
+        for sentence in sentences(self.text, &self.tokens[first..]) {
+            let tokens = first + sentence.start..first + sentence.end;
+            self.passages.push(passage(Place::Sentence, tokens));
+        }
+    }
+
+    pub(super) fn add(&mut self, range: Range<usize>, place: Place) {
+        let first = self.tokens.len();
+        tokens(self.text, range.start, range.end, &mut self.tokens);
+        self.passages.push(passage(place, first..self.tokens.len()));
+    }
+
+    fn name_all(&mut self) {
+        let mut around = Surroundings { title: &self.title, ..Surroundings::default() };
+        for passage in &self.passages {
+            if passage.place == Place::Sentence {
+                around.note(self.text, &self.tokens[passage.tokens.clone()]);
+            }
+        }
+        around.settle();
+        for passage in &mut self.passages {
+            let sentence = &self.tokens[passage.tokens.clone()];
+            let is_heading = matches!(passage.place, Place::Heading | Place::Header);
+            passage.names = names(self.text, sentence, &around, is_heading);
+            passage.entities = vec![None; passage.names.len()];
+        }
+        self.name_subject();
+        self.name_acronyms();
+        // Long names first, so that short forms find them.
+        for is_short in [false, true] {
+            for passage in 0..self.passages.len() {
+                self.name_passage(passage, is_short);
+            }
+        }
+    }
+
+    fn name_passage(&mut self, at: usize, is_short: bool) {
+        let passage = &mut self.passages[at];
+        let sentence = &self.tokens[passage.tokens.clone()];
+        for (found, slot) in passage.names.iter().zip(&mut passage.entities) {
+            let name = &self.text[found.bytes.clone()];
+            let is_single = !name.contains(' ') && found.kind != Some(EntityKind::Date);
+            if is_single != is_short {
+                continue;
+            }
+            let is_date = found.kind == Some(EntityKind::Date);
+            // "in Strathmore" is a place, even after a person called so.
+            let before = found.tokens.start.checked_sub(1).map(|at| sentence[at].text(self.text));
+            let is_place = matches!(before, Some("in" | "at" | "near" | "from" | "In" | "of"));
+            let known = match is_date {
+                true => None,
+                false => self.entities.known(name, !is_place),
+            };
+            let Some(entity) = known.or_else(|| self.entities.named(name)) else { continue };
+            if known.is_some() {
+                self.entities.alias(entity, name);
+            }
+            kinds::judge(self.text, sentence, found, &mut self.entities, entity);
+            if self.entities.kind(entity) == EntityKind::Person {
+                self.entities.shorten(entity);
+            }
+            self.entities.shorten_house(entity);
+            *slot = Some(entity);
+        }
+    }
+
+    fn relate(&mut self) {
+        for at in 0..self.passages.len() {
+            match self.passages[at].place.clone() {
+                Place::Sentence => self.relate_sentence(at),
+                Place::Value(_) | Place::Heading | Place::Cell | Place::Header => {}
+            }
+        }
+        self.relate_fields();
+        self.relate_rows();
+    }
+
+    fn relate_sentence(&mut self, at: usize) {
+        let items = self.items(at);
+        let passage = &self.passages[at];
+        let mut found = Vec::new();
+        let sentence = &self.tokens[passage.tokens.clone()];
+        Reading {
+            text: self.text,
+            tokens: sentence,
+            items: &items,
+            entities: &mut self.entities,
+            found: &mut found,
+        }
+        .read();
+        let (Some(first), Some(last)) = (sentence.first(), sentence.last()) else { return };
+        let context = first.start..last.end;
+        self.triplets.extend(found.into_iter().map(|one| (one, context.clone())));
+    }
+
+    /// The words, marks and names of a sentence; pronouns in front stand for the main entity.
+    fn items(&self, at: usize) -> Vec<Item> {
+        let passage = &self.passages[at];
+        let sentence = &self.tokens[passage.tokens.clone()];
+        let mut items = Vec::with_capacity(sentence.len());
+        let mut names = passage.names.iter().zip(&passage.entities).peekable();
+        let mut token = 0;
+        while token < sentence.len() {
+            match names.peek() {
+                Some((found, entity)) if found.tokens.start == token => {
+                    let end = found.tokens.end;
+                    let is_owner = sentence[end - 1].is_owner;
+                    items.push(Item { token, entity: **entity, is_owner });
+                    token = end;
+                    names.next();
+                }
+                _ => {
+                    let (entity, is_owner) = self.pronoun(sentence, token);
+                    items.push(Item { token, entity, is_owner });
+                    token += 1;
+                }
+            }
+        }
+        items
+    }
+
+    fn pronoun(&self, sentence: &[Token], at: usize) -> (Option<usize>, bool) {
+        let Some(main) = self.main.filter(|_| at < 2 || sentence[at].senses.is_grammar()) else {
+            return (None, false);
+        };
+        let is_person = matches!(self.entities.kind(main), EntityKind::Person);
+        let is_thing = !is_person && self.entities.kind(main) != EntityKind::Other;
+        match sentence[at].text(self.text) {
+            "He" | "She" if is_person && at == 0 => (Some(main), false),
+            "His" | "Her" if is_person && at == 0 => (Some(main), true),
+            "It" if is_thing && at == 0 => (Some(main), false),
+            "Its" if is_thing && at == 0 => (Some(main), true),
+            _ => (None, false),
+        }
+    }
+
+    /// What lines of programs declare. Functions belong to the type that was declared last.
+    fn read_code(&mut self) {
+        let mut holder = None;
+        for line in std::mem::take(&mut self.code) {
+            let mut named = None;
+            for (range, role) in code::symbols(&self.text[line.clone()]) {
+                let range = line.start + range.start..line.start + range.end;
+                let Some(entity) = self.entities.named(&self.text[range]) else { continue };
+                self.entities.vote(entity, EntityKind::Identifier, 9);
+                let statement = match role {
+                    Role::Holder => {
+                        holder = Some(entity);
+                        None
+                    }
+                    Role::Function => holder.map(|holder| (holder, Predicate::Defines, entity)),
+                    Role::Method => named.map(|named| (named, Predicate::Defines, entity)),
+                    Role::Base => holder.map(|holder| (holder, Predicate::Extends, entity)),
+                    Role::Use => None,
+                };
+                named = Some(entity);
+                if let Some((source, predicate, target)) = statement {
+                    let statement = Statement { source, target, predicate };
+                    self.triplets.push((statement, line.clone()));
+                }
+            }
+        }
+    }
+
+    fn finish(self) -> RowGraph {
+        let mut triplets: Vec<RowTriplet> = Vec::new();
+        for (Statement { source, target, predicate }, context) in self.triplets {
+            if triplets.len() == ROW_TRIPLETS_MAX {
+                break;
+            }
+            let end = context.end.min(context.start + CONTEXT_BYTES_MAX);
+            let end = floor_boundary(self.text, end);
+            let context = context.start as u32..end as u32;
+            let (source, target) = (source as u8, target as u8);
+            if source == target {
+                continue;
+            }
+            let is_known = triplets
+                .iter()
+                .any(|one| (one.source, one.target, one.predicate) == (source, target, predicate));
+            if !is_known {
+                triplets.push(RowTriplet { source, target, predicate, context });
+            }
+        }
+        RowGraph { entities: self.entities.finish(), triplets }
+    }
+}
+
+fn passage(place: Place, tokens: Range<usize>) -> Passage {
+    Passage { place, tokens, names: Vec::new(), entities: Vec::new() }
+}

@@ -1,0 +1,255 @@
+//! The stored section, read in place.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::format::{COLUMNS, Column, Counts, HEADER_WORDS, NAME_BITS};
+use crate::row::{EntityKind, Predicate, RowEntity, RowGraph, RowTriplet};
+
+/// An entity of one segment: the position of its key among all keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntityId(pub u32);
+
+/// A triplet of one segment, numbered by row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TripletId(pub u32);
+
+/// A triplet with the entities that it connects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TripletView {
+    /// The row that states it.
+    pub row: u32,
+    /// Its source.
+    pub source: EntityId,
+    /// Its target.
+    pub target: EntityId,
+    /// How they relate.
+    pub predicate: Predicate,
+    /// The supporting sentence as bytes of the row's text; empty where the title supports it. It
+    /// is not checked against that text, so readers of the text have to ask for it.
+    pub context: Range<u32>,
+}
+
+/// The section of one segment.
+#[derive(Debug, Clone)]
+pub struct GraphIndex {
+    bytes: Bytes,
+    pub(super) counts: Counts,
+    starts: [u64; COLUMNS + 1],
+}
+
+impl GraphIndex {
+    /// Checks every number of the section, so that no later look-up can fail.
+    ///
+    /// # Errors
+    /// The broken rule, as a phrase.
+    pub fn open(bytes: Bytes, rows: u32, sources: u32) -> Result<Self, &'static str> {
+        let header_bytes = HEADER_WORDS * 4;
+        if bytes.len() < header_bytes {
+            return Err("the graph is cut");
+        }
+        let header: &[u32] = bytemuck::try_cast_slice(&bytes[..header_bytes])
+            .map_err(|_| "the graph is not aligned")?;
+        let counts = Counts::read(header)?;
+        if (counts.rows, counts.sources) != (rows, sources) {
+            return Err("the graph is of other rows");
+        }
+        let starts = counts.starts();
+        if starts[COLUMNS] * 4 + u64::from(counts.text_bytes) != bytes.len() as u64 {
+            return Err("the graph has another length");
+        }
+        let index = Self { bytes, counts, starts };
+        index.check()?;
+        Ok(index)
+    }
+
+    pub(super) fn column(&self, column: Column) -> &[u32] {
+        let (start, end) = (self.starts[column as usize], self.starts[column as usize + 1]);
+        bytemuck::cast_slice(&self.bytes[start as usize * 4..end as usize * 4])
+    }
+
+    pub(super) fn text(&self) -> &[u8] {
+        &self.bytes[self.starts[COLUMNS] as usize * 4..]
+    }
+
+    /// The part of a column that belongs to item `at` of the column of its starts.
+    fn group(&self, starts: Column, at: u32) -> Range<usize> {
+        let starts = self.column(starts);
+        starts[at as usize] as usize..starts[at as usize + 1] as usize
+    }
+
+    fn string(&self, id: u32) -> &str {
+        let bytes = &self.text()[self.group(Column::StringStarts, id)];
+        std::str::from_utf8(bytes).expect("strings are checked on opening")
+    }
+
+    /// Whether nothing is known of any row.
+    pub fn is_empty(&self) -> bool {
+        self.counts.entities == 0 && self.counts.titles == 0
+    }
+
+    /// Number of entities; ids are below it.
+    pub fn entity_count(&self) -> u32 {
+        self.counts.entities
+    }
+
+    /// Number of triplets; ids are below it.
+    pub fn triplet_count(&self) -> u32 {
+        self.counts.triplets
+    }
+
+    /// The graph of a row, as it was added.
+    pub fn row(&self, row: u32) -> RowGraph {
+        let mentions = self.group(Column::RowStarts, row);
+        let entities = mentions.map(|mention| self.row_entity(mention)).collect();
+        let triplets = self.group(Column::RowTripletStarts, row);
+        RowGraph { entities, triplets: triplets.map(|at| self.row_triplet(at)).collect() }
+    }
+
+    fn row_entity(&self, mention: usize) -> RowEntity {
+        let entity = self.column(Column::MentionEntities)[mention];
+        let (name, kind) = self.mention(mention);
+        RowEntity {
+            key: self.string(self.column(Column::EntityKeys)[entity as usize]).to_owned(),
+            name: name.to_owned(),
+            kind,
+            aliases: self.aliases(mention).iter().map(|key| self.string(*key).to_owned()).collect(),
+        }
+    }
+
+    /// The strings of the other keys of a mention.
+    fn aliases(&self, mention: usize) -> &[u32] {
+        let owners = self.column(Column::AliasMentions);
+        let first = owners.partition_point(|owner| (*owner as usize) < mention);
+        let last = owners.partition_point(|owner| (*owner as usize) <= mention);
+        &self.column(Column::AliasKeys)[first..last]
+    }
+
+    fn mention(&self, mention: usize) -> (&str, EntityKind) {
+        let word = self.column(Column::MentionNames)[mention];
+        let kind = EntityKind::ALL[(word >> NAME_BITS) as usize];
+        (self.string(word & ((1 << NAME_BITS) - 1)), kind)
+    }
+
+    fn row_triplet(&self, at: usize) -> RowTriplet {
+        let [source, target, predicate, _] = self.column(Column::TripletEnds)[at].to_le_bytes();
+        let context = self.column(Column::TripletFrom)[at]..self.column(Column::TripletTo)[at];
+        RowTriplet { source, target, predicate: Predicate::ALL[predicate as usize], context }
+    }
+
+    fn find_string(&self, text: &str) -> Option<u32> {
+        let (mut low, mut high) = (0, self.counts.strings);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.string(middle).cmp(text) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return Some(middle),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// The entity with that key.
+    pub fn find(&self, key: &str) -> Option<EntityId> {
+        let string = self.find_string(key)?;
+        let entity = self.column(Column::EntityKeys).binary_search(&string).ok()?;
+        Some(EntityId(entity as u32))
+    }
+
+    /// The entities that some row also calls by a key, ascending. Which row it is counts: one that
+    /// may not be seen must not name anything, so ask [`Self::calls`].
+    pub fn also_called(&self, key: &str) -> impl Iterator<Item = EntityId> + '_ {
+        let range = self.find_string(key).map_or(0..0, |string| {
+            let keys = self.column(Column::LookupKeys);
+            let first = keys.partition_point(|other| *other < string);
+            first..keys.partition_point(|other| *other <= string)
+        });
+        self.column(Column::LookupEntities)[range].iter().map(|entity| EntityId(*entity))
+    }
+
+    /// Whether a row calls an entity by another key.
+    pub fn calls(&self, row: u32, id: EntityId, key: &str) -> bool {
+        let mention = self.mention_in(row, id);
+        mention.is_some_and(|mention| {
+            self.aliases(mention).iter().any(|alias| self.string(*alias) == key)
+        })
+    }
+
+    /// The key of an entity.
+    ///
+    /// # Panics
+    /// If the id is not of this segment, here and below.
+    pub fn key(&self, id: EntityId) -> &str {
+        self.string(self.column(Column::EntityKeys)[id.0 as usize])
+    }
+
+    /// How a row writes an entity, and what it takes it for; `None` where it does not name it.
+    pub fn named_in(&self, row: u32, id: EntityId) -> Option<(&str, EntityKind)> {
+        self.mention_in(row, id).map(|mention| self.mention(mention))
+    }
+
+    fn mention_in(&self, row: u32, id: EntityId) -> Option<usize> {
+        let mut mentions = self.group(Column::RowStarts, row);
+        let entities = self.column(Column::MentionEntities);
+        mentions.find(|mention| entities[*mention] == id.0)
+    }
+
+    /// Rows that mention an entity, ascending.
+    pub fn rows_of(&self, id: EntityId) -> &[u32] {
+        let range = self.group(Column::EntityRowStarts, id.0);
+        &self.column(Column::EntityRows)[range]
+    }
+
+    /// Entities of a row, in the order of their first mention.
+    pub fn entities_of_row(&self, row: u32) -> impl Iterator<Item = EntityId> + '_ {
+        let range = self.group(Column::RowStarts, row);
+        self.column(Column::MentionEntities)[range].iter().map(|entity| EntityId(*entity))
+    }
+
+    /// Sources whose title has that key, ascending.
+    pub fn sources_titled(&self, key: &str) -> &[u32] {
+        let Some(string) = self.find_string(key) else { return &[] };
+        let keys = self.column(Column::TitleKeys);
+        let first = keys.partition_point(|other| *other < string);
+        let last = keys.partition_point(|other| *other <= string);
+        &self.column(Column::TitleSources)[first..last]
+    }
+
+    /// Whether the key of some title is this word or begins with it. Most words of a text begin
+    /// none, and then no run of words that begins with them has to be looked up.
+    pub fn has_title_beginning(&self, word: &str) -> bool {
+        let keys = self.column(Column::TitleKeys);
+        // Blank sorts before every letter and digit, so the word alone and the word with others
+        // behind it come first among what begins with its letters.
+        let first = keys.partition_point(|key| self.string(*key) < word);
+        let rest = keys.get(first).and_then(|key| self.string(*key).strip_prefix(word));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    }
+
+    /// Triplets of a row, in the order of its text.
+    pub fn triplets_of_row(&self, row: u32) -> impl Iterator<Item = TripletId> + use<> {
+        let range = self.group(Column::RowTripletStarts, row);
+        range.map(|at| TripletId(at as u32))
+    }
+
+    /// Triplets that begin or end at an entity, ascending.
+    pub fn triplets_of_entity(&self, id: EntityId) -> impl Iterator<Item = TripletId> + '_ {
+        let range = self.group(Column::EntityTripletStarts, id.0);
+        self.column(Column::EntityTriplets)[range].iter().map(|at| TripletId(*at))
+    }
+
+    /// A triplet with its ends.
+    pub fn triplet(&self, id: TripletId) -> TripletView {
+        let starts = self.column(Column::RowTripletStarts);
+        let row = starts.partition_point(|start| *start <= id.0) as u32 - 1;
+        let first = self.column(Column::RowStarts)[row as usize];
+        let entity = |position: u8| {
+            let mention = first as usize + usize::from(position);
+            EntityId(self.column(Column::MentionEntities)[mention])
+        };
+        let RowTriplet { source, target, predicate, context } = self.row_triplet(id.0 as usize);
+        TripletView { row, source: entity(source), target: entity(target), predicate, context }
+    }
+}

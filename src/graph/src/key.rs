@@ -1,0 +1,296 @@
+//! The key under which a name is found: what stays of it when spelling does not matter.
+
+use std::ops::Range;
+
+use unicode_normalization::UnicodeNormalization;
+
+use crate::words;
+
+/// Words of one key at most. Longer names keep their first words.
+pub const KEY_WORDS_MAX: usize = 8;
+/// Words of a text whose keys are formed; what follows them is not looked at.
+const TEXT_WORDS_MAX: usize = 4096;
+/// Bytes of a word that belong to a key; a longer run is no word of any language.
+const WORD_BYTES_MAX: usize = 64;
+
+/// A normalised name: words in NFKC, folded in case and diacritics, one blank between them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(String);
+
+impl Key {
+    /// The key's text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<Key> for String {
+    fn from(key: Key) -> Self {
+        key.0
+    }
+}
+
+/// The key of a name.
+///
+/// Punctuation separates words; a possessive ending, a leading English article and an addition in
+/// parentheses at the end ("Avatar (film)") are dropped. Characters of scripts without blanks are
+/// words of their own. A name without letters and digits has the empty key.
+pub fn key(name: &str) -> Key {
+    let mut text = String::new();
+    let mut words = 0;
+    for word in Words::of(without_addition(name)).take(KEY_WORDS_MAX + 1) {
+        if words == 1 && words::is_article(&text) {
+            text.clear();
+            words = 0;
+        }
+        if words == KEY_WORDS_MAX {
+            break;
+        }
+        push_word(&mut text, &name[word]);
+        words += 1;
+    }
+    Key(text)
+}
+
+/// The keys of all runs of one to eight words of a text that are worth looking up, each with the
+/// bytes that it covers; by start, then by length.
+///
+/// Runs that begin with an article are left out, because the key of a name never does, and so are
+/// keys that are not [telling](is_telling).
+pub fn keys_in(text: &str) -> Vec<(Key, Range<usize>)> {
+    let ranges: Vec<Range<usize>> = Words::of(text).take(TEXT_WORDS_MAX).collect();
+    let mut folded = String::new();
+    let mut ends = Vec::with_capacity(ranges.len());
+    for range in &ranges {
+        push_word(&mut folded, &text[range.clone()]);
+        ends.push(folded.len());
+    }
+    let mut found = Vec::new();
+    for (first, range) in ranges.iter().enumerate() {
+        let start = if first == 0 { 0 } else { (ends[first - 1] + 1).min(ends[first]) };
+        if words::is_article(&folded[start..ends[first]]) {
+            continue;
+        }
+        for last in first..ranges.len().min(first + KEY_WORDS_MAX) {
+            let key = &folded[start..ends[last]];
+            if is_telling(key) {
+                found.push((Key(key.to_owned()), range.start..ranges[last].end));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a key says enough to link texts by it.
+///
+/// Not telling are: one ordinary word, one letter, and keys of nothing but numbers, months and
+/// words of grammar. Otherwise a document titled "The" or "History" would be linked with all
+/// others. Ordinary is what stands in the list of common words; a rare word in lower case passes,
+/// because questions are often typed without capitals.
+pub fn is_telling(key: &str) -> bool {
+    let mut words = key.split(' ');
+    let (Some(first), None) = (words.next(), words.next()) else {
+        return key.split(' ').any(|word| !is_empty_word(word)) && key.len() > 3;
+    };
+    let is_short = first.len() < 2 || first.len() == 2 && first.is_ascii();
+    !is_short && !is_empty_word(first) && !words::is_ordinary(first)
+}
+
+/// A word that does not tell one thing from another, even in company.
+fn is_empty_word(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit()) && word.len() < 7
+        || word.len() == 1
+        || words::is_grammar(word)
+        || words::month(word).is_some()
+}
+
+/// The last boundary of a character at or before byte `at`, or the end of a shorter text.
+pub(super) fn floor_boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// The name without an addition in parentheses at its end.
+fn without_addition(name: &str) -> &str {
+    let trimmed = name.trim_end();
+    match trimmed.find('(') {
+        Some(at) if trimmed.ends_with(')') && !trimmed[..at].trim().is_empty() => &trimmed[..at],
+        _ => name,
+    }
+}
+
+/// Appends the folded word behind a blank.
+fn push_word(text: &mut String, word: &str) {
+    if !text.is_empty() {
+        text.push(' ');
+    }
+    let start = text.len();
+    if word.is_ascii() {
+        text.push_str(word);
+        text[start..].make_ascii_lowercase();
+        return;
+    }
+    let folded = word.nfkd().filter(|c| !matches!(*c as u32, 0x300..=0x36F)).nfc();
+    for c in folded.flat_map(char::to_lowercase) {
+        match letter_without_stroke(c) {
+            Some(plain) => text.push_str(plain),
+            // Normalisation can bring punctuation forth, as in the one-character form of "a.m.".
+            None if is_word_char(c) => text.push(c),
+            None => {}
+        }
+    }
+    if text.len() == start {
+        text.truncate(start.saturating_sub(1));
+    }
+}
+
+/// Letters that Unicode does not decompose, but writers without the right keyboard do.
+fn letter_without_stroke(c: char) -> Option<&'static str> {
+    Some(match c {
+        '\u{142}' => "l",
+        '\u{f8}' => "o",
+        '\u{111}' | '\u{f0}' => "d",
+        '\u{fe}' => "th",
+        '\u{e6}' => "ae",
+        '\u{153}' => "oe",
+        '\u{df}' => "ss",
+        '\u{131}' => "i",
+        '\u{127}' => "h",
+        _ => return None,
+    })
+}
+
+fn is_word_char(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c as u32, 0x300..=0x36F | 0x900..=0x0DFF if !c.is_ascii())
+}
+
+/// Whether words of the script stand without blanks between them, so that each character has to
+/// count as one: Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar.
+pub(super) fn is_unspaced(c: char) -> bool {
+    matches!(c as u32,
+        0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x2E80..=0x2FDF | 0x3005..=0x3007
+        | 0x3041..=0x309F | 0x30A1..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF
+        | 0xF900..=0xFAFF | 0x20000..=0x323AF)
+}
+
+pub(super) fn is_apostrophe(c: char) -> bool {
+    matches!(c, '\'' | '\u{2019}' | '\u{2bc}')
+}
+
+/// The words of a text as byte ranges.
+struct Words<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Words<'a> {
+    fn of(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// Whether the word that begins here is what is left of a possessive.
+    fn is_possessive(&self, range: &Range<usize>) -> bool {
+        let mut before = self.text[..range.start].chars().rev();
+        matches!(&self.text[range.clone()], "s" | "S")
+            && before.next().is_some_and(is_apostrophe)
+            && before.next().is_some_and(char::is_alphanumeric)
+    }
+}
+
+impl Iterator for Words<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        loop {
+            let rest = &self.text[self.at..];
+            let start = self.at + rest.find(is_word_char)?;
+            let rest = &self.text[start..];
+            let first = rest.chars().next()?;
+            let length = match is_unspaced(first) {
+                true => first.len_utf8(),
+                false => {
+                    let is_end = |c: char| !is_word_char(c) || is_unspaced(c);
+                    rest.find(is_end).unwrap_or(rest.len())
+                }
+            };
+            self.at = start + length;
+            let cut = floor_boundary(rest, length.min(WORD_BYTES_MAX));
+            let range = start..start + cut;
+            if !self.is_possessive(&range) {
+                return Some(range);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn spelling_does_not_matter() {
+        let same = |names: &[&str]| {
+            let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
+            assert!(keys.windows(2).all(|pair| pair[0] == pair[1]), "{keys:?}");
+        };
+        same(&["The Lord of the Rings", "lord of the rings", "Lord of the Rings (film)"]);
+        same(&["J.R.R. Tolkien", "J. R. R. Tolkien", "J R R TOLKIEN"]);
+        same(&["Schindler's List", "Schindler\u{2019}s list"]);
+        same(&["Stanis\u{142}aw Lem", "Stanislaw Lem", "STANISLAW LEM's"]);
+        same(&["Jean-Luc Godard", "Jean Luc Godard", "Jean\u{2010}Luc Godard"]);
+        same(&["Gar\u{e7}on", "Garc\u{327}on", "garcon"]);
+        assert_eq!(key("\u{7d05}\u{697c}\u{5922}").as_str(), "\u{7d05} \u{697c} \u{5922}");
+        assert_eq!(key("(untitled)").as_str(), "untitled");
+        assert_eq!(key("...").as_str(), "");
+    }
+
+    #[test]
+    fn names_in_questions_are_found() {
+        let keys = |text: &str| -> Vec<String> {
+            keys_in(text).into_iter().map(|(key, _)| key.into()).collect()
+        };
+        let found = keys("Who directed the film \"The Lord of the Rings\" in 1978?");
+        assert!(found.contains(&"lord of the rings".to_owned()), "{found:?}");
+        assert!(!found.iter().any(|key| ["film", "1978", "who", "of the"].contains(&&**key)));
+        let text = "mother of Schindler\u{2019}s List's director";
+        let (_, range) = keys_in(text)
+            .into_iter()
+            .find(|(key, _)| key.as_str() == "schindler list")
+            .expect("the title");
+        assert_eq!(&text[range], "Schindler\u{2019}s List");
+    }
+
+    #[test]
+    fn ordinary_words_link_nothing() {
+        for key in ["", "the", "history", "1978", "of the", "in 1978", "x", "may 1950", "3 may"] {
+            assert!(!is_telling(key), "{key}");
+        }
+        for key in ["inception", "lord of the rings", "usa", "\u{7d05} \u{697c}", "ibm"] {
+            assert!(is_telling(key), "{key}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_is_found_by_its_key(name in "\\PC{0,40}", before in "[a-z ]{0,9}") {
+            let key = key(&name);
+            // Normalisation can cut one character into several words.
+            if unicode_normalization::is_nfkc(&name) {
+                prop_assert_eq!(&super::key(key.as_str()), &key);
+            }
+            if is_telling(key.as_str()) && !name.contains('(') {
+                let text = format!("{before}, {name}");
+                let found = keys_in(&text);
+                prop_assert!(found.iter().any(|(candidate, _)| *candidate == key));
+                for (_, range) in found {
+                    prop_assert!(text.get(range).is_some());
+                }
+            }
+        }
+    }
+}

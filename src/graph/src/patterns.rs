@@ -1,0 +1,91 @@
+//! The table of phrases that state a relation, read once from the list beside this file.
+//!
+//! A line is `PREDICATE > SOURCE TARGET: phrase | phrase`. With `<` the triplet runs against the
+//! sentence: what stands before the phrase is its target. Kinds are what the ends are taken for
+//! where nothing else tells; a DATE is a condition.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use crate::row::{EntityKind, Predicate};
+
+/// Words of a phrase.
+pub(super) const PHRASE_WORDS_MAX: usize = 6;
+
+/// What a phrase says about what stands before and behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pattern {
+    pub predicate: Predicate,
+    /// The triplet's source stands behind the phrase.
+    pub is_reversed: bool,
+    /// Kinds of source and target.
+    pub kinds: [Option<EntityKind>; 2],
+}
+
+impl Pattern {
+    /// Whether the phrase is about a date.
+    pub(super) fn wants_date(&self) -> bool {
+        self.kinds[1] == Some(EntityKind::Date)
+    }
+}
+
+static PHRASES: LazyLock<HashMap<&'static str, Vec<Pattern>>> = LazyLock::new(|| {
+    let mut phrases: HashMap<&'static str, Vec<Pattern>> = HashMap::new();
+    for line in include_str!("words/phrases.txt").lines() {
+        let (head, list) = line.split_once(": ").expect("a predicate before its phrases");
+        let [predicate, turn, source, target] =
+            head.split(' ').collect::<Vec<_>>()[..].try_into().expect("four words");
+        let kind = |name| EntityKind::ALL.iter().copied().find(|kind| kind.name() == name);
+        let pattern = Pattern {
+            predicate: named(predicate).expect("a known predicate"),
+            is_reversed: turn == "<",
+            kinds: [kind(source), kind(target)],
+        };
+        for phrase in list.split(" | ") {
+            phrases.entry(phrase).or_default().push(pattern);
+        }
+    }
+    phrases
+});
+
+/// First words of all phrases, so that most words cost one look-up.
+static FIRST_WORDS: LazyLock<HashMap<&'static str, usize>> = LazyLock::new(|| {
+    let mut longest = HashMap::new();
+    for phrase in PHRASES.keys() {
+        let first = phrase.split(' ').next().unwrap_or(phrase);
+        let length = phrase.split(' ').count();
+        let kept = longest.entry(first).or_insert(length);
+        *kept = (*kept).max(length);
+    }
+    longest
+});
+
+/// The patterns of a phrase.
+pub(super) fn patterns(phrase: &str) -> &'static [Pattern] {
+    PHRASES.get(phrase).map_or(&[], Vec::as_slice)
+}
+
+/// Words of the longest phrase that begins with the word; 0 if none does.
+pub(super) fn words_from(first: &str) -> usize {
+    FIRST_WORDS.get(first).copied().unwrap_or(0)
+}
+
+fn named(name: &str) -> Option<Predicate> {
+    Predicate::ALL.iter().copied().find(|one| one.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_sound() {
+        assert!(PHRASES.len() > 300);
+        for (phrase, patterns) in PHRASES.iter() {
+            let words = phrase.split(' ').count();
+            assert!(words <= PHRASE_WORDS_MAX && *phrase == phrase.to_lowercase(), "{phrase}");
+            let dates = patterns.iter().filter(|pattern| pattern.wants_date()).count();
+            assert!(dates <= 1 && patterns.len() - dates <= 1, "{phrase} says one thing");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What one chunk says, as plain data.
+
+use std::ops::Range;
+
+/// Entities of one chunk at most.
+pub const ROW_ENTITIES_MAX: usize = 128;
+/// Triplets of one chunk at most.
+pub const ROW_TRIPLETS_MAX: usize = 128;
+/// Other keys of one entity in one chunk at most.
+pub const ENTITY_ALIASES_MAX: usize = 4;
+/// Bytes of a name.
+pub const NAME_BYTES_MAX: usize = 160;
+/// Bytes of a supporting sentence; a longer one is cut.
+pub const CONTEXT_BYTES_MAX: usize = 600;
+
+// Triplets name entities of their row by one byte.
+const _: () = assert!(ROW_ENTITIES_MAX <= 256);
+
+/// Declares an enum whose values have upper-case names and stored codes in their order.
+macro_rules! names {
+    ($(#[$about:meta])* $type:ident { $($(#[$doc:meta])* $value:ident = $name:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum $type { $($(#[$doc])* $value,)+ }
+
+        impl $type {
+            /// All values; the stored code of a value is its position. Append only.
+            pub const ALL: &[Self] = &[$(Self::$value,)+];
+
+            /// The name in answers.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$value => $name,)+ }
+            }
+        }
+    };
+}
+
+names! {
+    /// What an entity is.
+    EntityKind {
+        /// A human being.
+        Person = "PERSON",
+        /// A company, an institution, a group of people with a name.
+        Organization = "ORGANIZATION",
+        /// A place on the map, or a building.
+        Location = "LOCATION",
+        /// Something made to be read, heard or seen.
+        Work = "WORK",
+        /// Something that happens or happened at a time.
+        Event = "EVENT",
+        /// Something made to be used: a machine, a program, a language, a brand.
+        Product = "PRODUCT",
+        /// A day, month or year.
+        Date = "DATE",
+        /// A code, a symbol of a program, an address.
+        Identifier = "IDENTIFIER",
+        /// A word or phrase that the text defines.
+        Term = "TERM",
+        /// A name of something else.
+        Other = "OTHER",
+    }
+}
+
+names! {
+    /// How the source of a triplet relates to its target. Read "source PREDICATE target".
+    Predicate {
+        /// A sentence connects both with a verb that has no predicate of its own.
+        RelatedTo = "RELATED_TO",
+        /// "X is a Y".
+        IsA = "IS_A",
+        /// Another name of the same thing.
+        AlsoKnownAs = "ALSO_KNOWN_AS",
+        /// A person's place of birth.
+        BornIn = "BORN_IN",
+        /// A person's day of birth.
+        BornOn = "BORN_ON",
+        /// A person's place of death.
+        DiedIn = "DIED_IN",
+        /// A person's day of death.
+        DiedOn = "DIED_ON",
+        /// A person's home.
+        LivesIn = "LIVES_IN",
+        /// Parent of, stated by the child.
+        ChildOf = "CHILD_OF",
+        /// Child of, stated by the parent.
+        ParentOf = "PARENT_OF",
+        /// Brother or sister.
+        SiblingOf = "SIBLING_OF",
+        /// Husband or wife.
+        SpouseOf = "SPOUSE_OF",
+        /// Nephew, uncle, cousin and so on.
+        RelativeOf = "RELATIVE_OF",
+        /// School or teacher of a person.
+        EducatedAt = "EDUCATED_AT",
+        /// Employer of a person.
+        WorksFor = "WORKS_FOR",
+        /// Head of an organisation, a country, a team.
+        LeaderOf = "LEADER_OF",
+        /// A person or a group in a larger group.
+        MemberOf = "MEMBER_OF",
+        /// A thing in a larger thing.
+        PartOf = "PART_OF",
+        /// A larger thing with its parts.
+        Contains = "CONTAINS",
+        /// A place.
+        LocatedIn = "LOCATED_IN",
+        /// Director of a film.
+        DirectedBy = "DIRECTED_BY",
+        /// Author of a text or composer of a piece.
+        WrittenBy = "WRITTEN_BY",
+        /// Producer of a film or an album; maker of goods.
+        ProducedBy = "PRODUCED_BY",
+        /// Singer, band or actor of a work.
+        PerformedBy = "PERFORMED_BY",
+        /// A film with its actors.
+        Stars = "STARS",
+        /// Publisher, label, distributor.
+        PublishedBy = "PUBLISHED_BY",
+        /// Day of publication.
+        PublishedOn = "PUBLISHED_ON",
+        /// Inventor, designer, architect, developer.
+        CreatedBy = "CREATED_BY",
+        /// Founder of an organisation or a place.
+        FoundedBy = "FOUNDED_BY",
+        /// Day of foundation.
+        FoundedOn = "FOUNDED_ON",
+        /// A purchase of one company by another.
+        Acquired = "ACQUIRED",
+        /// An owner or a parent company.
+        OwnedBy = "OWNED_BY",
+        /// The tool or means of something.
+        Uses = "USES",
+        /// What is needed: an import, a requirement.
+        DependsOn = "DEPENDS_ON",
+        /// What follows from something.
+        Causes = "CAUSES",
+        /// The model of an adaptation; the ground of a conclusion.
+        BasedOn = "BASED_ON",
+        /// The eponym.
+        NamedAfter = "NAMED_AFTER",
+        /// The one before in an office or a series.
+        Succeeds = "SUCCEEDS",
+        /// An award or a competition.
+        Won = "WON",
+        /// An opponent.
+        Defeated = "DEFEATED",
+        /// A day on which it happened.
+        HappenedOn = "HAPPENED_ON",
+        /// A symbol of a program that a symbol or file declares.
+        Defines = "DEFINES",
+        /// The kind of which a type is a special case.
+        Extends = "EXTENDS",
+        /// A field of a form or a table with its value.
+        HasProperty = "HAS_PROPERTY",
+    }
+}
+
+/// A named thing in one chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowEntity {
+    /// Its [key](crate::key), unique in the row.
+    pub key: String,
+    /// Its longest form as the text writes it.
+    pub name: String,
+    /// What it is, as far as the text tells.
+    pub kind: EntityKind,
+    /// Keys of its other names in the chunk, ascending.
+    pub aliases: Vec<String>,
+}
+
+/// A statement of one chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowTriplet {
+    /// Position of its source among the row's entities.
+    pub source: u8,
+    /// Position of its target; another one.
+    pub target: u8,
+    /// How they relate.
+    pub predicate: Predicate,
+    /// The supporting sentence as bytes of the chunk's text; empty where the title supports it.
+    pub context: Range<u32>,
+}
+
+/// The entities and the triplets of one chunk.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RowGraph {
+    /// Entities in the order of their first mention.
+    pub entities: Vec<RowEntity>,
+    /// Triplets in the order of the text.
+    pub triplets: Vec<RowTriplet>,
+}

@@ -1,0 +1,189 @@
+//! Words and marks of a text, with what their letters look like.
+
+use crate::key::{is_apostrophe, is_unspaced};
+use crate::words::{Senses, senses_of};
+
+/// Bytes of the mark of a footnote.
+const NOTE_BYTES_MAX: usize = 24;
+/// Bytes of the address of a link.
+const LINK_BYTES_MAX: usize = 400;
+/// Bytes of a word; what is longer is no word of any language, and names nothing.
+const WORD_BYTES_MAX: usize = 80;
+
+/// What the letters of a token look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// No capital in front, or letters without case.
+    Lower,
+    /// "Paris", "Jean-Luc", "McDonald".
+    Capital,
+    /// "NASA": two capitals or more and nothing else, digits behind them included.
+    Capitals,
+    /// "J": one capital.
+    Initial,
+    /// "snake_case", "config.json", "x@y.org", "LC-34" with a digit before any small letter.
+    Code,
+    /// Digits in front.
+    Number,
+    /// A run of a script without blanks.
+    Unspaced,
+    /// Anything else: one character.
+    Mark,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Token {
+    pub start: usize,
+    pub end: usize,
+    pub form: Form,
+    /// White space stands before it.
+    pub is_apart: bool,
+    /// A possessive ending follows; it is not part of the token.
+    pub is_owner: bool,
+    pub senses: Senses,
+}
+
+impl Token {
+    pub(super) fn text<'a>(&self, text: &'a str) -> &'a str {
+        &text[self.start..self.end]
+    }
+
+    /// Whether the token can be a word of a name.
+    pub(super) fn is_capital(&self) -> bool {
+        matches!(self.form, Form::Capital | Form::Capitals | Form::Initial)
+    }
+
+    pub(super) fn is_word(&self) -> bool {
+        self.form != Form::Mark
+    }
+}
+
+/// Appends the tokens of `text[from..to]`.
+pub(super) fn tokens(text: &str, from: usize, to: usize, found: &mut Vec<Token>) {
+    let mut at = from;
+    let mut is_apart = true;
+    while let Some(c) = text[at..to].chars().next() {
+        let aside = aside_end(&text[at..to]);
+        if aside > 0 {
+            at += aside;
+            continue;
+        }
+        if c.is_whitespace() {
+            is_apart = true;
+            at += c.len_utf8();
+            continue;
+        }
+        let (end, next) = match is_letter(c) {
+            true => word_end(text, at, to),
+            false => (at + c.len_utf8(), at + c.len_utf8()),
+        };
+        let word = &text[at..end];
+        let form = if is_letter(c) { form(word) } else { Form::Mark };
+        let has_senses = matches!(form, Form::Lower | Form::Capital | Form::Capitals);
+        let senses = if has_senses { senses_of(word) } else { Senses::default() };
+        found.push(Token { start: at, end, form, is_apart, is_owner: next > end, senses });
+        is_apart = false;
+        at = next;
+    }
+}
+
+/// Bytes of what is no part of a sentence: the mark of a footnote, "[12]", and the address of a
+/// link, "](address)".
+fn aside_end(text: &str) -> usize {
+    let window = text.as_bytes();
+    let find = |mark: u8, most: usize| window.iter().take(most).position(|byte| *byte == mark);
+    let is_mark = |note: &[u8]| {
+        let is_count = |byte: &u8| byte.is_ascii_digit() || b" ,".contains(byte);
+        note == b"citation needed"
+            || note.iter().all(is_count) && note.iter().any(u8::is_ascii_digit)
+            || note.len() == 1 && note[0].is_ascii_lowercase()
+    };
+    let end = match window {
+        [b'[', ..] => find(b']', NOTE_BYTES_MAX).filter(|end| is_mark(&window[1..*end])),
+        [b']', b'(', ..] => find(b')', LINK_BYTES_MAX),
+        _ => None,
+    };
+    end.map_or(0, |end| end + 1)
+}
+
+fn is_letter(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || matches!(c as u32, 0x300..=0x36F | 0x900..=0xDFF)
+}
+
+/// Where the word ends, and where the next token begins: behind a possessive ending.
+fn word_end(text: &str, start: usize, to: usize) -> (usize, usize) {
+    let mut before = '\0';
+    let mut chars = text[start..to].char_indices().peekable();
+    while let Some((offset, c)) = chars.next() {
+        let at = start + offset;
+        let is_first = offset == 0;
+        if is_letter(c) {
+            if !is_first && is_unspaced(c) != is_unspaced(before) {
+                return (at, at);
+            }
+            before = c;
+            continue;
+        }
+        let next = chars.peek().map(|(_, next)| *next).filter(|next| is_letter(*next));
+        let Some(next) = next.filter(|_| joins(c) && !is_unspaced(before)) else { return (at, at) };
+        if is_apostrophe(c) && matches!(next, 's' | 'S') {
+            let end = at + c.len_utf8() + 1;
+            if !text[end..to].starts_with(is_letter) {
+                return (at, end);
+            }
+        }
+        // A full stop inside a word: of initials, numbers, file names; not of two sentences.
+        if c == '.' && before.is_lowercase() && next.is_uppercase() {
+            return (at, at);
+        }
+        before = c;
+    }
+    (to, to)
+}
+
+fn joins(c: char) -> bool {
+    is_apostrophe(c) || matches!(c, '-' | '\u{2010}' | '\u{2011}' | '.' | '&' | '@' | '/')
+}
+
+fn form(word: &str) -> Form {
+    let first = word.chars().next().expect("a word has letters");
+    if word.len() > WORD_BYTES_MAX {
+        return if is_unspaced(first) { Form::Unspaced } else { Form::Lower };
+    }
+    let has = |rule: fn(char) -> bool| word.chars().any(rule);
+    let is_joined = has(|c| matches!(c, '_' | '@' | '/')) || has_inner_stop(word);
+    let uppers = word.chars().filter(|c| c.is_uppercase()).count();
+    match first {
+        _ if is_unspaced(first) => Form::Unspaced,
+        _ if first.is_numeric() && !has(|c| matches!(c, '_' | '@')) => Form::Number,
+        _ if word.contains('/') && !has(char::is_lowercase) && uppers > 1 => Form::Capitals,
+        _ if is_compound_adjective(word) || is_contraction(word) => Form::Lower,
+        _ if has(char::is_alphabetic) && is_joined => Form::Code,
+        _ if !first.is_uppercase() && uppers == 0 => Form::Lower,
+        _ if !first.is_uppercase() && !word.contains(['-', '\'']) => Form::Code,
+        _ if !first.is_uppercase() => Form::Lower,
+        _ if uppers == 1 && word.chars().nth(1).is_none() => Form::Initial,
+        _ if has(char::is_lowercase) => Form::Capital,
+        _ => Form::Capitals,
+    }
+}
+
+/// "Australia-based", "Ras-induced": a name inside of an adjective.
+fn is_compound_adjective(word: &str) -> bool {
+    let Some((_, last)) = word.rsplit_once(['-', '\u{2010}', '\u{2011}']) else { return false };
+    let is_ending = ["ed", "ing", "ent", "ive", "able"].iter().any(|end| last.ends_with(end));
+    let is_listed = ["like", "free", "style", "era", "born", "led", "wide", "only", "specific"];
+    last.bytes().all(|b| b.is_ascii_lowercase())
+        && (is_ending && last.len() > 3 || is_listed.contains(&last))
+}
+
+/// "I'm", "They've".
+fn is_contraction(word: &str) -> bool {
+    let parts = word.rsplit_once(is_apostrophe);
+    parts.is_some_and(|(_, last)| matches!(last, "m" | "re" | "ve" | "ll" | "d" | "t"))
+}
+
+/// A full stop between longer parts, as in a file name; those of initials do not count.
+fn has_inner_stop(word: &str) -> bool {
+    word.contains('.') && word.split('.').any(|part| part.chars().nth(1).is_some())
+}

@@ -1,0 +1,201 @@
+//! What the room knows of single words: word lists beside this file, read once.
+//!
+//! Words are in the form of keys: lower case, no diacritics.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use crate::key::key;
+use crate::row::EntityKind;
+
+/// Longest word that stands in a list.
+const LISTED_BYTES_MAX: usize = 24;
+
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+/// The lists that a word stands in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Senses {
+    bits: u8,
+    /// What a thing is that is called so: "river", "novelist".
+    pub kind: Option<EntityKind>,
+}
+
+impl Senses {
+    const GRAMMAR: u8 = 1;
+    const ORDINARY: u8 = 2;
+    const DEMONYM: u8 = 4;
+    const HONORIFIC: u8 = 8;
+    const GIVEN: u8 = 16;
+    const VERB: u8 = 32;
+    const MONTH: u8 = 64;
+    const FOREIGN: u8 = 128;
+
+    /// Articles, pronouns, prepositions, conjunctions, auxiliaries, the commonest adverbs.
+    pub(super) fn is_grammar(self) -> bool {
+        self.bits & (Self::GRAMMAR | Self::FOREIGN) != 0
+    }
+
+    /// A word of the grammar of other languages only: in an English text it is part of a name.
+    pub(super) fn is_foreign(self) -> bool {
+        self.bits & (Self::GRAMMAR | Self::FOREIGN) == Self::FOREIGN
+    }
+
+    /// A common noun, adjective or verb.
+    pub(super) fn is_ordinary(self) -> bool {
+        self.bits & (Self::GRAMMAR | Self::FOREIGN | Self::ORDINARY) != 0
+    }
+
+    /// "American", "Buddhist".
+    pub(super) fn is_demonym(self) -> bool {
+        self.bits & Self::DEMONYM != 0
+    }
+
+    /// A word before the name of a person.
+    pub(super) fn is_honorific(self) -> bool {
+        self.bits & Self::HONORIFIC != 0
+    }
+
+    /// A given name.
+    pub(super) fn is_given(self) -> bool {
+        self.bits & Self::GIVEN != 0
+    }
+
+    /// A form of a verb that can stand between a subject and an object.
+    pub(super) fn is_verb(self) -> bool {
+        self.bits & Self::VERB != 0
+    }
+
+    /// The name of a month.
+    pub(super) fn is_month(self) -> bool {
+        self.bits & Self::MONTH != 0
+    }
+}
+
+static LISTS: LazyLock<HashMap<&'static str, Senses>> = LazyLock::new(|| {
+    let mut words: HashMap<&'static str, Senses> = HashMap::new();
+    let lists = [
+        (include_str!("words/grammar.txt"), Senses::GRAMMAR),
+        (include_str!("words/foreign.txt"), Senses::FOREIGN),
+        (include_str!("words/ordinary.txt"), Senses::ORDINARY),
+        (include_str!("words/demonyms.txt"), Senses::DEMONYM),
+        (include_str!("words/honorifics.txt"), Senses::HONORIFIC),
+        (include_str!("words/given.txt"), Senses::GIVEN),
+        (include_str!("words/verbs.txt"), Senses::VERB),
+    ];
+    for (list, bit) in lists {
+        for word in list.split_whitespace() {
+            words.entry(word).or_default().bits |= bit;
+        }
+    }
+    for month in MONTHS {
+        words.entry(month).or_default().bits |= Senses::MONTH;
+    }
+    for line in include_str!("words/kinds.txt").lines() {
+        let (kind, nouns) = line.split_once(": ").expect("a kind before its nouns");
+        let kind = EntityKind::ALL.iter().copied().find(|one| one.name() == kind);
+        for noun in nouns.split_whitespace() {
+            let senses = words.entry(noun).or_default();
+            senses.kind = senses.kind.or(kind);
+        }
+    }
+    words
+});
+
+/// How large a well-known place is, as the lines of its list tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum PlaceSize {
+    City,
+    /// A part of a country.
+    State,
+    Country,
+    /// A continent, a sea, an empire.
+    Region,
+}
+
+static PLACES: LazyLock<HashMap<&'static str, PlaceSize>> = LazyLock::new(|| {
+    let sizes = [PlaceSize::Country, PlaceSize::State, PlaceSize::City, PlaceSize::Region];
+    let lines = include_str!("words/places.txt").lines().zip(sizes);
+    let places = lines.flat_map(|(line, size)| line.split(", ").map(move |place| (place, size)));
+    // A name of several places is that of the smallest, which needs the others beside it.
+    let mut found = HashMap::new();
+    for (place, size) in places {
+        let kept = found.entry(place).or_insert(size);
+        *kept = size.min(*kept);
+    }
+    found
+});
+
+/// What is known of a word in the form of keys.
+pub(super) fn senses(word: &str) -> Senses {
+    match word.len() <= LISTED_BYTES_MAX {
+        true => LISTS.get(word).copied().unwrap_or_default(),
+        false => Senses::default(),
+    }
+}
+
+/// What is known of a word as a text writes it.
+pub(super) fn senses_of(word: &str) -> Senses {
+    let mut buffer = [0; LISTED_BYTES_MAX];
+    match buffer.get_mut(..word.len()) {
+        Some(folded) if word.is_ascii() => {
+            folded.copy_from_slice(word.as_bytes());
+            folded.make_ascii_lowercase();
+            senses(std::str::from_utf8(folded).expect("ASCII"))
+        }
+        Some(_) => senses(key(word).as_str()),
+        None => Senses::default(),
+    }
+}
+
+/// The kind of thing that a noun calls, in the singular or the plural.
+pub(super) fn kind_of_noun(noun: &str) -> Option<EntityKind> {
+    let singular = || senses_of(noun.strip_suffix('s')?).kind;
+    senses_of(noun).kind.or_else(singular)
+}
+
+/// Whether the key is that of a well-known place.
+pub(super) fn is_place(key: &str) -> bool {
+    PLACES.contains_key(key)
+}
+
+/// How large the well-known place with that key is.
+pub(super) fn place_size(key: &str) -> Option<PlaceSize> {
+    PLACES.get(key).copied()
+}
+
+pub(super) fn is_article(word: &str) -> bool {
+    matches!(word, "the" | "a" | "an")
+}
+
+pub(super) fn is_grammar(word: &str) -> bool {
+    senses(word).is_grammar()
+}
+
+/// Whether the word alone names nothing in particular.
+pub(super) fn is_ordinary(word: &str) -> bool {
+    let senses = senses(word);
+    senses.is_ordinary() || senses.is_demonym() || senses.is_honorific() || senses.kind.is_some()
+}
+
+/// The number of a month, from its name or the first three or four letters of it.
+pub(super) fn month(word: &str) -> Option<u8> {
+    let is_long_enough = word.len() >= 3;
+    let at = MONTHS.iter().position(|month| {
+        *month == word || is_long_enough && word.len() <= 4 && month.starts_with(word)
+    });
+    at.map(|at| at as u8 + 1)
+}

@@ -1,0 +1,249 @@
+//! The data directory: who may use it, and where its temporary files live.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::{Disk, IoError, Operation};
+
+const LOCK_NAME: &str = "LOCK";
+const TEMPORARY_NAME: &str = "tmp";
+
+/// An open data directory, held by this process alone until the value is dropped.
+///
+/// All changes go through the methods of `publish.rs`. The first sync that fails poisons the
+/// value: from then on every change is refused with [`IoError::Poisoned`], because what the device
+/// holds is unknown; reads go on. Opening the directory again is the only way back.
+#[derive(Debug)]
+pub struct DataDir {
+    pub(super) root: PathBuf,
+    pub(super) disk: Arc<dyn Disk>,
+    /// Directories that stand, but whose names may not survive a power cut yet.
+    pub(super) unsynced_directories: Mutex<BTreeSet<PathBuf>>,
+    temporary: PathBuf,
+    temporary_next: AtomicU64,
+    is_poisoned: AtomicBool,
+    _lock: File,
+}
+
+impl DataDir {
+    /// Takes the directory at `root`, making it (mode 0700) where it is missing, and empties
+    /// `tmp/`. Nothing else is read, so the time does not grow with what is stored.
+    ///
+    /// Ends with one sync of the file system: a process that was killed may have left names that
+    /// are visible but not durable, and recovery must not build on what a power cut could still
+    /// take back.
+    ///
+    /// # Errors
+    /// [`IoError::InUse`] while another process holds it, [`IoError::Unsupported`] without hard
+    /// links, or the system's.
+    pub fn open(root: &Path, disk: Arc<dyn Disk>) -> Result<Self, IoError> {
+        disk.create_dir_all(root)?;
+        let root = root.canonicalize().map_err(|e| IoError::new(Operation::Inspect, root, e))?;
+        restrict(&root)?;
+        let lock = take_lock(&root)?;
+        let temporary = root.join(TEMPORARY_NAME);
+        let opened = Self {
+            root,
+            disk,
+            unsynced_directories: Mutex::default(),
+            temporary,
+            temporary_next: AtomicU64::new(0),
+            is_poisoned: AtomicBool::new(false),
+            _lock: lock,
+        };
+        opened.clear_temporary()?;
+        opened.check_hard_links()?;
+        opened.disk.sync_file_system(&opened.root)?;
+        Ok(opened)
+    }
+
+    /// Whether [`Self::open`] would find nobody in the directory. Makes and takes nothing, so that
+    /// the next moment may differ.
+    ///
+    /// # Errors
+    /// [`IoError::InUse`], or the system's.
+    pub fn check_free(root: &Path) -> Result<(), IoError> {
+        match File::open(root.join(LOCK_NAME)) {
+            Ok(mut lock) => {
+                let taken = lock.try_lock_shared();
+                check_taken(root, &mut lock, taken)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(IoError::new(Operation::Open, &root.join(LOCK_NAME), error)),
+        }
+    }
+
+    /// The absolute path of the directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The disk on which it stands.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// Whether a sync failed, so that changes are refused.
+    pub fn is_poisoned(&self) -> bool {
+        self.is_poisoned.load(Ordering::SeqCst)
+    }
+
+    /// A fresh name on the same file system. What is left there is removed by the next opening.
+    pub fn temporary_path(&self) -> PathBuf {
+        let number = self.temporary_next.fetch_add(1, Ordering::Relaxed);
+        self.temporary.join(format!("{number:016x}"))
+    }
+
+    pub(super) fn check_not_poisoned(&self) -> Result<(), IoError> {
+        if self.is_poisoned() {
+            return Err(IoError::Poisoned { path: self.root.clone() });
+        }
+        Ok(())
+    }
+
+    /// Passes a result on and remembers a failed sync for good.
+    pub(super) fn watch<T>(&self, result: Result<T, IoError>) -> Result<T, IoError> {
+        if result.as_ref().is_err_and(IoError::must_poison) {
+            self.is_poisoned.store(true, Ordering::SeqCst);
+        }
+        result
+    }
+
+    fn clear_temporary(&self) -> Result<(), IoError> {
+        match self.disk.create_dir(&self.temporary) {
+            Ok(()) => Ok(()),
+            Err(IoError::AlreadyExists { .. }) => self.remove_contents(&self.temporary),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// FAT and some network and FUSE file systems have no hard links, which commits need.
+    fn check_hard_links(&self) -> Result<(), IoError> {
+        let (first, second) = (self.temporary_path(), self.temporary_path());
+        self.disk.write_new(&first, &mut |_| Ok(()))?;
+        let linked = self.disk.hard_link(&first, &second);
+        self.disk.remove(&first)?;
+        match linked {
+            Ok(()) => self.disk.remove(&second),
+            Err(IoError::Failed { source, .. }) if is_refusal(&source) => {
+                Err(IoError::Unsupported { path: self.root.clone(), feature: "hard links" })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)
+}
+
+/// Shuts other users out. A volume that belongs to somebody else, as container platforms mount
+/// them, cannot be changed; its owner has decided.
+fn restrict(root: &Path) -> Result<(), IoError> {
+    let failed = |e| IoError::new(Operation::Inspect, root, e);
+    let mode = fs::metadata(root).map_err(failed)?.permissions().mode();
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    match fs::set_permissions(root, Permissions::from_mode(0o700)) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            tracing::warn!(path = %root.display(), "other users can enter the data directory");
+            Ok(())
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// flock, which ends with the process however it dies. The file tells who holds it.
+fn take_lock(root: &Path) -> Result<File, IoError> {
+    let path = root.join(LOCK_NAME);
+    let failed = |e| IoError::new(Operation::Lock, &path, e);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let mut lock = options.open(&path).map_err(failed)?;
+    let taken = lock.try_lock();
+    check_taken(root, &mut lock, taken)?;
+    lock.set_len(0).map_err(failed)?;
+    writeln!(lock, "{}", std::process::id()).map_err(failed)?;
+    Ok(lock)
+}
+
+/// What an attempt to lock came to, with the process that was first.
+fn check_taken(
+    root: &Path,
+    lock: &mut File,
+    taken: Result<(), TryLockError>,
+) -> Result<(), IoError> {
+    match taken {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let was_read = lock.read_to_string(&mut text).is_ok();
+            let holder = was_read.then(|| text.trim().parse().ok()).flatten();
+            Err(IoError::InUse { path: root.to_path_buf(), holder })
+        }
+        Err(TryLockError::Error(error)) => {
+            Err(IoError::new(Operation::Lock, &root.join(LOCK_NAME), error))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RealDisk;
+
+    fn open(root: &Path) -> Result<DataDir, IoError> {
+        DataDir::open(root, Arc::new(RealDisk))
+    }
+
+    #[test]
+    fn a_second_opening_is_refused_until_the_first_ends() {
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().join("a/data");
+        DataDir::check_free(&root).unwrap();
+        assert!(!root.exists());
+        let first = open(&root).unwrap();
+        assert!(matches!(DataDir::check_free(&root), Err(IoError::InUse { .. })));
+        let refused = open(&root).unwrap_err();
+        let text = refused.to_string();
+        assert!(matches!(refused, IoError::InUse { .. }), "{text}");
+        assert!(text.contains(&std::process::id().to_string()), "{text}");
+        drop(first);
+        DataDir::check_free(&root).unwrap();
+        open(&root).unwrap();
+    }
+
+    #[test]
+    fn the_directory_is_private() {
+        let parent = tempfile::tempdir().unwrap();
+        let (made, found) = (parent.path().join("made"), parent.path().join("found"));
+        fs::create_dir(&found).unwrap();
+        fs::set_permissions(&found, Permissions::from_mode(0o755)).unwrap();
+        for root in [made, found] {
+            let _open = open(&root).unwrap();
+            assert_eq!(fs::metadata(&root).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+    }
+
+    #[test]
+    fn opening_empties_the_temporary_directory_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        drop(open(root.path()).unwrap());
+        fs::create_dir_all(root.path().join("tmp/a/b")).unwrap();
+        fs::write(root.path().join("tmp/a/b/c"), "left over").unwrap();
+        fs::write(root.path().join("tmp/0000000000000000"), "left over").unwrap();
+        fs::write(root.path().join("kept"), "kept").unwrap();
+        let _open = open(root.path()).unwrap();
+        assert_eq!(fs::read_dir(root.path().join("tmp")).unwrap().count(), 0);
+        assert!(root.path().join("kept").exists());
+    }
+}

@@ -1,0 +1,296 @@
+//! The disk as a component: what the server asks of a file system, and the real one.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::{IoError, MappedFile, Operation};
+
+/// Bytes collected before they go to the operating system.
+const WRITE_BUFFER_BYTES: usize = 256 << 10;
+
+/// Fills a new file; called once. What it returns as an error fails the whole write.
+pub type WriteContents<'a> = dyn FnMut(&mut dyn Write) -> io::Result<()> + 'a;
+
+/// One name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DirectoryEntry {
+    /// The last component of its path.
+    pub name: String,
+    /// Whether it is a directory.
+    pub is_directory: bool,
+}
+
+/// How full a file system is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes in all.
+    pub total_bytes: u64,
+    /// Bytes that this process may still take.
+    pub free_bytes: u64,
+    /// Files that this process may still make; `u64::MAX` where there is no bound.
+    pub free_files: u64,
+}
+
+/// The operations of a file system that the product relies on, each with the durability that it
+/// has on its own. Contents are durable once [`Disk::write_new`] returns; a name is durable only
+/// once its directory was synced. Existing files are never opened for writing.
+pub trait Disk: Send + Sync + fmt::Debug {
+    /// Makes one directory, mode 0700. Durable after a sync of its parent.
+    ///
+    /// # Errors
+    /// [`IoError::AlreadyExists`], [`IoError::NotFound`] without a parent, or the system's.
+    fn create_dir(&self, path: &Path) -> Result<(), IoError>;
+
+    /// Makes a file that did not exist, mode 0600, lets `write` fill it and syncs its contents;
+    /// returns its length in bytes. The name is durable only after a sync of its directory.
+    /// One fsync. After an error part of the file may stand at `path`.
+    ///
+    /// # Errors
+    /// [`IoError::AlreadyExists`], what `write` returned, or the system's.
+    fn write_new(&self, path: &Path, write: &mut WriteContents<'_>) -> Result<u64, IoError>;
+
+    /// Gives the file `from` the second name `to`, which must be free: of many callers one wins.
+    /// Durable after a sync of the directory of `to`.
+    ///
+    /// # Errors
+    /// [`IoError::AlreadyExists`] if the name is taken, or the system's.
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<(), IoError>;
+
+    /// Moves `from` to `to`, atomically replacing a file there. Durable after a sync of the
+    /// directory of `to`.
+    ///
+    /// # Errors
+    /// The system's.
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), IoError>;
+
+    /// Takes a file's name away; readers and mappings keep its contents. Durable after a sync of
+    /// its directory.
+    ///
+    /// # Errors
+    /// [`IoError::NotFound`] or the system's.
+    fn remove(&self, path: &Path) -> Result<(), IoError>;
+
+    /// Removes an empty directory. Durable after a sync of its parent.
+    ///
+    /// # Errors
+    /// [`IoError::NotFound`], the system's if it is not empty.
+    fn remove_dir(&self, path: &Path) -> Result<(), IoError>;
+
+    /// Makes the names in this directory durable, not what stands below them. One fsync.
+    ///
+    /// # Errors
+    /// The system's; the caller must not try again (see [`IoError::must_poison`]).
+    fn sync_dir(&self, path: &Path) -> Result<(), IoError>;
+
+    /// Makes everything on the file system of `path` durable, as it is visible now.
+    ///
+    /// # Errors
+    /// The system's.
+    fn sync_file_system(&self, path: &Path) -> Result<(), IoError>;
+
+    /// The names in a directory, sorted by bytes. Names that are not UTF-8 are left out.
+    ///
+    /// # Errors
+    /// [`IoError::NotFound`] or the system's.
+    fn list(&self, path: &Path) -> Result<Vec<DirectoryEntry>, IoError>;
+
+    /// Whether something has this name.
+    ///
+    /// # Errors
+    /// The system's.
+    fn exists(&self, path: &Path) -> Result<bool, IoError>;
+
+    /// Length of a file in bytes.
+    ///
+    /// # Errors
+    /// [`IoError::NotFound`] or the system's.
+    fn len(&self, path: &Path) -> Result<u64, IoError>;
+
+    /// A whole file.
+    ///
+    /// # Errors
+    /// [`IoError::NotFound`] or the system's.
+    fn read(&self, path: &Path) -> Result<Vec<u8>, IoError>;
+
+    /// A whole published file, mapped.
+    ///
+    /// # Errors
+    /// [`IoError::NotFound`] or the system's.
+    fn map(&self, path: &Path) -> Result<MappedFile, IoError>;
+
+    /// How full the file system of `path` is.
+    ///
+    /// # Errors
+    /// The system's.
+    fn space(&self, path: &Path) -> Result<Space, IoError>;
+
+    /// Bytes that this process may still write on the file system of `path`.
+    ///
+    /// # Errors
+    /// The system's.
+    fn free_bytes(&self, path: &Path) -> Result<u64, IoError> {
+        Ok(self.space(path)?.free_bytes)
+    }
+
+    /// Makes `path` and what is missing above it, and syncs the parent of each directory made:
+    /// the result survives a power cut. One fsync for each directory that was missing.
+    ///
+    /// # Errors
+    /// The system's.
+    fn create_dir_all(&self, path: &Path) -> Result<(), IoError> {
+        if path.as_os_str().is_empty() || self.exists(path)? {
+            return Ok(());
+        }
+        let parent = path.parent().unwrap_or(Path::new(""));
+        self.create_dir_all(parent)?;
+        match self.create_dir(path) {
+            // Another thread was faster; it may not have synced yet, so both do.
+            Ok(()) | Err(IoError::AlreadyExists { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        self.sync_dir(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
+    }
+}
+
+/// The file system of the machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealDisk;
+
+/// Makes and fills a new file without a sync; returns it and its length.
+pub(super) fn write_unsynced(
+    path: &Path,
+    write: &mut WriteContents<'_>,
+) -> Result<(File, u64), IoError> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let file = file.map_err(|e| IoError::new(Operation::Create, path, e))?;
+    let mut buffered = BufWriter::with_capacity(WRITE_BUFFER_BYTES, file);
+    let failed = |e| IoError::new(Operation::Write, path, e);
+    write(&mut buffered).map_err(failed)?;
+    let file = buffered.into_inner().map_err(|e| failed(e.into_error()))?;
+    let length = file.metadata().map_err(|e| IoError::new(Operation::Inspect, path, e))?.len();
+    Ok((file, length))
+}
+
+impl Disk for RealDisk {
+    fn create_dir(&self, path: &Path) -> Result<(), IoError> {
+        let made = fs::DirBuilder::new().mode(0o700).create(path);
+        made.map_err(|e| IoError::new(Operation::CreateDirectory, path, e))
+    }
+
+    fn write_new(&self, path: &Path, write: &mut WriteContents<'_>) -> Result<u64, IoError> {
+        let (file, length) = write_unsynced(path, write)?;
+        file.sync_all().map_err(|e| IoError::new(Operation::SyncFile, path, e))?;
+        Ok(length)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<(), IoError> {
+        fs::hard_link(from, to).map_err(|e| IoError::new(Operation::Link, to, e))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), IoError> {
+        fs::rename(from, to).map_err(|e| IoError::new(Operation::Rename, to, e))
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), IoError> {
+        fs::remove_file(path).map_err(|e| IoError::new(Operation::Remove, path, e))
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<(), IoError> {
+        fs::remove_dir(path).map_err(|e| IoError::new(Operation::Remove, path, e))
+    }
+
+    fn sync_dir(&self, path: &Path) -> Result<(), IoError> {
+        let directory = File::open(path).map_err(|e| IoError::new(Operation::Open, path, e))?;
+        directory.sync_all().map_err(|e| IoError::new(Operation::SyncDirectory, path, e))
+    }
+
+    fn sync_file_system(&self, path: &Path) -> Result<(), IoError> {
+        let directory = File::open(path).map_err(|e| IoError::new(Operation::Open, path, e))?;
+        rustix::fs::syncfs(directory)
+            .map_err(|e| IoError::new(Operation::SyncFileSystem, path, e.into()))
+    }
+
+    fn list(&self, path: &Path) -> Result<Vec<DirectoryEntry>, IoError> {
+        let failed = |e| IoError::new(Operation::List, path, e);
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let is_directory = entry.file_type().map_err(failed)?.is_dir();
+            if let Ok(name) = entry.file_name().into_string() {
+                entries.push(DirectoryEntry { name, is_directory });
+            }
+        }
+        entries.sort_unstable();
+        Ok(entries)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, IoError> {
+        path.try_exists().map_err(|e| IoError::new(Operation::Inspect, path, e))
+    }
+
+    fn len(&self, path: &Path) -> Result<u64, IoError> {
+        let metadata = fs::metadata(path).map_err(|e| IoError::new(Operation::Inspect, path, e))?;
+        Ok(metadata.len())
+    }
+
+    fn read(&self, path: &Path) -> Result<Vec<u8>, IoError> {
+        fs::read(path).map_err(|e| IoError::new(Operation::Read, path, e))
+    }
+
+    fn map(&self, path: &Path) -> Result<MappedFile, IoError> {
+        MappedFile::open(path)
+    }
+
+    fn space(&self, path: &Path) -> Result<Space, IoError> {
+        let found = rustix::fs::statvfs(path)
+            .map_err(|e| IoError::new(Operation::Inspect, path, e.into()))?;
+        // A file system that counts no inodes reports none in all.
+        let free_files = if found.f_files == 0 { u64::MAX } else { found.f_favail };
+        Ok(Space {
+            // What is kept for others (root, quotas) is neither used nor ours.
+            total_bytes: (found.f_blocks - found.f_bfree + found.f_bavail) * found.f_frsize,
+            free_bytes: found.f_bavail * found.f_frsize,
+            free_files,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_made_once_listed_in_order_and_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let disk = RealDisk;
+        for name in ["b", "a"] {
+            let length = disk.write_new(&at(name), &mut |out| out.write_all(b"xyz")).unwrap();
+            assert_eq!(length, 3);
+        }
+        let again = disk.write_new(&at("a"), &mut |out| out.write_all(b"other"));
+        assert!(matches!(again, Err(IoError::AlreadyExists { .. })));
+        assert_eq!(disk.read(&at("a")).unwrap(), b"xyz");
+        disk.create_dir_all(&at("d/e/f")).unwrap();
+        let names: Vec<_> = disk.list(directory.path()).unwrap();
+        let names: Vec<_> = names.iter().map(|e| (e.name.as_str(), e.is_directory)).collect();
+        assert_eq!(names, [("a", false), ("b", false), ("d", true)]);
+        disk.remove(&at("a")).unwrap();
+        assert!(!disk.exists(&at("a")).unwrap());
+        assert!(disk.free_bytes(directory.path()).unwrap() > 0);
+        disk.sync_file_system(directory.path()).unwrap();
+    }
+
+    #[test]
+    fn an_error_of_the_writer_is_reported_with_the_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a");
+        let full = || io::Error::from_raw_os_error(libc::ENOSPC);
+        let error = RealDisk.write_new(&path, &mut |_| Err(full())).unwrap_err();
+        assert!(matches!(error, IoError::StorageFull { operation: Operation::Write, .. }));
+        assert!(error.to_string().contains(path.to_str().unwrap()));
+    }
+}

@@ -1,0 +1,255 @@
+//! What can go wrong on the disk, and what the caller should do about it.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use lodestone_types::ErrorKind;
+
+/// What was attempted when the operating system refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Making a new file.
+    Create,
+    /// Opening what is there.
+    Open,
+    /// Making a directory.
+    CreateDirectory,
+    /// Writing into a new file.
+    Write,
+    /// Forcing a file's contents out.
+    SyncFile,
+    /// Forcing a directory's entries out.
+    SyncDirectory,
+    /// Forcing a whole file system out.
+    SyncFileSystem,
+    /// Giving a file another name.
+    Rename,
+    /// Giving a file a second name.
+    Link,
+    /// Taking a name away.
+    Remove,
+    /// Reading the names in a directory.
+    List,
+    /// Asking for length, type, permissions or free space.
+    Inspect,
+    /// Reading a file.
+    Read,
+    /// Mapping a file into memory.
+    Map,
+    /// Taking the process lock.
+    Lock,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Create => "creating",
+            Self::Open => "opening",
+            Self::CreateDirectory => "making directory",
+            Self::Write => "writing",
+            Self::SyncFile => "syncing file",
+            Self::SyncDirectory => "syncing directory",
+            Self::SyncFileSystem => "syncing the file system of",
+            Self::Rename => "renaming to",
+            Self::Link => "linking",
+            Self::Remove => "removing",
+            Self::List => "listing",
+            Self::Inspect => "inspecting",
+            Self::Read => "reading",
+            Self::Map => "mapping",
+            Self::Lock => "locking",
+        })
+    }
+}
+
+/// A failure of this room. Every variant names the path.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IoError {
+    /// Nothing has this name.
+    #[error("{operation} {path:?} failed: no such file or directory")]
+    NotFound {
+        /// What was attempted.
+        operation: Operation,
+        /// The name.
+        path: PathBuf,
+    },
+    /// The name is taken.
+    #[error("{operation} {path:?} failed: the name is taken")]
+    AlreadyExists {
+        /// What was attempted.
+        operation: Operation,
+        /// The name.
+        path: PathBuf,
+    },
+    /// The device or the quota is full.
+    #[error("{operation} {path:?} failed: no space left ({source})")]
+    StorageFull {
+        /// What was attempted.
+        operation: Operation,
+        /// The file or directory.
+        path: PathBuf,
+        /// ENOSPC or EDQUOT.
+        source: io::Error,
+    },
+    /// Any other refusal of the operating system.
+    #[error("{operation} {path:?} failed: {source}")]
+    Failed {
+        /// What was attempted.
+        operation: Operation,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// Another process holds the data directory.
+    #[error("data directory {path:?} is in use by {}", holder_name(.holder))]
+    InUse {
+        /// The data directory.
+        path: PathBuf,
+        /// The process that holds it, where it left its number.
+        holder: Option<u32>,
+    },
+    /// An earlier sync failed: what the device holds is unknown until the directory is reopened.
+    #[error("data directory {path:?} refuses writes after a failed sync, restart to recover")]
+    Poisoned {
+        /// The data directory.
+        path: PathBuf,
+    },
+    /// The file system lacks something that the layout needs.
+    #[error("the file system of {path:?} does not support {feature}")]
+    Unsupported {
+        /// A path on that file system.
+        path: PathBuf,
+        /// What is missing.
+        feature: &'static str,
+    },
+    /// A block does not have the checksum that was stored for it.
+    #[error(
+        "{path:?} is damaged in block {block}: checksum {found:016x} instead of {expected:016x}"
+    )]
+    CorruptBlock {
+        /// The file.
+        path: PathBuf,
+        /// Index of the block; block `i` begins at byte `i * BLOCK_BYTES`.
+        block: usize,
+        /// The stored checksum.
+        expected: u64,
+        /// The checksum of the bytes found.
+        found: u64,
+    },
+    /// A file whose lengths, ranges or structure contradict each other.
+    #[error("{path:?} is damaged: {problem}")]
+    CorruptFile {
+        /// The file.
+        path: PathBuf,
+        /// What contradicts what.
+        problem: String,
+    },
+}
+
+fn holder_name(holder: &Option<u32>) -> String {
+    match holder {
+        Some(process) => format!("process {process}"),
+        None => "another process".to_owned(),
+    }
+}
+
+impl IoError {
+    /// Sorts an error of the operating system by what the caller can do about it. Missing and
+    /// taken names are not told apart for writes and syncs, which work on open files.
+    pub fn new(operation: Operation, path: &Path, source: io::Error) -> Self {
+        let path = path.to_path_buf();
+        let has_name = !operation.is_sync() && operation != Operation::Write;
+        match source.kind() {
+            io::ErrorKind::NotFound if has_name => Self::NotFound { operation, path },
+            io::ErrorKind::AlreadyExists if has_name => Self::AlreadyExists { operation, path },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::StorageFull { operation, path, source }
+            }
+            _ => Self::Failed { operation, path, source },
+        }
+    }
+
+    /// What the caller should do. A missing file is `NotFound` here; a room that knows that the
+    /// file must be there says `Corrupt` instead.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::AlreadyExists { .. } => ErrorKind::Conflict,
+            Self::StorageFull { .. } => ErrorKind::StorageFull,
+            Self::Failed { .. } => ErrorKind::Internal,
+            Self::InUse { .. } | Self::Poisoned { .. } | Self::Unsupported { .. } => {
+                ErrorKind::Unavailable
+            }
+            Self::CorruptBlock { .. } | Self::CorruptFile { .. } => ErrorKind::Corrupt,
+        }
+    }
+
+    /// Whether it is now unknown what survives a power cut, so that the writer must refuse all
+    /// further writes. A retried fsync may report success although the pages are lost
+    /// (<https://lwn.net/Articles/752063/>), hence no retry. A full device while a temporary file
+    /// is synced leaves no doubt: the file was never published and is thrown away.
+    pub fn must_poison(&self) -> bool {
+        match self {
+            Self::Failed { operation, .. } => operation.is_sync(),
+            Self::StorageFull { operation, .. } => {
+                operation.is_sync() && *operation != Operation::SyncFile
+            }
+            Self::NotFound { .. }
+            | Self::AlreadyExists { .. }
+            | Self::InUse { .. }
+            | Self::Poisoned { .. }
+            | Self::Unsupported { .. }
+            | Self::CorruptBlock { .. }
+            | Self::CorruptFile { .. } => false,
+        }
+    }
+}
+
+impl Operation {
+    /// Whether this is one of the three barriers.
+    pub fn is_sync(self) -> bool {
+        matches!(self, Self::SyncFile | Self::SyncDirectory | Self::SyncFileSystem)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raised(operation: Operation, errno: i32) -> IoError {
+        IoError::new(operation, Path::new("/d/f"), io::Error::from_raw_os_error(errno))
+    }
+
+    #[test]
+    fn full_devices_and_quotas_are_told_apart_from_faults() {
+        for errno in [libc::ENOSPC, libc::EDQUOT] {
+            assert_eq!(raised(Operation::Write, errno).kind(), ErrorKind::StorageFull);
+        }
+        assert_eq!(raised(Operation::Write, libc::EIO).kind(), ErrorKind::Internal);
+        assert_eq!(raised(Operation::Read, libc::ENOENT).kind(), ErrorKind::NotFound);
+        assert_eq!(raised(Operation::Link, libc::EEXIST).kind(), ErrorKind::Conflict);
+    }
+
+    #[test]
+    fn only_failed_barriers_poison() {
+        assert!(raised(Operation::SyncFile, libc::EIO).must_poison());
+        assert!(raised(Operation::SyncDirectory, libc::EIO).must_poison());
+        assert!(raised(Operation::SyncDirectory, libc::ENOSPC).must_poison());
+        assert!(!raised(Operation::SyncFile, libc::ENOSPC).must_poison());
+        assert!(!raised(Operation::Write, libc::EIO).must_poison());
+        assert!(!raised(Operation::Open, libc::EMFILE).must_poison(), "no sync was tried");
+    }
+
+    #[test]
+    fn messages_name_the_file_and_the_block() {
+        let path = PathBuf::from("/d/a.seg");
+        let error = IoError::CorruptBlock { path, block: 7, expected: 1, found: 2 };
+        let text = error.to_string();
+        assert!(text.contains("a.seg") && text.contains("block 7"), "{text}");
+        let text = raised(Operation::Write, libc::ENOSPC).to_string();
+        assert!(text.starts_with("writing \"/d/f\" failed: no space left"), "{text}");
+    }
+}

@@ -1,0 +1,191 @@
+//! How full the disk is, as a level that decides what is still taken (RELIABILITY C7).
+//!
+//! ```text
+//! used   0 %        85 %             90 %             95 %        100 %
+//!        | Ample     | Tight          | Full           | Critical  |
+//!          all         no merges        no new content   deletes and reads only
+//! ```
+//! A level is left only two points below the mark at which it began, so that it does not flutter.
+//! A mark counts only where little is free in bytes too: a tenth of a large disk is room for
+//! months. What the system keeps for others counts neither as used nor as free.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::{DataDir, IoError, Space};
+use lodestone_types::{Clock, Timestamp};
+
+/// How long a reading is believed.
+const READING_MILLIS: u64 = 1000;
+/// Thousandths in use at which `Tight`, `Full` and `Critical` begin.
+const MARKS: [u64; 3] = [850, 900, 950];
+/// Free bytes from which no mark counts, for each of them; a merge needs the most room.
+const FREE_BYTES_ENOUGH: [u64; 3] = [32 << 30, 16 << 30, 8 << 30];
+/// Thousandths below a mark at which its level ends.
+const HYSTERESIS: u64 = 20;
+/// Files that may still be made, below which the disk counts as full, and as critical.
+const FREE_FILES_MIN: [u64; 2] = [4096, 512];
+
+/// How full the disk is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fullness {
+    /// There is room.
+    #[default]
+    Ample,
+    /// Nothing should grow without need.
+    Tight,
+    /// No new content is taken.
+    Full,
+    /// Only deletions are taken.
+    Critical,
+}
+
+impl Fullness {
+    const ALL: [Self; 4] = [Self::Ample, Self::Tight, Self::Full, Self::Critical];
+
+    /// The level of a reading, after `before`.
+    fn after(before: Self, space: Space) -> Self {
+        // A file system that does not tell its size is not judged.
+        let Space { total_bytes, free_bytes, .. } = space;
+        let used = u128::from(total_bytes.saturating_sub(free_bytes)) * 1000;
+        let marks = MARKS.iter().zip(FREE_BYTES_ENOUGH);
+        let marks = marks.filter(|(_, enough)| free_bytes < *enough).map(|(mark, _)| *mark);
+        let above = |thousandths: u64| used >= u128::from(thousandths) * u128::from(total_bytes);
+        let is_sized = total_bytes > 0;
+        let begun = marks.clone().filter(|mark| is_sized && above(*mark)).count();
+        let held = marks.filter(|mark| is_sized && above(*mark - HYSTERESIS + 1)).count();
+        let by_bytes = (before as usize).clamp(begun, held);
+        let by_files = match space.free_files {
+            files if files < FREE_FILES_MIN[1] => Self::Critical,
+            files if files < FREE_FILES_MIN[0] => Self::Full,
+            _ => Self::Ample,
+        };
+        Self::ALL[by_bytes].max(by_files)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Reading {
+    at: Option<Timestamp>,
+    level: Fullness,
+    free_bytes: u64,
+}
+
+/// Looks at the disk of a data directory, at most once a second.
+#[derive(Debug)]
+pub struct SpaceGauge {
+    data: Arc<DataDir>,
+    clock: Arc<dyn Clock>,
+    last: Mutex<Reading>,
+}
+
+impl SpaceGauge {
+    /// A gauge that has not looked yet.
+    pub fn new(data: Arc<DataDir>, clock: Arc<dyn Clock>) -> Self {
+        Self { data, clock, last: Mutex::default() }
+    }
+
+    /// The level now. Where the system does not tell, the last one, and `Ample` before the first:
+    /// a write that does not fit fails by itself.
+    pub fn level(&self) -> Fullness {
+        self.read().0
+    }
+
+    /// Bytes that may still be written.
+    pub fn free_bytes(&self) -> u64 {
+        self.read().1
+    }
+
+    fn read(&self) -> (Fullness, u64) {
+        let now = self.clock.now();
+        let mut last = self.last.lock();
+        let is_fresh = last.at.is_some_and(|at| now.0.abs_diff(at.0) < READING_MILLIS);
+        if is_fresh {
+            return (last.level, last.free_bytes);
+        }
+        match self.data.disk().space(self.data.root()) {
+            Ok(space) => {
+                let level = Fullness::after(last.level, space);
+                tell(last.level, level, space);
+                *last = Reading { at: Some(now), level, free_bytes: space.free_bytes };
+            }
+            Err(error) => self.cannot_tell(&error, &mut last, now),
+        }
+        (last.level, last.free_bytes)
+    }
+
+    fn cannot_tell(&self, error: &IoError, last: &mut Reading, now: Timestamp) {
+        tracing::warn!(%error, "how full the disk is cannot be told");
+        if last.at.is_none() {
+            last.free_bytes = u64::MAX;
+        }
+        last.at = Some(now);
+    }
+}
+
+fn tell(before: Fullness, now: Fullness, space: Space) {
+    let Space { total_bytes, free_bytes, free_files } = space;
+    if now > before {
+        tracing::warn!(?now, total_bytes, free_bytes, free_files, "the disk is filling up");
+    } else if now < before {
+        tracing::info!(?now, free_bytes, "the disk has room again");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Fullness::{Ample, Critical, Full, Tight};
+
+    fn at(used: u64) -> Space {
+        Space { total_bytes: 1000, free_bytes: 1000 - used, free_files: u64::MAX }
+    }
+
+    /// Goal: each level begins at its mark and ends two points below it, whatever the jumps.
+    #[test]
+    fn levels_begin_at_marks_and_end_below_them() {
+        let walk = [
+            (849, Ample),
+            (850, Tight),
+            (831, Tight),
+            (830, Ample),
+            (849, Ample),
+            (900, Full),
+            (881, Full),
+            (880, Tight),
+            (950, Critical),
+            (931, Critical),
+            (930, Full),
+            (881, Full),
+            (100, Ample),
+            (1000, Critical),
+            (840, Tight),
+        ];
+        let mut level = Ample;
+        for (used, expected) in walk {
+            level = Fullness::after(level, at(used));
+            assert_eq!(level, expected, "at {used}");
+        }
+    }
+
+    /// Goal: a large disk is not called full while there is room for months.
+    #[test]
+    fn marks_count_where_little_is_free() {
+        const TEN_TB: u64 = 10 << 40;
+        let with = |free_bytes| {
+            let space = Space { total_bytes: TEN_TB, free_bytes, free_files: u64::MAX };
+            Fullness::after(Ample, space)
+        };
+        let levels = [100, 31, 15, 7].map(|gib| with(gib << 30));
+        assert_eq!(levels, [Ample, Tight, Full, Critical]);
+    }
+
+    #[test]
+    fn a_disk_without_room_for_files_is_full() {
+        let files = |free_files| Fullness::after(Ample, Space { free_files, ..at(10) });
+        assert_eq!([files(5000), files(4000), files(100)], [Ample, Full, Critical]);
+        let unknown = Space { total_bytes: 0, free_bytes: 0, free_files: u64::MAX };
+        assert_eq!(Fullness::after(Ample, unknown), Ample);
+    }
+}

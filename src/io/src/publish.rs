@@ -1,0 +1,227 @@
+//! The only ways in which the data directory changes: whole files appear, whole files go.
+//!
+//! ```text
+//! publish           tmp/n: write, fsync -> rename to target     -> fsync directory of target
+//! create_exclusive  tmp/n: write, fsync -> link to target, once -> fsync directory of target
+//! remove_many                              unlink targets       -> fsync their directories
+//! ```
+//! What each call promises holds for a power cut, not only for a killed process: after `Ok` the
+//! change survives; after an error or a cut in the middle the target is as before or as after,
+//! never in between and never torn. Fsyncs are counted for each call; a directory that has to be
+//! made costs one more, for its parent.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::{DataDir, IoError, WriteContents};
+
+/// What became of an attempt to be the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Created {
+    /// The name is ours now, with our bytes.
+    Won,
+    /// The name was taken; its bytes are another's, and durable.
+    Exists,
+}
+
+/// A file in `tmp/` that goes away unless it is moved.
+struct Temporary<'a> {
+    owner: &'a DataDir,
+    path: PathBuf,
+    is_moved: bool,
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.is_moved {
+            // A file that cannot be removed now is removed by the next opening.
+            let _ = self.owner.disk.remove(&self.path);
+        }
+    }
+}
+
+impl Temporary<'_> {
+    fn move_to(mut self, target: &Path) -> Result<(), IoError> {
+        self.owner.disk.rename(&self.path, target)?;
+        self.is_moved = true;
+        Ok(())
+    }
+}
+
+impl DataDir {
+    /// Puts a file at `target`, replacing what is there in one step. Missing directories are
+    /// made. Returns its length in bytes. Two fsyncs.
+    ///
+    /// # Errors
+    /// [`IoError::Poisoned`], what `write` returned, or the system's.
+    pub fn publish(&self, target: &Path, write: &mut WriteContents<'_>) -> Result<u64, IoError> {
+        self.check_not_poisoned()?;
+        let directory = self.directory_of(target);
+        self.ensure_directories(&BTreeSet::from([directory]))?;
+        let (temporary, length) = self.write_temporary(write)?;
+        temporary.move_to(target)?;
+        self.watch(self.disk.sync_dir(directory))?;
+        Ok(length)
+    }
+
+    /// Puts many small files, each as [`Self::publish`] does. Not one step: after a cut any of
+    /// them may be there. One fsync a file and one for each directory concerned.
+    ///
+    /// # Errors
+    /// As [`Self::publish`]; some of the files may then be there.
+    pub fn publish_many(&self, files: &[(PathBuf, &[u8])]) -> Result<(), IoError> {
+        self.check_not_poisoned()?;
+        let directories = files.iter().map(|(target, _)| self.directory_of(target)).collect();
+        self.ensure_directories(&directories)?;
+        let mut written = Vec::with_capacity(files.len());
+        for (target, contents) in files {
+            let (temporary, _) = self.write_temporary(&mut |out| out.write_all(contents))?;
+            written.push((temporary, target));
+        }
+        for (temporary, target) in written {
+            temporary.move_to(target)?;
+        }
+        self.sync_directories(&directories)
+    }
+
+    /// Puts a file at `target` only if nothing is there; of many callers exactly one wins.
+    /// Two fsyncs; one where the name was taken before. `Exists` is only said of a name that will
+    /// stay, which costs the loser a sync too.
+    ///
+    /// # Errors
+    /// As [`Self::publish`]. After a failed sync the name may be taken or not.
+    pub fn create_exclusive(
+        &self,
+        target: &Path,
+        write: &mut WriteContents<'_>,
+    ) -> Result<Created, IoError> {
+        self.check_not_poisoned()?;
+        let directory = self.directory_of(target);
+        self.ensure_directories(&BTreeSet::from([directory]))?;
+        if self.disk.exists(target)? {
+            self.watch(self.disk.sync_dir(directory))?;
+            return Ok(Created::Exists);
+        }
+        let (temporary, _) = self.write_temporary(write)?;
+        let created = match self.disk.hard_link(&temporary.path, target) {
+            Ok(()) => Created::Won,
+            Err(IoError::AlreadyExists { .. }) => Created::Exists,
+            Err(error) => return Err(error),
+        };
+        drop(temporary);
+        self.watch(self.disk.sync_dir(directory))?;
+        Ok(created)
+    }
+
+    /// Removes files; those that are not there count as removed. One fsync for each directory
+    /// named, even if nothing was there: the one who removed it may not have synced yet.
+    ///
+    /// # Errors
+    /// [`IoError::Poisoned`] or the system's; some of the files may then be gone.
+    pub fn remove_many(&self, targets: &[PathBuf]) -> Result<(), IoError> {
+        self.check_not_poisoned()?;
+        for target in targets {
+            ignore_missing(self.disk.remove(target))?;
+        }
+        let directories: BTreeSet<_> = targets.iter().map(|t| self.directory_of(t)).collect();
+        for directory in directories {
+            ignore_missing(self.watch(self.disk.sync_dir(directory)))?;
+        }
+        Ok(())
+    }
+
+    /// Removes a directory and all below it; nothing there counts as removed. Nobody may put
+    /// files there meanwhile. One fsync, of the parent: what stood below is out of reach then.
+    ///
+    /// # Errors
+    /// [`IoError::Poisoned`] or the system's; a part may then be gone.
+    pub fn remove_tree(&self, target: &Path) -> Result<(), IoError> {
+        self.check_not_poisoned()?;
+        if self.disk.exists(target)? {
+            self.remove_contents(target)?;
+            ignore_missing(self.disk.remove_dir(target))?;
+        }
+        ignore_missing(self.watch(self.disk.sync_dir(self.directory_of(target))))
+    }
+
+    /// Removes what stands in a directory, without a sync.
+    pub(super) fn remove_contents(&self, directory: &Path) -> Result<(), IoError> {
+        for entry in self.disk.list(directory)? {
+            let path = directory.join(&entry.name);
+            if entry.is_directory {
+                self.remove_contents(&path)?;
+                ignore_missing(self.disk.remove_dir(&path))?;
+            } else {
+                ignore_missing(self.disk.remove(&path))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn directory_of<'a>(&self, target: &'a Path) -> &'a Path {
+        assert!(target.starts_with(&self.root), "{target:?} lies in the data directory");
+        target.parent().expect("a target has a name below the data directory")
+    }
+
+    fn write_temporary(
+        &self,
+        write: &mut WriteContents<'_>,
+    ) -> Result<(Temporary<'_>, u64), IoError> {
+        let path = self.temporary_path();
+        let temporary = Temporary { owner: self, path, is_moved: false };
+        let length = self.watch(self.disk.write_new(&temporary.path, write))?;
+        Ok((temporary, length))
+    }
+
+    fn sync_directories(&self, directories: &BTreeSet<&Path>) -> Result<(), IoError> {
+        for directory in directories {
+            self.watch(self.disk.sync_dir(directory))?;
+        }
+        Ok(())
+    }
+
+    /// Makes missing directories, and returns once each of them is durable.
+    ///
+    /// A directory that another thread has made but not yet synced exists for everybody, so its
+    /// existence alone promises nothing: it stays in `unsynced_directories` until its maker has
+    /// synced the parent, and whoever meets it there syncs the parent too. What stood before this
+    /// process is durable, because opening ends with a sync of the whole file system.
+    fn ensure_directories(&self, directories: &BTreeSet<&Path>) -> Result<(), IoError> {
+        let mut parents = BTreeSet::new();
+        let mut made = Vec::new();
+        {
+            let mut unsynced = self.unsynced_directories.lock();
+            for directory in directories {
+                if unsynced.is_empty() && self.disk.exists(directory)? {
+                    continue;
+                }
+                let below_root = directory.ancestors().take_while(|step| *step != self.root);
+                let mut steps: Vec<&Path> = below_root.collect();
+                steps.reverse();
+                for step in steps {
+                    if !self.disk.exists(step)? {
+                        self.disk.create_dir(step)?;
+                        unsynced.insert(step.to_path_buf());
+                        made.push(step);
+                    }
+                    if unsynced.contains(step) {
+                        parents.insert(self.directory_of(step));
+                    }
+                }
+            }
+        }
+        self.sync_directories(&parents)?;
+        let mut unsynced = self.unsynced_directories.lock();
+        for step in made {
+            unsynced.remove(step);
+        }
+        Ok(())
+    }
+}
+
+fn ignore_missing(result: Result<(), IoError>) -> Result<(), IoError> {
+    match result {
+        Err(IoError::NotFound { .. }) => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,86 @@
+//! The real disk, but a test may act just before a file is read, and say how full it is.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::{DirectoryEntry, Disk, IoError, MappedFile, RealDisk, Space, WriteContents};
+
+type BeforeRead = dyn Fn(&Path) + Send + Sync;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct StandInDisk {
+    before_read: Mutex<Option<Arc<BeforeRead>>>,
+    space: Mutex<Option<Space>>,
+}
+
+impl StandInDisk {
+    /// From now on calls `act` with the path of each file that is about to be read.
+    pub(crate) fn before_read(&self, act: impl Fn(&Path) + Send + Sync + 'static) {
+        *self.before_read.lock() = Some(Arc::new(act));
+    }
+
+    /// From now on claims to be this full.
+    pub(crate) fn pretend(&self, space: Space) {
+        *self.space.lock() = Some(space);
+    }
+}
+
+impl fmt::Debug for StandInDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StandInDisk").finish_non_exhaustive()
+    }
+}
+
+impl Disk for StandInDisk {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, IoError> {
+        let act = self.before_read.lock().clone();
+        if let Some(act) = act {
+            act(path);
+        }
+        RealDisk.read(path)
+    }
+    fn space(&self, path: &Path) -> Result<Space, IoError> {
+        let pretended = *self.space.lock();
+        pretended.map_or_else(|| RealDisk.space(path), Ok)
+    }
+    fn create_dir(&self, path: &Path) -> Result<(), IoError> {
+        RealDisk.create_dir(path)
+    }
+    fn write_new(&self, path: &Path, write: &mut WriteContents<'_>) -> Result<u64, IoError> {
+        RealDisk.write_new(path, write)
+    }
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<(), IoError> {
+        RealDisk.hard_link(from, to)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), IoError> {
+        RealDisk.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> Result<(), IoError> {
+        RealDisk.remove(path)
+    }
+    fn remove_dir(&self, path: &Path) -> Result<(), IoError> {
+        RealDisk.remove_dir(path)
+    }
+    fn sync_dir(&self, path: &Path) -> Result<(), IoError> {
+        RealDisk.sync_dir(path)
+    }
+    fn sync_file_system(&self, path: &Path) -> Result<(), IoError> {
+        RealDisk.sync_file_system(path)
+    }
+    fn list(&self, path: &Path) -> Result<Vec<DirectoryEntry>, IoError> {
+        RealDisk.list(path)
+    }
+    fn exists(&self, path: &Path) -> Result<bool, IoError> {
+        RealDisk.exists(path)
+    }
+    fn len(&self, path: &Path) -> Result<u64, IoError> {
+        RealDisk.len(path)
+    }
+    fn map(&self, path: &Path) -> Result<MappedFile, IoError> {
+        RealDisk.map(path)
+    }
+}

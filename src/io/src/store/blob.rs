@@ -1,0 +1,91 @@
+//! The blob store as a component.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use crate::MappedFile;
+use crate::store::{Created, Key, StoreError};
+
+/// Fills a new blob; called once.
+pub type WriteBlob<'a> = dyn FnMut(&mut dyn Write) -> io::Result<()> + 'a;
+
+/// Immutable, uniquely named bytes. Blocking. What returned `Ok` survives a power cut; what
+/// returned an error is as before or as after, never in between. The costs are those of
+/// [`crate::store::LocalBlobs`]; the first blob of a new directory costs one fsync more for each
+/// directory made.
+pub trait BlobStore: Send + Sync + fmt::Debug {
+    /// Stores a blob, replacing one of that name in a single step. Two fsyncs.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn put(&self, key: &Key, bytes: &[u8]) -> Result<(), StoreError> {
+        self.put_with(key, &mut |out| out.write_all(bytes)).map(|_length| ())
+    }
+
+    /// As [`Self::put`], for contents that are written piece by piece; returns their length in
+    /// bytes. If `write` fails, the store is as before. Two fsyncs.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], also with what `write` returned.
+    fn put_with(&self, key: &Key, write: &mut WriteBlob<'_>) -> Result<u64, StoreError>;
+
+    /// Stores many blobs; each appears whole, all of them not in one step. One fsync a blob and
+    /// one for each directory concerned.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]; some of the blobs may then be there.
+    fn put_many(&self, blobs: &[(Key, &[u8])]) -> Result<(), StoreError>;
+
+    /// Stores a blob only if none has this name; of many callers exactly one wins. An answer of
+    /// `Exists` is durable too. Two fsyncs, one where the name was taken before.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]; the name may then be taken or not, and by whom the contents tell.
+    fn put_create(&self, key: &Key, bytes: &[u8]) -> Result<Created, StoreError>;
+
+    /// A whole blob. No fsync.
+    ///
+    /// # Errors
+    /// `NotFound` or another [`StoreError::Io`].
+    fn get(&self, key: &Key) -> Result<Vec<u8>, StoreError>;
+
+    /// A whole blob, mapped; it stays readable after a delete. No fsync.
+    ///
+    /// # Errors
+    /// `NotFound` or another [`StoreError::Io`].
+    fn map(&self, key: &Key) -> Result<MappedFile, StoreError>;
+
+    /// Length of a blob in bytes. No fsync.
+    ///
+    /// # Errors
+    /// `NotFound` or another [`StoreError::Io`].
+    fn len(&self, key: &Key) -> Result<u64, StoreError>;
+
+    /// The keys that begin with all components of `prefix`, sorted; `v1/ab` is not below `v1/a`.
+    /// None where nothing has the prefix. No fsync.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn list(&self, prefix: &Key) -> Result<Vec<Key>, StoreError>;
+
+    /// Removes a blob; one that is not there counts as removed. One fsync.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn delete(&self, key: &Key) -> Result<(), StoreError> {
+        self.delete_many(std::slice::from_ref(key))
+    }
+
+    /// Removes blobs in the order given. One fsync for each directory concerned.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]; some of the blobs may then be gone.
+    fn delete_many(&self, keys: &[Key]) -> Result<(), StoreError>;
+
+    /// Removes every blob that [`Self::list`] finds. Nobody may put blobs there meanwhile.
+    /// One fsync.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]; a part may then be gone.
+    fn delete_prefix(&self, prefix: &Key) -> Result<(), StoreError>;
+}

@@ -1,0 +1,119 @@
+//! A second look at the first candidates: who takes it, and how much it weighs.
+//!
+//! Both legs compare a query with passages that were indexed without it. A reranker reads query and
+//! passage together, which tells more and costs a pass of a model for each candidate; so it reads
+//! the first ones only, and what it finds is mixed with what the legs found:
+//!
+//! ```text
+//! score = WEIGHT verdict + (1 - WEIGHT) fused
+//! ```
+//! A candidate that was not read counts as verdict 0. No candidate that was read has a lower fused
+//! score, so it stays behind all of them, in its old order.
+
+use std::fmt;
+
+use lodestone_types::ErrorKind;
+
+/// Share of the reranker in the score of what it has read: more than half, so that a sure verdict
+/// outweighs any difference of the legs; not all, so that the legs order what it cannot tell
+/// apart, which after a sigmoid is much. By reason and not by measurement.
+const WEIGHT: f64 = 0.6;
+
+/// A model that reads query and passage together. Blocking: call it from a thread that may wait.
+pub trait Reranker: Send + Sync + fmt::Debug {
+    /// The model's name on the wire.
+    fn name(&self) -> &str;
+
+    /// How relevant each passage is to the query, 0 to 1, in the order of the passages. It may stop
+    /// before the last passage where all of them are more than it reads at once, but not before
+    /// the first. The same pair gives the same score, alone or in company.
+    ///
+    /// # Errors
+    /// What kept it from reading; then no passage has a score.
+    fn score(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>, RerankError>;
+
+    /// Fails what waits and refuses what comes later. May be called more than once.
+    fn close(&self) {}
+}
+
+/// Why a reranker gave no scores.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the reranker gave no scores: {problem}")]
+#[non_exhaustive]
+pub struct RerankError {
+    kind: ErrorKind,
+    problem: String,
+}
+
+impl RerankError {
+    /// An error of this kind, and what happened.
+    pub fn new(kind: ErrorKind, problem: impl fmt::Display) -> Self {
+        Self { kind, problem: problem.to_string() }
+    }
+
+    /// What the caller should do.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+}
+
+/// The score of a candidate, 0 to 1, from its fused score and the verdict of the reranker, `None`
+/// where it was not read. Both are cut to 0-1; what is no number counts as 0.
+pub fn blend(fused: f32, verdict: Option<f32>) -> f32 {
+    let verdict = bounded(verdict.unwrap_or(0.0));
+    (WEIGHT * verdict + (1.0 - WEIGHT) * bounded(fused)) as f32
+}
+
+fn bounded(value: f32) -> f64 {
+    if value.is_nan() { 0.0 } else { f64::from(value.clamp(0.0, 1.0)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_formula_on_paper() {
+        assert!((blend(0.5, Some(0.9)) - 0.74).abs() < 1e-6);
+        assert!((blend(0.5, None) - 0.2).abs() < 1e-6);
+        assert_eq!((blend(0.0, None), blend(1.0, Some(1.0))), (0.0, 1.0));
+        assert!(blend(0.0, Some(1.0)) > blend(1.0, Some(0.0)), "a sure verdict decides");
+    }
+
+    proptest! {
+        #[test]
+        fn scores_are_finite_and_in_range_whatever_comes_in(
+            fused in proptest::num::f32::ANY,
+            verdict in prop::option::of(proptest::num::f32::ANY),
+        ) {
+            prop_assert!((0.0..=1.0).contains(&blend(fused, verdict)));
+        }
+
+        #[test]
+        fn more_of_either_is_never_less(
+            fused in (0.0_f32..=1.0, 0.0_f32..=1.0),
+            verdict in (0.0_f32..=1.0, 0.0_f32..=1.0),
+        ) {
+            let low = blend(fused.0.min(fused.1), Some(verdict.0.min(verdict.1)));
+            let high = blend(fused.0.max(fused.1), Some(verdict.0.max(verdict.1)));
+            prop_assert!(low <= high);
+        }
+
+        #[test]
+        fn what_was_not_read_stays_behind_in_its_order(
+            mut fused in prop::collection::vec(0.0_f32..=1.0, 1..40),
+            verdicts in prop::collection::vec(0.0_f32..=1.0, 1..40),
+        ) {
+            fused.sort_by(|a, b| b.total_cmp(a));
+            let score = |(at, fused): (usize, &f32)| blend(*fused, verdicts.get(at).copied());
+            let scores: Vec<f32> = fused.iter().enumerate().map(score).collect();
+            let (read, unread) = scores.split_at(verdicts.len().min(scores.len()));
+            prop_assert!(unread.is_sorted_by(|a, b| a >= b));
+            for behind in unread {
+                prop_assert!(read.iter().all(|score| score >= behind));
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! How many operations run at once, and how many may wait for their turn.
+//!
+//! ```text
+//! operation -> place (running + waiting, else 503) -> slot (running) -> handler
+//! ```
+//! Reads and writes have slots of their own: uploads that wait for the disk never keep a search
+//! waiting. Without the bound every further request would take a thread and the memory of its
+//! answer, and all would end late instead of some at once.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::error::{ApiError, Condition};
+use lodestone_types::Role;
+
+/// Seconds after which a refused client should try again; a queue of this length is done by then.
+const RETRY_SECONDS: u32 = 1;
+
+/// Bounds of one lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AdmissionSettings {
+    /// Operations that run at once, in each lane.
+    pub running_max: usize,
+    /// Operations that wait for a slot, in each lane.
+    pub waiting_max: usize,
+}
+
+impl Default for AdmissionSettings {
+    fn default() -> Self {
+        Self { running_max: 64, waiting_max: 256 }
+    }
+}
+
+/// The slots of a server.
+#[derive(Debug)]
+pub struct Admission {
+    reads: Lane,
+    writes: Lane,
+}
+
+#[derive(Debug)]
+struct Lane {
+    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
+}
+
+/// The right to run; gives slot and place back when dropped. It travels with the call into the
+/// blocking work, which goes on when the client has left.
+#[derive(Debug)]
+pub struct Admitted(Mutex<Option<Permits>>);
+
+#[derive(Debug)]
+struct Permits {
+    _slot: OwnedSemaphorePermit,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Admitted {
+    /// Gives slot and place back early: what goes on only waits.
+    pub fn give_back(&self) {
+        self.0.lock().take();
+    }
+}
+
+impl Admission {
+    /// Empty lanes.
+    pub fn new(settings: AdmissionSettings) -> Self {
+        let AdmissionSettings { running_max, waiting_max } = settings;
+        let lane = || Lane {
+            places: Arc::new(Semaphore::new(running_max + waiting_max)),
+            slots: Arc::new(Semaphore::new(running_max)),
+        };
+        Self { reads: lane(), writes: lane() }
+    }
+
+    /// Waits for a slot in the lane of `role`.
+    ///
+    /// # Errors
+    /// 503 where as many wait as may.
+    pub async fn enter(&self, role: Role) -> Result<Admitted, ApiError> {
+        let lane = if role == Role::Read { &self.reads } else { &self.writes };
+        let place = Arc::clone(&lane.places).try_acquire_owned().map_err(|_| {
+            let message = "too many requests are running and waiting";
+            ApiError::new(Condition::Unavailable, "overloaded", message)
+                .with_retry_after(RETRY_SECONDS)
+        })?;
+        let slot = Arc::clone(&lane.slots).acquire_owned().await;
+        let slot = slot.expect("the semaphore is never closed");
+        Ok(Admitted(Mutex::new(Some(Permits { _slot: slot, _place: place }))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[tokio::test]
+    async fn one_runs_one_waits_one_is_refused() {
+        let settings = AdmissionSettings { running_max: 1, waiting_max: 1 };
+        let admission = Admission::new(settings);
+        let running = admission.enter(Role::Read).await.unwrap();
+        let mut waiting = Box::pin(admission.enter(Role::Read));
+        assert!((&mut waiting).now_or_never().is_none());
+        let refused = admission.enter(Role::Read).await.unwrap_err().into_response("r");
+        assert_eq!(
+            (refused.status().as_u16(), &refused.headers()["retry-after"]),
+            (503, &http::HeaderValue::from_static("1"))
+        );
+        drop(admission.enter(Role::Write).await.unwrap());
+        drop(running);
+        drop(waiting.await.unwrap());
+        drop(admission.enter(Role::Read).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn one_that_gives_up_leaves_its_place() {
+        let settings = AdmissionSettings { running_max: 1, waiting_max: 1 };
+        let admission = Admission::new(settings);
+        let running = admission.enter(Role::Admin).await.unwrap();
+        let mut waiting = Box::pin(admission.enter(Role::Write));
+        assert!((&mut waiting).now_or_never().is_none());
+        drop(waiting);
+        let mut next = Box::pin(admission.enter(Role::Write));
+        assert!((&mut next).now_or_never().is_none(), "waits, and is not refused");
+        drop(running);
+        drop(next.await.unwrap());
+    }
+}

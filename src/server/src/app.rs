@@ -1,0 +1,91 @@
+//! What every handler gets, and the bridge from async to the blocking engine.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use lodestone_catalog;
+use lodestone_engine::{Engine, EngineError, Place};
+use crate::auth::{AuthFailure, Authenticator};
+use crate::download::DownloadSigner;
+use crate::error::{ApiError, Condition};
+use crate::listen::Stop;
+use crate::request::Call;
+use crate::routes::off_thread;
+use lodestone_types::Grant;
+
+/// The application behind the table of routes. Clones share one.
+#[derive(Debug, Clone)]
+pub struct App {
+    /// The product.
+    pub engine: Arc<Engine>,
+    /// Signs URLs of originals.
+    pub download: Arc<DownloadSigner>,
+    /// The wish to stop, which ends what only waits.
+    pub stop: watch::Receiver<Stop>,
+}
+
+impl App {
+    /// The application over an engine, until `stop` says so.
+    pub fn new(engine: Arc<Engine>, stop: watch::Receiver<Stop>) -> Self {
+        let download = Arc::new(DownloadSigner::new(engine.ids()));
+        Self { engine, download, stop }
+    }
+}
+
+impl Authenticator for App {
+    fn authenticate(&self, token: &str) -> Result<Grant, AuthFailure> {
+        self.engine.authenticate(token).map_err(|failure| match failure {
+            catalog::AuthFailure::Missing | catalog::AuthFailure::Invalid => AuthFailure::Invalid,
+            catalog::AuthFailure::Expired => AuthFailure::Expired,
+            failure @ catalog::AuthFailure::Storage { .. } => {
+                tracing::error!(%failure, "a key could not be looked up");
+                AuthFailure::Unavailable
+            }
+        })
+    }
+}
+
+/// What a handler returns.
+pub type Handling<T> = Pin<Box<dyn Future<Output = Result<T, ApiError>> + Send>>;
+
+/// Makes a handler of work that blocks.
+pub fn blocking<R, T>(
+    work: fn(&App, &Call, R) -> Result<T, ApiError>,
+) -> impl Fn(App, Call, R) -> Handling<T> + Clone + Send + Sync + 'static
+where
+    R: Send + 'static,
+    T: Send + 'static,
+{
+    move |app, call, request| Box::pin(off_thread(move || work(&app, &call, request)))
+}
+
+/// What an answer from `place` lacks, for [`crate::Json::with_degraded`].
+pub fn degraded(place: &Place) -> Vec<String> {
+    let mut lacks = match place.segments_missing() {
+        0 => return Vec::new(),
+        1 => vec!["1 segment quarantined".to_owned()],
+        missing => vec![format!("{missing} segments quarantined")],
+    };
+    if place.needs_help() {
+        lacks.push("not rebuilt for lack of originals".to_owned());
+    }
+    lacks
+}
+
+/// The error of a look-up in `place`. While a part of the tenant is quarantined, absence cannot
+/// be told from damage, so "not found" becomes 503 (API 8.20).
+pub fn lookup_error(place: &Place, error: EngineError) -> ApiError {
+    let error = ApiError::from(error);
+    let is_absence = matches!(
+        error.condition(),
+        Condition::SourceNotFound | Condition::MemoryNotFound | Condition::EmbeddingsNotFound
+    );
+    if !is_absence || place.segments_missing() == 0 {
+        return error;
+    }
+    let message = "what was named may be in a part of the tenant that is quarantined";
+    ApiError::new(Condition::Unavailable, "quarantined", message)
+}

@@ -1,0 +1,125 @@
+//! Who is asking: the bearer token of a request, and the trait that knows the keys.
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+
+use crate::error::{ApiError, Condition};
+use lodestone_types::{Grant, Role};
+
+/// Bytes of a token; longer ones are refused unread.
+const TOKEN_BYTES_MAX: usize = 4096;
+
+/// Why a token grants nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AuthFailure {
+    /// Unknown, malformed or revoked. The three are not told apart.
+    Invalid,
+    /// Known, but past its time.
+    Expired,
+    /// The keys cannot be read now.
+    Unavailable,
+}
+
+/// What knows the keys. Called on every request before anything of it is read, so an
+/// implementation answers from memory, in time that does not depend on how much of a key is right.
+pub trait Authenticator: Send + Sync {
+    /// The grant of the key.
+    ///
+    /// # Errors
+    /// [`AuthFailure`] says why there is none.
+    fn authenticate(&self, token: &str) -> Result<Grant, AuthFailure>;
+}
+
+/// The grant of a request.
+///
+/// # Errors
+/// 401 for a missing, malformed, unknown, expired or revoked key (API 1.2); 503 while keys cannot
+/// be read.
+pub fn authenticate(keys: &dyn Authenticator, headers: &HeaderMap) -> Result<Grant, ApiError> {
+    let token = bearer_token(headers)?;
+    keys.authenticate(token).map_err(|failure| match failure {
+        AuthFailure::Invalid => invalid_key(),
+        AuthFailure::Expired => unauthorized("expired_api_key", "the API key has expired"),
+        AuthFailure::Unavailable => {
+            let message = "API keys cannot be read now";
+            ApiError::new(Condition::Unavailable, "storage_unavailable", message)
+        }
+    })
+}
+
+/// 403 unless the grant's role includes `role`.
+///
+/// # Errors
+/// 403 `insufficient_role`.
+pub fn require_role(grant: &Grant, role: Role) -> Result<(), ApiError> {
+    if grant.role >= role {
+        return Ok(());
+    }
+    let message = format!(
+        "this operation needs the role {}, the key has {}",
+        role.as_str(),
+        grant.role.as_str()
+    );
+    Err(ApiError::new(Condition::Forbidden, "insufficient_role", message))
+}
+
+fn unauthorized(reason: &'static str, message: &str) -> ApiError {
+    ApiError::new(Condition::Unauthorized, reason, message)
+}
+
+fn invalid_key() -> ApiError {
+    unauthorized("invalid_api_key", "the API key is not valid")
+}
+
+/// The token of the one `Authorization: Bearer <token>` header.
+fn bearer_token(headers: &HeaderMap) -> Result<&str, ApiError> {
+    let missing =
+        || unauthorized("missing_api_key", "send the API key as 'Authorization: Bearer <key>'");
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = values.next().ok_or_else(missing)?;
+    // Two headers leave open which of them a proxy in front has checked.
+    if values.next().is_some() || value.len() > TOKEN_BYTES_MAX {
+        return Err(invalid_key());
+    }
+    let text = std::str::from_utf8(value.as_bytes()).map_err(|_| invalid_key())?;
+    let (scheme, token) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(invalid_key());
+    }
+    match token.trim() {
+        "" => Err(missing()),
+        token => Ok(token),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn reason_or_token(values: &[&[u8]]) -> String {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(AUTHORIZATION, HeaderValue::from_bytes(value).unwrap());
+        }
+        match bearer_token(&headers) {
+            Ok(token) => token.to_owned(),
+            Err(error) => error.reason().to_owned(),
+        }
+    }
+
+    #[test]
+    fn one_bearer_header_carries_the_token() {
+        assert_eq!(reason_or_token(&[b"Bearer abc"]), "abc");
+        assert_eq!(reason_or_token(&[b"bEARER   abc  "]), "abc");
+        assert_eq!(reason_or_token(&[]), "missing_api_key");
+        assert_eq!(reason_or_token(&[b"Bearer"]), "missing_api_key");
+        assert_eq!(reason_or_token(&[b"Bearer  "]), "missing_api_key");
+        assert_eq!(reason_or_token(&[b"Basic abc"]), "invalid_api_key");
+        assert_eq!(reason_or_token(&[b"abc"]), "invalid_api_key");
+        assert_eq!(reason_or_token(&[b"Bearer a", b"Bearer a"]), "invalid_api_key");
+        assert_eq!(reason_or_token(&[b"Bearer \xff"]), "invalid_api_key");
+        assert_eq!(reason_or_token(&[&[b'a'; 10_000]]), "invalid_api_key");
+    }
+}

@@ -1,0 +1,339 @@
+//! Responses of searches, and the events of a streamed answer (API 3.5, 4.7, 5.4, 5.5).
+
+use axum::response::Response;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+
+use crate::dto::chunks::{Chunk, QnaChunk, QnaSource};
+use crate::dto::graph::{EntityPath, GraphRelations};
+use crate::error::ApiError;
+use crate::reply::{Json, Reply};
+use crate::sse::{Disconnected, EventSender, EventStream};
+
+/// How many candidates each side gave.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CandidateCounts {
+    /// Of the vector side.
+    pub semantic: usize,
+    /// Of the keyword side.
+    pub keyword: usize,
+    /// Of both together.
+    pub fused: usize,
+}
+
+/// How many relations are in `graph_relations`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct GraphCounts {
+    /// Entries of `entity_paths`.
+    pub entity_paths: usize,
+    /// Entries of `chunk_triplets`.
+    pub chunk_triplets: usize,
+}
+
+/// Milliseconds of each stage.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+pub struct StageTimings {
+    /// Making the query's vector.
+    pub embed: f64,
+    /// The vector side.
+    pub semantic: f64,
+    /// The keyword side.
+    pub keyword: f64,
+    /// Joining the two.
+    pub fuse: f64,
+    /// The reranker.
+    pub rerank: f64,
+    /// The graph.
+    pub graph: f64,
+    /// Writing the answer; absent where none is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<f64>,
+    /// Everything.
+    pub total: f64,
+}
+
+/// `metadata` of a search (API 5.5).
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SearchMetadata {
+    /// Id of the request.
+    pub request_id: String,
+    /// `fast` or `accurate`.
+    pub mode: String,
+    /// The number used.
+    pub alpha: f32,
+    /// `fixed` or `auto`.
+    pub alpha_mode: String,
+    /// Why `auto` chose that number; null where it was given.
+    pub alpha_reason: Option<String>,
+    /// As asked for.
+    pub recency_bias: f32,
+    /// As asked for.
+    pub max_chunks: usize,
+    /// Chunks returned.
+    pub returned: usize,
+    /// Candidates of each side.
+    pub candidates: CandidateCounts,
+    /// Whether a filter applied.
+    pub filtered: bool,
+    /// Name of the model.
+    pub embedding_model: String,
+    /// Name of the reranker, where one ran.
+    pub reranker: Option<String>,
+    /// Whether memories steered the ranking.
+    pub personalised: bool,
+    /// Ids of those memories.
+    pub memories_used: Vec<String>,
+    /// Relations returned.
+    pub graph: GraphCounts,
+    /// Milliseconds of each stage.
+    pub timings_ms: StageTimings,
+    /// Ways in which segments were searched for near vectors: `gather`, `masked_scan`, `scan` and
+    /// `one_bit_scan` are exact, `lists` finds about 99 of 100. Which it is depends on how many
+    /// rows pass, and so changes with merging.
+    pub vector_paths: Vec<String>,
+    /// What was skipped or lacks.
+    pub degraded: Vec<String>,
+}
+
+/// Answer to `search/retrieve`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RetrieveResponse {
+    /// Best first.
+    pub chunks: Vec<Chunk>,
+    /// Null unless asked for.
+    pub graph_relations: Option<GraphRelations>,
+    /// How the answer came about.
+    pub metadata: SearchMetadata,
+    /// Always true.
+    pub success: bool,
+    /// Mirror of `graph_relations.entity_paths`.
+    pub extra_graph_context: Option<Vec<EntityPath>>,
+}
+
+/// How an answer was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct GenerationMetadata {
+    /// Name of the generator, or of the extractive method.
+    pub model: Option<String>,
+    /// Whether the answer is extracted because a generator is absent or failed.
+    pub fallback: bool,
+    /// Tokens given to the generator.
+    pub input_tokens: u64,
+    /// Tokens that it wrote.
+    pub output_tokens: u64,
+    /// Why there was a fallback from a generator that is configured: `unreachable`, `timed_out`,
+    /// `refused`, `overloaded`, `broken_reply`, `too_long`, `empty_answer`, `question_too_long` or
+    /// `busy`.
+    pub fallback_reason: Option<String>,
+    /// Why the generator stopped, in its word: `stop`, or `length` for an answer that is cut.
+    pub finish_reason: Option<String>,
+    /// What was searched for, where the generator made the question whole or split it: the
+    /// question, then its parts.
+    pub queries: Vec<String>,
+    /// Chunks that were shown to the generator; the least relevant ones may not fit.
+    pub chunks_shown: usize,
+    /// Citations that their sources do not support, as far as that can be judged.
+    pub unsupported: Vec<UnsupportedCitation>,
+}
+
+/// A citation that its source does not support.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UnsupportedCitation {
+    /// The `n` of its mark. At once the mark is left out of the answer; streamed it stands there.
+    pub number: usize,
+    /// First character of the sentence in the answer.
+    pub start: usize,
+    /// The character behind its last one.
+    pub end: usize,
+}
+
+/// `metadata` of qna.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct QnaMetadata {
+    /// As for retrieve.
+    #[serde(flatten)]
+    pub search: SearchMetadata,
+    /// How the answer was written.
+    pub generation: GenerationMetadata,
+    /// Parameters that were sent and have no effect.
+    pub ignored_parameters: Vec<String>,
+}
+
+/// Answer to `search/qna`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct QnaResponse {
+    /// The answer; `[n]` refers to the n-th of `sources`. Empty without generation.
+    pub answer: String,
+    /// Cited ones first.
+    pub sources: Vec<QnaSource>,
+    /// The retrieved chunks.
+    pub chunks: Vec<QnaChunk>,
+    /// Always true.
+    pub success: bool,
+    /// The conversation, or null.
+    pub session_id: Option<String>,
+    /// Null unless asked for.
+    pub graph_relations: Option<GraphRelations>,
+    /// What wrote the answer.
+    pub model_used: Option<String>,
+    /// How the answer came about.
+    pub metadata: QnaMetadata,
+}
+
+/// Data of the first event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StartEvent {
+    /// Id of the request.
+    pub request_id: String,
+    /// The conversation, or null.
+    pub session_id: Option<String>,
+    /// What will write the answer.
+    pub model: Option<String>,
+}
+
+/// Data of the second event.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SourcesEvent {
+    /// As in the response.
+    pub sources: Vec<QnaSource>,
+    /// As in the response.
+    pub chunks: Vec<QnaChunk>,
+    /// As in the response.
+    pub graph_relations: Option<GraphRelations>,
+}
+
+#[derive(Serialize)]
+struct TokenEvent<'a> {
+    delta: &'a str,
+}
+
+/// Writes a streamed answer in the order of API 5.4. Each step consumes the one before, so that
+/// no event can come early, late or twice. For blocking code.
+#[derive(Debug)]
+pub struct AnswerStream(EventSender);
+
+/// A stream whose sources are sent; tokens may follow.
+#[derive(Debug)]
+pub struct AnswerTokens {
+    events: EventSender,
+    joined: String,
+    waiting: String,
+}
+
+impl AnswerStream {
+    /// Sends `start`.
+    ///
+    /// # Errors
+    /// [`Disconnected`] when the client has gone.
+    pub fn start(events: EventSender, start: &StartEvent) -> Result<Self, Disconnected> {
+        events.send("start", start)?;
+        Ok(Self(events))
+    }
+
+    /// Sends `sources`.
+    ///
+    /// # Errors
+    /// [`Disconnected`] when the client has gone.
+    pub fn sources(self, sources: &SourcesEvent) -> Result<AnswerTokens, Disconnected> {
+        self.0.send("sources", sources)?;
+        Ok(AnswerTokens { events: self.0, joined: String::new(), waiting: String::new() })
+    }
+
+    /// Ends with an error.
+    ///
+    /// # Errors
+    /// [`Disconnected`] when the client has gone.
+    pub fn fail(self, error: &ApiError) -> Result<(), Disconnected> {
+        self.0.fail(error)
+    }
+}
+
+impl AnswerTokens {
+    /// Sends a `token`; an empty one is left out.
+    ///
+    /// # Errors
+    /// [`Disconnected`] when the client has gone.
+    pub fn token(&mut self, delta: &str) -> Result<(), Disconnected> {
+        if delta.is_empty() {
+            return Ok(());
+        }
+        self.joined.push_str(delta);
+        self.events.send("token", &TokenEvent { delta })
+    }
+
+    /// Sends a `token`, or keeps it to be joined with the next one while the client is slow.
+    /// Never waits; what is kept at the end goes out with `done`.
+    ///
+    /// # Errors
+    /// [`Disconnected`] when the client has gone.
+    pub fn offer(&mut self, delta: &str) -> Result<(), Disconnected> {
+        self.waiting.push_str(delta);
+        if !self.waiting.is_empty()
+            && self.events.offer("token", &TokenEvent { delta: &self.waiting })?
+        {
+            self.joined.push_str(&self.waiting);
+            self.waiting.clear();
+        }
+        Ok(())
+    }
+
+    /// Waits until the response has taken every event so far.
+    ///
+    /// # Errors
+    /// [`Disconnected`] when the client has gone.
+    pub async fn drained(&self) -> Result<(), Disconnected> {
+        self.events.drained().await
+    }
+
+    /// Whether the client has gone.
+    pub fn is_closed(&self) -> bool {
+        self.events.is_closed()
+    }
+
+    /// Sends `done`; what tokens have not yet said of the answer goes out as a last one, so that
+    /// joined deltas equal the answer.
+    ///
+    /// # Errors
+    /// [`Disconnected`] when the client has gone.
+    pub fn done(mut self, response: &QnaResponse) -> Result<(), Disconnected> {
+        let Some(rest) = response.answer.strip_prefix(self.joined.as_str()) else {
+            let error = ApiError::internal("the streamed tokens are not a prefix of the answer");
+            return self.events.fail(&error);
+        };
+        let rest = rest.to_owned();
+        self.token(&rest)?;
+        self.events.send_last("done", response)
+    }
+
+    /// Ends with an error.
+    ///
+    /// # Errors
+    /// [`Disconnected`] when the client has gone.
+    pub fn fail(self, error: &ApiError) -> Result<(), Disconnected> {
+        self.events.fail(error)
+    }
+}
+
+/// A qna answer in either form.
+#[derive(Debug)]
+pub enum QnaReply {
+    /// At once.
+    Whole(Box<Json<QnaResponse>>),
+    /// As events.
+    Stream(EventStream),
+}
+
+impl Reply for QnaReply {
+    const MEDIA_TYPES: &'static [&'static str] = &["application/json", "text/event-stream"];
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<QnaResponse>()
+    }
+
+    fn into_response(self) -> Result<Response, ApiError> {
+        match self {
+            Self::Whole(json) => json.into_response(),
+            Self::Stream(stream) => Ok(stream.into_response()),
+        }
+    }
+}

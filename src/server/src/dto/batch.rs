@@ -1,0 +1,338 @@
+//! Many documents or texts in one call (API 3.1 #4, #8, 3.8, 5.2).
+//!
+//! Faults of the request as a whole (counts, ids, metadata) fail it here; faults of one item
+//! (empty file, blank text) travel with the item.
+
+use std::collections::HashSet;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::dto::inputs::{
+    DOCUMENT_METADATA, FILE_ID_BODY, SUB_TENANT_QUERY, TENANT_METADATA, TENANT_QUERY, chosen_id,
+    query_scope, source_id,
+};
+use crate::dto::upload::Status;
+use crate::error::{ApiError, Location};
+use crate::reply::Json;
+use crate::request::fields::missing;
+use crate::request::json::JsonBody;
+use crate::request::{Field, Fields, Kind, Request, UploadedFile};
+use lodestone_types::{Metadata, Scope, SourceId, limits};
+
+const IDS: Kind = Kind::Texts { min: 0, max: limits::BATCH_ITEMS_MAX };
+const BATCH_METADATA_DOC: &str = "One map for all files, or a list with one for each.";
+
+static FILES: Field =
+    Field::form("files", Kind::Files, "The documents; 512 MiB in all.").required();
+static FILE_IDS: Field =
+    Field::form("file_ids", IDS, "One id a file: JSON array or repeated parts; empty: generated.");
+static SOURCE_IDS: Field =
+    Field::form("source_ids", IDS, "One id a file: JSON array or repeated parts.").required();
+static TENANT_METADATA_OF_ITEMS: Field =
+    Field::form("tenant_metadata", Kind::MetadataOrList, BATCH_METADATA_DOC);
+static DOCUMENT_METADATA_OF_ITEMS: Field =
+    Field::form("document_metadata", Kind::MetadataOrList, BATCH_METADATA_DOC);
+static ITEMS: Field = Field::body(
+    "items",
+    Kind::Objects { item: text_item_schema, min: 1, max: limits::BATCH_ITEMS_MAX },
+    "The texts.",
+)
+.required();
+static ITEM_CONTENT: Field = Field::body(
+    "content",
+    Kind::Content { bytes_max: limits::TEXT_BYTES_MAX },
+    "The text; not blank, up to 10 MiB.",
+)
+.required();
+
+fn text_item_schema() -> Value {
+    let map = json!({"type": "object", "additionalProperties": true});
+    json!({
+        "type": "object",
+        "required": ["content"],
+        "properties": {
+            "content": {"type": "string"}, "file_id": {"type": "string"},
+            "tenant_metadata": map, "document_metadata": map,
+        },
+    })
+}
+
+/// One file of a batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileItem {
+    /// The file; possibly empty, which is this item's fault alone.
+    pub file: UploadedFile,
+    /// Its id; generated when `None`. Always there in an update.
+    pub id: Option<SourceId>,
+    /// Map of the tenant's schema; `None` in an update keeps what is stored.
+    pub tenant_metadata: Option<Metadata>,
+    /// Map of the document; `None` in an update keeps what is stored.
+    pub document_metadata: Option<Metadata>,
+}
+
+/// `POST /upload/batch_upload`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BatchUpload {
+    /// Where they go.
+    pub scope: Scope,
+    /// The files in request order.
+    pub items: Vec<FileItem>,
+}
+
+impl Request for BatchUpload {
+    const FIELDS: &'static [&'static Field] = &[
+        &TENANT_QUERY,
+        &SUB_TENANT_QUERY,
+        &FILES,
+        &FILE_IDS,
+        &TENANT_METADATA_OF_ITEMS,
+        &DOCUMENT_METADATA_OF_ITEMS,
+    ];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = query_scope(fields)?;
+        let ids = item_ids(fields, &FILE_IDS)?;
+        let items = file_items(fields, ids, &FILE_IDS, true)?;
+        Ok(Self { scope, items })
+    }
+}
+
+/// `PATCH /upload/batch_update`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BatchUpdate {
+    /// Where they are.
+    pub scope: Scope,
+    /// The files in request order, each with its id.
+    pub items: Vec<FileItem>,
+}
+
+impl Request for BatchUpdate {
+    const FIELDS: &'static [&'static Field] = &[
+        &TENANT_QUERY,
+        &SUB_TENANT_QUERY,
+        &FILES,
+        &SOURCE_IDS,
+        &TENANT_METADATA_OF_ITEMS,
+        &DOCUMENT_METADATA_OF_ITEMS,
+    ];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = query_scope(fields)?;
+        let ids = item_ids(fields, &SOURCE_IDS)?.ok_or_else(|| missing(&SOURCE_IDS))?;
+        let items = file_items(fields, Some(ids), &SOURCE_IDS, false)?;
+        if items.iter().any(|item| item.id.is_none()) {
+            let problem = "must name a source for every file";
+            let reason = "count_mismatch";
+            return Err(ApiError::field(reason, Location::Form, "source_ids", problem));
+        }
+        Ok(Self { scope, items })
+    }
+}
+
+/// The ids as parts: one JSON array, or one part an id. `None` where there is no such part.
+fn item_ids(
+    fields: &mut Fields,
+    field: &'static Field,
+) -> Result<Option<Vec<Option<SourceId>>>, ApiError> {
+    let parts = fields.form_texts(field.name);
+    let texts: Vec<Option<String>> = match parts.as_slice() {
+        [] => return Ok(None),
+        [array] if array.trim_start().starts_with('[') => {
+            serde_json::from_str(array).map_err(|error| {
+                let problem = format!("is not a JSON array of strings: {error}");
+                ApiError::field("invalid_value", Location::Form, field.name, &problem)
+            })?
+        }
+        // A single empty or null part is how form clients send "none".
+        [none] if matches!(none.trim(), "" | "null") => return Ok(None),
+        _ => parts.into_iter().map(Some).collect(),
+    };
+    let mut ids = Vec::with_capacity(texts.len());
+    for text in texts {
+        ids.push(match text.as_deref() {
+            None | Some("") => None,
+            Some(text) => Some(
+                SourceId::parse_field(field.name, text)
+                    .map_err(|error| ApiError::from(error).at(Location::Form, field.name))?,
+            ),
+        });
+    }
+    Ok(Some(ids))
+}
+
+fn file_items(
+    fields: &mut Fields,
+    ids: Option<Vec<Option<SourceId>>>,
+    ids_field: &'static Field,
+    takes_id_from_metadata: bool,
+) -> Result<Vec<FileItem>, ApiError> {
+    let files = fields.files(&FILES);
+    if files.is_empty() {
+        return Err(missing(&FILES));
+    }
+    let ids = ids.unwrap_or_else(|| vec![None; files.len()]);
+    if ids.len() != files.len() {
+        let problem = format!("holds {} entries for {} files", ids.len(), files.len());
+        let name = ids_field.name;
+        return Err(ApiError::field("count_mismatch", Location::Form, name, &problem));
+    }
+    let tenant_maps = fields.metadata_of_items(&TENANT_METADATA_OF_ITEMS, files.len())?;
+    let document_maps = fields.metadata_of_items(&DOCUMENT_METADATA_OF_ITEMS, files.len())?;
+    let maps = tenant_maps.into_iter().zip(document_maps);
+    let mut items = Vec::with_capacity(files.len());
+    for ((file, id), (tenant_metadata, document_metadata)) in files.into_iter().zip(ids).zip(maps) {
+        let id = match takes_id_from_metadata {
+            true => chosen_id(id, document_metadata.as_ref())?,
+            false => id,
+        };
+        items.push(FileItem { file, id, tenant_metadata, document_metadata });
+    }
+    check_distinct(items.iter().filter_map(|item| item.id.as_ref()))?;
+    Ok(items)
+}
+
+fn check_distinct<'a>(ids: impl Iterator<Item = &'a SourceId>) -> Result<(), ApiError> {
+    let mut seen = HashSet::new();
+    for id in ids {
+        if !seen.insert(id) {
+            let message = format!("the id {id} occurs twice in one batch");
+            return Err(ApiError::invalid("duplicate_id", message));
+        }
+    }
+    Ok(())
+}
+
+/// One text of a batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextItem {
+    /// The text, or why this item fails.
+    pub content: Result<String, ApiError>,
+    /// Its id; generated when `None`.
+    pub id: Option<SourceId>,
+    /// Map of the tenant's schema.
+    pub tenant_metadata: Option<Metadata>,
+    /// Map of the document.
+    pub document_metadata: Option<Metadata>,
+}
+
+/// `POST /upload/batch_upload_text`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BatchUploadText {
+    /// Where they go.
+    pub scope: Scope,
+    /// The texts in request order.
+    pub items: Vec<TextItem>,
+}
+
+impl Request for BatchUploadText {
+    const FIELDS: &'static [&'static Field] = &[&TENANT_QUERY, &SUB_TENANT_QUERY, &ITEMS];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = query_scope(fields)?;
+        let objects = fields.objects(&ITEMS)?.ok_or_else(|| missing(&ITEMS))?;
+        let items: Vec<TextItem> = objects.into_iter().map(text_item).collect::<Result<_, _>>()?;
+        check_distinct(items.iter().filter_map(|item| item.id.as_ref()))?;
+        Ok(Self { scope, items })
+    }
+}
+
+fn text_item(members: Metadata) -> Result<TextItem, ApiError> {
+    let body = JsonBody { members, vectors: None };
+    let mut fields = Fields { body, ..Fields::default() };
+    let id = source_id(&mut fields, &FILE_ID_BODY)?;
+    let tenant_metadata = fields.metadata(&TENANT_METADATA)?;
+    let document_metadata = fields.metadata(&DOCUMENT_METADATA)?;
+    let id = chosen_id(id, document_metadata.as_ref())?;
+    let content = fields.required_text(&ITEM_CONTENT);
+    Ok(TextItem { content, id, tenant_metadata, document_metadata })
+}
+
+/// An accepted item.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UploadedItem {
+    /// Id of the source.
+    pub file_id: String,
+    /// Name of the file, or the id of a text.
+    pub filename: String,
+    /// Where processing stands.
+    pub status: Status,
+    /// Whether an existing source is replaced.
+    pub overwritten: bool,
+}
+
+/// A refused item.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FailedItem {
+    /// Position in the request, from 0.
+    pub index: usize,
+    /// Name of the file, or the id of a text.
+    pub filename: String,
+    /// As in an error body.
+    pub error: String,
+    /// As in an error body.
+    pub error_code: String,
+    /// As in an error body.
+    pub reason: String,
+    /// As in an error body.
+    pub message: String,
+}
+
+impl FailedItem {
+    /// The item at `index` failed with `error`.
+    pub fn new(index: usize, filename: impl Into<String>, error: &ApiError) -> Self {
+        let (_, title, error_code) = error.condition().row();
+        Self {
+            index,
+            filename: filename.into(),
+            error: title.into(),
+            error_code: error_code.into(),
+            reason: error.reason().into(),
+            message: error.message().into(),
+        }
+    }
+}
+
+/// Answer to a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct BatchResult {
+    /// Accepted items in request order.
+    pub uploaded: Vec<UploadedItem>,
+    /// For people.
+    pub message: String,
+    /// Whether nothing failed.
+    pub success: bool,
+    /// Refused items in request order.
+    pub failed: Vec<FailedItem>,
+    /// Length of `uploaded`.
+    pub uploaded_count: usize,
+    /// Length of `failed`.
+    pub failed_count: usize,
+}
+
+impl BatchResult {
+    /// The answer of API 5.2.
+    ///
+    /// # Errors
+    /// 400 with `failed` when no item was accepted.
+    pub fn reply(
+        uploaded: Vec<UploadedItem>,
+        failed: Vec<FailedItem>,
+    ) -> Result<Json<Self>, ApiError> {
+        let (uploaded_count, failed_count) = (uploaded.len(), failed.len());
+        if uploaded_count == 0 {
+            let first = failed.first().map_or("the batch is empty", |item| item.message.as_str());
+            let message = format!("no item was accepted: {first}");
+            let failed = serde_json::to_value(&failed).unwrap_or_default();
+            return Err(ApiError::invalid("batch_failed", message).with_member("failed", failed));
+        }
+        let success = failed_count == 0;
+        let message = match success {
+            true => format!("{uploaded_count} items accepted for processing"),
+            false => format!("{uploaded_count} items accepted, {failed_count} refused"),
+        };
+        let result = Self { uploaded, message, success, failed, uploaded_count, failed_count };
+        Ok(Json::new(result))
+    }
+}

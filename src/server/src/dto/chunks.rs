@@ -1,0 +1,219 @@
+//! Chunks and cited sources as searches return them (API 4.3 to 4.6).
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::dto::graph::ExtraContext;
+use lodestone_types::{ChunkPlace, Metadata, PageArea, PageBox, PageRef, limits};
+
+/// A chunk of retrieve and of full-text search (API 4.3, 4.4).
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Chunk {
+    /// Its id.
+    pub chunk_uuid: String,
+    /// The source that it is part of.
+    pub source_id: String,
+    /// Its text.
+    pub chunk_content: String,
+    /// Kind of the source.
+    pub source_type: String,
+    /// Upload time of the source, epoch seconds.
+    pub source_upload_time: String,
+    /// Title of the source.
+    pub source_title: String,
+    /// Origin time of the source, epoch seconds.
+    pub source_last_updated_time: String,
+    /// Where it stands: JSON in a string.
+    pub layout: Option<String>,
+    /// Final score; finite.
+    pub relevancy_score: Option<f32>,
+    /// Map of the document.
+    pub document_metadata: Option<Metadata>,
+    /// Map of the tenant's schema.
+    pub tenant_metadata: Option<Metadata>,
+    /// Relations of the chunk, with graph context on.
+    pub extra_context: Option<ExtraContext>,
+    /// Keys of `graph_relations.chunk_triplets`.
+    pub graph_triplet_ids: Vec<String>,
+    /// Where the source was fetched from; empty when nowhere.
+    pub source_url: String,
+    /// Collections of the source.
+    pub source_collection: Vec<String>,
+    /// Version of the source, `v1` and on.
+    pub version: String,
+    /// Score of the reranker, where one has read the chunk.
+    pub rerank_score: Option<f32>,
+    /// What the score is made of, where asked for.
+    pub explain: Option<Explanation>,
+}
+
+/// The parts of a score: `relevancy_score = max(s, .8 link + .2 s) x recency` with
+/// `s = semantic_share + keyword_share`; where a reranker ran, with
+/// `s = .6 rerank + .4 (semantic_share + keyword_share)`, and 0 for what it did not read.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Explanation {
+    /// Cosine with the query's vector.
+    pub cosine: Option<f32>,
+    /// BM25.
+    pub bm25: Option<f32>,
+    /// What the semantic side gave, up to alpha.
+    pub semantic_share: f32,
+    /// What the keyword side gave, up to 1 - alpha.
+    pub keyword_share: f32,
+    /// What it weighs that a good result names this source or its entities.
+    pub link: f32,
+    /// Factor of the source's age.
+    pub recency: f32,
+    /// Score of the reranker.
+    pub rerank: Option<f32>,
+}
+
+/// Where a chunk stands, as the JSON text of `layout`, with coordinates where there are any.
+/// Indexes count Unicode characters from 0; slides and sheets have an empty page and name
+/// themselves instead.
+pub fn layout(place: &ChunkPlace, boxes: &[PageBox]) -> String {
+    let mut layout = json!({
+        "offsets": {
+            "document_level_start_index": place.document_start,
+            "page_level_start_index": place.page_start,
+        },
+    });
+    let (page, extra) = match place.page {
+        PageRef::Whole => (json!(1), None),
+        PageRef::Page(page) => (json!(page), None),
+        PageRef::Slide(slide) => (json!(""), Some(("slide", slide))),
+        PageRef::Sheet(sheet) => (json!(""), Some(("sheet", sheet))),
+    };
+    layout["page"] = page;
+    if let Some((name, number)) = extra {
+        layout[name] = Value::from(number);
+    }
+    if let Some(PageBox { page, area: PageArea { x, y, width, height } }) = boxes.first() {
+        layout["coordinates"] = json!({"x": x, "y": y, "width": width, "height": height});
+        layout["page"] = json!(page);
+    }
+    layout.to_string()
+}
+
+/// The page of a chunk as a number, where its format has pages.
+pub fn page_number(place: &ChunkPlace) -> Option<u32> {
+    match place.page {
+        PageRef::Page(page) | PageRef::Slide(page) | PageRef::Sheet(page) => Some(page),
+        PageRef::Whole => None,
+    }
+}
+
+/// A rectangle on a page, in points from its top left corner.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct BoundingBox {
+    /// Page, from 1.
+    pub page: u32,
+    /// Left edge.
+    pub x: f32,
+    /// Top edge.
+    pub y: f32,
+    /// Width.
+    pub width: f32,
+    /// Height.
+    pub height: f32,
+}
+
+impl From<&PageBox> for BoundingBox {
+    fn from(PageBox { page, area }: &PageBox) -> Self {
+        let PageArea { x, y, width, height } = *area;
+        Self { page: *page, x, y, width, height }
+    }
+}
+
+/// A chunk of qna (API 4.5).
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct QnaChunk {
+    /// The chunk.
+    #[serde(flatten)]
+    pub chunk: Chunk,
+    /// Rectangle on its first page; null without geometry.
+    pub bounding_box: Option<BoundingBox>,
+    /// One rectangle a page, when there are several.
+    pub bounding_boxes: Vec<BoundingBox>,
+    /// Name of the source's file.
+    pub source_filename: String,
+    /// Page, where the format has pages.
+    pub page_number: Option<u32>,
+    /// Text round the best match, up to 300 characters.
+    pub snippet: String,
+    /// Position in `sources`, from 0.
+    pub source_index: usize,
+}
+
+/// A source of an answer (API 4.6). Pairs of equal members are the old and the new name.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct QnaSource {
+    /// Its id.
+    pub source_id: String,
+    /// Equal to `source_id`.
+    pub id: String,
+    /// Its title.
+    pub source_title: String,
+    /// Equal to `source_title`.
+    pub title: String,
+    /// Its kind.
+    pub source_type: String,
+    /// Equal to `source_type`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Where it was fetched from; empty when nowhere.
+    pub source_url: String,
+    /// Name of its file.
+    pub source_filename: String,
+    /// Upload time, epoch seconds.
+    pub source_upload_time: String,
+    /// Equal to `source_upload_time`.
+    pub timestamp: String,
+    /// Origin time, epoch seconds.
+    pub source_last_updated_time: String,
+    /// Pages of its chunks, ascending.
+    pub page_numbers: Vec<u32>,
+    /// Text round the best match, up to 300 characters.
+    pub snippet: String,
+    /// Score of its best chunk.
+    pub relevancy_score: f32,
+    /// Map of the document.
+    pub document_metadata: Metadata,
+    /// Map of the tenant's schema.
+    pub tenant_metadata: Metadata,
+    /// Its chunks among the retrieved ones.
+    pub chunk_uuids: Vec<String>,
+}
+
+impl QnaSource {
+    /// The source of a group of chunks in rank order; `None` without chunks.
+    pub fn of_chunks(chunks: &[QnaChunk]) -> Option<Self> {
+        let best = chunks.first()?;
+        let mut page_numbers: Vec<u32> = chunks.iter().filter_map(|c| c.page_number).collect();
+        page_numbers.sort_unstable();
+        page_numbers.dedup();
+        let chunk = &best.chunk;
+        Some(Self {
+            source_id: chunk.source_id.clone(),
+            id: chunk.source_id.clone(),
+            source_title: chunk.source_title.clone(),
+            title: chunk.source_title.clone(),
+            source_type: chunk.source_type.clone(),
+            kind: chunk.source_type.clone(),
+            source_url: chunk.source_url.clone(),
+            source_filename: best.source_filename.clone(),
+            source_upload_time: chunk.source_upload_time.clone(),
+            timestamp: chunk.source_upload_time.clone(),
+            source_last_updated_time: chunk.source_last_updated_time.clone(),
+            page_numbers,
+            snippet: best.snippet.clone(),
+            relevancy_score: chunk.relevancy_score.unwrap_or_default(),
+            document_metadata: chunk.document_metadata.clone().unwrap_or_default(),
+            tenant_metadata: chunk.tenant_metadata.clone().unwrap_or_default(),
+            chunk_uuids: chunks.iter().map(|c| c.chunk.chunk_uuid.clone()).collect(),
+        })
+    }
+}
+
+const _: () = assert!(limits::SNIPPET_CHARS == 300, "the docs above name the number");

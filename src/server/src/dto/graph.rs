@@ -1,0 +1,135 @@
+//! Entities, triplets and paths (API 4.7), and the relations of sources (API 3.8).
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::dto::inputs::{SUB_TENANT_BODY, TENANT_BODY, body_scope};
+use crate::error::ApiError;
+use crate::request::{Field, Fields, Kind, Request};
+use lodestone_types::{Scope, SourceId, limits};
+
+static SOURCE_IDS: Field = Field::body(
+    "source_ids",
+    Kind::Texts { min: 1, max: limits::RELATED_SOURCES_MAX },
+    "Sources whose relations are wanted.",
+)
+.required();
+static LIMIT: Field = Field::body(
+    "limit",
+    Kind::Integer { min: 1, max: limits::RELATIONS_MAX as u64, default: Some(500) },
+    "Triplets in all at most.",
+);
+
+/// A named thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Entity {
+    /// Its name as a text writes it.
+    pub name: String,
+    /// What it is: `PERSON`, `ORGANIZATION`, `LOCATION`, `WORK`, `EVENT`, `PRODUCT`, `DATE`,
+    /// `IDENTIFIER`, `TERM` or `OTHER`.
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+/// How two entities relate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Relation {
+    /// An upper-case word such as `DIRECTED_BY`; `RELATED_TO` where a sentence connects both in
+    /// another way.
+    pub canonical_predicate: String,
+    /// The supporting sentence.
+    pub context: String,
+}
+
+/// A statement: read "source relation target".
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Triplet {
+    /// The source.
+    pub source: Entity,
+    /// The target.
+    pub target: Entity,
+    /// How they relate.
+    pub relation: Relation,
+    /// How much it has to do with the query, 0 to 1; left out in paths and in listings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relevancy_score: Option<f32>,
+}
+
+/// Triplets that lead from one entity to another.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct EntityPath {
+    /// The contexts of its triplets, joined by ` | `.
+    pub combined_context: String,
+    /// One or two, each sharing an entity with the next.
+    pub triplets: Vec<Triplet>,
+    /// How much it has to do with the query, 0 to 1.
+    pub relevancy_score: f32,
+}
+
+/// What the graph knows of a result (API 4.7).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct GraphRelations {
+    /// Paths between entities, best first.
+    pub entity_paths: Vec<EntityPath>,
+    /// Triplet id to triplet.
+    pub chunk_triplets: BTreeMap<String, Triplet>,
+}
+
+/// `extra_context` of a chunk.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ExtraContext {
+    /// What the chunk states, most relevant first.
+    pub chunk_relations: Vec<Triplet>,
+}
+
+/// `POST /list/graph_relations_by_id`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RelationsById {
+    /// Where they are.
+    pub scope: Scope,
+    /// The sources in request order, duplicates once.
+    pub source_ids: Vec<SourceId>,
+    /// Triplets in all at most.
+    pub limit: usize,
+}
+
+impl Request for RelationsById {
+    const FIELDS: &'static [&'static Field] =
+        &[&TENANT_BODY, &SUB_TENANT_BODY, &SOURCE_IDS, &LIMIT];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = body_scope(fields)?;
+        let given = fields.source_ids(&SOURCE_IDS)?.unwrap_or_default();
+        let mut seen = std::collections::HashSet::new();
+        let source_ids = given.into_iter().filter(|id| seen.insert(id.clone())).collect();
+        let limit = fields.integer(&LIMIT)?.unwrap_or(500) as usize;
+        Ok(Self { scope, source_ids, limit })
+    }
+}
+
+/// A triplet of a listing.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ListedTriplet {
+    /// Its id, as in `graph_relations.chunk_triplets`.
+    pub triplet_id: String,
+    /// The chunk that states it.
+    pub chunk_uuid: String,
+    /// The statement.
+    #[serde(flatten)]
+    pub triplet: Triplet,
+}
+
+/// Answer to `list/graph_relations_by_id`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RelationsFound {
+    /// Source id to what it states, in the order of its text.
+    pub relations: BTreeMap<String, Vec<ListedTriplet>>,
+    /// Unknown ids in request order.
+    pub not_found: Vec<String>,
+    /// Always true.
+    pub success: bool,
+    /// For people.
+    pub message: String,
+}

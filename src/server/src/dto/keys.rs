@@ -1,0 +1,197 @@
+//! API keys (API 6.1).
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::error::{ApiError, Location};
+use crate::request::fields::missing;
+use crate::request::{Field, Fields, Kind, Request};
+use lodestone_types::access::{KeyScope, TenantGrant};
+use lodestone_types::{Metadata, Role, SubTenantId, TenantId, Timestamp, limits};
+
+/// Tenants that one key may list.
+const TENANTS_MAX: usize = limits::SOURCE_IDS_MAX;
+
+static NAME: Field = Field::body(
+    "name",
+    Kind::Text { chars_max: 256, is_filled: true },
+    "For people; shown in listings.",
+)
+.required();
+static ROLE: Field = Field::body(
+    "role",
+    Kind::Choice { words: &["read", "write", "admin"], default: None, is_exact: true },
+    "What the key may do.",
+)
+.required();
+static TENANTS: Field = Field::body(
+    "tenants",
+    Kind::Objects { item: tenant_schema, min: 1, max: TENANTS_MAX },
+    "The tenants that it reaches; absent: all.",
+);
+static EXPIRES_AT: Field =
+    Field::body("expires_at", Kind::Moment, "Epoch seconds or RFC 3339; absent: never.");
+static KEY_ID: Field = Field::path("key_id", Kind::Identifier, "The key to revoke.");
+
+fn tenant_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["tenant_id"],
+        "properties": {
+            "tenant_id": {"type": "string"},
+            "sub_tenant_ids": {"type": "array", "items": {"type": "string"}},
+        },
+    })
+}
+
+/// `POST /admin/api_keys`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateKey {
+    /// For people.
+    pub name: String,
+    /// What the key may do.
+    pub role: Role,
+    /// Where.
+    pub scope: KeyScope,
+    /// Until when; `None` is for ever.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Request for CreateKey {
+    const FIELDS: &'static [&'static Field] = &[&NAME, &ROLE, &TENANTS, &EXPIRES_AT];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let name = fields.required_text(&NAME)?;
+        let role = fields.choice(&ROLE)?.and_then(Role::from_word);
+        let role = role.ok_or_else(|| missing(&ROLE))?;
+        let scope = match fields.objects(&TENANTS)? {
+            None => KeyScope::AllTenants,
+            Some(objects) => {
+                KeyScope::Tenants(objects.iter().map(tenant_grant).collect::<Result<_, _>>()?)
+            }
+        };
+        let expires_at = fields.moment(&EXPIRES_AT)?;
+        Ok(Self { name, role, scope, expires_at })
+    }
+}
+
+fn tenant_grant(object: &Metadata) -> Result<TenantGrant, ApiError> {
+    let wrong =
+        |problem: &str| ApiError::field("invalid_value", Location::Body, TENANTS.name, problem);
+    let Some(Value::String(name)) = object.get("tenant_id") else {
+        return Err(wrong("has an entry without a text 'tenant_id'"));
+    };
+    let tenant = TenantId::parse(name)?;
+    let names = match object.get("sub_tenant_ids") {
+        None | Some(Value::Null) => return Ok(TenantGrant { tenant, sub_tenants: None }),
+        Some(Value::Array(names)) if !names.is_empty() => names,
+        Some(_) => return Err(wrong("has an entry whose 'sub_tenant_ids' is not a filled array")),
+    };
+    let mut sub_tenants = Vec::with_capacity(names.len());
+    for name in names {
+        let Value::String(name) = name else {
+            return Err(wrong("has an entry whose 'sub_tenant_ids' are not all strings"));
+        };
+        sub_tenants.push(SubTenantId::parse_optional(Some(name))?);
+    }
+    Ok(TenantGrant { tenant, sub_tenants: Some(sub_tenants) })
+}
+
+/// `DELETE /admin/api_keys/{key_id}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevokeKey {
+    /// The public id of the key.
+    pub key_id: String,
+}
+
+impl Request for RevokeKey {
+    const FIELDS: &'static [&'static Field] = &[&KEY_ID];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        Ok(Self { key_id: fields.required_text(&KEY_ID)? })
+    }
+}
+
+/// A tenant that a key reaches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct KeyTenant {
+    /// The tenant.
+    pub tenant_id: String,
+    /// Its sub-tenants; null means all.
+    pub sub_tenant_ids: Option<Vec<String>>,
+}
+
+/// A key without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct KeyView {
+    /// Its public id.
+    pub key_id: String,
+    /// For people.
+    pub name: String,
+    /// What it may do.
+    pub role: String,
+    /// Where; null means everywhere.
+    pub tenants: Option<Vec<KeyTenant>>,
+    /// Creation time, epoch seconds.
+    pub created_at: String,
+    /// End, epoch seconds; null means never.
+    pub expires_at: Option<String>,
+}
+
+impl KeyView {
+    /// The tenants of a scope in the form of the wire.
+    pub fn tenants_of(scope: &KeyScope) -> Option<Vec<KeyTenant>> {
+        let KeyScope::Tenants(grants) = scope else { return None };
+        let view = |grant: &TenantGrant| KeyTenant {
+            tenant_id: grant.tenant.to_string(),
+            sub_tenant_ids: grant
+                .sub_tenants
+                .as_ref()
+                .map(|names| names.iter().map(SubTenantId::to_string).collect()),
+        };
+        Some(grants.iter().map(view).collect())
+    }
+}
+
+/// Answer to the creation of a key.
+#[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CreatedKey {
+    /// The secret; shown this once.
+    pub api_key: String,
+    /// The key.
+    #[serde(flatten)]
+    pub key: KeyView,
+    /// Always true.
+    pub success: bool,
+    /// For people.
+    pub message: String,
+}
+
+impl std::fmt::Debug for CreatedKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CreatedKey").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+/// Answer to the listing of keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct KeyList {
+    /// Keys within the caller's scope.
+    pub api_keys: Vec<KeyView>,
+    /// Always true.
+    pub success: bool,
+    /// For people.
+    pub message: String,
+}
+
+/// Answer to a revocation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RevokedKey {
+    /// Its public id.
+    pub key_id: String,
+    /// Always true.
+    pub success: bool,
+    /// For people.
+    pub message: String,
+}

@@ -1,0 +1,351 @@
+//! Personal memories (API 3.7, 4.8).
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::dto::inputs::{SUB_TENANT_QUERY, TENANT_QUERY, query_scope, source_id};
+use crate::error::{ApiError, Location};
+use crate::request::fields::{missing, wrong};
+use crate::request::{Field, Fields, Kind, Request};
+use lodestone_types::{Memory, Metadata, Scope, SourceId, limits};
+
+const NAME_CHARS_MAX: usize = 256;
+const INSTRUCTIONS_CHARS_MAX: usize = 4096;
+const COUNT_DEFAULT: u64 = 10;
+
+static CONTENT: Field = Field::body(
+    "user_memory",
+    Kind::Content { bytes_max: limits::MEMORY_BYTES_MAX },
+    "What is to be remembered, up to 32 KiB; this or `user_assistant_pairs` is needed.",
+)
+.or("raw_text");
+static PAIRS: Field = Field::body(
+    "user_assistant_pairs",
+    Kind::Objects { item: pair_schema, min: 1, max: limits::MEMORY_PAIRS_MAX },
+    "Exchanges to be remembered; not used where a text is sent.",
+);
+static EXPIRY: Field = Field::body(
+    "expiry_time",
+    Kind::Integer { min: 1, max: limits::MEMORY_SECONDS_MAX, default: None },
+    "Seconds until it is forgotten; null: never.",
+);
+static INFER: Field = Field::body(
+    "infer",
+    Kind::Boolean { default: false },
+    "Keep a condensed form too; needs a generator, without one the original alone is kept.",
+);
+static INSTRUCTIONS: Field = Field::body(
+    "custom_instructions",
+    Kind::Text { chars_max: INSTRUCTIONS_CHARS_MAX, is_filled: false },
+    "How to condense; kept with the original.",
+);
+static USER_NAME: Field = Field::body(
+    "user_name",
+    Kind::Text { chars_max: NAME_CHARS_MAX, is_filled: false },
+    "Who the memory is about, or who asks.",
+);
+static MEMORY_ID: Field = Field::body(
+    "memory_id",
+    Kind::Identifier,
+    "Id of the memory; a known one is replaced, none is generated.",
+);
+static DELETED_ID: Field =
+    Field::query("memory_id", Kind::Identifier, "The memory to delete.").required();
+static MAX_COUNT: Field = Field::query(
+    "max_count",
+    Kind::Integer { min: 0, max: limits::MEMORY_RESULTS_MAX as u64, default: Some(COUNT_DEFAULT) },
+    "Memories at most; 0: the server decides.",
+);
+static QUERY: Field = Field::body(
+    "query",
+    Kind::Text { chars_max: limits::QUERY_CHARS_MAX, is_filled: true },
+    "What is looked for.",
+)
+.required();
+static MESSAGE: Field = Field::body(
+    "user_message",
+    Kind::Content { bytes_max: limits::MEMORY_BYTES_MAX },
+    "The message whose statements are to be remembered, up to 32 KiB.",
+)
+.required();
+
+fn pair_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["user", "assistant"],
+        "properties": {"user": {"type": "string"}, "assistant": {"type": "string"}},
+    })
+}
+
+/// `POST /user_memory/add_user_memory`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AddMemory {
+    /// Where it goes.
+    pub scope: Scope,
+    /// Its id; generated when `None`.
+    pub id: Option<SourceId>,
+    /// Its text.
+    pub content: String,
+    /// Seconds until its end.
+    pub life_seconds: Option<u64>,
+    /// How to condense it too, where that is wished.
+    pub inferring: Option<Inferring>,
+    /// All that was sent about it.
+    pub sent: Metadata,
+}
+
+/// How a memory is condensed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inferring {
+    /// Who it is about; possibly empty.
+    pub user_name: String,
+    /// Wishes as to what is kept; possibly empty.
+    pub instructions: String,
+}
+
+impl Request for AddMemory {
+    const FIELDS: &'static [&'static Field] = &[
+        &TENANT_QUERY,
+        &SUB_TENANT_QUERY,
+        &CONTENT,
+        &PAIRS,
+        &EXPIRY,
+        &INFER,
+        &INSTRUCTIONS,
+        &USER_NAME,
+        &MEMORY_ID,
+    ];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = query_scope(fields)?;
+        let text = fields.text(&CONTENT)?;
+        let pairs = fields.objects(&PAIRS)?;
+        let life_seconds = fields.integer(&EXPIRY)?;
+        let infer = fields.boolean(&INFER)?;
+        let custom_instructions = fields.text(&INSTRUCTIONS)?;
+        let user_name = fields.text(&USER_NAME)?;
+        let id = source_id(fields, &MEMORY_ID)?;
+        let inferring = infer.then(|| Inferring {
+            user_name: user_name.clone().unwrap_or_default(),
+            instructions: custom_instructions.clone().unwrap_or_default(),
+        });
+        let mut sent = Metadata::from_iter([
+            (INFER.name.to_owned(), infer.into()),
+            (INSTRUCTIONS.name.to_owned(), custom_instructions.into()),
+            (USER_NAME.name.to_owned(), user_name.clone().into()),
+            (EXPIRY.name.to_owned(), life_seconds.into()),
+        ]);
+        if let Some(pairs) = &pairs {
+            let pairs = pairs.iter().cloned().map(Value::Object).collect();
+            sent.insert(PAIRS.name.to_owned(), pairs);
+        }
+        let content = match (text, pairs) {
+            (Some(text), _) => text,
+            (None, Some(pairs)) => conversation(&pairs, user_name.as_deref())?,
+            (None, None) => return Err(missing(&CONTENT)),
+        };
+        Ok(Self { scope, id, content, life_seconds, inferring, sent })
+    }
+}
+
+/// Exchanges as one text, one speaker a line.
+fn conversation(pairs: &[Metadata], user_name: Option<&str>) -> Result<String, ApiError> {
+    let user = user_name.map(str::trim).filter(|name| !name.is_empty()).unwrap_or("User");
+    let mut lines = Vec::with_capacity(2 * pairs.len());
+    for pair in pairs {
+        for (role, speaker) in [("user", user), ("assistant", "Assistant")] {
+            let said = pair.get(role).and_then(Value::as_str);
+            let problem = "must hold objects with the texts user and assistant";
+            let said = said.ok_or_else(|| wrong(&PAIRS, Location::Body, problem))?.trim();
+            if !said.is_empty() {
+                lines.push(format!("{speaker}: {said}"));
+            }
+        }
+    }
+    if lines.is_empty() {
+        return Err(wrong(&PAIRS, Location::Body, "must not be blank"));
+    }
+    let text = lines.join("\n");
+    if text.len() > limits::MEMORY_BYTES_MAX {
+        let bytes_max = limits::MEMORY_BYTES_MAX;
+        let message = format!("{} are larger than {bytes_max} bytes", PAIRS.name);
+        let error = ApiError::too_large("content_too_large", message);
+        return Err(error.at(Location::Body, PAIRS.name));
+    }
+    Ok(text)
+}
+
+/// `GET /user_memory/list_user_memories`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListMemories {
+    /// Where they are.
+    pub scope: Scope,
+}
+
+impl Request for ListMemories {
+    const FIELDS: &'static [&'static Field] = &[&TENANT_QUERY, &SUB_TENANT_QUERY];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        Ok(Self { scope: query_scope(fields)? })
+    }
+}
+
+/// `DELETE /user_memory/delete_user_memory`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeleteMemory {
+    /// Where it is.
+    pub scope: Scope,
+    /// The memory.
+    pub id: SourceId,
+}
+
+impl Request for DeleteMemory {
+    const FIELDS: &'static [&'static Field] = &[&TENANT_QUERY, &DELETED_ID, &SUB_TENANT_QUERY];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = query_scope(fields)?;
+        let id = source_id(fields, &DELETED_ID)?.ok_or_else(|| missing(&DELETED_ID))?;
+        Ok(Self { scope, id })
+    }
+}
+
+/// `POST /user_memory/retrieve_user_memory`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RetrieveMemories {
+    /// Where they are.
+    pub scope: Scope,
+    /// Memories at most; `None`: the server decides.
+    pub max_count: Option<usize>,
+    /// What is looked for.
+    pub query: String,
+    /// Who asks.
+    pub user_name: Option<String>,
+}
+
+impl Request for RetrieveMemories {
+    const FIELDS: &'static [&'static Field] =
+        &[&TENANT_QUERY, &SUB_TENANT_QUERY, &MAX_COUNT, &QUERY, &USER_NAME];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = query_scope(fields)?;
+        let max_count = fields.integer(&MAX_COUNT)?.unwrap_or(COUNT_DEFAULT) as usize;
+        let max_count = (max_count > 0).then_some(max_count);
+        let query = fields.required_text(&QUERY)?;
+        let user_name = named(fields)?;
+        Ok(Self { scope, max_count, query, user_name })
+    }
+}
+
+/// `POST /user_memory/generate_user_memory`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GenerateMemories {
+    /// Where they go.
+    pub scope: Scope,
+    /// What the user said.
+    pub message: String,
+    /// Who said it.
+    pub user_name: Option<String>,
+}
+
+impl Request for GenerateMemories {
+    const FIELDS: &'static [&'static Field] =
+        &[&TENANT_QUERY, &SUB_TENANT_QUERY, &MESSAGE, &USER_NAME];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = query_scope(fields)?;
+        let message = fields.required_text(&MESSAGE)?;
+        let user_name = named(fields)?;
+        Ok(Self { scope, message, user_name })
+    }
+}
+
+/// A name that is not blank.
+fn named(fields: &mut Fields) -> Result<Option<String>, ApiError> {
+    Ok(fields.text(&USER_NAME)?.filter(|name| !name.trim().is_empty()))
+}
+
+/// A memory (API 4.8).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MemoryView {
+    /// Its id.
+    pub memory_id: String,
+    /// What is remembered.
+    pub memory_content: String,
+    /// When it was added, epoch seconds.
+    pub created_at: String,
+    /// When it is forgotten, epoch seconds; null: never.
+    pub expires_at: Option<String>,
+}
+
+impl From<Memory> for MemoryView {
+    fn from(memory: Memory) -> Self {
+        Self {
+            memory_id: memory.id.to_string(),
+            memory_content: memory.content,
+            created_at: memory.created_at.to_string(),
+            expires_at: memory.expires_at.map(|end| end.to_string()),
+        }
+    }
+}
+
+/// A memory that was looked up (API 4.8).
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RetrievedMemory {
+    /// The memory.
+    #[serde(flatten)]
+    pub memory: MemoryView,
+    /// Its relevance, 0 to 1, not increasing along the list.
+    pub relevancy_score: f32,
+}
+
+/// Answer to `add_user_memory`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AddedMemory {
+    /// Always true.
+    pub success: bool,
+    /// Always true.
+    pub user_memory_added: bool,
+    /// Id of the memory.
+    pub memory_id: String,
+    /// Searchable pieces that it became.
+    pub chunks_created: usize,
+}
+
+/// Answer to `list_user_memories`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MemoryList {
+    /// Always true.
+    pub success: bool,
+    /// Newest first.
+    pub user_memories: Vec<MemoryView>,
+}
+
+/// Answer to `delete_user_memory`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DeletedMemory {
+    /// Always true.
+    pub success: bool,
+    /// Always true: an unknown memory is an error.
+    pub user_memory_deleted: bool,
+}
+
+/// Answer to `retrieve_user_memory`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RetrievedMemories {
+    /// Always true.
+    pub success: bool,
+    /// Best first.
+    pub retrieved_user_memories: Vec<RetrievedMemory>,
+    /// The same under an older name.
+    pub user_memories: Vec<RetrievedMemory>,
+}
+
+/// Answer to `generate_user_memory`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct GeneratedMemories {
+    /// Always true.
+    pub success: bool,
+    /// What is remembered of the message, in its order; empty where nothing is worth keeping.
+    pub generated_user_memories: Vec<MemoryView>,
+}

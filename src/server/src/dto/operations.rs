@@ -1,0 +1,126 @@
+//! Jobs and health (API 6.1).
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::dto::inputs::{SUB_TENANT_QUERY, TENANT_OPTIONAL, tenant};
+use crate::dto::sources::{CURSOR, STATUS};
+use crate::dto::upload::Status;
+use crate::error::ApiError;
+use crate::request::{Field, Fields, Kind, Request};
+use lodestone_types::{JobStatus, SubTenantId, TenantId, limits};
+
+static LIMIT: Field = Field::query(
+    "limit",
+    Kind::Integer { min: 1, max: limits::LISTING_PAGE_MAX as u64, default: Some(50) },
+    "Entries of one page.",
+);
+
+/// `GET /jobs`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListJobs {
+    /// Of this tenant; `None` is every tenant in the key's scope.
+    pub tenant: Option<TenantId>,
+    /// Of this sub-tenant; `None` is every one in the key's scope.
+    pub sub_tenant: Option<SubTenantId>,
+    /// In this state.
+    pub status: Option<JobStatus>,
+    /// Entries of one page.
+    pub limit: usize,
+    /// Where the page begins.
+    pub cursor: Option<String>,
+}
+
+impl Request for ListJobs {
+    const FIELDS: &'static [&'static Field] =
+        &[&TENANT_OPTIONAL, &SUB_TENANT_QUERY, &STATUS, &LIMIT, &CURSOR];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        Ok(Self {
+            tenant: tenant(fields, &TENANT_OPTIONAL)?,
+            sub_tenant: fields.id(&SUB_TENANT_QUERY, SubTenantId::parse_field)?,
+            status: fields.choice(&STATUS)?.and_then(JobStatus::from_word),
+            limit: fields.integer(&LIMIT)?.unwrap_or(50) as usize,
+            cursor: fields.text(&CURSOR)?,
+        })
+    }
+}
+
+/// A job.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct JobView {
+    /// Its id.
+    pub job_id: String,
+    /// The source that it processes.
+    pub file_id: String,
+    /// Tenant of the source.
+    pub tenant_id: String,
+    /// Sub-tenant of the source.
+    pub sub_tenant_id: String,
+    /// Kind of the source.
+    pub kind: String,
+    /// Where it stands.
+    pub status: Status,
+    /// The step, while in progress.
+    pub stage: Option<String>,
+    /// Share of the chunks that have their vectors, 0 to 1, while that is known.
+    pub progress: Option<f64>,
+    /// Faults so far.
+    pub attempts: u32,
+    /// The processing fault, or empty.
+    pub error_code: String,
+    /// For `errored`, why.
+    pub message: String,
+    /// Epoch seconds.
+    pub created_at: String,
+    /// Epoch seconds; null before.
+    pub started_at: Option<String>,
+    /// Epoch seconds; null before.
+    pub finished_at: Option<String>,
+}
+
+/// Jobs by state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct JobCounts {
+    /// Waiting.
+    pub queued: u64,
+    /// Running.
+    pub in_progress: u64,
+    /// Done.
+    pub success: u64,
+    /// Ended with a reason.
+    pub errored: u64,
+}
+
+/// Answer to `jobs`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct JobList {
+    /// Newest first.
+    pub jobs: Vec<JobView>,
+    /// Of everything addressed, whatever the page and the state asked for.
+    pub counts: JobCounts,
+    /// Where the next page begins; null on the last.
+    pub next_cursor: Option<String>,
+    /// Always true.
+    pub success: bool,
+    /// For people.
+    pub message: String,
+}
+
+/// Answer to `healthz`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Health {
+    /// Always `ok`.
+    pub status: String,
+}
+
+/// Answer to `readyz`; 503 unless every component is `ok`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Readiness {
+    /// `ok` or `unavailable`.
+    pub status: String,
+    /// Component to its state.
+    pub components: BTreeMap<String, String>,
+}

@@ -1,0 +1,308 @@
+//! Tenants and sub-tenants (API 3.3, 4.1, 4.9).
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::dto::inputs::{
+    SUB_TENANT_QUERY, TENANT_OPTIONAL, TENANT_QUERY, query_scope, tenant,
+};
+use crate::error::{ApiError, Location};
+use crate::request::fields::missing;
+use crate::request::{Field, Fields, Kind, Request};
+use lodestone_types::schema::SchemaError;
+use lodestone_types::{
+    FieldType, Metadata, SchemaField, Scope, SubTenantId, TenantId, TenantSchema, limits,
+};
+
+static SCHEMA: Field = Field::body(
+    "tenant_metadata_schema",
+    Kind::Objects { item: schema_field_schema, min: 0, max: limits::SCHEMA_FIELDS_MAX },
+    "Declared keys of tenant_metadata; fixed for ever.",
+);
+static CONFIRM: Field =
+    Field::query("confirm", Kind::Identifier, "The tenant_id once more.").required();
+
+fn schema_field_schema() -> Value {
+    let words = ["string", "number", "boolean", "array", "datetime"];
+    json!({
+        "type": "object",
+        "required": ["key", "type"],
+        "properties": {
+            "key": {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]{0,63}$"},
+            "type": {"type": "string", "enum": words},
+            "searchable": {"type": "boolean", "default": false},
+            "filterable": {"type": "boolean", "default": true},
+        },
+    })
+}
+
+/// A request that names a tenant: `GET /tenant/sub_tenant_ids`, `POST /embeddings/create_tenant`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedTenant {
+    /// The tenant.
+    pub tenant: TenantId,
+}
+
+impl Request for NamedTenant {
+    const FIELDS: &'static [&'static Field] = &[&TENANT_QUERY];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let tenant = tenant(fields, &TENANT_QUERY)?.ok_or_else(|| missing(&TENANT_QUERY))?;
+        Ok(Self { tenant })
+    }
+}
+
+/// `GET /tenant/stats`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TenantStats {
+    /// What is counted.
+    pub scope: Scope,
+}
+
+impl Request for TenantStats {
+    const FIELDS: &'static [&'static Field] = &[&TENANT_QUERY, &SUB_TENANT_QUERY];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        Ok(Self { scope: query_scope(fields)? })
+    }
+}
+
+/// `DELETE /tenant/delete_sub_tenant`; never `default`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeleteSubTenant {
+    /// What goes.
+    pub scope: Scope,
+}
+
+impl Request for DeleteSubTenant {
+    const FIELDS: &'static [&'static Field] = &[&TENANT_QUERY, &SUB_TENANT_QUERY];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = query_scope(fields)?;
+        if scope.sub_tenant.is_default() {
+            let problem = "must name a sub-tenant other than default, which cannot be deleted";
+            let reason = "default_sub_tenant_protected";
+            return Err(ApiError::field(reason, Location::Query, "sub_tenant_id", problem));
+        }
+        Ok(Self { scope })
+    }
+}
+
+/// `POST /user/create_tenant`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateTenant {
+    /// Its name; generated when `None`.
+    pub tenant: Option<TenantId>,
+    /// Its declared keys; `None` when there are none.
+    pub schema: Option<TenantSchema>,
+}
+
+impl Request for CreateTenant {
+    const FIELDS: &'static [&'static Field] = &[&TENANT_OPTIONAL, &SCHEMA];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let tenant = tenant(fields, &TENANT_OPTIONAL)?;
+        let objects = fields.objects(&SCHEMA)?.unwrap_or_default();
+        if objects.is_empty() {
+            return Ok(Self { tenant, schema: None });
+        }
+        let declared: Vec<_> = objects.iter().map(schema_field).collect::<Result<_, _>>()?;
+        let schema = TenantSchema { fields: declared };
+        schema.validate().map_err(|error| {
+            let reason = match error {
+                SchemaError::Reserved { .. } => "reserved_key",
+                SchemaError::Duplicate { .. } => "schema_violation",
+                SchemaError::TooManyFields { .. } => "too_many_items",
+                _ => "invalid_value",
+            };
+            ApiError::invalid(reason, error.to_string()).at(Location::Body, SCHEMA.name)
+        })?;
+        Ok(Self { tenant, schema: Some(schema) })
+    }
+}
+
+fn schema_field(object: &Metadata) -> Result<SchemaField, ApiError> {
+    let wrong =
+        |problem: &str| ApiError::field("invalid_value", Location::Body, SCHEMA.name, problem);
+    let text = |name: &str| object.get(name).and_then(Value::as_str);
+    let flag = |name: &str, default: bool| match object.get(name) {
+        None | Some(Value::Null) => Ok(default),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(_) => Err(wrong(&format!("has an entry whose {name} is not a boolean"))),
+    };
+    let key = text("key").ok_or_else(|| wrong("has an entry without a text 'key'"))?.to_owned();
+    let field_type = match text("type") {
+        Some("string") => FieldType::String,
+        Some("number") => FieldType::Number,
+        Some("boolean") => FieldType::Boolean,
+        Some("array") => FieldType::Array,
+        Some("datetime") => FieldType::Datetime,
+        _ => {
+            let words = "string, number, boolean, array, datetime";
+            return Err(wrong(&format!("has an entry whose type is not one of {words}")));
+        }
+    };
+    let (searchable, filterable) = (flag("searchable", false)?, flag("filterable", true)?);
+    Ok(SchemaField { key, field_type, searchable, filterable })
+}
+
+/// `DELETE /tenant/delete`; confirmed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeleteTenant {
+    /// What goes.
+    pub tenant: TenantId,
+}
+
+impl Request for DeleteTenant {
+    const FIELDS: &'static [&'static Field] = &[&TENANT_QUERY, &CONFIRM];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let NamedTenant { tenant } = NamedTenant::read(fields)?;
+        if fields.required_text(&CONFIRM)? != tenant.as_str() {
+            let problem = "must equal tenant_id";
+            return Err(ApiError::field("invalid_value", Location::Query, "confirm", problem));
+        }
+        Ok(Self { tenant })
+    }
+}
+
+/// A declared key as listings show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SchemaProperty {
+    /// The key.
+    pub field_name: String,
+    /// Whether filters may name it.
+    pub index_filterable: bool,
+    /// Whether its value joins keyword search and embeddings.
+    pub index_searchable: bool,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub field_type: String,
+}
+
+/// A tenant's schema as listings show it (API 4.9).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SchemaView {
+    /// In declaration order.
+    pub properties: Vec<SchemaProperty>,
+}
+
+impl SchemaView {
+    /// The view of a schema; `None` where nothing is declared.
+    pub fn of(schema: &TenantSchema) -> Option<Self> {
+        let property = |field: &SchemaField| SchemaProperty {
+            field_name: field.key.clone(),
+            index_filterable: field.filterable,
+            index_searchable: field.searchable,
+            field_type: match field.field_type {
+                FieldType::String => "string",
+                FieldType::Number => "number",
+                FieldType::Boolean => "boolean",
+                FieldType::Array => "array",
+                FieldType::Datetime => "datetime",
+            }
+            .into(),
+        };
+        let properties: Vec<_> = schema.fields.iter().map(property).collect();
+        (!properties.is_empty()).then_some(Self { properties })
+    }
+}
+
+/// Answer to `tenant/sub_tenant_ids`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SubTenantList {
+    /// The tenant.
+    pub tenant_id: String,
+    /// `default` first, then ascending.
+    pub sub_tenant_ids: Vec<String>,
+    /// Length of `sub_tenant_ids`.
+    pub count: usize,
+    /// Null without a schema.
+    pub tenant_schema: Option<SchemaView>,
+    /// Always true.
+    pub success: bool,
+    /// For people.
+    pub message: String,
+}
+
+impl SubTenantList {
+    /// The names in the order of the wire.
+    pub fn ordered(names: impl IntoIterator<Item = SubTenantId>) -> Vec<String> {
+        let mut names: Vec<SubTenantId> = names.into_iter().filter(|n| !n.is_default()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let others = names.iter().map(|name| name.as_str().to_owned());
+        std::iter::once(SubTenantId::DEFAULT.to_owned()).chain(others).collect()
+    }
+}
+
+/// Answer to `tenant/stats`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TenantStatistics {
+    /// Searchable chunks or vectors of the sub-tenant.
+    pub object_count: u64,
+    /// The tenant.
+    pub tenant_id: String,
+    /// Null for an embeddings tenant without vectors.
+    pub vector_dimension: Option<u32>,
+    /// Always true.
+    pub success: bool,
+    /// For people.
+    pub message: String,
+    /// The sub-tenant.
+    pub sub_tenant_id: String,
+    /// `standard` or `embeddings`.
+    pub mode: String,
+    /// Sources of the sub-tenant.
+    pub source_count: u64,
+    /// Memories of the sub-tenant.
+    pub memory_count: u64,
+    /// Searchable chunks or vectors of all sub-tenants.
+    pub tenant_object_count: u64,
+    /// Equal to `tenant_id`.
+    pub tenant_name: String,
+}
+
+/// Answer that names a tenant and a sub-tenant: creation and deletion of either.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TenantOutcome {
+    /// `created` for `/user/create_tenant`, else `success`.
+    pub status: String,
+    /// The tenant.
+    pub tenant_id: String,
+    /// The sub-tenant; `default` where none was named.
+    pub sub_tenant_id: String,
+    /// Always true.
+    pub success: bool,
+    /// For people.
+    pub message: String,
+}
+
+/// A tenant (API 4.1).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TenantView {
+    /// Its name.
+    pub tenant_id: String,
+    /// Always `default`.
+    pub sub_tenant_id: String,
+    /// `standard` or `embeddings`.
+    pub mode: String,
+    /// Creation time, epoch seconds.
+    pub created_at: String,
+    /// Null for an embeddings tenant without vectors.
+    pub vector_dimension: Option<u32>,
+    /// Null without a schema.
+    pub tenant_schema: Option<SchemaView>,
+}
+
+/// Answer to `tenant/list`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TenantList {
+    /// Tenants within the key's scope, by name.
+    pub tenants: Vec<TenantView>,
+    /// Always true.
+    pub success: bool,
+    /// For people.
+    pub message: String,
+}

@@ -1,0 +1,524 @@
+//! Requests as clients write them, and responses as clients read them.
+
+use serde_json::{Value, json};
+
+use crate::dto::answers::{
+    AnswerStream, QnaMetadata, QnaResponse, SearchMetadata, SourcesEvent, StartEvent,
+};
+use crate::dto::batch::{BatchResult, BatchUpdate, BatchUpload, BatchUploadText};
+use crate::dto::chunks::{Chunk, QnaChunk, QnaSource, layout};
+use crate::dto::embeddings::{
+    EmbeddingHits, NamedChunks, ScoredChunk, SearchEmbeddings, UpdateEmbeddings, UploadEmbeddings,
+    split_chunk_id,
+};
+use crate::dto::keys::{CreateKey, KeyView, RevokeKey};
+use crate::dto::operations::ListJobs;
+use crate::dto::search::{FullTextSearch, Mode, Qna, Retrieve, TermOperator};
+use crate::dto::sources::{DeleteSources, FetchContent, ListSources, SourcesById};
+use crate::dto::tenants::{
+    CreateTenant, DeleteSubTenant, DeleteTenant, NamedTenant, SubTenantList, TenantStats,
+};
+use crate::dto::upload::{
+    UpdateDocument, UpdateMetadata, UpdateText, UploadDocument, UploadText, VerifyProcessing,
+};
+use crate::error::ApiError;
+use crate::request::{Alpha, Form, Input, Payload, Request, UploadedFile};
+use crate::sse;
+use lodestone_types::access::KeyScope;
+use lodestone_types::{ChunkPlace, JobStatus, PageRef, Role, SubTenantId, Timestamp};
+
+fn pairs(query: &str) -> Vec<(String, String)> {
+    let split = |pair: &str| {
+        let (name, value) = pair.split_once('=').unwrap();
+        (name.to_owned(), value.to_owned())
+    };
+    query.split('&').filter(|pair| !pair.is_empty()).map(split).collect()
+}
+
+fn read<R: Request>(query: &str, body: Value) -> Result<R, ApiError> {
+    let payload = Payload::Json(body.to_string().into());
+    Input { query: pairs(query), path: Vec::new(), payload }.read()
+}
+
+fn read_form<R: Request>(
+    query: &str,
+    texts: &[(&str, &str)],
+    files: &[(&str, &str, &'static str)],
+) -> Result<R, ApiError> {
+    let texts = texts.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
+    let file = |(name, filename, text): &(&str, &str, &'static str)| {
+        let (filename, content_type) = ((*filename).to_owned(), String::new());
+        ((*name).to_owned(), UploadedFile { filename, content_type, bytes: (*text).into() })
+    };
+    let form = Form { texts, files: files.iter().map(file).collect() };
+    Input { query: pairs(query), path: Vec::new(), payload: Payload::Form(form) }.read()
+}
+
+fn reason<R>(read: Result<R, ApiError>) -> &'static str {
+    read.err().expect("a refused request").reason()
+}
+
+#[test]
+fn a_text_has_an_id_by_priority() {
+    let id = |body: Value| {
+        let request: UploadText = read("tenant_id=t", body).unwrap();
+        request.file_id.map(|id| id.to_string())
+    };
+    let metadata = json!({"file_id": "m"});
+    assert_eq!(
+        id(json!({"content": "x", "file_id": "b", "document_metadata": metadata})),
+        Some("b".into())
+    );
+    assert_eq!(
+        id(json!({"content": "x", "file_id": "", "document_metadata": metadata})),
+        Some("m".into())
+    );
+    assert_eq!(id(json!({"content": "x", "file_id": null})), None);
+    assert_eq!(id(json!({"content": "x", "document_metadata": {"file_id": 7}})), None);
+    let bad = json!({"content": "x", "document_metadata": {"file_id": "a/b"}});
+    assert_eq!(reason(read::<UploadText>("tenant_id=t", bad)), "invalid_identifier");
+}
+
+#[test]
+fn texts_and_metadata_have_limits() {
+    let refused = |body: Value| {
+        let error = read::<UploadText>("tenant_id=t", body).unwrap_err();
+        (error.condition().row().0.as_u16(), error.reason())
+    };
+    assert_eq!(refused(json!({})), (400, "missing_field"));
+    assert_eq!(refused(json!({"content": " \n"})), (400, "invalid_value"));
+    assert_eq!(refused(json!({"content": 1})), (400, "invalid_value"));
+    let large = "x".repeat((10 << 20) + 1);
+    assert_eq!(refused(json!({ "content": large })), (413, "content_too_large"));
+    let map = json!({"k": "x".repeat(70_000)});
+    assert_eq!(
+        refused(json!({"content": "x", "tenant_metadata": map})),
+        (413, "content_too_large")
+    );
+    let key = "k".repeat(129);
+    assert_eq!(
+        refused(json!({"content": "x", "tenant_metadata": {key: 1}})),
+        (400, "invalid_value")
+    );
+    assert_eq!(refused(json!({"content": "x", "tenant_metadata": []})), (400, "invalid_value"));
+    assert_eq!(refused(json!({"content": "x", "tenant_id": "u"})), (400, "conflicting_values"));
+}
+
+#[test]
+fn sub_tenants_default() {
+    for body in [json!({}), json!({"sub_tenant_id": null}), json!({"sub_tenant_id": ""})] {
+        for query in ["tenant_id=t", "tenant_id=t&sub_tenant_id=default"] {
+            let request: TenantStats = read(query, body.clone()).unwrap();
+            assert!(request.scope.sub_tenant.is_default());
+        }
+    }
+    let anywhere: VerifyProcessing = read("file_id=f", json!({})).unwrap();
+    assert_eq!((anywhere.tenant, anywhere.sub_tenant), (None, None));
+    let there: VerifyProcessing = read("file_id=f&sub_tenant_id=default", json!({})).unwrap();
+    assert_eq!(there.sub_tenant, Some(SubTenantId::default_name()));
+}
+
+#[test]
+fn an_update_names_one_source() {
+    let update = |query, body| read::<UpdateText>(query, body);
+    let body = json!({"content": "x", "file_id": "s"});
+    let request = update("tenant_id=t&source_id=s", body.clone()).unwrap();
+    assert_eq!((request.source_id.as_str(), request.tenant_metadata), ("s", None));
+    assert_eq!(reason(update("tenant_id=t&source_id=u", body.clone())), "conflicting_values");
+    assert_eq!(reason(update("tenant_id=t", body)), "missing_field");
+    let metadata = json!({"tenant_id": "t", "source_id": "s", "document_metadata": {}});
+    let request: UpdateMetadata = read("", metadata).unwrap();
+    assert_eq!(request.tenant_metadata, None);
+    assert_eq!(request.document_metadata.map(|map| map.len()), Some(0));
+}
+
+#[test]
+fn a_document_is_a_filled_file() {
+    let tenant = [("tenant_id", "t"), ("document_metadata", "{\"file_id\": \"m\"}")];
+    let request: UploadDocument = read_form("", &tenant, &[("file", "a.txt", "text")]).unwrap();
+    assert_eq!(request.file.filename, "a.txt");
+    assert_eq!(request.file_id.unwrap().as_str(), "m");
+    let refused = |texts: &[(&str, &str)], files: &[(&str, &str, &'static str)]| {
+        reason(read_form::<UploadDocument>("", texts, files))
+    };
+    assert_eq!(refused(&tenant, &[]), "missing_field");
+    assert_eq!(refused(&tenant, &[("file", "a.txt", "")]), "empty_file");
+    let bad = [("tenant_id", "t"), ("tenant_metadata", "{bad")];
+    assert_eq!(refused(&bad, &[("file", "a.txt", "x")]), "invalid_value");
+    let list = [("tenant_id", "t"), ("tenant_metadata", "[]")];
+    assert_eq!(refused(&list, &[("file", "a.txt", "x")]), "invalid_value");
+    let update = read_form::<UpdateDocument>("tenant_id=t&source_id=s", &[], &[("file", "a", "x")]);
+    assert_eq!(update.unwrap().source_id.as_str(), "s");
+    let conflict = read_form::<UploadDocument>("tenant_id=u", &tenant, &[("file", "a", "x")]);
+    assert_eq!(reason(conflict), "conflicting_values");
+}
+
+#[test]
+fn batches_pair_files_with_ids_and_metadata() {
+    let files = [("files", "a", "1"), ("files", "b", ""), ("files", "c", "3")];
+    let ids = |texts: &[(&str, &str)]| -> Result<Vec<Option<String>>, ApiError> {
+        let request: BatchUpload = read_form("tenant_id=t", texts, &files)?;
+        let id = |item: &super::batch::FileItem| item.id.as_ref().map(ToString::to_string);
+        Ok(request.items.iter().map(id).collect::<Vec<_>>())
+    };
+    let some = |names: [&str; 3]| Ok(names.map(|n| (!n.is_empty()).then(|| n.to_owned())).to_vec());
+    assert_eq!(ids(&[]), some(["", "", ""]));
+    assert_eq!(ids(&[("file_ids", "[\"x\", null, \"\"]")]), some(["x", "", ""]));
+    let parts = [("file_ids", "x"), ("file_ids", ""), ("file_ids", "z")];
+    assert_eq!(ids(&parts), some(["x", "", "z"]));
+    let numbered = [("file_ids[0]", "x"), ("file_ids[1]", "y"), ("file_ids[2]", "z")];
+    assert_eq!(ids(&numbered), some(["x", "y", "z"]));
+    let maps = "[{\"file_id\": \"x\"}, null, {}]";
+    assert_eq!(ids(&[("document_metadata", maps)]), some(["x", "", ""]));
+    for (texts, expected) in [
+        ([("file_ids", "[\"x\"]")], "count_mismatch"),
+        ([("file_ids", "x")], "count_mismatch"),
+        ([("file_ids", "[1, 2, 3]")], "invalid_value"),
+        ([("file_ids", "[\"x\", \"x\", \"y\"]")], "duplicate_id"),
+        ([("file_ids", "[\"a/b\", \"x\", \"y\"]")], "invalid_identifier"),
+        ([("document_metadata", "{\"file_id\": \"x\"}")], "duplicate_id"),
+        ([("tenant_metadata", "[{}]")], "count_mismatch"),
+        ([("tenant_metadata", "1")], "invalid_value"),
+    ] {
+        assert_eq!(ids(&texts).unwrap_err().reason(), expected, "{texts:?}");
+    }
+    let update = |texts: &[(&str, &str)]| read_form::<BatchUpdate>("tenant_id=t", texts, &files);
+    assert_eq!(reason(update(&[])), "missing_field");
+    assert_eq!(reason(update(&[("source_ids", "[\"x\", \"y\"]")])), "count_mismatch");
+    assert_eq!(reason(update(&[("source_ids", "[\"x\", \"y\", null]")])), "count_mismatch");
+    assert_eq!(update(&[("source_ids", "[\"x\", \"y\", \"z\"]")]).unwrap().items.len(), 3);
+}
+
+#[test]
+fn a_blank_text_fails_alone() {
+    let items = json!({"items": [{"content": "x", "file_id": "a"}, {"content": " "}, {}]});
+    let request: BatchUploadText = read("tenant_id=t", items).unwrap();
+    assert!(request.items[0].content.is_ok() && request.items[0].id.is_some());
+    assert_eq!(request.items[1].content.as_ref().unwrap_err().reason(), "invalid_value");
+    assert_eq!(request.items[2].content.as_ref().unwrap_err().reason(), "missing_field");
+    let many = json!({"items": vec![json!({"content": "x"}); 101]});
+    assert_eq!(reason(read::<BatchUploadText>("tenant_id=t", many)), "too_many_items");
+    assert_eq!(reason(read::<BatchUploadText>("tenant_id=t", json!({}))), "missing_field");
+    let error = BatchResult::reply(Vec::new(), Vec::new()).unwrap_err().body("r");
+    assert_eq!((&error["error"], &error["failed"]), (&json!("Invalid request"), &json!([])));
+}
+
+#[test]
+fn listings_and_deletions() {
+    let request: ListSources = read("tenant_id=t&limit=5&status=errored", json!({})).unwrap();
+    assert_eq!((request.limit, request.status), (Some(5), Some(JobStatus::Errored)));
+    assert_eq!(read::<ListSources>("tenant_id=t", json!({})).unwrap().limit, None);
+    for query in ["tenant_id=t&limit=0", "tenant_id=t&limit=x", "tenant_id=t&status=done"] {
+        assert_eq!(reason(read::<ListSources>(query, json!({}))), "invalid_value");
+    }
+    let by_query: DeleteSources = read("tenant_id=t&source_ids=a&source_ids=b", json!({})).unwrap();
+    assert_eq!(by_query.source_ids.len(), 2);
+    let scope = |ids: Value| json!({"tenant_id": "t", "source_ids": ids});
+    assert_eq!(reason(read::<DeleteSources>("", scope(json!([])))), "invalid_value");
+    assert_eq!(reason(read::<DeleteSources>("", scope(json!([1])))), "invalid_value");
+    assert_eq!(reason(read::<DeleteSources>("", scope(json!(vec!["x"; 1001])))), "too_many_items");
+    let once: SourcesById = read("", scope(json!(["b", "a", "b"]))).unwrap();
+    assert_eq!(once.source_ids.iter().map(|id| id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
+    assert!(read::<SourcesById>("", scope(json!([]))).unwrap().source_ids.is_empty());
+    let fetch = json!({"tenant_id": "t", "file_id": "f", "file_type": 7});
+    assert!(read::<FetchContent>("", fetch).unwrap().return_content);
+    let jobs: ListJobs = read("", json!({})).unwrap();
+    assert_eq!((jobs.tenant, jobs.limit), (None, 50));
+}
+
+#[test]
+fn tenants() {
+    let create = |body: Value| read::<CreateTenant>("", body);
+    assert_eq!(create(json!({})).unwrap().schema, None);
+    assert_eq!(create(json!({"tenant_metadata_schema": null})).unwrap().schema, None);
+    let field = |key: &str, kind: &str| json!({"key": key, "type": kind});
+    let schema = json!({"tenant_metadata_schema": [field("n", "number")]});
+    let declared = create(schema).unwrap().schema.unwrap();
+    assert!(declared.fields[0].filterable && !declared.fields[0].searchable);
+    for (fields, expected) in [
+        (json!([field("source_id", "string")]), "reserved_key"),
+        (json!([field("a", "string"), field("a", "string")]), "schema_violation"),
+        (json!([field("1a", "string")]), "invalid_value"),
+        (json!([field("a", "text")]), "invalid_value"),
+        (json!([{"type": "string"}]), "invalid_value"),
+        (json!(["a"]), "invalid_value"),
+        (json!([{"key": "a", "type": "string", "filterable": "yes"}]), "invalid_value"),
+        (json!(vec![field("a", "string"); 65]), "too_many_items"),
+    ] {
+        assert_eq!(reason(create(json!({ "tenant_metadata_schema": fields }))), expected);
+    }
+    for query in ["tenant_id=t", "tenant_id=t&sub_tenant_id=", "tenant_id=t&sub_tenant_id=default"]
+    {
+        let refused = read::<DeleteSubTenant>(query, json!({}));
+        assert_eq!(reason(refused), "default_sub_tenant_protected");
+    }
+    assert!(read::<DeleteTenant>("tenant_id=t&confirm=t", json!({})).is_ok());
+    assert_eq!(reason(read::<DeleteTenant>("tenant_id=t&confirm=u", json!({}))), "invalid_value");
+    assert_eq!(reason(read::<NamedTenant>("", json!({}))), "missing_field");
+    let names = ["b", "default", "a"].map(|name| SubTenantId::parse(name).unwrap());
+    assert_eq!(SubTenantList::ordered(names), ["default", "a", "b"]);
+}
+
+#[test]
+fn vectors_and_chunk_ids() {
+    assert_eq!(split_chunk_id("a_b_12"), Some(("a_b", 12)));
+    for bad in ["a", "a_", "_1", "a_01", "a_+1", "a_-1", "a_x", "a_99999999999"] {
+        assert_eq!(split_chunk_id(bad), None, "{bad}");
+    }
+    let upload: UploadEmbeddings =
+        read("tenant_id=t", json!({"embeddings": [[1, 2]], "file_id": "b"})).unwrap();
+    assert_eq!((upload.vectors.dimension, upload.vectors.len()), (2, 1));
+    assert_eq!(reason(read::<UploadEmbeddings>("tenant_id=t", json!({}))), "missing_field");
+    let update = |rows: Value| read::<UpdateEmbeddings>("tenant_id=t", json!({"embeddings": rows}));
+    let good = update(json!({"b_1": [1], "b_0": [2]})).unwrap();
+    assert_eq!((good.batch_id.as_str(), good.indexes), ("b", vec![1, 0]));
+    assert_eq!(reason(update(json!({"b_1": [1], "c_0": [2]}))), "invalid_value");
+    assert_eq!(reason(update(json!({"b": [1]}))), "invalid_identifier");
+    let repeated = Payload::Json(r#"{"embeddings": {"b_1": [1], "b_0": [2], "b_1": [3]}}"#.into());
+    let repeated: UpdateEmbeddings =
+        Input { query: pairs("tenant_id=t"), path: Vec::new(), payload: repeated }.read().unwrap();
+    assert_eq!((repeated.indexes, repeated.vectors.values), (vec![0, 1], vec![2.0, 3.0]));
+    let search = |max: Value| {
+        read::<SearchEmbeddings>(
+            "",
+            json!({"tenant_id": "t", "embeddings": [1], "max_chunks": max}),
+        )
+    };
+    assert_eq!(search(json!(null)).unwrap().max_chunks, 10);
+    assert_eq!(reason(search(json!(201))), "invalid_value");
+    let ids: NamedChunks = read("", json!({"tenant_id": "t", "chunk_ids": ["odd/one"]})).unwrap();
+    assert_eq!(ids.chunk_ids, ["odd/one"]);
+}
+
+#[test]
+fn vector_hits_are_merged() {
+    let hit = |id: &str, score| ScoredChunk { chunk_id: id.into(), score };
+    let lists = vec![vec![hit("b", 0.5), hit("a", 0.4)], vec![hit("a", 0.9), hit("c", 0.5)]];
+    let merged = EmbeddingHits::merge(lists, 3);
+    assert_eq!(merged.chunk_ids, ["a", "b", "c"]);
+    assert_eq!(merged.scores, [0.9, 0.5, 0.5]);
+    assert_eq!(merged.results.len(), 2);
+    assert_eq!(EmbeddingHits::merge(Vec::new(), 3).chunk_ids.len(), 0);
+}
+
+#[test]
+fn searches_have_defaults_and_ranges() {
+    let retrieve = |extra: Value| {
+        let mut body = json!({"query": "q", "tenant_id": "t"});
+        body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        read::<Retrieve>("", body)
+    };
+    let plain = retrieve(json!({})).unwrap().options;
+    assert_eq!((plain.max_chunks, plain.mode, plain.alpha), (10, Mode::Fast, Alpha::Fixed(0.8)));
+    let empty = json!({"max_chunks": null, "alpha": null, "recency_bias": null, "context_list": [],
+        "graph_context": null, "extra_context": "", "mode": null, "metadata": null});
+    assert_eq!(retrieve(empty).unwrap().options, plain);
+    assert_eq!(retrieve(json!({"alpha": "0.8"})).unwrap().options.alpha, Alpha::Fixed(0.8));
+    assert_eq!(retrieve(json!({"alpha": "auto"})).unwrap().options.alpha, Alpha::Auto);
+    assert_eq!(retrieve(json!({"max_chunks": 10.0})).unwrap().options.max_chunks, 10);
+    for bad in [
+        json!({"alpha": "x"}),
+        json!({"alpha": "nan"}),
+        json!({"alpha": -0.1}),
+        json!({"alpha": true}),
+        json!({"recency_bias": 1.1}),
+        json!({"recency_bias": "0.5"}),
+        json!({"max_chunks": 1.5}),
+        json!({"max_chunks": -1}),
+        json!({"graph_context": "true"}),
+        json!({"graph_context": 1}),
+        json!({"mode": "Fast"}),
+        json!({"query": "x".repeat(16_385)}),
+        json!({"context_list": "a"}),
+    ] {
+        assert_eq!(reason(retrieve(bad.clone())), "invalid_value", "{bad:.80}");
+    }
+    assert_eq!(reason(retrieve(json!({"context_list": vec!["x"; 1001]}))), "too_many_items");
+    assert!(retrieve(json!({"query": "é".repeat(16_384)})).is_ok());
+    let full = json!({"query": "q", "tenant_id": "t", "operator": "AND"});
+    let full: FullTextSearch = read("", full).unwrap();
+    assert_eq!((full.operator, full.max_chunks), (TermOperator::And, 25));
+}
+
+#[test]
+fn questions_have_their_own_names() {
+    let body = json!({"question": "q", "tenant_id": "t", "search_alpha": 0.5, "top_n": 5,
+        "ai_generation": false, "highlight_chunks": false, "search_modes": ["x"],
+        "session_id": ""});
+    let qna: Qna = read("", body).unwrap();
+    assert_eq!((qna.options.max_chunks, qna.options.alpha), (5, Alpha::Fixed(0.5)));
+    assert!(qna.highlight_chunks, "ignored when ai_generation is false");
+    assert_eq!(qna.ignored_parameters, ["search_modes"]);
+    assert!(qna.session_id.is_none());
+    let both = json!({"question": "q", "tenant_id": "t", "top_n": 5, "max_chunks": 6});
+    assert_eq!(reason(read::<Qna>("", both)), "conflicting_values");
+    let alias = json!({"question": "q", "tenant_id": "t", "max_chunks": 6});
+    assert_eq!(read::<Qna>("", alias).unwrap().options.max_chunks, 6);
+}
+
+#[test]
+fn keys_have_a_scope_and_an_end() {
+    let create = |extra: Value| {
+        let mut body = json!({"name": "n", "role": "write"});
+        body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        read::<CreateKey>("", body)
+    };
+    let wide = create(json!({"expires_at": "2025-09-09T07:20:09Z"})).unwrap();
+    assert_eq!((wide.role, &wide.scope), (Role::Write, &KeyScope::AllTenants));
+    assert_eq!(wide.expires_at, Some(Timestamp(1_757_402_409_000)));
+    let tenants = json!([{"tenant_id": "a"}, {"tenant_id": "b", "sub_tenant_ids": ["", "x"]}]);
+    let scoped = create(json!({"tenants": tenants, "expires_at": 1.5})).unwrap();
+    let shown = serde_json::to_value(KeyView::tenants_of(&scoped.scope)).unwrap();
+    assert_eq!(shown[0], json!({"tenant_id": "a", "sub_tenant_ids": null}));
+    assert_eq!(shown[1]["sub_tenant_ids"], json!(["default", "x"]));
+    for bad in [
+        json!({"tenants": []}),
+        json!({"tenants": [{"tenant_id": 1}]}),
+        json!({"tenants": [{"tenant_id": "a", "sub_tenant_ids": []}]}),
+        json!({"role": "root"}),
+        json!({"expires_at": "soon"}),
+        json!({"name": ""}),
+    ] {
+        assert_eq!(reason(create(bad.clone())), "invalid_value", "{bad}");
+    }
+    let input =
+        Input { query: Vec::new(), path: pairs("key_id=key_1"), payload: Payload::Json("".into()) };
+    assert_eq!(input.read::<RevokeKey>().unwrap().key_id, "key_1");
+}
+
+fn chunk(id: &str) -> QnaChunk {
+    let place =
+        ChunkPlace { document_start: 1024, page_start: 50, chars: 9, page: PageRef::Page(2) };
+    let chunk = Chunk {
+        chunk_uuid: id.into(),
+        source_id: "s".into(),
+        chunk_content: "text".into(),
+        source_type: "file".into(),
+        source_upload_time: "1.000".into(),
+        source_title: "T".into(),
+        source_last_updated_time: "1.000".into(),
+        layout: Some(layout(&place, &[])),
+        relevancy_score: Some(0.1),
+        document_metadata: None,
+        tenant_metadata: None,
+        extra_context: None,
+        graph_triplet_ids: Vec::new(),
+        source_url: String::new(),
+        source_collection: Vec::new(),
+        version: "v1".into(),
+        rerank_score: None,
+        explain: None,
+    };
+    QnaChunk {
+        chunk,
+        bounding_box: None,
+        bounding_boxes: Vec::new(),
+        source_filename: "f.pdf".into(),
+        page_number: Some(2),
+        snippet: "text".into(),
+        source_index: 0,
+    }
+}
+
+#[test]
+fn layouts_are_json_in_a_string() {
+    let of = |page| {
+        let place = ChunkPlace { document_start: 7, page_start: 3, chars: 1, page };
+        serde_json::from_str::<Value>(&layout(&place, &[])).unwrap()
+    };
+    let offsets = json!({"document_level_start_index": 7, "page_level_start_index": 3});
+    assert_eq!(of(PageRef::Whole), json!({"offsets": offsets, "page": 1}));
+    assert_eq!(of(PageRef::Page(4)), json!({"offsets": offsets, "page": 4}));
+    assert_eq!(of(PageRef::Slide(4)), json!({"offsets": offsets, "page": "", "slide": 4}));
+    assert_eq!(of(PageRef::Sheet(2)), json!({"offsets": offsets, "page": "", "sheet": 2}));
+}
+
+#[test]
+fn chunks_and_sources_have_all_their_members() {
+    let text = serde_json::to_string(&chunk("c")).unwrap();
+    assert!(text.contains("\"relevancy_score\":0.1,"), "a 32-bit float prints as itself: {text}");
+    let value: Value = serde_json::from_str(&text).unwrap();
+    for name in ["chunk_uuid", "extra_context", "rerank_score", "bounding_box", "source_index"] {
+        assert!(value.as_object().unwrap().contains_key(name), "{name}");
+    }
+    let source = QnaSource::of_chunks(&[chunk("c"), chunk("d")]).unwrap();
+    assert_eq!(
+        (&source.id, &source.kind, &source.timestamp),
+        (&source.source_id, &source.source_type, &source.source_upload_time)
+    );
+    assert_eq!((source.page_numbers, source.chunk_uuids.len()), (vec![2], 2));
+}
+
+fn answer(text: &str) -> QnaResponse {
+    let search = SearchMetadata {
+        request_id: "r".into(),
+        mode: "fast".into(),
+        alpha: 0.8,
+        alpha_mode: "fixed".into(),
+        alpha_reason: None,
+        recency_bias: 0.0,
+        max_chunks: 10,
+        returned: 1,
+        candidates: Default::default(),
+        filtered: false,
+        embedding_model: "m".into(),
+        reranker: None,
+        personalised: false,
+        memories_used: Vec::new(),
+        graph: Default::default(),
+        timings_ms: Default::default(),
+        vector_paths: Vec::new(),
+        degraded: Vec::new(),
+    };
+    let metadata =
+        QnaMetadata { search, generation: Default::default(), ignored_parameters: Vec::new() };
+    QnaResponse {
+        answer: text.into(),
+        sources: Vec::new(),
+        chunks: vec![chunk("c")],
+        success: true,
+        session_id: None,
+        graph_relations: None,
+        model_used: None,
+        metadata,
+    }
+}
+
+#[tokio::test]
+async fn a_streamed_answer_says_what_the_whole_one_says() {
+    use http_body_util::BodyExt;
+    let run = |tokens: &'static [&'static str]| async move {
+        let (events, stream) = sse::channel("r".into());
+        std::thread::spawn(move || {
+            let start = StartEvent { request_id: "r".into(), session_id: None, model: None };
+            let sources =
+                SourcesEvent { sources: Vec::new(), chunks: Vec::new(), graph_relations: None };
+            let mut tokens_out =
+                AnswerStream::start(events, &start).unwrap().sources(&sources).unwrap();
+            for token in tokens {
+                tokens_out.token(token).unwrap();
+            }
+            tokens_out.done(&answer("one two")).unwrap();
+        });
+        let bytes = stream.into_response().into_body().collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        let line = |line: &str, name: &str| line.strip_prefix(name).map(str::to_owned);
+        let names: Vec<String> = text.lines().filter_map(|l| line(l, "event: ")).collect();
+        let data: Vec<Value> = text
+            .lines()
+            .filter_map(|l| line(l, "data: "))
+            .map(|data| serde_json::from_str(&data).unwrap())
+            .collect();
+        let joined: String = data.iter().filter_map(|d| d["delta"].as_str()).collect();
+        (names, joined, data.last().unwrap().clone())
+    };
+    // Through text: a tree would widen 32-bit floats.
+    let whole = serde_json::to_string(&answer("one two")).unwrap();
+    let whole: Value = serde_json::from_str(&whole).unwrap();
+    let (names, joined, last) = run(&["one", "", " t"]).await;
+    assert_eq!(names, ["start", "sources", "token", "token", "token", "done"]);
+    assert_eq!((joined.as_str(), &last), ("one two", &whole));
+    let (names, _, last) = run(&["two"]).await;
+    assert_eq!(names.last().unwrap(), "error");
+    assert_eq!(last["reason"], "internal");
+}

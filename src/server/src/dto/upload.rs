@@ -1,0 +1,333 @@
+//! One text or document: upload, update, status (API 3.1).
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::dto::inputs::{
+    DOCUMENT_METADATA, DOCUMENT_METADATA_FORM, FILE_ID_BODY, FILE_ID_FORM, SOURCE_ID_QUERY,
+    SUB_TENANT_BODY, SUB_TENANT_FORM, SUB_TENANT_QUERY, TENANT_BODY, TENANT_FORM, TENANT_METADATA,
+    TENANT_METADATA_FORM, TENANT_OPTIONAL, TENANT_QUERY, body_scope, chosen_id, query_scope,
+    required_source_id, source_id, tenant,
+};
+use crate::error::{ApiError, Location};
+use crate::request::fields::missing;
+use crate::request::{Field, Fields, Kind, Request, UploadedFile};
+use lodestone_types::{JobStatus, Metadata, Scope, SourceId, SubTenantId, TenantId, limits};
+
+static CONTENT: Field = Field::body(
+    "content",
+    Kind::Content { bytes_max: limits::TEXT_BYTES_MAX },
+    "The text; not blank, up to 10 MiB.",
+)
+.required();
+static FILE: Field = Field::form("file", Kind::File, "The document; up to 100 MiB.").required();
+static WAIT: Field = Field::query(
+    "wait",
+    Kind::Integer { min: 0, max: limits::WAIT_SECONDS_MAX, default: Some(0) },
+    "Seconds to wait for the end of processing before answering.",
+);
+static FILE_ID_QUERY: Field =
+    Field::query("file_id", Kind::Identifier, "Source whose status is asked.").required();
+static SOURCE_ID_BODY: Field =
+    Field::body("source_id", Kind::Identifier, "Source whose metadata changes.").required();
+
+/// `POST /upload/upload_text`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UploadText {
+    /// Where it goes.
+    pub scope: Scope,
+    /// The text.
+    pub content: String,
+    /// Its id; generated when `None`.
+    pub file_id: Option<SourceId>,
+    /// Map of the tenant's schema.
+    pub tenant_metadata: Option<Metadata>,
+    /// Map of the document.
+    pub document_metadata: Option<Metadata>,
+}
+
+impl Request for UploadText {
+    const FIELDS: &'static [&'static Field] = &[
+        &TENANT_QUERY,
+        &SUB_TENANT_QUERY,
+        &CONTENT,
+        &FILE_ID_BODY,
+        &TENANT_METADATA,
+        &DOCUMENT_METADATA,
+    ];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = query_scope(fields)?;
+        let content = fields.required_text(&CONTENT)?;
+        let file_id = source_id(fields, &FILE_ID_BODY)?;
+        let tenant_metadata = fields.metadata(&TENANT_METADATA)?;
+        let document_metadata = fields.metadata(&DOCUMENT_METADATA)?;
+        let file_id = chosen_id(file_id, document_metadata.as_ref())?;
+        Ok(Self { scope, content, file_id, tenant_metadata, document_metadata })
+    }
+}
+
+/// `PATCH /upload/update_text`. Metadata of `None` keeps what is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UpdateText {
+    /// Where it is.
+    pub scope: Scope,
+    /// What is replaced; made when unknown.
+    pub source_id: SourceId,
+    /// The new text.
+    pub content: String,
+    /// The new map of the tenant's schema.
+    pub tenant_metadata: Option<Metadata>,
+    /// The new map of the document.
+    pub document_metadata: Option<Metadata>,
+}
+
+impl Request for UpdateText {
+    const FIELDS: &'static [&'static Field] = &[
+        &SOURCE_ID_QUERY,
+        &TENANT_QUERY,
+        &SUB_TENANT_QUERY,
+        &CONTENT,
+        &FILE_ID_BODY,
+        &TENANT_METADATA,
+        &DOCUMENT_METADATA,
+    ];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = query_scope(fields)?;
+        let id = required_source_id(fields, &SOURCE_ID_QUERY)?;
+        check_same_id(source_id(fields, &FILE_ID_BODY)?, &id)?;
+        let content = fields.required_text(&CONTENT)?;
+        let tenant_metadata = fields.metadata(&TENANT_METADATA)?;
+        let document_metadata = fields.metadata(&DOCUMENT_METADATA)?;
+        Ok(Self { scope, source_id: id, content, tenant_metadata, document_metadata })
+    }
+}
+
+fn check_same_id(file_id: Option<SourceId>, source_id: &SourceId) -> Result<(), ApiError> {
+    if file_id.is_none_or(|id| id == *source_id) {
+        return Ok(());
+    }
+    let problem = "differs from source_id";
+    Err(ApiError::field("conflicting_values", Location::Body, "file_id", problem))
+}
+
+/// `POST /upload/upload_document`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UploadDocument {
+    /// Where it goes.
+    pub scope: Scope,
+    /// The document; not empty.
+    pub file: UploadedFile,
+    /// Its id; generated when `None`.
+    pub file_id: Option<SourceId>,
+    /// Map of the tenant's schema.
+    pub tenant_metadata: Option<Metadata>,
+    /// Map of the document.
+    pub document_metadata: Option<Metadata>,
+}
+
+impl Request for UploadDocument {
+    const FIELDS: &'static [&'static Field] = &[
+        &FILE,
+        &TENANT_FORM,
+        &SUB_TENANT_FORM,
+        &FILE_ID_FORM,
+        &TENANT_METADATA_FORM,
+        &DOCUMENT_METADATA_FORM,
+    ];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = fields.scope(&TENANT_FORM, &SUB_TENANT_FORM)?;
+        let file_id = source_id(fields, &FILE_ID_FORM)?;
+        let tenant_metadata = fields.metadata(&TENANT_METADATA_FORM)?;
+        let document_metadata = fields.metadata(&DOCUMENT_METADATA_FORM)?;
+        let file_id = chosen_id(file_id, document_metadata.as_ref())?;
+        let file = one_file(fields)?;
+        Ok(Self { scope, file, file_id, tenant_metadata, document_metadata })
+    }
+}
+
+fn one_file(fields: &mut Fields) -> Result<UploadedFile, ApiError> {
+    let file = fields.files(&FILE).pop().ok_or_else(|| missing(&FILE))?;
+    if file.bytes.is_empty() {
+        return Err(ApiError::field("empty_file", Location::Form, "file", "is empty"));
+    }
+    Ok(file)
+}
+
+/// `PATCH /upload/update_document`. Metadata of `None` keeps what is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UpdateDocument {
+    /// Where it is.
+    pub scope: Scope,
+    /// What is replaced; made when unknown.
+    pub source_id: SourceId,
+    /// The new document; not empty.
+    pub file: UploadedFile,
+    /// The new map of the tenant's schema.
+    pub tenant_metadata: Option<Metadata>,
+    /// The new map of the document.
+    pub document_metadata: Option<Metadata>,
+}
+
+impl Request for UpdateDocument {
+    const FIELDS: &'static [&'static Field] = &[
+        &SOURCE_ID_QUERY,
+        &TENANT_QUERY,
+        &SUB_TENANT_QUERY,
+        &FILE,
+        &FILE_ID_FORM,
+        &TENANT_METADATA_FORM,
+        &DOCUMENT_METADATA_FORM,
+    ];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = query_scope(fields)?;
+        let id = required_source_id(fields, &SOURCE_ID_QUERY)?;
+        check_same_id(source_id(fields, &FILE_ID_FORM)?, &id)?;
+        let tenant_metadata = fields.metadata(&TENANT_METADATA_FORM)?;
+        let document_metadata = fields.metadata(&DOCUMENT_METADATA_FORM)?;
+        let file = one_file(fields)?;
+        Ok(Self { scope, source_id: id, file, tenant_metadata, document_metadata })
+    }
+}
+
+/// `PATCH /upload/update_metadata`. A map of `None` stays as it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UpdateMetadata {
+    /// Where it is.
+    pub scope: Scope,
+    /// The source.
+    pub source_id: SourceId,
+    /// The new map of the tenant's schema.
+    pub tenant_metadata: Option<Metadata>,
+    /// The new map of the document.
+    pub document_metadata: Option<Metadata>,
+}
+
+impl Request for UpdateMetadata {
+    const FIELDS: &'static [&'static Field] =
+        &[&TENANT_BODY, &SUB_TENANT_BODY, &SOURCE_ID_BODY, &TENANT_METADATA, &DOCUMENT_METADATA];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = body_scope(fields)?;
+        let source_id = required_source_id(fields, &SOURCE_ID_BODY)?;
+        let tenant_metadata = fields.metadata(&TENANT_METADATA)?;
+        let document_metadata = fields.metadata(&DOCUMENT_METADATA)?;
+        Ok(Self { scope, source_id, tenant_metadata, document_metadata })
+    }
+}
+
+/// `POST` and `GET /upload/verify_processing`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VerifyProcessing {
+    /// The tenant; `None` looks wherever the key may read.
+    pub tenant: Option<TenantId>,
+    /// The sub-tenant; `None` looks in `default` first, then in the others (API 8.6).
+    pub sub_tenant: Option<SubTenantId>,
+    /// The source.
+    pub file_id: SourceId,
+    /// How long the answer may wait for the end of processing.
+    pub wait: Duration,
+}
+
+impl Request for VerifyProcessing {
+    const FIELDS: &'static [&'static Field] =
+        &[&FILE_ID_QUERY, &TENANT_OPTIONAL, &SUB_TENANT_QUERY, &WAIT];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let file_id = required_source_id(fields, &FILE_ID_QUERY)?;
+        let tenant = tenant(fields, &TENANT_OPTIONAL)?;
+        let sub_tenant = fields.id(&SUB_TENANT_QUERY, SubTenantId::parse_field)?;
+        let wait = Duration::from_secs(fields.integer(&WAIT)?.unwrap_or_default());
+        Ok(Self { tenant, sub_tenant, file_id, wait })
+    }
+}
+
+/// A processing state on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Accepted and durable.
+    Queued,
+    /// Being processed.
+    InProgress,
+    /// Searchable.
+    Success,
+    /// Ended with a reason.
+    Errored,
+}
+
+impl Status {
+    /// Whether processing has ended.
+    pub fn is_settled(self) -> bool {
+        matches!(self, Self::Success | Self::Errored)
+    }
+}
+
+impl From<JobStatus> for Status {
+    fn from(status: JobStatus) -> Self {
+        match status {
+            JobStatus::Queued => Self::Queued,
+            JobStatus::InProgress => Self::InProgress,
+            JobStatus::Success => Self::Success,
+            JobStatus::Errored => Self::Errored,
+        }
+    }
+}
+
+/// Answer to the upload or update of one source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Accepted {
+    /// Id of the source.
+    pub file_id: String,
+    /// For people; tells of overwriting.
+    pub message: String,
+    /// Always true.
+    pub success: bool,
+    /// Where processing stands.
+    pub status: Status,
+    /// Whether an existing source is replaced.
+    pub overwritten: bool,
+}
+
+/// Answer to `verify_processing`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ProcessingStatus {
+    /// Id of the source.
+    pub file_id: String,
+    /// Where processing stands.
+    pub status: Status,
+    /// Always equal to `status`.
+    pub indexing_status: Status,
+    /// True whenever the look-up worked.
+    pub success: bool,
+    /// For `errored`, why.
+    pub message: String,
+    /// The processing fault, or empty.
+    pub error_code: String,
+    /// The tenant that holds it.
+    pub tenant_id: String,
+    /// The sub-tenant that holds it.
+    pub sub_tenant_id: String,
+    /// Last change, epoch seconds.
+    pub updated_at: String,
+    /// Version that this status is about, `v1` and on.
+    pub version: String,
+    /// The step, while in progress.
+    pub stage: Option<String>,
+    /// Share of the chunks that have their vectors, 0 to 1, while that is known.
+    pub progress: Option<f64>,
+    /// Whether some version is searchable now.
+    pub searchable: bool,
+    /// Chunks of the visible version.
+    pub chunk_count: Option<u64>,
+}
+
+/// The wire's name of a version.
+pub fn version_name(version: u32) -> String {
+    format!("v{version}")
+}

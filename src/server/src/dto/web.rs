@@ -1,0 +1,172 @@
+//! Pages of the web (API 3.1 #2, 3.8).
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::dto::inputs::{
+    DOCUMENT_METADATA, DOCUMENT_METADATA_FORM, FILE_ID_BODY, SOURCE_ID_QUERY, SUB_TENANT_QUERY,
+    TENANT_METADATA, TENANT_METADATA_FORM, TENANT_QUERY, chosen_id, query_scope,
+    required_source_id, source_id,
+};
+use crate::error::ApiError;
+use crate::request::fields::{missing, wrong};
+use crate::request::json::JsonBody;
+use crate::request::{Field, Fields, Kind, Request};
+use lodestone_types::{Metadata, Scope, SourceId, WebUrl, limits};
+
+const ADDRESS: Kind = Kind::Text { chars_max: limits::WEB_URL_CHARS_MAX, is_filled: true };
+const ADDRESS_DOC: &str = "Absolute http or https address, up to 2,048 characters.";
+
+static WEB_URL: Field = Field::query("web_url", ADDRESS, ADDRESS_DOC).required().anywhere();
+static NEW_WEB_URL: Field =
+    Field::query("web_url", ADDRESS, "Where it is now; the stored address when absent.").anywhere();
+static ITEM_WEB_URL: Field = Field::body("web_url", ADDRESS, ADDRESS_DOC).required();
+static TENANT_MAP: Field = TENANT_METADATA_FORM.anywhere();
+static DOCUMENT_MAP: Field = DOCUMENT_METADATA_FORM.anywhere();
+static FILE_ID: Field =
+    Field::query("file_id", Kind::Identifier, "Id of the source; generated when absent.");
+static ITEMS: Field = Field::body(
+    "items",
+    Kind::Objects { item: item_schema, min: 1, max: limits::BATCH_ITEMS_MAX },
+    "The pages.",
+)
+.required();
+
+fn item_schema() -> Value {
+    let map = json!({"type": "object", "additionalProperties": true});
+    json!({
+        "type": "object",
+        "required": ["web_url"],
+        "properties": {
+            "web_url": {"type": "string"}, "file_id": {"type": "string"},
+            "tenant_metadata": map, "document_metadata": map,
+        },
+    })
+}
+
+/// One page on its way in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PageItem {
+    /// Where it is, or why this page fails.
+    pub url: Result<WebUrl, ApiError>,
+    /// The address as it was given.
+    pub given: String,
+    /// Its id; generated when `None`.
+    pub id: Option<SourceId>,
+    /// Map of the tenant's schema.
+    pub tenant_metadata: Option<Metadata>,
+    /// Map of the document.
+    pub document_metadata: Option<Metadata>,
+}
+
+/// `POST /upload/scrape_webpage`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScrapeWebpage {
+    /// Where it goes.
+    pub scope: Scope,
+    /// Where the page is.
+    pub url: WebUrl,
+    /// Its id; generated when `None`.
+    pub id: Option<SourceId>,
+    /// Map of the tenant's schema.
+    pub tenant_metadata: Option<Metadata>,
+    /// Map of the document.
+    pub document_metadata: Option<Metadata>,
+}
+
+impl Request for ScrapeWebpage {
+    const FIELDS: &'static [&'static Field] =
+        &[&TENANT_QUERY, &SUB_TENANT_QUERY, &WEB_URL, &FILE_ID, &TENANT_MAP, &DOCUMENT_MAP];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = query_scope(fields)?;
+        let url = address(&WEB_URL, &fields.required_text(&WEB_URL)?)?;
+        let id = source_id(fields, &FILE_ID)?;
+        let tenant_metadata = fields.metadata(&TENANT_MAP)?;
+        let document_metadata = fields.metadata(&DOCUMENT_MAP)?;
+        let id = chosen_id(id, document_metadata.as_ref())?;
+        Ok(Self { scope, url, id, tenant_metadata, document_metadata })
+    }
+}
+
+/// `PATCH /upload/update_webpage`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UpdateWebpage {
+    /// Where it is.
+    pub scope: Scope,
+    /// The source.
+    pub source_id: SourceId,
+    /// Where the page is now; `None`: where it was.
+    pub url: Option<WebUrl>,
+    /// The new map of the tenant's schema; `None` keeps it.
+    pub tenant_metadata: Option<Metadata>,
+    /// The new map of the document; `None` keeps it.
+    pub document_metadata: Option<Metadata>,
+}
+
+impl Request for UpdateWebpage {
+    const FIELDS: &'static [&'static Field] = &[
+        &TENANT_QUERY,
+        &SUB_TENANT_QUERY,
+        &SOURCE_ID_QUERY,
+        &NEW_WEB_URL,
+        &TENANT_MAP,
+        &DOCUMENT_MAP,
+    ];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = query_scope(fields)?;
+        let source_id = required_source_id(fields, &SOURCE_ID_QUERY)?;
+        let url = fields.text(&NEW_WEB_URL)?;
+        let url = url.map(|url| address(&NEW_WEB_URL, &url)).transpose()?;
+        let tenant_metadata = fields.metadata(&TENANT_MAP)?;
+        let document_metadata = fields.metadata(&DOCUMENT_MAP)?;
+        Ok(Self { scope, source_id, url, tenant_metadata, document_metadata })
+    }
+}
+
+/// `POST /upload/batch_scrape_webpage`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BatchScrapeWebpage {
+    /// Where they go.
+    pub scope: Scope,
+    /// The pages in request order.
+    pub items: Vec<PageItem>,
+}
+
+impl Request for BatchScrapeWebpage {
+    const FIELDS: &'static [&'static Field] = &[&TENANT_QUERY, &SUB_TENANT_QUERY, &ITEMS];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = query_scope(fields)?;
+        let objects = fields.objects(&ITEMS)?.ok_or_else(|| missing(&ITEMS))?;
+        let items: Vec<PageItem> = objects.into_iter().map(item).collect::<Result<_, _>>()?;
+        let mut seen = HashSet::new();
+        for id in items.iter().filter_map(|item| item.id.as_ref()) {
+            if !seen.insert(id) {
+                let message = format!("the id {id} occurs twice in one batch");
+                return Err(ApiError::invalid("duplicate_id", message));
+            }
+        }
+        Ok(Self { scope, items })
+    }
+}
+
+/// Ids and metadata maps that are wrong fail the request, an address fails its item.
+fn item(members: Metadata) -> Result<PageItem, ApiError> {
+    let body = JsonBody { members, vectors: None };
+    let mut fields = Fields { body, ..Fields::default() };
+    let id = source_id(&mut fields, &FILE_ID_BODY)?;
+    let tenant_metadata = fields.metadata(&TENANT_METADATA)?;
+    let document_metadata = fields.metadata(&DOCUMENT_METADATA)?;
+    let id = chosen_id(id, document_metadata.as_ref())?;
+    let given = fields.required_text(&ITEM_WEB_URL);
+    let url = given.clone().and_then(|given| address(&ITEM_WEB_URL, &given));
+    Ok(PageItem { url, given: given.unwrap_or_default(), id, tenant_metadata, document_metadata })
+}
+
+fn address(field: &Field, text: &str) -> Result<WebUrl, ApiError> {
+    WebUrl::parse(text.trim())
+        .map_err(|error| wrong(field, field.location, &format!("is refused: {error}")))
+}

@@ -1,0 +1,323 @@
+//! Every error of the rooms below as a condition of the wire (API 1.7).
+//!
+//! A caller's own fault keeps its words. What the server met (paths, causes) goes to the log, and
+//! the caller is told in general terms what to do.
+
+use lodestone_catalog::CatalogError;
+use lodestone_storage::collection::CollectionError;
+use lodestone_embed::EmbedError;
+use lodestone_engine::EngineError;
+use lodestone_extract::ExtractError;
+use lodestone_engine::ingest::IngestError;
+use lodestone_catalog::job::JobError;
+use lodestone_engine::query::QueryError;
+use crate::error::{ApiError, Condition, Location};
+use lodestone_types::ErrorKind;
+use lodestone_types::metadata::InvalidMetadata;
+use lodestone_types::schema::SchemaError;
+
+impl From<EngineError> for ApiError {
+    fn from(error: EngineError) -> Self {
+        let message = error.to_string();
+        match error {
+            EngineError::TenantNotFound => Self::tenant_not_found(),
+            EngineError::SubTenantNotFound | EngineError::SubTenantUnknown { .. } => {
+                Self::sub_tenant_not_found()
+            }
+            EngineError::Forbidden { need } => insufficient_scope(need),
+            EngineError::TenantExists { .. } => conflict("tenant_exists", message),
+            EngineError::ModeMismatch { .. } => conflict("tenant_mode_mismatch", message),
+            EngineError::DefaultProtected => Self::invalid("default_sub_tenant_protected", message),
+            EngineError::SourceNotFound { .. } => Self::source_not_found(),
+            EngineError::Schema(error) => schema(&error),
+            EngineError::Setting(_)
+            | EngineError::CatalogLost { .. }
+            | EngineError::NoDevice { .. } => Self::internal(message),
+            EngineError::Ingest(error) => ingest(error),
+            EngineError::Query(error) => query(error),
+            EngineError::Catalog(error) => catalog(&error),
+            EngineError::Collection(error) => collection(&error),
+            EngineError::Answer(error) => of_server(error.kind(), message),
+            EngineError::Generate(_) => generation().caused_by(message),
+            EngineError::Embed(error) => embed(&error),
+            EngineError::Io(error) => of_server(error.kind(), message),
+            EngineError::Store(error) => of_server(error.kind(), message),
+        }
+    }
+}
+
+fn ingest(error: IngestError) -> ApiError {
+    let message = error.to_string();
+    match error {
+        IngestError::Document(error) => document(&error),
+        IngestError::App(_) => ApiError::invalid("invalid_value", message),
+        IngestError::Schema(error) => schema(&error),
+        IngestError::Metadata { field, problem } => {
+            let error = match problem {
+                InvalidMetadata::TooLarge { .. } => {
+                    ApiError::too_large("content_too_large", message)
+                }
+                _ => ApiError::invalid("invalid_value", message),
+            };
+            error.at(Location::Body, field)
+        }
+        IngestError::SourceUnknown { .. } => ApiError::source_not_found(),
+        IngestError::MemoryUnknown { .. } => {
+            let message = "the memory does not exist in the addressed tenant and sub-tenant";
+            ApiError::new(Condition::MemoryNotFound, "memory_not_found", message)
+        }
+        IngestError::MemoryText { .. } => {
+            ApiError::invalid("invalid_value", message).at(Location::Body, "user_memory")
+        }
+        IngestError::Embed(error) => embed(&error),
+        IngestError::ChunksUnknown { missing } => {
+            ApiError::new(Condition::EmbeddingsNotFound, "embeddings_not_found", message)
+                .with_member("not_found", missing.into())
+        }
+        IngestError::DimensionMismatch { .. } => ApiError::invalid("dimension_mismatch", message),
+        IngestError::DiskFull { .. } => of_server(ErrorKind::StorageFull, message),
+        IngestError::Job(error) => job(&error),
+        IngestError::Catalog(error) => catalog(&error),
+        IngestError::Collection(error) => collection(&error),
+    }
+}
+
+fn query(error: QueryError) -> ApiError {
+    let message = error.to_string();
+    match error {
+        QueryError::Filter(error) if error.kind() == ErrorKind::Invalid => {
+            let place = error.field().map(str::to_owned);
+            let answer = ApiError::invalid(error.reason(), message);
+            match place {
+                Some(place) => answer.at(Location::Body, &place),
+                None => answer,
+            }
+        }
+        QueryError::DimensionMismatch { .. } => ApiError::invalid("dimension_mismatch", message),
+        QueryError::Embed(error) => embed(&error),
+        QueryError::Collection(error) => collection(&error),
+        error => of_server(error.kind(), message),
+    }
+}
+
+fn catalog(error: &CatalogError) -> ApiError {
+    let message = error.to_string();
+    match error {
+        CatalogError::TenantExists { .. } => conflict("tenant_exists", message),
+        CatalogError::TenantUnknown { .. } | CatalogError::CollectionUnknown { .. } => {
+            ApiError::tenant_not_found()
+        }
+        CatalogError::SubTenantUnknown { .. } => ApiError::sub_tenant_not_found(),
+        CatalogError::SubTenantProtected => {
+            ApiError::invalid("default_sub_tenant_protected", message)
+        }
+        CatalogError::QueueFull { .. } => queue_full(),
+        CatalogError::NotRecovered => unavailable("starting", "the server is starting"),
+        CatalogError::KeyUnknown { .. } => {
+            let message = "key_id does not exist or this key has no access to it";
+            ApiError::new(Condition::KeyNotFound, "api_key_not_found", message)
+        }
+        CatalogError::ScopeTooWide => insufficient_scope(&message),
+        CatalogError::CollectionExists { .. }
+        | CatalogError::CollectionInUse { .. }
+        | CatalogError::KeyTooShort { .. }
+        | CatalogError::ResponseTooLong { .. } => ApiError::internal(message),
+        CatalogError::TooNew { .. }
+        | CatalogError::Foreign { .. }
+        | CatalogError::StorageFull
+        | CatalogError::Poisoned { .. }
+        | CatalogError::Io { .. }
+        | CatalogError::Corrupt { .. }
+        | CatalogError::BadDescriptor { .. }
+        | CatalogError::Store(_)
+        | CatalogError::Sqlite { .. } => of_server(error.kind(), message),
+    }
+}
+
+fn collection(error: &CollectionError) -> ApiError {
+    let message = error.to_string();
+    match error {
+        CollectionError::Quarantined { .. } => {
+            let told = "a part of the tenant is damaged and this operation needs all of it";
+            unavailable("quarantined", told).caused_by(message)
+        }
+        CollectionError::Fenced { .. } => {
+            let told = "another writer has changed the tenant";
+            unavailable("storage_unavailable", told).caused_by(message)
+        }
+        error => of_server(error.kind(), message),
+    }
+}
+
+fn document(error: &ExtractError) -> ApiError {
+    let message = error.to_string();
+    let place = |error: ApiError| error.at(Location::Form, "file");
+    place(match error {
+        ExtractError::Unsupported { .. } => ApiError::invalid("unsupported_file_format", message),
+        ExtractError::EmptyFile => ApiError::invalid("empty_file", message),
+        ExtractError::NoText | ExtractError::OnlyPictures { .. } => {
+            ApiError::invalid("no_text", message)
+        }
+        ExtractError::Damaged { .. } | ExtractError::Broken { .. } => {
+            ApiError::invalid("corrupt_file", message)
+        }
+        ExtractError::Encrypted { .. } => ApiError::invalid("encrypted_file", message),
+        // What a parser in another process says concerns jobs, which have a code of their own.
+        ExtractError::Told { .. }
+        | ExtractError::BrokeDown { .. }
+        | ExtractError::TooSlow { .. } => ApiError::invalid("corrupt_file", message),
+        ExtractError::NoParser { .. } => unavailable("parser_unavailable", &message),
+        ExtractError::BeyondLimit { .. } => ApiError::too_large("file_too_large", message),
+    })
+}
+
+fn schema(error: &SchemaError) -> ApiError {
+    let message = error.to_string();
+    let declared = |reason| {
+        ApiError::invalid(reason, message.clone()).at(Location::Body, "tenant_metadata_schema")
+    };
+    match error {
+        SchemaError::TooManyFields { .. } => declared("too_many_items"),
+        SchemaError::BadKey { .. } => declared("invalid_value"),
+        SchemaError::Reserved { .. } => declared("reserved_key"),
+        SchemaError::Duplicate { .. } => declared("schema_violation"),
+        SchemaError::WrongType { key, .. } => {
+            let field = format!("tenant_metadata.{key}");
+            ApiError::invalid("schema_violation", message).at(Location::Body, &field)
+        }
+    }
+}
+
+fn job(error: &JobError) -> ApiError {
+    match error {
+        JobError::QueueFull { .. } => queue_full(),
+        JobError::CollectionUnknown { .. } => ApiError::tenant_not_found(),
+        JobError::Storage { kind, .. } => of_server(*kind, error.to_string()),
+    }
+}
+
+fn embed(error: &EmbedError) -> ApiError {
+    let message = error.to_string();
+    match error {
+        EmbedError::Overloaded { .. } => {
+            unavailable("overloaded", "too many queries wait for the embedding model")
+        }
+        EmbedError::Closed => unavailable("shutting_down", "the server is shutting down"),
+        error => of_server(error.kind(), message),
+    }
+}
+
+/// What is not the caller's fault: `cause` is for the log alone.
+fn of_server(kind: ErrorKind, cause: String) -> ApiError {
+    let answer = match kind {
+        ErrorKind::Overloaded => unavailable("overloaded", "the server has too much to do"),
+        ErrorKind::StorageFull => {
+            unavailable("storage_full", "the disk is full: reads and deletions go on")
+        }
+        ErrorKind::Unavailable => {
+            unavailable("storage_unavailable", "a part of the storage is not usable now")
+        }
+        // Absent from the answer, never served past (API 8.20).
+        ErrorKind::Corrupt => unavailable("data_damaged", "a part of the stored data is damaged"),
+        ErrorKind::Invalid
+        | ErrorKind::NotFound
+        | ErrorKind::Conflict
+        | ErrorKind::TooLarge
+        | ErrorKind::Internal => return ApiError::internal(cause),
+    };
+    answer.caused_by(cause)
+}
+
+fn unavailable(reason: &'static str, message: &str) -> ApiError {
+    ApiError::new(Condition::Unavailable, reason, message)
+}
+
+fn generation() -> ApiError {
+    unavailable("generation_unavailable", "the generator cannot be used now")
+}
+
+fn queue_full() -> ApiError {
+    unavailable("queue_full", "too many uploads wait to be processed")
+}
+
+fn conflict(reason: &'static str, message: String) -> ApiError {
+    ApiError::new(Condition::Conflict, reason, message)
+}
+
+fn insufficient_scope(need: &str) -> ApiError {
+    ApiError::new(Condition::Forbidden, "insufficient_scope", need)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lodestone_types::{SourceId, TenantId, TenantMode};
+
+    fn wire(error: impl Into<EngineError>) -> (u16, &'static str, String) {
+        let error = ApiError::from(error.into());
+        let (status, title, _) = error.condition().row();
+        (status.as_u16(), error.reason(), title.to_owned())
+    }
+
+    #[test]
+    fn conditions_of_the_contract() {
+        let tenant = || TenantId::parse("acme").unwrap();
+        let (found, needed) = (TenantMode::Embeddings, TenantMode::Standard);
+        let unsupported = ExtractError::Unsupported { name: "a.bin".to_owned() };
+        let chunks = IngestError::ChunksUnknown { missing: vec!["e_7".to_owned()] };
+        let too_large = IngestError::Metadata {
+            field: "tenant_metadata",
+            problem: InvalidMetadata::TooLarge { bytes: 9, max: 8 },
+        };
+        let source_id = SourceId::parse("s").unwrap();
+        let rows: [(EngineError, u16, &str, &str); 11] = [
+            (EngineError::TenantNotFound, 404, "tenant_not_found", "Tenant not found"),
+            (EngineError::SubTenantNotFound, 404, "sub_tenant_not_found", "Sub-tenant not found"),
+            (EngineError::TenantExists { tenant: tenant() }, 409, "tenant_exists", "Conflict"),
+            (
+                EngineError::ModeMismatch { tenant: tenant(), found, needed },
+                409,
+                "tenant_mode_mismatch",
+                "Conflict",
+            ),
+            (
+                EngineError::SourceNotFound { source_id },
+                404,
+                "source_not_found",
+                "Source not found",
+            ),
+            (
+                IngestError::from(unsupported).into(),
+                400,
+                "unsupported_file_format",
+                "Invalid request",
+            ),
+            (chunks.into(), 404, "embeddings_not_found", "Embeddings not found"),
+            (too_large.into(), 413, "content_too_large", "Payload too large"),
+            (
+                IngestError::from(CatalogError::QueueFull { jobs: 1, bytes: 1 }).into(),
+                503,
+                "queue_full",
+                "Service unavailable",
+            ),
+            (CatalogError::StorageFull.into(), 503, "storage_full", "Service unavailable"),
+            (
+                CatalogError::KeyUnknown { id: "x".to_owned() }.into(),
+                404,
+                "api_key_not_found",
+                "API key not found",
+            ),
+        ];
+        for (error, status, reason, title) in rows {
+            assert_eq!(wire(error), (status, reason, title.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_the_server_met_is_not_told() {
+        let error = CatalogError::Poisoned { cause: "/data/secret/catalog.sqlite".to_owned() };
+        let error = ApiError::from(EngineError::from(error));
+        assert!(!error.body("r").to_string().contains("secret"));
+        assert!(error.cause().unwrap().contains("secret"));
+    }
+}

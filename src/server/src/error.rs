@@ -1,0 +1,413 @@
+//! The one error of the wire: a row of the table of conditions, a reason and a message (API 1.6).
+
+use axum::body::Body;
+use axum::response::Response;
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, StatusCode};
+use serde_json::{Map, Value, json};
+
+use lodestone_types::ErrorKind;
+use lodestone_types::id::InvalidIdentifier;
+
+/// Seconds after which a client that met a full queue or a full disk should try again.
+const RETRY_SECONDS: u32 = 5;
+
+/// A row of the table of conditions (API 1.7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Condition {
+    /// The request is wrong.
+    Invalid,
+    /// No key, or a bad one.
+    Unauthorized,
+    /// The key's role does not permit the operation.
+    Forbidden,
+    /// Unknown tenant, or one outside the key's scope.
+    TenantNotFound,
+    /// Unknown sub-tenant, or one outside the key's scope.
+    SubTenantNotFound,
+    /// Unknown source.
+    SourceNotFound,
+    /// Unknown memory.
+    MemoryNotFound,
+    /// Unknown rows of client vectors.
+    EmbeddingsNotFound,
+    /// Unknown job.
+    JobNotFound,
+    /// Unknown API key.
+    KeyNotFound,
+    /// No such path.
+    RouteNotFound,
+    /// The path does not offer the method.
+    MethodNotAllowed,
+    /// The client stopped sending its body.
+    RequestTimeout,
+    /// The request contradicts the present state.
+    Conflict,
+    /// Over a byte limit.
+    TooLarge,
+    /// The request's media type is not accepted.
+    UnsupportedMediaType,
+    /// Over the key's rate.
+    RateLimited,
+    /// A fault of ours.
+    Internal,
+    /// Not now: try again later.
+    Unavailable,
+}
+
+impl Condition {
+    /// Status, `error` and `error_code` of the row.
+    pub fn row(self) -> (StatusCode, &'static str, &'static str) {
+        let not_found = |error| (StatusCode::NOT_FOUND, error, "NOT_FOUND");
+        match self {
+            Self::Invalid => (StatusCode::BAD_REQUEST, "Invalid request", "INVALID_PARAMETERS"),
+            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "Unauthorized", "UNAUTHORIZED"),
+            Self::Forbidden => (StatusCode::FORBIDDEN, "Forbidden", "FORBIDDEN"),
+            Self::TenantNotFound => not_found("Tenant not found"),
+            Self::SubTenantNotFound => not_found("Sub-tenant not found"),
+            Self::SourceNotFound => not_found("Source not found"),
+            Self::MemoryNotFound => not_found("Memory not found"),
+            Self::EmbeddingsNotFound => not_found("Embeddings not found"),
+            Self::JobNotFound => not_found("Job not found"),
+            Self::KeyNotFound => not_found("API key not found"),
+            Self::RouteNotFound => not_found("Not found"),
+            Self::MethodNotAllowed => {
+                (StatusCode::METHOD_NOT_ALLOWED, "Method not allowed", "METHOD_NOT_ALLOWED")
+            }
+            Self::RequestTimeout => {
+                (StatusCode::REQUEST_TIMEOUT, "Request timeout", "REQUEST_TIMEOUT")
+            }
+            Self::Conflict => (StatusCode::CONFLICT, "Conflict", "CONFLICT"),
+            Self::TooLarge => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "Payload too large", "PAYLOAD_TOO_LARGE")
+            }
+            Self::UnsupportedMediaType => (
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "Unsupported media type",
+                "UNSUPPORTED_MEDIA_TYPE",
+            ),
+            Self::RateLimited => {
+                (StatusCode::TOO_MANY_REQUESTS, "Too many requests", "RATE_LIMITED")
+            }
+            Self::Internal => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Internal server error",
+                "INTERNAL_SERVER_ERROR",
+            ),
+            Self::Unavailable => {
+                (StatusCode::SERVICE_UNAVAILABLE, "Service unavailable", "SERVICE_UNAVAILABLE")
+            }
+        }
+    }
+}
+
+/// Where a faulty value was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Location {
+    /// The query string.
+    Query,
+    /// A form part.
+    Form,
+    /// A member of the JSON body.
+    Body,
+    /// A header.
+    Header,
+    /// A part of the path.
+    Path,
+}
+
+impl Location {
+    /// The word used on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Query => "query",
+            Self::Form => "form",
+            Self::Body => "body",
+            Self::Header => "header",
+            Self::Path => "path",
+        }
+    }
+}
+
+/// A failed request as the client will see it. The request id joins at the last moment.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{}", .0.message)]
+pub struct ApiError(Box<Parts>);
+
+/// Boxed, so that the good path does not carry the width of the bad one.
+#[derive(Debug, Clone, PartialEq)]
+struct Parts {
+    condition: Condition,
+    reason: &'static str,
+    message: String,
+    faults: Vec<(Location, String)>,
+    retry_after_seconds: Option<u32>,
+    allow: Option<String>,
+    members: Map<String, Value>,
+    cause: Option<String>,
+}
+
+impl ApiError {
+    /// An error of `condition`; `reason` is a stable word, `message` is for people.
+    pub fn new(condition: Condition, reason: &'static str, message: impl Into<String>) -> Self {
+        let retry_after_seconds = match condition {
+            Condition::Unavailable => Some(RETRY_SECONDS),
+            Condition::RateLimited => Some(1),
+            _ => None,
+        };
+        Self(Box::new(Parts {
+            condition,
+            reason,
+            message: message.into(),
+            faults: Vec::new(),
+            retry_after_seconds,
+            allow: None,
+            members: Map::new(),
+            cause: None,
+        }))
+    }
+
+    /// 400 with a reason.
+    pub fn invalid(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Condition::Invalid, reason, message)
+    }
+
+    /// 400 about one field: the message becomes `<field> <problem>`.
+    pub fn field(reason: &'static str, location: Location, field: &str, problem: &str) -> Self {
+        Self::invalid(reason, format!("{field} {problem}")).at(location, field)
+    }
+
+    /// 404 for an absent tenant and for one that the key does not reach: the same body.
+    pub fn tenant_not_found() -> Self {
+        let message = "tenant_id does not exist or this key has no access to it";
+        Self::new(Condition::TenantNotFound, "tenant_not_found", message)
+    }
+
+    /// 404 for an absent sub-tenant and for one that the key does not reach: the same body.
+    pub fn sub_tenant_not_found() -> Self {
+        let message = "sub_tenant_id does not exist or this key has no access to it";
+        Self::new(Condition::SubTenantNotFound, "sub_tenant_not_found", message)
+    }
+
+    /// 404 for an unknown source.
+    pub fn source_not_found() -> Self {
+        let message = "the source does not exist in the addressed tenant and sub-tenant";
+        Self::new(Condition::SourceNotFound, "source_not_found", message)
+    }
+
+    /// 413 with a reason (`file_too_large`, `body_too_large`, `content_too_large`).
+    pub fn too_large(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Condition::TooLarge, reason, message)
+    }
+
+    /// 405 with the methods that the path offers.
+    pub fn method_not_allowed(allow: String) -> Self {
+        let message = format!("this path offers {allow}");
+        let mut error = Self::new(Condition::MethodNotAllowed, "method_not_allowed", message);
+        error.0.allow = Some(allow);
+        error
+    }
+
+    /// 500. `cause` goes to the log, never to the client.
+    pub fn internal(cause: impl Into<String>) -> Self {
+        let message = "the server could not complete the request; the log says why";
+        let mut error = Self::new(Condition::Internal, "internal", message);
+        error.0.cause = Some(cause.into());
+        error
+    }
+
+    /// From what a room reports. `reason` is the wire's word for it.
+    ///
+    /// A fault of ours (`Internal`, `Corrupt`) keeps its message for the log.
+    pub fn of_kind(kind: ErrorKind, reason: &'static str, message: impl Into<String>) -> Self {
+        let condition = match kind {
+            ErrorKind::Invalid => Condition::Invalid,
+            ErrorKind::NotFound => match reason {
+                "tenant_not_found" => Condition::TenantNotFound,
+                "sub_tenant_not_found" => Condition::SubTenantNotFound,
+                "memory_not_found" => Condition::MemoryNotFound,
+                "embeddings_not_found" => Condition::EmbeddingsNotFound,
+                "job_not_found" => Condition::JobNotFound,
+                "api_key_not_found" => Condition::KeyNotFound,
+                "route_not_found" => Condition::RouteNotFound,
+                _ => Condition::SourceNotFound,
+            },
+            ErrorKind::Conflict => Condition::Conflict,
+            ErrorKind::TooLarge => Condition::TooLarge,
+            ErrorKind::Overloaded | ErrorKind::StorageFull | ErrorKind::Unavailable => {
+                Condition::Unavailable
+            }
+            ErrorKind::Corrupt | ErrorKind::Internal => return Self::internal(message),
+        };
+        Self::new(condition, reason, message)
+    }
+
+    /// Adds what the log should say and the client should not.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl Into<String>) -> Self {
+        self.0.cause = Some(cause.into());
+        self
+    }
+
+    /// Adds an entry of `detail.errors`; its message is the error's own.
+    #[must_use]
+    pub fn at(mut self, location: Location, field: &str) -> Self {
+        self.0.faults.push((location, field.to_owned()));
+        self
+    }
+
+    /// Adds a member at the top level of the body (`not_found`, `failed`).
+    #[must_use]
+    pub fn with_member(mut self, name: &str, value: Value) -> Self {
+        self.0.members.insert(name.to_owned(), value);
+        self
+    }
+
+    /// Sets `Retry-After`; at least 1.
+    #[must_use]
+    pub fn with_retry_after(mut self, seconds: u32) -> Self {
+        self.0.retry_after_seconds = Some(seconds.max(1));
+        self
+    }
+
+    /// The row of the table.
+    pub fn condition(&self) -> Condition {
+        self.0.condition
+    }
+
+    /// The machine word.
+    pub fn reason(&self) -> &'static str {
+        self.0.reason
+    }
+
+    /// The text for people.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What the log should say and the client should not.
+    pub fn cause(&self) -> Option<&str> {
+        self.0.cause.as_deref()
+    }
+
+    /// The body of API 1.6; also the data of a stream's `error` event.
+    pub fn body(&self, request_id: &str) -> Value {
+        let (_, error, error_code) = self.0.condition.row();
+        let mut detail = Map::new();
+        detail.insert("success".into(), Value::Bool(false));
+        detail.insert("message".into(), self.0.message.clone().into());
+        detail.insert("error_code".into(), error_code.into());
+        if !self.0.faults.is_empty() {
+            let entry = |(location, field): &(Location, String)| {
+                json!({
+                    "location": location.as_str(), "field": field, "message": self.0.message,
+                })
+            };
+            detail.insert("errors".into(), self.0.faults.iter().map(entry).collect());
+        }
+        let mut body = Map::new();
+        body.insert("error".into(), error.into());
+        body.insert("message".into(), self.0.message.clone().into());
+        body.insert("success".into(), Value::Bool(false));
+        body.insert("error_code".into(), error_code.into());
+        body.insert("reason".into(), self.0.reason.into());
+        body.insert("request_id".into(), request_id.into());
+        body.insert("detail".into(), Value::Object(detail));
+        for (name, value) in &self.0.members {
+            body.insert(name.clone(), value.clone());
+        }
+        Value::Object(body)
+    }
+
+    /// The response, with the headers that its status asks for.
+    pub fn into_response(self, request_id: &str) -> Response {
+        let (status, ..) = self.0.condition.row();
+        let mut response = Response::new(Body::from(self.body(request_id).to_string()));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if self.0.condition == Condition::Unauthorized {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(seconds) = self.0.retry_after_seconds {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(allow) = self.0.allow {
+            let allow = HeaderValue::try_from(allow).expect("method names are header text");
+            headers.insert(ALLOW, allow);
+        }
+        response
+    }
+}
+
+impl From<InvalidIdentifier> for ApiError {
+    fn from(error: InvalidIdentifier) -> Self {
+        Self::invalid("invalid_identifier", error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_body_holds_both_published_forms() {
+        let error = ApiError::field("missing_field", Location::Body, "query", "is required");
+        let body = error.body("r-1");
+        assert_eq!(body["error"], "Invalid request");
+        assert_eq!(body["message"], "query is required");
+        assert_eq!(body["success"], false);
+        assert_eq!(body["error_code"], "INVALID_PARAMETERS");
+        assert_eq!(body["reason"], "missing_field");
+        assert_eq!(body["request_id"], "r-1");
+        assert_eq!(body["detail"]["success"], false);
+        assert_eq!(body["detail"]["message"], body["message"]);
+        assert_eq!(body["detail"]["error_code"], "INVALID_PARAMETERS");
+        let fault = json!({"location": "body", "field": "query", "message": "query is required"});
+        assert_eq!(body["detail"]["errors"], json!([fault]));
+    }
+
+    #[test]
+    fn statuses_carry_their_headers() {
+        let full = ApiError::of_kind(ErrorKind::StorageFull, "storage_full", "no space");
+        let response = full.into_response("r");
+        assert_eq!(response.status(), 503);
+        assert_eq!(response.headers()["retry-after"], "5");
+        let unauthorized = ApiError::new(Condition::Unauthorized, "missing_api_key", "no key");
+        let response = unauthorized.into_response("r");
+        assert_eq!(response.headers()["www-authenticate"], "Bearer");
+        let limited = ApiError::new(Condition::RateLimited, "rate_limited", "slow down");
+        let response = limited.with_retry_after(0).into_response("r");
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["retry-after"]),
+            (429, &HeaderValue::from(1))
+        );
+        let response = ApiError::method_not_allowed("GET, HEAD".into()).into_response("r");
+        assert_eq!(response.headers()["allow"], "GET, HEAD");
+    }
+
+    #[test]
+    fn a_fault_of_ours_stays_out_of_the_body() {
+        let error = ApiError::of_kind(ErrorKind::Corrupt, "corrupt", "block 7 of /secret/path");
+        assert_eq!(error.cause(), Some("block 7 of /secret/path"));
+        assert!(!error.body("r").to_string().contains("secret"));
+        assert_eq!(error.into_response("r").status(), 500);
+    }
+
+    #[test]
+    fn not_found_names_the_thing() {
+        for (reason, text) in [
+            ("tenant_not_found", "Tenant not found"),
+            ("sub_tenant_not_found", "Sub-tenant not found"),
+            ("source_not_found", "Source not found"),
+            ("memory_not_found", "Memory not found"),
+            ("embeddings_not_found", "Embeddings not found"),
+            ("job_not_found", "Job not found"),
+            ("api_key_not_found", "API key not found"),
+        ] {
+            let body = ApiError::of_kind(ErrorKind::NotFound, reason, "x").body("r");
+            assert_eq!(body["error"], text);
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! One request through the order of checks of API 1.2 and 8.1.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::{FromRequestParts, Path, Query};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request};
+
+use crate::admission::Admission;
+use crate::auth::{self, Authenticator};
+use crate::error::{ApiError, Condition, Location};
+use crate::frame::outer::{RequestId, Template};
+use crate::rate::RateLimiter;
+use crate::request::body::{BodyMemory, BodyReader, Pace};
+use crate::request::{Call, Form, Idempotency, Input, Payload, multipart};
+use crate::routes::{Media, Route, RouteSpec, openapi};
+use lodestone_types::Grant;
+
+/// Characters of an `Idempotency-Key` (API 5.15).
+const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
+
+/// What all requests share.
+pub(super) struct Shared<S> {
+    pub app: S,
+    pub keys: Arc<dyn Authenticator>,
+    pub limiter: Option<RateLimiter>,
+    pub admission: Admission,
+    pub memory: BodyMemory,
+    pub pace: Pace,
+}
+
+/// All operations of one path.
+pub(super) struct Entry<S> {
+    pub path: &'static str,
+    pub routes: Vec<Route<S>>,
+}
+
+/// Answers a request; `entry` is `None` where no path matched. Never fails, never panics.
+pub(super) async fn dispatch<S>(
+    shared: Arc<Shared<S>>,
+    entry: Option<Arc<Entry<S>>>,
+    request: Request<Body>,
+) -> Response
+where
+    S: Clone + Send + Sync + 'static,
+{
+    let request_id = match request.extensions().get::<RequestId>() {
+        Some(RequestId(id)) => Arc::clone(id),
+        None => "".into(),
+    };
+    let path = entry.as_ref().map_or("-", |entry| entry.path);
+    let answered = answer(&shared, entry.as_deref(), request, &request_id);
+    let outcome = AssertUnwindSafe(answered).catch_unwind().await;
+    let outcome = outcome.unwrap_or_else(|_| Err(ApiError::internal("the handler panicked")));
+    let mut response = outcome.unwrap_or_else(|error| {
+        if let Some(cause) = error.cause() {
+            tracing::error!(route = path, %request_id, cause, "request failed");
+        }
+        error.into_response(&request_id)
+    });
+    response.extensions_mut().insert(Template(path));
+    response
+}
+
+async fn answer<S>(
+    shared: &Shared<S>,
+    entry: Option<&Entry<S>>,
+    request: Request<Body>,
+    request_id: &Arc<str>,
+) -> Result<Response, ApiError>
+where
+    S: Clone + Send + Sync + 'static,
+{
+    let (mut parts, body) = request.into_parts();
+    let is_public =
+        entry.is_some_and(|entry| entry.routes.iter().all(|route| route.spec.role.is_none()));
+    let grant = if is_public { None } else { Some(admit(shared, &parts.headers)?) };
+    let route = find_route(entry, &parts.method)?;
+    if let (Some(grant), Some(role)) = (&grant, route.spec.role) {
+        auth::require_role(grant, role)?;
+    }
+    let content_type = check_media(&route.spec, &parts.headers, &body)?;
+    let reader = open_body(shared, &route.spec, &parts.headers, body)?;
+    let query = query_of(&parts)?;
+    let path = path_of(&mut parts).await?;
+    let mut reservation = None;
+    let payload = match (reader, content_type) {
+        (None, _) => Payload::Json(Bytes::new()),
+        (Some(reader), Some(content_type)) if route.spec.media == Media::Multipart => {
+            reservation = Some(reader.reservation());
+            Payload::Form(multipart::read(reader, content_type, route.spec.fields).await?)
+        }
+        (Some(reader), Some(_)) if route.spec.media == Media::UrlEncoded => {
+            reservation = Some(reader.reservation());
+            let texts = form_urlencoded::parse(&reader.collect().await?).into_owned().collect();
+            Payload::Form(Form { texts, files: Vec::new() })
+        }
+        (Some(reader), _) => {
+            reservation = Some(reader.reservation());
+            Payload::Json(reader.collect().await?)
+        }
+    };
+    let admitted = match route.spec.role {
+        Some(role) => Some(Arc::new(shared.admission.enter(role).await?)),
+        None => None,
+    };
+    let input = Input { query, path, payload };
+    let idempotency = idempotency_of(&parts.headers, &input)?;
+    let request_id = Arc::clone(request_id);
+    let base_url = base_url(&parts, route.spec.path);
+    let route_path = route.spec.path;
+    let call =
+        Call { grant, request_id, route: route_path, base_url, idempotency, reservation, admitted };
+    (route.handler)(shared.app.clone(), call, input).await
+}
+
+/// Key, then rate: both before anything is routed or read.
+fn admit<S>(shared: &Shared<S>, headers: &HeaderMap) -> Result<Grant, ApiError> {
+    let grant = auth::authenticate(&*shared.keys, headers)?;
+    if let Some(limiter) = &shared.limiter {
+        limiter.take(&grant.key_id, Instant::now())?;
+    }
+    Ok(grant)
+}
+
+fn find_route<'a, S>(
+    entry: Option<&'a Entry<S>>,
+    method: &Method,
+) -> Result<&'a Route<S>, ApiError> {
+    let Some(entry) = entry else {
+        let message = "there is no such path";
+        return Err(ApiError::new(Condition::RouteNotFound, "route_not_found", message));
+    };
+    let method = if *method == Method::HEAD { &Method::GET } else { method };
+    let found = entry.routes.iter().find(|route| route.spec.method == *method);
+    found.ok_or_else(|| {
+        let methods = entry.routes.iter().map(|route| &route.spec.method);
+        ApiError::method_not_allowed(openapi::allow(methods))
+    })
+}
+
+/// 415 unless the media type is the operation's; without a body nothing is asked (API 1.1).
+fn check_media(
+    spec: &RouteSpec,
+    headers: &HeaderMap,
+    body: &Body,
+) -> Result<Option<HeaderValue>, ApiError> {
+    if spec.media == Media::None || body.is_end_stream() {
+        return Ok(None);
+    }
+    let refuse = |message: &str| {
+        Err(ApiError::new(Condition::UnsupportedMediaType, "unsupported_media_type", message)
+            .at(Location::Header, "content-type"))
+    };
+    if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+        return refuse("bodies with a content coding are not accepted");
+    }
+    let content_type = headers.get(CONTENT_TYPE).filter(|value| !value.is_empty());
+    let essence = content_type.map(essence_of);
+    match (spec.media, essence.as_deref()) {
+        (Media::Multipart, Some("multipart/form-data")) => Ok(content_type.cloned()),
+        (Media::Multipart, _) => refuse("this operation reads multipart/form-data"),
+        (Media::UrlEncoded, Some(openapi::URL_ENCODED)) => Ok(content_type.cloned()),
+        (_, None) => Ok(None),
+        (_, Some(essence)) if is_json(essence) => Ok(None),
+        (_, Some(_)) => refuse("this operation reads application/json"),
+    }
+}
+
+fn essence_of(value: &HeaderValue) -> String {
+    let text = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+    text.split(';').next().unwrap_or_default().trim().to_owned()
+}
+
+fn is_json(essence: &str) -> bool {
+    let Some(subtype) = essence.strip_prefix("application/") else { return false };
+    subtype == "json" || subtype.strip_suffix("+json").is_some_and(|stem| !stem.is_empty())
+}
+
+/// 413 by the announced length alone, before a byte is read.
+fn open_body<S>(
+    shared: &Shared<S>,
+    spec: &RouteSpec,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Option<BodyReader>, ApiError> {
+    if spec.media == Media::None || body.is_end_stream() {
+        return Ok(None);
+    }
+    let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    let length = announced.and_then(|text| text.parse().ok());
+    let memory = shared.memory.clone();
+    BodyReader::new(body, length, spec.body_bytes_max, shared.pace, memory).map(Some)
+}
+
+fn query_of(parts: &Parts) -> Result<Vec<(String, String)>, ApiError> {
+    match Query::<Vec<(String, String)>>::try_from_uri(&parts.uri) {
+        Ok(Query(pairs)) => Ok(pairs),
+        Err(_) => Err(ApiError::invalid("invalid_value", "the query string cannot be read")),
+    }
+}
+
+async fn path_of(parts: &mut Parts) -> Result<Vec<(String, String)>, ApiError> {
+    match Path::<Vec<(String, String)>>::from_request_parts(parts, &()).await {
+        Ok(Path(pairs)) => Ok(pairs),
+        Err(_) => {
+            let message = "the path is not valid UTF-8";
+            Err(ApiError::new(Condition::RouteNotFound, "route_not_found", message))
+        }
+    }
+}
+
+/// Where the client sees this server. What it says of itself only ever goes back to it.
+fn base_url(parts: &Parts, route: &str) -> String {
+    let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+    let is_host = |host: &&str| {
+        let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b".-_:[]".contains(&b);
+        !host.is_empty() && host.bytes().all(is_allowed)
+    };
+    let Some(host) = header("host").filter(is_host) else { return String::new() };
+    let is_secure = header("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
+    let scheme = if is_secure { "https" } else { "http" };
+    let path = parts.uri.path().trim_end_matches('/');
+    format!("{scheme}://{host}{}", path.strip_suffix(route).unwrap_or_default())
+}
+
+fn idempotency_of(headers: &HeaderMap, input: &Input) -> Result<Option<Idempotency>, ApiError> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    match value.to_str() {
+        Ok("") => Ok(None),
+        Ok(key) if key.len() <= IDEMPOTENCY_KEY_CHARS_MAX => {
+            Ok(Some(Idempotency { key: key.to_owned(), digest: input.digest() }))
+        }
+        Ok(_) | Err(_) => {
+            let problem = format!("must be 1 to {IDEMPOTENCY_KEY_CHARS_MAX} ASCII characters");
+            let location = Location::Header;
+            Err(ApiError::field("invalid_value", location, "idempotency-key", &problem))
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The frame round every operation: from the router to the handler and back.
+//!
+//! ```text
+//! outer     request id, CORS, log line
+//!   compression, never of event streams
+//!     routing (axum: path to entry)
+//!       dispatch: key -> rate -> 404/405 -> role -> 415 -> 413 -> body -> slot -> syntax ->
+//!                 handler
+//! ```
+//!
+//! It is not where a tenant is looked up: scope and existence are the handler's first step.
+//!
+//! Invariants: nothing of a body is read before the key, the route, the role, the media type and
+//! the announced length have passed; every response carries `x-request-id`; a panic is a 500.
+//!
+//! - `dispatch`: the order of checks (API 1.2, 8.1)
+//! - `outer`: what is the same for every request
+
+pub mod dispatch;
+pub mod outer;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::routing::any;
+use axum::{Router, middleware};
+use bytes::Bytes;
+use http::Request;
+use tower_http::compression::CompressionLayer;
+
+use crate::admission::{Admission, AdmissionSettings};
+use crate::auth::Authenticator;
+use crate::frame::dispatch::{Entry, Shared, dispatch};
+use crate::frame::outer::{Outer, outer};
+use crate::rate::{RateLimit, RateLimiter};
+use crate::reply::Document;
+use crate::request::Call;
+use crate::request::body::{BodyMemory, Pace};
+use crate::routes::{Route, openapi};
+use lodestone_types::{Clock, IdSource, limits};
+
+/// What an operator may set.
+#[derive(Debug, Clone)]
+pub struct HttpSettings {
+    /// Rate of one key; `None` is no bound.
+    pub rate_limit: Option<RateLimit>,
+    /// Origins whose pages may call the server; `*` is any. Empty: none.
+    pub cors_origins: Vec<String>,
+    /// How many operations run and wait at once.
+    pub admission: AdmissionSettings,
+    /// How fast a client must send its body.
+    pub pace: Pace,
+    /// Bytes of all bodies being received or handled at once.
+    pub body_memory_bytes: usize,
+    /// Put before every path, for example `/lodestone`; empty for none.
+    pub path_prefix: String,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            rate_limit: None,
+            cors_origins: Vec::new(),
+            admission: AdmissionSettings::default(),
+            pace: Pace { stall: Duration::from_secs(60), bytes_per_second_min: 1024 },
+            body_memory_bytes: 2 << 30,
+            path_prefix: String::new(),
+        }
+    }
+}
+
+// The largest body must fit into the default budget.
+const _: () = assert!(limits::BATCH_BYTES_MAX + limits::BODY_BYTES_MAX <= 2 << 30);
+
+/// What the frame needs from outside.
+pub struct Frame<S> {
+    /// Handed to every handler.
+    pub app: S,
+    /// What knows the keys.
+    pub keys: Arc<dyn Authenticator>,
+    /// The time, for request ids.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness, for request ids.
+    pub ids: Arc<dyn IdSource>,
+    /// What the operator set.
+    pub settings: HttpSettings,
+}
+
+impl<S> std::fmt::Debug for Frame<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Frame").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// The service of a table. `/openapi.json` joins the table here.
+pub fn router<S>(mut table: Vec<Route<S>>, frame: Frame<S>) -> Router
+where
+    S: Clone + Send + Sync + 'static,
+{
+    table.push(openapi_route(&table));
+    let Frame { app, keys, clock, ids, settings } = frame;
+    let shared = Arc::new(Shared {
+        app,
+        keys,
+        limiter: settings.rate_limit.map(RateLimiter::new),
+        admission: Admission::new(settings.admission),
+        memory: BodyMemory::new(settings.body_memory_bytes),
+        pace: settings.pace,
+    });
+    let mut entries: BTreeMap<&'static str, Vec<Route<S>>> = BTreeMap::new();
+    for route in table {
+        entries.entry(route.spec.path).or_default().push(route);
+    }
+    let mut router = Router::new();
+    for (path, routes) in entries {
+        let entry = Arc::new(Entry { path, routes });
+        let shared = Arc::clone(&shared);
+        let service = any(move |request: Request<Body>| {
+            dispatch(Arc::clone(&shared), Some(Arc::clone(&entry)), request)
+        });
+        let path = format!("{}{path}", settings.path_prefix);
+        router = router.route(&format!("{path}/"), service.clone()).route(&path, service);
+    }
+    let fallback = move |request: Request<Body>| dispatch(Arc::clone(&shared), None, request);
+    let around = Arc::new(Outer { clock, ids, cors_origins: settings.cors_origins });
+    router
+        .fallback(fallback)
+        .layer(CompressionLayer::new())
+        .layer(middleware::from_fn_with_state(around, outer))
+}
+
+fn openapi_route<S: Send + 'static>(table: &[Route<S>]) -> Route<S> {
+    let route = |document: Bytes| {
+        Route::<S>::public("/openapi.json", "This document").handle(move |_: S, _: Call, (): ()| {
+            let document = document.clone();
+            async move { Ok(Document(document)) }
+        })
+    };
+    let own = route(Bytes::new());
+    let specs = table.iter().chain([&own]).map(|route| &route.spec);
+    route(Bytes::from(openapi::document(specs).to_string()))
+}

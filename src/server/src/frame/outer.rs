@@ -1,0 +1,104 @@
+//! What is the same for every request: its id, the browser's cross-origin rules, one log line.
+//!
+//! The line holds method, path template, status, milliseconds and id. Bodies, queries, keys,
+//! query strings and names of tenants never reach a log.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::middleware::Next;
+use axum::response::Response;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN,
+    VARY,
+};
+use http::{HeaderMap, HeaderValue, Method, Request};
+
+use lodestone_types::{Clock, IdSource};
+
+const REQUEST_ID_HEADER: &str = "x-request-id";
+const REQUEST_ID_CHARS_MAX: usize = 128;
+
+/// The id of a request; an extension of the request.
+#[derive(Debug, Clone)]
+pub struct RequestId(pub Arc<str>);
+
+/// The path template that matched; an extension of the response, for the log.
+#[derive(Debug, Clone, Copy)]
+pub struct Template(pub &'static str);
+
+/// What the outermost layer needs.
+#[derive(Debug)]
+pub struct Outer {
+    /// The time, for generated ids.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness, for generated ids.
+    pub ids: Arc<dyn IdSource>,
+    /// Origins whose pages may call.
+    pub cors_origins: Vec<String>,
+}
+
+/// The outermost layer.
+pub async fn outer(
+    State(outer): State<Arc<Outer>>,
+    mut request: Request<Body>,
+    next: Next,
+) -> Response {
+    let started = Instant::now();
+    let method = request.method().clone();
+    let id = request_id(request.headers())
+        .unwrap_or_else(|| outer.ids.wire_id("req_", outer.clock.now()).into());
+    request.extensions_mut().insert(RequestId(Arc::clone(&id)));
+    let origin = allowed_origin(&outer.cors_origins, request.headers());
+    let is_preflight =
+        method == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    let mut response = match (&origin, is_preflight) {
+        (Some(_), true) => preflight(),
+        _ => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    if !outer.cors_origins.is_empty() {
+        headers.append(VARY, HeaderValue::from_static("origin"));
+    }
+    if let Some(origin) = origin {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        let exposed = HeaderValue::from_static("x-request-id, retry-after, x-lodestone-degraded");
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    }
+    let id_value = HeaderValue::try_from(&*id).expect("request ids are plain ASCII");
+    headers.insert(REQUEST_ID_HEADER, id_value);
+    let route = response.extensions().get::<Template>().map_or("-", |template| template.0);
+    let status = response.status().as_u16();
+    let ms = started.elapsed().as_secs_f64() * 1000.0;
+    tracing::info!(%method, route, status, ms, request_id = %id, "request");
+    response
+}
+
+/// The caller's own id, if it is 1 to 128 characters of `[A-Za-z0-9._-]`.
+fn request_id(headers: &HeaderMap) -> Option<Arc<str>> {
+    let text = headers.get(REQUEST_ID_HEADER)?.to_str().ok()?;
+    let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+    let is_valid = (1..=REQUEST_ID_CHARS_MAX).contains(&text.len()) && text.bytes().all(is_allowed);
+    is_valid.then(|| text.into())
+}
+
+fn allowed_origin(origins: &[String], headers: &HeaderMap) -> Option<HeaderValue> {
+    let origin = headers.get(ORIGIN)?;
+    let is_allowed = |allowed: &String| allowed == "*" || allowed.as_bytes() == origin.as_bytes();
+    origins.iter().any(is_allowed).then(|| origin.clone())
+}
+
+fn preflight() -> Response {
+    let mut response = Response::new(Body::empty());
+    let headers = response.headers_mut();
+    let methods = HeaderValue::from_static("GET, HEAD, POST, PATCH, DELETE");
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
+    let names =
+        HeaderValue::from_static("authorization, content-type, idempotency-key, x-request-id");
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names);
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    response
+}

@@ -1,0 +1,35 @@
+//! The product's router: the table of routes over one engine.
+
+use std::sync::Arc;
+
+use axum::Router;
+use tokio::sync::watch;
+
+use lodestone_engine::Engine;
+use crate::app::App;
+use crate::frame::{Frame, HttpSettings, router};
+use crate::listen::Stop;
+use crate::rate::RateLimit;
+use crate::routes;
+use lodestone_types::{RandomIds, SystemClock};
+
+/// Every operation of the product, over `engine`. What only waits ends when `stop` says so.
+pub fn product_router(engine: Arc<Engine>, stop: watch::Receiver<Stop>) -> Router {
+    let settings = engine.settings();
+    let http = HttpSettings {
+        rate_limit: settings
+            .rate_limit
+            .map(|limit| RateLimit { per_second: limit.per_second, burst: limit.burst }),
+        cors_origins: settings.cors_origins.clone(),
+        ..HttpSettings::default()
+    };
+    let app = App::new(engine, stop);
+    let frame = Frame {
+        keys: Arc::new(app.clone()),
+        app,
+        clock: Arc::new(SystemClock),
+        ids: Arc::new(RandomIds),
+        settings: http,
+    };
+    router(routes::table(), frame)
+}

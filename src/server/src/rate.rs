@@ -1,0 +1,119 @@
+//! A token bucket for each key. Off unless the operator sets a rate.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+use crate::error::{ApiError, Condition};
+
+/// Buckets kept before those that are full again are forgotten.
+const BUCKETS_KEPT: usize = 10_000;
+
+/// A rate and how much of it may come at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateLimit {
+    /// Requests for each second and key; above 0.
+    pub per_second: f64,
+    /// Requests that may come at once; at least 1.
+    pub burst: f64,
+}
+
+impl RateLimit {
+    /// Reads `R` or `R/BURST`; without a burst it is the rate rounded up.
+    pub fn from_text(text: &str) -> Option<Self> {
+        let (rate, burst) = match text.split_once('/') {
+            Some((rate, burst)) => (rate, Some(burst)),
+            None => (text, None),
+        };
+        let per_second: f64 = rate.trim().parse().ok()?;
+        let burst: f64 = match burst {
+            Some(burst) => burst.trim().parse().ok()?,
+            None => per_second.ceil().max(1.0),
+        };
+        let is_sound = per_second.is_finite() && per_second > 0.0 && burst.is_finite();
+        (is_sound && burst >= 1.0).then_some(Self { per_second, burst })
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    tokens: f64,
+    filled_at: Instant,
+}
+
+/// The buckets of all keys.
+#[derive(Debug)]
+pub struct RateLimiter {
+    limit: RateLimit,
+    buckets: Mutex<HashMap<Arc<str>, Bucket>>,
+}
+
+impl RateLimiter {
+    /// A limiter with full buckets.
+    pub fn new(limit: RateLimit) -> Self {
+        Self { limit, buckets: Mutex::new(HashMap::new()) }
+    }
+
+    /// Takes one request from the key's bucket as it stands at `now`.
+    ///
+    /// # Errors
+    /// 429 with the seconds until there is one.
+    pub fn take(&self, key_id: &Arc<str>, now: Instant) -> Result<(), ApiError> {
+        let RateLimit { per_second, burst } = self.limit;
+        let level = |bucket: &Bucket| {
+            let seconds = now.saturating_duration_since(bucket.filled_at).as_secs_f64();
+            (bucket.tokens + seconds * per_second).min(burst)
+        };
+        let mut buckets = self.buckets.lock();
+        if buckets.len() >= BUCKETS_KEPT && !buckets.contains_key(key_id) {
+            // A full bucket is the same as none.
+            buckets.retain(|_, bucket| level(bucket) < burst);
+        }
+        let bucket =
+            buckets.entry(Arc::clone(key_id)).or_insert(Bucket { tokens: burst, filled_at: now });
+        let tokens = level(bucket);
+        *bucket = Bucket { tokens, filled_at: now };
+        if tokens >= 1.0 {
+            bucket.tokens -= 1.0;
+            return Ok(());
+        }
+        let wait_seconds = ((1.0 - tokens) / per_second).min(3600.0);
+        let message = "this key sends more requests than it may";
+        let error = ApiError::new(Condition::RateLimited, "rate_limited", message);
+        Err(error.with_retry_after(wait_seconds.ceil() as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_setting_is_a_rate_and_a_burst() {
+        let of = |per_second, burst| Some(RateLimit { per_second, burst });
+        assert_eq!(RateLimit::from_text("10"), of(10.0, 10.0));
+        assert_eq!(RateLimit::from_text("0.5"), of(0.5, 1.0));
+        assert_eq!(RateLimit::from_text("2/20"), of(2.0, 20.0));
+        for bad in ["", "0", "-1", "a", "1/0", "inf", "1/x"] {
+            assert_eq!(RateLimit::from_text(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_burst_passes_then_the_rate_holds() {
+        let limiter = RateLimiter::new(RateLimit { per_second: 0.5, burst: 2.0 });
+        let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+        let start = Instant::now();
+        assert!(limiter.take(&a, start).is_ok());
+        assert!(limiter.take(&a, start).is_ok());
+        let refused = limiter.take(&a, start).unwrap_err().into_response("r");
+        assert_eq!(refused.headers()["retry-after"], "2");
+        assert!(limiter.take(&b, start).is_ok(), "keys do not share a bucket");
+        let later = start + Duration::from_secs(2);
+        assert!(limiter.take(&a, later).is_ok());
+        assert!(limiter.take(&a, later).is_err());
+    }
+}

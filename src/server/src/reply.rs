@@ -1,0 +1,106 @@
+//! What a handler gives back: a type that is both the response and its documentation.
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+
+use crate::error::ApiError;
+
+/// Names the header that tells of an answer over damaged data (API 8.20).
+pub const DEGRADED_HEADER: &str = "x-lodestone-degraded";
+
+/// A successful outcome.
+pub trait Reply: Send + 'static {
+    /// Media types of the body. The schema is that of the first; others are plain text.
+    const MEDIA_TYPES: &'static [&'static str] = &["application/json"];
+
+    /// The schema of the body.
+    fn schema(generator: &mut SchemaGenerator) -> Schema;
+
+    /// The response.
+    ///
+    /// # Errors
+    /// 500 when the body cannot be written as JSON.
+    fn into_response(self) -> Result<Response, ApiError>;
+}
+
+/// A JSON body with status 200.
+#[derive(Debug, Clone)]
+pub struct Json<T> {
+    /// The body.
+    pub body: T,
+    /// What is missing from the answer because it is quarantined; empty as a rule.
+    pub degraded: Vec<String>,
+    /// The status: 200, but for readiness.
+    pub status: StatusCode,
+}
+
+impl<T> Json<T> {
+    /// A complete answer.
+    pub fn new(body: T) -> Self {
+        Self { body, degraded: Vec::new(), status: StatusCode::OK }
+    }
+
+    /// The same answer, telling what it lacks.
+    #[must_use]
+    pub fn with_degraded(mut self, degraded: Vec<String>) -> Self {
+        self.degraded = degraded;
+        self
+    }
+
+    /// The same body with status 503: not ready.
+    #[must_use]
+    pub fn unavailable(mut self) -> Self {
+        self.status = StatusCode::SERVICE_UNAVAILABLE;
+        self
+    }
+}
+
+impl<T: Serialize + JsonSchema + Send + 'static> Reply for Json<T> {
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<T>()
+    }
+
+    fn into_response(self) -> Result<Response, ApiError> {
+        let json = serde_json::to_vec(&self.body)
+            .map_err(|error| ApiError::internal(format!("a response is not JSON: {error}")))?;
+        let mut response = json_response(json.into());
+        *response.status_mut() = self.status;
+        tell_degraded(response.headers_mut(), &self.degraded);
+        Ok(response)
+    }
+}
+
+/// Sets the header that tells what an answer lacks, if it lacks anything.
+pub(super) fn tell_degraded(headers: &mut HeaderMap, degraded: &[String]) {
+    if !degraded.is_empty()
+        && let Ok(value) = HeaderValue::try_from(degraded.join(", "))
+    {
+        headers.insert(DEGRADED_HEADER, value);
+    }
+}
+
+/// A JSON text made beforehand.
+#[derive(Debug, Clone)]
+pub struct Document(pub Bytes);
+
+impl Reply for Document {
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({"type": "object"})
+    }
+
+    fn into_response(self) -> Result<Response, ApiError> {
+        Ok(json_response(self.0))
+    }
+}
+
+fn json_response(json: Bytes) -> Response {
+    let mut response = Response::new(Body::from(json));
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}

@@ -1,0 +1,177 @@
+//! Lists and maps out of a request.
+
+use serde_json::Value;
+
+use crate::error::{ApiError, Location};
+use crate::request::field::{Field, Kind};
+use crate::request::fields::{Fields, Given, misread, missing, wrong};
+use lodestone_types::metadata::{self, InvalidMetadata};
+use lodestone_types::{Metadata, SourceId};
+
+impl Fields {
+    /// A list of texts: a JSON array, or repeated query parameters where the field allows them.
+    ///
+    /// # Errors
+    /// 400 for another type or too many or too few entries.
+    pub fn texts(&mut self, field: &Field) -> Result<Option<Vec<String>>, ApiError> {
+        let Kind::Texts { min, max } = field.kind else { return Err(misread(field)) };
+        let mut all = self.all_of(field, field.name);
+        all.retain(|(_, given)| !given.is_absent(field.kind));
+        let location = all.first().map_or(field.location, |(location, _)| *location);
+        let mut texts = Vec::new();
+        for (_, given) in &mut all {
+            match given {
+                Given::Text(text) => texts.push(std::mem::take(text)),
+                Given::Json(Value::Array(items)) => {
+                    for item in items.iter_mut() {
+                        let Value::String(text) = item else {
+                            return Err(wrong(field, location, "must be an array of strings"));
+                        };
+                        texts.push(std::mem::take(text));
+                    }
+                }
+                Given::Json(_) => {
+                    return Err(wrong(field, location, "must be an array of strings"));
+                }
+            }
+        }
+        if all.is_empty() {
+            return if field.is_required { Err(missing(field)) } else { Ok(None) };
+        }
+        check_count(field, location, texts.len(), min, max)?;
+        Ok(Some(texts))
+    }
+
+    /// A list of source ids.
+    ///
+    /// # Errors
+    /// As [`Self::texts`], and 400 `invalid_identifier`.
+    pub fn source_ids(&mut self, field: &Field) -> Result<Option<Vec<SourceId>>, ApiError> {
+        let Some(texts) = self.texts(field)? else { return Ok(None) };
+        let parse = |text: &String| SourceId::parse_field(field.name, text);
+        let ids: Result<Vec<_>, _> = texts.iter().map(parse).collect();
+        ids.map(Some).map_err(|error| ApiError::from(error).at(field.location, field.name))
+    }
+
+    /// A metadata map within the limits of API 5.16.
+    ///
+    /// # Errors
+    /// 400 for another type, depth or keys; 413 over 64 KiB.
+    pub fn metadata(&mut self, field: &Field) -> Result<Option<Metadata>, ApiError> {
+        let Some((location, given)) = self.find(field)? else { return Ok(None) };
+        match json_of(field, location, given)? {
+            Value::Null => Ok(None),
+            Value::Object(map) => checked_metadata(field, location, map).map(Some),
+            _ => Err(wrong(field, location, "must be a JSON object")),
+        }
+    }
+
+    /// A filter object, as it came.
+    ///
+    /// # Errors
+    /// 400 `invalid_filter` for another type.
+    pub fn filter(&mut self, field: &Field) -> Result<Option<Metadata>, ApiError> {
+        let Some((location, given)) = self.find(field)? else { return Ok(None) };
+        match json_of(field, location, given)? {
+            Value::Null => Ok(None),
+            Value::Object(map) => Ok(Some(map)),
+            _ => {
+                let problem = "must be a JSON object";
+                Err(ApiError::field("invalid_filter", location, field.name, problem))
+            }
+        }
+    }
+
+    /// Metadata for a batch of `count` items: one map for all, or a list with one for each.
+    ///
+    /// # Errors
+    /// As [`Self::metadata`], and 400 `count_mismatch`.
+    pub fn metadata_of_items(
+        &mut self,
+        field: &Field,
+        count: usize,
+    ) -> Result<Vec<Option<Metadata>>, ApiError> {
+        let Some((location, given)) = self.find(field)? else { return Ok(vec![None; count]) };
+        let items = match json_of(field, location, given)? {
+            Value::Null => return Ok(vec![None; count]),
+            Value::Object(map) => {
+                let map = checked_metadata(field, location, map)?;
+                return Ok(vec![Some(map); count]);
+            }
+            Value::Array(items) => items,
+            _ => return Err(wrong(field, location, "must be a JSON object or a list of them")),
+        };
+        if items.len() != count {
+            let problem = format!("holds {} entries for {count} items", items.len());
+            return Err(ApiError::field("count_mismatch", location, field.name, &problem));
+        }
+        let read = |item| match item {
+            Value::Null => Ok(None),
+            Value::Object(map) => checked_metadata(field, location, map).map(Some),
+            _ => Err(wrong(field, location, "must hold JSON objects only")),
+        };
+        items.into_iter().map(read).collect()
+    }
+
+    /// A list of JSON objects.
+    ///
+    /// # Errors
+    /// 400 for another type or too many or too few entries.
+    pub fn objects(&mut self, field: &Field) -> Result<Option<Vec<Metadata>>, ApiError> {
+        let Kind::Objects { min, max, .. } = field.kind else { return Err(misread(field)) };
+        let Some((location, given)) = self.find(field)? else { return Ok(None) };
+        let Value::Array(items) = json_of(field, location, given)? else {
+            return Err(wrong(field, location, "must be an array of objects"));
+        };
+        check_count(field, location, items.len(), min, max)?;
+        let read = |item| match item {
+            Value::Object(map) => Ok(map),
+            _ => Err(wrong(field, location, "must be an array of objects")),
+        };
+        items.into_iter().map(read).collect::<Result<_, _>>().map(Some)
+    }
+}
+
+fn check_count(
+    field: &Field,
+    location: Location,
+    count: usize,
+    min: usize,
+    max: usize,
+) -> Result<(), ApiError> {
+    if count > max {
+        let problem = format!("holds {count} entries, at most {max} are allowed");
+        return Err(ApiError::field("too_many_items", location, field.name, &problem));
+    }
+    if count < min {
+        return Err(wrong(field, location, &format!("must hold at least {min} entries")));
+    }
+    Ok(())
+}
+
+fn json_of(field: &Field, location: Location, given: Given) -> Result<Value, ApiError> {
+    match given {
+        Given::Json(value) => Ok(value),
+        Given::Text(text) => serde_json::from_str(&text)
+            .map_err(|error| wrong(field, location, &format!("is not valid JSON: {error}"))),
+    }
+}
+
+/// Checks a metadata map.
+///
+/// # Errors
+/// 413 `content_too_large` over 64 KiB, 400 `invalid_value` for depth and keys.
+pub fn checked_metadata(
+    field: &Field,
+    location: Location,
+    map: Metadata,
+) -> Result<Metadata, ApiError> {
+    match metadata::check(&map) {
+        Ok(()) => Ok(map),
+        Err(error @ InvalidMetadata::TooLarge { .. }) => {
+            let message = format!("{} {error}", field.name);
+            Err(ApiError::too_large("content_too_large", message).at(location, field.name))
+        }
+        Err(error) => Err(wrong(field, location, &error.to_string())),
+    }
+}

@@ -1,0 +1,249 @@
+//! One input field: where it may stand, what it may hold, what it is for.
+//!
+//! The reader (`fields`) and the OpenAPI document both work from these, so they cannot differ.
+
+use serde_json::{Value, json};
+
+use crate::error::Location;
+use lodestone_types::limits;
+
+/// What a field may hold. Ranges are inclusive.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Kind {
+    /// An identifier (API 1.5); empty means absent.
+    Identifier,
+    /// Text of up to so many characters.
+    Text {
+        /// Characters allowed.
+        chars_max: usize,
+        /// Whether white space alone is refused.
+        is_filled: bool,
+    },
+    /// Text of up to so many bytes, not blank.
+    Content {
+        /// Bytes allowed.
+        bytes_max: usize,
+    },
+    /// A whole number.
+    Integer {
+        /// Smallest value.
+        min: u64,
+        /// Largest value.
+        max: u64,
+        /// The value when absent.
+        default: Option<u64>,
+    },
+    /// A number from 0 to 1.
+    Share {
+        /// The value when absent.
+        default: f64,
+    },
+    /// A number from 0 to 1, its text, or `auto`.
+    Alpha,
+    /// `true` or `false`; in a query or form also `1` and `0`.
+    Boolean {
+        /// The value when absent.
+        default: bool,
+    },
+    /// One of some words.
+    Choice {
+        /// The words.
+        words: &'static [&'static str],
+        /// The word when absent.
+        default: Option<&'static str>,
+        /// Whether letter case matters.
+        is_exact: bool,
+    },
+    /// A list of texts.
+    Texts {
+        /// Fewest entries.
+        min: usize,
+        /// Most entries.
+        max: usize,
+    },
+    /// A metadata map; in a form its JSON text.
+    Metadata,
+    /// A metadata filter (API 5.3).
+    Filter,
+    /// One metadata map for all items of a batch, or a list with one for each.
+    MetadataOrList,
+    /// A list of objects, described by a JSON schema.
+    Objects {
+        /// Schema of one entry.
+        item: fn() -> Value,
+        /// Fewest entries.
+        min: usize,
+        /// Most entries.
+        max: usize,
+    },
+    /// Epoch seconds as a number or a text, or an RFC 3339 text.
+    Moment,
+    /// A list of vectors.
+    Rows,
+    /// One vector or a list of vectors.
+    RowOrRows,
+    /// An object from chunk id to vector.
+    NamedRows,
+    /// One uploaded file.
+    File,
+    /// Uploaded files.
+    Files,
+}
+
+impl Kind {
+    /// Whether the value is read as vectors while the body is parsed.
+    pub fn is_vectors(self) -> bool {
+        matches!(self, Self::Rows | Self::RowOrRows | Self::NamedRows)
+    }
+
+    /// The JSON schema of a value.
+    pub fn schema(self) -> Value {
+        let row = || array(json!({"type": "number"}), 1, limits::VECTOR_DIMENSION_MAX);
+        let object = || json!({"type": "object", "additionalProperties": true});
+        match self {
+            Self::Identifier => json!({"type": "string", "maxLength": limits::ID_CHARS_MAX}),
+            Self::Text { chars_max, is_filled } => {
+                let min = usize::from(is_filled);
+                json!({"type": "string", "minLength": min, "maxLength": chars_max})
+            }
+            Self::Content { .. } => json!({"type": "string", "minLength": 1}),
+            Self::Integer { min, max, default: None } => {
+                json!({"type": "integer", "minimum": min, "maximum": max})
+            }
+            Self::Integer { min, max, default: Some(default) } => {
+                json!({"type": "integer", "minimum": min, "maximum": max, "default": default})
+            }
+            Self::Share { default } => {
+                json!({"type": "number", "minimum": 0, "maximum": 1, "default": default})
+            }
+            Self::Alpha => json!({
+                "anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string"}],
+                "default": 0.8,
+            }),
+            Self::Boolean { default } => json!({"type": "boolean", "default": default}),
+            Self::Choice { words, default: None, .. } => json!({"type": "string", "enum": words}),
+            Self::Choice { words, default: Some(default), .. } => {
+                json!({"type": "string", "enum": words, "default": default})
+            }
+            Self::Texts { min, max } => array(json!({"type": "string"}), min, max),
+            Self::Metadata | Self::Filter => object(),
+            Self::MetadataOrList => {
+                json!({"anyOf": [object(), {"type": "array", "items": object()}]})
+            }
+            Self::Objects { item, min, max } => array(item(), min, max),
+            Self::Moment => json!({"anyOf": [{"type": "number"}, {"type": "string"}]}),
+            Self::Rows => array(row(), 1, limits::VECTOR_ROWS_MAX),
+            Self::RowOrRows => {
+                json!({"anyOf": [row(), array(row(), 1, limits::VECTOR_QUERIES_MAX)]})
+            }
+            Self::NamedRows => json!({
+                "type": "object", "additionalProperties": row(), "minProperties": 1,
+                "maxProperties": limits::VECTOR_ROWS_MAX,
+            }),
+            Self::File => json!({"type": "string", "format": "binary"}),
+            Self::Files => {
+                let file = json!({"type": "string", "format": "binary"});
+                array(file, 1, limits::BATCH_ITEMS_MAX)
+            }
+        }
+    }
+}
+
+/// One input field of an operation.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// Another accepted name of the same field.
+    pub alias: Option<&'static str>,
+    /// Where it is documented to stand.
+    pub location: Location,
+    /// Whether it may also come as query parameter, form part or JSON member (API 1.4).
+    pub is_anywhere: bool,
+    /// Whether it is the JSON body itself and not a member of it.
+    pub is_whole: bool,
+    /// What it may hold.
+    pub kind: Kind,
+    /// Whether it must be there.
+    pub is_required: bool,
+    /// What it is for, in one line.
+    pub doc: &'static str,
+}
+
+impl Field {
+    const fn new(
+        location: Location,
+        name: &'static str,
+        kind: Kind,
+        doc: &'static str,
+        is_anywhere: bool,
+    ) -> Self {
+        let (alias, is_whole, is_required) = (None, false, false);
+        Self { name, alias, location, is_anywhere, is_whole, kind, is_required, doc }
+    }
+
+    /// An optional query parameter.
+    pub const fn query(name: &'static str, kind: Kind, doc: &'static str) -> Self {
+        Self::new(Location::Query, name, kind, doc, matches!(kind, Kind::Identifier))
+    }
+
+    /// An optional form part.
+    pub const fn form(name: &'static str, kind: Kind, doc: &'static str) -> Self {
+        Self::new(Location::Form, name, kind, doc, matches!(kind, Kind::Identifier))
+    }
+
+    /// An optional member of the JSON body.
+    pub const fn body(name: &'static str, kind: Kind, doc: &'static str) -> Self {
+        Self::new(Location::Body, name, kind, doc, matches!(kind, Kind::Identifier))
+    }
+
+    /// A part of the path.
+    pub const fn path(name: &'static str, kind: Kind, doc: &'static str) -> Self {
+        Self::new(Location::Path, name, kind, doc, false).required()
+    }
+
+    /// The same field, which must be there.
+    pub const fn required(mut self) -> Self {
+        self.is_required = true;
+        self
+    }
+
+    /// The same field, which may also stand in the other places.
+    pub const fn anywhere(mut self) -> Self {
+        self.is_anywhere = true;
+        self
+    }
+
+    /// The same field as the whole body.
+    pub const fn whole(mut self) -> Self {
+        self.is_whole = true;
+        self
+    }
+
+    /// The same field with a second name.
+    pub const fn or(mut self, alias: &'static str) -> Self {
+        self.alias = Some(alias);
+        self
+    }
+
+    /// Whether a value found at `location` belongs to this field.
+    pub fn may_stand_in(&self, location: Location) -> bool {
+        self.location == location
+            || (self.is_anywhere && !matches!(location, Location::Path | Location::Header))
+    }
+
+    /// The JSON schema of its value, with its description.
+    pub fn schema(&self) -> Value {
+        let mut schema = self.kind.schema();
+        if let Some(members) = schema.as_object_mut() {
+            members.insert("description".into(), self.doc.into());
+        }
+        schema
+    }
+}
+
+/// The JSON schema of an array.
+fn array(items: Value, min: usize, max: usize) -> Value {
+    json!({"type": "array", "items": items, "minItems": min, "maxItems": max})
+}

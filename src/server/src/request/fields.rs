@@ -1,0 +1,232 @@
+//! Typed reading of one request's input, wherever it stands (API 1.4).
+//!
+//! Each reader takes a [`Field`] and enforces what it documents. Absent, `null` and, for
+//! identifiers and words, the empty text are the same. Unknown names are ignored.
+
+use serde_json::Value;
+
+use crate::error::{ApiError, Location};
+use crate::request::field::{Field, Kind};
+use crate::request::json::JsonBody;
+use crate::request::multipart::{Form, UploadedFile};
+use crate::request::vectors::Vectors;
+use lodestone_types::id::InvalidIdentifier;
+use lodestone_types::{Scope, SubTenantId, TenantId};
+
+/// A value as it came.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Given {
+    /// From a query string, a form or the path.
+    Text(String),
+    /// From the JSON body.
+    Json(Value),
+}
+
+impl Given {
+    pub(super) fn is_absent(&self, kind: Kind) -> bool {
+        match self {
+            Self::Text(text) => text.is_empty(),
+            Self::Json(Value::Null) => true,
+            Self::Json(Value::String(text)) => {
+                text.is_empty() && matches!(kind, Kind::Identifier | Kind::Choice { .. })
+            }
+            Self::Json(_) => false,
+        }
+    }
+
+    /// Whether two places say the same, although one of them can only say it in text.
+    fn says_the_same(&self, other: &Self) -> bool {
+        fn text(given: &Given) -> String {
+            match given {
+                Given::Text(text) | Given::Json(Value::String(text)) => text.clone(),
+                Given::Json(value) => value.to_string(),
+            }
+        }
+        self == other || text(self) == text(other)
+    }
+}
+
+/// Everything that one request brought.
+#[derive(Debug, Default)]
+pub struct Fields {
+    /// Query parameters, decoded, in order.
+    pub(crate) query: Vec<(String, String)>,
+    /// Parts of the path.
+    pub(crate) path: Vec<(String, String)>,
+    /// The multipart form.
+    pub(crate) form: Form,
+    /// The JSON body.
+    pub(crate) body: JsonBody,
+    /// What the operation documents; `None` inside an item of a batch.
+    pub(crate) documented: Option<&'static [&'static Field]>,
+}
+
+impl Fields {
+    /// The one value of a field, and where it stood.
+    pub(super) fn find(&mut self, field: &Field) -> Result<Option<(Location, Given)>, ApiError> {
+        let mut found: Option<(Location, Given)> = None;
+        for name in [Some(field.name), field.alias].into_iter().flatten() {
+            for (location, given) in self.all_of(field, name) {
+                if given.is_absent(field.kind) {
+                    continue;
+                }
+                match &found {
+                    Some((_, earlier)) if !earlier.says_the_same(&given) => {
+                        let problem = match field.alias {
+                            Some(alias) => format!("or {alias} is given twice, with other values"),
+                            None => "is given twice with different values".to_owned(),
+                        };
+                        let reason = "conflicting_values";
+                        return Err(ApiError::field(reason, location, field.name, &problem));
+                    }
+                    Some(_) => {}
+                    None => found = Some((location, given)),
+                }
+            }
+        }
+        if found.is_none() && field.is_required {
+            return Err(missing(field));
+        }
+        Ok(found)
+    }
+
+    /// Every value under `name` in the places where the field may stand.
+    pub(super) fn all_of(&mut self, field: &Field, name: &str) -> Vec<(Location, Given)> {
+        debug_assert!(
+            self.documented.is_none_or(|all| all.iter().any(|known| known.name == field.name)),
+            "{} is read but not documented",
+            field.name
+        );
+        let mut given = Vec::new();
+        let texts = [
+            (Location::Path, &self.path),
+            (Location::Query, &self.query),
+            (Location::Form, &self.form.texts),
+        ];
+        for (location, pairs) in texts {
+            if field.may_stand_in(location) {
+                let of_name = pairs.iter().filter(|(other, _)| other == name);
+                given.extend(of_name.map(|(_, text)| (location, Given::Text(text.clone()))));
+            }
+        }
+        if field.may_stand_in(Location::Body)
+            && let Some(value) = self.body.members.swap_remove(name)
+        {
+            given.push((Location::Body, Given::Json(value)));
+        }
+        given
+    }
+
+    /// Whether a field that has no effect was sent.
+    ///
+    /// # Errors
+    /// 400 `conflicting_values`.
+    pub fn is_given(&mut self, field: &Field) -> Result<bool, ApiError> {
+        Ok(self.find(field)?.is_some())
+    }
+
+    /// Text of kind [`Kind::Text`], [`Kind::Content`] or [`Kind::Identifier`] (unchecked here).
+    ///
+    /// # Errors
+    /// 400 for a wrong type, a blank or too long text; 413 for content over its byte limit.
+    pub fn text(&mut self, field: &Field) -> Result<Option<String>, ApiError> {
+        let Some((location, given)) = self.find(field)? else { return Ok(None) };
+        let text = match given {
+            Given::Text(text) | Given::Json(Value::String(text)) => text,
+            Given::Json(_) => return Err(wrong(field, location, "must be a string")),
+        };
+        match field.kind {
+            Kind::Text { is_filled: true, .. } | Kind::Content { .. } if text.trim().is_empty() => {
+                return Err(wrong(field, location, "must not be blank"));
+            }
+            Kind::Text { chars_max, .. } if text.chars().count() > chars_max => {
+                let problem = format!("is longer than {chars_max} characters");
+                return Err(wrong(field, location, &problem));
+            }
+            Kind::Content { bytes_max } if text.len() > bytes_max => {
+                let message = format!("{} is larger than {bytes_max} bytes", field.name);
+                let error = ApiError::too_large("content_too_large", message);
+                return Err(error.at(location, field.name));
+            }
+            _ => {}
+        }
+        Ok(Some(text))
+    }
+
+    /// As [`Self::text`], for a field that must be there.
+    ///
+    /// # Errors
+    /// As [`Self::text`], and 400 `missing_field`.
+    pub fn required_text(&mut self, field: &Field) -> Result<String, ApiError> {
+        self.text(field)?.ok_or_else(|| missing(field))
+    }
+
+    /// An identifier, by the rule of its type.
+    ///
+    /// # Errors
+    /// 400 `invalid_identifier`, `invalid_value` (not a text) or `missing_field`.
+    pub fn id<T>(
+        &mut self,
+        field: &Field,
+        parse: fn(&'static str, &str) -> Result<T, InvalidIdentifier>,
+    ) -> Result<Option<T>, ApiError> {
+        let Some(text) = self.text(field)? else { return Ok(None) };
+        let parsed = parse(field.name, &text);
+        parsed.map(Some).map_err(|error| ApiError::from(error).at(field.location, field.name))
+    }
+
+    /// The tenant and sub-tenant that the request addresses.
+    ///
+    /// # Errors
+    /// 400 for an absent tenant or a bad name.
+    pub fn scope(&mut self, tenant: &Field, sub_tenant: &Field) -> Result<Scope, ApiError> {
+        let sub_tenant = self.id(sub_tenant, SubTenantId::parse_field);
+        let tenant = self.id(tenant, TenantId::parse_field)?.ok_or_else(|| missing(tenant))?;
+        let sub_tenant = sub_tenant?.unwrap_or_else(SubTenantId::default_name);
+        Ok(Scope { tenant, sub_tenant })
+    }
+
+    /// The vectors of the body.
+    ///
+    /// # Errors
+    /// 400 `missing_field`. Their own faults were found while the body was parsed.
+    pub fn vectors(&mut self, field: &Field) -> Result<Vectors, ApiError> {
+        self.body.vectors.take().ok_or_else(|| missing(field))
+    }
+
+    /// The uploaded files under the field's name, in order.
+    pub fn files(&mut self, field: &Field) -> Vec<UploadedFile> {
+        let (of_name, others) = std::mem::take(&mut self.form.files)
+            .into_iter()
+            .partition::<Vec<_>, _>(|(name, _)| name == field.name);
+        self.form.files = others;
+        of_name.into_iter().map(|(_, file)| file).collect()
+    }
+
+    /// The text parts of a form named `name`, `name[]` or `name[0]`, `name[1]` and on, in order.
+    pub fn form_texts(&mut self, name: &str) -> Vec<String> {
+        let is_of_name = |part: &str| {
+            part.strip_prefix(name).is_some_and(|rest| {
+                let index = rest.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+                rest.is_empty() || index.is_some_and(|i| i.bytes().all(|b| b.is_ascii_digit()))
+            })
+        };
+        let of_name = self.form.texts.iter().filter(|(part, _)| is_of_name(part));
+        of_name.map(|(_, text)| text.clone()).collect()
+    }
+}
+
+/// 400 `missing_field`.
+pub fn missing(field: &Field) -> ApiError {
+    ApiError::field("missing_field", field.location, field.name, "is required")
+}
+
+/// 400 `invalid_value`.
+pub fn wrong(field: &Field, location: Location, problem: &str) -> ApiError {
+    ApiError::field("invalid_value", location, field.name, problem)
+}
+
+/// A field read as another kind than it documents: a fault of ours.
+pub(super) fn misread(field: &Field) -> ApiError {
+    ApiError::internal(format!("field {} is read as another kind than declared", field.name))
+}

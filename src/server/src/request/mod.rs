@@ -1,0 +1,170 @@
+//! From bytes to typed input: the room between the frame and a handler.
+//!
+//! ```text
+//! body -> reader (limit, pace, memory) -> JSON members | form parts --+
+//! query, path --------------------------------------------------------+-> Fields -> Request
+//! ```
+//!
+//! It is not the place where an operation decides anything: no tenant is looked up here.
+//!
+//! Invariants: no byte of a body is read before the frame has let the request through; what an
+//! operation reads is what its [`Field`]s document.
+//!
+//! - `field`: one input field, its place, its range, its JSON schema
+//! - `fields`: finding a field's one value; texts and identifiers
+//! - `scalars`, `collections`: numbers, words, times; lists and maps
+//! - `json`, `vectors`: a JSON body into members; number arrays into one flat buffer
+//! - `multipart`: a form into texts and files
+//! - `body`: reading under limits
+//! - `moment`: times as callers write them
+
+pub mod body;
+pub mod collections;
+pub mod field;
+pub mod fields;
+pub mod json;
+pub mod moment;
+pub mod multipart;
+pub mod scalars;
+pub mod vectors;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use crate::admission::Admitted;
+use crate::error::ApiError;
+use crate::request::body::Reservation;
+use lodestone_types::Grant;
+
+pub use field::{Field, Kind};
+pub use fields::Fields;
+pub use multipart::{Form, UploadedFile};
+pub use scalars::Alpha;
+pub use vectors::Vectors;
+
+/// Typed input of one operation.
+pub trait Request: Sized + Send + 'static {
+    /// Every field that [`Self::read`] reads.
+    const FIELDS: &'static [&'static Field];
+
+    /// Reads and validates.
+    ///
+    /// # Errors
+    /// 400 or 413 for the first field that is wrong.
+    fn read(fields: &mut Fields) -> Result<Self, ApiError>;
+}
+
+impl Request for () {
+    const FIELDS: &'static [&'static Field] = &[];
+
+    fn read(_: &mut Fields) -> Result<Self, ApiError> {
+        Ok(())
+    }
+}
+
+/// An `Idempotency-Key` and what it was sent with (API 5.15).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idempotency {
+    /// The key as sent.
+    pub key: String,
+    /// SHA-256 over query, path and body: the same key with another digest is a conflict.
+    pub digest: [u8; 32],
+}
+
+/// What a handler knows about a request beside its input.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Who asks; `None` only on paths that need no key.
+    pub grant: Option<Grant>,
+    /// The id that the response carries.
+    pub request_id: Arc<str>,
+    /// Path template of the route.
+    pub route: &'static str,
+    /// Scheme, host and prefix under which the client reached this server, without a last slash;
+    /// empty where it named no host.
+    pub base_url: String,
+    /// The idempotency key, if the client sent one.
+    pub idempotency: Option<Idempotency>,
+    /// The body's share of memory, held until the handler has finished.
+    pub(super) reservation: Option<Arc<Reservation>>,
+    /// The slot it runs in, held as long as any part of the work is at it.
+    pub(super) admitted: Option<Arc<Admitted>>,
+}
+
+impl Call {
+    /// Who asks.
+    ///
+    /// # Errors
+    /// 500 where a path without a key asks for one: a fault of the table.
+    pub fn grant(&self) -> Result<&Grant, ApiError> {
+        self.grant.as_ref().ok_or_else(|| ApiError::internal("this route has no grant"))
+    }
+}
+
+/// A body as it was received.
+#[derive(Debug)]
+pub(super) enum Payload {
+    /// A JSON text, not parsed yet; empty without a body.
+    Json(Bytes),
+    /// A form.
+    Form(Form),
+}
+
+/// Everything that came, before it is parsed.
+#[derive(Debug)]
+pub(super) struct Input {
+    pub query: Vec<(String, String)>,
+    pub path: Vec<(String, String)>,
+    pub payload: Payload,
+}
+
+impl Input {
+    /// How much work parsing will be, in bytes.
+    pub fn bytes(&self) -> usize {
+        match &self.payload {
+            Payload::Json(bytes) => bytes.len(),
+            Payload::Form(form) => form.texts.iter().map(|(_, text)| text.len()).sum(),
+        }
+    }
+
+    /// Parses and validates.
+    pub fn read<R: Request>(self) -> Result<R, ApiError> {
+        let (query, path, documented) = (self.query, self.path, Some(R::FIELDS));
+        let mut fields = Fields { query, path, documented, ..Fields::default() };
+        match self.payload {
+            Payload::Json(bytes) => fields.body = json::parse(&bytes, R::FIELDS)?,
+            Payload::Form(form) => fields.form = form,
+        }
+        R::read(&mut fields)
+    }
+
+    /// SHA-256 over everything, each part preceded by its length.
+    pub fn digest(&self) -> [u8; 32] {
+        let mut hasher = Sha256::new();
+        let mut add = |bytes: &[u8]| {
+            hasher.update((bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        };
+        for (name, value) in self.query.iter().chain(&self.path) {
+            add(name.as_bytes());
+            add(value.as_bytes());
+        }
+        match &self.payload {
+            Payload::Json(bytes) => add(bytes),
+            Payload::Form(form) => {
+                for (name, text) in &form.texts {
+                    add(name.as_bytes());
+                    add(text.as_bytes());
+                }
+                for (name, file) in &form.files {
+                    add(name.as_bytes());
+                    add(file.filename.as_bytes());
+                    add(&file.bytes);
+                }
+            }
+        }
+        hasher.finalize().into()
+    }
+}

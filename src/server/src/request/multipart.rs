@@ -1,0 +1,236 @@
+//! A multipart form into texts and files, part by part, in any order.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::multipart::Field as Part;
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart};
+use bytes::{Bytes, BytesMut};
+use futures_util::stream;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Request};
+use parking_lot::Mutex;
+
+use crate::error::{ApiError, Location};
+use crate::request::body::BodyReader;
+use crate::request::field::{Field, Kind};
+use lodestone_types::limits;
+
+/// Parts of one form; far above any sensible batch.
+const PARTS_MAX: usize = 1000;
+/// Bytes of all text parts together.
+const TEXT_BYTES_MAX: usize = limits::BODY_BYTES_MAX;
+/// Characters of a file name; what file systems allow.
+const FILENAME_CHARS_MAX: usize = 255;
+
+/// An uploaded file, wholly in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UploadedFile {
+    /// Its name without path parts and control characters; empty when none was sent.
+    pub filename: String,
+    /// The media type that the client named; empty when none was sent.
+    pub content_type: String,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+/// The parts of a form.
+#[derive(Debug, Default)]
+pub struct Form {
+    /// Text parts, in order.
+    pub texts: Vec<(String, String)>,
+    /// File parts by the name of their field, in order.
+    pub files: Vec<(String, UploadedFile)>,
+}
+
+/// Reads a form. Parts that `fields` do not name are read past.
+///
+/// # Errors
+/// 400 `malformed_body` or `too_many_items`; 413 over the limits; whatever the reader reports.
+pub async fn read(
+    reader: BodyReader,
+    content_type: HeaderValue,
+    fields: &'static [&'static Field],
+) -> Result<Form, ApiError> {
+    let fault: Arc<Mutex<Option<ApiError>>> = Arc::default();
+    let cell = Arc::clone(&fault);
+    let pieces = stream::unfold((reader, cell), |(mut reader, cell)| async move {
+        match reader.next().await {
+            Ok(None) => None,
+            Ok(Some(data)) => Some((Ok(data), (reader, cell))),
+            Err(error) => {
+                let text = error.to_string();
+                *cell.lock() = Some(error);
+                Some((Err(std::io::Error::other(text)), (reader, cell)))
+            }
+        }
+    });
+    let mut request = Request::new(Body::from_stream(pieces));
+    request.headers_mut().insert(CONTENT_TYPE, content_type);
+    // The reader counts the bytes already.
+    DefaultBodyLimit::disable().apply(&mut request);
+    let form = read_parts(request, fields).await;
+    // A fault of the reader reaches the parser as a broken stream; report the cause instead.
+    match fault.lock().take() {
+        Some(error) => Err(error),
+        None => form,
+    }
+}
+
+async fn read_parts(
+    request: Request<Body>,
+    fields: &'static [&'static Field],
+) -> Result<Form, ApiError> {
+    let mut parts = Multipart::from_request(request, &())
+        .await
+        .map_err(|error| malformed(&error.body_text()))?;
+    let mut form = Form::default();
+    let (mut count, mut text_bytes) = (0, 0);
+    while let Some(part) = parts.next_field().await.map_err(|e| malformed(&e.body_text()))? {
+        count += 1;
+        if count > PARTS_MAX {
+            let message = format!("the form has more than {PARTS_MAX} parts");
+            return Err(ApiError::invalid("too_many_items", message));
+        }
+        let Some(name) = part.name().map(str::to_owned) else { continue };
+        let base = name.split('[').next().unwrap_or_default();
+        match fields.iter().find(|field| field.name == base && field.may_stand_in(Location::Form)) {
+            None => {}
+            Some(field) if matches!(field.kind, Kind::File | Kind::Files) => {
+                check_room(field, &form)?;
+                form.files.push((field.name.to_owned(), read_file(field, part).await?));
+            }
+            Some(field) => {
+                let text = read_text(field, part, &mut text_bytes).await?;
+                form.texts.push((name, text));
+            }
+        }
+    }
+    Ok(form)
+}
+
+fn check_room(field: &Field, form: &Form) -> Result<(), ApiError> {
+    let max = match field.kind {
+        Kind::Files => limits::BATCH_ITEMS_MAX,
+        _ => 1,
+    };
+    let of_field = form.files.iter().filter(|(name, _)| name == field.name).count();
+    if of_field < max {
+        return Ok(());
+    }
+    let problem = format!("may hold at most {max} files");
+    Err(ApiError::field("too_many_items", Location::Form, field.name, &problem))
+}
+
+async fn read_file(field: &Field, mut part: Part<'_>) -> Result<UploadedFile, ApiError> {
+    let filename = clean_filename(part.file_name().unwrap_or_default());
+    let content_type = part.content_type().unwrap_or_default().to_owned();
+    let mut bytes = BytesMut::new();
+    while let Some(data) = part.chunk().await.map_err(|e| malformed(&e.body_text()))? {
+        if bytes.len() + data.len() > limits::FILE_BYTES_MAX {
+            let message = format!("a file may hold at most {} bytes", limits::FILE_BYTES_MAX);
+            let error = ApiError::too_large("file_too_large", message);
+            return Err(error.at(Location::Form, field.name));
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(UploadedFile { filename, content_type, bytes: bytes.freeze() })
+}
+
+async fn read_text(
+    field: &Field,
+    mut part: Part<'_>,
+    text_bytes: &mut usize,
+) -> Result<String, ApiError> {
+    let mut bytes = Vec::new();
+    while let Some(data) = part.chunk().await.map_err(|e| malformed(&e.body_text()))? {
+        *text_bytes += data.len();
+        if *text_bytes > TEXT_BYTES_MAX {
+            let message = format!("text parts may hold at most {TEXT_BYTES_MAX} bytes in all");
+            let error = ApiError::too_large("content_too_large", message);
+            return Err(error.at(Location::Form, field.name));
+        }
+        bytes.extend_from_slice(&data);
+    }
+    String::from_utf8(bytes).map_err(|_| {
+        ApiError::field("invalid_value", Location::Form, field.name, "is not valid UTF-8")
+    })
+}
+
+fn malformed(problem: &str) -> ApiError {
+    ApiError::invalid("malformed_body", format!("the form cannot be read: {problem}"))
+}
+
+/// The last part of a path of any system, without control characters.
+fn clean_filename(name: &str) -> String {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let kept = last.chars().filter(|c| !c.is_control()).take(FILENAME_CHARS_MAX);
+    let name: String = kept.collect();
+    let name = name.trim();
+    if name == "." || name == ".." { String::new() } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::body::{BodyMemory, Pace};
+    use std::time::Duration;
+
+    static FILE: Field = Field::form("file", Kind::File, "a file").required();
+    static TENANT: Field = Field::query("tenant_id", Kind::Identifier, "the tenant");
+    static FIELDS: &[&Field] = &[&FILE, &TENANT];
+
+    async fn read_bytes(body: &[u8], bytes_max: usize) -> Result<Form, ApiError> {
+        let pace = Pace { stall: Duration::from_secs(1), bytes_per_second_min: 0 };
+        let body = Body::from(body.to_vec());
+        let reader = BodyReader::new(body, None, bytes_max, pace, BodyMemory::new(1 << 20));
+        let content_type = HeaderValue::from_static("multipart/form-data; boundary=B");
+        read(reader?, content_type, FIELDS).await
+    }
+
+    const GOOD: &str = "--B\r\nContent-Disposition: form-data; name=\"file\"; \
+        filename=\"../a/b\\\\c.txt\"\r\nContent-Type: text/plain\r\n\r\nhello\r\n\
+        --B\r\nContent-Disposition: form-data; name=\"other\"\r\n\r\nignored\r\n\
+        --B\r\nContent-Disposition: form-data; name=\"tenant_id\"\r\n\r\nacme\r\n--B--\r\n";
+
+    #[tokio::test]
+    async fn parts_come_in_any_order() {
+        let form = read_bytes(GOOD.as_bytes(), 10_000).await.unwrap();
+        assert_eq!(form.texts, [("tenant_id".to_owned(), "acme".to_owned())]);
+        let (name, file) = &form.files[0];
+        assert_eq!((name.as_str(), file.filename.as_str()), ("file", "c.txt"));
+        assert_eq!((file.content_type.as_str(), &file.bytes[..]), ("text/plain", &b"hello"[..]));
+    }
+
+    #[tokio::test]
+    async fn broken_forms_are_malformed() {
+        let half = &GOOD.as_bytes()[..GOOD.len() / 2];
+        assert_eq!(read_bytes(half, 10_000).await.unwrap_err().reason(), "malformed_body");
+        assert_eq!(read_bytes(b"{}", 10_000).await.unwrap_err().reason(), "malformed_body");
+    }
+
+    #[tokio::test]
+    async fn limits_are_reported_as_limits() {
+        let error = read_bytes(GOOD.as_bytes(), 100).await.unwrap_err();
+        assert_eq!(error.reason(), "body_too_large");
+        let part = "--B\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n";
+        let twice = format!("{part}{part}--B--\r\n");
+        let error = read_bytes(twice.as_bytes(), 10_000).await.unwrap_err();
+        assert_eq!(error.reason(), "too_many_items");
+    }
+
+    #[test]
+    fn file_names_lose_their_path() {
+        for (given, kept) in [
+            ("a.pdf", "a.pdf"),
+            ("/etc/passwd", "passwd"),
+            ("C:\\x\\y.docx", "y.docx"),
+            ("a\r\nb\0.txt", "ab.txt"),
+            ("..", ""),
+            ("a/", ""),
+            ("Übersicht 日本.txt", "Übersicht 日本.txt"),
+        ] {
+            assert_eq!(clean_filename(given), kept);
+        }
+    }
+}

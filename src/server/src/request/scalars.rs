@@ -1,0 +1,135 @@
+//! Numbers, truth values, words and times out of a request.
+
+use serde_json::Value;
+
+use crate::error::ApiError;
+use crate::request::field::{Field, Kind};
+use crate::request::fields::{Fields, Given, misread, wrong};
+use crate::request::moment;
+use lodestone_types::Timestamp;
+
+/// A weight between the semantic and the keyword side.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Alpha {
+    /// The caller's number, 0 to 1.
+    Fixed(f32),
+    /// The server decides.
+    Auto,
+}
+
+impl Fields {
+    /// A whole number in the field's range; the default when absent.
+    ///
+    /// # Errors
+    /// 400 for another type or a value out of range.
+    pub fn integer(&mut self, field: &Field) -> Result<Option<u64>, ApiError> {
+        let Kind::Integer { min, max, default } = field.kind else { return Err(misread(field)) };
+        let Some((location, given)) = self.find(field)? else { return Ok(default) };
+        let value = match &given {
+            Given::Text(text) => text.parse().ok(),
+            Given::Json(value) => value.as_u64().or_else(|| {
+                let whole = value.as_f64().filter(|n| n.fract() == 0.0 && *n >= 0.0 && *n < 1e15);
+                whole.map(|n| n as u64)
+            }),
+        };
+        match value {
+            Some(value) if (min..=max).contains(&value) => Ok(Some(value)),
+            Some(_) => Err(wrong(field, location, &format!("must be from {min} to {max}"))),
+            None => Err(wrong(field, location, &format!("must be an integer from {min} to {max}"))),
+        }
+    }
+
+    /// A number from 0 to 1; the default when absent.
+    ///
+    /// # Errors
+    /// 400 for another type or a value out of range.
+    pub fn share(&mut self, field: &Field) -> Result<f32, ApiError> {
+        let Kind::Share { default } = field.kind else { return Err(misread(field)) };
+        let Some((location, given)) = self.find(field)? else { return Ok(default as f32) };
+        let value = match &given {
+            Given::Text(text) => text.parse().ok(),
+            Given::Json(value) => value.as_f64(),
+        };
+        match value.filter(|value| (0.0..=1.0).contains(value)) {
+            Some(value) => Ok(value as f32),
+            None => Err(wrong(field, location, "must be a number from 0 to 1")),
+        }
+    }
+
+    /// A number from 0 to 1, its text, or `auto`; 0.8 when absent.
+    ///
+    /// # Errors
+    /// 400 for anything else.
+    pub fn alpha(&mut self, field: &Field) -> Result<Alpha, ApiError> {
+        let Some((location, given)) = self.find(field)? else { return Ok(Alpha::Fixed(0.8)) };
+        let value = match &given {
+            Given::Text(text) | Given::Json(Value::String(text)) => {
+                if text.trim().eq_ignore_ascii_case("auto") {
+                    return Ok(Alpha::Auto);
+                }
+                text.trim().parse().ok()
+            }
+            Given::Json(value) => value.as_f64(),
+        };
+        match value.filter(|value| (0.0..=1.0).contains(value)) {
+            Some(value) => Ok(Alpha::Fixed(value as f32)),
+            None => Err(wrong(field, location, "must be a number from 0 to 1, or 'auto'")),
+        }
+    }
+
+    /// A truth value; the default when absent.
+    ///
+    /// # Errors
+    /// 400 for another type.
+    pub fn boolean(&mut self, field: &Field) -> Result<bool, ApiError> {
+        let Kind::Boolean { default } = field.kind else { return Err(misread(field)) };
+        let Some((location, given)) = self.find(field)? else { return Ok(default) };
+        match &given {
+            Given::Json(Value::Bool(value)) => Ok(*value),
+            Given::Text(text) => match text.as_str() {
+                "true" | "1" => Ok(true),
+                "false" | "0" => Ok(false),
+                _ => Err(wrong(field, location, "must be true, false, 1 or 0")),
+            },
+            Given::Json(_) => Err(wrong(field, location, "must be true or false")),
+        }
+    }
+
+    /// One of the field's words; the default when absent.
+    ///
+    /// # Errors
+    /// 400 for another word or type.
+    pub fn choice(&mut self, field: &Field) -> Result<Option<&'static str>, ApiError> {
+        let Kind::Choice { words, default, is_exact } = field.kind else {
+            return Err(misread(field));
+        };
+        let Some((location, given)) = self.find(field)? else { return Ok(default) };
+        let text = match &given {
+            Given::Text(text) | Given::Json(Value::String(text)) => text.as_str(),
+            Given::Json(_) => "",
+        };
+        let matches =
+            |word: &&&str| **word == text || (!is_exact && word.eq_ignore_ascii_case(text));
+        match words.iter().find(matches) {
+            Some(word) => Ok(Some(word)),
+            None => {
+                let problem = format!("must be one of {}", words.join(", "));
+                Err(wrong(field, location, &problem))
+            }
+        }
+    }
+
+    /// A point in time: epoch seconds as a number or a text, or RFC 3339.
+    ///
+    /// # Errors
+    /// 400 for anything else.
+    pub fn moment(&mut self, field: &Field) -> Result<Option<Timestamp>, ApiError> {
+        let Some((location, given)) = self.find(field)? else { return Ok(None) };
+        let moment = match &given {
+            Given::Text(text) | Given::Json(Value::String(text)) => moment::parse(text),
+            Given::Json(value) => value.as_f64().and_then(moment::from_seconds),
+        };
+        let problem = "must be epoch seconds or an RFC 3339 time";
+        moment.map(Some).ok_or_else(|| wrong(field, location, problem))
+    }
+}

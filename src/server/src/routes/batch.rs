@@ -1,0 +1,229 @@
+//! Many texts, documents or records in one call. Each item stands alone (API 5.2).
+
+use lodestone_engine::Place;
+use lodestone_engine::ingest::Submission;
+use crate::app::{App, blocking};
+use crate::dto::apps::{AppItem, UploadAppSources};
+use crate::dto::batch::{
+    BatchResult, BatchUpdate, BatchUpload, BatchUploadText, FailedItem, FileItem, TextItem,
+    UploadedItem,
+};
+use crate::dto::upload::Status;
+use crate::error::ApiError;
+use crate::reply::Json;
+use crate::request::Call;
+use crate::routes::once::{Once, RequestIds, once};
+use crate::routes::upload::{file_submission, is_passing, kept, replaced, text_submission};
+use crate::routes::{Group, Route};
+use lodestone_types::{Role, Scope, SourceId, SourceKind, limits};
+
+/// The operations.
+pub fn routes() -> Vec<Route<App>> {
+    let (group, write, bytes) = (Group::Upload, Role::Write, limits::BATCH_BYTES_MAX);
+    vec![
+        Route::<App>::post("/upload/batch_upload", group, write, "Upload documents")
+            .multipart(bytes)
+            .handle(blocking(batch_upload)),
+        Route::<App>::patch("/upload/batch_update", group, write, "Replace or create documents")
+            .multipart(bytes)
+            .handle(blocking(batch_update)),
+        Route::<App>::post("/upload/batch_upload_text", group, write, "Upload texts")
+            .json(limits::BODY_BYTES_MAX_TEXT)
+            .handle(blocking(batch_upload_text)),
+        Route::<App>::post("/upload/upload_app_sources", group, write, "Upload records of apps")
+            .json(limits::BODY_BYTES_MAX_VECTORS)
+            .handle(blocking(upload_app_sources)),
+    ]
+}
+
+/// One item on its way in, or why it fails.
+pub(super) struct Item {
+    pub(super) filename: String,
+    pub(super) submission: Result<Submission, ApiError>,
+}
+
+fn batch_upload(
+    app: &App,
+    call: &Call,
+    request: BatchUpload,
+) -> Result<Once<BatchResult>, ApiError> {
+    let BatchUpload { scope, items } = request;
+    let item = |item: FileItem| Item {
+        filename: item.file.filename.clone(),
+        submission: Ok(file_submission(
+            item.id,
+            item.file,
+            replaced(item.tenant_metadata),
+            replaced(item.document_metadata),
+        )),
+    };
+    upload_all(app, call, &scope, items.into_iter().map(item).collect())
+}
+
+fn batch_update(
+    app: &App,
+    call: &Call,
+    request: BatchUpdate,
+) -> Result<Json<BatchResult>, ApiError> {
+    let BatchUpdate { scope, items } = request;
+    let item = |item: FileItem| Item {
+        filename: item.file.filename.clone(),
+        submission: Ok(file_submission(
+            item.id,
+            item.file,
+            kept(item.tenant_metadata),
+            kept(item.document_metadata),
+        )),
+    };
+    let mut items: Vec<Item> = items.into_iter().map(item).collect();
+    match open_for(app, call, &scope, &mut items)? {
+        Some(place) => submit(app, &place, items, None),
+        None => refuse(items),
+    }
+}
+
+fn batch_upload_text(
+    app: &App,
+    call: &Call,
+    request: BatchUploadText,
+) -> Result<Once<BatchResult>, ApiError> {
+    let BatchUploadText { scope, items } = request;
+    let item = |item: TextItem| Item {
+        filename: item.id.as_ref().map_or_else(String::new, SourceId::to_string),
+        submission: item.content.map(|content| {
+            let tenant = replaced(item.tenant_metadata);
+            text_submission(item.id, content, tenant, replaced(item.document_metadata))
+        }),
+    };
+    upload_all(app, call, &scope, items.into_iter().map(item).collect())
+}
+
+fn upload_app_sources(
+    app: &App,
+    call: &Call,
+    request: UploadAppSources,
+) -> Result<Once<BatchResult>, ApiError> {
+    let UploadAppSources { scope, items } = request;
+    let item = |item: AppItem| {
+        let AppItem { id, record, tenant_metadata, document_metadata } = item;
+        let named = record.as_ref().map(|(origin, _)| origin.detail.title.clone());
+        let named = named.ok().filter(|title| !title.is_empty());
+        let id_text = || id.as_ref().map_or_else(String::new, SourceId::to_string);
+        let filename = named.unwrap_or_else(id_text);
+        let submission = record.map(|(origin, content)| Submission {
+            source: id,
+            kind: SourceKind::App,
+            content,
+            filename: String::new(),
+            content_type: None,
+            tenant_metadata: replaced(tenant_metadata),
+            document_metadata: replaced(document_metadata),
+            origin,
+        });
+        Item { filename, submission }
+    };
+    upload_all(app, call, &scope, items.into_iter().map(item).collect())
+}
+
+pub(super) fn upload_all(
+    app: &App,
+    call: &Call,
+    scope: &Scope,
+    mut items: Vec<Item>,
+) -> Result<Once<BatchResult>, ApiError> {
+    let Some(place) = open_for(app, call, scope, &mut items)? else {
+        return refuse(items).map(Once::First);
+    };
+    if call.idempotency.is_some() {
+        // A request that is wrong does not use its idempotency key up.
+        for item in &mut items {
+            let checked = match &item.submission {
+                Ok(submission) => app.engine.check(&place, submission),
+                Err(_) => continue,
+            };
+            if let Err(error) = checked {
+                item.submission = Err(error.into());
+            }
+        }
+        if items.iter().all(|item| item.submission.is_err()) {
+            return submit(app, &place, items, None).map(Once::First);
+        }
+    }
+    once(app, call, |ids| submit(app, &place, items, ids))
+}
+
+/// Where the items go, once those that no tenant could process are refused; `None` where none is
+/// left, so that a batch of nothing but refused files makes no tenant.
+fn open_for(
+    app: &App,
+    call: &Call,
+    scope: &Scope,
+    items: &mut [Item],
+) -> Result<Option<Place>, ApiError> {
+    for item in items.iter_mut() {
+        let Ok(submission) = &item.submission else { continue };
+        if let Err(error) = app.engine.check_content(submission) {
+            item.submission = Err(error.into());
+        }
+    }
+    match items.iter().any(|item| item.submission.is_ok()) {
+        true => Ok(Some(app.engine.open_or_create(call.grant()?, scope)?)),
+        false => Ok(None),
+    }
+}
+
+/// The answer to a batch of which nothing is taken.
+fn refuse(items: Vec<Item>) -> Result<Json<BatchResult>, ApiError> {
+    let mut failed = Vec::new();
+    for (index, Item { filename, submission }) in items.into_iter().enumerate() {
+        if let Err(error) = submission {
+            failed.push(FailedItem::new(index, filename, &error));
+        }
+    }
+    BatchResult::reply(Vec::new(), failed)
+}
+
+fn submit(
+    app: &App,
+    place: &Place,
+    items: Vec<Item>,
+    ids: Option<RequestIds>,
+) -> Result<Json<BatchResult>, ApiError> {
+    let (mut uploaded, mut failed) = (Vec::new(), Vec::new());
+    let mut passing = None;
+    let mut is_final = false;
+    for (index, Item { filename, submission }) in items.into_iter().enumerate() {
+        let accepted = submission.and_then(|mut submission| {
+            if submission.source.is_none() {
+                submission.source = ids.map(|ids| ids.source(index));
+            }
+            Ok(app.engine.submit(place, submission)?)
+        });
+        match accepted {
+            Ok(accepted) => {
+                let file_id = accepted.source.to_string();
+                let filename = if filename.is_empty() { file_id.clone() } else { filename };
+                let (status, overwritten) = (Status::Queued, accepted.overwritten);
+                uploaded.push(UploadedItem { file_id, filename, status, overwritten });
+            }
+            Err(error) => {
+                if let Some(cause) = error.cause() {
+                    tracing::error!(index, cause, "an item of a batch failed");
+                }
+                failed.push(FailedItem::new(index, filename, &error));
+                match is_passing(&error) {
+                    true => passing = Some(error),
+                    false => is_final = true,
+                }
+            }
+        }
+    }
+    match passing {
+        // Nothing was taken, and nothing is wrong with the request: it should come again.
+        Some(error) if uploaded.is_empty() && !is_final => {
+            let failed = serde_json::to_value(&failed).unwrap_or_default();
+            Err(error.with_member("failed", failed))
+        }
+        _ => BatchResult::reply(uploaded, failed),
+    }
+}

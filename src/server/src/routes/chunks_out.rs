@@ -1,0 +1,102 @@
+//! From chunks as the query corridor found them to chunks and sources of the wire.
+
+use std::collections::BTreeMap;
+
+use lodestone_engine::answer::{AnswerSource, question_terms, snippet};
+use crate::dto::chunks::{
+    BoundingBox, Chunk, Explanation, QnaChunk, QnaSource, layout, page_number,
+};
+use lodestone_types::{PageBox, RetrievedChunk, ScoreParts, limits};
+
+/// A chunk of retrieve and of full-text search.
+pub(super) fn chunk(found: RetrievedChunk) -> Chunk {
+    let RetrievedChunk { uuid, source, text, place, boxes, score, parts, .. } = found;
+    Chunk {
+        chunk_uuid: uuid,
+        source_id: source.id.to_string(),
+        chunk_content: text,
+        source_type: source.source_type().to_owned(),
+        source_upload_time: source.uploaded_at.to_string(),
+        source_title: source.title.clone(),
+        source_last_updated_time: source.last_updated_at.to_string(),
+        layout: Some(layout(&place, &boxes)),
+        relevancy_score: Some(score),
+        document_metadata: Some(source.document_metadata.clone()),
+        tenant_metadata: Some(source.tenant_metadata.clone()),
+        extra_context: None,
+        graph_triplet_ids: Vec::new(),
+        source_url: source.url.clone(),
+        source_collection: source.detail.collections.clone(),
+        version: format!("v{}", source.version),
+        rerank_score: parts.rerank,
+        explain: None,
+    }
+}
+
+/// The parts of a score as the wire shows them.
+pub(super) fn explanation(parts: &ScoreParts) -> Explanation {
+    let ScoreParts { cosine, keyword, semantic_share, keyword_share, link, recency, rerank } =
+        *parts;
+    Explanation { cosine, bm25: keyword, semantic_share, keyword_share, link, recency, rerank }
+}
+
+/// Chunks of qna. `sources` are the sources of these very chunks.
+pub(super) fn qna_chunks(
+    question: &str,
+    found: &[RetrievedChunk],
+    sources: &[AnswerSource],
+) -> Vec<QnaChunk> {
+    let mut index_of = BTreeMap::new();
+    for (index, source) in sources.iter().enumerate() {
+        index_of.extend(source.chunks.iter().map(|chunk| (*chunk, index)));
+    }
+    let terms = question_terms(question);
+    let chunks = found.iter().enumerate().map(|(position, found)| QnaChunk {
+        bounding_box: found.boxes.first().map(BoundingBox::from),
+        bounding_boxes: pages_of(&found.boxes),
+        source_filename: found.source.filename.clone(),
+        page_number: page_number(&found.place),
+        snippet: snippet(&terms, &found.text, limits::SNIPPET_CHARS),
+        source_index: *index_of.get(&position).expect("every chunk has its source"),
+        chunk: chunk(found.clone()),
+    });
+    chunks.collect()
+}
+
+/// The rectangles of a chunk that stands on several pages.
+fn pages_of(boxes: &[PageBox]) -> Vec<BoundingBox> {
+    match boxes.len() {
+        0 | 1 => Vec::new(),
+        _ => boxes.iter().map(BoundingBox::from).collect(),
+    }
+}
+
+/// A source of qna. `found` are the chunks that it counts its own by.
+pub(super) fn qna_source(cited: &AnswerSource, found: &[RetrievedChunk]) -> QnaSource {
+    let source = &cited.source;
+    let own = || cited.chunks.iter().map(|position| &found[*position]);
+    let mut page_numbers: Vec<u32> = own().filter_map(|chunk| page_number(&chunk.place)).collect();
+    page_numbers.sort_unstable();
+    page_numbers.dedup();
+    let (id, kind) = (source.id.to_string(), source.source_type().to_owned());
+    let uploaded_at = source.uploaded_at.to_string();
+    QnaSource {
+        source_id: id.clone(),
+        id,
+        source_title: source.title.clone(),
+        title: source.title.clone(),
+        source_type: kind.clone(),
+        kind,
+        source_url: source.url.clone(),
+        source_filename: source.filename.clone(),
+        source_upload_time: uploaded_at.clone(),
+        timestamp: uploaded_at,
+        source_last_updated_time: source.last_updated_at.to_string(),
+        page_numbers,
+        snippet: cited.snippet.clone(),
+        relevancy_score: cited.score,
+        document_metadata: source.document_metadata.clone(),
+        tenant_metadata: source.tenant_metadata.clone(),
+        chunk_uuids: own().map(|chunk| chunk.uuid.clone()).collect(),
+    }
+}

@@ -1,0 +1,328 @@
+//! The table of routes: one entry an operation, from which everything about it is made.
+//!
+//! ```text
+//!            +-> axum router (frame)
+//! Route ... -+-> order of checks: role, media type, body limit (frame)
+//!            +-> input: fields, ranges, defaults (request)
+//!            +-> OpenAPI document (openapi)
+//! ```
+//!
+//! This is not where an operation is carried out: a handler calls one corridor and turns the
+//! result into a type of `dto`.
+//!
+//! # How to add an operation
+//!
+//! 1. Input: in `dto/`, a struct of validated values, its `Field`s and an `impl Request`.
+//!    `FIELDS` lists what `read` reads; ranges and defaults stand in the fields only.
+//! 2. Output: in `dto/`, a struct with `Serialize` and `JsonSchema`.
+//! 3. Handler: `async fn name(app: App, call: Call, input: In) -> Result<Json<Out>, ApiError>`.
+//!    Check the scope with `call.grant()?` first. Blocking work goes into [`off_thread`]. Turn a
+//!    room's error into [`ApiError`] with `ApiError::of_kind(error.kind(), reason, text)`.
+//! 4. Entry: `Route::post(path, group, role, summary).handle(name)`, with `.json(bytes_max)` for
+//!    a larger body or `.multipart(bytes_max)` for a form.
+//!
+//! Router, role matrix, limits, `/openapi.json` and the generic tests then know it.
+//!
+//! - `openapi`: the document from the table
+//! - `upload`, `batch`: texts and documents, alone and in company; `once`: repeated requests
+//! - `web`: pages of the web
+//! - `sources`: listing, looking up and deleting; `fetch`: originals
+//! - `graph`: what sources and results state
+//! - `search`, `qna`: searches and answers; `chunks_out`: what was found, as the wire has it
+//! - `embeddings`: client vectors; `memories`: personal memories
+//! - `tenants`, `keys`, `operations`: what operators need
+
+pub mod batch;
+mod chunks_out;
+pub mod embeddings;
+pub mod fetch;
+pub mod graph;
+pub mod keys;
+pub mod memories;
+pub mod once;
+pub mod openapi;
+pub mod operations;
+pub mod qna;
+pub mod search;
+pub mod sources;
+pub mod tenants;
+pub mod upload;
+pub mod web;
+
+#[cfg(test)]
+mod search_tests;
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::response::Response;
+use http::Method;
+use schemars::{Schema, SchemaGenerator};
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::reply::Reply;
+use crate::request::{Call, Field, Input, Request};
+use lodestone_types::{Role, limits};
+
+/// Every operation of the server.
+pub fn table() -> Vec<Route<App>> {
+    [
+        upload::routes(),
+        batch::routes(),
+        web::routes(),
+        sources::routes(),
+        fetch::routes(),
+        graph::routes(),
+        search::routes(),
+        qna::routes(),
+        embeddings::routes(),
+        memories::routes(),
+        tenants::routes(),
+        keys::routes(),
+        operations::routes(),
+    ]
+    .concat()
+}
+
+/// Inputs of more bytes are parsed off the async threads.
+const PARSE_INLINE_BYTES_MAX: usize = 256 << 10;
+
+/// A chapter of the API; the tag in the OpenAPI document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Group {
+    /// Uploads and updates.
+    Upload,
+    /// Deletion of sources.
+    Deletion,
+    /// Listings.
+    Listing,
+    /// Tenants and sub-tenants.
+    Tenant,
+    /// Client vectors.
+    Embeddings,
+    /// Search and questions.
+    Search,
+    /// Stored originals.
+    Fetch,
+    /// Personal memories.
+    Memory,
+    /// Keys and tenants for operators.
+    Admin,
+    /// Health and documents.
+    Operations,
+}
+
+impl Group {
+    /// The tag.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Upload => "upload",
+            Self::Deletion => "deletion",
+            Self::Listing => "listing",
+            Self::Tenant => "tenant",
+            Self::Embeddings => "embeddings",
+            Self::Search => "search",
+            Self::Fetch => "fetch",
+            Self::Memory => "memory",
+            Self::Admin => "admin",
+            Self::Operations => "operations",
+        }
+    }
+}
+
+/// What kind of body an operation reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Media {
+    /// None: a body is not looked at.
+    None,
+    /// A JSON object, which may be absent where no member is required.
+    Json,
+    /// A multipart form.
+    Multipart,
+    /// A form as browsers send short ones; JSON too.
+    UrlEncoded,
+}
+
+/// Everything about an operation but its handler.
+#[derive(Debug, Clone)]
+pub struct RouteSpec {
+    /// The method; GET serves HEAD too.
+    pub method: Method,
+    /// The path, with `{name}` for a variable part.
+    pub path: &'static str,
+    /// The chapter.
+    pub group: Group,
+    /// The least role, or `None` where no key is needed.
+    pub role: Option<Role>,
+    /// The body.
+    pub media: Media,
+    /// Bytes of a body.
+    pub body_bytes_max: usize,
+    /// One line for the document.
+    pub summary: &'static str,
+    /// The input.
+    pub fields: &'static [&'static Field],
+    /// The output.
+    pub reply_schema: fn(&mut SchemaGenerator) -> Schema,
+    /// Media types of the output, that of the schema first.
+    pub media_types: &'static [&'static str],
+}
+
+type Answer = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
+type Handler<S> = Arc<dyn Fn(S, Call, Input) -> Answer + Send + Sync>;
+
+/// One entry of the table.
+#[derive(Clone)]
+pub struct Route<S> {
+    /// What it is.
+    pub spec: RouteSpec,
+    pub(super) handler: Handler<S>,
+}
+
+impl<S> std::fmt::Debug for Route<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.spec.method, self.spec.path)
+    }
+}
+
+/// An entry that lacks its handler.
+#[derive(Debug, Clone)]
+pub struct RouteDraft {
+    method: Method,
+    path: &'static str,
+    group: Group,
+    role: Option<Role>,
+    media: Media,
+    body_bytes_max: usize,
+    summary: &'static str,
+}
+
+impl<S: Send + 'static> Route<S> {
+    fn draft(
+        method: Method,
+        path: &'static str,
+        group: Group,
+        role: Role,
+        summary: &'static str,
+    ) -> RouteDraft {
+        let (media, body_bytes_max) = (Media::Json, limits::BODY_BYTES_MAX);
+        RouteDraft { method, path, group, role: Some(role), media, body_bytes_max, summary }
+    }
+
+    /// A GET operation. Identifiers may stand in a JSON body here too (API 1.4).
+    pub fn get(path: &'static str, group: Group, role: Role, summary: &'static str) -> RouteDraft {
+        Self::draft(Method::GET, path, group, role, summary)
+    }
+
+    /// A POST operation with a JSON body.
+    pub fn post(path: &'static str, group: Group, role: Role, summary: &'static str) -> RouteDraft {
+        Self::draft(Method::POST, path, group, role, summary)
+    }
+
+    /// A PATCH operation with a JSON body.
+    pub fn patch(
+        path: &'static str,
+        group: Group,
+        role: Role,
+        summary: &'static str,
+    ) -> RouteDraft {
+        Self::draft(Method::PATCH, path, group, role, summary)
+    }
+
+    /// A DELETE operation with a JSON body.
+    pub fn delete(
+        path: &'static str,
+        group: Group,
+        role: Role,
+        summary: &'static str,
+    ) -> RouteDraft {
+        Self::draft(Method::DELETE, path, group, role, summary)
+    }
+
+    /// A GET operation that needs no key and reads no body.
+    pub fn public(path: &'static str, summary: &'static str) -> RouteDraft {
+        let draft = Self::draft(Method::GET, path, Group::Operations, Role::Read, summary);
+        RouteDraft { role: None, media: Media::None, body_bytes_max: 0, ..draft }
+    }
+}
+
+impl RouteDraft {
+    /// With a JSON body of up to `bytes_max`.
+    #[must_use]
+    pub fn json(self, bytes_max: usize) -> Self {
+        Self { media: Media::Json, body_bytes_max: bytes_max, ..self }
+    }
+
+    /// With a multipart form whose parts hold up to `bytes_max`; the frame of the form is extra.
+    #[must_use]
+    pub fn multipart(self, bytes_max: usize) -> Self {
+        let body_bytes_max = bytes_max + limits::BODY_BYTES_MAX;
+        Self { media: Media::Multipart, body_bytes_max, ..self }
+    }
+
+    /// With a short form, or JSON, in place of a query.
+    #[must_use]
+    pub fn urlencoded(self) -> Self {
+        Self { media: Media::UrlEncoded, ..self }
+    }
+
+    /// The finished entry: `handler` gets the application, the call and the typed input.
+    pub fn handle<S, R, T, F, A>(self, handler: F) -> Route<S>
+    where
+        S: Send + 'static,
+        R: Request,
+        T: Reply,
+        F: Fn(S, Call, R) -> A + Clone + Send + Sync + 'static,
+        A: Future<Output = Result<T, ApiError>> + Send + 'static,
+    {
+        let Self { method, path, group, role, media, body_bytes_max, summary } = self;
+        let (fields, reply_schema) = (R::FIELDS, T::schema as _);
+        let handler: Handler<S> = Arc::new(move |app, call, input| {
+            let handler = handler.clone();
+            Box::pin(async move {
+                let request = match input.bytes() > PARSE_INLINE_BYTES_MAX {
+                    true => off_thread(move || input.read::<R>()).await?,
+                    false => input.read::<R>()?,
+                };
+                // The share of memory and the slot are held until the answer is made.
+                let held = (call.reservation.clone(), call.admitted.clone());
+                let reply = handler(app, call, request).await?;
+                drop(held);
+                reply.into_response()
+            })
+        });
+        let spec = RouteSpec {
+            method,
+            path,
+            group,
+            role,
+            media,
+            body_bytes_max,
+            summary,
+            fields,
+            reply_schema,
+            media_types: T::MEDIA_TYPES,
+        };
+        Route { spec, handler }
+    }
+}
+
+/// Runs blocking work where it may block.
+///
+/// # Errors
+/// The work's own error, or 500 when it panicked.
+pub async fn off_thread<T, F>(work: F) -> Result<T, ApiError>
+where
+    T: Send + 'static,
+    F: FnOnce() -> Result<T, ApiError> + Send + 'static,
+{
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome,
+        Err(error) => Err(ApiError::internal(format!("work off the async threads: {error}"))),
+    }
+}

@@ -1,0 +1,155 @@
+//! Repeated requests (API 5.15): an `Idempotency-Key` that comes again gets the first answer.
+
+use axum::body::Body;
+use axum::response::Response;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, StatusCode};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use lodestone_catalog::{Begun, Ticket};
+use crate::app::App;
+use crate::error::{ApiError, Condition};
+use crate::reply::{Json, Reply};
+use crate::request::Call;
+use lodestone_types::{IdSource, SourceId, Timestamp};
+
+/// Tells a repeated answer from a first one.
+const REPLAYED_HEADER: &str = "idempotency-replayed";
+
+/// The answer to a request that may have been carried out before.
+#[derive(Debug)]
+pub enum Once<T> {
+    /// Carried out now.
+    First(Json<T>),
+    /// Carried out before; this was the answer.
+    Replayed {
+        /// Its status.
+        status: u16,
+        /// Its body.
+        body: Vec<u8>,
+    },
+}
+
+impl<T: Serialize + JsonSchema + Send + 'static> Reply for Once<T> {
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        Json::<T>::schema(generator)
+    }
+
+    fn into_response(self) -> Result<Response, ApiError> {
+        let (status, body) = match self {
+            Self::First(json) => return json.into_response(),
+            Self::Replayed { status, body } => (status, body),
+        };
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = StatusCode::from_u16(status)
+            .map_err(|_| ApiError::internal("a kept response has no valid status"))?;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(REPLAYED_HEADER, HeaderValue::from_static("true"));
+        Ok(response)
+    }
+}
+
+/// Ids that a request generates. Every try of one request generates the same, so that one that
+/// was cut off and is sent again replaces what it had stored and doubles nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestIds {
+    nonce: [u8; 16],
+    begun_at: Timestamp,
+}
+
+impl RequestIds {
+    fn of(ticket: &Ticket) -> Self {
+        Self { nonce: ticket.nonce(), begun_at: ticket.begun_at() }
+    }
+
+    /// The id of the document at `index`, from 0.
+    pub fn source(&self, index: usize) -> SourceId {
+        self.id("doc_", index)
+    }
+
+    /// The id of a batch of client vectors.
+    pub fn batch(&self) -> SourceId {
+        self.id("emb_", 0)
+    }
+
+    /// The id of a memory.
+    pub fn memory(&self) -> SourceId {
+        self.id("mem_", 0)
+    }
+
+    fn id(&self, prefix: &str, index: usize) -> SourceId {
+        let id = ItemIds { nonce: self.nonce, index }.wire_id(prefix, self.begun_at);
+        SourceId::parse(&id).expect("generated ids parse")
+    }
+}
+
+/// Bytes that nonce and index determine; nobody who lacks the nonce can predict them.
+#[derive(Debug)]
+struct ItemIds {
+    nonce: [u8; 16],
+    index: usize,
+}
+
+impl IdSource for ItemIds {
+    fn fill(&self, bytes: &mut [u8]) {
+        for (block, part) in bytes.chunks_mut(32).enumerate() {
+            let mut hash = Sha256::new_with_prefix(self.nonce);
+            hash.update((self.index as u64).to_le_bytes());
+            hash.update((block as u64).to_le_bytes());
+            part.copy_from_slice(&hash.finalize()[..part.len()]);
+        }
+    }
+}
+
+/// Carries `work` out, unless the request has been before. An answer that is an error is not
+/// kept: the request may be tried again under the same key.
+///
+/// # Errors
+/// 409 `idempotency_conflict` where the key came with another request; 503 while the same
+/// request is being carried out; what `work` says.
+pub fn once<T: Serialize>(
+    app: &App,
+    call: &Call,
+    work: impl FnOnce(Option<RequestIds>) -> Result<Json<T>, ApiError>,
+) -> Result<Once<T>, ApiError> {
+    let Some(idempotency) = &call.idempotency else { return Ok(Once::First(work(None)?)) };
+    let (key, digest) = (&idempotency.key, idempotency.digest);
+    let ticket = match app.engine.begin_request(call.grant()?, call.route, key, digest)? {
+        Begun::Fresh(ticket) => ticket,
+        Begun::Replay { status, body } => return Ok(Once::Replayed { status, body }),
+        Begun::InFlight => {
+            let message = "a request with this Idempotency-Key is being carried out";
+            let error = ApiError::new(Condition::Unavailable, "idempotency_in_flight", message);
+            return Err(error.with_retry_after(1));
+        }
+        Begun::Mismatch => {
+            let message = "this Idempotency-Key was used for another request";
+            return Err(ApiError::new(Condition::Conflict, "idempotency_conflict", message));
+        }
+    };
+    let reply = work(Some(RequestIds::of(&ticket)))?;
+    let body = serde_json::to_vec(&reply.body)
+        .map_err(|error| ApiError::internal(format!("a response is not JSON: {error}")))?;
+    if let Err(error) = app.engine.finish_request(ticket, reply.status.as_u16(), &body) {
+        // The work is durable; a repetition replaces it under the same ids.
+        tracing::warn!(%error, "the answer to an idempotency key could not be kept");
+    }
+    Ok(Once::First(reply))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_generates_the_same_ids_again() {
+        let ids = |nonce| RequestIds { nonce, begun_at: Timestamp(1_757_402_409_727) };
+        assert_eq!(ids([1; 16]).source(0), ids([1; 16]).source(0));
+        assert_ne!(ids([1; 16]).source(0), ids([1; 16]).source(1));
+        assert_ne!(ids([1; 16]).source(0), ids([2; 16]).source(0));
+        assert_eq!(ids([1; 16]).source(0).as_str().len(), "doc_".len() + 26);
+    }
+}

@@ -1,0 +1,207 @@
+//! The OpenAPI 3.1 document, made from the table of routes.
+
+use http::Method;
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use crate::error::{Condition, Location};
+use crate::request::{Field, Kind};
+use crate::routes::{Media, RouteSpec};
+
+/// Conditions that any operation with a key may answer with.
+/// The media type of a short form.
+pub const URL_ENCODED: &str = "application/x-www-form-urlencoded";
+
+const COMMON: &[Condition] = &[
+    Condition::Invalid,
+    Condition::Unauthorized,
+    Condition::Forbidden,
+    Condition::RouteNotFound,
+    Condition::Conflict,
+    Condition::TooLarge,
+    Condition::UnsupportedMediaType,
+    Condition::RateLimited,
+    Condition::Internal,
+    Condition::Unavailable,
+];
+
+/// The document of a table.
+pub fn document<'a>(table: impl Iterator<Item = &'a RouteSpec>) -> Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+    });
+    let mut generator = settings.into_generator();
+    let mut paths = Map::new();
+    for spec in table {
+        let path = paths.entry(spec.path).or_insert_with(|| Value::Object(Map::new()));
+        let method = spec.method.as_str().to_ascii_lowercase();
+        path[method] = operation(spec, &mut generator);
+    }
+    let mut schemas = generator.take_definitions(true);
+    schemas.insert("Error".into(), error_schema());
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Lodestone",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Documents in, hybrid search and cited answers out.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"key": []}],
+    })
+}
+
+fn operation(spec: &RouteSpec, generator: &mut SchemaGenerator) -> Value {
+    let mut operation = Map::new();
+    operation.insert("operationId".into(), operation_id(spec).into());
+    operation.insert("tags".into(), json!([spec.group.as_str()]));
+    operation.insert("summary".into(), spec.summary.into());
+    match spec.role {
+        None => {
+            operation.insert("security".into(), json!([]));
+        }
+        Some(role) => {
+            operation.insert("x-role".into(), role.as_str().into());
+        }
+    }
+    let parameters: Vec<Value> = spec.fields.iter().filter_map(|field| parameter(field)).collect();
+    if !parameters.is_empty() {
+        operation.insert("parameters".into(), parameters.into());
+    }
+    if let Some(body) = request_body(spec) {
+        operation.insert("requestBody".into(), body);
+    }
+    operation.insert("responses".into(), responses(spec, generator));
+    Value::Object(operation)
+}
+
+/// `post_upload_upload_text`: unique, since method and path are.
+fn operation_id(spec: &RouteSpec) -> String {
+    let path: String =
+        spec.path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    format!("{}{}", spec.method.as_str().to_ascii_lowercase(), path)
+}
+
+fn parameter(field: &Field) -> Option<Value> {
+    let place = match field.location {
+        Location::Query => "query",
+        Location::Path => "path",
+        Location::Form if is_in_either(field) => "query",
+        Location::Form | Location::Body | Location::Header => return None,
+    };
+    Some(json!({
+        "name": field.name,
+        "in": place,
+        "required": field.is_required && !is_in_either(field),
+        "description": field.doc,
+        "schema": field.kind.schema(),
+    }))
+}
+
+/// Whether a field of a form may stand in the query instead, so that neither place requires it.
+fn is_in_either(field: &Field) -> bool {
+    field.location == Location::Form && matches!(field.kind, Kind::Identifier)
+}
+
+fn request_body(spec: &RouteSpec) -> Option<Value> {
+    let (place, media_type) = match spec.media {
+        Media::None => return None,
+        Media::Json => (Location::Body, "application/json"),
+        Media::Multipart => (Location::Form, "multipart/form-data"),
+        Media::UrlEncoded => (Location::Form, URL_ENCODED),
+    };
+    let fields = || spec.fields.iter().filter(|field| field.location == place);
+    let mut properties = Map::new();
+    for field in fields() {
+        for name in [Some(field.name), field.alias].into_iter().flatten() {
+            properties.insert(name.into(), field.schema());
+        }
+    }
+    if properties.is_empty() {
+        return None;
+    }
+    let required = fields().filter(|field| field.is_required && !is_in_either(field));
+    let required: Vec<&str> = required.map(|field| field.name).collect();
+    let whole = fields().find(|field| field.is_whole).map(|field| field.schema());
+    if let Some(schema) = whole {
+        return Some(json!({"required": true, "content": {media_type: {"schema": schema}}}));
+    }
+    let mut schema = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    let is_required = !required.is_empty();
+    Some(json!({"required": is_required, "content": {media_type: {"schema": schema}}}))
+}
+
+fn responses(spec: &RouteSpec, generator: &mut SchemaGenerator) -> Value {
+    let schema = (spec.reply_schema)(generator).to_value();
+    let mut content = Map::new();
+    for (position, media_type) in spec.media_types.iter().enumerate() {
+        let of_type = if position == 0 { schema.clone() } else { json!({"type": "string"}) };
+        content.insert((*media_type).into(), json!({"schema": of_type}));
+    }
+    let mut responses = Map::new();
+    responses.insert("200".into(), json!({"description": "Success", "content": content}));
+    let common = match spec.role {
+        Some(_) => COMMON,
+        None if spec.path.contains('{') => &[Condition::RouteNotFound, Condition::Internal],
+        None => &[Condition::Internal],
+    };
+    for condition in common {
+        let (status, error, _) = condition.row();
+        let schema = json!({"$ref": "#/components/schemas/Error"});
+        let content = json!({"application/json": {"schema": schema}});
+        let response = json!({"description": error, "content": content});
+        responses.insert(status.as_str().into(), response);
+    }
+    Value::Object(responses)
+}
+
+fn error_schema() -> Value {
+    let text = || json!({"type": "string"});
+    let fault = json!({
+        "type": "object",
+        "properties": {
+            "location": {"type": "string", "enum": ["query", "form", "body", "header", "path"]},
+            "field": text(), "message": text(),
+        },
+    });
+    json!({
+        "type": "object",
+        "required": ["error", "message", "success", "error_code", "reason", "request_id", "detail"],
+        "properties": {
+            "error": text(), "message": text(), "success": {"const": false},
+            "error_code": text(), "reason": text(), "request_id": text(),
+            "detail": {
+                "type": "object",
+                "required": ["success", "message", "error_code"],
+                "properties": {
+                    "success": {"const": false}, "message": text(), "error_code": text(),
+                    "errors": {"type": "array", "items": fault},
+                },
+            },
+        },
+    })
+}
+
+/// The methods of a path, for `Allow`: GET brings HEAD.
+pub fn allow<'a>(methods: impl Iterator<Item = &'a Method>) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for method in methods {
+        names.push(method.as_str());
+        if *method == Method::GET {
+            names.push("HEAD");
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
+}

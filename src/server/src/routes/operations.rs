@@ -1,0 +1,132 @@
+//! Jobs, health, and the page that shows the API.
+
+use std::collections::BTreeMap;
+
+use axum::body::Body;
+use axum::response::Response;
+use http::HeaderValue;
+use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use schemars::{Schema, SchemaGenerator};
+
+use lodestone_engine::ComponentState;
+use lodestone_catalog::job::JobRow;
+use crate::app::{App, blocking};
+use crate::dto::operations::{Health, JobCounts, JobList, JobView, ListJobs, Readiness};
+use crate::error::{ApiError, Location};
+use crate::reply::{Json, Reply};
+use crate::request::Call;
+use crate::routes::{Group, Route};
+use lodestone_types::{Role, Sequence};
+
+const DOCS_PAGE: &str = include_str!("docs.html");
+/// The page runs its own script, reads the document from this server and nothing else.
+const DOCS_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; \
+    style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'";
+
+/// The operations.
+pub fn routes() -> Vec<Route<App>> {
+    vec![
+        Route::<App>::get("/jobs", Group::Operations, Role::Read, "Jobs, newest first")
+            .handle(blocking(list_jobs)),
+        Route::<App>::public("/healthz", "Whether the process runs")
+            .handle(|_: App, _: Call, (): ()| async { Ok(Json::new(alive())) }),
+        Route::<App>::public("/readyz", "Whether storage, index and embedder are usable")
+            .handle(blocking(readiness)),
+        Route::<App>::public("/docs", "The API for people")
+            .handle(|_: App, _: Call, (): ()| async { Ok(Page(DOCS_PAGE)) }),
+    ]
+}
+
+fn list_jobs(app: &App, call: &Call, request: ListJobs) -> Result<Json<JobList>, ApiError> {
+    let ListJobs { tenant, sub_tenant, status, limit, cursor } = request;
+    if tenant.is_none() && sub_tenant.is_some() {
+        let problem = "is required with sub_tenant_id";
+        return Err(ApiError::field("missing_field", Location::Query, "tenant_id", problem));
+    }
+    let before = cursor.as_deref().map(read_cursor).transpose()?;
+    let grant = call.grant()?;
+    let page = app.engine.jobs(grant, tenant.as_ref(), sub_tenant, status, limit, before)?;
+    let counts = page.counts;
+    Ok(Json::new(JobList {
+        jobs: page.jobs.iter().map(job).collect(),
+        counts: JobCounts {
+            queued: counts.queued,
+            in_progress: counts.in_progress,
+            success: counts.success,
+            errored: counts.errored,
+        },
+        next_cursor: page.next.map(|sequence| sequence.0.to_string()),
+        success: true,
+        message: "Successfully fetched jobs".to_owned(),
+    }))
+}
+
+fn read_cursor(cursor: &str) -> Result<Sequence, ApiError> {
+    // Sequences are stored as signed numbers.
+    let sequence = cursor.parse::<i64>().ok().and_then(|number| u64::try_from(number).ok());
+    sequence.map(Sequence).ok_or_else(|| {
+        let problem = "is not the next_cursor of a page";
+        ApiError::field("invalid_value", Location::Query, "cursor", problem)
+    })
+}
+
+fn job(row: &JobRow) -> JobView {
+    JobView {
+        job_id: row.job.job_id.clone(),
+        file_id: row.job.source.to_string(),
+        tenant_id: row.tenant.to_string(),
+        sub_tenant_id: row.job.sub_tenant.to_string(),
+        kind: row.job.kind.as_str().to_owned(),
+        status: row.status.into(),
+        stage: row.progress.map(|progress| progress.stage.as_str().to_owned()),
+        progress: row.progress.and_then(|progress| progress.share()),
+        attempts: row.job.attempts,
+        error_code: row.fault.map_or("", |fault| fault.as_str()).to_owned(),
+        message: row.message.clone(),
+        created_at: row.job.uploaded_at.to_string(),
+        started_at: row.started_at.map(|at| at.to_string()),
+        finished_at: row.finished_at.map(|at| at.to_string()),
+    }
+}
+
+fn alive() -> Health {
+    Health { status: "ok".to_owned() }
+}
+
+fn readiness(app: &App, _: &Call, (): ()) -> Result<Json<Readiness>, ApiError> {
+    let health = app.engine.health();
+    let states =
+        [("storage", health.storage), ("index", health.index), ("embedder", health.embedder)];
+    let is_ready = states.iter().all(|(_, state)| !matches!(state, ComponentState::Unusable(_)));
+    let word = |state| match state {
+        ComponentState::Usable => "ok".to_owned(),
+        ComponentState::Degraded(problem) => format!("degraded: {problem}"),
+        ComponentState::Unusable(problem) => format!("unavailable: {problem}"),
+    };
+    let components: BTreeMap<String, String> =
+        states.into_iter().map(|(name, state)| (name.to_owned(), word(state))).collect();
+    let status = if is_ready { "ok" } else { "unavailable" }.to_owned();
+    let reply = Json::new(Readiness { status, components });
+    Ok(if is_ready { reply } else { reply.unavailable() })
+}
+
+/// A page for browsers.
+struct Page(&'static str);
+
+impl Reply for Page {
+    const MEDIA_TYPES: &'static [&'static str] = &["text/html"];
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({"type": "string", "contentMediaType": "text/html"})
+    }
+
+    fn into_response(self) -> Result<Response, ApiError> {
+        let mut response = Response::new(Body::from(self.0));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(DOCS_POLICY));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        Ok(response)
+    }
+}

@@ -1,0 +1,191 @@
+//! Search by meaning and words, and by whole words (API 3.5 #24, #25).
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use lodestone_engine::EngineError;
+use lodestone_engine::query::{self, FullTextRequest, Restriction, RetrieveRequest, Retrieved};
+use crate::app::{App, blocking, degraded};
+use crate::dto::answers::{
+    CandidateCounts, GraphCounts, RetrieveResponse, SearchMetadata, StageTimings,
+};
+use crate::dto::chunks::Chunk;
+use crate::dto::filters::Filters;
+use crate::dto::search::{FullTextSearch, Mode, Retrieve, SearchOptions, TermOperator};
+use crate::error::ApiError;
+use crate::reply::Json;
+use crate::request::{Alpha, Call};
+use crate::routes::chunks_out::{chunk, explanation};
+use crate::routes::graph::{graph_relations, relate};
+use crate::routes::{Group, Route};
+use lodestone_text::Operator;
+use lodestone_types::{Relations, RetrievedChunk, Role, TenantMode};
+
+/// The operations.
+pub fn routes() -> Vec<Route<App>> {
+    vec![
+        Route::<App>::post(
+            "/search/retrieve",
+            Group::Search,
+            Role::Read,
+            "Chunks near a query in meaning and words",
+        )
+        .handle(blocking(retrieve)),
+        Route::<App>::post(
+            "/search/full-text-search",
+            Group::Search,
+            Role::Read,
+            "Chunks that hold the words of a query",
+        )
+        .handle(blocking(full_text_search)),
+    ]
+}
+
+fn retrieve(app: &App, call: &Call, input: Retrieve) -> Result<Json<RetrieveResponse>, ApiError> {
+    let Retrieve { scope, query, options } = input;
+    let request = request_of(query, &options)?;
+    let place = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
+    let found = app.engine.retrieve(&place, &request)?;
+    let metadata = metadata_of(app, call, &options, &found);
+    let graph_relations = graph_relations(&found);
+    let relations = found.relations;
+    let shown = |found: RetrievedChunk| {
+        let explain = options.explain.then(|| explanation(&found.parts));
+        Chunk { explain, ..chunk(found) }
+    };
+    let mut chunks: Vec<Chunk> = found.chunks.into_iter().map(shown).collect();
+    chunks.iter_mut().for_each(|chunk| relate(chunk, relations.as_ref()));
+    let body = RetrieveResponse {
+        chunks,
+        extra_graph_context: graph_relations.as_ref().map(|graph| graph.entity_paths.clone()),
+        graph_relations,
+        metadata,
+        success: true,
+    };
+    Ok(Json::new(body).with_degraded(degraded(&place)))
+}
+
+fn full_text_search(
+    app: &App,
+    call: &Call,
+    input: FullTextSearch,
+) -> Result<Json<Vec<Chunk>>, ApiError> {
+    let request = FullTextRequest {
+        query: input.query,
+        operator: match input.operator {
+            TermOperator::Or => Operator::Or,
+            TermOperator::And => Operator::And,
+        },
+        max_chunks: input.max_chunks,
+        restriction: restriction_of(&input.filters)?,
+    };
+    let place = app.engine.open(call.grant()?, &input.scope, Some(TenantMode::Standard))?;
+    let found = app.engine.full_text(&place, &request)?;
+    let chunks = found.into_iter().map(chunk).collect();
+    Ok(Json::new(chunks).with_degraded(degraded(&place)))
+}
+
+/// What the query corridor is asked for.
+///
+/// # Errors
+/// 400 for a filter whose grammar is wrong.
+pub(super) fn request_of(
+    query: String,
+    options: &SearchOptions,
+) -> Result<RetrieveRequest, ApiError> {
+    Ok(RetrieveRequest {
+        query,
+        extra_context: options.extra_context.clone(),
+        max_chunks: options.max_chunks,
+        mode: match options.mode {
+            Mode::Fast => query::Mode::Fast,
+            Mode::Accurate => query::Mode::Accurate,
+        },
+        alpha: match options.alpha {
+            Alpha::Fixed(alpha) => query::Alpha::Fixed(alpha),
+            Alpha::Auto => query::Alpha::Auto,
+        },
+        recency_bias: options.recency_bias,
+        is_personalised: options.personalise_search,
+        has_graph_context: options.graph_context,
+        per_source_max: options.per_source_max,
+        restriction: restriction_of(&options.filters)?,
+    })
+}
+
+/// The filters, their grammar checked: a wrong one is 400 whether or not the tenant exists
+/// (API 8.1). What a schema forbids shows later.
+fn restriction_of(filters: &Filters) -> Result<Restriction, ApiError> {
+    let restriction = Restriction {
+        tenant_metadata: filters.tenant_metadata.clone().map(Value::Object),
+        document_metadata: filters.document_metadata.clone().map(Value::Object),
+        metadata: filters.metadata.clone().map(Value::Object),
+        sources: filters.context_list.clone(),
+    };
+    restriction.parse(None).map_err(EngineError::from)?;
+    Ok(restriction)
+}
+
+/// `metadata` of a search.
+pub(super) fn metadata_of(
+    app: &App,
+    call: &Call,
+    options: &SearchOptions,
+    found: &Retrieved,
+) -> SearchMetadata {
+    let Retrieved { candidates, timings, .. } = found;
+    SearchMetadata {
+        request_id: call.request_id.to_string(),
+        mode: options.mode.as_str().to_owned(),
+        alpha: found.alpha,
+        alpha_mode: match options.alpha {
+            Alpha::Fixed(_) => "fixed".to_owned(),
+            Alpha::Auto => "auto".to_owned(),
+        },
+        alpha_reason: found.alpha_reason.map(str::to_owned),
+        recency_bias: options.recency_bias,
+        max_chunks: options.max_chunks,
+        returned: found.chunks.len(),
+        candidates: CandidateCounts {
+            semantic: candidates.semantic,
+            keyword: candidates.keyword,
+            fused: candidates.fused,
+        },
+        filtered: found.is_filtered,
+        embedding_model: app.engine.embedder().name().to_owned(),
+        reranker: found.reranker.clone(),
+        personalised: !found.memories_used.is_empty(),
+        memories_used: found.memories_used.iter().map(ToString::to_string).collect(),
+        graph: graph_counts(found.relations.as_ref()),
+        timings_ms: StageTimings {
+            embed: timings.embed,
+            semantic: timings.semantic,
+            keyword: timings.keyword,
+            fuse: timings.fuse,
+            rerank: timings.rerank,
+            graph: timings.graph,
+            answer: None,
+            total: timings.total,
+        },
+        vector_paths: found.paths.iter().map(|path| (*path).to_owned()).collect(),
+        degraded: degradations(found, options.mode),
+    }
+}
+
+fn graph_counts(relations: Option<&Relations>) -> GraphCounts {
+    let Some(relations) = relations else { return GraphCounts::default() };
+    let ids: BTreeSet<&str> =
+        relations.of_chunks.values().flatten().map(|triplet| triplet.id.as_str()).collect();
+    GraphCounts { entity_paths: relations.paths.len(), chunk_triplets: ids.len() }
+}
+
+/// What the answer lacks, for people who read `metadata` and not headers.
+fn degradations(found: &Retrieved, mode: Mode) -> Vec<String> {
+    let lacks = [
+        (found.segments_missing > 0, "segments_quarantined"),
+        // Only `accurate` asks for one: none is installed, or it failed.
+        (mode == Mode::Accurate && found.reranker.is_none(), "reranker_unavailable"),
+    ];
+    lacks.iter().filter(|(is_so, _)| *is_so).map(|(_, word)| (*word).to_owned()).collect()
+}

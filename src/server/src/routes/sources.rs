@@ -1,0 +1,149 @@
+//! Listing, looking up and deleting sources.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use lodestone_engine::query::SourceView;
+use crate::app::{App, blocking, degraded};
+use crate::dto::sources::{
+    DeleteSources, DeletedSources, ListSources, Source, SourceList, SourcesById, SourcesFound,
+};
+use crate::dto::upload::version_name;
+use crate::error::{ApiError, Location};
+use crate::reply::Json;
+use crate::request::Call;
+use crate::routes::{Group, Route};
+use lodestone_types::{Role, SourceId, Timestamp};
+
+/// The operations.
+pub fn routes() -> Vec<Route<App>> {
+    let delete = |path| {
+        Route::<App>::delete(path, Group::Deletion, Role::Write, "Delete sources")
+            .handle(blocking(delete_sources))
+    };
+    let (group, read) = (Group::Listing, Role::Read);
+    vec![
+        delete("/upload/delete_source"),
+        delete("/delete_source"),
+        Route::<App>::get("/list/sources", group, read, "Sources, newest first")
+            .handle(blocking(list_sources)),
+        Route::<App>::post("/list/sources_by_id", group, read, "Some sources by id")
+            .handle(blocking(sources_by_id)),
+    ]
+}
+
+fn delete_sources(
+    app: &App,
+    call: &Call,
+    request: DeleteSources,
+) -> Result<Json<DeletedSources>, ApiError> {
+    let place = app.engine.open(call.grant()?, &request.scope, None)?;
+    let found = app.engine.delete_sources(&place, &request.source_ids)?;
+    let names = |ids: Vec<SourceId>| ids.iter().map(SourceId::to_string).collect::<Vec<_>>();
+    let (deleted, not_found) = (names(found.deleted), names(found.not_found));
+    let message = match deleted.is_empty() {
+        true => "nothing was deleted: no source matched the given ids",
+        // The wording of the interface; clients of it show this text.
+        false => "Memory deleted successfully",
+    };
+    let deleted_count = deleted.len();
+    let message = message.to_owned();
+    let body = DeletedSources { success: true, message, deleted, not_found, deleted_count };
+    Ok(Json::new(body).with_degraded(degraded(&place)))
+}
+
+fn list_sources(
+    app: &App,
+    call: &Call,
+    request: ListSources,
+) -> Result<Json<SourceList>, ApiError> {
+    let ListSources { scope, limit, cursor, status } = request;
+    let after = cursor.as_deref().map(read_cursor).transpose()?;
+    let place = app.engine.open(call.grant()?, &scope, None)?;
+    let mut views = app.engine.sources(&place)?;
+    views.retain(|view| status.is_none_or(|status| view.status == status));
+    let total = views.len();
+    if let Some((uploaded_at, id)) = after {
+        // Newest first, then by id: the page holds what comes after the last one of the page
+        // before, whether that source still exists or not.
+        let start = views.partition_point(|view| {
+            let record = &view.record;
+            (record.uploaded_at > uploaded_at)
+                || (record.uploaded_at == uploaded_at && record.id <= id)
+        });
+        views.drain(..start);
+    }
+    let has_more = limit.is_some_and(|limit| views.len() > limit);
+    views.truncate(limit.unwrap_or(usize::MAX));
+    let next_cursor = views.last().filter(|_| has_more).map(write_cursor);
+    let body = SourceList {
+        sources: views.iter().map(source).collect(),
+        success: true,
+        message: "Successfully fetched sources".to_owned(),
+        total,
+        next_cursor,
+    };
+    Ok(Json::new(body).with_degraded(degraded(&place)))
+}
+
+fn sources_by_id(
+    app: &App,
+    call: &Call,
+    request: SourcesById,
+) -> Result<Json<SourcesFound>, ApiError> {
+    let place = app.engine.open(call.grant()?, &request.scope, None)?;
+    let (mut sources, mut not_found) = (Vec::new(), Vec::new());
+    for id in &request.source_ids {
+        match app.engine.source(&place, id)? {
+            Some(view) => sources.push(source(&view)),
+            None => not_found.push(id.to_string()),
+        }
+    }
+    let message = "Successfully fetched sources".to_owned();
+    let body = SourcesFound { sources, success: true, message, not_found };
+    Ok(Json::new(body).with_degraded(degraded(&place)))
+}
+
+/// A source as the wire shows it.
+fn source(view: &SourceView) -> Source {
+    let record = &*view.record;
+    let status = view.status.into();
+    Source {
+        id: record.id.to_string(),
+        title: record.title.clone(),
+        kind: record.source_type().to_owned(),
+        timestamp: record.uploaded_at.to_string(),
+        description: record.description.clone(),
+        document_metadata: record.document_metadata.clone(),
+        tenant_metadata: record.tenant_metadata.clone(),
+        status,
+        indexing_status: status,
+        url: record.url.clone(),
+        note: record.detail.note.clone(),
+        content_type: Some(record.content_type.clone()).filter(|word| !word.is_empty()),
+        size_bytes: (!record.raw_key.is_empty()).then_some(record.size_bytes),
+        chunk_count: view.chunks,
+        version: view.is_searchable.then(|| version_name(record.version)),
+        updated_at: view.updated_at.to_string(),
+        source_collection: record.detail.collections.clone(),
+        meta: record.detail.meta.clone(),
+    }
+}
+
+/// Names the last source of a page: its upload time and its id.
+fn write_cursor(view: &SourceView) -> String {
+    let last = (view.record.uploaded_at.0, view.record.id.as_str());
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&last).expect("a number and a text always print"))
+}
+
+fn read_cursor(cursor: &str) -> Result<(Timestamp, SourceId), ApiError> {
+    let read = || {
+        let json = URL_SAFE_NO_PAD.decode(cursor).ok()?;
+        let (uploaded_at, id): (u64, String) = serde_json::from_slice(&json).ok()?;
+        Some((Timestamp(uploaded_at), SourceId::parse(&id).ok()?))
+    };
+    read().ok_or_else(|| {
+        let problem = "is not the next_cursor of a page";
+        ApiError::field("invalid_value", Location::Query, "cursor", problem)
+    })
+}

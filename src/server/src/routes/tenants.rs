@@ -1,0 +1,172 @@
+//! Tenants and sub-tenants.
+
+use lodestone_catalog::Tenant;
+use crate::app::{App, blocking, degraded};
+use crate::dto::tenants::{
+    CreateTenant, DeleteSubTenant, DeleteTenant, NamedTenant, SchemaView, SubTenantList,
+    TenantList, TenantOutcome, TenantStatistics, TenantStats, TenantView,
+};
+use crate::error::{ApiError, Condition};
+use crate::reply::Json;
+use crate::request::Call;
+use crate::routes::{Group, Route};
+use lodestone_types::{Role, SubTenantId, TenantMode, TenantSchema};
+
+/// The operations.
+pub fn routes() -> Vec<Route<App>> {
+    let (tenant, admin) = (Group::Tenant, Group::Admin);
+    let (by_reader, by_admin) = (Role::Read, Role::Admin);
+    vec![
+        Route::<App>::get("/tenant/sub_tenant_ids", tenant, by_reader, "Sub-tenants of a tenant")
+            .handle(blocking(sub_tenant_ids)),
+        Route::<App>::get("/tenant/stats", tenant, by_reader, "Counts of a sub-tenant")
+            .handle(blocking(stats)),
+        Route::<App>::delete("/tenant/delete_sub_tenant", tenant, by_admin, "Delete a sub-tenant")
+            .handle(blocking(delete_sub_tenant)),
+        Route::<App>::post("/user/create_tenant", tenant, by_admin, "Create a tenant")
+            .handle(blocking(create_tenant)),
+        Route::<App>::post(
+            "/embeddings/create_tenant",
+            Group::Embeddings,
+            by_admin,
+            "Create a tenant for client vectors",
+        )
+        .handle(blocking(create_embeddings_tenant)),
+        Route::<App>::get("/tenant/list", admin, by_admin, "Tenants within the key's scope")
+            .handle(blocking(list)),
+        Route::<App>::delete("/tenant/delete", admin, by_admin, "Delete a tenant")
+            .handle(blocking(delete)),
+    ]
+}
+
+fn schema_view(schema: Option<&TenantSchema>) -> Option<SchemaView> {
+    schema.and_then(SchemaView::of)
+}
+
+fn sub_tenant_ids(
+    app: &App,
+    call: &Call,
+    request: NamedTenant,
+) -> Result<Json<SubTenantList>, ApiError> {
+    let found = app.engine.sub_tenants(call.grant()?, &request.tenant);
+    let (tenant, names) = found.map_err(|error| {
+        let error = ApiError::from(error);
+        match (error.condition(), error.cause()) {
+            (Condition::Internal, Some(cause)) => {
+                // The interface promises this wording.
+                let message = "the sub-tenant ids could not be fetched";
+                ApiError::new(Condition::Internal, "internal", message).caused_by(cause)
+            }
+            _ => error,
+        }
+    })?;
+    let sub_tenant_ids: Vec<String> = names.iter().map(SubTenantId::to_string).collect();
+    Ok(Json::new(SubTenantList {
+        tenant_id: tenant.id.to_string(),
+        count: sub_tenant_ids.len(),
+        sub_tenant_ids,
+        tenant_schema: schema_view(tenant.schema.as_ref()),
+        success: true,
+        message: "Successfully fetched sub-tenant ids".to_owned(),
+    }))
+}
+
+fn stats(app: &App, call: &Call, request: TenantStats) -> Result<Json<TenantStatistics>, ApiError> {
+    let grant = call.grant()?;
+    let place = app.engine.open(grant, &request.scope, None)?;
+    let stats = app.engine.stats(grant, &place)?;
+    let tenant_id = place.tenant.id.to_string();
+    let body = TenantStatistics {
+        object_count: stats.objects,
+        tenant_name: tenant_id.clone(),
+        tenant_id,
+        vector_dimension: stats.dimension.map(|width| width as u32),
+        success: true,
+        message: "Successfully fetched tenant statistics".to_owned(),
+        sub_tenant_id: place.sub_tenant.to_string(),
+        mode: place.tenant.mode.as_str().to_owned(),
+        source_count: stats.sources,
+        memory_count: stats.memories,
+        tenant_object_count: stats.tenant_objects,
+    };
+    Ok(Json::new(body).with_degraded(degraded(&place)))
+}
+
+fn delete_sub_tenant(
+    app: &App,
+    call: &Call,
+    request: DeleteSubTenant,
+) -> Result<Json<TenantOutcome>, ApiError> {
+    let place = app.engine.open(call.grant()?, &request.scope, None)?;
+    app.engine.delete_sub_tenant(&place)?;
+    Ok(Json::new(TenantOutcome {
+        status: "success".to_owned(),
+        tenant_id: place.tenant.id.to_string(),
+        sub_tenant_id: place.sub_tenant.to_string(),
+        success: true,
+        message: "Sub-tenant deleted".to_owned(),
+    }))
+}
+
+fn create_tenant(
+    app: &App,
+    call: &Call,
+    request: CreateTenant,
+) -> Result<Json<TenantOutcome>, ApiError> {
+    let CreateTenant { tenant, schema } = request;
+    let created = app.engine.create_tenant(call.grant()?, tenant, TenantMode::Standard, schema)?;
+    Ok(Json::new(outcome("created", &created, "Tenant created")))
+}
+
+fn create_embeddings_tenant(
+    app: &App,
+    call: &Call,
+    request: NamedTenant,
+) -> Result<Json<TenantOutcome>, ApiError> {
+    let (grant, mode) = (call.grant()?, TenantMode::Embeddings);
+    let created = app.engine.create_tenant(grant, Some(request.tenant), mode, None)?;
+    Ok(Json::new(outcome("success", &created, "Tenant created")))
+}
+
+fn outcome(status: &str, tenant: &Tenant, message: &str) -> TenantOutcome {
+    TenantOutcome {
+        status: status.to_owned(),
+        tenant_id: tenant.id.to_string(),
+        sub_tenant_id: SubTenantId::DEFAULT.to_owned(),
+        success: true,
+        message: message.to_owned(),
+    }
+}
+
+fn list(app: &App, call: &Call, (): ()) -> Result<Json<TenantList>, ApiError> {
+    let width = app.engine.embedder().dimension() as u32;
+    let view = |tenant: &Tenant| TenantView {
+        tenant_id: tenant.id.to_string(),
+        sub_tenant_id: SubTenantId::DEFAULT.to_owned(),
+        mode: tenant.mode.as_str().to_owned(),
+        created_at: tenant.created_at.to_string(),
+        vector_dimension: match tenant.mode {
+            TenantMode::Standard => Some(width),
+            TenantMode::Embeddings => tenant.dimension,
+        },
+        tenant_schema: schema_view(tenant.schema.as_ref()),
+    };
+    let tenants = app.engine.tenants(call.grant()?)?;
+    Ok(Json::new(TenantList {
+        tenants: tenants.iter().map(view).collect(),
+        success: true,
+        message: "Successfully fetched tenants".to_owned(),
+    }))
+}
+
+fn delete(app: &App, call: &Call, request: DeleteTenant) -> Result<Json<TenantOutcome>, ApiError> {
+    let tenant = request.tenant;
+    app.engine.delete_tenant(call.grant()?, &tenant)?;
+    Ok(Json::new(TenantOutcome {
+        status: "success".to_owned(),
+        tenant_id: tenant.to_string(),
+        sub_tenant_id: SubTenantId::DEFAULT.to_owned(),
+        success: true,
+        message: "Tenant deleted".to_owned(),
+    }))
+}

@@ -1,0 +1,301 @@
+//! One text or document: accepting, replacing, its metadata and its state.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use lodestone_engine::{EngineError, Place};
+use lodestone_engine::ingest::{Amendment, Submission};
+use lodestone_catalog::job::MetadataChange;
+use crate::app::{App, Handling, blocking, degraded, lookup_error};
+use crate::dto::upload::{
+    Accepted, ProcessingStatus, Status, UpdateDocument, UpdateMetadata, UpdateText, UploadDocument,
+    UploadText, VerifyProcessing, version_name,
+};
+use crate::error::{ApiError, Condition};
+use crate::listen::{Stop, reached};
+use crate::reply::Json;
+use crate::request::{Call, UploadedFile};
+use crate::routes::once::{Once, once};
+use crate::routes::{Group, Route, off_thread};
+use lodestone_types::{
+    JobStatus, Metadata, Origin, Role, Scope, SourceId, SourceKind, TenantMode, limits,
+};
+
+/// How often a waiting question looks at the count of changes: one atomic load.
+const TICK: Duration = Duration::from_millis(20);
+/// How often it asks again in any case: deletions do not count as changes.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Media type of the original of a text.
+const TEXT_TYPE: &str = "text/plain; charset=utf-8";
+
+/// The operations.
+pub fn routes() -> Vec<Route<App>> {
+    let (text, file) = (limits::BODY_BYTES_MAX_TEXT, limits::FILE_BYTES_MAX);
+    let (group, write) = (Group::Upload, Role::Write);
+    vec![
+        Route::<App>::post("/upload/upload_text", group, write, "Upload a text")
+            .json(text)
+            .handle(blocking(upload_text)),
+        Route::<App>::patch("/upload/update_text", group, write, "Replace or create a text")
+            .json(text)
+            .handle(blocking(update_text)),
+        Route::<App>::post("/upload/upload_document", group, write, "Upload a document")
+            .multipart(file)
+            .handle(blocking(upload_document)),
+        Route::<App>::patch("/upload/update_document", group, write, "Replace a document")
+            .multipart(file)
+            .handle(blocking(update_document)),
+        Route::<App>::patch("/upload/update_metadata", group, write, "Replace metadata maps")
+            .handle(blocking(update_metadata)),
+        Route::<App>::post("/upload/verify_processing", group, Role::Read, "State of a source")
+            .handle(verify_processing),
+        Route::<App>::get("/upload/verify_processing", group, Role::Read, "State of a source")
+            .handle(verify_processing),
+    ]
+}
+
+/// A map that an upload replaces: an absent one is an empty one.
+pub(super) fn replaced(map: Option<Metadata>) -> MetadataChange {
+    MetadataChange::Replace(map.unwrap_or_default())
+}
+
+/// A map that an update replaces or, where it is absent, keeps.
+pub(super) fn kept(map: Option<Metadata>) -> MetadataChange {
+    map.map_or(MetadataChange::Keep, MetadataChange::Replace)
+}
+
+/// A text on its way in.
+pub(super) fn text_submission(
+    source: Option<SourceId>,
+    content: String,
+    tenant_metadata: MetadataChange,
+    document_metadata: MetadataChange,
+) -> Submission {
+    Submission {
+        source,
+        kind: SourceKind::Text,
+        content: content.into_bytes(),
+        filename: String::new(),
+        content_type: Some(TEXT_TYPE.to_owned()),
+        tenant_metadata,
+        document_metadata,
+        origin: Origin::default(),
+    }
+}
+
+/// A document on its way in.
+pub(super) fn file_submission(
+    source: Option<SourceId>,
+    file: UploadedFile,
+    tenant_metadata: MetadataChange,
+    document_metadata: MetadataChange,
+) -> Submission {
+    let UploadedFile { filename, content_type, bytes } = file;
+    Submission {
+        source,
+        kind: SourceKind::File,
+        content: bytes.into(),
+        filename,
+        content_type: Some(content_type).filter(|word| !word.is_empty()),
+        tenant_metadata,
+        document_metadata,
+        origin: Origin::default(),
+    }
+}
+
+fn upload_text(app: &App, call: &Call, request: UploadText) -> Result<Once<Accepted>, ApiError> {
+    let UploadText { scope, content, file_id, tenant_metadata, document_metadata } = request;
+    let (tenant, document) = (replaced(tenant_metadata), replaced(document_metadata));
+    upload(app, call, &scope, text_submission(file_id, content, tenant, document))
+}
+
+fn upload_document(
+    app: &App,
+    call: &Call,
+    request: UploadDocument,
+) -> Result<Once<Accepted>, ApiError> {
+    let UploadDocument { scope, file, file_id, tenant_metadata, document_metadata } = request;
+    let (tenant, document) = (replaced(tenant_metadata), replaced(document_metadata));
+    upload(app, call, &scope, file_submission(file_id, file, tenant, document))
+}
+
+fn update_text(app: &App, call: &Call, request: UpdateText) -> Result<Json<Accepted>, ApiError> {
+    let UpdateText { scope, source_id, content, tenant_metadata, document_metadata } = request;
+    let (tenant, document) = (kept(tenant_metadata), kept(document_metadata));
+    update(app, call, &scope, text_submission(Some(source_id), content, tenant, document))
+}
+
+fn update_document(
+    app: &App,
+    call: &Call,
+    request: UpdateDocument,
+) -> Result<Json<Accepted>, ApiError> {
+    let UpdateDocument { scope, source_id, file, tenant_metadata, document_metadata } = request;
+    let (tenant, document) = (kept(tenant_metadata), kept(document_metadata));
+    update(app, call, &scope, file_submission(Some(source_id), file, tenant, document))
+}
+
+pub(super) fn update(
+    app: &App,
+    call: &Call,
+    scope: &Scope,
+    submission: Submission,
+) -> Result<Json<Accepted>, ApiError> {
+    // Before the tenant: what is refused makes none.
+    app.engine.check_content(&submission)?;
+    let place = app.engine.open_or_create(call.grant()?, scope)?;
+    submit(app, &place, submission)
+}
+
+pub(super) fn upload(
+    app: &App,
+    call: &Call,
+    scope: &Scope,
+    mut submission: Submission,
+) -> Result<Once<Accepted>, ApiError> {
+    app.engine.check_content(&submission)?;
+    let place = app.engine.open_or_create(call.grant()?, scope)?;
+    if call.idempotency.is_some() {
+        // A request that is wrong does not use its idempotency key up.
+        app.engine.check(&place, &submission)?;
+    }
+    once(app, call, |ids| {
+        if submission.source.is_none() {
+            submission.source = ids.map(|ids| ids.source(0));
+        }
+        submit(app, &place, submission)
+    })
+}
+
+fn submit(app: &App, place: &Place, submission: Submission) -> Result<Json<Accepted>, ApiError> {
+    let accepted = app.engine.submit(place, submission)?;
+    let message = match accepted.overwritten {
+        true => "accepted for processing; existing content was overwritten",
+        false => "accepted for processing",
+    };
+    Ok(Json::new(Accepted {
+        file_id: accepted.source.to_string(),
+        message: message.to_owned(),
+        success: true,
+        status: Status::Queued,
+        overwritten: accepted.overwritten,
+    }))
+}
+
+fn update_metadata(
+    app: &App,
+    call: &Call,
+    request: UpdateMetadata,
+) -> Result<Json<Accepted>, ApiError> {
+    let UpdateMetadata { scope, source_id, tenant_metadata, document_metadata } = request;
+    let place = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
+    let is_changed = tenant_metadata.is_some() || document_metadata.is_some();
+    if is_changed {
+        let amendment = Amendment { tenant_metadata, document_metadata };
+        let amended = app.engine.amend(&place, &source_id, amendment);
+        amended.map_err(|error| lookup_error(&place, error))?;
+    }
+    let view = app.engine.source(&place, &source_id)?.ok_or_else(|| {
+        let source_id = source_id.clone();
+        lookup_error(&place, EngineError::SourceNotFound { source_id })
+    })?;
+    let message = match is_changed {
+        true => "metadata updated",
+        false => "nothing to change: neither tenant_metadata nor document_metadata was given",
+    };
+    let accepted = Accepted {
+        file_id: source_id.to_string(),
+        message: message.to_owned(),
+        success: true,
+        status: view.status.into(),
+        overwritten: false,
+    };
+    Ok(Json::new(accepted).with_degraded(degraded(&place)))
+}
+
+/// Answers at once, or waits for the end of processing. What waits takes no slot from others.
+fn verify_processing(
+    app: App,
+    call: Call,
+    request: VerifyProcessing,
+) -> Handling<Json<ProcessingStatus>> {
+    Box::pin(async move {
+        let deadline = Instant::now() + request.wait;
+        loop {
+            let seen = app.engine.job_changes();
+            let (asked, caller, question) = (app.clone(), call.clone(), request.clone());
+            let reply = off_thread(move || processing(&asked, &caller, question)).await?;
+            if reply.body.status.is_settled() || Instant::now() >= deadline {
+                return Ok(reply);
+            }
+            if let Some(admitted) = &call.admitted {
+                admitted.give_back();
+            }
+            let mut stop = app.stop.clone();
+            tokio::select! {
+                () = next_change(&app, seen, deadline) => {}
+                () = reached(&mut stop, Stop::Drain) => return Ok(reply),
+            }
+        }
+    })
+}
+
+/// Resolves when a job may have changed its state, at the latest after [`LOOK_AGAIN`].
+async fn next_change(app: &App, seen: u64, deadline: Instant) {
+    let until = deadline.min(Instant::now() + LOOK_AGAIN);
+    while app.engine.job_changes() == seen && Instant::now() < until {
+        tokio::time::sleep(TICK).await;
+    }
+}
+
+fn processing(
+    app: &App,
+    call: &Call,
+    request: VerifyProcessing,
+) -> Result<Json<ProcessingStatus>, ApiError> {
+    let VerifyProcessing { tenant, sub_tenant, file_id, wait: _ } = request;
+    let grant = call.grant()?;
+    let found = app.engine.status(grant, tenant.as_ref(), sub_tenant.as_ref(), &file_id);
+    let found = match (found, tenant) {
+        (Err(error @ EngineError::SourceNotFound { .. }), Some(tenant)) => {
+            // Any sub-tenant will do: damage is the tenant's. One that is out of reach is not
+            // asked, and the answer stays 404.
+            let sub_tenants = app.engine.sub_tenants(grant, &tenant)?.1;
+            let Some(sub_tenant) = sub_tenants.into_iter().next() else { return Err(error.into()) };
+            let place = app.engine.open(grant, &Scope { tenant, sub_tenant }, None)?;
+            return Err(lookup_error(&place, error));
+        }
+        (found, _) => found?,
+    };
+    let place = app.engine.open(grant, &found.scope, None)?;
+    let (scope, view) = (found.scope, found.view);
+    let status = Status::from(view.status);
+    let message = match view.status {
+        JobStatus::Errored if view.message.is_empty() => "processing failed".to_owned(),
+        JobStatus::Errored => view.message,
+        _ => "Processing status retrieved successfully".to_owned(),
+    };
+    let processing = ProcessingStatus {
+        file_id: file_id.to_string(),
+        status,
+        indexing_status: status,
+        success: true,
+        message,
+        error_code: view.fault.map_or("", |fault| fault.as_str()).to_owned(),
+        tenant_id: scope.tenant.to_string(),
+        sub_tenant_id: scope.sub_tenant.to_string(),
+        updated_at: view.updated_at.to_string(),
+        version: version_name(view.version),
+        stage: view.progress.map(|progress| progress.stage.as_str().to_owned()),
+        progress: view.progress.and_then(|progress| progress.share()),
+        searchable: view.is_searchable,
+        chunk_count: view.chunks,
+    };
+    Ok(Json::new(processing).with_degraded(degraded(&place)))
+}
+
+/// Whether an upload failed for a reason that trying again later may cure.
+pub(super) fn is_passing(error: &ApiError) -> bool {
+    matches!(error.condition(), Condition::Unavailable | Condition::Internal)
+}

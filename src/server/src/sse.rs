@@ -1,0 +1,243 @@
+//! Server-sent events: a channel whose far end is a response body (API 5.4).
+//!
+//! Each event has an increasing id and one JSON object as data. A comment line is sent whenever
+//! nothing was for 15 s, so that proxies keep the connection. When the client goes away the body
+//! is dropped, and the sender's next send fails: that is how a generator learns to stop. A sender
+//! that ends without a last event leaves an `error` event, never a silent end.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use http::HeaderValue;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use serde::Serialize;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::time::timeout;
+
+use crate::error::ApiError;
+use crate::reply;
+
+/// Longest silence on a stream.
+const PING_AFTER: Duration = Duration::from_secs(15);
+/// Events that may wait for a slow reader before the sender waits.
+pub const WAITING_MAX: usize = 64;
+
+/// The client has gone: stop working for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the client has closed the stream")]
+pub struct Disconnected;
+
+#[derive(Debug)]
+struct Event {
+    name: &'static str,
+    data: String,
+    is_last: bool,
+}
+
+/// The near end: what writes events.
+#[derive(Debug, Clone)]
+pub struct EventSender {
+    events: mpsc::Sender<Event>,
+    request_id: Arc<str>,
+}
+
+/// The far end: what becomes the response.
+#[derive(Debug)]
+pub struct EventStream {
+    events: mpsc::Receiver<Event>,
+    request_id: Arc<str>,
+    ping_after: Duration,
+    degraded: Vec<String>,
+    held: Option<Box<dyn Any + Send>>,
+}
+
+/// A stream of the request `request_id`.
+pub fn channel(request_id: Arc<str>) -> (EventSender, EventStream) {
+    let (sender, events) = mpsc::channel(WAITING_MAX);
+    let near = EventSender { events: sender, request_id: Arc::clone(&request_id) };
+    let (ping_after, degraded, held) = (PING_AFTER, Vec::new(), None);
+    (near, EventStream { events, request_id, ping_after, degraded, held })
+}
+
+impl EventSender {
+    /// Sends an event from blocking code; waits while the reader is slow.
+    ///
+    /// # Errors
+    /// [`Disconnected`] when the client has gone.
+    pub fn send(&self, name: &'static str, data: &impl Serialize) -> Result<(), Disconnected> {
+        let event = Event { name, data: encode(data), is_last: false };
+        self.events.blocking_send(event).map_err(|_| Disconnected)
+    }
+
+    /// Sends an event if there is room for it, and says whether there was. Never waits.
+    ///
+    /// # Errors
+    /// [`Disconnected`] when the client has gone.
+    pub fn offer(&self, name: &'static str, data: &impl Serialize) -> Result<bool, Disconnected> {
+        match self.events.try_reserve() {
+            Ok(place) => {
+                place.send(Event { name, data: encode(data), is_last: false });
+                Ok(true)
+            }
+            Err(TrySendError::Full(())) => Ok(false),
+            Err(TrySendError::Closed(())) => Err(Disconnected),
+        }
+    }
+
+    /// As [`Self::send`], for the event after which there is nothing.
+    ///
+    /// # Errors
+    /// [`Disconnected`] when the client has gone.
+    pub fn send_last(self, name: &'static str, data: &impl Serialize) -> Result<(), Disconnected> {
+        let event = Event { name, data: encode(data), is_last: true };
+        self.events.blocking_send(event).map_err(|_| Disconnected)
+    }
+
+    /// Ends the stream with an `error` event.
+    ///
+    /// # Errors
+    /// [`Disconnected`] when the client has gone.
+    pub fn fail(self, error: &ApiError) -> Result<(), Disconnected> {
+        let body = error.body(&self.request_id);
+        self.send_last("error", &body)
+    }
+
+    /// Waits until the response has taken every event so far. Holds no thread, however slow the
+    /// client is.
+    ///
+    /// # Errors
+    /// [`Disconnected`] when the client has gone.
+    pub async fn drained(&self) -> Result<(), Disconnected> {
+        // All places of the channel are free only when nothing waits in it.
+        self.events.reserve_many(WAITING_MAX).await.map(drop).map_err(|_| Disconnected)
+    }
+
+    /// Whether the client has gone.
+    pub fn is_closed(&self) -> bool {
+        self.events.is_closed()
+    }
+}
+
+fn encode(data: &impl Serialize) -> String {
+    serde_json::to_string(data).expect("response types have text keys only")
+}
+
+/// What the body still has to do.
+struct Progress {
+    stream: EventStream,
+    next_id: u64,
+    has_ended: bool,
+}
+
+impl Progress {
+    fn format(&mut self, event: &Event) -> Bytes {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.has_ended = event.is_last;
+        Bytes::from(format!("id: {id}\nevent: {}\ndata: {}\n\n", event.name, event.data))
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.has_ended {
+            return None;
+        }
+        match timeout(self.stream.ping_after, self.stream.events.recv()).await {
+            Err(_) => Some(Bytes::from_static(b": ping\n\n")),
+            Ok(Some(event)) => Some(self.format(&event)),
+            Ok(None) => {
+                let error = ApiError::internal("a stream ended without its last event");
+                tracing::error!(request_id = %self.stream.request_id, cause = error.cause());
+                let data = encode(&error.body(&self.stream.request_id));
+                Some(self.format(&Event { name: "error", data, is_last: true }))
+            }
+        }
+    }
+}
+
+impl EventStream {
+    /// The same stream, telling in its header what it lacks.
+    #[must_use]
+    pub fn with_degraded(self, degraded: Vec<String>) -> Self {
+        Self { degraded, ..self }
+    }
+
+    /// The same stream; `held` is dropped with the response: when it is at its end, or as soon as
+    /// the client has gone.
+    #[must_use]
+    pub fn holding(self, held: impl Any + Send) -> Self {
+        Self { held: Some(Box::new(held)), ..self }
+    }
+
+    /// The response: 200 with a body that follows the events.
+    pub fn into_response(mut self) -> Response {
+        let degraded = std::mem::take(&mut self.degraded);
+        let held = self.held.take();
+        let progress = Progress { stream: self, next_id: 1, has_ended: false };
+        let body = stream::unfold((progress, held), |(mut progress, held)| async move {
+            let piece = progress.next().await?;
+            Some((Ok::<_, std::convert::Infallible>(piece), (progress, held)))
+        });
+        let mut response = Response::new(Body::from_stream(body));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        // Asks reverse proxies not to collect the events.
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        reply::tell_degraded(headers, &degraded);
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+    use serde_json::json;
+
+    async fn text_of(response: Response) -> String {
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn events_are_numbered_and_end_with_the_last() {
+        let (sender, stream) = channel("r-1".into());
+        std::thread::spawn(move || {
+            sender.send("token", &json!({"delta": "a\nb"})).unwrap();
+            sender.send_last("done", &json!({"answer": "a\nb"})).unwrap();
+        });
+        let text = text_of(stream.into_response()).await;
+        let first = "id: 1\nevent: token\ndata: {\"delta\":\"a\\nb\"}\n\n";
+        let second = "id: 2\nevent: done\ndata: {\"answer\":\"a\\nb\"}\n\n";
+        assert_eq!(text, format!("{first}{second}"));
+    }
+
+    #[tokio::test]
+    async fn a_lost_sender_is_an_error_event() {
+        let (sender, stream) = channel("r-1".into());
+        drop(sender);
+        let text = text_of(stream.into_response()).await;
+        assert!(text.starts_with("id: 1\nevent: error\ndata: {"), "{text}");
+        assert!(text.contains("\"request_id\":\"r-1\""), "{text}");
+    }
+
+    #[tokio::test]
+    async fn silence_is_filled_and_a_gone_client_is_noticed() {
+        let (sender, mut stream) = channel("r-1".into());
+        stream.ping_after = Duration::from_millis(1);
+        let mut body = stream.into_response().into_body();
+        let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(frame, ": ping\n\n");
+        assert!(!sender.is_closed());
+        drop(body);
+        assert!(sender.is_closed());
+        let sent = tokio::task::spawn_blocking(move || sender.send("token", &json!({})));
+        assert_eq!(sent.await.unwrap(), Err(Disconnected));
+    }
+}

@@ -1,0 +1,193 @@
+//! The one way to change a collection.
+//!
+//! 1. segment files are published beforehand, under fresh names
+//! 2. tombstones of changed segments, under fresh names: one fsync each and one for the directory
+//! 3. manifest N + 1, created only if nobody else has: two fsyncs. **This is the commit.**
+//! 4. the snapshot is swapped: the change is visible in every way at once
+//! 5. the caller marks its jobs, still under the writer's lock
+//!
+//! A crash before 3 leaves files that nothing refers to; opening collects them. A crash after 3
+//! leaves a job that the next attempt finds in `applied`.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::MutexGuard;
+
+use crate::collection::draft::{Draft, DraftSegment, NextSegment};
+use crate::collection::edit::{Edit, Outcome};
+use crate::collection::log::Commit;
+use crate::collection::manifest::{Manifest, SegmentEntry, TombstoneEntry};
+use crate::collection::snapshot::Snapshot;
+use crate::collection::{Collection, CollectionError, Grave, WriterState, layout};
+use lodestone_io::store::Key;
+use lodestone_types::{SegmentId, Sequence};
+
+/// How often a commit is rebased on the head of another writer before it gives up.
+const REBASES_MAX: usize = 8;
+
+/// The right to commit, held across deciding, committing and marking.
+pub struct Writer<'a> {
+    collection: &'a Collection,
+    state: MutexGuard<'a, WriterState>,
+}
+
+impl Collection {
+    /// Waits for the writer's lock.
+    ///
+    /// # Errors
+    /// [`CollectionError::Poisoned`] after a failed commit, [`CollectionError::Quarantined`] while
+    /// it is not known what a damaged segment held: a commit could not know what it replaces.
+    pub fn writer(&self) -> Result<Writer<'_>, CollectionError> {
+        let state = self.writer.lock();
+        let collection = self.id;
+        if self.poisoned.load(Ordering::SeqCst) {
+            return Err(CollectionError::Poisoned { collection });
+        }
+        let segments = self.snapshot().unknown_losses();
+        if segments > 0 {
+            return Err(CollectionError::Quarantined { collection, segments });
+        }
+        Ok(Writer { collection: self, state })
+    }
+}
+
+impl Writer<'_> {
+    /// The version that the next commit builds upon.
+    pub fn base(&self) -> Arc<Snapshot> {
+        self.collection.snapshot()
+    }
+
+    /// Makes `edit` durable and visible. Returns what it removed.
+    ///
+    /// # Errors
+    /// `StorageFull` where the disk filled before the commit point, and whatever
+    /// reading the visible sources says: nothing has changed then. After any other failure the
+    /// collection is poisoned, because it is open whether the change is durable: it refuses
+    /// writes, and reads go on with the version before.
+    pub fn commit(&mut self, edit: &Edit) -> Result<Outcome, CollectionError> {
+        let base = self.base();
+        let draft = Draft::new(&base, edit)?;
+        let result = self.try_commit(edit, base, draft);
+        if let Err(error) = &result
+            && error.leaves_doubt()
+        {
+            tracing::error!(collection = %self.collection.id, %error, "commit failed: poisoned");
+            self.collection.poisoned.store(true, Ordering::SeqCst);
+        }
+        result
+    }
+
+    /// Jobs whose success is now durable in the catalog need not be remembered any longer.
+    pub fn forget_applied(&mut self, marked: &[Sequence]) {
+        self.state.applied.retain(|sequence| !marked.contains(sequence));
+    }
+
+    fn try_commit(
+        &mut self,
+        edit: &Edit,
+        mut base: Arc<Snapshot>,
+        mut draft: Draft,
+    ) -> Result<Outcome, CollectionError> {
+        let collection = self.collection;
+        for _ in 0..REBASES_MAX {
+            let mut next = base.manifest.next(collection.ids.uuid(), collection.epoch);
+            next.segments = self.write_tombstones(&draft.segments)?;
+            next.applied = self.state.applied.iter().map(|sequence| sequence.0).collect();
+            next.applied.extend(edit.applied.iter().map(|sequence| sequence.0));
+            if edit.embedding.is_some() {
+                next.embedding.clone_from(&edit.embedding);
+            }
+            match collection.log.commit(&base.manifest, &next)? {
+                Commit::Done => {
+                    self.state.applied.extend(&edit.applied);
+                    self.publish(&base, next_snapshot(next, draft.segments));
+                    return Ok(draft.outcome);
+                }
+                Commit::Conflict(head) => {
+                    base = self.rebase(*head)?;
+                    draft = Draft::new(&base, edit)?;
+                }
+                Commit::Fenced => break,
+            }
+        }
+        Err(CollectionError::Fenced { collection: collection.id })
+    }
+
+    /// Opens the version of another writer to build upon. It must be whole: what is missing from
+    /// the draft would be missing from the next manifest.
+    fn rebase(&mut self, head: Manifest) -> Result<Arc<Snapshot>, CollectionError> {
+        let base = self.collection.load(head)?;
+        let segments = base.unknown_losses();
+        if segments > 0 {
+            let collection = self.collection.id;
+            return Err(CollectionError::Quarantined { collection, segments });
+        }
+        let theirs = base.manifest.applied.iter().copied().map(Sequence);
+        let unknown: Vec<Sequence> =
+            theirs.filter(|sequence| !self.state.applied.contains(sequence)).collect();
+        self.state.applied.extend(unknown);
+        Ok(Arc::new(base))
+    }
+
+    /// Writes the tombstones that have changed; returns the entries of the next manifest.
+    fn write_tombstones(
+        &self,
+        segments: &[DraftSegment],
+    ) -> Result<Vec<SegmentEntry>, CollectionError> {
+        let collection = self.collection;
+        let mut files: Vec<(Key, Vec<u8>)> = Vec::new();
+        let mut entries = Vec::with_capacity(segments.len());
+        for part in segments {
+            let mut entry = part.entry();
+            if part.is_changed() {
+                let id = collection.ids.uuid();
+                let (bytes, checksum) = part.dead.encode(collection.id, part.id());
+                files.push((layout::tombstone(collection.id, id), bytes));
+                collection.graves.lock().push(Grave::of_tombstones(collection.id, id));
+                entry.tombstones =
+                    Some(TombstoneEntry { id, checksum, rows: part.dead.rows.len() });
+            }
+            entries.push(entry);
+        }
+        let files: Vec<(Key, &[u8])> =
+            files.iter().map(|(key, bytes)| (key.clone(), bytes.as_slice())).collect();
+        collection.store.put_many(&files)?;
+        Ok(entries)
+    }
+
+    /// Swaps the snapshot and remembers the files that the new one does not refer to.
+    fn publish(&self, base: &Snapshot, next: Snapshot) {
+        let collection = self.collection;
+        let live = base.segments.iter().map(|old| (&old.entry, Some(&old.segment)));
+        let lost = base.damaged.iter().map(|old| (&old.entry, None));
+        let mut graves = collection.graves.lock();
+        for (old, segment) in live.chain(lost) {
+            let kept = next.manifest.segments.iter().find(|entry| entry.id == old.id);
+            match segment {
+                _ if kept.is_some() => {}
+                Some(segment) => graves.push(Grave::of_segment(collection.id, segment)),
+                None => graves.push(Grave::of_lost_segment(collection.id, SegmentId(old.id))),
+            }
+            if let Some(dead) = &old.tombstones
+                && kept.and_then(|entry| entry.tombstones.as_ref()) != Some(dead)
+            {
+                graves.push(Grave::of_tombstones(collection.id, dead.id));
+            }
+        }
+        drop(graves);
+        collection.snapshot.store(Arc::new(next));
+    }
+}
+
+/// The snapshot of a manifest that was just committed.
+fn next_snapshot(manifest: Manifest, segments: Vec<DraftSegment>) -> Snapshot {
+    let (mut live, mut damaged) = (Vec::with_capacity(segments.len()), Vec::new());
+    for (part, entry) in segments.into_iter().zip(&manifest.segments) {
+        match part.into_next(entry.clone()) {
+            NextSegment::Live(segment) => live.push(segment),
+            NextSegment::Lost(segment) => damaged.push(segment),
+        }
+    }
+    Snapshot { manifest, segments: live, damaged }
+}

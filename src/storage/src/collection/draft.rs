@@ -1,0 +1,354 @@
+//! The next version of a collection, computed from an edit without touching the disk.
+//!
+//! Damaged segments take part: what they held is known from the lists beside them, so a source in
+//! one can be removed or replaced like any other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+use crate::collection::CollectionError;
+use crate::collection::edit::{AddedSegment, Edit, Outcome, Replacement};
+use crate::collection::manifest::SegmentEntry;
+use crate::collection::quarantine::{KnownLoss, QuarantinedSegment};
+use crate::collection::snapshot::{LiveSegment, Snapshot};
+use crate::collection::source_list::SourceList;
+use crate::segment::{Segment, SegmentError, TombstoneSet};
+use lodestone_types::{CollectionId, RowId, SegmentId, Sequence, SourceId, SourceRecord, SubTenantId};
+
+/// The segments of the next version, before their tombstones are written.
+#[derive(Debug)]
+pub(super) struct Draft {
+    collection: CollectionId,
+    pub(super) segments: Vec<DraftSegment>,
+    pub(super) outcome: Outcome,
+}
+
+/// A segment in the next version.
+#[derive(Debug)]
+pub(super) struct DraftSegment {
+    part: Part,
+    pub(super) dead: TombstoneSet,
+}
+
+/// Where a segment comes from.
+#[derive(Debug)]
+enum Part {
+    /// It is new.
+    Fresh(Arc<Segment>),
+    /// It is in the base.
+    Open(Arc<LiveSegment>),
+    /// It is in the base and cannot be read.
+    Lost(Arc<QuarantinedSegment>, Arc<SourceList>),
+}
+
+/// A segment of the next snapshot.
+#[derive(Debug)]
+pub(super) enum NextSegment {
+    /// It serves.
+    Live(Arc<LiveSegment>),
+    /// It is still damaged.
+    Lost(Arc<QuarantinedSegment>),
+}
+
+impl DraftSegment {
+    fn fresh(segment: &Arc<Segment>) -> Self {
+        Self { part: Part::Fresh(Arc::clone(segment)), dead: TombstoneSet::default() }
+    }
+
+    fn of_base(live: &Arc<LiveSegment>) -> Self {
+        Self { part: Part::Open(Arc::clone(live)), dead: live.dead.clone() }
+    }
+
+    fn of_lost(lost: &Arc<QuarantinedSegment>, known: &KnownLoss) -> Self {
+        let part = Part::Lost(Arc::clone(lost), Arc::clone(&known.sources));
+        Self { part, dead: known.dead.clone() }
+    }
+
+    /// Whether its tombstones differ from those on disk.
+    pub(super) fn is_changed(&self) -> bool {
+        match &self.part {
+            Part::Fresh(_) => !self.dead.rows.is_empty() || !self.dead.sources.is_empty(),
+            Part::Open(live) => live.dead != self.dead,
+            Part::Lost(lost, _) => lost.known.as_ref().is_none_or(|known| known.dead != self.dead),
+        }
+    }
+
+    /// What the manifest said of it, or is to say.
+    pub(super) fn entry(&self) -> SegmentEntry {
+        match &self.part {
+            Part::Fresh(segment) => SegmentEntry::fresh(segment.meta()),
+            Part::Open(live) => live.entry.clone(),
+            Part::Lost(lost, _) => lost.entry.clone(),
+        }
+    }
+
+    /// The segment as the next snapshot holds it, with the entry that its manifest has.
+    pub(super) fn into_next(self, entry: SegmentEntry) -> NextSegment {
+        let is_changed = self.is_changed();
+        let live = |segment: &Arc<Segment>, dead| {
+            let segment = Arc::clone(segment);
+            NextSegment::Live(Arc::new(LiveSegment::new(entry.clone(), segment, dead)))
+        };
+        match self.part {
+            Part::Fresh(segment) => live(&segment, self.dead),
+            Part::Open(base) if !is_changed => NextSegment::Live(base),
+            Part::Open(base) => live(&base.segment, self.dead),
+            Part::Lost(lost, _) if !is_changed => NextSegment::Lost(lost),
+            Part::Lost(_, sources) => {
+                let known = Some(KnownLoss { sources, dead: self.dead });
+                NextSegment::Lost(Arc::new(QuarantinedSegment { entry, known }))
+            }
+        }
+    }
+
+    /// The segment's id.
+    pub(super) fn id(&self) -> SegmentId {
+        match &self.part {
+            Part::Fresh(segment) => segment.id(),
+            Part::Open(live) => live.segment.id(),
+            Part::Lost(lost, _) => lost.id(),
+        }
+    }
+
+    /// The file, where it can be read.
+    fn open(&self) -> Option<&Arc<Segment>> {
+        match &self.part {
+            Part::Fresh(segment) => Some(segment),
+            Part::Open(live) => Some(&live.segment),
+            Part::Lost(..) => None,
+        }
+    }
+
+    fn source_count(&self) -> u32 {
+        match &self.part {
+            Part::Fresh(segment) => segment.source_count(),
+            Part::Open(live) => live.segment.source_count(),
+            Part::Lost(_, list) => list.sources().len() as u32,
+        }
+    }
+
+    fn source_key(&self, source: u32) -> (&str, &str) {
+        match &self.part {
+            Part::Fresh(segment) => segment.source_key(source),
+            Part::Open(live) => live.segment.source_key(source),
+            Part::Lost(_, list) => {
+                let record = &list.sources()[source as usize].record;
+                (record.sub_tenant.as_str(), record.id.as_str())
+            }
+        }
+    }
+
+    fn sequence(&self, source: u32) -> Sequence {
+        match &self.part {
+            Part::Fresh(segment) => segment.sequence(source),
+            Part::Open(live) => live.segment.sequence(source),
+            Part::Lost(_, list) => list.sources()[source as usize].record.sequence,
+        }
+    }
+
+    fn record(&self, source: u32) -> Result<SourceRecord, SegmentError> {
+        match &self.part {
+            Part::Fresh(segment) => segment.record(source),
+            Part::Open(live) => live.segment.record(source),
+            Part::Lost(_, list) => Ok(list.sources()[source as usize].record.clone()),
+        }
+    }
+
+    fn has_live_sources(&self) -> bool {
+        self.dead.sources.len() < u64::from(self.source_count())
+    }
+
+    fn alive(&self, sub_tenant: &str, id: &str) -> Option<u32> {
+        let source = match &self.part {
+            Part::Fresh(segment) => segment.find_source_named(sub_tenant, id),
+            Part::Open(live) => live.segment.find_source_named(sub_tenant, id),
+            Part::Lost(_, list) => list.find(sub_tenant, id),
+        }?;
+        (!self.dead.sources.contains(source)).then_some(source)
+    }
+
+    fn kill(&mut self, source: u32) {
+        self.dead.sources.insert(source);
+        match &self.part {
+            Part::Fresh(segment) => self.dead.rows.extend(segment.rows_of(source).iter().copied()),
+            Part::Open(live) => self.dead.rows.extend(live.segment.rows_of(source).iter().copied()),
+            Part::Lost(_, list) => {
+                self.dead.rows.insert_range(list.sources()[source as usize].rows());
+            }
+        }
+    }
+}
+
+impl Draft {
+    /// Applies `edit` to `base`. Pure: nothing is written.
+    ///
+    /// # Errors
+    /// [`CollectionError::Quarantined`] where a damaged segment is in the way; malformed records.
+    pub(super) fn new(base: &Snapshot, edit: &Edit) -> Result<Self, CollectionError> {
+        let mut draft = Self {
+            collection: CollectionId(base.manifest.collection),
+            segments: of_base(base)?,
+            outcome: Outcome::default(),
+        };
+        if let Some(replacement) = &edit.replace {
+            draft.replace(replacement);
+        }
+        for (sub_tenant, id) in &edit.remove_sources {
+            draft.remove(sub_tenant, id)?;
+        }
+        for (sub_tenant, id, indices) in &edit.remove_chunks {
+            draft.remove_chunks(sub_tenant, id, indices)?;
+        }
+        if let Some(sub_tenant) = &edit.remove_sub_tenant {
+            draft.empty_sub_tenant(sub_tenant)?;
+        }
+        for added in &edit.add {
+            draft.add(added)?;
+        }
+        draft.segments.retain(DraftSegment::has_live_sources);
+        Ok(draft)
+    }
+
+    /// Puts the output in the place of its first input. What died in the inputs since the merge
+    /// read them dies in the output too.
+    fn replace(&mut self, replacement: &Replacement) {
+        let place = |id: &SegmentId| self.segments.iter().position(|s| s.id() == *id);
+        let inputs: Vec<Option<usize>> = replacement.inputs.iter().map(place).collect();
+        // An input that is gone has lost all its rows meanwhile.
+        let dead_of = |input: u32| inputs[input as usize].map(|at| &self.segments[at].dead);
+        let mut output = DraftSegment::fresh(&replacement.segment);
+        let mut rows = RoaringBitmap::new();
+        for (row, (input, origin)) in replacement.origins.iter().enumerate() {
+            if dead_of(*input).is_none_or(|dead| dead.rows.contains(origin.0)) {
+                rows.insert(row as u32);
+            }
+        }
+        // A source is asked for by its name and not by its rows: it may have none.
+        for source in 0..output.source_count() {
+            let (sub_tenant, id) = output.source_key(source);
+            let is_alive = |at: &usize| self.segments[*at].alive(sub_tenant, id).is_some();
+            if !inputs.iter().flatten().any(is_alive) {
+                output.dead.sources.insert(source);
+            }
+        }
+        output.dead.rows = rows;
+        let first = inputs.iter().flatten().min().copied().unwrap_or(self.segments.len());
+        self.segments.insert(first, output);
+        self.segments.retain(|segment| !replacement.inputs.contains(&segment.id()));
+    }
+
+    fn remove(&mut self, sub_tenant: &SubTenantId, id: &SourceId) -> Result<(), SegmentError> {
+        for segment in &mut self.segments {
+            let Some(source) = segment.alive(sub_tenant.as_str(), id.as_str()) else { continue };
+            let record = segment.record(source)?;
+            segment.kill(source);
+            self.outcome.orphan(record.raw_key);
+            self.outcome.removed.push((sub_tenant.clone(), id.clone()));
+        }
+        Ok(())
+    }
+
+    fn remove_chunks(
+        &mut self,
+        sub_tenant: &SubTenantId,
+        id: &SourceId,
+        indices: &[u32],
+    ) -> Result<(), CollectionError> {
+        for segment in &mut self.segments {
+            let Some(source) = segment.alive(sub_tenant.as_str(), id.as_str()) else { continue };
+            let Some(open) = segment.open() else {
+                // Which row has which index is not known of a segment that cannot be read.
+                let collection = self.collection;
+                return Err(CollectionError::Quarantined { collection, segments: 1 });
+            };
+            let rows = open.rows_of(source).to_vec();
+            let by_index: BTreeMap<u32, u32> =
+                rows.iter().map(|row| (open.index(RowId(*row)), *row)).collect();
+            for index in indices {
+                let Some(row) = by_index.get(index) else { continue };
+                if segment.dead.rows.insert(*row) {
+                    self.outcome.removed_chunks.push((id.clone(), *index));
+                }
+            }
+            if rows.iter().all(|row| segment.dead.rows.contains(*row)) {
+                segment.dead.sources.insert(source);
+                let record = segment.record(source)?;
+                self.outcome.orphan(record.raw_key);
+                self.outcome.removed.push((sub_tenant.clone(), id.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn empty_sub_tenant(&mut self, sub_tenant: &SubTenantId) -> Result<(), SegmentError> {
+        let memories = sub_tenant.of_memories();
+        for segment in &mut self.segments {
+            for source in 0..segment.source_count() {
+                let scope = segment.source_key(source).0;
+                let is_of = scope == sub_tenant.as_str() || scope == memories.as_str();
+                if !is_of || segment.dead.sources.contains(source) {
+                    continue;
+                }
+                let record = segment.record(source)?;
+                segment.kill(source);
+                self.outcome.orphan(record.raw_key);
+                self.outcome.removed.push((record.sub_tenant, record.id));
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, added: &AddedSegment) -> Result<(), SegmentError> {
+        let mut fresh = DraftSegment::fresh(&added.segment);
+        for source in 0..added.segment.source_count() {
+            let record = added.segment.record(source)?;
+            let key = (record.sub_tenant, record.id);
+            if added.withheld.contains(&key) {
+                fresh.kill(source);
+                continue;
+            }
+            for older in &mut self.segments {
+                let Some(at) = older.alive(key.0.as_str(), key.1.as_str()) else {
+                    continue;
+                };
+                if older.sequence(at) > record.sequence {
+                    fresh.kill(source);
+                    self.outcome.outdated.push(record.sequence);
+                    if older.record(at)?.raw_key != record.raw_key {
+                        self.outcome.orphan(record.raw_key.clone());
+                    }
+                    continue;
+                }
+                let replaced = older.record(at)?;
+                older.kill(at);
+                if replaced.raw_key != record.raw_key {
+                    self.outcome.orphan(replaced.raw_key);
+                }
+            }
+        }
+        self.segments.push(fresh);
+        Ok(())
+    }
+}
+
+/// The segments of the base in the order of its manifest, damaged ones included.
+fn of_base(base: &Snapshot) -> Result<Vec<DraftSegment>, CollectionError> {
+    let mut segments = Vec::with_capacity(base.manifest.segments.len());
+    for entry in &base.manifest.segments {
+        if let Some(live) = base.segments.iter().find(|live| live.entry.id == entry.id) {
+            segments.push(DraftSegment::of_base(live));
+            continue;
+        }
+        let lost = base.damaged.iter().find(|lost| lost.entry.id == entry.id);
+        match lost.and_then(|lost| Some((lost, lost.known.as_ref()?))) {
+            Some((lost, known)) => segments.push(DraftSegment::of_lost(lost, known)),
+            None => {
+                let collection = CollectionId(base.manifest.collection);
+                return Err(CollectionError::Quarantined { collection, segments: 1 });
+            }
+        }
+    }
+    Ok(segments)
+}

@@ -1,0 +1,121 @@
+//! What can go wrong with a collection.
+
+use crate::segment::SegmentError;
+use lodestone_io::store::StoreError;
+use lodestone_types::{CollectionId, ErrorKind, SegmentId};
+
+/// A failure to open, read or change one collection.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CollectionError {
+    /// A manifest does not hold what it must.
+    #[error("manifest {version} of collection {collection} is damaged: {problem}")]
+    BadManifest {
+        /// The collection.
+        collection: CollectionId,
+        /// The manifest's number.
+        version: u64,
+        /// Which rule is broken.
+        problem: String,
+    },
+    /// The newest manifest is older than the one that the catalog has seen.
+    #[error("collection {collection} has manifest {found}, but {expected} was committed")]
+    HeadMissing {
+        /// The collection.
+        collection: CollectionId,
+        /// The newest manifest on disk; 0 for none.
+        found: u64,
+        /// The newest manifest that the catalog has seen.
+        expected: u64,
+    },
+    /// Written by a newer version of the program.
+    #[error("collection {collection} needs reader version {needed}, this program has {ours}")]
+    TooNew {
+        /// The collection.
+        collection: CollectionId,
+        /// The version it asks for.
+        needed: u32,
+        /// Ours.
+        ours: u32,
+    },
+    /// A write failed in a way that leaves open whether it is durable.
+    #[error("collection {collection} refuses writes after a failed commit; restart the server")]
+    Poisoned {
+        /// The collection.
+        collection: CollectionId,
+    },
+    /// A writer with a later epoch has taken over, or others kept winning.
+    #[error("another writer has committed to collection {collection}")]
+    Fenced {
+        /// The collection.
+        collection: CollectionId,
+    },
+    /// A part of the collection is quarantined and the operation needs all of it.
+    #[error("collection {collection} has {segments} damaged segments; see the server's log")]
+    Quarantined {
+        /// The collection.
+        collection: CollectionId,
+        /// How many.
+        segments: usize,
+    },
+    /// An original is not what was uploaded.
+    #[error("upload {key} is damaged: {problem}")]
+    BadUpload {
+        /// Its key.
+        key: String,
+        /// Which rule is broken.
+        problem: String,
+    },
+    /// The list of a segment's sources is not what it must be.
+    #[error("the source list of segment {segment} is damaged: {problem}")]
+    BadList {
+        /// The segment.
+        segment: SegmentId,
+        /// Which rule is broken.
+        problem: String,
+    },
+    /// A source was replaced again and again while it was read.
+    #[error("a source of collection {collection} was replaced during {look_ups} look-ups")]
+    Unsettled {
+        /// The collection.
+        collection: CollectionId,
+        /// How often it was looked up.
+        look_ups: usize,
+    },
+    /// A segment.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// The blob store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl CollectionError {
+    /// Whether, after a commit ended with this, it is open what is durable. Not so where the disk
+    /// was full and no barrier failed: then nothing was published.
+    pub(super) fn leaves_doubt(&self) -> bool {
+        match self {
+            Self::Store(StoreError::Io(error)) => {
+                error.must_poison() || error.kind() != ErrorKind::StorageFull
+            }
+            _ => true,
+        }
+    }
+
+    /// What the caller should do.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::BadManifest { .. }
+            | Self::HeadMissing { .. }
+            | Self::BadUpload { .. }
+            | Self::BadList { .. } => ErrorKind::Corrupt,
+            Self::TooNew { .. }
+            | Self::Poisoned { .. }
+            | Self::Fenced { .. }
+            | Self::Quarantined { .. }
+            | Self::Unsettled { .. } => ErrorKind::Unavailable,
+            Self::Segment(error) => error.kind(),
+            Self::Store(error) => error.kind(),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The commit log: create-only manifests in ascending numbers (SCALEOUT 6).
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::collection::{CollectionError, Manifest, layout};
+use lodestone_io::store::{BlobStore, Created};
+use lodestone_types::{CollectionId, ErrorKind};
+
+/// What became of an attempt to commit.
+#[derive(Debug)]
+pub enum Commit {
+    /// The manifest is durable and is the successor of the one it was built upon.
+    Done,
+    /// Somebody else took the number: rebase the edit on this head.
+    Conflict(Box<Manifest>),
+    /// A writer with a later epoch has taken over.
+    Fenced,
+}
+
+/// Where manifests live. One implementation per kind of store.
+pub trait CommitLog: Send + Sync + fmt::Debug {
+    /// The newest manifest; [`Manifest::empty`] before the first commit.
+    ///
+    /// # Errors
+    /// A damaged newest manifest is an error, never passed over for an older one.
+    fn head(&self, collection: CollectionId) -> Result<Manifest, CollectionError>;
+
+    /// Publishes `next`, built upon `base`. Survives a power cut when it returns `Done`.
+    /// Costs two fsyncs.
+    ///
+    /// # Errors
+    /// After an error it is open whether `next` is durable: the caller must not acknowledge
+    /// anything that depends on either.
+    fn commit(&self, base: &Manifest, next: &Manifest) -> Result<Commit, CollectionError>;
+
+    /// Deletes manifests older than `head`, oldest first, each before the next.
+    ///
+    /// # Errors
+    /// What the store says; a repetition goes on where this ended.
+    fn collect(&self, collection: CollectionId, head: u64) -> Result<usize, CollectionError>;
+}
+
+/// Manifests as blobs whose creation is atomic.
+#[derive(Debug)]
+pub struct BlobCommitLog {
+    store: Arc<dyn BlobStore>,
+}
+
+impl BlobCommitLog {
+    /// A log over `store`.
+    pub fn new(store: Arc<dyn BlobStore>) -> Self {
+        Self { store }
+    }
+
+    fn read(&self, collection: CollectionId, version: u64) -> Result<Manifest, CollectionError> {
+        let bytes = self.store.get(&layout::manifest(collection, version))?;
+        Manifest::decode(&bytes, collection, version)
+    }
+}
+
+impl CommitLog for BlobCommitLog {
+    fn head(&self, collection: CollectionId) -> Result<Manifest, CollectionError> {
+        let names = self.store.list(&layout::manifests(collection))?;
+        match names.iter().filter_map(layout::manifest_version).max() {
+            Some(version) => self.read(collection, version),
+            None => Ok(Manifest::empty(collection)),
+        }
+    }
+
+    fn commit(&self, base: &Manifest, next: &Manifest) -> Result<Commit, CollectionError> {
+        let collection = CollectionId(next.collection);
+        let key = layout::manifest(collection, next.version);
+        match self.store.put_create(&key, &next.encode())? {
+            Created::Won => {}
+            Created::Exists => {
+                let winner = self.head(collection)?;
+                if winner.epoch > next.epoch {
+                    return Ok(Commit::Fenced);
+                }
+                return Ok(Commit::Conflict(Box::new(winner)));
+            }
+        }
+        // Old manifests go in ascending order only. If the base still carries its nonce, the
+        // number was never free again, so this creation was the first and only one. A base that
+        // is gone, or never had a file, proves nothing: then the head decides.
+        let still_base = match self.read(collection, base.version) {
+            Ok(found) => found.nonce == base.nonce,
+            Err(error) if error.kind() == ErrorKind::NotFound => false,
+            Err(error) => return Err(error),
+        };
+        if still_base {
+            return Ok(Commit::Done);
+        }
+        let head = self.head(collection)?;
+        let is_ours = head.nonce == next.nonce || head.recent.contains(&next.nonce);
+        Ok(if is_ours { Commit::Done } else { Commit::Fenced })
+    }
+
+    fn collect(&self, collection: CollectionId, head: u64) -> Result<usize, CollectionError> {
+        let mut names = self.store.list(&layout::manifests(collection))?;
+        names.sort_by_key(layout::manifest_version);
+        let old = names
+            .iter()
+            .filter(|name| layout::manifest_version(name).is_some_and(|version| version < head));
+        let mut deleted = 0;
+        for name in old {
+            self.store.delete(name)?;
+            deleted += 1;
+        }
+        Ok(deleted)
+    }
+}

@@ -1,0 +1,210 @@
+//! The numbered list of a collection's live segments and tombstones.
+//!
+//! ```text
+//! "lodestone manifest 1 " | 16 hex digits, XXH3-64 of the body | " " | bytes of the body | "\n"
+//! body: JSON, the fields of [`Manifest`]
+//! ```
+//! A reader rejects another first line, a body of another length or hash, a version other than the
+//! one in the file's name, another collection, and a `min_reader` above its own.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::collection::CollectionError;
+use crate::segment::SegmentMeta;
+use lodestone_types::{CollectionId, SegmentId};
+
+/// The newest `min_reader` that this program understands.
+const READER_VERSION: u32 = 1;
+/// How many earlier nonces a manifest remembers: enough for a writer that was slow to learn
+/// whether its commit is among the latest.
+const RECENT_MAX: usize = 64;
+const FIRST_WORDS: &str = "lodestone manifest 1";
+
+/// One live segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentEntry {
+    /// The segment.
+    pub id: Uuid,
+    /// Bytes of its file.
+    pub bytes: u64,
+    /// Rows, dead ones included.
+    pub rows: u32,
+    /// Sources, dead ones included.
+    pub sources: u32,
+    /// Hash of its footer.
+    pub checksum: u64,
+    /// Its dead rows, if any.
+    pub tombstones: Option<TombstoneEntry>,
+}
+
+/// The tombstone file of a segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TombstoneEntry {
+    /// The file.
+    pub id: Uuid,
+    /// Hash of its bytes.
+    pub checksum: u64,
+    /// Dead rows.
+    pub rows: u64,
+}
+
+impl SegmentEntry {
+    /// A fresh segment without dead rows.
+    pub fn fresh(meta: &SegmentMeta) -> Self {
+        let SegmentMeta { id, bytes, rows, sources, checksum } = meta.clone();
+        Self { id: id.0, bytes, rows, sources, checksum, tombstones: None }
+    }
+
+    /// What the segment's file must be.
+    pub fn meta(&self) -> SegmentMeta {
+        let Self { id, bytes, rows, sources, checksum, tombstones: _ } = *self;
+        SegmentMeta { id: SegmentId(id), bytes, rows, sources, checksum }
+    }
+}
+
+/// One version of a collection. Creating it is the commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Its number, also its name.
+    pub version: u64,
+    /// The collection, against swapped files.
+    pub collection: Uuid,
+    /// A fresh number: two manifests are the same only if this is the same.
+    pub nonce: Uuid,
+    /// The nonce of the version it was built upon.
+    pub parent: Uuid,
+    /// Nonces of earlier versions, newest first.
+    pub recent: Vec<Uuid>,
+    /// The writer's epoch; a lower one is fenced.
+    pub epoch: u64,
+    /// The oldest reader that understands it.
+    pub min_reader: u32,
+    /// Live segments, oldest first.
+    pub segments: Vec<SegmentEntry>,
+    /// Jobs whose rows are in it and that the catalog may not have marked yet.
+    pub applied: Vec<u64>,
+    /// Fingerprint of the model that made the vectors; none for client vectors.
+    pub embedding: Option<String>,
+}
+
+/// The one field whose place and type no later version may change.
+#[derive(Deserialize)]
+struct Needed {
+    min_reader: u32,
+}
+
+impl Manifest {
+    /// The version before the first commit: nothing, and no file.
+    pub fn empty(collection: CollectionId) -> Self {
+        Self {
+            version: 0,
+            collection: collection.0,
+            nonce: Uuid::nil(),
+            parent: Uuid::nil(),
+            recent: Vec::new(),
+            epoch: 0,
+            min_reader: READER_VERSION,
+            segments: Vec::new(),
+            applied: Vec::new(),
+            embedding: None,
+        }
+    }
+
+    /// The next version, as yet with the same contents.
+    pub fn next(&self, nonce: Uuid, epoch: u64) -> Self {
+        let mut recent = vec![self.nonce];
+        recent.extend(self.recent.iter().take(RECENT_MAX - 1));
+        let version = self.version + 1;
+        Self { version, nonce, parent: self.nonce, recent, epoch, ..self.clone() }
+    }
+
+    /// The file's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let body = serde_json::to_vec(self).expect("plain data always prints");
+        let hash = xxh3_64(&body);
+        let mut bytes = format!("{FIRST_WORDS} {hash:016x} {}\n", body.len()).into_bytes();
+        bytes.extend(body);
+        bytes
+    }
+
+    /// Reads the file of version `version` of `collection`.
+    ///
+    /// # Errors
+    /// [`CollectionError::BadManifest`] names the broken rule; [`CollectionError::TooNew`] where a
+    /// newer reader is asked for.
+    pub fn decode(
+        bytes: &[u8],
+        collection: CollectionId,
+        version: u64,
+    ) -> Result<Self, CollectionError> {
+        let bad = |problem: &str| CollectionError::BadManifest {
+            collection,
+            version,
+            problem: problem.to_owned(),
+        };
+        let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(|| bad("no header"))?;
+        let body = &bytes[end + 1..];
+        let expected = format!("{FIRST_WORDS} {:016x} {}", xxh3_64(body), body.len());
+        if bytes[..end] != *expected.as_bytes() {
+            return Err(bad("the body does not match the length and hash of its first line"));
+        }
+        let malformed = |error: serde_json::Error| bad(&error.to_string());
+        // First and alone: the other fields of a newer version may have other shapes.
+        let Needed { min_reader: needed } = serde_json::from_slice(body).map_err(malformed)?;
+        if needed > READER_VERSION {
+            return Err(CollectionError::TooNew { collection, needed, ours: READER_VERSION });
+        }
+        let manifest: Self = serde_json::from_slice(body).map_err(malformed)?;
+        if manifest.collection != collection.0 || manifest.version != version {
+            return Err(bad("it belongs to another collection or version"));
+        }
+        Ok(manifest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> (CollectionId, Manifest) {
+        let collection = CollectionId(Uuid::from_u128(9));
+        let mut manifest = Manifest::empty(collection).next(Uuid::from_u128(1), 3);
+        manifest.applied = vec![5, 6];
+        (collection, manifest)
+    }
+
+    #[test]
+    fn a_manifest_survives_and_damage_does_not() {
+        let (collection, manifest) = sample();
+        let bytes = manifest.encode();
+        assert_eq!(Manifest::decode(&bytes, collection, 1).unwrap(), manifest);
+        assert!(Manifest::decode(&bytes, collection, 2).is_err());
+        assert!(Manifest::decode(&bytes, CollectionId(Uuid::from_u128(8)), 1).is_err());
+        for position in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[position] ^= 1;
+            assert!(Manifest::decode(&bad, collection, 1).is_err(), "byte {position}");
+            assert!(Manifest::decode(&bytes[..position], collection, 1).is_err());
+        }
+    }
+
+    #[test]
+    fn a_newer_manifest_is_refused_by_version() {
+        let (collection, mut manifest) = sample();
+        manifest.min_reader = 2;
+        let error = Manifest::decode(&manifest.encode(), collection, 1).unwrap_err();
+        assert!(matches!(error, CollectionError::TooNew { needed: 2, ours: 1, .. }));
+    }
+
+    #[test]
+    fn recent_nonces_are_bounded_and_newest_first() {
+        let (_, mut manifest) = sample();
+        for n in 2..200u128 {
+            manifest = manifest.next(Uuid::from_u128(n), 3);
+        }
+        assert_eq!(manifest.recent.len(), RECENT_MAX);
+        assert_eq!(manifest.recent[0], manifest.parent);
+    }
+}

@@ -1,0 +1,194 @@
+//! One tenant's segments under a numbered manifest: commits, snapshots, merging, garbage.
+//!
+//! A collection knows nothing of tenants' names, of jobs, or of queries. It holds what is
+//! searchable now, changes it in single steps, and never loses an acknowledged step.
+//!
+//! ```text
+//!            edit: segments to add, sources to remove, a merge        readers
+//!                          |                                             |
+//!   writer's lock -> draft (pure) -> tombstones -> manifest N+1 -> snapshot (ArcSwap)
+//!                                     durable        durable: the commit   |
+//!                                                                   keeps its files mapped
+//!   v1/c/<collection>/m/<version>   manifests, create-only
+//!   v1/c/<collection>/s/<id>.seg    segments             v1/c/<collection>/d/<id>   tombstones
+//!   v1/c/<collection>/r/<id>        sources of a segment, for when it is damaged
+//! ```
+//! Invariants:
+//! - A query uses exactly one [`Snapshot`]; all its files stay mapped until it is dropped.
+//! - All live rows of a source are in one segment, so a source is visible whole or not at all.
+//! - A segment that is damaged keeps its place in the manifest until each of its live sources was
+//!   built anew, replaced or deleted. Until then every snapshot names it.
+//! - Of two operations on one source the one with the higher sequence wins, whatever the order in
+//!   which workers finish.
+//! - Files leave in this order: the manifest that refers to them, then the last reader, then they.
+//!   Old manifests leave in ascending order; only the newest is kept, for readers pin files, not
+//!   manifests, and a deleted document should leave the disk soon.
+//! - After a failed commit nothing is acknowledged any more until the process starts again, since
+//!   an fsync that failed must not be repeated.
+//!
+//! - `manifest`, `log`: the format, and the commit as creation of a numbered file
+//! - `edit`: operations; `draft`: applying them to a version without touching the disk; `commit`:
+//!   making them so
+//! - `open`: recovery; `snapshot`: one version, open; `merge`, `gc`: background work
+//! - `quarantine`: damaged segments; `source_list`: what is known of them
+//! - `registry`: which collections are open; `uploads`: the originals
+
+mod commit;
+mod draft;
+mod edit;
+mod error;
+mod gc;
+pub(crate) mod layout;
+mod log;
+mod manifest;
+mod merge;
+mod open;
+mod quarantine;
+mod registry;
+mod snapshot;
+mod source_list;
+pub mod uploads;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+pub use commit::Writer;
+pub use edit::{AddedSegment, Edit, Outcome};
+pub use error::CollectionError;
+pub use log::{BlobCommitLog, Commit, CommitLog};
+pub use manifest::{Manifest, SegmentEntry, TombstoneEntry};
+pub use quarantine::QuarantinedSegment;
+pub use registry::Registry;
+pub use snapshot::{FoundSource, LiveSegment, ScopeRows, Snapshot};
+
+use lodestone_compute::ComputeBackend;
+use crate::segment::{self, NewSource, Segment, SegmentMeta, SegmentShape, VectorKind};
+use lodestone_io::store::BlobStore;
+use lodestone_types::{CollectionId, CommitHead, IdSource, SegmentId, Sequence, SourceRecord};
+use gc::Grave;
+
+/// One tenant's data.
+#[derive(Debug)]
+pub struct Collection {
+    id: CollectionId,
+    epoch: u64,
+    store: Arc<dyn BlobStore>,
+    ids: Arc<dyn IdSource>,
+    /// What builds lists in merges.
+    backend: Arc<dyn ComputeBackend>,
+    log: Box<dyn CommitLog>,
+    snapshot: ArcSwap<Snapshot>,
+    writer: Mutex<WriterState>,
+    /// Files that the newest manifest may not list. Locked after `writer`, where both are.
+    graves: Mutex<Vec<Grave>>,
+    merging: Mutex<()>,
+    poisoned: AtomicBool,
+}
+
+/// What only the holder of the writer's lock may touch.
+#[derive(Debug)]
+struct WriterState {
+    /// Jobs that are in the newest manifest and may not be marked in the catalog yet.
+    applied: Vec<Sequence>,
+}
+
+impl Collection {
+    /// The collection, with another backend for its merges than the processor.
+    #[must_use]
+    pub fn with_backend(self, backend: Arc<dyn ComputeBackend>) -> Self {
+        Self { backend, ..self }
+    }
+
+    /// The collection's id.
+    pub fn id(&self) -> CollectionId {
+        self.id
+    }
+
+    /// The newest version. Costs one atomic read.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    /// The newest commit, for the catalog's cross-check; none before the first.
+    pub fn head(&self) -> Option<CommitHead> {
+        let manifest = &self.snapshot().manifest;
+        let head = CommitHead { version: manifest.version, nonce: manifest.nonce };
+        (manifest.version > 0).then_some(head)
+    }
+
+    /// Whether writes are refused after a failed commit.
+    pub fn is_poisoned(&self) -> bool {
+        self.poisoned.load(Ordering::SeqCst)
+    }
+
+    /// Writes fresh sources to a segment file that nothing refers to yet. Needs no lock. A file
+    /// that no commit takes in is garbage when the returned value is dropped. Four fsyncs: the
+    /// segment, the list of its sources, and the directory of each.
+    ///
+    /// # Errors
+    /// What building or the disk says; no file is left behind.
+    pub fn build(
+        &self,
+        dimension: usize,
+        vector_kind: VectorKind,
+        sources: &[NewSource],
+    ) -> Result<Arc<Segment>, CollectionError> {
+        let id = SegmentId(self.ids.uuid());
+        let shape = SegmentShape { collection: self.id, segment: id, dimension, vector_kind };
+        let key = layout::segment(self.id, id);
+        let meta = segment::write(&*self.store, &key, shape, sources)?;
+        self.adopt(&meta)
+    }
+
+    /// Writes the live rows of a visible source, under another record, to a segment file that
+    /// nothing refers to yet. The caller holds the writer's lock, so that the rows stay alive.
+    ///
+    /// # Errors
+    /// What reading, writing or the disk says; no file is left behind.
+    pub fn build_amended(
+        &self,
+        found: &FoundSource<'_>,
+        record: SourceRecord,
+    ) -> Result<Arc<Segment>, CollectionError> {
+        let id = SegmentId(self.ids.uuid());
+        let input = (&*found.live.segment, &found.live.dead);
+        let shape = SegmentShape {
+            collection: self.id,
+            segment: id,
+            dimension: input.0.dimension(),
+            vector_kind: input.0.vector_kind(),
+        };
+        let key = layout::segment(self.id, id);
+        let meta = segment::write_amended(&*self.store, &key, shape, input, found.source, record)?;
+        self.adopt(&meta)
+    }
+
+    /// Opens a file that was just written, writes the list of its sources, and remembers both
+    /// until a commit lists the segment.
+    fn adopt(&self, meta: &SegmentMeta) -> Result<Arc<Segment>, CollectionError> {
+        let opened = self.open_segment(meta).and_then(|segment| {
+            self.write_list(&segment)?;
+            Ok(segment)
+        });
+        match &opened {
+            Ok(segment) => self.graves.lock().push(Grave::of_segment(self.id, segment)),
+            Err(_) => self.store.delete_many(&self.files_of(meta.id))?,
+        }
+        opened
+    }
+
+    /// Deletes a segment file that was built and will not be committed, without waiting for
+    /// [`Self::collect_garbage`].
+    ///
+    /// # Errors
+    /// What the store says; garbage collection or opening takes the file then.
+    pub fn discard(&self, segment: &Segment) -> Result<(), CollectionError> {
+        Ok(self.store.delete_many(&self.files_of(segment.id()))?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

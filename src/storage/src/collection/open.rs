@@ -1,0 +1,188 @@
+//! Opening a collection: the newest manifest, its segments, and the files that nothing refers to.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+use crate::collection::manifest::{Manifest, SegmentEntry};
+use crate::collection::snapshot::{LiveSegment, Snapshot};
+use crate::collection::{
+    BlobCommitLog, Collection, CollectionError, CommitLog, WriterState, layout,
+};
+use lodestone_compute::SimdBackend;
+use crate::segment::{Segment, SegmentError, TombstoneSet};
+use lodestone_io::store::BlobStore;
+use lodestone_types::{CollectionId, CommitHead, ErrorKind, IdSource, SegmentId, Sequence};
+
+impl Collection {
+    /// Opens the newest version. `expected` is the newest commit that the catalog has seen: a disk
+    /// that has lost it is noticed here and not served. A segment that is damaged is quarantined:
+    /// the others serve, and the snapshot says so.
+    ///
+    /// # Errors
+    /// [`CollectionError::HeadMissing`] and [`CollectionError::BadManifest`] where the newest
+    /// manifest is gone or damaged; nothing is deleted then.
+    pub fn open(
+        id: CollectionId,
+        store: Arc<dyn BlobStore>,
+        ids: Arc<dyn IdSource>,
+        epoch: u64,
+        expected: Option<CommitHead>,
+    ) -> Result<Self, CollectionError> {
+        let log = BlobCommitLog::new(Arc::clone(&store));
+        let head = log.head(id)?;
+        check_head(id, &head, expected)?;
+        let applied = unmarked(&head, expected);
+        let empty = Snapshot { manifest: head.clone(), segments: Vec::new(), damaged: Vec::new() };
+        let collection = Self {
+            id,
+            epoch,
+            store,
+            ids,
+            backend: Arc::new(SimdBackend),
+            log: Box::new(log),
+            snapshot: ArcSwap::from_pointee(empty),
+            writer: Mutex::new(WriterState { applied }),
+            graves: Mutex::default(),
+            merging: Mutex::new(()),
+            poisoned: AtomicBool::new(false),
+        };
+        let snapshot = collection.load(head)?;
+        if snapshot.damaged.is_empty() {
+            collection.collect_orphans(&snapshot.manifest);
+        }
+        collection.snapshot.store(Arc::new(snapshot));
+        Ok(collection)
+    }
+
+    /// Opens what a manifest lists.
+    pub(super) fn load(&self, manifest: Manifest) -> Result<Snapshot, CollectionError> {
+        let mut segments = Vec::with_capacity(manifest.segments.len());
+        let mut damaged = Vec::new();
+        for entry in &manifest.segments {
+            match self.load_segment(entry) {
+                Ok(live) => segments.push(Arc::new(live)),
+                Err(error) if is_damage(&error) => {
+                    tracing::error!(collection = %self.id, %error, "segment quarantined");
+                    damaged.push(Arc::new(self.quarantine(entry, None)));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Snapshot { manifest, segments, damaged })
+    }
+
+    fn load_segment(&self, entry: &SegmentEntry) -> Result<LiveSegment, CollectionError> {
+        let segment = self.open_segment(&entry.meta())?;
+        Ok(LiveSegment::new(entry.clone(), segment, self.read_dead(entry)?))
+    }
+
+    /// The tombstones of a segment.
+    pub(super) fn read_dead(&self, entry: &SegmentEntry) -> Result<TombstoneSet, CollectionError> {
+        let id = SegmentId(entry.id);
+        let dead = match &entry.tombstones {
+            None => TombstoneSet::default(),
+            Some(file) => {
+                let bytes = self.store.get(&layout::tombstone(self.id, file.id))?;
+                TombstoneSet::decode(&bytes, self.id, id, file.checksum)?
+            }
+        };
+        let counted = entry.tombstones.as_ref().map_or(0, |file| file.rows);
+        let beyond = dead.rows.len() != counted
+            || dead.rows.max() >= Some(entry.rows)
+            || dead.sources.max() >= Some(entry.sources);
+        if beyond {
+            let problem = "tombstones name rows that are not there".to_owned();
+            return Err(SegmentError::Damaged { segment: id.to_string(), problem }.into());
+        }
+        Ok(dead)
+    }
+
+    /// Opens a published segment file of this collection.
+    ///
+    /// # Errors
+    /// As [`Segment::open`].
+    pub fn open_segment(
+        &self,
+        meta: &crate::segment::SegmentMeta,
+    ) -> Result<Arc<Segment>, CollectionError> {
+        let key = layout::segment(self.id, meta.id);
+        Ok(Arc::new(Segment::open(&*self.store, &key, self.id, meta)?))
+    }
+
+    /// Deletes what a crash left behind, old manifests first. Only at opening: nobody can be
+    /// building then. What cannot be deleted, as on a disk that has failed, waits for the next
+    /// opening: it keeps nobody from reading.
+    fn collect_orphans(&self, manifest: &Manifest) {
+        if let Err(error) = self.try_collect_orphans(manifest) {
+            tracing::warn!(collection = %self.id, %error, "left-over files stay for now");
+        }
+    }
+
+    fn try_collect_orphans(&self, manifest: &Manifest) -> Result<(), CollectionError> {
+        self.log.collect(self.id, manifest.version)?;
+        let listed = |id: uuid::Uuid| manifest.segments.iter().any(|entry| entry.id == id);
+        let dead = |id: uuid::Uuid| {
+            let files = manifest.segments.iter().filter_map(|entry| entry.tombstones.as_ref());
+            files.into_iter().any(|file| file.id == id)
+        };
+        let id_of = |key: &lodestone_io::store::Key, suffix: &str| {
+            let name = key.as_str().rsplit('/').next().and_then(|name| name.strip_suffix(suffix));
+            name.and_then(|name| uuid::Uuid::try_parse(name).ok())
+        };
+        for key in self.store.list(&layout::segments(self.id))? {
+            if !id_of(&key, ".seg").is_some_and(listed) {
+                self.store.delete(&key)?;
+            }
+        }
+        for key in self.store.list(&layout::source_lists(self.id))? {
+            if !id_of(&key, "").is_some_and(listed) {
+                self.store.delete(&key)?;
+            }
+        }
+        for key in self.store.list(&layout::tombstones(self.id))? {
+            if !id_of(&key, "").is_some_and(dead) {
+                self.store.delete(&key)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Jobs that the catalog may not have marked yet. A head that the catalog knows has none, for its
+/// number is recorded in the same step as its jobs; without this rule each opening would leave the
+/// last batch in every later manifest.
+fn unmarked(head: &Manifest, expected: Option<CommitHead>) -> Vec<Sequence> {
+    let is_known = expected == Some(CommitHead { version: head.version, nonce: head.nonce });
+    match is_known {
+        true => Vec::new(),
+        false => head.applied.iter().copied().map(Sequence).collect(),
+    }
+}
+
+fn is_damage(error: &CollectionError) -> bool {
+    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound)
+}
+
+fn check_head(
+    collection: CollectionId,
+    head: &Manifest,
+    expected: Option<CommitHead>,
+) -> Result<(), CollectionError> {
+    let Some(expected) = expected else { return Ok(()) };
+    if head.version < expected.version {
+        let (found, expected) = (head.version, expected.version);
+        return Err(CollectionError::HeadMissing { collection, found, expected });
+    }
+    let found = match head.version - expected.version {
+        0 => Some(&head.nonce),
+        later => usize::try_from(later - 1).ok().and_then(|at| head.recent.get(at)),
+    };
+    if found.is_some_and(|nonce| *nonce != expected.nonce) {
+        let problem = "it does not descend from the one that was committed".to_owned();
+        return Err(CollectionError::BadManifest { collection, version: head.version, problem });
+    }
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! Segments that cannot be read, what is known of them, and how damage is found while serving.
+//!
+//! A damaged segment stays in the manifest. Its sources are not visible, but they are known from
+//! the list beside it, and its tombstones still count: a source in it can be deleted, replaced,
+//! or built again from its original. With its last live source the segment leaves the manifest,
+//! by the same commit. A segment of which nothing is known stays until somebody looks at it, and
+//! the collection refuses writes, because a commit could not know what it replaces.
+
+use std::sync::Arc;
+
+use crate::collection::manifest::SegmentEntry;
+use crate::collection::snapshot::{LiveSegment, Snapshot};
+use crate::collection::source_list::{ListedSource, SourceList};
+use crate::collection::{Collection, CollectionError, layout};
+use crate::segment::{Segment, TombstoneSet};
+use lodestone_io::store::Key;
+use lodestone_types::{CollectionId, ErrorKind, SegmentId, SourceId, SourceRecord, SubTenantId};
+
+/// A segment that cannot be read.
+#[derive(Debug)]
+pub struct QuarantinedSegment {
+    /// What the manifest says of it.
+    pub entry: SegmentEntry,
+    pub(super) known: Option<KnownLoss>,
+}
+
+/// What a damaged segment held.
+#[derive(Debug)]
+pub(super) struct KnownLoss {
+    pub(super) sources: Arc<SourceList>,
+    pub(super) dead: TombstoneSet,
+}
+
+impl QuarantinedSegment {
+    /// The segment's id.
+    pub fn id(&self) -> SegmentId {
+        SegmentId(self.entry.id)
+    }
+
+    /// Whether it is known which sources it held, and which of them are alive.
+    pub fn is_known(&self) -> bool {
+        self.known.is_some()
+    }
+
+    /// Records of its live sources, without descriptions, in the order of the segment.
+    pub fn lost(&self) -> impl Iterator<Item = &SourceRecord> {
+        let known = self.known.iter();
+        known.flat_map(|known| {
+            let alive = |(at, _): &(usize, &ListedSource)| !known.dead.sources.contains(*at as u32);
+            let listed = known.sources.sources().iter().enumerate().filter(alive);
+            listed.map(|(_, listed)| &listed.record)
+        })
+    }
+
+    fn find(&self, sub_tenant: &SubTenantId, id: &SourceId) -> Option<&SourceRecord> {
+        let known = self.known.as_ref()?;
+        let at = known.sources.find(sub_tenant.as_str(), id.as_str())?;
+        let is_dead = known.dead.sources.contains(at);
+        (!is_dead).then(|| &known.sources.sources()[at as usize].record)
+    }
+}
+
+impl Snapshot {
+    /// The record of a source that cannot be seen because its segment is damaged.
+    pub fn find_lost(&self, sub_tenant: &SubTenantId, id: &SourceId) -> Option<&SourceRecord> {
+        self.damaged.iter().find_map(|segment| segment.find(sub_tenant, id))
+    }
+
+    /// The record of a source, visible or lost.
+    ///
+    /// # Errors
+    /// Where stored bytes are malformed.
+    pub fn record(
+        &self,
+        sub_tenant: &SubTenantId,
+        id: &SourceId,
+    ) -> Result<Option<SourceRecord>, CollectionError> {
+        match self.find(sub_tenant, id) {
+            Some(found) => Ok(Some(found.record()?)),
+            None => Ok(self.find_lost(sub_tenant, id).cloned()),
+        }
+    }
+
+    /// Refuses what would have to read a source that is lost for now.
+    ///
+    /// # Errors
+    /// [`CollectionError::Quarantined`].
+    pub fn require_readable(
+        &self,
+        sub_tenant: &SubTenantId,
+        id: &SourceId,
+    ) -> Result<(), CollectionError> {
+        let (collection, segments) = (CollectionId(self.manifest.collection), self.damaged.len());
+        match self.find_lost(sub_tenant, id) {
+            Some(_) => Err(CollectionError::Quarantined { collection, segments }),
+            None => Ok(()),
+        }
+    }
+
+    /// Damaged segments of which nothing is known.
+    pub fn unknown_losses(&self) -> usize {
+        self.damaged.iter().filter(|segment| !segment.is_known()).count()
+    }
+}
+
+impl Collection {
+    /// What is known of a segment that cannot be read: from its open file, where only parts are
+    /// damaged, otherwise from the list beside it.
+    pub(super) fn quarantine(
+        &self,
+        entry: &SegmentEntry,
+        open: Option<&LiveSegment>,
+    ) -> QuarantinedSegment {
+        let known = match open {
+            Some(live) => SourceList::of(&live.segment)
+                .map_err(CollectionError::from)
+                .or_else(|_| self.read_list(entry))
+                .map(|sources| (sources, live.dead.clone())),
+            None => self.read_list(entry).and_then(|list| Ok((list, self.read_dead(entry)?))),
+        };
+        let known = match known {
+            Ok((sources, dead)) => Some(KnownLoss { sources: Arc::new(sources), dead }),
+            Err(error) => {
+                let segment = SegmentId(entry.id);
+                tracing::error!(collection = %self.id, %segment, %error,
+                    "what the segment held is not known: writes are refused");
+                None
+            }
+        };
+        QuarantinedSegment { entry: entry.clone(), known }
+    }
+
+    fn read_list(&self, entry: &SegmentEntry) -> Result<SourceList, CollectionError> {
+        let segment = SegmentId(entry.id);
+        let bytes = self.store.get(&layout::source_list(self.id, segment))?;
+        SourceList::decode(&bytes, self.id, entry)
+            .map_err(|problem| CollectionError::BadList { segment, problem })
+    }
+
+    /// Writes the list of a segment. Two fsyncs.
+    pub(super) fn write_list(&self, segment: &Segment) -> Result<(), CollectionError> {
+        let bytes = SourceList::of(segment)?.encode(self.id, segment.id());
+        Ok(self.store.put(&layout::source_list(self.id, segment.id()), &bytes)?)
+    }
+
+    /// Compares the lists with the segments that can be read. Returns how many segments have none.
+    ///
+    /// # Errors
+    /// The first list that is damaged or different.
+    pub fn verify_lists(&self) -> Result<usize, CollectionError> {
+        let mut missing = 0;
+        for live in &self.snapshot().segments {
+            let list = match self.read_list(&live.entry) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    missing += 1;
+                    continue;
+                }
+                list => list?,
+            };
+            if list != SourceList::of(&live.segment)? {
+                let (segment, problem) =
+                    (live.segment.id(), "it tells of other sources".to_owned());
+                return Err(CollectionError::BadList { segment, problem });
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Writes the lists that are missing or damaged while their segments can still be read.
+    /// Returns how many those were.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn mend_lists(&self) -> Result<usize, CollectionError> {
+        let seen = self.snapshot();
+        let mut missing = Vec::new();
+        for live in &seen.segments {
+            match self.read_list(&live.entry) {
+                Ok(_) => {}
+                Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => {
+                    missing.push(live);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        // Under the lock no segment leaves the manifest: a list never outlives its segment.
+        let _no_commit = self.writer.lock();
+        let now = self.snapshot();
+        missing.retain(|live| now.segments.iter().any(|other| other.entry.id == live.entry.id));
+        for live in &missing {
+            self.write_list(&live.segment)?;
+        }
+        Ok(missing.len())
+    }
+
+    /// Reads every block of every segment and takes those that are damaged out of service.
+    /// Returns how many those were. For when a read has met damage; the first look at the bytes
+    /// needs no lock.
+    pub fn quarantine_damaged(&self) -> usize {
+        let is_damaged = |live: &Arc<LiveSegment>| match live.segment.verify_blocks() {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                tracing::error!(collection = %self.id, %error, "segment quarantined");
+                true
+            }
+            _ => false,
+        };
+        let seen = self.snapshot();
+        let bad: Vec<SegmentId> =
+            seen.segments.iter().filter(|live| is_damaged(live)).map(|l| l.segment.id()).collect();
+        if bad.is_empty() {
+            return 0;
+        }
+        let _no_commit = self.writer.lock();
+        let now = self.snapshot();
+        let (bad, sound): (Vec<_>, Vec<_>) = now
+            .segments
+            .iter()
+            .cloned()
+            .partition(|live: &Arc<LiveSegment>| bad.contains(&live.segment.id()));
+        let found = bad.len();
+        let mut damaged = now.damaged.clone();
+        damaged.extend(bad.iter().map(|live| Arc::new(self.quarantine(&live.entry, Some(live)))));
+        let manifest = now.manifest.clone();
+        self.snapshot.store(Arc::new(Snapshot { manifest, segments: sound, damaged }));
+        found
+    }
+
+    /// The files of a segment and of the list beside it.
+    pub(super) fn files_of(&self, segment: SegmentId) -> [Key; 2] {
+        [layout::segment(self.id, segment), layout::source_list(self.id, segment)]
+    }
+}

@@ -1,0 +1,149 @@
+//! Which collections are open. Idle ones cost nothing: they are opened on first use and closed
+//! again when there are too many.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::collection::{Collection, CollectionError};
+use lodestone_compute::{ComputeBackend, SimdBackend};
+use lodestone_io::store::BlobStore;
+use lodestone_types::{CollectionId, CommitHead, IdSource};
+
+/// How long a look at the open collections waits for one: longer than others hold it who find it
+/// open, shorter than an opening may take.
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// Opens collections and keeps the ones in use.
+#[derive(Debug)]
+pub struct Registry {
+    store: Arc<dyn BlobStore>,
+    ids: Arc<dyn IdSource>,
+    backend: Arc<dyn ComputeBackend>,
+    epoch: u64,
+    open_max: usize,
+    slots: Mutex<Slots>,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    by_id: BTreeMap<CollectionId, Slot>,
+    uses: u64,
+}
+
+/// The lock inside lets one caller open a collection while others wait for that one only.
+#[derive(Debug, Clone, Default)]
+struct Slot {
+    collection: Arc<Mutex<Option<Arc<Collection>>>>,
+    last_use: u64,
+}
+
+impl Registry {
+    /// A registry over `store` that keeps at most about `open_max` idle collections open. `epoch`
+    /// must be higher than that of every earlier process on the same data.
+    pub fn new(
+        store: Arc<dyn BlobStore>,
+        ids: Arc<dyn IdSource>,
+        epoch: u64,
+        open_max: usize,
+    ) -> Self {
+        let backend = Arc::new(SimdBackend);
+        Self { store, ids, backend, epoch, open_max, slots: Mutex::default() }
+    }
+
+    /// The registry, with another backend for merges than the processor.
+    #[must_use]
+    pub fn with_backend(self, backend: Arc<dyn ComputeBackend>) -> Self {
+        Self { backend, ..self }
+    }
+
+    /// The open collection; opens it if need be. `expected` is asked for only then.
+    ///
+    /// # Errors
+    /// As [`Collection::open`], and what `expected` returns. The failure is not remembered: the
+    /// next call tries again.
+    pub fn get<E: From<CollectionError>>(
+        &self,
+        id: CollectionId,
+        expected: impl FnOnce() -> Result<Option<CommitHead>, E>,
+    ) -> Result<Arc<Collection>, E> {
+        let slot = self.slot(id);
+        let mut held = slot.lock();
+        if let Some(collection) = &*held {
+            return Ok(Arc::clone(collection));
+        }
+        let (store, ids) = (Arc::clone(&self.store), Arc::clone(&self.ids));
+        let collection = Collection::open(id, store, ids, self.epoch, expected()?)?;
+        let collection = Arc::new(collection.with_backend(Arc::clone(&self.backend)));
+        *held = Some(Arc::clone(&collection));
+        Ok(collection)
+    }
+
+    fn slot(&self, id: CollectionId) -> Arc<Mutex<Option<Arc<Collection>>>> {
+        let mut slots = self.slots.lock();
+        slots.uses += 1;
+        let now = slots.uses;
+        if slots.by_id.len() >= self.open_max && !slots.by_id.contains_key(&id) {
+            slots.close_idle(self.open_max / 2);
+        }
+        let slot = slots.by_id.entry(id).or_default();
+        slot.last_use = now;
+        Arc::clone(&slot.collection)
+    }
+
+    /// Forgets a collection for good, for deleted tenants: whoever still holds it goes on, so
+    /// opening it anew could take files that are being written for left over.
+    pub fn close(&self, id: CollectionId) {
+        self.slots.lock().by_id.remove(&id);
+    }
+
+    /// Collections that are open now, in the order of their ids, without those that are being
+    /// opened.
+    pub fn open_collections(&self) -> Vec<Arc<Collection>> {
+        let slots: Vec<_> =
+            self.slots.lock().by_id.values().map(|slot| Arc::clone(&slot.collection)).collect();
+        let held = slots.iter().filter_map(|slot| slot.try_lock_for(GLANCE));
+        held.filter_map(|held| held.clone()).collect()
+    }
+}
+
+/// Closes a collection that nobody else holds; returns whether none is open now.
+///
+/// Counting the holders would not be enough: background work keeps weak references, and one that
+/// comes back to life after the count would work on files that the next opening takes for left
+/// over. What was unwrapped cannot come back. A poisoned collection stays, and with it its poison.
+fn close_if_idle(held: &mut Option<Arc<Collection>>) -> bool {
+    if held.as_ref().is_some_and(|collection| collection.is_poisoned()) {
+        return false;
+    }
+    let Some(collection) = held.take() else { return true };
+    match Arc::try_unwrap(collection) {
+        Ok(_closed) => true,
+        Err(shared) => {
+            *held = Some(shared);
+            false
+        }
+    }
+}
+
+impl Slots {
+    /// Closes collections that nobody uses, least recently used first, until `keep` are left.
+    fn close_idle(&mut self, keep: usize) {
+        let mut by_age: Vec<(u64, CollectionId)> =
+            self.by_id.iter().map(|(id, slot)| (slot.last_use, *id)).collect();
+        by_age.sort_unstable();
+        for (_, id) in by_age {
+            if self.by_id.len() <= keep {
+                break;
+            }
+            let slot = &self.by_id[&id].collection;
+            let is_idle = Arc::strong_count(slot) == 1
+                && slot.try_lock().is_some_and(|mut held| close_if_idle(&mut held));
+            if is_idle {
+                self.by_id.remove(&id);
+            }
+        }
+    }
+}

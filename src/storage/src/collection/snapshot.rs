@@ -1,0 +1,157 @@
+//! An open manifest. A query uses exactly one, and keeps its files alive.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::RwLock;
+use roaring::RoaringBitmap;
+
+use crate::collection::QuarantinedSegment;
+use crate::collection::manifest::{Manifest, SegmentEntry};
+use crate::segment::{Segment, SegmentError, TombstoneSet};
+use lodestone_text::ScopeStats;
+use lodestone_types::{RowId, SourceId, SourceRecord, SubTenantId};
+
+/// A segment together with its dead rows, as of one or more versions.
+#[derive(Debug)]
+pub struct LiveSegment {
+    /// What the manifest says of it.
+    pub entry: SegmentEntry,
+    /// The file.
+    pub segment: Arc<Segment>,
+    /// Its dead rows and sources.
+    pub dead: TombstoneSet,
+    scopes: RwLock<BTreeMap<SubTenantId, Arc<ScopeRows>>>,
+}
+
+/// The live rows of one sub-tenant in one segment.
+#[derive(Debug)]
+pub struct ScopeRows {
+    /// The rows.
+    pub rows: RoaringBitmap,
+    /// Whether these are all rows of the segment, so that no mask is needed.
+    pub is_whole_segment: bool,
+    stats: OnceLock<ScopeStats>,
+}
+
+impl ScopeRows {
+    /// The mask to search under; `None` where every row of the segment is in the scope.
+    pub fn mask(&self) -> Option<&RoaringBitmap> {
+        (!self.is_whole_segment).then_some(&self.rows)
+    }
+}
+
+impl LiveSegment {
+    /// A segment with its tombstones.
+    pub fn new(entry: SegmentEntry, segment: Arc<Segment>, dead: TombstoneSet) -> Self {
+        Self { entry, segment, dead, scopes: RwLock::default() }
+    }
+
+    /// The live rows of a sub-tenant. Computed once, kept while the segment stays as it is.
+    pub fn scope(&self, sub_tenant: &SubTenantId) -> Arc<ScopeRows> {
+        if let Some(scope) = self.scopes.read().get(sub_tenant) {
+            return Arc::clone(scope);
+        }
+        let rows = self.segment.rows_of_sub_tenant(sub_tenant) - &self.dead.rows;
+        let is_whole_segment = rows.len() == u64::from(self.segment.row_count());
+        let scope = Arc::new(ScopeRows { rows, is_whole_segment, stats: OnceLock::new() });
+        if !scope.rows.is_empty() {
+            self.scopes.write().insert(sub_tenant.clone(), Arc::clone(&scope));
+        }
+        scope
+    }
+
+    /// The sources that some rows belong to, ascending.
+    pub fn sources_of(&self, rows: &RoaringBitmap) -> Vec<u32> {
+        let mut sources: Vec<u32> =
+            rows.iter().map(|row| self.segment.source_of(RowId(row))).collect();
+        sources.sort_unstable();
+        sources.dedup();
+        sources
+    }
+
+    /// Row and token counts of a scope, for BM25. Computed once, like the scope.
+    pub fn scope_stats<'a>(&self, scope: &'a ScopeRows) -> &'a ScopeStats {
+        scope.stats.get_or_init(|| self.segment.text_index().scope_stats(scope.mask()))
+    }
+
+    /// Rows that are alive.
+    pub fn live_rows(&self) -> u64 {
+        u64::from(self.segment.row_count()) - self.dead.rows.len()
+    }
+}
+
+/// One version of a collection, open for reading.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// Its segments, oldest first, without the damaged ones.
+    pub segments: Vec<Arc<LiveSegment>>,
+    /// Segments that cannot be read; answers from this snapshot are incomplete.
+    pub damaged: Vec<Arc<QuarantinedSegment>>,
+}
+
+/// Where a visible source is.
+#[derive(Debug, Clone, Copy)]
+pub struct FoundSource<'a> {
+    /// The segment that holds all its live rows.
+    pub live: &'a Arc<LiveSegment>,
+    /// Its position there.
+    pub source: u32,
+}
+
+impl FoundSource<'_> {
+    /// The record.
+    ///
+    /// # Errors
+    /// Where stored bytes are malformed.
+    pub fn record(&self) -> Result<SourceRecord, SegmentError> {
+        self.live.segment.record(self.source)
+    }
+
+    /// Live rows, ascending by chunk index.
+    pub fn rows(&self) -> Vec<u32> {
+        let rows = self.live.segment.rows_of(self.source).iter().copied();
+        rows.filter(|row| !self.live.dead.rows.contains(*row)).collect()
+    }
+}
+
+impl Snapshot {
+    /// A visible source.
+    pub fn find(&self, sub_tenant: &SubTenantId, id: &SourceId) -> Option<FoundSource<'_>> {
+        self.segments.iter().rev().find_map(|live| {
+            let source = live.segment.find_source(sub_tenant, id)?;
+            let is_dead = live.dead.sources.contains(source);
+            (!is_dead).then_some(FoundSource { live, source })
+        })
+    }
+
+    /// Every visible source of a sub-tenant, in no promised order.
+    pub fn sources<'a>(
+        &'a self,
+        sub_tenant: &'a SubTenantId,
+    ) -> impl Iterator<Item = FoundSource<'a>> {
+        self.all_sources()
+            .filter(|found| found.live.segment.source_key(found.source).0 == sub_tenant.as_str())
+    }
+
+    /// Every visible source of every sub-tenant, in no promised order.
+    pub fn all_sources(&self) -> impl Iterator<Item = FoundSource<'_>> {
+        self.segments.iter().flat_map(|live| {
+            let all = 0..live.segment.source_count();
+            let alive = all.filter(|source| !live.dead.sources.contains(*source));
+            alive.map(move |source| FoundSource { live, source })
+        })
+    }
+
+    /// Live rows of a sub-tenant.
+    pub fn rows_in(&self, sub_tenant: &SubTenantId) -> u64 {
+        self.segments.iter().map(|live| live.scope(sub_tenant).rows.len()).sum()
+    }
+
+    /// Live rows of every sub-tenant.
+    pub fn rows(&self) -> u64 {
+        self.segments.iter().map(|live| live.live_rows()).sum()
+    }
+}

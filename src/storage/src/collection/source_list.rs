@@ -1,0 +1,288 @@
+//! The sources of one segment with the numbers of their rows, once more, in a file of their own:
+//! when the segment cannot be read, this says what it held.
+//!
+//! ```text
+//! v1/c/<collection>/r/<segment>
+//!
+//! "lodestone sources 1 " | 16 hex digits, XXH3-64 of the body | " " | bytes of the body | "\n"
+//! body: zstd of JSON, the fields of [`StoredList`]
+//! ```
+//! A reader rejects another first line, a body of another length or hash, another collection or
+//! segment, and counts other than those of the manifest. Descriptions are left out: they are cut
+//! from the text. Rows are numbered by source, one source after the other, so counts are enough.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::collection::SegmentEntry;
+use crate::segment::{Segment, SegmentError};
+use lodestone_types::{
+    CollectionId, Metadata, SegmentId, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord,
+    SubTenantId, Timestamp,
+};
+
+const FIRST_WORDS: &str = "lodestone sources 1";
+/// zstd's own default.
+const LEVEL: i32 = 3;
+/// A body that unpacks to more than this is not one of ours: two million rows of one chunk each,
+/// with metadata of half a KiB.
+const UNPACKED_BYTES_MAX: usize = 1 << 30;
+
+#[derive(Serialize, Deserialize)]
+struct StoredList {
+    collection: Uuid,
+    segment: Uuid,
+    sources: Vec<StoredSource>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredSource {
+    rows: u32,
+    sub_tenant: String,
+    id: String,
+    kind: String,
+    title: String,
+    filename: String,
+    url: String,
+    content_type: String,
+    size_bytes: u64,
+    tenant_metadata: Metadata,
+    document_metadata: Metadata,
+    uploaded_at: u64,
+    last_updated_at: u64,
+    version: u32,
+    sequence: u64,
+    raw_key: String,
+    #[serde(default, skip_serializing_if = "SourceDetail::is_empty")]
+    detail: SourceDetail,
+}
+
+/// One source of a segment.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ListedSource {
+    /// Its record, without the description.
+    pub(super) record: SourceRecord,
+    first_row: u32,
+    rows: u32,
+}
+
+impl ListedSource {
+    /// The rows of the source.
+    pub(super) fn rows(&self) -> std::ops::Range<u32> {
+        self.first_row..self.first_row + self.rows
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct SourceList {
+    sources: Vec<ListedSource>,
+    by_key: BTreeMap<(String, String), u32>,
+}
+
+impl SourceList {
+    fn new(sources: Vec<(SourceRecord, u32)>) -> Self {
+        let mut listed = Vec::with_capacity(sources.len());
+        let mut by_key = BTreeMap::new();
+        let mut first_row = 0;
+        for (at, (record, rows)) in sources.into_iter().enumerate() {
+            let key = (record.sub_tenant.as_str().to_owned(), record.id.as_str().to_owned());
+            by_key.insert(key, at as u32);
+            listed.push(ListedSource { record, first_row, rows });
+            first_row += rows;
+        }
+        Self { sources: listed, by_key }
+    }
+
+    /// What an open segment says.
+    ///
+    /// # Errors
+    /// [`SegmentError::Damaged`] where a record is not valid or rows are not in order.
+    pub(super) fn of(segment: &Segment) -> Result<Self, SegmentError> {
+        let mut sources = Vec::with_capacity(segment.source_count() as usize);
+        let mut next_row = 0;
+        for source in 0..segment.source_count() {
+            let rows = segment.rows_of(source);
+            if rows.iter().copied().ne(next_row..next_row + rows.len() as u32) {
+                return Err(SegmentError::Damaged {
+                    segment: segment.id().to_string(),
+                    problem: format!("the rows of source {source} do not follow each other"),
+                });
+            }
+            next_row += rows.len() as u32;
+            let record = SourceRecord { description: String::new(), ..segment.record(source)? };
+            sources.push((record, rows.len() as u32));
+        }
+        Ok(Self::new(sources))
+    }
+
+    /// The sources, as the segment numbers them.
+    pub(super) fn sources(&self) -> &[ListedSource] {
+        &self.sources
+    }
+
+    /// The position of a source.
+    pub(super) fn find(&self, sub_tenant: &str, id: &str) -> Option<u32> {
+        self.by_key.get(&(sub_tenant.to_owned(), id.to_owned())).copied()
+    }
+
+    /// The file's bytes.
+    pub(super) fn encode(&self, collection: CollectionId, segment: SegmentId) -> Vec<u8> {
+        let sources = self.sources.iter().map(StoredSource::of).collect();
+        let stored = StoredList { collection: collection.0, segment: segment.0, sources };
+        let json = serde_json::to_vec(&stored).expect("plain data always prints");
+        let body = zstd::bulk::compress(&json, LEVEL).expect("zstd packs any bytes");
+        let hash = xxh3_64(&body);
+        let mut bytes = format!("{FIRST_WORDS} {hash:016x} {}\n", body.len()).into_bytes();
+        bytes.extend(body);
+        bytes
+    }
+
+    /// Reads the file of the segment that `entry` lists.
+    ///
+    /// # Errors
+    /// The rule that is broken.
+    pub(super) fn decode(
+        bytes: &[u8],
+        collection: CollectionId,
+        entry: &SegmentEntry,
+    ) -> Result<Self, String> {
+        let line_end = bytes.iter().position(|byte| *byte == b'\n').ok_or("no first line")?;
+        let body = &bytes[line_end + 1..];
+        let expected = format!("{FIRST_WORDS} {:016x} {}", xxh3_64(body), body.len());
+        if bytes[..line_end] != *expected.as_bytes() {
+            return Err("another first line, length or hash".to_owned());
+        }
+        let json = zstd::stream::decode_all(body).map_err(|error| error.to_string())?;
+        if json.len() > UNPACKED_BYTES_MAX {
+            return Err("it unpacks to too much".to_owned());
+        }
+        let stored: StoredList =
+            serde_json::from_slice(&json).map_err(|error| error.to_string())?;
+        if (stored.collection, stored.segment) != (collection.0, entry.id) {
+            return Err("it belongs to another collection or segment".to_owned());
+        }
+        let sources: Result<Vec<_>, String> =
+            stored.sources.into_iter().map(StoredSource::into_record).collect();
+        let sources = sources?;
+        let rows: u64 = sources.iter().map(|(_, rows)| u64::from(*rows)).sum();
+        if (rows, sources.len()) != (u64::from(entry.rows), entry.sources as usize) {
+            return Err("it counts other rows or sources than the manifest".to_owned());
+        }
+        Ok(Self::new(sources))
+    }
+}
+
+impl StoredSource {
+    fn of(listed: &ListedSource) -> Self {
+        let record = listed.record.clone();
+        Self {
+            rows: listed.rows,
+            sub_tenant: record.sub_tenant.to_string(),
+            id: record.id.to_string(),
+            kind: record.kind.as_str().to_owned(),
+            title: record.title,
+            filename: record.filename,
+            url: record.url,
+            content_type: record.content_type,
+            size_bytes: record.size_bytes,
+            tenant_metadata: record.tenant_metadata,
+            document_metadata: record.document_metadata,
+            uploaded_at: record.uploaded_at.0,
+            last_updated_at: record.last_updated_at.0,
+            version: record.version,
+            sequence: record.sequence.0,
+            raw_key: record.raw_key,
+            detail: record.detail,
+        }
+    }
+
+    fn into_record(self) -> Result<(SourceRecord, u32), String> {
+        let name = |error: lodestone_types::id::InvalidIdentifier| error.to_string();
+        let record = SourceRecord {
+            sub_tenant: SubTenantId::parse_stored(&self.sub_tenant).map_err(name)?,
+            id: SourceId::parse(&self.id).map_err(name)?,
+            kind: SourceKind::from_word(&self.kind).ok_or("unknown kind of source")?,
+            title: self.title,
+            description: String::new(),
+            filename: self.filename,
+            url: self.url,
+            content_type: self.content_type,
+            size_bytes: self.size_bytes,
+            tenant_metadata: self.tenant_metadata,
+            document_metadata: self.document_metadata,
+            uploaded_at: Timestamp(self.uploaded_at),
+            last_updated_at: Timestamp(self.last_updated_at),
+            version: self.version,
+            sequence: Sequence(self.sequence),
+            raw_key: self.raw_key,
+            detail: self.detail,
+        };
+        Ok((record, self.rows))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> (CollectionId, SegmentEntry, SourceList) {
+        let record = |id: &str, sequence| SourceRecord {
+            sub_tenant: SubTenantId::parse("s").unwrap(),
+            id: SourceId::parse(id).unwrap(),
+            kind: SourceKind::File,
+            title: "A title".into(),
+            description: String::new(),
+            filename: "a.pdf".into(),
+            url: String::new(),
+            content_type: "application/pdf".into(),
+            size_bytes: 12,
+            tenant_metadata: serde_json::json!({"team": "red"}).as_object().unwrap().clone(),
+            document_metadata: Metadata::new(),
+            uploaded_at: Timestamp(7),
+            last_updated_at: Timestamp(8),
+            version: 3,
+            sequence: Sequence(sequence),
+            raw_key: "v1/raw/x".into(),
+            detail: SourceDetail { note: "n".into(), ..SourceDetail::default() },
+        };
+        let list = SourceList::new(vec![(record("b", 4), 2), (record("a", 5), 0)]);
+        let id = Uuid::from_u128(9);
+        let entry =
+            SegmentEntry { id, bytes: 1, rows: 2, sources: 2, checksum: 1, tombstones: None };
+        (CollectionId(Uuid::from_u128(7)), entry, list)
+    }
+
+    #[test]
+    fn a_list_reads_back_and_any_changed_byte_is_noticed() {
+        let (collection, entry, list) = sample();
+        let bytes = list.encode(collection, SegmentId(entry.id));
+        assert_eq!(SourceList::decode(&bytes, collection, &entry).unwrap(), list);
+        assert_eq!(list.sources()[0].rows(), 0..2);
+        assert_eq!((list.find("s", "a"), list.find("t", "a")), (Some(1), None));
+        for position in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[position] ^= 1;
+            assert!(SourceList::decode(&bad, collection, &entry).is_err(), "byte {position}");
+            assert!(SourceList::decode(&bytes[..position], collection, &entry).is_err());
+        }
+    }
+
+    #[test]
+    fn a_list_of_another_segment_is_refused() {
+        let (collection, entry, list) = sample();
+        let bytes = list.encode(collection, SegmentId(entry.id));
+        let others = [
+            SegmentEntry { id: Uuid::nil(), ..entry.clone() },
+            SegmentEntry { rows: 3, ..entry.clone() },
+            SegmentEntry { sources: 1, ..entry.clone() },
+        ];
+        for other in others {
+            assert!(SourceList::decode(&bytes, collection, &other).is_err());
+        }
+        assert!(SourceList::decode(&bytes, CollectionId(Uuid::nil()), &entry).is_err());
+    }
+}

@@ -1,0 +1,157 @@
+//! Merges: nothing visible changes, whatever happens meanwhile.
+
+use super::super::edit::Replacement;
+use super::super::merge::{FAN_IN, plan};
+use super::*;
+use lodestone_compute::SimdBackend;
+
+/// As many small segments as fill a tier, with some sources replaced and some removed.
+fn filled(place: &Place) -> Collection {
+    let collection = place.open();
+    // One more than a tier holds: the fourth has nothing alive in the end.
+    for n in 0..=FAN_IN as u64 {
+        let (own, text) = (format!("own{n}"), format!("text {n}"));
+        let shared = source("s", "shared", 100 + n, &["first", &text]);
+        add(&collection, &[source("s", &own, n + 1, &[&text, "more"]), shared]);
+    }
+    commit(&collection, &removing("s", "own3"));
+    collection
+}
+
+fn replacement(collection: &Collection, base: &Snapshot, chosen: &[usize]) -> Edit {
+    let inputs: Vec<_> = chosen.iter().map(|at| &base.segments[*at]).collect();
+    let shape = SegmentShape {
+        collection: ID,
+        segment: SegmentId(collection.ids.uuid()),
+        dimension: DIMENSION,
+        vector_kind: VectorKind::F16,
+    };
+    let key = layout::segment(ID, shape.segment);
+    let pinned = inputs.iter().map(|live| (&*live.segment, &live.dead)).collect();
+    let merged =
+        segment::write_merged(&*collection.store, &key, shape, pinned, &SimdBackend).unwrap();
+    let replace = Some(Replacement {
+        inputs: inputs.iter().map(|live| live.segment.id()).collect(),
+        segment: collection.adopt(&merged.meta).unwrap(),
+        origins: merged.origins,
+    });
+    Edit { replace, ..Edit::default() }
+}
+
+#[test]
+fn a_merge_changes_nothing_that_is_visible() {
+    let place = Place::new();
+    let collection = filled(&place);
+    let before = visible(&collection);
+    assert!(collection.merge_once().unwrap());
+    let snapshot = collection.snapshot();
+    assert_eq!((snapshot.segments.len(), visible(&collection)), (1, before.clone()));
+    assert!(snapshot.segments[0].dead.rows.is_empty(), "dead rows are gone");
+    segment::verify(&snapshot.segments[0].segment).unwrap();
+    assert!(!collection.merge_once().unwrap(), "once is enough");
+    collection.collect_garbage().unwrap();
+    drop(snapshot);
+    assert_eq!(visible(&place.open()), before);
+}
+
+#[test]
+fn a_worn_segment_is_rewritten() {
+    let place = Place::new();
+    let collection = place.open();
+    let sources: Vec<NewSource> =
+        (1..=10).map(|n| source("s", &format!("d{n}"), n, &["text"])).collect();
+    add(&collection, &sources);
+    commit(&collection, &removing("s", "d1"));
+    commit(&collection, &removing("s", "d2"));
+    assert_eq!(plan(&collection.snapshot()), None, "a fifth may be dead");
+    commit(&collection, &removing("s", "d3"));
+    assert_eq!(plan(&collection.snapshot()), Some(vec![0]));
+    let before = visible(&collection);
+    assert!(collection.merge_once().unwrap());
+    assert_eq!(visible(&collection), before);
+    assert_eq!(plan(&collection.snapshot()), None);
+}
+
+/// Goal: what dies between the reading of the inputs and the commit stays dead, and what is
+/// replaced meanwhile stays replaced.
+#[test]
+fn what_happens_during_a_merge_is_kept() {
+    let place = Place::new();
+    let collection = filled(&place);
+    let base = collection.snapshot();
+    let merge = replacement(&collection, &base, &[0, 1, 2, 4, 7]);
+
+    commit(&collection, &removing("s", "own0"));
+    add(&collection, &[source("s", "own1", 200, &["replaced"])]);
+    let (sub_tenant, id) = named("s", "own2");
+    let remove_chunks = vec![(sub_tenant, id, vec![1])];
+    commit(&collection, &Edit { remove_chunks, ..Edit::default() });
+    commit(&collection, &removing("s", "shared"));
+    let before = visible(&collection);
+
+    commit(&collection, &merge);
+    assert_eq!(visible(&collection), before);
+    let again = place.open();
+    assert_eq!(visible(&again), before);
+    assert!(!again.snapshot().segments.is_empty());
+}
+
+#[test]
+fn a_merge_whose_rows_all_died_meanwhile_leaves_nothing() {
+    let place = Place::new();
+    let collection = filled(&place);
+    let base = collection.snapshot();
+    let merge = replacement(&collection, &base, &[0, 1]);
+    drop(base);
+    for id in ["own0", "own1"] {
+        commit(&collection, &removing("s", id));
+    }
+    let before = visible(&collection);
+    commit(&collection, &merge);
+    assert_eq!(visible(&collection), before);
+    drop(merge);
+    collection.collect_garbage().unwrap();
+    assert_eq!(place.count("s/"), collection.snapshot().segments.len(), "no file is left over");
+}
+
+/// Goal: a merge of inputs that another merge has taken away does not bring their rows twice.
+#[test]
+fn inputs_that_another_merge_took_are_passed_over() {
+    let place = Place::new();
+    let collection = filled(&place);
+    let before = visible(&collection);
+    let base = collection.snapshot();
+    let first = replacement(&collection, &base, &[0, 1, 2]);
+    let second = replacement(&collection, &base, &[2, 4, 5]);
+    commit(&collection, &first);
+    commit(&collection, &second);
+    assert_eq!(visible(&collection), before);
+    assert_eq!(visible(&place.open()), before);
+}
+
+#[test]
+fn a_source_without_chunks_survives_a_merge() {
+    let place = Place::new();
+    let collection = filled(&place);
+    add(&collection, &[source("s", "none", 300, &[])]);
+    let before = visible(&collection);
+    assert!(collection.merge_once().unwrap());
+    assert_eq!(visible(&collection), before);
+    assert_eq!(collection.snapshot().segments.len(), 1);
+}
+
+#[test]
+fn a_merge_that_does_not_fit_waits() {
+    let place = Place::new();
+    let collection = place.open();
+    for n in 0..8 {
+        add(&collection, &[source("s", &format!("s{n}"), n + 1, &["x"])]);
+    }
+    let snapshot = collection.snapshot();
+    let largest = snapshot.segments.iter().map(|live| live.entry.bytes).max().unwrap();
+    let (files, before) = (place.files(), visible(&collection));
+    assert!(!collection.merge_once_within(2 * largest - 1).unwrap());
+    assert_eq!(place.files(), files, "nothing was written");
+    assert!(collection.merge_once_within(2 * largest).unwrap());
+    assert_eq!((visible(&collection), collection.snapshot().segments.len()), (before, 1));
+}

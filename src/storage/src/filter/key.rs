@@ -1,0 +1,164 @@
+//! Values as bytes whose bytewise order is the order of the values.
+//!
+//! A key is a tag and a payload. Values of one type are neighbours, so a comparison is a range of
+//! entries. UTF-8 keeps the order of code points.
+
+use serde_json::Number;
+
+use lodestone_types::FilterValue;
+
+/// Bytes of a number after its tag.
+const NUMBER_BYTES: usize = 10;
+
+const TAG_PRESENT: u8 = 0;
+const TAG_NULL: u8 = 1;
+const TAG_BOOL: u8 = 2;
+const TAG_NUMBER: u8 = 3;
+const TAG_TEXT: u8 = 4;
+
+/// The entry of rows that have any value but null.
+pub(super) const PRESENT: &[u8] = &[TAG_PRESENT];
+/// The entry of rows that have a null.
+pub(super) const NULL: &[u8] = &[TAG_NULL];
+
+/// The key of a boolean.
+pub(super) fn of_bool(value: bool) -> Vec<u8> {
+    vec![TAG_BOOL, u8::from(value)]
+}
+
+/// The key of a text.
+pub(super) fn of_text(value: &str) -> Vec<u8> {
+    let mut key = Vec::with_capacity(1 + value.len());
+    key.push(TAG_TEXT);
+    key.extend_from_slice(value.as_bytes());
+    key
+}
+
+/// The key of a number, exact over all of `i64`, `u64` and `f64`.
+///
+/// A number is kept as the greatest `f64` not above it and the distance to that. With `f` the
+/// greatest `f64` not above an integer `n`, any `f64` above `f` is above `n`; so comparing first
+/// the floats and then the distances compares the numbers. A float has distance 0, and so has
+/// each integer that equals one. Below 2^64 the distance is under 2^11.
+pub(super) fn of_number(value: &Number) -> Vec<u8> {
+    let integer = value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
+    let (float, distance) = match integer {
+        Some(integer) => split(integer),
+        // Negative zero equals zero; adding zero makes them one.
+        None => (value.as_f64().unwrap_or_default() + 0.0, 0),
+    };
+    let mut key = Vec::with_capacity(1 + NUMBER_BYTES);
+    key.push(TAG_NUMBER);
+    key.extend_from_slice(&ordered_bits(float).to_be_bytes());
+    key.extend_from_slice(&distance.to_be_bytes());
+    key
+}
+
+/// The key of a filter's value.
+pub(super) fn of_value(value: &FilterValue) -> Vec<u8> {
+    match value {
+        FilterValue::Null => NULL.to_vec(),
+        FilterValue::Bool(value) => of_bool(*value),
+        FilterValue::Number(value) => of_number(value),
+        FilterValue::Text(value) => of_text(value),
+    }
+}
+
+/// The least bytes above every key of the same type as `key`.
+pub(super) fn end_of_type(key: &[u8]) -> [u8; 1] {
+    [key[0] + 1]
+}
+
+/// The least bytes not above any key of the same type as `key`.
+pub(super) fn start_of_type(key: &[u8]) -> [u8; 1] {
+    [key[0]]
+}
+
+/// The text of a text's key, as bytes.
+pub(super) fn text_bytes(key: &[u8]) -> Option<&[u8]> {
+    match key {
+        [TAG_TEXT, text @ ..] => Some(text),
+        _ => None,
+    }
+}
+
+/// Whether stored bytes have the shape of a key.
+pub(super) fn is_well_formed(key: &[u8]) -> bool {
+    match key {
+        [TAG_PRESENT | TAG_NULL] | [TAG_BOOL, 0 | 1] | [TAG_TEXT, ..] => true,
+        [TAG_NUMBER, payload @ ..] => payload.len() == NUMBER_BYTES,
+        _ => false,
+    }
+}
+
+/// The greatest `f64` not above `integer`, and the distance to it.
+fn split(integer: i128) -> (f64, u16) {
+    let nearest = integer as f64;
+    let below = if nearest as i128 > integer { nearest.next_down() } else { nearest };
+    let distance = integer - below as i128;
+    (below, u16::try_from(distance).expect("integers have at most 64 bits"))
+}
+
+/// Bits whose unsigned order is the order of finite floats.
+fn ordered_bits(float: f64) -> u64 {
+    let bits = float.to_bits();
+    if float.is_sign_negative() { !bits } else { bits | 1 << 63 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn key(value: serde_json::Value) -> Vec<u8> {
+        of_number(value.as_number().unwrap())
+    }
+
+    #[test]
+    fn numbers_keep_their_order_beyond_the_precision_of_floats() {
+        let ascending = [
+            json!(f64::MIN),
+            json!(-9_223_372_036_854_777_856.0_f64),
+            json!(i64::MIN),
+            json!(i64::MIN + 1),
+            json!(-9_007_199_254_740_994_i64),
+            json!(-9_007_199_254_740_993_i64),
+            json!(-9_007_199_254_740_992.0_f64),
+            json!(-1.5),
+            json!(-1),
+            json!(-f64::MIN_POSITIVE),
+            json!(0),
+            json!(5e-324),
+            json!(1),
+            json!(1.0000000000000002_f64),
+            json!(9_007_199_254_740_992.0_f64),
+            json!(9_007_199_254_740_993_i64),
+            json!(9_007_199_254_740_994.0_f64),
+            json!(i64::MAX),
+            json!(9_223_372_036_854_775_808.0_f64),
+            json!(9_223_372_036_854_775_809_u64),
+            json!(u64::MAX - 1),
+            json!(u64::MAX),
+            json!(18_446_744_073_709_551_616.0_f64),
+            json!(f64::MAX),
+        ];
+        for pair in ascending.windows(2) {
+            assert!(key(pair[0].clone()) < key(pair[1].clone()), "{} < {}", pair[0], pair[1]);
+        }
+    }
+
+    #[test]
+    fn equal_numbers_have_one_key() {
+        assert_eq!(key(json!(1)), key(json!(1.0)));
+        assert_eq!(key(json!(0)), key(json!(-0.0)));
+        assert_eq!(key(json!(1_u64 << 63)), key(json!(9_223_372_036_854_775_808.0_f64)));
+        assert_eq!(key(json!(i64::MIN)), key(json!(i64::MIN as f64)));
+    }
+
+    #[test]
+    fn texts_keep_the_order_of_code_points() {
+        // UTF-16 would put U+FF5E after U+1F600.
+        assert!(of_text("") < of_text("a") && of_text("a") < of_text("a\0"));
+        assert!(of_text("\u{ff5e}") < of_text("\u{1f600}"));
+    }
+}

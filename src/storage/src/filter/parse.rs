@@ -1,0 +1,259 @@
+//! Request JSON to a syntax tree (API 5.3).
+
+use serde_json::Value;
+
+use crate::filter::FilterError;
+use crate::filter::source::{SOURCE_ID, is_system_key};
+use lodestone_types::limits::{FILTER_CONDITIONS_MAX, FILTER_DEPTH_MAX, METADATA_KEY_CHARS_MAX};
+use lodestone_types::{Comparison, Condition, Filter, FilterMap, FilterValue};
+use lodestone_types::{Metadata, SourceId, TenantSchema};
+
+/// Parses the three filter maps of a request: `tenant_metadata`, `document_metadata`, `metadata`.
+/// Absent, `null` and `{}` are no filter.
+///
+/// # Errors
+/// [`FilterError::Invalid`] names the place and the rule that is broken there,
+/// [`FilterError::NotFilterable`] the key that the schema keeps out of filters.
+pub fn parse(
+    tenant: Option<&Value>,
+    document: Option<&Value>,
+    metadata: Option<&Value>,
+    schema: Option<&TenantSchema>,
+) -> Result<Filter, FilterError> {
+    let mut parser = Parser { schema, conditions: 0 };
+    let mut parts = Vec::new();
+    let maps = [
+        ("tenant_metadata", FilterMap::Tenant, tenant),
+        ("document_metadata", FilterMap::Document, document),
+        ("metadata", FilterMap::System, metadata),
+    ];
+    for (name, map, value) in maps {
+        let place = Place { map, path: None, field: name.to_owned() };
+        match value {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(object)) => parts.push(parser.object(&place, object, 1)?),
+            Some(_) => return Err(place.invalid("must be an object")),
+        }
+    }
+    Ok(all_of(parts))
+}
+
+/// The filter of a `context_list`: only these sources. No ids match nothing, so that a list of
+/// which nothing is left never turns into "everything"; a list that the client left empty is no
+/// restriction (API 5.6) and must not come here.
+pub fn sources(ids: &[SourceId]) -> Filter {
+    let values = ids.iter().map(|id| FilterValue::Text(id.as_str().to_owned())).collect();
+    let comparison = Comparison::AnyOf(values);
+    Filter::Is(Condition { map: FilterMap::System, path: SOURCE_ID.to_owned(), comparison })
+}
+
+/// Where the parser stands: the path so far, and how the request spells the place.
+struct Place {
+    map: FilterMap,
+    path: Option<String>,
+    field: String,
+}
+
+impl Place {
+    fn key(&self, key: &str) -> Self {
+        let path = match &self.path {
+            None => key.to_owned(),
+            Some(path) => format!("{path}.{key}"),
+        };
+        Self { map: self.map, path: Some(path), field: self.step(key) }
+    }
+
+    fn operator(&self, operator: &str) -> Self {
+        Self { map: self.map, path: self.path.clone(), field: self.step(operator) }
+    }
+
+    fn item(&self, number: usize) -> Self {
+        let field = format!("{}[{number}]", self.field);
+        Self { map: self.map, path: self.path.clone(), field }
+    }
+
+    /// Longer keys than any that is stored are cut, so that an error never echoes a whole body.
+    fn step(&self, key: &str) -> String {
+        match key.char_indices().nth(METADATA_KEY_CHARS_MAX) {
+            None => format!("{}.{key}", self.field),
+            Some((end, _)) => format!("{}.{}...", self.field, &key[..end]),
+        }
+    }
+
+    fn invalid(&self, problem: impl Into<String>) -> FilterError {
+        FilterError::Invalid { field: self.field.clone(), problem: problem.into() }
+    }
+}
+
+struct Parser<'a> {
+    schema: Option<&'a TenantSchema>,
+    conditions: usize,
+}
+
+impl Parser<'_> {
+    /// A map of keys, or the operators on one key. Their parts are ANDed.
+    fn object(
+        &mut self,
+        place: &Place,
+        object: &Metadata,
+        depth: usize,
+    ) -> Result<Filter, FilterError> {
+        if depth > FILTER_DEPTH_MAX {
+            let problem = format!("is nested deeper than {FILTER_DEPTH_MAX} levels");
+            return Err(place.invalid(problem));
+        }
+        let is_plain = |key: &String| !key.starts_with('$');
+        let is_comparison = |key: &String| !is_plain(key) && key != "$and" && key != "$or";
+        if object.keys().any(is_plain) && object.keys().any(is_comparison) {
+            return Err(place.invalid("mixes operators and keys"));
+        }
+        let mut parts = Vec::with_capacity(object.len());
+        for (key, value) in object {
+            parts.push(match key.as_str() {
+                "$and" => all_of(self.objects(&place.operator(key), value, depth)?),
+                "$or" => Filter::Or(self.objects(&place.operator(key), value, depth)?),
+                key if key.starts_with('$') => self.operator(place, key, value)?,
+                key => self.key(place.key(key), key, value, depth)?,
+            });
+        }
+        Ok(all_of(parts))
+    }
+
+    /// The filter objects of `$and` and `$or`; they keep map and path.
+    fn objects(
+        &mut self,
+        place: &Place,
+        value: &Value,
+        depth: usize,
+    ) -> Result<Vec<Filter>, FilterError> {
+        let Value::Array(items) = value else {
+            return Err(place.invalid("must be an array of filter objects"));
+        };
+        let mut parts = Vec::with_capacity(items.len());
+        for (number, item) in items.iter().enumerate() {
+            let place = place.item(number);
+            let Value::Object(object) = item else {
+                return Err(place.invalid("must be a filter object"));
+            };
+            parts.push(self.object(&place, object, depth + 1)?);
+        }
+        Ok(parts)
+    }
+
+    fn key(
+        &mut self,
+        place: Place,
+        key: &str,
+        value: &Value,
+        depth: usize,
+    ) -> Result<Filter, FilterError> {
+        if key.split('.').any(|part| part.starts_with('$')) {
+            return Err(place.invalid("has an operator in its path; it belongs in an object"));
+        }
+        match value {
+            Value::Object(object) => self.object(&place, object, depth + 1),
+            Value::Array(items) => {
+                let comparison = Comparison::AnyOf(scalars(&place, items)?);
+                self.condition(&place, comparison)
+            }
+            value => {
+                let comparison = Comparison::AnyOf(vec![scalar(&place, value)?]);
+                self.condition(&place, comparison)
+            }
+        }
+    }
+
+    fn operator(
+        &mut self,
+        place: &Place,
+        operator: &str,
+        operand: &Value,
+    ) -> Result<Filter, FilterError> {
+        let at = place.operator(operator);
+        let comparison = match operator {
+            "$eq" => Comparison::AnyOf(vec![scalar(&at, operand)?]),
+            "$ne" => Comparison::NoneOf(vec![scalar(&at, operand)?]),
+            "$in" => Comparison::AnyOf(array(&at, operand)?),
+            "$nin" => Comparison::NoneOf(array(&at, operand)?),
+            "$gt" => Comparison::Greater(ordered(&at, operand)?),
+            "$gte" => Comparison::GreaterOrEqual(ordered(&at, operand)?),
+            "$lt" => Comparison::Less(ordered(&at, operand)?),
+            "$lte" => Comparison::LessOrEqual(ordered(&at, operand)?),
+            "$exists" => {
+                let problem = || at.invalid("must be true or false");
+                Comparison::Exists(operand.as_bool().ok_or_else(problem)?)
+            }
+            _ => return Err(at.invalid("is not a known operator")),
+        };
+        self.condition(&at, comparison)
+    }
+
+    fn condition(&mut self, place: &Place, comparison: Comparison) -> Result<Filter, FilterError> {
+        let Some(path) = &place.path else {
+            return Err(place.invalid("needs a key to compare"));
+        };
+        self.conditions += 1;
+        if self.conditions > FILTER_CONDITIONS_MAX {
+            let problem = format!("is one of more than {FILTER_CONDITIONS_MAX} conditions");
+            return Err(place.invalid(problem));
+        }
+        if self.reaches_unfilterable(place.map, path) {
+            return Err(FilterError::NotFilterable { field: place.field.clone() });
+        }
+        Ok(Filter::Is(Condition { map: place.map, path: path.clone(), comparison }))
+    }
+
+    /// Whether a path may mean a tenant key that the schema keeps out of filters. `metadata` does
+    /// where a document lacks the key, which only its rows tell; so it is refused for all.
+    fn reaches_unfilterable(&self, map: FilterMap, path: &str) -> bool {
+        let reaches_tenant = match map {
+            FilterMap::Tenant => true,
+            FilterMap::System => !is_system_key(path),
+            FilterMap::Document => false,
+        };
+        let first_key = path.split('.').next().unwrap_or(path);
+        let field = self.schema.and_then(|schema| schema.field(first_key));
+        reaches_tenant && field.is_some_and(|field| !field.filterable)
+    }
+}
+
+/// All of the parts, in the plainest form.
+fn all_of(parts: Vec<Filter>) -> Filter {
+    let mut parts: Vec<Filter> = parts.into_iter().filter(|part| !part.is_all()).collect();
+    match parts.len() {
+        0 => Filter::All,
+        1 => parts.remove(0),
+        _ => Filter::And(parts),
+    }
+}
+
+fn scalar(place: &Place, value: &Value) -> Result<FilterValue, FilterError> {
+    match value {
+        Value::Null => Ok(FilterValue::Null),
+        Value::Bool(value) => Ok(FilterValue::Bool(*value)),
+        Value::Number(value) => Ok(FilterValue::Number(value.clone())),
+        Value::String(value) => Ok(FilterValue::Text(value.clone())),
+        Value::Array(_) | Value::Object(_) => {
+            Err(place.invalid("must be a text, a number, a boolean or null"))
+        }
+    }
+}
+
+fn scalars(place: &Place, values: &[Value]) -> Result<Vec<FilterValue>, FilterError> {
+    let items = values.iter().enumerate();
+    items.map(|(number, value)| scalar(&place.item(number), value)).collect()
+}
+
+fn array(place: &Place, value: &Value) -> Result<Vec<FilterValue>, FilterError> {
+    match value {
+        Value::Array(values) => scalars(place, values),
+        _ => Err(place.invalid("must be an array")),
+    }
+}
+
+fn ordered(place: &Place, value: &Value) -> Result<FilterValue, FilterError> {
+    match scalar(place, value)? {
+        FilterValue::Null => Err(place.invalid("must be a text, a number or a boolean")),
+        value => Ok(value),
+    }
+}

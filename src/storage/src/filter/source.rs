@@ -1,0 +1,156 @@
+//! Which columns and values a source has.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use roaring::RoaringBitmap;
+use serde_json::Value;
+
+use crate::filter::key;
+use lodestone_types::{FilterMap, Metadata, SourceRecord, Timestamp};
+
+const SYSTEM_KEYS: [&str; 8] = [
+    "source_id",
+    "source_title",
+    "source_type",
+    "source_url",
+    "source_collection",
+    "source_upload_time",
+    "source_last_updated_time",
+    "description",
+];
+
+/// The system key that names a source itself.
+pub(super) const SOURCE_ID: &str = SYSTEM_KEYS[0];
+
+/// The column of sub-tenants in [`Root::Scope`].
+pub(super) const SUB_TENANT: &str = "sub_tenant";
+
+/// Whether a path is one of the system keys of API 5.3.
+pub(super) fn is_system_key(path: &str) -> bool {
+    SYSTEM_KEYS.contains(&path)
+}
+
+/// The maps that columns belong to; the numbers are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Root {
+    Tenant = 0,
+    Document = 1,
+    System = 2,
+    Scope = 3,
+}
+
+/// How many maps there are.
+pub(super) const ROOTS: usize = 4;
+
+impl From<FilterMap> for Root {
+    fn from(map: FilterMap) -> Self {
+        match map {
+            FilterMap::Tenant => Self::Tenant,
+            FilterMap::Document => Self::Document,
+            FilterMap::System => Self::System,
+        }
+    }
+}
+
+/// One part of a path under construction.
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    /// The rows of each value, by key.
+    pub(super) entries: BTreeMap<Vec<u8>, RoaringBitmap>,
+    /// The parts below.
+    pub(super) children: BTreeMap<String, Node>,
+}
+
+impl Node {
+    fn child(&mut self, part: &str) -> &mut Self {
+        self.children.entry(part.to_owned()).or_default()
+    }
+
+    fn mark(&mut self, key: &[u8], rows: &Range<u32>) {
+        if let Some(marked) = self.entries.get_mut(key) {
+            marked.insert_range(rows.clone());
+        } else {
+            self.entries.insert(key.to_vec(), RoaringBitmap::from_iter(rows.clone()));
+        }
+    }
+
+    fn add_scalar(&mut self, key: &[u8], rows: &Range<u32>) {
+        self.mark(key::PRESENT, rows);
+        self.mark(key, rows);
+    }
+
+    fn add_value(&mut self, value: &Value, rows: &Range<u32>) {
+        match value {
+            Value::Null => self.mark(key::NULL, rows),
+            Value::Bool(value) => self.add_scalar(&key::of_bool(*value), rows),
+            Value::Number(value) => self.add_scalar(&key::of_number(value), rows),
+            Value::String(value) => self.add_scalar(&key::of_text(value), rows),
+            Value::Array(items) => {
+                self.mark(key::PRESENT, rows);
+                for item in items {
+                    self.add_value(item, rows);
+                }
+            }
+            Value::Object(map) => {
+                self.mark(key::PRESENT, rows);
+                self.add_map(map, rows);
+            }
+        }
+    }
+
+    fn add_map(&mut self, map: &Metadata, rows: &Range<u32>) {
+        for (key, value) in map {
+            let mut parts = key.split('.');
+            let first = parts.next().expect("a split has a first part");
+            let mut node = self.child(first);
+            for part in parts {
+                node.mark(key::PRESENT, rows);
+                node = node.child(part);
+            }
+            node.add_value(value, rows);
+        }
+    }
+
+    /// A text of the source itself. An empty one is both `""`, as the wire shows it, and missing.
+    fn add_system_text(&mut self, name: &str, text: &str, rows: &Range<u32>) {
+        let node = self.child(name);
+        node.mark(&key::of_text(text), rows);
+        node.mark(if text.is_empty() { key::NULL } else { key::PRESENT }, rows);
+    }
+
+    /// A list of texts of the source itself. An empty one is missing.
+    fn add_system_texts(&mut self, name: &str, texts: &[String], rows: &Range<u32>) {
+        if texts.is_empty() {
+            return;
+        }
+        let node = self.child(name);
+        node.mark(key::PRESENT, rows);
+        for text in texts {
+            node.add_scalar(&key::of_text(text), rows);
+        }
+    }
+
+    /// A time of the source itself: both the text that the wire shows and the number of seconds.
+    fn add_system_time(&mut self, name: &str, time: Timestamp, rows: &Range<u32>) {
+        self.add_system_text(name, &time.to_string(), rows);
+        self.child(name).add_value(&Value::from(time.as_seconds()), rows);
+    }
+}
+
+/// Adds everything of one source to the trees of the maps, in the order of [`Root`].
+pub(super) fn add(roots: &mut [Node; ROOTS], source: &SourceRecord, rows: &Range<u32>) {
+    let [tenant, document, system, scope] = roots;
+    tenant.add_map(&source.tenant_metadata, rows);
+    document.add_map(&source.document_metadata, rows);
+    system.add_system_text(SOURCE_ID, source.id.as_str(), rows);
+    system.add_system_text("source_title", &source.title, rows);
+    system.add_system_text("source_type", source.source_type(), rows);
+    system.add_system_text("source_url", &source.url, rows);
+    system.add_system_texts("source_collection", &source.detail.collections, rows);
+    system.add_system_text("description", &source.description, rows);
+    system.add_system_time("source_upload_time", source.uploaded_at, rows);
+    system.add_system_time("source_last_updated_time", source.last_updated_at, rows);
+    scope.child(SUB_TENANT).mark(&key::of_text(source.sub_tenant.as_str()), rows);
+}

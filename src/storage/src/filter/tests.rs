@@ -1,0 +1,76 @@
+//! Sources and filters for the tests of this room.
+
+mod columns;
+mod damage;
+mod oracle;
+mod parse;
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use roaring::RoaringBitmap;
+use serde_json::{Value, json};
+
+use crate::filter::{Columns, ColumnsBuilder};
+use lodestone_types::{Filter, Metadata, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord};
+use lodestone_types::{SubTenantId, Timestamp};
+
+fn map(value: Value) -> Metadata {
+    value.as_object().expect("an object").clone()
+}
+
+/// A source whose other fields follow from its number.
+fn source(number: u32, tenant: Value, document: Value) -> SourceRecord {
+    SourceRecord {
+        sub_tenant: SubTenantId::parse(["default", "b", "c"][number as usize % 3]).unwrap(),
+        id: SourceId::parse(&format!("doc-{number}")).unwrap(),
+        kind: [SourceKind::File, SourceKind::Text][number as usize % 2],
+        title: format!("title {}", number % 4),
+        description: ["", "a description"][number as usize % 2].to_owned(),
+        filename: String::new(),
+        url: ["", "https://example.org/a"][number as usize / 2 % 2].to_owned(),
+        content_type: String::new(),
+        size_bytes: 0,
+        tenant_metadata: map(tenant),
+        document_metadata: map(document),
+        uploaded_at: Timestamp(1_757_402_409_727 + u64::from(number)),
+        last_updated_at: Timestamp(1_757_402_409_000 + 1_000 * u64::from(number)),
+        version: 1,
+        sequence: Sequence(1),
+        raw_key: String::new(),
+        detail: SourceDetail::default(),
+    }
+}
+
+fn written(sources: &[(SourceRecord, Range<u32>)]) -> Vec<u8> {
+    let mut builder = ColumnsBuilder::new();
+    for (source, rows) in sources {
+        builder.add_source(source, rows.clone());
+    }
+    builder.finish()
+}
+
+fn opened(sources: &[(SourceRecord, Range<u32>)]) -> Columns {
+    Columns::open(Bytes::from(written(sources))).expect("written columns open")
+}
+
+/// Sources of one row each, in order.
+fn one_row_each(sources: Vec<SourceRecord>) -> Vec<(SourceRecord, Range<u32>)> {
+    sources.into_iter().zip(0..).map(|(source, row)| (source, row..row + 1)).collect()
+}
+
+fn rows(columns: &Columns, filter: &Filter) -> Vec<u32> {
+    columns.matching(filter, columns.rows()).expect("sound columns").iter().collect()
+}
+
+fn bitmap(rows: impl IntoIterator<Item = u32>) -> RoaringBitmap {
+    rows.into_iter().collect()
+}
+
+/// One source of one row for each document map.
+fn documents<const N: usize>(maps: [Value; N]) -> Columns {
+    let sources = maps.into_iter().zip(0..);
+    opened(&one_row_each(
+        sources.map(|(document, number)| source(number, json!({}), document)).collect(),
+    ))
+}

@@ -1,0 +1,224 @@
+//! The grammar of API 5.3, its limits and its errors.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::filter::{FilterError, parse, sources};
+use lodestone_types::{Comparison, Condition, ErrorKind, FieldType, Filter, FilterMap, FilterValue};
+use lodestone_types::{SchemaField, SourceId, TenantSchema};
+
+fn document(value: Value) -> Result<Filter, FilterError> {
+    parse(None, Some(&value), None, None)
+}
+
+fn is(map: FilterMap, path: &str, comparison: Comparison) -> Filter {
+    Filter::Is(Condition { map, path: path.into(), comparison })
+}
+
+fn number(value: i64) -> FilterValue {
+    FilterValue::Number(value.into())
+}
+
+fn any_of(path: &str, values: Vec<FilterValue>) -> Filter {
+    is(FilterMap::Document, path, Comparison::AnyOf(values))
+}
+
+/// The place and the text of the error.
+fn fault(value: Value) -> (String, String) {
+    let error = document(value).unwrap_err();
+    assert_eq!((error.reason(), error.kind()), ("invalid_filter", ErrorKind::Invalid));
+    (error.field().unwrap().to_owned(), error.to_string())
+}
+
+#[test]
+fn nothing_given_is_no_filter() {
+    let (null, empty) = (json!(null), json!({}));
+    for value in [None, Some(&null), Some(&empty)] {
+        assert_eq!(parse(value, value, value, None), Ok(Filter::All));
+    }
+    assert_eq!(document(json!({"a": {}, "$and": [{}]})), Ok(Filter::All));
+}
+
+#[test]
+fn plain_values_are_equality_and_any_of() {
+    let text = |text: &str| FilterValue::Text(text.into());
+    assert_eq!(document(json!({"a": "x"})), Ok(any_of("a", vec![text("x")])));
+    assert_eq!(document(json!({"a": null})), Ok(any_of("a", vec![FilterValue::Null])));
+    assert_eq!(document(json!({"a": []})), Ok(any_of("a", vec![])));
+    let mixed = any_of("a", vec![text("x"), number(1), FilterValue::Bool(true)]);
+    assert_eq!(document(json!({"a": ["x", 1, true]})), Ok(mixed));
+    let both = vec![any_of("a.b", vec![number(1)]), any_of("a.c.d", vec![number(2)])];
+    assert_eq!(document(json!({"a": {"b": 1}, "a.c": {"d": 2}})), Ok(Filter::And(both)));
+}
+
+#[test]
+fn the_maps_are_anded() {
+    let (a, b, c) = (json!({"a": 1}), json!({"b": 2}), json!({"c": 3}));
+    let one = |map, path, value| is(map, path, Comparison::AnyOf(vec![number(value)]));
+    let expected = Filter::And(vec![
+        one(FilterMap::Tenant, "a", 1),
+        one(FilterMap::Document, "b", 2),
+        one(FilterMap::System, "c", 3),
+    ]);
+    assert_eq!(parse(Some(&a), Some(&b), Some(&c), None), Ok(expected));
+}
+
+#[test]
+fn operators() {
+    let one = || vec![number(1)];
+    for (operator, operand, comparison) in [
+        ("$eq", json!(1), Comparison::AnyOf(one())),
+        ("$ne", json!(1), Comparison::NoneOf(one())),
+        ("$in", json!([1]), Comparison::AnyOf(one())),
+        ("$nin", json!([1]), Comparison::NoneOf(one())),
+        ("$gt", json!(1), Comparison::Greater(number(1))),
+        ("$gte", json!(1), Comparison::GreaterOrEqual(number(1))),
+        ("$lt", json!(1), Comparison::Less(number(1))),
+        ("$lte", json!(1), Comparison::LessOrEqual(number(1))),
+        ("$exists", json!(false), Comparison::Exists(false)),
+    ] {
+        let parsed = document(json!({"year": {operator: operand}}));
+        assert_eq!(parsed, Ok(is(FilterMap::Document, "year", comparison)), "{operator}");
+    }
+}
+
+#[test]
+fn logical_operators_keep_map_and_path() {
+    let less = is(FilterMap::Document, "y", Comparison::Less(number(1)));
+    let equal = any_of("y", vec![number(5)]);
+    let either = Filter::Or(vec![less, equal]);
+    let outside = json!({"$or": [{"y": {"$lt": 1}}, {"y": 5}]});
+    assert_eq!(document(outside), Ok(either.clone()));
+    let inside = json!({"y": {"$or": [{"$lt": 1}, {"$eq": 5}]}});
+    assert_eq!(document(inside), Ok(either.clone()));
+    let beside = document(json!({"a": 1, "$or": [{"y": {"$lt": 1}}, {"y": 5}]}));
+    assert_eq!(beside, Ok(Filter::And(vec![any_of("a", vec![number(1)]), either])));
+    assert_eq!(document(json!({"$or": []})), Ok(Filter::Or(vec![])));
+}
+
+#[test]
+fn faults_name_the_place_and_the_operator() {
+    for (value, field) in [
+        (json!({"year": {"$foo": 1}}), "document_metadata.year.$foo"),
+        (json!({"year": {"$gt": [1]}}), "document_metadata.year.$gt"),
+        (json!({"year": {"$gt": null}}), "document_metadata.year.$gt"),
+        (json!({"year": {"$in": 1}}), "document_metadata.year.$in"),
+        (json!({"year": {"$in": [1, {}]}}), "document_metadata.year.$in[1]"),
+        (json!({"year": {"$eq": {}}}), "document_metadata.year.$eq"),
+        (json!({"year": {"$exists": 1}}), "document_metadata.year.$exists"),
+        (json!({"year": [[1]]}), "document_metadata.year[0]"),
+        (json!({"year": {"$gt": 1, "b": 2}}), "document_metadata.year"),
+        (json!({"year.$gt": 1}), "document_metadata.year.$gt"),
+        (json!({"$gt": 1}), "document_metadata.$gt"),
+        (json!({"$or": {"a": 1}}), "document_metadata.$or"),
+        (json!({"$or": [{"a": 1}, null]}), "document_metadata.$or[1]"),
+        (json!({"$and": [{"a": {"$bar": 1}}]}), "document_metadata.$and[0].a.$bar"),
+        (json!([1]), "document_metadata"),
+        (json!("a"), "document_metadata"),
+    ] {
+        let (found, message) = fault(value.clone());
+        assert_eq!(found, field, "{value}");
+        assert!(message.starts_with(field), "{message}");
+    }
+    assert!(fault(json!({"k".repeat(1 << 20): {"$foo": 1}})).1.len() < 300);
+}
+
+#[test]
+fn conditions_are_counted_over_the_whole_request() {
+    let of = |count: usize| {
+        let keys = (0..count).map(|number| (format!("k{number}"), json!(1)));
+        Value::Object(keys.collect())
+    };
+    assert!(parse(Some(&of(32)), None, Some(&of(32)), None).is_ok());
+    let error = parse(Some(&of(32)), None, Some(&of(33)), None).unwrap_err();
+    assert_eq!(error.field(), Some("metadata.k32"));
+    let values: Vec<u32> = (0..1000).collect();
+    assert!(document(json!({"a": values})).is_ok(), "an any-of is one condition");
+}
+
+#[test]
+fn depth_is_limited() {
+    let deep = |levels: usize| (1..levels).fold(json!({"a": 1}), |inner, _| json!({"a": inner}));
+    assert!(document(deep(8)).is_ok());
+    assert!(fault(deep(9)).1.contains("deeper than 8"));
+    let either = |levels: usize| (1..levels).fold(json!({"a": 1}), |i, _| json!({"$or": [i]}));
+    assert!(document(either(8)).is_ok());
+    assert!(fault(either(9)).1.contains("deeper than 8"));
+}
+
+#[test]
+fn fields_that_are_not_filterable_are_refused() {
+    let field = |key: &str, filterable| SchemaField {
+        key: key.into(),
+        field_type: FieldType::String,
+        searchable: false,
+        filterable,
+    };
+    let schema = TenantSchema { fields: vec![field("open", true), field("shut", false)] };
+    let shut = json!({"$or": [{"shut.inner": {"$ne": 1}}]});
+    let parse = |tenant, document, metadata| parse(tenant, document, metadata, Some(&schema));
+    for (parsed, place) in [
+        (parse(Some(&shut), None, None), "tenant_metadata"),
+        (parse(None, None, Some(&shut)), "metadata"),
+    ] {
+        let error = parsed.unwrap_err();
+        assert_eq!(error.reason(), "field_not_filterable");
+        assert_eq!(error.field(), Some(format!("{place}.$or[0].shut.inner.$ne").as_str()));
+    }
+    assert!(parse(None, Some(&shut), None).is_ok());
+    let open = json!({"open": 1, "undeclared": 1, "source_title": 1});
+    assert!(parse(Some(&open), Some(&open), Some(&open)).is_ok());
+}
+
+#[test]
+fn a_context_list_names_sources_only() {
+    let ids = [SourceId::parse("a").unwrap(), SourceId::parse("b").unwrap()];
+    let values = ["a", "b"].map(|id| FilterValue::Text(id.into())).to_vec();
+    assert_eq!(sources(&ids), is(FilterMap::System, "source_id", Comparison::AnyOf(values)));
+}
+
+fn arbitrary_json() -> impl Strategy<Value = Value> {
+    let word = prop::sample::select(vec![
+        "a",
+        "a.b",
+        "",
+        ".",
+        "source_id",
+        "$eq",
+        "$ne",
+        "$gt",
+        "$in",
+        "$nin",
+        "$exists",
+        "$and",
+        "$or",
+        "$foo",
+        "$",
+    ]);
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        word.clone().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(12, 64, 4, move |inner| {
+        let entries = prop::collection::vec((word.clone(), inner.clone()), 0..4);
+        prop_oneof![
+            prop::collection::vec(inner, 0..4).prop_map(Value::from),
+            entries.prop_map(|entries| {
+                Value::Object(entries.into_iter().map(|(key, v)| (key.to_owned(), v)).collect())
+            }),
+        ]
+    })
+}
+
+proptest! {
+    /// Any JSON is a filter or an error of the request, never a panic.
+    #[test]
+    fn arbitrary_json_never_panics(value in arbitrary_json()) {
+        match parse(Some(&value), Some(&value), Some(&value), None) {
+            Ok(_) => {}
+            Err(error) => prop_assert_eq!(error.reason(), "invalid_filter"),
+        }
+    }
+}

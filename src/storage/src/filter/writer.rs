@@ -1,0 +1,119 @@
+//! Makes the columns of one segment.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use roaring::RoaringBitmap;
+
+use crate::filter::format::{BITMAP_BYTES, COLUMN_BYTES, ENTRY_BYTES, HEADER_BYTES};
+use crate::filter::format::{MAGIC, VERSION};
+use crate::filter::source::{self, Node, ROOTS};
+use lodestone_types::SourceRecord;
+
+/// Collects the sources of one segment and writes their columns.
+#[derive(Debug, Default)]
+pub struct ColumnsBuilder {
+    roots: [Node; ROOTS],
+    rows: u32,
+}
+
+impl ColumnsBuilder {
+    /// No sources yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a source that occupies `rows`. Sources share no rows and together leave none out.
+    /// One without rows leaves no trace.
+    pub fn add_source(&mut self, source: &SourceRecord, rows: Range<u32>) {
+        if rows.is_empty() {
+            return;
+        }
+        self.rows = self.rows.max(rows.end);
+        source::add(&mut self.roots, source, &rows);
+    }
+
+    /// The bytes that [`crate::filter::Columns::open`] reads.
+    pub fn finish(self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        // Breadth first, so that columns come out in the order of (parent, name).
+        let mut parents: VecDeque<Node> = self.roots.into();
+        let mut parent = 0;
+        while let Some(node) = parents.pop_front() {
+            for (name, mut child) in node.children {
+                writer.add_column(parent, &name);
+                for (key, rows) in std::mem::take(&mut child.entries) {
+                    writer.add_entry(&key, rows);
+                }
+                parents.push_back(child);
+            }
+            parent += 1;
+        }
+        writer.finish(self.rows)
+    }
+}
+
+/// The parts of the file, growing side by side.
+#[derive(Debug, Default)]
+struct Writer {
+    columns: Vec<u8>,
+    entries: Vec<u8>,
+    offsets: Vec<u8>,
+    names: Vec<u8>,
+    keys: Vec<u8>,
+    bitmaps: Vec<u8>,
+}
+
+impl Writer {
+    fn add_column(&mut self, parent: u32, name: &str) {
+        let first_entry = count(&self.entries, ENTRY_BYTES);
+        push_row(&mut self.columns, &self.names, first_entry, parent);
+        self.names.extend_from_slice(name.as_bytes());
+    }
+
+    fn add_entry(&mut self, key: &[u8], mut rows: RoaringBitmap) {
+        let (Some(first), Some(last)) = (rows.min(), rows.max()) else { return };
+        if rows.len() == u64::from(last - first) + 1 {
+            push_row(&mut self.entries, &self.keys, first, last - first + 1);
+        } else {
+            let number = count(&self.offsets, BITMAP_BYTES);
+            push_row(&mut self.entries, &self.keys, number, 0);
+            self.offsets.extend_from_slice(&(self.bitmaps.len() as u64).to_le_bytes());
+            rows.optimize();
+            rows.serialize_into(&mut self.bitmaps).expect("a vector takes all bytes");
+        }
+        self.keys.extend_from_slice(key);
+    }
+
+    fn finish(mut self, rows: u32) -> Vec<u8> {
+        let counts = [
+            count(&self.columns, COLUMN_BYTES),
+            count(&self.entries, ENTRY_BYTES),
+            count(&self.offsets, BITMAP_BYTES),
+        ];
+        push_row(&mut self.columns, &self.names, counts[1], 0);
+        push_row(&mut self.entries, &self.keys, 0, 0);
+        self.offsets.extend_from_slice(&(self.bitmaps.len() as u64).to_le_bytes());
+
+        let mut header = Vec::with_capacity(HEADER_BYTES);
+        header.extend_from_slice(&MAGIC);
+        for field in [VERSION, rows].into_iter().chain(counts) {
+            header.extend_from_slice(&field.to_le_bytes());
+        }
+        debug_assert_eq!(header.len(), HEADER_BYTES);
+        let Self { columns, entries, offsets, names, keys, bitmaps } = self;
+        [header, columns, entries, offsets, names, keys, bitmaps].concat()
+    }
+}
+
+/// Rows of a table so far.
+fn count(table: &[u8], row_bytes: usize) -> u32 {
+    u32::try_from(table.len() / row_bytes).expect("a segment has under 2^32 values")
+}
+
+/// Appends a row of 16 bytes whose item begins at the end of `blob`.
+fn push_row(table: &mut Vec<u8>, blob: &[u8], a: u32, b: u32) {
+    table.extend_from_slice(&(blob.len() as u64).to_le_bytes());
+    table.extend_from_slice(&a.to_le_bytes());
+    table.extend_from_slice(&b.to_le_bytes());
+}

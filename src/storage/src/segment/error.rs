@@ -1,0 +1,69 @@
+//! What can go wrong with a segment.
+
+use lodestone_compute::ComputeError;
+use crate::filter::FilterError;
+use lodestone_io::IoError;
+use lodestone_io::store::StoreError;
+use lodestone_text::TextError;
+use lodestone_types::ErrorKind;
+
+/// A failure to write, open or read one segment.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SegmentError {
+    /// The bytes are not what a segment must hold.
+    #[error("segment {segment} is damaged: {problem}")]
+    Damaged {
+        /// The segment's id, or the file's name where the id cannot be read.
+        segment: String,
+        /// Which rule of the format is broken.
+        problem: String,
+    },
+    /// Written by a newer version of the program.
+    #[error("segment {segment} needs reader version {needed}, this program has {ours}")]
+    TooNew {
+        /// The segment's id.
+        segment: String,
+        /// The reader version that the file asks for.
+        needed: u32,
+        /// The reader version of this program.
+        ours: u32,
+    },
+    /// The input of a build breaks a rule; nothing was written.
+    #[error("cannot build a segment: {problem}")]
+    BadInput {
+        /// The rule.
+        problem: String,
+    },
+    /// The disk.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// The blob store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The full-text section.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// The filter columns.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    /// The vector tiers.
+    #[error(transparent)]
+    Compute(#[from] ComputeError),
+}
+
+impl SegmentError {
+    /// What the caller should do.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Damaged { .. } => ErrorKind::Corrupt,
+            Self::TooNew { .. } => ErrorKind::Unavailable,
+            Self::BadInput { .. } => ErrorKind::Internal,
+            Self::Io(error) => error.kind(),
+            Self::Store(error) => error.kind(),
+            Self::Text(error) => error.kind(),
+            Self::Filter(error) => error.kind(),
+            Self::Compute(error) => error.kind(),
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Where the rows of a new segment come from: fresh chunks, or the live rows of older segments.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use lodestone_compute::{FullKind, VectorColumns, VectorRows};
+use crate::filter::ColumnsBuilder;
+use lodestone_graph::{self, GraphWriter, RowGraph};
+use crate::segment::boxes;
+use crate::segment::format::VectorKind;
+use crate::segment::lists::Lists;
+use crate::segment::row_table::RowEntry;
+use crate::segment::{Segment, SegmentError, TombstoneSet};
+use lodestone_text::{RowText, TextIndex, TextIndexBuilder};
+use lodestone_types::{ChunkPlace, PageBox, RowId, SourceKind, SourceRecord};
+
+/// One chunk of a fresh source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewRow {
+    /// Position in the source.
+    pub index: u32,
+    /// The text; empty for client vectors.
+    pub text: String,
+    /// Where the text stands in the source.
+    pub place: ChunkPlace,
+    /// Where it stands on the pages, one rectangle a page; empty where pages are not fixed.
+    pub boxes: Vec<PageBox>,
+    /// What the text names and states.
+    pub graph: RowGraph,
+    /// The vector, as the segment's [`VectorKind`] wants it: normalised for f16, raw for f32.
+    pub vector: Vec<f32>,
+}
+
+/// A source and its chunks, ready to become rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewSource {
+    /// The record.
+    pub record: SourceRecord,
+    /// The title as searched: empty where the title is no more than the id.
+    pub title_text: String,
+    /// Values of searchable schema fields, which take part in keyword search.
+    pub searchable: String,
+    /// Chunks, ascending by index.
+    pub rows: Vec<NewRow>,
+}
+
+/// A stream of rows in the order in which they will be numbered: grouped by source.
+pub(super) trait RowFeed {
+    /// Sources with the number of their rows, in order.
+    fn sources(&self) -> &[(SourceRecord, u32)];
+    /// Index and place of a row.
+    fn entry(&self, row: u32) -> (u32, ChunkPlace);
+    /// Rectangles of a row.
+    fn boxes(&self, row: u32) -> Cow<'_, [PageBox]>;
+    /// What the text of a row names and states.
+    fn graph(&self, row: u32) -> Result<Cow<'_, RowGraph>, SegmentError>;
+    /// Text of a row.
+    fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError>;
+    /// The vectors that rows are copied from, bit for bit.
+    fn parts(&self) -> Result<Vec<VectorRows<'_>>, SegmentError>;
+    /// The part of a row, and its row there.
+    fn origin(&self, row: u32) -> (usize, u32);
+    /// Lists of a part that holds most of the rows, if there is one.
+    fn older_lists(&self) -> Result<Option<(usize, Lists<'_>)>, SegmentError>;
+    /// The full-text bundle over all rows.
+    fn text_index(&self) -> Result<Vec<u8>, SegmentError>;
+}
+
+/// The row table's entries for a feed.
+pub(super) fn entries(feed: &dyn RowFeed) -> Vec<RowEntry> {
+    let mut entries = Vec::new();
+    for (source, (_, rows)) in feed.sources().iter().enumerate() {
+        for _ in 0..*rows {
+            let (index, place) = feed.entry(entries.len() as u32);
+            entries.push(RowEntry { source: source as u32, place, index });
+        }
+    }
+    entries
+}
+
+/// The rectangles of a feed, where it has any.
+pub(super) fn boxes(feed: &dyn RowFeed, rows: u32) -> Option<Vec<u8>> {
+    let all: Vec<Cow<'_, [PageBox]>> = (0..rows).map(|row| feed.boxes(row)).collect();
+    boxes::encode(all.iter().map(|row| &**row))
+}
+
+/// The graph of a feed, where its rows or its titles name anything.
+pub(super) fn graph(feed: &dyn RowFeed, rows: u32) -> Result<Option<Vec<u8>>, SegmentError> {
+    let mut writer = GraphWriter::new();
+    let sources = feed.sources();
+    for (source, (record, source_rows)) in sources.iter().enumerate() {
+        if *source_rows > 0 && record.kind != SourceKind::Embeddings {
+            writer.add_title(source as u32, own_title(record));
+        }
+    }
+    for row in 0..rows {
+        let graph = feed.graph(row)?;
+        if !graph.entities.is_empty() {
+            writer.add(row, &graph);
+        }
+    }
+    Ok((!writer.is_empty()).then(|| writer.finish(rows, sources.len() as u32)))
+}
+
+/// The title of a source; empty where it is no more than the id.
+fn own_title(record: &SourceRecord) -> &str {
+    match record.title == record.id.as_str() {
+        true => "",
+        false => &record.title,
+    }
+}
+
+/// The filter columns for a feed.
+pub(super) fn columns(feed: &dyn RowFeed) -> Vec<u8> {
+    let mut builder = ColumnsBuilder::new();
+    let mut next = 0;
+    for (record, rows) in feed.sources() {
+        builder.add_source(record, next..next + rows);
+        next += rows;
+    }
+    builder.finish()
+}
+
+/// Rows of fresh sources.
+pub(super) struct FreshRows<'a> {
+    sources: Vec<(SourceRecord, u32)>,
+    rows: Vec<(&'a NewSource, &'a NewRow)>,
+    vectors: VectorColumns,
+}
+
+impl<'a> FreshRows<'a> {
+    pub(super) fn new(
+        kind: VectorKind,
+        dimension: usize,
+        input: &'a [NewSource],
+    ) -> Result<Self, SegmentError> {
+        let bad = |problem: String| SegmentError::BadInput { problem };
+        let mut sources = Vec::with_capacity(input.len());
+        let mut rows = Vec::new();
+        let mut names = BTreeSet::new();
+        for source in input {
+            if !names.insert((&source.record.sub_tenant, &source.record.id)) {
+                return Err(bad(format!("source {:?} comes twice", source.record.id)));
+            }
+            if !source.rows.is_sorted_by(|a, b| a.index < b.index) {
+                return Err(bad(format!("chunks of {:?} are not in order", source.record.id)));
+            }
+            sources.push((source.record.clone(), source.rows.len() as u32));
+            rows.extend(source.rows.iter().map(|row| (source, row)));
+        }
+        let kind = match kind {
+            VectorKind::F16 => FullKind::F16,
+            VectorKind::F32 => FullKind::F32,
+        };
+        let mut vectors = VectorColumns::new(dimension, kind)?;
+        vectors.reserve(rows.len());
+        rows.iter().try_for_each(|(_, row)| vectors.push(&row.vector))?;
+        Ok(Self { sources, rows, vectors })
+    }
+}
+
+impl RowFeed for FreshRows<'_> {
+    fn sources(&self) -> &[(SourceRecord, u32)] {
+        &self.sources
+    }
+
+    fn entry(&self, row: u32) -> (u32, ChunkPlace) {
+        let row = self.rows[row as usize].1;
+        (row.index, row.place)
+    }
+
+    fn boxes(&self, row: u32) -> Cow<'_, [PageBox]> {
+        Cow::Borrowed(&self.rows[row as usize].1.boxes)
+    }
+
+    fn graph(&self, row: u32) -> Result<Cow<'_, RowGraph>, SegmentError> {
+        Ok(Cow::Borrowed(&self.rows[row as usize].1.graph))
+    }
+
+    fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError> {
+        Ok(Cow::Borrowed(&self.rows[row as usize].1.text))
+    }
+
+    fn parts(&self) -> Result<Vec<VectorRows<'_>>, SegmentError> {
+        Ok(vec![self.vectors.view()])
+    }
+
+    fn origin(&self, row: u32) -> (usize, u32) {
+        (0, row)
+    }
+
+    fn older_lists(&self) -> Result<Option<(usize, Lists<'_>)>, SegmentError> {
+        Ok(None)
+    }
+
+    fn text_index(&self) -> Result<Vec<u8>, SegmentError> {
+        let mut builder = TextIndexBuilder::new();
+        for (source, row) in &self.rows {
+            let NewSource { title_text, searchable, .. } = source;
+            builder.add_row(&RowText { body: &row.text, title: title_text, searchable })?;
+        }
+        Ok(builder.finish()?)
+    }
+}
+
+/// Live rows of older segments, one segment after the other.
+pub(super) struct MergedRows<'a> {
+    inputs: Vec<(&'a Segment, &'a TombstoneSet)>,
+    sources: Vec<(SourceRecord, u32)>,
+    rows: Vec<(u32, RowId)>,
+}
+
+impl<'a> MergedRows<'a> {
+    pub(super) fn new(inputs: Vec<(&'a Segment, &'a TombstoneSet)>) -> Result<Self, SegmentError> {
+        let mut sources = Vec::new();
+        let mut rows = Vec::new();
+        for (input, (segment, dead)) in inputs.iter().enumerate() {
+            for source in 0..segment.source_count() {
+                if dead.sources.contains(source) {
+                    continue;
+                }
+                let before = rows.len();
+                let live = segment.rows_of(source).iter().filter(|row| !dead.rows.contains(**row));
+                rows.extend(live.map(|row| (input as u32, RowId(*row))));
+                sources.push((segment.record(source)?, (rows.len() - before) as u32));
+            }
+        }
+        Ok(Self { inputs, sources, rows })
+    }
+
+    /// The live rows of one source, under another record.
+    pub(super) fn of_source(
+        segment: &'a Segment,
+        dead: &'a TombstoneSet,
+        source: u32,
+        record: SourceRecord,
+    ) -> Self {
+        let live = segment.rows_of(source).iter().filter(|row| !dead.rows.contains(**row));
+        let rows: Vec<(u32, RowId)> = live.map(|row| (0, RowId(*row))).collect();
+        let sources = vec![(record, rows.len() as u32)];
+        Self { inputs: vec![(segment, dead)], sources, rows }
+    }
+
+    /// For each new row, the input it comes from and its row there.
+    pub(super) fn origins(&self) -> &[(u32, RowId)] {
+        &self.rows
+    }
+
+    fn segment_of(&self, row: u32) -> (&'a Segment, RowId) {
+        let (input, row) = self.rows[row as usize];
+        (self.inputs[input as usize].0, row)
+    }
+}
+
+impl RowFeed for MergedRows<'_> {
+    fn sources(&self) -> &[(SourceRecord, u32)] {
+        &self.sources
+    }
+
+    fn entry(&self, row: u32) -> (u32, ChunkPlace) {
+        let (segment, row) = self.segment_of(row);
+        (segment.index(row), segment.place(row))
+    }
+
+    fn boxes(&self, row: u32) -> Cow<'_, [PageBox]> {
+        let (segment, row) = self.segment_of(row);
+        Cow::Owned(segment.boxes(row))
+    }
+
+    /// Copied. Segments from before version 3 know none: it is made from their texts.
+    fn graph(&self, row: u32) -> Result<Cow<'_, RowGraph>, SegmentError> {
+        let (segment, row) = self.segment_of(row);
+        if let Some(graph) = segment.graph()? {
+            return Ok(Cow::Owned(graph.row(row.0)));
+        }
+        if segment.has_graph_format() {
+            return Ok(Cow::Owned(RowGraph::default()));
+        }
+        let record = segment.record(segment.source_of(row))?;
+        Ok(Cow::Owned(graph::extract(own_title(&record), &segment.text(row)?)))
+    }
+
+    fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError> {
+        let (segment, row) = self.segment_of(row);
+        segment.text(row).map(Cow::Owned)
+    }
+
+    fn parts(&self) -> Result<Vec<VectorRows<'_>>, SegmentError> {
+        self.inputs.iter().map(|(segment, _)| segment.vectors()).collect()
+    }
+
+    fn origin(&self, row: u32) -> (usize, u32) {
+        let (input, row) = self.rows[row as usize];
+        (input as usize, row.0)
+    }
+
+    fn older_lists(&self) -> Result<Option<(usize, Lists<'_>)>, SegmentError> {
+        let rows_of = |input: usize| {
+            let of_input = self.rows.iter().filter(|(of, _)| *of as usize == input);
+            of_input.count()
+        };
+        let largest = (0..self.inputs.len()).max_by_key(|input| rows_of(*input));
+        let Some(largest) = largest.filter(|input| 2 * rows_of(*input) >= self.rows.len()) else {
+            return Ok(None);
+        };
+        let lists = self.inputs[largest].0.lists()?;
+        Ok(lists.filter(|lists| lists.len() > 1).map(|lists| (largest, lists)))
+    }
+
+    /// Rows of one input are taken in the order of its sources, which is its row order, so the
+    /// merged index numbers them as this feed does.
+    fn text_index(&self) -> Result<Vec<u8>, SegmentError> {
+        let mut alive = Vec::with_capacity(self.inputs.len());
+        let mut next = 0;
+        for (input, _) in self.inputs.iter().enumerate() {
+            let of_input = self.rows[next..].iter().take_while(|(of, _)| *of == input as u32);
+            let rows: roaring::RoaringBitmap = of_input.map(|(_, row)| row.0).collect();
+            next += rows.len() as usize;
+            alive.push(rows);
+        }
+        let inputs: Vec<(&TextIndex, Option<&roaring::RoaringBitmap>)> = self
+            .inputs
+            .iter()
+            .zip(&alive)
+            .map(|((segment, _), alive)| (segment.text_index(), Some(alive)))
+            .collect();
+        Ok(TextIndex::merge(&inputs)?)
+    }
+}

@@ -1,0 +1,284 @@
+//! Search over the rows of one segment: what brute force over T2 would answer, for less.
+//!
+//! ```text
+//! m passing rows -+- few:  Gather -----------------------------> T2 of all m --+
+//!                 +- some: scan T1 of them -> estimate +- bound                +-> best k
+//!                 +- many: probe lists and T0, then T1 -> the same             |
+//!                          +- upper bound reaches the k-th best lower bound ---+
+//!                             rescored on T2, best upper bound first,
+//!                             until none can still win
+//! ```
+//!
+//! The exact paths give the same hits with the same scores: a row is left out only if its upper
+//! bound is *below* a score that k rows reach, so even ties are as in brute force. An exact search
+//! takes the certain bound of T1 and five standard deviations of T0. A probing one takes what is
+//! likely of both, and ends when lists bring nothing any more: it finds about 99 of 100 neighbours.
+//! What it returns has true scores, and is never fewer than min(k, m) rows.
+//!
+//! - `path`: which way is cheapest; `filter`: the passing rows in the forms that the ways need
+//! - `listed`: through lists, by the backend or by the processor
+//! - `together`: several queries in one pass
+
+use lodestone_compute::rotation::Rotation;
+use lodestone_compute::{
+    BoundedQuery, ComputeBackend, ComputeError, ErrorBound, PreparedQuery, RowMask, Selection,
+    TopK, VectorRows,
+};
+use crate::segment::lists::{Effort, Lists, NearRows, Probed};
+use lodestone_types::{Hit, RowId, by_rank};
+
+mod filter;
+mod listed;
+mod path;
+mod together;
+
+pub use filter::RowFilter;
+pub use path::{GATHER_ROWS_MAX, SearchPath};
+pub use together::search_together;
+
+use listed::through_lists;
+use path::choose;
+
+/// Rows rescored between two looks at whether the next can still win, at least.
+const RESCORE_ROWS: usize = 16;
+
+/// What a flat search found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlatHits {
+    /// The best rows, best first, ties by row; `min(k, passing rows)` of them.
+    pub hits: Vec<Hit>,
+    /// How they were found.
+    pub path: SearchPath,
+}
+
+/// The vectors of one segment, with the lists over them where it has many.
+#[derive(Debug, Clone, Copy)]
+pub struct Tiers<'a> {
+    /// T1 and T2.
+    pub rows: VectorRows<'a>,
+    /// T0, and the rotation that its codes were made with.
+    pub listed: Option<(Lists<'a>, &'a Rotation)>,
+}
+
+/// How much a search may leave out.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Thoroughness {
+    /// Nothing.
+    Exact,
+    /// One neighbour in a hundred, where that spares reading most rows.
+    #[default]
+    Probing,
+    /// What the caller says, where a segment has lists. For measurements.
+    Tuned {
+        /// Lists in a row that bring nothing before the search ends.
+        patience: usize,
+        /// Deviations that the bound of T0 allows.
+        deviations: f32,
+    },
+}
+
+impl Tiers<'_> {
+    /// Bytes that most searches read: T0 and the lists, or T1 where there are none.
+    pub fn hot_bytes(&self) -> usize {
+        match &self.listed {
+            Some((lists, _)) => lists.bytes(),
+            None => self.rows.len() * self.rows.scan_bytes_per_row(),
+        }
+    }
+}
+
+/// The `k` rows of highest cosine with `query` among those that `filter` lets pass (absent: all
+/// rows). A zero query scores every row 0.
+///
+/// # Errors
+/// [`ComputeError::DimensionMismatch`], or whatever the backend could not do.
+pub fn search(
+    backend: &dyn ComputeBackend,
+    tiers: &Tiers<'_>,
+    query: &PreparedQuery,
+    filter: Option<&RowFilter<'_>>,
+    k: usize,
+    thoroughness: Thoroughness,
+) -> Result<FlatHits, ComputeError> {
+    let rows = &tiers.rows;
+    query.check_rows(rows)?;
+    let path = choose(backend, tiers, passing_rows(rows, filter), k, thoroughness);
+    let hits = if query.is_zero() {
+        let first = listed_rows(rows, filter).into_iter().take(k);
+        first.map(|row| Hit { row, score: 0.0 }).collect()
+    } else {
+        search_on(path, backend, tiers, query, filter, k, thoroughness)?
+    };
+    Ok(FlatHits { hits, path })
+}
+
+/// The cosine of `query` with each of `listed`, in that order: the scores that the union of both
+/// legs needs. Rows may repeat.
+///
+/// # Errors
+/// [`ComputeError::DimensionMismatch`], [`ComputeError::RowOutOfRange`], or whatever the backend
+/// could not do.
+pub fn scores(
+    backend: &dyn ComputeBackend,
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    listed: &[RowId],
+) -> Result<Vec<f32>, ComputeError> {
+    let mut scores = Vec::new();
+    backend.exact(rows, query, listed, &mut scores)?;
+    Ok(scores)
+}
+
+fn search_on(
+    path: SearchPath,
+    backend: &dyn ComputeBackend,
+    tiers: &Tiers<'_>,
+    query: &PreparedQuery,
+    filter: Option<&RowFilter<'_>>,
+    k: usize,
+    thoroughness: Thoroughness,
+) -> Result<Vec<Hit>, ComputeError> {
+    let rows = &tiers.rows;
+    let bound = thoroughness.bound(query, rows);
+    match (path, filter, &tiers.listed) {
+        (SearchPath::Gather, _, _) => gather(backend, rows, query, &listed_rows(rows, filter), k),
+        (SearchPath::OneBit | SearchPath::Lists, _, Some(_)) => {
+            let queries = std::slice::from_ref(query);
+            let found = through_lists(path, backend, tiers, queries, filter, k, thoroughness)?;
+            let candidates = found.into_iter().next().expect("one answer for one query");
+            rescore(backend, rows, query, candidates, k)
+        }
+        (SearchPath::MaskedScan, Some(filter), _) => {
+            let listed = filter.listed_if_few();
+            scan(backend, bound, rows, query, filter.selection(&listed), k)
+        }
+        _ => scan(backend, bound, rows, query, Selection::All, k),
+    }
+}
+
+impl Thoroughness {
+    /// How far an estimate from T1 may be from the truth.
+    fn bound(self, query: &PreparedQuery, rows: &VectorRows<'_>) -> ErrorBound {
+        match self {
+            Self::Exact => ErrorBound::new(query, rows),
+            Self::Probing | Self::Tuned { .. } => ErrorBound::likely(query, rows),
+        }
+    }
+
+    fn effort(self, lists: &Lists<'_>, path: SearchPath, k: usize) -> Effort {
+        let is_probing = path == SearchPath::Lists;
+        match self {
+            Self::Exact => Effort::EXACT,
+            Self::Probing => Effort::probing(is_probing.then(|| lists.patience(k))),
+            Self::Tuned { patience, deviations } => {
+                Effort { deviations, patience: is_probing.then_some(patience) }
+            }
+        }
+    }
+}
+
+/// Candidates, highest upper bound first.
+fn ranked(probed: Probed) -> Vec<Hit> {
+    let mut candidates = probed.candidates;
+    candidates.sort_unstable_by(by_rank);
+    candidates
+}
+
+/// T1 under a filter, from one query.
+struct SeenRows<'a> {
+    rows: &'a VectorRows<'a>,
+    query: &'a PreparedQuery,
+    bound: ErrorBound,
+    filter: Option<&'a RowFilter<'a>>,
+}
+
+impl NearRows for SeenRows<'_> {
+    fn passes(&self, row: RowId) -> bool {
+        self.filter.is_none_or(|filter| filter.dense().contains(row.0 as usize))
+    }
+
+    fn has_any(&self, rows: &[u32]) -> bool {
+        let passes = |mask: &RowMask| rows.iter().any(|row| mask.contains(*row as usize));
+        self.filter.is_none_or(|filter| passes(filter.dense()))
+    }
+
+    fn fetch(&self, row: RowId) {
+        self.rows.prefetch(row.0 as usize);
+    }
+
+    fn estimate(&self, row: RowId) -> (f32, f32) {
+        let row = row.0 as usize;
+        (self.rows.estimate(row, self.query), self.bound.of(self.rows.residual(row)))
+    }
+}
+
+/// Scores all of `listed` from T2.
+fn gather(
+    backend: &dyn ComputeBackend,
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    listed: &[RowId],
+    k: usize,
+) -> Result<Vec<Hit>, ComputeError> {
+    let mut best = TopK::new(k);
+    for (&row, score) in listed.iter().zip(scores(backend, rows, query, listed)?) {
+        best.push(row, score);
+    }
+    Ok(best.into_hits())
+}
+
+/// Scans T1 and rescores on T2 what may be among the best k.
+fn scan(
+    backend: &dyn ComputeBackend,
+    bound: ErrorBound,
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    selection: Selection<'_>,
+    k: usize,
+) -> Result<Vec<Hit>, ComputeError> {
+    let found = backend.candidates(rows, &[BoundedQuery { query, bound }], selection, k)?;
+    let candidates = found.into_iter().next().expect("one answer for one query");
+    rescore(backend, rows, query, candidates, k)
+}
+
+/// The best k of candidates with falling upper bounds, scored from T2.
+fn rescore(
+    backend: &dyn ComputeBackend,
+    rows: &VectorRows<'_>,
+    query: &PreparedQuery,
+    candidates: Vec<Hit>,
+    k: usize,
+) -> Result<Vec<Hit>, ComputeError> {
+    let mut best = TopK::new(k);
+    let mut listed = Vec::new();
+    let mut exact = Vec::new();
+    for part in candidates.chunks(RESCORE_ROWS.max(k)) {
+        // Candidates come with falling upper bounds: if the first cannot win, none behind it can.
+        if best.score_to_reach().is_some_and(|score| part[0].score < score) {
+            break;
+        }
+        listed.clear();
+        listed.extend(part.iter().map(|candidate| candidate.row));
+        backend.exact(rows, query, &listed, &mut exact)?;
+        for (&row, &score) in listed.iter().zip(&exact) {
+            best.push(row, score);
+        }
+    }
+    Ok(best.into_hits())
+}
+
+/// Number of rows of the segment that pass.
+fn passing_rows(rows: &VectorRows<'_>, filter: Option<&RowFilter<'_>>) -> usize {
+    filter.map_or(rows.len(), RowFilter::passing)
+}
+
+/// The passing rows, ascending.
+fn listed_rows(rows: &VectorRows<'_>, filter: Option<&RowFilter<'_>>) -> Vec<RowId> {
+    match filter {
+        None => (0..rows.len() as u32).map(RowId).collect(),
+        Some(filter) => filter.listed(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! Through lists: by the backend where it wants to, otherwise from list to list as far as they
+//! bring anything.
+
+use lodestone_compute::{
+    BoundedQuery, ComputeBackend, ComputeError, ListedRows, PreparedQuery, Probe, Selection,
+    VectorRows,
+};
+use crate::segment::flat::{RowFilter, SearchPath, SeenRows, Thoroughness, Tiers, ranked};
+use crate::segment::lists::{Lists, probe};
+use lodestone_types::Hit;
+
+/// Lists that a backend looks at, for each that a search here would pass in vain before it ends:
+/// one that goes further has met news all the way.
+const LISTS_OF_PATIENCE: usize = 2;
+
+/// For each query the rows that may be among its best k, highest upper bound first.
+pub(super) fn through_lists(
+    path: SearchPath,
+    backend: &dyn ComputeBackend,
+    tiers: &Tiers<'_>,
+    queries: &[PreparedQuery],
+    filter: Option<&RowFilter<'_>>,
+    k: usize,
+    thoroughness: Thoroughness,
+) -> Result<Vec<Vec<Hit>>, ComputeError> {
+    let rows = &tiers.rows;
+    let (lists, rotation) = tiers.listed.expect("this path is for rows with lists");
+    let effort = thoroughness.effort(&lists, path, k);
+    let bounded = |query| BoundedQuery { query, bound: thoroughness.bound(query, rows) };
+    let bounded: Vec<BoundedQuery<'_>> = queries.iter().map(bounded).collect();
+    let mut found = vec![None; queries.len()];
+    if let Some(patience) = effort.patience {
+        let passing = filter.map_or(rows.len(), RowFilter::passing);
+        let probes = probes(&lists, patience, rows, passing);
+        let probe = Probe { k, probes, deviations: effort.deviations };
+        let listed = ListedRows { rows, lists: lists.columns(), rotation };
+        let selection = filter.map_or(Selection::All, |filter| Selection::Masked(filter.dense()));
+        found = backend.through_lists(&listed, &bounded, selection, probe)?;
+    }
+    let one_by_one = |(bounded, found): (&BoundedQuery<'_>, Option<Vec<Hit>>)| {
+        let BoundedQuery { query, bound } = *bounded;
+        let seen = SeenRows { rows, query, bound, filter };
+        found.unwrap_or_else(|| ranked(probe(&lists, rotation, query, k, effort, seen)))
+    };
+    Ok(bounded.iter().zip(found).map(one_by_one).collect())
+}
+
+/// Lists for a backend to look at: as many rows that pass as without a filter.
+fn probes(lists: &Lists<'_>, patience: usize, rows: &VectorRows<'_>, passing: usize) -> usize {
+    let wanted = patience.saturating_mul(LISTS_OF_PATIENCE).saturating_mul(rows.len());
+    wanted.div_ceil(passing.max(1)).min(lists.len())
+}

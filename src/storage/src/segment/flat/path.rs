@@ -1,0 +1,80 @@
+//! Which way through the tiers is cheapest.
+
+use lodestone_compute::ComputeBackend;
+use crate::segment::flat::{Thoroughness, Tiers};
+
+/// Passing rows up to which all of them are read from T2 at once.
+///
+/// Where the number comes from: `benches/flat_paths.rs` times both halves per row at d = 384. A
+/// row of T2 costs about four of T1, but a scan then reads at least `RESCORE_ROWS` rows of T2
+/// too, and goes over its estimates twice; the two meet between 100 and 200 rows. For large k the
+/// same ratio puts the meeting point near 2 k, since a scan rescores k rows and some more.
+pub const GATHER_ROWS_MAX: usize = 128;
+
+/// How the rows of one segment were searched. `Gather` is always exact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SearchPath {
+    /// Few rows pass: all of them were scored from T2.
+    Gather,
+    /// The T1 codes of the passing rows were scanned.
+    MaskedScan,
+    /// Every row passes: T1 was scanned from end to end.
+    Scan,
+    /// T0 was scanned from end to end, T1 of what its bound let through.
+    OneBit,
+    /// T0 of the lists near the query was scanned, T1 of what its bound let through.
+    Lists,
+}
+
+impl SearchPath {
+    /// The name in plans.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gather => "gather",
+            Self::MaskedScan => "masked_scan",
+            Self::Scan => "scan",
+            Self::OneBit => "one_bit_scan",
+            Self::Lists => "lists",
+        }
+    }
+}
+
+/// One passing row of so many, from which a scan of T0 costs less than one of T1 under the filter:
+/// a row costs 4 ns there, 28 ns here if it comes from memory (1,000,000 rows, `bench vectors`).
+const ROWS_A_PASSING_ROW: usize = 8;
+/// Rows of a segment from which a search may leave lists out. Below, all of T0 takes less than a
+/// third of a millisecond, and finds everything. A border between two tiers of merging
+/// (`collection::merge`), so that a collection never has many segments just below it.
+const PROBED_ROWS_MIN: usize = 65_536;
+/// Passing rows from which that is worth it: a scan of their T1 takes .9 ms. A probe takes .1 to
+/// .4 ms where they are spread over the lists, and as much as that scan where nearly all lists
+/// hold none of them.
+const PROBED_PASSING_MIN: usize = 32_768;
+
+/// The cheapest path for `passing` of the rows. A masked scan costs no more per row than one from
+/// end to end (same bench), so the mask is left out only where every row passes. Lists are for
+/// processors: a device that holds the rows reads all of them in less time, and finds everything.
+pub(super) fn choose(
+    backend: &dyn ComputeBackend,
+    tiers: &Tiers<'_>,
+    passing: usize,
+    k: usize,
+    thoroughness: Thoroughness,
+) -> SearchPath {
+    if passing <= GATHER_ROWS_MAX.max(2 * k) {
+        return SearchPath::Gather;
+    }
+    let rows = tiers.rows.len();
+    let is_large = rows >= PROBED_ROWS_MIN && passing >= PROBED_PASSING_MIN;
+    let probing = is_large && thoroughness != Thoroughness::Exact;
+    let scan = if passing < rows { SearchPath::MaskedScan } else { SearchPath::Scan };
+    let path = match &tiers.listed {
+        Some((lists, _)) if probing && lists.are_telling_nearby(k) => SearchPath::Lists,
+        Some((lists, _)) if passing * ROWS_A_PASSING_ROW > rows && lists.are_telling(k) => {
+            SearchPath::OneBit
+        }
+        _ => scan,
+    };
+    // Asked only where lists would be taken: the device then fetches the rows, if it has none.
+    if path != scan && passing <= backend.fast_rows_max(&tiers.rows) { scan } else { path }
+}

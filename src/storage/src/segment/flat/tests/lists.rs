@@ -1,0 +1,321 @@
+//! Searches through lists and T0: exact ones equal brute force, probing ones find most of it.
+
+use std::sync::Mutex;
+
+use super::*;
+use lodestone_compute::kmeans::CodeRows;
+use lodestone_compute::{ListedRows, Probe};
+use crate::segment::flat::search as flat_search;
+use crate::segment::lists::{ListPolicy, ListSource, Older, build, probe};
+
+/// Rows round many centres, as texts are: neighbours are near, most others are not.
+fn grouped(seed: u64, rows: usize, dimension: usize, kind: FullKind) -> VectorColumns {
+    let ids = SeededIds::new(seed);
+    let centres: Vec<Vec<f32>> = (0..rows / 40).map(|_| vector(&ids, dimension)).collect();
+    let mut columns = VectorColumns::new(dimension, kind).unwrap();
+    for row in 0..rows {
+        let centre = &centres[row * 7 % centres.len()];
+        let row: Vec<f32> = centre.iter().map(|value| value + 0.7 * uniform(&ids)).collect();
+        columns.push(&row).unwrap();
+    }
+    columns
+}
+
+const SMALL_LISTS: ListPolicy = ListPolicy { listed_rows_min: 1000, list_rows: 50 };
+
+/// Both searches over lists: the exact one equals brute force, the probing one finds what it was
+/// calibrated for; each with no mask, a wide one and a narrow one.
+#[test]
+fn lists_find_what_brute_force_finds() {
+    const ROWS: usize = 6000;
+    const DIMENSION: usize = 256;
+    let rotation = Rotation::new(DIMENSION);
+    for (kind, policy) in [
+        (FullKind::F16, ListPolicy::default()),
+        (FullKind::F16, SMALL_LISTS),
+        (FullKind::F32, SMALL_LISTS),
+    ] {
+        let columns = grouped(12, ROWS, DIMENSION, kind);
+        let rows = columns.view();
+        let built = build(&rows, policy);
+        let lists = Lists::view(DIMENSION, &built.lists, &built.one_bit).unwrap();
+        lists.check(ROWS).unwrap();
+        assert!(lists.are_telling(10));
+        assert_eq!(lists.len() > 1, policy == SMALL_LISTS);
+        let tiers = Tiers { rows, listed: Some((lists, &rotation)) };
+        let wide: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 3 != 0).collect();
+        let narrow: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 6 == 0).collect();
+        let (mut wanted, mut found) = (0, 0);
+        let ids = SeededIds::new(13);
+        for at in 0..40 {
+            // Near a row, as questions are near what answers them.
+            let near = columns_row(&rows, at * 149 % ROWS);
+            let near: Vec<f32> = near.iter().map(|value| value + 0.06 * uniform(&ids)).collect();
+            let query = PreparedQuery::new(&near).unwrap();
+            for mask in [None, Some(&wide), Some(&narrow)] {
+                let truth = brute_force(&SimdBackend, &rows, &query, mask, 10);
+                let exact = search(&SimdBackend, &tiers, &query, mask, 10, EXACT).unwrap();
+                assert_eq!(exact, FlatHits { hits: truth.clone(), path: SearchPath::OneBit });
+                let filter = mask.map(|mask| RowFilter::new(mask, ROWS));
+                let (path, probing) = (SearchPath::Lists, Thoroughness::Probing);
+                let (backend, filter) = (&SimdBackend, filter.as_ref());
+                let probed = search_on(path, backend, &tiers, &query, filter, 10, probing).unwrap();
+                assert_eq!(probed.len(), 10);
+                wanted += truth.len();
+                found += probed.iter().filter(|hit| truth.contains(hit)).count();
+            }
+        }
+        assert!(found * 100 >= wanted * 95, "{found} of {wanted} neighbours");
+    }
+}
+
+/// A backend that holds all rows and reads them in no time.
+#[derive(Debug)]
+struct Fast(usize);
+
+impl ComputeBackend for Fast {
+    fn name(&self) -> &'static str {
+        "fast"
+    }
+
+    scans_as_the_cpu!();
+    scores_as_the_cpu!();
+
+    fn fast_rows_max(&self, _: &VectorRows<'_>) -> usize {
+        self.0
+    }
+}
+
+/// Where the backend scans faster than lists are gone through, lists are left alone: for all rows,
+/// for those of a filter, and not for a row more than it says.
+#[test]
+fn a_fast_backend_scans_instead() {
+    const ROWS: usize = 6000;
+    let rotation = Rotation::new(64);
+    let columns = grouped(17, ROWS, 64, FullKind::F16);
+    let rows = columns.view();
+    let built = build(&rows, SMALL_LISTS);
+    let lists = Lists::view(64, &built.lists, &built.one_bit).unwrap();
+    let tiers = Tiers { rows, listed: Some((lists, &rotation)) };
+    let query = PreparedQuery::new(&columns_row(&rows, 7)).unwrap();
+    let most: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 3 != 0).collect();
+    for (rows_max, mask, path) in [
+        (0, None, SearchPath::OneBit),
+        (ROWS - 1, None, SearchPath::OneBit),
+        (ROWS, None, SearchPath::Scan),
+        (ROWS - 1, Some(&most), SearchPath::MaskedScan),
+        (0, Some(&most), SearchPath::OneBit),
+    ] {
+        let found = search(&Fast(rows_max), &tiers, &query, mask, 10, EXACT).unwrap();
+        let wanted = brute_force(&SimdBackend, &rows, &query, mask, 10);
+        assert_eq!(found, FlatHits { hits: wanted, path }, "fast up to {rows_max} rows");
+    }
+}
+
+fn columns_row(rows: &VectorRows<'_>, row: usize) -> Vec<f32> {
+    let mut unit = vec![0.0; rows.dimension()];
+    rows.unit(row, &mut unit);
+    unit
+}
+
+/// Queries that are asked together get what each gets alone: on every path, with and without a
+/// filter, as few as one and more than share a pass; a zero query among them too.
+#[test]
+fn together_finds_what_each_finds_alone() {
+    const ROWS: usize = 6000;
+    let rotation = Rotation::new(64);
+    for kind in [FullKind::F16, FullKind::F32] {
+        let columns = grouped(17, ROWS, 64, kind);
+        let rows = columns.view();
+        let built = build(&rows, SMALL_LISTS);
+        let lists = Lists::view(64, &built.lists, &built.one_bit).unwrap();
+        let with_lists = Tiers { rows, listed: Some((lists, &rotation)) };
+        let ids = SeededIds::new(18);
+        let near = |at: usize| columns_row(&rows, at * 149 % ROWS);
+        let mut vectors: Vec<Vec<f32>> = (0..20).map(near).collect();
+        vectors.push(vector(&ids, 64));
+        let queries: Vec<PreparedQuery> =
+            vectors.iter().map(|vector| PreparedQuery::new(vector).unwrap()).collect();
+        let zero = [queries[0].clone(), PreparedQuery::new(&[0.0; 64]).unwrap()];
+        let some: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 3 != 0).collect();
+        let few: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 100 == 0).collect();
+        for mask in [None, Some(&some), Some(&few)] {
+            let filter = mask.map(|mask| RowFilter::new(mask, ROWS));
+            for (tiers, thoroughness) in
+                [(flat(rows), EXACT), (with_lists, EXACT), (with_lists, Thoroughness::Probing)]
+            {
+                for queries in [&queries[..1], &queries[..5], &queries, &zero] {
+                    let (filter, backend) = (filter.as_ref(), &SimdBackend);
+                    let together =
+                        search_together(backend, &tiers, queries, filter, 10, thoroughness);
+                    let alone: Result<Vec<FlatHits>, _> = queries
+                        .iter()
+                        .map(|query| flat_search(backend, &tiers, query, filter, 10, thoroughness))
+                        .collect();
+                    assert_eq!(together, alone);
+                }
+            }
+        }
+    }
+}
+
+/// A search that looks at p of n lists finds at least about p / n of the neighbours, however
+/// little the lists tell: rows without structure are the worst case.
+#[test]
+fn recall_is_no_less_than_the_share_of_lists() {
+    const ROWS: usize = 4000;
+    let columns = columns(19, Data::Random, ROWS, 48, FullKind::F16);
+    let (rows, rotation) = (columns.view(), Rotation::new(48));
+    let built = build(&rows, SMALL_LISTS);
+    let lists = Lists::view(48, &built.lists, &built.one_bit).unwrap();
+    let ids = SeededIds::new(20);
+    for patience in [5, 20, lists.len()] {
+        let (mut wanted, mut found, mut looked_at) = (0, 0, 0);
+        for _ in 0..40 {
+            let query = PreparedQuery::new(&vector(&ids, 48)).unwrap();
+            let truth = brute_force(&SimdBackend, &rows, &query, None, 10);
+            let bound = ErrorBound::likely(&query, &rows);
+            let seen = SeenRows { rows: &rows, query: &query, bound, filter: None };
+            let effort = Effort::probing(Some(patience));
+            let probed = probe(&lists, &rotation, &query, 10, effort, seen);
+            looked_at += probed.lists;
+            wanted += truth.len();
+            let rows: Vec<RowId> = probed.candidates.iter().map(|hit| hit.row).collect();
+            found += truth.iter().filter(|hit| rows.contains(&hit.row)).count();
+        }
+        let floor = looked_at as f64 / (40 * lists.len()) as f64;
+        let recall = found as f64 / wanted as f64;
+        assert!(recall >= floor.min(0.98), "patience {patience}: {recall} below {floor}");
+    }
+}
+
+/// A probe goes on until it has k rows or has seen all of them, however far they are.
+#[test]
+fn a_probe_returns_k_rows_where_there_are_k() {
+    let columns = grouped(14, 3000, 40, FullKind::F16);
+    let (rows, rotation) = (columns.view(), Rotation::new(40));
+    let built = build(&rows, SMALL_LISTS);
+    let lists = Lists::view(40, &built.lists, &built.one_bit).unwrap();
+    let query = PreparedQuery::new(&vector(&SeededIds::new(15), 40)).unwrap();
+    let bound = ErrorBound::likely(&query, &rows);
+    for (passing, k) in [(3, 10), (10, 10), (400, 50), (3000, 2999)] {
+        let step = 3000 / passing;
+        let mask: RoaringBitmap = (0..passing).map(|row| row * step).collect();
+        let (filter, effort) = (RowFilter::new(&mask, 3000), Effort::probing(Some(1)));
+        let seen = SeenRows { rows: &rows, query: &query, bound, filter: Some(&filter) };
+        let found = probe(&lists, &rotation, &query, k, effort, seen).candidates;
+        assert!(found.len() >= k.min(passing as usize), "{} of {k}", found.len());
+        assert!(found.iter().all(|hit| mask.contains(hit.row.0)));
+    }
+}
+
+/// Lists that a merge takes over keep their rows; those out of size are split and dissolved.
+#[test]
+fn a_merge_keeps_the_lists_it_is_given() {
+    struct Grown<'a>(VectorRows<'a>, Older);
+    impl CodeRows for Grown<'_> {
+        fn codes(&self, row: u32) -> &[i8] {
+            CodeRows::codes(&self.0, row)
+        }
+        fn scale(&self, row: u32) -> f32 {
+            CodeRows::scale(&self.0, row)
+        }
+    }
+    impl ListSource for Grown<'_> {
+        fn row_count(&self) -> usize {
+            self.0.len()
+        }
+        fn dimension(&self) -> usize {
+            ListSource::dimension(&self.0)
+        }
+        fn unit(&self, row: u32, unit: &mut [f32]) {
+            ListSource::unit(&self.0, row, unit);
+        }
+        fn older(&self) -> Option<&Older> {
+            Some(&self.1)
+        }
+    }
+    let columns = grouped(16, 4000, 64, FullKind::F16);
+    let rows = columns.view();
+    let first = build(&rows, SMALL_LISTS);
+    let lists = Lists::view(64, &first.lists, &first.one_bit).unwrap();
+    let before = lists.list_of_rows();
+    // Every fourth row is new.
+    let known = before.iter().enumerate().map(|(row, list)| (row % 4 != 0).then_some(*list));
+    let older = Older { points: lists.decoded_points(), list_of: known.collect() };
+    let second = build(&Grown(rows, older), SMALL_LISTS);
+    let lists = Lists::view(64, &second.lists, &second.one_bit).unwrap();
+    lists.check(4000).unwrap();
+    let after = lists.list_of_rows();
+    // Neighbours of the same centre, both old: rows 100 apart follow the same centres.
+    let (mut pairs, mut together) = (0, 0);
+    for (row, other) in (1..3900).map(|row| (row, row + 100)).filter(|(row, _)| row % 4 != 0) {
+        if before[row] == before[other] {
+            pairs += 1;
+            together += usize::from(after[row] == after[other]);
+        }
+    }
+    assert!(pairs > 100 && together * 10 >= pairs * 9, "{together} of {pairs} stay together");
+    let largest = (0..lists.len()).map(|list| lists.rows(list).len()).max().unwrap();
+    assert!(largest <= 4 * SMALL_LISTS.list_rows, "{largest}");
+}
+
+/// A backend that takes every second query through the lists, and remembers how far it was to go.
+#[derive(Debug, Default)]
+struct Probing(Mutex<Vec<Probe>>);
+
+impl ComputeBackend for Probing {
+    fn name(&self) -> &'static str {
+        "probing"
+    }
+
+    scans_as_the_cpu!();
+    scores_as_the_cpu!();
+
+    fn through_lists(
+        &self,
+        listed: &ListedRows<'_>,
+        queries: &[BoundedQuery<'_>],
+        selection: Selection<'_>,
+        probe: Probe,
+    ) -> Result<Vec<Option<Vec<Hit>>>, ComputeError> {
+        self.0.lock().unwrap().push(probe);
+        let found = SimdBackend.candidates(listed.rows, queries, selection, probe.k)?;
+        let halved = |(at, hits): (usize, Vec<Hit>)| at.is_multiple_of(2).then_some(hits);
+        Ok(found.into_iter().enumerate().map(halved).collect())
+    }
+}
+
+/// What a backend leaves out is searched here, and a filter sends it through more lists.
+#[test]
+fn a_backend_may_take_some_queries_through_the_lists() {
+    const ROWS: usize = 4000;
+    let (columns, rotation) = (grouped(21, ROWS, 64, FullKind::F16), Rotation::new(64));
+    let rows = columns.view();
+    let built = build(&rows, SMALL_LISTS);
+    let lists = Lists::view(64, &built.lists, &built.one_bit).unwrap();
+    let tiers = Tiers { rows, listed: Some((lists, &rotation)) };
+    let ids = SeededIds::new(22);
+    let queries: Vec<PreparedQuery> =
+        (0..5).map(|_| PreparedQuery::new(&vector(&ids, 64)).unwrap()).collect();
+    let half: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 2 == 0).collect();
+    let half = RowFilter::new(&half, ROWS);
+    let tuned = Thoroughness::Tuned { patience: 7, deviations: 2.5 };
+    let probing = Probing::default();
+    for filter in [None, Some(&half)] {
+        let ask = |backend: &dyn ComputeBackend| {
+            through_lists(SearchPath::Lists, backend, &tiers, &queries, filter, 10, tuned).unwrap()
+        };
+        let (mixed, own) = (ask(&probing), ask(&SimdBackend));
+        assert_eq!((&mixed[1], &mixed[3]), (&own[1], &own[3]));
+        let selection = filter.map_or(Selection::All, |filter| Selection::Masked(filter.dense()));
+        let bound = |query| tuned.bound(query, &rows);
+        let bounded = |query| BoundedQuery { query, bound: bound(query) };
+        let bounded: Vec<BoundedQuery<'_>> = queries.iter().map(bounded).collect();
+        let scanned = SimdBackend.candidates(&rows, &bounded, selection, 10).unwrap();
+        assert_eq!((&mixed[0], &mixed[2], &mixed[4]), (&scanned[0], &scanned[2], &scanned[4]));
+    }
+    let asked = probing.0.lock().unwrap();
+    let probes: Vec<usize> = asked.iter().map(|probe| probe.probes).collect();
+    assert_eq!(probes, [14, 28.min(lists.len())]);
+}

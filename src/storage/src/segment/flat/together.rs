@@ -1,0 +1,82 @@
+//! Several queries over the same rows in one pass.
+
+use lodestone_compute::{BoundedQuery, ComputeBackend, ComputeError, PreparedQuery, Selection};
+use crate::segment::flat::listed::through_lists;
+use crate::segment::flat::path::{SearchPath, choose};
+use crate::segment::flat::{
+    FlatHits, RowFilter, SeenRows, Thoroughness, Tiers, passing_rows, ranked, rescore, search,
+};
+use crate::segment::lists::probe_together;
+use lodestone_types::Hit;
+
+/// Queries that go through the rows together: what they keep of T0 and T1 meanwhile stays in the
+/// processor's second cache.
+const QUERIES_AT_ONCE: usize = 256;
+
+/// What [`search`] finds for each of `queries`, in their order. Rows are read once for many
+/// queries where a search reads all that pass; probing searches go their own ways, but together to
+/// a backend that goes through lists itself.
+///
+/// # Errors
+/// As [`search`].
+pub fn search_together(
+    backend: &dyn ComputeBackend,
+    tiers: &Tiers<'_>,
+    queries: &[PreparedQuery],
+    filter: Option<&RowFilter<'_>>,
+    k: usize,
+    thoroughness: Thoroughness,
+) -> Result<Vec<FlatHits>, ComputeError> {
+    let rows = &tiers.rows;
+    let path = choose(backend, tiers, passing_rows(rows, filter), k, thoroughness);
+    let is_shared = path != SearchPath::Gather;
+    let mut found = Vec::with_capacity(queries.len());
+    for part in queries.chunks(QUERIES_AT_ONCE) {
+        if is_shared && part.len() > 1 && !part.iter().any(PreparedQuery::is_zero) {
+            part.iter().try_for_each(|query| query.check_rows(rows))?;
+            let hits = together(path, backend, tiers, part, filter, k, thoroughness)?;
+            found.extend(hits.into_iter().map(|hits| FlatHits { hits, path }));
+        } else {
+            for query in part {
+                found.push(search(backend, tiers, query, filter, k, thoroughness)?);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn together(
+    path: SearchPath,
+    backend: &dyn ComputeBackend,
+    tiers: &Tiers<'_>,
+    queries: &[PreparedQuery],
+    filter: Option<&RowFilter<'_>>,
+    k: usize,
+    thoroughness: Thoroughness,
+) -> Result<Vec<Vec<Hit>>, ComputeError> {
+    let rows = &tiers.rows;
+    let bound = |query| thoroughness.bound(query, rows);
+    let candidates = match (path, &tiers.listed) {
+        (SearchPath::OneBit, Some((lists, rotation))) => {
+            let deviations = thoroughness.effort(lists, path, k).deviations;
+            let seen = |at: usize| {
+                let query = &queries[at];
+                SeenRows { rows, query, bound: bound(query), filter }
+            };
+            let found = probe_together(lists, rotation, queries, k, deviations, seen);
+            found.into_iter().map(ranked).collect()
+        }
+        (SearchPath::Lists, Some(_)) => {
+            through_lists(path, backend, tiers, queries, filter, k, thoroughness)?
+        }
+        _ => {
+            let bounded = |query| BoundedQuery { query, bound: bound(query) };
+            let queries: Vec<BoundedQuery<'_>> = queries.iter().map(bounded).collect();
+            let listed = filter.and_then(RowFilter::listed_if_few);
+            let selection = filter.map_or(Selection::All, |filter| filter.selection(&listed));
+            backend.candidates(rows, &queries, selection, k)?
+        }
+    };
+    let pairs = queries.iter().zip(candidates);
+    pairs.map(|(query, candidates)| rescore(backend, rows, query, candidates, k)).collect()
+}

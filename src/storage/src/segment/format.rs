@@ -1,0 +1,373 @@
+//! Header, section table and trailer of a segment file. The drawing is in `mod.rs`.
+
+use bytes::Bytes;
+use uuid::Uuid;
+use xxhash_rust::xxh3::xxh3_64;
+
+use lodestone_io::BlockFile;
+use crate::segment::SegmentError;
+use lodestone_types::{CollectionId, SegmentId};
+
+/// The version that this program writes.
+pub const FORMAT_VERSION: u32 = 3;
+/// The newest `min_reader` that this program understands.
+pub const READER_VERSION: u32 = 2;
+/// The `min_reader` that this program writes. Versions 2 and 3 add sections that an older reader
+/// can pass over; version 3 also adds memories, whose kind and scope an older reader would take
+/// for damage.
+const MIN_READER: u32 = 2;
+/// Sections, and the footer, begin on multiples of this.
+pub const SECTION_ALIGN: u64 = 4096;
+/// Bytes of the header that carry data; the rest of its page is zero.
+pub const HEADER_BYTES: usize = 72;
+/// Bytes of the trailer, the last of the file.
+pub const TRAILER_BYTES: usize = 40;
+
+const MAGIC: &[u8; 8] = b"LODESEG1";
+const END_MAGIC: &[u8; 8] = b"LODEEND1";
+const TABLE_ENTRY_BYTES: usize = 24;
+
+const _: () = assert!(HEADER_BYTES <= SECTION_ALIGN as usize);
+const _: () = assert!(cfg!(target_endian = "little"), "the format is read in place");
+
+/// How the original vectors (T2) are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VectorKind {
+    /// Normalised model embeddings as IEEE half floats.
+    F16,
+    /// Client vectors as sent, bit for bit.
+    F32,
+}
+
+impl VectorKind {
+    fn code(self) -> u32 {
+        match self {
+            Self::F16 => 1,
+            Self::F32 => 2,
+        }
+    }
+
+    fn from_code(code: u32) -> Option<Self> {
+        match code {
+            1 => Some(Self::F16),
+            2 => Some(Self::F32),
+            _ => None,
+        }
+    }
+
+    /// Bytes of one component.
+    pub fn component_bytes(self) -> usize {
+        match self {
+            Self::F16 => 2,
+            Self::F32 => 4,
+        }
+    }
+}
+
+/// The parts of a segment file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Section {
+    /// Row table: source, place and index of each row, and the rows of each source.
+    Rows = 1,
+    /// Chunk texts in zstd blocks.
+    Texts = 2,
+    /// Source records (rkyv).
+    Sources = 3,
+    /// Filter columns.
+    Columns = 4,
+    /// T1 codes, i8, row-major.
+    Codes = 5,
+    /// T1 scales, then residual norms, f32 each.
+    Factors = 6,
+    /// T2 vectors, f16 or f32, row-major.
+    Originals = 7,
+    /// Norms of f32 originals; empty for f16.
+    Norms = 8,
+    /// The tantivy bundle.
+    TextIndex = 9,
+    /// Rows in lists; only in segments of many rows. The drawing is in `lists`.
+    Lists = 10,
+    /// T0 in list order; where `Lists` is.
+    OneBit = 11,
+    /// What applications say of their records (rkyv); only where there are such. Since version 2.
+    Details = 12,
+    /// Rectangles of chunks on pages; only where there are such. Since version 2.
+    Boxes = 13,
+    /// Entities and triplets of rows; only where there are such. The drawing is in `lodestone_graph`.
+    /// Since version 3.
+    Graph = 14,
+}
+
+/// What the header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The version that the file was written as; encoded ones have [`FORMAT_VERSION`].
+    pub version: u32,
+    /// The collection that the segment belongs to.
+    pub collection: CollectionId,
+    /// The segment's own id.
+    pub segment: SegmentId,
+    /// Rows.
+    pub rows: u32,
+    /// Sources.
+    pub sources: u32,
+    /// Components of a vector.
+    pub dimension: u32,
+    /// How originals are kept.
+    pub vector_kind: VectorKind,
+}
+
+impl Header {
+    /// The header's bytes, without the padding of its page.
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&MIN_READER.to_le_bytes());
+        bytes[16..32].copy_from_slice(self.collection.0.as_bytes());
+        bytes[32..48].copy_from_slice(self.segment.0.as_bytes());
+        bytes[48..52].copy_from_slice(&self.rows.to_le_bytes());
+        bytes[52..56].copy_from_slice(&self.sources.to_le_bytes());
+        bytes[56..60].copy_from_slice(&self.dimension.to_le_bytes());
+        bytes[60..64].copy_from_slice(&self.vector_kind.code().to_le_bytes());
+        let hash = xxh3_64(&bytes[..64]);
+        bytes[64..72].copy_from_slice(&hash.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a header. `name` is used in errors only.
+    ///
+    /// # Errors
+    /// [`SegmentError::Damaged`] for a wrong magic, hash or code; [`SegmentError::TooNew`] where
+    /// the file asks for a newer reader.
+    pub fn decode(name: &str, file: &[u8]) -> Result<Self, SegmentError> {
+        let damaged = |problem: &str| SegmentError::Damaged {
+            segment: name.to_owned(),
+            problem: problem.to_owned(),
+        };
+        let bytes = file.get(..HEADER_BYTES).ok_or_else(|| damaged("shorter than a header"))?;
+        if &bytes[..8] != MAGIC {
+            return Err(damaged("the header has another magic"));
+        }
+        if read_u64(bytes, 64) != xxh3_64(&bytes[..64]) {
+            return Err(damaged("the header does not match its hash"));
+        }
+        let needed = read_u32(bytes, 12);
+        if needed > READER_VERSION {
+            let segment = name.to_owned();
+            return Err(SegmentError::TooNew { segment, needed, ours: READER_VERSION });
+        }
+        Ok(Self {
+            version: read_u32(bytes, 8),
+            collection: CollectionId(read_uuid(bytes, 16)),
+            segment: SegmentId(read_uuid(bytes, 32)),
+            rows: read_u32(bytes, 48),
+            sources: read_u32(bytes, 52),
+            dimension: read_u32(bytes, 56),
+            vector_kind: VectorKind::from_code(read_u32(bytes, 60))
+                .ok_or_else(|| damaged("unknown vector kind"))?,
+        })
+    }
+}
+
+/// Where a section lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SectionEntry {
+    /// Which one.
+    pub section: u32,
+    /// First byte in the file.
+    pub offset: u64,
+    /// Bytes, without padding.
+    pub bytes: u64,
+}
+
+/// Section table and block checksums.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Footer {
+    /// Sections in file order.
+    pub sections: Vec<SectionEntry>,
+    /// One XXH3-64 per 64 KiB block of everything before the footer.
+    pub checksums: Vec<u64>,
+}
+
+impl Footer {
+    /// Footer and trailer. Returns the bytes and the footer's hash, which binds the whole file:
+    /// the manifest keeps it.
+    pub fn encode(&self, offset: u64) -> (Vec<u8>, u64) {
+        let mut bytes = Vec::new();
+        bytes.extend((self.sections.len() as u32).to_le_bytes());
+        bytes.extend((self.checksums.len() as u32).to_le_bytes());
+        for entry in &self.sections {
+            bytes.extend(entry.section.to_le_bytes());
+            bytes.extend(0u32.to_le_bytes());
+            bytes.extend(entry.offset.to_le_bytes());
+            bytes.extend(entry.bytes.to_le_bytes());
+        }
+        for checksum in &self.checksums {
+            bytes.extend(checksum.to_le_bytes());
+        }
+        let hash = xxh3_64(&bytes);
+        let footer_bytes = bytes.len() as u64;
+        let file_bytes = offset + footer_bytes + TRAILER_BYTES as u64;
+        bytes.extend(offset.to_le_bytes());
+        bytes.extend(footer_bytes.to_le_bytes());
+        bytes.extend(hash.to_le_bytes());
+        bytes.extend(file_bytes.to_le_bytes());
+        bytes.extend(END_MAGIC);
+        (bytes, hash)
+    }
+
+    /// Reads trailer and footer of a whole file. Returns the footer, its offset and its hash.
+    ///
+    /// # Errors
+    /// [`SegmentError::Damaged`] names the rule that is broken.
+    pub fn decode(name: &str, file: &[u8]) -> Result<(Self, u64, u64), SegmentError> {
+        let damaged = |problem: &str| SegmentError::Damaged {
+            segment: name.to_owned(),
+            problem: problem.to_owned(),
+        };
+        let trailer_at = file
+            .len()
+            .checked_sub(TRAILER_BYTES)
+            .ok_or_else(|| damaged("shorter than a trailer"))?;
+        let trailer = &file[trailer_at..];
+        if &trailer[32..] != END_MAGIC {
+            return Err(damaged("the trailer has another magic: the file is cut or extended"));
+        }
+        let (offset, footer_bytes) = (read_u64(trailer, 0), read_u64(trailer, 8));
+        if read_u64(trailer, 24) != file.len() as u64
+            || offset.checked_add(footer_bytes) != Some(trailer_at as u64)
+        {
+            return Err(damaged("the trailer does not fit the length of the file"));
+        }
+        let footer = &file[offset as usize..trailer_at];
+        let hash = read_u64(trailer, 16);
+        if xxh3_64(footer) != hash {
+            return Err(damaged("the footer does not match its hash"));
+        }
+        let parsed = Self::parse(footer, offset).ok_or_else(|| damaged("bad section table"))?;
+        Ok((parsed, offset, hash))
+    }
+
+    fn parse(footer: &[u8], offset: u64) -> Option<Self> {
+        let counts = footer.get(..8)?;
+        let (section_count, block_count) =
+            (read_u32(counts, 0) as usize, read_u32(counts, 4) as usize);
+        let table_bytes = section_count.checked_mul(TABLE_ENTRY_BYTES)?;
+        let expected = table_bytes.checked_add(8)?.checked_add(block_count.checked_mul(8)?)?;
+        if footer.len() != expected {
+            return None;
+        }
+        let (table, checksums) = footer[8..].split_at(table_bytes);
+        let mut end = SECTION_ALIGN;
+        let mut sections = Vec::with_capacity(section_count);
+        for entry in table.chunks_exact(TABLE_ENTRY_BYTES) {
+            let entry = SectionEntry {
+                section: read_u32(entry, 0),
+                offset: read_u64(entry, 8),
+                bytes: read_u64(entry, 16),
+            };
+            let is_placed = entry.offset.is_multiple_of(SECTION_ALIGN) && entry.offset >= end;
+            end = entry.offset.checked_add(entry.bytes)?;
+            if !is_placed || end > offset {
+                return None;
+            }
+            sections.push(entry);
+        }
+        let checksums = checksums.chunks_exact(8).map(|bytes| read_u64(bytes, 0)).collect();
+        Some(Self { sections, checksums })
+    }
+
+    /// The entry of a section.
+    pub fn entry(&self, section: Section) -> Option<SectionEntry> {
+        self.sections.iter().copied().find(|entry| entry.section == section as u32)
+    }
+}
+
+/// The verified bytes of a section of the segment `name`.
+///
+/// # Errors
+/// [`SegmentError::Damaged`] where it is missing or a block does not match its checksum.
+pub fn section_bytes(
+    name: &str,
+    footer: &Footer,
+    file: &BlockFile,
+    section: Section,
+) -> Result<Bytes, SegmentError> {
+    let entry = footer.entry(section).ok_or_else(|| SegmentError::Damaged {
+        segment: name.to_owned(),
+        problem: format!("section {section:?} is missing"),
+    })?;
+    Ok(file.verified(entry.offset as usize..(entry.offset + entry.bytes) as usize)?)
+}
+
+fn read_u32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn read_u64(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+fn read_uuid(bytes: &[u8], at: usize) -> Uuid {
+    Uuid::from_bytes(bytes[at..at + 16].try_into().expect("sixteen bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> Header {
+        Header {
+            version: FORMAT_VERSION,
+            collection: CollectionId(Uuid::from_u128(1)),
+            segment: SegmentId(Uuid::from_u128(2)),
+            rows: 3,
+            sources: 2,
+            dimension: 384,
+            vector_kind: VectorKind::F16,
+        }
+    }
+
+    #[test]
+    fn a_header_survives_and_a_flipped_bit_does_not() {
+        let bytes = header().encode();
+        assert_eq!(Header::decode("x", &bytes).unwrap(), header());
+        for position in 0..bytes.len() {
+            let mut damaged = bytes;
+            damaged[position] ^= 1;
+            assert!(Header::decode("x", &damaged).is_err(), "byte {position}");
+        }
+    }
+
+    #[test]
+    fn a_newer_file_is_refused_by_version() {
+        let mut bytes = header().encode();
+        bytes[12] = 9;
+        let hash = xxh3_64(&bytes[..64]);
+        bytes[64..].copy_from_slice(&hash.to_le_bytes());
+        let error = Header::decode("x", &bytes).unwrap_err();
+        assert!(matches!(error, SegmentError::TooNew { needed: 9, ours: READER_VERSION, .. }));
+    }
+
+    #[test]
+    fn a_footer_survives_and_damage_does_not() {
+        let footer = Footer {
+            sections: vec![SectionEntry { section: 1, offset: 4096, bytes: 10 }],
+            checksums: vec![7],
+        };
+        let mut file = vec![0; 8192];
+        let (bytes, hash) = footer.encode(8192);
+        file.extend(bytes);
+        assert_eq!(Footer::decode("x", &file).unwrap(), (footer, 8192, hash));
+        for cut in 1..=file.len() {
+            assert!(Footer::decode("x", &file[..file.len() - cut]).is_err(), "cut {cut}");
+        }
+        for position in 8192..file.len() {
+            let mut damaged = file.clone();
+            damaged[position] ^= 0x40;
+            assert!(Footer::decode("x", &damaged).is_err(), "byte {position}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What a search of these lists costs and finds, learnt from searches for some of the rows.
+//!
+//! No formula tells how far towards a query its neighbours lie, or how many rows one bit a
+//! component rules out: both are properties of the data. So a segment tries it before it is
+//! written.
+
+use std::cell::Cell;
+
+use lodestone_compute::rotation::Rotation;
+use lodestone_compute::{PreparedQuery, dot_codes, prefetch};
+use crate::segment::lists::Lists;
+use crate::segment::lists::build::{FINITE, ListSource};
+use crate::segment::lists::probe::{Effort, NearRows, Probed, probe, probe_together};
+use lodestone_types::RowId;
+
+/// Rows that are searched for. With 128 the recall found for ten neighbours is off by .003 (one
+/// standard deviation, if misses are independent).
+const SEARCHES: usize = 128;
+/// Numbers of neighbours that are tried.
+const NEIGHBOURS: [usize; 2] = [10, 100];
+/// Share of the neighbours that a probing search is to find.
+const RECALL: f64 = 0.99;
+/// The least patience, in roots of the number of lists: 256 of 4,096. Rows stand nearer to their
+/// neighbours than questions do to what answers them, so that less would often do here: over a
+/// million real passages 8 find .999 of the neighbours of rows and .94 of those of questions, 256
+/// find .99 of the latter. Twice as much is tried until the rows are content, at most thrice.
+const PATIENCE_OF_ROOT: f32 = 4.0;
+const DOUBLINGS: i32 = 3;
+
+/// What searches for some of the rows showed, for 10 and for 100 neighbours.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Measured {
+    /// Lists in a row that a search has to pass in vain before it may end.
+    pub(super) patience: [f32; 2],
+    /// Share of all rows whose T1 an exact search reads.
+    pub(super) all: [f32; 2],
+    /// The same of a probing search.
+    pub(super) near: [f32; 2],
+}
+
+/// Searches for some rows, exactly and then with growing patience.
+pub(super) fn measure(source: &dyn ListSource, rotation: &Rotation, lists: &Lists<'_>) -> Measured {
+    let trial = Trial::new(source, rotation, lists);
+    let exact = NEIGHBOURS.map(|k| trial.search_all(k));
+    let all = [exact[0].share, exact[1].share];
+    let mut measured = Measured { patience: [0.0; 2], all, near: all };
+    if lists.len() == 1 {
+        return measured;
+    }
+    for (at, (k, exact)) in NEIGHBOURS.into_iter().zip(&exact).enumerate() {
+        for doubling in 0..=DOUBLINGS {
+            let least = PATIENCE_OF_ROOT * (lists.len() as f32).sqrt();
+            let patience = (least * 2_f32.powi(doubling)).ceil();
+            let probed = trial.probe_all(k, patience as usize);
+            (measured.patience[at], measured.near[at]) = (patience, probed.share);
+            if probed.recall_of(exact) >= RECALL {
+                break;
+            }
+        }
+    }
+    measured
+}
+
+/// Rows to search for.
+struct Trial<'a> {
+    source: &'a dyn ListSource,
+    rotation: &'a Rotation,
+    lists: &'a Lists<'a>,
+    asked: Vec<u32>,
+    queries: Vec<PreparedQuery>,
+}
+
+/// What the searches of a trial found: rows of each, ascending.
+struct Found {
+    rows: Vec<Vec<RowId>>,
+    share: f32,
+}
+
+impl Found {
+    fn recall_of(&self, exact: &Self) -> f64 {
+        let wanted: usize = exact.rows.iter().map(Vec::len).sum();
+        let pairs = self.rows.iter().zip(&exact.rows);
+        let is_found = |(found, row): (&Vec<RowId>, &RowId)| found.binary_search(row).is_ok();
+        let hit: usize = pairs
+            .map(|(found, exact)| exact.iter().filter(|row| is_found((found, row))).count())
+            .sum();
+        if wanted == 0 { 1.0 } else { hit as f64 / wanted as f64 }
+    }
+}
+
+impl<'a> Trial<'a> {
+    fn new(source: &'a dyn ListSource, rotation: &'a Rotation, lists: &'a Lists<'a>) -> Self {
+        let rows = source.row_count();
+        let count = SEARCHES.min(rows);
+        let asked: Vec<u32> = (0..count).map(|at| (at * rows / count) as u32).collect();
+        let mut unit = vec![0.0; source.dimension()];
+        let prepare = |row: &u32| {
+            source.unit(*row, &mut unit);
+            PreparedQuery::new(&unit).expect(FINITE)
+        };
+        let queries = asked.iter().map(prepare).collect();
+        Self { source, rotation, lists, asked, queries }
+    }
+
+    fn others(&self, at: usize, read: &'a Cell<usize>) -> Others<'_> {
+        Others { source: self.source, query: &self.queries[at], asked: self.asked[at], read }
+    }
+
+    fn search_all(&self, k: usize) -> Found {
+        let read = Cell::new(0);
+        let deviations = Effort::EXACT.deviations;
+        let others = |at| self.others(at, &read);
+        let found = probe_together(self.lists, self.rotation, &self.queries, k, deviations, others);
+        self.found(found, &read)
+    }
+
+    fn probe_all(&self, k: usize, patience: usize) -> Found {
+        let read = Cell::new(0);
+        let effort = Effort::probing(Some(patience));
+        let search = |(at, query)| {
+            let others = self.others(at, &read);
+            probe(self.lists, self.rotation, query, k, effort, others)
+        };
+        let found = self.queries.iter().enumerate().map(search).collect();
+        self.found(found, &read)
+    }
+
+    fn found(&self, probed: Vec<Probed>, read: &Cell<usize>) -> Found {
+        let rows = |probed: Probed| {
+            let mut rows: Vec<RowId> = probed.candidates.iter().map(|hit| hit.row).collect();
+            rows.sort_unstable();
+            rows
+        };
+        let possible = (self.queries.len() * self.source.row_count()).max(1);
+        Found {
+            rows: probed.into_iter().map(rows).collect(),
+            share: read.get() as f32 / possible as f32,
+        }
+    }
+}
+
+/// All rows but the one that is searched for, as T1 shows them; counts how many are looked at.
+struct Others<'a> {
+    source: &'a dyn ListSource,
+    query: &'a PreparedQuery,
+    asked: u32,
+    read: &'a Cell<usize>,
+}
+
+impl NearRows for Others<'_> {
+    fn passes(&self, row: RowId) -> bool {
+        row.0 != self.asked
+    }
+
+    fn has_any(&self, rows: &[u32]) -> bool {
+        rows != [self.asked]
+    }
+
+    fn fetch(&self, row: RowId) {
+        prefetch(self.source.codes(row.0));
+    }
+
+    fn estimate(&self, row: RowId) -> (f32, f32) {
+        self.read.set(self.read.get() + 1);
+        let dot = dot_codes(self.query.codes(), self.source.codes(row.0)) as f32;
+        (dot * self.query.scale() * self.source.scale(row.0), 0.0)
+    }
+}

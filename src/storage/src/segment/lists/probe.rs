@@ -1,0 +1,354 @@
+//! The search through lists and T0.
+//!
+//! ```text
+//! points of the lists (T0) -> nearest 64 -> by promise -> T0 of each -> rows that may win
+//!    -> those that pass the filter, best upper bound first, 16 at a time -> T1 -> floor rises
+//! ```
+//! A probing search ends when so many lists in a row (its patience) brought no row that is among
+//! the best k so far. Lists that the filter empties do not count. What the neighbours of a query
+//! look like decides itself how far it goes: a passage's siblings stand in few lists, the answers
+//! to a far-off question in many, and under a filter it goes on as long as rows still come.
+//!
+//! A search that leaves nothing out goes through the other lists as they lie in memory: reading
+//! from end to end is faster than in order of promise, and the floor hardly rises any more.
+//! Several such searches share one pass.
+
+use lodestone_compute::one_bit::scan::MayReach;
+use lodestone_compute::one_bit::{BLOCK_ROWS, OneBitQuery, Reference};
+use lodestone_compute::rotation::Rotation;
+use lodestone_compute::{PreparedQuery, RankKey, TopK, prefetch};
+use crate::segment::lists::Lists;
+use lodestone_types::{Hit, RowId};
+
+/// Blocks that all searches of a shared pass look at before the next: 60 KiB at d = 384, which
+/// stay in the processor's second cache meanwhile.
+const RUN_BLOCKS: usize = 16;
+/// Lists whose order is settled together, at least: T0 of a point tells only about how near it is.
+const LISTS_AT_ONCE_MIN: usize = 16;
+/// Lists that an exact search visits before it goes through all others.
+const LISTS_OF_EXACT: usize = 64;
+/// Blocks of points between two looks at which may be among the nearest.
+const POINT_BLOCKS: usize = 4;
+/// What points refer to.
+const NOWHERE: Reference = Reference { dot: 0.0, allowance: 0.0 };
+/// Spreads towards the query at which the best rows of a list are expected: a wide list promises
+/// more than a narrow one that is as near. Over questions to a million real passages, .2 to .4
+/// leave a sixth fewer lists before the last neighbour than 0 does; .6 twice as many.
+const PROMISED_SPREADS: f32 = 0.3;
+/// Rows of T1 asked for together.
+const ROWS_AT_ONCE: usize = 16;
+
+/// How much of a segment a search looks at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Effort {
+    /// Deviations that the bound of T0 allows: the error of an estimate is about normal.
+    pub deviations: f32,
+    /// Lists in a row that bring nothing before the search ends; `None` leaves no list out.
+    pub patience: Option<usize>,
+}
+
+impl Effort {
+    /// Everything that can win, but for one row in 3.5 million.
+    pub const EXACT: Self = Self { deviations: 5.0, patience: None };
+
+    /// What is likely to be found. Of the neighbours that score just what is to be reached, one in
+    /// 740 is lost to its estimate where all lists are read, one in 160 where most are not: over a
+    /// million rows that is one of 3,000 neighbours, and spares a tenth of the time.
+    pub fn probing(patience: Option<usize>) -> Self {
+        let deviations = if patience.is_some() { 2.5 } else { 3.0 };
+        Self { deviations, patience }
+    }
+}
+
+/// T1 as one search sees it.
+pub trait NearRows {
+    /// Whether the search wants the row.
+    fn passes(&self, row: RowId) -> bool;
+    /// Whether the search wants any of these rows.
+    fn has_any(&self, rows: &[u32]) -> bool;
+    /// Asks for what `estimate` will read.
+    fn fetch(&self, row: RowId);
+    /// The row's cosine, and how far it may be off.
+    fn estimate(&self, row: RowId) -> (f32, f32);
+}
+
+/// What a probe found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Probed {
+    /// Rows that may be among the best k, with their upper bound, in no order.
+    pub candidates: Vec<Hit>,
+    /// Lists that were scanned.
+    pub lists: usize,
+}
+
+/// Looks for the `k` best of `rows`, which pass and are seen from `query`.
+pub fn probe<R: NearRows>(
+    lists: &Lists<'_>,
+    rotation: &Rotation,
+    query: &PreparedQuery,
+    k: usize,
+    effort: Effort,
+    rows: R,
+) -> Probed {
+    let mut search = Search::new(lists, rotation, query, k, effort, rows);
+    match effort.patience {
+        Some(patience) => search.probe_in_order(patience),
+        None => search_all(lists, std::slice::from_mut(&mut search)),
+    }
+    search.finish()
+}
+
+/// As [`probe`] without patience for several queries at once, in one pass over T0. `rows` are those
+/// of each query.
+pub fn probe_together<R: NearRows>(
+    lists: &Lists<'_>,
+    rotation: &Rotation,
+    queries: &[PreparedQuery],
+    k: usize,
+    deviations: f32,
+    rows: impl Fn(usize) -> R,
+) -> Vec<Probed> {
+    let effort = Effort { deviations, patience: None };
+    let begin = |(at, query)| Search::new(lists, rotation, query, k, effort, rows(at));
+    let mut searches: Vec<Search<'_, R>> = queries.iter().enumerate().map(begin).collect();
+    search_all(lists, &mut searches);
+    searches.into_iter().map(Search::finish).collect()
+}
+
+/// Each search visits its nearest lists, so that it knows what can be reached; then they go
+/// through all others side by side.
+fn search_all<R: NearRows>(lists: &Lists<'_>, searches: &mut [Search<'_, R>]) {
+    if lists.len() > 1 {
+        searches.iter_mut().for_each(Search::probe_nearest);
+    }
+    for list in 0..lists.len() {
+        let seen: Vec<Option<Seen>> =
+            searches.iter().map(|s| (!s.visited[list]).then(|| s.see(list))).collect();
+        for first in (0..lists.one_bit(list).len()).step_by(RUN_BLOCKS) {
+            for (search, seen) in searches.iter_mut().zip(&seen) {
+                if let Some(seen) = seen {
+                    search.scan_run(seen, first);
+                }
+            }
+        }
+    }
+    searches.iter_mut().for_each(|search| search.scanned = lists.len());
+}
+
+/// Leaves the highest `count` keys; returns the lowest score among them.
+fn keep_highest(keys: &mut Vec<RankKey>, count: usize) -> f32 {
+    let (_, lowest, _) = keys.select_nth_unstable_by(count - 1, |a, b| b.cmp(a));
+    let floor = lowest.hit().score;
+    keys.truncate(count);
+    floor
+}
+
+/// One query's way through the lists.
+struct Search<'a, R> {
+    lists: &'a Lists<'a>,
+    query: &'a PreparedQuery,
+    one_bit: OneBitQuery,
+    effort: Effort,
+    rows: R,
+    /// The best lower bounds.
+    best: TopK,
+    found: Vec<MayReach>,
+    candidates: Vec<Hit>,
+    /// Lists that need no second look, where there will be one.
+    visited: Vec<bool>,
+    scanned: usize,
+}
+
+/// A list as the query sees it.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    list: usize,
+    /// What its best rows may score.
+    promise: f32,
+    reference: Reference,
+}
+
+impl<'a, R: NearRows> Search<'a, R> {
+    fn new(
+        lists: &'a Lists<'a>,
+        rotation: &Rotation,
+        query: &'a PreparedQuery,
+        k: usize,
+        effort: Effort,
+        rows: R,
+    ) -> Self {
+        Self {
+            lists,
+            query,
+            one_bit: OneBitQuery::new(rotation, query.unit()),
+            effort,
+            rows,
+            best: TopK::new(k),
+            found: Vec::new(),
+            candidates: Vec::new(),
+            visited: vec![false; if effort.patience.is_none() { lists.len() } else { 0 }],
+            scanned: 0,
+        }
+    }
+
+    fn finish(mut self) -> Probed {
+        let floor = self.best.score_to_reach();
+        self.candidates.retain(|hit| floor.is_none_or(|floor| hit.score >= floor));
+        Probed { candidates: self.candidates, lists: self.scanned }
+    }
+
+    /// Visits lists, the most promising first, until `patience` of them brought nothing.
+    fn probe_in_order(&mut self, patience: usize) {
+        let at_once = (2 * patience).max(LISTS_AT_ONCE_MIN);
+        let nearest = self.nearest_lists(at_once);
+        let mut in_vain = 0;
+        if self.visit_all(&nearest, patience, &mut in_vain) {
+            return;
+        }
+        let mut order = self.lists_without(nearest);
+        while !order.is_empty() {
+            let rest = order.len().saturating_sub(at_once);
+            if rest > 0 {
+                order.select_nth_unstable(rest);
+            }
+            let next: Vec<RankKey> = order.drain(rest..).collect();
+            if self.visit_all(&next, patience, &mut in_vain) {
+                return;
+            }
+        }
+    }
+
+    /// Visits lists, the most promising first; whether the search is at its end.
+    fn visit_all(&mut self, lists: &[RankKey], patience: usize, in_vain: &mut usize) -> bool {
+        let order = self.by_promise(lists);
+        for (at, seen) in order.iter().enumerate() {
+            if let Some(next) = order.get(at + 1) {
+                self.lists.prefetch(next.list);
+            }
+            *in_vain = if self.visit(seen) { 0 } else { *in_vain + 1 };
+            if *in_vain >= patience && self.best.score_to_reach().is_some() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Visits the nearest lists, and remembers which they were.
+    fn probe_nearest(&mut self) {
+        let nearest = self.nearest_lists(LISTS_OF_EXACT);
+        for seen in self.by_promise(&nearest) {
+            self.visit(&seen);
+            self.visited[seen.list] = true;
+        }
+    }
+
+    /// The `count` lists of highest upper bounds, in no order. Only what may be among them is
+    /// looked at twice: a full order of thousands of lists costs more than visiting ten.
+    fn nearest_lists(&self, count: usize) -> Vec<RankKey> {
+        let points = self.lists.points();
+        let (mut nearest, mut found) = (Vec::with_capacity(4 * count), Vec::new());
+        let mut floor = f32::NEG_INFINITY;
+        for first in (0..points.len()).step_by(POINT_BLOCKS) {
+            found.clear();
+            let run = points.run(first, POINT_BLOCKS.min(points.len() - first));
+            run.scan(&self.one_bit, NOWHERE, floor, &mut found);
+            let position = |found: &MayReach| found.position + (first * BLOCK_ROWS) as u32;
+            // Rows that only fill up the last block come last.
+            let found = found.iter().take_while(|at| (position(at) as usize) < self.lists.len());
+            nearest.extend(found.map(|at| RankKey::new(at.upper, RowId(position(at)))));
+            if nearest.len() >= 2 * count {
+                floor = keep_highest(&mut nearest, count);
+            }
+        }
+        if nearest.len() > count {
+            keep_highest(&mut nearest, count);
+        }
+        nearest
+    }
+
+    /// All other lists with the upper bounds of their points.
+    fn lists_without(&self, known: Vec<RankKey>) -> Vec<RankKey> {
+        let mut points = Vec::with_capacity(self.lists.points().len() * BLOCK_ROWS);
+        self.lists.points().scan(&self.one_bit, NOWHERE, f32::NEG_INFINITY, &mut points);
+        points.truncate(self.lists.len());
+        let lowest = known.into_iter().min();
+        let keys = points.iter().map(|point| RankKey::new(point.upper, RowId(point.position)));
+        keys.filter(|key| lowest.is_none_or(|lowest| *key < lowest)).collect()
+    }
+
+    /// Lists with rows that pass, the most promising first.
+    fn by_promise(&self, lists: &[RankKey]) -> Vec<Seen> {
+        let list = |key: &RankKey| key.row().0 as usize;
+        lists.iter().for_each(|key| prefetch(self.lists.codes(list(key))));
+        // Most likely the first to be visited.
+        lists.iter().max().into_iter().for_each(|key| self.lists.prefetch(list(key)));
+        let mut seen: Vec<Seen> = lists.iter().map(|key| self.see(list(key))).collect();
+        seen.sort_unstable_by(|a, b| b.promise.total_cmp(&a.promise).then(a.list.cmp(&b.list)));
+        seen
+    }
+
+    fn see(&self, list: usize) -> Seen {
+        let (lists, query) = (self.lists, self.query);
+        let dot = lists.dot(list, query);
+        let distance = lists.distance(list, dot);
+        // What the codes of the query lose of its product with the point.
+        let lost = query.residual() * lists.square(list).sqrt();
+        let reference = Reference { dot: dot + lost, allowance: self.effort.deviations * distance };
+        Seen { list, promise: dot + PROMISED_SPREADS * lists.spread(list) * distance, reference }
+    }
+
+    /// Looks through a list; whether one of its rows is among the best so far.
+    fn visit(&mut self, seen: &Seen) -> bool {
+        let mut has_news = false;
+        for first in (0..self.lists.one_bit(seen.list).len()).step_by(RUN_BLOCKS) {
+            has_news |= self.scan_run(seen, first);
+        }
+        self.scanned += 1;
+        has_news
+    }
+
+    /// Looks at a run of a list's blocks, and at T1 of what may win there.
+    fn scan_run(&mut self, seen: &Seen, first: usize) -> bool {
+        let blocks = self.lists.one_bit(seen.list);
+        let run = blocks.run(first, RUN_BLOCKS.min(blocks.len() - first));
+        let mut found = std::mem::take(&mut self.found);
+        run.scan(&self.one_bit, seen.reference, self.floor(), &mut found);
+        // Slots behind the last row only fill up its block.
+        let slots = &self.lists.rows(seen.list)[first * BLOCK_ROWS..];
+        let row = |found: &MayReach| slots.get(found.position as usize).map(|row| RowId(*row));
+        found.retain(|found| row(found).is_some_and(|row| self.rows.passes(row)));
+        let mut has_news = false;
+        while !found.is_empty() {
+            let rest = found.len().saturating_sub(ROWS_AT_ONCE);
+            if rest > 0 {
+                found.select_nth_unstable_by(rest, |a, b| a.upper.total_cmp(&b.upper));
+            }
+            let best = &found[rest..];
+            best.iter().filter_map(row).for_each(|row| self.rows.fetch(row));
+            for row in best.iter().filter_map(row) {
+                has_news |= self.look_at(row);
+            }
+            found.truncate(rest);
+            let floor = self.floor();
+            found.retain(|found| found.upper >= floor);
+        }
+        self.found = found;
+        has_news
+    }
+
+    /// Whether the row is among the best k so far.
+    fn look_at(&mut self, row: RowId) -> bool {
+        let (estimate, bound) = self.rows.estimate(row);
+        let floor = self.floor();
+        if estimate + bound < floor {
+            return false;
+        }
+        self.best.push(row, estimate - bound);
+        self.candidates.push(Hit { row, score: estimate + bound });
+        estimate > floor
+    }
+
+    fn floor(&self) -> f32 {
+        self.best.score_to_reach().unwrap_or(f32::NEG_INFINITY)
+    }
+}

@@ -1,0 +1,258 @@
+//! The sections of lists as checked views.
+
+use lodestone_compute::one_bit::{BLOCK_ROWS, OneBitRows, block_bytes};
+use lodestone_compute::rotation::rotated_width;
+use lodestone_compute::{ListColumns, PreparedQuery, code_stride, dot_codes, prefetch};
+use crate::segment::lists::{FEW_NEIGHBOURS, NO_ROW, SHARE_MAX};
+
+/// Bytes before the first array.
+pub(super) const HEAD_BYTES: usize = 64;
+
+/// The lists of a segment.
+#[derive(Debug, Clone, Copy)]
+pub struct Lists<'a> {
+    dimension: usize,
+    /// For 10 and for 100 neighbours.
+    patience: [f32; 2],
+    /// Shares of the rows that T0 cannot rule out, for 10 and for 100 neighbours: of an exact
+    /// search and of a probing one.
+    all: [f32; 2],
+    near: [f32; 2],
+    codes: &'a [i8],
+    scales: &'a [f32],
+    squares: &'a [f32],
+    spreads: &'a [f32],
+    first_blocks: &'a [u32],
+    sizes: &'a [u32],
+    points: OneBitRows<'a>,
+    rows_of_slots: &'a [u32],
+    one_bit: OneBitRows<'a>,
+}
+
+impl<'a> Lists<'a> {
+    /// Views both sections of a segment. Checks every length; [`Self::check`] does the rest.
+    ///
+    /// # Errors
+    /// The rule that is broken.
+    pub fn view(
+        dimension: usize,
+        lists: &'a [u8],
+        one_bit: &'a [u8],
+    ) -> Result<Self, &'static str> {
+        let head: &[u32] = cast(lists.get(..HEAD_BYTES).ok_or("the head of the lists is cut")?)?;
+        let (count, width, slots) = (head[0] as usize, head[1] as usize, head[2] as usize);
+        if width != rotated_width(dimension) || count == 0 {
+            return Err("the lists are of another width or number");
+        }
+        let pair = |at: usize| [head[at], head[at + 1]].map(f32::from_bits);
+        let mut rest = &lists[HEAD_BYTES..];
+        let stride = code_stride(dimension);
+        let codes = cast(take(&mut rest, count * stride)?)?;
+        let [scales, squares, spreads] = [
+            cast(take(&mut rest, count * 4)?)?,
+            cast(take(&mut rest, count * 4)?)?,
+            cast(take(&mut rest, count * 4)?)?,
+        ];
+        let first_blocks: &[u32] = cast(take(&mut rest, count * 4)?)?;
+        let sizes: &[u32] = cast(take(&mut rest, count * 4)?)?;
+        let points = take(&mut rest, count.div_ceil(BLOCK_ROWS) * block_bytes(width))?;
+        let points = OneBitRows::new(width, points).ok_or("the points have another length")?;
+        let rows_of_slots: &[u32] = cast(take(&mut rest, slots * 4)?)?;
+        let one_bit = OneBitRows::new(width, one_bit).ok_or("T0 has another length")?;
+        if !rest.is_empty() || one_bit.len() * BLOCK_ROWS != slots {
+            return Err("the lists and T0 do not fit each other");
+        }
+        Ok(Self {
+            dimension,
+            patience: pair(3),
+            all: pair(5),
+            near: pair(7),
+            codes,
+            scales,
+            squares,
+            spreads,
+            first_blocks,
+            sizes,
+            points,
+            rows_of_slots,
+            one_bit,
+        })
+    }
+
+    /// Checks that the blocks of the lists follow each other, and that each of `rows` rows stands
+    /// in exactly one slot.
+    ///
+    /// # Errors
+    /// The rule that is broken.
+    pub fn check(&self, rows: usize) -> Result<(), &'static str> {
+        check_slots(rows, self.first_blocks, self.sizes, self.rows_of_slots)
+    }
+
+    /// The list of each row.
+    pub fn list_of_rows(&self) -> Vec<u32> {
+        let count = self.sizes.iter().map(|size| *size as usize).sum();
+        let mut list_of = vec![0; count];
+        for list in 0..self.len() {
+            self.rows(list).iter().for_each(|row| list_of[*row as usize] = list as u32);
+        }
+        list_of
+    }
+
+    /// The points, `dimension` values each.
+    pub fn decoded_points(&self) -> Vec<Vec<f32>> {
+        let decode = |list| {
+            let codes = &self.codes(list)[..self.dimension];
+            codes.iter().map(|code| f32::from(*code) * self.scale(list)).collect()
+        };
+        (0..self.len()).map(decode).collect()
+    }
+
+    /// What a backend needs that goes through the lists itself.
+    pub fn columns(&self) -> ListColumns<'a> {
+        ListColumns {
+            width: rotated_width(self.dimension),
+            codes: self.codes,
+            scales: self.scales,
+            squares: self.squares,
+            spreads: self.spreads,
+            first_blocks: self.first_blocks,
+            sizes: self.sizes,
+            rows_of_slots: self.rows_of_slots,
+            one_bit: self.one_bit.as_bytes(),
+        }
+    }
+
+    /// Number of lists.
+    pub fn len(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Whether there are none; there never are.
+    pub fn is_empty(&self) -> bool {
+        self.sizes.is_empty()
+    }
+
+    /// Lists in a row that a search for `k` rows passes in vain before it ends with 99 of 100.
+    pub fn patience(&self, k: usize) -> usize {
+        of_neighbours(self.patience, k) as usize
+    }
+
+    /// Whether T0 rules out enough to be worth reading in an exact search for `k` rows.
+    pub fn are_telling(&self, k: usize) -> bool {
+        of_neighbours(self.all, k) <= SHARE_MAX
+    }
+
+    /// The same of a probing search, which reads the lists near the query only.
+    pub fn are_telling_nearby(&self, k: usize) -> bool {
+        self.len() > 1 && of_neighbours(self.near, k) <= SHARE_MAX
+    }
+
+    /// Bytes of T0 and of what finds its way through it.
+    pub fn bytes(&self) -> usize {
+        let arrays = self.codes.len() + size_of_val(self.scales) * 5;
+        let slots = size_of_val(self.rows_of_slots);
+        arrays + slots + self.points.bytes() + self.one_bit.bytes()
+    }
+
+    /// Codes of a list's point.
+    pub fn codes(&self, list: usize) -> &'a [i8] {
+        let stride = code_stride(self.dimension);
+        &self.codes[list * stride..][..stride]
+    }
+
+    /// Code times this is a component of a list's point.
+    pub fn scale(&self, list: usize) -> f32 {
+        self.scales[list]
+    }
+
+    /// Squared length of a list's point.
+    pub fn square(&self, list: usize) -> f32 {
+        self.squares[list]
+    }
+
+    /// Root mean square distance of a list's rows from its point.
+    pub fn spread(&self, list: usize) -> f32 {
+        self.spreads[list]
+    }
+
+    /// Product of a query with a list's point.
+    pub fn dot(&self, list: usize, query: &PreparedQuery) -> f32 {
+        let dot = dot_codes(query.codes(), self.codes(list)) as f32;
+        dot * query.scale() * self.scale(list)
+    }
+
+    /// Distance from a list's point of a unit query whose product with it is `dot`.
+    pub fn distance(&self, list: usize, dot: f32) -> f32 {
+        (1.0 + self.square(list) - 2.0 * dot).max(0.0).sqrt()
+    }
+
+    /// Rows of a list, ascending; slots that fill up its last block are left out.
+    pub fn rows(&self, list: usize) -> &'a [u32] {
+        let first = self.first_blocks[list] as usize * BLOCK_ROWS;
+        &self.rows_of_slots[first..first + self.sizes[list] as usize]
+    }
+
+    /// T0 of a list's rows.
+    pub fn one_bit(&self, list: usize) -> OneBitRows<'a> {
+        let blocks = (self.sizes[list] as usize).div_ceil(BLOCK_ROWS);
+        self.one_bit.run(self.first_blocks[list] as usize, blocks)
+    }
+
+    /// Asks for T0 of a list and the rows of its slots: processors do not see by themselves where
+    /// a list goes on in memory.
+    pub fn prefetch(&self, list: usize) {
+        self.one_bit(list).prefetch();
+        prefetch(self.rows(list));
+    }
+
+    /// T0 of the points, round zero.
+    pub fn points(&self) -> OneBitRows<'a> {
+        self.points
+    }
+}
+
+/// A list's blocks begin where those of the list before end; every row has one slot.
+fn check_slots(
+    rows: usize,
+    first_blocks: &[u32],
+    sizes: &[u32],
+    rows_of_slots: &[u32],
+) -> Result<(), &'static str> {
+    let mut next = 0;
+    let mut seen = vec![false; rows];
+    for (first, size) in first_blocks.iter().zip(sizes) {
+        if *first as usize != next {
+            return Err("the blocks of the lists are not in order");
+        }
+        let begin = next * BLOCK_ROWS;
+        next += (*size as usize).div_ceil(BLOCK_ROWS);
+        let slots = rows_of_slots.get(begin..next * BLOCK_ROWS).ok_or("a list is cut")?;
+        let (listed, filling) = slots.split_at(*size as usize);
+        for row in listed {
+            let seen = seen.get_mut(*row as usize).ok_or("a list names a row that is not there")?;
+            if std::mem::replace(seen, true) {
+                return Err("a row is in two lists");
+            }
+        }
+        if filling.iter().any(|row| *row != NO_ROW) {
+            return Err("a slot behind a list names a row");
+        }
+    }
+    let is_complete = next * BLOCK_ROWS == rows_of_slots.len() && seen.iter().all(|seen| *seen);
+    is_complete.then_some(()).ok_or("a row is in no list")
+}
+
+/// The number that speaks for `k` neighbours.
+fn of_neighbours([of_10, of_100]: [f32; 2], k: usize) -> f32 {
+    if k <= FEW_NEIGHBOURS { of_10 } else { of_100 }
+}
+
+fn take<'a>(rest: &mut &'a [u8], bytes: usize) -> Result<&'a [u8], &'static str> {
+    let (taken, left) = rest.split_at_checked(bytes).ok_or("the lists are cut")?;
+    *rest = left;
+    Ok(taken)
+}
+
+fn cast<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> Result<&[T], &'static str> {
+    bytemuck::try_cast_slice(bytes).map_err(|_| "the lists are not aligned")
+}

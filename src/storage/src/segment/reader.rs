@@ -1,0 +1,277 @@
+//! An open segment: everything is checked before it is first used, and read in place.
+
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+use roaring::RoaringBitmap;
+
+use crate::filter::Columns;
+use lodestone_graph::GraphIndex;
+use lodestone_io::BlockFile;
+use crate::segment::boxes::BoxTable;
+use crate::segment::format::{Footer, Header, SECTION_ALIGN, Section, VectorKind, section_bytes};
+use crate::segment::row_table::RowTable;
+use crate::segment::source_table::SourceTable;
+use crate::segment::text_store::TextStore;
+use crate::segment::tiers::VectorSections;
+use crate::segment::{SegmentError, SegmentMeta};
+use lodestone_io::store::{BlobStore, Key};
+use lodestone_text::TextIndex;
+use lodestone_types::{
+    ChunkPlace, CollectionId, Filter, PageBox, RowId, SegmentId, Sequence, SourceId, SourceRecord,
+    SubTenantId, Timestamp,
+};
+
+/// The version from which on segments have a graph.
+const GRAPH_SINCE: u32 = 3;
+
+/// One immutable segment file, open for reading. The file is kept mapped until this is dropped.
+#[derive(Debug)]
+pub struct Segment {
+    pub(super) header: Header,
+    pub(super) meta: SegmentMeta,
+    pub(super) footer: Footer,
+    pub(super) file: BlockFile,
+    rows: RowTable,
+    sources: SourceTable,
+    boxes: BoxTable,
+    columns: Columns,
+    text_index: TextIndex,
+    texts: OnceLock<TextStore>,
+    graph: OnceLock<GraphIndex>,
+    pub(super) vectors: OnceLock<VectorSections>,
+    /// Held by the search that verifies the vectors; others that need them wait for it.
+    pub(super) verifying: Mutex<()>,
+}
+
+impl Segment {
+    /// Opens the file at `key`, which must be the one that `meta` describes. Verifies header,
+    /// footer and every section but texts and vectors, which are verified on first use.
+    ///
+    /// # Errors
+    /// [`SegmentError::Damaged`] where a checksum, a binding or a rule of the format does not
+    /// hold, [`SegmentError::TooNew`] for a later format.
+    pub fn open(
+        store: &dyn BlobStore,
+        key: &Key,
+        collection: CollectionId,
+        meta: &SegmentMeta,
+    ) -> Result<Self, SegmentError> {
+        let name = meta.id.to_string();
+        let damaged = |problem: &str| SegmentError::Damaged {
+            segment: name.clone(),
+            problem: problem.to_owned(),
+        };
+        let mapped = store.map(key)?;
+        let header = Header::decode(&name, &mapped)?;
+        let (footer, data_bytes, checksum) = Footer::decode(&name, &mapped)?;
+        if header.collection != collection || header.segment != meta.id {
+            return Err(damaged("the file belongs to another collection or segment"));
+        }
+        let is_listed = checksum == meta.checksum
+            && mapped.len() as u64 == meta.bytes
+            && (header.rows, header.sources) == (meta.rows, meta.sources);
+        if !is_listed {
+            return Err(damaged("the file is not the one that the manifest lists"));
+        }
+        let file = BlockFile::open(mapped, data_bytes as usize, footer.checksums.clone())?;
+        file.verified(0..SECTION_ALIGN as usize)?;
+        let bytes = |section| section_bytes(&name, &footer, &file, section);
+        let optional = |section| match footer.entry(section) {
+            Some(_) => bytes(section).map(Some),
+            None => Ok(None),
+        };
+        let text_index = TextIndex::open(bytes(Section::TextIndex)?)?;
+        if text_index.rows() != header.rows {
+            return Err(damaged("the text index has another number of rows"));
+        }
+        let columns = Columns::open(bytes(Section::Columns)?)?;
+        Ok(Self {
+            rows: RowTable::open(bytes(Section::Rows)?, header.rows, header.sources)
+                .map_err(damaged)?,
+            sources: SourceTable::open(
+                bytes(Section::Sources)?,
+                optional(Section::Details)?,
+                file.mapped().path(),
+                header.sources,
+            )
+            .map_err(|problem| damaged(&problem))?,
+            boxes: BoxTable::open(optional(Section::Boxes)?, header.rows).map_err(damaged)?,
+            columns,
+            text_index,
+            header,
+            meta: meta.clone(),
+            footer,
+            file,
+            texts: OnceLock::new(),
+            graph: OnceLock::new(),
+            vectors: OnceLock::new(),
+            verifying: Mutex::new(()),
+        })
+    }
+
+    pub(super) fn damaged(&self, problem: impl Into<String>) -> SegmentError {
+        SegmentError::Damaged { segment: self.meta.id.to_string(), problem: problem.into() }
+    }
+
+    /// What the manifest lists.
+    pub fn meta(&self) -> &SegmentMeta {
+        &self.meta
+    }
+
+    /// The segment's id.
+    pub fn id(&self) -> SegmentId {
+        self.meta.id
+    }
+
+    /// Rows, dead ones included.
+    pub fn row_count(&self) -> u32 {
+        self.header.rows
+    }
+
+    /// Sources, dead ones included.
+    pub fn source_count(&self) -> u32 {
+        self.header.sources
+    }
+
+    /// Components of a vector.
+    pub fn dimension(&self) -> usize {
+        self.header.dimension as usize
+    }
+
+    /// How originals are kept.
+    pub fn vector_kind(&self) -> VectorKind {
+        self.header.vector_kind
+    }
+
+    /// The position of a source, dead or alive.
+    pub fn find_source(&self, sub_tenant: &SubTenantId, id: &SourceId) -> Option<u32> {
+        self.find_source_named(sub_tenant.as_str(), id.as_str())
+    }
+
+    /// As [`Self::find_source`], for names as [`Self::source_key`] returns them.
+    pub fn find_source_named(&self, sub_tenant: &str, id: &str) -> Option<u32> {
+        self.sources.find(sub_tenant, id)
+    }
+
+    /// Sub-tenant and id of a source.
+    pub fn source_key(&self, source: u32) -> (&str, &str) {
+        self.sources.key(source)
+    }
+
+    /// The operation that made a source.
+    pub fn sequence(&self, source: u32) -> Sequence {
+        self.sources.sequence(source)
+    }
+
+    /// When a source was last updated at its origin.
+    pub fn last_updated_at(&self, source: u32) -> Timestamp {
+        self.sources.last_updated_at(source)
+    }
+
+    /// The record of a source.
+    ///
+    /// # Errors
+    /// [`SegmentError::Damaged`] where a stored name or map is not valid.
+    pub fn record(&self, source: u32) -> Result<SourceRecord, SegmentError> {
+        self.sources.record(source).map_err(|problem| self.damaged(problem))
+    }
+
+    /// Rows of a source, ascending by chunk index.
+    pub fn rows_of(&self, source: u32) -> &[u32] {
+        self.rows.rows_of(source)
+    }
+
+    /// The source of a row.
+    pub fn source_of(&self, row: RowId) -> u32 {
+        self.rows.source(row)
+    }
+
+    /// The chunk's position in its source.
+    pub fn index(&self, row: RowId) -> u32 {
+        self.rows.index(row)
+    }
+
+    /// The chunk's place in the text.
+    pub fn place(&self, row: RowId) -> ChunkPlace {
+        self.rows.place(row)
+    }
+
+    /// Where the chunk stands on its pages, one rectangle a page; empty where pages are not fixed.
+    pub fn boxes(&self, row: RowId) -> Vec<PageBox> {
+        self.boxes.of(row)
+    }
+
+    /// The chunk's text.
+    ///
+    /// # Errors
+    /// [`SegmentError::Damaged`] where the block does not unpack.
+    pub fn text(&self, row: RowId) -> Result<String, SegmentError> {
+        let texts = match self.texts.get() {
+            Some(texts) => texts,
+            None => {
+                let name = self.meta.id.to_string();
+                let bytes = section_bytes(&name, &self.footer, &self.file, Section::Texts)?;
+                let opened = TextStore::open(bytes, self.header.rows);
+                let opened = opened.map_err(|problem| self.damaged(problem))?;
+                self.texts.get_or_init(|| opened)
+            }
+        };
+        texts.text(row).map_err(|problem| self.damaged(problem))
+    }
+
+    /// What the rows name and state; `None` where they name nothing, and in segments from before
+    /// version 3. Verified on first use.
+    ///
+    /// # Errors
+    /// [`SegmentError::Damaged`] where a checksum or a rule of the section does not hold.
+    pub fn graph(&self) -> Result<Option<&GraphIndex>, SegmentError> {
+        if self.graph.get().is_none() {
+            if self.footer.entry(Section::Graph).is_none() {
+                return Ok(None);
+            }
+            let name = self.meta.id.to_string();
+            let bytes = section_bytes(&name, &self.footer, &self.file, Section::Graph)?;
+            let opened = GraphIndex::open(bytes, self.header.rows, self.header.sources);
+            let opened = opened.map_err(|problem| self.damaged(problem))?;
+            self.graph.get_or_init(|| opened);
+        }
+        Ok(self.graph.get())
+    }
+
+    /// Whether the file was written by a version that keeps what rows name.
+    pub fn has_graph_format(&self) -> bool {
+        self.header.version >= GRAPH_SINCE
+    }
+
+    /// The full-text index; its document ids are row ids.
+    pub fn text_index(&self) -> &TextIndex {
+        &self.text_index
+    }
+
+    /// Rows of a sub-tenant, dead ones included.
+    pub fn rows_of_sub_tenant(&self, name: &SubTenantId) -> RoaringBitmap {
+        self.columns.sub_tenant(name)
+    }
+
+    /// Sub-tenants with rows here, ascending, and how many rows each has.
+    pub fn sub_tenants(&self) -> Vec<(SubTenantId, u64)> {
+        self.columns.sub_tenants()
+    }
+
+    /// Rows that pass a filter, of all sub-tenants, dead ones included.
+    ///
+    /// # Errors
+    /// Where a stored bitmap is malformed.
+    pub fn matching(&self, filter: &Filter) -> Result<RoaringBitmap, SegmentError> {
+        Ok(self.columns.matching(filter, self.header.rows)?)
+    }
+
+    /// Reads every block of the file and compares it with its checksum.
+    ///
+    /// # Errors
+    /// Names the first block that does not match.
+    pub fn verify_blocks(&self) -> Result<(), SegmentError> {
+        Ok(self.file.verify_all()?)
+    }
+}

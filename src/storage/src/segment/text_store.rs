@@ -1,0 +1,196 @@
+//! Chunk texts in compressed blocks, each of whole rows, so that one hit unpacks one block.
+//!
+//! ```text
+//! u64 block_count
+//! u64 text_start[n + 1]            where a row's text begins in the unpacked stream
+//! (u64, u64) block[block_count + 1]  unpacked start, packed start behind this table
+//! zstd frames
+//! ```
+//! A reader rejects positions that do not ascend or that lie outside, and frames that do not
+//! unpack to exactly their length.
+
+use bytes::Bytes;
+
+use lodestone_types::RowId;
+
+/// A block is closed when it holds this many unpacked bytes: small enough that unpacking for one
+/// hit costs tens of microseconds, large enough for zstd to find repetition.
+const BLOCK_BYTES: usize = 16 << 10;
+/// zstd's own default level.
+const LEVEL: i32 = 3;
+
+/// The section's bytes for texts in row order.
+///
+/// # Errors
+/// Only where zstd fails to allocate.
+pub fn encode<'a>(
+    texts: impl Iterator<Item = std::borrow::Cow<'a, str>>,
+) -> std::io::Result<Vec<u8>> {
+    let mut starts = vec![0u64];
+    let mut blocks = vec![(0u64, 0u64)];
+    let mut packed = Vec::new();
+    let mut open = Vec::with_capacity(BLOCK_BYTES * 2);
+    let mut unpacked = 0u64;
+    let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+    let mut close = |open: &mut Vec<u8>, unpacked: u64| -> std::io::Result<()> {
+        packed.extend(compressor.compress(open)?);
+        blocks.push((unpacked, packed.len() as u64));
+        open.clear();
+        Ok(())
+    };
+    for text in texts {
+        open.extend_from_slice(text.as_bytes());
+        unpacked += text.len() as u64;
+        starts.push(unpacked);
+        if open.len() >= BLOCK_BYTES {
+            close(&mut open, unpacked)?;
+        }
+    }
+    if !open.is_empty() {
+        close(&mut open, unpacked)?;
+    }
+    let mut bytes = Vec::with_capacity(8 + starts.len() * 8 + blocks.len() * 16 + packed.len());
+    bytes.extend((blocks.len() as u64 - 1).to_le_bytes());
+    starts.iter().for_each(|start| bytes.extend(start.to_le_bytes()));
+    for (unpacked, packed) in blocks {
+        bytes.extend(unpacked.to_le_bytes());
+        bytes.extend(packed.to_le_bytes());
+    }
+    bytes.extend(packed);
+    Ok(bytes)
+}
+
+/// The section, read in place.
+#[derive(Debug, Clone)]
+pub struct TextStore {
+    bytes: Bytes,
+    rows: usize,
+    blocks: usize,
+}
+
+impl TextStore {
+    /// Checks lengths and the order of all positions.
+    ///
+    /// # Errors
+    /// The broken rule, as a phrase.
+    pub fn open(bytes: Bytes, rows: u32) -> Result<Self, &'static str> {
+        const CUT: &str = "the text section is cut";
+        let rows = rows as usize;
+        let count = bytes.get(..8).ok_or(CUT)?;
+        let blocks = u64::from_le_bytes(count.try_into().expect("eight bytes"));
+        let blocks = usize::try_from(blocks).ok().filter(|blocks| *blocks <= rows).ok_or(CUT)?;
+        let head = 8 * (1 + rows + 1 + 2 * (blocks + 1));
+        let packed_bytes = bytes.len().checked_sub(head).ok_or(CUT)?;
+        if bytemuck::try_cast_slice::<u8, u64>(&bytes[..head]).is_err() {
+            return Err("the text section is not aligned");
+        }
+        let store = Self { bytes, rows, blocks };
+        let (starts, table) = (store.starts(), store.table());
+        let total = starts[rows];
+        let ascends = |pair: &[u64]| pair[0] <= pair[1];
+        let table_ascends =
+            table.windows(2).all(|pair| pair[0][0] < pair[1][0] && pair[0][1] < pair[1][1]);
+        if starts[0] != 0 || !starts.windows(2).all(ascends) || !table_ascends {
+            return Err("positions of the text section do not ascend");
+        }
+        if table[0] != [0, 0] || table[blocks] != [total, packed_bytes as u64] {
+            return Err("the text section does not add up");
+        }
+        Ok(store)
+    }
+
+    fn words(&self) -> &[u64] {
+        let head = 8 * (1 + self.rows + 1 + 2 * (self.blocks + 1));
+        bytemuck::cast_slice(&self.bytes[..head])
+    }
+
+    fn starts(&self) -> &[u64] {
+        &self.words()[1..self.rows + 2]
+    }
+
+    /// Unpacked and packed start of each block, and the ends.
+    fn table(&self) -> &[[u64; 2]] {
+        bytemuck::cast_slice(&self.words()[self.rows + 2..])
+    }
+
+    /// The text of a row.
+    ///
+    /// # Errors
+    /// A phrase, where the block does not unpack to valid text of its length.
+    pub fn text(&self, row: RowId) -> Result<String, &'static str> {
+        let (from, to) = (self.starts()[row.0 as usize], self.starts()[row.0 as usize + 1]);
+        if from == to {
+            return Ok(String::new());
+        }
+        let table = self.table();
+        let block = table.partition_point(|entry| entry[0] <= from) - 1;
+        let ([start, packed_from], [end, packed_to]) = (table[block], table[block + 1]);
+        if to > end {
+            return Err("a text crosses its block");
+        }
+        let unpacked = self.unpack(packed_from as usize..packed_to as usize, end - start)?;
+        let text = unpacked.get((from - start) as usize..(to - start) as usize);
+        let text = text.ok_or("a text lies outside its block")?;
+        String::from_utf8(text.to_vec()).map_err(|_| "a text is not UTF-8")
+    }
+
+    fn unpack(&self, range: std::ops::Range<usize>, bytes: u64) -> Result<Vec<u8>, &'static str> {
+        let packed = &self.bytes[8 * (1 + self.rows + 1 + 2 * (self.blocks + 1))..][range];
+        let unpacked = zstd::bulk::decompress(packed, bytes as usize)
+            .map_err(|_| "a text block does not unpack")?;
+        if unpacked.len() as u64 != bytes {
+            return Err("a text block unpacks to another length");
+        }
+        Ok(unpacked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::borrow::Cow;
+
+    fn aligned(bytes: Vec<u8>) -> Bytes {
+        let mut padded = rkyv::util::AlignedVec::<16>::new();
+        padded.extend_from_slice(&bytes);
+        Bytes::from_owner(padded)
+    }
+
+    #[test]
+    fn texts_come_back_over_block_borders() {
+        let texts: Vec<String> = (0..300).map(|n| format!("text {n} ").repeat(n % 40)).collect();
+        let bytes = encode(texts.iter().map(|text| Cow::Borrowed(text.as_str()))).unwrap();
+        let store = TextStore::open(aligned(bytes), 300).unwrap();
+        for (row, text) in texts.iter().enumerate() {
+            assert_eq!(&store.text(RowId(row as u32)).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn no_rows_and_empty_texts() {
+        let none = encode(std::iter::empty()).unwrap();
+        assert!(TextStore::open(aligned(none), 0).is_ok());
+        let empty = encode([Cow::Borrowed(""), Cow::Borrowed("")].into_iter()).unwrap();
+        let store = TextStore::open(aligned(empty), 2).unwrap();
+        assert_eq!(store.text(RowId(1)).unwrap(), "");
+    }
+
+    #[test]
+    fn damage_is_an_error_and_never_a_panic() {
+        let texts = ["alpha", "beta", "gamma"];
+        let good = encode(texts.iter().map(|text| Cow::Borrowed(*text))).unwrap();
+        for cut in 0..good.len() {
+            let _ =
+                TextStore::open(aligned(good[..cut].to_vec()), 3).map(|store| store.text(RowId(0)));
+        }
+        for position in 0..good.len() {
+            let mut bad = good.clone();
+            bad[position] ^= 0x10;
+            if let Ok(store) = TextStore::open(aligned(bad), 3) {
+                for row in 0..3 {
+                    let _ = store.text(RowId(row));
+                }
+            }
+        }
+    }
+}

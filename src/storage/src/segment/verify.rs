@@ -1,0 +1,105 @@
+//! A walk over a whole segment that asserts what its parts promise each other.
+
+use crate::segment::{Segment, SegmentError};
+use lodestone_types::RowId;
+
+/// What a walk found, for reports.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SegmentCensus {
+    /// Rows seen.
+    pub rows: u64,
+    /// Sources seen.
+    pub sources: u64,
+    /// Bytes of unpacked text seen.
+    pub text_bytes: u64,
+}
+
+/// Reads everything and checks: every block against its checksum; every source's rows point back
+/// at it, with ascending indices; every row belongs to one source; the sub-tenant column agrees
+/// with the source records; the text index has one document per row; every text unpacks to the
+/// characters that its place states, and holds the sentences that its triplets rest on; every T1
+/// code decodes to within its residual of T2; every row stands in one list, where there are lists.
+///
+/// # Errors
+/// [`SegmentError::Damaged`] names the first promise that does not hold.
+pub fn verify(segment: &Segment) -> Result<SegmentCensus, SegmentError> {
+    segment.verify_blocks()?;
+    let damaged =
+        |problem: String| SegmentError::Damaged { segment: segment.id().to_string(), problem };
+    let mut census = SegmentCensus::default();
+    for source in 0..segment.source_count() {
+        let record = segment.record(source)?;
+        if segment.find_source(&record.sub_tenant, &record.id) != Some(source) {
+            return Err(damaged(format!("source {source} is not found under its own name")));
+        }
+        let of_sub_tenant = segment.rows_of_sub_tenant(&record.sub_tenant);
+        let rows = segment.rows_of(source);
+        if !rows.is_sorted_by_key(|row| segment.index(RowId(*row))) {
+            return Err(damaged(format!("rows of source {source} are not in order")));
+        }
+        for row in rows {
+            if segment.source_of(RowId(*row)) != source || !of_sub_tenant.contains(*row) {
+                return Err(damaged(format!("row {row} does not belong to source {source}")));
+            }
+            census.text_bytes += check_text(segment, RowId(*row))? as u64;
+        }
+        census.sources += 1;
+        census.rows += rows.len() as u64;
+    }
+    if census.rows != u64::from(segment.row_count()) {
+        return Err(damaged("some rows belong to no source".into()));
+    }
+    let in_columns: u64 = segment.sub_tenants().iter().map(|(_, rows)| rows).sum();
+    if in_columns != census.rows || segment.text_index().rows() != segment.row_count() {
+        return Err(damaged("the columns or the text index count other rows".into()));
+    }
+    check_vectors(segment)?;
+    // Opening the lists checks that every row stands in one of them.
+    segment.lists()?;
+    Ok(census)
+}
+
+fn check_text(segment: &Segment, row: RowId) -> Result<usize, SegmentError> {
+    let text = segment.text(row)?;
+    if text.chars().count() != segment.place(row).chars as usize {
+        return Err(SegmentError::Damaged {
+            segment: segment.id().to_string(),
+            problem: format!("the text of row {} has another length than its place", row.0),
+        });
+    }
+    if let Some(graph) = segment.graph()? {
+        let contexts = graph.row(row.0).triplets.into_iter().map(|triplet| triplet.context);
+        for context in contexts {
+            if text.get(context.start as usize..context.end as usize).is_none() {
+                return Err(SegmentError::Damaged {
+                    segment: segment.id().to_string(),
+                    problem: format!("a triplet of row {} rests on no text", row.0),
+                });
+            }
+        }
+    }
+    Ok(text.len())
+}
+
+fn check_vectors(segment: &Segment) -> Result<(), SegmentError> {
+    /// f16 originals were rounded after the code was made: half a unit in the last place of each
+    /// component, at most 2^-11 of a vector of length one, comes on top of the residual.
+    const ROUNDING: f64 = 1.0 / 2048.0;
+    let vectors = segment.vectors()?;
+    for row in 0..segment.row_count() {
+        let (at, unit) = (row as usize, segment.unit_vector(RowId(row))?);
+        let scale = f64::from(vectors.scale(at));
+        let lost = unit
+            .iter()
+            .zip(vectors.codes(at))
+            .map(|(value, code)| (f64::from(*value) - f64::from(*code) * scale).powi(2));
+        let lost = lost.sum::<f64>().sqrt();
+        if lost > f64::from(vectors.residual(at)) + 2.0 * ROUNDING {
+            return Err(SegmentError::Damaged {
+                segment: segment.id().to_string(),
+                problem: format!("the code of row {row} is {lost} from its vector"),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,325 @@
+//! Writes a segment file in one pass and in bounded memory beside its feed.
+
+use std::io::{self, Write};
+
+use lodestone_compute::{ComputeBackend, FullRows, SimdBackend};
+use lodestone_io::BlockHasher;
+use crate::segment::feed::{self, FreshRows, MergedRows, NewSource, RowFeed};
+use crate::segment::feed_rows::FeedRows;
+use crate::segment::format::{
+    FORMAT_VERSION, Footer, Header, SECTION_ALIGN, Section, SectionEntry, VectorKind,
+};
+use crate::segment::lists::{self, ListPolicy, ONE_BIT_ROWS_MIN};
+use crate::segment::{Segment, SegmentError, TombstoneSet, row_table, source_table, text_store};
+use lodestone_io::store::{BlobStore, Key};
+use lodestone_types::{CollectionId, RowId, SegmentId, SourceRecord};
+
+/// What a collection needs to know of a segment file, and binds in its manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentMeta {
+    /// Its id.
+    pub id: SegmentId,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Rows.
+    pub rows: u32,
+    /// Sources.
+    pub sources: u32,
+    /// Hash of the footer, which holds the checksums of everything else.
+    pub checksum: u64,
+}
+
+/// What every row of a build has in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentShape {
+    /// The collection that the segment will belong to.
+    pub collection: CollectionId,
+    /// A fresh id.
+    pub segment: SegmentId,
+    /// Components of a vector.
+    pub dimension: usize,
+    /// How originals are kept.
+    pub vector_kind: VectorKind,
+}
+
+/// Writes fresh sources to a new file at `key`. When this returns the file is complete on disk and
+/// survives a power cut; nothing refers to it yet.
+///
+/// # Errors
+/// [`SegmentError::BadInput`] for vectors of another width or chunks out of order; what the disk
+/// says otherwise. No file is left behind.
+pub fn write(
+    store: &dyn BlobStore,
+    key: &Key,
+    shape: SegmentShape,
+    sources: &[NewSource],
+) -> Result<SegmentMeta, SegmentError> {
+    let feed = FreshRows::new(shape.vector_kind, shape.dimension, sources)?;
+    write_feed(store, key, shape, &feed, &SimdBackend)
+}
+
+/// A merged segment, and where each of its rows comes from.
+#[derive(Debug)]
+pub struct MergedSegment {
+    /// The file.
+    pub meta: SegmentMeta,
+    /// For each new row, the position of its input and its row there.
+    pub origins: Vec<(u32, RowId)>,
+}
+
+/// Writes the live rows of `inputs` to a new file at `key`, with the promise of [`write()`]. Lists
+/// over them are built by `backend`, and are the same whichever it is.
+///
+/// # Errors
+/// What reading the inputs or the disk says. No file is left behind.
+pub fn write_merged(
+    store: &dyn BlobStore,
+    key: &Key,
+    shape: SegmentShape,
+    inputs: Vec<(&Segment, &TombstoneSet)>,
+    backend: &dyn ComputeBackend,
+) -> Result<MergedSegment, SegmentError> {
+    let is_of_shape = |(segment, _): &(&Segment, &TombstoneSet)| {
+        (segment.dimension(), segment.vector_kind()) == (shape.dimension, shape.vector_kind)
+    };
+    if !inputs.iter().all(is_of_shape) {
+        let problem = "the inputs of a merge have vectors of another shape".to_owned();
+        return Err(SegmentError::BadInput { problem });
+    }
+    let feed = MergedRows::new(inputs)?;
+    let meta = write_feed(store, key, shape, &feed, backend)?;
+    Ok(MergedSegment { meta, origins: feed.origins().to_vec() })
+}
+
+/// Writes the live rows of one source, under another record, to a new file at `key`, with the
+/// promise of [`write()`].
+///
+/// # Errors
+/// What reading the input or the disk says. No file is left behind.
+pub fn write_amended(
+    store: &dyn BlobStore,
+    key: &Key,
+    shape: SegmentShape,
+    (segment, dead): (&Segment, &TombstoneSet),
+    source: u32,
+    record: SourceRecord,
+) -> Result<SegmentMeta, SegmentError> {
+    let feed = MergedRows::of_source(segment, dead, source, record);
+    write_feed(store, key, shape, &feed, &SimdBackend)
+}
+
+fn write_feed(
+    store: &dyn BlobStore,
+    key: &Key,
+    shape: SegmentShape,
+    feed: &dyn RowFeed,
+    backend: &dyn ComputeBackend,
+) -> Result<SegmentMeta, SegmentError> {
+    let entries = feed::entries(feed);
+    let header = Header {
+        version: FORMAT_VERSION,
+        collection: shape.collection,
+        segment: shape.segment,
+        rows: entries.len() as u32,
+        sources: feed.sources().len() as u32,
+        dimension: shape.dimension as u32,
+        vector_kind: shape.vector_kind,
+    };
+    let parts = Parts {
+        rows: row_table::encode(&entries, header.sources),
+        texts: encode_texts(feed, header.rows)?,
+        sources: source_table::encode(feed.sources().iter().map(|(record, _)| record)),
+        details: source_table::encode_details(feed.sources().iter().map(|(record, _)| record)),
+        boxes: feed::boxes(feed, header.rows),
+        graph: feed::graph(feed, header.rows)?,
+        columns: feed::columns(feed),
+        text_index: feed.text_index()?,
+    };
+    let mut failure = None;
+    let mut checksum = 0;
+    let written = store.put_with(key, &mut |file| {
+        let mut out = SectionWriter::new(file);
+        match write_sections(&mut out, &header, &parts, feed, backend) {
+            Ok(()) => {
+                checksum = out.finish()?;
+                Ok(())
+            }
+            Err(Failure::Disk(error)) => Err(error),
+            Err(Failure::Feed(error)) => {
+                failure = Some(error);
+                Err(io::Error::other("the rows of the segment could not be read"))
+            }
+        }
+    });
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let (bytes, id) = (written?, shape.segment);
+    Ok(SegmentMeta { id, bytes, rows: header.rows, sources: header.sources, checksum })
+}
+
+/// Whose fault it is that a section could not be written.
+enum Failure {
+    Disk(io::Error),
+    Feed(SegmentError),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Disk(error)
+    }
+}
+
+impl From<SegmentError> for Failure {
+    fn from(error: SegmentError) -> Self {
+        Self::Feed(error)
+    }
+}
+
+fn encode_texts(feed: &dyn RowFeed, rows: u32) -> Result<Vec<u8>, SegmentError> {
+    let mut failure = None;
+    let texts = (0..rows).map_while(|row| match feed.text(row) {
+        Ok(text) => Some(text),
+        Err(error) => {
+            failure = Some(error);
+            None
+        }
+    });
+    let encoded = text_store::encode(texts)
+        .map_err(|error| SegmentError::BadInput { problem: format!("zstd: {error}") })?;
+    failure.map_or(Ok(encoded), Err)
+}
+
+struct Parts {
+    rows: Vec<u8>,
+    texts: Vec<u8>,
+    sources: rkyv::util::AlignedVec,
+    details: Option<rkyv::util::AlignedVec>,
+    boxes: Option<Vec<u8>>,
+    graph: Option<Vec<u8>>,
+    columns: Vec<u8>,
+    text_index: Vec<u8>,
+}
+
+fn write_sections(
+    out: &mut SectionWriter<'_>,
+    header: &Header,
+    parts: &Parts,
+    feed: &dyn RowFeed,
+    backend: &dyn ComputeBackend,
+) -> Result<(), Failure> {
+    out.write(&header.encode())?;
+    out.begin(Section::Rows)?;
+    out.write(&parts.rows)?;
+    out.begin(Section::Texts)?;
+    out.write(&parts.texts)?;
+    out.begin(Section::Sources)?;
+    out.write(&parts.sources)?;
+    out.begin(Section::Columns)?;
+    out.write(&parts.columns)?;
+
+    write_vectors(out, header, feed)?;
+    out.begin(Section::TextIndex)?;
+    out.write(&parts.text_index)?;
+    if header.rows as usize >= ONE_BIT_ROWS_MIN {
+        let rows = FeedRows::new(feed, header, backend)?;
+        let built = lists::build(&rows, ListPolicy::default());
+        out.begin(Section::Lists)?;
+        out.write(&built.lists)?;
+        out.begin(Section::OneBit)?;
+        out.write(&built.one_bit)?;
+    }
+    if let Some(details) = &parts.details {
+        out.begin(Section::Details)?;
+        out.write(details)?;
+    }
+    if let Some(boxes) = &parts.boxes {
+        out.begin(Section::Boxes)?;
+        out.write(boxes)?;
+    }
+    if let Some(graph) = &parts.graph {
+        out.begin(Section::Graph)?;
+        out.write(graph)?;
+    }
+    Ok(())
+}
+
+/// T1 and T2, copied row by row.
+fn write_vectors(
+    out: &mut SectionWriter<'_>,
+    header: &Header,
+    feed: &dyn RowFeed,
+) -> Result<(), Failure> {
+    let parts = feed.parts()?;
+    let rows = || {
+        (0..header.rows).map(|row| {
+            let (part, row) = feed.origin(row);
+            (&parts[part], row as usize)
+        })
+    };
+    out.begin(Section::Codes)?;
+    let mut factors = Vec::with_capacity(header.rows as usize * 8);
+    for (vectors, at) in rows() {
+        out.write(bytemuck::cast_slice(vectors.codes(at)))?;
+        factors.extend(vectors.scale(at).to_le_bytes());
+    }
+    for (vectors, at) in rows() {
+        factors.extend(vectors.residual(at).to_le_bytes());
+    }
+    out.begin(Section::Factors)?;
+    out.write(&factors)?;
+
+    out.begin(Section::Originals)?;
+    let mut norms_bytes = Vec::new();
+    for (vectors, at) in rows() {
+        let range = at * vectors.dimension()..(at + 1) * vectors.dimension();
+        match vectors.full() {
+            FullRows::F16(bits) => out.write(bytemuck::cast_slice(&bits[range]))?,
+            FullRows::F32 { values, norms } => {
+                out.write(bytemuck::cast_slice(&values[range]))?;
+                norms_bytes.extend(norms[at].to_le_bytes());
+            }
+        }
+    }
+    out.begin(Section::Norms)?;
+    Ok(out.write(&norms_bytes)?)
+}
+
+/// Sections one after the other, hashed on their way to the file.
+struct SectionWriter<'a> {
+    file: BlockHasher<&'a mut dyn Write>,
+    sections: Vec<SectionEntry>,
+}
+
+impl<'a> SectionWriter<'a> {
+    fn new(file: &'a mut dyn Write) -> Self {
+        Self { file: BlockHasher::new(file), sections: Vec::new() }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    fn close(&mut self) {
+        if let Some(open) = self.sections.last_mut() {
+            open.bytes = self.file.position() - open.offset;
+        }
+    }
+
+    fn begin(&mut self, section: Section) -> io::Result<()> {
+        self.close();
+        let offset = self.file.align(SECTION_ALIGN)?;
+        self.sections.push(SectionEntry { section: section as u32, offset, bytes: 0 });
+        Ok(())
+    }
+
+    /// Writes the footer; returns its hash.
+    fn finish(mut self) -> io::Result<u64> {
+        self.close();
+        let offset = self.file.align(SECTION_ALIGN)?;
+        let (file, _, checksums) = self.file.finish();
+        let (bytes, hash) = Footer { sections: self.sections, checksums }.encode(offset);
+        file.write_all(&bytes)?;
+        Ok(hash)
+    }
+}

@@ -1,0 +1,257 @@
+//! From text to terms: the same code for rows and for queries.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use frostem::{Algorithm, Stemmer};
+
+use crate::identifier;
+use crate::normal::fold_into;
+use crate::script::{Letters, is_hangul, is_unspaced};
+use crate::split::{Piece, split};
+
+/// Bytes of a term at most; a longer word is cut, alike in rows and in queries.
+const TERM_BYTES_MAX: usize = 255;
+
+/// Words whose stems an [`Analyser`] remembers; beyond that it forgets all and starts anew.
+const STEMS_REMEMBERED: usize = 1 << 16;
+
+/// Common English words (Lucene's list) that a query leaves out while other terms remain.
+/// They stay in the index: idf makes them weigh next to nothing, and a query of nothing else
+/// ("to be or not to be") still finds its text.
+const STOP_WORDS: [&str; 33] = [
+    "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it",
+    "no", "not", "of", "on", "or", "such", "that", "the", "their", "then", "there", "these",
+    "they", "this", "to", "was", "will", "with",
+];
+
+/// Whether a term of the hybrid analysis is a common English word.
+pub(super) fn is_stop_word(term: &str) -> bool {
+    STOP_WORDS.binary_search(&term).is_ok()
+}
+
+/// What a term was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A word, or a part of one.
+    Word,
+    /// Two neighbours in a run without spaces (hybrid).
+    Bigram,
+    /// A run of a single character (hybrid).
+    Lone,
+    /// The first character of a run (whole words).
+    First,
+    /// A later character of a run: it stands directly behind the term before (whole words).
+    Next,
+}
+
+/// One term of a text.
+pub(super) struct Term<'a> {
+    /// The analysed form.
+    pub text: &'a str,
+    /// Its place in the normalised text, in bytes.
+    pub range: Range<usize>,
+    /// What it was made from.
+    pub kind: Kind,
+}
+
+/// Produces terms; keeps stems and buffers between texts.
+pub(super) struct Analyser {
+    stems: HashMap<Box<str>, Box<str>>,
+    folded: String,
+}
+
+impl Clone for Analyser {
+    fn clone(&self) -> Self {
+        Self::new()
+    }
+}
+
+impl Analyser {
+    pub(super) fn new() -> Self {
+        Self { stems: HashMap::new(), folded: String::new() }
+    }
+
+    /// Terms of the analysed fields of a text in NFKC: words, folded, with English stems where
+    /// the script is Latin; beside an identifier its parts; bigrams of runs without spaces.
+    pub(super) fn hybrid(&mut self, text: &str, mut each: impl FnMut(Term<'_>)) {
+        split(
+            text,
+            |c| is_unspaced(c) || is_hangul(c),
+            |piece| match piece {
+                Piece::Word(word, range) => {
+                    let word = cut(word);
+                    identifier::parts(word, |part| {
+                        let range = range.start + part.start..range.start + part.end;
+                        self.word(&word[part], range, &mut each);
+                    });
+                    self.word(word, range, &mut each);
+                }
+                Piece::Run(run, range) => bigrams(run, range, &mut each),
+            },
+        );
+    }
+
+    /// Terms of the field of whole words of a text in NFKC: words, folded, nothing else; of runs
+    /// without spaces each character, joined to the one before.
+    pub(super) fn whole(&mut self, text: &str, mut each: impl FnMut(Term<'_>)) {
+        split(text, is_unspaced, |piece| match piece {
+            Piece::Word(word, range) => {
+                self.folded.clear();
+                fold_into(cut(word), &mut self.folded);
+                if !self.folded.is_empty() {
+                    each(Term { text: &self.folded, range, kind: Kind::Word });
+                }
+            }
+            Piece::Run(run, range) => {
+                for (at, c) in run.char_indices() {
+                    let start = range.start + at;
+                    let range = start..start + c.len_utf8();
+                    let kind = if at == 0 { Kind::First } else { Kind::Next };
+                    each(Term { text: &run[at..at + c.len_utf8()], range, kind });
+                }
+            }
+        });
+    }
+
+    fn word(&mut self, word: &str, range: Range<usize>, each: &mut impl FnMut(Term<'_>)) {
+        self.folded.clear();
+        fold_into(word, &mut self.folded);
+        let folded = self.folded.as_str();
+        if folded.is_empty() {
+            return;
+        }
+        let Some(letters) = Letters::of(folded) else {
+            each(Term { text: folded, range, kind: Kind::Word });
+            return;
+        };
+        if let Some(stem) = self.stems.get(folded) {
+            each(Term { text: stem, range, kind: Kind::Word });
+            return;
+        }
+        let stem = stemmer(letters).stem(folded);
+        each(Term { text: &stem, range, kind: Kind::Word });
+        if self.stems.len() >= STEMS_REMEMBERED {
+            self.stems.clear();
+        }
+        self.stems.insert(folded.into(), stem.into());
+    }
+}
+
+/// Latin script is taken for English. Other languages in it lose a few endings, alike in rows and
+/// queries; a stemmer of the wrong language chosen by a guess would lose more.
+fn stemmer(letters: Letters) -> Stemmer {
+    Stemmer::new(match letters {
+        Letters::Latin => Algorithm::English,
+        Letters::Russian => Algorithm::Russian,
+        Letters::Greek => Algorithm::Greek,
+        Letters::Arabic => Algorithm::Arabic,
+    })
+}
+
+fn cut(word: &str) -> &str {
+    let mut end = word.len().min(TERM_BYTES_MAX);
+    while !word.is_char_boundary(end) {
+        end -= 1;
+    }
+    &word[..end]
+}
+
+fn bigrams(run: &str, range: Range<usize>, each: &mut impl FnMut(Term<'_>)) {
+    let mut starts = run.char_indices().map(|(at, _)| at).chain([run.len()]).peekable();
+    let (mut first, mut second) = (starts.next(), starts.next());
+    if starts.peek().is_none() {
+        each(Term { text: run, range, kind: Kind::Lone });
+        return;
+    }
+    while let (Some(start), Some(_), Some(end)) = (first, second, starts.peek().copied()) {
+        let place = range.start + start..range.start + end;
+        each(Term { text: &run[start..end], range: place, kind: Kind::Bigram });
+        (first, second) = (second, starts.next());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normal::nfkc;
+
+    fn hybrid(text: &str) -> Vec<String> {
+        let mut terms = Vec::new();
+        Analyser::new().hybrid(&nfkc(text), |term| terms.push(term.text.to_owned()));
+        terms
+    }
+
+    fn whole(text: &str) -> Vec<String> {
+        let mut terms = Vec::new();
+        Analyser::new().whole(&nfkc(text), |term| terms.push(term.text.to_owned()));
+        terms
+    }
+
+    #[test]
+    fn english_words_are_stemmed() {
+        assert_eq!(hybrid("Running DOGS, connected!"), ["run", "dog", "connect"]);
+        assert_eq!(hybrid("the company's plans"), ["the", "compani", "plan"]);
+        assert_eq!(whole("Running DOGS, connected!"), ["running", "dogs", "connected"]);
+    }
+
+    #[test]
+    fn stop_words_are_sorted_and_their_own_stems() {
+        assert!(STOP_WORDS.is_sorted());
+        for word in STOP_WORDS {
+            assert_eq!(hybrid(word), [word]);
+            assert!(is_stop_word(word));
+        }
+        assert!(!is_stop_word("compani"));
+    }
+
+    #[test]
+    fn identifiers_are_kept_whole_and_in_parts() {
+        assert_eq!(hybrid("getUserName()"), ["get", "user", "name", "getusernam"]);
+        assert_eq!(hybrid("max_chunks"), ["max", "chunk", "max_chunks"]);
+        assert_eq!(hybrid("kebab-case"), ["kebab", "case"]);
+        assert_eq!(whole("getUserName max_chunks"), ["getusername", "max_chunks"]);
+    }
+
+    #[test]
+    fn runs_without_spaces_become_bigrams() {
+        let text = "\u{673A}\u{5668}\u{5B66}\u{4E60}";
+        assert_eq!(hybrid(text), ["\u{673A}\u{5668}", "\u{5668}\u{5B66}", "\u{5B66}\u{4E60}"]);
+        assert_eq!(hybrid("a\u{673A}b"), ["a", "\u{673A}", "b"]);
+        assert_eq!(whole(text).len(), 4);
+        assert_eq!(hybrid("\u{D559}\u{AD50}\u{C5D0}").len(), 2);
+        assert_eq!(whole("\u{D559}\u{AD50}\u{C5D0} \u{AC00}").len(), 2);
+        assert_eq!(whole("\u{E01}\u{E32}\u{E23}").len(), 3);
+    }
+
+    #[test]
+    fn marks_stay_with_their_letters() {
+        let hindi = "\u{939}\u{93F}\u{928}\u{94D}\u{926}\u{940} \u{92D}\u{93E}\u{937}\u{93E}";
+        let words: Vec<_> = hindi.split(' ').collect();
+        assert_eq!(hybrid(hindi), words);
+        assert_eq!(whole(hindi), words);
+    }
+
+    #[test]
+    fn letters_choose_the_stemmer() {
+        let moscow = [
+            "\u{41C}\u{41E}\u{421}\u{41A}\u{412}\u{410}",
+            "\u{43C}\u{43E}\u{441}\u{43A}\u{432}\u{435}",
+        ];
+        assert_eq!(hybrid(moscow[0]), hybrid(moscow[1]));
+        assert_eq!(whole(moscow[0]), ["\u{43C}\u{43E}\u{441}\u{43A}\u{432}\u{430}"]);
+        // Ukrainian has a letter that Russian lacks: folded only.
+        let kyiv = "\u{43A}\u{438}\u{457}\u{432}\u{430}";
+        assert_eq!(hybrid(kyiv), [kyiv]);
+        assert_eq!(whole("Stra\u{DF}e M\u{DC}LLER"), ["strasse", "m\u{FC}ller"]);
+        assert_eq!(hybrid("gpt4"), ["gpt", "4", "gpt4"]);
+    }
+
+    #[test]
+    fn a_blob_is_cut_and_nothing_yields_nothing() {
+        let blob = "x".repeat(100_000);
+        assert_eq!(whole(&blob), ["x".repeat(TERM_BYTES_MAX)]);
+        assert_eq!(hybrid(" ?! -- \n"), Vec::<String>::new());
+        assert_eq!(whole(""), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,175 @@
+//! Writing: rows in order into one segment, its files into one bundle; and merging.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use roaring::RoaringBitmap;
+use tantivy::directory::{OwnedBytes, RamDirectory};
+use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
+use tantivy::indexer::merge_filtered_segments;
+use tantivy::store::Compressor;
+use tantivy::{BitSet, Directory, Index, IndexSettings, SingleSegmentIndexWriter, TantivyDocument};
+
+use crate::bundle;
+use crate::schema::{Field, schema};
+use crate::tokens::tokenizers;
+use crate::{TextError, TextIndex};
+use lodestone_types::RowId;
+
+/// Sizes the first table of terms only; it grows as needed.
+const MEMORY_BYTES: usize = 4 << 20;
+
+const META: &str = "meta.json";
+/// Every index is one segment, so its files need no name of their own; with this one equal rows
+/// give equal bytes.
+const SEGMENT: &str = "00000000-0000-0000-0000-000000000001";
+
+/// The searchable text of one row.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RowText<'a> {
+    /// The chunk's text.
+    pub body: &'a str,
+    /// The source's title: found by hybrid search, not by full-text search.
+    pub title: &'a str,
+    /// Values of searchable metadata, one a line: found by both.
+    pub searchable: &'a str,
+}
+
+/// Takes rows in order and makes a bundle of them.
+pub struct TextIndexBuilder {
+    writer: Option<SingleSegmentIndexWriter>,
+    directory: RamDirectory,
+    rows: u32,
+}
+
+impl Default for TextIndexBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl TextIndexBuilder {
+    /// A builder without rows.
+    pub fn new() -> Self {
+        Self { writer: None, directory: RamDirectory::create(), rows: 0 }
+    }
+
+    /// Adds the next row.
+    ///
+    /// # Errors
+    /// [`TextError::Write`] if the index library refuses it.
+    pub fn add_row(&mut self, row: &RowText<'_>) -> Result<RowId, TextError> {
+        let mut document = TantivyDocument::default();
+        for (field, text) in [
+            (Field::Body, row.title),
+            (Field::Body, row.body),
+            (Field::Body, row.searchable),
+            (Field::Title, row.title),
+            (Field::Words, row.body),
+            (Field::Words, row.searchable),
+        ] {
+            if !text.is_empty() {
+                document.add_text(field.column(), text);
+            }
+        }
+        if self.writer.is_none() {
+            let builder = Index::builder().schema(schema()).settings(settings());
+            let writer = builder
+                .tokenizers(tokenizers())
+                .single_segment_index_writer(self.directory.clone(), MEMORY_BYTES);
+            self.writer = Some(writer.map_err(TextError::write)?);
+        }
+        let writer = self.writer.as_mut().expect("it was made just now");
+        writer.add_document(document).map_err(TextError::write)?;
+        self.rows += 1;
+        Ok(RowId(self.rows - 1))
+    }
+
+    /// Rows added so far.
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// The bundle of all rows; equal rows give equal bytes.
+    ///
+    /// # Errors
+    /// [`TextError::Write`] if the index library fails.
+    pub fn finish(self) -> Result<Vec<u8>, TextError> {
+        let Some(writer) = self.writer else { return Ok(bundle::write(0, &BTreeMap::new())) };
+        let index = writer.finalize().map_err(TextError::write)?;
+        pack(self.rows, &index, &self.directory)
+    }
+}
+
+fn settings() -> IndexSettings {
+    IndexSettings {
+        docstore_compression: Compressor::Lz4,
+        // No thread for a store that holds nothing.
+        docstore_compress_dedicated_thread: false,
+        ..IndexSettings::default()
+    }
+}
+
+impl TextIndex {
+    /// One bundle of the rows of several indexes, in the order given, without those that are not
+    /// alive. Rows keep their order and their lengths, so scores do not change.
+    ///
+    /// # Errors
+    /// [`TextError::Write`] if the index library fails.
+    pub fn merge(parts: &[(&Self, Option<&RoaringBitmap>)]) -> Result<Vec<u8>, TextError> {
+        let (mut segments, mut filters, mut rows) = (Vec::new(), Vec::new(), 0);
+        for (index, alive) in parts {
+            let count = alive
+                .map_or(u64::from(index.rows()), |alive| alive.range_cardinality(..index.rows()));
+            let Some(segment) = index.segment().filter(|_| count > 0) else { continue };
+            segments.push(segment.clone());
+            filters.push(alive.map(|alive| alive_set(alive, index.rows())).transpose()?);
+            rows += count;
+        }
+        let rows = u32::try_from(rows).map_err(|_| TextError::write("more than 2^32 rows"))?;
+        if rows == 0 {
+            return Ok(bundle::write(0, &BTreeMap::new()));
+        }
+        let directory = RamDirectory::create();
+        let merged = merge_filtered_segments(&segments, settings(), filters, directory.clone())
+            .map_err(TextError::write)?;
+        pack(rows, &merged, &directory)
+    }
+}
+
+fn alive_set(alive: &RoaringBitmap, rows: u32) -> Result<AliveBitSet, TextError> {
+    let mut set = BitSet::with_max_value(rows);
+    for row in alive.range(..rows) {
+        set.insert(row);
+    }
+    let mut bytes = Vec::new();
+    write_alive_bitset(&set, &mut bytes).map_err(TextError::write)?;
+    Ok(AliveBitSet::open(OwnedBytes::new(bytes)))
+}
+
+fn pack(rows: u32, index: &Index, directory: &RamDirectory) -> Result<Vec<u8>, TextError> {
+    let metas = index.load_metas().map_err(TextError::write)?;
+    let [segment] = metas.segments.as_slice() else {
+        return Err(TextError::write(format!("{} segments instead of one", metas.segments.len())));
+    };
+    assert_eq!(segment.max_doc(), rows, "every row is one document");
+    let mut files = BTreeMap::from([(META.to_owned(), plain_meta(directory)?)]);
+    let own_name = segment.id().uuid_string();
+    let name = SEGMENT.replace('-', "");
+    for kind in ["fast", "fieldnorm", "idx", "pos", "store", "term"] {
+        let data = directory.atomic_read(Path::new(&format!("{own_name}.{kind}")));
+        files.insert(format!("{name}.{kind}"), data.map_err(TextError::write)?);
+    }
+    Ok(bundle::write(rows, &files))
+}
+
+/// The index library's own description, under the fixed name and without its notes.
+fn plain_meta(directory: &RamDirectory) -> Result<Vec<u8>, TextError> {
+    let meta = directory.atomic_read(Path::new(META)).map_err(TextError::write)?;
+    let mut meta: serde_json::Value = serde_json::from_slice(&meta).map_err(TextError::write)?;
+    meta["segments"][0]["segment_id"] = SEGMENT.into();
+    if let Some(fields) = meta.as_object_mut() {
+        fields.remove("payload");
+    }
+    serde_json::to_vec(&meta).map_err(TextError::write)
+}

@@ -1,0 +1,155 @@
+//! The bundle: the files of one index in one run of bytes. Drawn in the room's `mod.rs`.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::TextError;
+
+const MAGIC: &[u8; 8] = b"LDSTTEXT";
+
+/// Version of the format and of the analysis together: terms made by another analysis do not
+/// compare with those of a query. Change it with either.
+pub(super) const VERSION: u32 = 1;
+
+const HEADER_BYTES: usize = 24;
+/// Files begin on multiples of this many bytes.
+const ALIGNMENT: usize = 8;
+/// Files of a bundle at most; an index of one segment has seven.
+const FILES_MAX: usize = 64;
+
+/// Where the files of a bundle lie.
+#[derive(Debug, PartialEq)]
+pub(super) struct Contents {
+    /// Rows of the index.
+    pub rows: u32,
+    /// Byte range of each file in the bundle, by name.
+    pub files: BTreeMap<String, Range<usize>>,
+}
+
+/// Puts files, in the order of their names, into one bundle.
+pub(super) fn write(rows: u32, files: &BTreeMap<String, Vec<u8>>) -> Vec<u8> {
+    assert!(files.len() <= FILES_MAX, "an index has few files");
+    let table_bytes: usize = files.keys().map(|name| 2 + name.len() + 16).sum();
+    let mut at = (HEADER_BYTES + table_bytes).next_multiple_of(ALIGNMENT);
+    let data_bytes: usize = files.values().map(|f| f.len().next_multiple_of(ALIGNMENT)).sum();
+    let mut bundle = Vec::with_capacity(at + data_bytes);
+    bundle.extend_from_slice(MAGIC);
+    for field in [VERSION, rows, files.len() as u32, table_bytes as u32] {
+        bundle.extend_from_slice(&field.to_le_bytes());
+    }
+    for (name, data) in files {
+        let name_bytes = u16::try_from(name.len()).expect("names of index files are short");
+        bundle.extend_from_slice(&name_bytes.to_le_bytes());
+        bundle.extend_from_slice(name.as_bytes());
+        bundle.extend_from_slice(&(at as u64).to_le_bytes());
+        bundle.extend_from_slice(&(data.len() as u64).to_le_bytes());
+        at += data.len().next_multiple_of(ALIGNMENT);
+    }
+    for data in files.values() {
+        bundle.resize(bundle.len().next_multiple_of(ALIGNMENT), 0);
+        bundle.extend_from_slice(data);
+    }
+    bundle
+}
+
+/// Reads the table of a bundle. Checks magic, version, and that every file lies inside.
+pub(super) fn read(bundle: &[u8]) -> Result<Contents, TextError> {
+    let mut rest = bundle;
+    if take(&mut rest, MAGIC.len())? != MAGIC {
+        return Err(TextError::damaged("it does not begin with the magic bytes"));
+    }
+    let version = u32_of(&mut rest)?;
+    if version != VERSION {
+        return Err(TextError::Version { found: version, expected: VERSION });
+    }
+    let rows = u32_of(&mut rest)?;
+    let count = u32_of(&mut rest)? as usize;
+    let table_bytes = u32_of(&mut rest)? as usize;
+    let mut table = take(&mut rest, table_bytes)?;
+    if count > FILES_MAX || (count == 0) != (rows == 0) {
+        return Err(TextError::damaged(format!("{count} files for {rows} rows")));
+    }
+    let mut files = BTreeMap::new();
+    for _ in 0..count {
+        let name_bytes = take(&mut table, 2)?;
+        let name_bytes = u16::from_le_bytes([name_bytes[0], name_bytes[1]]);
+        let name = std::str::from_utf8(take(&mut table, usize::from(name_bytes))?)
+            .map_err(|_| TextError::damaged("a file name is not UTF-8"))?;
+        let (start, length) = (u64_of(&mut table)?, u64_of(&mut table)?);
+        let end = start.checked_add(length).filter(|end| *end <= bundle.len() as u64);
+        let Some(end) = end.filter(|_| start >= (HEADER_BYTES + table_bytes) as u64) else {
+            let size = bundle.len();
+            let problem = format!("file {name} at {start}+{length} is outside of {size} bytes");
+            return Err(TextError::damaged(problem));
+        };
+        files.insert(name.to_owned(), start as usize..end as usize);
+    }
+    if !table.is_empty() || files.len() != count {
+        return Err(TextError::damaged("the table of files does not add up"));
+    }
+    Ok(Contents { rows, files })
+}
+
+fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], TextError> {
+    let split = rest.split_at_checked(length);
+    let (head, tail) = split.ok_or_else(|| TextError::damaged("it ends too early"))?;
+    *rest = tail;
+    Ok(head)
+}
+
+fn u32_of(rest: &mut &[u8]) -> Result<u32, TextError> {
+    let bytes = take(rest, 4)?;
+    Ok(u32::from_le_bytes(bytes.try_into().expect("four bytes were taken")))
+}
+
+fn u64_of(rest: &mut &[u8]) -> Result<u64, TextError> {
+    let bytes = take(rest, 8)?;
+    Ok(u64::from_le_bytes(bytes.try_into().expect("eight bytes were taken")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Vec<u8> {
+        let files = [("a.idx", vec![1, 2, 3]), ("meta.json", vec![4; 9]), ("z", vec![])];
+        write(5, &files.into_iter().map(|(name, data)| (name.to_owned(), data)).collect())
+    }
+
+    #[test]
+    fn files_come_back() {
+        let bundle = sample();
+        let contents = read(&bundle).unwrap();
+        assert_eq!(contents.rows, 5);
+        assert_eq!(bundle[contents.files["a.idx"].clone()], [1, 2, 3]);
+        assert_eq!(bundle[contents.files["meta.json"].clone()], [4; 9]);
+        assert!(contents.files["z"].is_empty());
+        assert!(contents.files.values().all(|range| range.start % ALIGNMENT == 0));
+        assert!(read(&write(0, &BTreeMap::new())).unwrap().files.is_empty());
+    }
+
+    #[test]
+    fn no_damage_to_the_table_panics() {
+        let bundle = sample();
+        for length in 0..bundle.len() {
+            assert!(read(&bundle[..length]).is_err(), "cut to {length}");
+        }
+        for at in 0..bundle.len() {
+            for value in [0, 1, 0x7F, 0xFF] {
+                let mut damaged = bundle.clone();
+                damaged[at] = value;
+                if let Ok(contents) = read(&damaged) {
+                    assert!(contents.files.values().all(|range| range.end <= bundle.len()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        let mut bundle = sample();
+        bundle[8] = 9;
+        let error = read(&bundle).unwrap_err();
+        assert!(matches!(error, TextError::Version { found: 9, expected: VERSION }));
+    }
+}

@@ -1,0 +1,203 @@
+//! The packing: one pass from left to right that chooses an end, then where the next one begins.
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::chunk::breaks::{self, Break, Strength};
+use crate::chunk::ruler::{Ruler, floor_boundary};
+use crate::chunk::{CHARS_PER_TOKEN_MAX, ChunkSizes, TokenOffsets};
+use lodestone_types::{Block, ChunkDraft, ChunkPlace, PageRef};
+
+/// Share of a chunk, in percent of its tokens, that must be filled before a cut of a strength is
+/// taken. A better cut may come earlier.
+const FILL_PERCENT: [(Strength, usize); 5] = [
+    (Strength::Section, 30),
+    (Strength::Heading, 50),
+    (Strength::Block, 60),
+    (Strength::Sentence, 50),
+    (Strength::Line, 60),
+];
+
+/// Bytes looked back for a place between two graphemes, so that a megabyte of combining marks
+/// costs no more than prose.
+const GRAPHEME_BYTES_MAX: usize = 128;
+
+/// Cuts `text` into chunks. `blocks` is its structure (see [`lodestone_types::Extracted`]); none is
+/// fine, then blank lines count as the ends of paragraphs.
+///
+/// Sizes out of range are brought into it.
+pub fn chunk(
+    text: &str,
+    blocks: &[Block],
+    tokens: &dyn TokenOffsets,
+    sizes: ChunkSizes,
+) -> Vec<ChunkDraft> {
+    let tokens_max = sizes.tokens.max(1);
+    let cutter = Cutter {
+        text,
+        breaks: breaks::find(text, blocks),
+        ruler: Ruler::new(text, tokens),
+        tokens_max,
+        overlap: sizes.overlap.min(tokens_max.saturating_sub(1) / 2),
+    };
+    let mut drafts = Vec::new();
+    let mut place = CharPlace::default();
+    let mut start = skip_space(text, 0);
+    let mut covered = start;
+    while covered < text.len() {
+        let end = cutter.end(start, covered);
+        let body = text[start..end].trim_end();
+        debug_assert!(!body.is_empty());
+        let document_start = place.at(text, start);
+        let chars = body.chars().count() as u32;
+        let page = PageRef::Whole;
+        let place = ChunkPlace { document_start, page_start: document_start, chars, page };
+        drafts.push(ChunkDraft { text: body.to_owned(), place });
+        covered = skip_space(text, end);
+        start = cutter.next_start(start, start + body.len(), covered);
+    }
+    drafts
+}
+
+/// Characters counted while the place moves forward.
+#[derive(Debug, Default)]
+struct CharPlace {
+    byte: usize,
+    chars: u32,
+}
+
+impl CharPlace {
+    /// Characters before `byte`, which never goes back.
+    fn at(&mut self, text: &str, byte: usize) -> u32 {
+        self.chars += text[self.byte..byte].chars().count() as u32;
+        self.byte = byte;
+        self.chars
+    }
+}
+
+struct Cutter<'a> {
+    text: &'a str,
+    breaks: Vec<Break>,
+    ruler: Ruler,
+    tokens_max: usize,
+    overlap: usize,
+}
+
+impl Cutter<'_> {
+    /// Where the chunk that begins at `start` ends: after `covered`, where the last one ended.
+    fn end(&self, start: usize, covered: usize) -> usize {
+        let limit = self.limit(start).max(next_char(self.text, covered));
+        if self.text[limit..].trim_start().is_empty() {
+            return self.text.len();
+        }
+        let first = self.breaks.partition_point(|b| b.at <= covered);
+        let after = self.breaks.partition_point(|b| b.at <= limit);
+        let first_token = self.ruler.before(start);
+        for (strength, percent) in FILL_PERCENT {
+            let floor = self.ruler.start(first_token + self.tokens_max * percent / 100);
+            let floor = floor.unwrap_or(start);
+            let within = self.breaks[first..after].iter().rev().take_while(|b| b.at >= floor);
+            if let Some(found) = { within }.find(|b| b.strength >= strength) {
+                return found.at;
+            }
+        }
+        self.word_end(covered, limit)
+    }
+
+    /// The furthest end of a chunk that begins at `start`, by tokens and by characters.
+    fn limit(&self, start: usize) -> usize {
+        let first = self.ruler.before(start);
+        // Inside a token, the rest of it counts as one.
+        let is_inside = self.ruler.start(first) != Some(start);
+        let tokens = self.tokens_max - usize::from(is_inside);
+        let by_tokens = self.ruler.start(first + tokens).unwrap_or(self.text.len());
+        let chars_max = self.tokens_max * CHARS_PER_TOKEN_MAX;
+        let within = &self.text[start..by_tokens];
+        match within.char_indices().nth(chars_max) {
+            Some((length, _)) => start + length,
+            None => by_tokens,
+        }
+    }
+
+    /// The last place between two words in `covered..=limit`, else between two graphemes.
+    fn word_end(&self, covered: usize, limit: usize) -> usize {
+        let begins_word = self.text[..limit].ends_with(char::is_whitespace)
+            || self.text[limit..].starts_with(char::is_whitespace);
+        if begins_word {
+            return limit;
+        }
+        match self.text[covered..limit].rfind(char::is_whitespace) {
+            Some(at) if at > 0 => covered + at,
+            _ => grapheme_floor(self.text, covered, limit),
+        }
+    }
+
+    /// Where the next chunk begins: `overlap` tokens before `end`, at a sentence or a word; at
+    /// `covered`, the first character not yet in a chunk, where a section or the text begins anew.
+    fn next_start(&self, start: usize, end: usize, covered: usize) -> usize {
+        if self.overlap == 0 || covered >= self.text.len() {
+            return covered;
+        }
+        let upto = self.breaks.partition_point(|b| b.at <= covered);
+        let behind = &self.breaks[..upto];
+        if behind.last().is_some_and(|b| b.at == covered && b.strength == Strength::Section) {
+            return covered;
+        }
+        let end_token = self.ruler.before(end);
+        let back = |tokens: usize| {
+            let at = end_token.checked_sub(tokens).and_then(|index| self.ruler.start(index));
+            at.unwrap_or(0).max(self.chars_back(end, tokens * CHARS_PER_TOKEN_MAX))
+        };
+        let after_start = next_char(self.text, start);
+        let earliest = back(self.overlap + self.overlap / 2).max(after_start);
+        let latest = back(self.overlap - self.overlap / 2).max(after_start);
+        let target = back(self.overlap).max(after_start);
+        let mut nearest: Option<Break> = None;
+        for candidate in behind.iter().rev().take_while(|b| b.at >= earliest) {
+            if candidate.strength == Strength::Section && candidate.at < end {
+                return candidate.at;
+            }
+            let is_nearer =
+                nearest.is_none_or(|n| n.at.abs_diff(target) > candidate.at.abs_diff(target));
+            if candidate.at <= latest && is_nearer {
+                nearest = Some(*candidate);
+            }
+        }
+        let found = nearest.map_or_else(|| self.word_start(target, end), |found| found.at);
+        if found < end { found } else { covered }
+    }
+
+    /// The first word that begins in `from..end`, else a place between two graphemes near `from`.
+    fn word_start(&self, from: usize, end: usize) -> usize {
+        if self.text[..from].ends_with(char::is_whitespace) {
+            return skip_space(self.text, from);
+        }
+        let space = self.text[from..end].find(char::is_whitespace);
+        match space.map(|at| skip_space(self.text, from + at)) {
+            Some(word) if word < end => word,
+            _ => floor_boundary(self.text, from),
+        }
+    }
+
+    /// `chars` characters before `end`, or the beginning. The work is bounded by `chars`.
+    fn chars_back(&self, end: usize, chars: usize) -> usize {
+        self.text[..end].char_indices().rev().nth(chars.saturating_sub(1)).map_or(0, |(at, _)| at)
+    }
+}
+
+/// The first byte at or after `at` that is not white space.
+fn skip_space(text: &str, at: usize) -> usize {
+    text.len() - text[at..].trim_start().len()
+}
+
+/// The byte after the character at `at`.
+fn next_char(text: &str, at: usize) -> usize {
+    at + text[at..].chars().next().map_or(0, char::len_utf8)
+}
+
+/// The last grapheme boundary in `after+1..=at` that is near, else `at` itself.
+fn grapheme_floor(text: &str, after: usize, at: usize) -> usize {
+    let from = floor_boundary(text, at.saturating_sub(GRAPHEME_BYTES_MAX).max(after));
+    let to = floor_boundary(text, (at + GRAPHEME_BYTES_MAX).min(text.len()));
+    let boundaries = text[from..to].grapheme_indices(true).map(|(offset, _)| from + offset);
+    boundaries.take_while(|&boundary| boundary <= at).filter(|&b| b > after).last().unwrap_or(at)
+}

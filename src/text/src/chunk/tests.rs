@@ -1,0 +1,203 @@
+//! Goal: the invariants of the room hold for any text. Method: a tokenizer double and properties.
+
+use std::ops::Range;
+
+use proptest::prelude::*;
+
+use crate::chunk::{CHARS_PER_TOKEN_MAX, ChunkSizes, TokenOffsets, chunk};
+use lodestone_types::{Block, BlockKind, ChunkDraft};
+
+/// Runs of letters and digits, and every other character that is not white space, are tokens.
+struct Words;
+
+impl TokenOffsets for Words {
+    fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {
+        let mut tokens: Vec<Range<usize>> = Vec::new();
+        let mut in_word = false;
+        for (at, c) in text.char_indices() {
+            let end = at + c.len_utf8();
+            match tokens.last_mut() {
+                Some(last) if in_word && c.is_alphanumeric() => last.end = end,
+                _ if !c.is_whitespace() => tokens.push(at..end),
+                _ => {}
+            }
+            in_word = c.is_alphanumeric();
+        }
+        tokens
+    }
+}
+
+/// Every character is a token, white space too.
+struct Characters;
+
+impl TokenOffsets for Characters {
+    fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {
+        text.char_indices().map(|(at, c)| at..at + c.len_utf8()).collect()
+    }
+}
+
+/// Gives up: one token for whatever it is given.
+struct Unknown;
+
+impl TokenOffsets for Unknown {
+    fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {
+        std::iter::once(0..text.len()).collect()
+    }
+}
+
+const SMALL: ChunkSizes = ChunkSizes { tokens: 20, overlap: 6 };
+
+fn paragraphs(text: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut at = 0;
+    for part in text.split("\n\n") {
+        if !part.trim().is_empty() {
+            let kind = match part.bytes().take_while(|&b| b == b'#').count() {
+                0 => BlockKind::Paragraph,
+                level => BlockKind::Heading { level: level as u8 },
+            };
+            let start = at + part.len() - part.trim_start().len();
+            blocks.push(Block { kind, range: start..at + part.trim_end().len() });
+        }
+        at += part.len() + 2;
+    }
+    blocks
+}
+
+fn characters(text: &str, from: u32, count: u32) -> String {
+    text.chars().skip(from as usize).take(count as usize).collect()
+}
+
+/// Checks everything that holds for every text, and returns the ranges in characters.
+fn check(text: &str, drafts: &[ChunkDraft], sizes: ChunkSizes) -> Vec<Range<u32>> {
+    let mut covered = vec![false; text.chars().count()];
+    let mut ranges: Vec<Range<u32>> = Vec::new();
+    for draft in drafts {
+        let place = draft.place;
+        assert_eq!(draft.text, characters(text, place.document_start, place.chars));
+        assert_eq!(place.page_start, place.document_start);
+        assert_eq!(draft.text.trim(), draft.text);
+        assert!(!draft.text.is_empty());
+        assert!(draft.text.chars().count() <= sizes.tokens.max(1) * CHARS_PER_TOKEN_MAX);
+        let range = place.document_start..place.document_start + place.chars;
+        if let Some(last) = ranges.last() {
+            assert!(last.start < range.start && last.end < range.end, "{last:?} {range:?}");
+        }
+        covered[range.start as usize..range.end as usize].fill(true);
+        ranges.push(range);
+    }
+    for (c, is_covered) in text.chars().zip(&covered) {
+        assert!(*is_covered || c.is_whitespace());
+    }
+    ranges
+}
+
+fn hostile_text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        4 => "[a-zA-Z]{1,12}",
+        2 => Just(" ".to_owned()),
+        1 => Just("\n".to_owned()),
+        1 => Just("\n\n".to_owned()),
+        1 => Just("\n\n## Head\n\n".to_owned()),
+        1 => Just(". ".to_owned()),
+        1 => "[\u{4e00}-\u{4e20}]{1,9}\u{3002}",
+        1 => Just("e\u{301}\u{1F468}\u{200D}\u{1F469}".to_owned()),
+        1 => "\\PC{0,9}",
+        1 => "[a-z]{100,300}",
+    ];
+    prop::collection::vec(piece, 0..80).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn every_text_is_covered_by_bounded_chunks(
+        text in hostile_text(),
+        with_blocks: bool,
+        tokens in 1_usize..40,
+        overlap in 0_usize..60,
+    ) {
+        let sizes = ChunkSizes { tokens, overlap };
+        let blocks = if with_blocks { paragraphs(&text) } else { Vec::new() };
+        for tokenizer in [&Words as &dyn TokenOffsets, &Characters, &Unknown] {
+            let drafts = chunk(&text, &blocks, tokenizer, sizes);
+            check(&text, &drafts, sizes);
+            prop_assert_eq!(&drafts, &chunk(&text, &blocks, tokenizer, sizes));
+        }
+        for draft in chunk(&text, &blocks, &Words, sizes) {
+            prop_assert!(Words.token_offsets(&draft.text).len() <= tokens);
+        }
+    }
+
+    #[test]
+    fn overlap_is_real_where_there_are_no_sections(
+        words in prop::collection::vec("[a-z]{1,8}[.,]?", 60..300),
+    ) {
+        let text = words.join(" ");
+        let ranges = check(&text, &chunk(&text, &[], &Words, SMALL), SMALL);
+        prop_assert!(ranges.len() > 1);
+        for pair in ranges.windows(2) {
+            prop_assert!(pair[1].start < pair[0].end);
+            let shared = characters(&text, pair[1].start, pair[0].end - pair[1].start);
+            let count = Words.token_offsets(&shared).len();
+            prop_assert!((1..=9).contains(&count), "{count} tokens in {shared:?}");
+        }
+    }
+}
+
+#[test]
+fn a_text_that_fits_is_one_chunk() {
+    let text = "# Title\n\nOne. Two.\n\n## Part\n\nThree.";
+    let drafts = chunk(text, &paragraphs(text), &Words, SMALL);
+    assert_eq!(drafts.len(), 1);
+    assert_eq!(drafts[0].text, text);
+    assert!(chunk(" \n\t ", &[], &Words, SMALL).is_empty());
+    assert!(chunk("", &[], &Words, SMALL).is_empty());
+}
+
+#[test]
+fn a_heading_stays_with_what_follows_and_a_section_repeats_nothing() {
+    let body = "one two three four five six seven eight nine ten eleven.";
+    let text = format!("## First\n\n{body}\n\n## Second\n\n{body}\n\n## Third\n\n{body}");
+    let drafts = chunk(&text, &paragraphs(&text), &Words, SMALL);
+    let starts: Vec<&str> = drafts.iter().map(|d| d.text.lines().next().unwrap()).collect();
+    assert_eq!(starts, ["## First", "## Second", "## Third"]);
+}
+
+#[test]
+fn cuts_prefer_sentences() {
+    let text = "Dr. A. Smith paid 3.5 francs for it. He left soon. Was it late? Yes! \
+                Nobody saw e.g. him go home that night. It rained.";
+    let drafts = chunk(text, &[], &Words, ChunkSizes { tokens: 14, overlap: 0 });
+    for draft in &drafts {
+        assert!(draft.text.ends_with(['.', '?', '!']), "{:?}", draft.text);
+        assert!(!draft.text.ends_with("Dr.") && !draft.text.ends_with("e.g."));
+    }
+    let chinese = "\u{4eca}\u{5929}\u{4e0b}\u{96e8}\u{3002}".repeat(8);
+    for draft in chunk(&chinese, &[], &Characters, SMALL) {
+        assert!(draft.text.ends_with('\u{3002}'));
+    }
+}
+
+#[test]
+fn graphemes_stay_whole() {
+    let text = "e\u{301}".repeat(200);
+    for draft in chunk(&text, &[], &Characters, ChunkSizes { tokens: 7, overlap: 2 }) {
+        assert!(draft.text.ends_with('\u{301}'));
+    }
+}
+
+/// Ten megabytes of the worst shapes: done in time that only a linear pass can keep.
+#[test]
+fn size_and_shape_do_not_matter() {
+    let sizes = ChunkSizes::default();
+    let solid = "a".repeat(10 << 20);
+    let started = std::time::Instant::now();
+    for tokenizer in [&Words as &dyn TokenOffsets, &Characters, &Unknown] {
+        let drafts = chunk(&solid, &[], tokenizer, sizes);
+        assert!(drafts.len() > (10 << 20) / (200 * CHARS_PER_TOKEN_MAX));
+    }
+    for shape in ["\u{301}", "\u{1F1E9}", ". ", ".)", "\n", "\n\n", "a. ", "a\n\n"] {
+        chunk(&shape.repeat(300_000), &[], &Words, sizes);
+    }
+    assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
+}

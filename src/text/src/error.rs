@@ -1,0 +1,48 @@
+//! What can go wrong with the full text of a segment.
+
+use lodestone_types::ErrorKind;
+
+/// Why a full-text index could not be built, opened, merged or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TextError {
+    /// The bytes are not a bundle that this version wrote.
+    #[error("full-text bundle is damaged: {problem}")]
+    Damaged {
+        /// What was found, with names and sizes.
+        problem: String,
+    },
+    /// The bundle was written by another version of the format or of the analysis; its terms do
+    /// not compare with those of a query, so it must be rebuilt from the rows.
+    #[error("full-text bundle has version {found}, this server reads version {expected}")]
+    Version {
+        /// The version in the bundle.
+        found: u32,
+        /// The only version that is read.
+        expected: u32,
+    },
+    /// Building or merging failed.
+    #[error("full-text index could not be written: {problem}")]
+    Write {
+        /// What the index library said.
+        problem: String,
+    },
+}
+
+impl TextError {
+    /// What the caller should do.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Damaged { .. } | Self::Version { .. } => ErrorKind::Corrupt,
+            Self::Write { .. } => ErrorKind::Internal,
+        }
+    }
+
+    pub(super) fn damaged(problem: impl std::fmt::Display) -> Self {
+        Self::Damaged { problem: problem.to_string() }
+    }
+
+    pub(super) fn write(problem: impl std::fmt::Display) -> Self {
+        Self::Write { problem: problem.to_string() }
+    }
+}

@@ -1,0 +1,110 @@
+//! Opening a bundle for reading.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tantivy::directory::OwnedBytes;
+use tantivy::{Index, InvertedIndexReader, Segment, SegmentReader};
+
+use crate::TextError;
+use crate::bundle;
+use crate::directory::BundleDirectory;
+use crate::schema::{Field, schema};
+
+/// The full text of one segment. Row `n` of the segment is row `n` here. Cheap to share.
+pub struct TextIndex {
+    rows: u32,
+    /// None if there are no rows.
+    opened: Option<Opened>,
+}
+
+pub(super) struct Opened {
+    segment: Segment,
+    fields: [OpenField; 3],
+}
+
+/// One field: its postings, and the length of the field in each row as Lucene's one-byte code.
+pub(super) struct OpenField {
+    pub postings: Arc<InvertedIndexReader>,
+    pub lengths: OwnedBytes,
+}
+
+impl TextIndex {
+    /// Opens a bundle that [`TextIndexBuilder::finish`](crate::TextIndexBuilder::finish) or
+    /// [`Self::merge`] made. The checksum of the bytes is the caller's to verify first.
+    ///
+    /// # Errors
+    /// [`TextError::Damaged`] if the bytes are not such a bundle, [`TextError::Version`] if another
+    /// version wrote them.
+    pub fn open(bundle: Bytes) -> Result<Self, TextError> {
+        let contents = bundle::read(&bundle)?;
+        let rows = contents.rows;
+        if rows == 0 {
+            return Ok(Self { rows, opened: None });
+        }
+        let directory = BundleDirectory::new(&bundle, &contents);
+        // The index library asserts on bytes that it did not expect.
+        let opened = catch_unwind(AssertUnwindSafe(|| Opened::open(directory, rows)))
+            .unwrap_or_else(|_| Err(TextError::damaged("a file of the index does not parse")))?;
+        Ok(Self { rows, opened: Some(opened) })
+    }
+
+    /// Rows of the index.
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    pub(super) fn segment(&self) -> Option<&Segment> {
+        self.opened.as_ref().map(|opened| &opened.segment)
+    }
+
+    /// None if there are no rows.
+    pub(super) fn field(&self, field: Field) -> Option<&OpenField> {
+        self.opened.as_ref().map(|opened| &opened.fields[field.index()])
+    }
+}
+
+impl std::fmt::Debug for TextIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TextIndex").field("rows", &self.rows).finish_non_exhaustive()
+    }
+}
+
+impl Opened {
+    fn open(directory: BundleDirectory, rows: u32) -> Result<Self, TextError> {
+        let index = Index::open(directory).map_err(TextError::damaged)?;
+        if index.schema() != schema() {
+            return Err(TextError::damaged("the index has other fields"));
+        }
+        let mut segments = index.searchable_segments().map_err(TextError::damaged)?;
+        let (Some(segment), true) = (segments.pop(), segments.is_empty()) else {
+            return Err(TextError::damaged("the index is not one segment"));
+        };
+        let reader = SegmentReader::open(&segment).map_err(TextError::damaged)?;
+        if reader.max_doc() != rows || reader.has_deletes() {
+            let problem = format!("{} documents for {rows} rows", reader.max_doc());
+            return Err(TextError::damaged(problem));
+        }
+        let open = |field| OpenField::open(&reader, field, rows);
+        let fields = [open(Field::Body)?, open(Field::Title)?, open(Field::Words)?];
+        Ok(Self { segment, fields })
+    }
+}
+
+impl OpenField {
+    fn open(reader: &SegmentReader, field: Field, rows: u32) -> Result<Self, TextError> {
+        let column = field.column();
+        let postings = reader.inverted_index(column).map_err(TextError::damaged)?;
+        let lengths = reader.fieldnorms_readers().get_inner_file().open_read(column);
+        let Some(lengths) = lengths else {
+            return Err(TextError::damaged(format!("{field:?} has no lengths")));
+        };
+        let lengths = lengths.read_bytes().map_err(TextError::damaged)?;
+        if lengths.len() != rows as usize {
+            let problem = format!("{} lengths of {field:?} for {rows} rows", lengths.len());
+            return Err(TextError::damaged(problem));
+        }
+        Ok(Self { postings, lengths })
+    }
+}

@@ -1,0 +1,131 @@
+//! Normal form of a text (NFKC) with a way back to the original bytes, and case folding.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::script::is_ignorable;
+
+/// Whether the text is certainly in NFKC.
+fn is_normal(text: &str) -> bool {
+    text.is_ascii() || is_nfkc_quick(text.chars()) == IsNormalized::Yes
+}
+
+/// The text in Unicode NFKC; borrowed where it is already normal.
+pub(super) fn nfkc(text: &str) -> Cow<'_, str> {
+    if is_normal(text) { Cow::Borrowed(text) } else { Cow::Owned(text.nfkc().collect()) }
+}
+
+/// Turns byte ranges of `nfkc(original)`, given in ascending order of start, into byte ranges of
+/// `original`, widened to whole grapheme clusters where normalisation changed the text.
+pub(super) fn original_ranges(original: &str, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
+    if is_normal(original) {
+        return ranges.to_vec();
+    }
+    // Clusters are normalised one by one: characters of two clusters do not compose.
+    let mut clusters = Vec::new();
+    let mut normal_end = 0;
+    for (start, cluster) in original.grapheme_indices(true) {
+        normal_end += cluster.nfkc().map(char::len_utf8).sum::<usize>();
+        clusters.push((normal_end, start..start + cluster.len()));
+    }
+    let cluster_at = |offset: usize| {
+        let at = clusters.partition_point(|(end, _)| *end <= offset);
+        clusters.get(at).map_or(original.len()..original.len(), |(_, range)| range.clone())
+    };
+    ranges
+        .iter()
+        .map(|range| cluster_at(range.start).start..cluster_at(range.end.max(1) - 1).end)
+        .collect()
+}
+
+/// Appends the folded form of a word that is in NFKC: case folded, ignorable characters dropped,
+/// one kind of apostrophe.
+///
+/// Folding is the lower case of the upper case: it differs from Unicode's full case folding only
+/// where that keeps letters apart that no reader would (dotless i), and needs no table of ours.
+pub(super) fn fold_into(word: &str, folded: &mut String) {
+    let start = folded.len();
+    if word.is_ascii() {
+        folded.push_str(word);
+        folded[start..].make_ascii_lowercase();
+        return;
+    }
+    for c in word.chars() {
+        match c {
+            '\u{2018}' | '\u{2019}' => folded.push('\''),
+            _ if c.is_ascii() => folded.push(c.to_ascii_lowercase()),
+            _ if is_ignorable(c) => {}
+            _ => folded.extend(c.to_uppercase().flat_map(char::to_lowercase)),
+        }
+    }
+    if !is_normal(&folded[start..]) {
+        let normal: String = folded[start..].nfkc().collect();
+        folded.truncate(start);
+        folded.push_str(&normal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fold(word: &str) -> String {
+        let mut folded = String::new();
+        fold_into(&nfkc(word), &mut folded);
+        folded
+    }
+
+    #[test]
+    fn case_and_form_do_not_matter() {
+        for (a, b) in [
+            ("STRASSE", "stra\u{DF}e"),
+            ("MU\u{308}LLER", "m\u{FC}ller"),
+            (
+                "\u{3A3}\u{3AF}\u{3C3}\u{3C5}\u{3C6}\u{3BF}\u{3C2}",
+                "\u{3C3}\u{3AF}\u{3C3}\u{3C5}\u{3C6}\u{3BF}\u{3C3}",
+            ),
+            ("\u{FB01}ne", "FINE"),
+            ("\u{FF28}\u{FF49}", "hi"),
+            ("co\u{AD}operate", "cooperate"),
+            ("don\u{2019}t", "DON'T"),
+            ("\u{1FB3}", "\u{1FBC}"),
+        ] {
+            assert_eq!(fold(a), fold(b), "{a} {b}");
+        }
+        assert_ne!(fold("m\u{FC}ller"), fold("muller"));
+    }
+
+    #[test]
+    fn ranges_lead_back_to_the_original() {
+        let original = "\u{FB01}ne \u{FF28}\u{FF49}, e\u{301}te\u{301}";
+        let normal = nfkc(original);
+        let word = normal.find("Hi").unwrap();
+        let summer = normal.find("\u{E9}t").unwrap();
+        let ranges = original_ranges(original, &[0..4, word..word + 2, summer..normal.len()]);
+        let pieces: Vec<_> = ranges.iter().map(|r| &original[r.clone()]).collect();
+        assert_eq!(pieces, ["\u{FB01}ne", "\u{FF28}\u{FF49}", "e\u{301}te\u{301}"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_range_leads_to_a_valid_one(text in "\\PC{0,40}") {
+            let normal = nfkc(&text);
+            let starts: Vec<usize> = normal.char_indices().map(|(at, _)| at).collect();
+            let ranges: Vec<_> = starts.iter().map(|&at| at..normal.len()).collect();
+            for range in original_ranges(&text, &ranges) {
+                prop_assert!(text.get(range).is_some());
+            }
+        }
+
+        #[test]
+        fn folding_is_stable(text in "\\PC{0,20}") {
+            let once = fold(&text);
+            prop_assert_eq!(fold(&once), once);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The three fields of the index.
+
+use tantivy::schema::{Field as Column, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
+
+use crate::tokens::{HYBRID, WHOLE};
+
+/// A field of the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    /// Analysed text with searchable values.
+    Body,
+    /// Analysed title.
+    Title,
+    /// Whole words of text and searchable values, with positions.
+    Words,
+}
+
+impl Field {
+    /// Every field, in the order of the index.
+    pub(super) const ALL: [Self; 3] = [Self::Body, Self::Title, Self::Words];
+
+    /// The field's place in [`Self::ALL`].
+    pub(super) fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The field as the index library names it.
+    pub(super) fn column(self) -> Column {
+        Column::from_field_id(self as u32)
+    }
+}
+
+/// Nothing is stored and nothing is a fast field: texts and values are the segment's own.
+pub(super) fn schema() -> Schema {
+    let text = |tokenizer, record| {
+        let indexing =
+            TextFieldIndexing::default().set_tokenizer(tokenizer).set_index_option(record);
+        TextOptions::default().set_indexing_options(indexing)
+    };
+    let mut schema = Schema::builder();
+    schema.add_text_field("body", text(HYBRID, IndexRecordOption::WithFreqs));
+    schema.add_text_field("title", text(HYBRID, IndexRecordOption::WithFreqs));
+    schema.add_text_field("words", text(WHOLE, IndexRecordOption::WithFreqsAndPositions));
+    schema.build()
+}

@@ -1,0 +1,116 @@
+//! What BM25 must know of all rows that a query may see, summed over segments.
+
+use std::ops::AddAssign;
+
+use roaring::RoaringBitmap;
+use tantivy::fieldnorm::FieldNormReader;
+
+use crate::TextIndex;
+use crate::index::OpenField;
+use crate::mask::RowMask;
+use crate::schema::Field;
+
+/// Rows and lengths of a set of rows. Does not depend on the query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScopeStats {
+    /// Rows in the set.
+    pub rows: u64,
+    /// For each field the rows that have it, and the terms of all of them. Lengths are those of
+    /// the index, rounded down to one byte as in Lucene, so that merging cannot change them.
+    pub(super) fields: [FieldStats; 3],
+}
+
+/// One field in [`ScopeStats`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct FieldStats {
+    /// Rows whose field is not empty.
+    pub rows: u64,
+    /// Terms in all of them.
+    pub terms: u64,
+}
+
+impl AddAssign for ScopeStats {
+    fn add_assign(&mut self, other: Self) {
+        self.rows += other.rows;
+        for (sum, field) in self.fields.iter_mut().zip(other.fields) {
+            sum.rows += field.rows;
+            sum.terms += field.terms;
+        }
+    }
+}
+
+/// For each term of one query the rows that hold it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TermCounts(pub(super) Vec<u64>);
+
+impl AddAssign<&Self> for TermCounts {
+    /// Adds the counts of the same query in another segment.
+    fn add_assign(&mut self, other: &Self) {
+        if self.0.is_empty() {
+            self.0.resize(other.0.len(), 0);
+        }
+        assert_eq!(self.0.len(), other.0.len(), "counts of one query have one length");
+        for (sum, count) in self.0.iter_mut().zip(&other.0) {
+            *sum += count;
+        }
+    }
+}
+
+/// Statistics of one query over every segment that it searches. Scores of different segments
+/// compare if and only if they were made with the same statistics.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CorpusStats {
+    /// The rows in scope.
+    pub scope: ScopeStats,
+    /// How many of them hold each term.
+    pub counts: TermCounts,
+}
+
+impl CorpusStats {
+    /// Adds one segment.
+    pub fn add(&mut self, scope: ScopeStats, counts: &TermCounts) {
+        self.scope += scope;
+        self.counts += counts;
+    }
+
+    /// Lucene's idf: ln(1 + (N - df + 0.5) / (df + 0.5)), always above zero. 0 if no row holds
+    /// the term.
+    pub(super) fn idf(&self, clause: usize) -> f32 {
+        let rows = self.scope.rows as f64;
+        let count = self.counts.0.get(clause).copied().unwrap_or(0) as f64;
+        if count == 0.0 {
+            return 0.0;
+        }
+        let absent = (rows - count).max(0.0);
+        ((absent + 0.5) / (count + 0.5)).ln_1p() as f32
+    }
+
+    /// Mean length of a field over the rows that have it; at least 1.
+    pub(super) fn mean_length(&self, field: Field) -> f64 {
+        let field = self.scope.fields[field.index()];
+        (field.terms as f64 / field.rows.max(1) as f64).max(1.0)
+    }
+}
+
+impl TextIndex {
+    /// Rows and lengths of the rows in `scope` (None: all rows).
+    pub fn scope_stats(&self, scope: Option<&RoaringBitmap>) -> ScopeStats {
+        let mask = RowMask::new(self.rows(), [scope, None]);
+        let fields = Field::ALL.map(|field| {
+            self.field(field).map_or_else(FieldStats::default, |field| field_stats(field, &mask))
+        });
+        ScopeStats { rows: mask.count(), fields }
+    }
+}
+
+fn field_stats(field: &OpenField, mask: &RowMask) -> FieldStats {
+    let lengths = field.lengths.as_slice();
+    let mut histogram = [0_u64; 256];
+    mask.for_each(lengths.len() as u32, |row| histogram[usize::from(lengths[row as usize])] += 1);
+    let terms =
+        |(code, &rows): (u8, &u64)| rows * u64::from(FieldNormReader::id_to_fieldnorm(code));
+    FieldStats {
+        rows: histogram[1..].iter().sum(),
+        terms: (0..=u8::MAX).zip(&histogram).map(terms).sum(),
+    }
+}

@@ -1,0 +1,393 @@
+//! The room as its users see it: rows in, hits out.
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use roaring::RoaringBitmap;
+use tantivy::fieldnorm::FieldNormReader;
+
+use super::query::TITLE_WEIGHT;
+use super::*;
+use lodestone_types::{Hit, RowId};
+
+fn bundle(rows: &[RowText<'_>]) -> Vec<u8> {
+    let mut builder = TextIndexBuilder::new();
+    for (at, row) in rows.iter().enumerate() {
+        assert_eq!(builder.add_row(row).unwrap(), RowId(at as u32));
+    }
+    builder.finish().unwrap()
+}
+
+fn index(rows: &[RowText<'_>]) -> TextIndex {
+    TextIndex::open(Bytes::from(bundle(rows))).unwrap()
+}
+
+fn bodies(texts: &[&str]) -> TextIndex {
+    let row = |body| RowText { body, ..RowText::default() };
+    index(&texts.iter().copied().map(row).collect::<Vec<_>>())
+}
+
+/// Statistics of segments, each with the rows that are in scope.
+fn stats<Q: TextQuery>(query: &Q, parts: &[(&TextIndex, Option<&RoaringBitmap>)]) -> CorpusStats {
+    let mut stats = CorpusStats::default();
+    for (index, scope) in parts {
+        stats.add(index.scope_stats(*scope), &index.term_counts(query, *scope).unwrap());
+    }
+    stats
+}
+
+fn scores<Q: TextQuery>(index: &TextIndex, query: &Q, scope: Option<&RoaringBitmap>) -> RowScores {
+    index.score(query, &stats(query, &[(index, scope)]), scope, None).unwrap()
+}
+
+/// Rows that a hybrid query finds, ascending.
+fn found(index: &TextIndex, query: &str) -> Vec<u32> {
+    rows_of(&scores(index, &HybridQuery::analyse(query), None))
+}
+
+/// Rows that a full-text query finds, ascending.
+fn words(index: &TextIndex, query: &str, operator: Operator) -> Vec<u32> {
+    rows_of(&scores(index, &WordQuery::analyse(query, operator), None))
+}
+
+fn rows_of(scores: &RowScores) -> Vec<u32> {
+    let mut rows: Vec<u32> = scores.top(usize::MAX / 4).iter().map(|hit| hit.row.0).collect();
+    assert_eq!(rows.len() as u64, scores.matched());
+    rows.sort_unstable();
+    rows
+}
+
+#[test]
+fn every_row_stays_in_its_place() {
+    let texts: Vec<String> = (0..2000).map(|n| format!("unique{n} shared")).collect();
+    let rows: Vec<_> = texts.iter().map(|body| RowText { body, ..RowText::default() }).collect();
+    let index = index(&rows);
+    assert_eq!(index.rows(), 2000);
+    for row in [0, 1, 127, 128, 129, 777, 1999] {
+        assert_eq!(words(&index, &format!("unique{row}"), Operator::Or), [row]);
+    }
+    assert_eq!(words(&index, "shared", Operator::Or).len(), 2000);
+}
+
+#[test]
+fn equal_rows_give_equal_bytes() {
+    let rows = [RowText { body: "alpha beta", title: "gamma", searchable: "delta" }; 3];
+    assert_eq!(bundle(&rows), bundle(&rows));
+}
+
+#[test]
+fn fields_are_searched_as_promised() {
+    let rows = [
+        RowText { body: "plain text", title: "heading", searchable: "colour-red" },
+        RowText { body: "heading", title: "", searchable: "" },
+        RowText::default(),
+    ];
+    let index = index(&rows);
+    assert_eq!(found(&index, "headings"), [0, 1]);
+    assert_eq!(found(&index, "red"), [0]);
+    assert_eq!(words(&index, "heading", Operator::Or), [1]);
+    assert_eq!(words(&index, "headings", Operator::Or), Vec::<u32>::new());
+    assert_eq!(words(&index, "red", Operator::Or), [0]);
+    assert_eq!(words(&index, "text red", Operator::And), [0]);
+    assert_eq!(words(&index, "text heading", Operator::And), Vec::<u32>::new());
+    assert_eq!(words(&index, "text heading", Operator::Or), [0, 1]);
+    assert_eq!(words(&index, "TEXT, text!", Operator::And), [0]);
+    assert_eq!(words(&index, "?! ...", Operator::Or), Vec::<u32>::new());
+    assert_eq!(words(&index, "", Operator::And), Vec::<u32>::new());
+}
+
+#[test]
+fn a_hit_in_the_title_counts_more() {
+    let rows = [
+        RowText { body: "wing of a bird", title: "feathers", searchable: "" },
+        RowText { body: "feathers of a bird", title: "wing", searchable: "" },
+    ];
+    let top = scores(&index(&rows), &HybridQuery::analyse("wing"), None).top(2);
+    assert_eq!(top[0].row, RowId(1));
+    assert_eq!(top.len(), 2);
+}
+
+#[test]
+fn languages_are_found() {
+    let index = bodies(&[
+        "\u{673A}\u{5668}\u{5B66}\u{4E60}\u{662F}\u{4EBA}\u{5DE5}\u{667A}\u{80FD}",
+        "\u{939}\u{93F}\u{928}\u{94D}\u{926}\u{940} \u{92D}\u{93E}\u{937}\u{93E}",
+        "\u{41D}\u{43E}\u{432}\u{44B}\u{435} \u{443}\u{43B}\u{438}\u{446}\u{44B}",
+        "Gr\u{F6}\u{DF}e der Stra\u{DF}en in M\u{FC}nchen",
+        "let name = getUserName(max_chunks, gpt4);",
+        "\u{E1B}\u{E23}\u{E30}\u{E40}\u{E17}\u{E28}\u{E44}\u{E17}\u{E22}",
+        "\u{D55C}\u{AD6D}\u{C5B4}\u{B97C} \u{BC30}\u{C6B4}\u{B2E4}",
+    ]);
+    let cases = [
+        ("\u{4EBA}\u{5DE5}\u{667A}\u{80FD}", 0),
+        ("\u{5DE5}", 0),
+        ("\u{92D}\u{93E}\u{937}\u{93E}", 1),
+        ("\u{443}\u{43B}\u{438}\u{446}\u{430}", 2),
+        ("GR\u{D6}SSE", 3),
+        ("mu\u{308}nchen", 3),
+        ("user", 4),
+        ("GetUserName", 4),
+        ("chunks", 4),
+        ("GPT-4", 4),
+        ("\u{E44}\u{E17}\u{E22}", 5),
+        ("\u{D55C}\u{AD6D}\u{C5B4}", 6),
+    ];
+    for (query, row) in cases {
+        assert_eq!(found(&index, query), [row], "{query}");
+    }
+    // A letter with another mark is another word.
+    assert_eq!(found(&index, "munchen"), Vec::<u32>::new());
+    assert_eq!(found(&index, "\u{92D}\u{93E}\u{937}"), Vec::<u32>::new());
+}
+
+#[test]
+fn a_run_without_spaces_is_a_phrase_in_full_text_search() {
+    let index = bodies(&[
+        "\u{673A}\u{5668}\u{5B66}\u{4E60}",
+        "\u{5B66}\u{4E60}\u{673A}\u{5668}",
+        "\u{673A} \u{5668}",
+        "\u{673A}x\u{5668}",
+        "\u{8C22}\u{8C22}\u{8C22} \u{673A}\u{673A}\u{5668}",
+        "\u{E01}\u{E32}\u{E23}",
+    ]);
+    assert_eq!(words(&index, "\u{673A}\u{5668}", Operator::And), [0, 1, 4]);
+    assert_eq!(words(&index, "\u{5668}\u{5B66}", Operator::Or), [0]);
+    assert_eq!(words(&index, "\u{673A}", Operator::Or), [0, 1, 2, 3, 4]);
+    assert_eq!(words(&index, "\u{673A} \u{5668}", Operator::And), [0, 1, 2, 3, 4]);
+    assert_eq!(words(&index, "\u{8C22}\u{8C22}", Operator::And), [4]);
+    assert_eq!(words(&index, "\u{8C22}\u{8C22}\u{8C22}\u{8C22}", Operator::Or), Vec::<u32>::new());
+    assert_eq!(words(&index, "\u{E32}\u{E23}", Operator::Or), [5]);
+    // Text and searchable values do not run into each other.
+    let rows = [RowText { body: "\u{673A}", title: "", searchable: "\u{5668}" }];
+    assert!(words(&super::tests::index(&rows), "\u{673A}\u{5668}", Operator::Or).is_empty());
+}
+
+#[test]
+fn equal_scores_come_in_row_order() {
+    let index = bodies(&["same words"; 300]);
+    let scores = scores(&index, &HybridQuery::analyse("same"), None);
+    for k in [0, 1, 5, 64, 299, 300, 1000] {
+        let rows: Vec<u32> = scores.top(k).iter().map(|hit| hit.row.0).collect();
+        assert_eq!(rows, (0..k.min(300) as u32).collect::<Vec<_>>());
+    }
+    assert!(scores.get(RowId(0)) > 0.0);
+    assert_eq!(scores.get(RowId(300)), 0.0);
+}
+
+#[test]
+fn nothing_is_found_in_nothing() {
+    let empty = index(&[]);
+    assert_eq!(empty.rows(), 0);
+    assert_eq!(found(&empty, "word"), Vec::<u32>::new());
+    assert_eq!(empty.scope_stats(None), ScopeStats::default());
+    let some = bodies(&["word", "other"]);
+    let none = RoaringBitmap::new();
+    for merged in [
+        TextIndex::merge(&[]).unwrap(),
+        TextIndex::merge(&[(&empty, None), (&some, Some(&none))]).unwrap(),
+    ] {
+        assert_eq!(TextIndex::open(merged.into()).unwrap().rows(), 0);
+    }
+    let merged = TextIndex::merge(&[(&empty, None), (&some, None)]).unwrap();
+    assert_eq!(found(&TextIndex::open(merged.into()).unwrap(), "other"), [1]);
+    let query = HybridQuery::analyse("word");
+    assert_eq!(scores(&some, &query, Some(&none)).matched(), 0);
+}
+
+#[test]
+fn damage_is_an_error_and_never_a_panic() {
+    let good = bundle(&[RowText { body: "alpha beta", title: "gamma", searchable: "" }; 40]);
+    for length in (0..good.len()).step_by(7) {
+        assert!(TextIndex::open(Bytes::copy_from_slice(&good[..length])).is_err(), "{length}");
+    }
+    for at in (0..good.len()).step_by(3) {
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x15;
+        // Damage inside of a posting list is the checksum's to find.
+        if let Err(error) = TextIndex::open(bytes.into()) {
+            assert_eq!(error.kind(), lodestone_types::ErrorKind::Corrupt);
+        }
+    }
+}
+
+const VOCABULARY: [&str; 8] = ["zab", "qux", "vok", "lum", "wip", "tib", "nok", "rud"];
+
+/// One row in words of the vocabulary: body, title, searchable values.
+type Row = [Vec<usize>; 3];
+
+fn text(words: &[usize]) -> String {
+    words.iter().map(|&word| VOCABULARY[word]).collect::<Vec<_>>().join(" ")
+}
+
+fn index_of(rows: &[Row]) -> TextIndex {
+    let texts: Vec<_> = rows.iter().map(|row| row.each_ref().map(|words| text(words))).collect();
+    let rows = texts.iter().map(|[body, title, searchable]| RowText { body, title, searchable });
+    index(&rows.collect::<Vec<_>>())
+}
+
+fn any_rows() -> impl Strategy<Value = Vec<Row>> {
+    let words = |max| proptest::collection::vec(0..VOCABULARY.len(), 0..max);
+    proptest::collection::vec((words(60), words(4), words(3)).prop_map(<Row>::from), 0..40)
+}
+
+/// Identifiers, accents, and scripts without spaces, from few letters so that terms meet.
+fn any_text(max: usize) -> impl Strategy<Value = String> {
+    let letters = "a-cA-C0-1 _.'\u{E9}\u{673A}\u{5668}\u{AC00}\u{E01}\u{FF21}-";
+    proptest::string::string_regex(&format!("[{letters}]{{0,{max}}}")).unwrap()
+}
+
+/// BM25 from its definition, in f64, over the rows given; lengths rounded as in the index.
+fn oracle(rows: &[Row], query: &[usize]) -> Vec<f64> {
+    let body = |row: &Row| row.concat();
+    let title = |row: &Row| row[1].clone();
+    let stored = |length: usize| {
+        let code = FieldNormReader::fieldnorm_to_id(length as u32);
+        f64::from(FieldNormReader::id_to_fieldnorm(code))
+    };
+    let mean = |field: &dyn Fn(&Row) -> Vec<usize>| {
+        let lengths = rows.iter().map(|row| stored(field(row).len()));
+        let filled = lengths.clone().filter(|length| *length > 0.0).count();
+        lengths.sum::<f64>() / filled.max(1) as f64
+    };
+    let (mean_body, mean_title) = (mean(&body), mean(&title));
+    let part = |words: Vec<usize>, term: usize, mean: f64| {
+        let tf = words.iter().filter(|word| **word == term).count() as f64;
+        tf / (tf + 0.9 * (0.6 + 0.4 * stored(words.len()) / mean.max(1.0)))
+    };
+    let score = |row: &Row| {
+        let score_of = |&term: &usize| {
+            let df = rows.iter().filter(|row| body(row).contains(&term)).count() as f64;
+            let idf = (1.0 + (rows.len() as f64 - df + 0.5) / (df + 0.5)).ln();
+            let title = f64::from(TITLE_WEIGHT) * part(title(row), term, mean_title);
+            idf * (part(body(row), term, mean_body) + title)
+        };
+        query.iter().map(score_of).sum()
+    };
+    rows.iter().map(score).collect()
+}
+
+/// Scores by row of several segments, one after the other.
+fn scores_over(
+    parts: &[(&TextIndex, Option<&RoaringBitmap>)],
+    query: &HybridQuery,
+) -> Vec<Vec<f32>> {
+    let stats = stats(query, parts);
+    let of = |(index, scope): &(&TextIndex, Option<&RoaringBitmap>)| {
+        let scores = index.score(query, &stats, *scope, None).unwrap();
+        (0..index.rows()).map(|row| scores.get(RowId(row))).collect()
+    };
+    parts.iter().map(of).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn scores_equal_the_definition(
+        rows in any_rows(),
+        query in proptest::collection::vec(0..VOCABULARY.len(), 1..6),
+    ) {
+        let index = index_of(&rows);
+        let scores = scores(&index, &HybridQuery::analyse(&text(&query)), None);
+        for (row, expected) in oracle(&rows, &query).into_iter().enumerate() {
+            let score = f64::from(scores.get(RowId(row as u32)));
+            // Ten f32 roundings of values below 10.
+            prop_assert!((score - expected).abs() < 1e-5, "row {row}: {score}, not {expected}");
+        }
+        let hits = scores.top(7);
+        prop_assert!(hits.is_sorted_by(|a: &Hit, b: &Hit| lodestone_types::by_rank(a, b).is_lt()));
+    }
+
+    /// Goal: neither segments, nor tombstones, nor other sub-tenants show in a score. Method: the
+    /// rows in scope alone in one index, against all rows in three with masks; bit for bit.
+    #[test]
+    fn scores_do_not_depend_on_segments_or_on_rows_out_of_scope(
+        rows in any_rows(),
+        outside in proptest::collection::vec(any::<bool>(), 40),
+        cuts in (0_usize..40, 0_usize..40),
+        query in proptest::collection::vec(0..VOCABULARY.len(), 1..6),
+    ) {
+        let query = HybridQuery::analyse(&text(&query));
+        let (low, high) = (cuts.0.min(cuts.1).min(rows.len()), cuts.0.max(cuts.1).min(rows.len()));
+        let bounds = [0..low, low..high, high..rows.len()];
+        let pieces = bounds.clone().map(|range| index_of(&rows[range]));
+        let masks = bounds.clone().map(|range| {
+            range.clone().filter(|row| !outside[*row]).map(|row| (row - range.start) as u32)
+                .collect::<RoaringBitmap>()
+        });
+        let parts: Vec<_> = pieces.iter().zip(&masks).map(|(i, m)| (i, Some(m))).collect();
+        let split = scores_over(&parts, &query);
+        let alone: Vec<Row> = rows.iter().zip(&outside).filter(|(_, out)| !**out)
+            .map(|(row, _)| row.clone()).collect();
+        let alone = index_of(&alone);
+        let expected = scores_over(&[(&alone, None)], &query).remove(0);
+        let merged = TextIndex::open(TextIndex::merge(&parts).unwrap().into()).unwrap();
+        prop_assert_eq!(merged.scope_stats(None), alone.scope_stats(None));
+        let merged = scores_over(&[(&merged, None)], &query).remove(0);
+        let mut inside = Vec::new();
+        for (at, (scores, range)) in split.iter().zip(bounds).enumerate() {
+            for (row, score) in scores.iter().enumerate() {
+                if masks[at].contains(row as u32) {
+                    inside.push(*score);
+                } else {
+                    prop_assert_eq!(*score, 0.0, "row {} is out of scope", range.start + row);
+                }
+            }
+        }
+        prop_assert_eq!(&inside, &expected);
+        prop_assert_eq!(&merged, &expected);
+    }
+
+    /// API 7, 37: what a hybrid query finds holds one of its terms, in analysed form.
+    #[test]
+    fn every_hit_holds_a_term(
+        texts in proptest::collection::vec(any_text(16), 1..12),
+        query in any_text(8),
+    ) {
+        let query = HybridQuery::analyse(&query);
+        let index = bodies(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+        let scores = scores(&index, &query, None);
+        for (row, text) in texts.iter().enumerate() {
+            let is_hit = scores.get(RowId(row as u32)) > 0.0;
+            prop_assert_eq!(is_hit, overlap(&query, text) > 0.0, "{}", text);
+            prop_assert_eq!(is_hit, !matches(&query, text).is_empty(), "{}", text);
+        }
+    }
+
+    #[test]
+    fn any_text_can_be_indexed_and_finds_itself(text in "\\PC{0,60}") {
+        let index = index(&[RowText { body: &text, title: &text, searchable: "" }]);
+        for operator in [Operator::Or, Operator::And] {
+            let query = WordQuery::analyse(&text, operator);
+            prop_assert_eq!(scores(&index, &query, None).matched(), u64::from(!query.is_empty()));
+        }
+        let query = HybridQuery::analyse(&text);
+        prop_assert_eq!(scores(&index, &query, None).matched(), u64::from(!query.is_empty()));
+    }
+}
+
+/// Goal: a few candidates are looked up, many are scanned for; both ways agree.
+#[test]
+fn candidates_narrow_and_change_no_score() {
+    let texts: Vec<String> =
+        (0..3000).map(|n| format!("shared {}", "more ".repeat(n % 5))).collect();
+    let rows: Vec<_> = texts.iter().map(|body| RowText { body, ..RowText::default() }).collect();
+    let index = index(&rows);
+    let query = HybridQuery::analyse("shared more");
+    let stats = stats(&query, &[(&index, None)]);
+    let all = index.score(&query, &stats, None, None).unwrap();
+    for step in [1, 3, 50, 700, 2999] {
+        let candidates: RoaringBitmap = (0..3000).step_by(step).chain([2999, 5000]).collect();
+        let some = index.score(&query, &stats, None, Some(&candidates)).unwrap();
+        for row in 0..3000 {
+            let expected = if candidates.contains(row) { all.get(RowId(row)) } else { 0.0 };
+            assert_eq!(some.get(RowId(row)), expected, "row {row} of every {step}");
+        }
+        let counts = index.term_counts(&query, Some(&candidates)).unwrap();
+        let inside = (0..3000).filter(|row| candidates.contains(*row));
+        assert_eq!(
+            counts.0,
+            [inside.clone().count(), inside.filter(|n| n % 5 > 0).count()]
+                .map(|count| count as u64)
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! What an API key may do: a role and a scope (API 1.2).
+
+use std::sync::Arc;
+
+use crate::{SubTenantId, TenantId};
+
+/// What kind of operations a key may ask for. Each role includes the ones before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// Search, listing, statistics, fetch, status (API 8.2).
+    Read,
+    /// Also uploads, updates and deletions of sources.
+    Write,
+    /// Also tenants, export, import and keys.
+    Admin,
+}
+
+impl Role {
+    /// The word used on the wire and in the catalog.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// The inverse of [`Self::as_str`].
+    pub fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "read" => Some(Self::Read),
+            "write" => Some(Self::Write),
+            "admin" => Some(Self::Admin),
+            _ => None,
+        }
+    }
+}
+
+/// One tenant of a scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TenantGrant {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The sub-tenants inside it; `None` means every one, also those to come.
+    pub sub_tenants: Option<Vec<SubTenantId>>,
+}
+
+/// Which data a key reaches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyScope {
+    /// Every tenant, also those to come.
+    AllTenants,
+    /// These tenants only. Empty: none.
+    Tenants(Vec<TenantGrant>),
+}
+
+impl KeyScope {
+    /// The entry for `tenant`, where the scope is a list.
+    fn entry(&self, tenant: &TenantId) -> Option<&TenantGrant> {
+        match self {
+            Self::AllTenants => None,
+            Self::Tenants(grants) => grants.iter().find(|grant| grant.tenant == *tenant),
+        }
+    }
+
+    /// Whether every tenant is within.
+    pub fn is_all_tenants(&self) -> bool {
+        matches!(self, Self::AllTenants)
+    }
+
+    /// Whether some part of `tenant` is within.
+    pub fn allows_tenant(&self, tenant: &TenantId) -> bool {
+        self.is_all_tenants() || self.entry(tenant).is_some()
+    }
+
+    /// Whether the whole of `tenant` is within, sub-tenants to come included.
+    pub fn allows_whole_tenant(&self, tenant: &TenantId) -> bool {
+        self.is_all_tenants() || self.entry(tenant).is_some_and(|e| e.sub_tenants.is_none())
+    }
+
+    /// Whether one sub-tenant is within.
+    pub fn allows(&self, tenant: &TenantId, sub_tenant: &SubTenantId) -> bool {
+        if self.is_all_tenants() {
+            return true;
+        }
+        self.entry(tenant).is_some_and(|entry| match &entry.sub_tenants {
+            None => true,
+            Some(names) => names.contains(sub_tenant),
+        })
+    }
+
+    /// Whether everything within `other` is also within `self`.
+    pub fn covers(&self, other: &KeyScope) -> bool {
+        let grants = match (self, other) {
+            (Self::AllTenants, _) => return true,
+            (Self::Tenants(_), Self::AllTenants) => return false,
+            // What has lost all of its tenants is nobody's but the operator's.
+            (Self::Tenants(_), Self::Tenants(grants)) if grants.is_empty() => return false,
+            (Self::Tenants(_), Self::Tenants(grants)) => grants,
+        };
+        grants.iter().all(|grant| match &grant.sub_tenants {
+            None => self.allows_whole_tenant(&grant.tenant),
+            // An entry without sub-tenants reaches nothing, but it names the tenant.
+            Some(names) => {
+                self.allows_tenant(&grant.tenant)
+                    && names.iter().all(|name| self.allows(&grant.tenant, name))
+            }
+        })
+    }
+}
+
+/// What an authenticated request may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// The public part of the key.
+    pub key_id: Arc<str>,
+    /// What it may ask for.
+    pub role: Role,
+    /// Where it may ask.
+    pub scope: Arc<KeyScope>,
+}
+
+impl Grant {
+    /// Whether every tenant is within the scope.
+    pub fn is_all_tenants(&self) -> bool {
+        self.scope.is_all_tenants()
+    }
+
+    /// Whether some part of `tenant` is within the scope.
+    pub fn allows_tenant(&self, tenant: &TenantId) -> bool {
+        self.scope.allows_tenant(tenant)
+    }
+
+    /// Whether one sub-tenant is within the scope.
+    pub fn allows(&self, tenant: &TenantId, sub_tenant: &SubTenantId) -> bool {
+        self.scope.allows(tenant, sub_tenant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tenant(name: &str) -> TenantId {
+        TenantId::parse(name).unwrap()
+    }
+
+    fn sub(name: &str) -> SubTenantId {
+        SubTenantId::parse(name).unwrap()
+    }
+
+    fn list(entries: &[(&str, Option<&[&str]>)]) -> KeyScope {
+        let grant = |(name, subs): &(&str, Option<&[&str]>)| TenantGrant {
+            tenant: tenant(name),
+            sub_tenants: subs.map(|subs| subs.iter().map(|name| sub(name)).collect()),
+        };
+        KeyScope::Tenants(entries.iter().map(grant).collect())
+    }
+
+    #[test]
+    fn roles_are_ordered() {
+        assert!(Role::Read < Role::Write && Role::Write < Role::Admin);
+        for role in [Role::Read, Role::Write, Role::Admin] {
+            assert_eq!(Role::from_word(role.as_str()), Some(role));
+        }
+    }
+
+    #[test]
+    fn a_scope_allows_what_it_lists() {
+        let scope = list(&[("a", None), ("b", Some(&["x"]))]);
+        assert!(scope.allows(&tenant("a"), &sub("anything")));
+        assert!(scope.allows(&tenant("b"), &sub("x")));
+        assert!(!scope.allows(&tenant("b"), &sub("default")));
+        assert!(scope.allows_tenant(&tenant("b")) && !scope.allows_whole_tenant(&tenant("b")));
+        assert!(!scope.allows_tenant(&tenant("c")));
+        assert!(KeyScope::AllTenants.allows(&tenant("c"), &sub("x")));
+    }
+
+    #[test]
+    fn no_scope_covers_a_wider_one() {
+        let all = KeyScope::AllTenants;
+        let whole = list(&[("a", None), ("b", None)]);
+        let part = list(&[("a", Some(&["x", "y"]))]);
+        let less = list(&[("a", Some(&["x"]))]);
+        let chain = [&all, &whole, &part, &less];
+        for (i, wide) in chain.iter().enumerate() {
+            for (j, narrow) in chain.iter().enumerate() {
+                assert_eq!(wide.covers(narrow), i <= j, "{wide:?} {narrow:?}");
+            }
+        }
+        assert!(!part.covers(&list(&[("b", Some(&[]))])));
+        assert!(!less.covers(&list(&[])) && all.covers(&list(&[])));
+    }
+}

@@ -1,0 +1,287 @@
+//! States of processing and the legal moves between them (API 4.10).
+
+/// The state of one job, as the wire shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum JobStatus {
+    /// Accepted and durable, waiting for a worker.
+    Queued,
+    /// Claimed by a worker.
+    InProgress,
+    /// Searchable in every way at once.
+    Success,
+    /// Ended with a reason; an older version, if any, stays searchable.
+    Errored,
+}
+
+impl JobStatus {
+    /// The word used on the wire and in the catalog.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::InProgress => "in_progress",
+            Self::Success => "success",
+            Self::Errored => "errored",
+        }
+    }
+
+    /// The inverse of [`Self::as_str`].
+    pub fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "queued" => Some(Self::Queued),
+            "in_progress" => Some(Self::InProgress),
+            "success" => Some(Self::Success),
+            "errored" => Some(Self::Errored),
+            _ => None,
+        }
+    }
+
+    /// Whether the job has ended.
+    pub fn is_settled(self) -> bool {
+        matches!(self, Self::Success | Self::Errored)
+    }
+}
+
+/// The step a claimed job is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// The stored bytes are checked.
+    Validating,
+    /// Text is extracted.
+    Parsing,
+    /// The text is cut.
+    Chunking,
+    /// Vectors are computed.
+    Embedding,
+    /// Entities and triplets are extracted.
+    Graph,
+    /// The segment is built and published.
+    Indexing,
+}
+
+impl Stage {
+    /// The word used on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Validating => "validating",
+            Self::Parsing => "parsing",
+            Self::Chunking => "chunking",
+            Self::Embedding => "embedding",
+            Self::Graph => "graph",
+            Self::Indexing => "indexing",
+        }
+    }
+
+    /// The inverse of [`Self::as_str`].
+    pub fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "validating" => Some(Self::Validating),
+            "parsing" => Some(Self::Parsing),
+            "chunking" => Some(Self::Chunking),
+            "embedding" => Some(Self::Embedding),
+            "graph" => Some(Self::Graph),
+            "indexing" => Some(Self::Indexing),
+            _ => None,
+        }
+    }
+}
+
+/// How far a claimed job is. Known in memory only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// The step it is at.
+    pub stage: Stage,
+    /// Chunks that have their vectors.
+    pub chunks_done: u32,
+    /// Chunks in all; 0 before they are counted.
+    pub chunks: u32,
+}
+
+impl Progress {
+    /// The share of the embedding that is done, once it is known.
+    pub fn share(&self) -> Option<f64> {
+        (self.chunks > 0).then(|| f64::from(self.chunks_done) / f64::from(self.chunks))
+    }
+}
+
+/// Why a document could not be processed. The words are stable (API 3.1 #3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// The file needs a password.
+    EncryptedFile,
+    /// The file is damaged.
+    CorruptFile,
+    /// There is no text in it.
+    NoText,
+    /// The page could not be fetched.
+    FetchFailed,
+    /// The page may not be fetched.
+    UrlBlocked,
+    /// The model failed on it.
+    EmbeddingFailed,
+    /// It took too long.
+    Timeout,
+    /// A fault of ours.
+    Internal,
+}
+
+impl Fault {
+    /// The `error_code` on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::EncryptedFile => "ENCRYPTED_FILE",
+            Self::CorruptFile => "CORRUPT_FILE",
+            Self::NoText => "NO_TEXT",
+            Self::FetchFailed => "FETCH_FAILED",
+            Self::UrlBlocked => "URL_BLOCKED",
+            Self::EmbeddingFailed => "EMBEDDING_FAILED",
+            Self::Timeout => "TIMEOUT",
+            Self::Internal => "INTERNAL",
+        }
+    }
+
+    /// The inverse of [`Self::as_str`].
+    pub fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "ENCRYPTED_FILE" => Some(Self::EncryptedFile),
+            "CORRUPT_FILE" => Some(Self::CorruptFile),
+            "NO_TEXT" => Some(Self::NoText),
+            "FETCH_FAILED" => Some(Self::FetchFailed),
+            "URL_BLOCKED" => Some(Self::UrlBlocked),
+            "EMBEDDING_FAILED" => Some(Self::EmbeddingFailed),
+            "TIMEOUT" => Some(Self::Timeout),
+            "INTERNAL" => Some(Self::Internal),
+            _ => None,
+        }
+    }
+}
+
+/// What is durable about the progress of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobState {
+    /// Where it stands.
+    pub status: JobStatus,
+    /// Processing faults so far.
+    pub attempts: u32,
+    /// Restarts of the server while it was in progress.
+    pub interruptions: u32,
+}
+
+/// What can happen to a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobEvent {
+    /// A worker takes it.
+    Claimed,
+    /// Its rows are visible.
+    Published,
+    /// The document is at fault: trying again cannot help.
+    Rejected,
+    /// Something else failed: trying again may help.
+    Faulted,
+    /// The server started and found it in progress.
+    Interrupted,
+    /// The worker gave it back untouched (shutdown, disk full).
+    Released,
+}
+
+impl JobState {
+    /// The state of a fresh job.
+    pub const QUEUED: Self = Self { status: JobStatus::Queued, attempts: 0, interruptions: 0 };
+
+    /// The state after `event`, or `None` where the move is not legal.
+    pub fn after(self, event: JobEvent) -> Option<Self> {
+        use crate::limits::{ATTEMPTS_MAX, INTERRUPTIONS_PER_ATTEMPT};
+        let is_running = self.status == JobStatus::InProgress;
+        let retry_or_end = |attempts| match attempts >= ATTEMPTS_MAX {
+            true => JobStatus::Errored,
+            false => JobStatus::Queued,
+        };
+        match event {
+            JobEvent::Claimed if self.status == JobStatus::Queued => {
+                Some(Self { status: JobStatus::InProgress, ..self })
+            }
+            JobEvent::Published if is_running => Some(Self { status: JobStatus::Success, ..self }),
+            JobEvent::Rejected if is_running => {
+                let attempts = self.attempts + 1;
+                Some(Self { status: JobStatus::Errored, attempts, ..self })
+            }
+            JobEvent::Faulted if is_running => {
+                let attempts = self.attempts + 1;
+                Some(Self { status: retry_or_end(attempts), attempts, ..self })
+            }
+            JobEvent::Interrupted if is_running => {
+                let interruptions = self.interruptions + 1;
+                let counts = interruptions.is_multiple_of(INTERRUPTIONS_PER_ATTEMPT);
+                let attempts = self.attempts + u32::from(counts);
+                Some(Self { status: retry_or_end(attempts), attempts, interruptions })
+            }
+            JobEvent::Released if is_running => Some(Self { status: JobStatus::Queued, ..self }),
+            JobEvent::Claimed
+            | JobEvent::Published
+            | JobEvent::Rejected
+            | JobEvent::Faulted
+            | JobEvent::Interrupted
+            | JobEvent::Released => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVENTS: [JobEvent; 6] = [
+        JobEvent::Claimed,
+        JobEvent::Published,
+        JobEvent::Rejected,
+        JobEvent::Faulted,
+        JobEvent::Interrupted,
+        JobEvent::Released,
+    ];
+
+    #[test]
+    fn only_the_moves_of_the_contract_are_legal() {
+        use JobStatus::{Errored, InProgress, Queued, Success};
+        let legal = [
+            (Queued, InProgress),
+            (InProgress, Success),
+            (InProgress, Errored),
+            (InProgress, Queued),
+        ];
+        for from in [Queued, InProgress, Success, Errored] {
+            for event in EVENTS {
+                let state = JobState { status: from, attempts: 0, interruptions: 0 };
+                if let Some(to) = state.after(event) {
+                    assert!(legal.contains(&(from, to.status)), "{from:?} {event:?} {to:?}");
+                }
+                if from.is_settled() {
+                    assert_eq!(state.after(event), None);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_job_runs_for_ever() {
+        let claimed = |state: JobState| state.after(JobEvent::Claimed);
+        for event in [JobEvent::Faulted, JobEvent::Interrupted] {
+            let mut state = JobState::QUEUED;
+            let mut rounds = 0;
+            while let Some(running) = claimed(state) {
+                state = running.after(event).unwrap();
+                rounds += 1;
+                assert!(rounds <= 9);
+            }
+            assert_eq!(state.status, JobStatus::Errored);
+        }
+    }
+
+    #[test]
+    fn two_restarts_cost_nothing() {
+        let mut state = JobState::QUEUED;
+        for _ in 0..2 {
+            state = state.after(JobEvent::Claimed).unwrap();
+            state = state.after(JobEvent::Interrupted).unwrap();
+        }
+        assert_eq!((state.attempts, state.status), (0, JobStatus::Queued));
+    }
+}

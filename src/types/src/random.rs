@@ -1,0 +1,97 @@
+//! Identifiers and secrets as a component.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use uuid::Uuid;
+
+use crate::Timestamp;
+
+/// Lower-case base 32 of Crockford's alphabet: it sorts as the number it encodes.
+const BASE32: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// Where randomness comes from.
+pub trait IdSource: Send + Sync + fmt::Debug {
+    /// Fills `bytes` with unpredictable bytes (predictable in tests).
+    fn fill(&self, bytes: &mut [u8]);
+
+    /// A fresh opaque id.
+    fn uuid(&self) -> Uuid {
+        let mut bytes = [0; 16];
+        self.fill(&mut bytes);
+        uuid::Builder::from_random_bytes(bytes).into_uuid()
+    }
+
+    /// A fresh id for the wire: `prefix` and 26 base-32 characters that sort by time
+    /// (48 bits of milliseconds, then 80 random bits).
+    fn wire_id(&self, prefix: &str, now: Timestamp) -> String {
+        let mut random = [0; 16];
+        self.fill(&mut random[6..]);
+        random[..6].copy_from_slice(&now.0.to_be_bytes()[2..]);
+        let value = u128::from_be_bytes(random);
+        let mut id = String::with_capacity(prefix.len() + 26);
+        id.push_str(prefix);
+        for digit in (0..26).rev() {
+            id.push(BASE32[(value >> (5 * digit)) as usize & 31] as char);
+        }
+        id
+    }
+}
+
+/// The operating system's generator.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RandomIds;
+
+impl IdSource for RandomIds {
+    fn fill(&self, bytes: &mut [u8]) {
+        getrandom::fill(bytes).expect("the operating system provides random bytes");
+    }
+}
+
+/// A sequence that a seed determines; for tests.
+#[derive(Debug)]
+pub struct SeededIds(AtomicU64);
+
+impl SeededIds {
+    /// The sequence of `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+}
+
+impl IdSource for SeededIds {
+    /// SplitMix64 (Steele, Lea, Flood 2014).
+    fn fill(&self, bytes: &mut [u8]) {
+        for part in bytes.chunks_mut(8) {
+            let mut z = self
+                .0
+                .fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::SeqCst)
+                .wrapping_add(0x9E37_79B9_7F4A_7C15);
+            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            z ^= z >> 31;
+            part.copy_from_slice(&z.to_le_bytes()[..part.len()]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wire_ids_sort_by_time_and_do_not_repeat() {
+        let early = RandomIds.wire_id("doc_", Timestamp(1_000));
+        let late = RandomIds.wire_id("doc_", Timestamp(2_000));
+        assert_eq!(early.len(), 4 + 26);
+        assert!(early < late);
+        assert_ne!(late, RandomIds.wire_id("doc_", Timestamp(2_000)));
+    }
+
+    #[test]
+    fn a_seed_repeats_its_sequence() {
+        assert_eq!(SeededIds::new(7).uuid(), SeededIds::new(7).uuid());
+        let ids = SeededIds::new(7);
+        assert_ne!(ids.uuid(), ids.uuid());
+    }
+}

@@ -1,0 +1,434 @@
+//! Web pages that users ask to ingest: their addresses, what came of fetching them, and the one
+//! door through which that happens.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use url::{Host, Url};
+
+use crate::limits::WEB_URL_CHARS_MAX;
+
+/// Whatever can fetch a page. Blocks its thread for as long as that takes.
+pub trait WebClient: fmt::Debug + Send + Sync {
+    /// Fetches the page at `url`, following its redirects.
+    ///
+    /// # Errors
+    /// Why there is no page, in words for the user who asked for it.
+    fn fetch(&self, url: &WebUrl) -> Result<WebPage, WebFailure>;
+}
+
+/// An absolute `http` or `https` address that names a host and nothing secret. Its host is in the
+/// one spelling that the URL standard gives it, numbers and full-width digits included, so that
+/// what is checked is what is connected to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebUrl(Url);
+
+/// A host as an address names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WebHost<'a> {
+    /// A name in small ASCII letters, without the dot of the root.
+    Name(&'a str),
+    /// An IP address.
+    Address(IpAddr),
+}
+
+/// Why a text is not an address that can be asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WebUrlError {
+    /// Nobody's page needs as much.
+    #[error("the address is longer than {max} characters")]
+    TooLong {
+        /// The bound.
+        max: usize,
+    },
+    /// Programs disagree on what white space, control characters and backslashes mean.
+    #[error("the address holds a space, a control character or a backslash")]
+    Characters,
+    /// A scheme is missing, or is none that is fetched.
+    #[error("the address is not an absolute http or https address")]
+    NotAbsolute,
+    /// Names and passwords belong neither into an index nor into a log.
+    #[error("the address holds a user name or a password")]
+    UserInfo,
+    /// There is no host, or none that can exist.
+    #[error("the address has no valid host")]
+    Host,
+    /// The port is no port.
+    #[error("the address has no valid port")]
+    Port,
+}
+
+impl WebUrl {
+    /// Reads an address that a user gave. A fragment is dropped: it never travels.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, WebUrlError> {
+        if text.chars().count() > WEB_URL_CHARS_MAX {
+            return Err(WebUrlError::TooLong { max: WEB_URL_CHARS_MAX });
+        }
+        // Behind the question mark it means itself to everybody.
+        let has_backslash = text.split('?').next().is_some_and(|head| head.contains('\\'));
+        if has_backslash || text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(WebUrlError::Characters);
+        }
+        let (scheme, rest) = text.split_once("://").ok_or(WebUrlError::NotAbsolute)?;
+        if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+            return Err(WebUrlError::NotAbsolute);
+        }
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
+        if authority.is_empty() {
+            return Err(WebUrlError::Host);
+        }
+        // The parser drops an empty name without a word.
+        if authority.contains('@') {
+            return Err(WebUrlError::UserInfo);
+        }
+        Self::checked(Url::parse(text))
+    }
+
+    /// The address that `reference` means on the page at this one, read as browsers read it.
+    ///
+    /// # Errors
+    /// What is wrong with that address.
+    pub fn join(&self, reference: &str) -> Result<Self, WebUrlError> {
+        // Bytes are never fewer than characters: longer than this cannot become short enough.
+        if reference.chars().count() > WEB_URL_CHARS_MAX {
+            return Err(WebUrlError::TooLong { max: WEB_URL_CHARS_MAX });
+        }
+        Self::checked(self.0.join(reference))
+    }
+
+    fn checked(parsed: Result<Url, url::ParseError>) -> Result<Self, WebUrlError> {
+        let mut url = parsed.map_err(|error| match error {
+            url::ParseError::InvalidPort => WebUrlError::Port,
+            url::ParseError::RelativeUrlWithoutBase => WebUrlError::NotAbsolute,
+            _ => WebUrlError::Host,
+        })?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(WebUrlError::NotAbsolute);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(WebUrlError::UserInfo);
+        }
+        if url.port() == Some(0) {
+            return Err(WebUrlError::Port);
+        }
+        // Without its dots `127..` would be a number to some resolvers and a name to others.
+        let is_named = |host: &str| !host.trim_matches('.').is_empty() && !host.contains("..");
+        if !url.host_str().is_some_and(is_named) {
+            return Err(WebUrlError::Host);
+        }
+        url.set_fragment(None);
+        // Characters beyond ASCII take up to twelve bytes each once they are escaped.
+        if url.as_str().len() > WEB_URL_CHARS_MAX * 12 {
+            return Err(WebUrlError::TooLong { max: WEB_URL_CHARS_MAX });
+        }
+        Ok(Self(url))
+    }
+
+    /// The address as it travels.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// Whether the connection is encrypted.
+    pub fn is_https(&self) -> bool {
+        self.0.scheme() == "https"
+    }
+
+    /// The host.
+    pub fn host(&self) -> WebHost<'_> {
+        match self.0.host().expect("an address without a host is not made") {
+            Host::Domain(name) => WebHost::Name(name.trim_end_matches('.')),
+            Host::Ipv4(address) => WebHost::Address(address.into()),
+            Host::Ipv6(address) => WebHost::Address(address.into()),
+        }
+    }
+
+    /// The port, that of the scheme where none is given.
+    pub fn port(&self) -> u16 {
+        self.0.port_or_known_default().expect("http and https have ports")
+    }
+
+    /// The scheme, the host and the port: what a `robots.txt` speaks for.
+    pub fn origin(&self) -> String {
+        self.0.origin().ascii_serialization()
+    }
+
+    /// Path and query: what a `robots.txt` speaks about.
+    pub fn target(&self) -> &str {
+        &self.0[url::Position::BeforePath..url::Position::AfterQuery]
+    }
+}
+
+impl fmt::Display for WebUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::str::FromStr for WebUrl {
+    type Err = WebUrlError;
+
+    fn from_str(text: &str) -> Result<Self, WebUrlError> {
+        Self::parse(text)
+    }
+}
+
+/// A page as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebPage {
+    /// Where it was found, behind all redirects.
+    pub final_url: WebUrl,
+    /// What the page calls its own address, on the same host; [`Self::final_url`] where it says
+    /// nothing that can be believed.
+    pub canonical_url: WebUrl,
+    /// Its title, where it is HTML that has one.
+    pub title: Option<String>,
+    /// What the server says it is, in small letters and without parameters; `None` where it says
+    /// nothing.
+    pub media_type: Option<String>,
+    /// Its bytes, decompressed. Text in an encoding that only the server named is UTF-8 here.
+    pub bytes: Vec<u8>,
+}
+
+/// Which request of a journey met a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WebStep {
+    /// The first one.
+    Page,
+    /// One to which a redirect led.
+    Redirect,
+    /// One for the rules of a site, or a redirect of it.
+    Robots,
+}
+
+impl fmt::Display for WebStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Page => "the page",
+            Self::Redirect => "the page behind a redirect",
+            Self::Robots => "the robots.txt of the site",
+        })
+    }
+}
+
+/// Why there is no page. The words are for whoever asked: they never name an address that a name
+/// led to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WebFailure {
+    /// The rules of this server forbid it: `URL_BLOCKED`.
+    #[error("{step} cannot be fetched: {reason}")]
+    Blocked {
+        /// Where.
+        step: WebStep,
+        /// Which rule.
+        reason: BlockedReason,
+    },
+    /// It did not work out: `FETCH_FAILED`.
+    #[error("{step} could not be fetched: {problem}")]
+    Failed {
+        /// Where.
+        step: WebStep,
+        /// What happened.
+        problem: FetchProblem,
+    },
+}
+
+impl WebFailure {
+    /// Whether the rules of this server are the cause, not the other side.
+    pub fn is_blocked(&self) -> bool {
+        matches!(self, Self::Blocked { .. })
+    }
+
+    /// Whether another try may end better.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Blocked { .. } => false,
+            Self::Failed { problem, .. } => problem.is_temporary(),
+        }
+    }
+}
+
+/// Rules of this server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BlockedReason {
+    /// Not on the public internet, or not for pages.
+    #[error("its host is on a private or reserved network, which this server does not fetch from")]
+    Address,
+    /// Not a port of the web.
+    #[error("port {port} is neither 80 nor 443")]
+    Port {
+        /// The port.
+        port: u16,
+    },
+    /// What was asked for encrypted is not fetched in the clear.
+    #[error("it leads from https to http")]
+    Downgrade,
+    /// A redirect leads to no page.
+    #[error("it leads to what is no web page: {problem}")]
+    Redirect {
+        /// What is wrong with its address.
+        problem: WebUrlError,
+    },
+}
+
+/// What can happen on the way.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchProblem {
+    /// No address belongs to the name.
+    #[error("its host is not known")]
+    UnknownHost,
+    /// Nobody could say whether the name has addresses.
+    #[error("the name of its host could not be looked up")]
+    NameLookup,
+    /// Too many look-ups wait for an answer already.
+    #[error("too many names are being looked up")]
+    Busy,
+    /// Nobody listens there, or no way leads there.
+    #[error("its host does not accept connections")]
+    Refused,
+    /// The other side broke off.
+    #[error("the connection was lost")]
+    Lost,
+    /// The whole journey took too long.
+    #[error("it took longer than {seconds} seconds")]
+    TimedOut {
+        /// The bound, rounded up.
+        seconds: u64,
+    },
+    /// The certificate is not valid for the host, or no common version of TLS was found.
+    #[error("no secure connection could be made: the certificate or the protocol is not valid")]
+    Insecure,
+    /// The answer is not HTTP.
+    #[error("the answer is not valid HTTP")]
+    Malformed,
+    /// The other side says no.
+    #[error("the server answered {status}")]
+    Status {
+        /// What it answered.
+        status: u16,
+    },
+    /// The page, or what it took to transfer it, is beyond a bound.
+    #[error("it is larger than {bytes_max} bytes")]
+    TooLarge {
+        /// The bound.
+        bytes_max: u64,
+    },
+    /// The head of the answer is beyond a bound.
+    #[error("the head of the answer is too large")]
+    HeadTooLarge,
+    /// A chain of redirects without an end in sight.
+    #[error("it redirects more than {max} times")]
+    TooManyRedirects {
+        /// The bound.
+        max: usize,
+    },
+    /// A redirect that names no destination.
+    #[error("it redirects to nowhere")]
+    RedirectToNowhere,
+    /// Images, programs, videos, archives: there is nothing to index.
+    #[error("unsupported media type {media_type}")]
+    UnsupportedType {
+        /// What the server says it is.
+        media_type: String,
+    },
+    /// A compression that was not asked for, or a damaged one.
+    #[error("its compression is unknown or damaged")]
+    Encoding,
+    /// The site does not want robots there.
+    #[error("the robots.txt of the site disallows it")]
+    Disallowed,
+}
+
+impl FetchProblem {
+    /// Whether another try may end better.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::NameLookup | Self::Busy | Self::Refused | Self::Lost => true,
+            Self::TimedOut { .. } => true,
+            Self::Status { status } => matches!(status, 408 | 425 | 429 | 500..=599),
+            Self::UnknownHost
+            | Self::Insecure
+            | Self::Malformed
+            | Self::TooLarge { .. }
+            | Self::HeadTooLarge
+            | Self::TooManyRedirects { .. }
+            | Self::RedirectToNowhere
+            | Self::UnsupportedType { .. }
+            | Self::Encoding
+            | Self::Disallowed => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_one_spelling() {
+        let spelt = |text: &str| WebUrl::parse(text).map(|url| url.as_str().to_owned());
+        for (text, expected) in [
+            ("http://example.com", "http://example.com/"),
+            ("HTTPS://EXAMPLE.com:443/a?b#c", "https://example.com/a?b"),
+            ("http://0x7f.1/", "http://127.0.0.1/"),
+            ("http://017700000001/", "http://127.0.0.1/"),
+            ("http://2130706433/", "http://127.0.0.1/"),
+            ("http://\u{ff11}\u{ff12}\u{ff17}\u{3002}0.0.1/", "http://127.0.0.1/"),
+            ("http://b\u{fc}cher.example/", "http://xn--bcher-kva.example/"),
+            ("http://[::FFFF:127.0.0.1]/", "http://[::ffff:7f00:1]/"),
+            ("http://a/?b\\c", "http://a/?b\\c"),
+        ] {
+            assert_eq!(spelt(text).as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_named() {
+        let wrong = |text: &str| WebUrl::parse(text).unwrap_err();
+        for text in ["", "example.com", "/a", "ftp://a/", "file:///etc", "http:a", "http:/a"] {
+            assert_eq!(wrong(text), WebUrlError::NotAbsolute, "{text}");
+        }
+        for text in ["http://a b/", "http://a\t/", "http:\\\\a/", " http://a/", "http://a\\@b/"] {
+            assert_eq!(wrong(text), WebUrlError::Characters, "{text}");
+        }
+        for text in ["http://u@a/", "http://u:p@a/", "http://@a/", "http://:@a/"] {
+            assert_eq!(wrong(text), WebUrlError::UserInfo, "{text}");
+        }
+        for text in [
+            "http://",
+            "http:///a",
+            "http://?a",
+            "http://[::1%25lo]/",
+            "http://256.1.1.1/",
+            "http://127../",
+            "http://a..b/",
+        ] {
+            assert_eq!(wrong(text), WebUrlError::Host, "{text}");
+        }
+        for text in ["http://a:0/", "http://a:65536/", "http://a:x/"] {
+            assert_eq!(wrong(text), WebUrlError::Port, "{text}");
+        }
+        let long = format!("http://a/{}", "x".repeat(WEB_URL_CHARS_MAX));
+        assert!(matches!(wrong(&long), WebUrlError::TooLong { .. }));
+        let longest = &long[..WEB_URL_CHARS_MAX];
+        assert_eq!(WebUrl::parse(longest).unwrap().as_str(), longest);
+    }
+
+    #[test]
+    fn hosts_and_targets_are_told_apart() {
+        let url = WebUrl::parse("http://a.example.:8080/p;q?r=%20").unwrap();
+        assert_eq!(url.host(), WebHost::Name("a.example"));
+        assert_eq!((url.port(), url.target()), (8080, "/p;q?r=%20"));
+        let joined = url.join("//[::1]/x").unwrap();
+        assert_eq!(joined.host(), WebHost::Address("::1".parse().unwrap()));
+        assert_eq!(url.join("gopher://a/"), Err(WebUrlError::NotAbsolute));
+        assert_eq!(url.join("//u@b/"), Err(WebUrlError::UserInfo));
+    }
+}
