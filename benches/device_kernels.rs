@@ -28,8 +28,8 @@ use lodestone_compute::{
     VectorRows, encode_row,
 };
 use lodestone_engine::open_cuda;
-use lodestone_io::{Disk, RealDisk};
 use lodestone_engine::settings::Settings;
+use lodestone_io::{Disk, RealDisk};
 use lodestone_types::{Clock, RowId, SystemClock};
 
 mod vectors;

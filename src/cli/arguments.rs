@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use lodestone_embed::Precision;
-use lodestone_fetch::Allowed;
 use lodestone_engine::settings::{DeviceChoice, RateLimit, Settings, parse_bytes};
+use lodestone_fetch::Allowed;
 use serde::Deserialize;
 
 use crate::cli::generator::GeneratorOptions;

@@ -4,17 +4,17 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
-use lodestone_engine::answer::generate::{Generator, OpenAiGenerator};
 use lodestone_compute::{ComputeBackend, SimdBackend};
 use lodestone_embed::{
     Arithmetic, DeviceLimits, EmbedDevice, Embedder, Engine, Model, ModelFiles, Precision,
 };
+use lodestone_engine::answer::generate::{Generator, OpenAiGenerator};
 use lodestone_engine::open_cuda;
+use lodestone_engine::settings::{DeviceChoice, Settings};
 use lodestone_extract::Format;
 use lodestone_extract::sandbox::{Parser, Sandbox};
 use lodestone_io::{DataDir, Disk, RealDisk};
 use lodestone_rank::Reranker;
-use lodestone_engine::settings::{DeviceChoice, Settings};
 use lodestone_types::{Clock, SystemClock};
 
 use crate::cli::arguments::{PARSE, ServeOptions};

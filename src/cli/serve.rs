@@ -6,11 +6,10 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use lodestone_embed::{Model, ModelFiles};
+use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine, take_device};
 use lodestone_extract::sandbox::Sandbox;
 use lodestone_io::{Disk, RealDisk};
-use lodestone_server;
-use lodestone_engine::settings::Settings;
 use lodestone_types::{Clock, SystemClock};
 use tracing_subscriber::EnvFilter;
 
@@ -50,10 +49,16 @@ pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
 
 async fn serve(engine: Arc<Engine>, listener: std::net::TcpListener) -> Result<(), Box<dyn Error>> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let stop = server::stop_on_signals()?;
+    let stop = lodestone_server::stop_on_signals()?;
     eprint!("{}", banner(&engine, listener.local_addr()?));
-    let router = server::product_router(Arc::clone(&engine), stop.clone());
-    let drained = server::serve(listener, router, server::ListenSettings::default(), stop).await;
+    let router = lodestone_server::product_router(Arc::clone(&engine), stop.clone());
+    let drained = lodestone_server::serve(
+        listener,
+        router,
+        lodestone_server::ListenSettings::default(),
+        stop,
+    )
+    .await;
     tracing::info!(drained, "stopped");
     Ok(())
 }

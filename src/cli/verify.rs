@@ -4,10 +4,10 @@ use std::error::Error;
 use std::sync::Arc;
 
 use lodestone_catalog::{Catalog, CatalogOptions, JobFilter, JobScope, descriptors};
-use lodestone_storage::collection::{Collection, uploads};
-use lodestone_io::{DataDir, RealDisk};
-use lodestone_storage::segment;
 use lodestone_io::store::{BlobStore, LocalBlobs};
+use lodestone_io::{DataDir, RealDisk};
+use lodestone_storage::collection::{Collection, uploads};
+use lodestone_storage::segment;
 use lodestone_types::{CollectionId, JobStatus, RandomIds, SystemClock};
 
 use crate::cli::arguments::VerifyOptions;

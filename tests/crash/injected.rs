@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use lodestone_storage::collection::Collection;
 use lodestone_io::{CrashDisk, CrashMode, Fault, FaultKind};
+use lodestone_storage::collection::Collection;
 
 use crate::workload::{self, Run, STEPS};
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
 use lodestone_embed::HashEmbedder;
 use lodestone_graph::RowGraph;
-use lodestone_io::{CrashDisk, DataDir, Disk};
-use lodestone_storage::segment::{self, NewRow, NewSource, VectorKind};
 use lodestone_io::store::{BlobStore, LocalBlobs};
+use lodestone_io::{CrashDisk, DataDir, Disk};
+use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
+use lodestone_storage::segment::{self, NewRow, NewSource, VectorKind};
 use lodestone_types::{
     ChunkPlace, CollectionId, CommitHead, Metadata, RowId, SeededIds, Sequence, SourceDetail,
     SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp,

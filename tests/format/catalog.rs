@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lodestone_catalog::descriptors::{self, Descriptor};
-use lodestone_catalog::{Catalog, CatalogOptions, JobFilter, JobScope, Tenant};
 use lodestone_catalog::job::{ClaimLimits, Duty, MetadataChange, NewJob, Outcome, Settlement};
+use lodestone_catalog::{Catalog, CatalogOptions, JobFilter, JobScope, Tenant};
 use lodestone_types::{
     CommitHead, Fault, JobStatus, ManualClock, SeededIds, Sequence, SessionId, SourceDetail,
     SourceId, SourceKind, SubTenantId, TenantId, TenantMode, Timestamp,

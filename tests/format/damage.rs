@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lodestone_storage::collection::{CollectionError, uploads};
 use lodestone_io::checksum;
+use lodestone_storage::collection::{CollectionError, uploads};
 use lodestone_storage::segment;
 use lodestone_types::{CollectionId, ErrorKind};
 

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lodestone_storage::collection::uploads::{self, UploadLabel};
-use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
 use lodestone_embed::HashEmbedder;
 use lodestone_graph::RowGraph;
-use lodestone_io::{DataDir, RealDisk};
-use lodestone_storage::segment::{self, NewRow, NewSource, VectorKind};
 use lodestone_io::store::{BlobStore, LocalBlobs};
+use lodestone_io::{DataDir, RealDisk};
+use lodestone_storage::collection::uploads::{self, UploadLabel};
+use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
+use lodestone_storage::segment::{self, NewRow, NewSource, VectorKind};
 use lodestone_types::{
     ChunkPlace, CollectionId, Metadata, Origin, PageRef, RowId, SeededIds, Sequence, SourceDetail,
     SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp,

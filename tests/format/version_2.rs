@@ -5,15 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lodestone_catalog::job::{ClaimLimits, Duty, MetadataChange, NewJob};
 use lodestone_catalog::{Catalog, CatalogOptions};
-use lodestone_storage::collection::uploads::{self, UploadLabel};
-use lodestone_storage::collection::{AddedSegment, Collection, Edit};
 use lodestone_embed::HashEmbedder;
 use lodestone_graph::RowGraph;
-use lodestone_io::{DataDir, RealDisk};
-use lodestone_catalog::job::{ClaimLimits, Duty, MetadataChange, NewJob};
-use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_io::store::{BlobStore, LocalBlobs};
+use lodestone_io::{DataDir, RealDisk};
+use lodestone_storage::collection::uploads::{self, UploadLabel};
+use lodestone_storage::collection::{AddedSegment, Collection, Edit};
+use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_types::{
     ChunkPlace, CollectionId, ManualClock, Metadata, Origin, PageArea, PageBox, PageRef, RowId,
     SeededIds, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord, SubTenantId, TenantId,

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lodestone_storage::collection::{AddedSegment, Collection, Edit};
 use lodestone_embed::HashEmbedder;
-use lodestone_graph::{self, EntityKind, Predicate, RowEntity, RowGraph, RowTriplet};
-use lodestone_io::{DataDir, RealDisk};
-use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
+use lodestone_graph::{EntityKind, Predicate, RowEntity, RowGraph, RowTriplet};
 use lodestone_io::store::{BlobStore, LocalBlobs};
+use lodestone_io::{DataDir, RealDisk};
+use lodestone_storage::collection::{AddedSegment, Collection, Edit};
+use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_types::{
     ChunkPlace, CollectionId, Metadata, SeededIds, Sequence, SourceDetail, SourceId, SourceKind,
     SourceRecord, SubTenantId, Timestamp,
@@ -59,7 +59,7 @@ fn source(id: &str, title: &str, text: &str, graph: RowGraph) -> NewSource {
 /// Written by hand, so that the rules of extraction may change.
 fn graph() -> RowGraph {
     let entity = |name: &str, kind, aliases: &[&str]| RowEntity {
-        key: String::from(graph::key(name)),
+        key: String::from(lodestone_graph::key(name)),
         name: name.into(),
         kind,
         aliases: aliases.iter().map(|key| (*key).to_owned()).collect(),

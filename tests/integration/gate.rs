@@ -23,7 +23,8 @@ struct State {
 pub fn gated_server() -> (TestServer, Gate) {
     let gate = Gate(Arc::default());
     let embedder = Arc::new(Gated(Arc::clone(&gate.0)));
-    let one_worker = |settings: &mut lodestone_engine::settings::Settings| settings.ingest_threads = 1;
+    let one_worker =
+        |settings: &mut lodestone_engine::settings::Settings| settings.ingest_threads = 1;
     let server = TestServer::start_with_parts(one_worker, |parts| parts.embedder = embedder);
     (server, gate)
 }

@@ -7,7 +7,6 @@ use axum::body::Body;
 use axum::response::Response;
 use http::Request;
 use http_body_util::BodyExt;
-use lodestone_server;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
@@ -276,7 +275,10 @@ pub struct Wire {
 impl Wire {
     /// A router over the server's engine.
     pub fn new(server: &TestServer) -> Self {
-        let router = server::product_router(Arc::clone(&server.engine), server::never_stops());
+        let router = lodestone_server::product_router(
+            Arc::clone(&server.engine),
+            lodestone_server::never_stops(),
+        );
         Self { router, runtime: Runtime::new().expect("a runtime") }
     }
 

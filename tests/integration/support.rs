@@ -8,9 +8,8 @@ use axum::body::Body;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use lodestone_embed::{Embedder, HashEmbedder};
-use lodestone_engine::{Components, Engine};
-use lodestone_server;
 use lodestone_engine::settings::Settings;
+use lodestone_engine::{Components, Engine};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt;
@@ -112,7 +111,8 @@ impl TestServer {
         let mut components = Components::real(embedder);
         parts(&mut components);
         let engine = Engine::start(settings, components).expect("the engine starts");
-        let router = server::product_router(Arc::clone(&engine), server::never_stops());
+        let router =
+            lodestone_server::product_router(Arc::clone(&engine), lodestone_server::never_stops());
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         Self { engine, router, runtime, dir: Some(dir) }
     }

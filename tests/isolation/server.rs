@@ -9,9 +9,8 @@ use axum::body::Body;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use lodestone_embed::{EmbedError, EmbedStats, Embedder, HashEmbedder, Lane};
-use lodestone_engine::{Components, Engine};
-use lodestone_server;
 use lodestone_engine::settings::Settings;
+use lodestone_engine::{Components, Engine};
 use lodestone_types::{Clock, ManualClock, Timestamp};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -175,7 +174,8 @@ impl TestServer {
         let mut components = Components::real(Arc::new(BlindEmbedder));
         components.clock = Arc::clone(&clock) as Arc<dyn Clock>;
         let engine = Engine::start(settings, components).expect("the engine starts");
-        let router = server::product_router(Arc::clone(&engine), server::never_stops());
+        let router =
+            lodestone_server::product_router(Arc::clone(&engine), lodestone_server::never_stops());
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         Self { clock, engine, router, runtime, _dir: dir }
     }

@@ -14,7 +14,6 @@ pub(super) type Result<T> = std::result::Result<T, CatalogError>;
 
 /// What can go wrong in the catalog.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum CatalogError {
     /// The file was written by a newer release.
     #[error("{path} has catalog format {found}, this release reads up to {supported}: upgrade")]

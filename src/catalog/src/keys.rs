@@ -61,7 +61,6 @@ pub struct CreatedKey {
 
 /// Why a request is not authenticated. To the client all but the last are one 401.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum AuthFailure {
     /// There is no key.
     #[error("no api key was given")]

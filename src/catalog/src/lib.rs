@@ -52,6 +52,7 @@ pub mod descriptors;
 mod error;
 mod fetched;
 mod idempotency;
+pub mod job;
 mod key_text;
 mod keys;
 mod listing;

@@ -14,8 +14,8 @@ use lodestone_compute::{
     VectorRows, code_stride,
 };
 use lodestone_engine::open_cuda;
-use lodestone_io::{Disk, RealDisk};
 use lodestone_engine::settings::Settings;
+use lodestone_io::{Disk, RealDisk};
 use lodestone_types::{Clock, Hit, IdSource, SeededIds, SystemClock};
 use serde_json::{Value, json};
 

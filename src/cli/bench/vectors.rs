@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use lodestone_compute::{PreparedQuery, SimdBackend};
 use lodestone_graph::RowGraph;
+use lodestone_io::store::{Key, LocalBlobs};
 use lodestone_io::{DataDir, RealDisk};
 use lodestone_storage::segment::flat::{self, RowFilter, Thoroughness, Tiers, search_together};
 use lodestone_storage::segment::{NewRow, NewSource, Segment, SegmentShape, VectorKind, write};
-use lodestone_io::store::{Key, LocalBlobs};
 use lodestone_types::{
     ChunkPlace, CollectionId, IdSource, RandomIds, SegmentId, Sequence, SourceDetail, SourceId,
     SourceKind, SourceRecord, SubTenantId, Timestamp,

@@ -43,7 +43,6 @@ pub struct Fault {
 
 /// Why a request came to nothing.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum CallError {
     /// The run was stopped.
     #[error("stopped")]

@@ -22,7 +22,6 @@ const MATCHING: MatchOptions = MatchOptions {
 
 /// Why nothing can be sent.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum PlanError {
     /// An argument names nothing.
     #[error("{}: {problem}", path.display())]

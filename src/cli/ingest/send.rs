@@ -19,7 +19,6 @@ use super::summary::Failure;
 
 /// Why a run ends before everything is sent.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum SendError {
     /// The server will not take the rest.
     #[error(transparent)]

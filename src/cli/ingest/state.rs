@@ -28,7 +28,6 @@ const LINE_BYTES_MAX: u64 = 64 << 10;
 
 /// Why there is no state.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum StateError {
     /// It cannot be read or made.
     #[error("state file {}: {source}", path.display())]

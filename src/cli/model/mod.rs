@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use lodestone_embed::{CrossEncoder, EmbedError, Embedder, Model, ModelFiles};
-use lodestone_rank::Reranker;
 use lodestone_engine::settings::Settings;
+use lodestone_rank::Reranker;
 
 /// What to do with models.
 #[derive(Debug, Subcommand)]

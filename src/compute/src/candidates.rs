@@ -2,9 +2,7 @@
 
 use crate::backend::{begin, estimate};
 use crate::tiles::{PackedCodes, STRIP};
-use crate::{
-    ComputeBackend, ComputeError, ErrorBound, PreparedQuery, Selection, TopK, VectorRows,
-};
+use crate::{ComputeBackend, ComputeError, ErrorBound, PreparedQuery, Selection, TopK, VectorRows};
 use lodestone_types::{Hit, RowId, by_rank};
 
 /// Queries from which tiles are faster than one scan after the other (`benches/flat_batch.rs`).

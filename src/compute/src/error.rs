@@ -4,7 +4,6 @@ use lodestone_types::ErrorKind;
 
 /// Why vectors were refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum ComputeError {
     /// A vector of another width than the rows.
     #[error("the vector has {received} components, the rows have {expected}")]

@@ -7,7 +7,6 @@ use lodestone_types::ErrorKind;
 /// The enum is `Clone` because one failed batch is reported to every submitter that had a
 /// passage in it; causes are therefore kept as text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum EmbedError {
     /// A file of the model directory is missing or cannot be read.
     #[error("the model's file {path} cannot be read: {problem}")]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::{Engine, EngineError};
 use lodestone_catalog::{AuthFailure, CatalogError, Tenant};
 use lodestone_storage::collection::Collection;
-use crate::{Engine, EngineError};
 use lodestone_types::{Grant, Scope, SubTenantId, TenantId, TenantMode};
 
 /// A scope that a key has opened.

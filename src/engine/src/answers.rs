@@ -6,8 +6,8 @@ use crate::answer::generate::{
     Cancel, Delivery, Question, Tell, Understood, Usage, Writer, Written,
 };
 use crate::answer::{Answer, AnswerSource, SourceOrder};
-use crate::{Engine, EngineError, Place};
 use crate::query::{RetrieveRequest, Retrieved};
+use crate::{Engine, EngineError, Place};
 use lodestone_types::id::SessionId;
 use lodestone_types::{RetrievedChunk, limits};
 

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::EngineError;
+use crate::settings::{DeviceChoice, Settings};
 use lodestone_compute::cuda::live::SupplyLimits;
 use lodestone_compute::cuda::modules::CodeCache;
 use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceError};
 use lodestone_compute::{ComputeBackend, SimdBackend};
 use lodestone_embed::{DeviceLimits, EmbedDevice};
-use crate::EngineError;
 use lodestone_io::Disk;
-use crate::settings::{DeviceChoice, Settings};
 use lodestone_types::Clock;
 
 /// Where compiled kernels are kept, below the data directory. Everything there can be made again.

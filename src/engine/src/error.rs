@@ -2,19 +2,18 @@
 
 use crate::answer::AnswerError;
 use crate::answer::generate::GenerateError;
-use lodestone_catalog::CatalogError;
-use lodestone_storage::collection::CollectionError;
-use lodestone_embed::EmbedError;
 use crate::ingest::IngestError;
-use lodestone_io::IoError;
 use crate::query::QueryError;
 use crate::settings::InvalidSetting;
+use lodestone_catalog::CatalogError;
+use lodestone_embed::EmbedError;
+use lodestone_io::IoError;
 use lodestone_io::store::StoreError;
+use lodestone_storage::collection::CollectionError;
 use lodestone_types::{ErrorKind, SourceId, SubTenantId, TenantId, TenantMode};
 
 /// A refused or failed operation.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum EngineError {
     /// The tenant does not exist, or the key has no access to it: the two look alike.
     #[error("tenant_id does not exist or this key has no access to it")]

@@ -2,9 +2,9 @@
 
 use uuid::Uuid;
 
+use crate::Engine;
 use lodestone_catalog::CatalogError;
 use lodestone_embed::{EmbedError, Lane};
-use crate::Engine;
 use lodestone_io::Fullness;
 use lodestone_types::{CollectionId, Timestamp};
 

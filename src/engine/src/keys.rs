@@ -1,7 +1,7 @@
 //! API keys, and responses kept for repeated requests.
 
-use lodestone_catalog::{Begun, CatalogError, CreatedKey, KeyInfo, NewKey, Ticket};
 use crate::{Engine, EngineError};
+use lodestone_catalog::{Begun, CatalogError, CreatedKey, KeyInfo, NewKey, Ticket};
 use lodestone_types::Grant;
 
 impl Engine {

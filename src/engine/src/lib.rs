@@ -16,16 +16,21 @@
 //! - `error`: what can go wrong, as the server sees it
 
 mod access;
+pub mod answer;
 mod answers;
 mod device;
 mod error;
 mod health;
+pub mod ingest;
 mod keys;
 mod memories;
+pub mod query;
 mod reading;
 mod restore;
 mod search;
+pub mod settings;
 mod sources;
+pub mod statements;
 mod tenants;
 
 #[cfg(test)]
@@ -46,20 +51,20 @@ pub use tenants::Stats;
 
 use crate::answer::Answerer;
 use crate::answer::generate::{Generator, OpenAiGenerator, Writer};
+use crate::ingest::{ClaimCounts, GraphReader, Ingest, IngestParts};
+use crate::query::Query;
+use crate::reading::GeneratorReader;
+use crate::settings::Settings;
+use lodestone_catalog::job::QueueLimits;
 use lodestone_catalog::{Catalog, CatalogOptions, KeyText};
-use lodestone_storage::collection::Registry;
 use lodestone_compute::{ComputeBackend, SimdBackend};
 use lodestone_embed::Embedder;
-use crate::reading::GeneratorReader;
 use lodestone_extract::sandbox::{InProcess, Parser};
 use lodestone_fetch::{Fetcher, Rules, SystemResolver};
-use crate::ingest::{ClaimCounts, GraphReader, Ingest, IngestParts};
-use lodestone_io::{DataDir, Disk, RealDisk, SpaceGauge};
-use lodestone_catalog::job::QueueLimits;
-use crate::query::Query;
-use lodestone_rank::Reranker;
-use crate::settings::Settings;
 use lodestone_io::store::{BlobStore, LocalBlobs};
+use lodestone_io::{DataDir, Disk, RealDisk, SpaceGauge};
+use lodestone_rank::Reranker;
+use lodestone_storage::collection::Registry;
 use lodestone_types::{Clock, IdSource, RandomIds, SystemClock, WebClient};
 
 const CATALOG_NAME: &str = "catalog.sqlite";

@@ -1,9 +1,9 @@
 //! Personal memories (API 3.7).
 
 use crate::answer::generate::{Cancel, Said};
-use crate::{Engine, EngineError, Place};
 use crate::ingest::{AddedMemory, NewMemory};
 use crate::query::{self, FoundMemory, MemoryRequest};
+use crate::{Engine, EngineError, Place};
 use lodestone_types::{Memory, SourceId};
 
 impl Engine {

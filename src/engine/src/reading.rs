@@ -9,8 +9,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::answer::generate::{Cancel, Effort, Generator, Message, Prompt, Speaker};
-use lodestone_graph::claims::{REPLY_BYTES_MAX, REPLY_TOKENS_MAX, Request};
 use crate::ingest::GraphReader;
+use lodestone_graph::claims::{REPLY_BYTES_MAX, REPLY_TOKENS_MAX, Request};
 
 /// A generator that reads passages.
 #[derive(Debug)]

@@ -16,12 +16,12 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use lodestone_catalog::descriptors::{self, Descriptor};
-use lodestone_catalog::{Catalog, CatalogOptions, RestoredTenant, Tenant};
-use lodestone_storage::collection::{Collection, Snapshot, uploads};
 use crate::{CATALOG_NAME, EngineError};
+use lodestone_catalog::descriptors::{self, Descriptor};
 use lodestone_catalog::job::{MetadataChange, NewJob, QueueLimits};
+use lodestone_catalog::{Catalog, CatalogOptions, RestoredTenant, Tenant};
 use lodestone_io::store::{BlobStore, Key};
+use lodestone_storage::collection::{Collection, Snapshot, uploads};
 use lodestone_types::{
     Clock, CollectionId, IdSource, Metadata, Sequence, SourceId, SourceKind, SubTenantId,
     TenantMode, Timestamp,

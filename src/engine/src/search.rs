@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use lodestone_storage::collection::Snapshot;
-use crate::{Engine, EngineError, Place};
 use crate::ingest::{AcceptedVectors, IngestError};
 use crate::query::{FullTextRequest, QueryError, RetrieveRequest, Retrieved, VectorHit};
+use crate::{Engine, EngineError, Place};
+use lodestone_storage::collection::Snapshot;
 use lodestone_types::id::SessionId;
 use lodestone_types::{ErrorKind, RetrievedChunk, SourceId, Triplet};
 

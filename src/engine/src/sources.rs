@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::ingest::{Accepted, Amendment, Deleted, Submission};
+use crate::query::{self, SourceView};
+use crate::{Engine, EngineError, Place};
+use lodestone_catalog::job::JobRow;
 use lodestone_catalog::{JobFilter, JobPage, JobScope};
 use lodestone_storage::collection::{CollectionError, uploads};
-use crate::{Engine, EngineError, Place};
-use crate::ingest::{Accepted, Amendment, Deleted, Submission};
-use lodestone_catalog::job::JobRow;
-use crate::query::{self, SourceView};
 use lodestone_types::{
     ErrorKind, Grant, JobStatus, KeyScope, Scope, Sequence, SourceId, SourceRecord, SubTenantId,
     TenantId, TenantMode,

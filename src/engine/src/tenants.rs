@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::access::absent;
+use crate::query;
+use crate::{Engine, EngineError, Place};
 use lodestone_catalog::descriptors::{self, Descriptor};
 use lodestone_catalog::{CatalogError, Tenant};
-use crate::access::absent;
-use crate::{Engine, EngineError, Place};
-use crate::query;
 use lodestone_types::{Grant, SubTenantId, TenantId, TenantMode, TenantSchema};
 
 /// Counts of a scope.

@@ -148,8 +148,7 @@ fn percent_decoded(link: &str) -> String {
     while let Some((&b, after)) = rest.split_first() {
         rest = after;
         if let (b'%', [high, low, ..]) = (b, after)
-            && let (Some(high), Some(low)) =
-                (crate::mail::hex(*high), crate::mail::hex(*low))
+            && let (Some(high), Some(low)) = (crate::mail::hex(*high), crate::mail::hex(*low))
         {
             bytes.push(high << 4 | low);
             rest = &after[2..];

@@ -4,7 +4,6 @@ use lodestone_types::{ErrorKind, Fault};
 
 /// Why a document gives no text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum ExtractError {
     /// The format is not read by this release. The wording is part of the contract (API 7 #26).
     #[error("Unsupported file format: {name}")]

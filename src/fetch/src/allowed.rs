@@ -34,7 +34,6 @@ enum Target {
 
 /// An entry of the setting that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum AllowedError {
     /// One entry is nothing that could be reached.
     #[error("entry {entry:?} {problem}")]

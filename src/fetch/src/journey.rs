@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use ureq::http::header;
 
-use lodestone_extract::{self, Format};
 use crate::Fetcher;
 use crate::body::Overflow;
 use crate::connection::Meter;
@@ -14,6 +13,7 @@ use crate::media::Media;
 use crate::obstacle::Obstacle;
 use crate::request::Answer;
 use crate::robots::{ROBOTS_BYTES_MAX, Robots};
+use lodestone_extract::Format;
 use lodestone_types::limits::WEB_REDIRECTS_MAX;
 use lodestone_types::{
     BlockedReason, FetchProblem, WebFailure, WebHost, WebPage, WebStep, WebUrl, WebUrlError,
@@ -140,9 +140,9 @@ impl<'a> Journey<'a> {
         };
         let is_html = match &media {
             Some(media) => media.is_html(),
-            None => extract::detect("", None, &bytes) == Ok(Format::Html),
+            None => lodestone_extract::detect("", None, &bytes) == Ok(Format::Html),
         };
-        let head = if is_html { extract::html_head(&bytes) } else { Default::default() };
+        let head = if is_html { lodestone_extract::html_head(&bytes) } else { Default::default() };
         let canonical_url = head
             .canonical
             .and_then(|reference| canonical(&final_url, &reference))

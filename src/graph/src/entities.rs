@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 
 use crate::key::key;
-use crate::row::{
-    ENTITY_ALIASES_MAX, EntityKind, NAME_BYTES_MAX, ROW_ENTITIES_MAX, RowEntity,
-};
+use crate::row::{ENTITY_ALIASES_MAX, EntityKind, NAME_BYTES_MAX, ROW_ENTITIES_MAX, RowEntity};
 use crate::words;
 
 /// An entity with what speaks for each kind.

@@ -65,7 +65,6 @@ impl fmt::Display for Operation {
 
 /// A failure of this room. Every variant names the path.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum IoError {
     /// Nothing has this name.
     #[error("{operation} {path:?} failed: no such file or directory")]

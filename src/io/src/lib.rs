@@ -35,6 +35,7 @@
 
 mod archive;
 mod blocks;
+#[cfg(feature = "testing")]
 pub mod crash_disk;
 mod data_dir;
 mod disk;
@@ -44,11 +45,13 @@ mod memory;
 mod mmap;
 mod priority;
 mod publish;
-#[cfg(test)]
+#[cfg(feature = "testing")]
 mod stand_in;
+pub mod store;
 
 pub use archive::{Archive, encode};
 pub use blocks::{BLOCK_BYTES, BlockFile, BlockHasher, checksum, checksums};
+#[cfg(feature = "testing")]
 pub use crash_disk::{CrashDisk, CrashMode, Fault, FaultKind};
 pub use data_dir::DataDir;
 pub use disk::{DirectoryEntry, Disk, RealDisk, Space, WriteContents};
@@ -58,8 +61,8 @@ pub use memory::{MemoryGauge, ProcessMemory};
 pub use mmap::MappedFile;
 pub use priority::run_in_background;
 pub use publish::Created;
-#[cfg(test)]
-pub(crate) use stand_in::StandInDisk;
+#[cfg(feature = "testing")]
+pub use stand_in::StandInDisk;
 
 #[cfg(test)]
 mod tests;

@@ -12,19 +12,19 @@ type BeforeRead = dyn Fn(&Path) + Send + Sync;
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct StandInDisk {
+pub struct StandInDisk {
     before_read: Mutex<Option<Arc<BeforeRead>>>,
     space: Mutex<Option<Space>>,
 }
 
 impl StandInDisk {
     /// From now on calls `act` with the path of each file that is about to be read.
-    pub(crate) fn before_read(&self, act: impl Fn(&Path) + Send + Sync + 'static) {
+    pub fn before_read(&self, act: impl Fn(&Path) + Send + Sync + 'static) {
         *self.before_read.lock() = Some(Arc::new(act));
     }
 
     /// From now on claims to be this full.
-    pub(crate) fn pretend(&self, space: Space) {
+    pub fn pretend(&self, space: Space) {
         *self.space.lock() = Some(space);
     }
 }

@@ -39,7 +39,6 @@ pub trait Reranker: Send + Sync + fmt::Debug {
 /// Why a reranker gave no scores.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the reranker gave no scores: {problem}")]
-#[non_exhaustive]
 pub struct RerankError {
     kind: ErrorKind,
     problem: String,

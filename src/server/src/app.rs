@@ -4,17 +4,15 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
-use lodestone_catalog;
-use lodestone_engine::{Engine, EngineError, Place};
 use crate::auth::{AuthFailure, Authenticator};
 use crate::download::DownloadSigner;
 use crate::error::{ApiError, Condition};
 use crate::listen::Stop;
 use crate::request::Call;
 use crate::routes::off_thread;
+use lodestone_engine::{Engine, EngineError, Place};
 use lodestone_types::Grant;
+use tokio::sync::watch;
 
 /// The application behind the table of routes. Clones share one.
 #[derive(Debug, Clone)]
@@ -38,9 +36,11 @@ impl App {
 impl Authenticator for App {
     fn authenticate(&self, token: &str) -> Result<Grant, AuthFailure> {
         self.engine.authenticate(token).map_err(|failure| match failure {
-            catalog::AuthFailure::Missing | catalog::AuthFailure::Invalid => AuthFailure::Invalid,
-            catalog::AuthFailure::Expired => AuthFailure::Expired,
-            failure @ catalog::AuthFailure::Storage { .. } => {
+            lodestone_catalog::AuthFailure::Missing | lodestone_catalog::AuthFailure::Invalid => {
+                AuthFailure::Invalid
+            }
+            lodestone_catalog::AuthFailure::Expired => AuthFailure::Expired,
+            failure @ lodestone_catalog::AuthFailure::Storage { .. } => {
                 tracing::error!(%failure, "a key could not be looked up");
                 AuthFailure::Unavailable
             }

@@ -11,7 +11,6 @@ const TOKEN_BYTES_MAX: usize = 4096;
 
 /// Why a token grants nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum AuthFailure {
     /// Unknown, malformed or revoked. The three are not told apart.
     Invalid,

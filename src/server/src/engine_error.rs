@@ -3,15 +3,15 @@
 //! A caller's own fault keeps its words. What the server met (paths, causes) goes to the log, and
 //! the caller is told in general terms what to do.
 
+use crate::error::{ApiError, Condition, Location};
 use lodestone_catalog::CatalogError;
-use lodestone_storage::collection::CollectionError;
+use lodestone_catalog::job::JobError;
 use lodestone_embed::EmbedError;
 use lodestone_engine::EngineError;
-use lodestone_extract::ExtractError;
 use lodestone_engine::ingest::IngestError;
-use lodestone_catalog::job::JobError;
 use lodestone_engine::query::QueryError;
-use crate::error::{ApiError, Condition, Location};
+use lodestone_extract::ExtractError;
+use lodestone_storage::collection::CollectionError;
 use lodestone_types::ErrorKind;
 use lodestone_types::metadata::InvalidMetadata;
 use lodestone_types::schema::SchemaError;

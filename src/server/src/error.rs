@@ -14,7 +14,6 @@ const RETRY_SECONDS: u32 = 5;
 
 /// A row of the table of conditions (API 1.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Condition {
     /// The request is wrong.
     Invalid,

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use axum::Router;
 use tokio::sync::watch;
 
-use lodestone_engine::Engine;
 use crate::app::App;
 use crate::frame::{Frame, HttpSettings, router};
 use crate::listen::Stop;
 use crate::rate::RateLimit;
 use crate::routes;
+use lodestone_engine::Engine;
 use lodestone_types::{RandomIds, SystemClock};
 
 /// Every operation of the product, over `engine`. What only waits ends when `stop` says so.

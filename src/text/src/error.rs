@@ -4,7 +4,6 @@ use lodestone_types::ErrorKind;
 
 /// Why a full-text index could not be built, opened, merged or read.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum TextError {
     /// The bytes are not a bundle that this version wrote.
     #[error("full-text bundle is damaged: {problem}")]

@@ -75,6 +75,7 @@
 mod analysis;
 mod build;
 mod bundle;
+pub mod chunk;
 mod directory;
 mod error;
 mod highlight;

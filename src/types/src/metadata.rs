@@ -9,7 +9,6 @@ pub type Metadata = serde_json::Map<String, Value>;
 
 /// Why a metadata map is not acceptable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum InvalidMetadata {
     /// Too many bytes as compact JSON.
     #[error("holds {bytes} bytes of JSON, at most {max} are allowed")]

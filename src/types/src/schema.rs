@@ -44,7 +44,6 @@ pub struct TenantSchema {
 
 /// Why a schema, or a value under it, is not acceptable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum SchemaError {
     /// More fields than allowed.
     #[error("tenant_metadata_schema has {count} fields, at most {max} are allowed")]

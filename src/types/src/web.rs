@@ -34,7 +34,6 @@ pub enum WebHost<'a> {
 
 /// Why a text is not an address that can be asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum WebUrlError {
     /// Nobody's page needs as much.
     #[error("the address is longer than {max} characters")]
@@ -218,7 +217,6 @@ impl fmt::Display for WebStep {
 /// Why there is no page. The words are for whoever asked: they never name an address that a name
 /// led to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum WebFailure {
     /// The rules of this server forbid it: `URL_BLOCKED`.
     #[error("{step} cannot be fetched: {reason}")]
@@ -255,7 +253,6 @@ impl WebFailure {
 
 /// Rules of this server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum BlockedReason {
     /// Not on the public internet, or not for pages.
     #[error("its host is on a private or reserved network, which this server does not fetch from")]
@@ -279,7 +276,6 @@ pub enum BlockedReason {
 
 /// What can happen on the way.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum FetchProblem {
     /// No address belongs to the name.
     #[error("its host is not known")]

@@ -157,7 +157,6 @@ pub struct Settled {
 
 /// Why the queue refused.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum JobError {
     /// As much waits as may wait.
     #[error("the ingest queue is full: {jobs} jobs with {bytes} bytes are waiting")]

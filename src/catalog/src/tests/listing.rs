@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::claim::CHOOSE;
-use crate::{JobFilter, JobScope};
 use crate::job::Duty;
+use crate::{JobFilter, JobScope};
 use lodestone_types::{KeyScope, TenantGrant};
 
 fn sources(rows: &[crate::job::JobRow]) -> Vec<&str> {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{CatalogError, RETENTION_MILLIS, RETRY_PAUSE_MILLIS};
 use crate::job::{Duty, JobQueue, QueueLimits};
+use crate::{CatalogError, RETENTION_MILLIS, RETRY_PAUSE_MILLIS};
 use lodestone_types::CommitHead;
 use lodestone_types::{ErrorKind, Stage};
 

@@ -16,9 +16,7 @@ use crate::cuda::numbers::{HalfQuery, Numbers};
 use crate::cuda::one_bit::{ProbingQuery, probe};
 use crate::cuda::search::{Visited, search};
 use crate::cuda::together::{DeviceQuery, Found};
-use crate::{
-    BoundedQuery, ComputeError, FullRows, ListedRows, Probe, Selection, VectorRows,
-};
+use crate::{BoundedQuery, ComputeError, FullRows, ListedRows, Probe, Selection, VectorRows};
 use lodestone_types::{Hit, RowId};
 
 /// Slots of lists that a query may look at on the device: its block of `one_bit_select` goes over

@@ -11,9 +11,7 @@ use crate::cuda::held::{DeviceRows, encoded};
 use crate::cuda::live::{Check, Live, ResidentRows, Supply, SupplyLimits};
 use crate::cuda::one_bit::ProbingQuery;
 use crate::cuda::search::{K_MAX, STRIDE_MAX, Visited};
-use crate::cuda::together::{
-    DeviceQuery, Found, MachineTimer, Timer, Together, TogetherLimits,
-};
+use crate::cuda::together::{DeviceQuery, Found, MachineTimer, Timer, Together, TogetherLimits};
 use crate::cuda::{DeviceError, DeviceMemory};
 use crate::kmeans::{CodeRows, HeldRows};
 use crate::one_bit::ListUnits;

@@ -4,7 +4,6 @@ use lodestone_types::ErrorKind;
 
 /// Why a device did not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum DeviceError {
     /// No memory of this size is free, on the device or within the budget.
     #[error("{bytes} bytes of device memory are not to be had")]

@@ -28,14 +28,12 @@ use std::sync::Arc;
 
 use candle_core::{Device, utils};
 
-use lodestone_compute::cuda::DeviceError;
-use lodestone_compute::cuda::live::Live;
 use crate::candle::bert::PaddedBert;
 use crate::config::ModelConfig;
-use crate::device::{
-    Behind, DeviceLimits, EmbedDevice, Engine, OnDevice, Vectors, check, checked,
-};
+use crate::device::{Behind, DeviceLimits, EmbedDevice, Engine, OnDevice, Vectors, check, checked};
 use crate::weights::Weights;
+use lodestone_compute::cuda::DeviceError;
+use lodestone_compute::cuda::live::Live;
 
 /// The model on a GPU by candle, with the CPU's behind it.
 #[derive(Debug)]

@@ -7,9 +7,7 @@ use super::*;
 use crate::bert::Bert;
 use crate::precision::Precision;
 use crate::queue::Forward;
-use crate::tests::{
-    dot, model_files, numbers, tiny_config, tiny_shapes, tiny_weights, weights_of,
-};
+use crate::tests::{dot, model_files, numbers, tiny_config, tiny_shapes, tiny_weights, weights_of};
 use crate::tokens::Tokeniser;
 
 const EVERY: [(&str, bool); 4] =

@@ -34,9 +34,9 @@ use crate::queue::{Forward, Queue, QueueBounds};
 use crate::tokens::Tokeniser;
 use crate::weights::Weights;
 use crate::{EmbedError, Lane, ModelFiles};
+use head::Head;
 use lodestone_rank::{RerankError, Reranker};
 use lodestone_types::limits;
-use head::Head;
 use pairs::Pairs;
 
 /// Tokens of a batch at most: a few pairs, so that workers share the pairs of one search.

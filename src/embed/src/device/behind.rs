@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use lodestone_compute::cuda::DeviceError;
 use crate::EmbedError;
 use crate::bert::Bert;
 use crate::device::{Engine, Vectors};
 use crate::queue::{DeviceCounts, Forward, Pace};
+use lodestone_compute::cuda::DeviceError;
 
 /// Bulk batches in flight: one computes while the next is packed and copied.
 const IN_FLIGHT: usize = 2;
@@ -17,7 +17,7 @@ const SHARE_TOKENS: usize = 4096;
 
 /// The model on the CPU, and what the device before it did.
 #[derive(Debug)]
-pub(in crate) struct Behind {
+pub(crate) struct Behind {
     bert: Arc<Bert>,
     /// Tokens of a batch on the CPU, and workers that may be in one.
     cpu: Pace,
@@ -93,7 +93,7 @@ impl Behind {
 }
 
 /// A model on a device, with the CPU's behind it.
-pub(in crate) trait OnDevice: Send + Sync + fmt::Debug {
+pub(crate) trait OnDevice: Send + Sync + fmt::Debug {
     /// What embeds while the device does.
     const ENGINE: Engine;
 

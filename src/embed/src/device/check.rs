@@ -2,11 +2,11 @@
 //!
 //! A driver, a compiler or a card that is wrong would be wrong in every vector that is stored.
 
-use lodestone_compute::cuda::DeviceError;
 use crate::bert::Bert;
 use crate::config::ModelConfig;
 use crate::device::{COSINE_MIN, SQUARE_SLACK, Vectors};
 use crate::queue::Forward;
+use lodestone_compute::cuda::DeviceError;
 
 /// Tokens of the passages: the shortest, one beyond a tile of attention, and the whole window.
 const LENGTHS: [usize; 3] = [1, 70, usize::MAX];
@@ -17,7 +17,7 @@ const LENGTHS: [usize; 3] = [1, 70, usize::MAX];
 ///
 /// # Errors
 /// What `run` says, or [`DeviceError::NoDevice`] if it computes something else.
-pub(in crate) fn check(
+pub(crate) fn check(
     config: &ModelConfig,
     bert: &Bert,
     tokens: usize,

@@ -1,12 +1,12 @@
 //! One batch through the layers on the device.
 
+use crate::config::{Activation, ModelConfig, Pooling};
+use crate::device::weights::{DeviceDense, DeviceNorm, DeviceWeights, Layer};
 use lodestone_compute::cuda::encoder::{
     self, Attention, Gather, Normalise, Packed, Pool, Product, QueryTile, Token,
 };
 use lodestone_compute::cuda::workspace::Scratch;
 use lodestone_compute::cuda::{Buffer, Device, DeviceError, Queue};
-use crate::config::{Activation, ModelConfig, Pooling};
-use crate::device::weights::{DeviceDense, DeviceNorm, DeviceWeights, Layer};
 
 /// The smallest size class, in tokens: most queries.
 const CLASS_TOKENS_MIN: usize = 64;

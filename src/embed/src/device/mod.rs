@@ -40,10 +40,6 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use lodestone_compute::cuda::DeviceError;
-use lodestone_compute::cuda::encoder::{HEADS, HIDDEN_MAX, Packed, WIDTH_STEP};
-use lodestone_compute::cuda::live::{Live, Supply};
-use lodestone_compute::cuda::workspace::Scratch;
 use crate::bert::Bert;
 use crate::candle::ByCandle;
 use crate::config::ModelConfig;
@@ -51,6 +47,10 @@ use crate::device::forward::Track;
 use crate::device::weights::{DeviceWeights, HostWeights};
 use crate::queue::{Forward, Pace};
 use crate::weights::Weights;
+use lodestone_compute::cuda::DeviceError;
+use lodestone_compute::cuda::encoder::{HEADS, HIDDEN_MAX, Packed, WIDTH_STEP};
+use lodestone_compute::cuda::live::{Live, Supply};
+use lodestone_compute::cuda::workspace::Scratch;
 use lodestone_types::limits;
 
 /// What the cosine between a device's vector and the CPU's is at least.

@@ -2,12 +2,12 @@
 
 use half::f16;
 
-use lodestone_compute::cuda::encoder::Norm;
-use lodestone_compute::cuda::{Buffer, Device, DeviceError, Queue};
 use crate::EmbedError;
 use crate::config::ModelConfig;
 use crate::elementwise;
 use crate::weights::Weights;
+use lodestone_compute::cuda::encoder::Norm;
+use lodestone_compute::cuda::{Buffer, Device, DeviceError, Queue};
 
 /// A layer of the model: dense layers as `D`, norms as `N`.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl DeviceNorm {
 
 /// The model in the host's memory, ready to be copied.
 #[derive(Debug)]
-pub(in crate) struct HostWeights(Encoder<Vec<f16>, HostDense, elementwise::Norm>);
+pub(crate) struct HostWeights(Encoder<Vec<f16>, HostDense, elementwise::Norm>);
 
 /// The model on the device.
 pub(super) type DeviceWeights = Encoder<Buffer, DeviceDense, DeviceNorm>;

@@ -28,7 +28,7 @@ const SHARE: usize = 256;
 
 /// A block: attention and two dense layers.
 #[derive(Debug)]
-pub(in crate) struct Layer {
+pub(crate) struct Layer {
     heads: usize,
     activation: Activation,
     query_key_value: Dense,
@@ -42,7 +42,7 @@ pub(in crate) struct Layer {
 
 /// Memory that one forward pass uses over and over.
 #[derive(Debug, Default)]
-pub(in crate) struct Scratch {
+pub(crate) struct Scratch {
     codes: Codes,
     /// (tokens, 3, head) of one head.
     of_head: Vec<f32>,

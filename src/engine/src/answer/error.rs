@@ -5,7 +5,6 @@ use lodestone_types::ErrorKind;
 
 /// Why there is no answer. Finding nothing is an answer, not an error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum AnswerError {
     /// The sentences could not be compared with the question.
     #[error(transparent)]

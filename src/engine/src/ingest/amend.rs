@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use lodestone_catalog::Tenant;
-use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, uploads};
 use crate::ingest::submit::check_metadata;
 use crate::ingest::{Ingest, IngestError, Submission, pipeline};
+use lodestone_catalog::Tenant;
 use lodestone_catalog::job::MetadataChange;
+use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, uploads};
 use lodestone_types::{Metadata, Origin, SourceId, SourceRecord, SubTenantId};
 
 /// New maps; `None` keeps what is stored.

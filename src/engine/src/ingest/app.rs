@@ -18,7 +18,6 @@ use lodestone_types::{Block, BlockKind, Extracted};
 
 /// Why a record cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum AppProblem {
     /// Nothing in it can be searched.
     #[error("content holds no text: give markdown, html_base64, text, csv_base64 or an attachment")]

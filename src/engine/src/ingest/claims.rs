@@ -14,9 +14,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::ingest::Ingest;
 use lodestone_graph::RowGraph;
 use lodestone_graph::claims::{self, Added, Passage, Request};
-use crate::ingest::Ingest;
 use lodestone_storage::segment::NewSource;
 use lodestone_types::Timestamp;
 

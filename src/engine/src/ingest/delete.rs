@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use lodestone_storage::collection::{Collection, Edit, Outcome};
 use crate::ingest::{Ingest, IngestError};
+use lodestone_storage::collection::{Collection, Edit, Outcome};
 use lodestone_types::{SourceId, SubTenantId};
 
 /// What a deletion found.

@@ -8,14 +8,14 @@
 
 use std::collections::HashMap;
 
-use lodestone_text::chunk::passage;
-use lodestone_storage::collection::Snapshot;
-use lodestone_embed::{EmbedError, Lane};
 use crate::ingest::Ingest;
 use crate::ingest::kept::Kept;
 use crate::ingest::pipeline::Draft;
 use lodestone_catalog::job::Outcome;
+use lodestone_embed::{EmbedError, Lane};
+use lodestone_storage::collection::Snapshot;
 use lodestone_storage::segment::{NewSource, SegmentError};
+use lodestone_text::chunk::passage;
 use lodestone_types::{ErrorKind, Fault, RowId, Sequence, SourceKind, Stage};
 
 /// Passages of one slice: some seconds of one core, so that little is lost and much is batched.

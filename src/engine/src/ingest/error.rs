@@ -1,19 +1,18 @@
 //! What can go wrong on the way in.
 
+use crate::ingest::app::AppProblem;
 use lodestone_catalog::CatalogError;
-use lodestone_storage::collection::CollectionError;
+use lodestone_catalog::job::JobError;
 use lodestone_embed::EmbedError;
 use lodestone_extract::ExtractError;
-use crate::ingest::app::AppProblem;
 use lodestone_io::Fullness;
-use lodestone_catalog::job::JobError;
+use lodestone_storage::collection::CollectionError;
 use lodestone_types::metadata::InvalidMetadata;
 use lodestone_types::schema::SchemaError;
 use lodestone_types::{ErrorKind, SourceId};
 
 /// A refused or failed write.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum IngestError {
     /// The document cannot be read at all.
     #[error(transparent)]

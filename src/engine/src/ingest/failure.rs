@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use lodestone_catalog::Tenant;
-use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, Snapshot};
 use crate::ingest::{Ingest, IngestError};
+use lodestone_catalog::Tenant;
 use lodestone_catalog::job::{ClaimedJob, Outcome, Settlement};
+use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, Snapshot};
 use lodestone_storage::segment::VectorKind;
 use lodestone_types::{ErrorKind, SourceRecord, limits};
 

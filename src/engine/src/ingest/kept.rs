@@ -18,9 +18,9 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::ingest::IngestError;
 use lodestone_catalog::Catalog;
 use lodestone_embed::Embedder;
-use crate::ingest::IngestError;
 use lodestone_io::store::{BlobStore, Key};
 use lodestone_types::{CollectionId, Sequence};
 

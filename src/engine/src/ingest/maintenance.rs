@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use lodestone_catalog::descriptors::{self, Descriptor};
-use lodestone_storage::collection::{Collection, CollectionError, layout, uploads};
 use crate::ingest::rebuild::Round;
 use crate::ingest::{Ingest, IngestError, Stopping};
+use lodestone_catalog::descriptors::{self, Descriptor};
 use lodestone_io::{Fullness, run_in_background};
+use lodestone_storage::collection::{Collection, CollectionError, layout, uploads};
 use lodestone_types::{CollectionId, ErrorKind, TenantId, Timestamp};
 
 /// How often collections are looked at again whose files were still held by readers.

@@ -18,17 +18,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use lodestone_catalog::Tenant;
-use lodestone_storage::collection::uploads::{self, UploadLabel};
-use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, Snapshot};
-use lodestone_embed::Lane;
-use lodestone_extract::{self, Format};
-use lodestone_storage::filter;
 use crate::ingest::pipeline::{Draft, unread};
 use crate::ingest::{Ingest, IngestError};
-use lodestone_catalog::job::Outcome;
-use lodestone_storage::segment::{NewSource, VectorKind};
 use crate::statements;
+use lodestone_catalog::Tenant;
+use lodestone_catalog::job::Outcome;
+use lodestone_embed::Lane;
+use lodestone_extract::Format;
+use lodestone_storage::collection::uploads::{self, UploadLabel};
+use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, Snapshot};
+use lodestone_storage::filter;
+use lodestone_storage::segment::{NewSource, VectorKind};
 use lodestone_types::{
     Extracted, Fault, Filter, Memory, Metadata, Origin, Sequence, SourceDetail, SourceId,
     SourceKind, SourceRecord, SubTenantId, Timestamp, limits, memory,
@@ -80,7 +80,7 @@ pub(super) fn read(original: &[u8]) -> Result<Extracted, Outcome> {
         })?;
     // Text is the one format that is read without a parser; no child process is needed for it.
     let parts: Vec<String> = std::iter::once(content).chain(condensed).collect();
-    extract::extract(Format::Txt, parts.join("\n\n").as_bytes()).map_err(unread)
+    lodestone_extract::extract(Format::Txt, parts.join("\n\n").as_bytes()).map_err(unread)
 }
 
 /// A memory with its vectors and its original.

@@ -1,13 +1,12 @@
 //! One source from its original to rows: verify, extract, cut, embed.
 
-use lodestone_catalog::Tenant;
-use lodestone_text::chunk::{self, ChunkSizes, passage};
-use lodestone_storage::collection::{CollectionError, Snapshot, uploads};
-use lodestone_extract::{self, ExtractError, Format};
-use lodestone_graph;
 use crate::ingest::{Ingest, app, memories};
+use lodestone_catalog::Tenant;
 use lodestone_catalog::job::{ClaimedJob, Outcome};
+use lodestone_extract::{ExtractError, Format};
+use lodestone_storage::collection::{CollectionError, Snapshot, uploads};
 use lodestone_storage::segment::{NewRow, NewSource};
+use lodestone_text::chunk::{self, ChunkSizes, passage};
 use lodestone_types::{
     ChunkDraft, ErrorKind, Extracted, Fault, Metadata, PageBox, SourceDetail, SourceKind,
     SourceRecord, Stage, TenantSchema, limits,
@@ -57,7 +56,7 @@ impl Draft {
         let title = self.title_text.as_str();
         let rows = rows.map(|(index, ((chunk, boxes), vector))| NewRow {
             index: index as u32,
-            graph: graph::extract(title, &chunk.text),
+            graph: lodestone_graph::extract(title, &chunk.text),
             text: chunk.text,
             place: chunk.place,
             boxes,
@@ -165,7 +164,7 @@ impl Ingest {
             }
             SourceKind::File | SourceKind::Webpage | SourceKind::Embeddings => {
                 let media_type = Some(names.1).filter(|word| !word.is_empty());
-                let format = extract::detect(names.0, media_type, original)
+                let format = lodestone_extract::detect(names.0, media_type, original)
                     .map_err(|error| rejected(error.fault(), &error))?;
                 let format = match (kind, format) {
                     // Pages come with menus around what they are about; uploads as they are meant.

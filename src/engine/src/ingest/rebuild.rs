@@ -20,12 +20,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use lodestone_catalog::Tenant;
-use lodestone_storage::collection::{AddedSegment, Collection, Edit, Snapshot};
 use crate::ingest::pipeline::Draft;
 use crate::ingest::worker::CLAIM;
 use crate::ingest::{Ingest, IngestError};
+use lodestone_catalog::Tenant;
 use lodestone_catalog::job::Outcome;
+use lodestone_storage::collection::{AddedSegment, Collection, Edit, Snapshot};
 use lodestone_storage::segment::{NewSource, VectorKind};
 use lodestone_types::{CollectionId, Sequence, SourceRecord};
 

@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use lodestone_catalog::Tenant;
-use lodestone_storage::collection::Collection;
-use lodestone_storage::collection::uploads::{self, UploadLabel};
-use lodestone_extract;
 use crate::ingest::{Ingest, IngestError, app};
+use lodestone_catalog::Tenant;
 use lodestone_catalog::job::{MetadataChange, NewJob};
 use lodestone_io::store::Key;
+use lodestone_storage::collection::Collection;
+use lodestone_storage::collection::uploads::{self, UploadLabel};
 use lodestone_types::{Metadata, Origin, SourceId, SourceKind, SubTenantId, Timestamp, metadata};
 
 /// What a client uploads.
@@ -58,7 +57,7 @@ impl Ingest {
     pub fn check_content(&self, submission: &Submission) -> Result<(), IngestError> {
         if submission.kind == SourceKind::File {
             let media_type = submission.content_type.as_deref();
-            extract::detect(&submission.filename, media_type, &submission.content)?;
+            lodestone_extract::detect(&submission.filename, media_type, &submission.content)?;
         }
         if submission.kind == SourceKind::App {
             app::parts(&submission.content)?;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lodestone_catalog::Tenant;
-use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
-use lodestone_graph::RowGraph;
 use crate::ingest::{Ingest, IngestError};
+use lodestone_catalog::Tenant;
+use lodestone_graph::RowGraph;
+use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
 use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_types::{
     ChunkPlace, Metadata, RowId, SourceDetail, SourceId, SourceKind, SourceRecord, SubTenantId,
@@ -162,7 +162,8 @@ impl Ingest {
             .map(|(batch, indices)| (sub_tenant.clone(), batch.clone(), indices))
             .collect();
         let mut writer = collection.writer()?;
-        let exists = |snapshot: &lodestone_storage::collection::Snapshot, (batch, index): &(SourceId, u32)| {
+        let exists = |snapshot: &lodestone_storage::collection::Snapshot,
+                      (batch, index): &(SourceId, u32)| {
             snapshot.find(sub_tenant, batch).is_some_and(|found| {
                 let segment = &found.live.segment;
                 found.rows().iter().any(|row| segment.index(RowId(*row)) == *index)

@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use lodestone_storage::collection::Collection;
-use lodestone_storage::collection::uploads::{self, UploadLabel};
 use crate::ingest::submit::replaced;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::job::{Claim, ClaimLimits, ClaimedJob, FetchedOriginal, Outcome};
+use lodestone_storage::collection::Collection;
+use lodestone_storage::collection::uploads::{self, UploadLabel};
 use lodestone_types::{Fault, Origin, SourceKind, WebFailure, WebPage, WebUrl};
 
 /// One page for one thread.

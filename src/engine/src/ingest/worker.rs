@@ -8,11 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lodestone_catalog::Tenant;
-use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
 use crate::ingest::web::{self, Fetched};
 use crate::ingest::{Ingest, IngestError, failure, pipeline};
+use lodestone_catalog::Tenant;
 use lodestone_catalog::job::{Claim, ClaimLimits, ClaimedJob, Duty, JobQueue, Outcome, Settlement};
+use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
 use lodestone_storage::segment::{NewSource, VectorKind};
 use lodestone_types::{ErrorKind, Fault, Sequence, Stage};
 

@@ -1,8 +1,8 @@
 //! What can go wrong in a search.
 
-use lodestone_storage::collection::CollectionError;
 use lodestone_compute::ComputeError;
 use lodestone_embed::EmbedError;
+use lodestone_storage::collection::CollectionError;
 use lodestone_storage::filter::FilterError;
 use lodestone_storage::segment::SegmentError;
 use lodestone_text::TextError;
@@ -10,7 +10,6 @@ use lodestone_types::ErrorKind;
 
 /// A refused or failed read.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum QueryError {
     /// The filter of the request.
     #[error(transparent)]

@@ -1,11 +1,11 @@
 //! Search for whole words.
 
-use lodestone_storage::collection::Snapshot;
 use crate::query::hydrate::{Ranked, chunk_identity, hydrate};
 use crate::query::request::FullTextRequest;
 use crate::query::shard::{self, KeywordScores, Place};
 use crate::query::{Query, QueryError};
-use lodestone_rank::{self, RankKey};
+use lodestone_rank::RankKey;
+use lodestone_storage::collection::Snapshot;
 use lodestone_text::WordQuery;
 use lodestone_types::{RetrievedChunk, ScoreParts, SubTenantId, TenantSchema};
 
@@ -34,12 +34,12 @@ impl Query {
                 let updated = segment.last_updated_at(segment.source_of(row));
                 let chunk = chunk_identity(segment, row);
                 let parts = ScoreParts { keyword: Some(score), ..ScoreParts::default() };
-                let score = rank::settle(score);
+                let score = lodestone_rank::settle(score);
                 let ranked = Ranked { place, score, parts };
                 (RankKey { score, updated, chunk }, ranked)
             })
             .collect();
-        rank::sort_by_rank(&mut keyed, |(key, _)| *key);
+        lodestone_rank::sort_by_rank(&mut keyed, |(key, _)| *key);
         keyed.truncate(request.max_chunks);
         let ranked: Vec<Ranked> = keyed.into_iter().map(|(_, ranked)| ranked).collect();
         hydrate(&reached, &ranked)

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lodestone_storage::collection::{FoundSource, Snapshot};
-use lodestone_catalog::job::{JobRow, MetadataChange};
 use crate::query::QueryError;
+use lodestone_catalog::job::{JobRow, MetadataChange};
+use lodestone_storage::collection::{FoundSource, Snapshot};
 use lodestone_types::{
     Fault, JobStatus, Metadata, Progress, SourceId, SourceRecord, SubTenantId, Timestamp,
 };

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use lodestone_storage::collection::Snapshot;
-use lodestone_compute::PreparedQuery;
 use crate::query::request::{Alpha, Mode, Restriction, RetrieveRequest};
 use crate::query::shard::{self, Place, Reach};
 use crate::query::{Query, QueryError};
+use lodestone_compute::PreparedQuery;
+use lodestone_storage::collection::Snapshot;
 use lodestone_storage::segment::flat::Thoroughness;
 use lodestone_types::{Filter, Memory, SourceId, SubTenantId, Timestamp, limits, memory};
 

@@ -1,7 +1,7 @@
 //! Decisions before a search: the share of meaning, and how many candidates.
 
-use lodestone_embed::Embedder;
 use crate::query::request::{Alpha, Mode};
+use lodestone_embed::Embedder;
 use lodestone_storage::segment::flat::Thoroughness;
 use lodestone_types::limits;
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use lodestone_compute::{ComputeBackend, PreparedQuery};
 use crate::query::QueryError;
 use crate::query::hydrate::{Ranked, chunk_identity};
 use crate::query::request::{CandidateCounts, RetrieveRequest};
 use crate::query::rerank::Verdicts;
 use crate::query::shard::{self, KeywordScores, LegHits, Place, Reach};
-use lodestone_rank::{self, Candidate, RankKey};
+use lodestone_compute::{ComputeBackend, PreparedQuery};
+use lodestone_rank::{Candidate, RankKey};
 use lodestone_storage::segment::flat::Thoroughness;
 use lodestone_types::{ScoreParts, Timestamp};
 
@@ -73,7 +73,7 @@ impl Legs<'_> {
             .zip(&cosines)
             .map(|(place, cosine)| Candidate { cosine: *cosine, keyword: keyword_of(*place) })
             .collect();
-        let fused = rank::fuse(&candidates, self.alpha);
+        let fused = lodestone_rank::fuse(&candidates, self.alpha);
         *counts = CandidateCounts {
             semantic: semantic.hits.len(),
             keyword: keyword.len(),
@@ -85,7 +85,7 @@ impl Legs<'_> {
             let link = links.get(&place).copied().unwrap_or(0.0);
             let verdict = self.verdicts.as_ref().map(|verdicts| verdicts.get(&place).copied());
             let score = match verdict {
-                Some(verdict) => rank::blend(kept.score, verdict),
+                Some(verdict) => lodestone_rank::blend(kept.score, verdict),
                 None => kept.score,
             };
             let parts = ScoreParts {
@@ -97,7 +97,7 @@ impl Legs<'_> {
                 rerank: verdict.flatten(),
                 ..ScoreParts::default()
             };
-            ranked.push(Ranked { place, score: rank::lifted(score, link), parts });
+            ranked.push(Ranked { place, score: lodestone_rank::lifted(score, link), parts });
         }
         Ok(self.ordered(ranked))
     }
@@ -108,17 +108,17 @@ impl Legs<'_> {
         let updated: Vec<Timestamp> =
             ranked.iter().map(|ranked| self.updated(ranked.place)).collect();
         let mut scores: Vec<f32> = ranked.iter().map(|ranked| ranked.score).collect();
-        rank::apply_recency(&mut scores, &updated, self.request.recency_bias);
+        lodestone_rank::apply_recency(&mut scores, &updated, self.request.recency_bias);
         let mut keyed = Vec::with_capacity(ranked.len());
         for (mut ranked, (score, updated)) in ranked.drain(..).zip(scores.into_iter().zip(updated))
         {
             ranked.parts.recency = if ranked.score > 0.0 { score / ranked.score } else { 1.0 };
-            ranked.score = rank::settle(score);
+            ranked.score = lodestone_rank::settle(score);
             let segment = &self.reached[ranked.place.reach].live.segment;
             let chunk = chunk_identity(segment, ranked.place.row);
             keyed.push((RankKey { score: ranked.score, updated, chunk }, ranked));
         }
-        rank::sort_by_rank(&mut keyed, |(key, _)| *key);
+        lodestone_rank::sort_by_rank(&mut keyed, |(key, _)| *key);
         keyed.into_iter().map(|(_, ranked)| ranked).collect()
     }
 

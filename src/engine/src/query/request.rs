@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use lodestone_storage::filter;
 use crate::query::QueryError;
+use lodestone_storage::filter;
 use lodestone_text::Operator;
 use lodestone_types::{Filter, Relations, RetrievedChunk, SourceId, TenantSchema};
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use lodestone_text::chunk::passage;
 use crate::query::hydrate::Ranked;
 use crate::query::ranking::{Legs, Links, Semantic};
 use crate::query::request::{Mode, Retrieved};
 use crate::query::shard::{Place, Reach};
 use crate::query::{Query, QueryError};
-use lodestone_rank::{self, Reranker};
+use lodestone_rank::Reranker;
+use lodestone_text::chunk::passage;
 use lodestone_types::{SourceRecord, TenantSchema, limits};
 
 /// What a reranker says of the candidates that it has read, 0 to 1.
@@ -63,7 +63,7 @@ fn verdicts(
     match reranker.score(&legs.request.steered_query(), &passages) {
         Ok(scores) => {
             let places = first.iter().map(|ranked| ranked.place);
-            Ok(Some(places.zip(scores.into_iter().map(rank::settle)).collect()))
+            Ok(Some(places.zip(scores.into_iter().map(lodestone_rank::settle)).collect()))
         }
         Err(error) => {
             tracing::warn!(%error, reranker = reranker.name(), "a search goes on without verdicts");

@@ -2,9 +2,6 @@
 
 use std::time::Instant;
 
-use lodestone_storage::collection::Snapshot;
-use lodestone_compute::PreparedQuery;
-use lodestone_embed::Lane;
 use crate::query::graph::Neighbourhood;
 use crate::query::hydrate::{Ranked, hydrate};
 use crate::query::ranking::{Legs, Links, Semantic};
@@ -13,7 +10,9 @@ use crate::query::rerank::reranked;
 use crate::query::shard::{self, KeywordScores, Reach};
 use crate::query::steer::{feed_back, steered};
 use crate::query::{Query, QueryError, plan};
-use lodestone_rank;
+use lodestone_compute::PreparedQuery;
+use lodestone_embed::Lane;
+use lodestone_storage::collection::Snapshot;
 use lodestone_text::HybridQuery;
 use lodestone_types::{Relations, SubTenantId, TenantSchema, Timestamp};
 
@@ -65,7 +64,7 @@ impl Query {
         };
         let (semantic, mut ranked) = self.passes(&mut legs, vector, schema, &mut result)?;
         if let Some(most) = request.per_source_max {
-            rank::cap_per_source(&mut ranked, most, |ranked| legs.source(ranked.place));
+            lodestone_rank::cap_per_source(&mut ranked, most, |ranked| legs.source(ranked.place));
         }
         let shown = &ranked[..ranked.len().min(request.max_chunks)];
         if request.has_graph_context {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use lodestone_storage::collection::{LiveSegment, ScopeRows, Snapshot};
-use lodestone_compute::{ComputeBackend, PreparedQuery};
 use crate::query::QueryError;
+use lodestone_compute::{ComputeBackend, PreparedQuery};
+use lodestone_storage::collection::{LiveSegment, ScopeRows, Snapshot};
 use lodestone_storage::segment::flat::{self, RowFilter, Thoroughness, search_together};
 use lodestone_text::{CorpusStats, RowScores, TermCounts, TextQuery};
 use lodestone_types::{Filter, Hit, RowId, SubTenantId};

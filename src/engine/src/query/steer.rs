@@ -1,10 +1,10 @@
 //! The query's vector, moved: towards near memories, towards the first results.
 
-use lodestone_compute::PreparedQuery;
 use crate::query::QueryError;
 use crate::query::hydrate::Ranked;
 use crate::query::memories::NearMemory;
 use crate::query::ranking::{Legs, Semantic};
+use lodestone_compute::PreparedQuery;
 
 /// Results whose vectors are fed back in `accurate` mode, and the weight of their mean
 /// (RETRIEVAL 1.3).

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use lodestone_storage::collection::Snapshot;
-use lodestone_compute::PreparedQuery;
 use crate::query::shard::{self, Place};
 use crate::query::{Query, QueryError};
+use lodestone_compute::PreparedQuery;
+use lodestone_storage::collection::Snapshot;
 use lodestone_storage::segment::flat::Thoroughness;
 use lodestone_types::{Filter, RowId, SourceId, SubTenantId};
 

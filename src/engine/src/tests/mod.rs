@@ -19,14 +19,14 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::ingest::Submission;
-use lodestone_io::StandInDisk;
-use lodestone_catalog::job::MetadataChange;
 use crate::query::SourceView;
+use gate::GatedEmbedder;
+use lodestone_catalog::job::MetadataChange;
+use lodestone_io::StandInDisk;
 use lodestone_types::{
     Grant, JobStatus, KeyScope, ManualClock, Metadata, Origin, Role, Scope, SourceId, SourceKind,
     SubTenantId, TenantId, TenantMode, Timestamp,
 };
-use gate::GatedEmbedder;
 
 /// How long background work may take before a test calls it stuck.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::*;
-use lodestone_catalog::Tenant;
 use crate::ingest::Amendment;
+use lodestone_catalog::Tenant;
 use lodestone_types::{FieldType, SchemaField, TenantSchema};
 
 fn tenant(name: &str) -> TenantId {
@@ -179,8 +179,10 @@ fn contradictions_are_refused_and_nothing_is_touched() {
                 let first = lodestone_types::CollectionId(first);
                 let found = lodestone_catalog::descriptors::read(&blobs, first).unwrap().unwrap();
                 let twin_of = Tenant { collection: twin, ..found.tenant };
-                let twin_of =
-                    lodestone_catalog::descriptors::Descriptor { tenant: twin_of, is_deleted: false };
+                let twin_of = lodestone_catalog::descriptors::Descriptor {
+                    tenant: twin_of,
+                    is_deleted: false,
+                };
                 lodestone_catalog::descriptors::write(&blobs, &twin_of).unwrap();
                 let raw = data.join(format!("v1/raw/{twin}"));
                 std::fs::create_dir_all(&raw).unwrap();

@@ -4,8 +4,8 @@ use lodestone_types::Origin;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use lodestone_storage::collection::uploads::{self, UploadLabel};
 use lodestone_io::store::Key;
+use lodestone_storage::collection::uploads::{self, UploadLabel};
 
 const HOUR: u64 = 3_600_000;
 

@@ -39,7 +39,7 @@ const UNNAMED: [&str; 5] = [
 ];
 
 /// Whether a text begins with the headers of a message.
-pub(in crate) fn is_message(head: &[u8]) -> bool {
+pub(crate) fn is_message(head: &[u8]) -> bool {
     let (headers, _) = mime::headers_of(head, 0);
     let known: BTreeSet<&str> = headers
         .iter()
@@ -51,7 +51,7 @@ pub(in crate) fn is_message(head: &[u8]) -> bool {
 }
 
 /// Reads a message.
-pub(in crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
+pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
     let message = mime::parts_of(bytes);
     let mut flow = Flow::default();
     letter::write_headers(&headers_of(bytes, &message.headers), &mut flow)?;

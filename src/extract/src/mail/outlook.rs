@@ -46,7 +46,7 @@ mod tag {
 }
 
 /// Reads a message.
-pub(in crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
+pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
     let mut file = Compound::open(bytes)?;
     let mut flow = Flow::default();
     let mut attachments = Vec::new();

@@ -52,7 +52,7 @@ pub(super) fn quoted_printable(encoded: &[u8], is_header: bool) -> Vec<u8> {
 }
 
 /// The value of a digit.
-pub(in crate) fn hex(digit: u8) -> Option<u8> {
+pub(crate) fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 

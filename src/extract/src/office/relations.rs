@@ -80,7 +80,7 @@ impl Relations {
 }
 
 /// The name that `target` means in `folder`. It cannot lead out of the container.
-pub(in crate) fn resolve(folder: &str, target: &str) -> String {
+pub(crate) fn resolve(folder: &str, target: &str) -> String {
     let target = target.replace('\\', "/");
     let base = if target.starts_with('/') { "" } else { folder };
     let mut parts: Vec<&str> = Vec::new();

@@ -452,7 +452,8 @@ const MEASURED: [(&str, u32, [f32; 4], &str); 16] = [
 
 #[test]
 fn phrases_stand_where_another_reader_finds_them() {
-    let shared = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/documents");
+    let shared =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/documents");
     if !shared.join("manifest.json").exists() {
         eprintln!("skipped: phrases_stand_where_another_reader_finds_them");
         return;

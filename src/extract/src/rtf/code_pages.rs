@@ -1,7 +1,7 @@
 //! Code pages of Windows, and character sets of its fonts, by the labels of the web.
 
 /// The label of a code page; the Western one where it is unknown.
-pub(in crate) fn label(code_page: u32) -> &'static str {
+pub(crate) fn label(code_page: u32) -> &'static str {
     match code_page {
         874 => "windows-874",
         932 => "shift_jis",

@@ -4,7 +4,7 @@
 const DAYS_MAX: f64 = 2_958_466.0;
 
 /// A day, a time of day, or both, in the order of ISO 8601; `None` for no day of any calendar.
-pub(in crate) fn moment(days: f64, has_date: bool, has_time: bool) -> Option<String> {
+pub(crate) fn moment(days: f64, has_date: bool, has_time: bool) -> Option<String> {
     if !(0.0..DAYS_MAX).contains(&days) {
         return None;
     }
@@ -30,7 +30,7 @@ pub(in crate) fn moment(days: f64, has_date: bool, has_time: bool) -> Option<Str
 }
 
 /// A length of time in hours, minutes and seconds.
-pub(in crate) fn elapsed(days: f64) -> String {
+pub(crate) fn elapsed(days: f64) -> String {
     let seconds = (days.abs().min(DAYS_MAX) * 86_400.0).round() as i64;
     let sign = if days < 0.0 { "-" } else { "" };
     format!("{sign}{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
@@ -38,7 +38,7 @@ pub(in crate) fn elapsed(days: f64) -> String {
 
 /// Year, month and day of a day since 1970 (Hinnant, "chrono-compatible low-level date algorithms",
 /// `civil_from_days`).
-pub(in crate) fn civil(days: i64) -> (i64, i64, i64) {
+pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);

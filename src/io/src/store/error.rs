@@ -5,7 +5,6 @@ use lodestone_types::ErrorKind;
 
 /// A failure of this room.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum StoreError {
     /// Not a name that the store accepts.
     #[error("key {key:?} {problem}")]

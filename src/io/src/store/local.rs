@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::{Created, DataDir, IoError, MappedFile};
 use crate::store::{BlobStore, Key, StoreError, WriteBlob};
+use crate::{Created, DataDir, IoError, MappedFile};
 
 /// The blob store of one machine: key `v1/x/y` is the file `<data>/v1/x/y`.
 #[derive(Debug, Clone)]
@@ -90,8 +90,8 @@ impl BlobStore for LocalBlobs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CrashDisk, CrashMode, RealDisk};
     use crate::store::conformance;
+    use crate::{CrashDisk, CrashMode, RealDisk};
 
     fn key(name: &str) -> Key {
         Key::parse(name).unwrap()

@@ -1,8 +1,6 @@
 //! Questions and searches (API 3.5).
 
-use crate::dto::filters::{
-    CONTEXT_LIST, DOCUMENT_FILTER, Filters, SYSTEM_FILTER, TENANT_FILTER,
-};
+use crate::dto::filters::{CONTEXT_LIST, DOCUMENT_FILTER, Filters, SYSTEM_FILTER, TENANT_FILTER};
 use crate::dto::inputs::{SUB_TENANT_BODY, TENANT_BODY, body_scope};
 use crate::error::ApiError;
 use crate::request::{Alpha, Field, Fields, Kind, Request};

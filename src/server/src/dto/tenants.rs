@@ -4,9 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::dto::inputs::{
-    SUB_TENANT_QUERY, TENANT_OPTIONAL, TENANT_QUERY, query_scope, tenant,
-};
+use crate::dto::inputs::{SUB_TENANT_QUERY, TENANT_OPTIONAL, TENANT_QUERY, query_scope, tenant};
 use crate::error::{ApiError, Location};
 use crate::request::fields::missing;
 use crate::request::{Field, Fields, Kind, Request};

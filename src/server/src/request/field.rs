@@ -9,7 +9,6 @@ use lodestone_types::limits;
 
 /// What a field may hold. Ranges are inclusive.
 #[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
 pub enum Kind {
     /// An identifier (API 1.5); empty means absent.
     Identifier,

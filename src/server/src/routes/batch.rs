@@ -1,7 +1,5 @@
 //! Many texts, documents or records in one call. Each item stands alone (API 5.2).
 
-use lodestone_engine::Place;
-use lodestone_engine::ingest::Submission;
 use crate::app::{App, blocking};
 use crate::dto::apps::{AppItem, UploadAppSources};
 use crate::dto::batch::{
@@ -15,6 +13,8 @@ use crate::request::Call;
 use crate::routes::once::{Once, RequestIds, once};
 use crate::routes::upload::{file_submission, is_passing, kept, replaced, text_submission};
 use crate::routes::{Group, Route};
+use lodestone_engine::Place;
+use lodestone_engine::ingest::Submission;
 use lodestone_types::{Role, Scope, SourceId, SourceKind, limits};
 
 /// The operations.

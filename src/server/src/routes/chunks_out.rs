@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use lodestone_engine::answer::{AnswerSource, question_terms, snippet};
 use crate::dto::chunks::{
     BoundingBox, Chunk, Explanation, QnaChunk, QnaSource, layout, page_number,
 };
+use lodestone_engine::answer::{AnswerSource, question_terms, snippet};
 use lodestone_types::{PageBox, RetrievedChunk, ScoreParts, limits};
 
 /// A chunk of retrieve and of full-text search.

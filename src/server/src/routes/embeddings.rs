@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use lodestone_engine::{EngineError, Place};
-use lodestone_engine::query::{QueryError, VectorHit};
 use crate::app::{App, blocking, degraded, lookup_error};
 use crate::dto::embeddings::{
     DeletedEmbeddings, EmbeddingHits, NamedChunks, RetrievedEmbeddings, ScoredChunk,
@@ -16,6 +14,8 @@ use crate::reply::Json;
 use crate::request::{Call, Vectors};
 use crate::routes::once::{Once, once};
 use crate::routes::{Group, Route};
+use lodestone_engine::query::{QueryError, VectorHit};
+use lodestone_engine::{EngineError, Place};
 use lodestone_types::{Role, SourceId, TenantMode, limits};
 
 const MODE: Option<TenantMode> = Some(TenantMode::Embeddings);

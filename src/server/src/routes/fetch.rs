@@ -11,7 +11,6 @@ use http::header::{
 use http::{HeaderMap, HeaderValue};
 use schemars::{Schema, SchemaGenerator};
 
-use lodestone_engine::{EngineError, Original};
 use crate::app::{App, blocking, degraded, lookup_error};
 use crate::download::Claim;
 use crate::dto::sources::{Download, FetchContent, FetchedContent};
@@ -19,6 +18,7 @@ use crate::error::{ApiError, Condition};
 use crate::reply::{Json, Reply};
 use crate::request::Call;
 use crate::routes::{Group, Route, RouteDraft};
+use lodestone_engine::{EngineError, Original};
 use lodestone_types::access::TenantGrant;
 use lodestone_types::{Grant, KeyScope, Role, Scope, SourceRecord, TenantMode};
 

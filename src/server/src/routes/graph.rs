@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use lodestone_engine::query::Retrieved;
 use crate::app::{App, blocking, degraded};
 use crate::dto::chunks::Chunk;
 use crate::dto::graph::{
@@ -13,7 +12,8 @@ use crate::error::ApiError;
 use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::{Group, Route};
-use lodestone_types::{self, Relations, Role, TenantMode};
+use lodestone_engine::query::Retrieved;
+use lodestone_types::{Relations, Role, TenantMode};
 
 /// The operation.
 pub fn routes() -> Vec<Route<App>> {
@@ -77,11 +77,11 @@ pub(super) fn relate(chunk: &mut Chunk, relations: Option<&Relations>) {
     chunk.extra_context = Some(ExtraContext { chunk_relations });
 }
 
-fn stated<'a>(relations: &'a Relations, chunk: &str) -> &'a [types::Triplet] {
+fn stated<'a>(relations: &'a Relations, chunk: &str) -> &'a [lodestone_types::Triplet] {
     relations.of_chunks.get(chunk).map_or(&[], Vec::as_slice)
 }
 
-fn path(path: &types::EntityPath) -> EntityPath {
+fn path(path: &lodestone_types::EntityPath) -> EntityPath {
     let contexts: Vec<&str> =
         path.triplets.iter().map(|triplet| triplet.context.as_str()).collect();
     EntityPath {
@@ -91,9 +91,11 @@ fn path(path: &types::EntityPath) -> EntityPath {
     }
 }
 
-fn shown(triplet: &types::Triplet, is_scored: bool) -> Triplet {
-    let entity =
-        |entity: &types::Entity| Entity { name: entity.name.clone(), kind: entity.kind.to_owned() };
+fn shown(triplet: &lodestone_types::Triplet, is_scored: bool) -> Triplet {
+    let entity = |entity: &lodestone_types::Entity| Entity {
+        name: entity.name.clone(),
+        kind: entity.kind.to_owned(),
+    };
     Triplet {
         source: entity(&triplet.source),
         target: entity(&triplet.target),

@@ -1,12 +1,12 @@
 //! API keys: making, listing and revoking them.
 
-use lodestone_catalog::{KeyInfo, NewKey};
 use crate::app::{App, blocking};
 use crate::dto::keys::{CreateKey, CreatedKey, KeyList, KeyView, RevokeKey, RevokedKey};
 use crate::error::{ApiError, Location};
 use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::{Group, Route};
+use lodestone_catalog::{KeyInfo, NewKey};
 use lodestone_types::Role;
 
 /// The operations.

@@ -1,8 +1,5 @@
 //! Personal memories (API 3.7).
 
-use lodestone_engine::answer::generate::Said;
-use lodestone_engine::ingest::NewMemory;
-use lodestone_engine::query::{FoundMemory, MemoryRequest};
 use crate::app::{App, blocking, degraded, lookup_error};
 use crate::dto::memories::{
     AddMemory, AddedMemory, DeleteMemory, DeletedMemory, GenerateMemories, GeneratedMemories,
@@ -14,6 +11,9 @@ use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::once::{Once, once};
 use crate::routes::{Group, Route};
+use lodestone_engine::answer::generate::Said;
+use lodestone_engine::ingest::NewMemory;
+use lodestone_engine::query::{FoundMemory, MemoryRequest};
 use lodestone_types::{Role, TenantMode};
 
 const MODE: Option<TenantMode> = Some(TenantMode::Standard);

@@ -93,7 +93,6 @@ const PARSE_INLINE_BYTES_MAX: usize = 256 << 10;
 
 /// A chapter of the API; the tag in the OpenAPI document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Group {
     /// Uploads and updates.
     Upload,

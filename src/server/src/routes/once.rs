@@ -8,11 +8,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use lodestone_catalog::{Begun, Ticket};
 use crate::app::App;
 use crate::error::{ApiError, Condition};
 use crate::reply::{Json, Reply};
 use crate::request::Call;
+use lodestone_catalog::{Begun, Ticket};
 use lodestone_types::{IdSource, SourceId, Timestamp};
 
 /// Tells a repeated answer from a first one.

@@ -8,14 +8,14 @@ use http::HeaderValue;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use schemars::{Schema, SchemaGenerator};
 
-use lodestone_engine::ComponentState;
-use lodestone_catalog::job::JobRow;
 use crate::app::{App, blocking};
 use crate::dto::operations::{Health, JobCounts, JobList, JobView, ListJobs, Readiness};
 use crate::error::{ApiError, Location};
 use crate::reply::{Json, Reply};
 use crate::request::Call;
 use crate::routes::{Group, Route};
+use lodestone_catalog::job::JobRow;
+use lodestone_engine::ComponentState;
 use lodestone_types::{Role, Sequence};
 
 const DOCS_PAGE: &str = include_str!("docs.html");

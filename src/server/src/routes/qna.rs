@@ -18,10 +18,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lodestone_engine::answer::generate::{Cancel, Delivery, Writer};
-use lodestone_engine::answer::{AnswerSource, deltas, sources_only};
-use lodestone_engine::{Asking, Grounds, Place};
-use lodestone_engine::query::Retrieved;
 use crate::app::{App, degraded};
 use crate::dto::answers::{
     AnswerStream, AnswerTokens, QnaMetadata, QnaReply, QnaResponse, SourcesEvent, StartEvent,
@@ -36,6 +32,10 @@ use crate::routes::qna::draft::{Draft, drafted};
 use crate::routes::search::{metadata_of, request_of};
 use crate::routes::{Group, Route, off_thread};
 use crate::sse::{self, Disconnected, EventSender};
+use lodestone_engine::answer::generate::{Cancel, Delivery, Writer};
+use lodestone_engine::answer::{AnswerSource, deltas, sources_only};
+use lodestone_engine::query::Retrieved;
+use lodestone_engine::{Asking, Grounds, Place};
 use lodestone_types::{Role, TenantMode};
 
 /// What writes answers where no generator is configured, or it fails.

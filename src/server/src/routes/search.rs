@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use lodestone_engine::EngineError;
-use lodestone_engine::query::{self, FullTextRequest, Restriction, RetrieveRequest, Retrieved};
 use crate::app::{App, blocking, degraded};
 use crate::dto::answers::{
     CandidateCounts, GraphCounts, RetrieveResponse, SearchMetadata, StageTimings,
@@ -19,6 +17,8 @@ use crate::request::{Alpha, Call};
 use crate::routes::chunks_out::{chunk, explanation};
 use crate::routes::graph::{graph_relations, relate};
 use crate::routes::{Group, Route};
+use lodestone_engine::EngineError;
+use lodestone_engine::query::{self, FullTextRequest, Restriction, RetrieveRequest, Retrieved};
 use lodestone_text::Operator;
 use lodestone_types::{Relations, RetrievedChunk, Role, TenantMode};
 

@@ -13,14 +13,14 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
-use lodestone_engine::answer::generate::Cancel;
-use lodestone_embed::HashEmbedder;
-use lodestone_engine::{Asking, Components, Engine};
-use lodestone_engine::query::{Alpha, Mode, Restriction, RetrieveRequest};
 use crate::app::App;
 use crate::frame::{Frame, HttpSettings, router};
 use crate::routes::table;
+use lodestone_embed::HashEmbedder;
+use lodestone_engine::answer::generate::Cancel;
+use lodestone_engine::query::{Alpha, Mode, Restriction, RetrieveRequest};
 use lodestone_engine::settings::Settings;
+use lodestone_engine::{Asking, Components, Engine};
 use lodestone_types::id::SessionId;
 use lodestone_types::{JobStatus, RandomIds, Scope, SourceId, SubTenantId, SystemClock, TenantId};
 

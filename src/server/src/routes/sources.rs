@@ -3,7 +3,6 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use lodestone_engine::query::SourceView;
 use crate::app::{App, blocking, degraded};
 use crate::dto::sources::{
     DeleteSources, DeletedSources, ListSources, Source, SourceList, SourcesById, SourcesFound,
@@ -13,6 +12,7 @@ use crate::error::{ApiError, Location};
 use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::{Group, Route};
+use lodestone_engine::query::SourceView;
 use lodestone_types::{Role, SourceId, Timestamp};
 
 /// The operations.

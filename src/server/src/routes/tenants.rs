@@ -1,6 +1,5 @@
 //! Tenants and sub-tenants.
 
-use lodestone_catalog::Tenant;
 use crate::app::{App, blocking, degraded};
 use crate::dto::tenants::{
     CreateTenant, DeleteSubTenant, DeleteTenant, NamedTenant, SchemaView, SubTenantList,
@@ -10,6 +9,7 @@ use crate::error::{ApiError, Condition};
 use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::{Group, Route};
+use lodestone_catalog::Tenant;
 use lodestone_types::{Role, SubTenantId, TenantMode, TenantSchema};
 
 /// The operations.

@@ -4,9 +4,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use lodestone_engine::{EngineError, Place};
-use lodestone_engine::ingest::{Amendment, Submission};
-use lodestone_catalog::job::MetadataChange;
 use crate::app::{App, Handling, blocking, degraded, lookup_error};
 use crate::dto::upload::{
     Accepted, ProcessingStatus, Status, UpdateDocument, UpdateMetadata, UpdateText, UploadDocument,
@@ -18,6 +15,9 @@ use crate::reply::Json;
 use crate::request::{Call, UploadedFile};
 use crate::routes::once::{Once, once};
 use crate::routes::{Group, Route, off_thread};
+use lodestone_catalog::job::MetadataChange;
+use lodestone_engine::ingest::{Amendment, Submission};
+use lodestone_engine::{EngineError, Place};
 use lodestone_types::{
     JobStatus, Metadata, Origin, Role, Scope, SourceId, SourceKind, TenantMode, limits,
 };

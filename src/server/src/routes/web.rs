@@ -1,8 +1,5 @@
 //! Pages of the web: accepted here, fetched in the background (API 3.1 #2, 3.8).
 
-use lodestone_engine::EngineError;
-use lodestone_engine::ingest::Submission;
-use lodestone_catalog::job::MetadataChange;
 use crate::app::{App, blocking, lookup_error};
 use crate::dto::batch::BatchResult;
 use crate::dto::upload::Accepted;
@@ -14,6 +11,9 @@ use crate::routes::batch::{Item, upload_all};
 use crate::routes::once::Once;
 use crate::routes::upload::{kept, replaced, update, upload};
 use crate::routes::{Group, Route};
+use lodestone_catalog::job::MetadataChange;
+use lodestone_engine::EngineError;
+use lodestone_engine::ingest::Submission;
 use lodestone_types::{Origin, Role, SourceId, SourceKind, TenantMode, WebUrl};
 
 /// The operations.

@@ -15,7 +15,9 @@ use crate::collection::quarantine::{KnownLoss, QuarantinedSegment};
 use crate::collection::snapshot::{LiveSegment, Snapshot};
 use crate::collection::source_list::SourceList;
 use crate::segment::{Segment, SegmentError, TombstoneSet};
-use lodestone_types::{CollectionId, RowId, SegmentId, Sequence, SourceId, SourceRecord, SubTenantId};
+use lodestone_types::{
+    CollectionId, RowId, SegmentId, Sequence, SourceId, SourceRecord, SubTenantId,
+};
 
 /// The segments of the next version, before their tombstones are written.
 #[derive(Debug)]

@@ -6,7 +6,6 @@ use lodestone_types::{CollectionId, ErrorKind, SegmentId};
 
 /// A failure to open, read or change one collection.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum CollectionError {
     /// A manifest does not hold what it must.
     #[error("manifest {version} of collection {collection} is damaged: {problem}")]

@@ -10,7 +10,7 @@ fn key(text: String) -> Key {
 }
 
 /// Everything of a collection but its uploads.
-pub(crate) fn collection_prefix(collection: CollectionId) -> Key {
+pub fn collection_prefix(collection: CollectionId) -> Key {
     key(format!("v1/c/{collection}"))
 }
 

@@ -38,7 +38,7 @@ mod draft;
 mod edit;
 mod error;
 mod gc;
-pub(crate) mod layout;
+pub mod layout;
 mod log;
 mod manifest;
 mod merge;
@@ -64,11 +64,11 @@ pub use quarantine::QuarantinedSegment;
 pub use registry::Registry;
 pub use snapshot::{FoundSource, LiveSegment, ScopeRows, Snapshot};
 
-use lodestone_compute::ComputeBackend;
 use crate::segment::{self, NewSource, Segment, SegmentMeta, SegmentShape, VectorKind};
+use gc::Grave;
+use lodestone_compute::ComputeBackend;
 use lodestone_io::store::BlobStore;
 use lodestone_types::{CollectionId, CommitHead, IdSource, SegmentId, Sequence, SourceRecord};
-use gc::Grave;
 
 /// One tenant's data.
 #[derive(Debug)]

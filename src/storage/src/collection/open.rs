@@ -11,8 +11,8 @@ use crate::collection::snapshot::{LiveSegment, Snapshot};
 use crate::collection::{
     BlobCommitLog, Collection, CollectionError, CommitLog, WriterState, layout,
 };
-use lodestone_compute::SimdBackend;
 use crate::segment::{Segment, SegmentError, TombstoneSet};
+use lodestone_compute::SimdBackend;
 use lodestone_io::store::BlobStore;
 use lodestone_types::{CollectionId, CommitHead, ErrorKind, IdSource, SegmentId, Sequence};
 

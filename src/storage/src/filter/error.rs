@@ -4,7 +4,6 @@ use lodestone_types::ErrorKind;
 
 /// Why a filter cannot be parsed, or why stored columns cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum FilterError {
     /// The filter breaks a rule of API 5.3.
     #[error("{field} {problem}")]

@@ -12,7 +12,9 @@ use roaring::RoaringBitmap;
 use serde_json::{Value, json};
 
 use crate::filter::{Columns, ColumnsBuilder};
-use lodestone_types::{Filter, Metadata, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord};
+use lodestone_types::{
+    Filter, Metadata, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord,
+};
 use lodestone_types::{SubTenantId, Timestamp};
 
 fn map(value: Value) -> Metadata {

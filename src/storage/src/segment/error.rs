@@ -1,7 +1,7 @@
 //! What can go wrong with a segment.
 
-use lodestone_compute::ComputeError;
 use crate::filter::FilterError;
+use lodestone_compute::ComputeError;
 use lodestone_io::IoError;
 use lodestone_io::store::StoreError;
 use lodestone_text::TextError;
@@ -9,7 +9,6 @@ use lodestone_types::ErrorKind;
 
 /// A failure to write, open or read one segment.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum SegmentError {
     /// The bytes are not what a segment must hold.
     #[error("segment {segment} is damaged: {problem}")]

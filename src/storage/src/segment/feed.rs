@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use lodestone_compute::{FullKind, VectorColumns, VectorRows};
 use crate::filter::ColumnsBuilder;
-use lodestone_graph::{self, GraphWriter, RowGraph};
 use crate::segment::boxes;
 use crate::segment::format::VectorKind;
 use crate::segment::lists::Lists;
 use crate::segment::row_table::RowEntry;
 use crate::segment::{Segment, SegmentError, TombstoneSet};
+use lodestone_compute::{FullKind, VectorColumns, VectorRows};
+use lodestone_graph::{GraphWriter, RowGraph};
 use lodestone_text::{RowText, TextIndex, TextIndexBuilder};
 use lodestone_types::{ChunkPlace, PageBox, RowId, SourceKind, SourceRecord};
 
@@ -277,7 +277,7 @@ impl RowFeed for MergedRows<'_> {
             return Ok(Cow::Owned(RowGraph::default()));
         }
         let record = segment.record(segment.source_of(row))?;
-        Ok(Cow::Owned(graph::extract(own_title(&record), &segment.text(row)?)))
+        Ok(Cow::Owned(lodestone_graph::extract(own_title(&record), &segment.text(row)?)))
     }
 
     fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError> {

@@ -1,13 +1,13 @@
 //! The rows of a new segment as lists are built from them.
 
-use lodestone_compute::kmeans::{Centroids, CodeRows, HeldRows, TakeNearest};
-use lodestone_compute::one_bit::ListUnits;
-use lodestone_compute::rotation::Rotation;
-use lodestone_compute::{ComputeBackend, VectorRows};
 use crate::segment::SegmentError;
 use crate::segment::feed::RowFeed;
 use crate::segment::format::Header;
 use crate::segment::lists::{ListSource, Older};
+use lodestone_compute::kmeans::{Centroids, CodeRows, HeldRows, TakeNearest};
+use lodestone_compute::one_bit::ListUnits;
+use lodestone_compute::rotation::Rotation;
+use lodestone_compute::{ComputeBackend, VectorRows};
 
 /// A feed whose parts are all at hand.
 pub(super) struct FeedRows<'a> {

@@ -19,12 +19,12 @@
 //! - `listed`: through lists, by the backend or by the processor
 //! - `together`: several queries in one pass
 
+use crate::segment::lists::{Effort, Lists, NearRows, Probed};
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{
     BoundedQuery, ComputeBackend, ComputeError, ErrorBound, PreparedQuery, RowMask, Selection,
     TopK, VectorRows,
 };
-use crate::segment::lists::{Effort, Lists, NearRows, Probed};
 use lodestone_types::{Hit, RowId, by_rank};
 
 mod filter;

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
-use lodestone_io::BlockFile;
 use crate::segment::SegmentError;
+use lodestone_io::BlockFile;
 use lodestone_types::{CollectionId, SegmentId};
 
 /// The version that this program writes.

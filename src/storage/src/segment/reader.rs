@@ -6,8 +6,6 @@ use parking_lot::Mutex;
 use roaring::RoaringBitmap;
 
 use crate::filter::Columns;
-use lodestone_graph::GraphIndex;
-use lodestone_io::BlockFile;
 use crate::segment::boxes::BoxTable;
 use crate::segment::format::{Footer, Header, SECTION_ALIGN, Section, VectorKind, section_bytes};
 use crate::segment::row_table::RowTable;
@@ -15,6 +13,8 @@ use crate::segment::source_table::SourceTable;
 use crate::segment::text_store::TextStore;
 use crate::segment::tiers::VectorSections;
 use crate::segment::{SegmentError, SegmentMeta};
+use lodestone_graph::GraphIndex;
+use lodestone_io::BlockFile;
 use lodestone_io::store::{BlobStore, Key};
 use lodestone_text::TextIndex;
 use lodestone_types::{

@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 
-use lodestone_compute::rotation::Rotation;
-use lodestone_compute::{FullRows, VectorRows};
 use crate::segment::flat::Tiers;
 use crate::segment::format::{Section, VectorKind, section_bytes};
 use crate::segment::lists::Lists;
 use crate::segment::{Segment, SegmentError};
+use lodestone_compute::rotation::Rotation;
+use lodestone_compute::{FullRows, VectorRows};
 use lodestone_types::RowId;
 
 /// Verified on the first vector search, so that listing an idle tenant does not read its vectors.

@@ -2,8 +2,6 @@
 
 use std::io::{self, Write};
 
-use lodestone_compute::{ComputeBackend, FullRows, SimdBackend};
-use lodestone_io::BlockHasher;
 use crate::segment::feed::{self, FreshRows, MergedRows, NewSource, RowFeed};
 use crate::segment::feed_rows::FeedRows;
 use crate::segment::format::{
@@ -11,6 +9,8 @@ use crate::segment::format::{
 };
 use crate::segment::lists::{self, ListPolicy, ONE_BIT_ROWS_MIN};
 use crate::segment::{Segment, SegmentError, TombstoneSet, row_table, source_table, text_store};
+use lodestone_compute::{ComputeBackend, FullRows, SimdBackend};
+use lodestone_io::BlockHasher;
 use lodestone_io::store::{BlobStore, Key};
 use lodestone_types::{CollectionId, RowId, SegmentId, SourceRecord};
 

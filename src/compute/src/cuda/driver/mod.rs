@@ -27,9 +27,7 @@ use parking_lot::Mutex;
 
 use crate::cuda::compile::Nvrtc;
 use crate::cuda::device::{DeviceSource, Release};
-use crate::cuda::modules::{
-    CodeCache, Compiler, FAMILIES, Family, UNUSED_FAMILIES, compiled,
-};
+use crate::cuda::modules::{CodeCache, Compiler, FAMILIES, Family, UNUSED_FAMILIES, compiled};
 use crate::cuda::{Buffer, Device, DeviceError, DeviceMemory, DeviceTraits, Queue};
 
 use card::{Card, first_card, none};

@@ -5,7 +5,6 @@ use lodestone_types::ErrorKind;
 /// Why a generator gave no answer, or none to its end. Messages hold no key and no text of
 /// documents.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum GenerateError {
     /// No connection to it.
     #[error("the generator cannot be reached: {cause}")]

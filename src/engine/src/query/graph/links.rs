@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use lodestone_graph::{self, GraphIndex};
 use crate::query::QueryError;
 use crate::query::graph::{Neighbourhood, first};
 use crate::query::hydrate::{Ranked, chunk_identity};
 use crate::query::ranking::Links;
 use crate::query::shard::Place;
+use lodestone_graph::GraphIndex;
 use lodestone_rank::link_weight;
 use lodestone_types::RowId;
 
@@ -23,7 +23,7 @@ impl Neighbourhood<'_> {
     /// each entity that they tie to one of the query, the row nearest to the query.
     pub(in crate::query) fn links(&self, ranked: &[Ranked]) -> Result<Links, QueryError> {
         let rows: u64 = self.legs.reached.iter().map(|reach| reach.scope.rows.len()).sum();
-        let keys = graph::keys_in(self.query);
+        let keys = lodestone_graph::keys_in(self.query);
         let asked: BTreeSet<String> =
             keys.iter().filter_map(|(key, _)| self.meant(key.as_str())).collect();
         let mut links = Links::new();
@@ -53,7 +53,7 @@ impl Neighbourhood<'_> {
         let text = self.text(namer.place)?;
         let mut named: Vec<Named> = Vec::new();
         let mut covered = 0;
-        for run in graph::keys_in(&text).chunk_by(|a, b| a.1.start == b.1.start) {
+        for run in lodestone_graph::keys_in(&text).chunk_by(|a, b| a.1.start == b.1.start) {
             let word = run[0].0.as_str().split(' ').next().unwrap_or_default();
             let begins = |(_, graph): (usize, &GraphIndex)| graph.has_title_beginning(word);
             if run[0].1.start < covered

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use lodestone_storage::collection::{FoundSource, Snapshot};
-use lodestone_graph::GraphIndex;
 use crate::query::graph::statements::{stated, triplet_id};
 use crate::query::{Query, QueryError};
+use lodestone_graph::GraphIndex;
+use lodestone_storage::collection::{FoundSource, Snapshot};
 use lodestone_types::{RowId, SourceId, SubTenantId, Triplet};
 
 impl Query {

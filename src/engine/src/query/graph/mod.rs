@@ -23,11 +23,11 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use lodestone_graph::{EntityId, GraphIndex};
 use crate::query::QueryError;
 use crate::query::hydrate::Ranked;
 use crate::query::ranking::{Legs, Semantic};
 use crate::query::shard::{self, Place};
+use lodestone_graph::{EntityId, GraphIndex};
 use lodestone_text::HybridQuery;
 
 /// Results that are looked at for what they name (RETRIEVAL 1.5).

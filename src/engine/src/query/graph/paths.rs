@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lodestone_graph::{self, Predicate};
 use crate::query::QueryError;
 use crate::query::graph::statements::Found;
 use crate::query::graph::{Neighbourhood, first};
 use crate::query::hydrate::{Ranked, chunk_uuid};
 use crate::query::shard::Place;
+use lodestone_graph::Predicate;
 use lodestone_types::{EntityPath, Relations, RowId, Triplet};
 
 /// Entities from which paths begin.
@@ -77,7 +77,7 @@ impl Neighbourhood<'_> {
     fn starts(&self, ranked: &[Ranked]) -> Vec<(String, f32)> {
         let mut starts: Vec<(String, f32)> = Vec::new();
         let mut covered = 0;
-        for run in graph::keys_in(self.query).chunk_by(|a, b| a.1.start == b.1.start) {
+        for run in lodestone_graph::keys_in(self.query).chunk_by(|a, b| a.1.start == b.1.start) {
             if run[0].1.start < covered {
                 continue;
             }

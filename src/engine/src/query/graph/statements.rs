@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use lodestone_graph::{EntityId, GraphIndex, TripletId, TripletView};
 use crate::query::QueryError;
 use crate::query::graph::Neighbourhood;
 use crate::query::hydrate::chunk_uuid;
 use crate::query::shard::Place;
+use lodestone_graph::{EntityId, GraphIndex, TripletId, TripletView};
 use lodestone_storage::segment::Segment;
 use lodestone_text::HybridQuery;
 use lodestone_types::{Entity, RowId, Triplet};

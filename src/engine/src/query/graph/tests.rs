@@ -5,14 +5,13 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use lodestone_storage::collection::{AddedSegment, Collection, Edit};
+use crate::query::{Alpha, Mode, Query, Restriction, RetrieveRequest, Retrieved};
 use lodestone_compute::SimdBackend;
 use lodestone_embed::HashEmbedder;
-use lodestone_graph;
-use lodestone_io::{DataDir, RealDisk};
-use crate::query::{Alpha, Mode, Query, Restriction, RetrieveRequest, Retrieved};
-use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_io::store::LocalBlobs;
+use lodestone_io::{DataDir, RealDisk};
+use lodestone_storage::collection::{AddedSegment, Collection, Edit};
+use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_types::{
     ChunkPlace, CollectionId, Metadata, SeededIds, Sequence, SourceDetail, SourceId, SourceKind,
     SourceRecord, SubTenantId, Timestamp,
@@ -46,7 +45,7 @@ fn source(sub_tenant: &str, id: &str, title: &str, text: &str) -> NewSource {
         text: text.into(),
         place: ChunkPlace { chars: text.chars().count() as u32, ..ChunkPlace::default() },
         boxes: Vec::new(),
-        graph: graph::extract(title, text),
+        graph: lodestone_graph::extract(title, text),
         vector: HashEmbedder::vector(text),
     };
     NewSource { record, title_text: title.into(), searchable: String::new(), rows: vec![row] }

@@ -30,7 +30,7 @@ use crate::package::Package;
 use lodestone_types::Extracted;
 
 /// Reads a Word document.
-pub(in crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
+pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
     let package = Package::open(bytes, "Word document", budget)?;
     let (main, relations) = relations::main_part(&package, "word/document.xml")?;
     let named = |kind: &str, usual: &str| relations.first(kind).unwrap_or(usual).to_owned();

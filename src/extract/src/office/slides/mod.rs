@@ -32,7 +32,7 @@ const SLIDES_MAX: usize = 5000;
 const UNTITLED: &str = "PowerPoint Presentation";
 
 /// Reads a presentation.
-pub(in crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
+pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
     let package = Package::open(bytes, "PowerPoint presentation", budget)?;
     let (main, relations) = relations::main_part(&package, "ppt/presentation.xml")?;
     let mut flow = Flow::default();

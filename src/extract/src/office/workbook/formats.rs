@@ -90,7 +90,7 @@ impl Formats {
 }
 
 /// A number with the 15 digits that a spreadsheet keeps.
-pub(in crate) fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     let rounded: f64 = format!("{value:.14e}").parse().unwrap_or(value);
     if rounded == 0.0 || (1e-6..1e15).contains(&rounded.abs()) {
         return rounded.to_string();
@@ -99,7 +99,7 @@ pub(in crate) fn number(value: f64) -> String {
 }
 
 /// Parts of a hundred, without zeros at the end.
-pub(in crate) fn percent(value: f64, decimals: usize) -> String {
+pub(crate) fn percent(value: f64, decimals: usize) -> String {
     let written = format!("{:.*}", decimals.min(6), value * 100.0);
     let written = match written.contains('.') {
         true => written.trim_end_matches('0').trim_end_matches('.').to_owned(),

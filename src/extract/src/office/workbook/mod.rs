@@ -10,7 +10,7 @@
 //! - `strings`: text that cells share; `formats`: what numbers mean; `cells`: one sheet
 
 mod cells;
-pub(in crate) mod formats;
+pub(crate) mod formats;
 mod strings;
 
 use crate::ExtractError;
@@ -46,7 +46,7 @@ struct Book<'b> {
 }
 
 /// Reads a workbook.
-pub(in crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
+pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
     let package = Package::open(bytes, "Excel workbook", budget)?;
     let (main, relations) = relations::main_part(&package, "xl/workbook.xml")?;
     let (sheets, has_late_epoch) = listed(&package, &main)?;

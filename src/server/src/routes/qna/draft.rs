@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use lodestone_engine::answer::generate::{Delivery, Question, Tell, Writer, Written};
-use lodestone_engine::answer::{AnswerSource, SourceOrder, sources_only};
-use lodestone_engine::{EngineError, Grounds};
 use crate::dto::answers::{GenerationMetadata, UnsupportedCitation};
 use crate::error::ApiError;
 use crate::routes::qna::{Asked, EXTRACTIVE, Found};
+use lodestone_engine::answer::generate::{Delivery, Question, Tell, Writer, Written};
+use lodestone_engine::answer::{AnswerSource, SourceOrder, sources_only};
+use lodestone_engine::{EngineError, Grounds};
 
 /// An answer, however it was written.
 pub(super) struct Draft {

@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
+use crate::{App, Frame, HttpSettings, router};
 use lodestone_compute::SimdBackend;
 use lodestone_embed::HashEmbedder;
+use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine};
 use lodestone_extract::sandbox::InProcess;
 use lodestone_io::RealDisk;
-use crate::{App, Frame, HttpSettings, router};
-use lodestone_engine::settings::Settings;
 use lodestone_types::{Clock, ManualClock, RandomIds, Timestamp};
 
 const START: Timestamp = Timestamp(1_757_402_409_727);

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::*;
+use crate::segment::NewRow;
 use lodestone_embed::HashEmbedder;
 use lodestone_graph::RowGraph;
-use lodestone_io::{DataDir, Disk, RealDisk};
-use crate::segment::NewRow;
 use lodestone_io::store::{Key, LocalBlobs};
+use lodestone_io::{DataDir, Disk, RealDisk};
 use lodestone_types::{
     ChunkPlace, ErrorKind, Metadata, RowId, SeededIds, SourceDetail, SourceId, SourceKind,
     SubTenantId, Timestamp,

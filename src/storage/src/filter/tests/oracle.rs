@@ -8,7 +8,9 @@ use roaring::RoaringBitmap;
 use serde_json::{Number, Value, json};
 
 use super::{map, opened, source};
-use lodestone_types::{Comparison, Condition, Filter, FilterMap, FilterValue, Metadata, SourceRecord};
+use lodestone_types::{
+    Comparison, Condition, Filter, FilterMap, FilterValue, Metadata, SourceRecord,
+};
 
 /// What stands at a path: scalars, and whether anything but null does.
 #[derive(Default)]

@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::filter::{FilterError, parse, sources};
-use lodestone_types::{Comparison, Condition, ErrorKind, FieldType, Filter, FilterMap, FilterValue};
+use lodestone_types::{
+    Comparison, Condition, ErrorKind, FieldType, Filter, FilterMap, FilterValue,
+};
 use lodestone_types::{SchemaField, SourceId, TenantSchema};
 
 fn document(value: Value) -> Result<Filter, FilterError> {

@@ -1,12 +1,12 @@
 //! Through lists: by the backend where it wants to, otherwise from list to list as far as they
 //! bring anything.
 
+use crate::segment::flat::{RowFilter, SearchPath, SeenRows, Thoroughness, Tiers, ranked};
+use crate::segment::lists::{Lists, probe};
 use lodestone_compute::{
     BoundedQuery, ComputeBackend, ComputeError, ListedRows, PreparedQuery, Probe, Selection,
     VectorRows,
 };
-use crate::segment::flat::{RowFilter, SearchPath, SeenRows, Thoroughness, Tiers, ranked};
-use crate::segment::lists::{Lists, probe};
 use lodestone_types::Hit;
 
 /// Lists that a backend looks at, for each that a search here would pass in vain before it ends:

@@ -1,7 +1,7 @@
 //! Which way through the tiers is cheapest.
 
-use lodestone_compute::ComputeBackend;
 use crate::segment::flat::{Thoroughness, Tiers};
+use lodestone_compute::ComputeBackend;
 
 /// Passing rows up to which all of them are read from T2 at once.
 ///

@@ -1,12 +1,12 @@
 //! Several queries over the same rows in one pass.
 
-use lodestone_compute::{BoundedQuery, ComputeBackend, ComputeError, PreparedQuery, Selection};
 use crate::segment::flat::listed::through_lists;
 use crate::segment::flat::path::{SearchPath, choose};
 use crate::segment::flat::{
     FlatHits, RowFilter, SeenRows, Thoroughness, Tiers, passing_rows, ranked, rescore, search,
 };
 use crate::segment::lists::probe_together;
+use lodestone_compute::{BoundedQuery, ComputeBackend, ComputeError, PreparedQuery, Selection};
 use lodestone_types::Hit;
 
 /// Queries that go through the rows together: what they keep of T0 and T1 meanwhile stays in the

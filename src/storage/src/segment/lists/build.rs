@@ -1,11 +1,11 @@
 //! Rows to lists.
 
+use crate::segment::lists::ListPolicy;
+use crate::segment::lists::encode::encode;
 use lodestone_compute::kmeans::{Centroids, CodeRows, lloyd, means};
 use lodestone_compute::one_bit::{ListUnits, encode_lists};
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{VectorRows, code_stride, encode_row};
-use crate::segment::lists::ListPolicy;
-use crate::segment::lists::encode::encode;
 
 /// Rows of the sample, for each list, from which points are learnt.
 const SAMPLE_A_LIST: usize = 64;

@@ -1,13 +1,13 @@
 //! Lists to their sections.
 
-use lodestone_compute::encode_row;
-use lodestone_compute::kmeans::means;
-use lodestone_compute::one_bit::{BLOCK_ROWS, ListUnits, OneBitEncoder};
-use lodestone_compute::rotation::Rotation;
 use crate::segment::lists::build::{BuiltLists, FINITE, ListSource, members_of};
 use crate::segment::lists::measure::{Measured, measure};
 use crate::segment::lists::view::HEAD_BYTES;
 use crate::segment::lists::{Lists, NO_ROW};
+use lodestone_compute::encode_row;
+use lodestone_compute::kmeans::means;
+use lodestone_compute::one_bit::{BLOCK_ROWS, ListUnits, OneBitEncoder};
+use lodestone_compute::rotation::Rotation;
 
 /// Rows that are encoded together: whole blocks, and 12 MiB of vectors at d = 384.
 const PIECE_ROWS: usize = 128 * BLOCK_ROWS;

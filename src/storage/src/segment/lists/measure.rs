@@ -6,11 +6,11 @@
 
 use std::cell::Cell;
 
-use lodestone_compute::rotation::Rotation;
-use lodestone_compute::{PreparedQuery, dot_codes, prefetch};
 use crate::segment::lists::Lists;
 use crate::segment::lists::build::{FINITE, ListSource};
 use crate::segment::lists::probe::{Effort, NearRows, Probed, probe, probe_together};
+use lodestone_compute::rotation::Rotation;
+use lodestone_compute::{PreparedQuery, dot_codes, prefetch};
 use lodestone_types::RowId;
 
 /// Rows that are searched for. With 128 the recall found for ten neighbours is off by .003 (one

@@ -13,11 +13,11 @@
 //! from end to end is faster than in order of promise, and the floor hardly rises any more.
 //! Several such searches share one pass.
 
+use crate::segment::lists::Lists;
 use lodestone_compute::one_bit::scan::MayReach;
 use lodestone_compute::one_bit::{BLOCK_ROWS, OneBitQuery, Reference};
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{PreparedQuery, RankKey, TopK, prefetch};
-use crate::segment::lists::Lists;
 use lodestone_types::{Hit, RowId};
 
 /// Blocks that all searches of a shared pass look at before the next: 60 KiB at d = 384, which

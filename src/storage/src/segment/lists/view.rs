@@ -1,9 +1,9 @@
 //! The sections of lists as checked views.
 
+use crate::segment::lists::{FEW_NEIGHBOURS, NO_ROW, SHARE_MAX};
 use lodestone_compute::one_bit::{BLOCK_ROWS, OneBitRows, block_bytes};
 use lodestone_compute::rotation::rotated_width;
 use lodestone_compute::{ListColumns, PreparedQuery, code_stride, dot_codes, prefetch};
-use crate::segment::lists::{FEW_NEIGHBOURS, NO_ROW, SHARE_MAX};
 
 /// Bytes before the first array.
 pub(super) const HEAD_BYTES: usize = 64;

@@ -4,7 +4,6 @@ use roaring::RoaringBitmap;
 
 use super::*;
 use lodestone_compute::SimdBackend;
-use lodestone_graph;
 use lodestone_text::{CorpusStats, HybridQuery};
 
 fn dead(rows: &[u32], sources: &[u32]) -> TombstoneSet {
@@ -141,7 +140,7 @@ fn a_merge_keeps_what_live_rows_name_and_state() {
         let mut record = record("default", id, sequence);
         record.title = title.to_owned();
         let mut source = source(kind, record, &[(0, text)]);
-        source.rows[0].graph = graph::extract(title, text);
+        source.rows[0].graph = lodestone_graph::extract(title, text);
         source
     };
     let film = "Northern Light is a film directed by Marta Lindqvist.";

@@ -11,8 +11,8 @@ use uuid::Uuid;
 use super::*;
 use lodestone_embed::HashEmbedder;
 use lodestone_graph::RowGraph;
-use lodestone_io::{DataDir, RealDisk};
 use lodestone_io::store::{BlobStore, Key, LocalBlobs};
+use lodestone_io::{DataDir, RealDisk};
 use lodestone_types::{
     ChunkPlace, CollectionId, ErrorKind, Metadata, PageRef, RowId, SegmentId, Sequence,
     SourceDetail, SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp,

@@ -3,10 +3,10 @@
 use std::sync::Mutex;
 
 use super::*;
-use lodestone_compute::kmeans::CodeRows;
-use lodestone_compute::{ListedRows, Probe};
 use crate::segment::flat::search as flat_search;
 use crate::segment::lists::{ListPolicy, ListSource, Older, build, probe};
+use lodestone_compute::kmeans::CodeRows;
+use lodestone_compute::{ListedRows, Probe};
 
 /// Rows round many centres, as texts are: neighbours are near, most others are not.
 fn grouped(seed: u64, rows: usize, dimension: usize, kind: FullKind) -> VectorColumns {
