@@ -238,7 +238,7 @@ fn rules_that_are_not_shown_allow_and_rules_that_cannot_be_read_do_not() {
 
 #[test]
 fn encrypted_pages_are_fetched_from_whom_they_claim_to_be_from() {
-    let (config, roots) = certificate("www.test");
+    let (config, roots) = certificate();
     let site = Listener::secure_site(
         Arc::clone(&config),
         pages(&[
