@@ -9,8 +9,10 @@
 //! - `documents`: files of all formats and hostile ones, read by confined children
 //! - `ingest`: the client verb, through changes and kills
 //! - `image`: the recipe of its container image
+//! - `documentation`: the README and `docs/`, example by example
 
 mod damage;
+mod documentation;
 mod documents;
 mod image;
 mod ingest;
