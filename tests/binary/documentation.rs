@@ -7,6 +7,7 @@
 //! is a part of its output, line by line, where a line `...` stands for any lines. Where nothing
 //! is shown, no answer may be an error. Blocks marked `console` are for people.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +21,7 @@ use crate::process::{self, Server};
 /// The line that the shell writes after each example.
 const MARK: &str = "-- end of an example --";
 /// Marks of blocks that are known.
-const LANGUAGES: [&str; 7] = ["sh", "json", "text", "console", "toml", "rust", "ini"];
+const LANGUAGES: [&str; 7] = ["sh", "json", "text", "console", "toml", "ini", "nginx"];
 /// First folders of paths that must exist.
 const FOLDERS: [&str; 9] =
     ["src/", "scripts/", "docs/", "tests/", "benches/", "kernels/", "deploy/", ".ci/", ".config/"];
@@ -301,6 +302,51 @@ fn every_link_leads_somewhere() {
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// A crate of `src/` and the crates of ours that it depends on, as its manifest says.
+fn crates() -> BTreeMap<String, String> {
+    let folders = fs::read_dir(root().join("src")).expect("src/ is there");
+    let mut crates = BTreeMap::new();
+    for folder in folders {
+        let folder = folder.expect("an entry").path();
+        let Ok(manifest) = fs::read_to_string(folder.join("Cargo.toml")) else { continue };
+        let section = manifest.split("\n[dependencies]").nth(1).unwrap_or("");
+        let section = section.split("\n[").next().unwrap_or("");
+        let ours = section.lines().filter_map(|line| line.strip_prefix("lodestone-"));
+        let mut ours: Vec<&str> = ours.filter_map(|line| line.split(['.', ' ']).next()).collect();
+        ours.sort_unstable();
+        let name = folder.file_name().expect("a name").to_string_lossy().into_owned();
+        crates.insert(name, ours.join(", "));
+    }
+    crates
+}
+
+#[test]
+fn the_table_of_crates_is_right() {
+    let page = read(&root().join("docs/architecture.md"));
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `src/"));
+    let mut shown = BTreeMap::new();
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        if let [name, _, dependencies, ..] = cells.as_slice() {
+            shown.insert(name.trim_end_matches('`').to_owned(), (*dependencies).to_owned());
+        }
+    }
+    assert_eq!(shown, crates(), "the table in docs/architecture.md");
+}
+
+#[test]
+fn pictures_are_current() {
+    for script in ["scripts/draw_architecture", "scripts/plots"] {
+        let Ok(output) = Command::new("python3").arg(root().join(script)).arg("--check").output()
+        else {
+            println!("SKIPPED documentation::pictures_are_current: no python3");
+            return;
+        };
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{script}: {errors}");
+    }
 }
 
 /// The anchors of the headings of a page.
