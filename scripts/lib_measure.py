@@ -1,4 +1,4 @@
-"""What the measuring scripts share: a server over a data directory, requests, quantiles."""
+"""Shared by the measuring scripts: a server over a data directory, requests, quantiles."""
 import atexit
 import http.client
 import json

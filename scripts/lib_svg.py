@@ -18,7 +18,8 @@ class Picture:
             f'width="{width}" height="{height}" font-family="{FONT}" role="img">\n'
             f"<title>{html.escape(title)}</title>\n"
             '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
-            f'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="{MUTED}"/></marker></defs>'
+            'markerHeight="7" orient="auto">'
+            f'<path d="M0 0L8 4L0 8z" fill="{MUTED}"/></marker></defs>'
         )
         self.rect(0, 0, width, height, "#ffffff", radius=10)
 

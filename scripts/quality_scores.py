@@ -1,6 +1,6 @@
 """Scores a running server on judged collections; called by scripts/quality.
 
-For each collection one tenant is filled, and every system asks all its questions. A floor that is
+For each collection one tenant is filled, and every system asks all its questions. A minimum that is
 missed, a result of another tenant, or a loss against the recorded reference that chance does not
 explain (paired randomisation test, p < .01, more than half a point) ends with exit code 1.
 """
@@ -16,7 +16,7 @@ REFERENCE = Path(__file__).parent.parent / "benches/runs/quality-reference.json"
 SETS = ["cacm", "cranfield", "scifact", "npl", "code-rag", "twowiki", "xquad", "chunking"]
 SHORT = ["cranfield", "cacm"]
 MEAN_OF = ["cacm", "cranfield", "scifact", "npl", "code-rag", "twowiki", "xquad"]
-# Metric, floor, goal of the default mode and of `accurate`, by collection (and part of it).
+# Metric, minimum, goal of the default mode and of `accurate`, by collection (and part of it).
 GOALS = {
     "scifact": [("ndcg@10", .728, .735, .748)],
     "cacm": [("ndcg@10", .585, .594, .61)],
@@ -92,7 +92,7 @@ def parts(collection):
 
 
 class Report:
-    """Rows of the table, and what was missed."""
+    """Rows of the table, and the goals that were missed."""
 
     def __init__(self):
         self.missed, self.scores = [], {}
@@ -101,7 +101,7 @@ class Report:
         goals = GOALS.get(name, [])
         shown = goals[0][0] if goals else "ndcg@10"
         told = []
-        for metric, floor, default, accurate in goals:
+        for metric, minimum, default, accurate in goals:
             value = metrics[metric]
             is_graph_set = name == "twowiki"
             counts = system.endswith("+graph") if is_graph_set else system in ("default", "accurate")
@@ -109,8 +109,8 @@ class Report:
             if counts:
                 mark = "" if value >= goal - 5e-5 else f" (goal {goal})"
                 told.append(f"{metric} {value:.4f}{mark}")
-                if value < floor:
-                    self.missed.append(f"{name} {system}: {metric} {value:.4f} is under {floor}")
+                if value < minimum:
+                    self.missed.append(f"{name} {system}: {metric} {value:.4f} is under {minimum}")
             else:
                 told.append(f"{metric} {value:.4f}")
         if shown != "ndcg@10" and "ndcg@10" in metrics:
@@ -131,14 +131,14 @@ class Report:
 
 
 def means(report):
-    for system, (floor, goal) in MEAN_GOALS.items():
+    for system, (minimum, goal) in MEAN_GOALS.items():
         values = [report.scores.get((name, system)) for name in MEAN_OF]
         if None in values:
             continue
         mean = sum(values) / len(values)
         print(f"| mean of seven | {system} | ndcg@10 {mean:.4f} (goal {goal}) | |")
-        if floor and mean < floor:
-            report.missed.append(f"mean of seven, {system}: {mean:.4f} is under {floor}")
+        if minimum and mean < minimum:
+            report.missed.append(f"mean of seven, {system}: {mean:.4f} is under {minimum}")
 
 
 def main():
