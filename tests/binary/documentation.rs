@@ -148,7 +148,12 @@ fn wrong_output(printed: &str, shown: Option<&Block>) -> Vec<String> {
                 Err(error) => return vec![format!("the answer shown is no JSON: {error}")],
             };
             match answers(printed).pop() {
-                Some(answer) => compare(&shown, &answer, "answer", &mut problems),
+                Some(answer) => {
+                    compare(&shown, &answer, "answer", &mut problems);
+                    if !problems.is_empty() {
+                        problems.push(format!("the answer is {answer}"));
+                    }
+                }
                 None => problems.push(format!("no JSON in the output: {printed}")),
             }
         }
