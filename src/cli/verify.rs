@@ -59,7 +59,7 @@ fn verify_tenant(
     if let Some(damaged) = snapshot.damaged.first() {
         return Err(format!("segment {} is damaged", damaged.id()).into());
     }
-    let without_list = collection.verify_lists()?;
+    let without_list = collection.verify_source_lists()?;
     let mut originals = 0;
     for live in &snapshot.segments {
         segment::verify(&live.segment)?;

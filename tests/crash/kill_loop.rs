@@ -67,7 +67,7 @@ fn ask(client: &Client, method: &str, path: &str, body: &Value) -> Step<Value> {
     }
 }
 
-/// What became of a write.
+/// Result of a write.
 enum Written {
     Acknowledged,
     /// The queue was full: nothing happened.

@@ -1,4 +1,4 @@
-//! What survives: power cuts, failing devices, killed processes.
+//! Durability: power cuts, failing devices, killed processes.
 //!
 //! - `every_sync`: the power fails at every sync in turn; `injected`: a device fails once
 //! - `workload`: what both do to a collection, and what they expect of it afterwards

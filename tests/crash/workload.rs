@@ -103,7 +103,7 @@ fn source(id: &str, sequence: u64, chunks: u32) -> NewSource {
     NewSource { record, title_text: String::new(), searchable: String::new(), rows }
 }
 
-/// What is visible after each number of steps, from 0 on.
+/// Visible contents after each number of steps, from 0 on.
 pub fn expected() -> Vec<Contents> {
     let mut states = vec![Contents::new()];
     for step in STEPS {
@@ -173,13 +173,13 @@ pub fn take(collection: &Collection, step: Step) -> Result<bool, CollectionError
             let remove_sub_tenant = Some(sub_tenant("t"));
             collection.writer()?.commit(&Edit { remove_sub_tenant, ..Edit::default() })?;
         }
-        Step::Merge => return collection.merge_once(),
+        Step::Merge => return collection.merge_once(u64::MAX),
         Step::CollectGarbage => return Ok(collection.collect_garbage()? > 0),
     }
     Ok(true)
 }
 
-/// How far a run came.
+/// Progress of a run.
 #[derive(Debug, Default)]
 pub struct Run {
     /// Steps that were acknowledged.
@@ -202,7 +202,7 @@ pub fn run(disk: &Arc<CrashDisk>) -> Run {
     run
 }
 
-/// What is visible now. Every segment is read in full and must keep its promises.
+/// Visible contents now. Every segment is read in full and must keep its promises.
 pub fn visible(collection: &Collection) -> Contents {
     let snapshot = collection.snapshot();
     assert!(snapshot.damaged.is_empty(), "no segment is damaged");

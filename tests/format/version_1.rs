@@ -25,12 +25,12 @@ pub const VECTORS: CollectionId = CollectionId(Uuid::from_u128(0x7EC7));
 const KEPT: &str = "Apples fall from trees.";
 const SCALE: f32 = 2.5;
 
-/// Where the fixtures stand.
+/// Directory of the fixtures.
 pub fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format/v1")
 }
 
-/// Where fixtures stand that are no whole data directory.
+/// Directory of the fixtures that are no whole data directory.
 pub fn parts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format/v1-parts")
 }

@@ -1,4 +1,4 @@
-//! What version 2 added: records of applications and rectangles in segments, where an original
+//! Version 2: records of applications and rectangles in segments, where an original
 //! comes from in its label, pages that wait to be fetched in the catalog.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! What version 3 added: entities, triplets and titles in segments.
+//! Version 3: entities, triplets and titles in segments.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

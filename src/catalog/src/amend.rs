@@ -1,4 +1,4 @@
-//! Changing the metadata of what was accepted and is not visible yet.
+//! Changes of the metadata of sources that were accepted and are not visible yet.
 
 use std::collections::HashSet;
 
@@ -12,19 +12,19 @@ use lodestone_types::{CollectionId, JobStatus, Metadata, Sequence, SourceId, Sub
 /// The jobs whose metadata an amendment reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amended {
-    /// One that waits or runs: it will publish the new maps.
+    /// Whether one waits or runs: it will publish the new maps.
     pub waits: bool,
-    /// One that has failed: its source shows the new maps as long as nothing of it is visible.
+    /// Whether one has failed: its source shows the new maps until a version of it is visible.
     pub is_errored: bool,
 }
 
 impl Catalog {
     /// Replaces metadata maps of the jobs of a source that have not succeeded; `None` keeps a map.
-    /// A job that a worker holds is marked, so that the worker gives it back ([`Self::amended`]).
-    /// Returns which such jobs there were.
+    /// A job that a worker holds is marked, so that the worker releases it ([`Self::amended`]).
+    /// Returns the kinds of jobs that were changed.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn amend(
         &self,
         collection: CollectionId,
@@ -61,10 +61,10 @@ impl Catalog {
         })
     }
 
-    /// Those of `claimed`, given with the revision they had then, that were amended since.
+    /// The jobs of `claimed`, given with their revision at that time, that were amended since.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn amended(&self, claimed: &[(Sequence, u32)]) -> Result<Vec<Sequence>> {
         self.read(|connection| {
             let mut find = connection
@@ -82,17 +82,13 @@ impl Catalog {
     /// Keys of the originals that any job of a collection refers to.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn raw_keys(&self, collection: CollectionId) -> Result<HashSet<String>> {
         self.read(|connection| {
             let mut find =
                 connection.prepare_cached("SELECT raw_key FROM jobs WHERE collection = ?1")?;
-            let mut rows = find.query([blob(collection)])?;
-            let mut keys = HashSet::new();
-            while let Some(row) = rows.next()? {
-                keys.insert(Cells::of(row).next()?);
-            }
-            Ok(keys)
+            let rows = find.query([blob(collection)])?;
+            Ok(Cells::collect(rows, |cells| cells.next())?.into_iter().collect())
         })
     }
 }

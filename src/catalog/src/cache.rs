@@ -1,4 +1,4 @@
-//! A bounded map of what was read lately.
+//! A bounded cache of values read from the file.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -27,8 +27,8 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
         Self { state: RwLock::new(state), capacity }
     }
 
-    /// The entry of `key`, read by `load` where it is not there. Absence is not kept: names that
-    /// do not exist are without number.
+    /// The entry of `key`, read by `load` if it is missing. Absence is not cached, because the
+    /// number of names that do not exist is unbounded.
     pub(super) fn get_or_load(
         &self,
         key: &K,

@@ -1,4 +1,4 @@
-//! Deletion beats processing: rows of canceled jobs are gone, whatever their state (API 8.9).
+//! Cancellation of jobs by deletion: their rows are removed in any state (API 8.9).
 
 use rusqlite::{Connection, params};
 
@@ -10,7 +10,7 @@ use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId};
 /// Rows in one step of a long removal, so that others write in between.
 const ROWS_PER_STEP: i64 = 1000;
 
-/// What a cancellation removed.
+/// Jobs that a cancellation removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Canceled {
     /// The sources that had a job in any state, in the order asked. Empty where a whole
@@ -26,7 +26,7 @@ impl Catalog {
     /// Removes every job of these sources. A worker that has one finds it no longer live.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn cancel_sources(
         &self,
         collection: CollectionId,
@@ -49,28 +49,9 @@ impl Catalog {
         Ok(canceled)
     }
 
-    /// Removes every job of a sub-tenant, which stays.
-    ///
-    /// # Errors
-    /// Storage failures.
-    pub fn cancel_sub_tenant(
-        &self,
-        collection: CollectionId,
-        sub_tenant: &SubTenantId,
-    ) -> Result<Canceled> {
-        let mut raw_keys = self.thin_out_sub_tenant(collection, sub_tenant)?;
-        let name = sub_tenant.clone();
-        let mut canceled =
-            self.write(move |connection| remove_sub_tenant_jobs(connection, collection, &name))?;
-        self.inner.stages.end(canceled.sequences.iter().copied());
-        raw_keys.append(&mut canceled.raw_keys);
-        canceled.raw_keys = raw_keys;
-        Ok(canceled)
-    }
-
-    /// Removes settled jobs in steps, so that the last, indivisible step is short. Their
-    /// originals belong to visible versions or are returned.
-    pub(super) fn thin_out_sub_tenant(
+    /// Removes settled jobs of a sub-tenant in steps, so that the deletion of the rest in one
+    /// transaction is short. Returns the keys of their originals.
+    pub(super) fn remove_settled_jobs(
         &self,
         collection: CollectionId,
         sub_tenant: &SubTenantId,

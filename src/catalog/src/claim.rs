@@ -1,10 +1,10 @@
-//! Taking work: which collection is next, and which of its jobs.
+//! Claims: the choice of the next collection and of its jobs.
 //!
-//! Collections with ready jobs are served in the order of their ids, round and round, so a tenant
-//! with a million jobs delays another by one claim at most. The place in the round is one id in
-//! memory; the index `jobs_ready` finds the next collection after it in one step, however many
-//! jobs wait. Jobs whose retry is not due are not in that index; due ones are put back into it
-//! at each claim.
+//! Collections with ready jobs are served in the order of their ids, round-robin, so a tenant with
+//! a million jobs delays another by one claim at most. The position in the round is one id in
+//! memory; the index `jobs_ready` finds the next collection after it in one step, however many jobs
+//! wait. Jobs whose retry is not due are not in that index; due ones are put back into it at each
+//! claim.
 
 use std::sync::Arc;
 
@@ -18,20 +18,20 @@ use super::tenants;
 use crate::job::{Claim, ClaimLimits, ClaimedJob, Duty};
 use lodestone_types::{CollectionId, JobEvent, JobStatus, Sequence, Stage, Timestamp};
 
-/// Delayed jobs put back by one claim at most.
+/// Delayed jobs requeued by one claim at most.
 const WAKE_MAX: i64 = 1000;
-/// Ready jobs of one collection looked at by one claim at most. Those passed over wait for a
-/// running job of the same source or for a claim of their own, so they are few.
+/// Ready jobs of one collection read by one claim at most. Skipped jobs wait for a running job of
+/// the same source or for a claim of their own, so they are few.
 const LOOK_MAX: i64 = 4096;
 
-/// For each duty the collection served last; the round goes on after it.
+/// For each duty the collection served last; the round continues after it.
 pub(super) type LastServed = Arc<Mutex<[[u8; 16]; Duty::ALL.len()]>>;
 
 impl Catalog {
-    /// Takes the oldest jobs of the next collection in turn that are ready for `duty`, or none.
+    /// Takes the oldest jobs that are ready for `duty` of the next collection in turn, or none.
     ///
     /// # Errors
-    /// [`CatalogError::NotRecovered`] before interrupted jobs were put back; storage failures.
+    /// [`CatalogError::NotRecovered`] before interrupted jobs were requeued; storage errors.
     pub fn claim(&self, duty: Duty, limits: ClaimLimits) -> Result<Option<Claim>> {
         if !self.inner.is_recovered.load(std::sync::atomic::Ordering::SeqCst) {
             return Err(CatalogError::NotRecovered);
@@ -40,14 +40,14 @@ impl Catalog {
         let changes = work.changes();
         // Asking first costs no write: an idle worker causes no fsync.
         let now = self.inner.clock.now();
-        let (has_ready, due_at) = self.read(|connection| outlook(connection, duty))?;
+        let (has_ready, due_at) = self.read(|connection| next_work(connection, duty))?;
         if !has_ready && due_at.is_none_or(|due| due > now) {
             work.found_nothing(changes, due_at);
             return Ok(None);
         }
         let served = Arc::clone(&self.inner.last_served);
         let claim = self.write(move |connection| {
-            wake(connection, now)?;
+            requeue_due(connection, now)?;
             next_claim(connection, &served, duty, limits, now)
         })?;
         match &claim {
@@ -62,8 +62,8 @@ impl Catalog {
         self.inner.stages.set(sequences, stage);
     }
 
-    /// Counts changes of jobs in any collection; a job cannot change its state without it, but by
-    /// being deleted.
+    /// Counter of changes of jobs in any collection. It rises with every change of a job's state
+    /// but its deletion.
     pub fn job_changes(&self) -> u64 {
         self.inner.work.of(Duty::Process).changes()
     }
@@ -73,11 +73,11 @@ impl Catalog {
         self.inner.stages.set_chunks(sequence, chunks_done, chunks);
     }
 
-    /// Those of `sequences` that are still in progress, in the order given. Canceled jobs and
+    /// The jobs of `sequences` that are still in progress, in the order given. Canceled jobs and
     /// those of deleted tenants are not.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn live(&self, sequences: &[Sequence]) -> Result<Vec<Sequence>> {
         self.read(|connection| {
             let mut find = connection.prepare_cached(
@@ -96,7 +96,7 @@ impl Catalog {
 }
 
 /// Whether a job is ready, and when the next delayed one is due.
-fn outlook(connection: &Connection, duty: Duty) -> Result<(bool, Option<Timestamp>)> {
+fn next_work(connection: &Connection, duty: Duty) -> Result<(bool, Option<Timestamp>)> {
     let mut look = connection.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM jobs
                 WHERE status = 'queued' AND not_before = 0 AND fetch = ?1),
@@ -116,7 +116,7 @@ fn fetches(duty: Duty) -> i64 {
     }
 }
 
-fn wake(connection: &Connection, now: Timestamp) -> Result<()> {
+fn requeue_due(connection: &Connection, now: Timestamp) -> Result<()> {
     let mut wake = connection.prepare_cached(
         "UPDATE jobs SET not_before = 0 WHERE seq IN (
             SELECT seq FROM jobs WHERE status = 'queued' AND not_before > 0 AND not_before <= ?1

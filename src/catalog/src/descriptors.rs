@@ -1,24 +1,20 @@
-//! What must be known of a tenant when the catalog is lost, in a file beside its collection.
+//! Tenant descriptors: a file beside each collection from which the tenant is restored when the
+//! catalog is lost.
 //!
-//! ```text
-//! v1/t/<collection>
-//!
-//! "lodestone tenant 1 " | 16 hex digits, XXH3-64 of the body | " " | bytes of the body | "\n"
-//! body: JSON, the fields of [`Stored`]
-//! ```
-//! A reader rejects another first line, a body of another length or hash, another collection than
-//! the one in the name, and a name, mode or schema that is not valid.
+//! `v1/t/<collection>` is a sealed file ([`lodestone_io::sealed`]) of the words "lodestone tenant
+//! 1". Its body is JSON: the fields of [`Stored`]. A reader rejects a broken seal, another
+//! collection than the one in the name, and a name, mode or schema that is not valid.
 //!
 //! A tenant's descriptor is durable before the tenant is, and says "deleted" before a deletion is
-//! acknowledged; it goes after the last file of the collection. So of files without a descriptor
-//! nothing was ever promised but by releases that wrote none.
+//! acknowledged; it is removed after the last file of the collection. A collection without a
+//! descriptor was therefore never acknowledged, except by releases that wrote none.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::{CatalogError, Result};
 use super::tenants::Tenant;
+use lodestone_io::sealed;
 use lodestone_io::store::{BlobStore, Key};
 use lodestone_types::{CollectionId, TenantId, TenantMode, TenantSchema, Timestamp};
 
@@ -34,7 +30,7 @@ struct Stored {
     created_at: u64,
 }
 
-/// What a descriptor says. The width of client vectors is not in it: segments tell it.
+/// A tenant descriptor. It lacks the width of client vectors, which segments hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor {
     /// The tenant.
@@ -55,7 +51,7 @@ fn key(collection: CollectionId) -> Key {
 /// return. Two fsyncs, one more for the first of all.
 ///
 /// # Errors
-/// What the store says.
+/// Errors of the store.
 pub fn write(store: &dyn BlobStore, descriptor: &Descriptor) -> Result<()> {
     Ok(store.put(&key(descriptor.tenant.collection), &encode(descriptor))?)
 }
@@ -63,7 +59,7 @@ pub fn write(store: &dyn BlobStore, descriptor: &Descriptor) -> Result<()> {
 /// Says of a tenant that it is deleted, if it has a descriptor. Two fsyncs.
 ///
 /// # Errors
-/// What the store says; a descriptor that is damaged.
+/// Errors of the store; [`CatalogError::BadDescriptor`].
 pub fn mark_deleted(store: &dyn BlobStore, collection: CollectionId) -> Result<()> {
     match read(store, collection)? {
         Some(found) if !found.is_deleted => write(store, &Descriptor { is_deleted: true, ..found }),
@@ -74,7 +70,7 @@ pub fn mark_deleted(store: &dyn BlobStore, collection: CollectionId) -> Result<(
 /// Removes a descriptor, if there is one. One fsync.
 ///
 /// # Errors
-/// What the store says.
+/// Errors of the store.
 pub fn remove(store: &dyn BlobStore, collection: CollectionId) -> Result<()> {
     Ok(store.delete(&key(collection))?)
 }
@@ -82,7 +78,7 @@ pub fn remove(store: &dyn BlobStore, collection: CollectionId) -> Result<()> {
 /// The descriptor of a collection, if there is one.
 ///
 /// # Errors
-/// [`CatalogError::BadDescriptor`]; what the store says.
+/// [`CatalogError::BadDescriptor`]; errors of the store.
 pub fn read(store: &dyn BlobStore, collection: CollectionId) -> Result<Option<Descriptor>> {
     match store.get(&key(collection)) {
         Ok(bytes) => decode(&bytes, collection).map(Some),
@@ -94,7 +90,7 @@ pub fn read(store: &dyn BlobStore, collection: CollectionId) -> Result<Option<De
 /// The collections that have a descriptor, ascending.
 ///
 /// # Errors
-/// What the store says.
+/// Errors of the store.
 pub fn collections(store: &dyn BlobStore) -> Result<Vec<CollectionId>> {
     let keys = store.list(&directory())?;
     let ids = keys.iter().filter_map(|key| Uuid::try_parse(key.last()).ok().map(CollectionId));
@@ -112,21 +108,12 @@ fn encode(descriptor: &Descriptor) -> Vec<u8> {
         created_at: tenant.created_at.0,
     };
     let body = serde_json::to_vec(&stored).expect("plain data always prints");
-    let hash = xxh3_64(&body);
-    let mut bytes = format!("{FIRST_WORDS} {hash:016x} {}\n", body.len()).into_bytes();
-    bytes.extend(body);
-    bytes
+    sealed::seal(FIRST_WORDS, &body)
 }
 
 fn decode(bytes: &[u8], collection: CollectionId) -> Result<Descriptor> {
     let bad = |problem: String| CatalogError::BadDescriptor { collection, problem };
-    let line_end = bytes.iter().position(|byte| *byte == b'\n');
-    let line_end = line_end.ok_or_else(|| bad("no first line".to_owned()))?;
-    let body = &bytes[line_end + 1..];
-    let expected = format!("{FIRST_WORDS} {:016x} {}", xxh3_64(body), body.len());
-    if bytes[..line_end] != *expected.as_bytes() {
-        return Err(bad("another first line, length or hash".to_owned()));
-    }
+    let body = sealed::open(FIRST_WORDS, bytes).map_err(|problem| bad(problem.to_owned()))?;
     let stored: Stored = serde_json::from_slice(body).map_err(|error| bad(error.to_string()))?;
     if stored.collection != collection.0 {
         return Err(bad("it belongs to another collection".to_owned()));

@@ -1,4 +1,4 @@
-//! What can go wrong in the catalog.
+//! Errors of the catalog.
 
 use std::path::PathBuf;
 
@@ -9,10 +9,10 @@ use crate::job::JobError;
 use lodestone_io::store::StoreError;
 use lodestone_types::{CollectionId, ErrorKind, SubTenantId, TenantId};
 
-/// Shorthand inside this room.
+/// Result with a [`CatalogError`].
 pub(super) type Result<T> = std::result::Result<T, CatalogError>;
 
-/// What can go wrong in the catalog.
+/// Errors of the catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// The file was written by a newer release.
@@ -72,7 +72,7 @@ pub enum CatalogError {
     /// The sub-tenant `default` stays as long as its tenant.
     #[error("the sub-tenant default cannot be deleted")]
     SubTenantProtected,
-    /// As much waits as may wait.
+    /// The queue is at its limit.
     #[error("the ingest queue is full: {jobs} jobs with {bytes} bytes are waiting")]
     QueueFull {
         /// Jobs waiting.
@@ -80,7 +80,7 @@ pub enum CatalogError {
         /// Bytes waiting.
         bytes: u64,
     },
-    /// Jobs that a stop interrupted were not put back yet.
+    /// Jobs that a stop interrupted were not requeued yet.
     #[error("interrupted jobs have not been put back yet")]
     NotRecovered,
     /// No key has this id, or none that the caller may see.
@@ -89,7 +89,7 @@ pub enum CatalogError {
         /// The id.
         id: String,
     },
-    /// The maker of a key has less than the key would have.
+    /// The maker of a key has fewer rights than the key would have.
     #[error("a key cannot make one with a wider scope or role")]
     ScopeTooWide,
     /// A key given by the operator is too short.
@@ -108,13 +108,13 @@ pub enum CatalogError {
         /// Bytes kept at most.
         max: usize,
     },
-    /// The disk is full. Nothing was changed, and the catalog goes on.
+    /// The disk is full. Nothing was changed, and the catalog can still be used.
     #[error("the disk is full")]
     StorageFull,
-    /// An earlier failure makes writing unsafe until the catalog is opened again.
+    /// An earlier error makes writing unsafe until the catalog is opened again.
     #[error("the catalog refuses writes since a failure: {cause}")]
     Poisoned {
-        /// The failure.
+        /// The error.
         cause: String,
     },
     /// The disk failed.
@@ -123,10 +123,10 @@ pub enum CatalogError {
         /// SQLite's report.
         source: rusqlite::Error,
     },
-    /// The file does not say what it must say.
+    /// The file violates its format.
     #[error("the catalog is damaged: {what}")]
     Corrupt {
-        /// What is wrong.
+        /// The broken rule.
         what: String,
     },
     /// The file beside a collection that names its tenant is not what it must be.
@@ -137,7 +137,7 @@ pub enum CatalogError {
         /// Which rule is broken.
         problem: String,
     },
-    /// The blob store, which keeps the descriptors.
+    /// Error of the blob store, which keeps the descriptors.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// SQLite refused for another reason.
@@ -149,7 +149,7 @@ pub enum CatalogError {
 }
 
 impl CatalogError {
-    /// What the caller should do about it.
+    /// The caller's remedy.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::TenantExists { .. }
@@ -181,7 +181,7 @@ impl CatalogError {
         }
     }
 
-    /// Whether nothing may be written any more after this, because what is on the disk is unknown.
+    /// Whether nothing may be written after this error, because the state of the disk is unknown.
     pub(super) fn is_poisoning(&self) -> bool {
         matches!(self, Self::Io { .. } | Self::Corrupt { .. })
     }

@@ -1,4 +1,4 @@
-//! The original of a job that had none: a page that was fetched.
+//! Fetched originals of jobs that were accepted without one.
 
 use rusqlite::params;
 
@@ -8,11 +8,11 @@ use crate::job::FetchedOriginal;
 use lodestone_types::Sequence;
 
 impl Catalog {
-    /// Notes the original of a job in progress, durably: after an interruption it is processed
+    /// Records the original of a job in progress, durably: after an interruption it is processed
     /// without being fetched again. False where the job was canceled meanwhile.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn fetched(&self, sequence: Sequence, original: FetchedOriginal) -> Result<bool> {
         let now = self.inner.clock.now();
         self.write(move |connection| {

@@ -1,7 +1,7 @@
 //! Repeated requests (API 5.15): the first response to an `Idempotency-Key` is kept and replayed.
 //!
 //! ```text
-//! begin -> Fresh(ticket) -> work -> finish(response)     later: begin -> Replay(response)
+//! begin -> Fresh(guard) -> work -> finish(response)     later: begin -> Replay(response)
 //!             |  meanwhile: begin -> InFlight
 //!             +- failed, or the server stopped: the row stays without a response, and the next
 //!                begin is Fresh with the SAME nonce
@@ -18,7 +18,7 @@ use super::error::{CatalogError, Result};
 use super::rows::Cells;
 use lodestone_types::Timestamp;
 
-/// How long a response is kept: 24 hours.
+/// Time for which a response is kept: 24 hours.
 pub const IDEMPOTENCY_MILLIS: u64 = 24 * 3600 * 1000;
 /// Bytes of a response that are kept at most. The longest one names 100 documents.
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -33,11 +33,11 @@ pub(super) struct Name {
     value: String,
 }
 
-/// What to do with a request.
+/// Instruction for a request that carries an idempotency key.
 #[derive(Debug)]
-pub enum Begun {
+pub enum RequestStart {
     /// Carry it out, then call [`Catalog::finish_request`].
-    Fresh(Ticket),
+    Fresh(RequestGuard),
     /// Answer this.
     Replay {
         /// The HTTP status.
@@ -51,16 +51,17 @@ pub enum Begun {
     Mismatch,
 }
 
-/// The right to carry out a request. Dropped without a response, it lets the next one try.
-pub struct Ticket {
+/// Permission to carry out a request. Dropped without a response, it lets the next request try.
+pub struct RequestGuard {
     catalog: Catalog,
     name: Name,
     nonce: [u8; 16],
     begun_at: Timestamp,
 }
 
-impl Ticket {
-    /// Random, but the same for every try of this request: what generated ids are made from.
+impl RequestGuard {
+    /// A random number that is the same for every try of this request; generated ids derive from
+    /// it.
     pub fn nonce(&self) -> [u8; 16] {
         self.nonce
     }
@@ -71,50 +72,53 @@ impl Ticket {
     }
 }
 
-impl fmt::Debug for Ticket {
+impl fmt::Debug for RequestGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("RequestGuard").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl Drop for Ticket {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.catalog.inner.in_flight.lock().remove(&self.name);
     }
 }
 
 impl Catalog {
-    /// Begins a request that carries an idempotency key. `request_hash` tells it from others.
+    /// Begins a request that carries an idempotency key. `request_hash` identifies its contents.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn begin_request(
         &self,
         key_id: &str,
         path: &str,
         value: &str,
         request_hash: [u8; 32],
-    ) -> Result<Begun> {
+    ) -> Result<RequestStart> {
         let [key_id, path, value] = [key_id, path, value].map(str::to_owned);
         let name = Name { key_id, path, value };
         if !self.inner.in_flight.lock().insert(name.clone()) {
-            return Ok(Begun::InFlight);
+            return Ok(RequestStart::InFlight);
         }
         let mut nonce = [0; 16];
         self.inner.ids.fill(&mut nonce);
         let now = self.inner.clock.now();
-        // From here on the ticket's drop clears the name, whatever happens.
-        let mut ticket = Ticket { catalog: self.clone(), name: name.clone(), nonce, begun_at: now };
+        // From here on the guard's drop clears the name in all cases.
+        let mut guard =
+            RequestGuard { catalog: self.clone(), name: name.clone(), nonce, begun_at: now };
         let known = self.write(move |connection| {
             purge(connection, now)?;
             note(connection, &name, request_hash, nonce, now)
         })?;
         match known {
-            Known { hash, .. } if hash != request_hash => Ok(Begun::Mismatch),
-            Known { response: Some((status, body)), .. } => Ok(Begun::Replay { status, body }),
+            Known { hash, .. } if hash != request_hash => Ok(RequestStart::Mismatch),
+            Known { response: Some((status, body)), .. } => {
+                Ok(RequestStart::Replay { status, body })
+            }
             Known { nonce, begun_at, .. } => {
-                (ticket.nonce, ticket.begun_at) = (nonce, begun_at);
-                Ok(Begun::Fresh(ticket))
+                (guard.nonce, guard.begun_at) = (nonce, begun_at);
+                Ok(RequestStart::Fresh(guard))
             }
         }
     }
@@ -122,12 +126,12 @@ impl Catalog {
     /// Keeps the response for repetitions.
     ///
     /// # Errors
-    /// [`CatalogError::ResponseTooLong`], storage failures.
-    pub fn finish_request(&self, ticket: Ticket, status: u16, body: &[u8]) -> Result<()> {
+    /// [`CatalogError::ResponseTooLong`], storage errors.
+    pub fn finish_request(&self, guard: RequestGuard, status: u16, body: &[u8]) -> Result<()> {
         if body.len() > BODY_BYTES_MAX {
             return Err(CatalogError::ResponseTooLong { bytes: body.len(), max: BODY_BYTES_MAX });
         }
-        let (name, body) = (ticket.name.clone(), body.to_vec());
+        let (name, body) = (guard.name.clone(), body.to_vec());
         self.write(move |connection| {
             let mut update = connection.prepare_cached(
                 "UPDATE idempotency SET status = ?4, body = ?5

@@ -1,11 +1,11 @@
-//! How an API key is written: `lsk_<id>_<secret><check>`.
+//! The text of an API key: `lsk_<id>_<secret><check>`.
 //!
 //! ```text
 //! lsk_  0123456789abcdef  _  43 characters of base 62   6 characters of base 62
 //!       id: 64 random bits   secret: 256 random bits    CRC-32 of everything before it
 //! ```
-//! Fixed widths. The check lets scanners for leaked secrets, and this reader, tell a key from
-//! other text and from one that was cut or mistyped; it protects nothing.
+//! Fixed widths. The check lets scanners for leaked secrets, and this reader, distinguish a key
+//! from other text and from a cut or mistyped key; it is no protection.
 
 use std::fmt;
 

@@ -17,34 +17,34 @@ use lodestone_types::{Grant, KeyScope, Role, SubTenantId, TenantGrant, TenantId,
 
 /// Characters that a key given by the operator needs (API 8.23).
 const OPERATOR_KEY_CHARS_MIN: usize = 32;
-/// The id under which that key acts.
+/// The id of that key.
 const OPERATOR_KEY_ID: &str = "operator";
 
-/// What a key is to be.
+/// Parameters of a new key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewKey {
     /// A name for people.
     pub name: String,
-    /// What it may ask for.
+    /// The operations it may ask for.
     pub role: Role,
-    /// Where it may ask.
+    /// The data it reaches.
     pub scope: KeyScope,
-    /// When it ceases to work.
+    /// Time from which it is refused.
     pub expires_at: Option<Timestamp>,
 }
 
-/// What is shown of a key.
+/// The public properties of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyInfo {
     /// The public part.
     pub id: String,
     /// A name for people.
     pub name: String,
-    /// What it may ask for.
+    /// The operations it may ask for.
     pub role: Role,
-    /// Where it may ask; tenants in ascending order.
+    /// The data it reaches; tenants in ascending order.
     pub scope: KeyScope,
-    /// When it ceases to work.
+    /// Time from which it is refused.
     pub expires_at: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
@@ -53,28 +53,28 @@ pub struct KeyInfo {
 /// A fresh key. Its text is not stored anywhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreatedKey {
-    /// What is shown of it later.
+    /// Its public properties.
     pub info: KeyInfo,
     /// The key, to be shown once.
     pub text: KeyText,
 }
 
-/// Why a request is not authenticated. To the client all but the last are one 401.
+/// Errors of authentication. The client sees all but the last as the same 401.
 #[derive(Debug, thiserror::Error)]
-pub enum AuthFailure {
+pub enum AuthError {
     /// There is no key.
     #[error("no api key was given")]
     Missing,
     /// The key is malformed, unknown or revoked.
     #[error("the api key is not valid")]
     Invalid,
-    /// The key's time is over.
+    /// The key has expired.
     #[error("the api key has expired")]
     Expired,
     /// Keys cannot be read now.
     #[error("{source}")]
     Storage {
-        /// The failure.
+        /// The error.
         source: CatalogError,
     },
 }
@@ -101,19 +101,19 @@ impl Catalog {
         Ok(self)
     }
 
-    /// What the operator of the machine may do: everything.
+    /// Rights of the operator of the machine: everything.
     pub fn operator_grant() -> Grant {
         let scope = Arc::new(KeyScope::AllTenants);
         Grant { key_id: OPERATOR_KEY_ID.into(), role: Role::Admin, scope }
     }
 
-    /// What the bearer of `key` may do.
+    /// Rights of the bearer of `key`.
     ///
     /// # Errors
-    /// [`AuthFailure`] says why not.
-    pub fn authenticate(&self, key: &str) -> std::result::Result<Grant, AuthFailure> {
+    /// [`AuthError`].
+    pub fn authenticate(&self, key: &str) -> std::result::Result<Grant, AuthError> {
         if key.is_empty() {
-            return Err(AuthFailure::Missing);
+            return Err(AuthError::Missing);
         }
         let operator_key = *self.inner.operator_key.read();
         if is_equal(operator_key.as_ref(), &hash(key)) {
@@ -126,7 +126,7 @@ impl Catalog {
                 let id = text.id().to_owned();
                 let load = || self.read(|connection| read_stored(connection, &id));
                 let found = self.inner.keys.get_or_load(&id, load);
-                found.map_err(|source| AuthFailure::Storage { source })?
+                found.map_err(|source| AuthError::Storage { source })?
             }
         };
         let given = hash(parsed.as_ref().map_or(key, KeyText::secret));
@@ -134,16 +134,16 @@ impl Catalog {
         match stored {
             Some(stored) if is_known => {
                 let is_over = stored.expires_at.is_some_and(|end| end <= self.inner.clock.now());
-                if is_over { Err(AuthFailure::Expired) } else { Ok(stored.grant.clone()) }
+                if is_over { Err(AuthError::Expired) } else { Ok(stored.grant.clone()) }
             }
-            _ => Err(AuthFailure::Invalid),
+            _ => Err(AuthError::Invalid),
         }
     }
 
     /// Makes an all-tenant admin key if there is no key at all, and returns it, once.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn bootstrap_key(&self) -> Result<Option<KeyText>> {
         let scope = KeyScope::AllTenants;
         let (name, role) = ("first key".into(), Role::Admin);
@@ -160,7 +160,7 @@ impl Catalog {
     /// Makes a key on behalf of `maker`, within whose role and scope it must be.
     ///
     /// # Errors
-    /// [`CatalogError::ScopeTooWide`], storage failures.
+    /// [`CatalogError::ScopeTooWide`], storage errors.
     pub fn create_key(&self, maker: &Grant, new: NewKey) -> Result<CreatedKey> {
         if new.role > maker.role || !maker.scope.covers(&new.scope) {
             return Err(CatalogError::ScopeTooWide);
@@ -184,7 +184,7 @@ impl Catalog {
     /// Keys within the viewer's scope, oldest first.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn list_keys(&self, viewer: &Grant) -> Result<Vec<KeyInfo>> {
         let sql = "SELECT id FROM api_keys ORDER BY created_at, id";
         self.read(|connection| {
@@ -203,7 +203,7 @@ impl Catalog {
     /// Revokes a key within the viewer's scope: it fails from the moment this returns.
     ///
     /// # Errors
-    /// [`CatalogError::KeyUnknown`], storage failures.
+    /// [`CatalogError::KeyUnknown`], storage errors.
     pub fn revoke_key(&self, viewer: &Grant, id: &str) -> Result<()> {
         let (key_id, scope) = (id.to_owned(), Arc::clone(&viewer.scope));
         let revoked = self.write(move |connection| {
@@ -223,7 +223,7 @@ fn hash(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// Compares in constant time; with nothing to compare to, against zeros, and then says no.
+/// Compares in constant time; without a stored hash against zeros, and returns false.
 fn is_equal(stored: Option<&[u8; 32]>, given: &[u8; 32]) -> bool {
     let is_there = Choice::from(u8::from(stored.is_some()));
     let is_same = stored.unwrap_or(&[0; 32]).ct_eq(given);
@@ -316,11 +316,8 @@ fn read_key(connection: &Connection, id: &str) -> Result<Option<(KeyInfo, [u8; 3
 fn read_scope(connection: &Connection, id: &str) -> Result<Vec<TenantGrant>> {
     let sql = "SELECT tenant, sub_tenants FROM key_scopes WHERE key_id = ?1 ORDER BY tenant";
     let mut list = connection.prepare_cached(sql)?;
-    let mut rows = list.query([id])?;
-    let mut grants = Vec::new();
     let damaged = |what: String| CatalogError::corrupt(format!("scope of key {id}: {what}"));
-    while let Some(row) = rows.next()? {
-        let mut cells = Cells::of(row);
+    Cells::collect(list.query([id])?, |cells| {
         let tenant: TenantId = cells.tenant()?;
         let mut sub_tenants = None;
         if let Some(text) = cells.next::<Option<String>>()? {
@@ -330,7 +327,6 @@ fn read_scope(connection: &Connection, id: &str) -> Result<Vec<TenantGrant>> {
             let names = names.collect::<std::result::Result<Vec<_>, _>>();
             sub_tenants = Some(names.map_err(|error| damaged(error.to_string()))?);
         }
-        grants.push(TenantGrant { tenant, sub_tenants });
-    }
-    Ok(grants)
+        Ok(TenantGrant { tenant, sub_tenants })
+    })
 }

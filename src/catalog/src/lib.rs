@@ -1,16 +1,18 @@
-//! Tenants, sub-tenants, jobs, keys, conversations and idempotency keys, in one SQLite file.
+//! The catalog: tenants, sub-tenants, jobs, keys, conversations and idempotency keys in one SQLite
+//! file.
 //!
-//! This room knows no documents, chunks or vectors, and nothing about collections but their ids.
-//! It is the only one that speaks SQL. What it stores is written by one thread in group commits
-//! (`writer`), so any number of callers shares one fsync; a call that changes something returns
-//! when the change would survive a power cut.
+//! It knows no documents, chunks or vectors, and of collections only their ids. It is the only
+//! crate that speaks SQL. One thread writes in group commits (`writer`), so any number of callers
+//! shares one fsync; a call that changes something returns when the change would survive a power
+//! cut.
 //!
 //! ```text
 //! callers --closures--> writer thread: BEGIN [savepoint ...]* COMMIT+fsync --answers--> callers
 //! callers <--rows------ up to 4 read-only connections (WAL: they never wait for the writer)
 //!
 //! catalog.sqlite, format 2                    key                         also found by
-//!   tenants       one row each, doomed too    collection                  name while not doomed
+//!   tenants       one row each, also those    collection                  name, unless deleted
+//!                 with a pending delete
 //!     sub_tenants all but `default`           collection, name
 //!     jobs        newest and recent ones      seq = types::Sequence       source; status; ready
 //!       job_counts, queue_total               kept by triggers on jobs
@@ -21,28 +23,31 @@
 //!   idempotency   first response to a key     id                          key, path, name; age
 //! ```
 //!
-//! `v1/t/<collection>`, in the blob store: what a tenant is, for when the file is lost (drawn in
-//! `descriptors`)
+//! `v1/t/<collection>`, in the blob store: the descriptor of a tenant, for when the file is lost
+//! (see `descriptors`)
 //!
-//! What must stay true:
+//! Invariants:
 //! - Sequences rise with acceptance and are never given twice, restored catalogs included.
-//! - A name belongs to at most one tenant that is not doomed; collections are never used again.
-//! - Nothing reads rows of a doomed collection, except to remove them.
+//! - A name belongs to at most one tenant that is not deleted; collections are never used again.
+//! - Rows of a collection with a pending delete are not read, except to remove them.
 //! - Of one source at most one job is in progress and at most one is queued.
 //! - After a failed commit nothing is written until the file is opened again.
 //! - Memory does not grow with tenants or jobs: caches are bounded, and every look-up has an index.
 //!
 //! Start: open, `interrupted`, settle what manifests carry, `requeue_interrupted`, then claim.
 //!
-//! - `open`: connections, pragmas; `migrations`: formats; `error`: what can go wrong
+//! Modules:
+//! - `open`: connections, pragmas; `migrations`: formats; `error`: errors
 //! - `writer`: group commit; `readers`: read-only connections; `rows`: columns to values
 //! - `cache`: bounded maps of tenants and keys; `work`: signals and stages, in memory only
-//! - `tenants`, `sub_tenants`: scopes and their lives; `descriptors`: tenants beside the catalog
-//! - `submit`, `amend`, `claim`, `fetched`, `settle`, `cancel`, `recovery`: verbs of a job;
-//!   `queue`: the trait
+//! - `tenants`, `sub_tenants`: creation and deletion of scopes; `descriptors`: tenants beside the
+//!   catalog
+//! - `job`: data of a job, and the queue as a trait; `queue`: the catalog as that trait
+//! - `submit`, `amend`, `claim`, `fetched`, `settle`, `cancel`, `recovery`: operations on jobs
 //! - `listing`: jobs as status and listings show them
-//! - `keys`, `key_text`: API keys and how they are written
+//! - `keys`, `key_text`: API keys and their text
 //! - `sessions`: past turns; `idempotency`: repeated requests
+#![forbid(unsafe_code)]
 
 mod amend;
 mod cache;
@@ -76,16 +81,16 @@ mod tests;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use parking_lot::{Mutex, RwLock};
 
 pub use amend::Amended;
 pub use cancel::Canceled;
 pub use error::CatalogError;
-pub use idempotency::{Begun, IDEMPOTENCY_MILLIS, Ticket};
+pub use idempotency::{IDEMPOTENCY_MILLIS, RequestGuard, RequestStart};
 pub use key_text::KeyText;
-pub use keys::{AuthFailure, CreatedKey, KeyInfo, NewKey};
+pub use keys::{AuthError, CreatedKey, KeyInfo, NewKey};
 pub use listing::{JobCounts, JobFilter, JobPage, JobScope};
 pub use sessions::Turn;
 pub use settle::{RETENTION_MILLIS, RETRY_PAUSE_MILLIS};
@@ -97,7 +102,7 @@ use lodestone_types::{Clock, IdSource, TenantId};
 /// Settings of a catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogOptions {
-    /// How much may wait.
+    /// Limits of the job queue.
     pub queue: QueueLimits,
     /// Idle time in milliseconds after which a session is forgotten; 0: never.
     pub session_idle_millis: u64,
@@ -109,7 +114,7 @@ impl Default for CatalogOptions {
     }
 }
 
-/// The catalog. Clones share one.
+/// The catalog. Clones share one file and one writer.
 #[derive(Clone)]
 pub struct Catalog {
     inner: Arc<Inner>,
@@ -137,13 +142,6 @@ impl Catalog {
     /// Ends the wait of every worker, for example at shutdown.
     pub fn wake_workers(&self) {
         self.inner.work.notify();
-    }
-
-    /// Commits since the file was opened, and changes in them: their ratio is what group commit
-    /// saves.
-    pub fn commits_and_writes(&self) -> (u64, u64) {
-        let counters = &self.inner.writer.counters;
-        (counters.commits.load(Ordering::SeqCst), counters.writes.load(Ordering::SeqCst))
     }
 }
 

@@ -12,12 +12,12 @@ use lodestone_types::{
     CollectionId, JobStatus, KeyScope, Sequence, SourceId, SubTenantId, TenantGrant,
 };
 
-/// Places of one source id that a look-up without a scope returns at most.
-const PLACES_MAX: i64 = 100;
+/// Scopes of one source id that a look-up without a scope returns at most.
+const SCOPES_MAX: i64 = 100;
 const STATUSES: [JobStatus; 4] =
     [JobStatus::Queued, JobStatus::InProgress, JobStatus::Success, JobStatus::Errored];
 
-/// Where a listing looks.
+/// Scope of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobScope {
     /// Every tenant.
@@ -26,10 +26,10 @@ pub enum JobScope {
     Within(Vec<(CollectionId, Option<Vec<SubTenantId>>)>),
 }
 
-/// What a listing shows.
+/// Filter and page of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobFilter {
-    /// Where it looks.
+    /// The scope.
     pub scope: JobScope,
     /// Only jobs in this state.
     pub status: Option<JobStatus>,
@@ -46,9 +46,9 @@ pub struct JobCounts {
     pub queued: u64,
     /// Being processed.
     pub in_progress: u64,
-    /// Ended well, as far as remembered.
+    /// Successful, as far as kept.
     pub success: u64,
-    /// Ended badly, as far as remembered.
+    /// Failed, as far as kept.
     pub errored: u64,
 }
 
@@ -59,7 +59,7 @@ pub struct JobPage {
     pub jobs: Vec<JobRow>,
     /// Counts over the whole scope.
     pub counts: JobCounts,
-    /// Where the next page begins; `None` on the last.
+    /// Start of the next page; `None` on the last.
     pub next: Option<Sequence>,
 }
 
@@ -67,7 +67,7 @@ impl Catalog {
     /// The newest job of a source, in any state.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn latest(
         &self,
         collection: CollectionId,
@@ -80,12 +80,12 @@ impl Catalog {
         Ok(self.read(|connection| select(connection, rest, scope))?.pop().map(|r| self.staged(r)))
     }
 
-    /// The newest job of this source in each place within `scope` that has one, most recently
-    /// accepted first, at most 100 (API 3.1 #3). Sources whose jobs are no longer remembered are
-    /// not found here.
+    /// The newest job of this source in each scope within `scope` that has one, most recently
+    /// accepted first, at most 100 (API 3.1 #3). Sources whose jobs are no longer kept are not
+    /// found.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn find_source(&self, source: &SourceId, scope: &KeyScope) -> Result<Vec<JobRow>> {
         let newest = "AND t.deleting = 0 AND NOT EXISTS (SELECT 1 FROM jobs n
                 WHERE n.source = j.source AND n.collection = j.collection
@@ -94,14 +94,14 @@ impl Catalog {
         let mut found = self.read(|connection| match scope {
             KeyScope::AllTenants => {
                 let rest = format!("WHERE j.source = ?1 {newest}");
-                select(connection, &rest, params![source.as_str(), PLACES_MAX])
+                select(connection, &rest, params![source.as_str(), SCOPES_MAX])
             }
             KeyScope::Tenants(grants) => {
                 let rest = format!("WHERE j.source = ?1 AND j.collection = ?3 {newest}");
                 let mut found = Vec::new();
                 for TenantGrant { tenant, sub_tenants: _ } in grants {
                     let Some(tenant) = tenants::read_tenant(connection, tenant)? else { continue };
-                    let place = params![source.as_str(), PLACES_MAX, blob(tenant.collection)];
+                    let place = params![source.as_str(), SCOPES_MAX, blob(tenant.collection)];
                     found.extend(select(connection, &rest, place)?);
                 }
                 Ok(found)
@@ -109,15 +109,15 @@ impl Catalog {
         })?;
         found.retain(|row| scope.allows(&row.tenant, &row.job.sub_tenant));
         found.sort_by_key(|row| std::cmp::Reverse(row.job.sequence));
-        found.truncate(PLACES_MAX as usize);
+        found.truncate(SCOPES_MAX as usize);
         Ok(found.into_iter().map(|row| self.staged(row)).collect())
     }
 
-    /// The newest job of each source of a sub-tenant, where it is not a success: what a listing
-    /// of sources adds to the visible ones. Newest first.
+    /// The newest job of each source of a sub-tenant, where it is not a success: a listing of
+    /// sources adds these to the visible ones. Newest first.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn unsettled_or_errored(
         &self,
         collection: CollectionId,
@@ -137,7 +137,7 @@ impl Catalog {
     /// One page of jobs, newest first, and the counts of the scope.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn list_jobs(&self, filter: &JobFilter) -> Result<JobPage> {
         let (mut jobs, counts) = self.read(|connection| {
             // One transaction, so that jobs and counts are of one moment.
@@ -155,7 +155,7 @@ impl Catalog {
     /// Counts of jobs by state.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn job_counts(&self, scope: &JobScope) -> Result<JobCounts> {
         self.read(|connection| count(connection, scope))
     }
@@ -178,12 +178,7 @@ fn select(
          FROM jobs j JOIN tenants t ON t.collection = j.collection {rest}"
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query(parameters)?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(read_job_row(&mut Cells::of(row))?);
-    }
-    Ok(found)
+    Cells::collect(statement.query(parameters)?, read_job_row)
 }
 
 /// Up to one job more than the page holds. Each (collection, state) is read along its index and

@@ -17,11 +17,11 @@ use super::writer::Writer;
 use super::{Catalog, CatalogOptions, Inner, migrations};
 use lodestone_types::{Clock, IdSource};
 
-/// How long a statement waits for a lock of another process (a backup, an inspection).
+/// Time for which a statement waits for a lock of another process (a backup, an inspection).
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Compiled statements kept by each connection; more than this room has.
+/// Compiled statements kept by each connection; more than this crate has.
 const STATEMENTS_KEPT: usize = 128;
-/// Tenants and keys looked up lately. About 1 KiB each.
+/// Tenants and keys in the caches. About 1 KiB each.
 const TENANTS_CACHED: usize = 10_000;
 const KEYS_CACHED: usize = 10_000;
 
@@ -34,7 +34,7 @@ pub(super) fn prepare(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// The writing connection. With WAL and `synchronous=FULL` a commit fsyncs the log, so it
+/// Opens the writing connection. With WAL and `synchronous=FULL` a commit fsyncs the log, so it
 /// survives a power cut; `fullfsync` is what makes that true on macOS.
 fn connect(path: &Path) -> Result<Connection> {
     let connection = Connection::open(path)?;
@@ -100,11 +100,11 @@ impl Catalog {
         path.exists()
     }
 
-    /// Makes room for a new file at `path`: what another left beside it is given another name,
-    /// because SQLite would read a log into whatever file it stands beside.
+    /// Renames logs that an earlier file left beside `path`, because SQLite would apply them to a
+    /// new file of that name.
     ///
     /// # Errors
-    /// [`CatalogError::Corrupt`] says which file could not be renamed.
+    /// [`CatalogError::Corrupt`] names the file that could not be renamed.
     pub fn set_aside_logs(path: &Path) -> Result<()> {
         for suffix in ["-wal", "-shm", "-journal"] {
             let mut left = path.as_os_str().to_owned();
@@ -124,7 +124,7 @@ impl Catalog {
     /// Removes a file that an earlier attempt left half built, with its logs.
     ///
     /// # Errors
-    /// [`CatalogError::Corrupt`] says which file could not be removed.
+    /// [`CatalogError::Corrupt`] names the file that could not be removed.
     pub fn remove_left_over(path: &Path) -> Result<()> {
         for suffix in ["", "-wal", "-shm", "-journal"] {
             let mut left = path.as_os_str().to_owned();
@@ -143,7 +143,7 @@ impl Catalog {
     /// a power cut on return; before it, `path` is as it was.
     ///
     /// # Errors
-    /// Where a clone of it is still in use, or the file cannot be renamed.
+    /// [`CatalogError::Corrupt`] if a clone is still in use or the file cannot be renamed.
     pub fn move_to(self, from: &Path, path: &Path) -> Result<()> {
         match Arc::try_unwrap(self.inner) {
             Ok(inner) => drop(inner),

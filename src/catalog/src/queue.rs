@@ -1,4 +1,4 @@
-//! The catalog as the job queue of the corridors.
+//! The catalog as the job queue of the pipelines.
 
 use std::time::Duration;
 

@@ -31,7 +31,7 @@ impl Readers {
 
     /// Runs `body` on a connection; all its statements see one moment if it opens a transaction.
     pub(super) fn read<T>(&self, body: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-        let lent = Lent { readers: self, connection: Some(self.take()?) };
+        let lent = ConnectionGuard { readers: self, connection: Some(self.take()?) };
         body(lent.connection.as_ref().expect("a connection is lent until it is dropped"))
     }
 
@@ -64,12 +64,12 @@ impl Readers {
 }
 
 /// Gives the connection back, also when the closure panics.
-struct Lent<'a> {
+struct ConnectionGuard<'a> {
     readers: &'a Readers,
     connection: Option<Connection>,
 }
 
-impl Drop for Lent<'_> {
+impl Drop for ConnectionGuard<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
             self.readers.idle.lock().connections.push(connection);

@@ -17,7 +17,7 @@ impl Catalog {
     /// [`Self::requeue_interrupted`]. Collections of deleted tenants are left out.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn interrupted(&self) -> Result<Vec<(CollectionId, Vec<Sequence>)>> {
         self.read(|connection| {
             let mut find = connection.prepare_cached(
@@ -43,7 +43,7 @@ impl Catalog {
     /// The oldest job of a collection that waits or is processed.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn oldest_unsettled(&self, collection: CollectionId) -> Result<Option<Sequence>> {
         self.read(|connection| {
             let mut find = connection.prepare_cached(
@@ -56,11 +56,11 @@ impl Catalog {
         })
     }
 
-    /// Puts the interrupted jobs back, and ends those interrupted too often (API 8.21). Returns
-    /// how many there were; a second call does nothing. Claims begin only after this.
+    /// Requeues the interrupted jobs, and ends those interrupted too often (API 8.21). Returns
+    /// their number; a second call does nothing. Claims begin only after this.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn requeue_interrupted(&self) -> Result<usize> {
         if self.inner.is_recovered.load(Ordering::SeqCst) {
             return Ok(0);
@@ -69,8 +69,7 @@ impl Catalog {
         let count = self.write(move |connection| {
             let mut list = connection
                 .prepare_cached("SELECT seq FROM jobs WHERE status = 'in_progress' ORDER BY seq")?;
-            let running = list.query_map([], |row| row.get::<_, i64>(0))?;
-            let running: Vec<i64> = running.collect::<rusqlite::Result<_>>()?;
+            let running = Cells::collect(list.query([])?, |cells| cells.number())?;
             for sequence in &running {
                 let end = End {
                     event: JobEvent::Interrupted,
@@ -78,9 +77,10 @@ impl Catalog {
                     fault: Some(Fault::Internal),
                     message: MESSAGE.into(),
                 };
-                // Originals given up here stay as orphans until they are collected by reference.
+                // Originals of superseded jobs stay as orphans until they are collected by
+                // reference.
                 let mut settled = Settled::default();
-                if let Some(job) = find(connection, Sequence(*sequence as u64))? {
+                if let Some(job) = find(connection, Sequence(*sequence))? {
                     apply(connection, &job, end, now, &mut settled)?;
                 }
             }

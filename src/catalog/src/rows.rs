@@ -1,7 +1,7 @@
-//! Columns to values and back.
+//! Conversion of columns to values and back.
 
-use rusqlite::Row;
 use rusqlite::types::FromSql;
+use rusqlite::{Row, Rows};
 use uuid::Uuid;
 
 use super::error::{CatalogError, Result};
@@ -18,7 +18,7 @@ pub(super) const JOB_COLUMNS: &str = "j.seq, j.job_id, j.sub_tenant, j.source, j
     j.tenant_metadata, j.document_metadata, j.uploaded_at, j.origin_at,
     j.revision, j.fetch, j.detail";
 
-/// What [`read_job_row`] takes after [`JOB_COLUMNS`]; the tenant's table is `t`.
+/// The columns that [`read_job_row`] takes after [`JOB_COLUMNS`]; the tenant's table is `t`.
 pub(super) const STATE_COLUMNS: &str = "t.name, j.collection, j.status, j.fault, j.message,
     j.chunks, j.overwritten, j.started_at, j.finished_at, j.updated_at";
 
@@ -85,6 +85,18 @@ impl<'a> Cells<'a> {
         parse(&text).ok_or_else(|| CatalogError::corrupt(format!("unknown word {text:?}")))
     }
 
+    /// Reads each row of a query.
+    pub(super) fn collect<T>(
+        mut rows: Rows<'_>,
+        read: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut values = Vec::new();
+        while let Some(row) = rows.next()? {
+            values.push(read(&mut Cells::of(row))?);
+        }
+        Ok(values)
+    }
+
     fn detail(&mut self) -> Result<SourceDetail> {
         match self.next::<String>()?.as_str() {
             "" => Ok(SourceDetail::default()),
@@ -101,7 +113,7 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// How a detail is stored; empty means that there is none.
+/// The stored text of a detail; empty if there is none.
 pub(super) fn detail_to_text(detail: &SourceDetail) -> String {
     match detail.is_empty() {
         true => String::new(),
@@ -109,12 +121,12 @@ pub(super) fn detail_to_text(detail: &SourceDetail) -> String {
     }
 }
 
-/// The bytes that stand for a collection in the file.
+/// The bytes of a collection id in the file.
 pub(super) fn blob(collection: CollectionId) -> [u8; 16] {
     *collection.0.as_bytes()
 }
 
-/// How a change of a map is stored; nothing means that the map is kept.
+/// The stored text of a change of a map; `None` keeps the map.
 pub(super) fn metadata_to_text(change: &MetadataChange) -> Option<String> {
     match change {
         MetadataChange::Keep => None,
@@ -162,7 +174,7 @@ pub(super) fn read_job_row(cells: &mut Cells<'_>) -> Result<JobRow> {
         collection: cells.collection()?,
         status: cells.word(JobStatus::from_word)?,
         progress: None,
-        // A word of a later release reads as a fault of ours.
+        // A word of a later release reads as an internal error.
         fault: cells
             .next::<Option<String>>()?
             .map(|word| Fault::from_word(&word).unwrap_or(Fault::Internal)),

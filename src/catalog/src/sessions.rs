@@ -15,11 +15,11 @@ const PURGE_MAX: i64 = 64;
 /// One question and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// What was asked.
+    /// The question.
     pub question: String,
-    /// What was answered.
+    /// The answer.
     pub answer: String,
-    /// When.
+    /// Time of the question.
     pub asked_at: Timestamp,
 }
 
@@ -27,7 +27,7 @@ impl Catalog {
     /// The last `max` turns of a session, oldest first; none where it was idle for too long.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn turns(
         &self,
         collection: CollectionId,
@@ -43,19 +43,17 @@ impl Catalog {
                  WHERE s.collection = ?1 AND s.sub_tenant = ?2 AND s.name = ?3 AND s.last_at > ?4
                  ORDER BY t.id DESC LIMIT ?5",
             )?;
-            let mut rows = list.query(params![
+            let rows = list.query(params![
                 blob(collection),
                 sub_tenant.as_str(),
                 session.as_str(),
                 idle_since,
                 max as i64,
             ])?;
-            let mut turns = Vec::new();
-            while let Some(row) = rows.next()? {
-                let mut cells = Cells::of(row);
+            let mut turns = Cells::collect(rows, |cells| {
                 let (question, answer) = (cells.next()?, cells.next()?);
-                turns.push(Turn { question, answer, asked_at: cells.time()? });
-            }
+                Ok(Turn { question, answer, asked_at: cells.time()? })
+            })?;
             turns.reverse();
             Ok(turns)
         })
@@ -65,7 +63,7 @@ impl Catalog {
     /// long are forgotten in passing.
     ///
     /// # Errors
-    /// [`super::CatalogError::CollectionUnknown`], storage failures.
+    /// [`super::CatalogError::CollectionUnknown`], storage errors.
     pub fn append_turn(
         &self,
         collection: CollectionId,
@@ -101,7 +99,7 @@ impl Catalog {
         })
     }
 
-    /// Sessions last used at this moment or before are over. Never, where they do not expire.
+    /// Sessions last used at this time or before have expired; -1 if sessions never expire.
     fn idle_since(&self) -> i64 {
         match self.inner.options.session_idle_millis {
             0 => -1,

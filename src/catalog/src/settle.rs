@@ -1,4 +1,4 @@
-//! Ends of jobs. Rows of ended jobs stay for reporting:
+//! Settlement of jobs. Rows of ended jobs stay for reporting:
 //!
 //! | row | stays until |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | errored, newest of its source | a newer job of the source ends, or the source is deleted |
 //! | errored, not the newest | [`RETENTION_MILLIS`] after the newer one ended |
 //!
-//! The newest errored row stays because it may be all that is known of its source.
+//! The newest errored row stays because it may be the only record of its source.
 
 use rusqlite::{Connection, params};
 
@@ -19,7 +19,7 @@ use lodestone_types::{
     CollectionId, CommitHead, Fault, JobEvent, JobState, JobStatus, Sequence, Timestamp,
 };
 
-/// How long the row of an ended job is kept: 7 days.
+/// Time for which the row of an ended job is kept: 7 days.
 pub const RETENTION_MILLIS: u64 = 7 * 24 * 3600 * 1000;
 /// Pause before the second attempt; each further one waits four times as long.
 pub const RETRY_PAUSE_MILLIS: u64 = 1000;
@@ -33,7 +33,7 @@ impl Catalog {
     /// Jobs that are gone or not in progress are passed over.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn settle(
         &self,
         collection: CollectionId,
@@ -63,7 +63,7 @@ impl Catalog {
     }
 }
 
-/// A job that ends, and what of it decides what else goes.
+/// A job that ends.
 pub(super) struct Ended {
     pub(super) sequence: Sequence,
     pub(super) collection: [u8; 16],
@@ -73,7 +73,7 @@ pub(super) struct Ended {
     state: JobState,
 }
 
-/// What happened to it.
+/// The end of a job.
 pub(super) struct End {
     pub(super) event: JobEvent,
     pub(super) chunks: Option<u64>,
@@ -113,7 +113,7 @@ pub(super) fn find(connection: &Connection, sequence: Sequence) -> Result<Option
     }))
 }
 
-/// Moves one job by the state machine, and what hangs on it.
+/// Moves one job by the state machine, and releases older jobs of its source.
 pub(super) fn apply(
     connection: &Connection,
     ended: &Ended,
@@ -125,7 +125,7 @@ pub(super) fn apply(
     match state.status {
         JobStatus::Success | JobStatus::Errored => finish(connection, ended, state, &end, now)?,
         JobStatus::Queued if has_newer(connection, ended)? => {
-            // A later upload was accepted meanwhile: this one is superseded after all.
+            // A later upload was accepted meanwhile and supersedes this one.
             let mut remove = connection.prepare_cached("DELETE FROM jobs WHERE seq = ?1")?;
             remove.execute([ended.sequence.0 as i64])?;
             settled.obsolete_raw_keys.extend(Some(ended.raw_key.clone()).filter(|k| !k.is_empty()));
@@ -141,7 +141,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Marks a job as ended. A success hands its maps to the segment, so the row lets go of them.
+/// Marks a job as ended. The maps of a success are in the segment, so the row drops them.
 fn finish(
     connection: &Connection,
     ended: &Ended,
@@ -212,8 +212,8 @@ fn has_newer(connection: &Connection, ended: &Ended) -> Result<bool> {
     Ok(find.exists(params![source, collection, sub_tenant, sequence.0 as i64])?)
 }
 
-/// Older ended jobs of the same source no longer matter: their originals can go (but the one of
-/// the visible version stays while only errors follow), and their rows after a while.
+/// Releases older ended jobs of the same source: their originals can be deleted (except that of the
+/// visible version while only errors follow), and their rows after the retention time.
 fn release_older(
     connection: &Connection,
     ended: &Ended,
@@ -228,35 +228,30 @@ fn release_older(
          WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3 AND seq < ?4
             AND status IN ('success', 'errored')",
     )?;
-    let mut rows = find.query(before)?;
-    let mut older = Vec::new();
-    while let Some(row) = rows.next()? {
-        let mut cells = Cells::of(row);
-        let sequence = cells.number()?;
-        let was = cells.word(JobStatus::from_word)?;
-        older.push((sequence, was, cells.next::<String>()?, cells.next::<bool>()?));
-    }
-    drop(rows);
+    let older = Cells::collect(find.query(before)?, |cells| {
+        let (sequence, was) = (cells.number()?, cells.word(JobStatus::from_word)?);
+        Ok((sequence, was, cells.next::<String>()?, cells.next::<bool>()?))
+    })?;
     let purge_at = now.plus_millis(RETENTION_MILLIS).0 as i64;
     for (sequence, was, key, is_kept) in older {
-        let gives_up_original =
+        let releases_original =
             !key.is_empty() && (status == JobStatus::Success || was == JobStatus::Errored);
-        if !gives_up_original && !is_kept {
+        if !releases_original && !is_kept {
             continue;
         }
         let mut update = connection.prepare_cached(
             "UPDATE jobs SET purge_at = coalesce(purge_at, ?2),
                 raw_key = iif(?3, '', raw_key) WHERE seq = ?1",
         )?;
-        update.execute(params![sequence as i64, purge_at, gives_up_original])?;
-        if gives_up_original && key != *raw_key {
+        update.execute(params![sequence as i64, purge_at, releases_original])?;
+        if releases_original && key != *raw_key {
             settled.obsolete_raw_keys.push(key);
         }
     }
     Ok(())
 }
 
-/// Removes a bounded number of rows whose time is over.
+/// Removes a bounded number of rows after their retention time.
 fn purge(connection: &Connection, now: Timestamp) -> Result<()> {
     let mut purge = connection.prepare_cached(
         "DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs

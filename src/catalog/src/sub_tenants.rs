@@ -1,5 +1,5 @@
-//! Sub-tenants: they come into being with the first write that names them. `default` always
-//! exists and is not stored.
+//! Sub-tenants: created by the first write that names them. `default` always exists and is not
+//! stored.
 
 use rusqlite::{Connection, params};
 
@@ -11,26 +11,11 @@ use super::tenants;
 use lodestone_types::{CollectionId, Sequence, SubTenantId, Timestamp};
 
 impl Catalog {
-    /// Makes the sub-tenant exist. Submitting a job does so by itself.
-    ///
-    /// # Errors
-    /// [`CatalogError::CollectionUnknown`], storage failures.
-    pub fn ensure_sub_tenant(&self, collection: CollectionId, name: &SubTenantId) -> Result<()> {
-        if self.sub_tenant_exists(collection, name)? {
-            return Ok(());
-        }
-        let (name, now) = (name.clone(), self.inner.clock.now());
-        self.write(move |connection| {
-            tenants::require(connection, collection)?;
-            ensure(connection, collection, &name, now)
-        })
-    }
-
     /// Takes the next sequence for an operation that is no job (vectors, changed metadata), and
-    /// makes its sub-tenant exist. Durable, so that no later operation gets the same one.
+    /// creates its sub-tenant if needed. Durable, so that no later operation gets the same one.
     ///
     /// # Errors
-    /// [`CatalogError::CollectionUnknown`], storage failures.
+    /// [`CatalogError::CollectionUnknown`], storage errors.
     pub fn reserve_sequence(
         &self,
         collection: CollectionId,
@@ -47,24 +32,21 @@ impl Catalog {
     /// The sub-tenants of a collection: `default` first, then ascending.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn sub_tenants(&self, collection: CollectionId) -> Result<Vec<SubTenantId>> {
         let sql = "SELECT name FROM sub_tenants WHERE collection = ?1 ORDER BY name";
         self.read(|connection| {
             let mut statement = connection.prepare_cached(sql)?;
-            let mut rows = statement.query([blob(collection)])?;
-            let mut names = vec![SubTenantId::default_name()];
-            while let Some(row) = rows.next()? {
-                names.push(Cells::of(row).sub_tenant()?);
-            }
-            Ok(names)
+            let stored =
+                Cells::collect(statement.query([blob(collection)])?, |cells| cells.sub_tenant())?;
+            Ok(std::iter::once(SubTenantId::default_name()).chain(stored).collect())
         })
     }
 
     /// Whether the sub-tenant exists.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn sub_tenant_exists(&self, collection: CollectionId, name: &SubTenantId) -> Result<bool> {
         if name.is_default() {
             return Ok(true);
@@ -72,13 +54,12 @@ impl Catalog {
         self.read(|connection| exists(connection, collection, name))
     }
 
-    /// Removes a sub-tenant with its jobs and conversations. The caller has canceled its jobs
-    /// ([`Self::cancel_sub_tenant`]) and removed its rows from the collection before, and holds
-    /// the collection's lock, so that a crash in between leaves a sub-tenant that can be deleted
-    /// again, never data without one.
+    /// Removes a sub-tenant with its jobs and conversations. The caller has removed its rows from
+    /// the collection before and holds the collection's lock, so that a crash in between leaves a
+    /// sub-tenant that can be deleted again, never data without one.
     ///
     /// # Errors
-    /// [`CatalogError::SubTenantProtected`], [`CatalogError::SubTenantUnknown`], storage failures.
+    /// [`CatalogError::SubTenantProtected`], [`CatalogError::SubTenantUnknown`], storage errors.
     pub fn delete_sub_tenant(
         &self,
         collection: CollectionId,
@@ -87,7 +68,7 @@ impl Catalog {
         if name.is_default() {
             return Err(CatalogError::SubTenantProtected);
         }
-        let mut raw_keys = self.thin_out_sub_tenant(collection, name)?;
+        let mut raw_keys = self.remove_settled_jobs(collection, name)?;
         let name = name.clone();
         let mut canceled = self.write(move |connection| {
             if !exists(connection, collection, &name)? {
@@ -114,7 +95,7 @@ fn exists(connection: &Connection, collection: CollectionId, name: &SubTenantId)
     Ok(find.exists(params![blob(collection), name.as_str()])?)
 }
 
-/// Makes a sub-tenant exist inside a transaction.
+/// Creates a sub-tenant inside a transaction, if it does not exist.
 pub(super) fn ensure(
     connection: &Connection,
     collection: CollectionId,

@@ -1,4 +1,4 @@
-//! Accepting a job.
+//! Acceptance of jobs.
 
 use rusqlite::{Connection, params};
 
@@ -18,8 +18,8 @@ struct Earlier {
 }
 
 impl Earlier {
-    /// Whether what it says about metadata is what the user sees as stored: it will be visible
-    /// before this job is, or it is the only trace of a source that never was visible.
+    /// Whether the user sees its metadata as the stored state: it will be visible before this job
+    /// is, or it is the only record of a source that never was visible.
     fn is_stored_state(&self, job: &NewJob) -> bool {
         match self.status {
             JobStatus::Queued | JobStatus::InProgress => true,
@@ -31,11 +31,11 @@ impl Earlier {
 
 impl Catalog {
     /// Accepts a job: durable when this returns, with its sub-tenant. Queued jobs of the same
-    /// source are superseded and vanish. A change `Keep` takes over what the job accepted before
-    /// it would have stored.
+    /// source are superseded and vanish. A change `Keep` takes over the maps of the job accepted
+    /// before it.
     ///
     /// # Errors
-    /// [`CatalogError::QueueFull`], [`CatalogError::CollectionUnknown`], storage failures.
+    /// [`CatalogError::QueueFull`], [`CatalogError::CollectionUnknown`], storage errors.
     pub fn submit(&self, job: NewJob) -> Result<Submitted> {
         let job_id = self.inner.ids.wire_id("job_", self.inner.clock.now());
         let limits = self.inner.options.queue;
@@ -54,7 +54,7 @@ fn accept(
     tenants::require(connection, job.collection)?;
     let earlier = newest_of_source(connection, job)?;
     let mut obsolete_raw_keys = supersede(connection, job)?;
-    check_room(connection, job, limits)?;
+    check_limits(connection, job, limits)?;
     sub_tenants::ensure(connection, job.collection, &job.sub_tenant, job.uploaded_at)?;
 
     let stored = earlier.as_ref().filter(|earlier| earlier.is_stored_state(job));
@@ -125,8 +125,7 @@ fn supersede(connection: &Connection, job: &NewJob) -> Result<Vec<String>> {
             AND status = 'queued' RETURNING raw_key",
     )?;
     let scope = params![job.source.as_str(), blob(job.collection), job.sub_tenant.as_str()];
-    let keys = remove.query_map(scope, |row| row.get::<_, String>(0))?;
-    let keys: Vec<String> = keys.collect::<rusqlite::Result<_>>()?;
+    let keys: Vec<String> = Cells::collect(remove.query(scope)?, |cells| cells.next())?;
     Ok(keys.into_iter().filter(|key| !key.is_empty()).collect())
 }
 
@@ -147,7 +146,7 @@ fn waiting(connection: &Connection, of: Option<CollectionId>) -> Result<(u64, u6
     Ok((jobs as u64, bytes as u64))
 }
 
-fn check_room(connection: &Connection, job: &NewJob, limits: &QueueLimits) -> Result<()> {
+fn check_limits(connection: &Connection, job: &NewJob, limits: &QueueLimits) -> Result<()> {
     let QueueLimits { jobs_max, bytes_max, collection_jobs_max, collection_bytes_max } = *limits;
     let bounds = [
         (None, jobs_max, bytes_max),

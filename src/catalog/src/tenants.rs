@@ -19,9 +19,9 @@ const COLUMNS: &str = "name, collection, mode, schema, dimension, created_at";
 pub struct Tenant {
     /// Its name.
     pub id: TenantId,
-    /// Its storage.
+    /// Its collection.
     pub collection: CollectionId,
-    /// What it holds.
+    /// Its mode.
     pub mode: TenantMode,
     /// Its declared metadata keys.
     pub schema: Option<TenantSchema>,
@@ -31,7 +31,7 @@ pub struct Tenant {
     pub created_at: Timestamp,
 }
 
-/// What is kept beside a collection, from which a lost catalog is rebuilt (API 8.20).
+/// A tenant as read from the files of its collection, when a lost catalog is rebuilt (API 8.20).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoredTenant {
     /// The tenant as it was.
@@ -60,7 +60,7 @@ impl Catalog {
     /// Stores a fresh tenant.
     ///
     /// # Errors
-    /// [`CatalogError::TenantExists`], storage failures.
+    /// [`CatalogError::TenantExists`], storage errors.
     pub fn insert_tenant(&self, tenant: Tenant) -> Result<Arc<Tenant>> {
         self.write(move |connection| {
             if read_tenant(connection, &tenant.id)?.is_some() {
@@ -84,10 +84,10 @@ impl Catalog {
         self.insert_tenant(self.fresh_tenant(id, mode, schema))
     }
 
-    /// The tenant of this name. Cached, since every request asks.
+    /// The tenant of this name. Cached, because every request needs it.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn tenant(&self, id: &TenantId) -> Result<Option<Arc<Tenant>>> {
         let load = || self.read(|connection| read_tenant(connection, id));
         self.inner.tenants.get_or_load(id, load)
@@ -96,7 +96,7 @@ impl Catalog {
     /// The tenant that owns a collection, unless it was deleted.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn tenant_of(&self, collection: CollectionId) -> Result<Option<Tenant>> {
         self.read(|connection| {
             let sql =
@@ -110,25 +110,20 @@ impl Catalog {
     /// Every tenant, by name.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn tenants(&self) -> Result<Vec<Tenant>> {
         self.read(|connection| {
             let sql = format!("SELECT {COLUMNS} FROM tenants WHERE deleting = 0 ORDER BY name");
             let mut statement = connection.prepare_cached(&sql)?;
-            let mut rows = statement.query([])?;
-            let mut tenants = Vec::new();
-            while let Some(row) = rows.next()? {
-                tenants.push(read_columns(&mut Cells::of(row))?);
-            }
-            Ok(tenants)
+            Cells::collect(statement.query([])?, read_columns)
         })
     }
 
-    /// Fixes the width of a collection's vectors, if it is not fixed yet. Returns the width that
-    /// holds, so the caller sees whether its own came second.
+    /// Fixes the width of a collection's vectors, if it is not fixed yet. Returns the fixed width,
+    /// which may be that of an earlier caller.
     ///
     /// # Errors
-    /// [`CatalogError::CollectionUnknown`], storage failures.
+    /// [`CatalogError::CollectionUnknown`], storage errors.
     pub fn fix_dimension(&self, collection: CollectionId, dimension: u32) -> Result<u32> {
         let (name, fixed) = self.write(move |connection| {
             require(connection, collection)?;
@@ -150,7 +145,7 @@ impl Catalog {
     /// opening the collection (API 8.20).
     ///
     /// # Errors
-    /// [`CatalogError::CollectionUnknown`], storage failures.
+    /// [`CatalogError::CollectionUnknown`], storage errors.
     pub fn head(&self, collection: CollectionId) -> Result<Option<CommitHead>> {
         let sql = "SELECT head_version, head_nonce FROM tenants WHERE collection = ?1";
         self.read(|connection| {
@@ -173,25 +168,25 @@ impl Catalog {
     /// one recorded are ignored.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     pub fn record_head(&self, collection: CollectionId, head: CommitHead) -> Result<()> {
         self.write(move |connection| store_head(connection, collection, head))
     }
 
-    /// Makes a tenant vanish: its name is free at once, its collection is doomed, scoped keys
-    /// lose it. Its rows stay until [`Self::finish_delete_collection`].
+    /// Deletes a tenant: its name is free at once, scoped keys lose it, and its collection becomes
+    /// a pending delete. Its rows stay until [`Self::finish_delete_collection`].
     ///
     /// # Errors
-    /// [`CatalogError::TenantUnknown`], storage failures.
+    /// [`CatalogError::TenantUnknown`], storage errors.
     pub fn begin_delete_tenant(&self, id: &TenantId) -> Result<CollectionId> {
         let name = id.clone();
-        let doomed = self.write(move |connection| {
-            let mut doom = connection.prepare_cached(
+        let deleted = self.write(move |connection| {
+            let mut mark = connection.prepare_cached(
                 "UPDATE tenants SET deleting = 1 WHERE name = ?1 AND deleting = 0
                  RETURNING collection",
             )?;
             let collection: Option<[u8; 16]> =
-                doom.query_row([name.as_str()], |row| row.get(0)).optional()?;
+                mark.query_row([name.as_str()], |row| row.get(0)).optional()?;
             let collection =
                 collection.ok_or(CatalogError::TenantUnknown { tenant: name.clone() })?;
             // A tenant created later under the same name must not open to the old keys.
@@ -202,31 +197,26 @@ impl Catalog {
         });
         self.inner.tenants.forget(id);
         self.inner.keys.clear();
-        doomed
+        deleted
     }
 
-    /// Collections of deleted tenants whose data may still be there.
+    /// Collections of deleted tenants whose data may still exist.
     ///
     /// # Errors
-    /// Storage failures.
-    pub fn doomed_collections(&self) -> Result<Vec<CollectionId>> {
+    /// Storage errors.
+    pub fn collections_pending_delete(&self) -> Result<Vec<CollectionId>> {
         let sql = "SELECT collection FROM tenants WHERE deleting = 1 ORDER BY collection";
         self.read(|connection| {
             let mut statement = connection.prepare_cached(sql)?;
-            let mut rows = statement.query([])?;
-            let mut doomed = Vec::new();
-            while let Some(row) = rows.next()? {
-                doomed.push(Cells::of(row).collection()?);
-            }
-            Ok(doomed)
+            Cells::collect(statement.query([])?, |cells| cells.collection())
         })
     }
 
-    /// Removes the rows of a doomed collection, after its blobs are gone. Works in small steps,
+    /// Removes the rows of a pending delete, after its blobs were deleted. Works in small steps,
     /// so that others write in between; a step that was interrupted is taken up by the next call.
     ///
     /// # Errors
-    /// [`CatalogError::CollectionInUse`] unless it is doomed; storage failures.
+    /// [`CatalogError::CollectionInUse`] unless it is a pending delete; storage errors.
     pub fn finish_delete_collection(&self, collection: CollectionId) -> Result<()> {
         const ROWS_PER_STEP: i64 = 1000;
         let tables = [
@@ -238,7 +228,7 @@ impl Catalog {
         ];
         for table in tables {
             let step = move |connection: &Connection| {
-                require_doomed(connection, collection)?;
+                require_pending_delete(connection, collection)?;
                 let sql = format!("DELETE FROM {table}");
                 let mut delete = connection.prepare_cached(&sql)?;
                 Ok(delete.execute(params![blob(collection), ROWS_PER_STEP])?)
@@ -248,10 +238,10 @@ impl Catalog {
         Ok(())
     }
 
-    /// Puts a tenant of a lost catalog back as its collection remembers it.
+    /// Restores a tenant of a lost catalog from the files of its collection.
     ///
     /// # Errors
-    /// [`CatalogError::TenantExists`], [`CatalogError::CollectionExists`], storage failures.
+    /// [`CatalogError::TenantExists`], [`CatalogError::CollectionExists`], storage errors.
     pub fn restore_tenant(&self, restored: RestoredTenant) -> Result<()> {
         let now = self.inner.clock.now();
         self.write(move |connection| {
@@ -323,7 +313,7 @@ pub(super) fn owner(connection: &Connection, collection: CollectionId) -> Result
     rows.next()?.map(|row| Cells::of(row).tenant()).transpose()
 }
 
-/// Refuses a collection that does not exist or is doomed.
+/// Refuses a collection that does not exist or is a pending delete.
 pub(super) fn require(connection: &Connection, collection: CollectionId) -> Result<()> {
     match owner(connection, collection)? {
         Some(_) => Ok(()),
@@ -331,7 +321,7 @@ pub(super) fn require(connection: &Connection, collection: CollectionId) -> Resu
     }
 }
 
-fn require_doomed(connection: &Connection, collection: CollectionId) -> Result<()> {
+fn require_pending_delete(connection: &Connection, collection: CollectionId) -> Result<()> {
     match owner(connection, collection)? {
         Some(_) => Err(CatalogError::CollectionInUse { collection }),
         None => Ok(()),
@@ -351,16 +341,16 @@ pub(super) fn store_head(
     Ok(())
 }
 
-/// Makes every later sequence higher than `floor`.
-fn raise_sequence(connection: &Connection, floor: Sequence) -> Result<()> {
-    let floor = floor.0 as i64;
+/// Makes every later sequence higher than `least`.
+fn raise_sequence(connection: &Connection, least: Sequence) -> Result<()> {
+    let least = least.0 as i64;
     let raised = connection
         .prepare_cached("UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'jobs'")?
-        .execute([floor])?;
+        .execute([least])?;
     if raised == 0 {
         connection
             .prepare_cached("INSERT INTO sqlite_sequence (name, seq) VALUES ('jobs', ?1)")?
-            .execute([floor])?;
+            .execute([least])?;
     }
     Ok(())
 }

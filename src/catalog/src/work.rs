@@ -1,4 +1,4 @@
-//! What is known only in memory about the queue: whether there may be work, and stages.
+//! State of the queue that is kept in memory only: signals for workers, and stages of claimed jobs.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ struct Seen {
     due_at: Option<Timestamp>,
 }
 
-/// Wakes workers. A change between a fruitless claim and the wait after it is not lost, because
+/// Wakes workers. A change between an empty claim and the wait after it is not lost, because
 /// the wait compares counts.
 #[derive(Debug)]
 pub(super) struct WorkSignal {
@@ -44,7 +44,7 @@ impl WorkSignal {
         self.seen.lock().changes
     }
 
-    /// Notes that a claim begun at `changes` found nothing.
+    /// Records that a claim begun at `changes` found no job.
     pub(super) fn found_nothing(&self, changes: u64, due_at: Option<Timestamp>) {
         let mut seen = self.seen.lock();
         if changes >= seen.idle_at {
@@ -53,7 +53,7 @@ impl WorkSignal {
         }
     }
 
-    /// Blocks until there may be work, or for `timeout`; says which.
+    /// Blocks until there may be work, or for `timeout`; returns whether there may be work.
     pub(super) fn wait(&self, timeout: Duration, now: impl Fn() -> Timestamp) -> bool {
         let deadline = Instant::now() + timeout;
         let mut seen = self.seen.lock();
@@ -72,7 +72,7 @@ impl WorkSignal {
     }
 }
 
-/// One signal for each duty, so that a worker that finds nothing of its own misses nothing.
+/// One signal for each duty, so that a worker of one duty does not clear the signal of the other.
 #[derive(Debug, Default)]
 pub(super) struct WorkSignals {
     process: WorkSignal,
@@ -93,7 +93,7 @@ impl WorkSignals {
     }
 }
 
-/// The steps of claimed jobs. Bounded by the number of jobs in progress.
+/// Progress of claimed jobs. Bounded by the number of jobs in progress.
 #[derive(Debug, Default)]
 pub(super) struct Stages(Mutex<HashMap<Sequence, Progress>>);
 
@@ -139,7 +139,7 @@ mod tests {
     const NOW: Timestamp = Timestamp(1_000);
 
     #[test]
-    fn a_change_after_a_fruitless_claim_is_not_lost() {
+    fn a_change_after_an_empty_claim_is_not_lost() {
         let signal = WorkSignal::default();
         assert!(signal.wait(Duration::ZERO, || NOW), "the first claim is always worth trying");
         let begun = signal.changes();

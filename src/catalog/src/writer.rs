@@ -1,8 +1,8 @@
-//! The one thread that writes: group commit.
+//! The writer thread, with group commit.
 //!
 //! Callers send closures and wait. The thread takes all that wait, runs each under its own
 //! savepoint inside one transaction, commits once, and only then answers them all. So one fsync
-//! serves everyone who came while the last one ran, and a failing closure undoes only itself.
+//! serves all callers that came while the last one ran, and a failing closure undoes only itself.
 //!
 //! A failed commit leaves it unknown what is on the disk: an fsync that failed is never tried
 //! again (the kernel may have dropped the pages). The writer then refuses everything until the
@@ -21,7 +21,7 @@ use super::error::{CatalogError, Result};
 /// Closures in one transaction at most, which bounds how long the first of them waits.
 const BATCH_MAX: usize = 512;
 
-/// Why a whole batch failed.
+/// Cause of the failure of a whole batch.
 #[derive(Debug, Clone)]
 enum Failure {
     Full,
@@ -47,7 +47,7 @@ impl Failure {
     }
 }
 
-/// What a closure did to the transaction.
+/// Effect of a closure on the transaction.
 enum Step {
     Keep,
     Undo(Failure),
@@ -95,7 +95,7 @@ where
     }
 }
 
-/// How often the writer wrote, for metrics and tests.
+/// Counts of the writer's work, for tests.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) commits: AtomicU64,
@@ -103,7 +103,7 @@ pub(super) struct Counters {
     pub(super) waiting: AtomicU64,
 }
 
-/// The handle to the thread.
+/// Handle of the writer thread.
 pub(super) struct Writer {
     sender: Option<Sender<Box<dyn Task>>>,
     thread: Option<JoinHandle<()>>,
@@ -191,7 +191,7 @@ fn commit_together(
         }
         failure
     };
-    // Nothing is written yet, so a failure here is no reason to distrust the file.
+    // Nothing is written yet, so an error here leaves the state of the file known.
     run("BEGIN IMMEDIATE").map_err(|error| match Failure::of(error) {
         Failure::Poisoned(cause) => Failure::RolledBack(cause),
         other => other,

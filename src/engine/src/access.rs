@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{Engine, EngineError};
-use lodestone_catalog::{AuthFailure, CatalogError, Tenant};
+use lodestone_catalog::{AuthError, CatalogError, Tenant};
 use lodestone_storage::collection::Collection;
 use lodestone_types::{Grant, Scope, SubTenantId, TenantId, TenantMode};
 
@@ -37,8 +37,8 @@ impl Engine {
     /// Whose key this is.
     ///
     /// # Errors
-    /// [`AuthFailure`] for a key that is unknown, malformed, expired or revoked.
-    pub fn authenticate(&self, key: &str) -> Result<Grant, AuthFailure> {
+    /// [`AuthError`] for a key that is unknown, malformed, expired or revoked.
+    pub fn authenticate(&self, key: &str) -> Result<Grant, AuthError> {
         self.catalog.authenticate(key)
     }
 

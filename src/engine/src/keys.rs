@@ -1,7 +1,7 @@
 //! API keys, and responses kept for repeated requests.
 
 use crate::{Engine, EngineError};
-use lodestone_catalog::{Begun, CatalogError, CreatedKey, KeyInfo, NewKey, Ticket};
+use lodestone_catalog::{CatalogError, CreatedKey, KeyInfo, NewKey, RequestGuard, RequestStart};
 use lodestone_types::Grant;
 
 impl Engine {
@@ -45,7 +45,7 @@ impl Engine {
         path: &str,
         value: &str,
         request_hash: [u8; 32],
-    ) -> Result<Begun, EngineError> {
+    ) -> Result<RequestStart, EngineError> {
         Ok(self.catalog.begin_request(&grant.key_id, path, value, request_hash)?)
     }
 
@@ -55,7 +55,7 @@ impl Engine {
     /// What the catalog says.
     pub fn finish_request(
         &self,
-        ticket: Ticket,
+        ticket: RequestGuard,
         status: u16,
         body: &[u8],
     ) -> Result<(), EngineError> {

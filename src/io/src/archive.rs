@@ -13,7 +13,7 @@ use rkyv::util::AlignedVec;
 
 use crate::IoError;
 
-/// What rkyv's own buffers have; no archived type of ours needs more (asserted on open).
+/// Alignment of rkyv's own buffers; no archived type of ours needs more (asserted on open).
 const ALIGNMENT: usize = 16;
 
 /// The archived form of `value`, root at the end. A section holds exactly these bytes.
@@ -125,7 +125,7 @@ mod tests {
     }
 
     /// Method: cut and overwrite; each result is refused or readable without leaving the bytes
-    /// (miri and the sanitizers would tell otherwise), and a good number are refused.
+    /// (miri and the sanitizers check this), and a good number are refused.
     #[test]
     fn damaged_bytes_are_refused() {
         let encoded = encode(&table());

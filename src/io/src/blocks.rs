@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! byte      0            65536         131072            data_len
-//!           | block 0    | block 1     | block 2 (short) | whatever the owner of the format
-//!           | xxh3[0]    | xxh3[1]     | xxh3[2]         | puts behind: table, footer
+//!           | block 0    | block 1     | block 2 (short) | not covered: table and footer
+//!           | xxh3[0]    | xxh3[1]     | xxh3[2]         | of the format that owns the file
 //! ```
 //! The table of checksums is kept by the format that owns the file; it must be covered by a hash
 //! of its own. xxh3-64 finds damage, not forgery: two blocks that differ by accident collide with
-//! a chance of 2^-64. Whoever can write into the data directory is trusted.
+//! a chance of 2^-64. Anyone who can write into the data directory is trusted.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -31,7 +31,7 @@ pub fn checksums(data: &[u8]) -> Vec<u64> {
     data.chunks(BLOCK_BYTES).map(xxh3_64).collect()
 }
 
-/// A writer that passes everything on and remembers the checksum of each block.
+/// A writer that forwards everything and collects the checksum of each block.
 pub struct BlockHasher<W> {
     inner: W,
     block: Xxh3,
@@ -45,7 +45,7 @@ impl<W: Write> BlockHasher<W> {
         Self { inner, block: Xxh3::new(), written: 0, checksums: Vec::new() }
     }
 
-    /// Bytes written so far: the offset at which the next one will stand.
+    /// Bytes written so far: the offset of the next one.
     pub fn position(&self) -> u64 {
         self.written
     }
@@ -53,7 +53,7 @@ impl<W: Write> BlockHasher<W> {
     /// Writes zeros until the position is a multiple of `alignment`; returns the position.
     ///
     /// # Errors
-    /// What the inner writer returns.
+    /// Errors of the inner writer.
     pub fn align(&mut self, alignment: u64) -> io::Result<u64> {
         const ZEROS: [u8; 4096] = [0; 4096];
         let mut missing = self.written.next_multiple_of(alignment) - self.written;
@@ -144,7 +144,7 @@ impl BlockFile {
         }
         if !range.is_empty() {
             for block in range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES) {
-                // Relaxed: the bit tells of bytes that never change, it does not publish them.
+                // Relaxed: the bit is about bytes that never change; it does not publish them.
                 let is_verified =
                     self.verified[block / 64].load(Ordering::Relaxed) >> (block % 64) & 1;
                 if is_verified == 0 {

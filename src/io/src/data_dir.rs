@@ -1,4 +1,4 @@
-//! The data directory: who may use it, and where its temporary files live.
+//! The data directory: its lock, its mode and its temporary files.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
@@ -24,7 +24,7 @@ const TEMPORARY_NAME: &str = "tmp";
 pub struct DataDir {
     pub(super) root: PathBuf,
     pub(super) disk: Arc<dyn Disk>,
-    /// Directories that stand, but whose names may not survive a power cut yet.
+    /// Directories that exist, but whose names may not survive a power cut yet.
     pub(super) unsynced_directories: Mutex<BTreeSet<PathBuf>>,
     temporary: PathBuf,
     temporary_next: AtomicU64,
@@ -64,8 +64,8 @@ impl DataDir {
         Ok(opened)
     }
 
-    /// Whether [`Self::open`] would find nobody in the directory. Makes and takes nothing, so that
-    /// the next moment may differ.
+    /// Checks that no other process holds the directory. Creates and locks nothing, so another
+    /// process may still take it in the next moment.
     ///
     /// # Errors
     /// [`IoError::InUse`], or the system's.
@@ -85,7 +85,7 @@ impl DataDir {
         &self.root
     }
 
-    /// The disk on which it stands.
+    /// The disk that holds it.
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
     }
@@ -95,7 +95,7 @@ impl DataDir {
         self.is_poisoned.load(Ordering::SeqCst)
     }
 
-    /// A fresh name on the same file system. What is left there is removed by the next opening.
+    /// A fresh name on the same file system. Files left there are removed by the next opening.
     pub fn temporary_path(&self) -> PathBuf {
         let number = self.temporary_next.fetch_add(1, Ordering::Relaxed);
         self.temporary.join(format!("{number:016x}"))
@@ -144,8 +144,8 @@ fn is_refusal(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)
 }
 
-/// Shuts other users out. A volume that belongs to somebody else, as container platforms mount
-/// them, cannot be changed; its owner has decided.
+/// Restricts the directory to its owner. The mode of a volume that belongs to another user, as
+/// container platforms mount them, cannot be changed; a warning is logged.
 fn restrict(root: &Path) -> Result<(), IoError> {
     let failed = |e| IoError::new(Operation::Inspect, root, e);
     let mode = fs::metadata(root).map_err(failed)?.permissions().mode();
@@ -162,7 +162,7 @@ fn restrict(root: &Path) -> Result<(), IoError> {
     }
 }
 
-/// flock, which ends with the process however it dies. The file tells who holds it.
+/// Takes the flock, which ends with the process however it dies. The file holds the process number.
 fn take_lock(root: &Path) -> Result<File, IoError> {
     let path = root.join(LOCK_NAME);
     let failed = |e| IoError::new(Operation::Lock, &path, e);
@@ -176,7 +176,7 @@ fn take_lock(root: &Path) -> Result<File, IoError> {
     Ok(lock)
 }
 
-/// What an attempt to lock came to, with the process that was first.
+/// Result of an attempt to lock; an error names the process that holds the lock.
 fn check_taken(
     root: &Path,
     lock: &mut File,

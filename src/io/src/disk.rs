@@ -1,4 +1,5 @@
-//! The disk as a component: what the server asks of a file system, and the real one.
+//! The disk as a component: the operations that the server needs of a file system, and the real
+//! one.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -11,7 +12,7 @@ use crate::{IoError, MappedFile, Operation};
 /// Bytes collected before they go to the operating system.
 const WRITE_BUFFER_BYTES: usize = 256 << 10;
 
-/// Fills a new file; called once. What it returns as an error fails the whole write.
+/// Fills a new file; called once. An error that it returns fails the whole write.
 pub type WriteContents<'a> = dyn FnMut(&mut dyn Write) -> io::Result<()> + 'a;
 
 /// One name in a directory.
@@ -23,7 +24,7 @@ pub struct DirectoryEntry {
     pub is_directory: bool,
 }
 
-/// How full a file system is.
+/// Total and free space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Space {
     /// Bytes in all.
@@ -79,7 +80,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// [`IoError::NotFound`], the system's if it is not empty.
     fn remove_dir(&self, path: &Path) -> Result<(), IoError>;
 
-    /// Makes the names in this directory durable, not what stands below them. One fsync.
+    /// Makes the names in this directory durable, not the contents below them. One fsync.
     ///
     /// # Errors
     /// The system's; the caller must not try again (see [`IoError::must_poison`]).
@@ -121,7 +122,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// [`IoError::NotFound`] or the system's.
     fn map(&self, path: &Path) -> Result<MappedFile, IoError>;
 
-    /// How full the file system of `path` is.
+    /// Total and free space of the file system of `path`.
     ///
     /// # Errors
     /// The system's.
@@ -250,7 +251,7 @@ impl Disk for RealDisk {
         // A file system that counts no inodes reports none in all.
         let free_files = if found.f_files == 0 { u64::MAX } else { found.f_favail };
         Ok(Space {
-            // What is kept for others (root, quotas) is neither used nor ours.
+            // Space reserved for others (root, quotas) counts as neither used nor free.
             total_bytes: (found.f_blocks - found.f_bfree + found.f_bavail) * found.f_frsize,
             free_bytes: found.f_bavail * found.f_frsize,
             free_files,

@@ -1,4 +1,4 @@
-//! What can go wrong on the disk, and what the caller should do about it.
+//! Errors of disk access.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lodestone_types::ErrorKind;
 
-/// What was attempted when the operating system refused.
+/// An operation that the operating system refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Making a new file.
@@ -63,13 +63,13 @@ impl fmt::Display for Operation {
     }
 }
 
-/// A failure of this room. Every variant names the path.
+/// Errors of disk access. Every variant names the path.
 #[derive(Debug, thiserror::Error)]
 pub enum IoError {
     /// Nothing has this name.
     #[error("{operation} {path:?} failed: no such file or directory")]
     NotFound {
-        /// What was attempted.
+        /// The operation.
         operation: Operation,
         /// The name.
         path: PathBuf,
@@ -77,7 +77,7 @@ pub enum IoError {
     /// The name is taken.
     #[error("{operation} {path:?} failed: the name is taken")]
     AlreadyExists {
-        /// What was attempted.
+        /// The operation.
         operation: Operation,
         /// The name.
         path: PathBuf,
@@ -85,7 +85,7 @@ pub enum IoError {
     /// The device or the quota is full.
     #[error("{operation} {path:?} failed: no space left ({source})")]
     StorageFull {
-        /// What was attempted.
+        /// The operation.
         operation: Operation,
         /// The file or directory.
         path: PathBuf,
@@ -95,11 +95,11 @@ pub enum IoError {
     /// Any other refusal of the operating system.
     #[error("{operation} {path:?} failed: {source}")]
     Failed {
-        /// What was attempted.
+        /// The operation.
         operation: Operation,
         /// The file or directory.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// Another process holds the data directory.
@@ -121,7 +121,7 @@ pub enum IoError {
     Unsupported {
         /// A path on that file system.
         path: PathBuf,
-        /// What is missing.
+        /// The missing feature.
         feature: &'static str,
     },
     /// A block does not have the checksum that was stored for it.
@@ -143,7 +143,7 @@ pub enum IoError {
     CorruptFile {
         /// The file.
         path: PathBuf,
-        /// What contradicts what.
+        /// The contradiction.
         problem: String,
     },
 }
@@ -156,8 +156,8 @@ fn holder_name(holder: &Option<u32>) -> String {
 }
 
 impl IoError {
-    /// Sorts an error of the operating system by what the caller can do about it. Missing and
-    /// taken names are not told apart for writes and syncs, which work on open files.
+    /// Classifies an error of the operating system by its remedy. Missing and taken names are not
+    /// distinguished for writes and syncs, which work on open files.
     pub fn new(operation: Operation, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         let has_name = !operation.is_sync() && operation != Operation::Write;
@@ -171,8 +171,8 @@ impl IoError {
         }
     }
 
-    /// What the caller should do. A missing file is `NotFound` here; a room that knows that the
-    /// file must be there says `Corrupt` instead.
+    /// The caller's remedy. A missing file is `NotFound` here; a caller that knows that the file
+    /// must be there reports `Corrupt` instead.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotFound { .. } => ErrorKind::NotFound,
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn full_devices_and_quotas_are_told_apart_from_faults() {
+    fn full_devices_and_quotas_differ_from_other_errors() {
         for errno in [libc::ENOSPC, libc::EDQUOT] {
             assert_eq!(raised(Operation::Write, errno).kind(), ErrorKind::StorageFull);
         }

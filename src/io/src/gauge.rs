@@ -1,4 +1,4 @@
-//! How full the disk is, as a level that decides what is still taken (RELIABILITY C7).
+//! Fullness of the disk as a level that decides which requests are accepted (RELIABILITY C7).
 //!
 //! ```text
 //! used   0 %        85 %             90 %             95 %        100 %
@@ -6,8 +6,8 @@
 //!          all         no merges        no new content   deletes and reads only
 //! ```
 //! A level is left only two points below the mark at which it began, so that it does not flutter.
-//! A mark counts only where little is free in bytes too: a tenth of a large disk is room for
-//! months. What the system keeps for others counts neither as used nor as free.
+//! A mark counts only where little is free in bytes too: a tenth of a large disk lasts for months.
+//! Space that the system reserves for others counts neither as used nor as free.
 
 use std::sync::Arc;
 
@@ -16,21 +16,21 @@ use parking_lot::Mutex;
 use crate::{DataDir, IoError, Space};
 use lodestone_types::{Clock, Timestamp};
 
-/// How long a reading is believed.
+/// Time for which a reading is used again.
 const READING_MILLIS: u64 = 1000;
 /// Thousandths in use at which `Tight`, `Full` and `Critical` begin.
 const MARKS: [u64; 3] = [850, 900, 950];
-/// Free bytes from which no mark counts, for each of them; a merge needs the most room.
+/// Free bytes from which no mark counts, for each of them; a merge needs the most.
 const FREE_BYTES_ENOUGH: [u64; 3] = [32 << 30, 16 << 30, 8 << 30];
 /// Thousandths below a mark at which its level ends.
 const HYSTERESIS: u64 = 20;
 /// Files that may still be made, below which the disk counts as full, and as critical.
 const FREE_FILES_MIN: [u64; 2] = [4096, 512];
 
-/// How full the disk is.
+/// Level of fullness of the disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fullness {
-    /// There is room.
+    /// Everything is accepted.
     #[default]
     Ample,
     /// Nothing should grow without need.
@@ -46,7 +46,7 @@ impl Fullness {
 
     /// The level of a reading, after `before`.
     fn after(before: Self, space: Space) -> Self {
-        // A file system that does not tell its size is not judged.
+        // A file system without a known size has no level.
         let Space { total_bytes, free_bytes, .. } = space;
         let used = u128::from(total_bytes.saturating_sub(free_bytes)) * 1000;
         let marks = MARKS.iter().zip(FREE_BYTES_ENOUGH);
@@ -72,7 +72,7 @@ struct Reading {
     free_bytes: u64,
 }
 
-/// Looks at the disk of a data directory, at most once a second.
+/// Measures the disk of a data directory, at most once a second.
 #[derive(Debug)]
 pub struct SpaceGauge {
     data: Arc<DataDir>,
@@ -81,13 +81,13 @@ pub struct SpaceGauge {
 }
 
 impl SpaceGauge {
-    /// A gauge that has not looked yet.
+    /// A gauge without a reading.
     pub fn new(data: Arc<DataDir>, clock: Arc<dyn Clock>) -> Self {
         Self { data, clock, last: Mutex::default() }
     }
 
-    /// The level now. Where the system does not tell, the last one, and `Ample` before the first:
-    /// a write that does not fit fails by itself.
+    /// The level now. Where the system gives no numbers, the last one, and `Ample` before the
+    /// first: a write that does not fit fails by itself.
     pub fn level(&self) -> Fullness {
         self.read().0
     }
@@ -107,16 +107,16 @@ impl SpaceGauge {
         match self.data.disk().space(self.data.root()) {
             Ok(space) => {
                 let level = Fullness::after(last.level, space);
-                tell(last.level, level, space);
+                log_change(last.level, level, space);
                 *last = Reading { at: Some(now), level, free_bytes: space.free_bytes };
             }
-            Err(error) => self.cannot_tell(&error, &mut last, now),
+            Err(error) => self.keep_last(&error, &mut last, now),
         }
         (last.level, last.free_bytes)
     }
 
-    fn cannot_tell(&self, error: &IoError, last: &mut Reading, now: Timestamp) {
-        tracing::warn!(%error, "how full the disk is cannot be told");
+    fn keep_last(&self, error: &IoError, last: &mut Reading, now: Timestamp) {
+        tracing::warn!(%error, "the free space of the disk is unknown");
         if last.at.is_none() {
             last.free_bytes = u64::MAX;
         }
@@ -124,12 +124,12 @@ impl SpaceGauge {
     }
 }
 
-fn tell(before: Fullness, now: Fullness, space: Space) {
+fn log_change(before: Fullness, now: Fullness, space: Space) {
     let Space { total_bytes, free_bytes, free_files } = space;
     if now > before {
         tracing::warn!(?now, total_bytes, free_bytes, free_files, "the disk is filling up");
     } else if now < before {
-        tracing::info!(?now, free_bytes, "the disk has room again");
+        tracing::info!(?now, free_bytes, "the disk has free space again");
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// Goal: a large disk is not called full while there is room for months.
+    /// Goal: a large disk is not called full while its free space lasts for months.
     #[test]
     fn marks_count_where_little_is_free() {
         const TEN_TB: u64 = 10 << 40;

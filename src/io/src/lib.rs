@@ -1,7 +1,6 @@
-//! Disk access: the only room that touches files, beside the catalog.
+//! Disk access: the data directory, atomic files, mappings, checksummed blocks, and the blob store.
 //!
-//! It knows bytes, names and durability. It does not know what a segment or a manifest is (their
-//! formats live in their rooms), nor keys and prefixes (those are `store`).
+//! It knows bytes, names and durability. Formats of segments and manifests belong to `storage`.
 //!
 //! ```text
 //! <data>/LOCK        flock and the number of the process that holds it
@@ -15,23 +14,25 @@
 //! Invariants:
 //! - A published file is never modified or shortened; a new version is a new inode. Mapping is
 //!   sound because of it.
-//! - What is visible in the data directory is durable, or was not yet reported as done.
-//! - After a failed sync nothing is written any more until the directory is opened again, and a
-//!   sync is never tried twice.
+//! - A visible file in the data directory is durable, or was not yet reported as done.
+//! - After a failed sync nothing is written until the directory is opened again, and a sync is
+//!   never tried twice.
 //! - No byte of data is handed on before its block was verified; no archive before it was checked.
 //!
-//! Children:
-//! - `error`: what went wrong, with the path, and what to do about it
+//! Modules:
+//! - `error`: errors with their path, and kinds by the caller's remedy
 //! - `disk`: the file system as a component, and the real one
-//! - `data_dir`: the lock, the mode, temporary names, the poison after a failed sync
-//! - `gauge`: how full the disk is, as a level; `memory`: what this process has of its own
-//! - `publish`: the few ways in which the data directory changes, with their cost in fsyncs
-//! - `priority`: background threads behind those that somebody waits for
+//! - `data_dir`: the lock, the mode, temporary names, poisoning after a failed sync
+//! - `publish`: the operations that change the data directory, with their cost in fsyncs
+//! - `gauge`: fullness of the disk as a level; `memory`: private memory of this process
+//! - `priority`: lower priority for background threads
 //! - `mmap`: read-only mappings and zero-copy slices of them
 //! - `blocks`: 64 KiB blocks, their checksums, verification before first use
+//! - `sealed`: small files of a first line and a body, with or without a hash
 //! - `archive`: rkyv values read in place after one check
-//! - `crash_disk`: a disk that loses power on demand, for tests of every room
-//! - `stand_in`: the real disk, on which a test acts before a read or sets the gauge (tests only)
+//! - `store`: blobs by key, on top of all this
+//! - `crash_disk`: a disk that loses power on demand (feature `testing`)
+//! - `stand_in`: the real disk with hooks for tests (feature `testing`)
 
 mod archive;
 mod blocks;
@@ -45,6 +46,7 @@ mod memory;
 mod mmap;
 mod priority;
 mod publish;
+pub mod sealed;
 #[cfg(feature = "testing")]
 mod stand_in;
 pub mod store;

@@ -1,12 +1,12 @@
-//! How much memory this process has of its own.
+//! Private memory of this process.
 
 use std::fmt;
 
-/// Whatever knows that.
+/// A source of that number.
 pub trait MemoryGauge: Send + Sync + fmt::Debug {
     /// Bytes that belong to this process alone and are in memory: heap and stacks. Mapped files are
-    /// not among them: the system takes those back when it needs room. `None` where the system does
-    /// not say.
+    /// not among them: the system takes those back when it needs memory. `None` where the system
+    /// does not report it.
     fn own_bytes(&self) -> Option<u64>;
 }
 

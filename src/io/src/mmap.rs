@@ -25,12 +25,12 @@ impl MappedFile {
     /// 4 KiB.
     ///
     /// # Errors
-    /// [`IoError::NotFound`] or what the operating system says to opening and mapping.
+    /// [`IoError::NotFound`], or errors of opening and mapping.
     pub fn open(path: &Path) -> Result<Self, IoError> {
         let file = File::open(path).map_err(|e| IoError::new(Operation::Map, path, e))?;
-        // SAFETY: a mapping is sound while nobody changes or shortens the file beneath it.
+        // SAFETY: a mapping is sound while the file beneath it is neither changed nor shortened.
         // Files are published complete under a temporary name and renamed or linked into place
-        // (publish.rs guarantees it: nothing in this room opens an existing file for writing);
+        // (publish.rs guarantees it: nothing in this crate opens an existing file for writing);
         // they are never modified or truncated afterwards, replaced only by another inode, and
         // unlinked only after the last snapshot drops, which leaves the inode to this mapping.
         // The flock on LOCK keeps other instances of the server out, and mode 0700 other users.

@@ -1,7 +1,7 @@
-//! Work that waits for nobody makes room for work that somebody waits for.
+//! Lower priority for background threads.
 
 /// Steps of niceness. With ten a thread gets about a tenth of what a thread of the usual priority
-/// gets on a core where both want to run (Linux, `sched_prio_to_weight`), and is put aside as soon
+/// gets on a core where both want to run (Linux, `sched_prio_to_weight`), and is preempted as soon
 /// as such a thread wakes: merging can then neither delay searches nor be starved by them.
 const BACKGROUND_STEPS: i32 = 10;
 

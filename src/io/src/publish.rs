@@ -1,21 +1,21 @@
-//! The only ways in which the data directory changes: whole files appear, whole files go.
+//! The only operations that change the data directory: whole files are added or removed.
 //!
 //! ```text
 //! publish           tmp/n: write, fsync -> rename to target     -> fsync directory of target
 //! create_exclusive  tmp/n: write, fsync -> link to target, once -> fsync directory of target
 //! remove_many                              unlink targets       -> fsync their directories
 //! ```
-//! What each call promises holds for a power cut, not only for a killed process: after `Ok` the
-//! change survives; after an error or a cut in the middle the target is as before or as after,
-//! never in between and never torn. Fsyncs are counted for each call; a directory that has to be
-//! made costs one more, for its parent.
+//! Each promise holds for a power cut, not only for a killed process: after `Ok` the change
+//! survives; after an error or a cut in the middle the target is as before or as after, never in
+//! between and never torn. Fsyncs are counted for each call; a directory that has to be made costs
+//! one more, for its parent.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::{DataDir, IoError, WriteContents};
 
-/// What became of an attempt to be the first.
+/// Result of creating a file that must not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Created {
     /// The name is ours now, with our bytes.
@@ -24,14 +24,14 @@ pub enum Created {
     Exists,
 }
 
-/// A file in `tmp/` that goes away unless it is moved.
-struct Temporary<'a> {
+/// A file in `tmp/` that is removed on drop unless it was moved.
+struct TemporaryFile<'a> {
     owner: &'a DataDir,
     path: PathBuf,
     is_moved: bool,
 }
 
-impl Drop for Temporary<'_> {
+impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
         if !self.is_moved {
             // A file that cannot be removed now is removed by the next opening.
@@ -40,7 +40,7 @@ impl Drop for Temporary<'_> {
     }
 }
 
-impl Temporary<'_> {
+impl TemporaryFile<'_> {
     fn move_to(mut self, target: &Path) -> Result<(), IoError> {
         self.owner.disk.rename(&self.path, target)?;
         self.is_moved = true;
@@ -85,8 +85,8 @@ impl DataDir {
     }
 
     /// Puts a file at `target` only if nothing is there; of many callers exactly one wins.
-    /// Two fsyncs; one where the name was taken before. `Exists` is only said of a name that will
-    /// stay, which costs the loser a sync too.
+    /// Two fsyncs; one where the name was taken before. `Exists` is returned only for a durable
+    /// name, which costs the loser a sync too.
     ///
     /// # Errors
     /// As [`Self::publish`]. After a failed sync the name may be taken or not.
@@ -130,8 +130,8 @@ impl DataDir {
         Ok(())
     }
 
-    /// Removes a directory and all below it; nothing there counts as removed. Nobody may put
-    /// files there meanwhile. One fsync, of the parent: what stood below is out of reach then.
+    /// Removes a directory and all below it; a missing one counts as removed. No file may be put
+    /// there meanwhile. One fsync, of the parent, after which nothing below can be reached.
     ///
     /// # Errors
     /// [`IoError::Poisoned`] or the system's; a part may then be gone.
@@ -144,7 +144,7 @@ impl DataDir {
         ignore_missing(self.watch(self.disk.sync_dir(self.directory_of(target))))
     }
 
-    /// Removes what stands in a directory, without a sync.
+    /// Removes the contents of a directory, without a sync.
     pub(super) fn remove_contents(&self, directory: &Path) -> Result<(), IoError> {
         for entry in self.disk.list(directory)? {
             let path = directory.join(&entry.name);
@@ -166,9 +166,9 @@ impl DataDir {
     fn write_temporary(
         &self,
         write: &mut WriteContents<'_>,
-    ) -> Result<(Temporary<'_>, u64), IoError> {
+    ) -> Result<(TemporaryFile<'_>, u64), IoError> {
         let path = self.temporary_path();
-        let temporary = Temporary { owner: self, path, is_moved: false };
+        let temporary = TemporaryFile { owner: self, path, is_moved: false };
         let length = self.watch(self.disk.write_new(&temporary.path, write))?;
         Ok((temporary, length))
     }
@@ -184,8 +184,9 @@ impl DataDir {
     ///
     /// A directory that another thread has made but not yet synced exists for everybody, so its
     /// existence alone promises nothing: it stays in `unsynced_directories` until its maker has
-    /// synced the parent, and whoever meets it there syncs the parent too. What stood before this
-    /// process is durable, because opening ends with a sync of the whole file system.
+    /// synced the parent, and any other caller that finds it there syncs the parent too.
+    /// Directories from before this process are durable, because opening ends with a sync of the
+    /// file system.
     fn ensure_directories(&self, directories: &BTreeSet<&Path>) -> Result<(), IoError> {
         let mut parents = BTreeSet::new();
         let mut made = Vec::new();

@@ -1,4 +1,4 @@
-//! The real disk, but a test may act just before a file is read, and say how full it is.
+//! The real disk with two hooks for tests: an action before each read, and a pretended fullness.
 
 use std::fmt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::{DirectoryEntry, Disk, IoError, MappedFile, RealDisk, Space, WriteCon
 
 type BeforeRead = dyn Fn(&Path) + Send + Sync;
 
-/// See the module.
+/// The disk; see the module.
 #[derive(Default)]
 pub struct StandInDisk {
     before_read: Mutex<Option<Arc<BeforeRead>>>,

@@ -36,11 +36,11 @@ impl App {
 impl Authenticator for App {
     fn authenticate(&self, token: &str) -> Result<Grant, AuthFailure> {
         self.engine.authenticate(token).map_err(|failure| match failure {
-            lodestone_catalog::AuthFailure::Missing | lodestone_catalog::AuthFailure::Invalid => {
+            lodestone_catalog::AuthError::Missing | lodestone_catalog::AuthError::Invalid => {
                 AuthFailure::Invalid
             }
-            lodestone_catalog::AuthFailure::Expired => AuthFailure::Expired,
-            failure @ lodestone_catalog::AuthFailure::Storage { .. } => {
+            lodestone_catalog::AuthError::Expired => AuthFailure::Expired,
+            failure @ lodestone_catalog::AuthError::Storage { .. } => {
                 tracing::error!(%failure, "a key could not be looked up");
                 AuthFailure::Unavailable
             }

@@ -1,10 +1,10 @@
-//! What an API key may do: a role and a scope (API 1.2).
+//! Rights of an API key: a role and a scope (API 1.2).
 
 use std::sync::Arc;
 
 use crate::{SubTenantId, TenantId};
 
-/// What kind of operations a key may ask for. Each role includes the ones before it.
+/// Kind of operations that a key may ask for. Each role includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
     /// Search, listing, statistics, fetch, status (API 8.2).
@@ -15,26 +15,7 @@ pub enum Role {
     Admin,
 }
 
-impl Role {
-    /// The word used on the wire and in the catalog.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Admin => "admin",
-        }
-    }
-
-    /// The inverse of [`Self::as_str`].
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "read" => Some(Self::Read),
-            "write" => Some(Self::Write),
-            "admin" => Some(Self::Admin),
-            _ => None,
-        }
-    }
-}
+words!(Role { Read = "read", Write = "write", Admin = "admin" });
 
 /// One tenant of a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +75,7 @@ impl KeyScope {
         let grants = match (self, other) {
             (Self::AllTenants, _) => return true,
             (Self::Tenants(_), Self::AllTenants) => return false,
-            // What has lost all of its tenants is nobody's but the operator's.
+            // A key that has lost all of its tenants belongs to the operator only.
             (Self::Tenants(_), Self::Tenants(grants)) if grants.is_empty() => return false,
             (Self::Tenants(_), Self::Tenants(grants)) => grants,
         };
@@ -109,14 +90,14 @@ impl KeyScope {
     }
 }
 
-/// What an authenticated request may do.
+/// Rights of an authenticated request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     /// The public part of the key.
     pub key_id: Arc<str>,
-    /// What it may ask for.
+    /// The operations it may ask for.
     pub role: Role,
-    /// Where it may ask.
+    /// The data it reaches.
     pub scope: Arc<KeyScope>,
 }
 

@@ -1,8 +1,8 @@
-//! One searchable piece of a source, and where it stands there.
+//! One searchable piece of a source, and its position in the source.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a page number comes from, and so how `layout` names it (API 4.4).
+/// Kind of a page number, which decides its name in `layout` (API 4.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum PageRef {
     /// Formats without pages: everything is on page 1.
@@ -16,7 +16,7 @@ pub enum PageRef {
     Sheet(u32),
 }
 
-/// The place of a chunk in the extracted text. Indexes count Unicode characters from 0.
+/// Position of a chunk in the extracted text. Indexes count Unicode characters from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChunkPlace {
     /// First character in the whole text.
@@ -29,11 +29,11 @@ pub struct ChunkPlace {
     pub page: PageRef,
 }
 
-/// A chunk as the chunker hands it on: exactly the text at its place.
+/// Output of the chunker: exactly the text at its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkDraft {
     /// The text.
     pub text: String,
-    /// Where it stands.
+    /// Its position.
     pub place: ChunkPlace,
 }

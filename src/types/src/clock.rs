@@ -37,7 +37,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Where the time comes from.
+/// A source of the time.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// The present moment.
     fn now(&self) -> Timestamp;
@@ -48,19 +48,19 @@ pub trait Clock: Send + Sync + fmt::Debug {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[allow(clippy::disallowed_methods)] // The one place that asks the machine for the time.
+    #[allow(clippy::disallowed_methods)] // All other code takes a `Clock`.
     fn now(&self) -> Timestamp {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp(since_epoch.as_millis() as u64)
     }
 }
 
-/// A clock that moves only when told to; for tests.
+/// A clock that is moved by hand; for tests.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicU64);
 
 impl ManualClock {
-    /// A clock that stands at `start`.
+    /// A clock that shows `start`.
     pub fn new(start: Timestamp) -> Self {
         Self(AtomicU64::new(start.0))
     }

@@ -1,4 +1,4 @@
-//! What extraction hands to chunking: the text of a document and its structure.
+//! An extracted document: its text and structure, on the way from extraction to chunking.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Geometry, PageRef};
 
-/// What a stretch of text is.
+/// Kind of a block of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum BlockKind {
     /// A heading.
@@ -26,19 +26,19 @@ pub enum BlockKind {
     Record,
 }
 
-/// A stretch of text of one kind.
+/// A block of text of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
-    /// What it is.
+    /// Its kind.
     pub kind: BlockKind,
-    /// Where it stands: bytes of [`Extracted::text`], never empty, on character boundaries.
+    /// Its bytes in [`Extracted::text`], never empty, on character boundaries.
     pub range: Range<usize>,
 }
 
-/// Where a page, a slide or a sheet begins.
+/// Start of a page, a slide or a sheet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageStart {
-    /// Which one.
+    /// The page.
     pub page: PageRef,
     /// A byte of [`Extracted::text`]: the first of the page's first block.
     pub start: usize,
@@ -53,10 +53,10 @@ pub struct Extracted {
     pub title: Option<String>,
     /// Its structure.
     pub blocks: Vec<Block>,
-    /// Where its pages begin, ascending. Empty for formats without pages; pages without text are
+    /// Starts of its pages, ascending. Empty for formats without pages; pages without text are
     /// not among them.
     pub pages: Vec<PageStart>,
-    /// Where its lines stand on the pages, for formats whose pages are fixed.
+    /// Positions of its lines on the pages, for formats whose pages are fixed.
     #[serde(default)]
     pub geometry: Geometry,
 }

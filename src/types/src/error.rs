@@ -1,6 +1,6 @@
-//! Error kinds: what the caller should do, independent of where the failure happened.
+//! Kinds of errors by the caller's remedy, independent of their source.
 
-/// What a caller should do about an error. Only the server turns a kind into an HTTP status.
+/// Kind of an error by the caller's remedy. Only the server turns a kind into an HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// The request is wrong and will stay wrong: correct it.
@@ -13,12 +13,12 @@ pub enum ErrorKind {
     TooLarge,
     /// A bounded resource is full: try again later.
     Overloaded,
-    /// The disk is full: new content waits, reads and deletes go on.
+    /// The disk is full: new content waits, reads and deletes continue.
     StorageFull,
     /// A part of the server is not usable now (starting, stopping, poisoned, quarantined).
     Unavailable,
-    /// Stored bytes do not say what they must say.
+    /// Stored bytes violate their format.
     Corrupt,
-    /// A fault of ours.
+    /// An error of the server.
     Internal,
 }

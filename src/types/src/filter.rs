@@ -1,8 +1,8 @@
-//! The abstract syntax of metadata filters (API 5.3). Parsing and evaluation live in `filter`.
+//! The syntax tree of metadata filters (API 5.3). Parsing and evaluation are in `storage::filter`.
 
 use serde_json::Number;
 
-/// Which map a condition looks at.
+/// The map that a condition reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FilterMap {
     /// `tenant_metadata`; system keys reach through where the map lacks the key.
@@ -26,7 +26,7 @@ pub enum FilterValue {
     Text(String),
 }
 
-/// How a stored value is compared.
+/// Comparison of a stored value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Comparison {
     /// Equal to any of the values; no value matches nothing. `$eq`, `$in`, scalars and arrays.

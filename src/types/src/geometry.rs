@@ -1,4 +1,4 @@
-//! Where text stands on the pages of a document.
+//! Positions of text on the pages of a document.
 
 use std::ops::Range;
 
@@ -34,22 +34,22 @@ impl PageArea {
 pub struct PageBox {
     /// The page, from 1.
     pub page: u32,
-    /// The place there.
+    /// Its area.
     pub area: PageArea,
 }
 
-/// A line of text, or a part of one, and where it stands.
+/// A line of text, or a part of one, and its position.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlacedLine {
     /// Bytes of the document's text, never empty, on character boundaries.
     pub range: Range<usize>,
     /// The page, from 1.
     pub page: u32,
-    /// The place there.
+    /// Its area.
     pub area: PageArea,
 }
 
-/// Where the lines of a document stand. Empty for formats without pages that are fixed.
+/// Positions of the lines of a document. Empty for formats whose pages are not fixed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Geometry {
@@ -60,7 +60,7 @@ impl Geometry {
     /// Adds the line that follows in the text.
     ///
     /// # Panics
-    /// If the line is empty or begins before the last one ends: searches count on the order.
+    /// If the line is empty or begins before the last one ends: searches rely on the order.
     pub fn push(&mut self, line: PlacedLine) {
         let end = self.lines.last().map_or(0, |last| last.range.end);
         assert!(line.range.start >= end && !line.range.is_empty(), "lines ascend");

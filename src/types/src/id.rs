@@ -8,13 +8,13 @@ use uuid::Uuid;
 
 use crate::limits;
 
-/// Why a name given by a user is not acceptable (API 1.5).
+/// Error of a name given by a user (API 1.5).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {problem}")]
 pub struct InvalidIdentifier {
     /// The field that carried the name, as the caller spelled it.
     pub field: &'static str,
-    /// What is wrong with it, naming the limit.
+    /// The broken rule, with the limit.
     pub problem: &'static str,
 }
 
@@ -130,7 +130,7 @@ user_name!(
     SessionId, "session_id", check_content_name
 );
 
-/// What the name of a scope of memories begins with; no name given by a user does.
+/// First character of the name of a scope of memories; no name given by a user begins with it.
 const MEMORIES_MARK: char = '!';
 
 impl SubTenantId {
@@ -142,10 +142,10 @@ impl SubTenantId {
         Self(Self::DEFAULT.into())
     }
 
-    /// The scope that holds the memories of this one. No client can name it, since no name given
-    /// by a user may begin as it does, so nothing but the operations on memories reaches it; to
-    /// everything that knows scopes (segments, filters, scores, deletion, recovery) it is one like
-    /// any other. The catalog has no sub-tenant of this name.
+    /// The scope that holds the memories of this one. No client can name it, because its first
+    /// character is not valid in names given by users: only the operations on memories reach it.
+    /// Segments, filters, scores, deletion and recovery treat it like any other scope. The catalog
+    /// has no sub-tenant of this name.
     #[must_use]
     pub fn of_memories(&self) -> Self {
         debug_assert!(!self.is_of_memories(), "memories have no memories");
@@ -179,7 +179,7 @@ impl SubTenantId {
         &*self.0 == Self::DEFAULT
     }
 
-    /// Absent and empty mean `default` (API 1.3).
+    /// Parses an optional name: absent and empty mean `default` (API 1.3).
     ///
     /// # Errors
     /// [`InvalidIdentifier`] if a name is given and breaks the rules.

@@ -9,39 +9,25 @@ pub enum JobStatus {
     InProgress,
     /// Searchable in every way at once.
     Success,
-    /// Ended with a reason; an older version, if any, stays searchable.
+    /// Ended with an error; an older version, if any, stays searchable.
     Errored,
 }
 
+words!(JobStatus {
+    Queued = "queued",
+    InProgress = "in_progress",
+    Success = "success",
+    Errored = "errored",
+});
+
 impl JobStatus {
-    /// The word used on the wire and in the catalog.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::InProgress => "in_progress",
-            Self::Success => "success",
-            Self::Errored => "errored",
-        }
-    }
-
-    /// The inverse of [`Self::as_str`].
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "queued" => Some(Self::Queued),
-            "in_progress" => Some(Self::InProgress),
-            "success" => Some(Self::Success),
-            "errored" => Some(Self::Errored),
-            _ => None,
-        }
-    }
-
     /// Whether the job has ended.
     pub fn is_settled(self) -> bool {
         matches!(self, Self::Success | Self::Errored)
     }
 }
 
-/// The step a claimed job is at.
+/// Stage of a claimed job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// The stored bytes are checked.
@@ -58,37 +44,19 @@ pub enum Stage {
     Indexing,
 }
 
-impl Stage {
-    /// The word used on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Validating => "validating",
-            Self::Parsing => "parsing",
-            Self::Chunking => "chunking",
-            Self::Embedding => "embedding",
-            Self::Graph => "graph",
-            Self::Indexing => "indexing",
-        }
-    }
+words!(Stage {
+    Validating = "validating",
+    Parsing = "parsing",
+    Chunking = "chunking",
+    Embedding = "embedding",
+    Graph = "graph",
+    Indexing = "indexing",
+});
 
-    /// The inverse of [`Self::as_str`].
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "validating" => Some(Self::Validating),
-            "parsing" => Some(Self::Parsing),
-            "chunking" => Some(Self::Chunking),
-            "embedding" => Some(Self::Embedding),
-            "graph" => Some(Self::Graph),
-            "indexing" => Some(Self::Indexing),
-            _ => None,
-        }
-    }
-}
-
-/// How far a claimed job is. Known in memory only.
+/// Progress of a claimed job. Kept in memory only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// The step it is at.
+    /// Its stage.
     pub stage: Stage,
     /// Chunks that have their vectors.
     pub chunks_done: u32,
@@ -103,7 +71,8 @@ impl Progress {
     }
 }
 
-/// Why a document could not be processed. The words are stable (API 3.1 #3).
+/// Code of the error for which a document could not be processed. The words are stable (API 3.1
+/// #3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fault {
     /// The file needs a password.
@@ -116,70 +85,50 @@ pub enum Fault {
     FetchFailed,
     /// The page may not be fetched.
     UrlBlocked,
-    /// The model failed on it.
+    /// The model could not embed it.
     EmbeddingFailed,
     /// It took too long.
     Timeout,
-    /// A fault of ours.
+    /// An error of the server.
     Internal,
 }
 
-impl Fault {
-    /// The `error_code` on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::EncryptedFile => "ENCRYPTED_FILE",
-            Self::CorruptFile => "CORRUPT_FILE",
-            Self::NoText => "NO_TEXT",
-            Self::FetchFailed => "FETCH_FAILED",
-            Self::UrlBlocked => "URL_BLOCKED",
-            Self::EmbeddingFailed => "EMBEDDING_FAILED",
-            Self::Timeout => "TIMEOUT",
-            Self::Internal => "INTERNAL",
-        }
-    }
+words!(Fault {
+    EncryptedFile = "ENCRYPTED_FILE",
+    CorruptFile = "CORRUPT_FILE",
+    NoText = "NO_TEXT",
+    FetchFailed = "FETCH_FAILED",
+    UrlBlocked = "URL_BLOCKED",
+    EmbeddingFailed = "EMBEDDING_FAILED",
+    Timeout = "TIMEOUT",
+    Internal = "INTERNAL",
+});
 
-    /// The inverse of [`Self::as_str`].
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "ENCRYPTED_FILE" => Some(Self::EncryptedFile),
-            "CORRUPT_FILE" => Some(Self::CorruptFile),
-            "NO_TEXT" => Some(Self::NoText),
-            "FETCH_FAILED" => Some(Self::FetchFailed),
-            "URL_BLOCKED" => Some(Self::UrlBlocked),
-            "EMBEDDING_FAILED" => Some(Self::EmbeddingFailed),
-            "TIMEOUT" => Some(Self::Timeout),
-            "INTERNAL" => Some(Self::Internal),
-            _ => None,
-        }
-    }
-}
-
-/// What is durable about the progress of a job.
+/// Durable state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobState {
-    /// Where it stands.
+    /// The status shown to clients.
     pub status: JobStatus,
-    /// Processing faults so far.
+    /// Failed attempts so far.
     pub attempts: u32,
     /// Restarts of the server while it was in progress.
     pub interruptions: u32,
 }
 
-/// What can happen to a job.
+/// Event in the life of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobEvent {
     /// A worker takes it.
     Claimed,
     /// Its rows are visible.
     Published,
-    /// The document is at fault: trying again cannot help.
+    /// The document is the cause: trying again cannot help.
     Rejected,
-    /// Something else failed: trying again may help.
+    /// Another error: trying again may help.
     Faulted,
     /// The server started and found it in progress.
     Interrupted,
-    /// The worker gave it back untouched (shutdown, disk full).
+    /// The worker gave it back unprocessed (shutdown, disk full).
     Released,
 }
 

@@ -1,25 +1,73 @@
-//! Plain data that every room speaks: identifiers, scopes, sources, chunks, filters, limits, time.
+//! Plain data that all crates of Lodestone share. No input or output, no dependency on another
+//! crate.
 //!
-//! Nothing here does input or output, and nothing here knows another room.
+//! ```text
+//! upload   WebUrl, SourceId, Metadata -> Extracted (text, blocks) -> ChunkDraft -> SourceRecord
+//! query    Grant, Scope, Filter -> Hit (row, score) -> RetrievedChunk, Relations
+//! ```
 //!
-//! - `id`: validated names from users, and opaque ids of our own
-//! - `scope`: the pair (tenant, sub-tenant) that every content operation carries
-//! - `source`: what was uploaded, as a segment keeps it
-//! - `chunk`: one searchable piece and where it stands in its source
-//! - `document`: the text of a document and its structure, between `extract` and `chunk`
-//! - `geometry`: where the lines of a document stand on its pages
-//! - `memory`: personal memories as sources; when they expire
+//! # Glossary
+//!
+//! - **tenant**: the unit of isolation, placement and deletion; owns one **collection**.
+//!   **sub-tenant**: an isolated part of it. **scope**: one (tenant, sub-tenant) pair.
+//! - **source**: an uploaded document, text, page, record or memory. **chunk**: one searchable
+//!   piece of it; in a segment it is a **row**.
+//! - **segment**: one immutable file of rows with everything about them. **tombstone**: the mark of
+//!   a dead row.
+//! - **manifest**: the numbered list of a collection's live segments; creating one is the
+//!   **commit**. **snapshot**: an open manifest; a query uses exactly one.
+//! - **job**: the durable promise to process one source. **sequence**: the position of an operation
+//!   in the order of acceptance.
+//! - **leg**: the vector or the keyword half of a hybrid search.
+//! - **T0**, **T1**, **T2**: tiers of a vector: one bit a component, i8 codes, the original.
+//!
+//! # Invariants
+//!
+//! - Names given by users are validated once, in `id`, and never become part of a path.
+//! - Bounds are constants of `limits`, related by compile-time assertions.
+//! - Time and randomness are components (`Clock`, `IdSource`), so that tests can replace them.
+//!
+//! # Modules
+//!
+//! - `id`: validated names from users, and opaque ids of the server
+//! - `scope`: scopes and tenant modes
+//! - `source`: records of sources; `memory`: personal memories as sources, and their expiry
+//! - `chunk`: one searchable piece and its position in the source
+//! - `document`: text and structure of an extracted document; `geometry`: its lines on the pages
 //! - `metadata`: free-form maps and their limits; `schema`: a tenant's declared keys
-//! - `filter`: the abstract syntax of metadata filters (API 5.3)
+//! - `filter`: the syntax tree of metadata filters (API 5.3)
 //! - `job`: states of processing and the legal moves between them (API 4.10)
 //! - `head`: the identity of a commit
-//! - `retrieved`: a chunk on its way out of a search
-//! - `hit`: scored rows and the rule that breaks ties
-//! - `web`: addresses of web pages, and the pages or failures that fetching them ends in
-//! - `limits`: every bound in one place; `error`: what a caller should do about a failure
+//! - `hit`: scored rows and the rule that breaks ties; `retrieved`: the chunks of a result
+//! - `relation`: entities and triplets of a result
+//! - `web`: addresses of web pages, and the results of fetching them
+//! - `limits`: every bound in one place; `error`: kinds of errors by the caller's remedy
 //! - `access`: roles, scopes and grants of API keys
-//! - `quoted`: text of documents as a language model is shown it
-//! - `clock`, `random`: time and identifiers as components that tests can replace
+//! - `quoted`: text of documents as quoted data for a language model
+//! - `clock`, `random`: time and identifiers as components
+#![forbid(unsafe_code)]
+
+/// Gives the values of an enum their words on the wire and in the catalog.
+macro_rules! words {
+    ($type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+        impl $type {
+            /// The word used on the wire and in the catalog.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+
+            /// The value of a word: the inverse of [`Self::as_str`].
+            pub fn from_word(word: &str) -> Option<Self> {
+                match word {
+                    $($word => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
 
 pub mod access;
 pub mod chunk;

@@ -22,7 +22,7 @@ pub const BATCH_BYTES_MAX: usize = 512 << 20;
 
 /// Characters of the address of a web page.
 pub const WEB_URL_CHARS_MAX: usize = 2048;
-/// Redirects that are followed on the way to one web page.
+/// Redirects that are followed while fetching one web page.
 pub const WEB_REDIRECTS_MAX: usize = 5;
 /// Seconds that fetching one web page takes in all: names, redirects and `robots.txt` included.
 pub const WEB_SECONDS_MAX: u64 = 30;
@@ -33,7 +33,7 @@ pub const WEB_PAGE_BYTES_MAX: usize = 20 << 20;
 /// Bytes that are received for one web page in all: an uncompressed page of the largest size, with
 /// what chunks and encryption add to it, and the pages of its site's rules.
 pub const WEB_WIRE_BYTES_MAX: usize = 24 << 20;
-/// Bytes of the head of one answer on the way to a web page.
+/// Bytes of the head of one HTTP response while fetching a web page.
 pub const WEB_HEAD_BYTES_MAX: usize = 64 << 10;
 
 /// Characters of a title, a type or an address that an application gives.
@@ -57,7 +57,7 @@ pub const FILTER_CONDITIONS_MAX: usize = 64;
 /// Nesting of a filter.
 pub const FILTER_DEPTH_MAX: usize = 8;
 
-/// Seconds that a question for the state of a source may wait for its end.
+/// Seconds that a request for the state of a source may wait for its end.
 pub const WAIT_SECONDS_MAX: u64 = 60;
 
 /// Characters of a query or question.
@@ -104,7 +104,7 @@ pub const EMBED_BATCH_TOKENS: usize = 2048;
 /// few enough that a query behind it hardly waits.
 pub const EMBED_DEVICE_BATCH_TOKENS: usize = 16_384;
 
-/// Faults of processing after which a job is errored.
+/// Failed attempts after which a job is errored.
 pub const ATTEMPTS_MAX: u32 = 3;
 /// Restarts of the server during one job that together count as one attempt (API 8.21).
 pub const INTERRUPTIONS_PER_ATTEMPT: u32 = 3;

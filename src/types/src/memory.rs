@@ -1,10 +1,10 @@
 //! Personal memories (API 3.7, 4.8), as sources.
 //!
 //! A memory is a source of kind [`SourceKind::Memory`] in the scope that
-//! [`SubTenantId::of_memories`](crate::SubTenantId::of_memories) gives. Its record carries
-//! the whole text, since chunks overlap and are no text again when joined, and the moment of its
-//! end, which is filtered for like any value: an expired memory is invisible from that moment on,
-//! whenever its rows are removed.
+//! [`SubTenantId::of_memories`](crate::SubTenantId::of_memories) gives. Its record carries the
+//! whole text, because chunks overlap and cannot be joined again, and the time of its expiry, which
+//! is filtered for like any value: an expired memory is invisible from that time on, even before
+//! its rows are removed.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ const CONTENT: &str = "content";
 pub struct Memory {
     /// Its id.
     pub id: SourceId,
-    /// What is remembered.
+    /// The remembered text.
     pub content: String,
     /// When it was added, or last replaced.
     pub created_at: Timestamp,
@@ -49,7 +49,7 @@ impl Memory {
         self.expires_at.is_some_and(|end| end <= now)
     }
 
-    /// What a record keeps of a memory: `document_metadata` and `detail.meta`.
+    /// The maps of a memory in its record: `document_metadata` and `detail.meta`.
     pub fn maps(content: &str, expires_at: Option<Timestamp>) -> (Metadata, Metadata) {
         let end = expires_at.map(|end| (EXPIRES_AT.to_owned(), end.0.into()));
         let text = (CONTENT.to_owned(), content.into());

@@ -1,4 +1,4 @@
-//! Free-form metadata maps and what they may hold (API 5.16).
+//! Free-form metadata maps and their limits (API 5.16).
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::limits;
 /// A metadata map as the client sent it.
 pub type Metadata = serde_json::Map<String, Value>;
 
-/// Why a metadata map is not acceptable.
+/// Error of a metadata map.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidMetadata {
     /// Too many bytes as compact JSON.

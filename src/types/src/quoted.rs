@@ -1,9 +1,9 @@
-//! Text of documents as quoted data for a language model: between lines that it cannot hold, and
-//! without characters that a person would not see.
+//! Text of documents as quoted data for a language model: between fences that it cannot contain,
+//! and without invisible characters.
 
 use crate::IdSource;
 
-/// 128 random bits: nobody who writes a document can know them.
+/// 128 random bits, which no author of a document can know.
 const FENCE_BYTES: usize = 16;
 
 /// A fresh fence that occurs in none of `texts`.
@@ -12,7 +12,7 @@ pub fn fence(ids: &dyn IdSource, texts: &[&str]) -> String {
         let mut bytes = [0; FENCE_BYTES];
         ids.fill(&mut bytes);
         let fence: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        // By chance this does not happen; a source of ids that repeats itself would show here.
+        // Never by chance; a source of ids that repeats itself would be seen here.
         if !texts.iter().any(|text| text.contains(&fence)) {
             return fence;
         }
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hides_is_dropped() {
+    fn hidden_characters_are_dropped() {
         assert_eq!(visible("a\u{200B}b\u{202E}c\r\n\u{E0041}d\te"), "abc\nd\te");
     }
 }

@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use crate::Timestamp;
 
-/// Lower-case base 32 of Crockford's alphabet: it sorts as the number it encodes.
+/// Lower-case base 32 of Crockford's alphabet: texts sort as the numbers they encode.
 const BASE32: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// Where randomness comes from.
+/// A source of random bytes.
 pub trait IdSource: Send + Sync + fmt::Debug {
     /// Fills `bytes` with unpredictable bytes (predictable in tests).
     fn fill(&self, bytes: &mut [u8]);
@@ -38,6 +38,15 @@ pub trait IdSource: Send + Sync + fmt::Debug {
     }
 }
 
+/// The time in the 26 base-32 characters of a [`IdSource::wire_id`]; `None` for any other text.
+pub fn wire_id_time(id: &str) -> Option<Timestamp> {
+    let digit = |value: u128, byte| {
+        Some(value << 5 | BASE32.iter().position(|known| *known == byte)? as u128)
+    };
+    let value = Some(id).filter(|id| id.len() == 26)?.bytes().try_fold(0, digit)?;
+    Some(Timestamp((value >> 80) as u64))
+}
+
 /// The operating system's generator.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RandomIds;
@@ -48,7 +57,7 @@ impl IdSource for RandomIds {
     }
 }
 
-/// A sequence that a seed determines; for tests.
+/// A sequence that a seed determines; for tests and benchmarks.
 #[derive(Debug)]
 pub struct SeededIds(AtomicU64);
 

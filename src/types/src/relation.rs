@@ -1,13 +1,13 @@
-//! Entities and how they relate, on their way out of a search.
+//! Entities and triplets of a search result.
 
 use std::collections::BTreeMap;
 
-/// A named thing.
+/// A named entity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entity {
     /// Its name as a text writes it.
     pub name: String,
-    /// What it is: an upper-case word such as `PERSON`.
+    /// Its kind: an upper-case word such as `PERSON`.
     pub kind: &'static str,
 }
 
@@ -27,7 +27,7 @@ pub struct Triplet {
     pub context: String,
     /// Id of the chunk that states it.
     pub chunk: String,
-    /// How much it has to do with the query, 0 to 1.
+    /// Its relevance for the query, 0 to 1.
     pub relevancy: f32,
 }
 
@@ -36,15 +36,15 @@ pub struct Triplet {
 pub struct EntityPath {
     /// One or two of them.
     pub triplets: Vec<Triplet>,
-    /// How much the path has to do with the query, 0 to 1.
+    /// Relevance of the path for the query, 0 to 1.
     pub relevancy: f32,
 }
 
-/// What the graph adds to a result.
+/// The part of a result that comes from the graph.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Relations {
     /// Paths from the entities of the query and of the first results, best first.
     pub paths: Vec<EntityPath>,
-    /// By id of a chunk of the result what it states, best first.
+    /// Triplets of each chunk of the result, by its id, best first.
     pub of_chunks: BTreeMap<String, Vec<Triplet>>,
 }

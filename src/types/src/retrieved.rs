@@ -1,10 +1,10 @@
-//! A chunk on its way out of a search.
+//! The chunks of a search result.
 
 use std::sync::Arc;
 
 use crate::{ChunkPlace, PageBox, SourceRecord};
 
-/// One chunk of a result, with what is known of it.
+/// One chunk of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetrievedChunk {
     /// Its id: stable for one version of one source.
@@ -15,34 +15,34 @@ pub struct RetrievedChunk {
     pub index: u32,
     /// The text.
     pub text: String,
-    /// Where the text stands in the source.
+    /// Position of the text in the source.
     pub place: ChunkPlace,
-    /// Where it stands on the pages, one rectangle a page; empty where pages are not fixed.
+    /// Rectangles of the text, one a page; empty where pages are not fixed.
     pub boxes: Vec<PageBox>,
     /// Final score: 0 to 1 in hybrid search, at least 0 in full-text search.
     pub score: f32,
-    /// What that score is made of.
+    /// The parts of that score.
     pub parts: ScoreParts,
 }
 
-/// The parts of a score. In hybrid search the score is
-/// `max(s, .8 link + .2 s) x recency` with `s = semantic_share + keyword_share`; where a reranker
-/// ran, with `s = .6 rerank + .4 (semantic_share + keyword_share)`, and 0 for what it did not read.
+/// The parts of a score. In hybrid search the score is `max(s, .8 link + .2 s) x recency` with `s =
+/// semantic_share + keyword_share`; where a reranker ran, with `s = .6 rerank + .4 (semantic_share
+/// + keyword_share)`, and 0 for chunks that it did not read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScoreParts {
-    /// Cosine with the query, where the semantic leg took part.
+    /// Cosine with the query, if the semantic leg took part.
     pub cosine: Option<f32>,
-    /// BM25, where the keyword leg took part.
+    /// BM25 score, if the keyword leg took part.
     pub keyword: Option<f32>,
-    /// What the semantic leg gave, 0 to alpha.
+    /// Share of the semantic leg, 0 to alpha.
     pub semantic_share: f32,
-    /// What the keyword leg gave, 0 to 1 - alpha.
+    /// Share of the keyword leg, 0 to 1 - alpha.
     pub keyword_share: f32,
-    /// Weight of being named by a good result; 0 where none names it.
+    /// Weight of being named by a good result; 0 if none names it.
     pub link: f32,
     /// Factor of the source's age; 1 without a recency bias.
     pub recency: f32,
-    /// Score of the reranker, 0 to 1, where one has read the chunk.
+    /// Score of the reranker, 0 to 1, if one has read the chunk.
     pub rerank: Option<f32>,
 }
 

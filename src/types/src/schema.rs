@@ -42,7 +42,7 @@ pub struct TenantSchema {
     pub fields: Vec<SchemaField>,
 }
 
-/// Why a schema, or a value under it, is not acceptable.
+/// Errors of a schema, or of a value under it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     /// More fields than allowed.
@@ -163,7 +163,7 @@ impl TenantSchema {
         Ok(())
     }
 
-    /// The text of the searchable values, which joins keyword search and embeddings.
+    /// The text of the searchable values, which is part of keyword search and embeddings.
     pub fn searchable_text(&self, tenant_metadata: &Metadata) -> String {
         let mut parts: Vec<String> = Vec::new();
         for field in self.fields.iter().filter(|field| field.searchable) {

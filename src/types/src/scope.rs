@@ -1,4 +1,4 @@
-//! The pair that every content operation carries.
+//! The scope of content operations, and the mode of a tenant.
 
 use crate::{SubTenantId, TenantId};
 
@@ -11,7 +11,7 @@ pub struct Scope {
     pub sub_tenant: SubTenantId,
 }
 
-/// What a tenant holds. Fixed at creation.
+/// Kind of data of a tenant. Fixed at creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TenantMode {
     /// Documents, text, pages and app records, embedded by the server.
@@ -20,21 +20,4 @@ pub enum TenantMode {
     Embeddings,
 }
 
-impl TenantMode {
-    /// The word used on the wire and in the catalog.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Standard => "standard",
-            Self::Embeddings => "embeddings",
-        }
-    }
-
-    /// The inverse of [`Self::as_str`].
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "standard" => Some(Self::Standard),
-            "embeddings" => Some(Self::Embeddings),
-            _ => None,
-        }
-    }
-}
+words!(TenantMode { Standard = "standard", Embeddings = "embeddings" });

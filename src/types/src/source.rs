@@ -1,10 +1,10 @@
-//! What was uploaded, as a segment keeps it beside its chunks.
+//! Sources: uploads as a segment keeps them beside their chunks.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Metadata, Sequence, SourceId, SubTenantId, Timestamp};
 
-/// What kind of thing a source is.
+/// Kind of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SourceKind {
     /// An uploaded document.
@@ -21,42 +21,24 @@ pub enum SourceKind {
     Memory,
 }
 
-impl SourceKind {
-    /// The word used on the wire (API 4.2) and in the catalog.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Text => "text",
-            Self::Embeddings => "embeddings",
-            Self::Webpage => "webpage",
-            Self::App => "app",
-            Self::Memory => "memory",
-        }
-    }
+words!(SourceKind {
+    File = "file",
+    Text = "text",
+    Embeddings = "embeddings",
+    Webpage = "webpage",
+    App = "app",
+    Memory = "memory",
+});
 
-    /// The inverse of [`Self::as_str`].
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "file" => Some(Self::File),
-            "text" => Some(Self::Text),
-            "embeddings" => Some(Self::Embeddings),
-            "webpage" => Some(Self::Webpage),
-            "app" => Some(Self::App),
-            "memory" => Some(Self::Memory),
-            _ => None,
-        }
-    }
-}
-
-/// What records of applications (API 3.1 #9) and memories say of themselves. Empty for anything
+/// Fields of records of applications (API 3.1 #9) and of memories. Empty for anything
 /// else.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceDetail {
-    /// A title given apart from the metadata; it comes before any other (API 8.8).
+    /// A title given apart from the metadata; it takes precedence over any other (API 8.8).
     #[serde(skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// The application's own word for what it is; empty: the word of its kind.
+    /// The application's word for its type; empty: the word of its kind.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub source_type: String,
     /// A description given instead of the leading text.
@@ -80,17 +62,17 @@ impl SourceDetail {
     }
 }
 
-/// Where a source comes from, as far as that is known when it is accepted.
+/// Origin of a source, as far as it is known when the source is accepted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Origin {
     /// Its address; empty when it has none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub url: String,
-    /// When it was last changed there, milliseconds since the epoch.
+    /// Time of its last change there, milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed_at: Option<Timestamp>,
-    /// What an application said of it.
+    /// Fields given by an application.
     #[serde(skip_serializing_if = "SourceDetail::is_empty")]
     pub detail: SourceDetail,
 }
@@ -102,7 +84,7 @@ pub struct SourceRecord {
     pub sub_tenant: SubTenantId,
     /// Its id inside that sub-tenant.
     pub id: SourceId,
-    /// What it is.
+    /// Its kind.
     pub kind: SourceKind,
     /// The title by the chain of API 4.2.
     pub title: String,
@@ -110,7 +92,7 @@ pub struct SourceRecord {
     pub description: String,
     /// Name of the uploaded file, without path parts; empty when none.
     pub filename: String,
-    /// Where it was fetched from; empty when nowhere.
+    /// Address from which it was fetched; empty when none.
     pub url: String,
     /// Media type of the original.
     pub content_type: String,
@@ -130,12 +112,12 @@ pub struct SourceRecord {
     pub sequence: Sequence,
     /// Key of the stored original in the blob store; empty for client vectors.
     pub raw_key: String,
-    /// What an application said of it.
+    /// Fields given by an application.
     pub detail: SourceDetail,
 }
 
 impl SourceRecord {
-    /// The word for what it is, as the wire shows it.
+    /// The word for its type on the wire.
     pub fn source_type(&self) -> &str {
         match self.detail.source_type.as_str() {
             "" => self.kind.as_str(),

@@ -1,5 +1,5 @@
-//! Web pages that users ask to ingest: their addresses, what came of fetching them, and the one
-//! door through which that happens.
+//! Web pages that users ask to ingest: their addresses, the results of fetching them, and the trait
+//! of the fetcher.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,12 +8,12 @@ use url::{Host, Url};
 
 use crate::limits::WEB_URL_CHARS_MAX;
 
-/// Whatever can fetch a page. Blocks its thread for as long as that takes.
+/// A fetcher of web pages. Blocks the calling thread.
 pub trait WebClient: fmt::Debug + Send + Sync {
     /// Fetches the page at `url`, following its redirects.
     ///
     /// # Errors
-    /// Why there is no page, in words for the user who asked for it.
+    /// [`WebFailure`], in words for the user who asked for the page.
     fn fetch(&self, url: &WebUrl) -> Result<WebPage, WebFailure>;
 }
 
@@ -32,10 +32,10 @@ pub enum WebHost<'a> {
     Address(IpAddr),
 }
 
-/// Why a text is not an address that can be asked for.
+/// Errors of an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WebUrlError {
-    /// Nobody's page needs as much.
+    /// Longer than the limit.
     #[error("the address is longer than {max} characters")]
     TooLong {
         /// The bound.
@@ -44,30 +44,30 @@ pub enum WebUrlError {
     /// Programs disagree on what white space, control characters and backslashes mean.
     #[error("the address holds a space, a control character or a backslash")]
     Characters,
-    /// A scheme is missing, or is none that is fetched.
+    /// The scheme is missing or not supported.
     #[error("the address is not an absolute http or https address")]
     NotAbsolute,
-    /// Names and passwords belong neither into an index nor into a log.
+    /// Names and passwords must not get into an index or a log.
     #[error("the address holds a user name or a password")]
     UserInfo,
-    /// There is no host, or none that can exist.
+    /// The host is missing or invalid.
     #[error("the address has no valid host")]
     Host,
-    /// The port is no port.
+    /// The port is invalid.
     #[error("the address has no valid port")]
     Port,
 }
 
 impl WebUrl {
-    /// Reads an address that a user gave. A fragment is dropped: it never travels.
+    /// Parses an address that a user gave. A fragment is dropped: it is never sent.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// [`WebUrlError`] names the broken rule.
     pub fn parse(text: &str) -> Result<Self, WebUrlError> {
         if text.chars().count() > WEB_URL_CHARS_MAX {
             return Err(WebUrlError::TooLong { max: WEB_URL_CHARS_MAX });
         }
-        // Behind the question mark it means itself to everybody.
+        // After the question mark all programs agree on its meaning.
         let has_backslash = text.split('?').next().is_some_and(|head| head.contains('\\'));
         if has_backslash || text.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(WebUrlError::Characters);
@@ -80,17 +80,17 @@ impl WebUrl {
         if authority.is_empty() {
             return Err(WebUrlError::Host);
         }
-        // The parser drops an empty name without a word.
+        // The parser silently drops an empty name.
         if authority.contains('@') {
             return Err(WebUrlError::UserInfo);
         }
         Self::checked(Url::parse(text))
     }
 
-    /// The address that `reference` means on the page at this one, read as browsers read it.
+    /// The address of `reference` on the page at this address, resolved as browsers do.
     ///
     /// # Errors
-    /// What is wrong with that address.
+    /// [`WebUrlError`] names the broken rule.
     pub fn join(&self, reference: &str) -> Result<Self, WebUrlError> {
         // Bytes are never fewer than characters: longer than this cannot become short enough.
         if reference.chars().count() > WEB_URL_CHARS_MAX {
@@ -127,7 +127,7 @@ impl WebUrl {
         Ok(Self(url))
     }
 
-    /// The address as it travels.
+    /// The address as it is sent.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
@@ -151,12 +151,12 @@ impl WebUrl {
         self.0.port_or_known_default().expect("http and https have ports")
     }
 
-    /// The scheme, the host and the port: what a `robots.txt` speaks for.
+    /// The scheme, the host and the port: the range of a `robots.txt`.
     pub fn origin(&self) -> String {
         self.0.origin().ascii_serialization()
     }
 
-    /// Path and query: what a `robots.txt` speaks about.
+    /// Path and query, which the rules of a `robots.txt` match.
     pub fn target(&self) -> &str {
         &self.0[url::Position::BeforePath..url::Position::AfterQuery]
     }
@@ -176,31 +176,31 @@ impl std::str::FromStr for WebUrl {
     }
 }
 
-/// A page as it came.
+/// A fetched page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebPage {
-    /// Where it was found, behind all redirects.
+    /// Its address after all redirects.
     pub final_url: WebUrl,
-    /// What the page calls its own address, on the same host; [`Self::final_url`] where it says
-    /// nothing that can be believed.
+    /// The address that the page gives for itself, on the same host; [`Self::final_url`] if it
+    /// gives none that is valid.
     pub canonical_url: WebUrl,
     /// Its title, where it is HTML that has one.
     pub title: Option<String>,
-    /// What the server says it is, in small letters and without parameters; `None` where it says
-    /// nothing.
+    /// Its type as the server gives it, in small letters and without parameters; `None` if it gives
+    /// none.
     pub media_type: Option<String>,
     /// Its bytes, decompressed. Text in an encoding that only the server named is UTF-8 here.
     pub bytes: Vec<u8>,
 }
 
-/// Which request of a journey met a failure.
+/// The request of a fetch that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebStep {
     /// The first one.
     Page,
-    /// One to which a redirect led.
+    /// The request after a redirect.
     Redirect,
-    /// One for the rules of a site, or a redirect of it.
+    /// The request for the rules of a site, or a redirect of it.
     Robots,
 }
 
@@ -214,35 +214,35 @@ impl fmt::Display for WebStep {
     }
 }
 
-/// Why there is no page. The words are for whoever asked: they never name an address that a name
-/// led to.
+/// Errors of fetching a page, in words for the user: they never name an address that a name
+/// resolved to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WebFailure {
     /// The rules of this server forbid it: `URL_BLOCKED`.
     #[error("{step} cannot be fetched: {reason}")]
     Blocked {
-        /// Where.
+        /// The request that failed.
         step: WebStep,
-        /// Which rule.
+        /// The rule.
         reason: BlockedReason,
     },
-    /// It did not work out: `FETCH_FAILED`.
+    /// Fetching failed: `FETCH_FAILED`.
     #[error("{step} could not be fetched: {problem}")]
     Failed {
-        /// Where.
+        /// The request that failed.
         step: WebStep,
-        /// What happened.
+        /// The error.
         problem: FetchProblem,
     },
 }
 
 impl WebFailure {
-    /// Whether the rules of this server are the cause, not the other side.
+    /// Whether the rules of this server are the cause, not the remote server.
     pub fn is_blocked(&self) -> bool {
         matches!(self, Self::Blocked { .. })
     }
 
-    /// Whether another try may end better.
+    /// Whether another try may succeed.
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Blocked { .. } => false,
@@ -263,36 +263,36 @@ pub enum BlockedReason {
         /// The port.
         port: u16,
     },
-    /// What was asked for encrypted is not fetched in the clear.
+    /// A redirect from https to http.
     #[error("it leads from https to http")]
     Downgrade,
     /// A redirect leads to no page.
     #[error("it leads to what is no web page: {problem}")]
     Redirect {
-        /// What is wrong with its address.
+        /// The error in its address.
         problem: WebUrlError,
     },
 }
 
-/// What can happen on the way.
+/// Errors of fetching.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchProblem {
-    /// No address belongs to the name.
+    /// The name has no address.
     #[error("its host is not known")]
     UnknownHost,
-    /// Nobody could say whether the name has addresses.
+    /// The name could not be resolved now.
     #[error("the name of its host could not be looked up")]
     NameLookup,
-    /// Too many look-ups wait for an answer already.
+    /// Too many look-ups are waiting for an answer.
     #[error("too many names are being looked up")]
     Busy,
-    /// Nobody listens there, or no way leads there.
+    /// The host refuses connections or is unreachable.
     #[error("its host does not accept connections")]
     Refused,
-    /// The other side broke off.
+    /// The remote server closed the connection.
     #[error("the connection was lost")]
     Lost,
-    /// The whole journey took too long.
+    /// The whole fetch took too long.
     #[error("it took longer than {seconds} seconds")]
     TimedOut {
         /// The bound, rounded up.
@@ -304,10 +304,10 @@ pub enum FetchProblem {
     /// The answer is not HTTP.
     #[error("the answer is not valid HTTP")]
     Malformed,
-    /// The other side says no.
+    /// The remote server returned an error status.
     #[error("the server answered {status}")]
     Status {
-        /// What it answered.
+        /// The status.
         status: u16,
     },
     /// The page, or what it took to transfer it, is beyond a bound.
@@ -319,7 +319,7 @@ pub enum FetchProblem {
     /// The head of the answer is beyond a bound.
     #[error("the head of the answer is too large")]
     HeadTooLarge,
-    /// A chain of redirects without an end in sight.
+    /// Too many redirects.
     #[error("it redirects more than {max} times")]
     TooManyRedirects {
         /// The bound.
@@ -331,19 +331,19 @@ pub enum FetchProblem {
     /// Images, programs, videos, archives: there is nothing to index.
     #[error("unsupported media type {media_type}")]
     UnsupportedType {
-        /// What the server says it is.
+        /// Its type as the server gives it.
         media_type: String,
     },
-    /// A compression that was not asked for, or a damaged one.
+    /// A compression that was not requested, or a damaged one.
     #[error("its compression is unknown or damaged")]
     Encoding,
-    /// The site does not want robots there.
+    /// The rules of the site disallow the page.
     #[error("the robots.txt of the site disallows it")]
     Disallowed,
 }
 
 impl FetchProblem {
-    /// Whether another try may end better.
+    /// Whether another try may succeed.
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::NameLookup | Self::Busy | Self::Refused | Self::Lost => true,

@@ -15,7 +15,7 @@ pub const DOCUMENTS: u32 = 10;
 const WAITING_MAX: usize = 8;
 const OBSERVE_PAUSE: Duration = Duration::from_millis(5);
 
-/// What a document is, once its jobs have ended.
+/// State of a document once its jobs have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     Absent,
@@ -27,9 +27,9 @@ pub enum State {
 pub struct Document {
     pub number: u32,
     pub sub_tenant: u32,
-    /// What the last acknowledged write made of it.
+    /// Its state after the last acknowledged write.
     pub acknowledged: State,
-    /// What later writes without an answer may have made of it.
+    /// States that later writes without an answer may have left.
     pub later: Vec<State>,
     /// Versions that a search may still show.
     pub visible: Vec<u32>,

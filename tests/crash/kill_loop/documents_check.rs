@@ -1,4 +1,4 @@
-//! What must hold of a tenant of documents after a start.
+//! Checks of a tenant of documents after a start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const WORDS_A_QUERY: usize = 30;
 /// Dead versions asked for by one check: all that died lately, and some of the others.
 const RECENT_DEAD: usize = 60;
 
-/// What searches and listing say of one sub-tenant.
+/// Answers of searches and listings in one sub-tenant.
 struct Seen {
     /// Listing, by id.
     listed: BTreeMap<String, Value>,
@@ -28,7 +28,7 @@ struct Seen {
 }
 
 impl DocumentTenant {
-    /// What holds at any time, with jobs still waiting.
+    /// Checks that hold at any time, with jobs still waiting.
     pub fn check_running(&mut self, client: &Client) -> Step<()> {
         if self.is_untouched() {
             return Ok(());

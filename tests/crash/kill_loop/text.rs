@@ -1,4 +1,4 @@
-//! What the documents say. Each version holds a word of its own, from which tenant, sub-tenant,
+//! Texts of the documents. Each version holds a word of its own, from which tenant, sub-tenant,
 //! document and version can be read back.
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ pub enum Kind {
     Table,
 }
 
-/// Whose word it is.
+/// The owner of the word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     pub tenant: u32,

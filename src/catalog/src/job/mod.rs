@@ -1,7 +1,7 @@
 //! The durable promise to process one source: its data, and the queue as a trait.
 //!
-//! This room stores nothing. `catalog` keeps the queue in SQLite; a scaled-out server can keep it
-//! elsewhere. Workers and corridors see only [`JobQueue`].
+//! This module stores nothing. The catalog keeps the queue in SQLite; a scaled-out server can keep
+//! it elsewhere. Pipelines and their workers see only [`JobQueue`].
 //!
 //! ```text
 //! NewJob --submit--> queued --claim--> in_progress --settle--> success
@@ -10,7 +10,7 @@
 //!                      +---- faulted, released, interrupted
 //! ```
 //!
-//! What must stay true:
+//! Invariants:
 //! - A job that `submit` returned is there after any crash, until it is settled, superseded or
 //!   canceled.
 //! - Of one source at most one job is claimed at a time; of two accepted the later one wins.

@@ -9,7 +9,7 @@ use lodestone_types::{
     CollectionId, CommitHead, ErrorKind, Fault, JobEvent, JobStatus, Sequence, Stage, TenantId,
 };
 
-/// How much may wait. Jobs that are being processed do not count.
+/// Limits of the queue. Jobs that are being processed do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueLimits {
     /// Jobs waiting in all.
@@ -33,12 +33,12 @@ impl Default for QueueLimits {
     }
 }
 
-/// What `submit` promises.
+/// An accepted job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submitted {
     /// The job's name on the wire.
     pub job_id: String,
-    /// Its place in the order of acceptance.
+    /// Its position in the order of acceptance.
     pub sequence: Sequence,
     /// The version of the source that it makes.
     pub version: u32,
@@ -48,12 +48,12 @@ pub struct Submitted {
     pub obsolete_raw_keys: Vec<String>,
 }
 
-/// What a worker does with what it claims.
+/// Kind of work that a worker claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duty {
-    /// It processes originals that are there.
+    /// Processing of stored originals.
     Process,
-    /// It fetches originals first. Slow pages keep nobody else waiting.
+    /// Fetching of originals, apart from processing so that slow pages delay no other job.
     Fetch,
 }
 
@@ -67,7 +67,7 @@ impl Duty {
 pub struct FetchedOriginal {
     /// Key under which it is stored.
     pub raw_key: String,
-    /// Where it was found in the end.
+    /// Its address after redirects.
     pub url: String,
     /// Media type.
     pub content_type: String,
@@ -77,7 +77,7 @@ pub struct FetchedOriginal {
     pub content_hash: [u8; 32],
 }
 
-/// How much one claim may take.
+/// Limits of one claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimLimits {
     /// Jobs at most; at least 1 is taken.
@@ -94,11 +94,11 @@ pub struct Claim {
     /// The tenant's name.
     pub tenant: TenantId,
     /// Oldest first; sources differ. A job that failed or was interrupted before comes alone, so
-    /// that a document that kills its worker takes no other with it.
+    /// that a document that kills its worker affects no other job.
     pub jobs: Vec<ClaimedJob>,
 }
 
-/// How processing of one job ended.
+/// Result of processing one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// Its rows are visible.
@@ -106,21 +106,21 @@ pub enum Outcome {
         /// Chunks made.
         chunks: u64,
     },
-    /// The document is at fault: trying again cannot help.
+    /// The document is the cause: trying again cannot help.
     Rejected {
-        /// What is wrong with it.
+        /// The broken rule.
         fault: Fault,
-        /// The same in words, for the user.
+        /// The error in words, for the user.
         message: String,
     },
-    /// Something else failed: it is tried again, a limited number of times.
+    /// Another error: the job is tried again, a limited number of times.
     Faulted {
-        /// What failed.
+        /// The code of the error.
         fault: Fault,
-        /// The same in words, for the user.
+        /// The error in words, for the user.
         message: String,
     },
-    /// Given back untouched (shutdown, disk full).
+    /// Given back unprocessed (shutdown, disk full).
     Released,
 }
 
@@ -141,11 +141,11 @@ impl Outcome {
 pub struct Settlement {
     /// The job.
     pub sequence: Sequence,
-    /// How it ended.
+    /// Its result.
     pub outcome: Outcome,
 }
 
-/// What `settle` did.
+/// Result of [`JobQueue::settle`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settled {
     /// The new state of each job, in the order given. Jobs that are gone (canceled) or not in
@@ -155,10 +155,10 @@ pub struct Settled {
     pub obsolete_raw_keys: Vec<String>,
 }
 
-/// Why the queue refused.
+/// Errors of the job queue.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    /// As much waits as may wait.
+    /// The queue is at its limit.
     #[error("the ingest queue is full: {jobs} jobs with {bytes} bytes are waiting")]
     QueueFull {
         /// Jobs waiting.
@@ -175,15 +175,15 @@ pub enum JobError {
     /// The storage below failed.
     #[error("{source}")]
     Storage {
-        /// What the caller should do.
+        /// The caller's remedy.
         kind: ErrorKind,
-        /// The failure.
+        /// The error.
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
 impl JobError {
-    /// What the caller should do about it.
+    /// The caller's remedy.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::QueueFull { .. } => ErrorKind::Overloaded,
@@ -196,46 +196,46 @@ impl JobError {
 /// The durable queue. Every method blocks; a change is durable (power cut included) on return.
 pub trait JobQueue: Send + Sync + Debug {
     /// Accepts a job. Queued jobs of the same source are superseded and vanish; a running one
-    /// goes on, and this one follows it.
+    /// continues, and this one follows it.
     ///
     /// # Errors
-    /// [`JobError::QueueFull`], [`JobError::CollectionUnknown`], storage failures.
+    /// [`JobError::QueueFull`], [`JobError::CollectionUnknown`], storage errors.
     fn submit(&self, job: NewJob) -> Result<Submitted, JobError>;
 
     /// Takes the oldest jobs of the next collection in turn that wait for this duty, or none.
     ///
     /// # Errors
-    /// Storage failures; also before [`Self::requeue_interrupted`], if jobs were interrupted.
+    /// Storage errors; also before [`Self::requeue_interrupted`], if jobs were interrupted.
     fn claim(&self, duty: Duty, limits: ClaimLimits) -> Result<Option<Claim>, JobError>;
 
-    /// Notes the original that was fetched for a claimed job. False where the job is not in
+    /// Records the original that was fetched for a claimed job. False where the job is not in
     /// progress any more; nothing refers to the original then.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     fn fetched(&self, sequence: Sequence, original: FetchedOriginal) -> Result<bool, JobError>;
 
-    /// Notes the step of claimed jobs. In memory only.
+    /// Records the stage of claimed jobs. In memory only.
     fn set_stage(&self, sequences: &[Sequence], stage: Stage);
 
-    /// Those of `sequences` that are still in progress, in the order given. A publisher asks
+    /// The jobs of `sequences` that are still in progress, in the order given. A publisher asks
     /// under the collection's lock, and publishes no other.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     fn live(&self, sequences: &[Sequence]) -> Result<Vec<Sequence>, JobError>;
 
-    /// Those of `claimed`, given with the revision they had then, whose metadata was changed
-    /// since: what a worker has made of them is outdated.
+    /// The jobs of `claimed`, given with their revision at that time, whose metadata was changed
+    /// since: a worker's results for them are outdated.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     fn amended(&self, claimed: &[(Sequence, u32)]) -> Result<Vec<Sequence>, JobError>;
 
     /// Records ends of jobs of one collection, and its newest manifest, in one step.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     fn settle(
         &self,
         collection: CollectionId,
@@ -247,16 +247,17 @@ pub trait JobQueue: Send + Sync + Debug {
     /// those that a manifest already carries, then calls [`Self::requeue_interrupted`].
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     fn interrupted(&self) -> Result<Vec<(CollectionId, Vec<Sequence>)>, JobError>;
 
-    /// Puts the rest of the interrupted jobs back, or ends those interrupted too often. Returns
-    /// how many there were. Claims begin only after this.
+    /// Requeues the rest of the interrupted jobs, or ends those interrupted too often. Returns
+    /// their number. Claims begin only after this.
     ///
     /// # Errors
-    /// Storage failures.
+    /// Storage errors.
     fn requeue_interrupted(&self) -> Result<usize, JobError>;
 
-    /// Blocks until there may be something to claim, or for `timeout`; says which.
+    /// Blocks until there may be a job to claim, or for `timeout`; returns whether there may be
+    /// one.
     fn wait_for_work(&self, duty: Duty, timeout: Duration) -> bool;
 }

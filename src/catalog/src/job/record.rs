@@ -5,7 +5,7 @@ use lodestone_types::{
     SourceKind, SubTenantId, TenantId, Timestamp,
 };
 
-/// What an upload does to one stored metadata map.
+/// Change that an upload makes to one stored metadata map.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MetadataChange {
     /// The map stays as it is stored (a PATCH without the field).
@@ -29,17 +29,17 @@ impl MetadataChange {
 pub struct NewJob {
     /// The collection of the tenant.
     pub collection: CollectionId,
-    /// The sub-tenant; it comes into being with the job.
+    /// The sub-tenant, which is created with the job.
     pub sub_tenant: SubTenantId,
     /// The source.
     pub source: SourceId,
-    /// What it is.
+    /// Its kind.
     pub kind: SourceKind,
     /// Key of the stored original; two uploads never share one. Empty where none is stored.
     pub raw_key: String,
     /// Name of the uploaded file, without path parts; empty when none.
     pub filename: String,
-    /// Where it was fetched from; empty when nowhere.
+    /// Address from which it was fetched; empty when none.
     pub url: String,
     /// Media type of the original.
     pub content_type: String,
@@ -47,9 +47,9 @@ pub struct NewJob {
     pub size_bytes: u64,
     /// SHA-256 of the original.
     pub content_hash: [u8; 32],
-    /// What happens to the tenant's map.
+    /// Change of the tenant's map.
     pub tenant_metadata: MetadataChange,
-    /// What happens to the document's map.
+    /// Change of the document's map.
     pub document_metadata: MetadataChange,
     /// Version of the source that is visible now.
     pub known_version: Option<u32>,
@@ -57,14 +57,14 @@ pub struct NewJob {
     pub uploaded_at: Timestamp,
     /// Origin time, where the source has one.
     pub origin_at: Option<Timestamp>,
-    /// What an application said of it.
+    /// Fields given by an application.
     pub detail: SourceDetail,
 }
 
 /// A job in the hands of a worker.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimedJob {
-    /// Its place in the order of acceptance.
+    /// Its position in the order of acceptance.
     pub sequence: Sequence,
     /// Its name on the wire.
     pub job_id: String,
@@ -72,17 +72,17 @@ pub struct ClaimedJob {
     pub sub_tenant: SubTenantId,
     /// The source.
     pub source: SourceId,
-    /// What it is.
+    /// Its kind.
     pub kind: SourceKind,
     /// The version that it makes.
     pub version: u32,
-    /// Faults counted so far.
+    /// Failed attempts so far.
     pub attempts: u32,
     /// Key of the stored original.
     pub raw_key: String,
     /// Name of the uploaded file.
     pub filename: String,
-    /// Where it was fetched from.
+    /// Address from which it was fetched.
     pub url: String,
     /// Media type of the original.
     pub content_type: String,
@@ -90,19 +90,19 @@ pub struct ClaimedJob {
     pub size_bytes: u64,
     /// SHA-256 of the original.
     pub content_hash: [u8; 32],
-    /// What happens to the tenant's map; changes of superseded uploads are folded in.
+    /// Change of the tenant's map, with the changes of superseded uploads.
     pub tenant_metadata: MetadataChange,
-    /// What happens to the document's map; changes of superseded uploads are folded in.
+    /// Change of the document's map, with the changes of superseded uploads.
     pub document_metadata: MetadataChange,
     /// When the upload was accepted.
     pub uploaded_at: Timestamp,
     /// Origin time, where the source has one.
     pub origin_at: Option<Timestamp>,
-    /// How often its metadata was changed after it was accepted.
+    /// Number of changes of its metadata since it was accepted.
     pub revision: u32,
     /// False for a page of the web that has yet to be fetched.
     pub is_fetched: bool,
-    /// What an application said of it.
+    /// Fields given by an application.
     pub detail: SourceDetail,
 }
 
@@ -115,9 +115,9 @@ pub struct JobRow {
     pub collection: CollectionId,
     /// The state.
     pub status: JobStatus,
-    /// How far a running job is; `None` in any other state.
+    /// Progress of a running job; `None` in any other state.
     pub progress: Option<Progress>,
-    /// Why it is errored; `None` in any other state.
+    /// Code of its error; `None` in any other state.
     pub fault: Option<Fault>,
     /// The reason in words; empty in any other state.
     pub message: String,
@@ -131,7 +131,7 @@ pub struct JobRow {
     pub finished_at: Option<Timestamp>,
     /// The last change of its state.
     pub updated_at: Timestamp,
-    /// What was uploaded. A job that succeeded has handed its metadata maps to the segment:
+    /// The upload. A job that succeeded has handed its metadata maps to the segment:
     /// both read as `Keep`.
     pub job: ClaimedJob,
 }

@@ -15,7 +15,7 @@ use rusqlite::Connection;
 
 use super::error::{CatalogError, Result};
 
-/// "LODE", so that tools can tell the file.
+/// "LODE", by which tools recognise the file.
 const APPLICATION_ID: i64 = 0x4C4F_4445;
 /// Step `n` leads from format `n` to format `n + 1`.
 const STEPS: [&str; 2] = [v1::SQL, v2::SQL];

@@ -1,4 +1,4 @@
-//! Format 1: the tables drawn in `catalog/mod.rs`.
+//! Format 1: the tables drawn in `lib.rs`.
 
 pub(super) const SQL: &str = "
 CREATE TABLE tenants (

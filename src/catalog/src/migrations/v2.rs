@@ -1,4 +1,4 @@
-//! Format 2: what applications say of their records, and jobs whose original is fetched first.
+//! Format 2: details of records of applications, and jobs whose original is fetched first.
 //!
 //! A title given apart from the metadata is part of the detail. A fetched original has another size
 //! than the job that waited for it, so the counts follow sizes too.

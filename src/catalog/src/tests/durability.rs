@@ -1,4 +1,4 @@
-//! What survives: a stop, a failed commit, a full disk, another format.
+//! Durability: stops, failed commits, full disks, other formats.
 
 use crate::job::Duty;
 use std::sync::atomic::Ordering;
@@ -66,7 +66,10 @@ fn a_document_that_stops_the_server_again_and_again_ends() {
 fn callers_that_wait_together_share_one_commit() {
     let fixture = Fixture::new();
     let collection = fixture.tenant("a").collection;
-    let (commits_before, writes_before) = fixture.catalog.commits_and_writes();
+    let counters = &fixture.catalog.inner.writer.counters;
+    let counts =
+        || (counters.commits.load(Ordering::SeqCst), counters.writes.load(Ordering::SeqCst));
+    let (commits_before, writes_before) = counts();
     let (open_gate, gate) = channel::<()>();
     let (begin, begun) = channel::<()>();
     std::thread::scope(|scope| {
@@ -79,21 +82,20 @@ fn callers_that_wait_together_share_one_commit() {
         };
         let holder = scope.spawn(move || catalog.write(hold));
         begun.recv().unwrap();
-        let waiting = &fixture.catalog.inner.writer.counters.waiting;
         let callers: Vec<_> = (0..24)
             .map(|n| {
                 let job = fixture.job(collection, &format!("s{n}"));
                 scope.spawn(move || catalog.submit(job).unwrap())
             })
             .collect();
-        while waiting.load(Ordering::SeqCst) < 24 {
+        while counters.waiting.load(Ordering::SeqCst) < 24 {
             std::thread::yield_now();
         }
         open_gate.send(()).unwrap();
         holder.join().unwrap().unwrap();
         callers.into_iter().for_each(|caller| drop(caller.join().unwrap()));
     });
-    let (commits, writes) = fixture.catalog.commits_and_writes();
+    let (commits, writes) = counts();
     assert_eq!(writes - writes_before, 25);
     assert!(commits - commits_before <= 3, "{}", commits - commits_before);
     assert_eq!(fixture.claim().unwrap().jobs.len(), 24);

@@ -1,7 +1,7 @@
 //! API keys.
 
 use super::*;
-use crate::{AuthFailure, KeyText, NewKey};
+use crate::{AuthError, KeyText, NewKey};
 use lodestone_types::{ErrorKind, Grant, KeyScope, Role, TenantGrant};
 
 fn grant_of(catalog: &Catalog, key: &str) -> Grant {
@@ -48,9 +48,9 @@ fn anything_else_is_refused() {
     let basic = format!("Basic {text}");
     for bad in [other.expose(), &mixed, &long, shorter, &longer, &swapped, &basic, "lsk_", " "] {
         let failure = fixture.catalog.authenticate(bad).unwrap_err();
-        assert!(matches!(failure, AuthFailure::Invalid), "{bad}");
+        assert!(matches!(failure, AuthError::Invalid), "{bad}");
     }
-    assert!(matches!(fixture.catalog.authenticate("").unwrap_err(), AuthFailure::Missing));
+    assert!(matches!(fixture.catalog.authenticate("").unwrap_err(), AuthError::Missing));
     assert!(fixture.catalog.authenticate(text).is_ok());
 }
 
@@ -74,7 +74,7 @@ fn a_right_id_with_a_wrong_secret_is_refused() {
     let forged = KeyText::generate(&SameId(id));
     assert_eq!(forged.id(), key.id());
     let failure = fixture.catalog.authenticate(forged.expose()).unwrap_err();
-    assert!(matches!(failure, AuthFailure::Invalid));
+    assert!(matches!(failure, AuthError::Invalid));
 }
 
 #[test]
@@ -89,10 +89,10 @@ fn revocation_and_expiry_work_at_once() {
     grant_of(&fixture.catalog, long.expose());
     fixture.clock.advance_millis(1000);
     let failure = fixture.catalog.authenticate(short.expose()).unwrap_err();
-    assert!(matches!(failure, AuthFailure::Expired));
+    assert!(matches!(failure, AuthError::Expired));
     fixture.catalog.revoke_key(&operator, long.id()).unwrap();
     let failure = fixture.catalog.authenticate(long.expose()).unwrap_err();
-    assert!(matches!(failure, AuthFailure::Invalid));
+    assert!(matches!(failure, AuthError::Invalid));
     let again = fixture.catalog.revoke_key(&operator, long.id()).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::NotFound);
 }

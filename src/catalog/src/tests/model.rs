@@ -88,7 +88,7 @@ impl World {
         assert!(self.model.insert(submitted.sequence, fresh).is_none());
     }
 
-    /// What a claim in `collection` must take.
+    /// The jobs that a claim in `collection` must take.
     fn expected(&self, tenant: usize, jobs: usize) -> Vec<Sequence> {
         let now = self.fixture.clock.now();
         let is_running = |place| {

@@ -56,7 +56,7 @@ fn a_deleted_tenant_is_invisible_and_its_name_is_free() {
     let job = fixture.submit(old, "running");
     fixture.claim().unwrap();
     fixture.submit(old, "waiting");
-    fixture.catalog.ensure_sub_tenant(old, &sub("x")).unwrap();
+    fixture.catalog.reserve_sequence(old, &sub("x")).unwrap();
     assert_eq!(fixture.catalog.begin_delete_tenant(&tenant("a")).unwrap(), old);
     let again = fixture.catalog.begin_delete_tenant(&tenant("a")).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::NotFound);
@@ -73,11 +73,11 @@ fn a_deleted_tenant_is_invisible_and_its_name_is_free() {
     let fixture = fixture.reopen();
     assert!(fixture.catalog.interrupted().unwrap().is_empty());
     fixture.catalog.requeue_interrupted().unwrap();
-    assert_eq!(fixture.catalog.doomed_collections().unwrap(), [old]);
+    assert_eq!(fixture.catalog.collections_pending_delete().unwrap(), [old]);
     let in_use = fixture.catalog.finish_delete_collection(new).unwrap_err();
     assert!(matches!(in_use, CatalogError::CollectionInUse { .. }));
     fixture.catalog.finish_delete_collection(old).unwrap();
-    assert!(fixture.catalog.doomed_collections().unwrap().is_empty());
+    assert!(fixture.catalog.collections_pending_delete().unwrap().is_empty());
     assert_eq!(fixture.catalog.sub_tenants(old).unwrap(), [sub("default")]);
 }
 
@@ -90,7 +90,7 @@ fn sub_tenants_come_with_the_first_write() {
     let mut job = fixture.job(collection, "s");
     job.sub_tenant = sub("x");
     fixture.catalog.submit(job).unwrap();
-    fixture.catalog.ensure_sub_tenant(collection, &sub("b")).unwrap();
+    fixture.catalog.reserve_sequence(collection, &sub("b")).unwrap();
     fixture.catalog.reserve_sequence(collection, &sub("c")).unwrap();
     let names = fixture.catalog.sub_tenants(collection).unwrap();
     assert_eq!(names, ["default", "b", "c", "x"].map(sub));
@@ -107,10 +107,9 @@ fn a_sub_tenant_goes_with_its_jobs_and_no_others() {
             fixture.catalog.submit(job).unwrap();
         }
     }
-    let canceled = fixture.catalog.cancel_sub_tenant(collection, &sub("x")).unwrap();
+    let canceled = fixture.catalog.delete_sub_tenant(collection, &sub("x")).unwrap();
     assert_eq!((canceled.sequences.len(), canceled.raw_keys.len()), (3, 3));
-    assert!(fixture.catalog.sub_tenant_exists(collection, &sub("x")).unwrap());
-    fixture.catalog.delete_sub_tenant(collection, &sub("x")).unwrap();
+    assert!(!fixture.catalog.sub_tenant_exists(collection, &sub("x")).unwrap());
     let again = fixture.catalog.delete_sub_tenant(collection, &sub("x")).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::NotFound);
     let default = fixture.catalog.delete_sub_tenant(collection, &sub("default")).unwrap_err();

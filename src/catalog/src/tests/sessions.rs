@@ -1,7 +1,7 @@
 //! Conversations and repeated requests.
 
 use super::*;
-use crate::{Begun, IDEMPOTENCY_MILLIS};
+use crate::{IDEMPOTENCY_MILLIS, RequestStart};
 use lodestone_types::SessionId;
 use lodestone_types::limits::SESSION_TURNS;
 
@@ -58,7 +58,7 @@ fn an_idle_session_is_over() {
 fn sessions_go_with_their_sub_tenant_and_tenant() {
     let fixture = Fixture::new();
     let a = fixture.tenant("a").collection;
-    fixture.catalog.ensure_sub_tenant(a, &sub("x")).unwrap();
+    fixture.catalog.reserve_sequence(a, &sub("x")).unwrap();
     ask(&fixture, a, ("x", "s"), "q");
     ask(&fixture, a, ("default", "s"), "q");
     fixture.catalog.delete_sub_tenant(a, &sub("x")).unwrap();
@@ -73,29 +73,29 @@ fn sessions_go_with_their_sub_tenant_and_tenant() {
 fn a_repeated_request_gets_the_first_response() {
     let fixture = Fixture::new();
     let begin = |f: &Fixture, hash| f.catalog.begin_request("k", "/p", "v", [hash; 32]).unwrap();
-    let Begun::Fresh(ticket) = begin(&fixture, 1) else { panic!("fresh") };
-    assert!(matches!(begin(&fixture, 1), Begun::InFlight));
-    fixture.catalog.finish_request(ticket, 200, b"done").unwrap();
+    let RequestStart::Fresh(guard) = begin(&fixture, 1) else { panic!("fresh") };
+    assert!(matches!(begin(&fixture, 1), RequestStart::InFlight));
+    fixture.catalog.finish_request(guard, 200, b"done").unwrap();
     let fixture = fixture.reopen();
     for _ in 0..2 {
-        let Begun::Replay { status, body } = begin(&fixture, 1) else { panic!("replay") };
+        let RequestStart::Replay { status, body } = begin(&fixture, 1) else { panic!("replay") };
         assert_eq!((status, body.as_slice()), (200, b"done".as_slice()));
     }
-    assert!(matches!(begin(&fixture, 2), Begun::Mismatch));
+    assert!(matches!(begin(&fixture, 2), RequestStart::Mismatch));
     let other = fixture.catalog.begin_request("k2", "/p", "v", [1; 32]).unwrap();
-    assert!(matches!(other, Begun::Fresh(_)), "another key has names of its own");
+    assert!(matches!(other, RequestStart::Fresh(_)), "another key has names of its own");
     fixture.clock.advance_millis(IDEMPOTENCY_MILLIS);
-    assert!(matches!(begin(&fixture, 2), Begun::Fresh(_)));
+    assert!(matches!(begin(&fixture, 2), RequestStart::Fresh(_)));
 }
 
 #[test]
 fn a_request_that_was_cut_off_generates_the_same_ids_again() {
     let fixture = Fixture::new();
     let begin = |f: &Fixture| f.catalog.begin_request("k", "/p", "v", [1; 32]).unwrap();
-    let Begun::Fresh(ticket) = begin(&fixture) else { panic!("fresh") };
-    let nonce = ticket.nonce();
-    drop(ticket);
+    let RequestStart::Fresh(guard) = begin(&fixture) else { panic!("fresh") };
+    let nonce = guard.nonce();
+    drop(guard);
     let fixture = fixture.reopen();
-    let Begun::Fresh(ticket) = begin(&fixture) else { panic!("fresh") };
-    assert_eq!(ticket.nonce(), nonce);
+    let RequestStart::Fresh(guard) = begin(&fixture) else { panic!("fresh") };
+    assert_eq!(guard.nonce(), nonce);
 }

@@ -117,12 +117,12 @@ impl Ingest {
     fn maintain_one(&self, collection: &Arc<Collection>, is_first: bool) {
         let result = (|| -> Result<Round, IngestError> {
             if is_first {
-                collection.mend_lists()?;
+                collection.repair_source_lists()?;
             }
             self.remove_expired_memories(collection)?;
             while !self.stopping.is_set()
                 && self.gauge.level() < Fullness::Tight
-                && collection.merge_once_within(self.gauge.free_bytes())?
+                && collection.merge_once(self.gauge.free_bytes())?
             {
                 self.record_head(collection)?;
             }
@@ -226,7 +226,7 @@ impl Ingest {
     /// # Errors
     /// What the disk or the catalog says; the next start goes on.
     pub fn finish_deleted_tenants(&self) -> Result<(), IngestError> {
-        for id in self.catalog.doomed_collections()? {
+        for id in self.catalog.collections_pending_delete()? {
             self.registry.close(id);
             descriptors::mark_deleted(&*self.store, id)?;
             self.delete_files(id)?;
@@ -256,7 +256,7 @@ impl Ingest {
                 descriptors::write(&*self.store, &descriptor)?;
             }
         }
-        let doomed = self.catalog.doomed_collections()?;
+        let doomed = self.catalog.collections_pending_delete()?;
         for collection in described {
             if doomed.contains(&collection) || self.catalog.tenant_of(collection)?.is_some() {
                 continue;

@@ -1,5 +1,4 @@
-//! A disk that loses power on demand: a model for tests, kept out of `cfg(test)` because the
-//! integration tests of the whole product run on it.
+//! A disk that loses power on demand, for tests of all crates.
 //!
 //! It wraps a real directory and remembers what a power cut could take back: names whose
 //! directory was not synced since, and contents that were not synced. [`CrashDisk::crash`] puts
@@ -30,12 +29,12 @@ use std::path::{Component, Path, PathBuf};
 use parking_lot::Mutex;
 
 use self::model::{Choices, Namespace, Node};
-use crate::{IoError, Operation, Space};
+use crate::{IoError, Operation};
 
 /// Grain of torn contents.
 const PAGE_BYTES: usize = 4096;
 
-/// Which of the operations that were not synced survive a cut.
+/// Choice of the unsynced operations that survive a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrashMode {
     /// Of each directory the oldest ones, up to a point: a journalling file system.
@@ -44,7 +43,7 @@ pub enum CrashMode {
     Hostile,
 }
 
-/// What an injected fault hits.
+/// Operation that an injected fault makes fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The new file with this number, counted from 0 as [`CrashDisk::writes`] counts.
@@ -53,7 +52,7 @@ pub enum Fault {
     Sync(u64),
 }
 
-/// What an injected fault says.
+/// Error that an injected fault reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
     /// EIO: the device failed.
@@ -79,7 +78,6 @@ struct State {
     fail_at: Option<u64>,
     is_power_gone: bool,
     faults: Vec<(Fault, FaultKind)>,
-    space: Option<Space>,
 }
 
 /// The disk. Shared by reference; no other thread may be inside it during [`CrashDisk::crash`].
@@ -92,7 +90,7 @@ pub struct CrashDisk {
 }
 
 impl CrashDisk {
-    /// A disk whose files stand in `base/disk`; `base/vault` is its own.
+    /// A disk with its files in `base/disk`; `base/vault` is internal.
     ///
     /// # Panics
     /// If the two cannot be made.
@@ -109,12 +107,11 @@ impl CrashDisk {
             fail_at: None,
             is_power_gone: false,
             faults: Vec::new(),
-            space: None,
         };
         Self { root, vault, state: Mutex::new(state) }
     }
 
-    /// The directory in which the product's files may stand, at any depth.
+    /// The directory for the files of the server, at any depth.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -139,11 +136,6 @@ impl CrashDisk {
     /// written is lost even if a second sync of the same thing reports success.
     pub fn inject(&self, fault: Fault, kind: FaultKind) {
         self.state.lock().faults.push((fault, kind));
-    }
-
-    /// Reports this much space from now on; `None` asks the real file system again.
-    pub fn pretend_space(&self, space: Option<Space>) {
-        self.state.lock().space = space;
     }
 
     /// Cuts the power and restores it: the real directory takes a state that is legal after a
@@ -227,7 +219,7 @@ impl CrashDisk {
         inside.components().map(name).collect()
     }
 
-    /// What stands at `path`; takes note of what the disk has but the model does not know yet.
+    /// The node at `path`; one that the disk has and the model lacks is added to the model.
     fn find(&self, state: &mut State, path: &Path) -> Option<Node> {
         let mut node = Node::Directory(Namespace::ROOT);
         let mut real = self.root.clone();

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use super::CrashMode;
 use lodestone_types::{IdSource, SeededIds};
 
-/// What a name stands for: an index into the model's inodes.
+/// The target of a name: an index into the model's inodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Node {
     File(usize),
@@ -80,7 +80,7 @@ impl Namespace {
         self.directories[directory].visible.get(name).copied()
     }
 
-    /// Enters something that stood on the disk before the model knew it.
+    /// Adds a node that was on the disk before the model knew it.
     pub(super) fn adopt(&mut self, directory: usize, name: &str, node: Node) {
         let directory = &mut self.directories[directory];
         directory.durable.insert(name.to_owned(), node);

@@ -40,7 +40,7 @@ pub trait BlobStore: Send + Sync + fmt::Debug {
     /// `Exists` is durable too. Two fsyncs, one where the name was taken before.
     ///
     /// # Errors
-    /// [`StoreError::Io`]; the name may then be taken or not, and by whom the contents tell.
+    /// [`StoreError::Io`]; the name may then be taken or not, with these bytes or another's.
     fn put_create(&self, key: &Key, bytes: &[u8]) -> Result<Created, StoreError>;
 
     /// A whole blob. No fsync.
@@ -82,7 +82,7 @@ pub trait BlobStore: Send + Sync + fmt::Debug {
     /// [`StoreError::Io`]; some of the blobs may then be gone.
     fn delete_many(&self, keys: &[Key]) -> Result<(), StoreError>;
 
-    /// Removes every blob that [`Self::list`] finds. Nobody may put blobs there meanwhile.
+    /// Removes every blob that [`Self::list`] finds. No blob may be put there meanwhile.
     /// One fsync.
     ///
     /// # Errors

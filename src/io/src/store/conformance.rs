@@ -1,4 +1,4 @@
-//! What every implementation of [`BlobStore`] must pass.
+//! Conformance suite that every implementation of [`BlobStore`] must pass.
 
 use std::io::{self, Write};
 use std::sync::Barrier;

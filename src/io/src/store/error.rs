@@ -1,9 +1,9 @@
-//! What can go wrong in the blob store.
+//! Errors of the blob store.
 
 use crate::IoError;
 use lodestone_types::ErrorKind;
 
-/// A failure of this room.
+/// Errors of the blob store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Not a name that the store accepts.
@@ -20,7 +20,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// What the caller should do. Keys are made by us and not by users, so a bad one is our fault.
+    /// The caller's remedy. Keys are made by the server and not by users, so a bad one is internal.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::InvalidKey { .. } => ErrorKind::Internal,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::store::StoreError;
 
-/// Where every key begins: the version of the layout.
+/// First component of every key: the version of the layout.
 const FIRST_COMPONENT: &str = "v1";
 /// Bytes of one component.
 const COMPONENT_BYTES_MAX: usize = 128;

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::error::{ApiError, Condition};
 use crate::reply::{Json, Reply};
 use crate::request::Call;
-use lodestone_catalog::{Begun, Ticket};
+use lodestone_catalog::{RequestGuard, RequestStart};
 use lodestone_types::{IdSource, SourceId, Timestamp};
 
 /// Tells a repeated answer from a first one.
@@ -61,7 +61,7 @@ pub struct RequestIds {
 }
 
 impl RequestIds {
-    fn of(ticket: &Ticket) -> Self {
+    fn of(ticket: &RequestGuard) -> Self {
         Self { nonce: ticket.nonce(), begun_at: ticket.begun_at() }
     }
 
@@ -118,14 +118,14 @@ pub fn once<T: Serialize>(
     let Some(idempotency) = &call.idempotency else { return Ok(Once::First(work(None)?)) };
     let (key, digest) = (&idempotency.key, idempotency.digest);
     let ticket = match app.engine.begin_request(call.grant()?, call.route, key, digest)? {
-        Begun::Fresh(ticket) => ticket,
-        Begun::Replay { status, body } => return Ok(Once::Replayed { status, body }),
-        Begun::InFlight => {
+        RequestStart::Fresh(ticket) => ticket,
+        RequestStart::Replay { status, body } => return Ok(Once::Replayed { status, body }),
+        RequestStart::InFlight => {
             let message = "a request with this Idempotency-Key is being carried out";
             let error = ApiError::new(Condition::Unavailable, "idempotency_in_flight", message);
             return Err(error.with_retry_after(1));
         }
-        Begun::Mismatch => {
+        RequestStart::Mismatch => {
             let message = "this Idempotency-Key was used for another request";
             return Err(ApiError::new(Condition::Conflict, "idempotency_conflict", message));
         }

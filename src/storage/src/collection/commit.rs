@@ -1,8 +1,8 @@
-//! The one way to change a collection.
+//! Commits: the only way to change a collection.
 //!
 //! 1. segment files are published beforehand, under fresh names
 //! 2. tombstones of changed segments, under fresh names: one fsync each and one for the directory
-//! 3. manifest N + 1, created only if nobody else has: two fsyncs. **This is the commit.**
+//! 3. manifest N + 1, created only if no other writer has: two fsyncs. **This is the commit.**
 //! 4. the snapshot is swapped: the change is visible in every way at once
 //! 5. the caller marks its jobs, still under the writer's lock
 //!
@@ -19,11 +19,11 @@ use crate::collection::edit::{Edit, Outcome};
 use crate::collection::log::Commit;
 use crate::collection::manifest::{Manifest, SegmentEntry, TombstoneEntry};
 use crate::collection::snapshot::Snapshot;
-use crate::collection::{Collection, CollectionError, Grave, WriterState, layout};
+use crate::collection::{Collection, CollectionError, PendingDelete, WriterState, layout};
 use lodestone_io::store::Key;
 use lodestone_types::{SegmentId, Sequence};
 
-/// How often a commit is rebased on the head of another writer before it gives up.
+/// Number of times a commit is rebased on the head of another writer before it fails.
 const REBASES_MAX: usize = 8;
 
 /// The right to commit, held across deciding, committing and marking.
@@ -44,7 +44,7 @@ impl Collection {
         if self.poisoned.load(Ordering::SeqCst) {
             return Err(CollectionError::Poisoned { collection });
         }
-        let segments = self.snapshot().unknown_losses();
+        let segments = self.snapshot().unknown_segments();
         if segments > 0 {
             return Err(CollectionError::Quarantined { collection, segments });
         }
@@ -61,10 +61,10 @@ impl Writer<'_> {
     /// Makes `edit` durable and visible. Returns what it removed.
     ///
     /// # Errors
-    /// `StorageFull` where the disk filled before the commit point, and whatever
-    /// reading the visible sources says: nothing has changed then. After any other failure the
-    /// collection is poisoned, because it is open whether the change is durable: it refuses
-    /// writes, and reads go on with the version before.
+    /// `StorageFull` if the disk filled before the commit point, and errors of reading the visible
+    /// sources: nothing has changed then. After any other error the collection is poisoned, because
+    /// the change may or may not be durable: it refuses writes, and reads continue with the version
+    /// before.
     pub fn commit(&mut self, edit: &Edit) -> Result<Outcome, CollectionError> {
         let base = self.base();
         let draft = Draft::new(&base, edit)?;
@@ -78,7 +78,7 @@ impl Writer<'_> {
         result
     }
 
-    /// Jobs whose success is now durable in the catalog need not be remembered any longer.
+    /// Forgets jobs whose success is now durable in the catalog.
     pub fn forget_applied(&mut self, marked: &[Sequence]) {
         self.state.applied.retain(|sequence| !marked.contains(sequence));
     }
@@ -114,11 +114,11 @@ impl Writer<'_> {
         Err(CollectionError::Fenced { collection: collection.id })
     }
 
-    /// Opens the version of another writer to build upon. It must be whole: what is missing from
-    /// the draft would be missing from the next manifest.
+    /// Opens the version of another writer to build upon. It must be complete: a segment missing
+    /// from the draft would be missing from the next manifest.
     fn rebase(&mut self, head: Manifest) -> Result<Arc<Snapshot>, CollectionError> {
         let base = self.collection.load(head)?;
-        let segments = base.unknown_losses();
+        let segments = base.unknown_segments();
         if segments > 0 {
             let collection = self.collection.id;
             return Err(CollectionError::Quarantined { collection, segments });
@@ -144,7 +144,10 @@ impl Writer<'_> {
                 let id = collection.ids.uuid();
                 let (bytes, checksum) = part.dead.encode(collection.id, part.id());
                 files.push((layout::tombstone(collection.id, id), bytes));
-                collection.graves.lock().push(Grave::of_tombstones(collection.id, id));
+                collection
+                    .pending_deletes
+                    .lock()
+                    .push(PendingDelete::of_tombstones(collection.id, id));
                 entry.tombstones =
                     Some(TombstoneEntry { id, checksum, rows: part.dead.rows.len() });
             }
@@ -156,26 +159,29 @@ impl Writer<'_> {
         Ok(entries)
     }
 
-    /// Swaps the snapshot and remembers the files that the new one does not refer to.
+    /// Swaps the snapshot and adds the files that the new one does not refer to as pending deletes.
     fn publish(&self, base: &Snapshot, next: Snapshot) {
         let collection = self.collection;
         let live = base.segments.iter().map(|old| (&old.entry, Some(&old.segment)));
         let lost = base.damaged.iter().map(|old| (&old.entry, None));
-        let mut graves = collection.graves.lock();
+        let mut pending_deletes = collection.pending_deletes.lock();
         for (old, segment) in live.chain(lost) {
             let kept = next.manifest.segments.iter().find(|entry| entry.id == old.id);
             match segment {
                 _ if kept.is_some() => {}
-                Some(segment) => graves.push(Grave::of_segment(collection.id, segment)),
-                None => graves.push(Grave::of_lost_segment(collection.id, SegmentId(old.id))),
+                Some(segment) => {
+                    pending_deletes.push(PendingDelete::of_segment(collection.id, segment))
+                }
+                None => pending_deletes
+                    .push(PendingDelete::of_lost_segment(collection.id, SegmentId(old.id))),
             }
             if let Some(dead) = &old.tombstones
                 && kept.and_then(|entry| entry.tombstones.as_ref()) != Some(dead)
             {
-                graves.push(Grave::of_tombstones(collection.id, dead.id));
+                pending_deletes.push(PendingDelete::of_tombstones(collection.id, dead.id));
             }
         }
-        drop(graves);
+        drop(pending_deletes);
         collection.snapshot.store(Arc::new(next));
     }
 }

@@ -1,6 +1,6 @@
 //! The next version of a collection, computed from an edit without touching the disk.
 //!
-//! Damaged segments take part: what they held is known from the lists beside them, so a source in
+//! Damaged segments take part: their sources are known from the lists beside them, so a source in
 //! one can be removed or replaced like any other.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use roaring::RoaringBitmap;
 use crate::collection::CollectionError;
 use crate::collection::edit::{AddedSegment, Edit, Outcome, Replacement};
 use crate::collection::manifest::SegmentEntry;
-use crate::collection::quarantine::{KnownLoss, QuarantinedSegment};
+use crate::collection::quarantine::{KnownContents, QuarantinedSegment};
 use crate::collection::snapshot::{LiveSegment, Snapshot};
 use crate::collection::source_list::SourceList;
 use crate::segment::{Segment, SegmentError, TombstoneSet};
@@ -34,7 +34,7 @@ pub(super) struct DraftSegment {
     pub(super) dead: TombstoneSet,
 }
 
-/// Where a segment comes from.
+/// Origin of a segment.
 #[derive(Debug)]
 enum Part {
     /// It is new.
@@ -63,7 +63,7 @@ impl DraftSegment {
         Self { part: Part::Open(Arc::clone(live)), dead: live.dead.clone() }
     }
 
-    fn of_lost(lost: &Arc<QuarantinedSegment>, known: &KnownLoss) -> Self {
+    fn of_lost(lost: &Arc<QuarantinedSegment>, known: &KnownContents) -> Self {
         let part = Part::Lost(Arc::clone(lost), Arc::clone(&known.sources));
         Self { part, dead: known.dead.clone() }
     }
@@ -77,7 +77,7 @@ impl DraftSegment {
         }
     }
 
-    /// What the manifest said of it, or is to say.
+    /// Its entry in the old manifest, or in the new one for a fresh segment.
     pub(super) fn entry(&self) -> SegmentEntry {
         match &self.part {
             Part::Fresh(segment) => SegmentEntry::fresh(segment.meta()),
@@ -99,7 +99,7 @@ impl DraftSegment {
             Part::Open(base) => live(&base.segment, self.dead),
             Part::Lost(lost, _) if !is_changed => NextSegment::Lost(lost),
             Part::Lost(_, sources) => {
-                let known = Some(KnownLoss { sources, dead: self.dead });
+                let known = Some(KnownContents { sources, dead: self.dead });
                 NextSegment::Lost(Arc::new(QuarantinedSegment { entry, known }))
             }
         }
@@ -114,28 +114,26 @@ impl DraftSegment {
         }
     }
 
-    /// The file, where it can be read.
-    fn open(&self) -> Option<&Arc<Segment>> {
+    /// The open segment, or the list of its sources where it cannot be read.
+    fn contents(&self) -> Result<&Segment, &SourceList> {
         match &self.part {
-            Part::Fresh(segment) => Some(segment),
-            Part::Open(live) => Some(&live.segment),
-            Part::Lost(..) => None,
+            Part::Fresh(segment) => Ok(segment),
+            Part::Open(live) => Ok(&live.segment),
+            Part::Lost(_, list) => Err(list),
         }
     }
 
     fn source_count(&self) -> u32 {
-        match &self.part {
-            Part::Fresh(segment) => segment.source_count(),
-            Part::Open(live) => live.segment.source_count(),
-            Part::Lost(_, list) => list.sources().len() as u32,
+        match self.contents() {
+            Ok(segment) => segment.source_count(),
+            Err(list) => list.sources().len() as u32,
         }
     }
 
     fn source_key(&self, source: u32) -> (&str, &str) {
-        match &self.part {
-            Part::Fresh(segment) => segment.source_key(source),
-            Part::Open(live) => live.segment.source_key(source),
-            Part::Lost(_, list) => {
+        match self.contents() {
+            Ok(segment) => segment.source_key(source),
+            Err(list) => {
                 let record = &list.sources()[source as usize].record;
                 (record.sub_tenant.as_str(), record.id.as_str())
             }
@@ -143,18 +141,16 @@ impl DraftSegment {
     }
 
     fn sequence(&self, source: u32) -> Sequence {
-        match &self.part {
-            Part::Fresh(segment) => segment.sequence(source),
-            Part::Open(live) => live.segment.sequence(source),
-            Part::Lost(_, list) => list.sources()[source as usize].record.sequence,
+        match self.contents() {
+            Ok(segment) => segment.sequence(source),
+            Err(list) => list.sources()[source as usize].record.sequence,
         }
     }
 
     fn record(&self, source: u32) -> Result<SourceRecord, SegmentError> {
-        match &self.part {
-            Part::Fresh(segment) => segment.record(source),
-            Part::Open(live) => live.segment.record(source),
-            Part::Lost(_, list) => Ok(list.sources()[source as usize].record.clone()),
+        match self.contents() {
+            Ok(segment) => segment.record(source),
+            Err(list) => Ok(list.sources()[source as usize].record.clone()),
         }
     }
 
@@ -163,23 +159,20 @@ impl DraftSegment {
     }
 
     fn alive(&self, sub_tenant: &str, id: &str) -> Option<u32> {
-        let source = match &self.part {
-            Part::Fresh(segment) => segment.find_source_named(sub_tenant, id),
-            Part::Open(live) => live.segment.find_source_named(sub_tenant, id),
-            Part::Lost(_, list) => list.find(sub_tenant, id),
+        let source = match self.contents() {
+            Ok(segment) => segment.find_source_named(sub_tenant, id),
+            Err(list) => list.find(sub_tenant, id),
         }?;
         (!self.dead.sources.contains(source)).then_some(source)
     }
 
     fn kill(&mut self, source: u32) {
         self.dead.sources.insert(source);
-        match &self.part {
-            Part::Fresh(segment) => self.dead.rows.extend(segment.rows_of(source).iter().copied()),
-            Part::Open(live) => self.dead.rows.extend(live.segment.rows_of(source).iter().copied()),
-            Part::Lost(_, list) => {
-                self.dead.rows.insert_range(list.sources()[source as usize].rows());
-            }
-        }
+        let rows: RoaringBitmap = match self.contents() {
+            Ok(segment) => segment.rows_of(source).iter().copied().collect(),
+            Err(list) => list.sources()[source as usize].rows().collect(),
+        };
+        self.dead.rows |= rows;
     }
 }
 
@@ -213,11 +206,11 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Puts the output in the place of its first input. What died in the inputs since the merge
-    /// read them dies in the output too.
+    /// Puts the output in the position of its first input. Rows that died in the inputs since the
+    /// merge read them are dead in the output too.
     fn replace(&mut self, replacement: &Replacement) {
-        let place = |id: &SegmentId| self.segments.iter().position(|s| s.id() == *id);
-        let inputs: Vec<Option<usize>> = replacement.inputs.iter().map(place).collect();
+        let position = |id: &SegmentId| self.segments.iter().position(|s| s.id() == *id);
+        let inputs: Vec<Option<usize>> = replacement.inputs.iter().map(position).collect();
         // An input that is gone has lost all its rows meanwhile.
         let dead_of = |input: u32| inputs[input as usize].map(|at| &self.segments[at].dead);
         let mut output = DraftSegment::fresh(&replacement.segment);
@@ -227,7 +220,7 @@ impl Draft {
                 rows.insert(row as u32);
             }
         }
-        // A source is asked for by its name and not by its rows: it may have none.
+        // A source is looked up by its name and not by its rows: it may have none.
         for source in 0..output.source_count() {
             let (sub_tenant, id) = output.source_key(source);
             let is_alive = |at: &usize| self.segments[*at].alive(sub_tenant, id).is_some();
@@ -260,7 +253,7 @@ impl Draft {
     ) -> Result<(), CollectionError> {
         for segment in &mut self.segments {
             let Some(source) = segment.alive(sub_tenant.as_str(), id.as_str()) else { continue };
-            let Some(open) = segment.open() else {
+            let Ok(open) = segment.contents() else {
                 // Which row has which index is not known of a segment that cannot be read.
                 let collection = self.collection;
                 return Err(CollectionError::Quarantined { collection, segments: 1 });

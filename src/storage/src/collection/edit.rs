@@ -1,4 +1,4 @@
-//! What a commit changes, as operations: they can be applied again to another head.
+//! Changes of a commit as operations, which can be applied again to another head.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub struct Edit {
     pub embedding: Option<String>,
 }
 
-/// What became of an edit.
+/// Effects of an edit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Keys of uploads that no visible source refers to any more.

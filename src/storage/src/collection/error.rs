@@ -1,10 +1,10 @@
-//! What can go wrong with a collection.
+//! Errors of a collection.
 
 use crate::segment::SegmentError;
 use lodestone_io::store::StoreError;
 use lodestone_types::{CollectionId, ErrorKind, SegmentId};
 
-/// A failure to open, read or change one collection.
+/// Errors of opening, reading or changing one collection.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectionError {
     /// A manifest does not hold what it must.
@@ -32,12 +32,12 @@ pub enum CollectionError {
     TooNew {
         /// The collection.
         collection: CollectionId,
-        /// The version it asks for.
+        /// The version it needs.
         needed: u32,
         /// Ours.
         ours: u32,
     },
-    /// A write failed in a way that leaves open whether it is durable.
+    /// A write failed in a way that leaves unknown whether it is durable.
     #[error("collection {collection} refuses writes after a failed commit; restart the server")]
     Poisoned {
         /// The collection.
@@ -54,7 +54,7 @@ pub enum CollectionError {
     Quarantined {
         /// The collection.
         collection: CollectionId,
-        /// How many.
+        /// Number of damaged segments.
         segments: usize,
     },
     /// An original is not what was uploaded.
@@ -78,20 +78,20 @@ pub enum CollectionError {
     Unsettled {
         /// The collection.
         collection: CollectionId,
-        /// How often it was looked up.
+        /// Number of look-ups.
         look_ups: usize,
     },
-    /// A segment.
+    /// Error of a segment.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// The blob store.
+    /// Error of the blob store.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl CollectionError {
-    /// Whether, after a commit ended with this, it is open what is durable. Not so where the disk
-    /// was full and no barrier failed: then nothing was published.
+    /// Whether, after a commit ended with this error, it is unknown what is durable. It is known if
+    /// the disk was full and no sync failed: then nothing was published.
     pub(super) fn leaves_doubt(&self) -> bool {
         match self {
             Self::Store(StoreError::Io(error)) => {
@@ -101,7 +101,7 @@ impl CollectionError {
         }
     }
 
-    /// What the caller should do.
+    /// The caller's remedy.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::BadManifest { .. }

@@ -1,4 +1,4 @@
-//! Deleting what no version and no reader needs any more.
+//! Garbage collection: deletes files that no version and no reader needs any more.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -10,18 +10,18 @@ use crate::segment::Segment;
 use lodestone_io::store::Key;
 use lodestone_types::{CollectionId, SegmentId};
 
-/// A file that the newest version may not refer to: it was written for a commit that has not come
-/// yet, perhaps never will, or a commit has dropped it.
+/// A file that the newest version may not refer to: it was written for a commit that may never
+/// happen, or a commit has dropped it.
 #[derive(Debug)]
-pub(super) struct Grave {
+pub(super) struct PendingDelete {
     key: Key,
-    /// The list beside a segment, which goes with it.
+    /// The source list of a segment, deleted with it.
     list: Option<Key>,
     /// The open segment, if the file is one: builders and readers of older snapshots may hold it.
     holder: Option<Weak<Segment>>,
 }
 
-impl Grave {
+impl PendingDelete {
     pub(super) fn of_segment(collection: CollectionId, segment: &Arc<Segment>) -> Self {
         let holder = Some(Arc::downgrade(segment));
         Self { holder, ..Self::of_lost_segment(collection, segment.id()) }
@@ -44,15 +44,15 @@ impl Grave {
 
 impl Collection {
     /// Deletes old manifests in ascending order, then the files that the newest does not refer to
-    /// and that no reader holds, those of commits that failed included. Returns how many went; a
-    /// segment counts together with its list.
-    /// What is still held goes at a later call. After a failed commit nothing is deleted: it is
-    /// open which manifest is the newest.
+    /// and that no reader holds, including those of failed commits. Returns the number of deleted
+    /// files; a segment counts together with its list. Files that are still held are deleted by a
+    /// later call. After a failed commit nothing is deleted, because the newest manifest is
+    /// unknown.
     ///
     /// # Errors
-    /// What the store says; nothing that is needed is ever deleted, and a later call goes on.
+    /// Errors of the store. Needed files are never deleted, and a later call continues.
     pub fn collect_garbage(&self) -> Result<usize, CollectionError> {
-        // No commit is under way while this is held: what it has written is listed, or is garbage.
+        // No commit is under way while this is held: all files are either listed or garbage.
         let _no_commit = self.writer.lock();
         if self.is_poisoned() {
             return Ok(0);
@@ -60,16 +60,19 @@ impl Collection {
         let snapshot = self.snapshot();
         let old_manifests = self.log.collect(self.id, snapshot.manifest.version)?;
         let listed = self.listed(&snapshot.manifest);
-        let mut graves = self.graves.lock();
-        graves.retain(|grave| !listed.contains(&grave.key));
-        let is_free = |grave: &&Grave| grave.is_free();
+        let mut pending_deletes = self.pending_deletes.lock();
+        pending_deletes.retain(|pending| !listed.contains(&pending.key));
+        let is_free = |pending: &&PendingDelete| pending.is_free();
         let free: BTreeSet<Key> =
-            graves.iter().filter(is_free).map(|grave| grave.key.clone()).collect();
-        let lists: BTreeSet<Key> =
-            graves.iter().filter(is_free).filter_map(|grave| grave.list.clone()).collect();
+            pending_deletes.iter().filter(is_free).map(|pending| pending.key.clone()).collect();
+        let lists: BTreeSet<Key> = pending_deletes
+            .iter()
+            .filter(is_free)
+            .filter_map(|pending| pending.list.clone())
+            .collect();
         let files: Vec<Key> = free.iter().chain(&lists).cloned().collect();
         self.store.delete_many(&files)?;
-        graves.retain(|grave| !free.contains(&grave.key));
+        pending_deletes.retain(|pending| !free.contains(&pending.key));
         Ok(old_manifests + free.len())
     }
 

@@ -26,7 +26,7 @@ pub(super) fn manifest(collection: CollectionId, version: u64) -> Key {
 
 /// The number in a manifest's name.
 pub(super) fn manifest_version(key: &Key) -> Option<u64> {
-    let name = key.as_str().rsplit('/').next()?;
+    let name = key.last();
     (name.len() == 20).then(|| name.parse().ok()).flatten()
 }
 

@@ -7,18 +7,18 @@ use crate::collection::{CollectionError, Manifest, layout};
 use lodestone_io::store::{BlobStore, Created};
 use lodestone_types::{CollectionId, ErrorKind};
 
-/// What became of an attempt to commit.
+/// Result of an attempt to commit.
 #[derive(Debug)]
 pub enum Commit {
     /// The manifest is durable and is the successor of the one it was built upon.
     Done,
-    /// Somebody else took the number: rebase the edit on this head.
+    /// Another writer took the number: rebase the edit on this head.
     Conflict(Box<Manifest>),
     /// A writer with a later epoch has taken over.
     Fenced,
 }
 
-/// Where manifests live. One implementation per kind of store.
+/// The store of manifests. One implementation per kind of store.
 pub trait CommitLog: Send + Sync + fmt::Debug {
     /// The newest manifest; [`Manifest::empty`] before the first commit.
     ///
@@ -30,14 +30,14 @@ pub trait CommitLog: Send + Sync + fmt::Debug {
     /// Costs two fsyncs.
     ///
     /// # Errors
-    /// After an error it is open whether `next` is durable: the caller must not acknowledge
-    /// anything that depends on either.
+    /// After an error it is unknown whether `next` is durable: the caller must not acknowledge
+    /// anything that depends on it.
     fn commit(&self, base: &Manifest, next: &Manifest) -> Result<Commit, CollectionError>;
 
     /// Deletes manifests older than `head`, oldest first, each before the next.
     ///
     /// # Errors
-    /// What the store says; a repetition goes on where this ended.
+    /// Errors of the store; a repeated call continues where this one ended.
     fn collect(&self, collection: CollectionId, head: u64) -> Result<usize, CollectionError>;
 }
 

@@ -1,24 +1,21 @@
 //! The numbered list of a collection's live segments and tombstones.
 //!
-//! ```text
-//! "lodestone manifest 1 " | 16 hex digits, XXH3-64 of the body | " " | bytes of the body | "\n"
-//! body: JSON, the fields of [`Manifest`]
-//! ```
-//! A reader rejects another first line, a body of another length or hash, a version other than the
-//! one in the file's name, another collection, and a `min_reader` above its own.
+//! A sealed file ([`lodestone_io::sealed`]) of the words "lodestone manifest 1". Its body is JSON:
+//! the fields of [`Manifest`]. A reader rejects a broken seal, a version other than the one in the
+//! file's name, another collection, and a `min_reader` above its own.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::collection::CollectionError;
 use crate::segment::SegmentMeta;
+use lodestone_io::sealed;
 use lodestone_types::{CollectionId, SegmentId};
 
 /// The newest `min_reader` that this program understands.
 const READER_VERSION: u32 = 1;
-/// How many earlier nonces a manifest remembers: enough for a writer that was slow to learn
-/// whether its commit is among the latest.
+/// Number of earlier nonces in a manifest: enough for a slow writer to see whether its commit is
+/// among the latest.
 const RECENT_MAX: usize = 64;
 const FIRST_WORDS: &str = "lodestone manifest 1";
 
@@ -57,7 +54,7 @@ impl SegmentEntry {
         Self { id: id.0, bytes, rows, sources, checksum, tombstones: None }
     }
 
-    /// What the segment's file must be.
+    /// The properties that the segment's file must have.
     pub fn meta(&self) -> SegmentMeta {
         let Self { id, bytes, rows, sources, checksum, tombstones: _ } = *self;
         SegmentMeta { id: SegmentId(id), bytes, rows, sources, checksum }
@@ -69,7 +66,7 @@ impl SegmentEntry {
 pub struct Manifest {
     /// Its number, also its name.
     pub version: u64,
-    /// The collection, against swapped files.
+    /// The collection, checked against swapped files.
     pub collection: Uuid,
     /// A fresh number: two manifests are the same only if this is the same.
     pub nonce: Uuid,
@@ -89,7 +86,7 @@ pub struct Manifest {
     pub embedding: Option<String>,
 }
 
-/// The one field whose place and type no later version may change.
+/// The one field whose name and type no later version may change.
 #[derive(Deserialize)]
 struct Needed {
     min_reader: u32,
@@ -112,7 +109,7 @@ impl Manifest {
         }
     }
 
-    /// The next version, as yet with the same contents.
+    /// The next version, with the same contents so far.
     pub fn next(&self, nonce: Uuid, epoch: u64) -> Self {
         let mut recent = vec![self.nonce];
         recent.extend(self.recent.iter().take(RECENT_MAX - 1));
@@ -123,17 +120,14 @@ impl Manifest {
     /// The file's bytes.
     pub fn encode(&self) -> Vec<u8> {
         let body = serde_json::to_vec(self).expect("plain data always prints");
-        let hash = xxh3_64(&body);
-        let mut bytes = format!("{FIRST_WORDS} {hash:016x} {}\n", body.len()).into_bytes();
-        bytes.extend(body);
-        bytes
+        sealed::seal(FIRST_WORDS, &body)
     }
 
     /// Reads the file of version `version` of `collection`.
     ///
     /// # Errors
     /// [`CollectionError::BadManifest`] names the broken rule; [`CollectionError::TooNew`] where a
-    /// newer reader is asked for.
+    /// newer reader is needed.
     pub fn decode(
         bytes: &[u8],
         collection: CollectionId,
@@ -144,12 +138,7 @@ impl Manifest {
             version,
             problem: problem.to_owned(),
         };
-        let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(|| bad("no header"))?;
-        let body = &bytes[end + 1..];
-        let expected = format!("{FIRST_WORDS} {:016x} {}", xxh3_64(body), body.len());
-        if bytes[..end] != *expected.as_bytes() {
-            return Err(bad("the body does not match the length and hash of its first line"));
-        }
+        let body = sealed::open(FIRST_WORDS, bytes).map_err(bad)?;
         let malformed = |error: serde_json::Error| bad(&error.to_string());
         // First and alone: the other fields of a newer version may have other shapes.
         let Needed { min_reader: needed } = serde_json::from_slice(body).map_err(malformed)?;

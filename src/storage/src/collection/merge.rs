@@ -1,4 +1,4 @@
-//! Size-tiered merging: keeps the number of segments logarithmic and drops dead rows.
+//! Size-tiered merging, which keeps the number of segments logarithmic and drops dead rows.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use crate::collection::{Collection, CollectionError, layout};
 use crate::segment::{self, SegmentShape};
 use lodestone_types::SegmentId;
 
-/// Segments of one tier that are merged together. Each row is then rewritten once per tier, that
-/// is log8 of the collection's size in times, and a query visits at most seven segments per tier.
+/// Segments of one tier that are merged together. Each row is then rewritten once per tier, about
+/// log8(rows) times in all, and a query visits at most seven segments per tier.
 pub(super) const FAN_IN: usize = 8;
 /// Rows of the smallest tier.
 const TIER_ROWS: u64 = 1024;
@@ -30,7 +30,7 @@ fn tier(live: &LiveSegment) -> u32 {
 
 /// The segments that should be merged next, if any: a full tier, or one segment with many dead.
 pub(super) fn plan(snapshot: &Snapshot) -> Option<Vec<usize>> {
-    // Lowest tier first. Vectors of another shape cannot stand in the same file.
+    // Lowest tier first. Vectors of another shape cannot be in the same file.
     let mut groups: BTreeMap<(u32, usize, usize), Vec<usize>> = BTreeMap::new();
     for (at, live) in snapshot.segments.iter().enumerate() {
         let component_bytes = live.segment.vector_kind().component_bytes();
@@ -55,25 +55,19 @@ pub(super) fn plan(snapshot: &Snapshot) -> Option<Vec<usize>> {
 }
 
 impl Collection {
-    /// Merges once if there is something to merge. Readers and writers go on meanwhile: the inputs
-    /// are pinned, and what dies in them before the commit dies in the output too. Returns whether
-    /// a merge was made, so that the caller can come back for the next.
+    /// Merges once if there is something to merge. Readers and writers continue meanwhile: the
+    /// inputs are pinned, and rows that die in them before the commit are dead in the output too.
+    /// Returns whether a merge was made, so that the caller can call again for the next.
+    ///
+    /// A merge waits while twice its largest input does not fit into `free_bytes`: inputs stay
+    /// until their last reader is done, and other tenants write meanwhile.
     ///
     /// # Errors
-    /// What reading, writing or the commit says. Without a commit nothing has changed.
-    pub fn merge_once(&self) -> Result<bool, CollectionError> {
-        self.merge_once_within(u64::MAX)
-    }
-
-    /// As [`Self::merge_once`], if twice the largest input would fit into `free_bytes`: inputs stay
-    /// until the last reader lets go, and others write meanwhile. A merge that does not fit waits.
-    ///
-    /// # Errors
-    /// As [`Self::merge_once`].
-    pub fn merge_once_within(&self, free_bytes: u64) -> Result<bool, CollectionError> {
+    /// Errors of reading, writing or the commit. Without a commit nothing has changed.
+    pub fn merge_once(&self, free_bytes: u64) -> Result<bool, CollectionError> {
         let Some(_only_one) = self.merging.try_lock() else { return Ok(false) };
         let base = self.snapshot();
-        if base.unknown_losses() > 0 {
+        if base.unknown_segments() > 0 {
             return Ok(false);
         }
         let Some(chosen) = plan(&base) else { return Ok(false) };
@@ -97,8 +91,8 @@ impl Collection {
         segment.prepare_vectors()?;
         let inputs = inputs.iter().map(|live| live.segment.id()).collect();
         let replace = Some(Replacement { inputs, segment, origins: merged.origins });
-        // If this fails the output must stay for now: it is open whether the manifest that lists
-        // it is durable. Garbage collection and opening know.
+        // If this fails the output must stay for now: the manifest that lists it may be durable.
+        // Garbage collection or the next opening decides.
         self.writer()?.commit(&Edit { replace, ..Edit::default() })?;
         Ok(true)
     }

@@ -1,7 +1,7 @@
 //! One tenant's segments under a numbered manifest: commits, snapshots, merging, garbage.
 //!
-//! A collection knows nothing of tenants' names, of jobs, or of queries. It holds what is
-//! searchable now, changes it in single steps, and never loses an acknowledged step.
+//! A collection knows nothing of tenants' names, of jobs, or of queries. It holds the searchable
+//! rows, changes them in single steps, and never loses an acknowledged step.
 //!
 //! ```text
 //!            edit: segments to add, sources to remove, a merge        readers
@@ -20,18 +20,18 @@
 //!   built anew, replaced or deleted. Until then every snapshot names it.
 //! - Of two operations on one source the one with the higher sequence wins, whatever the order in
 //!   which workers finish.
-//! - Files leave in this order: the manifest that refers to them, then the last reader, then they.
-//!   Old manifests leave in ascending order; only the newest is kept, for readers pin files, not
-//!   manifests, and a deleted document should leave the disk soon.
-//! - After a failed commit nothing is acknowledged any more until the process starts again, since
-//!   an fsync that failed must not be repeated.
+//! - A file is deleted after the manifest that refers to it and after its last reader. Old
+//!   manifests are deleted in ascending order; only the newest is kept, because readers pin files,
+//!   not manifests, and a deleted document should leave the disk soon.
+//! - After a failed commit nothing is acknowledged until the process starts again, since an fsync
+//!   that failed must not be repeated.
 //!
 //! - `manifest`, `log`: the format, and the commit as creation of a numbered file
-//! - `edit`: operations; `draft`: applying them to a version without touching the disk; `commit`:
-//!   making them so
-//! - `open`: recovery; `snapshot`: one version, open; `merge`, `gc`: background work
-//! - `quarantine`: damaged segments; `source_list`: what is known of them
-//! - `registry`: which collections are open; `uploads`: the originals
+//! - `edit`: operations; `draft`: applies them to a version without touching the disk; `commit`:
+//!   writes the result
+//! - `open`: recovery; `snapshot`: an open version; `merge`, `gc`: background work
+//! - `quarantine`: damaged segments; `source_list`: the list of sources beside each segment
+//! - `registry`: open collections; `uploads`: upload blobs; `layout`: keys of all files
 
 mod commit;
 mod draft;
@@ -65,7 +65,7 @@ pub use registry::Registry;
 pub use snapshot::{FoundSource, LiveSegment, ScopeRows, Snapshot};
 
 use crate::segment::{self, NewSource, Segment, SegmentMeta, SegmentShape, VectorKind};
-use gc::Grave;
+use gc::PendingDelete;
 use lodestone_compute::ComputeBackend;
 use lodestone_io::store::BlobStore;
 use lodestone_types::{CollectionId, CommitHead, IdSource, SegmentId, Sequence, SourceRecord};
@@ -77,18 +77,18 @@ pub struct Collection {
     epoch: u64,
     store: Arc<dyn BlobStore>,
     ids: Arc<dyn IdSource>,
-    /// What builds lists in merges.
+    /// Builds vector lists in merges.
     backend: Arc<dyn ComputeBackend>,
     log: Box<dyn CommitLog>,
     snapshot: ArcSwap<Snapshot>,
     writer: Mutex<WriterState>,
     /// Files that the newest manifest may not list. Locked after `writer`, where both are.
-    graves: Mutex<Vec<Grave>>,
+    pending_deletes: Mutex<Vec<PendingDelete>>,
     merging: Mutex<()>,
     poisoned: AtomicBool,
 }
 
-/// What only the holder of the writer's lock may touch.
+/// State guarded by the writer's lock.
 #[derive(Debug)]
 struct WriterState {
     /// Jobs that are in the newest manifest and may not be marked in the catalog yet.
@@ -125,11 +125,11 @@ impl Collection {
     }
 
     /// Writes fresh sources to a segment file that nothing refers to yet. Needs no lock. A file
-    /// that no commit takes in is garbage when the returned value is dropped. Four fsyncs: the
-    /// segment, the list of its sources, and the directory of each.
+    /// that no commit adds is garbage when the returned value is dropped. Four fsyncs: the segment,
+    /// the list of its sources, and the directory of each.
     ///
     /// # Errors
-    /// What building or the disk says; no file is left behind.
+    /// Errors of building or of the disk; no file is left behind.
     pub fn build(
         &self,
         dimension: usize,
@@ -147,7 +147,7 @@ impl Collection {
     /// nothing refers to yet. The caller holds the writer's lock, so that the rows stay alive.
     ///
     /// # Errors
-    /// What reading, writing or the disk says; no file is left behind.
+    /// Errors of reading, building or of the disk; no file is left behind.
     pub fn build_amended(
         &self,
         found: &FoundSource<'_>,
@@ -174,7 +174,9 @@ impl Collection {
             Ok(segment)
         });
         match &opened {
-            Ok(segment) => self.graves.lock().push(Grave::of_segment(self.id, segment)),
+            Ok(segment) => {
+                self.pending_deletes.lock().push(PendingDelete::of_segment(self.id, segment))
+            }
             Err(_) => self.store.delete_many(&self.files_of(meta.id))?,
         }
         opened
@@ -184,7 +186,7 @@ impl Collection {
     /// [`Self::collect_garbage`].
     ///
     /// # Errors
-    /// What the store says; garbage collection or opening takes the file then.
+    /// Errors of the store; garbage collection or the next opening deletes the file then.
     pub fn discard(&self, segment: &Segment) -> Result<(), CollectionError> {
         Ok(self.store.delete_many(&self.files_of(segment.id()))?)
     }

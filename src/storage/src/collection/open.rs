@@ -1,10 +1,12 @@
 //! Opening a collection: the newest manifest, its segments, and the files that nothing refers to.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use uuid::Uuid;
 
 use crate::collection::manifest::{Manifest, SegmentEntry};
 use crate::collection::snapshot::{LiveSegment, Snapshot};
@@ -18,8 +20,8 @@ use lodestone_types::{CollectionId, CommitHead, ErrorKind, IdSource, SegmentId, 
 
 impl Collection {
     /// Opens the newest version. `expected` is the newest commit that the catalog has seen: a disk
-    /// that has lost it is noticed here and not served. A segment that is damaged is quarantined:
-    /// the others serve, and the snapshot says so.
+    /// that has lost it is refused. A damaged segment is quarantined: the others serve, and the
+    /// snapshot lists it.
     ///
     /// # Errors
     /// [`CollectionError::HeadMissing`] and [`CollectionError::BadManifest`] where the newest
@@ -45,7 +47,7 @@ impl Collection {
             log: Box::new(log),
             snapshot: ArcSwap::from_pointee(empty),
             writer: Mutex::new(WriterState { applied }),
-            graves: Mutex::default(),
+            pending_deletes: Mutex::default(),
             merging: Mutex::new(()),
             poisoned: AtomicBool::new(false),
         };
@@ -57,7 +59,7 @@ impl Collection {
         Ok(collection)
     }
 
-    /// Opens what a manifest lists.
+    /// Opens the segments that a manifest lists.
     pub(super) fn load(&self, manifest: Manifest) -> Result<Snapshot, CollectionError> {
         let mut segments = Vec::with_capacity(manifest.segments.len());
         let mut damaged = Vec::new();
@@ -112,39 +114,31 @@ impl Collection {
         Ok(Arc::new(Segment::open(&*self.store, &key, self.id, meta)?))
     }
 
-    /// Deletes what a crash left behind, old manifests first. Only at opening: nobody can be
-    /// building then. What cannot be deleted, as on a disk that has failed, waits for the next
-    /// opening: it keeps nobody from reading.
+    /// Deletes files that a crash left behind, old manifests first. Only at opening, when no
+    /// segment is being built. Files that cannot be deleted, as on a disk that has failed, stay
+    /// until the next opening.
     fn collect_orphans(&self, manifest: &Manifest) {
         if let Err(error) = self.try_collect_orphans(manifest) {
-            tracing::warn!(collection = %self.id, %error, "left-over files stay for now");
+            tracing::warn!(collection = %self.id, %error, "left-over files could not be deleted");
         }
     }
 
     fn try_collect_orphans(&self, manifest: &Manifest) -> Result<(), CollectionError> {
         self.log.collect(self.id, manifest.version)?;
-        let listed = |id: uuid::Uuid| manifest.segments.iter().any(|entry| entry.id == id);
-        let dead = |id: uuid::Uuid| {
-            let files = manifest.segments.iter().filter_map(|entry| entry.tombstones.as_ref());
-            files.into_iter().any(|file| file.id == id)
-        };
-        let id_of = |key: &lodestone_io::store::Key, suffix: &str| {
-            let name = key.as_str().rsplit('/').next().and_then(|name| name.strip_suffix(suffix));
-            name.and_then(|name| uuid::Uuid::try_parse(name).ok())
-        };
-        for key in self.store.list(&layout::segments(self.id))? {
-            if !id_of(&key, ".seg").is_some_and(listed) {
-                self.store.delete(&key)?;
-            }
-        }
-        for key in self.store.list(&layout::source_lists(self.id))? {
-            if !id_of(&key, "").is_some_and(listed) {
-                self.store.delete(&key)?;
-            }
-        }
-        for key in self.store.list(&layout::tombstones(self.id))? {
-            if !id_of(&key, "").is_some_and(dead) {
-                self.store.delete(&key)?;
+        let segments = manifest.segments.iter();
+        let listed: BTreeSet<Uuid> = segments.clone().map(|entry| entry.id).collect();
+        let dead = segments.filter_map(|entry| entry.tombstones.as_ref());
+        let dead: BTreeSet<Uuid> = dead.map(|file| file.id).collect();
+        for (directory, suffix, kept) in [
+            (layout::segments(self.id), ".seg", &listed),
+            (layout::source_lists(self.id), "", &listed),
+            (layout::tombstones(self.id), "", &dead),
+        ] {
+            for key in self.store.list(&directory)? {
+                let id = key.last().strip_suffix(suffix).and_then(|id| Uuid::try_parse(id).ok());
+                if !id.is_some_and(|id| kept.contains(&id)) {
+                    self.store.delete(&key)?;
+                }
             }
         }
         Ok(())

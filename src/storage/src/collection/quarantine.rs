@@ -1,10 +1,10 @@
-//! Segments that cannot be read, what is known of them, and how damage is found while serving.
+//! Quarantined segments: damaged ones, with their sources as far as known, and their detection.
 //!
 //! A damaged segment stays in the manifest. Its sources are not visible, but they are known from
-//! the list beside it, and its tombstones still count: a source in it can be deleted, replaced,
-//! or built again from its original. With its last live source the segment leaves the manifest,
-//! by the same commit. A segment of which nothing is known stays until somebody looks at it, and
-//! the collection refuses writes, because a commit could not know what it replaces.
+//! the list beside it, and its tombstones still count: a source in it can be deleted, replaced, or
+//! built again from its original. With its last live source the segment leaves the manifest, by the
+//! same commit. A segment without a readable list stays until an operator repairs it, and the
+//! collection refuses writes, because a commit could not know what it replaces.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use lodestone_types::{CollectionId, ErrorKind, SegmentId, SourceId, SourceRecord
 /// A segment that cannot be read.
 #[derive(Debug)]
 pub struct QuarantinedSegment {
-    /// What the manifest says of it.
+    /// Its entry in the manifest.
     pub entry: SegmentEntry,
-    pub(super) known: Option<KnownLoss>,
+    pub(super) known: Option<KnownContents>,
 }
 
-/// What a damaged segment held.
+/// Sources and tombstones of a damaged segment.
 #[derive(Debug)]
-pub(super) struct KnownLoss {
+pub(super) struct KnownContents {
     pub(super) sources: Arc<SourceList>,
     pub(super) dead: TombstoneSet,
 }
@@ -69,7 +69,7 @@ impl Snapshot {
     /// The record of a source, visible or lost.
     ///
     /// # Errors
-    /// Where stored bytes are malformed.
+    /// [`SegmentError::Damaged`] if stored bytes are malformed.
     pub fn record(
         &self,
         sub_tenant: &SubTenantId,
@@ -81,7 +81,7 @@ impl Snapshot {
         }
     }
 
-    /// Refuses what would have to read a source that is lost for now.
+    /// Refuses an operation that would read a source of a damaged segment.
     ///
     /// # Errors
     /// [`CollectionError::Quarantined`].
@@ -97,14 +97,14 @@ impl Snapshot {
         }
     }
 
-    /// Damaged segments of which nothing is known.
-    pub fn unknown_losses(&self) -> usize {
+    /// Number of damaged segments without a readable source list.
+    pub fn unknown_segments(&self) -> usize {
         self.damaged.iter().filter(|segment| !segment.is_known()).count()
     }
 }
 
 impl Collection {
-    /// What is known of a segment that cannot be read: from its open file, where only parts are
+    /// Quarantines a segment. Its sources are read from its open file, where only parts are
     /// damaged, otherwise from the list beside it.
     pub(super) fn quarantine(
         &self,
@@ -119,11 +119,11 @@ impl Collection {
             None => self.read_list(entry).and_then(|list| Ok((list, self.read_dead(entry)?))),
         };
         let known = match known {
-            Ok((sources, dead)) => Some(KnownLoss { sources: Arc::new(sources), dead }),
+            Ok((sources, dead)) => Some(KnownContents { sources: Arc::new(sources), dead }),
             Err(error) => {
                 let segment = SegmentId(entry.id);
                 tracing::error!(collection = %self.id, %segment, %error,
-                    "what the segment held is not known: writes are refused");
+                    "the sources of the segment are unknown: writes are refused");
                 None
             }
         };
@@ -143,11 +143,12 @@ impl Collection {
         Ok(self.store.put(&layout::source_list(self.id, segment.id()), &bytes)?)
     }
 
-    /// Compares the lists with the segments that can be read. Returns how many segments have none.
+    /// Compares the lists with the segments that can be read. Returns the number of segments
+    /// without a list.
     ///
     /// # Errors
     /// The first list that is damaged or different.
-    pub fn verify_lists(&self) -> Result<usize, CollectionError> {
+    pub fn verify_source_lists(&self) -> Result<usize, CollectionError> {
         let mut missing = 0;
         for live in &self.snapshot().segments {
             let list = match self.read_list(&live.entry) {
@@ -159,19 +160,19 @@ impl Collection {
             };
             if list != SourceList::of(&live.segment)? {
                 let (segment, problem) =
-                    (live.segment.id(), "it tells of other sources".to_owned());
+                    (live.segment.id(), "it lists other sources than the segment".to_owned());
                 return Err(CollectionError::BadList { segment, problem });
             }
         }
         Ok(missing)
     }
 
-    /// Writes the lists that are missing or damaged while their segments can still be read.
-    /// Returns how many those were.
+    /// Writes the lists that are missing or damaged while their segments can still be read. Returns
+    /// their number.
     ///
     /// # Errors
-    /// What the disk says.
-    pub fn mend_lists(&self) -> Result<usize, CollectionError> {
+    /// Errors of the disk.
+    pub fn repair_source_lists(&self) -> Result<usize, CollectionError> {
         let seen = self.snapshot();
         let mut missing = Vec::new();
         for live in &seen.segments {
@@ -193,9 +194,8 @@ impl Collection {
         Ok(missing.len())
     }
 
-    /// Reads every block of every segment and takes those that are damaged out of service.
-    /// Returns how many those were. For when a read has met damage; the first look at the bytes
-    /// needs no lock.
+    /// Reads every block of every segment and quarantines the damaged ones. Returns their number.
+    /// Called when a read has met damage; reading the blocks needs no lock.
     pub fn quarantine_damaged(&self) -> usize {
         let is_damaged = |live: &Arc<LiveSegment>| match live.segment.verify_blocks() {
             Err(error) if error.kind() == ErrorKind::Corrupt => {

@@ -1,5 +1,5 @@
-//! Which collections are open. Idle ones cost nothing: they are opened on first use and closed
-//! again when there are too many.
+//! Registry of open collections. They are opened on first use, and idle ones are closed when there
+//! are too many.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use lodestone_compute::{ComputeBackend, SimdBackend};
 use lodestone_io::store::BlobStore;
 use lodestone_types::{CollectionId, CommitHead, IdSource};
 
-/// How long a look at the open collections waits for one: longer than others hold it who find it
-/// open, shorter than an opening may take.
-const GLANCE: Duration = Duration::from_millis(10);
+/// Time for which a listing of the open collections waits for the lock of one: longer than a
+/// look-up holds it, shorter than an opening may take.
+const SLOT_TIMEOUT: Duration = Duration::from_millis(10);
 
 /// Opens collections and keeps the ones in use.
 #[derive(Debug)]
@@ -59,10 +59,10 @@ impl Registry {
         Self { backend, ..self }
     }
 
-    /// The open collection; opens it if need be. `expected` is asked for only then.
+    /// The open collection; opens it if need be, and calls `expected` only then.
     ///
     /// # Errors
-    /// As [`Collection::open`], and what `expected` returns. The failure is not remembered: the
+    /// As [`Collection::open`], and what `expected` returns. Errors are not remembered: the
     /// next call tries again.
     pub fn get<E: From<CollectionError>>(
         &self,
@@ -93,8 +93,8 @@ impl Registry {
         Arc::clone(&slot.collection)
     }
 
-    /// Forgets a collection for good, for deleted tenants: whoever still holds it goes on, so
-    /// opening it anew could take files that are being written for left over.
+    /// Forgets the collection of a deleted tenant for good. Callers that still hold it continue, so
+    /// opening it anew could mistake files that are being written for left-over ones.
     pub fn close(&self, id: CollectionId) {
         self.slots.lock().by_id.remove(&id);
     }
@@ -104,16 +104,17 @@ impl Registry {
     pub fn open_collections(&self) -> Vec<Arc<Collection>> {
         let slots: Vec<_> =
             self.slots.lock().by_id.values().map(|slot| Arc::clone(&slot.collection)).collect();
-        let held = slots.iter().filter_map(|slot| slot.try_lock_for(GLANCE));
+        let held = slots.iter().filter_map(|slot| slot.try_lock_for(SLOT_TIMEOUT));
         held.filter_map(|held| held.clone()).collect()
     }
 }
 
-/// Closes a collection that nobody else holds; returns whether none is open now.
+/// Closes a collection that has no other holder; returns whether none is open now.
 ///
-/// Counting the holders would not be enough: background work keeps weak references, and one that
-/// comes back to life after the count would work on files that the next opening takes for left
-/// over. What was unwrapped cannot come back. A poisoned collection stays, and with it its poison.
+/// Counting the holders would not be enough: background work keeps weak references, and one that is
+/// upgraded after the count would work on files that the next opening takes for left-over ones. An
+/// unwrapped collection cannot be upgraded. A poisoned collection stays open, so that it stays
+/// poisoned.
 fn close_if_idle(held: &mut Option<Arc<Collection>>) -> bool {
     if held.as_ref().is_some_and(|collection| collection.is_poisoned()) {
         return false;
@@ -129,7 +130,7 @@ fn close_if_idle(held: &mut Option<Arc<Collection>>) -> bool {
 }
 
 impl Slots {
-    /// Closes collections that nobody uses, least recently used first, until `keep` are left.
+    /// Closes idle collections, least recently used first, until `keep` are left.
     fn close_idle(&mut self, keep: usize) {
         let mut by_age: Vec<(u64, CollectionId)> =
             self.by_id.iter().map(|(id, slot)| (slot.last_use, *id)).collect();

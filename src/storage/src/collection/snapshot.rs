@@ -1,4 +1,4 @@
-//! An open manifest. A query uses exactly one, and keeps its files alive.
+//! Snapshots: open manifests. A query uses exactly one, which keeps its files alive.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,7 @@ use lodestone_types::{RowId, SourceId, SourceRecord, SubTenantId};
 /// A segment together with its dead rows, as of one or more versions.
 #[derive(Debug)]
 pub struct LiveSegment {
-    /// What the manifest says of it.
+    /// Its entry in the manifest.
     pub entry: SegmentEntry,
     /// The file.
     pub segment: Arc<Segment>,
@@ -92,7 +92,7 @@ pub struct Snapshot {
     pub damaged: Vec<Arc<QuarantinedSegment>>,
 }
 
-/// Where a visible source is.
+/// Location of a visible source.
 #[derive(Debug, Clone, Copy)]
 pub struct FoundSource<'a> {
     /// The segment that holds all its live rows.
@@ -105,7 +105,7 @@ impl FoundSource<'_> {
     /// The record.
     ///
     /// # Errors
-    /// Where stored bytes are malformed.
+    /// [`SegmentError::Damaged`] if stored bytes are malformed.
     pub fn record(&self) -> Result<SourceRecord, SegmentError> {
         self.live.segment.record(self.source)
     }

@@ -1,24 +1,20 @@
-//! The sources of one segment with the numbers of their rows, once more, in a file of their own:
-//! when the segment cannot be read, this says what it held.
+//! The sources of one segment with their numbers of rows, in a second file: when the segment cannot
+//! be read, this file says what it held.
 //!
-//! ```text
-//! v1/c/<collection>/r/<segment>
-//!
-//! "lodestone sources 1 " | 16 hex digits, XXH3-64 of the body | " " | bytes of the body | "\n"
-//! body: zstd of JSON, the fields of [`StoredList`]
-//! ```
-//! A reader rejects another first line, a body of another length or hash, another collection or
-//! segment, and counts other than those of the manifest. Descriptions are left out: they are cut
-//! from the text. Rows are numbered by source, one source after the other, so counts are enough.
+//! `v1/c/<collection>/r/<segment>` is a sealed file ([`lodestone_io::sealed`]) of the words
+//! "lodestone sources 1". Its body is zstd of JSON: the fields of [`StoredList`]. A reader rejects
+//! a broken seal, another collection or segment, and counts other than those of the manifest.
+//! Descriptions are left out: they are cut from the text. Rows are numbered by source, one source
+//! after the other, so counts are enough.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::collection::SegmentEntry;
 use crate::segment::{Segment, SegmentError};
+use lodestone_io::sealed;
 use lodestone_types::{
     CollectionId, Metadata, SegmentId, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord,
     SubTenantId, Timestamp,
@@ -27,8 +23,8 @@ use lodestone_types::{
 const FIRST_WORDS: &str = "lodestone sources 1";
 /// zstd's own default.
 const LEVEL: i32 = 3;
-/// A body that unpacks to more than this is not one of ours: two million rows of one chunk each,
-/// with metadata of half a KiB.
+/// Bytes of an unpacked body at most: two million sources of one chunk each, with metadata of half
+/// a KiB.
 const UNPACKED_BYTES_MAX: usize = 1 << 30;
 
 #[derive(Serialize, Deserialize)]
@@ -76,7 +72,7 @@ impl ListedSource {
     }
 }
 
-/// See the module.
+/// The list; see the module.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SourceList {
     sources: Vec<ListedSource>,
@@ -97,7 +93,7 @@ impl SourceList {
         Self { sources: listed, by_key }
     }
 
-    /// What an open segment says.
+    /// The list of an open segment.
     ///
     /// # Errors
     /// [`SegmentError::Damaged`] where a record is not valid or rows are not in order.
@@ -107,10 +103,8 @@ impl SourceList {
         for source in 0..segment.source_count() {
             let rows = segment.rows_of(source);
             if rows.iter().copied().ne(next_row..next_row + rows.len() as u32) {
-                return Err(SegmentError::Damaged {
-                    segment: segment.id().to_string(),
-                    problem: format!("the rows of source {source} do not follow each other"),
-                });
+                let problem = format!("the rows of source {source} do not follow each other");
+                return Err(segment.damaged(problem));
             }
             next_row += rows.len() as u32;
             let record = SourceRecord { description: String::new(), ..segment.record(source)? };
@@ -135,10 +129,7 @@ impl SourceList {
         let stored = StoredList { collection: collection.0, segment: segment.0, sources };
         let json = serde_json::to_vec(&stored).expect("plain data always prints");
         let body = zstd::bulk::compress(&json, LEVEL).expect("zstd packs any bytes");
-        let hash = xxh3_64(&body);
-        let mut bytes = format!("{FIRST_WORDS} {hash:016x} {}\n", body.len()).into_bytes();
-        bytes.extend(body);
-        bytes
+        sealed::seal(FIRST_WORDS, &body)
     }
 
     /// Reads the file of the segment that `entry` lists.
@@ -150,12 +141,7 @@ impl SourceList {
         collection: CollectionId,
         entry: &SegmentEntry,
     ) -> Result<Self, String> {
-        let line_end = bytes.iter().position(|byte| *byte == b'\n').ok_or("no first line")?;
-        let body = &bytes[line_end + 1..];
-        let expected = format!("{FIRST_WORDS} {:016x} {}", xxh3_64(body), body.len());
-        if bytes[..line_end] != *expected.as_bytes() {
-            return Err("another first line, length or hash".to_owned());
-        }
+        let body = sealed::open(FIRST_WORDS, bytes)?;
         let json = zstd::stream::decode_all(body).map_err(|error| error.to_string())?;
         if json.len() > UNPACKED_BYTES_MAX {
             return Err("it unpacks to too much".to_owned());

@@ -1,32 +1,32 @@
-//! What can go wrong with a filter or with stored columns.
+//! Errors of filters and of stored columns.
 
 use lodestone_types::ErrorKind;
 
-/// Why a filter cannot be parsed, or why stored columns cannot be read.
+/// Errors of parsing a filter and of reading stored columns.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
     /// The filter breaks a rule of API 5.3.
     #[error("{field} {problem}")]
     Invalid {
-        /// Where in the request, for example `tenant_metadata.year.$gt`.
+        /// The field of the request, for example `tenant_metadata.year.$gt`.
         field: String,
-        /// What is wrong there.
+        /// The broken rule.
         problem: String,
     },
     /// The tenant's schema declares the key with `filterable: false`.
     #[error("{field} is declared as not filterable")]
     NotFilterable {
-        /// Where in the request, for example `tenant_metadata.notes`.
+        /// The field of the request, for example `tenant_metadata.notes`.
         field: String,
     },
-    /// Stored columns do not say what they must say.
+    /// Stored columns violate their format.
     #[error("filter columns are damaged: {part} {number} {problem}")]
     Damaged {
         /// The part of the file.
         part: &'static str,
         /// The number of the item in that part, from 0.
         number: usize,
-        /// What is wrong with it.
+        /// The broken rule.
         problem: &'static str,
     },
     /// The columns were made for another number of rows than the segment has.
@@ -49,7 +49,7 @@ impl FilterError {
         }
     }
 
-    /// The place in the request that is at fault; none for faults of stored columns.
+    /// The invalid field of the request; `None` for errors of stored columns.
     pub fn field(&self) -> Option<&str> {
         match self {
             Self::Invalid { field, problem: _ } | Self::NotFilterable { field } => Some(field),
@@ -57,7 +57,7 @@ impl FilterError {
         }
     }
 
-    /// What the caller should do.
+    /// The caller's remedy.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Invalid { .. } | Self::NotFilterable { .. } => ErrorKind::Invalid,

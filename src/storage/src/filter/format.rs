@@ -1,4 +1,4 @@
-//! The tables of the file drawn in `filter`: where they lie and what stands in them.
+//! The tables of the file drawn in `filter`.
 
 use std::ops::Range;
 
@@ -88,7 +88,7 @@ impl Tables {
         u32_at(&self.bytes, HEADER_BYTES + column * COLUMN_BYTES + 8)
     }
 
-    /// What stands above a column: a map, or 4 + another column.
+    /// Parent of a column: a map, or 4 + another column.
     pub(super) fn parent(&self, column: usize) -> u32 {
         u32_at(&self.bytes, HEADER_BYTES + column * COLUMN_BYTES + 12)
     }

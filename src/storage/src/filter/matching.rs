@@ -88,7 +88,7 @@ impl Columns {
         Ok(passing)
     }
 
-    /// The rows that hold the first key of a path, be it with a null.
+    /// The rows that hold the first key of a path, even if only with a null.
     fn holding(&self, root: Root, path: &str) -> Result<RoaringBitmap, FilterError> {
         let first_key = path.split('.').next().unwrap_or(path);
         let column = self.column(root, first_key);
@@ -145,8 +145,8 @@ impl Columns {
         Ok(self.all() - self.union(self.entry(column, key::PRESENT))?)
     }
 
-    /// Where the entries of the operand's type begin, where those equal to it, where those above
-    /// it, and where they end. Nothing is beside a null.
+    /// Four positions in the entries of the operand's type: the first entry, the first that is not
+    /// below the operand, the first above it, and the end. A null has no neighbours.
     fn around(&self, column: Option<usize>, operand: &FilterValue) -> [usize; 4] {
         if *operand == FilterValue::Null {
             return [0; 4];

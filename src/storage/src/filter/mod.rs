@@ -1,9 +1,9 @@
 //! Metadata filters (API 5.3): from JSON to a syntax tree, from a tree to exact bitmaps over the
 //! rows of one segment.
 //!
-//! Not here: which rows a caller may see. The answer ranges over all rows of the segment, and
-//! negations are complements within them; the caller intersects it with its scope
-//! ([`Columns::sub_tenant`]) and with the rows that are alive.
+//! Access is not checked here. The answer ranges over all rows of the segment, and negations are
+//! complements within them; the caller intersects it with its scope ([`Columns::sub_tenant`]) and
+//! with the rows that are alive.
 //!
 //! ```text
 //! request maps -- parse --> Filter --+
@@ -11,7 +11,7 @@
 //! SourceRecord + its rows -- ColumnsBuilder --> bytes -- Columns::open
 //! ```
 //!
-//! # What is stored
+//! # Stored data
 //! Per source there are three maps (`tenant_metadata`, `document_metadata`, the system fields) and
 //! its sub-tenant. A map is a tree of keys; each key path is a **column**. A column holds sorted
 //! **entries**, each a typed value and the rows whose source carries it:
@@ -54,12 +54,12 @@
 //! not come first; a malformed key; rows beyond the segment's; bitmap numbers out of turn; a scope
 //! column that holds anything but valid names. A bitmap is decoded and checked when it is used.
 //!
-//! # Children
+//! # Modules
 //! - `parse`: request JSON to [`lodestone_types::Filter`], limits and operators
 //! - `key`: values as bytes whose order is theirs; exact numbers
-//! - `source`: which columns and values a source has
+//! - `source`: the columns and values of a source
 //! - `format`: the tables above; `writer`: makes them; `reader`: checks them and looks up
-//! - `matching`: evaluates a filter; `error`: what can go wrong
+//! - `matching`: evaluates a filter; `error`: errors
 
 mod error;
 mod format;

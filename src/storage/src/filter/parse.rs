@@ -1,4 +1,4 @@
-//! Request JSON to a syntax tree (API 5.3).
+//! Parses filters in request JSON to a syntax tree (API 5.3).
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use lodestone_types::{Metadata, SourceId, TenantSchema};
 /// Absent, `null` and `{}` are no filter.
 ///
 /// # Errors
-/// [`FilterError::Invalid`] names the place and the rule that is broken there,
+/// [`FilterError::Invalid`] names the field and the rule that is broken there,
 /// [`FilterError::NotFilterable`] the key that the schema keeps out of filters.
 pub fn parse(
     tenant: Option<&Value>,
@@ -28,11 +28,11 @@ pub fn parse(
         ("metadata", FilterMap::System, metadata),
     ];
     for (name, map, value) in maps {
-        let place = Place { map, path: None, field: name.to_owned() };
+        let field = RequestField { map, path: None, name: name.to_owned() };
         match value {
             None | Some(Value::Null) => {}
-            Some(Value::Object(object)) => parts.push(parser.object(&place, object, 1)?),
-            Some(_) => return Err(place.invalid("must be an object")),
+            Some(Value::Object(object)) => parts.push(parser.object(&field, object, 1)?),
+            Some(_) => return Err(field.invalid("must be an object")),
         }
     }
     Ok(all_of(parts))
@@ -47,41 +47,43 @@ pub fn sources(ids: &[SourceId]) -> Filter {
     Filter::Is(Condition { map: FilterMap::System, path: SOURCE_ID.to_owned(), comparison })
 }
 
-/// Where the parser stands: the path so far, and how the request spells the place.
-struct Place {
+/// The field of the request that is being parsed.
+struct RequestField {
     map: FilterMap,
+    /// Keys so far, joined by dots.
     path: Option<String>,
-    field: String,
+    /// The name in error messages, for example `tenant_metadata.year.$gt`.
+    name: String,
 }
 
-impl Place {
+impl RequestField {
     fn key(&self, key: &str) -> Self {
         let path = match &self.path {
             None => key.to_owned(),
             Some(path) => format!("{path}.{key}"),
         };
-        Self { map: self.map, path: Some(path), field: self.step(key) }
+        Self { map: self.map, path: Some(path), name: self.step(key) }
     }
 
     fn operator(&self, operator: &str) -> Self {
-        Self { map: self.map, path: self.path.clone(), field: self.step(operator) }
+        Self { map: self.map, path: self.path.clone(), name: self.step(operator) }
     }
 
     fn item(&self, number: usize) -> Self {
-        let field = format!("{}[{number}]", self.field);
-        Self { map: self.map, path: self.path.clone(), field }
+        let name = format!("{}[{number}]", self.name);
+        Self { map: self.map, path: self.path.clone(), name }
     }
 
     /// Longer keys than any that is stored are cut, so that an error never echoes a whole body.
     fn step(&self, key: &str) -> String {
         match key.char_indices().nth(METADATA_KEY_CHARS_MAX) {
-            None => format!("{}.{key}", self.field),
-            Some((end, _)) => format!("{}.{}...", self.field, &key[..end]),
+            None => format!("{}.{key}", self.name),
+            Some((end, _)) => format!("{}.{}...", self.name, &key[..end]),
         }
     }
 
     fn invalid(&self, problem: impl Into<String>) -> FilterError {
-        FilterError::Invalid { field: self.field.clone(), problem: problem.into() }
+        FilterError::Invalid { field: self.name.clone(), problem: problem.into() }
     }
 }
 
@@ -94,26 +96,26 @@ impl Parser<'_> {
     /// A map of keys, or the operators on one key. Their parts are ANDed.
     fn object(
         &mut self,
-        place: &Place,
+        field: &RequestField,
         object: &Metadata,
         depth: usize,
     ) -> Result<Filter, FilterError> {
         if depth > FILTER_DEPTH_MAX {
             let problem = format!("is nested deeper than {FILTER_DEPTH_MAX} levels");
-            return Err(place.invalid(problem));
+            return Err(field.invalid(problem));
         }
         let is_plain = |key: &String| !key.starts_with('$');
         let is_comparison = |key: &String| !is_plain(key) && key != "$and" && key != "$or";
         if object.keys().any(is_plain) && object.keys().any(is_comparison) {
-            return Err(place.invalid("mixes operators and keys"));
+            return Err(field.invalid("mixes operators and keys"));
         }
         let mut parts = Vec::with_capacity(object.len());
         for (key, value) in object {
             parts.push(match key.as_str() {
-                "$and" => all_of(self.objects(&place.operator(key), value, depth)?),
-                "$or" => Filter::Or(self.objects(&place.operator(key), value, depth)?),
-                key if key.starts_with('$') => self.operator(place, key, value)?,
-                key => self.key(place.key(key), key, value, depth)?,
+                "$and" => all_of(self.objects(&field.operator(key), value, depth)?),
+                "$or" => Filter::Or(self.objects(&field.operator(key), value, depth)?),
+                key if key.starts_with('$') => self.operator(field, key, value)?,
+                key => self.key(field.key(key), key, value, depth)?,
             });
         }
         Ok(all_of(parts))
@@ -122,54 +124,54 @@ impl Parser<'_> {
     /// The filter objects of `$and` and `$or`; they keep map and path.
     fn objects(
         &mut self,
-        place: &Place,
+        field: &RequestField,
         value: &Value,
         depth: usize,
     ) -> Result<Vec<Filter>, FilterError> {
         let Value::Array(items) = value else {
-            return Err(place.invalid("must be an array of filter objects"));
+            return Err(field.invalid("must be an array of filter objects"));
         };
         let mut parts = Vec::with_capacity(items.len());
         for (number, item) in items.iter().enumerate() {
-            let place = place.item(number);
+            let field = field.item(number);
             let Value::Object(object) = item else {
-                return Err(place.invalid("must be a filter object"));
+                return Err(field.invalid("must be a filter object"));
             };
-            parts.push(self.object(&place, object, depth + 1)?);
+            parts.push(self.object(&field, object, depth + 1)?);
         }
         Ok(parts)
     }
 
     fn key(
         &mut self,
-        place: Place,
+        field: RequestField,
         key: &str,
         value: &Value,
         depth: usize,
     ) -> Result<Filter, FilterError> {
         if key.split('.').any(|part| part.starts_with('$')) {
-            return Err(place.invalid("has an operator in its path; it belongs in an object"));
+            return Err(field.invalid("has an operator in its path; it belongs in an object"));
         }
         match value {
-            Value::Object(object) => self.object(&place, object, depth + 1),
+            Value::Object(object) => self.object(&field, object, depth + 1),
             Value::Array(items) => {
-                let comparison = Comparison::AnyOf(scalars(&place, items)?);
-                self.condition(&place, comparison)
+                let comparison = Comparison::AnyOf(scalars(&field, items)?);
+                self.condition(&field, comparison)
             }
             value => {
-                let comparison = Comparison::AnyOf(vec![scalar(&place, value)?]);
-                self.condition(&place, comparison)
+                let comparison = Comparison::AnyOf(vec![scalar(&field, value)?]);
+                self.condition(&field, comparison)
             }
         }
     }
 
     fn operator(
         &mut self,
-        place: &Place,
+        field: &RequestField,
         operator: &str,
         operand: &Value,
     ) -> Result<Filter, FilterError> {
-        let at = place.operator(operator);
+        let at = field.operator(operator);
         let comparison = match operator {
             "$eq" => Comparison::AnyOf(vec![scalar(&at, operand)?]),
             "$ne" => Comparison::NoneOf(vec![scalar(&at, operand)?]),
@@ -188,23 +190,27 @@ impl Parser<'_> {
         self.condition(&at, comparison)
     }
 
-    fn condition(&mut self, place: &Place, comparison: Comparison) -> Result<Filter, FilterError> {
-        let Some(path) = &place.path else {
-            return Err(place.invalid("needs a key to compare"));
+    fn condition(
+        &mut self,
+        field: &RequestField,
+        comparison: Comparison,
+    ) -> Result<Filter, FilterError> {
+        let Some(path) = &field.path else {
+            return Err(field.invalid("needs a key to compare"));
         };
         self.conditions += 1;
         if self.conditions > FILTER_CONDITIONS_MAX {
             let problem = format!("is one of more than {FILTER_CONDITIONS_MAX} conditions");
-            return Err(place.invalid(problem));
+            return Err(field.invalid(problem));
         }
-        if self.reaches_unfilterable(place.map, path) {
-            return Err(FilterError::NotFilterable { field: place.field.clone() });
+        if self.reaches_unfilterable(field.map, path) {
+            return Err(FilterError::NotFilterable { field: field.name.clone() });
         }
-        Ok(Filter::Is(Condition { map: place.map, path: path.clone(), comparison }))
+        Ok(Filter::Is(Condition { map: field.map, path: path.clone(), comparison }))
     }
 
     /// Whether a path may mean a tenant key that the schema keeps out of filters. `metadata` does
-    /// where a document lacks the key, which only its rows tell; so it is refused for all.
+    /// where a document lacks the key, which differs by row; so it is refused for all.
     fn reaches_unfilterable(&self, map: FilterMap, path: &str) -> bool {
         let reaches_tenant = match map {
             FilterMap::Tenant => true,
@@ -227,33 +233,33 @@ fn all_of(parts: Vec<Filter>) -> Filter {
     }
 }
 
-fn scalar(place: &Place, value: &Value) -> Result<FilterValue, FilterError> {
+fn scalar(field: &RequestField, value: &Value) -> Result<FilterValue, FilterError> {
     match value {
         Value::Null => Ok(FilterValue::Null),
         Value::Bool(value) => Ok(FilterValue::Bool(*value)),
         Value::Number(value) => Ok(FilterValue::Number(value.clone())),
         Value::String(value) => Ok(FilterValue::Text(value.clone())),
         Value::Array(_) | Value::Object(_) => {
-            Err(place.invalid("must be a text, a number, a boolean or null"))
+            Err(field.invalid("must be a text, a number, a boolean or null"))
         }
     }
 }
 
-fn scalars(place: &Place, values: &[Value]) -> Result<Vec<FilterValue>, FilterError> {
+fn scalars(field: &RequestField, values: &[Value]) -> Result<Vec<FilterValue>, FilterError> {
     let items = values.iter().enumerate();
-    items.map(|(number, value)| scalar(&place.item(number), value)).collect()
+    items.map(|(number, value)| scalar(&field.item(number), value)).collect()
 }
 
-fn array(place: &Place, value: &Value) -> Result<Vec<FilterValue>, FilterError> {
+fn array(field: &RequestField, value: &Value) -> Result<Vec<FilterValue>, FilterError> {
     match value {
-        Value::Array(values) => scalars(place, values),
-        _ => Err(place.invalid("must be an array")),
+        Value::Array(values) => scalars(field, values),
+        _ => Err(field.invalid("must be an array")),
     }
 }
 
-fn ordered(place: &Place, value: &Value) -> Result<FilterValue, FilterError> {
-    match scalar(place, value)? {
-        FilterValue::Null => Err(place.invalid("must be a text, a number or a boolean")),
+fn ordered(field: &RequestField, value: &Value) -> Result<FilterValue, FilterError> {
+    match scalar(field, value)? {
+        FilterValue::Null => Err(field.invalid("must be a text, a number or a boolean")),
         value => Ok(value),
     }
 }

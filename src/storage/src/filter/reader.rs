@@ -1,4 +1,4 @@
-//! Checks stored columns once and looks things up in them.
+//! Open columns: checked once, then searched in place.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Which columns and values a source has.
+//! The columns and values of a source.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -41,7 +41,7 @@ pub(super) enum Root {
     Scope = 3,
 }
 
-/// How many maps there are.
+/// Number of maps.
 pub(super) const ROOTS: usize = 4;
 
 impl From<FilterMap> for Root {

@@ -1,4 +1,4 @@
-//! Sources and filters for the tests of this room.
+//! Sources and filters for the tests of this module.
 
 mod columns;
 mod damage;

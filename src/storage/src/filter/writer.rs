@@ -1,4 +1,4 @@
-//! Makes the columns of one segment.
+//! Writes the columns of one segment.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -11,6 +11,7 @@
 
 use bytes::Bytes;
 
+use crate::segment::format::read_u32;
 use lodestone_types::{PageArea, PageBox, RowId};
 
 const BOX_BYTES: usize = 20;
@@ -42,7 +43,7 @@ pub(super) struct BoxTable {
 }
 
 impl BoxTable {
-    /// Checks lengths, order and numbers. Returns what is broken otherwise.
+    /// Checks lengths, order and numbers. An error is the broken rule.
     pub(super) fn open(bytes: Option<Bytes>, rows: u32) -> Result<Self, &'static str> {
         let rows = rows as usize;
         let Some(bytes) = bytes else { return Ok(Self { bytes: Bytes::new(), rows: 0 }) };
@@ -64,7 +65,7 @@ impl BoxTable {
         };
         match (0..boxes).all(is_sound) {
             true => Ok(table),
-            false => Err("a rectangle has no place"),
+            false => Err("a rectangle is not finite"),
         }
     }
 
@@ -87,10 +88,6 @@ impl BoxTable {
             false => Vec::new(),
         }
     }
-}
-
-fn read_u32(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What can go wrong with a segment.
+//! Errors of a segment.
 
 use crate::filter::FilterError;
 use lodestone_compute::ComputeError;
@@ -7,7 +7,7 @@ use lodestone_io::store::StoreError;
 use lodestone_text::TextError;
 use lodestone_types::ErrorKind;
 
-/// A failure to write, open or read one segment.
+/// Errors of writing, opening or reading one segment.
 #[derive(Debug, thiserror::Error)]
 pub enum SegmentError {
     /// The bytes are not what a segment must hold.
@@ -23,7 +23,7 @@ pub enum SegmentError {
     TooNew {
         /// The segment's id.
         segment: String,
-        /// The reader version that the file asks for.
+        /// The reader version that the file needs.
         needed: u32,
         /// The reader version of this program.
         ours: u32,
@@ -34,25 +34,25 @@ pub enum SegmentError {
         /// The rule.
         problem: String,
     },
-    /// The disk.
+    /// Error of the disk.
     #[error(transparent)]
     Io(#[from] IoError),
-    /// The blob store.
+    /// Error of the blob store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The full-text section.
+    /// Error of the full-text section.
     #[error(transparent)]
     Text(#[from] TextError),
-    /// The filter columns.
+    /// Error of the filter columns.
     #[error(transparent)]
     Filter(#[from] FilterError),
-    /// The vector tiers.
+    /// Error of the vector tiers.
     #[error(transparent)]
     Compute(#[from] ComputeError),
 }
 
 impl SegmentError {
-    /// What the caller should do.
+    /// The caller's remedy.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Damaged { .. } => ErrorKind::Corrupt,

@@ -1,4 +1,4 @@
-//! Where the rows of a new segment come from: fresh chunks, or the live rows of older segments.
+//! Input of a new segment: fresh chunks, or the live rows of older segments.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -21,13 +21,13 @@ pub struct NewRow {
     pub index: u32,
     /// The text; empty for client vectors.
     pub text: String,
-    /// Where the text stands in the source.
+    /// Position of the text in the source.
     pub place: ChunkPlace,
-    /// Where it stands on the pages, one rectangle a page; empty where pages are not fixed.
+    /// Rectangles of the text, one a page; empty where pages are not fixed.
     pub boxes: Vec<PageBox>,
-    /// What the text names and states.
+    /// Entities and triplets of the text.
     pub graph: RowGraph,
-    /// The vector, as the segment's [`VectorKind`] wants it: normalised for f16, raw for f32.
+    /// The vector, as the segment's [`VectorKind`] needs it: normalised for f16, raw for f32.
     pub vector: Vec<f32>,
 }
 
@@ -36,7 +36,7 @@ pub struct NewRow {
 pub struct NewSource {
     /// The record.
     pub record: SourceRecord,
-    /// The title as searched: empty where the title is no more than the id.
+    /// The title as searched; empty if it is only the id.
     pub title_text: String,
     /// Values of searchable schema fields, which take part in keyword search.
     pub searchable: String,
@@ -52,13 +52,13 @@ pub(super) trait RowFeed {
     fn entry(&self, row: u32) -> (u32, ChunkPlace);
     /// Rectangles of a row.
     fn boxes(&self, row: u32) -> Cow<'_, [PageBox]>;
-    /// What the text of a row names and states.
+    /// Entities and triplets of a row.
     fn graph(&self, row: u32) -> Result<Cow<'_, RowGraph>, SegmentError>;
     /// Text of a row.
     fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError>;
     /// The vectors that rows are copied from, bit for bit.
     fn parts(&self) -> Result<Vec<VectorRows<'_>>, SegmentError>;
-    /// The part of a row, and its row there.
+    /// The part that holds a row, and the row's number in it.
     fn origin(&self, row: u32) -> (usize, u32);
     /// Lists of a part that holds most of the rows, if there is one.
     fn older_lists(&self) -> Result<Option<(usize, Lists<'_>)>, SegmentError>;
@@ -78,13 +78,13 @@ pub(super) fn entries(feed: &dyn RowFeed) -> Vec<RowEntry> {
     entries
 }
 
-/// The rectangles of a feed, where it has any.
+/// The rectangles of a feed, if it has any.
 pub(super) fn boxes(feed: &dyn RowFeed, rows: u32) -> Option<Vec<u8>> {
     let all: Vec<Cow<'_, [PageBox]>> = (0..rows).map(|row| feed.boxes(row)).collect();
     boxes::encode(all.iter().map(|row| &**row))
 }
 
-/// The graph of a feed, where its rows or its titles name anything.
+/// The graph of a feed; `None` if its rows and titles name no entity.
 pub(super) fn graph(feed: &dyn RowFeed, rows: u32) -> Result<Option<Vec<u8>>, SegmentError> {
     let mut writer = GraphWriter::new();
     let sources = feed.sources();
@@ -102,7 +102,7 @@ pub(super) fn graph(feed: &dyn RowFeed, rows: u32) -> Result<Option<Vec<u8>>, Se
     Ok((!writer.is_empty()).then(|| writer.finish(rows, sources.len() as u32)))
 }
 
-/// The title of a source; empty where it is no more than the id.
+/// The title of a source; empty if it is only the id.
 fn own_title(record: &SourceRecord) -> &str {
     match record.title == record.id.as_str() {
         true => "",
@@ -267,7 +267,7 @@ impl RowFeed for MergedRows<'_> {
         Cow::Owned(segment.boxes(row))
     }
 
-    /// Copied. Segments from before version 3 know none: it is made from their texts.
+    /// Copied. Segments from before version 3 have none: it is extracted from their texts.
     fn graph(&self, row: u32) -> Result<Cow<'_, RowGraph>, SegmentError> {
         let (segment, row) = self.segment_of(row);
         if let Some(graph) = segment.graph()? {

@@ -1,4 +1,4 @@
-//! The rows of a new segment as lists are built from them.
+//! The rows of a new segment as the input of building lists.
 
 use crate::segment::SegmentError;
 use crate::segment::feed::RowFeed;
@@ -9,10 +9,10 @@ use lodestone_compute::one_bit::ListUnits;
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{ComputeBackend, VectorRows};
 
-/// A feed whose parts are all at hand.
+/// A feed with its vectors opened.
 pub(super) struct FeedRows<'a> {
     backend: &'a dyn ComputeBackend,
-    /// The rows where points near them are found in less time, once they are there.
+    /// The rows on a device that finds the points near them in less time, if there is one.
     held: Option<Box<dyn HeldRows>>,
     parts: Vec<VectorRows<'a>>,
     origins: Vec<(u32, u32)>,

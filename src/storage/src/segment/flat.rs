@@ -1,4 +1,4 @@
-//! Search over the rows of one segment: what brute force over T2 would answer, for less.
+//! Vector search over the rows of one segment: the answer of brute force over T2, at a lower cost.
 //!
 //! ```text
 //! m passing rows -+- few:  Gather -----------------------------> T2 of all m --+
@@ -11,12 +11,12 @@
 //!
 //! The exact paths give the same hits with the same scores: a row is left out only if its upper
 //! bound is *below* a score that k rows reach, so even ties are as in brute force. An exact search
-//! takes the certain bound of T1 and five standard deviations of T0. A probing one takes what is
-//! likely of both, and ends when lists bring nothing any more: it finds about 99 of 100 neighbours.
-//! What it returns has true scores, and is never fewer than min(k, m) rows.
+//! takes the certain bound of T1 and five standard deviations of T0. A probing one takes likely
+//! bounds of both, and ends when further lists bring no better rows: it finds about 99 of 100
+//! neighbours. Returned rows have true scores, and are never fewer than min(k, m).
 //!
-//! - `path`: which way is cheapest; `filter`: the passing rows in the forms that the ways need
-//! - `listed`: through lists, by the backend or by the processor
+//! - `path`: choice of the cheapest path; `filter`: the passing rows in the forms that paths need
+//! - `listed`: search through lists, by the backend or by the processor
 //! - `together`: several queries in one pass
 
 use crate::segment::lists::{Effort, Lists, NearRows, Probed};
@@ -39,15 +39,15 @@ pub use together::search_together;
 use listed::through_lists;
 use path::choose;
 
-/// Rows rescored between two looks at whether the next can still win, at least.
+/// Rows rescored between two checks whether the next can still win, at least.
 const RESCORE_ROWS: usize = 16;
 
-/// What a flat search found.
+/// Result of a flat search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlatHits {
     /// The best rows, best first, ties by row; `min(k, passing rows)` of them.
     pub hits: Vec<Hit>,
-    /// How they were found.
+    /// The path by which they were found.
     pub path: SearchPath,
 }
 
@@ -60,17 +60,17 @@ pub struct Tiers<'a> {
     pub listed: Option<(Lists<'a>, &'a Rotation)>,
 }
 
-/// How much a search may leave out.
+/// Share of the neighbours that a search may miss.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Thoroughness {
     /// Nothing.
     Exact,
-    /// One neighbour in a hundred, where that spares reading most rows.
+    /// One neighbour in a hundred, if most rows then need not be read.
     #[default]
     Probing,
-    /// What the caller says, where a segment has lists. For measurements.
+    /// Parameters of the caller, for segments with lists. For measurements.
     Tuned {
-        /// Lists in a row that bring nothing before the search ends.
+        /// Lists in a row without a better row before the search ends.
         patience: usize,
         /// Deviations that the bound of T0 allows.
         deviations: f32,
@@ -91,7 +91,7 @@ impl Tiers<'_> {
 /// rows). A zero query scores every row 0.
 ///
 /// # Errors
-/// [`ComputeError::DimensionMismatch`], or whatever the backend could not do.
+/// [`ComputeError::DimensionMismatch`], and errors of the backend.
 pub fn search(
     backend: &dyn ComputeBackend,
     tiers: &Tiers<'_>,
@@ -116,8 +116,7 @@ pub fn search(
 /// legs needs. Rows may repeat.
 ///
 /// # Errors
-/// [`ComputeError::DimensionMismatch`], [`ComputeError::RowOutOfRange`], or whatever the backend
-/// could not do.
+/// [`ComputeError::DimensionMismatch`], [`ComputeError::RowOutOfRange`], and errors of the backend.
 pub fn scores(
     backend: &dyn ComputeBackend,
     rows: &VectorRows<'_>,
@@ -157,7 +156,7 @@ fn search_on(
 }
 
 impl Thoroughness {
-    /// How far an estimate from T1 may be from the truth.
+    /// Bound of the error of an estimate from T1.
     fn bound(self, query: &PreparedQuery, rows: &VectorRows<'_>) -> ErrorBound {
         match self {
             Self::Exact => ErrorBound::new(query, rows),
@@ -184,7 +183,7 @@ fn ranked(probed: Probed) -> Vec<Hit> {
     candidates
 }
 
-/// T1 under a filter, from one query.
+/// T1 under a filter, for one query.
 struct SeenRows<'a> {
     rows: &'a VectorRows<'a>,
     query: &'a PreparedQuery,
@@ -227,7 +226,7 @@ fn gather(
     Ok(best.into_hits())
 }
 
-/// Scans T1 and rescores on T2 what may be among the best k.
+/// Scans T1 and rescores on T2 the rows that may be among the best k.
 fn scan(
     backend: &dyn ComputeBackend,
     bound: ErrorBound,
@@ -253,7 +252,7 @@ fn rescore(
     let mut listed = Vec::new();
     let mut exact = Vec::new();
     for part in candidates.chunks(RESCORE_ROWS.max(k)) {
-        // Candidates come with falling upper bounds: if the first cannot win, none behind it can.
+        // Candidates come with falling upper bounds: if the first cannot win, no later one can.
         if best.score_to_reach().is_some_and(|score| part[0].score < score) {
             break;
         }

@@ -30,7 +30,7 @@ const TABLE_ENTRY_BYTES: usize = 24;
 const _: () = assert!(HEADER_BYTES <= SECTION_ALIGN as usize);
 const _: () = assert!(cfg!(target_endian = "little"), "the format is read in place");
 
-/// How the original vectors (T2) are kept.
+/// Number format of the original vectors (T2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VectorKind {
     /// Normalised model embeddings as IEEE half floats.
@@ -90,16 +90,16 @@ pub enum Section {
     Lists = 10,
     /// T0 in list order; where `Lists` is.
     OneBit = 11,
-    /// What applications say of their records (rkyv); only where there are such. Since version 2.
+    /// Details of records of applications (rkyv); only where there are such. Since version 2.
     Details = 12,
     /// Rectangles of chunks on pages; only where there are such. Since version 2.
     Boxes = 13,
-    /// Entities and triplets of rows; only where there are such. The drawing is in `lodestone_graph`.
-    /// Since version 3.
+    /// Entities and triplets of rows; only where there are such. The drawing is in
+    /// `lodestone_graph`. Since version 3.
     Graph = 14,
 }
 
-/// What the header says.
+/// The header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// The version that the file was written as; encoded ones have [`FORMAT_VERSION`].
@@ -114,7 +114,7 @@ pub struct Header {
     pub sources: u32,
     /// Components of a vector.
     pub dimension: u32,
-    /// How originals are kept.
+    /// Number format of the original vectors.
     pub vector_kind: VectorKind,
 }
 
@@ -140,7 +140,7 @@ impl Header {
     ///
     /// # Errors
     /// [`SegmentError::Damaged`] for a wrong magic, hash or code; [`SegmentError::TooNew`] where
-    /// the file asks for a newer reader.
+    /// the file needs a newer reader.
     pub fn decode(name: &str, file: &[u8]) -> Result<Self, SegmentError> {
         let damaged = |problem: &str| SegmentError::Damaged {
             segment: name.to_owned(),
@@ -171,7 +171,7 @@ impl Header {
     }
 }
 
-/// Where a section lies.
+/// Position of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SectionEntry {
     /// Which one.
@@ -192,8 +192,8 @@ pub struct Footer {
 }
 
 impl Footer {
-    /// Footer and trailer. Returns the bytes and the footer's hash, which binds the whole file:
-    /// the manifest keeps it.
+    /// Encodes footer and trailer. Returns the bytes and the footer's hash, which binds the whole
+    /// file: the manifest keeps it.
     pub fn encode(&self, offset: u64) -> (Vec<u8>, u64) {
         let mut bytes = Vec::new();
         bytes.extend((self.sections.len() as u32).to_le_bytes());
@@ -302,11 +302,11 @@ pub fn section_bytes(
     Ok(file.verified(entry.offset as usize..(entry.offset + entry.bytes) as usize)?)
 }
 
-fn read_u32(bytes: &[u8], at: usize) -> u32 {
+pub(super) fn read_u32(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-fn read_u64(bytes: &[u8], at: usize) -> u64 {
+pub(super) fn read_u64(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 

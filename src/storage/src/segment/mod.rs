@@ -1,7 +1,7 @@
 //! One immutable file of rows with everything about them: the unit of storage and of search.
 //!
-//! A segment knows nothing of manifests, tombstones of others, or queries. Once its file is
-//! published it never changes: deletes are [`TombstoneSet`]s beside it, and merging writes another.
+//! A segment knows nothing of manifests or queries. Its published file never changes: deletions are
+//! [`TombstoneSet`]s beside it, and merging writes another file.
 //!
 //! ```text
 //! offset 0     header, one page of 4 KiB
@@ -33,11 +33,12 @@
 //! are in one segment, grouped and ascending by chunk index.
 //!
 //! - `format`: header, section table, trailer
-//! - `row_table`, `text_store`, `source_table`, `boxes`: the sections that are not another room's
-//! - `feed`, `feed_rows`, `writer`: fresh sources, or the live rows of older segments, to a file
-//! - `reader`: an open file, `tiers` its vectors; `flat`: vector search over it; `lists`: T0 and
-//!   IVF below that search
-//! - `tombstones`: dead rows; `verify`: a walk that asserts every promise
+//! - `row_table`, `text_store`, `source_table`, `boxes`: sections whose format is defined here
+//! - `feed`, `feed_rows`, `writer`: write fresh sources, or the live rows of older segments, to a
+//!   file
+//! - `reader`: an open file; `tiers`: its vectors; `flat`: vector search; `lists`: inverted lists
+//!   and T0, which that search reads
+//! - `tombstones`: dead rows; `verify`: a walk that checks every promise of the format
 
 mod boxes;
 mod error;

@@ -1,4 +1,4 @@
-//! An open segment: everything is checked before it is first used, and read in place.
+//! Open segments: everything is checked before its first use, and read in place.
 
 use std::sync::OnceLock;
 
@@ -22,7 +22,7 @@ use lodestone_types::{
     SubTenantId, Timestamp,
 };
 
-/// The version from which on segments have a graph.
+/// First version of segments with a graph.
 const GRAPH_SINCE: u32 = 3;
 
 /// One immutable segment file, open for reading. The file is kept mapped until this is dropped.
@@ -110,11 +110,11 @@ impl Segment {
         })
     }
 
-    pub(super) fn damaged(&self, problem: impl Into<String>) -> SegmentError {
+    pub(crate) fn damaged(&self, problem: impl Into<String>) -> SegmentError {
         SegmentError::Damaged { segment: self.meta.id.to_string(), problem: problem.into() }
     }
 
-    /// What the manifest lists.
+    /// Its entry in the manifest.
     pub fn meta(&self) -> &SegmentMeta {
         &self.meta
     }
@@ -139,7 +139,7 @@ impl Segment {
         self.header.dimension as usize
     }
 
-    /// How originals are kept.
+    /// Number format of the original vectors.
     pub fn vector_kind(&self) -> VectorKind {
         self.header.vector_kind
     }
@@ -197,7 +197,7 @@ impl Segment {
         self.rows.place(row)
     }
 
-    /// Where the chunk stands on its pages, one rectangle a page; empty where pages are not fixed.
+    /// Rectangles of the chunk, one a page; empty where pages are not fixed.
     pub fn boxes(&self, row: RowId) -> Vec<PageBox> {
         self.boxes.of(row)
     }
@@ -220,8 +220,9 @@ impl Segment {
         texts.text(row).map_err(|problem| self.damaged(problem))
     }
 
-    /// What the rows name and state; `None` where they name nothing, and in segments from before
-    /// version 3. Verified on first use.
+    /// Entities and triplets of the rows; `None` if they name none, and in segments from before
+    /// version
+    /// 3. Verified on first use.
     ///
     /// # Errors
     /// [`SegmentError::Damaged`] where a checksum or a rule of the section does not hold.
@@ -239,7 +240,7 @@ impl Segment {
         Ok(self.graph.get())
     }
 
-    /// Whether the file was written by a version that keeps what rows name.
+    /// Whether the file was written by a version with graphs.
     pub fn has_graph_format(&self) -> bool {
         self.header.version >= GRAPH_SINCE
     }
@@ -262,7 +263,7 @@ impl Segment {
     /// Rows that pass a filter, of all sub-tenants, dead ones included.
     ///
     /// # Errors
-    /// Where a stored bitmap is malformed.
+    /// [`SegmentError::Filter`] if a stored bitmap is malformed.
     pub fn matching(&self, filter: &Filter) -> Result<RoaringBitmap, SegmentError> {
         Ok(self.columns.matching(filter, self.header.rows)?)
     }

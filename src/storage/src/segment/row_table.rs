@@ -1,4 +1,5 @@
-//! The row table: what is known of each row, in fixed-width columns that are read in place.
+//! The row table: source, place and index of each row, in fixed-width columns that are read in
+//! place.
 //!
 //! ```text
 //! u32 each, little-endian, one column after the other; n rows, s sources
@@ -88,7 +89,7 @@ pub struct RowTable {
 }
 
 impl RowTable {
-    /// Checks length, alignment and every position. Returns what is broken otherwise.
+    /// Checks length, alignment and every position.
     ///
     /// # Errors
     /// The broken rule, as a phrase.

@@ -1,7 +1,7 @@
 //! Source records as a segment keeps them: an rkyv archive, checked once on open.
 //!
 //! Metadata maps are kept as the JSON that the client sent; the filter columns hold them in a form
-//! that can be searched. What applications say of their records is in a section of its own, which
+//! that can be searched. Details of records of applications are in a section of their own, which
 //! segments without such records do not have.
 
 use std::path::Path;

@@ -10,7 +10,8 @@ use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{FullRows, VectorRows};
 use lodestone_types::RowId;
 
-/// Verified on the first vector search, so that listing an idle tenant does not read its vectors.
+/// The vector sections. Verified on the first vector search, so that listing an idle tenant does
+/// not read its vectors.
 #[derive(Debug)]
 pub(super) struct VectorSections {
     codes: Bytes,
@@ -31,7 +32,7 @@ impl Segment {
     /// The vector tiers.
     ///
     /// # Errors
-    /// Where a checksum does not hold or a section has another length.
+    /// [`SegmentError::Damaged`] if a checksum does not match or a section has another length.
     pub fn vectors(&self) -> Result<VectorRows<'_>, SegmentError> {
         let sections = self.vector_sections()?;
         let rows = self.header.rows as usize;
@@ -59,7 +60,7 @@ impl Segment {
         Ok(self.listed()?.map(|(lists, _)| lists))
     }
 
-    /// What a vector search reads.
+    /// The vector tiers and lists that a search reads.
     ///
     /// # Errors
     /// As [`Self::vectors`].
@@ -84,8 +85,8 @@ impl Segment {
         Ok(self.vectors.get().expect("prepared"))
     }
 
-    /// Verifies the vectors, if no search has done so. For background threads: they hold no lock
-    /// here, so that no search ever waits for a thread of low priority.
+    /// Verifies the vectors, if no search has done so. For background threads, which hold no lock
+    /// here: a search never waits for a thread of low priority.
     ///
     /// # Errors
     /// As [`Self::vectors`].

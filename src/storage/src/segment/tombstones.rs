@@ -14,6 +14,7 @@ use roaring::RoaringBitmap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::segment::SegmentError;
+use crate::segment::format::read_u64;
 use lodestone_types::{CollectionId, SegmentId};
 
 const MAGIC: &[u8; 8] = b"LODEDEAD";
@@ -78,10 +79,7 @@ impl TombstoneSet {
         if !is_ours {
             return Err(damaged("the file belongs to another segment or version"));
         }
-        let length = |at: usize| {
-            u64::from_le_bytes(body[at..at + 8].try_into().expect("eight bytes")) as usize
-        };
-        let (rows, sources) = (length(48), length(56));
+        let (rows, sources) = (read_u64(body, 48) as usize, read_u64(body, 56) as usize);
         if rows.checked_add(sources) != Some(body.len() - HEAD_BYTES) {
             return Err(damaged("the bitmaps have another length"));
         }

@@ -1,9 +1,9 @@
-//! A walk over a whole segment that asserts what its parts promise each other.
+//! Verification: a walk over a whole segment that checks every promise between its parts.
 
 use crate::segment::{Segment, SegmentError};
 use lodestone_types::RowId;
 
-/// What a walk found, for reports.
+/// Counts of a walk, for reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SegmentCensus {
     /// Rows seen.
@@ -24,8 +24,7 @@ pub struct SegmentCensus {
 /// [`SegmentError::Damaged`] names the first promise that does not hold.
 pub fn verify(segment: &Segment) -> Result<SegmentCensus, SegmentError> {
     segment.verify_blocks()?;
-    let damaged =
-        |problem: String| SegmentError::Damaged { segment: segment.id().to_string(), problem };
+    let damaged = |problem: String| segment.damaged(problem);
     let mut census = SegmentCensus::default();
     for source in 0..segment.source_count() {
         let record = segment.record(source)?;
@@ -62,19 +61,14 @@ pub fn verify(segment: &Segment) -> Result<SegmentCensus, SegmentError> {
 fn check_text(segment: &Segment, row: RowId) -> Result<usize, SegmentError> {
     let text = segment.text(row)?;
     if text.chars().count() != segment.place(row).chars as usize {
-        return Err(SegmentError::Damaged {
-            segment: segment.id().to_string(),
-            problem: format!("the text of row {} has another length than its place", row.0),
-        });
+        let problem = format!("the text of row {} has another length than its place", row.0);
+        return Err(segment.damaged(problem));
     }
     if let Some(graph) = segment.graph()? {
         let contexts = graph.row(row.0).triplets.into_iter().map(|triplet| triplet.context);
         for context in contexts {
             if text.get(context.start as usize..context.end as usize).is_none() {
-                return Err(SegmentError::Damaged {
-                    segment: segment.id().to_string(),
-                    problem: format!("a triplet of row {} rests on no text", row.0),
-                });
+                return Err(segment.damaged(format!("a triplet of row {} has no text", row.0)));
             }
         }
     }
@@ -95,10 +89,7 @@ fn check_vectors(segment: &Segment) -> Result<(), SegmentError> {
             .map(|(value, code)| (f64::from(*value) - f64::from(*code) * scale).powi(2));
         let lost = lost.sum::<f64>().sqrt();
         if lost > f64::from(vectors.residual(at)) + 2.0 * ROUNDING {
-            return Err(SegmentError::Damaged {
-                segment: segment.id().to_string(),
-                problem: format!("the code of row {row} is {lost} from its vector"),
-            });
+            return Err(segment.damaged(format!("the code of row {row} is {lost} from its vector")));
         }
     }
     Ok(())

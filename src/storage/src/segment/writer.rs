@@ -1,4 +1,4 @@
-//! Writes a segment file in one pass and in bounded memory beside its feed.
+//! Writes a segment file in one pass, in bounded memory apart from its feed.
 
 use std::io::{self, Write};
 
@@ -14,7 +14,7 @@ use lodestone_io::BlockHasher;
 use lodestone_io::store::{BlobStore, Key};
 use lodestone_types::{CollectionId, RowId, SegmentId, SourceRecord};
 
-/// What a collection needs to know of a segment file, and binds in its manifest.
+/// Properties of a segment file that its collection binds in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentMeta {
     /// Its id.
@@ -29,7 +29,7 @@ pub struct SegmentMeta {
     pub checksum: u64,
 }
 
-/// What every row of a build has in common.
+/// Properties that all rows of a build share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentShape {
     /// The collection that the segment will belong to.
@@ -38,7 +38,7 @@ pub struct SegmentShape {
     pub segment: SegmentId,
     /// Components of a vector.
     pub dimension: usize,
-    /// How originals are kept.
+    /// Number format of the original vectors.
     pub vector_kind: VectorKind,
 }
 
@@ -46,8 +46,8 @@ pub struct SegmentShape {
 /// survives a power cut; nothing refers to it yet.
 ///
 /// # Errors
-/// [`SegmentError::BadInput`] for vectors of another width or chunks out of order; what the disk
-/// says otherwise. No file is left behind.
+/// [`SegmentError::BadInput`] for vectors of another width or chunks out of order; errors of the
+/// disk. No file is left behind.
 pub fn write(
     store: &dyn BlobStore,
     key: &Key,
@@ -58,7 +58,7 @@ pub fn write(
     write_feed(store, key, shape, &feed, &SimdBackend)
 }
 
-/// A merged segment, and where each of its rows comes from.
+/// A merged segment, and the origin of each of its rows.
 #[derive(Debug)]
 pub struct MergedSegment {
     /// The file.
@@ -71,7 +71,7 @@ pub struct MergedSegment {
 /// over them are built by `backend`, and are the same whichever it is.
 ///
 /// # Errors
-/// What reading the inputs or the disk says. No file is left behind.
+/// Errors of reading the inputs or of the disk. No file is left behind.
 pub fn write_merged(
     store: &dyn BlobStore,
     key: &Key,
@@ -95,7 +95,7 @@ pub fn write_merged(
 /// promise of [`write()`].
 ///
 /// # Errors
-/// What reading the input or the disk says. No file is left behind.
+/// Errors of reading the input or of the disk. No file is left behind.
 pub fn write_amended(
     store: &dyn BlobStore,
     key: &Key,
@@ -158,7 +158,7 @@ fn write_feed(
     Ok(SegmentMeta { id, bytes, rows: header.rows, sources: header.sources, checksum })
 }
 
-/// Whose fault it is that a section could not be written.
+/// Error while a section is written.
 enum Failure {
     Disk(io::Error),
     Feed(SegmentError),

@@ -4,19 +4,19 @@ use super::*;
 
 #[test]
 fn an_empty_collection_has_no_head_and_no_rows() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     assert_eq!((collection.head(), collection.snapshot().rows()), (None, 0));
     assert!(visible(&collection).is_empty());
-    assert!(!collection.merge_once().unwrap());
+    assert!(!collection.merge_once(u64::MAX).unwrap());
     assert_eq!(collection.collect_garbage().unwrap(), 0);
-    assert!(place.files().is_empty());
+    assert!(dir.files().is_empty());
 }
 
 #[test]
 fn a_source_is_replaced_in_one_step_and_its_old_upload_is_orphaned() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     add(&collection, &[source("s", "a", 1, &["one", "two"]), source("s", "b", 2, &["bee"])]);
     let before = collection.snapshot();
     let outcome = add(&collection, &[source("s", "a", 3, &["three"])]);
@@ -31,8 +31,8 @@ fn a_source_is_replaced_in_one_step_and_its_old_upload_is_orphaned() {
 /// Goal: of two operations on one source the later wins whatever the order of commits.
 #[test]
 fn a_late_commit_of_an_early_operation_loses() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     add(&collection, &[source("s", "a", 5, &["five"])]);
     let outcome = add(&collection, &[source("s", "a", 4, &["four"]), source("s", "b", 3, &["b"])]);
     assert_eq!(outcome.outdated, [Sequence(4)]);
@@ -46,8 +46,8 @@ fn a_late_commit_of_an_early_operation_loses() {
 
 #[test]
 fn several_segments_of_one_edit_are_ordered_by_sequence_too() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     let late = build(&collection, &[source("s", "a", 2, &["late"])]);
     let early = build(&collection, &[source("s", "a", 1, &["early"])]);
     let outcome = commit(&collection, &Edit { add: vec![late, early], ..Edit::default() });
@@ -57,8 +57,8 @@ fn several_segments_of_one_edit_are_ordered_by_sequence_too() {
 
 #[test]
 fn withheld_sources_stay_hidden_and_leave_what_they_would_have_replaced() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     add(&collection, &[source("s", "a", 1, &["old"])]);
     let sources = [source("s", "a", 2, &["new"]), source("s", "b", 3, &["bee"])];
     let mut edit = adding(&collection, &sources);
@@ -70,8 +70,8 @@ fn withheld_sources_stay_hidden_and_leave_what_they_would_have_replaced() {
 
 #[test]
 fn removal_takes_one_sub_tenants_source_only() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     add(&collection, &[source("s", "a", 1, &["x"]), source("t", "a", 2, &["y"])]);
     let outcome = commit(&collection, &removing("s", "a"));
     assert_eq!(outcome.removed, [named("s", "a")]);
@@ -85,8 +85,8 @@ fn removal_takes_one_sub_tenants_source_only() {
 
 #[test]
 fn chunks_go_one_by_one_and_the_last_takes_its_source_along() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     add(&collection, &[source("s", "a", 1, &["x", "y", "z"])]);
     let (sub_tenant, id) = named("s", "a");
     let remove = |indices: &[u32]| {
@@ -109,8 +109,8 @@ fn chunks_go_one_by_one_and_the_last_takes_its_source_along() {
 
 #[test]
 fn emptying_a_sub_tenant_leaves_the_others() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     add(&collection, &[source("s", "a", 1, &["x"]), source("t", "a", 2, &["y"])]);
     add(&collection, &[source("s", "b", 3, &["z"]), source("t", "c", 4, &["w"])]);
     commit(&collection, &removing("s", "b"));
@@ -125,19 +125,19 @@ fn emptying_a_sub_tenant_leaves_the_others() {
 
 #[test]
 fn a_source_without_chunks_is_visible_until_it_is_removed() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     add(&collection, &[source("s", "none", 1, &[])]);
     assert_eq!(sequences(&collection), owned(&[("none", 1)]));
-    assert_eq!(sequences(&place.open()), owned(&[("none", 1)]));
+    assert_eq!(sequences(&dir.open()), owned(&[("none", 1)]));
     commit(&collection, &removing("s", "none"));
     assert!(visible(&collection).is_empty());
 }
 
 #[test]
 fn an_amended_source_replaces_itself() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     add(&collection, &[source("s", "a", 1, &["x", "y"])]);
     let mut writer = collection.writer().unwrap();
     let base = writer.base();

@@ -8,33 +8,33 @@ fn listed(collection: &Collection) -> usize {
 
 #[test]
 fn old_manifests_tombstones_and_segments_go() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     add(&collection, &[source("s", "a", 1, &["x"]), source("s", "b", 2, &["y"])]);
     commit(&collection, &removing("s", "a"));
     add(&collection, &[source("s", "c", 3, &["z"])]);
-    assert_eq!((place.count("m/"), place.count("s/"), place.count("d/")), (3, 2, 1));
+    assert_eq!((dir.count("m/"), dir.count("s/"), dir.count("d/")), (3, 2, 1));
     assert_eq!(collection.collect_garbage().unwrap(), 2, "two manifests");
-    assert_eq!((place.count("m/"), place.count("s/"), place.count("d/")), (1, 2, 1));
+    assert_eq!((dir.count("m/"), dir.count("s/"), dir.count("d/")), (1, 2, 1));
     commit(&collection, &removing("s", "b"));
     assert_eq!(collection.collect_garbage().unwrap(), 3, "manifest, segment, tombstones");
-    assert_eq!((place.count("m/"), place.count("s/"), place.count("d/")), (1, 1, 0));
-    assert_eq!(sequences(&place.open()), owned(&[("c", 3)]));
+    assert_eq!((dir.count("m/"), dir.count("s/"), dir.count("d/")), (1, 1, 0));
+    assert_eq!(sequences(&dir.open()), owned(&[("c", 3)]));
 }
 
 #[test]
 fn a_file_waits_for_its_last_reader() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     add(&collection, &[source("s", "a", 1, &["x"])]);
     let reader = collection.snapshot();
     commit(&collection, &removing("s", "a"));
     collection.collect_garbage().unwrap();
-    assert_eq!(place.count("s/"), 1, "held");
+    assert_eq!(dir.count("s/"), 1, "held");
     assert_eq!(contents(&reader).len(), 1, "and readable");
     drop(reader);
     assert_eq!(collection.collect_garbage().unwrap(), 1);
-    assert_eq!(place.count("s/"), 0);
+    assert_eq!(dir.count("s/"), 0);
     assert_eq!(collection.collect_garbage().unwrap(), 0);
 }
 
@@ -42,47 +42,47 @@ fn a_file_waits_for_its_last_reader() {
 /// which every source was withheld, one that lost against later operations.
 #[test]
 fn segments_that_were_never_listed_go_too() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     add(&collection, &[source("s", "a", 9, &["x"])]);
     let dropped = build(&collection, &[source("s", "b", 1, &["y"])]);
     collection.collect_garbage().unwrap();
-    assert_eq!(place.count("s/"), 2, "still in the hands of its builder");
+    assert_eq!(dir.count("s/"), 2, "still in the hands of its builder");
     drop(dropped);
     let mut withheld = adding(&collection, &[source("s", "c", 2, &["z"])]);
     withheld.add[0].withheld = vec![named("s", "c")];
     commit(&collection, &withheld);
     drop(withheld);
     add(&collection, &[source("s", "a", 3, &["late"])]);
-    assert_eq!((listed(&collection), place.count("s/")), (1, 4));
+    assert_eq!((listed(&collection), dir.count("s/")), (1, 4));
     collection.collect_garbage().unwrap();
-    assert_eq!((listed(&collection), place.count("s/")), (1, 1));
+    assert_eq!((listed(&collection), dir.count("s/")), (1, 1));
     assert_eq!(sequences(&collection), owned(&[("a", 9)]));
 }
 
 #[test]
 fn a_discarded_segment_goes_at_once() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     let built = build(&collection, &[source("s", "a", 1, &["x"])]);
     collection.discard(&built.segment).unwrap();
-    assert!(place.files().is_empty());
+    assert!(dir.files().is_empty());
     drop(built);
     collection.collect_garbage().unwrap();
 }
 
 #[test]
 fn opening_takes_what_a_crash_left_over() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     add(&collection, &[source("s", "a", 1, &["x"]), source("s", "b", 2, &["y"])]);
     commit(&collection, &removing("s", "a"));
     let _unlisted = build(&collection, &[source("s", "c", 3, &["z"])]);
     for stray in ["s/notes.txt", "d/00000000000000000000000000000001"] {
         let key = layout::collection_prefix(ID).join(stray).unwrap();
-        place.store.put(&key, b"left over").unwrap();
+        dir.store.put(&key, b"left over").unwrap();
     }
-    let opened = place.open();
-    assert_eq!((place.count("m/"), place.count("s/"), place.count("d/")), (1, 1, 1));
+    let opened = dir.open();
+    assert_eq!((dir.count("m/"), dir.count("s/"), dir.count("d/")), (1, 1, 1));
     assert_eq!(sequences(&opened), owned(&[("b", 2)]));
 }

@@ -6,8 +6,8 @@ use super::*;
 use lodestone_compute::SimdBackend;
 
 /// As many small segments as fill a tier, with some sources replaced and some removed.
-fn filled(place: &Place) -> Collection {
-    let collection = place.open();
+fn filled(dir: &CollectionDir) -> Collection {
+    let collection = dir.open();
     // One more than a tier holds: the fourth has nothing alive in the end.
     for n in 0..=FAN_IN as u64 {
         let (own, text) = (format!("own{n}"), format!("text {n}"));
@@ -40,24 +40,24 @@ fn replacement(collection: &Collection, base: &Snapshot, chosen: &[usize]) -> Ed
 
 #[test]
 fn a_merge_changes_nothing_that_is_visible() {
-    let place = Place::new();
-    let collection = filled(&place);
+    let dir = CollectionDir::new();
+    let collection = filled(&dir);
     let before = visible(&collection);
-    assert!(collection.merge_once().unwrap());
+    assert!(collection.merge_once(u64::MAX).unwrap());
     let snapshot = collection.snapshot();
     assert_eq!((snapshot.segments.len(), visible(&collection)), (1, before.clone()));
     assert!(snapshot.segments[0].dead.rows.is_empty(), "dead rows are gone");
     segment::verify(&snapshot.segments[0].segment).unwrap();
-    assert!(!collection.merge_once().unwrap(), "once is enough");
+    assert!(!collection.merge_once(u64::MAX).unwrap(), "once is enough");
     collection.collect_garbage().unwrap();
     drop(snapshot);
-    assert_eq!(visible(&place.open()), before);
+    assert_eq!(visible(&dir.open()), before);
 }
 
 #[test]
 fn a_worn_segment_is_rewritten() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     let sources: Vec<NewSource> =
         (1..=10).map(|n| source("s", &format!("d{n}"), n, &["text"])).collect();
     add(&collection, &sources);
@@ -67,7 +67,7 @@ fn a_worn_segment_is_rewritten() {
     commit(&collection, &removing("s", "d3"));
     assert_eq!(plan(&collection.snapshot()), Some(vec![0]));
     let before = visible(&collection);
-    assert!(collection.merge_once().unwrap());
+    assert!(collection.merge_once(u64::MAX).unwrap());
     assert_eq!(visible(&collection), before);
     assert_eq!(plan(&collection.snapshot()), None);
 }
@@ -76,8 +76,8 @@ fn a_worn_segment_is_rewritten() {
 /// replaced meanwhile stays replaced.
 #[test]
 fn what_happens_during_a_merge_is_kept() {
-    let place = Place::new();
-    let collection = filled(&place);
+    let dir = CollectionDir::new();
+    let collection = filled(&dir);
     let base = collection.snapshot();
     let merge = replacement(&collection, &base, &[0, 1, 2, 4, 7]);
 
@@ -91,15 +91,15 @@ fn what_happens_during_a_merge_is_kept() {
 
     commit(&collection, &merge);
     assert_eq!(visible(&collection), before);
-    let again = place.open();
+    let again = dir.open();
     assert_eq!(visible(&again), before);
     assert!(!again.snapshot().segments.is_empty());
 }
 
 #[test]
 fn a_merge_whose_rows_all_died_meanwhile_leaves_nothing() {
-    let place = Place::new();
-    let collection = filled(&place);
+    let dir = CollectionDir::new();
+    let collection = filled(&dir);
     let base = collection.snapshot();
     let merge = replacement(&collection, &base, &[0, 1]);
     drop(base);
@@ -111,14 +111,14 @@ fn a_merge_whose_rows_all_died_meanwhile_leaves_nothing() {
     assert_eq!(visible(&collection), before);
     drop(merge);
     collection.collect_garbage().unwrap();
-    assert_eq!(place.count("s/"), collection.snapshot().segments.len(), "no file is left over");
+    assert_eq!(dir.count("s/"), collection.snapshot().segments.len(), "no file is left over");
 }
 
 /// Goal: a merge of inputs that another merge has taken away does not bring their rows twice.
 #[test]
 fn inputs_that_another_merge_took_are_passed_over() {
-    let place = Place::new();
-    let collection = filled(&place);
+    let dir = CollectionDir::new();
+    let collection = filled(&dir);
     let before = visible(&collection);
     let base = collection.snapshot();
     let first = replacement(&collection, &base, &[0, 1, 2]);
@@ -126,32 +126,32 @@ fn inputs_that_another_merge_took_are_passed_over() {
     commit(&collection, &first);
     commit(&collection, &second);
     assert_eq!(visible(&collection), before);
-    assert_eq!(visible(&place.open()), before);
+    assert_eq!(visible(&dir.open()), before);
 }
 
 #[test]
 fn a_source_without_chunks_survives_a_merge() {
-    let place = Place::new();
-    let collection = filled(&place);
+    let dir = CollectionDir::new();
+    let collection = filled(&dir);
     add(&collection, &[source("s", "none", 300, &[])]);
     let before = visible(&collection);
-    assert!(collection.merge_once().unwrap());
+    assert!(collection.merge_once(u64::MAX).unwrap());
     assert_eq!(visible(&collection), before);
     assert_eq!(collection.snapshot().segments.len(), 1);
 }
 
 #[test]
 fn a_merge_that_does_not_fit_waits() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     for n in 0..8 {
         add(&collection, &[source("s", &format!("s{n}"), n + 1, &["x"])]);
     }
     let snapshot = collection.snapshot();
     let largest = snapshot.segments.iter().map(|live| live.entry.bytes).max().unwrap();
-    let (files, before) = (place.files(), visible(&collection));
-    assert!(!collection.merge_once_within(2 * largest - 1).unwrap());
-    assert_eq!(place.files(), files, "nothing was written");
-    assert!(collection.merge_once_within(2 * largest).unwrap());
+    let (files, before) = (dir.files(), visible(&collection));
+    assert!(!collection.merge_once(2 * largest - 1).unwrap());
+    assert_eq!(dir.files(), files, "nothing was written");
+    assert!(collection.merge_once(2 * largest).unwrap());
     assert_eq!((visible(&collection), collection.snapshot().segments.len()), (before, 1));
 }

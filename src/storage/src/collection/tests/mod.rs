@@ -1,4 +1,4 @@
-//! What a collection promises, one file a theme.
+//! Tests of the promises of a collection, one file a theme.
 
 mod edits;
 mod garbage;
@@ -31,13 +31,13 @@ const DIMENSION: usize = 64;
 type Contents = BTreeMap<(String, String), (u64, Vec<(u32, String)>)>;
 
 /// A data directory in which collections can be opened again and again.
-struct Place {
+struct CollectionDir {
     store: Arc<dyn BlobStore>,
     ids: Arc<dyn IdSource>,
     _root: tempfile::TempDir,
 }
 
-impl Place {
+impl CollectionDir {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().to_path_buf();

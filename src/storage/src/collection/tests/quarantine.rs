@@ -4,13 +4,13 @@ use super::recovery::{flip, two_segments};
 use super::*;
 
 /// Segment 1 holds `a` and the dead `b`, segment 2 holds `c`. The first is harmed and reopened.
-fn harmed(place: &Place) -> (Collection, SegmentId) {
-    let collection = two_segments(place);
+fn harmed(dir: &CollectionDir) -> (Collection, SegmentId) {
+    let collection = two_segments(dir);
     let first = collection.snapshot().segments[0].segment.id();
-    flip(place, &layout::segment(ID, first), 10);
+    flip(dir, &layout::segment(ID, first), 10);
     let head = collection.head();
     drop(collection);
-    (place.try_open(2, head).unwrap(), first)
+    (dir.try_open(2, head).unwrap(), first)
 }
 
 fn lost(collection: &Collection) -> Vec<(String, u64)> {
@@ -21,8 +21,8 @@ fn lost(collection: &Collection) -> Vec<(String, u64)> {
 
 #[test]
 fn what_a_damaged_segment_held_is_known() {
-    let place = Place::new();
-    let (collection, first) = harmed(&place);
+    let dir = CollectionDir::new();
+    let (collection, first) = harmed(&dir);
     assert_eq!(damaged(&collection), [first]);
     assert_eq!(lost(&collection), owned(&[("a", 1)]), "b was deleted");
     let (sub_tenant, a) = named("s", "a");
@@ -44,8 +44,8 @@ fn a_damaged_segment_leaves_with_its_last_source() {
         (Some(&newer), owned(&[("a", 7), ("c", 3)])),
     ];
     for (end, expected) in ends {
-        let place = Place::new();
-        let (collection, _) = harmed(&place);
+        let dir = CollectionDir::new();
+        let (collection, _) = harmed(&dir);
         let outcome = match end {
             Some(source) => add(&collection, std::slice::from_ref(source)),
             None => commit(&collection, &removing("s", "a")),
@@ -57,9 +57,9 @@ fn a_damaged_segment_leaves_with_its_last_source() {
         assert_eq!(sequences(&collection), expected);
         let segments = expected.len();
         collection.collect_garbage().unwrap();
-        let counts = (place.count("s/"), place.count("r/"), place.count("d/"));
+        let counts = (dir.count("s/"), dir.count("r/"), dir.count("d/"));
         assert_eq!(counts, (segments, segments, 0), "the damaged file, its list and tombstones go");
-        let again = place.try_open(3, collection.head()).unwrap();
+        let again = dir.try_open(3, collection.head()).unwrap();
         assert!(damaged(&again).is_empty());
         assert_eq!(sequences(&again), expected);
     }
@@ -68,16 +68,16 @@ fn a_damaged_segment_leaves_with_its_last_source() {
 /// Goal: what was rebuilt before a stop is not rebuilt again, and what was not is still known.
 #[test]
 fn a_rebuild_goes_on_after_a_stop() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     let sources = [source("s", "a", 1, &["x", "y"]), source("t", "b", 2, &["z"])];
     add(&collection, &sources);
     let first = collection.snapshot().segments[0].segment.id();
-    flip(&place, &layout::segment(ID, first), 10);
-    let collection = place.try_open(2, collection.head()).unwrap();
+    flip(&dir, &layout::segment(ID, first), 10);
+    let collection = dir.try_open(2, collection.head()).unwrap();
     add(&collection, &sources[..1]);
     assert_eq!(lost(&collection), owned(&[("b", 2)]));
-    let collection = place.try_open(3, collection.head()).unwrap();
+    let collection = dir.try_open(3, collection.head()).unwrap();
     assert_eq!((damaged(&collection), lost(&collection)), (vec![first], owned(&[("b", 2)])));
     assert_eq!(sequences(&collection), owned(&[("a", 1)]));
     add(&collection, &sources[1..]);
@@ -88,8 +88,8 @@ fn a_rebuild_goes_on_after_a_stop() {
 /// Goal: an older version does not come back over a newer one that was published meanwhile.
 #[test]
 fn a_rebuilt_source_loses_against_later_operations() {
-    let place = Place::new();
-    let (collection, _) = harmed(&place);
+    let dir = CollectionDir::new();
+    let (collection, _) = harmed(&dir);
     let late = adding(&collection, &[source("s", "a", 1, &["x"])]);
     add(&collection, &[source("s", "a", 9, &["newer"])]);
     commit(&collection, &late);
@@ -98,12 +98,12 @@ fn a_rebuilt_source_loses_against_later_operations() {
 
 #[test]
 fn sub_tenants_are_emptied_and_segments_merged_beside_damage() {
-    let place = Place::new();
-    let (collection, first) = harmed(&place);
+    let dir = CollectionDir::new();
+    let (collection, first) = harmed(&dir);
     for n in 10..20 {
         add(&collection, &[source("s", &format!("m{n}"), n, &["w"])]);
     }
-    assert!(collection.merge_once().unwrap());
+    assert!(collection.merge_once(u64::MAX).unwrap());
     assert_eq!(damaged(&collection), [first]);
     let remove_sub_tenant = Some(sub("s"));
     commit(&collection, &Edit { remove_sub_tenant, ..Edit::default() });
@@ -114,8 +114,8 @@ fn sub_tenants_are_emptied_and_segments_merged_beside_damage() {
 /// that segment out of service without a restart.
 #[test]
 fn damage_is_found_while_serving() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     let words: Vec<String> = (0..200_000).map(|n| format!("w{}", n * 7919 % 60_013)).collect();
     let texts: Vec<String> = words.chunks(500).map(|chunk| chunk.join(" ")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -126,8 +126,8 @@ fn damage_is_found_while_serving() {
     let (entry, head) = (live.entry.clone(), collection.head());
     drop((live, collection));
     // The second block holds texts, which opening does not read.
-    flip(&place, &key, 70_000);
-    let collection = place.try_open(2, head).unwrap();
+    flip(&dir, &key, 70_000);
+    let collection = dir.try_open(2, head).unwrap();
     assert!(damaged(&collection).is_empty());
     let reader = collection.snapshot();
     let found = reader.find(&named("s", "long").0, &named("s", "long").1).unwrap();
@@ -145,16 +145,16 @@ fn damage_is_found_while_serving() {
 
 #[test]
 fn lists_that_are_missing_or_damaged_are_written_anew() {
-    let place = Place::new();
-    let collection = two_segments(&place);
-    assert_eq!(collection.verify_lists().unwrap(), 0);
+    let dir = CollectionDir::new();
+    let collection = two_segments(&dir);
+    assert_eq!(collection.verify_source_lists().unwrap(), 0);
     let ids: Vec<SegmentId> =
         collection.snapshot().segments.iter().map(|live| live.segment.id()).collect();
-    place.store.delete(&layout::source_list(ID, ids[1])).unwrap();
-    assert_eq!(collection.verify_lists().unwrap(), 1, "as older releases left it");
-    flip(&place, &layout::source_list(ID, ids[0]), 60);
-    assert_eq!(collection.verify_lists().unwrap_err().kind(), ErrorKind::Corrupt);
-    assert_eq!(collection.mend_lists().unwrap(), 2);
-    assert_eq!(collection.verify_lists().unwrap(), 0);
-    assert_eq!(collection.mend_lists().unwrap(), 0);
+    dir.store.delete(&layout::source_list(ID, ids[1])).unwrap();
+    assert_eq!(collection.verify_source_lists().unwrap(), 1, "as older releases left it");
+    flip(&dir, &layout::source_list(ID, ids[0]), 60);
+    assert_eq!(collection.verify_source_lists().unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(collection.repair_source_lists().unwrap(), 2);
+    assert_eq!(collection.verify_source_lists().unwrap(), 0);
+    assert_eq!(collection.repair_source_lists().unwrap(), 0);
 }

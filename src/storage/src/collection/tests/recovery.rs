@@ -2,103 +2,103 @@
 
 use super::*;
 
-pub(super) fn two_segments(place: &Place) -> Collection {
-    let collection = place.open();
+pub(super) fn two_segments(dir: &CollectionDir) -> Collection {
+    let collection = dir.open();
     add(&collection, &[source("s", "a", 1, &["x"]), source("s", "b", 2, &["y"])]);
     add(&collection, &[source("s", "c", 3, &["z"])]);
     commit(&collection, &removing("s", "b"));
     collection
 }
 
-pub(super) fn flip(place: &Place, key: &Key, at: usize) {
-    let mut bytes = place.store.get(key).unwrap();
+pub(super) fn flip(dir: &CollectionDir, key: &Key, at: usize) {
+    let mut bytes = dir.store.get(key).unwrap();
     bytes[at] ^= 1;
-    place.store.put(key, &bytes).unwrap();
+    dir.store.put(key, &bytes).unwrap();
 }
 
 #[test]
 fn reopening_finds_the_same() {
-    let place = Place::new();
-    let collection = two_segments(&place);
-    let again = place.try_open(2, collection.head()).unwrap();
+    let dir = CollectionDir::new();
+    let collection = two_segments(&dir);
+    let again = dir.try_open(2, collection.head()).unwrap();
     assert_eq!(visible(&again), visible(&collection));
     assert_eq!(again.head(), collection.head());
     add(&again, &[source("s", "d", 4, &["new"])]);
-    assert_eq!(sequences(&place.open()), owned(&[("a", 1), ("c", 3), ("d", 4)]));
+    assert_eq!(sequences(&dir.open()), owned(&[("a", 1), ("c", 3), ("d", 4)]));
 }
 
 #[test]
 fn a_disk_that_lost_a_commit_is_noticed() {
-    let place = Place::new();
-    let collection = two_segments(&place);
+    let dir = CollectionDir::new();
+    let collection = two_segments(&dir);
     let head = collection.head().unwrap();
     let ahead = CommitHead { version: head.version + 1, ..head };
-    let error = place.try_open(2, Some(ahead)).unwrap_err();
+    let error = dir.try_open(2, Some(ahead)).unwrap_err();
     assert!(matches!(error, CollectionError::HeadMissing { found: 3, expected: 4, .. }), "{error}");
     let other = CommitHead { nonce: Uuid::from_u128(1), ..head };
-    let error = place.try_open(2, Some(other)).unwrap_err();
+    let error = dir.try_open(2, Some(other)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     // An earlier commit that is no ancestor of the head: the disk is of another history.
     let earlier = CommitHead { version: head.version - 1, nonce: Uuid::from_u128(1) };
-    assert_eq!(place.try_open(2, Some(earlier)).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(dir.try_open(2, Some(earlier)).unwrap_err().kind(), ErrorKind::Corrupt);
     let parent = collection.snapshot().manifest.parent;
     let earlier = CommitHead { version: head.version - 1, nonce: parent };
-    assert!(place.try_open(2, Some(earlier)).is_ok());
+    assert!(dir.try_open(2, Some(earlier)).is_ok());
 }
 
 #[test]
 fn a_damaged_newest_manifest_is_not_passed_over() {
-    let place = Place::new();
-    let collection = two_segments(&place);
-    let files = place.files();
-    flip(&place, &layout::manifest(ID, collection.head().unwrap().version), 60);
-    assert_eq!(place.try_open(2, None).unwrap_err().kind(), ErrorKind::Corrupt);
-    assert_eq!(place.files(), files, "nothing is deleted");
+    let dir = CollectionDir::new();
+    let collection = two_segments(&dir);
+    let files = dir.files();
+    flip(&dir, &layout::manifest(ID, collection.head().unwrap().version), 60);
+    assert_eq!(dir.try_open(2, None).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(dir.files(), files, "nothing is deleted");
 }
 
 /// Goal: where it is not known which sources a damaged segment held, that segment is taken away
 /// and nothing else, and nothing is deleted or written until somebody has looked at it.
 #[test]
 fn a_segment_of_which_nothing_is_known_stays_quarantined() {
-    let victims: [fn(&Place, &SegmentEntry); 4] = [
-        |place, entry| {
-            flip(place, &layout::segment(ID, SegmentId(entry.id)), 10);
-            flip(place, &layout::source_list(ID, SegmentId(entry.id)), 50);
+    let victims: [fn(&CollectionDir, &SegmentEntry); 4] = [
+        |dir, entry| {
+            flip(dir, &layout::segment(ID, SegmentId(entry.id)), 10);
+            flip(dir, &layout::source_list(ID, SegmentId(entry.id)), 50);
         },
-        |place, entry| {
-            place.store.delete(&layout::segment(ID, SegmentId(entry.id))).unwrap();
-            place.store.delete(&layout::source_list(ID, SegmentId(entry.id))).unwrap();
+        |dir, entry| {
+            dir.store.delete(&layout::segment(ID, SegmentId(entry.id))).unwrap();
+            dir.store.delete(&layout::source_list(ID, SegmentId(entry.id))).unwrap();
         },
-        |place, entry| {
+        |dir, entry| {
             let file = entry.tombstones.as_ref().unwrap();
-            flip(place, &layout::tombstone(ID, file.id), 70);
+            flip(dir, &layout::tombstone(ID, file.id), 70);
         },
-        |place, entry| {
+        |dir, entry| {
             let file = entry.tombstones.as_ref().unwrap();
-            place.store.delete(&layout::tombstone(ID, file.id)).unwrap();
+            dir.store.delete(&layout::tombstone(ID, file.id)).unwrap();
         },
     ];
     for (turn, harm) in victims.into_iter().enumerate() {
-        let place = Place::new();
-        let collection = two_segments(&place);
+        let dir = CollectionDir::new();
+        let collection = two_segments(&dir);
         let entry = collection.snapshot().manifest.segments[0].clone();
         build(&collection, &[source("s", "orphan", 8, &["w"])]);
-        harm(&place, &entry);
-        let files = place.files();
-        let opened = place.try_open(2, collection.head()).unwrap();
+        harm(&dir, &entry);
+        let files = dir.files();
+        let opened = dir.try_open(2, collection.head()).unwrap();
         assert_eq!(damaged(&opened), [SegmentId(entry.id)], "harm {turn}");
         assert_eq!(sequences(&opened), owned(&[("c", 3)]), "the other segment serves");
         let refused = opened.writer().err().expect("writes are refused");
         assert!(matches!(refused, CollectionError::Quarantined { segments: 1, .. }));
-        assert!(!opened.merge_once().unwrap());
-        assert_eq!(place.files(), files, "evidence stays");
+        assert!(!opened.merge_once(u64::MAX).unwrap());
+        assert_eq!(dir.files(), files, "evidence stays");
     }
 }
 
 #[test]
 fn applied_jobs_are_remembered_until_the_catalog_has_marked_them() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     add(&collection, &[source("s", "a", 1, &["x"])]);
     add(&collection, &[source("s", "b", 2, &["y"])]);
     assert_eq!(collection.snapshot().manifest.applied, [1, 2]);
@@ -107,11 +107,11 @@ fn applied_jobs_are_remembered_until_the_catalog_has_marked_them() {
     assert_eq!(collection.snapshot().manifest.applied, [2, 3]);
 
     // The catalog has not seen this head: its jobs may not be marked.
-    let unseen = place.try_open(2, None).unwrap();
+    let unseen = dir.try_open(2, None).unwrap();
     commit(&unseen, &removing("s", "a"));
     assert_eq!(unseen.snapshot().manifest.applied, [2, 3]);
     // The catalog has recorded this head, and with it the end of its jobs.
-    let seen = place.try_open(3, unseen.head()).unwrap();
+    let seen = dir.try_open(3, unseen.head()).unwrap();
     assert_eq!(seen.snapshot().manifest.applied, [2, 3], "for recovery, until the next commit");
     commit(&seen, &removing("s", "b"));
     assert!(seen.snapshot().manifest.applied.is_empty());
@@ -119,8 +119,8 @@ fn applied_jobs_are_remembered_until_the_catalog_has_marked_them() {
 
 #[test]
 fn the_registry_keeps_what_is_in_use_and_closes_the_rest() {
-    let place = Place::new();
-    let (store, ids) = (Arc::clone(&place.store), Arc::clone(&place.ids));
+    let dir = CollectionDir::new();
+    let (store, ids) = (Arc::clone(&dir.store), Arc::clone(&dir.ids));
     let registry = Registry::new(store, ids, 1, 4);
     let open = |n: u128| {
         let id = CollectionId(Uuid::from_u128(n));
@@ -128,7 +128,7 @@ fn the_registry_keeps_what_is_in_use_and_closes_the_rest() {
     };
     let used = open(1);
     let background = Arc::downgrade(&open(2));
-    assert!(background.upgrade().is_some(), "idle collections stay open while there is room");
+    assert!(background.upgrade().is_some(), "idle collections stay open below the limit");
     (3..=12).for_each(|n| drop(open(n)));
     assert!(registry.open_collections().len() <= 4);
     assert!(background.upgrade().is_none(), "closed for good, background work cannot go on");
@@ -138,8 +138,8 @@ fn the_registry_keeps_what_is_in_use_and_closes_the_rest() {
 
 #[test]
 fn the_registry_does_not_forget_poison() {
-    let place = Place::new();
-    let (store, ids) = (Arc::clone(&place.store), Arc::clone(&place.ids));
+    let dir = CollectionDir::new();
+    let (store, ids) = (Arc::clone(&dir.store), Arc::clone(&dir.ids));
     let registry = Registry::new(store, ids, 1, 2);
     let open = |n: u128| {
         let id = CollectionId(Uuid::from_u128(n));

@@ -6,11 +6,11 @@ use lodestone_io::{CrashDisk, Fault, FaultKind};
 /// Goal: a second writer of the same epoch is built upon, not overwritten.
 #[test]
 fn a_commit_is_rebased_on_another_writers() {
-    let place = Place::new();
-    let ours = place.open();
+    let dir = CollectionDir::new();
+    let ours = dir.open();
     add(&ours, &[source("s", "a", 1, &["x"]), source("s", "b", 2, &["y"])]);
     let edit = {
-        let theirs = place.open();
+        let theirs = dir.open();
         add(&theirs, &[source("s", "c", 3, &["z"])]);
         commit(&theirs, &removing("s", "a"));
         // Built only now, for opening takes what nobody has listed.
@@ -20,16 +20,16 @@ fn a_commit_is_rebased_on_another_writers() {
     assert_eq!(outcome.outdated, [Sequence(2)]);
     assert_eq!(sequences(&ours), owned(&[("b", 4), ("c", 3)]));
     assert_eq!(ours.head().unwrap().version, 4);
-    assert_eq!(sequences(&place.open()), owned(&[("b", 4), ("c", 3)]));
+    assert_eq!(sequences(&dir.open()), owned(&[("b", 4), ("c", 3)]));
     assert!(ours.snapshot().manifest.applied.contains(&3), "their jobs are not forgotten");
 }
 
 #[test]
 fn a_later_epoch_fences_an_earlier_writer() {
-    let place = Place::new();
-    let old = place.open();
+    let dir = CollectionDir::new();
+    let old = dir.open();
     add(&old, &[source("s", "a", 1, &["x"])]);
-    let new = place.try_open(2, None).unwrap();
+    let new = dir.try_open(2, None).unwrap();
     add(&new, &[source("s", "b", 2, &["y"])]);
     let edit = adding(&old, &[source("s", "c", 3, &["z"])]);
     let error = old.writer().unwrap().commit(&edit).unwrap_err();
@@ -38,15 +38,15 @@ fn a_later_epoch_fences_an_earlier_writer() {
     assert!(matches!(error, CollectionError::Poisoned { .. }), "{error}");
     assert_eq!(old.collect_garbage().unwrap(), 0, "and it deletes nothing");
     assert_eq!(sequences(&old), owned(&[("a", 1)]), "reads go on");
-    assert_eq!(sequences(&place.open()), owned(&[("a", 1), ("b", 2)]));
+    assert_eq!(sequences(&dir.open()), owned(&[("a", 1), ("b", 2)]));
 }
 
 /// Goal: a number that was used, collected and used again is not taken for a commit.
 #[test]
 fn a_writer_that_slept_through_commits_and_garbage_collection_is_fenced() {
-    let place = Place::new();
-    let slow = place.open();
-    let fast = place.open();
+    let dir = CollectionDir::new();
+    let slow = dir.open();
+    let fast = dir.open();
     for n in 1..=3 {
         add(&fast, &[source("s", "a", n, &["x"])]);
     }
@@ -54,24 +54,24 @@ fn a_writer_that_slept_through_commits_and_garbage_collection_is_fenced() {
     let edit = adding(&slow, &[source("s", "b", 9, &["y"])]);
     let error = slow.writer().unwrap().commit(&edit).unwrap_err();
     assert!(matches!(error, CollectionError::Fenced { .. }), "{error}");
-    assert_eq!(sequences(&place.open()), owned(&[("a", 3)]));
+    assert_eq!(sequences(&dir.open()), owned(&[("a", 3)]));
 }
 
-fn on_crash_disk() -> (Place, Arc<CrashDisk>) {
+fn on_crash_disk() -> (CollectionDir, Arc<CrashDisk>) {
     let root = tempfile::tempdir().unwrap();
     let disk = Arc::new(CrashDisk::new(root.path()));
     let path = disk.root().join("data");
     let dynamic: Arc<dyn Disk> = disk.clone();
-    (Place::on(root, dynamic, &path), disk)
+    (CollectionDir::on(root, dynamic, &path), disk)
 }
 
-/// Goal: a full disk refuses the commit, changes nothing, and once there is room the same
+/// Goal: a full disk refuses the commit, changes nothing, and once there is free space the same
 /// collection goes on; nothing of the failed attempts stays.
 #[test]
 fn a_full_disk_is_no_poison() {
     for nth in 0..3 {
-        let (place, disk) = on_crash_disk();
-        let collection = place.open();
+        let (dir, disk) = on_crash_disk();
+        let collection = dir.open();
         add(&collection, &[source("s", "a", 1, &["x"]), source("s", "b", 2, &["y"])]);
         let edit = adding(&collection, &[source("s", "a", 3, &["z"])]);
         disk.inject(Fault::Write(disk.writes() + nth), FaultKind::Full);
@@ -86,7 +86,7 @@ fn a_full_disk_is_no_poison() {
         assert_eq!(sequences(&collection), owned(&[("a", 3), ("b", 2)]));
         drop(edit);
         collection.collect_garbage().unwrap();
-        assert_eq!((place.count("m/"), place.count("s/"), place.count("d/")), (1, 2, 1));
+        assert_eq!((dir.count("m/"), dir.count("s/"), dir.count("d/")), (1, 2, 1));
     }
 }
 
@@ -94,8 +94,8 @@ fn a_full_disk_is_no_poison() {
 fn a_failed_sync_is_poison_and_reads_go_on() {
     // Directory of tombstones, tombstones, their directory, manifest, its directory.
     for nth in 0..5 {
-        let (place, disk) = on_crash_disk();
-        let collection = place.open();
+        let (dir, disk) = on_crash_disk();
+        let collection = dir.open();
         add(&collection, &[source("s", "a", 1, &["x"]), source("s", "b", 2, &["y"])]);
         let edit = adding(&collection, &[source("s", "c", 3, &["z"])]);
         let edit = Edit { remove_sources: vec![named("s", "a")], ..edit };
@@ -107,18 +107,18 @@ fn a_failed_sync_is_poison_and_reads_go_on() {
         assert_eq!(collection.collect_garbage().unwrap(), 0);
         assert_eq!(sequences(&collection), owned(&[("a", 1), ("b", 2)]));
         // The data directory is poisoned too; what is opened now can still be read.
-        assert!(!sequences(&place.open()).is_empty());
+        assert!(!sequences(&dir.open()).is_empty());
     }
 }
 
 /// Goal: sources that cannot be read fail the edit, not the collection: nothing was written.
 #[test]
 fn a_refused_edit_is_no_poison() {
-    let place = Place::new();
-    let collection = place.open();
+    let dir = CollectionDir::new();
+    let collection = dir.open();
     let twice = [source("s", "a", 1, &["x"]), source("s", "a", 2, &["y"])];
     assert!(collection.build(DIMENSION, VectorKind::F16, &twice).is_err());
-    assert!(place.files().is_empty());
+    assert!(dir.files().is_empty());
     add(&collection, &[source("s", "a", 3, &["z"])]);
     assert!(!collection.is_poisoned());
 }

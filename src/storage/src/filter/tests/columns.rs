@@ -1,4 +1,4 @@
-//! What matches what, case by case, and what the columns cost.
+//! Matching case by case, and the size of the columns.
 
 use serde_json::{Value, json};
 

@@ -12,7 +12,7 @@ use lodestone_types::{
     Comparison, Condition, Filter, FilterMap, FilterValue, Metadata, SourceRecord,
 };
 
-/// What stands at a path: scalars, and whether anything but null does.
+/// Values at a path: scalars, and whether there is anything but null.
 #[derive(Default)]
 struct Reached<'a> {
     scalars: Vec<&'a Value>,

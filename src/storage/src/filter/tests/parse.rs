@@ -25,8 +25,8 @@ fn any_of(path: &str, values: Vec<FilterValue>) -> Filter {
     is(FilterMap::Document, path, Comparison::AnyOf(values))
 }
 
-/// The place and the text of the error.
-fn fault(value: Value) -> (String, String) {
+/// The field and the text of the error.
+fn error_of(value: Value) -> (String, String) {
     let error = document(value).unwrap_err();
     assert_eq!((error.reason(), error.kind()), ("invalid_filter", ErrorKind::Invalid));
     (error.field().unwrap().to_owned(), error.to_string())
@@ -99,7 +99,7 @@ fn logical_operators_keep_map_and_path() {
 }
 
 #[test]
-fn faults_name_the_place_and_the_operator() {
+fn errors_name_the_field_and_the_operator() {
     for (value, field) in [
         (json!({"year": {"$foo": 1}}), "document_metadata.year.$foo"),
         (json!({"year": {"$gt": [1]}}), "document_metadata.year.$gt"),
@@ -118,11 +118,11 @@ fn faults_name_the_place_and_the_operator() {
         (json!([1]), "document_metadata"),
         (json!("a"), "document_metadata"),
     ] {
-        let (found, message) = fault(value.clone());
+        let (found, message) = error_of(value.clone());
         assert_eq!(found, field, "{value}");
         assert!(message.starts_with(field), "{message}");
     }
-    assert!(fault(json!({"k".repeat(1 << 20): {"$foo": 1}})).1.len() < 300);
+    assert!(error_of(json!({"k".repeat(1 << 20): {"$foo": 1}})).1.len() < 300);
 }
 
 #[test]
@@ -142,10 +142,10 @@ fn conditions_are_counted_over_the_whole_request() {
 fn depth_is_limited() {
     let deep = |levels: usize| (1..levels).fold(json!({"a": 1}), |inner, _| json!({"a": inner}));
     assert!(document(deep(8)).is_ok());
-    assert!(fault(deep(9)).1.contains("deeper than 8"));
+    assert!(error_of(deep(9)).1.contains("deeper than 8"));
     let either = |levels: usize| (1..levels).fold(json!({"a": 1}), |i, _| json!({"$or": [i]}));
     assert!(document(either(8)).is_ok());
-    assert!(fault(either(9)).1.contains("deeper than 8"));
+    assert!(error_of(either(9)).1.contains("deeper than 8"));
 }
 
 #[test]

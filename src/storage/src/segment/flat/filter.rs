@@ -7,8 +7,8 @@ use roaring::RoaringBitmap;
 use lodestone_compute::{RowMask, Selection};
 use lodestone_types::RowId;
 
-/// Rows of the segment for each passing one above which those are better listed than masked: words
-/// cost about as much for 256 rows as a list for four.
+/// Rows of the segment for each passing one, above which a list is cheaper than a mask: the mask of
+/// 256 rows costs about as much as a list of four.
 const ROWS_A_LISTED_ROW: usize = 64;
 
 /// Passing rows of one segment.
@@ -27,7 +27,7 @@ impl<'a> RowFilter<'a> {
         Self { bitmap, rows, passing, dense: OnceLock::new() }
     }
 
-    /// How many rows pass.
+    /// Number of passing rows.
     pub fn passing(&self) -> usize {
         self.passing
     }
@@ -50,7 +50,7 @@ impl<'a> RowFilter<'a> {
         }
     }
 
-    /// The passing rows as words; made when first asked for.
+    /// The passing rows as words; computed on first use.
     pub fn dense(&self) -> &RowMask {
         self.dense.get_or_init(|| RowMask::from_bitmap(self.rows, self.bitmap))
     }

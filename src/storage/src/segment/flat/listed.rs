@@ -1,5 +1,5 @@
-//! Through lists: by the backend where it wants to, otherwise from list to list as far as they
-//! bring anything.
+//! Search through lists: by the backend if it supports that, otherwise list by list until further
+//! lists bring no better rows.
 
 use crate::segment::flat::{RowFilter, SearchPath, SeenRows, Thoroughness, Tiers, ranked};
 use crate::segment::lists::{Lists, probe};
@@ -9,8 +9,8 @@ use lodestone_compute::{
 };
 use lodestone_types::Hit;
 
-/// Lists that a backend looks at, for each that a search here would pass in vain before it ends:
-/// one that goes further has met news all the way.
+/// Lists that a backend reads for each list of patience: a search that ends early here found no
+/// better rows for so long.
 const LISTS_OF_PATIENCE: usize = 2;
 
 /// For each query the rows that may be among its best k, highest upper bound first.
@@ -45,7 +45,7 @@ pub(super) fn through_lists(
     Ok(bounded.iter().zip(found).map(one_by_one).collect())
 }
 
-/// Lists for a backend to look at: as many rows that pass as without a filter.
+/// Number of lists that a backend reads, so that as many rows pass as without a filter.
 fn probes(lists: &Lists<'_>, patience: usize, rows: &VectorRows<'_>, passing: usize) -> usize {
     let wanted = patience.saturating_mul(LISTS_OF_PATIENCE).saturating_mul(rows.len());
     wanted.div_ceil(passing.max(1)).min(lists.len())

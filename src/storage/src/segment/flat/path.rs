@@ -1,17 +1,17 @@
-//! Which way through the tiers is cheapest.
+//! Choice of the cheapest path through the tiers.
 
 use crate::segment::flat::{Thoroughness, Tiers};
 use lodestone_compute::ComputeBackend;
 
 /// Passing rows up to which all of them are read from T2 at once.
 ///
-/// Where the number comes from: `benches/flat_paths.rs` times both halves per row at d = 384. A
-/// row of T2 costs about four of T1, but a scan then reads at least `RESCORE_ROWS` rows of T2
-/// too, and goes over its estimates twice; the two meet between 100 and 200 rows. For large k the
-/// same ratio puts the meeting point near 2 k, since a scan rescores k rows and some more.
+/// The number is measured: `benches/flat_paths.rs` times both halves per row at d = 384. A row of
+/// T2 costs about four of T1, but a scan then reads at least `RESCORE_ROWS` rows of T2 too, and
+/// goes over its estimates twice; the two meet between 100 and 200 rows. For large k the same ratio
+/// puts the meeting point near 2 k, since a scan rescores k rows and some more.
 pub const GATHER_ROWS_MAX: usize = 128;
 
-/// How the rows of one segment were searched. `Gather` is always exact.
+/// Path by which the rows of one segment were searched. `Gather` is always exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SearchPath {
     /// Few rows pass: all of them were scored from T2.
@@ -20,9 +20,10 @@ pub enum SearchPath {
     MaskedScan,
     /// Every row passes: T1 was scanned from end to end.
     Scan,
-    /// T0 was scanned from end to end, T1 of what its bound let through.
+    /// T0 was scanned from end to end, and T1 of the rows that its bound did not rule out.
     OneBit,
-    /// T0 of the lists near the query was scanned, T1 of what its bound let through.
+    /// T0 of the lists near the query was scanned, and T1 of the rows that its bound did not rule
+    /// out.
     Lists,
 }
 
@@ -39,7 +40,7 @@ impl SearchPath {
     }
 }
 
-/// One passing row of so many, from which a scan of T0 costs less than one of T1 under the filter:
+/// Rows for each passing row, below which a scan of T0 costs less than one of T1 under the filter:
 /// a row costs 4 ns there, 28 ns here if it comes from memory (1,000,000 rows, `bench vectors`).
 const ROWS_A_PASSING_ROW: usize = 8;
 /// Rows of a segment from which a search may leave lists out. Below, all of T0 takes less than a

@@ -9,13 +9,12 @@ use crate::segment::lists::probe_together;
 use lodestone_compute::{BoundedQuery, ComputeBackend, ComputeError, PreparedQuery, Selection};
 use lodestone_types::Hit;
 
-/// Queries that go through the rows together: what they keep of T0 and T1 meanwhile stays in the
-/// processor's second cache.
+/// Queries that share one pass: their state fits into the processor's second-level cache.
 const QUERIES_AT_ONCE: usize = 256;
 
-/// What [`search`] finds for each of `queries`, in their order. Rows are read once for many
-/// queries where a search reads all that pass; probing searches go their own ways, but together to
-/// a backend that goes through lists itself.
+/// The results of [`search`] for each of `queries`, in their order. Searches that read all passing
+/// rows share one pass over them; probing searches run one by one, except on a backend that
+/// searches lists itself.
 ///
 /// # Errors
 /// As [`search`].

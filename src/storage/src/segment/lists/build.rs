@@ -1,4 +1,4 @@
-//! Rows to lists.
+//! Builds lists from rows.
 
 use crate::segment::lists::ListPolicy;
 use crate::segment::lists::encode::encode;
@@ -14,19 +14,19 @@ const GROUP_ROUNDS: usize = 8;
 const LIST_ROUNDS: usize = 6;
 /// Rounds after the groups are put together again.
 const JOINT_ROUNDS: usize = 2;
-/// Groups whose lists a row is compared with. With the nearest 6 of 58, one neighbour in 200 stood
-/// in a list that no search looked at; with 12 one in 800 (1,000,000 clustered rows).
+/// Groups whose lists a row is compared with. With the nearest 6 of 58, one neighbour in 200 was in
+/// a list that no search read; with 12 one in 800 (1,000,000 clustered rows).
 const GROUPS_PROBED: usize = 12;
 
-/// What lists are built from.
+/// Input of building lists.
 pub trait ListSource: CodeRows {
-    /// How many rows there are.
+    /// Number of rows.
     fn row_count(&self) -> usize;
     /// Components of a row.
     fn dimension(&self) -> usize;
     /// Writes the normalised row, `dimension` values.
     fn unit(&self, row: u32, unit: &mut [f32]);
-    /// Lists of an older segment most of whose rows are among these.
+    /// Lists of an older segment that holds most of these rows, if there is one.
     fn older(&self) -> Option<&Older>;
 
     /// Blocks of T0, as [`encode_lists`] makes them.
@@ -53,7 +53,7 @@ impl ListSource for VectorRows<'_> {
     }
 }
 
-/// Lists that rows have already.
+/// Existing lists of the rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Older {
     /// The points.
@@ -125,7 +125,7 @@ fn learn(source: &dyn ListSource, count: usize) -> Vec<Vec<f32>> {
     points
 }
 
-/// Rows of an older segment stay in their lists; the others find one.
+/// Keeps rows of an older segment in their lists and assigns the others.
 fn keep(source: &dyn ListSource, older: &Older) -> (Vec<Vec<f32>>, Vec<u32>) {
     let Older { points, list_of: known } = older;
     let fresh: Vec<u32> =

@@ -1,4 +1,4 @@
-//! Lists to their sections.
+//! Encodes lists into their sections.
 
 use crate::segment::lists::build::{BuiltLists, FINITE, ListSource, members_of};
 use crate::segment::lists::measure::{Measured, measure};
@@ -53,7 +53,7 @@ pub(super) fn encode(source: &dyn ListSource, list_of: &[u32]) -> BuiltLists {
     BuiltLists { lists, one_bit }
 }
 
-/// Rows of lists on their way to T0, so many at a time.
+/// Encodes rows of lists into T0, one piece at a time.
 struct Pieces<'a> {
     source: &'a dyn ListSource,
     rotation: &'a Rotation,

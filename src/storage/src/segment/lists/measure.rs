@@ -1,7 +1,7 @@
-//! What a search of these lists costs and finds, learnt from searches for some of the rows.
+//! Measures cost and recall of searches through these lists, by searching for some of the rows.
 //!
-//! No formula tells how far towards a query its neighbours lie, or how many rows one bit a
-//! component rules out: both are properties of the data. So a segment tries it before it is
+//! The number of lists that hold a query's neighbours, and the share of rows that one bit a
+//! component rules out, are properties of the data. So they are measured before a segment is
 //! written.
 
 use std::cell::Cell;
@@ -23,14 +23,15 @@ const RECALL: f64 = 0.99;
 /// The least patience, in roots of the number of lists: 256 of 4,096. Rows stand nearer to their
 /// neighbours than questions do to what answers them, so that less would often do here: over a
 /// million real passages 8 find .999 of the neighbours of rows and .94 of those of questions, 256
-/// find .99 of the latter. Twice as much is tried until the rows are content, at most thrice.
+/// find .99 of the latter. It is doubled until the recall of the rows suffices, at most three
+/// times.
 const PATIENCE_OF_ROOT: f32 = 4.0;
 const DOUBLINGS: i32 = 3;
 
-/// What searches for some of the rows showed, for 10 and for 100 neighbours.
+/// Measurements for 10 and for 100 neighbours.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Measured {
-    /// Lists in a row that a search has to pass in vain before it may end.
+    /// Lists in a row without a better row before a search may end.
     pub(super) patience: [f32; 2],
     /// Share of all rows whose T1 an exact search reads.
     pub(super) all: [f32; 2],
@@ -70,13 +71,13 @@ struct Trial<'a> {
     queries: Vec<PreparedQuery>,
 }
 
-/// What the searches of a trial found: rows of each, ascending.
-struct Found {
+/// Results of the searches of a trial: the rows of each, ascending, and the share of rows read.
+struct TrialResult {
     rows: Vec<Vec<RowId>>,
     share: f32,
 }
 
-impl Found {
+impl TrialResult {
     fn recall_of(&self, exact: &Self) -> f64 {
         let wanted: usize = exact.rows.iter().map(Vec::len).sum();
         let pairs = self.rows.iter().zip(&exact.rows);
@@ -106,15 +107,15 @@ impl<'a> Trial<'a> {
         Others { source: self.source, query: &self.queries[at], asked: self.asked[at], read }
     }
 
-    fn search_all(&self, k: usize) -> Found {
+    fn search_all(&self, k: usize) -> TrialResult {
         let read = Cell::new(0);
         let deviations = Effort::EXACT.deviations;
         let others = |at| self.others(at, &read);
         let found = probe_together(self.lists, self.rotation, &self.queries, k, deviations, others);
-        self.found(found, &read)
+        self.result(found, &read)
     }
 
-    fn probe_all(&self, k: usize, patience: usize) -> Found {
+    fn probe_all(&self, k: usize, patience: usize) -> TrialResult {
         let read = Cell::new(0);
         let effort = Effort::probing(Some(patience));
         let search = |(at, query)| {
@@ -122,24 +123,24 @@ impl<'a> Trial<'a> {
             probe(self.lists, self.rotation, query, k, effort, others)
         };
         let found = self.queries.iter().enumerate().map(search).collect();
-        self.found(found, &read)
+        self.result(found, &read)
     }
 
-    fn found(&self, probed: Vec<Probed>, read: &Cell<usize>) -> Found {
+    fn result(&self, probed: Vec<Probed>, read: &Cell<usize>) -> TrialResult {
         let rows = |probed: Probed| {
             let mut rows: Vec<RowId> = probed.candidates.iter().map(|hit| hit.row).collect();
             rows.sort_unstable();
             rows
         };
         let possible = (self.queries.len() * self.source.row_count()).max(1);
-        Found {
+        TrialResult {
             rows: probed.into_iter().map(rows).collect(),
             share: read.get() as f32 / possible as f32,
         }
     }
 }
 
-/// All rows but the one that is searched for, as T1 shows them; counts how many are looked at.
+/// All rows but the one that is searched for, as T1 holds them; counts the rows that are read.
 struct Others<'a> {
     source: &'a dyn ListSource,
     query: &'a PreparedQuery,

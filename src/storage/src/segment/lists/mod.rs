@@ -1,10 +1,10 @@
-//! Rows in lists, each round a point of its own, with a 1-bit tier (T0) in list order: what makes
-//! a search of many rows read few bytes.
+//! Inverted lists: rows grouped around points, with a 1-bit tier (T0) in list order, so that a
+//! search of many rows reads few bytes.
 //!
 //! ```text
 //! query -> dot with every list's point (by T0 of the points, then exactly)
-//!       -> lists by what their best rows may score, the most promising first, until so many in a
-//!          row brought nothing
+//!       -> lists by the expected score of their best rows, until so many lists in a row brought no
+//!          better row
 //!       -> T0 of a list: rows whose bound reaches the k-th best so far
 //!       -> T1 of those -> (`search`) T2 of what is left
 //! ```
@@ -14,8 +14,8 @@
 //! Section `Lists`, little-endian, one array after the other
 //! ```text
 //!   u32 lists (n)    u32 rotated width     u32 slots (64 a block)
-//!   2 x f32          patience: lists in a row that a search passes in vain before it ends with
-//!                    99 of 100 neighbours, for 10 and for 100 of them
+//!   2 x f32          patience: lists in a row without a better row before a search ends with 99 of
+//!                    100 neighbours, for 10 and for 100 of them
 //!   2 x f32          share of rows that T0 cannot rule out, likewise
 //!   2 x f32          the same with that patience; zeros to byte 64
 //!   n x stride i8    codes of the points         n x f32  their scales   n x f32 squared lengths
@@ -27,7 +27,7 @@
 //! Section `OneBit`: blocks of T0 as `compute::one_bit` draws them, round each list's point.
 //!
 //! - `build`: rows to lists, from nothing or from the lists of an older segment
-//! - `encode`: lists to sections; `measure`: what searches for some of the rows show
+//! - `encode`: lists to sections; `measure`: cost and recall of trial searches
 //! - `view`: the sections, checked
 //! - `probe`: the search through lists and T0
 
@@ -57,8 +57,8 @@ const NO_ROW: u32 = u32::MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListPolicy {
     /// Rows from which a segment gets more than one list; one that has lists keeps them when rows
-    /// go. Round its list's point a row is told from others by fewer bits than round the mean of
-    /// all: where rows have topics, T0 of one list rules out too little.
+    /// are removed. Around its list's point a row differs from others by fewer bits than around the
+    /// mean of all: where rows have topics, T0 of one list rules out too little.
     pub listed_rows_min: usize,
     /// Rows of a list, on average: four blocks. Fewer lists read more rows, more lists more points.
     pub list_rows: usize,

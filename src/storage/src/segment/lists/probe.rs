@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! points of the lists (T0) -> nearest 64 -> by promise -> T0 of each -> rows that may win
-//!    -> those that pass the filter, best upper bound first, 16 at a time -> T1 -> floor rises
+//!    -> those that pass the filter, best upper bound first, 16 at a time -> T1 -> threshold
 //! ```
 //! A probing search ends when so many lists in a row (its patience) brought no row that is among
-//! the best k so far. Lists that the filter empties do not count. What the neighbours of a query
-//! look like decides itself how far it goes: a passage's siblings stand in few lists, the answers
-//! to a far-off question in many, and under a filter it goes on as long as rows still come.
+//! the best k so far. So the data decides how many lists are read: the neighbours of a passage are
+//! in few lists, the answers to an unusual question in many, and under a filter a search continues
+//! as long as better rows are found.
 //!
-//! A search that leaves nothing out goes through the other lists as they lie in memory: reading
-//! from end to end is faster than in order of promise, and the floor hardly rises any more.
-//! Several such searches share one pass.
+//! An exact search then reads all other lists in memory order, which is faster than in order of
+//! expected score, because the score threshold hardly rises any more. Several exact searches share
+//! one pass.
 
 use crate::segment::lists::Lists;
 use lodestone_compute::one_bit::scan::MayReach;
@@ -23,27 +23,27 @@ use lodestone_types::{Hit, RowId};
 /// Blocks that all searches of a shared pass look at before the next: 60 KiB at d = 384, which
 /// stay in the processor's second cache meanwhile.
 const RUN_BLOCKS: usize = 16;
-/// Lists whose order is settled together, at least: T0 of a point tells only about how near it is.
+/// Lists that are sorted together, at least: T0 gives the distance of a point only roughly.
 const LISTS_AT_ONCE_MIN: usize = 16;
 /// Lists that an exact search visits before it goes through all others.
 const LISTS_OF_EXACT: usize = 64;
-/// Blocks of points between two looks at which may be among the nearest.
+/// Blocks of points between two selections of the nearest.
 const POINT_BLOCKS: usize = 4;
-/// What points refer to.
+/// Reference of the points: the origin.
 const NOWHERE: Reference = Reference { dot: 0.0, allowance: 0.0 };
-/// Spreads towards the query at which the best rows of a list are expected: a wide list promises
-/// more than a narrow one that is as near. Over questions to a million real passages, .2 to .4
-/// leave a sixth fewer lists before the last neighbour than 0 does; .6 twice as many.
+/// Spreads towards the query at which the best rows of a list are expected: a wide list may hold
+/// better rows than a narrow one that is as near. Over questions to a million real passages, .2 to
+/// .4 leave a sixth fewer lists before the last neighbour than 0 does; .6 twice as many.
 const PROMISED_SPREADS: f32 = 0.3;
-/// Rows of T1 asked for together.
+/// Rows of T1 prefetched together.
 const ROWS_AT_ONCE: usize = 16;
 
-/// How much of a segment a search looks at.
+/// Extent of a search through a segment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effort {
     /// Deviations that the bound of T0 allows: the error of an estimate is about normal.
     pub deviations: f32,
-    /// Lists in a row that bring nothing before the search ends; `None` leaves no list out.
+    /// Lists in a row without a better row before the search ends; `None` reads every list.
     pub patience: Option<usize>,
 }
 
@@ -51,7 +51,7 @@ impl Effort {
     /// Everything that can win, but for one row in 3.5 million.
     pub const EXACT: Self = Self { deviations: 5.0, patience: None };
 
-    /// What is likely to be found. Of the neighbours that score just what is to be reached, one in
+    /// Everything that is likely to win. Of the neighbours that score just the threshold, one in
     /// 740 is lost to its estimate where all lists are read, one in 160 where most are not: over a
     /// million rows that is one of 3,000 neighbours, and spares a tenth of the time.
     pub fn probing(patience: Option<usize>) -> Self {
@@ -60,19 +60,19 @@ impl Effort {
     }
 }
 
-/// T1 as one search sees it.
+/// T1 for one search.
 pub trait NearRows {
-    /// Whether the search wants the row.
+    /// Whether the row passes the filter.
     fn passes(&self, row: RowId) -> bool;
-    /// Whether the search wants any of these rows.
+    /// Whether any of these rows passes.
     fn has_any(&self, rows: &[u32]) -> bool;
-    /// Asks for what `estimate` will read.
+    /// Prefetches the data that `estimate` will read.
     fn fetch(&self, row: RowId);
     /// The row's cosine, and how far it may be off.
     fn estimate(&self, row: RowId) -> (f32, f32);
 }
 
-/// What a probe found.
+/// Result of a probe.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Probed {
     /// Rows that may be among the best k, with their upper bound, in no order.
@@ -81,7 +81,7 @@ pub struct Probed {
     pub lists: usize,
 }
 
-/// Looks for the `k` best of `rows`, which pass and are seen from `query`.
+/// Searches for the `k` best passing rows of `rows` for `query`.
 pub fn probe<R: NearRows>(
     lists: &Lists<'_>,
     rotation: &Rotation,
@@ -115,8 +115,8 @@ pub fn probe_together<R: NearRows>(
     searches.into_iter().map(Search::finish).collect()
 }
 
-/// Each search visits its nearest lists, so that it knows what can be reached; then they go
-/// through all others side by side.
+/// Each search visits its nearest lists, which gives it a score threshold; then all searches read
+/// the other lists side by side.
 fn search_all<R: NearRows>(lists: &Lists<'_>, searches: &mut [Search<'_, R>]) {
     if lists.len() > 1 {
         searches.iter_mut().for_each(Search::probe_nearest);
@@ -138,12 +138,12 @@ fn search_all<R: NearRows>(lists: &Lists<'_>, searches: &mut [Search<'_, R>]) {
 /// Leaves the highest `count` keys; returns the lowest score among them.
 fn keep_highest(keys: &mut Vec<RankKey>, count: usize) -> f32 {
     let (_, lowest, _) = keys.select_nth_unstable_by(count - 1, |a, b| b.cmp(a));
-    let floor = lowest.hit().score;
+    let threshold = lowest.hit().score;
     keys.truncate(count);
-    floor
+    threshold
 }
 
-/// One query's way through the lists.
+/// The search of one query through the lists.
 struct Search<'a, R> {
     lists: &'a Lists<'a>,
     query: &'a PreparedQuery,
@@ -154,16 +154,16 @@ struct Search<'a, R> {
     best: TopK,
     found: Vec<MayReach>,
     candidates: Vec<Hit>,
-    /// Lists that need no second look, where there will be one.
+    /// Lists that were visited; empty in probing searches, which visit each list once.
     visited: Vec<bool>,
     scanned: usize,
 }
 
-/// A list as the query sees it.
+/// A list and its score for the query.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     list: usize,
-    /// What its best rows may score.
+    /// Score that its best rows are expected to reach.
     promise: f32,
     reference: Reference,
 }
@@ -192,12 +192,12 @@ impl<'a, R: NearRows> Search<'a, R> {
     }
 
     fn finish(mut self) -> Probed {
-        let floor = self.best.score_to_reach();
-        self.candidates.retain(|hit| floor.is_none_or(|floor| hit.score >= floor));
+        let threshold = self.best.score_to_reach();
+        self.candidates.retain(|hit| threshold.is_none_or(|threshold| hit.score >= threshold));
         Probed { candidates: self.candidates, lists: self.scanned }
     }
 
-    /// Visits lists, the most promising first, until `patience` of them brought nothing.
+    /// Visits lists by expected score until `patience` of them in a row brought no better row.
     fn probe_in_order(&mut self, patience: usize) {
         let at_once = (2 * patience).max(LISTS_AT_ONCE_MIN);
         let nearest = self.nearest_lists(at_once);
@@ -218,7 +218,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         }
     }
 
-    /// Visits lists, the most promising first; whether the search is at its end.
+    /// Visits lists by expected score; returns whether the search is at its end.
     fn visit_all(&mut self, lists: &[RankKey], patience: usize, in_vain: &mut usize) -> bool {
         let order = self.by_promise(lists);
         for (at, seen) in order.iter().enumerate() {
@@ -242,22 +242,22 @@ impl<'a, R: NearRows> Search<'a, R> {
         }
     }
 
-    /// The `count` lists of highest upper bounds, in no order. Only what may be among them is
-    /// looked at twice: a full order of thousands of lists costs more than visiting ten.
+    /// The `count` lists of highest upper bounds, in no order. Only candidates for them are
+    /// compared twice: sorting thousands of lists costs more than visiting ten.
     fn nearest_lists(&self, count: usize) -> Vec<RankKey> {
         let points = self.lists.points();
         let (mut nearest, mut found) = (Vec::with_capacity(4 * count), Vec::new());
-        let mut floor = f32::NEG_INFINITY;
+        let mut threshold = f32::NEG_INFINITY;
         for first in (0..points.len()).step_by(POINT_BLOCKS) {
             found.clear();
             let run = points.run(first, POINT_BLOCKS.min(points.len() - first));
-            run.scan(&self.one_bit, NOWHERE, floor, &mut found);
+            run.scan(&self.one_bit, NOWHERE, threshold, &mut found);
             let position = |found: &MayReach| found.position + (first * BLOCK_ROWS) as u32;
             // Rows that only fill up the last block come last.
             let found = found.iter().take_while(|at| (position(at) as usize) < self.lists.len());
             nearest.extend(found.map(|at| RankKey::new(at.upper, RowId(position(at)))));
             if nearest.len() >= 2 * count {
-                floor = keep_highest(&mut nearest, count);
+                threshold = keep_highest(&mut nearest, count);
             }
         }
         if nearest.len() > count {
@@ -276,7 +276,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         keys.filter(|key| lowest.is_none_or(|lowest| *key < lowest)).collect()
     }
 
-    /// Lists with rows that pass, the most promising first.
+    /// Lists by expected score, best first.
     fn by_promise(&self, lists: &[RankKey]) -> Vec<Seen> {
         let list = |key: &RankKey| key.row().0 as usize;
         lists.iter().for_each(|key| prefetch(self.lists.codes(list(key))));
@@ -291,13 +291,13 @@ impl<'a, R: NearRows> Search<'a, R> {
         let (lists, query) = (self.lists, self.query);
         let dot = lists.dot(list, query);
         let distance = lists.distance(list, dot);
-        // What the codes of the query lose of its product with the point.
+        // Bound of the rounding error of the codes in the product with the point.
         let lost = query.residual() * lists.square(list).sqrt();
         let reference = Reference { dot: dot + lost, allowance: self.effort.deviations * distance };
         Seen { list, promise: dot + PROMISED_SPREADS * lists.spread(list) * distance, reference }
     }
 
-    /// Looks through a list; whether one of its rows is among the best so far.
+    /// Reads a list; returns whether one of its rows is among the best so far.
     fn visit(&mut self, seen: &Seen) -> bool {
         let mut has_news = false;
         for first in (0..self.lists.one_bit(seen.list).len()).step_by(RUN_BLOCKS) {
@@ -307,12 +307,12 @@ impl<'a, R: NearRows> Search<'a, R> {
         has_news
     }
 
-    /// Looks at a run of a list's blocks, and at T1 of what may win there.
+    /// Scans a run of a list's blocks, and T1 of the rows that may win.
     fn scan_run(&mut self, seen: &Seen, first: usize) -> bool {
         let blocks = self.lists.one_bit(seen.list);
         let run = blocks.run(first, RUN_BLOCKS.min(blocks.len() - first));
         let mut found = std::mem::take(&mut self.found);
-        run.scan(&self.one_bit, seen.reference, self.floor(), &mut found);
+        run.scan(&self.one_bit, seen.reference, self.threshold(), &mut found);
         // Slots behind the last row only fill up its block.
         let slots = &self.lists.rows(seen.list)[first * BLOCK_ROWS..];
         let row = |found: &MayReach| slots.get(found.position as usize).map(|row| RowId(*row));
@@ -329,26 +329,26 @@ impl<'a, R: NearRows> Search<'a, R> {
                 has_news |= self.look_at(row);
             }
             found.truncate(rest);
-            let floor = self.floor();
-            found.retain(|found| found.upper >= floor);
+            let threshold = self.threshold();
+            found.retain(|found| found.upper >= threshold);
         }
         self.found = found;
         has_news
     }
 
-    /// Whether the row is among the best k so far.
+    /// Adds a row; returns whether it is among the best k so far.
     fn look_at(&mut self, row: RowId) -> bool {
         let (estimate, bound) = self.rows.estimate(row);
-        let floor = self.floor();
-        if estimate + bound < floor {
+        let threshold = self.threshold();
+        if estimate + bound < threshold {
             return false;
         }
         self.best.push(row, estimate - bound);
         self.candidates.push(Hit { row, score: estimate + bound });
-        estimate > floor
+        estimate > threshold
     }
 
-    fn floor(&self) -> f32 {
+    fn threshold(&self) -> f32 {
         self.best.score_to_reach().unwrap_or(f32::NEG_INFINITY)
     }
 }

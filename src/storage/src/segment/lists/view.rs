@@ -1,4 +1,4 @@
-//! The sections of lists as checked views.
+//! Checked views of the sections of lists.
 
 use crate::segment::lists::{FEW_NEIGHBOURS, NO_ROW, SHARE_MAX};
 use lodestone_compute::one_bit::{BLOCK_ROWS, OneBitRows, block_bytes};
@@ -107,7 +107,7 @@ impl<'a> Lists<'a> {
         (0..self.len()).map(decode).collect()
     }
 
-    /// What a backend needs that goes through the lists itself.
+    /// The arrays for a backend that searches the lists itself.
     pub fn columns(&self) -> ListColumns<'a> {
         ListColumns {
             width: rotated_width(self.dimension),
@@ -132,7 +132,7 @@ impl<'a> Lists<'a> {
         self.sizes.is_empty()
     }
 
-    /// Lists in a row that a search for `k` rows passes in vain before it ends with 99 of 100.
+    /// Lists in a row without a better row before a search for `k` rows ends with 99 of 100.
     pub fn patience(&self, k: usize) -> usize {
         of_neighbours(self.patience, k) as usize
     }
@@ -147,7 +147,7 @@ impl<'a> Lists<'a> {
         self.len() > 1 && of_neighbours(self.near, k) <= SHARE_MAX
     }
 
-    /// Bytes of T0 and of what finds its way through it.
+    /// Bytes of T0 and of the arrays of the lists.
     pub fn bytes(&self) -> usize {
         let arrays = self.codes.len() + size_of_val(self.scales) * 5;
         let slots = size_of_val(self.rows_of_slots);
@@ -198,8 +198,7 @@ impl<'a> Lists<'a> {
         self.one_bit.run(self.first_blocks[list] as usize, blocks)
     }
 
-    /// Asks for T0 of a list and the rows of its slots: processors do not see by themselves where
-    /// a list goes on in memory.
+    /// Prefetches T0 of a list and the rows of its slots, which the processor cannot predict.
     pub fn prefetch(&self, list: usize) {
         self.one_bit(list).prefetch();
         prefetch(self.rows(list));
@@ -242,7 +241,7 @@ fn check_slots(
     is_complete.then_some(()).ok_or("a row is in no list")
 }
 
-/// The number that speaks for `k` neighbours.
+/// The number measured for about `k` neighbours.
 fn of_neighbours([of_10, of_100]: [f32; 2], k: usize) -> f32 {
     if k <= FEW_NEIGHBOURS { of_10 } else { of_100 }
 }

@@ -1,4 +1,4 @@
-//! What a segment promises, on small files that use every section.
+//! Tests of the promises of a segment, on small files that use every section.
 
 mod damage;
 mod merging;

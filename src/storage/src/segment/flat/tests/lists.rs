@@ -86,8 +86,8 @@ impl ComputeBackend for Fast {
     }
 }
 
-/// Where the backend scans faster than lists are gone through, lists are left alone: for all rows,
-/// for those of a filter, and not for a row more than it says.
+/// Lists are not used where the backend scans faster than lists are searched: for all rows, for
+/// those of a filter, and up to exactly the number of rows that it reports.
 #[test]
 fn a_fast_backend_scans_instead() {
     const ROWS: usize = 6000;
@@ -183,9 +183,9 @@ fn recall_is_no_less_than_the_share_of_lists() {
             let rows: Vec<RowId> = probed.candidates.iter().map(|hit| hit.row).collect();
             found += truth.iter().filter(|hit| rows.contains(&hit.row)).count();
         }
-        let floor = looked_at as f64 / (40 * lists.len()) as f64;
+        let share = looked_at as f64 / (40 * lists.len()) as f64;
         let recall = found as f64 / wanted as f64;
-        assert!(recall >= floor.min(0.98), "patience {patience}: {recall} below {floor}");
+        assert!(recall >= share.min(0.98), "patience {patience}: {recall} below {share}");
     }
 }
 
@@ -286,7 +286,7 @@ impl ComputeBackend for Probing {
     }
 }
 
-/// What a backend leaves out is searched here, and a filter sends it through more lists.
+/// Queries that a backend leaves out are searched here; a filter sends it through more lists.
 #[test]
 fn a_backend_may_take_some_queries_through_the_lists() {
     const ROWS: usize = 4000;

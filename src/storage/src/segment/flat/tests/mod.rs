@@ -50,7 +50,7 @@ fn flat(rows: VectorRows<'_>) -> Tiers<'_> {
     Tiers { rows, listed: None }
 }
 
-/// How rows relate to each other.
+/// Distribution of rows.
 #[derive(Debug, Clone, Copy)]
 enum Data {
     /// Independent directions.

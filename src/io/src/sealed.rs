@@ -1,0 +1,78 @@
+//! Small files that prove themselves: a first line of fixed words and fields, then a body.
+//!
+//! ```text
+//! sealed     words " " XXH3-64 of the body as 16 hex digits " " bytes of the body "\n" body
+//! labelled   words " " bytes of the label "\n" label content
+//! ```
+//! Manifests, source lists and tenant descriptors are sealed. Originals are labelled: their hash is
+//! part of their name.
+
+use crate::checksum;
+
+fn first_line(words: &str, body: &[u8]) -> String {
+    format!("{words} {:016x} {}", checksum(body), body.len())
+}
+
+/// The bytes of a sealed file.
+pub fn seal(words: &str, body: &[u8]) -> Vec<u8> {
+    [first_line(words, body).as_bytes(), b"\n", body].concat()
+}
+
+/// The body of a sealed file.
+///
+/// # Errors
+/// The rule that is broken, as a phrase.
+pub fn open<'a>(words: &str, bytes: &'a [u8]) -> Result<&'a [u8], &'static str> {
+    let (line, body) = split_line(bytes)?;
+    match line == first_line(words, body).as_bytes() {
+        true => Ok(body),
+        false => Err("the first line does not match the body's length and hash"),
+    }
+}
+
+/// The bytes of a labelled file.
+pub fn label(words: &str, label: &[u8], content: &[u8]) -> Vec<u8> {
+    [format!("{words} {}\n", label.len()).as_bytes(), label, content].concat()
+}
+
+/// The label of a labelled file, and the offset of its content.
+///
+/// # Errors
+/// The rule that is broken, as a phrase.
+pub fn read_label<'a>(words: &str, bytes: &'a [u8]) -> Result<(&'a [u8], usize), &'static str> {
+    let (line, rest) = split_line(bytes)?;
+    let line = std::str::from_utf8(line).ok().and_then(|line| line.strip_prefix(words));
+    let length = line.and_then(|line| line.strip_prefix(' ')?.parse::<usize>().ok());
+    let length = length.ok_or("the first line is not that of this format")?;
+    let (label, content) = rest.split_at_checked(length).ok_or("the label is cut")?;
+    Ok((label, bytes.len() - content.len()))
+}
+
+fn split_line(bytes: &[u8]) -> Result<(&[u8], &[u8]), &'static str> {
+    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or("there is no first line")?;
+    Ok((&bytes[..end], &bytes[end + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_read_back_and_any_changed_byte_of_a_sealed_one_is_noticed() {
+        let bytes = seal("lodestone test 1", b"body\nof two lines");
+        assert_eq!(open("lodestone test 1", &bytes), Ok(&b"body\nof two lines"[..]));
+        assert!(open("lodestone test 2", &bytes).is_err());
+        for position in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[position] ^= 1;
+            assert!(open("lodestone test 1", &bad).is_err(), "byte {position}");
+            assert!(open("lodestone test 1", &bytes[..position]).is_err());
+        }
+        let bytes = label("lodestone test 1", b"{}", b"content");
+        assert_eq!(bytes, b"lodestone test 1 2\n{}content");
+        let (found, content) = read_label("lodestone test 1", &bytes).unwrap();
+        assert_eq!((found, &bytes[content..]), (&b"{}"[..], &b"content"[..]));
+        assert!(read_label("lodestone test 1", b"lodestone test 1 9\n{}").is_err());
+        assert!(read_label("lodestone test", &bytes).is_err());
+    }
+}
