@@ -181,14 +181,14 @@ fn restore_tenant(
     tenant.dimension = segment
         .filter(|_| tenant.mode == TenantMode::Embeddings)
         .map(|live| live.segment.dimension() as u32);
-    let gap = if snapshot.unknown_losses() > 0 { SEQUENCE_GAP } else { 0 };
+    let gap = if snapshot.unknown_segments() > 0 { SEQUENCE_GAP } else { 0 };
     catalog.restore_tenant(RestoredTenant {
         tenant,
         head: collection.head(),
         sub_tenants: contents.sub_tenants.into_iter().collect(),
         newest_sequence: Sequence(contents.newest_sequence + gap),
     })?;
-    match snapshot.unknown_losses() {
+    match snapshot.unknown_segments() {
         0 => resubmit(catalog, &**store, id, &contents.sources),
         _ => Ok(0),
     }

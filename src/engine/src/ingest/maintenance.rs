@@ -198,7 +198,7 @@ impl Ingest {
         // Jobs first: what leaves the queue meanwhile is in the snapshot that is read after it.
         let mut referred = self.catalog.raw_keys(collection.id())?;
         let snapshot = collection.snapshot();
-        if snapshot.unknown_losses() > 0 {
+        if snapshot.unknown_segments() > 0 {
             return Ok(0);
         }
         let lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());

@@ -66,7 +66,7 @@ impl Ingest {
         let cannot_build = |record: &SourceRecord| {
             record.raw_key.is_empty() || self.given_up.has(collection.id(), record)
         };
-        snapshot.unknown_losses() > 0 || lost.any(cannot_build)
+        snapshot.unknown_segments() > 0 || lost.any(cannot_build)
     }
 
     /// Takes damaged segments out of service after a read has met damage, and has them rebuilt.
@@ -116,7 +116,7 @@ impl Ingest {
         collection: CollectionId,
         snapshot: &'a Snapshot,
     ) -> Vec<&'a SourceRecord> {
-        if snapshot.unknown_losses() > 0 {
+        if snapshot.unknown_segments() > 0 {
             // Nothing can be committed, so nothing need be built.
             return Vec::new();
         }
