@@ -7,9 +7,9 @@ use unicode_normalization::char::compose;
 
 use crate::pdf::glyphs::Glyph;
 
-/// How far the middle of a sign is from that of its letter, in widths of the letter.
+/// Distance of the middle of a sign from that of its letter, in widths of the letter.
 const ASIDE: f32 = 0.4;
-/// How far the baselines are apart, in sizes: signs of capitals are set higher.
+/// Distance of their baselines, in sizes: signs of capitals are set higher.
 const APART_EM: f32 = 0.4;
 /// Glyphs on either side, in the order of lines, among which the letter is looked for.
 const NEAR: usize = 300;

@@ -1,5 +1,5 @@
-//! The order in which the parts of a page are read: columns one after the other, between what
-//! spans them.
+//! The order in which the parts of a page are read: columns one after the other, between the parts
+//! that span them.
 //!
 //! ```text
 //!   +--------------------+   above: read first
@@ -45,7 +45,7 @@ struct Gutter {
 struct Side {
     rows: usize,
     letters: usize,
-    /// Those in pieces of prose.
+    /// Letters in pieces of prose.
     prose: usize,
     top: f32,
     bottom: f32,
@@ -94,7 +94,7 @@ pub(super) fn in_order(mut pieces: Vec<Piece>) -> Vec<Vec<Piece>> {
             columns.reverse();
         }
         let [one, other] = columns;
-        // What is pushed last is read first.
+        // The part that is pushed last is read first.
         open.extend([below, other, one, above].map(|part| (part, depth + 1)));
     }
     parts

@@ -1,4 +1,4 @@
-//! From the order in which letters stand to the order in which they are read.
+//! Reordering of letters from left to right into the order in which they are read.
 //!
 //! A page shows right-to-left text from the right; glyphs come sorted from the left. So stretches
 //! of right-to-left letters are reversed, and in a line that runs from the right the whole line is,
@@ -6,39 +6,12 @@
 
 use unicode_normalization::char::is_combining_mark;
 
-use crate::pdf::glyphs::{Face, Glyph};
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Left,
     Right,
     Digit,
     Neutral,
-}
-
-/// The letter that makes a ligature with alef.
-pub(super) const LAM: char = '\u{644}';
-
-/// Whether a letter is an alef, with or without a sign on it.
-pub(super) fn is_alef(c: char) -> bool {
-    matches!(c, '\u{622}' | '\u{623}' | '\u{625}' | '\u{627}')
-}
-
-/// Appends the letter of `glyph`, which stands right of `last`, in the font `face`.
-///
-/// A ligature of lam and alef is one glyph and two letters, which the library gives in the order in
-/// which they are read: they are equally wide and touch exactly, and as wide as no alef elsewhere.
-pub(super) fn push(visual: &mut Vec<char>, last: &Glyph, glyph: &Glyph, face: &Face) {
-    let is_even = ((glyph.right - glyph.left) - (last.right - last.left)).abs()
-        < 0.001 * glyph.size
-        && (glyph.left - last.right).abs() < 0.001 * glyph.size;
-    let is_whole = face.has_alef((glyph.right - glyph.left) / glyph.size);
-    let is_pair = last.c == LAM && is_alef(glyph.c) && visual.last() == Some(&last.c);
-    if is_pair && is_even && !is_whole {
-        visual.insert(visual.len() - 1, glyph.c);
-    } else {
-        visual.push(glyph.c);
-    }
 }
 
 /// The text that a line shows, letters sorted from left to right.
@@ -72,6 +45,11 @@ pub(super) fn is_from_right(text: &str) -> bool {
         }
     }
     right > left
+}
+
+/// Whether a character is a letter that is read from the right, not a mark on one.
+pub(super) fn runs_left(c: char) -> bool {
+    class(c) == Class::Right && !is_combining_mark(c)
 }
 
 fn class(c: char) -> Class {
@@ -176,29 +154,5 @@ mod tests {
         // Marks stay behind the letter on which they stand.
         assert_eq!(read("\u{5D1}\u{5B8}\u{5D0}\u{5B7}"), "\u{5D0}\u{5B7}\u{5D1}\u{5B8}");
         assert!(is_from_right("\u{5D0}\u{5D1}\u{5D2} ab") && !is_from_right("ab"));
-    }
-
-    #[test]
-    fn a_ligature_of_two_letters_keeps_their_order() {
-        let glyph = |c, left, right| Glyph {
-            c,
-            left,
-            right,
-            baseline: 0.0,
-            ascent: 8.0,
-            descent: 2.0,
-            size: 10.0,
-            face: 0,
-        };
-        let (lam, alef) = ('\u{644}', '\u{627}');
-        let pushed = |first: Glyph, second: Glyph| {
-            let mut visual = vec![first.c];
-            push(&mut visual, &first, &second, &Face::default());
-            logical(&visual)
-        };
-        let ligature = pushed(glyph(lam, 0.0, 3.0), glyph(alef, 3.0, 6.0));
-        assert_eq!(ligature, "\u{644}\u{627}");
-        let article = pushed(glyph(lam, 0.0, 4.0), glyph(alef, 4.0, 6.0));
-        assert_eq!(article, "\u{627}\u{644}");
     }
 }

@@ -1,6 +1,7 @@
 //! The page as it is shown: cropped, turned, and measured from its top left corner.
 
-use pdf_oxide::PdfDocument;
+use hayro_font::kurbo::Affine;
+use hayro_syntax::page::{Page, Rotation};
 
 use lodestone_types::PageArea;
 
@@ -12,8 +13,15 @@ const EDGE_MAX: f32 = 1.0e6;
 pub(super) struct Turn(u8);
 
 impl Turn {
-    /// All turns, the upright one last.
-    pub(super) const ALL: [Self; 4] = [Self(3), Self(2), Self(1), Self(0)];
+    /// No turn.
+    pub(super) const UPRIGHT: Self = Self(0);
+    /// All turns, in the order of [`Self::quarters`].
+    pub(super) const ALL: [Self; 4] = [Self(0), Self(1), Self(2), Self(3)];
+
+    /// Quarters of a full turn, less than four.
+    pub(super) fn quarters(self) -> usize {
+        self.0.into()
+    }
 
     /// This turn and `quarters` more.
     pub(super) fn and(self, quarters: i32) -> Self {
@@ -25,8 +33,8 @@ impl Turn {
         if self.0.is_multiple_of(2) { size } else { (size.1, size.0) }
     }
 
-    /// Where an area of the page held so that the text is level lies on the page as shown, whose
-    /// size is `size`.
+    /// Moves an area from the page held so that the text is level to the page as shown, of the
+    /// size `size`.
     pub(super) fn shown(self, area: PageArea, size: (f32, f32)) -> PageArea {
         let PageArea { x, y, width, height } = area;
         match self.0 {
@@ -38,13 +46,14 @@ impl Turn {
     }
 
     /// The matrix that turns a page of `size` so that the text is level.
-    fn matrix(self, (width, height): (f32, f32)) -> [f32; 6] {
-        match self.0 {
+    pub(super) fn matrix(self, (width, height): (f32, f32)) -> Affine {
+        let (width, height) = (f64::from(width), f64::from(height));
+        Affine::new(match self.0 {
             0 => [1.0, 0.0, 0.0, 1.0, 0.0, 0.0],
             1 => [0.0, -1.0, 1.0, 0.0, 0.0, width],
             2 => [-1.0, 0.0, 0.0, -1.0, width, height],
             _ => [0.0, 1.0, -1.0, 0.0, height, 0.0],
-        }
+        })
     }
 }
 
@@ -61,15 +70,18 @@ pub(super) struct Frame {
 
 impl Frame {
     /// The frame of a page, unless its box is none.
-    pub(super) fn of_page(document: &PdfDocument, index: usize) -> Option<Self> {
-        // Without a box readers assume letter paper.
-        let visible = document.get_page_visible_box(index).unwrap_or((0.0, 0.0, 612.0, 792.0));
-        let degrees = document.get_page_rotation(index).unwrap_or(0);
-        let (left, bottom, right, top) = visible;
-        let (width, height) = (right - left, top - bottom);
+    pub(super) fn of_page(page: &Page<'_>) -> Option<Self> {
+        let visible = page.intersected_crop_box();
+        let (left, bottom) = (visible.x0 as f32, visible.y0 as f32);
+        let (width, height) = (visible.width() as f32, visible.height() as f32);
         let is_page = |edge: f32| edge > 0.0 && edge < EDGE_MAX;
         // `/Rotate` turns with the clock: text is level on the page turned by as much.
-        let turn = Turn(0).and(degrees / 90);
+        let turn = match page.rotation() {
+            Rotation::None => Turn(0),
+            Rotation::Horizontal => Turn(1),
+            Rotation::Flipped => Turn(2),
+            Rotation::FlippedHorizontal => Turn(3),
+        };
         (is_page(width) && is_page(height) && left.abs() < EDGE_MAX && bottom.abs() < EDGE_MAX)
             .then_some(Self { left, bottom, width, height, turn })
     }
@@ -79,32 +91,22 @@ impl Frame {
         self.turn.size((self.width, self.height))
     }
 
-    /// The matrix from the page's own coordinates to those of the page as shown, held so that text
-    /// in `turn` is level: six numbers.
-    pub(super) fn operands(&self, turn: Turn) -> String {
-        let origin = [1.0, 0.0, 0.0, 1.0, -self.left, -self.bottom];
-        let shown = product(origin, self.turn.matrix((self.width, self.height)));
-        let level = product(shown, turn.matrix(self.size()));
-        level.map(|number| format!("{number:.4}")).join(" ")
+    /// The matrix from the page's own coordinates to those of the page as shown, y upwards.
+    pub(super) fn matrix(&self) -> Affine {
+        let origin = Affine::translate((-f64::from(self.left), -f64::from(self.bottom)));
+        self.turn.matrix((self.width, self.height)) * origin
     }
-}
-
-/// First one matrix, then the other.
-fn product(one: [f32; 6], other: [f32; 6]) -> [f32; 6] {
-    let [a, b, c, d, e, f] = other;
-    let turned = |x: f32, y: f32| (x * a + y * c, x * b + y * d);
-    let ((p, q), (r, s)) = (turned(one[0], one[1]), turned(one[2], one[3]));
-    let (t, u) = turned(one[4], one[5]);
-    [p, q, r, s, t + e, u + f]
 }
 
 #[cfg(test)]
 mod tests {
+    use hayro_font::kurbo::Point;
+
     use super::*;
 
-    fn apply(matrix: [f32; 6], (x, y): (f32, f32)) -> (f32, f32) {
-        let [a, b, c, d, e, f] = matrix;
-        (x * a + y * c + e, x * b + y * d + f)
+    fn apply(matrix: Affine, (x, y): (f64, f64)) -> (f32, f32) {
+        let point = matrix * Point::new(x, y);
+        (point.x as f32, point.y as f32)
     }
 
     /// Goal: turning a page and bringing an area back ends where it began.
@@ -130,16 +132,11 @@ mod tests {
     #[test]
     fn the_visible_box_moves_to_the_origin_and_turns() {
         let frame = |turn| Frame { left: 10.0, bottom: 20.0, width: 200.0, height: 100.0, turn };
-        let numbers = |frame: Frame| -> [f32; 6] {
-            let operands = frame.operands(Turn(0));
-            let numbers: Vec<f32> = operands.split(' ').map(|n| n.parse().unwrap()).collect();
-            numbers.try_into().unwrap()
-        };
         // The corner below on the left is above on the left, after a quarter with the clock.
-        assert_eq!(apply(numbers(frame(Turn(0))), (10.0, 20.0)), (0.0, 0.0));
-        assert_eq!(apply(numbers(frame(Turn(1))), (10.0, 20.0)), (0.0, 200.0));
-        assert_eq!(apply(numbers(frame(Turn(2))), (10.0, 20.0)), (200.0, 100.0));
-        assert_eq!(apply(numbers(frame(Turn(3))), (10.0, 20.0)), (100.0, 0.0));
+        assert_eq!(apply(frame(Turn(0)).matrix(), (10.0, 20.0)), (0.0, 0.0));
+        assert_eq!(apply(frame(Turn(1)).matrix(), (10.0, 20.0)), (0.0, 200.0));
+        assert_eq!(apply(frame(Turn(2)).matrix(), (10.0, 20.0)), (200.0, 100.0));
+        assert_eq!(apply(frame(Turn(3)).matrix(), (10.0, 20.0)), (100.0, 0.0));
         assert_eq!(frame(Turn(1)).size(), (100.0, 200.0));
     }
 }

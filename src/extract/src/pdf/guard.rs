@@ -1,15 +1,15 @@
-//! What can be refused from the bytes alone, before other people's code sees them.
+//! Checks of the bytes of a file before the library parses them.
 //!
-//! The parser descends into arrays and dictionaries by recursion without a bound, so a file that
-//! nests deeper than any program writes must not reach it. What hides inside compressed streams is
-//! left to the process that reads (it has a small stack, little memory and little time).
+//! The parser descends into arrays and dictionaries by recursion, so a file that nests deeper than
+//! any program writes is refused. For compressed streams the parser has a bound of its own, and the
+//! process that reads has little memory and little time.
 
 use crate::{DEPTH_MAX, ExtractError};
 
 /// Objects of a file: a thousand pages have some ten thousand.
 pub(super) const OBJECTS_MAX: usize = 500_000;
 
-/// What ends a stream.
+/// Keyword at the end of a stream.
 const STREAM_END: &[u8] = b"endstream";
 
 /// Refuses arrays and dictionaries nested too deep, and too many objects.
@@ -30,8 +30,8 @@ pub(super) fn too_many_objects() -> ExtractError {
 }
 
 /// Whether any array or dictionary outside of strings and streams lies deeper than
-/// [`DEPTH_MAX`]. One pass: what has no end is looked for once, and from then on no such thing is
-/// passed over, which only makes the check stricter.
+/// [`DEPTH_MAX`]. One pass: the end of a string or stream that has none is looked for once, and
+/// from then on none is skipped, which only makes the check stricter.
 pub(super) fn nests_too_deep(bytes: &[u8]) -> bool {
     let (mut at, mut depth) = (0, 0_usize);
     let (mut strings_end, mut streams_end) = (true, true);
@@ -45,7 +45,7 @@ pub(super) fn nests_too_deep(bytes: &[u8]) -> bool {
             b'%' => at += bytes[at..].iter().take_while(|b| !matches!(b, b'\r' | b'\n')).count(),
             b'[' | b'<' => depth += 1,
             b']' | b'>' => depth = depth.saturating_sub(1),
-            // What no object can hold across: a damaged one must not push the next ones deeper.
+            // Nesting ends with the object: a damaged one must not push the next ones deeper.
             b'e' if bytes[at..].starts_with(b"ndobj") => depth = 0,
             b's' if streams_end && begins_stream(&bytes[at..]) => {
                 match find(&bytes[at..], STREAM_END) {

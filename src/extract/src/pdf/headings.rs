@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::pdf::passage::{Kind, Passage};
+use crate::pdf::page_block::{Kind, PageBlock};
 
 /// A heading is larger than the text below it by this.
 const LARGER: f32 = 1.12;
@@ -14,25 +14,25 @@ const SIZE_LEVELS_MAX: usize = 4;
 /// Sizes are told apart in steps of half a point.
 const STEPS_PER_POINT: f32 = 2.0;
 
-/// Makes headings of the passages that are.
-pub(super) fn mark<'a>(passages: impl Iterator<Item = &'a mut Passage>) {
-    let mut passages: Vec<&mut Passage> = passages.collect();
-    let Some(body) = body_size(&passages) else { return };
+/// Makes headings of the blocks that are.
+pub(super) fn mark<'a>(blocks: impl Iterator<Item = &'a mut PageBlock>) {
+    let mut blocks: Vec<&mut PageBlock> = blocks.collect();
+    let Some(body) = body_size(&blocks) else { return };
     let mut levels: Vec<i32> = Vec::new();
-    for passage in passages.iter().filter(|passage| is_large(passage, body)) {
-        levels.push(step(passage.size));
+    for block in blocks.iter().filter(|block| is_large(block, body)) {
+        levels.push(step(block.size));
     }
     levels.sort_unstable_by(|a, b| b.cmp(a));
     levels.dedup();
     levels.truncate(SIZE_LEVELS_MAX);
     let bold = levels.len() as u8 + 1;
-    for passage in &mut passages {
-        if is_large(passage, body) {
-            let above = levels.iter().filter(|level| **level > step(passage.size)).count();
+    for block in &mut blocks {
+        if is_large(block, body) {
+            let above = levels.iter().filter(|level| **level > step(block.size)).count();
             let level = (above + 1).min(SIZE_LEVELS_MAX) as u8;
-            passage.kind = Kind::Heading { level };
-        } else if is_bold(passage, body) {
-            passage.kind = Kind::Heading { level: bold };
+            block.kind = Kind::Heading { level };
+        } else if is_bold(block, body) {
+            block.kind = Kind::Heading { level: bold };
         }
     }
 }
@@ -42,38 +42,38 @@ fn step(size: f32) -> i32 {
 }
 
 /// The size in which most of the text is set.
-fn body_size(passages: &[&mut Passage]) -> Option<f32> {
+fn body_size(blocks: &[&mut PageBlock]) -> Option<f32> {
     let mut letters: BTreeMap<i32, usize> = BTreeMap::new();
-    for passage in passages {
-        if matches!(passage.kind, Kind::Prose | Kind::Item) {
-            *letters.entry(step(passage.size)).or_default() += passage.text.len();
+    for block in blocks {
+        if matches!(block.kind, Kind::Prose | Kind::Item) {
+            *letters.entry(step(block.size)).or_default() += block.text.len();
         }
     }
     let most = letters.into_iter().max_by_key(|(_, letters)| *letters)?;
     Some(most.0 as f32 / STEPS_PER_POINT)
 }
 
-fn is_large(passage: &Passage, body: f32) -> bool {
-    passage.size >= LARGER * body && is_title(passage, CHARS_MAX)
+fn is_large(block: &PageBlock, body: f32) -> bool {
+    block.size >= LARGER * body && is_title(block, CHARS_MAX)
 }
 
-fn is_bold(passage: &Passage, body: f32) -> bool {
-    passage.is_bold
-        && passage.size > 0.9 * body
-        && !passage.text.ends_with(':')
-        && is_title(passage, BOLD_CHARS_MAX)
+fn is_bold(block: &PageBlock, body: f32) -> bool {
+    block.is_bold
+        && block.size > 0.9 * body
+        && !block.text.ends_with(':')
+        && is_title(block, BOLD_CHARS_MAX)
 }
 
-/// Whether a passage could be a title: short, of words, without the end of a sentence.
-fn is_title(passage: &Passage, chars_max: usize) -> bool {
-    let letters = passage.text.chars().filter(|c| c.is_alphabetic()).count();
-    let chars = passage.text.chars().filter(|c| !c.is_whitespace()).count();
+/// Whether a block could be a title: short, of words, without the end of a sentence.
+fn is_title(block: &PageBlock, chars_max: usize) -> bool {
+    let letters = block.text.chars().filter(|c| c.is_alphabetic()).count();
+    let chars = block.text.chars().filter(|c| !c.is_whitespace()).count();
     // Numbered headings look like items.
-    let is_kind = matches!(passage.kind, Kind::Prose)
-        || (passage.kind == Kind::Item && passage.text.starts_with(|c: char| c.is_ascii_digit()));
+    let is_kind = matches!(block.kind, Kind::Prose)
+        || (block.kind == Kind::Item && block.text.starts_with(|c: char| c.is_ascii_digit()));
     is_kind
         && letters >= 3
         && letters * 2 >= chars
         && chars <= chars_max
-        && !passage.text.ends_with(['.', ',', ';'])
+        && !block.text.ends_with(['.', ',', ';'])
 }

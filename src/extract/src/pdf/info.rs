@@ -1,29 +1,19 @@
-//! What a file says about itself.
+//! The title in the document information of a file.
 
-use pdf_oxide::PdfDocument;
-use pdf_oxide::object::Object;
+use hayro_syntax::Pdf;
 
 /// Bytes of a title.
 const TITLE_BYTES_MAX: usize = 1_000;
-/// What programs write that know no title, in lower case.
+/// Beginnings of titles that programs make up, in lower case.
 const NO_TITLES: [&str; 5] =
     ["untitled", "microsoft word - ", "microsoft powerpoint - ", "powerpoint ", "slide 1"];
 /// Endings of file names, which are no titles either.
 const ENDINGS: [&str; 9] =
     [".pdf", ".doc", ".docx", ".dvi", ".tex", ".ps", ".indd", ".ppt", ".pptx"];
 
-/// The title in the document information, unless a program made it up.
-pub(super) fn title(document: &PdfDocument) -> Option<String> {
-    let info = document.trailer().as_dict()?.get("Info")?.as_reference()?;
-    let info = document.load_object(info).ok()?;
-    let title = match info.as_dict()?.get("Title")? {
-        Object::String(bytes) => text(bytes),
-        Object::Reference(reference) => match document.load_object(*reference).ok()? {
-            Object::String(bytes) => text(&bytes),
-            _ => return None,
-        },
-        _ => return None,
-    };
+/// The title of a document, unless a program made it up.
+pub(super) fn title(pdf: &Pdf) -> Option<String> {
+    let title = text(pdf.metadata().title.as_deref()?);
     let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
     let lower = title.to_lowercase();
     let is_made_up = NO_TITLES.iter().any(|start| lower.starts_with(start))

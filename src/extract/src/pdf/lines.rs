@@ -17,7 +17,7 @@ pub(super) struct Line {
     pub size: f32,
     pub left: f32,
     pub right: f32,
-    /// Letters of its longest piece, which says how large it is.
+    /// Letters of its longest piece, which gives the line its size.
     most: usize,
 }
 
@@ -36,7 +36,7 @@ impl Line {
         let overlaps = |own: &Piece| {
             piece.left < own.right - 0.2 * own.size && own.left < piece.right - 0.2 * own.size
         };
-        // They do not overlap each other, so only those beside it could.
+        // Pieces of a line do not overlap, so only the neighbours could.
         let place = self.place(piece);
         let beside = self.pieces[place.saturating_sub(1)..].iter().take(2);
         apart <= SAME_LINE_EM * self.size.min(piece.size) && !beside.into_iter().any(overlaps)
@@ -52,29 +52,29 @@ impl Line {
         self.pieces.insert(place, piece);
     }
 
-    /// Letters, without spaces.
+    /// Number of letters, without spaces.
     pub(super) fn letters(&self) -> usize {
         self.pieces.iter().map(|piece| piece.letters).sum()
     }
 
-    /// Whether most of it is bold.
+    /// Whether most letters of the line are bold.
     pub(super) fn is_bold(&self) -> bool {
         let bold = self.pieces.iter().filter(|piece| piece.is_bold).map(|piece| piece.letters);
         bold.sum::<usize>() * 2 > self.letters()
     }
 
-    /// Whether all of it is of equally wide letters.
+    /// Whether all letters of the line are equally wide.
     pub(super) fn is_mono(&self) -> bool {
         self.pieces.iter().all(|piece| piece.is_mono)
     }
 
-    /// Where it stands.
+    /// Area of the page that the line covers.
     pub(super) fn area(&self) -> PageArea {
         let areas = self.pieces.iter().map(Piece::area);
         areas.reduce(PageArea::around).unwrap_or_default()
     }
 
-    /// What it says.
+    /// Text of the line in the order in which it is read.
     pub(super) fn text(&self) -> String {
         let mut texts: Vec<&str> = self.pieces.iter().map(|piece| piece.text.as_str()).collect();
         if self.is_from_right() {
@@ -83,7 +83,7 @@ impl Line {
         texts.join(" ")
     }
 
-    /// Whether it is read from the right.
+    /// Whether the line is read from the right.
     pub(super) fn is_from_right(&self) -> bool {
         let right = |piece: &&Piece| direction::is_from_right(&piece.text);
         let letters = self.pieces.iter().filter(right).map(|piece| piece.letters);

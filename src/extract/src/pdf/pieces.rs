@@ -1,66 +1,67 @@
 //! Glyphs to pieces: stretches of one line without a gap that could part columns.
 
 use crate::clean::clean;
-use crate::pdf::glyphs::{Faces, Glyph};
+use crate::pdf::fonts::Fonts;
+use crate::pdf::glyphs::Glyph;
 use crate::pdf::{accents, direction};
 use lodestone_types::PageArea;
 
 /// Baselines that differ by less, in sizes of the letters, are one.
 const SAME_BASELINE_EM: f32 = 0.12;
-/// A raised or lowered glyph is so much smaller than those beside it, at most.
+/// Greatest size of a raised or lowered glyph, in sizes of its neighbour.
 const RAISED_SIZE_MAX: f32 = 0.88;
-/// Its baseline differs by so much at most, in sizes of its neighbour.
+/// Greatest distance of its baseline, in sizes of its neighbour.
 const RAISED_EM: f32 = 0.6;
-/// It stands so close to its neighbour, in sizes of that.
+/// Greatest gap to its neighbour, in sizes of that.
 const RAISED_GAP_EM: f32 = 0.35;
-/// And overlaps it by no more.
+/// Greatest overlap with it.
 const RAISED_OVERLAP_EM: f32 = 0.25;
 /// A gap that could part columns, in sizes. Justified lines rarely have wider ones between words.
 pub(super) const GAP_EM: f32 = 0.9;
 /// A gap between words, in sizes, beyond the usual one between letters.
 const SPACE_EM: f32 = 0.13;
-/// Letters set apart for looks: the usual gap between letters up to which it is believed.
+/// Greatest usual gap between letters that are set apart for looks, in sizes.
 const TRACKING_EM_MAX: f32 = 0.35;
-/// Glyphs from which on a usual gap can be told.
+/// Glyphs of a piece from which on its usual gap is looked for.
 const TRACKING_GLYPHS_MIN: usize = 8;
 
 /// A stretch of one line.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
-    /// In logical order, free of what is made for the eye.
+    /// Text in the order in which it is read, cleaned.
     pub text: String,
     pub left: f32,
     pub right: f32,
     pub top: f32,
     pub bottom: f32,
     pub baseline: f32,
-    /// Points of the size that most of its letters have.
+    /// Size of most of its letters, in points.
     pub size: f32,
-    /// Letters, without spaces.
+    /// Number of letters, without spaces.
     pub letters: usize,
     pub is_bold: bool,
     pub is_mono: bool,
-    /// The width of a letter, on average.
+    /// Average width of a letter.
     pub advance: f32,
 }
 
 impl Piece {
-    /// Where it stands.
+    /// Area of the page that the piece covers.
     pub(super) fn area(&self) -> PageArea {
         let (width, height) = (self.right - self.left, self.bottom - self.top);
         PageArea { x: self.left, y: self.top, width, height }
     }
 }
 
-/// Puts glyphs together.
-pub(super) fn of_glyphs(mut glyphs: Vec<Glyph>, faces: &Faces) -> Vec<Piece> {
+/// Joins glyphs to pieces.
+pub(super) fn of_glyphs(mut glyphs: Vec<Glyph>, fonts: &Fonts<'_>) -> Vec<Piece> {
     accents::set(&mut glyphs);
     let mut rows = rows(glyphs);
     lower_raised(&mut rows);
     let mut pieces = Vec::new();
     for mut row in rows {
         row.sort_by(|a, b| a.left.total_cmp(&b.left));
-        split(&row, faces, &mut pieces);
+        split(&row, fonts, &mut pieces);
     }
     pieces
 }
@@ -140,7 +141,7 @@ fn host(rows: &[Vec<Glyph>], at: usize, run: &[Glyph]) -> Option<usize> {
     best.map(|(_, row)| row)
 }
 
-/// How far the baseline of the run is from that of the larger letters beside it in `row`.
+/// Distance of the baseline of a run from that of the larger letters beside it in `row`.
 fn distance(row: &[Glyph], first: &Glyph, last: &Glyph) -> Option<f32> {
     let before = row.partition_point(|glyph| glyph.left <= first.left);
     let neighbours = [before.checked_sub(1), Some(before)];
@@ -164,7 +165,7 @@ fn distance(row: &[Glyph], first: &Glyph, last: &Glyph) -> Option<f32> {
 }
 
 /// Splits a row, sorted from left to right, where gaps are wide.
-fn split(row: &[Glyph], faces: &Faces, pieces: &mut Vec<Piece>) {
+fn split(row: &[Glyph], fonts: &Fonts<'_>, pieces: &mut Vec<Piece>) {
     let mut part: Vec<(Glyph, bool)> = Vec::new();
     let mut has_space = false;
     let mut end = f32::MIN;
@@ -176,7 +177,7 @@ fn split(row: &[Glyph], faces: &Faces, pieces: &mut Vec<Piece>) {
         if let Some((last, _)) = part.last()
             && glyph.left - end > GAP_EM * glyph.size.max(last.size)
         {
-            pieces.extend(piece(&part, faces));
+            pieces.extend(piece(&part, fonts));
             part.clear();
             end = f32::MIN;
         }
@@ -184,11 +185,11 @@ fn split(row: &[Glyph], faces: &Faces, pieces: &mut Vec<Piece>) {
         has_space = false;
         end = end.max(glyph.right);
     }
-    pieces.extend(piece(&part, faces));
+    pieces.extend(piece(&part, fonts));
 }
 
 /// A piece of glyphs, each with whether a space was drawn before it.
-fn piece(part: &[(Glyph, bool)], faces: &Faces) -> Option<Piece> {
+fn piece(part: &[(Glyph, bool)], fonts: &Fonts<'_>) -> Option<Piece> {
     let (first, _) = part.first()?;
     let tracking = tracking(part);
     let mut visual: Vec<char> = Vec::with_capacity(part.len() + part.len() / 5);
@@ -200,10 +201,8 @@ fn piece(part: &[(Glyph, bool)], faces: &Faces) -> Option<Piece> {
             if (*has_space && gap > 0.03 * size) || gap > tracking + SPACE_EM * size {
                 visual.push(' ');
             }
-            direction::push(&mut visual, last, glyph, faces.face(glyph.face));
-        } else {
-            visual.push(glyph.c);
         }
+        visual.push(glyph.c);
         last = Some(glyph);
     }
     let text = direction::logical(&visual);
@@ -227,8 +226,8 @@ fn piece(part: &[(Glyph, bool)], faces: &Faces) -> Option<Piece> {
         baseline,
         size,
         letters: part.len(),
-        is_bold: share(&|glyph| faces.face(glyph.face).is_bold) > part.len(),
-        is_mono: share(&|glyph| faces.face(glyph.face).is_mono()) > part.len(),
+        is_bold: share(&|glyph| fonts.face(glyph.face).is_bold) > part.len(),
+        is_mono: share(&|glyph| fonts.face(glyph.face).is_mono()) > part.len(),
         advance: glyphs().map(|g| g.right - g.left).sum::<f32>() / part.len() as f32,
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::pdf::lines::Line;
 use crate::pdf::marks;
-use crate::pdf::passage::{Kind, Passage};
+use crate::pdf::page_block::{Kind, PageBlock};
 use crate::pdf::tables;
 
 /// Paragraphs are set apart by more than so many times the usual distance of lines.
@@ -13,14 +13,14 @@ const LEADING_EM: f32 = 1.45;
 const LEADING_EM_MAX: f32 = 2.6;
 /// Sizes that differ by more are different ones.
 const SAME_SIZE: f32 = 0.08;
-/// Indents begin there, in sizes.
+/// Least indent of a paragraph, in sizes.
 const INDENT_EM: f32 = 0.9;
 /// Letters of a line whose right edge says how wide the column is.
 const FULL_LETTERS_MIN: usize = 20;
 /// Spaces by which a line of a listing is indented at most.
 const INDENT_SPACES_MAX: f32 = 200.0;
 
-/// What is usual in a column.
+/// Margins and line distance of a column.
 #[derive(Debug)]
 struct Usual {
     /// The edge at which most lines begin.
@@ -32,9 +32,9 @@ struct Usual {
     leading: Option<f32>,
 }
 
-/// The passages of a column. `is_compound` knows compounds that are written with a hyphen.
-pub(super) fn passages(lines: &[Line], is_compound: &dyn Fn(&str) -> bool) -> Vec<Passage> {
-    let mut passages = Vec::new();
+/// The blocks of a column. `is_compound` knows compounds that are written with a hyphen.
+pub(super) fn blocks(lines: &[Line], is_compound: &dyn Fn(&str) -> bool) -> Vec<PageBlock> {
+    let mut blocks = Vec::new();
     let tables = tables::find(lines);
     let is_outside = |line: &usize| !tables.iter().any(|table| table.lines.contains(line));
     let outside: Vec<&Line> =
@@ -42,12 +42,12 @@ pub(super) fn passages(lines: &[Line], is_compound: &dyn Fn(&str) -> bool) -> Ve
     let usual = usual(&outside);
     let mut at = 0;
     for table in &tables {
-        flowing(&lines[at..table.lines.start], &usual, is_compound, &mut passages);
-        passages.push(tables::passage(lines, table));
+        flowing(&lines[at..table.lines.start], &usual, is_compound, &mut blocks);
+        blocks.push(tables::block(lines, table));
         at = table.lines.end;
     }
-    flowing(&lines[at..], &usual, is_compound, &mut passages);
-    passages
+    flowing(&lines[at..], &usual, is_compound, &mut blocks);
+    blocks
 }
 
 fn usual(lines: &[&Line]) -> Usual {
@@ -78,29 +78,29 @@ fn is_same_size(a: &Line, b: &Line) -> bool {
     (a.size - b.size).abs() <= SAME_SIZE * a.size.max(b.size)
 }
 
-/// What stands between two lines.
+/// Separation of two lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Between {
-    /// Nothing: the sentence goes on.
+    /// None: the sentence goes on.
     Space,
-    /// The line was ended where it need not have been.
+    /// A line break where the next word would have fitted.
     Break,
-    /// One paragraph and the next.
+    /// The end of a paragraph.
     Paragraph,
 }
 
-/// Passages of lines outside of tables.
+/// Blocks of lines outside of tables.
 fn flowing(
     lines: &[Line],
     usual: &Usual,
     is_compound: &dyn Fn(&str) -> bool,
-    passages: &mut Vec<Passage>,
+    blocks: &mut Vec<PageBlock>,
 ) {
     let mut at = 0;
     while at < lines.len() {
         let listing = listing_end(&lines[at..]);
         if listing > 1 {
-            passages.push(code(&lines[at..at + listing], usual));
+            blocks.push(code(&lines[at..at + listing], usual));
             at += listing;
             continue;
         }
@@ -108,13 +108,13 @@ fn flowing(
         let text = lines[at].text();
         let item = marks::split(&text);
         let kind = if item.is_some() { Kind::Item } else { Kind::Prose };
-        let mut passage = Passage::new(kind, lines[at].size, lines[at].is_bold());
+        let mut block = PageBlock::new(kind, lines[at].size, lines[at].is_bold());
         match item {
             Some((mark, rest)) => {
                 let mark = format!("{mark} ");
-                passage.put(&format!("{mark}{rest}"), lines[at].area());
+                block.put(&format!("{mark}{rest}"), lines[at].area());
             }
-            None => passage.put(&text, lines[at].area()),
+            None => block.put(&text, lines[at].area()),
         }
         // A paragraph that is narrower than its column, as abstracts and quotations are, shows that
         // itself from its second line on.
@@ -131,19 +131,19 @@ fn flowing(
             let text = line.text();
             match between(&lines[at..end], line, &text, kind, &Usual { edge, ..*usual }) {
                 Between::Paragraph => break,
-                Between::Break => passage.text.push('\n'),
-                Between::Space => passage.separate(&text, is_compound),
+                Between::Break => block.text.push('\n'),
+                Between::Space => block.separate(&text, is_compound),
             }
-            passage.put(&text, line.area());
-            passage.is_bold &= line.is_bold();
+            block.put(&text, line.area());
+            block.is_bold &= line.is_bold();
             end += 1;
         }
-        passages.push(passage);
+        blocks.push(block);
         at = end;
     }
 }
 
-/// What stands between the last of `above`, which are one passage, and the line below it.
+/// Separation of the last line of `above`, which are one block, from the line below it.
 fn between(above: &[Line], line: &Line, text: &str, kind: Kind, usual: &Usual) -> Between {
     let last = &above[above.len() - 1];
     let size = last.size.max(line.size);
@@ -164,10 +164,10 @@ fn between(above: &[Line], line: &Line, text: &str, kind: Kind, usual: &Usual) -
     if !is_centred && is_indented(above, line, indent, size, kind, usual) {
         return Between::Paragraph;
     }
-    if !has_room(last, line, text, usual.edge) {
+    if !would_fit(last, line, text, usual.edge) {
         return Between::Space;
     }
-    // There was room for the next word: the line was meant to end.
+    // The next word would have fitted: the line was meant to end.
     let ends = above.last().is_some_and(|line| line.text().ends_with(is_end));
     match last.is_bold() != line.is_bold() || (ends && !is_centred) {
         true => Between::Paragraph,
@@ -181,7 +181,7 @@ fn begins_item(last: &Line, line: &Line, text: &str, kind: Kind, usual: &Usual) 
     marks::split(text).is_some()
         && (marks::has_bullet(text)
             || kind == Kind::Item
-            || has_room(last, line, text, usual.right)
+            || would_fit(last, line, text, usual.right)
             || last.text().ends_with(is_end)
             || (line.left - last.left).abs() > INDENT_EM * line.size)
 }
@@ -206,18 +206,18 @@ fn is_indented(
         let is_item = is_first && kind == Kind::Item;
         return !hangs && !is_item;
     }
-    // Behind the first line of a paragraph the others come out; otherwise another thing begins.
+    // A paragraph may hang after its first line; further down it is the next one that begins.
     -indent > INDENT_EM * size && !is_first
 }
 
-/// Whether the first word of a line would have had room on the line before it.
-fn has_room(last: &Line, line: &Line, text: &str, right: f32) -> bool {
+/// Whether the first word of a line would have fitted on the line before it.
+fn would_fit(last: &Line, line: &Line, text: &str, right: f32) -> bool {
     let word = text.split(' ').next().unwrap_or("").chars().count();
     let width = (line.right - line.left) * word as f32 / text.chars().count().max(1) as f32;
     right - last.right > width + 0.8 * line.size
 }
 
-/// How many of the lines, from the first on, are a listing: letters of equal width, closely set.
+/// Number of lines, from the first on, that are a listing: letters of equal width, closely set.
 fn listing_end(lines: &[Line]) -> usize {
     let mut end = 0;
     for line in lines {
@@ -231,25 +231,25 @@ fn listing_end(lines: &[Line]) -> usize {
 }
 
 /// A listing, with its indents and the gaps in its lines.
-fn code(lines: &[Line], usual: &Usual) -> Passage {
-    let mut passage = Passage::new(Kind::Code, lines[0].size, false);
+fn code(lines: &[Line], usual: &Usual) -> PageBlock {
+    let mut block = PageBlock::new(Kind::Code, lines[0].size, false);
     let left = lines.iter().map(|line| line.left).fold(f32::MAX, f32::min);
     let leading = usual.leading.unwrap_or(1.2 * lines[0].size);
     let mut last: Option<&Line> = None;
     for line in lines {
         if let Some(last) = last {
             let is_apart = line.baseline - last.baseline > 1.6 * leading;
-            passage.text.push_str(if is_apart { "\n\n" } else { "\n" });
+            block.text.push_str(if is_apart { "\n\n" } else { "\n" });
         }
         let mut end = left;
         for piece in &line.pieces {
             let advance = piece.advance.max(0.1 * piece.size);
             let spaces = ((piece.left - end) / advance).round().clamp(0.0, INDENT_SPACES_MAX);
-            passage.text.push_str(&" ".repeat(spaces as usize));
-            passage.put(&piece.text, piece.area());
+            block.text.push_str(&" ".repeat(spaces as usize));
+            block.put(&piece.text, piece.area());
             end = piece.right;
         }
         last = Some(line);
     }
-    passage
+    block
 }

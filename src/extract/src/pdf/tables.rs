@@ -1,14 +1,14 @@
 //! Rows whose cells stand below each other to tables.
 //!
-//! Nothing but the places of words is looked at: most tables have rules, but many do not. Lines are
-//! a table if several in succession leave the same strips free. A mistake costs more than a table
-//! that is missed, so doubtful ones stay lines.
+//! Only the positions of words count, since many tables have no rules. Lines are a table if several
+//! in succession leave the same strips free. A wrong table costs more than one that is missed, so
+//! doubtful ones stay lines.
 
 use std::ops::Range;
 
 use crate::pdf::lines::Line;
 use crate::pdf::marks;
-use crate::pdf::passage::{Kind, Passage};
+use crate::pdf::page_block::{Kind, PageBlock};
 use crate::pdf::pieces::Piece;
 
 /// Rows of a table of two columns; one of more columns may have one row less.
@@ -25,7 +25,7 @@ const CONTINUED: f32 = 0.85;
 /// Lines of something like a table from which on its end is believed.
 const RETRIED_MAX: usize = 8;
 
-/// A table among lines: which ones, and where its columns stand.
+/// A table: its lines and the left and right edges of its columns.
 #[derive(Debug)]
 pub(super) struct Table {
     pub lines: Range<usize>,
@@ -46,7 +46,7 @@ pub(super) fn find(lines: &[Line]) -> Vec<Table> {
             at = rows.end;
             tables.push(table);
         } else {
-            // What was looked at in vain for long is not looked at again from each of its lines.
+            // A long stretch that is no table is not tried again from each of its lines.
             at = if rows.len() > RETRIED_MAX { rows.end } else { at + 1 };
         }
     }
@@ -119,7 +119,7 @@ fn is_table(lines: &[Line], columns: usize) -> bool {
 }
 
 /// The table as Markdown.
-pub(super) fn passage(lines: &[Line], table: &Table) -> Passage {
+pub(super) fn block(lines: &[Line], table: &Table) -> PageBlock {
     let lines = &lines[table.lines.clone()];
     let mut steps: Vec<f32> =
         lines.windows(2).map(|pair| pair[1].baseline - pair[0].baseline).collect();
@@ -145,24 +145,24 @@ pub(super) fn passage(lines: &[Line], table: &Table) -> Passage {
         }
         last = Some(line);
     }
-    let mut passage = Passage::new(Kind::Table, lines[0].size, false);
+    let mut block = PageBlock::new(Kind::Table, lines[0].size, false);
     for (number, row) in rows.iter().enumerate() {
-        write_row(&mut passage, row);
+        write_row(&mut block, row);
         if number == 0 {
-            passage.text.push_str("\n|");
-            passage.text.push_str(&" --- |".repeat(table.columns.len()));
+            block.text.push_str("\n|");
+            block.text.push_str(&" --- |".repeat(table.columns.len()));
         }
     }
-    passage
+    block
 }
 
-fn write_row(passage: &mut Passage, row: &[Vec<&Piece>]) {
-    passage.text.push_str(if passage.text.is_empty() { "|" } else { "\n|" });
+fn write_row(block: &mut PageBlock, row: &[Vec<&Piece>]) {
+    block.text.push_str(if block.text.is_empty() { "|" } else { "\n|" });
     for cell in row {
         for piece in cell {
-            passage.text.push(' ');
-            passage.put(&piece.text.replace('|', "\\|"), piece.area());
+            block.text.push(' ');
+            block.put(&piece.text.replace('|', "\\|"), piece.area());
         }
-        passage.text.push_str(if cell.is_empty() { "  |" } else { " |" });
+        block.text.push_str(if cell.is_empty() { "  |" } else { " |" });
     }
 }

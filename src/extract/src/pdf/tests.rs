@@ -87,7 +87,7 @@ fn text_of(bytes: &[u8]) -> String {
     read(bytes).unwrap().text
 }
 
-/// Where the line that holds `text` stands.
+/// Page and area of the line that holds `text`.
 fn place(extracted: &Extracted, text: &str) -> (u32, PageArea) {
     let start = extracted.text.find(text).unwrap();
     let boxes = extracted.geometry.boxes(&(start..start + text.len()));
@@ -239,7 +239,7 @@ fn text_from_the_right_is_read_from_the_right() {
 }
 
 #[test]
-fn what_stands_on_every_page_is_dropped() {
+fn running_headers_and_footers_are_dropped() {
     let body = ["Apples are red.", "Pears are green.", "Plums are blue."];
     let drawn = body.iter().enumerate().map(|(number, text)| {
         let drawn = line("F1", 9, 72.0, 760.0, "Annual Report of the Orchard")

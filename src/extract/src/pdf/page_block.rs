@@ -1,10 +1,11 @@
-//! A passage: what becomes one block of the text, with the places of its lines.
+//! A block of text on a page (paragraph, item, table, listing or heading) with the areas of its
+//! lines.
 
 use std::ops::Range;
 
 use lodestone_types::PageArea;
 
-/// What a passage is. Headings are told from prose when the whole document is known.
+/// Kind of a block. Headings are told from prose when the whole document is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Prose,
@@ -14,52 +15,52 @@ pub(super) enum Kind {
     Heading { level: u8 },
 }
 
-/// A stretch of text of one kind.
+/// A block of text of one kind.
 #[derive(Debug, Clone)]
-pub(super) struct Passage {
+pub(super) struct PageBlock {
     pub kind: Kind,
     pub text: String,
-    /// Where its lines stand: bytes of the text, ascending.
-    pub places: Vec<(Range<usize>, PageArea)>,
-    /// Points of its first line.
+    /// Areas of its lines, by bytes of the text, ascending.
+    pub areas: Vec<(Range<usize>, PageArea)>,
+    /// Size of the letters of its first line, in points.
     pub size: f32,
     pub is_bold: bool,
 }
 
-impl Passage {
-    /// A passage that nothing was written to yet.
+impl PageBlock {
+    /// A block without text.
     pub(super) fn new(kind: Kind, size: f32, is_bold: bool) -> Self {
-        Self { kind, text: String::new(), places: Vec::new(), size, is_bold }
+        Self { kind, text: String::new(), areas: Vec::new(), size, is_bold }
     }
 
-    /// Appends text that stands at a place.
+    /// Appends text that covers an area.
     pub(super) fn put(&mut self, text: &str, area: PageArea) {
         let start = self.text.len();
         self.text.push_str(text);
         if !text.is_empty() {
-            self.places.push((start..self.text.len(), area));
+            self.areas.push((start..self.text.len(), area));
         }
     }
 
-    /// Whether it is made of words: rows of numbers are not.
+    /// Whether the block is made of words: rows of numbers are not.
     pub(super) fn is_of_words(&self) -> bool {
         let letters = self.text.chars().filter(|c| c.is_alphabetic()).count();
         let all = self.text.chars().filter(|c| !c.is_whitespace()).count();
         letters * 3 >= all * 2
     }
 
-    /// Appends another passage, continuing the last line.
+    /// Appends another block, continuing the last line.
     pub(super) fn join(&mut self, other: Self, is_compound: &dyn Fn(&str) -> bool) {
         self.separate(&other.text, is_compound);
         let start = self.text.len();
         self.text.push_str(&other.text);
-        let moved = other.places.into_iter();
-        self.places
+        let moved = other.areas.into_iter();
+        self.areas
             .extend(moved.map(|(range, area)| (range.start + start..range.end + start, area)));
     }
 
-    /// Prepares for `next`, which continues the last line on a new one: a space, or nothing where a
-    /// word is divided. `is_compound` knows compounds that are written with a hyphen.
+    /// Ends the last line so that `next`, the text of the line below it, can be appended: with a
+    /// space, or by joining the parts of a divided word. `is_compound` knows compounds that are written with a hyphen.
     pub(super) fn separate(&mut self, next: &str, is_compound: &dyn Fn(&str) -> bool) {
         let mut before = self.text.chars().rev();
         let is_divided = matches!(before.next(), Some('-' | '\u{2010}'))
@@ -79,10 +80,10 @@ impl Passage {
         }
         self.text.pop();
         let end = self.text.len();
-        if let Some((range, _)) = self.places.last_mut() {
+        if let Some((range, _)) = self.areas.last_mut() {
             range.end = range.end.min(end);
         }
-        self.places.retain(|(range, _)| !range.is_empty());
+        self.areas.retain(|(range, _)| !range.is_empty());
     }
 }
 
@@ -94,7 +95,7 @@ fn compound(text: &str, next: &str) -> String {
     format!("{before}{after}").to_lowercase()
 }
 
-/// Scripts that put no spaces between words.
+/// Whether two texts meet in a script that puts no spaces between words.
 fn joins_without_space(text: &str, next: &str) -> bool {
     let is_wide = |c: Option<char>| {
         c.is_some_and(|c| {
@@ -109,13 +110,13 @@ mod tests {
     use super::*;
 
     fn joined(first: &str, second: &str) -> String {
-        let mut passage = Passage::new(Kind::Prose, 10.0, false);
-        passage.put(first, PageArea::default());
+        let mut block = PageBlock::new(Kind::Prose, 10.0, false);
+        block.put(first, PageArea::default());
         let is_compound = |word: &str| word == "well-known";
-        passage.separate(second, &is_compound);
-        passage.put(second, PageArea::default());
-        assert!(passage.places.iter().all(|(range, _)| range.end <= passage.text.len()));
-        passage.text
+        block.separate(second, &is_compound);
+        block.put(second, PageArea::default());
+        assert!(block.areas.iter().all(|(range, _)| range.end <= block.text.len()));
+        block.text
     }
 
     #[test]

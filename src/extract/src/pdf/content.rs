@@ -1,0 +1,233 @@
+//! Interpreter of content streams, the programs that draw a page, as far as they place glyphs.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use hayro_font::kurbo::{Affine, Vec2};
+use hayro_syntax::content::TypedIter;
+use hayro_syntax::content::ops::TypedInstruction as Op;
+use hayro_syntax::object::dict::keys::{FORM, MATRIX, RESOURCES, SUBTYPE};
+use hayro_syntax::object::{Name, Number, Object, Stream};
+use hayro_syntax::page::Resources;
+
+use crate::pdf::direction;
+use crate::pdf::fonts::{Font, Fonts};
+
+/// Forms inside each other.
+const FORM_DEPTH_MAX: usize = 16;
+/// States saved inside each other.
+const STATES_MAX: usize = 1_024;
+/// Bytes that each form counts for at least.
+const FORM_BYTES_MIN: usize = 1 << 10;
+/// Units of a font's coordinates in its size.
+const UNITS: f64 = 1_000.0;
+
+/// A glyph that was drawn, one for each of its characters.
+#[derive(Debug)]
+pub(super) struct Drawn<'a> {
+    pub c: char,
+    /// From the character's own coordinates (its size being 1, the beginning of its baseline the
+    /// origin) to those of the page.
+    pub matrix: Affine,
+    /// Width in sizes.
+    pub width: f64,
+    pub font: Rc<Font<'a>>,
+}
+
+/// The part of the graphics state that matters to text.
+#[derive(Debug, Clone)]
+struct State<'a> {
+    /// From the coordinates of the content to those of the page.
+    matrix: Affine,
+    text: Affine,
+    line: Affine,
+    font: Option<Rc<Font<'a>>>,
+    size: f64,
+    char_space: f64,
+    word_space: f64,
+    /// Horizontal scaling, 1 being none.
+    scale: f64,
+    leading: f64,
+}
+
+/// Follows content streams and collects glyphs.
+pub(super) struct Interpreter<'f, 'a> {
+    fonts: &'f mut Fonts<'a>,
+    state: State<'a>,
+    /// Bytes of forms that may still be followed.
+    form_bytes: usize,
+    chars: Vec<char>,
+    pub drawn: Vec<Drawn<'a>>,
+}
+
+impl<'f, 'a> Interpreter<'f, 'a> {
+    /// An interpreter that places glyphs by `matrix` and follows forms of so many bytes.
+    pub(super) fn new(fonts: &'f mut Fonts<'a>, matrix: Affine, form_bytes: usize) -> Self {
+        let state = State {
+            matrix,
+            text: Affine::IDENTITY,
+            line: Affine::IDENTITY,
+            font: None,
+            size: 1.0,
+            char_space: 0.0,
+            word_space: 0.0,
+            scale: 1.0,
+            leading: 0.0,
+        };
+        Self { fonts, state, form_bytes, chars: Vec::new(), drawn: Vec::new() }
+    }
+
+    /// Follows a content stream with its resources, `depth` being the number of forms around it.
+    pub(super) fn run(&mut self, content: &[u8], resources: &Resources<'a>, depth: usize) {
+        let mut saved = Vec::new();
+        let mut fonts: HashMap<Vec<u8>, Option<Rc<Font<'a>>>> = HashMap::new();
+        let mut ops = TypedIter::new(content);
+        while let Some(op) = ops.next() {
+            match op {
+                // No program that people use saves as often.
+                Op::SaveState(_) if saved.len() == STATES_MAX => return,
+                Op::SaveState(_) => saved.push(self.state.clone()),
+                Op::RestoreState(_) => {
+                    if let Some(state) = saved.pop() {
+                        self.state = state;
+                    }
+                }
+                Op::Transform(m) => self.state.matrix *= matrix([m.0, m.1, m.2, m.3, m.4, m.5]),
+                Op::XObject(name) => {
+                    if let Some(form) = resources.get_x_object(name.0) {
+                        self.form(&form, resources, depth);
+                    }
+                }
+                Op::TextFont(font) => {
+                    let known = fonts.get(&**font.0).cloned();
+                    self.state.font = known.unwrap_or_else(|| {
+                        let loaded = self.fonts.load(resources.get_font(font.0));
+                        fonts.insert(font.0.to_vec(), loaded.clone());
+                        loaded
+                    });
+                    self.state.size = font.1.as_f64();
+                }
+                op => self.text(op),
+            }
+        }
+    }
+
+    /// Follows a form, unless it is a picture.
+    fn form(&mut self, form: &Stream<'a>, resources: &Resources<'a>, depth: usize) {
+        let dict = form.dict();
+        let is_form = dict.get::<Name<'_>>(SUBTYPE).is_some_and(|name| &*name == FORM);
+        if !is_form || depth == FORM_DEPTH_MAX {
+            return;
+        }
+        let Ok(content) = form.decoded_data() else { return };
+        let Some(rest) = self.form_bytes.checked_sub(content.len().max(FORM_BYTES_MIN)) else {
+            return;
+        };
+        self.form_bytes = rest;
+        let outer = self.state.clone();
+        if let Some(matrix) = dict.get::<[f64; 6]>(MATRIX) {
+            self.state.matrix *= Affine::new(matrix);
+        }
+        let own = dict.get(RESOURCES).map(Resources::new);
+        self.run(&content, own.as_ref().unwrap_or(resources), depth + 1);
+        self.state = outer;
+    }
+
+    /// Follows an operator that concerns text. Text is not raised: what stands above or below its
+    /// line belongs to it.
+    fn text(&mut self, op: Op<'_, '_>) {
+        let state = &mut self.state;
+        match op {
+            Op::BeginText(_) => state.begin_line(Affine::IDENTITY),
+            Op::SetTextMatrix(m) => state.begin_line(matrix([m.0, m.1, m.2, m.3, m.4, m.5])),
+            Op::CharacterSpacing(space) => state.char_space = space.0.as_f64(),
+            Op::WordSpacing(space) => state.word_space = space.0.as_f64(),
+            Op::HorizontalScaling(percent) => state.scale = percent.0.as_f64() / 100.0,
+            Op::TextLeading(leading) => state.leading = leading.0.as_f64(),
+            Op::NextLine(step) => state.next_line(step.0.as_f64(), step.1.as_f64()),
+            Op::NextLineAndSetLeading(step) => {
+                state.leading = -step.1.as_f64();
+                state.next_line(step.0.as_f64(), step.1.as_f64());
+            }
+            Op::NextLineUsingLeading(_) => state.next_line(0.0, -state.leading),
+            Op::ShowText(text) => self.show(text.0.as_bytes()),
+            Op::NextLineAndShowText(text) => {
+                state.next_line(0.0, -state.leading);
+                self.show(text.0.as_bytes());
+            }
+            Op::ShowTextWithParameters(text) => {
+                (state.word_space, state.char_space) = (text.0.as_f64(), text.1.as_f64());
+                state.next_line(0.0, -state.leading);
+                self.show(text.2.as_bytes());
+            }
+            Op::ShowTexts(parts) => {
+                for part in parts.0.iter::<Object<'_>>() {
+                    match part {
+                        Object::String(text) => self.show(text.as_bytes()),
+                        Object::Number(back) => {
+                            self.state.advance(-back.as_f64() / UNITS * self.state.size);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Draws a string in the current font.
+    fn show(&mut self, text: &[u8]) {
+        if self.state.font.is_none() {
+            self.state.font = self.fonts.load(None);
+        }
+        let Some(font) = self.state.font.clone() else { return };
+        let mut at = 0;
+        while at < text.len() {
+            let (code, length) = font.codes.read_code(text, at);
+            at += length;
+            let state = &mut self.state;
+            let step = font.codes.code_advance(code) / UNITS;
+            let size = Affine::scale_non_uniform(state.size * state.scale, state.size);
+            let origin = Affine::translate(font.codes.origin_displacement(code) / UNITS);
+            let matrix = state.matrix * state.text * size * origin;
+            self.chars.clear();
+            font.push_chars(code, &mut self.chars);
+            // The letters of a ligature stand in the order in which they are read.
+            if self.chars.iter().all(|c| direction::runs_left(*c)) {
+                self.chars.reverse();
+            }
+            // A glyph of a font that is written downwards is as wide as it is high.
+            let width = if font.codes.is_horizontal() { step.x } else { 1.0 };
+            let width = width / self.chars.len() as f64;
+            for (number, c) in self.chars.iter().enumerate() {
+                let aside = Affine::translate((width * number as f64, 0.0));
+                let font = font.clone();
+                self.drawn.push(Drawn { c: *c, matrix: matrix * aside, width, font });
+            }
+            let is_space = code == 32 && length == 1;
+            let space = state.char_space + if is_space { state.word_space } else { 0.0 };
+            state.advance((step.x + step.y) * state.size + space);
+        }
+    }
+}
+
+impl State<'_> {
+    fn begin_line(&mut self, matrix: Affine) {
+        (self.text, self.line) = (matrix, matrix);
+    }
+
+    fn next_line(&mut self, x: f64, y: f64) {
+        self.begin_line(self.line * Affine::translate((x, y)));
+    }
+
+    /// Moves on in the direction in which the font is written.
+    fn advance(&mut self, by: f64) {
+        let is_horizontal = self.font.as_ref().is_none_or(|font| font.codes.is_horizontal());
+        let step = if is_horizontal { Vec2::new(by * self.scale, 0.0) } else { Vec2::new(0.0, by) };
+        self.text *= Affine::translate(step);
+    }
+}
+
+fn matrix(numbers: [Number; 6]) -> Affine {
+    Affine::new(numbers.map(|number| number.as_f64()))
+}

@@ -1,0 +1,198 @@
+//! Fonts of a document: the characters of their codes, widths, weight and height.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hayro_cmap::{BfString, load_embedded};
+use hayro_font::{CMapResolverFn, FontCache, FontGlyph, FontQuery, FontResolverFn, StandardFont};
+use hayro_syntax::object::dict::keys::{
+    ASCENT, BASE_FONT, DESCENDANT_FONTS, DESCENT, FLAGS, FONT_DESC, FONT_WEIGHT, STEM_V,
+};
+use hayro_syntax::object::{Array, Dict, Name};
+
+/// Flag of a font whose letters are drawn bold.
+const FORCE_BOLD: u32 = 1 << 18;
+/// Weight from which on a font is bold.
+const BOLD_WEIGHT: f32 = 600.0;
+/// Width of vertical stems above which a font is bold, in thousandths of its size.
+const BOLD_STEM: f32 = 110.0;
+/// Names of bold fonts contain one of these.
+const BOLD_NAMES: [&str; 6] = ["bold", "black", "heavy", "-medi", "cmbx", "demi"];
+/// Names of fonts that are not bold, however wide their stems are.
+const PLAIN_NAMES: [&str; 3] = ["medium", "light", "thin"];
+/// Names of fonts whose letters are equally wide contain one of these.
+const MONO_NAMES: [&str; 7] = ["courier", "mono", "consol", "typewriter", "cmtt", "menlo", "sftt"];
+/// Rise above the baseline and fall below it of fonts that state neither, in sizes.
+const HEIGHT: (f32, f32) = (0.95, 0.35);
+/// The same of fonts that every reader has, by the beginning of their names.
+const STANDARD_HEIGHTS: [(&str, (f32, f32)); 5] = [
+    ("Courier", (0.629, 0.157)),
+    ("Helvetica", (0.718, 0.207)),
+    ("Times-", (0.683, 0.217)),
+    ("Symbol", (1.010, 0.293)),
+    ("ZapfDingbats", (0.820, 0.143)),
+];
+/// Characters of one code; a font that states more is damaged.
+const CHARS_MAX: usize = 8;
+
+/// Style of a font, shared by all fonts of its name.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Face {
+    pub is_bold: bool,
+    is_mono_by_name: bool,
+    /// Least and greatest width of its letters in units of its size.
+    widths: Option<(f32, f32)>,
+    /// Whether a narrow letter and a wide one were among them.
+    kinds: (bool, bool),
+}
+
+impl Face {
+    /// Whether all letters are equally wide.
+    pub(super) fn is_mono(&self) -> bool {
+        let is_even = self.widths.is_some_and(|(least, most)| most - least < 0.01 * most);
+        self.is_mono_by_name || (is_even && self.kinds == (true, true))
+    }
+
+    /// Learns from a letter of that width, in units of the font's size.
+    pub(super) fn see(&mut self, c: char, width: f32) {
+        if !c.is_ascii_alphabetic() || width <= 0.0 {
+            return;
+        }
+        let (least, most) = self.widths.unwrap_or((width, width));
+        self.widths = Some((least.min(width), most.max(width)));
+        self.kinds.0 |= matches!(c, 'i' | 'l' | 'j' | 't' | 'f' | 'r');
+        self.kinds.1 |= matches!(c, 'm' | 'w' | 'M' | 'W' | 'o' | 'n');
+    }
+}
+
+/// A font that can be written with.
+#[derive(Debug)]
+pub(super) struct Font<'a> {
+    pub codes: hayro_font::Font<'a>,
+    /// Number for [`Fonts::face`].
+    pub face: u16,
+    /// Rise above the baseline and fall below it, in sizes.
+    pub height: (f32, f32),
+}
+
+impl Font<'_> {
+    /// Appends the characters of a code in the order in which they are read; none if the font does
+    /// not say them.
+    pub(super) fn push_chars(&self, code: u32, chars: &mut Vec<char>) {
+        let text = match self.codes.glyph(self.codes.map_code(code), code) {
+            FontGlyph::Outline(glyph) => glyph.as_unicode(),
+            FontGlyph::Type3(glyph) => glyph.as_unicode(),
+        };
+        match text {
+            None => {}
+            Some(BfString::Char(c)) => chars.push(c),
+            Some(BfString::String(text)) if text.chars().count() <= CHARS_MAX => {
+                chars.extend(text.chars());
+            }
+            Some(BfString::String(text)) => chars.extend(text.chars().next()),
+        }
+    }
+}
+
+/// Fonts of a document, each loaded once.
+pub(super) struct Fonts<'a> {
+    cache: FontCache<'a>,
+    programs: FontResolverFn,
+    maps: CMapResolverFn,
+    loaded: HashMap<&'a [u8], Option<Rc<Font<'a>>>>,
+    faces: Vec<Face>,
+    numbers: HashMap<String, u16>,
+}
+
+impl<'a> Fonts<'a> {
+    pub(super) fn new() -> Self {
+        Self {
+            cache: FontCache::new(),
+            programs: Arc::new(|query| {
+                Some(match query {
+                    FontQuery::Standard(font) => font.get_font_data(),
+                    FontQuery::Fallback(query) => query.pick_standard_font().get_font_data(),
+                })
+            }),
+            maps: Arc::new(load_embedded),
+            loaded: HashMap::new(),
+            faces: Vec::new(),
+            numbers: HashMap::new(),
+        }
+    }
+
+    /// Style of the fonts of that number.
+    pub(super) fn face(&self, number: u16) -> &Face {
+        &self.faces[usize::from(number)]
+    }
+
+    /// As [`Self::face`].
+    pub(super) fn face_mut(&mut self, number: u16) -> &mut Face {
+        &mut self.faces[usize::from(number)]
+    }
+
+    /// The font that a dictionary describes, or Helvetica if there is none; `None` if its codes
+    /// cannot be told apart.
+    pub(super) fn load(&mut self, dict: Option<Dict<'a>>) -> Option<Rc<Font<'a>>> {
+        let Some(dict) = dict else {
+            let codes = self.cache.standard_font(StandardFont::Helvetica, &self.programs)?;
+            return Some(Rc::new(self.font(codes, &Dict::empty())));
+        };
+        if let Some(font) = self.loaded.get(dict.data()) {
+            return font.clone();
+        }
+        let codes = self.cache.font(&dict, &self.programs, &self.maps);
+        let font = codes.map(|codes| Rc::new(self.font(codes, &dict)));
+        self.loaded.insert(dict.data(), font.clone());
+        font
+    }
+
+    fn font(&mut self, codes: hayro_font::Font<'a>, dict: &Dict<'a>) -> Font<'a> {
+        let name = dict.get::<Name<'_>>(BASE_FONT);
+        let name = name.as_ref().map_or("Helvetica", Name::as_str);
+        let descendants = dict.get::<Array<'_>>(DESCENDANT_FONTS);
+        let descendant = descendants.and_then(|fonts| fonts.iter::<Dict<'_>>().next());
+        let descriptor = descendant.as_ref().unwrap_or(dict).get::<Dict<'_>>(FONT_DESC);
+        let descriptor = descriptor.unwrap_or_default();
+        Font { codes, face: self.number(name, &descriptor), height: height(name, &descriptor) }
+    }
+
+    fn number(&mut self, name: &str, descriptor: &Dict<'_>) -> u16 {
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        let lower = name.to_ascii_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        let is_bold = match descriptor.get::<f32>(FONT_WEIGHT) {
+            Some(weight) => weight >= BOLD_WEIGHT,
+            None => {
+                descriptor.get::<u32>(FLAGS).is_some_and(|flags| flags & FORCE_BOLD != 0)
+                    || (!has(&PLAIN_NAMES)
+                        && descriptor.get::<f32>(STEM_V).is_some_and(|stem| stem > BOLD_STEM))
+            }
+        };
+        let face = Face {
+            is_bold: is_bold || has(&BOLD_NAMES),
+            is_mono_by_name: has(&MONO_NAMES),
+            ..Face::default()
+        };
+        // A file with more fonts than numbers is none that people read.
+        let number = self.faces.len().min(usize::from(u16::MAX));
+        if number == self.faces.len() {
+            self.faces.push(face);
+        }
+        self.numbers.insert(name.to_owned(), number as u16);
+        number as u16
+    }
+}
+
+/// Rise above the baseline and fall below it, in sizes. Fonts lie about both.
+fn height(name: &str, descriptor: &Dict<'_>) -> (f32, f32) {
+    let name = name.split_once('+').map_or(name, |(_, name)| name);
+    let standard = STANDARD_HEIGHTS.iter().find(|(start, _)| name.starts_with(start));
+    let (ascent, descent) = standard.map_or(HEIGHT, |(_, height)| *height);
+    let stated = |key: &[u8]| descriptor.get::<f32>(key).map(|height| height / 1000.0);
+    let (ascent, descent) = (stated(ASCENT).unwrap_or(ascent), stated(DESCENT).unwrap_or(descent));
+    (ascent.clamp(0.5, 1.1), descent.abs().clamp(0.1, 0.4))
+}
