@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use lodestone_engine::answer::generate::{
-    Cancel, Effort, GenerateError, Generator, GeneratorSettings, Message, OpenAiGenerator, Prompt,
+    CancellationToken, Effort, GenerateError, Generator, GeneratorSettings, Message, OpenAiGenerator, Prompt,
     Secret, Speaker,
 };
 use lodestone_engine::settings::Settings;
@@ -310,7 +310,7 @@ fn prompt(time_max: Duration) -> Prompt {
 fn generate(upstream: &Upstream, prompt: &Prompt) -> (String, Result<(), GenerateError>) {
     let generator = OpenAiGenerator::new(settings_of(upstream));
     let mut text = String::new();
-    let ended = generator.generate(prompt, &Cancel::default(), &mut |piece| {
+    let ended = generator.generate(prompt, &CancellationToken::default(), &mut |piece| {
         text.push_str(piece);
         std::ops::ControlFlow::Continue(())
     });

@@ -7,9 +7,9 @@ use lodestone_catalog::{AuthError, CatalogError, Tenant};
 use lodestone_storage::collection::Collection;
 use lodestone_types::{Grant, Scope, SubTenantId, TenantId, TenantMode};
 
-/// A scope that a key has opened.
+/// Access of a key to one sub-tenant: every operation on data takes one.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct TenantAccess {
     /// The tenant.
     pub tenant: Arc<Tenant>,
     /// The sub-tenant inside it; it may not exist yet.
@@ -19,22 +19,22 @@ pub struct Place {
     needs_help: bool,
 }
 
-impl Place {
-    /// Damaged segments that answers from here have to do without, or had to when the place was
+impl TenantAccess {
+    /// Number of damaged segments that answers have to do without, now or when the scope was
     /// opened: an answer that began before a rebuild ended is not taken for a whole one.
     pub fn segments_missing(&self) -> usize {
         self.missing_when_opened.max(self.collection.snapshot().damaged.len())
     }
 
-    /// Whether some of what is missing cannot be built again from what the server has: it has to
-    /// be uploaded again, deleted, or restored from a backup.
+    /// Whether missing data cannot be rebuilt from what the server has: it has to be uploaded
+    /// again, deleted, or restored from a backup.
     pub fn needs_help(&self) -> bool {
         self.needs_help
     }
 }
 
 impl Engine {
-    /// Whose key this is.
+    /// The grant of a key.
     ///
     /// # Errors
     /// [`AuthError`] for a key that is unknown, malformed, expired or revoked.
@@ -52,9 +52,9 @@ impl Engine {
         grant: &Grant,
         scope: &Scope,
         mode: Option<TenantMode>,
-    ) -> Result<Place, EngineError> {
+    ) -> Result<TenantAccess, EngineError> {
         let tenant = self.find_tenant(grant, &scope.tenant)?;
-        self.place(grant, tenant, scope, mode)
+        self.grant_access(grant, tenant, scope, mode)
     }
 
     /// Opens a scope for a first upload: an unknown tenant is created where settings and key
@@ -62,13 +62,17 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn open_or_create(&self, grant: &Grant, scope: &Scope) -> Result<Place, EngineError> {
+    pub fn open_or_create(
+        &self,
+        grant: &Grant,
+        scope: &Scope,
+    ) -> Result<TenantAccess, EngineError> {
         let tenant = match self.find_tenant(grant, &scope.tenant) {
             Err(EngineError::TenantNotFound)
                 if grant.is_all_tenants() && self.settings.auto_create_tenants =>
             {
                 match self.make_tenant(scope.tenant.clone(), TenantMode::Standard, None) {
-                    // Somebody else was faster.
+                    // Another request has created it meanwhile.
                     Err(EngineError::TenantExists { .. }) => {
                         self.find_tenant(grant, &scope.tenant)?
                     }
@@ -77,7 +81,7 @@ impl Engine {
             }
             found => found?,
         };
-        self.place(grant, tenant, scope, Some(TenantMode::Standard))
+        self.grant_access(grant, tenant, scope, Some(TenantMode::Standard))
     }
 
     /// The tenant, if the key reaches some part of it.
@@ -91,13 +95,13 @@ impl Engine {
         tenant.filter(|_| grant.allows_tenant(id)).ok_or(EngineError::TenantNotFound)
     }
 
-    fn place(
+    fn grant_access(
         &self,
         grant: &Grant,
         tenant: Arc<Tenant>,
         scope: &Scope,
         mode: Option<TenantMode>,
-    ) -> Result<Place, EngineError> {
+    ) -> Result<TenantAccess, EngineError> {
         if !grant.allows(&scope.tenant, &scope.sub_tenant) {
             return Err(EngineError::SubTenantNotFound);
         }
@@ -109,7 +113,7 @@ impl Engine {
         let missing_when_opened = collection.snapshot().damaged.len();
         let needs_help = missing_when_opened > 0 && self.ingest.needs_help(&collection);
         let sub_tenant = scope.sub_tenant.clone();
-        Ok(Place { tenant, sub_tenant, collection, missing_when_opened, needs_help })
+        Ok(TenantAccess { tenant, sub_tenant, collection, missing_when_opened, needs_help })
     }
 }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::answer::generate::{
-    Cancel, Delivery, Question, Tell, Understood, Usage, Writer, Written,
+    CancellationToken, Delivery, Question, Tell, Understood, Usage, Writer, Written,
 };
 use crate::answer::{Answer, AnswerSource, SourceOrder};
 use crate::query::{RetrieveRequest, Retrieved};
-use crate::{Engine, EngineError, Place};
+use crate::{Engine, EngineError, TenantAccess};
 use lodestone_types::id::SessionId;
 use lodestone_types::{RetrievedChunk, limits};
 
@@ -21,7 +21,7 @@ pub struct Asking<'a> {
     /// Whether it may split the question; each part is then searched for in the same mode.
     pub may_split: bool,
     /// Ends the help.
-    pub cancel: &'a Cancel,
+    pub cancel: &'a CancellationToken,
 }
 
 /// What an answer rests on.
@@ -48,12 +48,12 @@ impl Engine {
     /// As [`Self::retrieve`].
     pub fn retrieve_for_question(
         &self,
-        place: &Place,
+        access: &TenantAccess,
         asking: Asking<'_>,
         mut request: RetrieveRequest,
     ) -> Result<Grounds, EngineError> {
         let past = match asking.session {
-            Some(session) => self.past_turns(place, session)?,
+            Some(session) => self.past_turns(access, session)?,
             None => Vec::new(),
         };
         let Understood { question, parts, is_generated, usage, failure: _ } = match &self.writer {
@@ -63,10 +63,10 @@ impl Engine {
             _ => Understood::by_rule(&request.query, &past),
         };
         request.query.clone_from(&question);
-        let mut pools = vec![self.retrieve(place, &request)?];
+        let mut pools = vec![self.retrieve(access, &request)?];
         for part in &parts {
             request.query.clone_from(part);
-            pools.push(self.retrieve(place, &request)?);
+            pools.push(self.retrieve(access, &request)?);
         }
         let retrieved = merged(pools, request.max_chunks);
         let mut queries = Vec::new();
@@ -79,10 +79,10 @@ impl Engine {
 
     fn past_turns(
         &self,
-        place: &Place,
+        access: &TenantAccess,
         session: &SessionId,
     ) -> Result<Vec<(String, String)>, EngineError> {
-        let (collection, sub_tenant) = (place.tenant.collection, &place.sub_tenant);
+        let (collection, sub_tenant) = (access.tenant.collection, &access.sub_tenant);
         let turns = self.catalog.turns(collection, sub_tenant, session, limits::SESSION_TURNS)?;
         Ok(turns.into_iter().map(|turn| (turn.question, turn.answer)).collect())
     }
@@ -116,7 +116,7 @@ impl Engine {
         question: &Question<'_>,
         grounded: (&[AnswerSource], &[RetrievedChunk]),
         delivery: Delivery,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
         tell: Tell<'_>,
     ) -> Result<Written, EngineError> {
         let (sources, chunks) = grounded;

@@ -3,12 +3,12 @@
 //!
 //! ```text
 //! Settings + Components -> Engine { catalog, registry, ingest, query, answerer, embedder }
-//!   key -> Grant -> Place (tenant, sub-tenant, open collection) -> one call into one corridor
+//!   key -> Grant -> TenantAccess (tenant, sub-tenant, open collection) -> one call into one corridor
 //! ```
-//! Nothing is decided here but access: a [`Place`] can only be had with a [`lodestone_types::Grant`]
+//! Nothing is decided here but access: a [`TenantAccess`] can only be had with a [`lodestone_types::Grant`]
 //! that allows it, and every operation on data takes one. Everything blocks.
 //!
-//! - `access`: from a key to a place
+//! - `access`: from a key to the data of a tenant
 //! - `tenants`, `sources`, `search`, `answers`, `memories`, `keys`: the operations
 //! - `device`: what computes over vectors
 //! - `reading`: the generator as what adds to graphs
@@ -41,7 +41,7 @@ use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 
-pub use access::Place;
+pub use access::TenantAccess;
 pub use answers::{Asking, Grounds};
 pub use device::{TakenDevice, open_cuda, take_device};
 pub use error::EngineError;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::answer::generate::{Cancel, Effort, Generator, Message, Prompt, Speaker};
+use crate::answer::generate::{CancellationToken, Effort, Generator, Message, Prompt, Speaker};
 use crate::ingest::GraphReader;
 use lodestone_graph::claims::{REPLY_BYTES_MAX, REPLY_TOKENS_MAX, Request};
 
@@ -19,7 +19,7 @@ pub(super) struct GeneratorReader {
     is_ended: AtomicBool,
     next: AtomicU64,
     /// The calls under way.
-    open: Mutex<BTreeMap<u64, Cancel>>,
+    open: Mutex<BTreeMap<u64, CancellationToken>>,
 }
 
 impl GeneratorReader {
@@ -41,7 +41,7 @@ impl GraphReader for GeneratorReader {
             reply_tokens_max: REPLY_TOKENS_MAX,
             effort: Effort { attempts_max: 1, silence_max: time_max, time_max },
         };
-        let cancel = Cancel::default();
+        let cancel = CancellationToken::default();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.open.lock().insert(number, cancel.clone());
         // The end may have come before this call was among those under way.
@@ -66,7 +66,7 @@ impl GraphReader for GeneratorReader {
 
     fn end(&self) {
         self.is_ended.store(true, Ordering::SeqCst);
-        let open: Vec<Cancel> = self.open.lock().values().cloned().collect();
-        open.iter().for_each(Cancel::cancel);
+        let open: Vec<CancellationToken> = self.open.lock().values().cloned().collect();
+        open.iter().for_each(CancellationToken::cancel);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::ingest::{AcceptedVectors, IngestError};
 use crate::query::{FullTextRequest, QueryError, RetrieveRequest, Retrieved, VectorHit};
-use crate::{Engine, EngineError, Place};
+use crate::{Engine, EngineError, TenantAccess};
 use lodestone_storage::collection::Snapshot;
 use lodestone_types::id::SessionId;
 use lodestone_types::{ErrorKind, RetrievedChunk, SourceId, Triplet};
@@ -14,12 +14,12 @@ impl Engine {
     /// quarantined, and the rest is read once more: the answer then says that it is incomplete.
     pub(super) fn read<T>(
         &self,
-        place: &Place,
+        access: &TenantAccess,
         read: impl Fn(&Snapshot) -> Result<T, QueryError>,
     ) -> Result<T, EngineError> {
-        match read(&place.collection.snapshot()) {
-            Err(error) if error.is_damage() && self.ingest.quarantine(&place.collection) > 0 => {
-                Ok(read(&place.collection.snapshot())?)
+        match read(&access.collection.snapshot()) {
+            Err(error) if error.is_damage() && self.ingest.quarantine(&access.collection) > 0 => {
+                Ok(read(&access.collection.snapshot())?)
             }
             result => Ok(result?),
         }
@@ -29,11 +29,11 @@ impl Engine {
     /// was not made.
     pub(super) fn noticed<T>(
         &self,
-        place: &Place,
+        access: &TenantAccess,
         result: Result<T, IngestError>,
     ) -> Result<T, IngestError> {
         if result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Corrupt) {
-            self.ingest.quarantine(&place.collection);
+            self.ingest.quarantine(&access.collection);
         }
         result
     }
@@ -44,13 +44,13 @@ impl Engine {
     /// As [`crate::query::Query::retrieve`].
     pub fn retrieve(
         &self,
-        place: &Place,
+        access: &TenantAccess,
         request: &RetrieveRequest,
     ) -> Result<Retrieved, EngineError> {
-        let schema = place.tenant.schema.as_ref();
+        let schema = access.tenant.schema.as_ref();
         let now = self.clock.now();
-        self.read(place, |snapshot| {
-            self.query.retrieve(snapshot, &place.sub_tenant, schema, request, now)
+        self.read(access, |snapshot| {
+            self.query.retrieve(snapshot, &access.sub_tenant, schema, request, now)
         })
     }
 
@@ -60,12 +60,12 @@ impl Engine {
     /// As [`crate::query::Query::full_text`].
     pub fn full_text(
         &self,
-        place: &Place,
+        access: &TenantAccess,
         request: &FullTextRequest,
     ) -> Result<Vec<RetrievedChunk>, EngineError> {
-        let schema = place.tenant.schema.as_ref();
-        self.read(place, |snapshot| {
-            self.query.full_text(snapshot, &place.sub_tenant, schema, request)
+        let schema = access.tenant.schema.as_ref();
+        self.read(access, |snapshot| {
+            self.query.full_text(snapshot, &access.sub_tenant, schema, request)
         })
     }
 
@@ -75,12 +75,12 @@ impl Engine {
     /// As [`crate::query::Query::relations_of`].
     pub fn relations_of(
         &self,
-        place: &Place,
+        access: &TenantAccess,
         sources: &[SourceId],
         limit: usize,
     ) -> Result<Vec<Option<Vec<Triplet>>>, EngineError> {
-        self.read(place, |snapshot| {
-            self.query.relations_of(snapshot, &place.sub_tenant, sources, limit)
+        self.read(access, |snapshot| {
+            self.query.relations_of(snapshot, &access.sub_tenant, sources, limit)
         })
     }
 
@@ -90,12 +90,12 @@ impl Engine {
     /// What the catalog says.
     pub fn remember(
         &self,
-        place: &Place,
+        access: &TenantAccess,
         session: &SessionId,
         question: &str,
         answer: &str,
     ) -> Result<(), EngineError> {
-        let (collection, sub_tenant) = (place.tenant.collection, &place.sub_tenant);
+        let (collection, sub_tenant) = (access.tenant.collection, &access.sub_tenant);
         let (question, answer) = (question.to_owned(), answer.to_owned());
         Ok(self.catalog.append_turn(collection, sub_tenant, session, question, answer)?)
     }
@@ -106,11 +106,11 @@ impl Engine {
     /// As [`crate::ingest::Ingest::upload_vectors`].
     pub fn upload_vectors(
         &self,
-        place: &Place,
+        access: &TenantAccess,
         batch: Option<SourceId>,
         vectors: Vec<Vec<f32>>,
     ) -> Result<AcceptedVectors, EngineError> {
-        let Place { tenant, sub_tenant, collection, .. } = place;
+        let TenantAccess { tenant, sub_tenant, collection, .. } = access;
         Ok(self.ingest.upload_vectors(tenant, collection, sub_tenant, batch, vectors)?)
     }
 
@@ -120,13 +120,13 @@ impl Engine {
     /// As [`crate::ingest::Ingest::update_vectors`].
     pub fn update_vectors(
         &self,
-        place: &Place,
+        access: &TenantAccess,
         batch: &SourceId,
         vectors: &BTreeMap<u32, Vec<f32>>,
     ) -> Result<(), EngineError> {
-        let Place { sub_tenant, collection, .. } = place;
+        let TenantAccess { sub_tenant, collection, .. } = access;
         let updated = self.ingest.update_vectors(collection, sub_tenant, batch, vectors);
-        Ok(self.noticed(place, updated)?)
+        Ok(self.noticed(access, updated)?)
     }
 
     /// Deletes single vectors in one step; says which existed.
@@ -135,10 +135,10 @@ impl Engine {
     /// As [`crate::ingest::Ingest::delete_vectors`].
     pub fn delete_vectors(
         &self,
-        place: &Place,
+        access: &TenantAccess,
         chunks: &[(SourceId, u32)],
     ) -> Result<Vec<bool>, EngineError> {
-        let Place { sub_tenant, collection, .. } = place;
+        let TenantAccess { sub_tenant, collection, .. } = access;
         Ok(self.ingest.delete_vectors(collection, sub_tenant, chunks)?)
     }
 
@@ -148,12 +148,12 @@ impl Engine {
     /// As [`crate::query::Query::nearest_vectors`].
     pub fn nearest_vectors(
         &self,
-        place: &Place,
+        access: &TenantAccess,
         queries: &[Vec<f32>],
         max_chunks: usize,
     ) -> Result<Vec<Vec<VectorHit>>, EngineError> {
-        self.read(place, |snapshot| {
-            self.query.nearest_vectors(snapshot, &place.sub_tenant, queries, max_chunks)
+        self.read(access, |snapshot| {
+            self.query.nearest_vectors(snapshot, &access.sub_tenant, queries, max_chunks)
         })
     }
 
@@ -163,9 +163,9 @@ impl Engine {
     /// As [`crate::query::Query::vectors_by_id`].
     pub fn vectors_by_id(
         &self,
-        place: &Place,
+        access: &TenantAccess,
         chunks: &[(SourceId, u32)],
     ) -> Result<Vec<Option<Vec<f32>>>, EngineError> {
-        self.read(place, |snapshot| self.query.vectors_by_id(snapshot, &place.sub_tenant, chunks))
+        self.read(access, |snapshot| self.query.vectors_by_id(snapshot, &access.sub_tenant, chunks))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::ingest::{Accepted, Amendment, Deleted, Submission};
 use crate::query::{self, SourceView};
-use crate::{Engine, EngineError, Place};
+use crate::{Engine, EngineError, TenantAccess};
 use lodestone_catalog::job::JobRow;
 use lodestone_catalog::{JobFilter, JobPage, JobScope};
 use lodestone_storage::collection::{CollectionError, uploads};
@@ -52,16 +52,20 @@ impl Engine {
     ///
     /// # Errors
     /// As [`crate::ingest::Ingest::check`].
-    pub fn check(&self, place: &Place, submission: &Submission) -> Result<(), EngineError> {
-        Ok(self.ingest.check(&place.tenant, submission)?)
+    pub fn check(&self, access: &TenantAccess, submission: &Submission) -> Result<(), EngineError> {
+        Ok(self.ingest.check(&access.tenant, submission)?)
     }
 
     /// Accepts an upload. Durable on return.
     ///
     /// # Errors
     /// As [`crate::ingest::Ingest::submit`].
-    pub fn submit(&self, place: &Place, submission: Submission) -> Result<Accepted, EngineError> {
-        let Place { tenant, sub_tenant, collection, .. } = place;
+    pub fn submit(
+        &self,
+        access: &TenantAccess,
+        submission: Submission,
+    ) -> Result<Accepted, EngineError> {
+        let TenantAccess { tenant, sub_tenant, collection, .. } = access;
         Ok(self.ingest.submit(tenant, collection, sub_tenant, submission)?)
     }
 
@@ -69,8 +73,12 @@ impl Engine {
     ///
     /// # Errors
     /// As [`crate::ingest::Ingest::delete_sources`].
-    pub fn delete_sources(&self, place: &Place, ids: &[SourceId]) -> Result<Deleted, EngineError> {
-        Ok(self.ingest.delete_sources(&place.collection, &place.sub_tenant, ids)?)
+    pub fn delete_sources(
+        &self,
+        access: &TenantAccess,
+        ids: &[SourceId],
+    ) -> Result<Deleted, EngineError> {
+        Ok(self.ingest.delete_sources(&access.collection, &access.sub_tenant, ids)?)
     }
 
     /// Changes metadata of a source.
@@ -79,21 +87,21 @@ impl Engine {
     /// As [`crate::ingest::Ingest::amend`].
     pub fn amend(
         &self,
-        place: &Place,
+        access: &TenantAccess,
         source: &SourceId,
         amendment: Amendment,
     ) -> Result<(), EngineError> {
-        let Place { tenant, sub_tenant, collection, .. } = place;
+        let TenantAccess { tenant, sub_tenant, collection, .. } = access;
         let amended = self.ingest.amend(tenant, collection, sub_tenant, source, amendment);
-        Ok(self.noticed(place, amended)?)
+        Ok(self.noticed(access, amended)?)
     }
 
     /// Every source of a scope, in every state: newest upload first, then by id.
     ///
     /// # Errors
     /// What catalog or disk say.
-    pub fn sources(&self, place: &Place) -> Result<Vec<SourceView>, EngineError> {
-        let Place { tenant, sub_tenant, collection, .. } = place;
+    pub fn sources(&self, access: &TenantAccess) -> Result<Vec<SourceView>, EngineError> {
+        let TenantAccess { tenant, sub_tenant, collection, .. } = access;
         // Jobs first: a job that ends meanwhile is then seen as running and as visible, which is
         // a moment ago's truth. The other order could show neither.
         let jobs = self.catalog.unsettled_or_errored(tenant.collection, sub_tenant)?;
@@ -104,8 +112,12 @@ impl Engine {
     ///
     /// # Errors
     /// What catalog or disk say.
-    pub fn source(&self, place: &Place, id: &SourceId) -> Result<Option<SourceView>, EngineError> {
-        let Place { tenant, sub_tenant, collection, .. } = place;
+    pub fn source(
+        &self,
+        access: &TenantAccess,
+        id: &SourceId,
+    ) -> Result<Option<SourceView>, EngineError> {
+        let TenantAccess { tenant, sub_tenant, collection, .. } = access;
         let job = self.catalog.latest(tenant.collection, sub_tenant, id)?;
         let job = job.filter(|row| row.status != JobStatus::Success);
         let snapshot = collection.snapshot();
@@ -200,9 +212,9 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::SourceNotFound`]; damage.
-    pub fn original(&self, place: &Place, id: &SourceId) -> Result<Original, EngineError> {
+    pub fn original(&self, access: &TenantAccess, id: &SourceId) -> Result<Original, EngineError> {
         let missing = || EngineError::SourceNotFound { source_id: id.clone() };
-        let look_up = || Ok::<_, EngineError>(self.source(place, id)?.ok_or_else(missing)?.record);
+        let look_up = || Ok::<_, EngineError>(self.source(access, id)?.ok_or_else(missing)?.record);
         let mut record = look_up()?;
         for _ in 0..LOOK_UPS_MAX {
             if record.raw_key.is_empty() {
@@ -221,7 +233,7 @@ impl Engine {
                 Err(error) => return Err(error.into()),
             }
         }
-        let collection = place.tenant.collection;
+        let collection = access.tenant.collection;
         Err(CollectionError::Unsettled { collection, look_ups: LOOK_UPS_MAX }.into())
     }
 

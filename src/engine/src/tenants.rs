@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::access::absent;
 use crate::query;
-use crate::{Engine, EngineError, Place};
+use crate::{Engine, EngineError, TenantAccess};
 use lodestone_catalog::descriptors::{self, Descriptor};
 use lodestone_catalog::{CatalogError, Tenant};
 use lodestone_types::{Grant, SubTenantId, TenantId, TenantMode, TenantSchema};
@@ -128,12 +128,12 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::DefaultProtected`]; [`EngineError::SubTenantUnknown`]; what the disk says.
-    pub fn delete_sub_tenant(&self, place: &Place) -> Result<(), EngineError> {
-        let sub_tenant = &place.sub_tenant;
+    pub fn delete_sub_tenant(&self, access: &TenantAccess) -> Result<(), EngineError> {
+        let sub_tenant = &access.sub_tenant;
         if sub_tenant.is_default() {
             return Err(EngineError::DefaultProtected);
         }
-        match self.ingest.delete_sub_tenant(&place.collection, sub_tenant)? {
+        match self.ingest.delete_sub_tenant(&access.collection, sub_tenant)? {
             true => Ok(()),
             false => Err(EngineError::SubTenantUnknown { sub_tenant: sub_tenant.clone() }),
         }
@@ -143,18 +143,18 @@ impl Engine {
     ///
     /// # Errors
     /// What catalog or disk say.
-    pub fn stats(&self, grant: &Grant, place: &Place) -> Result<Stats, EngineError> {
-        let snapshot = place.collection.snapshot();
-        let (_, reached) = self.sub_tenants(grant, &place.tenant.id)?;
-        let dimension = match place.tenant.mode {
+    pub fn stats(&self, grant: &Grant, access: &TenantAccess) -> Result<Stats, EngineError> {
+        let snapshot = access.collection.snapshot();
+        let (_, reached) = self.sub_tenants(grant, &access.tenant.id)?;
+        let dimension = match access.tenant.mode {
             TenantMode::Standard => Some(self.embedder.dimension()),
-            TenantMode::Embeddings => place.tenant.dimension.map(|width| width as usize),
+            TenantMode::Embeddings => access.tenant.dimension.map(|width| width as usize),
         };
         Ok(Stats {
-            objects: snapshot.rows_in(&place.sub_tenant),
+            objects: snapshot.rows_in(&access.sub_tenant),
             tenant_objects: reached.iter().map(|name| snapshot.rows_in(name)).sum(),
-            sources: self.sources(place)?.len() as u64,
-            memories: query::memory_count(&snapshot, &place.sub_tenant, self.clock.now())?,
+            sources: self.sources(access)?.len() as u64,
+            memories: query::memory_count(&snapshot, &access.sub_tenant, self.clock.now())?,
             dimension,
         })
     }

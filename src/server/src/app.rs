@@ -10,7 +10,7 @@ use crate::error::{ApiError, Condition};
 use crate::listen::Stop;
 use crate::request::Call;
 use crate::routes::off_thread;
-use lodestone_engine::{Engine, EngineError, Place};
+use lodestone_engine::{Engine, EngineError, TenantAccess};
 use lodestone_types::Grant;
 use tokio::sync::watch;
 
@@ -62,28 +62,28 @@ where
     move |app, call, request| Box::pin(off_thread(move || work(&app, &call, request)))
 }
 
-/// What an answer from `place` lacks, for [`crate::Json::with_degraded`].
-pub fn degraded(place: &Place) -> Vec<String> {
-    let mut lacks = match place.segments_missing() {
+/// What answers through `access` lack, for [`crate::Json::with_degraded`].
+pub fn degraded(access: &TenantAccess) -> Vec<String> {
+    let mut lacks = match access.segments_missing() {
         0 => return Vec::new(),
         1 => vec!["1 segment quarantined".to_owned()],
         missing => vec![format!("{missing} segments quarantined")],
     };
-    if place.needs_help() {
+    if access.needs_help() {
         lacks.push("not rebuilt for lack of originals".to_owned());
     }
     lacks
 }
 
-/// The error of a look-up in `place`. While a part of the tenant is quarantined, absence cannot
+/// The error of a look-up through `access`. While a part of the tenant is quarantined, absence cannot
 /// be told from damage, so "not found" becomes 503 (API 8.20).
-pub fn lookup_error(place: &Place, error: EngineError) -> ApiError {
+pub fn lookup_error(access: &TenantAccess, error: EngineError) -> ApiError {
     let error = ApiError::from(error);
     let is_absence = matches!(
         error.condition(),
         Condition::SourceNotFound | Condition::MemoryNotFound | Condition::EmbeddingsNotFound
     );
-    if !is_absence || place.segments_missing() == 0 {
+    if !is_absence || access.segments_missing() == 0 {
         return error;
     }
     let message = "what was named may be in a part of the tenant that is quarantined";

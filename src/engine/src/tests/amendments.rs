@@ -15,7 +15,7 @@ fn found(engine: &Engine, word: &str) -> Vec<(String, u32)> {
         max_chunks: 10,
         restriction: Restriction::default(),
     };
-    let chunks = engine.full_text(&place(engine), &request).unwrap();
+    let chunks = engine.full_text(&access(engine), &request).unwrap();
     chunks.iter().map(|chunk| (chunk.source.id.to_string(), chunk.source.version)).collect()
 }
 
@@ -41,7 +41,7 @@ fn words_changed_before_a_failure_are_searchable() {
     let acme = Some(scope().tenant);
     engine.create_tenant(&grant(), acme, TenantMode::Standard, Some(schema)).unwrap();
     rig.upload("doc", "a text about wind");
-    engine.amend(&place(engine), &id("doc"), team("scarlet")).unwrap();
+    engine.amend(&access(engine), &id("doc"), team("scarlet")).unwrap();
     assert_eq!(settled(engine, "doc").status, JobStatus::Success);
     assert_eq!(found(engine, "scarlet"), [("doc".to_owned(), 2)]);
 
@@ -53,8 +53,8 @@ fn words_changed_before_a_failure_are_searchable() {
         tenant_metadata: MetadataChange::Keep,
         ..submission("doc", "  ", &Metadata::new())
     };
-    engine.submit(&place(engine), empty).unwrap();
-    engine.amend(&place(engine), &id("doc"), team("crimson")).unwrap();
+    engine.submit(&access(engine), empty).unwrap();
+    engine.amend(&access(engine), &id("doc"), team("crimson")).unwrap();
     assert_eq!(found(engine, "crimson"), [], "the words are left to the job");
     rig.gate.open();
     let view = settled(engine, "doc");

@@ -29,13 +29,13 @@ fn a_filling_disk_takes_less_and_less() {
     for n in 0..3 {
         rig.upload(&format!("doc-{n}"), "everywhere is wind");
     }
-    let upload = || kind(engine.submit(&place(engine), submission("new", "x", &Metadata::new())));
-    let amend = || kind(engine.amend(&place(engine), &id("doc-1"), Amendment::default()));
+    let upload = || kind(engine.submit(&access(engine), submission("new", "x", &Metadata::new())));
+    let amend = || kind(engine.amend(&access(engine), &id("doc-1"), Amendment::default()));
     let create = |name: &str| {
         let name = TenantId::parse(name).unwrap();
         kind(engine.create_tenant(&grant(), Some(name), TenantMode::Embeddings, None))
     };
-    let delete = |source: &str| engine.delete_sources(&place(engine), &[id(source)]).unwrap();
+    let delete = |source: &str| engine.delete_sources(&access(engine), &[id(source)]).unwrap();
     let walk = [
         (89, None, None),
         (90, FULL, None),
@@ -49,7 +49,7 @@ fn a_filling_disk_takes_less_and_less() {
         rig.fill(percent);
         assert_eq!((upload(), amend()), (uploads, changes), "at {percent} %");
         assert_eq!(create(&format!("t-{turn}")), uploads, "at {percent} %");
-        engine.original(&place(engine), &id("doc-1")).unwrap();
+        engine.original(&access(engine), &id("doc-1")).unwrap();
         assert_eq!(matches!(engine.health().storage, ComponentState::Usable), uploads.is_none());
     }
     rig.fill(99);
@@ -69,7 +69,7 @@ fn accepted_jobs_wait_for_room() {
     rig.fill(97);
     rig.gate.open();
     assert_eq!(settled(engine, "first").status, JobStatus::Success, "what has begun ends");
-    let late = engine.source(&place(engine), &id("late")).unwrap().unwrap();
+    let late = engine.source(&access(engine), &id("late")).unwrap().unwrap();
     assert_eq!(late.status, JobStatus::Queued);
     rig.fill(50);
     assert_eq!(settled(engine, "late").status, JobStatus::Success);

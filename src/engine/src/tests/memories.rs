@@ -11,11 +11,11 @@ fn add(engine: &Engine, memory: &str, content: &str, life_seconds: Option<u64>) 
     let (id, content) = (Some(id(memory)), content.to_owned());
     let added =
         NewMemory { id, content, life_seconds, condensed: Vec::new(), sent: Metadata::new() };
-    engine.add_memory(&place(engine), added, None).unwrap();
+    engine.add_memory(&access(engine), added, None).unwrap();
 }
 
 fn memories(engine: &Engine) -> Vec<Memory> {
-    engine.memories(&place(engine)).unwrap()
+    engine.memories(&access(engine)).unwrap()
 }
 
 fn filled() -> (Rig, Vec<Memory>) {
@@ -38,13 +38,13 @@ fn memories_of_damaged_segments_are_built_anew() {
     for (name, harm) in HARMS {
         let (rig, before) = filled();
         let rig = rig.restart(GatedEmbedder::with_passes(0), harm);
-        assert!(place(&rig.engine).segments_missing() > 0, "{name}");
+        assert!(access(&rig.engine).segments_missing() > 0, "{name}");
         rig.gate.open();
         wait_for("the end of the rebuild", || {
-            (place(&rig.engine).segments_missing() == 0).then_some(())
+            (access(&rig.engine).segments_missing() == 0).then_some(())
         });
         assert_eq!(memories(&rig.engine), before, "{name}");
-        assert!(!place(&rig.engine).needs_help(), "{name}");
+        assert!(!access(&rig.engine).needs_help(), "{name}");
     }
 }
 
@@ -59,7 +59,7 @@ fn memories_outlive_the_catalog_and_make_no_sub_tenant() {
     assert_eq!(memories(&rig.engine), before);
     let (_, names) = rig.engine.sub_tenants(&grant(), &scope().tenant).unwrap();
     assert_eq!(names, [SubTenantId::default_name()]);
-    assert_eq!(rig.engine.sources(&place(&rig.engine)).unwrap().len(), 1);
+    assert_eq!(rig.engine.sources(&access(&rig.engine)).unwrap().len(), 1);
     add(&rig.engine, "doc", "replaced after it", None);
     assert_eq!(memories(&rig.engine)[0].content, "replaced after it", "sequences go on");
 }
@@ -70,18 +70,18 @@ fn the_end_of_a_memory_is_the_end_of_its_files() {
     let (rig, before) = filled();
     assert_eq!(originals(&rig), 3, "those of the document and of two memories");
     let look = |rig: &Rig| {
-        let stats = rig.engine.stats(&grant(), &place(&rig.engine)).unwrap();
+        let stats = rig.engine.stats(&grant(), &access(&rig.engine)).unwrap();
         (stats.objects, stats.sources, stats.memories)
     };
     assert_eq!(look(&rig), (1, 1, 2));
     rig.clock.advance_millis(HOUR * 1000);
     assert_eq!(memories(&rig.engine), before[1..]);
     assert_eq!(look(&rig), (1, 1, 1));
-    let removed = rig.engine.delete_memory(&place(&rig.engine), &id("never")).unwrap_err();
+    let removed = rig.engine.delete_memory(&access(&rig.engine), &id("never")).unwrap_err();
     assert_eq!(removed.kind(), lodestone_types::ErrorKind::NotFound);
     rig.engine.ingest.clear_deleted_tenants();
     wait_for("the end of its original", || (originals(&rig) == 2).then_some(()));
-    let snapshot = place(&rig.engine).collection.snapshot();
+    let snapshot = access(&rig.engine).collection.snapshot();
     assert_eq!(snapshot.rows_in(&SubTenantId::default_name().of_memories()), 1);
     assert_eq!(memories(&rig.engine), before[1..]);
 }
@@ -110,10 +110,10 @@ fn a_full_disk_takes_no_memories() {
     rig.fill(91);
     let content = "no room".to_owned();
     let added = NewMemory { content, ..NewMemory::default() };
-    let refused = rig.engine.add_memory(&place(&rig.engine), added, None).unwrap_err();
+    let refused = rig.engine.add_memory(&access(&rig.engine), added, None).unwrap_err();
     assert_eq!(refused.kind(), lodestone_types::ErrorKind::StorageFull);
     assert_eq!(memories(&rig.engine), before);
-    rig.engine.delete_memory(&place(&rig.engine), &id("doc")).unwrap();
+    rig.engine.delete_memory(&access(&rig.engine), &id("doc")).unwrap();
     assert_eq!(memories(&rig.engine), before[..1]);
     assert_eq!(originals(&rig), 2);
 }
@@ -127,9 +127,9 @@ fn near_memories_are_few_and_nearest_first() {
     let near = |query: &str| {
         let vector = engine.embedder.embed(lodestone_embed::Lane::Query, vec![query.to_owned()]);
         let vector = lodestone_compute::PreparedQuery::new(&vector.unwrap()[0]).unwrap();
-        let place = place(engine);
-        let (snapshot, now) = (place.collection.snapshot(), engine.clock.now());
-        engine.query.near_memories(&snapshot, &place.sub_tenant, &vector, now).unwrap()
+        let access = access(engine);
+        let (snapshot, now) = (access.collection.snapshot(), engine.clock.now());
+        engine.query.near_memories(&snapshot, &access.sub_tenant, &vector, now).unwrap()
     };
     assert!(near("green tea").is_empty(), "there are none");
     rig.upload("doc", "green tea");

@@ -97,7 +97,7 @@ fn scope() -> Scope {
     Scope { tenant, sub_tenant: SubTenantId::default_name() }
 }
 
-fn place(engine: &Engine) -> Place {
+fn access(engine: &Engine) -> TenantAccess {
     engine.open_or_create(&grant(), &scope()).unwrap()
 }
 
@@ -123,7 +123,7 @@ fn submission(source: &str, content: &str, document_metadata: &Metadata) -> Subm
 }
 
 fn submit(engine: &Engine, source: &str, content: &str, document_metadata: &Metadata) {
-    engine.submit(&place(engine), submission(source, content, document_metadata)).unwrap();
+    engine.submit(&access(engine), submission(source, content, document_metadata)).unwrap();
 }
 
 /// Asks `look` until it answers.
@@ -141,7 +141,7 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 /// A source whose newest job has ended.
 fn settled(engine: &Engine, source: &str) -> SourceView {
     wait_for(source, || {
-        let view = engine.source(&place(engine), &id(source)).unwrap();
+        let view = engine.source(&access(engine), &id(source)).unwrap();
         view.filter(|view| view.status.is_settled())
     })
 }

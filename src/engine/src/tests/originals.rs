@@ -11,7 +11,7 @@ fn an_original_is_found_although_it_is_replaced_meanwhile() {
     let rig = Rig::new();
     rig.upload("doc", "first version");
     let (weak, reads) = (Arc::downgrade(&rig.engine), Arc::new(AtomicUsize::new(0)));
-    let first = place(&rig.engine).collection.snapshot().all_sources().next().unwrap().record();
+    let first = access(&rig.engine).collection.snapshot().all_sources().next().unwrap().record();
     let first = rig.engine.data.root().join(first.unwrap().raw_key);
     assert!(first.exists());
     let is_mine = std::thread::current().id();
@@ -29,7 +29,7 @@ fn an_original_is_found_although_it_is_replaced_meanwhile() {
             wait_for("the end of the old file", || (!path.exists()).then_some(()));
         }
     });
-    let original = rig.engine.original(&place(&rig.engine), &id("doc")).unwrap();
+    let original = rig.engine.original(&access(&rig.engine), &id("doc")).unwrap();
     assert_eq!(reads.load(Ordering::SeqCst), 3, "two were gone, the third is read");
     assert_eq!(
         (original.content.as_slice(), original.record.version),
@@ -42,11 +42,11 @@ fn an_original_is_found_although_it_is_replaced_meanwhile() {
 fn an_original_that_is_lost_is_damage_and_not_absence() {
     let rig = Rig::new();
     rig.upload("doc", "some words");
-    let place = place(&rig.engine);
-    let record = rig.engine.original(&place, &id("doc")).unwrap().record;
+    let access = access(&rig.engine);
+    let record = rig.engine.original(&access, &id("doc")).unwrap().record;
     std::fs::remove_file(rig.engine.data.root().join(&record.raw_key)).unwrap();
-    let error = rig.engine.original(&place, &id("doc")).unwrap_err();
+    let error = rig.engine.original(&access, &id("doc")).unwrap_err();
     assert_eq!(error.kind(), lodestone_types::ErrorKind::Corrupt, "{error}");
-    let error = rig.engine.original(&place, &id("other")).unwrap_err();
+    let error = rig.engine.original(&access, &id("other")).unwrap_err();
     assert!(matches!(error, EngineError::SourceNotFound { .. }), "{error}");
 }

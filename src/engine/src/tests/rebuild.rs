@@ -20,20 +20,20 @@ struct Sight {
 }
 
 fn look(engine: &Engine) -> (Sight, usize) {
-    let place = place(engine);
+    let access = access(engine);
     let request = FullTextRequest {
         query: "everywhere".into(),
         operator: Operator::Or,
         max_chunks: 1000,
         restriction: Restriction::default(),
     };
-    let found = engine.full_text(&place, &request).unwrap();
+    let found = engine.full_text(&access, &request).unwrap();
     let mut chunks: Vec<_> =
         found.into_iter().map(|c| (c.source.id.to_string(), c.index, c.text)).collect();
     chunks.sort();
-    let objects = engine.stats(&grant(), &place).unwrap().objects;
-    let sight = Sight { sources: engine.sources(&place).unwrap(), chunks, objects };
-    (sight, place.segments_missing())
+    let objects = engine.stats(&grant(), &access).unwrap().objects;
+    let sight = Sight { sources: engine.sources(&access).unwrap(), chunks, objects };
+    (sight, access.segments_missing())
 }
 
 fn whole_again(engine: &Engine) -> Sight {
@@ -60,7 +60,7 @@ fn filled() -> (Rig, Sight) {
     let team = Amendment { tenant_metadata: Some(team), ..Amendment::default() };
     // The first is processed anew, the second is in the segment alone.
     for amendment in [titled, team] {
-        rig.engine.amend(&place(&rig.engine), &id("amended"), amendment).unwrap();
+        rig.engine.amend(&access(&rig.engine), &id("amended"), amendment).unwrap();
         assert_eq!(settled(&rig.engine, "amended").status, JobStatus::Success);
     }
     let (sight, missing) = look(&rig.engine);
@@ -136,13 +136,13 @@ fn changes_during_a_rebuild_win() {
     let (rig, before) = filled();
     let rig = rig.restart(GatedEmbedder::with_passes(0), HARMS[0].1);
     let engine = &rig.engine;
-    let place = place(engine);
+    let access = access(engine);
     wait_for("the rebuild to begin", || rig.gate.has_waiting().then_some(()));
-    let deleted = engine.delete_sources(&place, &[id("plain"), id("unknown")]).unwrap();
+    let deleted = engine.delete_sources(&access, &[id("plain"), id("unknown")]).unwrap();
     assert_eq!((deleted.deleted, deleted.not_found), (vec![id("plain")], vec![id("unknown")]));
-    let refused = engine.amend(&place, &id("amended"), Amendment::default()).unwrap_err();
+    let refused = engine.amend(&access, &id("amended"), Amendment::default()).unwrap_err();
     assert_eq!(refused.kind(), lodestone_types::ErrorKind::Unavailable, "{refused}");
-    let accepted = engine.submit(&place, submission("replaced", "third", &Metadata::new()));
+    let accepted = engine.submit(&access, submission("replaced", "third", &Metadata::new()));
     assert_eq!(accepted.unwrap().version, 3, "versions go on");
     rig.gate.open();
     assert_eq!(settled(engine, "replaced").status, JobStatus::Success);
@@ -194,8 +194,8 @@ fn what_cannot_be_built_stays_known() {
     });
     let engine = &rig.engine;
     wait_for("the others", || (look(engine).0.sources.len() == 2).then_some(()));
-    wait_for("the end of the attempts", || place(engine).needs_help().then_some(()));
-    assert_eq!(place(engine).segments_missing(), 1, "one segment keeps its place");
+    wait_for("the end of the attempts", || access(engine).needs_help().then_some(()));
+    assert_eq!(access(engine).segments_missing(), 1, "one segment keeps its place");
     let ComponentState::Degraded(told) = engine.health().index else { panic!("it is told") };
     assert!(told.contains("cannot be rebuilt"), "{told}");
     let rig = rig.restart(GatedEmbedder::default(), |_| {});
@@ -203,7 +203,7 @@ fn what_cannot_be_built_stays_known() {
     rig.upload("plain", &text("plain"));
     let after = whole_again(&rig.engine);
     assert_eq!((after.chunks, after.objects), (before.chunks, before.objects));
-    assert!(!place(&rig.engine).needs_help());
+    assert!(!access(&rig.engine).needs_help());
 }
 
 /// Goal: damage in a part that is read at its first use only does not fail the search that finds
@@ -218,7 +218,7 @@ fn damage_met_by_a_search_is_quarantined() {
     let rig = rig.restart(GatedEmbedder::with_passes(0), |data| {
         each_segment(data, |path| flip(path, |_| 70_000));
     });
-    assert_eq!(place(&rig.engine).segments_missing(), 0, "opening does not read texts");
+    assert_eq!(access(&rig.engine).segments_missing(), 0, "opening does not read texts");
     let (sight, missing) = look(&rig.engine);
     assert_eq!((sight.chunks.len(), missing), (0, 1));
     rig.gate.open();

@@ -13,7 +13,7 @@ fn tenant(name: &str) -> TenantId {
     TenantId::parse(name).unwrap()
 }
 
-fn at(engine: &Engine, name: &str, sub_tenant: &str) -> Place {
+fn at(engine: &Engine, name: &str, sub_tenant: &str) -> TenantAccess {
     let sub_tenant = SubTenantId::parse(sub_tenant).unwrap();
     engine.open(&grant(), &Scope { tenant: tenant(name), sub_tenant }, None).unwrap()
 }
@@ -50,7 +50,7 @@ fn filled() -> Rig {
     });
     let amendment =
         Amendment { tenant_metadata: Some(map(json!({"year": 1999}))), document_metadata: None };
-    engine.amend(&place(engine), &id("other"), amendment).unwrap();
+    engine.amend(&access(engine), &id("other"), amendment).unwrap();
     let vectors = vec![vec![1.0, 0.0, 0.0]];
     engine.upload_vectors(&at(engine, "vectors", "default"), Some(id("b")), vectors).unwrap();
     create("gone", TenantMode::Standard, None);
@@ -69,9 +69,9 @@ fn look(engine: &Engine) -> Sight {
     for found in engine.tenants(&grant()).unwrap() {
         let (_, names) = engine.sub_tenants(&grant(), &found.id).unwrap();
         let scopes = names.into_iter().map(|name| {
-            let place = at(engine, found.id.as_str(), name.as_str());
-            let objects = engine.stats(&grant(), &place).unwrap().objects;
-            (name, engine.sources(&place).unwrap(), objects)
+            let access = at(engine, found.id.as_str(), name.as_str());
+            let objects = engine.stats(&grant(), &access).unwrap().objects;
+            (name, engine.sources(&access).unwrap(), objects)
         });
         let scopes = scopes.collect();
         sight.push((found, scopes));
@@ -111,10 +111,10 @@ fn a_lost_catalog_is_rebuilt() {
     let gone = engine.find_tenant(&grant(), &tenant("gone")).unwrap_err();
     assert!(matches!(gone, EngineError::TenantNotFound));
     // Writes go on where they were.
-    let next = engine.submit(&place(engine), submission("doc", "third", &Metadata::new()));
+    let next = engine.submit(&access(engine), submission("doc", "third", &Metadata::new()));
     assert_eq!(next.unwrap().version, 3);
     assert_eq!(settled(engine, "doc").status, JobStatus::Success);
-    let deleted = engine.delete_sources(&place(engine), &[id("other")]).unwrap();
+    let deleted = engine.delete_sources(&access(engine), &[id("other")]).unwrap();
     assert_eq!(deleted.deleted, [id("other")]);
     let wrong = vec![vec![1.0]];
     let vectors = at(engine, "vectors", "default");
@@ -150,7 +150,7 @@ fn accepted_uploads_outlive_the_catalog() {
     let seen = settled(&rig.engine, "seen");
     assert_eq!((seen.status, seen.record.version), (JobStatus::Success, 2));
     for source in ["late", "seen"] {
-        let original = rig.engine.original(&place(&rig.engine), &id(source)).unwrap();
+        let original = rig.engine.original(&access(&rig.engine), &id(source)).unwrap();
         assert_eq!(original.content, b"everywhere is snow");
     }
 }

@@ -33,7 +33,7 @@ fn a_stopped_server_goes_on_where_it_was() {
     wait_for("the third slice", || {
         (rig.gate.embedded() == 512 && rig.gate.has_waiting()).then_some(())
     });
-    let progress = rig.engine.source(&place(&rig.engine), &id("long")).unwrap().unwrap().progress;
+    let progress = rig.engine.source(&access(&rig.engine), &id("long")).unwrap().unwrap().progress;
     let progress = progress.unwrap();
     assert_eq!((progress.chunks_done, progress.stage.as_str()), (512, "embedding"));
     assert!(progress.chunks > 512 && progress.share().unwrap() < 1.0);
@@ -91,7 +91,7 @@ fn a_deleted_document_is_not_embedded_to_its_end() {
     let rig = rig.restart(GatedEmbedder::with_passes(1), |_| {});
     submit(&rig.engine, "long", &long(600), &Metadata::new());
     wait_for("the second slice", || rig.gate.has_waiting().then_some(()));
-    rig.engine.delete_sources(&place(&rig.engine), &[id("long")]).unwrap();
+    rig.engine.delete_sources(&access(&rig.engine), &[id("long")]).unwrap();
     rig.gate.open();
     submit(&rig.engine, "next", "comes after it", &Metadata::new());
     assert_eq!(chunks(&rig, "next"), 1);

@@ -22,7 +22,7 @@ fn orphan(engine: &Engine, at: Timestamp) -> Key {
         document_metadata: None,
         origin: Origin::default(),
     };
-    let collection = place(engine).tenant.collection;
+    let collection = access(engine).tenant.collection;
     uploads::put(&*engine.store, &*engine.ids, collection, &label, b"orphan").unwrap()
 }
 
@@ -50,7 +50,7 @@ fn only_old_orphans_go() {
     engine.ingest.clear_deleted_tenants();
     wait_for("the sweep after an hour", || (!exists(engine, &fresh)).then_some(()));
     for source in ["visible", "failed", "waiting"] {
-        engine.original(&place(engine), &id(source)).unwrap();
+        engine.original(&access(engine), &id(source)).unwrap();
     }
     rig.gate.open();
     assert_eq!(settled(engine, "waiting").status, JobStatus::Success);
@@ -67,7 +67,7 @@ fn sweeps_and_uploads_do_not_meet() {
         let sweeper = scope.spawn(|| {
             let mut sweeps = 0;
             while !is_done.load(Ordering::SeqCst) {
-                engine.ingest.sweep_originals(&place(engine).collection).unwrap();
+                engine.ingest.sweep_originals(&access(engine).collection).unwrap();
                 sweeps += 1;
             }
             sweeps
@@ -77,7 +77,7 @@ fn sweeps_and_uploads_do_not_meet() {
             submit(engine, &source, &format!("version {n} of {source}"), &Metadata::new());
             rig.clock.advance_millis(2 * HOUR);
             if n % 5 == 0 {
-                engine.original(&place(engine), &id(&source)).unwrap();
+                engine.original(&access(engine), &id(&source)).unwrap();
             }
         }
         (0..7).for_each(|n| drop(settled(engine, &format!("doc-{n}"))));
@@ -88,6 +88,6 @@ fn sweeps_and_uploads_do_not_meet() {
     for n in 0..7 {
         let view = settled(engine, &format!("doc-{n}"));
         assert_eq!(view.status, JobStatus::Success, "{}", view.message);
-        engine.original(&place(engine), &view.record.id).unwrap();
+        engine.original(&access(engine), &view.record.id).unwrap();
     }
 }

@@ -13,7 +13,7 @@ use crate::request::Call;
 use crate::routes::once::{Once, RequestIds, once};
 use crate::routes::upload::{file_submission, is_passing, kept, replaced, text_submission};
 use crate::routes::{Group, Route};
-use lodestone_engine::Place;
+use lodestone_engine::TenantAccess;
 use lodestone_engine::ingest::Submission;
 use lodestone_types::{Role, Scope, SourceId, SourceKind, limits};
 
@@ -77,7 +77,7 @@ fn batch_update(
     };
     let mut items: Vec<Item> = items.into_iter().map(item).collect();
     match open_for(app, call, &scope, &mut items)? {
-        Some(place) => submit(app, &place, items, None),
+        Some(access) => submit(app, &access, items, None),
         None => refuse(items),
     }
 }
@@ -131,14 +131,14 @@ pub(super) fn upload_all(
     scope: &Scope,
     mut items: Vec<Item>,
 ) -> Result<Once<BatchResult>, ApiError> {
-    let Some(place) = open_for(app, call, scope, &mut items)? else {
+    let Some(access) = open_for(app, call, scope, &mut items)? else {
         return refuse(items).map(Once::First);
     };
     if call.idempotency.is_some() {
         // A request that is wrong does not use its idempotency key up.
         for item in &mut items {
             let checked = match &item.submission {
-                Ok(submission) => app.engine.check(&place, submission),
+                Ok(submission) => app.engine.check(&access, submission),
                 Err(_) => continue,
             };
             if let Err(error) = checked {
@@ -146,10 +146,10 @@ pub(super) fn upload_all(
             }
         }
         if items.iter().all(|item| item.submission.is_err()) {
-            return submit(app, &place, items, None).map(Once::First);
+            return submit(app, &access, items, None).map(Once::First);
         }
     }
-    once(app, call, |ids| submit(app, &place, items, ids))
+    once(app, call, |ids| submit(app, &access, items, ids))
 }
 
 /// Where the items go, once those that no tenant could process are refused; `None` where none is
@@ -159,7 +159,7 @@ fn open_for(
     call: &Call,
     scope: &Scope,
     items: &mut [Item],
-) -> Result<Option<Place>, ApiError> {
+) -> Result<Option<TenantAccess>, ApiError> {
     for item in items.iter_mut() {
         let Ok(submission) = &item.submission else { continue };
         if let Err(error) = app.engine.check_content(submission) {
@@ -185,7 +185,7 @@ fn refuse(items: Vec<Item>) -> Result<Json<BatchResult>, ApiError> {
 
 fn submit(
     app: &App,
-    place: &Place,
+    access: &TenantAccess,
     items: Vec<Item>,
     ids: Option<RequestIds>,
 ) -> Result<Json<BatchResult>, ApiError> {
@@ -197,7 +197,7 @@ fn submit(
             if submission.source.is_none() {
                 submission.source = ids.map(|ids| ids.source(index));
             }
-            Ok(app.engine.submit(place, submission)?)
+            Ok(app.engine.submit(access, submission)?)
         });
         match accepted {
             Ok(accepted) => {

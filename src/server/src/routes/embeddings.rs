@@ -15,7 +15,7 @@ use crate::request::{Call, Vectors};
 use crate::routes::once::{Once, once};
 use crate::routes::{Group, Route};
 use lodestone_engine::query::{QueryError, VectorHit};
-use lodestone_engine::{EngineError, Place};
+use lodestone_engine::{EngineError, TenantAccess};
 use lodestone_types::{Role, SourceId, TenantMode, limits};
 
 const MODE: Option<TenantMode> = Some(TenantMode::Embeddings);
@@ -70,10 +70,10 @@ fn upload(
     call: &Call,
     input: UploadEmbeddings,
 ) -> Result<Once<UploadedEmbeddings>, ApiError> {
-    let place = app.engine.open(call.grant()?, &input.scope, MODE)?;
+    let access = app.engine.open(call.grant()?, &input.scope, MODE)?;
     once(app, call, |ids| {
         let batch = input.file_id.or_else(|| ids.map(|ids| ids.batch()));
-        let accepted = app.engine.upload_vectors(&place, batch, rows(&input.vectors))?;
+        let accepted = app.engine.upload_vectors(&access, batch, rows(&input.vectors))?;
         let batch = accepted.batch;
         let message = match accepted.overwritten {
             true => "embeddings stored; the existing batch was overwritten",
@@ -88,7 +88,7 @@ fn upload(
             status: Status::Success,
             overwritten: accepted.overwritten,
         };
-        Ok(Json::new(body).with_degraded(degraded(&place)))
+        Ok(Json::new(body).with_degraded(degraded(&access)))
     })
 }
 
@@ -97,11 +97,11 @@ fn update(
     call: &Call,
     input: UpdateEmbeddings,
 ) -> Result<Json<UpdatedEmbeddings>, ApiError> {
-    let place = app.engine.open(call.grant()?, &input.scope, MODE)?;
+    let access = app.engine.open(call.grant()?, &input.scope, MODE)?;
     let UpdateEmbeddings { batch_id, indexes, vectors, .. } = input;
     let by_index: BTreeMap<u32, Vec<f32>> = indexes.into_iter().zip(rows(&vectors)).collect();
-    let updated = app.engine.update_vectors(&place, &batch_id, &by_index);
-    updated.map_err(|error| lookup_error(&place, error))?;
+    let updated = app.engine.update_vectors(&access, &batch_id, &by_index);
+    updated.map_err(|error| lookup_error(&access, error))?;
     let body = UpdatedEmbeddings {
         file_id: batch_id.to_string(),
         message: "embeddings updated".to_owned(),
@@ -110,13 +110,13 @@ fn update(
         updated_count: vectors.names.len(),
         chunk_ids: vectors.names,
     };
-    Ok(Json::new(body).with_degraded(degraded(&place)))
+    Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 
 fn delete(app: &App, call: &Call, input: NamedChunks) -> Result<Json<DeletedEmbeddings>, ApiError> {
-    let place = app.engine.open(call.grant()?, &input.scope, MODE)?;
+    let access = app.engine.open(call.grant()?, &input.scope, MODE)?;
     let named = Named::read(input.chunk_ids);
-    let deleted = app.engine.delete_vectors(&place, &named.places)?;
+    let deleted = app.engine.delete_vectors(&access, &named.places)?;
     let status = named.pair(deleted, false);
     let total_deleted = status.iter().filter(|(_, was_there)| *was_there).count();
     let message = match total_deleted {
@@ -129,7 +129,7 @@ fn delete(app: &App, call: &Call, input: NamedChunks) -> Result<Json<DeletedEmbe
         success: true,
         message: message.to_owned(),
     };
-    Ok(Json::new(body).with_degraded(degraded(&place)))
+    Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 
 fn search(
@@ -137,17 +137,17 @@ fn search(
     call: &Call,
     input: SearchEmbeddings,
 ) -> Result<Json<EmbeddingHits>, ApiError> {
-    let place = app.engine.open(call.grant()?, &input.scope, MODE)?;
-    check_width(&place, input.queries.dimension)?;
+    let access = app.engine.open(call.grant()?, &input.scope, MODE)?;
+    check_width(&access, input.queries.dimension)?;
     let queries = rows(&input.queries);
-    let found = app.engine.nearest_vectors(&place, &queries, input.max_chunks)?;
+    let found = app.engine.nearest_vectors(&access, &queries, input.max_chunks)?;
     let scored = |hits: Vec<VectorHit>| {
         let hits = hits.into_iter();
         hits.map(|hit| ScoredChunk { chunk_id: hit.chunk_id, score: hit.score }).collect()
     };
     let results = found.into_iter().map(scored).collect();
     let hits = EmbeddingHits::merge(results, input.max_chunks);
-    Ok(Json::new(hits).with_degraded(degraded(&place)))
+    Ok(Json::new(hits).with_degraded(degraded(&access)))
 }
 
 fn retrieve_by_ids(
@@ -155,9 +155,9 @@ fn retrieve_by_ids(
     call: &Call,
     input: NamedChunks,
 ) -> Result<Json<RetrievedEmbeddings>, ApiError> {
-    let place = app.engine.open(call.grant()?, &input.scope, MODE)?;
+    let access = app.engine.open(call.grant()?, &input.scope, MODE)?;
     let named = Named::read(input.chunk_ids);
-    let found = app.engine.vectors_by_id(&place, &named.places)?;
+    let found = app.engine.vectors_by_id(&access, &named.places)?;
     let mut embeddings = BTreeMap::new();
     let mut not_found_chunk_ids = Vec::new();
     for (id, vector) in named.pair(found, None) {
@@ -168,7 +168,7 @@ fn retrieve_by_ids(
     }
     let message = format!("{} vectors found", embeddings.len());
     let body = RetrievedEmbeddings { embeddings, not_found_chunk_ids, success: true, message };
-    Ok(Json::new(body).with_degraded(degraded(&place)))
+    Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 
 fn rows(vectors: &Vectors) -> Vec<Vec<f32>> {
@@ -176,8 +176,8 @@ fn rows(vectors: &Vectors) -> Vec<Vec<f32>> {
 }
 
 /// The width is the tenant's, so a wrong one is a fault in an empty sub-tenant too.
-fn check_width(place: &Place, received: usize) -> Result<(), EngineError> {
-    match place.tenant.dimension.map(|width| width as usize) {
+fn check_width(access: &TenantAccess, received: usize) -> Result<(), EngineError> {
+    match access.tenant.dimension.map(|width| width as usize) {
         Some(expected) if expected != received => {
             Err(QueryError::DimensionMismatch { expected, received }.into())
         }

@@ -41,9 +41,9 @@ fn fetch_content(
     request: FetchContent,
 ) -> Result<Json<FetchedContent>, ApiError> {
     let FetchContent { scope, file_id, return_content } = request;
-    let place = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
-    let original = app.engine.original(&place, &file_id);
-    let Original { record, content } = original.map_err(|error| lookup_error(&place, error))?;
+    let access = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
+    let original = app.engine.original(&access, &file_id);
+    let Original { record, content } = original.map_err(|error| lookup_error(&access, error))?;
     let size_bytes = content.len() as u64;
     let (text, encoding) = match String::from_utf8(content) {
         Ok(text) => (text, "utf-8"),
@@ -53,7 +53,7 @@ fn fetch_content(
     let (file_content, url, end) = match return_content {
         true => (text, None, None),
         false => {
-            let collection = place.tenant.collection.to_string();
+            let collection = access.tenant.collection.to_string();
             let claim = Claim { collection, scope, source: file_id.clone() };
             let (token, end) = app.download.sign(&claim, app.engine.clock().now());
             let url = format!("{}/fetch/download/{token}", call.base_url);
@@ -71,7 +71,7 @@ fn fetch_content(
         download_url: url,
         expires_at: end,
     };
-    Ok(Json::new(body).with_degraded(degraded(&place)))
+    Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 
 fn redeem(app: &App, _: &Call, request: Download) -> Result<File, ApiError> {
@@ -81,16 +81,16 @@ fn redeem(app: &App, _: &Call, request: Download) -> Result<File, ApiError> {
     };
     let claim = app.download.open(&request.token, app.engine.clock().now()).ok_or_else(gone)?;
     let Claim { collection, scope, source } = claim;
-    let place = match app.engine.open(&bearer(&scope), &scope, Some(TenantMode::Standard)) {
+    let access = match app.engine.open(&bearer(&scope), &scope, Some(TenantMode::Standard)) {
         Err(EngineError::TenantNotFound | EngineError::ModeMismatch { .. }) => return Err(gone()),
-        place => place?,
+        access => access?,
     };
-    if place.tenant.collection.to_string() != collection {
+    if access.tenant.collection.to_string() != collection {
         return Err(gone());
     }
-    match app.engine.original(&place, &source) {
+    match app.engine.original(&access, &source) {
         Ok(original) => Ok(File(original)),
-        Err(error) => match lookup_error(&place, error) {
+        Err(error) => match lookup_error(&access, error) {
             error if error.condition() == Condition::SourceNotFound => Err(gone()),
             error => Err(error),
         },

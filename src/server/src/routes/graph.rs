@@ -33,8 +33,8 @@ fn relations_by_id(
     call: &Call,
     input: RelationsById,
 ) -> Result<Json<RelationsFound>, ApiError> {
-    let place = app.engine.open(call.grant()?, &input.scope, Some(TenantMode::Standard))?;
-    let found = app.engine.relations_of(&place, &input.source_ids, input.limit)?;
+    let access = app.engine.open(call.grant()?, &input.scope, Some(TenantMode::Standard))?;
+    let found = app.engine.relations_of(&access, &input.source_ids, input.limit)?;
     let (mut relations, mut not_found) = (BTreeMap::new(), Vec::new());
     for (id, triplets) in input.source_ids.iter().zip(found) {
         match triplets {
@@ -51,7 +51,7 @@ fn relations_by_id(
     }
     let message = "Successfully fetched graph relations".to_owned();
     let body = RelationsFound { relations, not_found, success: true, message };
-    Ok(Json::new(body).with_degraded(degraded(&place)))
+    Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 
 /// `graph_relations` of a search; null where they were not asked for. A statement of several

@@ -62,7 +62,7 @@ pub fn routes() -> Vec<Route<App>> {
 }
 
 fn add(app: &App, call: &Call, request: AddMemory) -> Result<Once<AddedMemory>, ApiError> {
-    let place = app.engine.open_or_create(call.grant()?, &request.scope)?;
+    let access = app.engine.open_or_create(call.grant()?, &request.scope)?;
     once(app, call, |ids| {
         let AddMemory { id, content, life_seconds, inferring, sent, .. } = request;
         let id = id.or_else(|| ids.map(|ids| ids.memory()));
@@ -74,31 +74,31 @@ fn add(app: &App, call: &Call, request: AddMemory) -> Result<Once<AddedMemory>, 
         });
         let condensed = Vec::new();
         let memory = NewMemory { id, content, life_seconds, condensed, sent };
-        let added = app.engine.add_memory(&place, memory, as_said.as_ref())?;
+        let added = app.engine.add_memory(&access, memory, as_said.as_ref())?;
         let body = AddedMemory {
             success: true,
             user_memory_added: true,
             memory_id: added.memory.id.to_string(),
             chunks_created: added.chunks,
         };
-        Ok(Json::new(body).with_degraded(degraded(&place)))
+        Ok(Json::new(body).with_degraded(degraded(&access)))
     })
 }
 
 fn list(app: &App, call: &Call, request: ListMemories) -> Result<Json<MemoryList>, ApiError> {
-    let place = app.engine.open(call.grant()?, &request.scope, MODE)?;
-    let memories = app.engine.memories(&place)?;
+    let access = app.engine.open(call.grant()?, &request.scope, MODE)?;
+    let memories = app.engine.memories(&access)?;
     let user_memories = memories.into_iter().map(MemoryView::from).collect();
     let body = MemoryList { success: true, user_memories };
-    Ok(Json::new(body).with_degraded(degraded(&place)))
+    Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 
 fn delete(app: &App, call: &Call, request: DeleteMemory) -> Result<Json<DeletedMemory>, ApiError> {
-    let place = app.engine.open(call.grant()?, &request.scope, MODE)?;
-    let deleted = app.engine.delete_memory(&place, &request.id);
-    deleted.map_err(|error| lookup_error(&place, error))?;
+    let access = app.engine.open(call.grant()?, &request.scope, MODE)?;
+    let deleted = app.engine.delete_memory(&access, &request.id);
+    deleted.map_err(|error| lookup_error(&access, error))?;
     let body = DeletedMemory { success: true, user_memory_deleted: true };
-    Ok(Json::new(body).with_degraded(degraded(&place)))
+    Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 
 fn retrieve(
@@ -106,10 +106,10 @@ fn retrieve(
     call: &Call,
     request: RetrieveMemories,
 ) -> Result<Json<RetrievedMemories>, ApiError> {
-    let place = app.engine.open(call.grant()?, &request.scope, MODE)?;
+    let access = app.engine.open(call.grant()?, &request.scope, MODE)?;
     let RetrieveMemories { max_count, query, user_name, .. } = request;
     let found =
-        app.engine.search_memories(&place, &MemoryRequest { query, user_name, max_count })?;
+        app.engine.search_memories(&access, &MemoryRequest { query, user_name, max_count })?;
     let view = |FoundMemory { memory, score }| RetrievedMemory {
         memory: memory.into(),
         relevancy_score: score,
@@ -120,7 +120,7 @@ fn retrieve(
         user_memories: memories.clone(),
         retrieved_user_memories: memories,
     };
-    Ok(Json::new(body).with_degraded(degraded(&place)))
+    Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 
 fn generate(
@@ -128,15 +128,15 @@ fn generate(
     call: &Call,
     request: GenerateMemories,
 ) -> Result<Once<GeneratedMemories>, ApiError> {
-    let place = app.engine.open_or_create(call.grant()?, &request.scope)?;
+    let access = app.engine.open_or_create(call.grant()?, &request.scope)?;
     // No ids of the request are needed: a repetition finds what it had stored by its words.
     once(app, call, |_| {
         let (message, name) = (&request.message, request.user_name.as_deref());
-        let generated = app.engine.generate_memories(&place, message, name)?;
+        let generated = app.engine.generate_memories(&access, message, name)?;
         let body = GeneratedMemories {
             success: true,
             generated_user_memories: generated.into_iter().map(MemoryView::from).collect(),
         };
-        Ok(Json::new(body).with_degraded(degraded(&place)))
+        Ok(Json::new(body).with_degraded(degraded(&access)))
     })
 }

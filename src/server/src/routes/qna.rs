@@ -32,10 +32,10 @@ use crate::routes::qna::draft::{Draft, drafted};
 use crate::routes::search::{metadata_of, request_of};
 use crate::routes::{Group, Route, off_thread};
 use crate::sse::{self, Disconnected, EventSender};
-use lodestone_engine::answer::generate::{Cancel, Delivery, Writer};
+use lodestone_engine::answer::generate::{CancellationToken, Delivery, Writer};
 use lodestone_engine::answer::{AnswerSource, deltas, sources_only};
 use lodestone_engine::query::Retrieved;
-use lodestone_engine::{Asking, Grounds, Place};
+use lodestone_engine::{Asking, Grounds, TenantAccess};
 use lodestone_types::{Role, TenantMode};
 
 /// What writes answers where no generator is configured, or it fails.
@@ -62,13 +62,13 @@ pub fn routes() -> Vec<Route<App>> {
 }
 
 async fn qna(app: App, call: Call, input: Qna) -> Result<QnaReply, ApiError> {
-    let cancel = Cancel::default();
+    let cancel = CancellationToken::default();
     // Goes when the client goes: with this handler, or with the body of a stream.
     let listening = cancel.on_drop();
     let asked = Arc::new(Asked { app, call, input, cancel });
     let finding = Arc::clone(&asked);
     let found = off_thread(move || finding.find()).await?;
-    let header = degraded(&found.place);
+    let header = degraded(&found.access);
     if asked.input.stream {
         let (events, stream) = sse::channel(Arc::clone(&asked.call.request_id));
         tokio::spawn(stream_answer(asked, found, events));
@@ -114,12 +114,12 @@ struct Asked {
     app: App,
     call: Call,
     input: Qna,
-    cancel: Cancel,
+    cancel: CancellationToken,
 }
 
 /// What was found for a question.
 struct Found {
-    place: Place,
+    access: TenantAccess,
     grounds: Grounds,
     begun: Instant,
     /// When the chunks were there and the answer was begun.
@@ -131,15 +131,15 @@ impl Asked {
         let begun = Instant::now();
         let Self { app, call, input, cancel } = self;
         let request = request_of(input.question.clone(), &input.options)?;
-        let place = app.engine.open(call.grant()?, &input.scope, Some(TenantMode::Standard))?;
+        let access = app.engine.open(call.grant()?, &input.scope, Some(TenantMode::Standard))?;
         let asking = Asking {
             session: input.session_id.as_ref(),
             may_generate: input.ai_generation,
             may_split: input.multi_step_reasoning,
             cancel,
         };
-        let grounds = app.engine.retrieve_for_question(&place, asking, request)?;
-        Ok(Found { place, grounds, begun, found: Instant::now() })
+        let grounds = app.engine.retrieve_for_question(&access, asking, request)?;
+        Ok(Found { access, grounds, begun, found: Instant::now() })
     }
 
     /// What writes the answer by a generator; without context there is nothing to write about.
@@ -289,8 +289,8 @@ impl Asked {
     fn remember(&self, found: &Found, response: &mut QnaResponse) {
         let Self { app, call, input, .. } = self;
         let Some(session) = &input.session_id else { return };
-        let (place, question) = (&found.place, &input.question);
-        if let Err(error) = app.engine.remember(place, session, question, &response.answer) {
+        let (access, question) = (&found.access, &input.question);
+        if let Err(error) = app.engine.remember(access, session, question, &response.answer) {
             tracing::warn!(%error, request_id = %call.request_id, "a turn was not remembered");
             response.metadata.search.degraded.push("session_not_remembered".to_owned());
         }

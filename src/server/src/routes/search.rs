@@ -45,8 +45,8 @@ pub fn routes() -> Vec<Route<App>> {
 fn retrieve(app: &App, call: &Call, input: Retrieve) -> Result<Json<RetrieveResponse>, ApiError> {
     let Retrieve { scope, query, options } = input;
     let request = request_of(query, &options)?;
-    let place = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
-    let found = app.engine.retrieve(&place, &request)?;
+    let access = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
+    let found = app.engine.retrieve(&access, &request)?;
     let metadata = metadata_of(app, call, &options, &found);
     let graph_relations = graph_relations(&found);
     let relations = found.relations;
@@ -63,7 +63,7 @@ fn retrieve(app: &App, call: &Call, input: Retrieve) -> Result<Json<RetrieveResp
         metadata,
         success: true,
     };
-    Ok(Json::new(body).with_degraded(degraded(&place)))
+    Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 
 fn full_text_search(
@@ -80,10 +80,10 @@ fn full_text_search(
         max_chunks: input.max_chunks,
         restriction: restriction_of(&input.filters)?,
     };
-    let place = app.engine.open(call.grant()?, &input.scope, Some(TenantMode::Standard))?;
-    let found = app.engine.full_text(&place, &request)?;
+    let access = app.engine.open(call.grant()?, &input.scope, Some(TenantMode::Standard))?;
+    let found = app.engine.full_text(&access, &request)?;
     let chunks = found.into_iter().map(chunk).collect();
-    Ok(Json::new(chunks).with_degraded(degraded(&place)))
+    Ok(Json::new(chunks).with_degraded(degraded(&access)))
 }
 
 /// What the query corridor is asked for.

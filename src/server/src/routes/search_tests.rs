@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::frame::{Frame, HttpSettings, router};
 use crate::routes::table;
 use lodestone_embed::HashEmbedder;
-use lodestone_engine::answer::generate::Cancel;
+use lodestone_engine::answer::generate::CancellationToken;
 use lodestone_engine::query::{Alpha, Mode, Restriction, RetrieveRequest};
 use lodestone_engine::settings::Settings;
 use lodestone_engine::{Asking, Components, Engine};
@@ -143,7 +143,7 @@ impl Rig {
     fn in_session(&self, session: &str, question: &str) -> String {
         let grant = self.engine.authenticate(KEY).unwrap();
         let (tenant, sub_tenant) = self.scope();
-        let place = self.engine.open(&grant, &Scope { tenant, sub_tenant }, None).unwrap();
+        let access = self.engine.open(&grant, &Scope { tenant, sub_tenant }, None).unwrap();
         let request = RetrieveRequest {
             query: question.to_owned(),
             extra_context: None,
@@ -161,9 +161,9 @@ impl Rig {
             session: Some(&session),
             may_generate: false,
             may_split: false,
-            cancel: &Cancel::default(),
+            cancel: &CancellationToken::default(),
         };
-        self.engine.retrieve_for_question(&place, asking, request).unwrap().question
+        self.engine.retrieve_for_question(&access, asking, request).unwrap().question
     }
 
     /// Waits until every task, and with them every stream, has ended.

@@ -37,8 +37,8 @@ fn delete_sources(
     call: &Call,
     request: DeleteSources,
 ) -> Result<Json<DeletedSources>, ApiError> {
-    let place = app.engine.open(call.grant()?, &request.scope, None)?;
-    let found = app.engine.delete_sources(&place, &request.source_ids)?;
+    let access = app.engine.open(call.grant()?, &request.scope, None)?;
+    let found = app.engine.delete_sources(&access, &request.source_ids)?;
     let names = |ids: Vec<SourceId>| ids.iter().map(SourceId::to_string).collect::<Vec<_>>();
     let (deleted, not_found) = (names(found.deleted), names(found.not_found));
     let message = match deleted.is_empty() {
@@ -49,7 +49,7 @@ fn delete_sources(
     let deleted_count = deleted.len();
     let message = message.to_owned();
     let body = DeletedSources { success: true, message, deleted, not_found, deleted_count };
-    Ok(Json::new(body).with_degraded(degraded(&place)))
+    Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 
 fn list_sources(
@@ -59,8 +59,8 @@ fn list_sources(
 ) -> Result<Json<SourceList>, ApiError> {
     let ListSources { scope, limit, cursor, status } = request;
     let after = cursor.as_deref().map(read_cursor).transpose()?;
-    let place = app.engine.open(call.grant()?, &scope, None)?;
-    let mut views = app.engine.sources(&place)?;
+    let access = app.engine.open(call.grant()?, &scope, None)?;
+    let mut views = app.engine.sources(&access)?;
     views.retain(|view| status.is_none_or(|status| view.status == status));
     let total = views.len();
     if let Some((uploaded_at, id)) = after {
@@ -83,7 +83,7 @@ fn list_sources(
         total,
         next_cursor,
     };
-    Ok(Json::new(body).with_degraded(degraded(&place)))
+    Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 
 fn sources_by_id(
@@ -91,17 +91,17 @@ fn sources_by_id(
     call: &Call,
     request: SourcesById,
 ) -> Result<Json<SourcesFound>, ApiError> {
-    let place = app.engine.open(call.grant()?, &request.scope, None)?;
+    let access = app.engine.open(call.grant()?, &request.scope, None)?;
     let (mut sources, mut not_found) = (Vec::new(), Vec::new());
     for id in &request.source_ids {
-        match app.engine.source(&place, id)? {
+        match app.engine.source(&access, id)? {
             Some(view) => sources.push(source(&view)),
             None => not_found.push(id.to_string()),
         }
     }
     let message = "Successfully fetched sources".to_owned();
     let body = SourcesFound { sources, success: true, message, not_found };
-    Ok(Json::new(body).with_degraded(degraded(&place)))
+    Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 
 /// A source as the wire shows it.

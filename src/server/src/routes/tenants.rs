@@ -73,9 +73,9 @@ fn sub_tenant_ids(
 
 fn stats(app: &App, call: &Call, request: TenantStats) -> Result<Json<TenantStatistics>, ApiError> {
     let grant = call.grant()?;
-    let place = app.engine.open(grant, &request.scope, None)?;
-    let stats = app.engine.stats(grant, &place)?;
-    let tenant_id = place.tenant.id.to_string();
+    let access = app.engine.open(grant, &request.scope, None)?;
+    let stats = app.engine.stats(grant, &access)?;
+    let tenant_id = access.tenant.id.to_string();
     let body = TenantStatistics {
         object_count: stats.objects,
         tenant_name: tenant_id.clone(),
@@ -83,13 +83,13 @@ fn stats(app: &App, call: &Call, request: TenantStats) -> Result<Json<TenantStat
         vector_dimension: stats.dimension.map(|width| width as u32),
         success: true,
         message: "Successfully fetched tenant statistics".to_owned(),
-        sub_tenant_id: place.sub_tenant.to_string(),
-        mode: place.tenant.mode.as_str().to_owned(),
+        sub_tenant_id: access.sub_tenant.to_string(),
+        mode: access.tenant.mode.as_str().to_owned(),
         source_count: stats.sources,
         memory_count: stats.memories,
         tenant_object_count: stats.tenant_objects,
     };
-    Ok(Json::new(body).with_degraded(degraded(&place)))
+    Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 
 fn delete_sub_tenant(
@@ -97,12 +97,12 @@ fn delete_sub_tenant(
     call: &Call,
     request: DeleteSubTenant,
 ) -> Result<Json<TenantOutcome>, ApiError> {
-    let place = app.engine.open(call.grant()?, &request.scope, None)?;
-    app.engine.delete_sub_tenant(&place)?;
+    let access = app.engine.open(call.grant()?, &request.scope, None)?;
+    app.engine.delete_sub_tenant(&access)?;
     Ok(Json::new(TenantOutcome {
         status: "success".to_owned(),
-        tenant_id: place.tenant.id.to_string(),
-        sub_tenant_id: place.sub_tenant.to_string(),
+        tenant_id: access.tenant.id.to_string(),
+        sub_tenant_id: access.sub_tenant.to_string(),
         success: true,
         message: "Sub-tenant deleted".to_owned(),
     }))

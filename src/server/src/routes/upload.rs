@@ -17,7 +17,7 @@ use crate::routes::once::{Once, once};
 use crate::routes::{Group, Route, off_thread};
 use lodestone_catalog::job::MetadataChange;
 use lodestone_engine::ingest::{Amendment, Submission};
-use lodestone_engine::{EngineError, Place};
+use lodestone_engine::{EngineError, TenantAccess};
 use lodestone_types::{
     JobStatus, Metadata, Origin, Role, Scope, SourceId, SourceKind, TenantMode, limits,
 };
@@ -144,8 +144,8 @@ pub(super) fn update(
 ) -> Result<Json<Accepted>, ApiError> {
     // Before the tenant: what is refused makes none.
     app.engine.check_content(&submission)?;
-    let place = app.engine.open_or_create(call.grant()?, scope)?;
-    submit(app, &place, submission)
+    let access = app.engine.open_or_create(call.grant()?, scope)?;
+    submit(app, &access, submission)
 }
 
 pub(super) fn upload(
@@ -155,21 +155,25 @@ pub(super) fn upload(
     mut submission: Submission,
 ) -> Result<Once<Accepted>, ApiError> {
     app.engine.check_content(&submission)?;
-    let place = app.engine.open_or_create(call.grant()?, scope)?;
+    let access = app.engine.open_or_create(call.grant()?, scope)?;
     if call.idempotency.is_some() {
         // A request that is wrong does not use its idempotency key up.
-        app.engine.check(&place, &submission)?;
+        app.engine.check(&access, &submission)?;
     }
     once(app, call, |ids| {
         if submission.source.is_none() {
             submission.source = ids.map(|ids| ids.source(0));
         }
-        submit(app, &place, submission)
+        submit(app, &access, submission)
     })
 }
 
-fn submit(app: &App, place: &Place, submission: Submission) -> Result<Json<Accepted>, ApiError> {
-    let accepted = app.engine.submit(place, submission)?;
+fn submit(
+    app: &App,
+    access: &TenantAccess,
+    submission: Submission,
+) -> Result<Json<Accepted>, ApiError> {
+    let accepted = app.engine.submit(access, submission)?;
     let message = match accepted.overwritten {
         true => "accepted for processing; existing content was overwritten",
         false => "accepted for processing",
@@ -189,16 +193,16 @@ fn update_metadata(
     request: UpdateMetadata,
 ) -> Result<Json<Accepted>, ApiError> {
     let UpdateMetadata { scope, source_id, tenant_metadata, document_metadata } = request;
-    let place = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
+    let access = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
     let is_changed = tenant_metadata.is_some() || document_metadata.is_some();
     if is_changed {
         let amendment = Amendment { tenant_metadata, document_metadata };
-        let amended = app.engine.amend(&place, &source_id, amendment);
-        amended.map_err(|error| lookup_error(&place, error))?;
+        let amended = app.engine.amend(&access, &source_id, amendment);
+        amended.map_err(|error| lookup_error(&access, error))?;
     }
-    let view = app.engine.source(&place, &source_id)?.ok_or_else(|| {
+    let view = app.engine.source(&access, &source_id)?.ok_or_else(|| {
         let source_id = source_id.clone();
-        lookup_error(&place, EngineError::SourceNotFound { source_id })
+        lookup_error(&access, EngineError::SourceNotFound { source_id })
     })?;
     let message = match is_changed {
         true => "metadata updated",
@@ -211,7 +215,7 @@ fn update_metadata(
         status: view.status.into(),
         overwritten: false,
     };
-    Ok(Json::new(accepted).with_degraded(degraded(&place)))
+    Ok(Json::new(accepted).with_degraded(degraded(&access)))
 }
 
 /// Answers at once, or waits for the end of processing. What waits takes no slot from others.
@@ -263,12 +267,12 @@ fn processing(
             // asked, and the answer stays 404.
             let sub_tenants = app.engine.sub_tenants(grant, &tenant)?.1;
             let Some(sub_tenant) = sub_tenants.into_iter().next() else { return Err(error.into()) };
-            let place = app.engine.open(grant, &Scope { tenant, sub_tenant }, None)?;
-            return Err(lookup_error(&place, error));
+            let access = app.engine.open(grant, &Scope { tenant, sub_tenant }, None)?;
+            return Err(lookup_error(&access, error));
         }
         (found, _) => found?,
     };
-    let place = app.engine.open(grant, &found.scope, None)?;
+    let access = app.engine.open(grant, &found.scope, None)?;
     let (scope, view) = (found.scope, found.view);
     let status = Status::from(view.status);
     let message = match view.status {
@@ -292,7 +296,7 @@ fn processing(
         searchable: view.is_searchable,
         chunk_count: view.chunks,
     };
-    Ok(Json::new(processing).with_degraded(degraded(&place)))
+    Ok(Json::new(processing).with_degraded(degraded(&access)))
 }
 
 /// Whether an upload failed for a reason that trying again later may cure.

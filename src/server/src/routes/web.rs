@@ -65,10 +65,10 @@ fn update_webpage(
     let url = match url {
         Some(url) => url,
         None => {
-            let place = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
-            let view = app.engine.source(&place, &source_id)?.ok_or_else(|| {
+            let access = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
+            let view = app.engine.source(&access, &source_id)?.ok_or_else(|| {
                 let source_id = source_id.clone();
-                lookup_error(&place, EngineError::SourceNotFound { source_id })
+                lookup_error(&access, EngineError::SourceNotFound { source_id })
             })?;
             WebUrl::parse(&view.record.url).map_err(|_| {
                 let problem = "is required: the source has no stored address";

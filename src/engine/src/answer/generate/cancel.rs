@@ -1,4 +1,4 @@
-//! The wish that work for a client ends, from whoever notices that the client has gone.
+//! Cancellation of work for a client that has gone, for code that blocks.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-/// A wish to stop that is made at most once and never taken back. Clones share it.
+/// A cancellation token: cancelled at most once, for good. Clones share it.
 #[derive(Clone, Default)]
-pub struct Cancel(Arc<Shared>);
+pub struct CancellationToken(Arc<Shared>);
 
-/// Wishes to stop when it is dropped: held by whatever lives as long as the client listens.
+/// Cancels its token when it is dropped: held as long as the client listens.
 #[derive(Debug)]
-pub struct CancelOnDrop(Cancel);
+pub struct CancellationGuard(CancellationToken);
 
 #[derive(Default)]
 struct Shared {
@@ -26,8 +26,8 @@ struct State {
     hooks: Vec<Box<dyn FnOnce() + Send>>,
 }
 
-impl Cancel {
-    /// Makes the wish; everything that was registered for it runs now.
+impl CancellationToken {
+    /// Cancels; every registered hook runs now.
     pub fn cancel(&self) {
         let hooks = {
             let mut state = self.0.state.lock();
@@ -40,12 +40,12 @@ impl Cancel {
         }
     }
 
-    /// Whether the wish was made.
+    /// Whether it is cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.state.lock().is_cancelled
     }
 
-    /// Runs `hook` when the wish is made, at once if it was.
+    /// Runs `hook` at the cancellation, at once if that has happened.
     pub fn on_cancel(&self, hook: impl FnOnce() + Send + 'static) {
         let mut state = self.0.state.lock();
         if state.is_cancelled {
@@ -56,7 +56,7 @@ impl Cancel {
         }
     }
 
-    /// Waits for as long, less if the wish is made; says whether it was.
+    /// Sleeps for `time`, or until it is cancelled; returns whether it is.
     pub fn wait(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         let mut state = self.0.state.lock();
@@ -64,21 +64,21 @@ impl Cancel {
         state.is_cancelled
     }
 
-    /// What makes the wish when it is dropped.
-    pub fn on_drop(&self) -> CancelOnDrop {
-        CancelOnDrop(self.clone())
+    /// A guard that cancels when it is dropped.
+    pub fn on_drop(&self) -> CancellationGuard {
+        CancellationGuard(self.clone())
     }
 }
 
-impl Drop for CancelOnDrop {
+impl Drop for CancellationGuard {
     fn drop(&mut self) {
         self.0.cancel();
     }
 }
 
-impl fmt::Debug for Cancel {
+impl fmt::Debug for CancellationToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Cancel").field(&self.is_cancelled()).finish()
+        f.debug_tuple("CancellationToken").field(&self.is_cancelled()).finish()
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
                 runs.fetch_add(1, Ordering::SeqCst);
             }
         };
-        let cancel = Cancel::default();
+        let cancel = CancellationToken::default();
         cancel.on_cancel(hook());
         assert!(!cancel.wait(Duration::from_millis(1)));
         assert_eq!(runs.load(Ordering::SeqCst), 0);

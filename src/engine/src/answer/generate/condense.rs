@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use crate::answer::generate::lines::lines;
 use crate::answer::generate::plain::plain;
 use crate::answer::generate::{
-    Cancel, GenerateError, Generator, Message, PREPARING, Prompt, Speaker,
+    CancellationToken, GenerateError, Generator, Message, PREPARING, Prompt, Speaker,
 };
 use lodestone_types::IdSource;
 use lodestone_types::quoted::fence;
@@ -37,7 +37,7 @@ pub(super) fn condense(
     generator: &dyn Generator,
     ids: &dyn IdSource,
     said: &Said<'_>,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Result<Vec<String>, GenerateError> {
     let prompt = prompt(ids, said);
     let mut reply = String::new();

@@ -53,7 +53,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-pub use cancel::{Cancel, CancelOnDrop};
+pub use cancel::{CancellationGuard, CancellationToken};
 pub use condense::{CONDENSED_MAX, Said};
 pub use error::GenerateError;
 pub use openai::OpenAiGenerator;
@@ -156,7 +156,7 @@ pub trait Generator: Send + Sync + fmt::Debug {
     fn generate(
         &self,
         prompt: &Prompt,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
         tell: Tell<'_>,
     ) -> Result<Ended, GenerateError>;
 

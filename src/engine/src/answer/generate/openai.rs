@@ -23,7 +23,8 @@ use ureq::{Agent, Body};
 
 use crate::answer::generate::request::Dialect;
 use crate::answer::generate::{
-    Cancel, Effort, Ended, GenerateError, Generator, GeneratorSettings, Prompt, Secret, Tell, reply,
+    CancellationToken, Effort, Ended, GenerateError, Generator, GeneratorSettings, Prompt, Secret,
+    Tell, reply,
 };
 
 /// Time to find the host, and the same to connect.
@@ -88,7 +89,7 @@ impl OpenAiGenerator {
         &self,
         prompt: &Prompt,
         until: Instant,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
         tell: Tell<'_>,
     ) -> Result<Ended, Setback> {
         for _ in 0..DIALECTS_MAX {
@@ -128,7 +129,12 @@ impl OpenAiGenerator {
         Err(GenerateError::Refused { status: 400, message }.into())
     }
 
-    fn refusal(&self, status: u16, response: Response<Body>, cancel: &Cancel) -> Refusal {
+    fn refusal(
+        &self,
+        status: u16,
+        response: Response<Body>,
+        cancel: &CancellationToken,
+    ) -> Refusal {
         if matches!(status, 408 | 429 | 500..=599) {
             let pause = asked_pause(response.headers()).unwrap_or(PAUSE);
             let pause = (pause <= PAUSE_MAX).then_some(pause);
@@ -165,7 +171,7 @@ impl OpenAiGenerator {
 
     /// Asks for the list of models below `base`.
     fn models(&self, base: &str) -> Result<u16, GenerateError> {
-        let cancel = Cancel::default();
+        let cancel = CancellationToken::default();
         let agent = agent(LOOKING.silence_max, LOOKING.time_max);
         let mut request = agent.get(format!("{base}/models"));
         if let Some(value) = self.authorization() {
@@ -200,7 +206,7 @@ impl Generator for OpenAiGenerator {
     fn generate(
         &self,
         prompt: &Prompt,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
         tell: Tell<'_>,
     ) -> Result<Ended, GenerateError> {
         let until = Instant::now() + prompt.effort.time_max;
@@ -286,7 +292,7 @@ fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
     value.trim().parse().ok().map(Duration::from_secs)
 }
 
-fn explain(error: &ureq::Error, cancel: &Cancel) -> GenerateError {
+fn explain(error: &ureq::Error, cancel: &CancellationToken) -> GenerateError {
     if cancel.is_cancelled() {
         return GenerateError::Cancelled;
     }
@@ -306,7 +312,7 @@ fn explain(error: &ureq::Error, cancel: &Cancel) -> GenerateError {
     }
 }
 
-fn explain_io(error: &io::Error, cancel: &Cancel) -> GenerateError {
+fn explain_io(error: &io::Error, cancel: &CancellationToken) -> GenerateError {
     if cancel.is_cancelled() {
         return GenerateError::Cancelled;
     }

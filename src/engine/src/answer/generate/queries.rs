@@ -12,7 +12,7 @@ use crate::answer::generate::lines::lines;
 use crate::answer::generate::marks::without_marks;
 use crate::answer::generate::plain::plain;
 use crate::answer::generate::{
-    Cancel, GenerateError, Generator, Message, PREPARING, Prompt, Speaker, Usage, tokens,
+    CancellationToken, GenerateError, Generator, Message, PREPARING, Prompt, Speaker, Usage, tokens,
 };
 use lodestone_types::IdSource;
 use lodestone_types::quoted::fence;
@@ -66,7 +66,7 @@ pub(super) fn understand(
     question: &str,
     past: &[(String, String)],
     may_split: bool,
-    cancel: &Cancel,
+    cancel: &CancellationToken,
 ) -> Understood {
     let by_rule = |usage: Usage| Understood { usage, ..Understood::by_rule(question, past) };
     let may_split = may_split && looks_compound(question);

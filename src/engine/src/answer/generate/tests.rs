@@ -40,7 +40,7 @@ impl Generator for Scripted {
     fn generate(
         &self,
         prompt: &Prompt,
-        _: &Cancel,
+        _: &CancellationToken,
         tell: Tell<'_>,
     ) -> Result<Ended, GenerateError> {
         self.asked.lock().push(prompt.clone());
@@ -82,7 +82,7 @@ fn write(
         told.push(piece.to_owned());
         ControlFlow::Continue(())
     };
-    let cancel = Cancel::default();
+    let cancel = CancellationToken::default();
     let written = writer.write(&question, &sources, chunks, delivery, &cancel, &mut tell);
     (told, written)
 }
@@ -134,7 +134,7 @@ fn failures_are_told_apart() {
         &sources_only("What?", &pumps()),
         &pumps(),
         Delivery::Streamed,
-        &Cancel::default(),
+        &CancellationToken::default(),
         &mut |_| ControlFlow::Break(()),
     );
     assert_eq!(gone, Err(GenerateError::Cancelled));
@@ -146,7 +146,7 @@ fn failures_are_told_apart() {
         &sources_only("why", &pumps()),
         &pumps(),
         Delivery::Whole,
-        &Cancel::default(),
+        &CancellationToken::default(),
         &mut |_| ControlFlow::Continue(()),
     );
     assert_eq!(none.unwrap_err().reason(), "question_too_long");
@@ -155,7 +155,7 @@ fn failures_are_told_apart() {
 #[test]
 fn understanding_falls_back_to_the_rule() {
     let past = [("Who designed the tower?".to_owned(), "Gustave Eiffel did. [1]".to_owned())];
-    let cancel = Cancel::default();
+    let cancel = CancellationToken::default();
     let follow_up = "And when?";
     let understood = |generator: &Arc<Scripted>, question: &str, past: &[(String, String)]| {
         writer(generator).understand(question, past, true, &cancel)

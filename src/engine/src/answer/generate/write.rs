@@ -14,7 +14,8 @@ use crate::answer::generate::prompt::{Shown, show};
 use crate::answer::generate::queries::understand;
 use crate::answer::generate::support::{Doubt, doubts};
 use crate::answer::generate::{
-    ANSWERING, Cancel, GenerateError, Generator, Prompt, Said, Tell, Understood, Usage, tokens,
+    ANSWERING, CancellationToken, GenerateError, Generator, Prompt, Said, Tell, Understood, Usage,
+    tokens,
 };
 use lodestone_embed::Embedder;
 use lodestone_types::{IdSource, RetrievedChunk};
@@ -116,7 +117,7 @@ impl Writer {
         question: &str,
         past: &[(String, String)],
         may_split: bool,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
     ) -> Understood {
         match self.enter() {
             Ok(_running) => {
@@ -133,7 +134,11 @@ impl Writer {
     ///
     /// # Errors
     /// What the generator says.
-    pub fn condense(&self, said: &Said<'_>, cancel: &Cancel) -> Result<Vec<String>, GenerateError> {
+    pub fn condense(
+        &self,
+        said: &Said<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<String>, GenerateError> {
         let _running = self.enter()?;
         let condensed = condense(&*self.generator, &*self.ids, said, cancel);
         self.note(condensed.as_ref().err());
@@ -151,7 +156,7 @@ impl Writer {
         sources: &[AnswerSource],
         chunks: &[RetrievedChunk],
         delivery: Delivery,
-        cancel: &Cancel,
+        cancel: &CancellationToken,
         tell: Tell<'_>,
     ) -> Result<Written, GenerateError> {
         let _running = self.enter()?;
