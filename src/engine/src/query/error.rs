@@ -1,4 +1,4 @@
-//! What can go wrong in a search.
+//! Errors of searches.
 
 use lodestone_compute::ComputeError;
 use lodestone_embed::EmbedError;
@@ -40,8 +40,8 @@ pub enum QueryError {
 }
 
 impl QueryError {
-    /// What the caller should do. Damage found while searching is not the caller's fault and not
-    /// final: the part is quarantined, and the request may be repeated.
+    /// The kind of error: it says what the caller should do. Damage found while searching is
+    /// temporary: the part is quarantined, and the request may be repeated.
     pub fn kind(&self) -> ErrorKind {
         match self.cause() {
             ErrorKind::Corrupt => ErrorKind::Unavailable,

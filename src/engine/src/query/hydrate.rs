@@ -1,4 +1,4 @@
-//! Rows to chunks with their text and source.
+//! From ranked rows to chunks with their text and source.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,20 +6,20 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::query::QueryError;
-use crate::query::shard::{Place, Reach};
+use crate::query::legs::{RowAddress, SegmentScope};
 use lodestone_storage::segment::Segment;
 use lodestone_types::{RetrievedChunk, RowId, ScoreParts, SourceRecord};
 
 /// A ranked row with its scores.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ranked {
-    pub(super) place: Place,
+    pub(super) address: RowAddress,
     pub(super) score: f32,
     pub(super) parts: ScoreParts,
 }
 
-/// What identifies a chunk, hashed: stable over merges and restarts, another one for every version
-/// of its source.
+/// Hash that identifies a chunk: stable over merges and restarts, another one for every version of
+/// its source.
 pub(super) fn chunk_identity(segment: &Segment, row: RowId) -> u128 {
     let source = segment.source_of(row);
     let (sub_tenant, id) = segment.source_key(source);
@@ -39,32 +39,31 @@ pub(super) fn chunk_uuid(segment: &Segment, row: RowId) -> String {
     uuid::Uuid::from_u128(identity).to_string()
 }
 
-/// Reads what the ranked rows stand for. The record of a source is read once.
+/// Reads text, place and source of the ranked rows. The record of a source is read once.
 pub(super) fn hydrate(
-    reached: &[Reach],
+    segments: &[SegmentScope],
     ranked: &[Ranked],
 ) -> Result<Vec<RetrievedChunk>, QueryError> {
     let mut records: BTreeMap<(usize, u32), Arc<SourceRecord>> = BTreeMap::new();
     let mut chunks = Vec::with_capacity(ranked.len());
-    for Ranked { place, score, parts } in ranked.iter().copied() {
-        let segment = &reached[place.reach].live.segment;
-        let position = segment.source_of(place.row);
-        let source = match records.get(&(place.reach, position)) {
+    for Ranked { address, score, parts } in ranked.iter().copied() {
+        let (segment, row) = (&segments[address.segment].live.segment, address.row);
+        let position = segment.source_of(row);
+        let source = match records.get(&(address.segment, position)) {
             Some(record) => Arc::clone(record),
             None => {
                 let record = Arc::new(segment.record(position)?);
-                records.insert((place.reach, position), Arc::clone(&record));
+                records.insert((address.segment, position), Arc::clone(&record));
                 record
             }
         };
-        let index = segment.index(place.row);
         chunks.push(RetrievedChunk {
-            uuid: chunk_uuid(segment, place.row),
+            uuid: chunk_uuid(segment, row),
             source,
-            index,
-            text: segment.text(place.row)?,
-            place: segment.place(place.row),
-            boxes: segment.boxes(place.row),
+            index: segment.index(row),
+            text: segment.text(row)?,
+            place: segment.place(row),
+            boxes: segment.boxes(row),
             score,
             parts,
         });

@@ -1,4 +1,4 @@
-//! Sources as listings show them: what is visible, and what has been accepted since.
+//! Sources as listings show them: the visible version, and the newest accepted one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use lodestone_types::{
 /// A source in any state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceView {
-    /// The visible version; where there is none yet, what was accepted.
+    /// The visible version; where there is none yet, the accepted one.
     pub record: Arc<SourceRecord>,
     /// State of the newest accepted version.
     pub status: JobStatus,
-    /// How far a running job is.
+    /// Progress of a running job.
     pub progress: Option<Progress>,
     /// Why the newest version is errored.
     pub fault: Option<Fault>,
@@ -34,10 +34,10 @@ pub struct SourceView {
 }
 
 impl SourceView {
-    /// Joins what is visible and what the newest job says; `None` where there is neither.
+    /// Joins the visible version and the newest job; `None` where there is neither.
     ///
     /// # Errors
-    /// Where stored bytes are malformed.
+    /// Malformed stored bytes.
     pub fn join(
         visible: Option<FoundSource<'_>>,
         job: Option<JobRow>,
@@ -60,7 +60,7 @@ impl SourceView {
             });
             return Ok(settled);
         };
-        // The row of a job that succeeded is only a trace. Without rows its source is gone.
+        // The job of a source without rows has succeeded: the source was deleted since.
         if shown.is_none() && job.status == JobStatus::Success {
             return Ok(None);
         }
@@ -83,7 +83,7 @@ impl SourceView {
     }
 }
 
-/// What is known of a source before its first version is visible.
+/// The record of a source before its first version is visible.
 fn accepted(row: &JobRow) -> SourceRecord {
     let map = |change: &MetadataChange| match change {
         MetadataChange::Replace(map) => map.clone(),
@@ -120,7 +120,7 @@ fn accepted(row: &JobRow) -> SourceRecord {
 /// each source that is not a success.
 ///
 /// # Errors
-/// Where stored bytes are malformed.
+/// Malformed stored bytes.
 pub fn list(
     snapshot: &Snapshot,
     sub_tenant: &SubTenantId,

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::query::legs::{self, RowAddress, SegmentScope};
 use crate::query::request::{Alpha, Mode, Restriction, RetrieveRequest};
-use crate::query::shard::{self, Place, Reach};
 use crate::query::{Query, QueryError};
 use lodestone_compute::PreparedQuery;
 use lodestone_storage::collection::Snapshot;
@@ -15,15 +15,15 @@ use lodestone_types::{Filter, Memory, SourceId, SubTenantId, Timestamp, limits, 
 
 /// Cosine from which on a memory counts as near a query.
 ///
-/// Where the number comes from: 30 queries, each with one memory that should steer it, in
+/// Measured on 30 queries, each with one memory that should steer it, in
 /// `near_memories.txt`, and all-MiniLM-L6-v2. At .2, .25, .3 and .35 a query reaches its own memory
 /// in 83, 73, 47 and 40 % of the cases, and one that is not its own in 3.3, 1.4, .3 and 0 %: with
 /// twenty memories that is every third search at .25, and two in three at .2. The test below
 /// prints the figures.
 const NEAR_COSINE: f32 = 0.25;
-/// Chunks that are looked at for near memories: a long memory may bring several.
+/// Chunks that are compared for near memories: a long memory has several.
 const NEAR_CHUNKS: usize = 8 * limits::MEMORIES_USED_MAX;
-/// Memories of a look-up for which the server decides how many.
+/// Memories of a look-up without a number of its own.
 const DECIDED_MAX: usize = 10;
 /// Share of meaning in the look-up of memories: that of any search (RETRIEVAL 1.1).
 const ALPHA: f32 = 0.8;
@@ -31,9 +31,9 @@ const ALPHA: f32 = 0.8;
 /// A look-up of memories.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemoryRequest {
-    /// What is looked for.
+    /// The query.
     pub query: String,
-    /// Who asks; steers the semantic side, as memories may tell of them by name.
+    /// Name of the user; steers the semantic side, as memories may mention it.
     pub user_name: Option<String>,
     /// Memories at most; `None`: those that are near or share a word, some at most.
     pub max_count: Option<usize>,
@@ -67,40 +67,40 @@ fn alive(now: Timestamp) -> Restriction {
 }
 
 /// The memories of a sub-tenant, by segment.
-fn reach(
+fn memory_segments(
     snapshot: &Snapshot,
     sub_tenant: &SubTenantId,
     now: Timestamp,
-) -> Result<Vec<Reach>, QueryError> {
+) -> Result<Vec<SegmentScope>, QueryError> {
     let scope = sub_tenant.of_memories();
-    let reached = shard::reach(snapshot, &scope, &Filter::All)?;
-    if reached.is_empty() {
-        return Ok(reached);
+    let segments = legs::segments_in_scope(snapshot, &scope, &Filter::All)?;
+    if segments.is_empty() {
+        return Ok(segments);
     }
     let filter = alive(now).parse(None)?;
-    let mut reached = shard::reach(snapshot, &scope, &filter)?;
-    reached.retain(|reach| reach.rows > 0);
-    Ok(reached)
+    let mut segments = legs::segments_in_scope(snapshot, &scope, &filter)?;
+    segments.retain(|segment| segment.rows > 0);
+    Ok(segments)
 }
 
-fn sources(reach: &Reach) -> Vec<u32> {
-    let rows = reach.mask.as_ref().unwrap_or(&reach.scope.rows);
-    reach.live.sources_of(rows)
+fn sources(segment: &SegmentScope) -> Vec<u32> {
+    let rows = segment.mask.as_ref().unwrap_or(&segment.scope.rows);
+    segment.live.sources_of(rows)
 }
 
 /// The memories of a sub-tenant, newest first.
 ///
 /// # Errors
-/// Where stored bytes are malformed.
+/// Malformed stored bytes.
 pub fn memories(
     snapshot: &Snapshot,
     sub_tenant: &SubTenantId,
     now: Timestamp,
 ) -> Result<Vec<Memory>, QueryError> {
     let mut found = Vec::new();
-    for reach in reach(snapshot, sub_tenant, now)? {
-        let segment = &reach.live.segment;
-        for source in sources(&reach) {
+    for scoped in memory_segments(snapshot, sub_tenant, now)? {
+        let segment = &scoped.live.segment;
+        for source in sources(&scoped) {
             let memory = Memory::of(&segment.record(source)?);
             found.extend(memory.map(|memory| (segment.sequence(source), memory)));
         }
@@ -110,17 +110,17 @@ pub fn memories(
     Ok(found.into_iter().map(|(_, memory)| memory).collect())
 }
 
-/// How many memories a sub-tenant has.
+/// Number of memories of a sub-tenant.
 ///
 /// # Errors
-/// Where stored bytes are malformed.
+/// Malformed stored bytes.
 pub fn memory_count(
     snapshot: &Snapshot,
     sub_tenant: &SubTenantId,
     now: Timestamp,
 ) -> Result<u64, QueryError> {
-    let reached = reach(snapshot, sub_tenant, now)?;
-    Ok(reached.iter().map(|reach| sources(reach).len() as u64).sum())
+    let segments = memory_segments(snapshot, sub_tenant, now)?;
+    Ok(segments.iter().map(|segment| sources(segment).len() as u64).sum())
 }
 
 impl Query {
@@ -128,7 +128,7 @@ impl Query {
     /// (API 5.8). Costs a look into the columns of each segment where the sub-tenant has none.
     ///
     /// # Errors
-    /// Failures of the disk.
+    /// Errors of the disk.
     pub fn near_memories(
         &self,
         snapshot: &Snapshot,
@@ -136,17 +136,17 @@ impl Query {
         query: &PreparedQuery,
         now: Timestamp,
     ) -> Result<Vec<NearMemory>, QueryError> {
-        let reached = reach(snapshot, sub_tenant, now)?;
-        if reached.is_empty() {
+        let segments = memory_segments(snapshot, sub_tenant, now)?;
+        if segments.is_empty() {
             return Ok(Vec::new());
         }
         let exact = Thoroughness::Exact;
-        let (hits, _) = shard::nearest(&*self.backend, &reached, query, NEAR_CHUNKS, exact)?;
+        let (hits, _) = legs::nearest(&*self.backend, &segments, query, NEAR_CHUNKS, exact)?;
         let mut near: Vec<NearMemory> = Vec::new();
         let mut seen = BTreeSet::new();
-        for (Place { reach, row }, similarity) in hits {
-            let segment = &reached[reach].live.segment;
-            if similarity < NEAR_COSINE || !seen.insert((reach, segment.source_of(row))) {
+        for (RowAddress { segment: at, row }, similarity) in hits {
+            let segment = &segments[at].live.segment;
+            if similarity < NEAR_COSINE || !seen.insert((at, segment.source_of(row))) {
                 continue;
             }
             near.push(NearMemory {
@@ -166,7 +166,7 @@ impl Query {
     /// Looks memories up by meaning and by words, best first.
     ///
     /// # Errors
-    /// Failures of the model or the disk.
+    /// Errors of the model or the disk.
     pub fn search_memories(
         &self,
         snapshot: &Snapshot,
@@ -245,15 +245,15 @@ mod tests {
                 if q == m { own.push(cosine) } else { foreign.push(cosine) }
             }
         }
-        let share = |cosines: &[f32], floor: f32| {
-            let near = cosines.iter().filter(|cosine| **cosine >= floor).count();
+        let share = |cosines: &[f32], least: f32| {
+            let near = cosines.iter().filter(|cosine| **cosine >= least).count();
             near as f32 / cosines.len() as f32
         };
-        for floor in [0.15, 0.2, 0.25, 0.3, 0.35, 0.4] {
+        for least in [0.15, 0.2, 0.25, 0.3, 0.35, 0.4] {
             println!(
-                "{floor}: own {:.3}, others {:.4}",
-                share(&own, floor),
-                share(&foreign, floor)
+                "{least}: own {:.3}, others {:.4}",
+                share(&own, least),
+                share(&foreign, least)
             );
         }
         assert!(share(&own, NEAR_COSINE) >= 0.7 && share(&foreign, NEAR_COSINE) <= 0.02);

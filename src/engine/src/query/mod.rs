@@ -1,15 +1,13 @@
-//! Corridor 2: from a request to ranked chunks.
+//! The query pipeline: from a request to ranked chunks.
 //!
-//! Routes hand in a request and one snapshot of the collection that the caller's key has opened.
-//! This room changes nothing. Of jobs it knows what a listing must show.
+//! The input is a request and one snapshot of the collection that the caller's key has opened.
+//! Nothing is changed here. Of jobs this module knows only what a listing shows.
 //!
 //! ```text
-//! request -> plan (alpha, pool) -> reach: segments, live rows of the scope, filter bitmaps
-//!              { nearest: cosine, by tiers          -> top of the leg
-//!                keywords: BM25 over the same rows   -> top of the leg }
-//!            -> union, true scores of both legs for all -> fuse -> recency -> order
-//!            -> accurate: the first are read by the reranker -> blend -> order
-//!            -> hydrate
+//! request -> plan (alpha, pool) -> segments of the scope, their live rows, filter bitmaps
+//!         -> candidates: tops of the semantic leg (cosine) and of the keyword leg (BM25)
+//!         -> features: both true scores for all; verdicts of the reranker; links; recency
+//!         -> order -> hydrate
 //! ```
 //! Invariants:
 //! - One snapshot per request: what it returns was visible together.
@@ -18,19 +16,21 @@
 //! - Scores do not depend on how rows are spread over segments, on dead rows, or on other scopes.
 //! - Ties are broken by rule, so that the same data gives the same answer.
 //!
-//! - `request`: what goes in and out; `plan`: decisions before the search
-//! - `shard`: the legs over the segments here; `ranking`: their candidates to one order
-//! - `steer`: the query's vector, moved towards memories and first results
-//! - `rerank`: the first candidates, read together with the query
-//! - `graph`: what results name and state, and where that leads
+//! - `request`: requests and results; `plan`: decisions before the search
+//! - `legs`: both legs over the segments of a scope
+//! - `ranking`: candidates, their features, their order
+//! - `steer`: moving the query vector towards memories and first results
+//! - `rerank`: verdicts of the reranker on the first candidates
+//! - `graph`: links, paths and statements of the results
 //! - `retrieve`, `full_text`, `vectors`: the searches
 //! - `memories`: personal memories, listed, looked up and near a query
-//! - `listing`: sources in every state; `hydrate`: rows to chunks; `error`: what can go wrong
+//! - `listing`: sources in every state; `hydrate`: rows to chunks; `error`: errors of searches
 
 mod error;
 mod full_text;
 mod graph;
 mod hydrate;
+mod legs;
 mod listing;
 mod memories;
 mod plan;
@@ -38,7 +38,6 @@ mod ranking;
 mod request;
 mod rerank;
 mod retrieve;
-mod shard;
 mod steer;
 mod vectors;
 
@@ -56,7 +55,7 @@ use lodestone_compute::ComputeBackend;
 use lodestone_embed::Embedder;
 use lodestone_rank::Reranker;
 
-/// The corridor.
+/// Runs searches with a compute backend, a model and perhaps a reranker.
 #[derive(Debug, Clone)]
 pub struct Query {
     backend: Arc<dyn ComputeBackend>,
@@ -65,12 +64,12 @@ pub struct Query {
 }
 
 impl Query {
-    /// A corridor over a compute backend and a model.
+    /// Searches with a compute backend and a model.
     pub fn new(backend: Arc<dyn ComputeBackend>, embedder: Arc<dyn Embedder>) -> Self {
         Self { backend, embedder, reranker: None }
     }
 
-    /// The same with what reads the first candidates of `accurate` searches, if there is one.
+    /// The same with a reranker for `accurate` searches, if there is one.
     pub fn with_reranker(self, reranker: Option<Arc<dyn Reranker>>) -> Self {
         Self { reranker, ..self }
     }

@@ -1,4 +1,4 @@
-//! Decisions before a search: the share of meaning, and how many candidates.
+//! Decisions before a search: the share of meaning, and the number of candidates.
 
 use crate::query::request::{Alpha, Mode};
 use lodestone_embed::Embedder;
@@ -91,7 +91,7 @@ pub(super) fn pool(mode: Mode, max_chunks: usize) -> usize {
     }
 }
 
-/// `accurate` leaves nothing out.
+/// `accurate` searches exactly.
 pub(super) fn thoroughness(mode: Mode) -> Thoroughness {
     match mode {
         Mode::Fast => Thoroughness::Probing,
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(auto("wing"), ALPHA_SHORT);
         assert_eq!(auto("supersonic flow over blunt bodies"), ALPHA_PLAIN);
         assert_eq!(auto("where is parse_config called in the code"), ALPHA_MIXED);
-        let (chinese, russian) = ("\u{6700}\u{9ad8}\u{7684}\u{5c71}", "\u{433}\u{434}\u{435}");
+        let (chinese, russian) = ("最高的山", "где");
         assert_eq!((auto(chinese), auto(russian)), (ALPHA_UNREAD, ALPHA_UNREAD));
         assert_eq!(alpha(Alpha::Fixed(0.3), "x", &HashEmbedder), (0.3, None));
     }

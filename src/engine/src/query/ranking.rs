@@ -1,134 +1,210 @@
-//! From the candidates of both legs to one order.
+//! Ranking in three steps: the candidates of a query vector, their features, their order.
+//!
+//! ```text
+//! vector -> candidates: the tops of both legs, each row with both true scores
+//!        -> features: verdicts of the reranker, links of good results (these may add rows)
+//!        -> order: fusion, verdicts, links, recency, sort
+//! ```
+//! A feature is computed once: the keyword leg for a search, a cosine for a query vector. What is
+//! added later changes the order and nothing that is already known.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crate::query::QueryError;
 use crate::query::hydrate::{Ranked, chunk_identity};
+use crate::query::legs::{self, KeywordLeg, LegHits, RowAddress, SegmentScope};
 use crate::query::request::{CandidateCounts, RetrieveRequest};
-use crate::query::rerank::Verdicts;
-use crate::query::shard::{self, KeywordScores, LegHits, Place, Reach};
 use lodestone_compute::{ComputeBackend, PreparedQuery};
 use lodestone_rank::{Candidate, RankKey};
 use lodestone_storage::segment::flat::Thoroughness;
-use lodestone_types::{ScoreParts, Timestamp};
+use lodestone_types::ScoreParts;
 
 /// Rows that good results name, and the weight of the best of those links.
-pub(super) type Links = BTreeMap<Place, f32>;
+pub(super) type Links = BTreeMap<RowAddress, f32>;
 
-/// Both legs of one search over one reach. Passes differ in the vector, the links and the verdicts.
-pub(super) struct Legs<'a> {
+/// One search: all that is the same for each of its query vectors.
+pub(super) struct Search<'a> {
     pub(super) backend: &'a dyn ComputeBackend,
     pub(super) request: &'a RetrieveRequest,
-    pub(super) reached: &'a [Reach],
-    pub(super) keyword: Option<KeywordScores>,
+    pub(super) segments: &'a [SegmentScope],
+    /// `None` where words have no share.
+    pub(super) keyword: Option<KeywordLeg>,
     pub(super) alpha: f32,
     pub(super) pool: usize,
     pub(super) thoroughness: Thoroughness,
-    /// What a reranker has said, where one has.
-    pub(super) verdicts: Option<Verdicts>,
 }
 
-/// The semantic leg of one pass.
-pub(super) struct Semantic {
+/// The candidates of one query vector with their features.
+pub(super) struct Candidates {
+    /// `None` where meaning has no share.
     pub(super) vector: Option<PreparedQuery>,
-    pub(super) hits: LegHits,
-    pub(super) paths: Vec<&'static str>,
+    /// Ascending by address. Scores and shares are not known yet: [`Search::order`] gives them.
+    rows: Vec<Ranked>,
+    /// Cosines with the vector, of candidates and of other rows that were compared with it.
+    cosines: RefCell<BTreeMap<RowAddress, f32>>,
+    /// Whether a reranker has read the first of them.
+    is_reranked: bool,
+    from_semantic: usize,
 }
 
-impl Legs<'_> {
-    /// The candidates near a vector; without one the leg is silent.
-    pub(super) fn near(&self, vector: Option<PreparedQuery>) -> Result<Semantic, QueryError> {
-        let (hits, paths) = match &vector {
-            Some(vector) => {
-                shard::nearest(self.backend, self.reached, vector, self.pool, self.thoroughness)?
-            }
-            None => (LegHits::new(), Vec::new()),
-        };
-        Ok(Semantic { vector, hits, paths })
+impl Search<'_> {
+    /// The rows nearest to a vector, and the search paths that led to them; none without a vector.
+    pub(super) fn nearest(
+        &self,
+        vector: Option<&PreparedQuery>,
+    ) -> Result<(LegHits, Vec<&'static str>), QueryError> {
+        let Some(vector) = vector else { return Ok(Default::default()) };
+        legs::nearest(self.backend, self.segments, vector, self.pool, self.thoroughness)
     }
 
-    /// Gives every candidate of either leg, and every row that is named, both true scores, and
-    /// orders them: best first.
-    pub(super) fn rank(
+    /// The union of both legs, each row with both true scores. `near` are the rows nearest to
+    /// `vector`.
+    pub(super) fn candidates(
         &self,
-        semantic: &Semantic,
+        vector: Option<PreparedQuery>,
+        near: &LegHits,
+    ) -> Result<Candidates, QueryError> {
+        let by_words = self.keyword.iter().flat_map(|leg| &leg.top);
+        let rows = near.iter().chain(by_words).map(|(row, _)| *row).collect();
+        let mut candidates = Candidates {
+            vector,
+            rows: Vec::new(),
+            cosines: RefCell::default(),
+            is_reranked: false,
+            from_semantic: near.len(),
+        };
+        self.add(&mut candidates, rows)?;
+        Ok(candidates)
+    }
+
+    /// Gives candidates the weight of their links; rows that are linked become candidates.
+    pub(super) fn link(
+        &self,
+        candidates: &mut Candidates,
         links: &Links,
-        counts: &mut CandidateCounts,
-    ) -> Result<Vec<Ranked>, QueryError> {
-        let keyword = match &self.keyword {
-            Some(scores) => scores.top(self.pool)?,
-            None => LegHits::new(),
-        };
-        let of_legs = semantic.hits.iter().chain(&keyword).map(|(place, _)| *place);
-        let mut places: Vec<Place> = of_legs.chain(links.keys().copied()).collect();
-        places.sort_unstable();
-        places.dedup();
-        let cosines = match &semantic.vector {
-            Some(vector) => shard::cosines(self.backend, self.reached, vector, &places)?,
-            None => vec![-1.0; places.len()],
-        };
-        let keyword_of = |place| self.keyword.as_ref().map_or(0.0, |scores| scores.get(place));
-        let candidates: Vec<Candidate> = places
-            .iter()
-            .zip(&cosines)
-            .map(|(place, cosine)| Candidate { cosine: *cosine, keyword: keyword_of(*place) })
-            .collect();
-        let fused = lodestone_rank::fuse(&candidates, self.alpha);
-        *counts = CandidateCounts {
-            semantic: semantic.hits.len(),
-            keyword: keyword.len(),
-            fused: fused.len(),
-        };
-        let mut ranked: Vec<Ranked> = Vec::with_capacity(fused.len());
-        for kept in &fused {
-            let place = places[kept.candidate];
-            let link = links.get(&place).copied().unwrap_or(0.0);
-            let verdict = self.verdicts.as_ref().map(|verdicts| verdicts.get(&place).copied());
-            let score = match verdict {
-                Some(verdict) => lodestone_rank::blend(kept.score, verdict),
-                None => kept.score,
-            };
+    ) -> Result<(), QueryError> {
+        self.add(candidates, links.keys().copied().collect())?;
+        for (row, weight) in links {
+            candidates.parts_of(*row).link = *weight;
+        }
+        Ok(())
+    }
+
+    /// Makes candidates of those rows that are none yet.
+    fn add(
+        &self,
+        candidates: &mut Candidates,
+        mut rows: Vec<RowAddress>,
+    ) -> Result<(), QueryError> {
+        rows.retain(|row| candidates.position(*row).is_err());
+        rows.sort_unstable();
+        rows.dedup();
+        let cosines = self.cosines(candidates, &rows)?;
+        for (at, address) in rows.into_iter().enumerate() {
             let parts = ScoreParts {
-                cosine: semantic.vector.as_ref().map(|_| cosines[kept.candidate]),
-                keyword: self.keyword.as_ref().map(|scores| scores.get(place)),
-                semantic_share: kept.semantic,
-                keyword_share: kept.keyword,
-                link,
-                rerank: verdict.flatten(),
+                cosine: cosines.as_ref().map(|cosines| cosines[at]),
+                keyword: self.keyword.as_ref().map(|leg| leg.scores.get(address)),
                 ..ScoreParts::default()
             };
-            ranked.push(Ranked { place, score: lodestone_rank::lifted(score, link), parts });
+            candidates.rows.push(Ranked { address, score: 0.0, parts });
         }
-        Ok(self.ordered(ranked))
+        candidates.rows.sort_unstable_by_key(|row| row.address);
+        Ok(())
     }
 
-    /// Applies what does not depend on the query, and sorts: best first, ties by the newer
-    /// source, then by chunk id (API 5.7).
-    pub(super) fn ordered(&self, mut ranked: Vec<Ranked>) -> Vec<Ranked> {
-        let updated: Vec<Timestamp> =
-            ranked.iter().map(|ranked| self.updated(ranked.place)).collect();
-        let mut scores: Vec<f32> = ranked.iter().map(|ranked| ranked.score).collect();
-        lodestone_rank::apply_recency(&mut scores, &updated, self.request.recency_bias);
-        let mut keyed = Vec::with_capacity(ranked.len());
-        for (mut ranked, (score, updated)) in ranked.drain(..).zip(scores.into_iter().zip(updated))
-        {
-            ranked.parts.recency = if ranked.score > 0.0 { score / ranked.score } else { 1.0 };
-            ranked.score = lodestone_rank::settle(score);
-            let segment = &self.reached[ranked.place.reach].live.segment;
-            let chunk = chunk_identity(segment, ranked.place.row);
-            keyed.push((RankKey { score: ranked.score, updated, chunk }, ranked));
+    /// Cosines of rows with the query vector of `candidates`; `None` where there is no vector.
+    /// `rows` ascend.
+    pub(super) fn cosines(
+        &self,
+        candidates: &Candidates,
+        rows: &[RowAddress],
+    ) -> Result<Option<Vec<f32>>, QueryError> {
+        let Some(vector) = &candidates.vector else { return Ok(None) };
+        let mut known = candidates.cosines.borrow_mut();
+        let is_new = |row: &RowAddress| !known.contains_key(row);
+        let new: Vec<RowAddress> = rows.iter().copied().filter(is_new).collect();
+        let computed = legs::cosines(self.backend, self.segments, vector, &new)?;
+        known.extend(new.into_iter().zip(computed));
+        Ok(Some(rows.iter().map(|row| known[row]).collect()))
+    }
+
+    /// The candidates in the order of their features, best first.
+    pub(super) fn order(&self, candidates: &Candidates) -> Vec<Ranked> {
+        let both = candidates.rows.iter().map(|row| Candidate {
+            cosine: row.parts.cosine.unwrap_or(-1.0),
+            keyword: row.parts.keyword.unwrap_or(0.0),
+        });
+        let fused = lodestone_rank::fuse(&both.collect::<Vec<_>>(), self.alpha);
+        let scored = fused.into_iter().map(|fused| {
+            let Ranked { address, mut parts, .. } = candidates.rows[fused.candidate];
+            (parts.semantic_share, parts.keyword_share) = (fused.semantic, fused.keyword);
+            let score = match candidates.is_reranked {
+                true => lodestone_rank::blend(fused.score, parts.rerank),
+                false => fused.score,
+            };
+            Ranked { address, score: lodestone_rank::lifted(score, parts.link), parts }
+        });
+        ordered(self.segments, scored.collect(), self.request.recency_bias)
+    }
+
+    /// Candidates by leg, and in the union that was ordered.
+    pub(super) fn counts(&self, candidates: &Candidates, ranked: &[Ranked]) -> CandidateCounts {
+        CandidateCounts {
+            semantic: candidates.from_semantic,
+            keyword: self.keyword.as_ref().map_or(0, |leg| leg.top.len()),
+            fused: ranked.len(),
         }
-        lodestone_rank::sort_by_rank(&mut keyed, |(key, _)| *key);
-        keyed.into_iter().map(|(_, ranked)| ranked).collect()
     }
 
-    /// The source of a place, as a key that tells sources apart.
-    pub(super) fn source(&self, place: Place) -> (usize, u32) {
-        (place.reach, self.reached[place.reach].live.segment.source_of(place.row))
+    /// The source of a row, as a key that tells sources apart.
+    pub(super) fn source(&self, address: RowAddress) -> (usize, u32) {
+        let segment = &self.segments[address.segment].live.segment;
+        (address.segment, segment.source_of(address.row))
+    }
+}
+
+impl Candidates {
+    /// Notes the verdicts of a reranker, 0 to 1, on the candidates that it has read.
+    pub(super) fn judge(&mut self, verdicts: Vec<(RowAddress, f32)>) {
+        self.is_reranked = true;
+        for (row, verdict) in verdicts {
+            self.parts_of(row).rerank = Some(verdict);
+        }
     }
 
-    fn updated(&self, place: Place) -> Timestamp {
-        let segment = &self.reached[place.reach].live.segment;
-        segment.last_updated_at(segment.source_of(place.row))
+    fn position(&self, row: RowAddress) -> Result<usize, usize> {
+        self.rows.binary_search_by_key(&row, |known| known.address)
     }
+
+    fn parts_of(&mut self, row: RowAddress) -> &mut ScoreParts {
+        let position = self.position(row).expect("the row is a candidate");
+        &mut self.rows[position].parts
+    }
+}
+
+/// Rows in their final order: recency applied, best first, ties by the newer source, then by chunk
+/// id (API 5.7).
+pub(super) fn ordered(
+    segments: &[SegmentScope],
+    ranked: Vec<Ranked>,
+    recency_bias: f32,
+) -> Vec<Ranked> {
+    let segment_of = |row: &Ranked| &segments[row.address.segment].live.segment;
+    let updated = |row: &Ranked| {
+        let segment = segment_of(row);
+        segment.last_updated_at(segment.source_of(row.address.row))
+    };
+    let updated: Vec<_> = ranked.iter().map(updated).collect();
+    let mut scores: Vec<f32> = ranked.iter().map(|row| row.score).collect();
+    lodestone_rank::apply_recency(&mut scores, &updated, recency_bias);
+    let mut keyed = Vec::with_capacity(ranked.len());
+    for (mut row, (score, updated)) in ranked.into_iter().zip(scores.into_iter().zip(updated)) {
+        row.parts.recency = if row.score > 0.0 { score / row.score } else { 1.0 };
+        row.score = lodestone_rank::settle(score);
+        let chunk = chunk_identity(segment_of(&row), row.address.row);
+        keyed.push((RankKey { score: row.score, updated, chunk }, row));
+    }
+    lodestone_rank::sort_by_rank(&mut keyed, |(key, _)| *key);
+    keyed.into_iter().map(|(_, row)| row).collect()
 }

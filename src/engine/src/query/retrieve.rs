@@ -1,13 +1,13 @@
-//! Hybrid search: two legs, one ranking, and what the results name.
+//! Hybrid search: both legs, their ranking, and the relations of the results.
 
 use std::time::Instant;
 
 use crate::query::graph::Neighbourhood;
 use crate::query::hydrate::{Ranked, hydrate};
-use crate::query::ranking::{Legs, Links, Semantic};
+use crate::query::legs::{self, KeywordLeg};
+use crate::query::ranking::{Candidates, Search};
 use crate::query::request::{Mode, RetrieveRequest, Retrieved};
-use crate::query::rerank::reranked;
-use crate::query::shard::{self, KeywordScores, Reach};
+use crate::query::rerank::verdicts;
 use crate::query::steer::{feed_back, steered};
 use crate::query::{Query, QueryError, plan};
 use lodestone_compute::PreparedQuery;
@@ -20,7 +20,7 @@ impl Query {
     /// Searches one scope of one snapshot.
     ///
     /// # Errors
-    /// [`QueryError::Filter`] for a bad filter; failures of the model or the disk.
+    /// [`QueryError::Filter`] for a bad filter; errors of the model or the disk.
     pub fn retrieve(
         &self,
         snapshot: &Snapshot,
@@ -32,7 +32,7 @@ impl Query {
         let begun = Instant::now();
         let filter = request.restriction.parse(schema)?;
         let (alpha, alpha_reason) = plan::alpha(request.alpha, &request.query, &*self.embedder);
-        let reached = shard::reach(snapshot, sub_tenant, &filter)?;
+        let segments = legs::segments_in_scope(snapshot, sub_tenant, &filter)?;
         let mut result = Retrieved {
             alpha,
             alpha_reason,
@@ -41,7 +41,7 @@ impl Query {
             reranker: self.reranker_for(request.mode).map(|reranker| reranker.name().to_owned()),
             ..Retrieved::default()
         };
-        if reached.iter().all(|reach| reach.rows == 0) {
+        if segments.iter().all(|segment| segment.rows == 0) {
             result.relations = request.has_graph_context.then(Relations::default);
             result.timings.total = millis(begun);
             return Ok(result);
@@ -50,70 +50,80 @@ impl Query {
             true => Some(self.vector_of(snapshot, sub_tenant, request, now, &mut result)?),
             false => None,
         };
-        let keyword =
-            timed(&mut result.timings.keyword, || keyword_leg(&reached, &request.query, alpha))?;
-        let mut legs = Legs {
+        let pool = plan::pool(request.mode, request.max_chunks);
+        let keyword = timed(&mut result.timings.keyword, || {
+            let leg = |query| KeywordLeg::compute(&segments, &query, pool);
+            (alpha < 1.0).then(|| leg(HybridQuery::analyse(&request.query))).transpose()
+        })?;
+        let search = Search {
             backend: &*self.backend,
             request,
-            reached: &reached,
+            segments: &segments,
             keyword,
             alpha,
-            pool: plan::pool(request.mode, request.max_chunks),
+            pool,
             thoroughness: plan::thoroughness(request.mode),
-            verdicts: None,
         };
-        let (semantic, mut ranked) = self.passes(&mut legs, vector, schema, &mut result)?;
+        let (candidates, mut ranked) = self.ranked(&search, vector, schema, &mut result)?;
+        result.candidates = search.counts(&candidates, &ranked);
         if let Some(most) = request.per_source_max {
-            lodestone_rank::cap_per_source(&mut ranked, most, |ranked| legs.source(ranked.place));
+            lodestone_rank::cap_per_source(&mut ranked, most, |row| search.source(row.address));
         }
         let shown = &ranked[..ranked.len().min(request.max_chunks)];
         if request.has_graph_context {
             let relations = timed(&mut result.timings.graph, || {
-                Neighbourhood::open(&legs, &semantic, &request.query)?.relations(&ranked, shown)
+                Neighbourhood::open(&search, &candidates)?.relations(&ranked, shown)
             });
             result.relations = Some(relations?);
         }
-        result.chunks = hydrate(&reached, shown)?;
+        result.chunks = hydrate(&segments, shown)?;
         result.timings.total = millis(begun);
         Ok(result)
     }
 
-    /// The candidates in their order, pass by pass: both legs, fed back, reranked, with what the
-    /// first of them name.
-    fn passes(
+    /// The candidates with all their features, and their order: of the query, in `accurate` of the
+    /// query moved towards its first results; with verdicts of a reranker; with links.
+    fn ranked(
         &self,
-        legs: &mut Legs<'_>,
+        search: &Search<'_>,
         vector: Option<PreparedQuery>,
         schema: Option<&TenantSchema>,
         result: &mut Retrieved,
-    ) -> Result<(Semantic, Vec<Ranked>), QueryError> {
-        let mut semantic = timed(&mut result.timings.semantic, || legs.near(vector))?;
-        result.paths.clone_from(&semantic.paths);
-
-        let fusing = Instant::now();
-        let mut ranked = legs.rank(&semantic, &Links::new(), &mut result.candidates)?;
-        if legs.request.mode == Mode::Accurate
-            && let Some(fed_back) = feed_back(legs, &semantic, &ranked)?
+    ) -> Result<(Candidates, Vec<Ranked>), QueryError> {
+        let mode = search.request.mode;
+        let timings = &mut result.timings;
+        let (near, paths) = timed(&mut timings.semantic, || search.nearest(vector.as_ref()))?;
+        result.paths = paths;
+        let mut candidates = timed(&mut timings.fuse, || search.candidates(vector, &near))?;
+        let mut ranked = timed(&mut timings.fuse, || search.order(&candidates));
+        if mode == Mode::Accurate
+            && let Some(moved) = feed_back(search, &candidates, &ranked)?
         {
-            semantic = legs.near(Some(fed_back))?;
-            ranked = legs.rank(&semantic, &Links::new(), &mut result.candidates)?;
+            let (near, _) = timed(&mut timings.semantic, || search.nearest(Some(&moved)))?;
+            candidates = timed(&mut timings.fuse, || search.candidates(Some(moved), &near))?;
+            ranked = timed(&mut timings.fuse, || search.order(&candidates));
         }
-        result.timings.fuse = millis(fusing);
-        if let Some(reranker) = self.reranker_for(legs.request.mode) {
-            let begun = Instant::now();
-            ranked = reranked(reranker, legs, &semantic, schema, ranked, result)?;
-            result.timings.rerank = millis(begun);
+        if let Some(reranker) = self.reranker_for(mode) {
+            let read = || verdicts(reranker, search, schema, &ranked);
+            match timed(&mut timings.rerank, read)? {
+                Some(verdicts) => {
+                    candidates.judge(verdicts);
+                    ranked = timed(&mut timings.fuse, || search.order(&candidates));
+                }
+                None => result.reranker = None,
+            }
         }
-        if legs.request.has_graph_context {
-            ranked = timed(&mut result.timings.graph, || {
-                let near = Neighbourhood::open(&*legs, &semantic, &legs.request.query)?;
-                legs.rank(&semantic, &near.links(&ranked)?, &mut result.candidates)
+        if search.request.has_graph_context {
+            ranked = timed(&mut timings.graph, || {
+                let links = Neighbourhood::open(search, &candidates)?.links(&ranked)?;
+                search.link(&mut candidates, &links)?;
+                Ok::<_, QueryError>(search.order(&candidates))
             })?;
         }
-        Ok((semantic, ranked))
+        Ok((candidates, ranked))
     }
 
-    /// What is searched for, moved towards near memories where that is asked for.
+    /// The query vector, moved towards near memories where that is asked for.
     fn vector_of(
         &self,
         snapshot: &Snapshot,
@@ -131,18 +141,6 @@ impl Query {
         let near = self.near_memories(snapshot, sub_tenant, &vector, now)?;
         result.memories_used = near.iter().map(|memory| memory.id.clone()).collect();
         steered(vector, &near)
-    }
-}
-
-/// The keyword leg, silent where words have no share.
-fn keyword_leg(
-    reached: &[Reach],
-    query: &str,
-    alpha: f32,
-) -> Result<Option<KeywordScores>, QueryError> {
-    match alpha < 1.0 {
-        true => KeywordScores::compute(reached, &HybridQuery::analyse(query)).map(Some),
-        false => Ok(None),
     }
 }
 

@@ -1,9 +1,10 @@
-//! The query's vector, moved: towards near memories, towards the first results.
+//! Moving the query vector: towards near memories, towards the first results.
 
 use crate::query::QueryError;
 use crate::query::hydrate::Ranked;
+use crate::query::legs::RowAddress;
 use crate::query::memories::NearMemory;
-use crate::query::ranking::{Legs, Semantic};
+use crate::query::ranking::{Candidates, Search};
 use lodestone_compute::PreparedQuery;
 
 /// Results whose vectors are fed back in `accurate` mode, and the weight of their mean
@@ -14,7 +15,7 @@ const FEEDBACK_WEIGHT: f32 = 0.5;
 /// answers it and do not replace it.
 const MEMORY_WEIGHT: f32 = 0.4;
 
-/// The query moved towards the memories near it, each as much as it is near.
+/// The query moved towards the memories near it, each weighted by its nearness.
 pub(super) fn steered(
     query: PreparedQuery,
     near: &[NearMemory],
@@ -31,13 +32,13 @@ pub(super) fn steered(
     Ok(PreparedQuery::new(&moved)?)
 }
 
-/// The query moved towards its first results: Rocchio's rule without a model.
+/// The query moved towards its first results: Rocchio feedback without a model.
 pub(super) fn feed_back(
-    legs: &Legs<'_>,
-    semantic: &Semantic,
+    search: &Search<'_>,
+    candidates: &Candidates,
     ranked: &[Ranked],
 ) -> Result<Option<PreparedQuery>, QueryError> {
-    let Some(query) = &semantic.vector else { return Ok(None) };
+    let Some(query) = &candidates.vector else { return Ok(None) };
     let first = &ranked[..ranked.len().min(FEEDBACK_RESULTS)];
     if first.is_empty() {
         return Ok(None);
@@ -45,8 +46,8 @@ pub(super) fn feed_back(
     let weight = FEEDBACK_WEIGHT / first.len() as f32;
     let mut moved = query.unit().to_vec();
     for result in first {
-        let segment = &legs.reached[result.place.reach].live.segment;
-        let vector = segment.unit_vector(result.place.row)?;
+        let RowAddress { segment, row } = result.address;
+        let vector = search.segments[segment].live.segment.unit_vector(row)?;
         moved.iter_mut().zip(vector).for_each(|(sum, value)| *sum += weight * value);
     }
     Ok(Some(PreparedQuery::new(&moved)?))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::query::shard::{self, Place};
+use crate::query::legs::{self, RowAddress};
 use crate::query::{Query, QueryError};
 use lodestone_compute::PreparedQuery;
 use lodestone_storage::collection::Snapshot;
@@ -30,8 +30,8 @@ impl Query {
         queries: &[Vec<f32>],
         max_chunks: usize,
     ) -> Result<Vec<Vec<VectorHit>>, QueryError> {
-        let reached = shard::reach(snapshot, sub_tenant, &Filter::All)?;
-        if let Some(first) = reached.first() {
+        let segments = legs::segments_in_scope(snapshot, sub_tenant, &Filter::All)?;
+        if let Some(first) = segments.first() {
             let expected = first.live.segment.dimension();
             if let Some(other) = queries.iter().find(|query| query.len() != expected) {
                 return Err(QueryError::DimensionMismatch { expected, received: other.len() });
@@ -41,13 +41,13 @@ impl Query {
             queries.iter().map(|query| PreparedQuery::new(query)).collect::<Result<_, _>>()?;
         let thoroughness = Thoroughness::default();
         let (all, _) =
-            shard::nearest_of_each(&*self.backend, &reached, &queries, max_chunks, thoroughness)?;
+            legs::nearest_of_each(&*self.backend, &segments, &queries, max_chunks, thoroughness)?;
         let mut results = Vec::with_capacity(queries.len());
         for found in all {
             let mut hits: Vec<(VectorHit, (String, u32))> = found
                 .into_iter()
-                .map(|(Place { reach, row }, score)| {
-                    let segment = &reached[reach].live.segment;
+                .map(|(RowAddress { segment, row }, score)| {
+                    let segment = &segments[segment].live.segment;
                     let (_, batch) = segment.source_key(segment.source_of(row));
                     let key = (batch.to_owned(), segment.index(row));
                     (VectorHit { chunk_id: format!("{batch}_{}", key.1), score }, key)
@@ -66,7 +66,7 @@ impl Query {
     /// is none.
     ///
     /// # Errors
-    /// Failures of the disk.
+    /// Errors of the disk.
     pub fn vectors_by_id(
         &self,
         snapshot: &Snapshot,

@@ -1,12 +1,12 @@
-//! Rows that good results lead to.
+//! Links: rows that good results lead to.
 
 use std::collections::BTreeSet;
 
 use crate::query::QueryError;
 use crate::query::graph::{Neighbourhood, first};
 use crate::query::hydrate::{Ranked, chunk_identity};
+use crate::query::legs::RowAddress;
 use crate::query::ranking::Links;
-use crate::query::shard::Place;
 use lodestone_graph::GraphIndex;
 use lodestone_rank::link_weight;
 use lodestone_types::RowId;
@@ -22,22 +22,23 @@ impl Neighbourhood<'_> {
     /// The rows that the first of `ranked` lead to: of each source whose title they name, and of
     /// each entity that they tie to one of the query, the row nearest to the query.
     pub(in crate::query) fn links(&self, ranked: &[Ranked]) -> Result<Links, QueryError> {
-        let rows: u64 = self.legs.reached.iter().map(|reach| reach.scope.rows.len()).sum();
+        let rows: u64 = self.search.segments.iter().map(|segment| segment.scope.rows.len()).sum();
         let keys = lodestone_graph::keys_in(self.query);
         let asked: BTreeSet<String> =
             keys.iter().filter_map(|(key, _)| self.meant(key.as_str())).collect();
         let mut links = Links::new();
         for namer in first(ranked) {
-            let own = self.legs.source(namer.place);
+            let own = self.search.source(namer.address);
             let mut named = self.titles_named(namer)?;
             for tied in self.entities_tied(namer, &asked) {
-                // A source about it tells more than what others state of it.
+                // A source about an entity tells more than statements of others about it.
                 if !named.iter().any(|other| other.key == tied.key) {
                     named.push(tied);
                 }
             }
-            for Named { key, places } in named {
-                let others = places.into_iter().filter(|place| self.legs.source(*place) != own);
+            for Named { key, rows: leads_to } in named {
+                let is_other = |row: &RowAddress| self.search.source(*row) != own;
+                let others = leads_to.into_iter().filter(is_other);
                 let Some(nearest) = self.nearest(others.collect())? else { continue };
                 let weight = link_weight(namer.score, self.count_naming(&key), rows);
                 let link = links.entry(nearest).or_insert(0.0);
@@ -50,7 +51,7 @@ impl Neighbourhood<'_> {
     /// Titles of other sources in the text of a result. Where names overlap the longest counts,
     /// from the left.
     fn titles_named(&self, namer: &Ranked) -> Result<Vec<Named>, QueryError> {
-        let text = self.text(namer.place)?;
+        let text = self.text(namer.address)?;
         let mut named: Vec<Named> = Vec::new();
         let mut covered = 0;
         for run in lodestone_graph::keys_in(&text).chunk_by(|a, b| a.1.start == b.1.start) {
@@ -63,10 +64,10 @@ impl Neighbourhood<'_> {
                 continue;
             }
             for (key, range) in run.iter().rev() {
-                let places = self.rows_titled(key.as_str());
-                if !places.is_empty() {
+                let rows = self.rows_titled(key.as_str());
+                if !rows.is_empty() {
                     covered = range.end;
-                    named.push(Named { key: key.as_str().to_owned(), places });
+                    named.push(Named { key: key.as_str().to_owned(), rows });
                     break;
                 }
             }
@@ -75,29 +76,29 @@ impl Neighbourhood<'_> {
     }
 
     /// Visible rows of the sources with a title.
-    fn rows_titled(&self, key: &str) -> Vec<Place> {
-        let mut places = Vec::new();
+    fn rows_titled(&self, key: &str) -> Vec<RowAddress> {
+        let mut titled = Vec::new();
         let mut sources = 0;
-        for (reach, graph) in self.each_graph() {
+        for (segment, graph) in self.each_graph() {
             for source in graph.sources_titled(key) {
-                let rows = self.legs.reached[reach].live.segment.rows_of(*source);
-                let visible = rows.iter().filter(|row| self.is_visible(reach, **row));
-                let before = places.len();
-                places.extend(visible.map(|row| Place { reach, row: RowId(*row) }));
-                sources += usize::from(places.len() > before);
+                let rows = self.segment(segment).rows_of(*source).iter();
+                let visible = rows.filter(|row| self.is_visible(segment, **row));
+                let before = titled.len();
+                titled.extend(visible.map(|row| RowAddress { segment, row: RowId(*row) }));
+                sources += usize::from(titled.len() > before);
             }
         }
         if sources > NAMESAKES_MAX {
-            places.clear();
+            titled.clear();
         }
-        places
+        titled
     }
 
     /// Entities that a triplet of the result connects with an entity of the query, with the rows
     /// that state something of them.
     fn entities_tied(&self, namer: &Ranked, asked: &BTreeSet<String>) -> Vec<Named> {
-        let Place { reach, row } = namer.place;
-        let Some(graph) = self.graphs[reach] else { return Vec::new() };
+        let RowAddress { segment, row } = namer.address;
+        let Some(graph) = self.graphs[segment] else { return Vec::new() };
         let mut named = Vec::new();
         for triplet in graph.triplets_of_row(row.0) {
             let triplet = graph.triplet(triplet);
@@ -107,39 +108,37 @@ impl Neighbourhood<'_> {
                 [false, true] => ends[0],
                 _ => continue,
             };
-            let places = self.rows_stating(other);
-            named.push(Named { key: other.to_owned(), places });
+            named.push(Named { key: other.to_owned(), rows: self.rows_stating(other) });
         }
         named
     }
 
     /// Visible rows with a triplet that begins at an entity.
-    fn rows_stating(&self, key: &str) -> Vec<Place> {
-        let mut places = Vec::new();
-        for (reach, graph) in self.each_graph() {
+    fn rows_stating(&self, key: &str) -> Vec<RowAddress> {
+        let mut stating = Vec::new();
+        for (segment, graph) in self.each_graph() {
             let Some(entity) = graph.find(key) else { continue };
             let begins = |row: &u32| {
                 let mut triplets = graph.triplets_of_row(*row);
                 triplets.any(|id| graph.triplet(id).source == entity)
             };
-            let rows = self.rows_naming(reach, graph, entity).filter(begins);
-            places.extend(rows.map(|row| Place { reach, row: RowId(row) }));
+            let rows = self.rows_naming(segment, graph, entity).filter(begins);
+            stating.extend(rows.map(|row| RowAddress { segment, row: RowId(row) }));
         }
-        places
+        stating
     }
 
-    /// Of the rows one names, the one nearest to the query; of equals the first by chunk.
-    fn nearest(&self, mut places: Vec<Place>) -> Result<Option<Place>, QueryError> {
-        places.sort_unstable();
-        places.truncate(ROWS_COMPARED_MAX);
-        let nearness = self.nearness(&places)?;
-        let identity =
-            |place: &Place| chunk_identity(&self.legs.reached[place.reach].live.segment, place.row);
-        let pairs = places.into_iter().zip(nearness);
+    /// The row nearest to the query; of equals the first by chunk.
+    fn nearest(&self, mut rows: Vec<RowAddress>) -> Result<Option<RowAddress>, QueryError> {
+        rows.sort_unstable();
+        rows.truncate(ROWS_COMPARED_MAX);
+        let nearness = self.nearness(&rows)?;
+        let identity = |at: &RowAddress| chunk_identity(self.segment(at.segment), at.row);
+        let pairs = rows.into_iter().zip(nearness);
         let nearest = pairs.max_by(|(a, a_nearness), (b, b_nearness)| {
             a_nearness.total_cmp(b_nearness).then_with(|| identity(b).cmp(&identity(a)))
         });
-        Ok(nearest.map(|(place, _)| place))
+        Ok(nearest.map(|(row, _)| row))
     }
 }
 
@@ -147,5 +146,5 @@ impl Neighbourhood<'_> {
 #[derive(Debug)]
 struct Named {
     key: String,
-    places: Vec<Place>,
+    rows: Vec<RowAddress>,
 }

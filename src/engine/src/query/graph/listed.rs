@@ -1,4 +1,4 @@
-//! What sources state, apart from any query.
+//! The statements of sources, apart from any query.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use lodestone_storage::collection::{FoundSource, Snapshot};
 use lodestone_types::{RowId, SourceId, SubTenantId, Triplet};
 
 impl Query {
-    /// What each source states, in the order of its text, `limit` triplets in all at most; `None`
-    /// for a source that is not there. The relevancy of these triplets is 0.
+    /// The statements of each source in the order of its text, `limit` triplets in all at most;
+    /// `None` for a source that is not there. The relevancy of these triplets is 0.
     ///
     /// # Errors
-    /// Failures of the disk.
+    /// Errors of the disk.
     pub fn relations_of(
         &self,
         snapshot: &Snapshot,
@@ -45,7 +45,7 @@ fn of_source(
     most: usize,
 ) -> Result<Vec<Triplet>, QueryError> {
     let segment = &found.live.segment;
-    // The first chunk that states something stands for those that repeat it.
+    // Of chunks that repeat a statement the first one counts.
     let mut triplets: Vec<Triplet> = Vec::new();
     let mut seen = BTreeSet::new();
     for row in found.rows() {
@@ -56,8 +56,8 @@ fn of_source(
         }
         if new.peek().is_some() {
             let text = segment.text(RowId(row))?;
-            let room = most - triplets.len();
-            triplets.extend(new.take(room).map(|view| stated(segment, graph, &view, &text)));
+            let left = most - triplets.len();
+            triplets.extend(new.take(left).map(|view| stated(segment, graph, &view, &text)));
         }
     }
     Ok(triplets)

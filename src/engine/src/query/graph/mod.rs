@@ -1,18 +1,19 @@
-//! What the results of a search name and state, and where that leads (API 4.7, RETRIEVAL 1.5).
+//! Entities and statements of the results of a search, and the rows and entities that they lead to
+//! (API 4.7, RETRIEVAL 1.5).
 //!
 //! ```text
-//! first results -> links: the sources whose titles they name, and what is stated of the entities
-//!                  that they tie to an entity of the query       -> candidates of a second ranking
+//! first results -> links: the sources whose titles they name, and statements about the entities
+//!                  that they tie to an entity of the query       -> further candidates
 //! query, first results -> paths: their entities, one or two triplets far
-//! chunks of the result -> what each of them states
+//! chunks of the result -> the statements of each
 //! ```
-//! Only rows that the search may return are looked at: what another scope, a filter or a deletion
-//! hides is not there, neither as a link nor as a triplet, nor in how an entity is written or what
-//! an alias means. Bounds apply to what is visible, so that nothing hidden crowds it out.
+//! Only rows that the search may return are read: rows that another scope, a filter or a deletion
+//! hides add no link and no triplet, and do not decide the spelling of an entity or the meaning of
+//! an alias. Bounds count visible rows, so that hidden ones do not crowd them out.
 //!
 //! - `links`: rows that good results lead to; `paths`: from entity to entity
 //! - `statements`: triplets with their sentences, their ids and how relevant they are
-//! - `listed`: what sources state, apart from any query
+//! - `listed`: the statements of sources, apart from any query
 
 mod links;
 mod listed;
@@ -25,20 +26,21 @@ use std::collections::BTreeSet;
 
 use crate::query::QueryError;
 use crate::query::hydrate::Ranked;
-use crate::query::ranking::{Legs, Semantic};
-use crate::query::shard::{self, Place};
+use crate::query::legs::RowAddress;
+use crate::query::ranking::{Candidates, Search};
 use lodestone_graph::{EntityId, GraphIndex};
+use lodestone_storage::segment::Segment;
 use lodestone_text::HybridQuery;
 
-/// Results that are looked at for what they name (RETRIEVAL 1.5).
+/// Results whose names are followed (RETRIEVAL 1.5).
 const FIRST_RESULTS: usize = 4;
 type RowsNaming<'a> = Box<dyn Iterator<Item = u32> + 'a>;
 
 /// The graphs of the segments that a search reaches, as far as it may see them.
 pub(super) struct Neighbourhood<'a> {
-    legs: &'a Legs<'a>,
-    semantic: &'a Semantic,
-    /// By reach; `None` where a segment names nothing.
+    search: &'a Search<'a>,
+    candidates: &'a Candidates,
+    /// By segment; `None` where a segment names nothing.
     graphs: Vec<Option<&'a GraphIndex>>,
     /// Analysed terms of the query.
     terms: Vec<String>,
@@ -47,40 +49,45 @@ pub(super) struct Neighbourhood<'a> {
 
 impl<'a> Neighbourhood<'a> {
     pub(super) fn open(
-        legs: &'a Legs<'a>,
-        semantic: &'a Semantic,
-        query: &'a str,
+        search: &'a Search<'a>,
+        candidates: &'a Candidates,
     ) -> Result<Self, QueryError> {
-        let graphs = legs.reached.iter().map(|reach| match reach.rows {
+        let graphs = search.segments.iter().map(|segment| match segment.rows {
             0 => Ok(None),
-            _ => reach.live.segment.graph(),
+            _ => segment.live.segment.graph(),
         });
         let graphs = graphs.collect::<Result<_, _>>()?;
+        let query = search.request.query.as_str();
         let terms = HybridQuery::analyse(query).terms().to_vec();
-        Ok(Self { legs, semantic, graphs, terms, query })
+        Ok(Self { search, candidates, graphs, terms, query })
     }
 
-    /// Segments with something to look at.
+    /// Segments with a graph.
     fn each_graph(&self) -> impl Iterator<Item = (usize, &'a GraphIndex)> + '_ {
-        self.graphs.iter().enumerate().filter_map(|(reach, graph)| Some((reach, (*graph)?)))
+        self.graphs.iter().enumerate().filter_map(|(segment, graph)| Some((segment, (*graph)?)))
     }
 
-    fn is_visible(&self, reach: usize, row: u32) -> bool {
-        self.legs.reached[reach].mask.as_ref().is_none_or(|mask| mask.contains(row))
+    fn is_visible(&self, segment: usize, row: u32) -> bool {
+        self.search.segments[segment].mask.as_ref().is_none_or(|mask| mask.contains(row))
     }
 
     /// Visible rows that name an entity, ascending.
-    fn rows_naming(&self, reach: usize, graph: &'a GraphIndex, entity: EntityId) -> RowsNaming<'_> {
+    fn rows_naming(
+        &self,
+        segment: usize,
+        graph: &'a GraphIndex,
+        entity: EntityId,
+    ) -> RowsNaming<'_> {
         let rows = graph.rows_of(entity).iter().copied();
-        Box::new(rows.filter(move |row| self.is_visible(reach, *row)))
+        Box::new(rows.filter(move |row| self.is_visible(segment, *row)))
     }
 
     /// Rows of the scope, in all segments, that name the entity with a key. A filter does not
     /// change how common a name is.
     fn count_naming(&self, key: &str) -> u64 {
-        let named = self.each_graph().map(|(reach, graph)| {
+        let named = self.each_graph().map(|(segment, graph)| {
             let rows = graph.find(key).map_or(&[][..], |entity| graph.rows_of(entity));
-            let scope = &self.legs.reached[reach].scope.rows;
+            let scope = &self.search.segments[segment].scope.rows;
             rows.iter().filter(|row| scope.contains(**row)).count() as u64
         });
         named.sum()
@@ -89,17 +96,17 @@ impl<'a> Neighbourhood<'a> {
     /// The key of the entity that a key means: the one with it, or the only one that visible rows
     /// also call so.
     fn meant(&self, key: &str) -> Option<String> {
-        let is_named = |(reach, graph): (usize, &'a GraphIndex)| {
+        let is_named = |(segment, graph): (usize, &'a GraphIndex)| {
             let entity = graph.find(key);
-            entity.is_some_and(|entity| self.rows_naming(reach, graph, entity).next().is_some())
+            entity.is_some_and(|entity| self.rows_naming(segment, graph, entity).next().is_some())
         };
         if self.each_graph().any(is_named) {
             return Some(key.to_owned());
         }
         let mut meant: BTreeSet<&str> = BTreeSet::new();
-        for (reach, graph) in self.each_graph() {
+        for (segment, graph) in self.each_graph() {
             for entity in graph.also_called(key) {
-                let mut rows = self.rows_naming(reach, graph, entity);
+                let mut rows = self.rows_naming(segment, graph, entity);
                 if rows.any(|row| graph.calls(row, entity, key)) {
                     meant.insert(graph.key(entity));
                 }
@@ -109,27 +116,24 @@ impl<'a> Neighbourhood<'a> {
         meant.next().filter(|_| meant.next().is_none()).map(str::to_owned)
     }
 
-    /// How near rows are to the query, by place ascending: cosines on 0 to 1, or equal where the
-    /// semantic leg is silent.
-    fn nearness(&self, places: &[Place]) -> Result<Vec<f32>, QueryError> {
-        match &self.semantic.vector {
-            Some(vector) => {
-                let cosines = shard::cosines(self.legs.backend, self.legs.reached, vector, places)?;
-                Ok(cosines
-                    .into_iter()
-                    .map(|cosine| (cosine.clamp(-1.0, 1.0) + 1.0) / 2.0)
-                    .collect())
-            }
-            None => Ok(vec![0.5; places.len()]),
-        }
+    /// Nearness of rows, ascending, to the query: cosines mapped to 0 to 1; all .5 where there is
+    /// no query vector.
+    fn nearness(&self, rows: &[RowAddress]) -> Result<Vec<f32>, QueryError> {
+        let cosines = self.search.cosines(self.candidates, rows)?;
+        let cosines = cosines.unwrap_or_else(|| vec![0.0; rows.len()]);
+        Ok(cosines.into_iter().map(|cosine| (cosine.clamp(-1.0, 1.0) + 1.0) / 2.0).collect())
     }
 
-    fn text(&self, place: Place) -> Result<String, QueryError> {
-        Ok(self.legs.reached[place.reach].live.segment.text(place.row)?)
+    fn segment(&self, segment: usize) -> &'a Segment {
+        &self.search.segments[segment].live.segment
+    }
+
+    fn text(&self, RowAddress { segment, row }: RowAddress) -> Result<String, QueryError> {
+        Ok(self.segment(segment).text(row)?)
     }
 }
 
-/// The results that are looked at for what they name.
+/// The results whose names are followed.
 fn first(ranked: &[Ranked]) -> &[Ranked] {
     &ranked[..ranked.len().min(FIRST_RESULTS)]
 }

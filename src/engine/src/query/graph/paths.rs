@@ -1,12 +1,12 @@
-//! From entity to entity, one or two triplets far.
+//! Paths from entity to entity, of one or two triplets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::query::QueryError;
-use crate::query::graph::statements::Found;
+use crate::query::graph::statements::TripletRef;
 use crate::query::graph::{Neighbourhood, first};
 use crate::query::hydrate::{Ranked, chunk_uuid};
-use crate::query::shard::Place;
+use crate::query::legs::RowAddress;
 use lodestone_graph::Predicate;
 use lodestone_types::{EntityPath, Relations, RowId, Triplet};
 
@@ -18,14 +18,15 @@ const FIRST_STEPS_MAX: usize = 6;
 const SECOND_STEPS_MAX: usize = 3;
 /// Paths shown.
 const PATHS_MAX: usize = 10;
-/// Weight of a path that begins at a name in the query, and of one that begins at a result; what
-/// each further triplet costs.
+/// Weight of a path that begins at a name in the query, of one that begins at a result, and the
+/// factor of each further triplet.
 const QUERY_START: f32 = 1.0;
 const RESULT_START: f32 = 0.8;
 const STEP: f32 = 0.95;
 
 impl Neighbourhood<'_> {
-    /// What the graph adds to a result. `shown` are the results that go out, `ranked` all.
+    /// The relations that the graph adds to a result. `shown` are the results that go out, `ranked`
+    /// all.
     pub(in crate::query) fn relations(
         &self,
         ranked: &[Ranked],
@@ -33,9 +34,9 @@ impl Neighbourhood<'_> {
     ) -> Result<Relations, QueryError> {
         let mut of_chunks = BTreeMap::new();
         for result in shown {
-            let Place { reach, row } = result.place;
-            let chunk = chunk_uuid(&self.legs.reached[reach].live.segment, row);
-            of_chunks.insert(chunk, self.stated_by(result.place)?);
+            let RowAddress { segment, row } = result.address;
+            let chunk = chunk_uuid(self.segment(segment), row);
+            of_chunks.insert(chunk, self.stated_by(result.address)?);
         }
         Ok(Relations { of_chunks, paths: self.paths(ranked)? })
     }
@@ -91,8 +92,8 @@ impl Neighbourhood<'_> {
             }
         }
         for result in first(ranked) {
-            let Place { reach, row } = result.place;
-            if let Some(graph) = self.graphs[reach]
+            let RowAddress { segment, row } = result.address;
+            if let Some(graph) = self.graphs[segment]
                 && let Some(entity) = graph.entities_of_row(row.0).next()
             {
                 starts.push((graph.key(entity).to_owned(), RESULT_START * result.score));
@@ -107,48 +108,44 @@ impl Neighbourhood<'_> {
     /// The most relevant triplets of an entity, but for those that lead back to `back`.
     fn steps(&self, key: &str, back: Option<&str>, most: usize) -> Result<Vec<Step>, QueryError> {
         let mut found = Vec::new();
-        for (reach, graph) in self.each_graph() {
+        for (segment, graph) in self.each_graph() {
             let Some(entity) = graph.find(key) else { continue };
             for id in graph.triplets_of_entity(entity) {
                 let triplet = graph.triplet(id);
-                if !self.is_visible(reach, triplet.row) {
+                if !self.is_visible(segment, triplet.row) {
                     continue;
                 }
                 let end = if triplet.source == entity { triplet.target } else { triplet.source };
                 let end = graph.key(end);
                 if back != Some(end) {
-                    found.push((Found { reach, id }, end.to_owned(), triplet));
+                    let address = RowAddress { segment, row: RowId(triplet.row) };
+                    found.push((TripletRef { segment, id }, end.to_owned(), triplet, address));
                 }
             }
         }
         found.truncate(TRIPLETS_COMPARED_MAX);
         // Near rows first, and statements with a predicate of their own, so that few are read.
-        let mut places: Vec<Place> = found
-            .iter()
-            .map(|(one, _, triplet)| Place { reach: one.reach, row: RowId(triplet.row) })
-            .collect();
-        let unsorted = places.clone();
-        places.sort_unstable();
-        places.dedup();
-        let nearness = self.nearness(&places)?;
-        let mut ordered: Vec<(f32, Found, String)> = found
+        let mut rows: Vec<RowAddress> = found.iter().map(|(.., address)| *address).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        let nearness = self.nearness(&rows)?;
+        let mut ordered: Vec<(f32, TripletRef, String)> = found
             .into_iter()
-            .zip(unsorted)
-            .map(|((one, end, triplet), place)| {
-                let at = places.binary_search(&place).expect("places hold every place");
+            .map(|(one, end, triplet, address)| {
+                let at = rows.binary_search(&address).expect("rows hold every address");
                 let is_plain = triplet.predicate == Predicate::RelatedTo;
                 (nearness[at] - if is_plain { 0.1 } else { 0.0 }, one, end)
             })
             .collect();
         ordered.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         ordered.truncate(most);
-        let chosen: Vec<Found> = ordered.iter().map(|(_, one, _)| *one).collect();
+        let chosen: Vec<TripletRef> = ordered.iter().map(|(_, one, _)| *one).collect();
         let triplets = self.shown(&chosen)?.into_iter();
         Ok(triplets.zip(ordered).map(|(triplet, (_, _, end))| Step { triplet, end }).collect())
     }
 }
 
-/// A triplet as one walks it.
+/// A step of a path: a triplet in the direction of the path.
 struct Step {
     triplet: Triplet,
     /// The key of the entity where it ends.

@@ -7,34 +7,35 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::query::QueryError;
 use crate::query::graph::Neighbourhood;
 use crate::query::hydrate::chunk_uuid;
-use crate::query::shard::Place;
+use crate::query::legs::RowAddress;
 use lodestone_graph::{EntityId, GraphIndex, TripletId, TripletView};
 use lodestone_storage::segment::Segment;
 use lodestone_text::HybridQuery;
 use lodestone_types::{Entity, RowId, Triplet};
 
-/// Share of the words of the query in a statement in its relevancy; the rest is how near its chunk
-/// is to the query.
+/// Weight, in the relevancy of a statement, of the query's words in it; the rest is the nearness of
+/// its chunk to the query.
 const WORDS_SHARE: f32 = 0.5;
 /// Triplets of one chunk that are shown.
 const TRIPLETS_OF_CHUNK_MAX: usize = 20;
 
 /// A triplet of one of the segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Found {
-    pub(super) reach: usize,
+pub(super) struct TripletRef {
+    pub(super) segment: usize,
     pub(super) id: TripletId,
 }
 
 impl Neighbourhood<'_> {
-    /// What a row states, most relevant first.
-    pub(super) fn stated_by(&self, place: Place) -> Result<Vec<Triplet>, QueryError> {
-        let Some(graph) = self.graphs[place.reach] else { return Ok(Vec::new()) };
-        let ids = graph.triplets_of_row(place.row.0);
-        let found: Vec<Found> = ids.map(|id| Found { reach: place.reach, id }).collect();
+    /// The statements of a row, most relevant first.
+    pub(super) fn stated_by(&self, address: RowAddress) -> Result<Vec<Triplet>, QueryError> {
+        let RowAddress { segment, row } = address;
+        let Some(graph) = self.graphs[segment] else { return Ok(Vec::new()) };
+        let ids = graph.triplets_of_row(row.0);
+        let found: Vec<TripletRef> = ids.map(|id| TripletRef { segment, id }).collect();
         let mut triplets = self.shown(&found)?;
         triplets.sort_by(|a, b| b.relevancy.total_cmp(&a.relevancy).then_with(|| a.id.cmp(&b.id)));
-        // What a chunk says twice is one statement.
+        // A statement that a chunk repeats counts once.
         let mut seen = BTreeSet::new();
         triplets.retain(|triplet| seen.insert(triplet.id.clone()));
         triplets.truncate(TRIPLETS_OF_CHUNK_MAX);
@@ -42,28 +43,29 @@ impl Neighbourhood<'_> {
     }
 
     /// Triplets as they are shown, in the order given. Texts are read once a row.
-    pub(super) fn shown(&self, found: &[Found]) -> Result<Vec<Triplet>, QueryError> {
-        let views: Vec<(Found, TripletView)> =
-            found.iter().map(|one| (*one, self.graph(one.reach).triplet(one.id))).collect();
-        let place =
-            |(one, view): &(Found, TripletView)| Place { reach: one.reach, row: RowId(view.row) };
-        let mut places: Vec<Place> = views.iter().map(place).collect();
-        places.sort_unstable();
-        places.dedup();
+    pub(super) fn shown(&self, found: &[TripletRef]) -> Result<Vec<Triplet>, QueryError> {
+        let view = |one: &TripletRef| (one.segment, self.graph(one.segment).triplet(one.id));
+        let views: Vec<(usize, TripletView)> = found.iter().map(view).collect();
+        let address = |(segment, view): &(usize, TripletView)| RowAddress {
+            segment: *segment,
+            row: RowId(view.row),
+        };
+        let mut addresses: Vec<RowAddress> = views.iter().map(address).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
         let mut rows = BTreeMap::new();
-        for (place, nearness) in places.iter().zip(self.nearness(&places)?) {
-            rows.insert(*place, (nearness, self.text(*place)?));
+        for (address, nearness) in addresses.iter().zip(self.nearness(&addresses)?) {
+            rows.insert(*address, (nearness, self.text(*address)?));
         }
         let shown = views.iter().map(|pair| {
-            let (nearness, text) = &rows[&place(pair)];
-            self.triplet(pair.0.reach, &pair.1, *nearness, text)
+            let (nearness, text) = &rows[&address(pair)];
+            self.triplet(pair.0, &pair.1, *nearness, text)
         });
         Ok(shown.collect())
     }
 
-    fn triplet(&self, reach: usize, view: &TripletView, nearness: f32, text: &str) -> Triplet {
-        let segment = &self.legs.reached[reach].live.segment;
-        let stated = stated(segment, self.graph(reach), view, text);
+    fn triplet(&self, segment: usize, view: &TripletView, nearness: f32, text: &str) -> Triplet {
+        let stated = stated(self.segment(segment), self.graph(segment), view, text);
         let Triplet { source, target, predicate, context, .. } = &stated;
         let verb = predicate.replace('_', " ").to_lowercase();
         let words =
@@ -78,8 +80,8 @@ impl Neighbourhood<'_> {
         held as f32 / self.terms.len().max(1) as f32
     }
 
-    pub(super) fn graph(&self, reach: usize) -> &GraphIndex {
-        self.graphs[reach].expect("triplets are found in graphs")
+    pub(super) fn graph(&self, segment: usize) -> &GraphIndex {
+        self.graphs[segment].expect("triplets are found in graphs")
     }
 }
 

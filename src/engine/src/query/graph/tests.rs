@@ -1,4 +1,4 @@
-//! What other scopes of the same segment say changes nothing here.
+//! Other scopes of the same segment change no relations and no scores.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ fn own() -> Vec<NewSource> {
     ]
 }
 
-/// Sources of somebody else: the same names in other letters, other people with that surname,
+/// Sources of another sub-tenant: the same names in other letters, other people with that surname,
 /// other statements, many of them.
 fn foreign() -> Vec<NewSource> {
     let other = |n: usize| {
@@ -104,9 +104,9 @@ fn ask(mut sources: Vec<NewSource>, is_split: bool, query: &str) -> Retrieved {
         per_source_max: None,
         restriction: Restriction::default(),
     };
-    let corridor = Query::new(Arc::new(SimdBackend), Arc::new(HashEmbedder));
+    let searches = Query::new(Arc::new(SimdBackend), Arc::new(HashEmbedder));
     let scope = SubTenantId::default_name();
-    let mut found = corridor.retrieve(&collection.snapshot(), &scope, None, &request, NOW).unwrap();
+    let mut found = searches.retrieve(&collection.snapshot(), &scope, None, &request, NOW).unwrap();
     found.timings = Default::default();
     found.paths.clear();
     found
