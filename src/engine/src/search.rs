@@ -1,4 +1,4 @@
-//! Searches, conversations, and the vectors of embeddings tenants.
+//! Searches, and the vectors of embeddings tenants.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,6 @@ use crate::ingest::{AcceptedVectors, IngestError};
 use crate::query::{FullTextRequest, QueryError, RetrieveRequest, Retrieved, VectorHit};
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_storage::collection::Snapshot;
-use lodestone_types::id::SessionId;
 use lodestone_types::{ErrorKind, RetrievedChunk, SourceId, Triplet};
 
 impl Engine {
@@ -69,7 +68,7 @@ impl Engine {
         })
     }
 
-    /// What sources state.
+    /// The statements of sources.
     ///
     /// # Errors
     /// As [`crate::query::Query::relations_of`].
@@ -82,22 +81,6 @@ impl Engine {
         self.read(access, |snapshot| {
             self.query.relations_of(snapshot, &access.sub_tenant, sources, limit)
         })
-    }
-
-    /// Adds a turn to a session.
-    ///
-    /// # Errors
-    /// What the catalog says.
-    pub fn remember(
-        &self,
-        access: &TenantAccess,
-        session: &SessionId,
-        question: &str,
-        answer: &str,
-    ) -> Result<(), EngineError> {
-        let (collection, sub_tenant) = (access.tenant.collection, &access.sub_tenant);
-        let (question, answer) = (question.to_owned(), answer.to_owned());
-        Ok(self.catalog.append_turn(collection, sub_tenant, session, question, answer)?)
     }
 
     /// Stores a batch of client vectors; searchable on return.

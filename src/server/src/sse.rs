@@ -1,4 +1,4 @@
-//! Server-sent events: a channel whose far end is a response body (API 5.4).
+//! Server-sent events: a channel into a response body (API 5.4).
 //!
 //! Each event has an increasing id and one JSON object as data. A comment line is sent whenever
 //! nothing was for 15 s, so that proxies keep the connection. When the client goes away the body
@@ -28,7 +28,7 @@ const PING_AFTER: Duration = Duration::from_secs(15);
 /// Events that may wait for a slow reader before the sender waits.
 pub const WAITING_MAX: usize = 64;
 
-/// The client has gone: stop working for it.
+/// The client has gone: work for it must stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client has closed the stream")]
 pub struct Disconnected;
@@ -40,14 +40,14 @@ struct Event {
     is_last: bool,
 }
 
-/// The near end: what writes events.
+/// The sending end of the channel.
 #[derive(Debug, Clone)]
 pub struct EventSender {
     events: mpsc::Sender<Event>,
     request_id: Arc<str>,
 }
 
-/// The far end: what becomes the response.
+/// The receiving end, which becomes the response.
 #[derive(Debug)]
 pub struct EventStream {
     events: mpsc::Receiver<Event>,
@@ -59,10 +59,10 @@ pub struct EventStream {
 
 /// A stream of the request `request_id`.
 pub fn channel(request_id: Arc<str>) -> (EventSender, EventStream) {
-    let (sender, events) = mpsc::channel(WAITING_MAX);
-    let near = EventSender { events: sender, request_id: Arc::clone(&request_id) };
+    let (events_in, events) = mpsc::channel(WAITING_MAX);
+    let sender = EventSender { events: events_in, request_id: Arc::clone(&request_id) };
     let (ping_after, degraded, held) = (PING_AFTER, Vec::new(), None);
-    (near, EventStream { events, request_id, ping_after, degraded, held })
+    (sender, EventStream { events, request_id, ping_after, degraded, held })
 }
 
 impl EventSender {
@@ -75,14 +75,14 @@ impl EventSender {
         self.events.blocking_send(event).map_err(|_| Disconnected)
     }
 
-    /// Sends an event if there is room for it, and says whether there was. Never waits.
+    /// Sends an event unless the channel is full; returns whether it was sent. Never waits.
     ///
     /// # Errors
     /// [`Disconnected`] when the client has gone.
     pub fn offer(&self, name: &'static str, data: &impl Serialize) -> Result<bool, Disconnected> {
         match self.events.try_reserve() {
-            Ok(place) => {
-                place.send(Event { name, data: encode(data), is_last: false });
+            Ok(permit) => {
+                permit.send(Event { name, data: encode(data), is_last: false });
                 Ok(true)
             }
             Err(TrySendError::Full(())) => Ok(false),
@@ -114,7 +114,7 @@ impl EventSender {
     /// # Errors
     /// [`Disconnected`] when the client has gone.
     pub async fn drained(&self) -> Result<(), Disconnected> {
-        // All places of the channel are free only when nothing waits in it.
+        // All permits of the channel are free only when nothing waits in it.
         self.events.reserve_many(WAITING_MAX).await.map(drop).map_err(|_| Disconnected)
     }
 
@@ -128,7 +128,7 @@ fn encode(data: &impl Serialize) -> String {
     serde_json::to_string(data).expect("response types have text keys only")
 }
 
-/// What the body still has to do.
+/// State of the body.
 struct Progress {
     stream: EventStream,
     next_id: u64,
@@ -161,7 +161,7 @@ impl Progress {
 }
 
 impl EventStream {
-    /// The same stream, telling in its header what it lacks.
+    /// The same stream with a header that lists the parts it lacks.
     #[must_use]
     pub fn with_degraded(self, degraded: Vec<String>) -> Self {
         Self { degraded, ..self }

@@ -8,7 +8,7 @@ use crate::dto::chunks::{Chunk, QnaChunk, QnaSource};
 use crate::dto::graph::{EntityPath, GraphRelations};
 use crate::error::ApiError;
 use crate::reply::{Json, Reply};
-use crate::sse::{Disconnected, EventSender, EventStream};
+use crate::sse::EventStream;
 
 /// How many candidates each side gave.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -200,118 +200,6 @@ pub struct SourcesEvent {
     pub chunks: Vec<QnaChunk>,
     /// As in the response.
     pub graph_relations: Option<GraphRelations>,
-}
-
-#[derive(Serialize)]
-struct TokenEvent<'a> {
-    delta: &'a str,
-}
-
-/// Writes a streamed answer in the order of API 5.4. Each step consumes the one before, so that
-/// no event can come early, late or twice. For blocking code.
-#[derive(Debug)]
-pub struct AnswerStream(EventSender);
-
-/// A stream whose sources are sent; tokens may follow.
-#[derive(Debug)]
-pub struct AnswerTokens {
-    events: EventSender,
-    joined: String,
-    waiting: String,
-}
-
-impl AnswerStream {
-    /// Sends `start`.
-    ///
-    /// # Errors
-    /// [`Disconnected`] when the client has gone.
-    pub fn start(events: EventSender, start: &StartEvent) -> Result<Self, Disconnected> {
-        events.send("start", start)?;
-        Ok(Self(events))
-    }
-
-    /// Sends `sources`.
-    ///
-    /// # Errors
-    /// [`Disconnected`] when the client has gone.
-    pub fn sources(self, sources: &SourcesEvent) -> Result<AnswerTokens, Disconnected> {
-        self.0.send("sources", sources)?;
-        Ok(AnswerTokens { events: self.0, joined: String::new(), waiting: String::new() })
-    }
-
-    /// Ends with an error.
-    ///
-    /// # Errors
-    /// [`Disconnected`] when the client has gone.
-    pub fn fail(self, error: &ApiError) -> Result<(), Disconnected> {
-        self.0.fail(error)
-    }
-}
-
-impl AnswerTokens {
-    /// Sends a `token`; an empty one is left out.
-    ///
-    /// # Errors
-    /// [`Disconnected`] when the client has gone.
-    pub fn token(&mut self, delta: &str) -> Result<(), Disconnected> {
-        if delta.is_empty() {
-            return Ok(());
-        }
-        self.joined.push_str(delta);
-        self.events.send("token", &TokenEvent { delta })
-    }
-
-    /// Sends a `token`, or keeps it to be joined with the next one while the client is slow.
-    /// Never waits; what is kept at the end goes out with `done`.
-    ///
-    /// # Errors
-    /// [`Disconnected`] when the client has gone.
-    pub fn offer(&mut self, delta: &str) -> Result<(), Disconnected> {
-        self.waiting.push_str(delta);
-        if !self.waiting.is_empty()
-            && self.events.offer("token", &TokenEvent { delta: &self.waiting })?
-        {
-            self.joined.push_str(&self.waiting);
-            self.waiting.clear();
-        }
-        Ok(())
-    }
-
-    /// Waits until the response has taken every event so far.
-    ///
-    /// # Errors
-    /// [`Disconnected`] when the client has gone.
-    pub async fn drained(&self) -> Result<(), Disconnected> {
-        self.events.drained().await
-    }
-
-    /// Whether the client has gone.
-    pub fn is_closed(&self) -> bool {
-        self.events.is_closed()
-    }
-
-    /// Sends `done`; what tokens have not yet said of the answer goes out as a last one, so that
-    /// joined deltas equal the answer.
-    ///
-    /// # Errors
-    /// [`Disconnected`] when the client has gone.
-    pub fn done(mut self, response: &QnaResponse) -> Result<(), Disconnected> {
-        let Some(rest) = response.answer.strip_prefix(self.joined.as_str()) else {
-            let error = ApiError::internal("the streamed tokens are not a prefix of the answer");
-            return self.events.fail(&error);
-        };
-        let rest = rest.to_owned();
-        self.token(&rest)?;
-        self.events.send_last("done", response)
-    }
-
-    /// Ends with an error.
-    ///
-    /// # Errors
-    /// [`Disconnected`] when the client has gone.
-    pub fn fail(self, error: &ApiError) -> Result<(), Disconnected> {
-        self.events.fail(error)
-    }
 }
 
 /// A qna answer in either form.

@@ -186,34 +186,4 @@ pub struct QnaSource {
     pub chunk_uuids: Vec<String>,
 }
 
-impl QnaSource {
-    /// The source of a group of chunks in rank order; `None` without chunks.
-    pub fn of_chunks(chunks: &[QnaChunk]) -> Option<Self> {
-        let best = chunks.first()?;
-        let mut page_numbers: Vec<u32> = chunks.iter().filter_map(|c| c.page_number).collect();
-        page_numbers.sort_unstable();
-        page_numbers.dedup();
-        let chunk = &best.chunk;
-        Some(Self {
-            source_id: chunk.source_id.clone(),
-            id: chunk.source_id.clone(),
-            source_title: chunk.source_title.clone(),
-            title: chunk.source_title.clone(),
-            source_type: chunk.source_type.clone(),
-            kind: chunk.source_type.clone(),
-            source_url: chunk.source_url.clone(),
-            source_filename: best.source_filename.clone(),
-            source_upload_time: chunk.source_upload_time.clone(),
-            timestamp: chunk.source_upload_time.clone(),
-            source_last_updated_time: chunk.source_last_updated_time.clone(),
-            page_numbers,
-            snippet: best.snippet.clone(),
-            relevancy_score: chunk.relevancy_score.unwrap_or_default(),
-            document_metadata: chunk.document_metadata.clone().unwrap_or_default(),
-            tenant_metadata: chunk.tenant_metadata.clone().unwrap_or_default(),
-            chunk_uuids: chunks.iter().map(|c| c.chunk.chunk_uuid.clone()).collect(),
-        })
-    }
-}
-
 const _: () = assert!(limits::SNIPPET_CHARS == 300, "the docs above name the number");

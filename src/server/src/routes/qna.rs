@@ -1,26 +1,28 @@
 //! Answers from retrieved sources, at once or as events (API 3.5 #23, 5.4, 5.10, 5.11).
 //!
 //! ```text
-//! find: filters, scope, what to search for, search   faults are plain HTTP statuses
-//!   -> draft: a generator's text, or sentences of the chunks where there is none or it fails
-//!        at once:  remember the turn -> response
-//!        streamed: start, sources, tokens -> all taken by the client? -> remember -> done
+//! parse -> Engine::qna -+- at once:  remember the turn -> response
+//!                       +- streamed: start, sources, tokens -> all taken by the client?
+//!                                    -> remember the turn -> done
 //! ```
-//! A client that goes away ends the work at the next arrow, and a generator in the middle of its
-//! text, so its turn is not remembered. Sources are numbered by relevance where a generator writes,
-//! at once as in a stream, where they are told before the first token.
+//! Errors before `start` are plain HTTP statuses, later ones an `error` event. The turn of a client
+//! that goes away is not remembered.
 //!
-//! - `draft`: the answer before it is sent
+//! - `stream`: the events of an answer
 
-mod draft;
+mod stream;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+pub use stream::AnswerStream;
 
 use crate::app::{App, degraded};
 use crate::dto::answers::{
-    AnswerStream, AnswerTokens, QnaMetadata, QnaReply, QnaResponse, SourcesEvent, StartEvent,
+    GenerationMetadata, QnaMetadata, QnaReply, QnaResponse, SourcesEvent, StartEvent,
+    UnsupportedCitation,
 };
 use crate::dto::search::Qna;
 use crate::error::ApiError;
@@ -28,25 +30,20 @@ use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::chunks_out::{explanation, qna_chunks, qna_source};
 use crate::routes::graph::{graph_relations, relate};
-use crate::routes::qna::draft::{Draft, drafted};
 use crate::routes::search::{metadata_of, request_of};
 use crate::routes::{Group, Route, off_thread};
 use crate::sse::{self, Disconnected, EventSender};
-use lodestone_engine::answer::generate::{CancellationToken, Delivery, Writer};
-use lodestone_engine::answer::{AnswerSource, deltas, sources_only};
-use lodestone_engine::query::Retrieved;
-use lodestone_engine::{Asking, Grounds, TenantAccess};
+use lodestone_engine::TenantAccess;
+use lodestone_engine::answer::generate::{CancellationGuard, CancellationToken};
+use lodestone_engine::answer::{AnswerSource, DELTAS_MAX};
+use lodestone_engine::qna::{AnswerSink, Generation, Grounds, QnaAnswer, QnaRequest};
 use lodestone_types::{Role, TenantMode};
 
-/// What writes answers where no generator is configured, or it fails.
-const EXTRACTIVE: &str = "extractive";
-/// What `metadata.degraded` says of an answer that the generator should have written.
+/// Entry of `metadata.degraded` for an answer that the generator should have written.
 const GENERATOR_UNAVAILABLE: &str = "generator_unavailable";
-/// Token events of an extracted answer at most: with `start` and `sources` they fit into the
-/// channel, so that a slow reader holds no thread.
-const TOKENS_MAX: usize = 48;
 
-const _: () = assert!(TOKENS_MAX + 2 < sse::WAITING_MAX);
+// An answer without a generator fits into the channel, so that a slow reader holds no thread.
+const _: () = assert!(DELTAS_MAX + 2 < sse::WAITING_MAX);
 
 /// The operation.
 pub fn routes() -> Vec<Route<App>> {
@@ -63,50 +60,69 @@ pub fn routes() -> Vec<Route<App>> {
 
 async fn qna(app: App, call: Call, input: Qna) -> Result<QnaReply, ApiError> {
     let cancel = CancellationToken::default();
-    // Goes when the client goes: with this handler, or with the body of a stream.
+    // Dropped when the client goes: with this handler, or with the body of a stream.
     let listening = cancel.on_drop();
     let asked = Arc::new(Asked { app, call, input, cancel });
-    let finding = Arc::clone(&asked);
-    let found = off_thread(move || finding.find()).await?;
-    let header = degraded(&found.access);
     if asked.input.stream {
-        let (events, stream) = sse::channel(Arc::clone(&asked.call.request_id));
-        tokio::spawn(stream_answer(asked, found, events));
-        return Ok(QnaReply::Stream(stream.with_degraded(header).holding(listening)));
+        return begin_stream(asked, listening).await;
     }
-    let writing = Arc::clone(&asked);
-    let (found, mut response) = off_thread(move || {
-        let draft = writing.draft(&found)?;
-        let response = writing.response(&found, draft);
-        Ok((found, response))
+    let asking = Arc::clone(&asked);
+    let (access, mut response) = off_thread(move || {
+        let (access, request) = asking.open()?;
+        let answer = asking.app.engine.qna(&access, &request, &asking.cancel, None)?;
+        let sources = asking.sources(&answer.grounds, &answer.sources);
+        Ok((access, asking.response(answer, sources)))
     })
     .await?;
     // A step of its own: it is not reached when the client has closed the connection.
-    let response = off_thread(move || {
-        asked.remember(&found, &mut response);
-        Ok(response)
+    let reply = off_thread(move || {
+        asked.remember(&access, &mut response);
+        Ok(Json::new(response).with_degraded(degraded(&access)))
     })
     .await?;
     drop(listening);
-    Ok(QnaReply::Whole(Box::new(Json::new(response).with_degraded(header))))
+    Ok(QnaReply::Whole(Box::new(reply)))
 }
 
-/// Sends the events of an answer; ends early when the client has gone.
-async fn stream_answer(asked: Arc<Asked>, found: Found, events: EventSender) {
+/// The response of a stream, once the search is done.
+async fn begin_stream(
+    asked: Arc<Asked>,
+    listening: CancellationGuard,
+) -> Result<QnaReply, ApiError> {
+    let (events, stream) = sse::channel(Arc::clone(&asked.call.request_id));
+    let (starting, started) = oneshot::channel();
+    let answered = tokio::spawn(stream_answer(asked, events, starting));
+    if let Ok(degraded) = started.await {
+        return Ok(QnaReply::Stream(stream.with_degraded(degraded).holding(listening)));
+    }
+    match answered.await {
+        Ok(Err(error)) => Err(error),
+        _ => Err(ApiError::internal("a stream ended before its start")),
+    }
+}
+
+/// Sends the events of an answer; ends early when the client has gone. The error is one from
+/// before `start`.
+async fn stream_answer(
+    asked: Arc<Asked>,
+    events: EventSender,
+    starting: oneshot::Sender<Vec<String>>,
+) -> Result<(), ApiError> {
     let telling = Arc::clone(&asked);
-    let told = off_thread(move || Ok(telling.tell(&found, events).map(|told| (found, told)))).await;
-    // A panic has dropped the sender, and the stream ends with an `error` event.
-    let Ok(Ok((found, Some((tokens, mut response))))) = told else { return };
-    if tokens.drained().await.is_err() {
-        return;
+    // A panic drops the sender, and the stream ends with an `error` event.
+    let told = off_thread(move || telling.tell(events, starting)).await?;
+    let Some((access, stream, mut response)) = told else { return Ok(()) };
+    if stream.drained().await.is_err() {
+        return Ok(());
     }
     let ended = off_thread(move || {
-        asked.remember(&found, &mut response);
-        Ok(tokens.done(&response))
+        asked.remember(&access, &mut response);
+        Ok(stream.done(&response))
     });
     if let Ok(Err(Disconnected)) | Err(_) = ended.await {
         tracing::debug!("a stream was not read to its end");
     }
+    Ok(())
 }
 
 /// A question with everything that belongs to its request.
@@ -117,78 +133,97 @@ struct Asked {
     cancel: CancellationToken,
 }
 
-/// What was found for a question.
-struct Found {
-    access: TenantAccess,
-    grounds: Grounds,
-    begun: Instant,
-    /// When the chunks were there and the answer was begun.
-    found: Instant,
-}
-
 impl Asked {
-    fn find(&self) -> Result<Found, ApiError> {
-        let begun = Instant::now();
-        let Self { app, call, input, cancel } = self;
-        let request = request_of(input.question.clone(), &input.options)?;
-        let access = app.engine.open(call.grant()?, &input.scope, Some(TenantMode::Standard))?;
-        let asking = Asking {
-            session: input.session_id.as_ref(),
-            may_generate: input.ai_generation,
+    fn open(&self) -> Result<(TenantAccess, QnaRequest), ApiError> {
+        let Self { app, call, input, .. } = self;
+        let request = QnaRequest {
+            search: request_of(input.question.clone(), &input.options)?,
+            session: input.session_id.clone(),
+            ai_generation: input.ai_generation,
             may_split: input.multi_step_reasoning,
-            cancel,
+            user_name: input.user_name.clone(),
+            user_instructions: input.user_instructions.clone(),
         };
-        let grounds = app.engine.retrieve_for_question(&access, asking, request)?;
-        Ok(Found { access, grounds, begun, found: Instant::now() })
+        let access = app.engine.open(call.grant()?, &input.scope, Some(TenantMode::Standard))?;
+        Ok((access, request))
     }
 
-    /// What writes the answer by a generator; without context there is nothing to write about.
-    fn writer(&self, found: &Found) -> Option<&Writer> {
-        let is_wanted = self.input.ai_generation && !found.grounds.retrieved.chunks.is_empty();
-        self.app.engine.writer().filter(|_| is_wanted)
+    /// Sends everything but the end of the stream; `None` where an `error` event has ended it.
+    /// Waits for the client only to send it an error.
+    fn tell(
+        &self,
+        events: EventSender,
+        starting: oneshot::Sender<Vec<String>>,
+    ) -> Result<Option<(TenantAccess, AnswerStream, QnaResponse)>, ApiError> {
+        let (access, request) = self.open()?;
+        let mut sink = EventSink {
+            asked: self,
+            access: &access,
+            starting: Some(starting),
+            stream: AnswerStream::new(events),
+            sources: None,
+        };
+        let answer = self.app.engine.qna(&access, &request, &self.cancel, Some(&mut sink));
+        let EventSink { starting, stream, sources, .. } = sink;
+        match answer {
+            Ok(answer) => {
+                let sources = sources.expect("an answer has told its sources");
+                Ok(Some((access, stream, self.response(answer, sources))))
+            }
+            Err(error) if starting.is_some() => Err(error.into()),
+            Err(error) => {
+                let error = ApiError::from(error);
+                if !self.cancel.is_cancelled() {
+                    let (request_id, cause) = (&self.call.request_id, error.cause());
+                    tracing::error!(%request_id, cause, "a streamed answer failed");
+                }
+                if let Err(Disconnected) = stream.fail(&error) {
+                    tracing::debug!("a stream was not read to its end");
+                }
+                Ok(None)
+            }
+        }
     }
 
     fn session(&self) -> Option<String> {
         self.input.session_id.as_ref().map(ToString::to_string)
     }
 
-    fn response(&self, found: &Found, draft: Draft) -> QnaResponse {
+    fn response(&self, answer: QnaAnswer, sources: SourcesEvent) -> QnaResponse {
         let Self { app, call, input, .. } = self;
-        let Grounds { retrieved, question, .. } = &found.grounds;
-        let SourcesEvent { sources, chunks, graph_relations } =
-            self.sources(question, retrieved, &draft.sources);
-        let mut search = metadata_of(app, call, &input.options, retrieved);
-        let answer_ms = found.found.elapsed().as_secs_f64() * 1e3;
+        let QnaAnswer { text, grounds, generation, answer_ms, total_ms, .. } = answer;
+        let mut search = metadata_of(app, call, &input.options, &grounds.retrieved);
         search.timings_ms.answer = input.ai_generation.then_some(answer_ms);
-        // With what a generator took to understand the question.
-        search.timings_ms.total = found.begun.elapsed().as_secs_f64() * 1e3;
-        if draft.is_degraded {
+        // With the time of a generator to understand the question.
+        search.timings_ms.total = total_ms;
+        if let Some(error) = &generation.error {
+            tracing::warn!(%error, request_id = %call.request_id, "no generated answer");
             search.degraded.push(GENERATOR_UNAVAILABLE.to_owned());
         }
-        let ignored = input.ignored_parameters.iter();
+        let SourcesEvent { sources, chunks, graph_relations } = sources;
         QnaResponse {
-            answer: draft.answer,
+            answer: text,
             sources,
             chunks,
             success: true,
             session_id: self.session(),
             graph_relations,
-            model_used: draft.generation.model.clone(),
+            model_used: generation.model.clone(),
             metadata: QnaMetadata {
                 search,
-                generation: draft.generation,
-                ignored_parameters: ignored.map(ToString::to_string).collect(),
+                generation: generation_metadata(generation, grounds.queries),
+                ignored_parameters: input
+                    .ignored_parameters
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect(),
             },
         }
     }
 
-    /// Context as the wire has it.
-    fn sources(
-        &self,
-        question: &str,
-        retrieved: &Retrieved,
-        sources: &[AnswerSource],
-    ) -> SourcesEvent {
+    /// The sources of an answer and its chunks as the wire has them.
+    fn sources(&self, grounds: &Grounds, sources: &[AnswerSource]) -> SourcesEvent {
+        let Grounds { retrieved, question, .. } = grounds;
         let found = &retrieved.chunks;
         let mut chunks = match self.input.highlight_chunks {
             true => qna_chunks(question, found, sources),
@@ -205,91 +240,12 @@ impl Asked {
         }
     }
 
-    /// Writes the answer and sends everything but its end; `None` where an `error` event has
-    /// ended the stream. Never waits for the client but to tell it of an error.
-    fn tell(
-        &self,
-        found: &Found,
-        events: EventSender,
-    ) -> Result<Option<(AnswerTokens, QnaResponse)>, Disconnected> {
-        let writer = self.writer(found);
-        let model = match (writer, self.input.ai_generation) {
-            (Some(writer), _) => Some(writer.generator().model().to_owned()),
-            (None, true) => Some(EXTRACTIVE.to_owned()),
-            (None, false) => None,
-        };
-        let request_id = self.call.request_id.to_string();
-        let start = StartEvent { request_id, session_id: self.session(), model };
-        let stream = AnswerStream::start(events, &start)?;
-        if let Some(writer) = writer {
-            return self.tell_generated(writer, found, stream);
-        }
-        let draft = match self.extract(found) {
-            Ok(draft) => draft,
-            Err(error) => {
-                self.note(&error);
-                return stream.fail(&error).map(|()| None);
-            }
-        };
-        let response = self.response(found, draft);
-        let tokens = stream.sources(&SourcesEvent {
-            sources: response.sources.clone(),
-            chunks: response.chunks.clone(),
-            graph_relations: response.graph_relations.clone(),
-        })?;
-        tell_whole(tokens, response).map(Some)
-    }
-
-    fn tell_generated(
-        &self,
-        writer: &Writer,
-        found: &Found,
-        stream: AnswerStream,
-    ) -> Result<Option<(AnswerTokens, QnaResponse)>, Disconnected> {
-        let Grounds { retrieved, question, .. } = &found.grounds;
-        let sources = sources_only(question, &retrieved.chunks);
-        let mut tokens = stream.sources(&self.sources(question, retrieved, &sources))?;
-        let mut has_told = false;
-        let mut tell = |piece: &str| {
-            has_told = true;
-            match tokens.offer(piece) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(Disconnected) => ControlFlow::Break(()),
-            }
-        };
-        let failed = match self.write(writer, found, &sources, Delivery::Streamed, &mut tell) {
-            Ok(written) => {
-                let draft = drafted(writer, &found.grounds, sources, written);
-                return Ok(Some((tokens, self.response(found, draft))));
-            }
-            Err(error) => error,
-        };
-        let draft = match has_told {
-            true => Err(failed.into()),
-            false => self.fall_back(found, failed),
-        };
-        match draft {
-            Ok(draft) => tell_whole(tokens, self.response(found, draft)).map(Some),
-            Err(error) => {
-                self.note(&error);
-                tokens.fail(&error).map(|()| None)
-            }
-        }
-    }
-
-    fn note(&self, error: &ApiError) {
-        if !self.cancel.is_cancelled() {
-            let (request_id, cause) = (&self.call.request_id, error.cause());
-            tracing::error!(%request_id, cause, "a streamed answer failed");
-        }
-    }
-
-    /// Adds the turn to its session. An answer is worth giving without that, so a failure, for
+    /// Adds the turn to its session. An answer is worth giving without that, so an error, for
     /// example of a full disk, is told and not fatal.
-    fn remember(&self, found: &Found, response: &mut QnaResponse) {
+    fn remember(&self, access: &TenantAccess, response: &mut QnaResponse) {
         let Self { app, call, input, .. } = self;
         let Some(session) = &input.session_id else { return };
-        let (access, question) = (&found.access, &input.question);
+        let question = &input.question;
         if let Err(error) = app.engine.remember(access, session, question, &response.answer) {
             tracing::warn!(%error, request_id = %call.request_id, "a turn was not remembered");
             response.metadata.search.degraded.push("session_not_remembered".to_owned());
@@ -297,20 +253,63 @@ impl Asked {
     }
 }
 
-/// Sends an answer that is there as a whole.
-fn tell_whole(
-    mut tokens: AnswerTokens,
-    response: QnaResponse,
-) -> Result<(AnswerTokens, QnaResponse), Disconnected> {
-    for delta in few_deltas(&response.answer) {
-        tokens.token(&delta)?;
-    }
-    Ok((tokens, response))
+/// Encodes an answer as events while it is made.
+struct EventSink<'a> {
+    asked: &'a Asked,
+    access: &'a TenantAccess,
+    /// Starts the response with the parts that it lacks; `None` once it has started.
+    starting: Option<oneshot::Sender<Vec<String>>>,
+    stream: AnswerStream,
+    sources: Option<SourcesEvent>,
 }
 
-/// The deltas of an answer, neighbours joined so that there are at most [`TOKENS_MAX`].
-fn few_deltas(answer: &str) -> Vec<String> {
-    let all: Vec<&str> = deltas(answer).collect();
-    let joined = all.len().div_ceil(TOKENS_MAX).max(1);
-    all.chunks(joined).map(|run| run.concat()).collect()
+impl AnswerSink for EventSink<'_> {
+    fn start(&mut self, model: Option<&str>) -> ControlFlow<()> {
+        let starting = self.starting.take().expect("an answer starts once");
+        if starting.send(degraded(self.access)).is_err() {
+            return ControlFlow::Break(());
+        }
+        flow(self.stream.start(&StartEvent {
+            request_id: self.asked.call.request_id.to_string(),
+            session_id: self.asked.session(),
+            model: model.map(str::to_owned),
+        }))
+    }
+
+    fn sources(&mut self, grounds: &Grounds, sources: &[AnswerSource]) -> ControlFlow<()> {
+        let sources = self.sources.insert(self.asked.sources(grounds, sources));
+        flow(self.stream.sources(sources))
+    }
+
+    fn token(&mut self, piece: &str) -> ControlFlow<()> {
+        flow(self.stream.token(piece))
+    }
+}
+
+fn flow(sent: Result<(), Disconnected>) -> ControlFlow<()> {
+    match sent {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(Disconnected) => ControlFlow::Break(()),
+    }
+}
+
+fn generation_metadata(generation: Generation, queries: Vec<String>) -> GenerationMetadata {
+    let Generation { model, is_fallback, error, usage, finish_reason, chunks_shown, unsupported } =
+        generation;
+    let unsupported = unsupported.into_iter().map(|citation| UnsupportedCitation {
+        number: citation.number,
+        start: citation.answer_chars.start,
+        end: citation.answer_chars.end,
+    });
+    GenerationMetadata {
+        model,
+        fallback: is_fallback,
+        input_tokens: usage.input_tokens,
+        output_tokens: usage.output_tokens,
+        fallback_reason: error.map(|error| error.reason().to_owned()),
+        finish_reason,
+        queries,
+        chunks_shown,
+        unsupported: unsupported.collect(),
+    }
 }

@@ -18,9 +18,10 @@ use crate::frame::{Frame, HttpSettings, router};
 use crate::routes::table;
 use lodestone_embed::HashEmbedder;
 use lodestone_engine::answer::generate::CancellationToken;
+use lodestone_engine::qna::QnaRequest;
 use lodestone_engine::query::{Alpha, Mode, Restriction, RetrieveRequest};
 use lodestone_engine::settings::Settings;
-use lodestone_engine::{Asking, Components, Engine};
+use lodestone_engine::{Components, Engine};
 use lodestone_types::id::SessionId;
 use lodestone_types::{JobStatus, RandomIds, Scope, SourceId, SubTenantId, SystemClock, TenantId};
 
@@ -144,7 +145,7 @@ impl Rig {
         let grant = self.engine.authenticate(KEY).unwrap();
         let (tenant, sub_tenant) = self.scope();
         let access = self.engine.open(&grant, &Scope { tenant, sub_tenant }, None).unwrap();
-        let request = RetrieveRequest {
+        let search = RetrieveRequest {
             query: question.to_owned(),
             extra_context: None,
             max_chunks: 1,
@@ -156,14 +157,16 @@ impl Rig {
             per_source_max: None,
             restriction: Restriction::default(),
         };
-        let session = SessionId::parse(session).unwrap();
-        let asking = Asking {
-            session: Some(&session),
-            may_generate: false,
+        let request = QnaRequest {
+            search,
+            session: Some(SessionId::parse(session).unwrap()),
+            ai_generation: false,
             may_split: false,
-            cancel: &CancellationToken::default(),
+            user_name: String::new(),
+            user_instructions: String::new(),
         };
-        self.engine.retrieve_for_question(&access, asking, request).unwrap().question
+        let answer = self.engine.qna(&access, &request, &CancellationToken::default(), None);
+        answer.unwrap().grounds.question
     }
 
     /// Waits until every task, and with them every stream, has ended.

@@ -1,0 +1,122 @@
+//! The search behind a question.
+
+use std::collections::BTreeMap;
+
+use crate::answer::generate::{CancellationToken, Understood, Usage};
+use crate::qna::QnaRequest;
+use crate::query::Retrieved;
+use crate::{Engine, EngineError, TenantAccess};
+use lodestone_types::id::SessionId;
+use lodestone_types::{RetrievedChunk, limits};
+
+/// The grounds of an answer: the question as understood and the results of its search.
+#[derive(Debug)]
+pub struct Grounds {
+    /// The search results.
+    pub retrieved: Retrieved,
+    /// The question as it stands alone.
+    pub question: String,
+    /// The turns before it, oldest first, each a question and its answer.
+    pub past: Vec<(String, String)>,
+    /// The queries of the search where the generator has made them; else empty.
+    pub queries: Vec<String>,
+    /// Tokens of the generator for understanding the question.
+    pub usage: Usage,
+}
+
+impl Engine {
+    /// Understands a question from the turns before it, by the generator where there is one and it
+    /// may help, else by rule; and searches. Of a question in parts each part is searched for, and
+    /// the results are merged.
+    pub(super) fn grounds(
+        &self,
+        access: &TenantAccess,
+        request: &QnaRequest,
+        cancel: &CancellationToken,
+    ) -> Result<Grounds, EngineError> {
+        let past = match &request.session {
+            Some(session) => self.past_turns(access, session)?,
+            None => Vec::new(),
+        };
+        let mut search = request.search.clone();
+        let understood = match &self.writer {
+            Some(writer) if request.ai_generation => {
+                writer.understand(&search.query, &past, request.may_split, cancel)
+            }
+            _ => Understood::by_rule(&search.query, &past),
+        };
+        let Understood { question, parts, is_generated, usage, .. } = understood;
+        search.query.clone_from(&question);
+        let mut pools = vec![self.retrieve(access, &search)?];
+        for part in &parts {
+            search.query.clone_from(part);
+            pools.push(self.retrieve(access, &search)?);
+        }
+        let retrieved = merged(pools, search.max_chunks);
+        let mut queries = Vec::new();
+        if is_generated {
+            queries.push(question.clone());
+            queries.extend(parts);
+        }
+        Ok(Grounds { retrieved, question, past, queries, usage })
+    }
+
+    fn past_turns(
+        &self,
+        access: &TenantAccess,
+        session: &SessionId,
+    ) -> Result<Vec<(String, String)>, EngineError> {
+        let (collection, sub_tenant) = (access.tenant.collection, &access.sub_tenant);
+        let turns = self.catalog.turns(collection, sub_tenant, session, limits::SESSION_TURNS)?;
+        Ok(turns.into_iter().map(|turn| (turn.question, turn.answer)).collect())
+    }
+}
+
+/// Merges the results of the parts of a question: from each in turn its next best chunk until there
+/// are enough, so that no part is crowded out by another; then by score, as any other result. The
+/// results of the whole question come first and give everything but the chunks.
+fn merged(mut pools: Vec<Retrieved>, chunks_max: usize) -> Retrieved {
+    let mut first = pools.remove(0);
+    if pools.is_empty() {
+        return first;
+    }
+    let mut columns = vec![std::mem::take(&mut first.chunks)];
+    for pool in pools {
+        first.timings.total += pool.timings.total;
+        first.segments_missing = first.segments_missing.max(pool.segments_missing);
+        // One part without the reranker, and the whole does not rest on it.
+        first.reranker = first.reranker.filter(|_| pool.reranker.is_some());
+        if let (Some(all), Some(relations)) = (&mut first.relations, pool.relations) {
+            all.of_chunks.extend(relations.of_chunks);
+        }
+        columns.push(pool.chunks);
+    }
+    let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
+    let mut position_of: BTreeMap<String, usize> = BTreeMap::new();
+    let mut taken: Vec<RetrievedChunk> = Vec::new();
+    loop {
+        let mut is_over = true;
+        for column in &mut columns {
+            let Some(chunk) = column.next() else { continue };
+            is_over = false;
+            match position_of.get(&chunk.uuid) {
+                Some(known) => taken[*known].score = taken[*known].score.max(chunk.score),
+                None if taken.len() < chunks_max => {
+                    position_of.insert(chunk.uuid.clone(), taken.len());
+                    taken.push(chunk);
+                }
+                None => {}
+            }
+        }
+        if is_over {
+            break;
+        }
+    }
+    // Stable: equal scores keep the order in which they were taken.
+    taken.sort_by(|a, b| b.score.total_cmp(&a.score));
+    if let Some(relations) = &mut first.relations {
+        relations.of_chunks.retain(|chunk, _| position_of.contains_key(chunk));
+    }
+    first.chunks = taken;
+    first
+}

@@ -1,0 +1,270 @@
+//! Answering a question: understand it, search, write the answer, tell it piece by piece.
+//!
+//! ```text
+//! past turns, question -> grounds: what to search for, one search a part, merged
+//!   -> start -> by a generator:            sources -> tokens as they are written
+//!            -> by sentences of chunks:    text -> sources -> tokens
+//!               (no generator; or it fails before its first token, then with its sources)
+//!   -> QnaAnswer (then [`Engine::remember`], once the client has all of it)
+//! ```
+//! Work for a client that has gone ends at the next arrow, and a generator in the middle of its
+//! text. Sources are numbered by relevance where a generator is configured, at once as in a
+//! stream, where they are told before the first token.
+//!
+//! - `grounds`: the search behind a question
+
+mod grounds;
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+pub use grounds::Grounds;
+
+use crate::answer::generate::{
+    CancellationToken, Delivery, GenerateError, Question, Unsupported, Usage, Writer, Written,
+};
+use crate::answer::{AnswerSource, SourceOrder, deltas, sources_only};
+use crate::query::RetrieveRequest;
+use crate::{Engine, EngineError, TenantAccess};
+use lodestone_types::id::SessionId;
+
+/// Name of the model that writes answers without a generator.
+const EXTRACTIVE: &str = "extractive";
+
+/// A question to answer.
+#[derive(Debug, Clone)]
+pub struct QnaRequest {
+    /// The search for its grounds; the query is the question.
+    pub search: RetrieveRequest,
+    /// The conversation it belongs to.
+    pub session: Option<SessionId>,
+    /// Whether an answer is wanted, not only its sources; a generator, if there is one, may help.
+    pub ai_generation: bool,
+    /// Whether the generator may split the question; each part is then searched for.
+    pub may_split: bool,
+    /// Name of the user, for the generator; possibly empty.
+    pub user_name: String,
+    /// Wishes of the user as to form, for the generator; possibly empty.
+    pub user_instructions: String,
+}
+
+/// Receives an answer while it is made: `start`, then `sources`, then any number of `token`.
+/// Breaking off ends the work.
+pub trait AnswerSink {
+    /// The search is done; `model` will write the answer, if one is wanted.
+    fn start(&mut self, model: Option<&str>) -> ControlFlow<()>;
+
+    /// The sources of the answer, as they are numbered in it.
+    fn sources(&mut self, grounds: &Grounds, sources: &[AnswerSource]) -> ControlFlow<()>;
+
+    /// The next piece of the text. At most [`crate::answer::DELTAS_MAX`] unless a generator writes.
+    fn token(&mut self, piece: &str) -> ControlFlow<()>;
+}
+
+/// A finished answer.
+#[derive(Debug)]
+pub struct QnaAnswer {
+    /// The text; empty where no answer is wanted.
+    pub text: String,
+    /// Sources; `[n]` of the text refers to the n-th.
+    pub sources: Vec<AnswerSource>,
+    /// The search results that it rests on.
+    pub grounds: Grounds,
+    /// Model, usage and errors behind the text.
+    pub generation: Generation,
+    /// Milliseconds for writing the answer.
+    pub answer_ms: f64,
+    /// Milliseconds from beginning to end.
+    pub total_ms: f64,
+}
+
+/// Model, usage and errors behind a text.
+#[derive(Debug, Default)]
+pub struct Generation {
+    /// Name of the model that wrote it.
+    pub model: Option<String>,
+    /// Whether it was written without a generator.
+    pub is_fallback: bool,
+    /// Error of the generator that should have written it.
+    pub error: Option<GenerateError>,
+    /// Tokens of all calls of the generator.
+    pub usage: Usage,
+    /// Why the generator stopped, in its word.
+    pub finish_reason: Option<String>,
+    /// Number of chunks that were shown to the generator.
+    pub chunks_shown: usize,
+    /// Citations that their sources do not support.
+    pub unsupported: Vec<Unsupported>,
+}
+
+/// The text of an answer with its sources.
+type Draft = (String, Vec<AnswerSource>, Generation);
+
+/// The sink of an answer that is given at once.
+struct Silent;
+
+impl AnswerSink for Silent {
+    fn start(&mut self, _: Option<&str>) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn sources(&mut self, _: &Grounds, _: &[AnswerSource]) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn token(&mut self, _: &str) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+impl Engine {
+    /// Answers a question and tells `sink`, if there is one, what is ready on the way. In a
+    /// session the turns before the question help to understand it; the filters of the search are
+    /// its own.
+    ///
+    /// # Errors
+    /// As [`Self::retrieve`], before `start`. Errors of the model and, where the settings want no
+    /// fallback or some of its text was told already, of the generator.
+    /// [`GenerateError::Cancelled`] when the sink breaks off.
+    pub fn qna(
+        &self,
+        access: &TenantAccess,
+        request: &QnaRequest,
+        cancel: &CancellationToken,
+        sink: Option<&mut dyn AnswerSink>,
+    ) -> Result<QnaAnswer, EngineError> {
+        let begun = Instant::now();
+        let grounds = self.grounds(access, request, cancel)?;
+        let searched = Instant::now();
+        let mut silent = Silent;
+        let (delivery, sink) = match sink {
+            Some(sink) => (Delivery::Streamed, sink),
+            None => (Delivery::Whole, &mut silent as &mut dyn AnswerSink),
+        };
+        // Without chunks there is nothing for a generator to write about.
+        let is_wanted = request.ai_generation && !grounds.retrieved.chunks.is_empty();
+        let writer = self.writer.as_ref().filter(|_| is_wanted);
+        let model = match writer {
+            Some(writer) => Some(writer.generator().model()),
+            None => request.ai_generation.then_some(EXTRACTIVE),
+        };
+        told(sink.start(model))?;
+        let (text, sources, generation) = match writer {
+            Some(writer) => self.generate(writer, request, &grounds, delivery, cancel, sink)?,
+            None => {
+                let draft = self.extract(request, &grounds)?;
+                told(sink.sources(&grounds, &draft.1))?;
+                tell_text(sink, &draft.0)?;
+                draft
+            }
+        };
+        let millis = |since: Instant| since.elapsed().as_secs_f64() * 1e3;
+        let (answer_ms, total_ms) = (millis(searched), millis(begun));
+        Ok(QnaAnswer { text, sources, grounds, generation, answer_ms, total_ms })
+    }
+
+    /// The answer of a generator; where it fails before its first token, sentences of the chunks.
+    fn generate(
+        &self,
+        writer: &Writer,
+        request: &QnaRequest,
+        grounds: &Grounds,
+        delivery: Delivery,
+        cancel: &CancellationToken,
+        sink: &mut dyn AnswerSink,
+    ) -> Result<Draft, EngineError> {
+        let chunks = grounds.retrieved.chunks.as_slice();
+        let sources = sources_only(&grounds.question, chunks);
+        told(sink.sources(grounds, &sources))?;
+        let question = Question {
+            text: &request.search.query,
+            past: &grounds.past,
+            user_name: &request.user_name,
+            user_instructions: &request.user_instructions,
+        };
+        let mut has_told = false;
+        let written = writer.write(&question, &sources, chunks, delivery, cancel, &mut |piece| {
+            has_told = delivery == Delivery::Streamed;
+            sink.token(piece)
+        });
+        let error = match written {
+            Ok(Written { text, unsupported, chunks_shown, usage, finish_reason }) => {
+                let generation = Generation {
+                    model: Some(writer.generator().model().to_owned()),
+                    usage: Usage {
+                        input_tokens: grounds.usage.input_tokens + usage.input_tokens,
+                        output_tokens: grounds.usage.output_tokens + usage.output_tokens,
+                    },
+                    finish_reason,
+                    chunks_shown,
+                    unsupported,
+                    ..Generation::default()
+                };
+                return Ok((text, sources, generation));
+            }
+            Err(error) => error,
+        };
+        if has_told || cancel.is_cancelled() || !self.settings.llm_fallback {
+            return Err(error.into());
+        }
+        let (text, sources, generation) = self.extract(request, grounds)?;
+        tell_text(sink, &text)?;
+        let generation = Generation { is_fallback: true, error: Some(error), ..generation };
+        Ok((text, sources, generation))
+    }
+
+    /// The answer without a generator: sentences of the chunks, or none where none is wanted.
+    fn extract(&self, request: &QnaRequest, grounds: &Grounds) -> Result<Draft, EngineError> {
+        let (question, chunks) = (&grounds.question, &grounds.retrieved.chunks);
+        if !request.ai_generation {
+            let generation = Generation { is_fallback: true, ..Generation::default() };
+            return Ok((String::new(), sources_only(question, chunks), generation));
+        }
+        let order = match self.writer {
+            Some(_) => SourceOrder::ByRelevance,
+            None => SourceOrder::ByUse,
+        };
+        let answer = self.answerer.answer(question, chunks, order)?;
+        let generation = Generation {
+            model: Some(EXTRACTIVE.to_owned()),
+            is_fallback: self.writer.is_none(),
+            usage: grounds.usage,
+            ..Generation::default()
+        };
+        Ok((answer.text, answer.sources, generation))
+    }
+
+    /// The writer of generated answers, where a generator is configured.
+    pub fn writer(&self) -> Option<&Writer> {
+        self.writer.as_ref()
+    }
+
+    /// Adds a turn to a session.
+    ///
+    /// # Errors
+    /// Errors of the catalog.
+    pub fn remember(
+        &self,
+        access: &TenantAccess,
+        session: &SessionId,
+        question: &str,
+        answer: &str,
+    ) -> Result<(), EngineError> {
+        let (collection, sub_tenant) = (access.tenant.collection, &access.sub_tenant);
+        let (question, answer) = (question.to_owned(), answer.to_owned());
+        Ok(self.catalog.append_turn(collection, sub_tenant, session, question, answer)?)
+    }
+}
+
+/// Tells a text that is there as a whole.
+fn tell_text(sink: &mut dyn AnswerSink, text: &str) -> Result<(), EngineError> {
+    deltas(text).iter().try_for_each(|piece| told(sink.token(piece)))
+}
+
+/// An error where the sink has broken off.
+fn told(flow: ControlFlow<()>) -> Result<(), EngineError> {
+    match flow {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(GenerateError::Cancelled.into()),
+    }
+}
