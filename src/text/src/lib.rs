@@ -6,7 +6,7 @@
 //! ```text
 //! rows   RowText -> analysis -> TextIndexBuilder -> finish -> bundle -> TextIndex::open
 //! query  HybridQuery or WordQuery, then over every segment of the scope
-//!        scope_stats + term_counts -> CorpusStats -> score -> RowScores: top, get, matched
+//!        scope_stats + term_counts -> CorpusStats -> score -> RowScores: top, get
 //! ```
 //!
 //! # Fields

@@ -33,7 +33,6 @@ const SEEK_RATIO: u64 = 32;
 pub struct RowScores {
     /// By row; 0 where nothing matches.
     scores: Vec<f32>,
-    matched: u64,
 }
 
 impl RowScores {
@@ -65,11 +64,6 @@ impl RowScores {
     /// The score of a row; 0 if it does not match.
     pub fn get(&self, row: RowId) -> f32 {
         self.scores.get(row.0 as usize).copied().unwrap_or(0.0)
-    }
-
-    /// Rows that match.
-    pub fn matched(&self) -> u64 {
-        self.matched
     }
 }
 
@@ -178,8 +172,7 @@ impl Sums {
                 *score = 0.0;
             }
         }
-        let matched = self.scores.iter().filter(|score| **score > 0.0).count() as u64;
-        RowScores { scores: self.scores, matched }
+        RowScores { scores: self.scores }
     }
 }
 
