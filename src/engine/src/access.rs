@@ -1,4 +1,4 @@
-//! The only way from a key to a tenant's data.
+//! Access control: from a key to the data of a tenant.
 
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ impl Engine {
     }
 }
 
-/// Deleting meanwhile looks like absence.
+/// An error of the catalog; a tenant that is being deleted counts as absent.
 pub(super) fn absent(error: CatalogError) -> EngineError {
     match error {
         CatalogError::CollectionUnknown { .. } | CatalogError::TenantUnknown { .. } => {

@@ -1,4 +1,4 @@
-//! What computes over vectors and in the model: chosen once at the start, as the operator wishes.
+//! The device for vectors and for the model: chosen once at the start, by the settings.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use lodestone_embed::{DeviceLimits, EmbedDevice};
 use lodestone_io::Disk;
 use lodestone_types::Clock;
 
-/// Where compiled kernels are kept, below the data directory. Everything there can be made again.
+/// Cache of compiled kernels, below the data directory. It can be deleted at any time.
 const CACHE_PATH: &str = "cache/kernels";
 
-/// What computes, over vectors and in the model.
+/// The device that computes over vectors and in the model.
 #[derive(Debug, Clone)]
 pub struct TakenDevice {
     /// The vector kernels.
@@ -26,8 +26,8 @@ pub struct TakenDevice {
     pub embedding: Option<EmbedDevice>,
 }
 
-/// The device of the settings: the GPU if it is wished for or there, the CPU otherwise. Says in
-/// one line of the log what was taken, and why the GPU was not.
+/// Takes the device of the settings: the GPU if it is wanted or present, the CPU otherwise. One
+/// line of the log says which was taken, and why the GPU was not.
 ///
 /// # Errors
 /// [`EngineError::NoDevice`] where the settings insist on a GPU that cannot be used.
@@ -60,7 +60,7 @@ pub fn take_device(
 /// Takes the GPU.
 ///
 /// # Errors
-/// Why there is none to take.
+/// The reason why there is none.
 pub fn open_cuda(
     settings: &Settings,
     disk: &Arc<dyn Disk>,
@@ -107,7 +107,7 @@ impl KernelFolder {
         self.disk.create_dir_all(&self.folder)?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let temporary = self.folder.join(format!("{}-{number}.tmp", std::process::id()));
-        // What a process of the same number left half way.
+        // A file that an earlier process of the same id left unfinished.
         if self.disk.exists(&temporary)? {
             self.disk.remove(&temporary)?;
         }

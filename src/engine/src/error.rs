@@ -1,4 +1,4 @@
-//! What can go wrong, as the server sees it: a kind, a reason for machines, a message for people.
+//! Errors of operations, as the server sees them: a kind and a message.
 
 use crate::answer::AnswerError;
 use crate::answer::generate::GenerateError;
@@ -15,7 +15,7 @@ use lodestone_types::{ErrorKind, SourceId, SubTenantId, TenantId, TenantMode};
 /// A refused or failed operation.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The tenant does not exist, or the key has no access to it: the two look alike.
+    /// The tenant does not exist, or the key has no access to it: the answer is the same.
     #[error("tenant_id does not exist or this key has no access to it")]
     TenantNotFound,
     /// The sub-tenant does not exist, or the key has no access to it.
@@ -24,7 +24,7 @@ pub enum EngineError {
     /// The key may not do this here.
     #[error("{need}")]
     Forbidden {
-        /// What it would need.
+        /// The missing permission.
         need: &'static str,
     },
     /// A tenant of this name exists.
@@ -33,7 +33,7 @@ pub enum EngineError {
         /// The tenant.
         tenant: TenantId,
     },
-    /// The tenant holds something else.
+    /// The tenant is in another mode.
     #[error(
         "tenant {tenant} is in mode {}, this operation needs mode {}",
         found.as_str(),
@@ -65,10 +65,10 @@ pub enum EngineError {
     /// The catalog is missing and cannot be rebuilt without a decision.
     #[error("catalog.sqlite is missing and cannot be rebuilt: {problem}")]
     CatalogLost {
-        /// What contradicts what, and what the operator can do.
+        /// The contradiction, and what the operator can do about it.
         problem: String,
     },
-    /// The operator wants a GPU and there is none to be had.
+    /// The settings want a GPU and none can be used.
     #[error("LODESTONE_DEVICE is cuda, but no GPU can be used: {reason}")]
     NoDevice {
         /// Why.
@@ -80,16 +80,16 @@ pub enum EngineError {
     /// A setting.
     #[error(transparent)]
     Setting(#[from] InvalidSetting),
-    /// The way in.
+    /// Errors of uploads and changes.
     #[error(transparent)]
     Ingest(#[from] IngestError),
-    /// The way out.
+    /// Errors of searches.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// The answers.
+    /// Errors of extractive answers.
     #[error(transparent)]
     Answer(#[from] AnswerError),
-    /// The generator.
+    /// Errors of the generator.
     #[error(transparent)]
     Generate(#[from] GenerateError),
     /// The catalog.
@@ -110,7 +110,7 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// What the caller should do.
+    /// The kind of error: it says what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::TenantNotFound

@@ -1,4 +1,4 @@
-//! Whether the parts are usable, for whoever decides to send requests here.
+//! Health of the parts, for load balancers and operators.
 
 use uuid::Uuid;
 
@@ -8,10 +8,11 @@ use lodestone_embed::{EmbedError, Lane};
 use lodestone_io::Fullness;
 use lodestone_types::{CollectionId, Timestamp};
 
-/// How long a look at the model is believed: it computes, and anybody may ask for it.
+/// Time for which a probe of the model is reused: a probe costs computation, and any client may
+/// ask for it.
 const PROBE_MILLIS: u64 = 5000;
 
-/// The last look at the model.
+/// The last probe of the model.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Probe {
     at: Timestamp,
@@ -41,7 +42,7 @@ pub struct Health {
 }
 
 impl Engine {
-    /// Looks at every part. A full disk is no fault: reads go on (API 8.19).
+    /// The state of every part. A full disk is no error: reads go on (API 8.19).
     pub fn health(&self) -> Health {
         Health {
             storage: self.storage_state(),
@@ -54,7 +55,7 @@ impl Engine {
         if self.data.is_poisoned() {
             return ComponentState::Unusable("writes are refused since a failed sync");
         }
-        // Any answer will do; that no collection has this id is the expected one.
+        // Any answer will do; the expected one is that no collection has this id.
         match self.catalog.head(CollectionId(Uuid::nil())) {
             Ok(_) | Err(CatalogError::CollectionUnknown { .. }) => match self.gauge.level() {
                 Fullness::Ample | Fullness::Tight => ComponentState::Usable,

@@ -22,7 +22,7 @@ impl Engine {
     /// Keys within the viewer's scope, without their secrets.
     ///
     /// # Errors
-    /// What the catalog says.
+    /// Errors of the catalog.
     pub fn keys(&self, viewer: &Grant) -> Result<Vec<KeyInfo>, EngineError> {
         Ok(self.catalog.list_keys(viewer)?)
     }
@@ -38,7 +38,7 @@ impl Engine {
     /// Begins a request that carries an idempotency key.
     ///
     /// # Errors
-    /// What the catalog says.
+    /// Errors of the catalog.
     pub fn begin_request(
         &self,
         grant: &Grant,
@@ -52,7 +52,7 @@ impl Engine {
     /// Keeps the response of such a request.
     ///
     /// # Errors
-    /// What the catalog says.
+    /// Errors of the catalog.
     pub fn finish_request(
         &self,
         ticket: RequestGuard,

@@ -1,29 +1,30 @@
-//! The composition root: builds every part from settings, wires them once, and is all that the
-//! server and the command line see.
+//! The composition root: builds every part from the settings. The server and the command line use
+//! nothing else.
 //!
 //! ```text
 //! Settings + Components -> Engine { catalog, registry, ingest, query, answerer, embedder }
-//!   key -> Grant -> TenantAccess (tenant, sub-tenant, open collection) -> one call into one corridor
+//!   key -> Grant -> TenantAccess (tenant, sub-tenant, open collection) -> one call of a pipeline
 //! ```
-//! Nothing is decided here but access: a [`TenantAccess`] can only be had with a [`lodestone_types::Grant`]
-//! that allows it, and every operation on data takes one. Everything blocks.
+//! Nothing is decided here but access: a [`TenantAccess`] is only given for a
+//! [`lodestone_types::Grant`] that allows it, and every operation on data takes one. Everything
+//! blocks.
 //!
 //! - `access`: from a key to the data of a tenant
-//! - `tenants`, `sources`, `search`, `answers`, `memories`, `keys`: the operations
-//! - `device`: what computes over vectors
-//! - `reading`: the generator as what adds to graphs
-//! - `health`: whether its parts are usable; `restore`: a lost catalog from what stands beside it
-//! - `error`: what can go wrong, as the server sees it
+//! - `tenants`, `sources`, `search`, `qna`, `memories`, `keys`: the operations
+//! - `device`: the device for vectors and the model
+//! - `reading`: the generator as the reader of graphs
+//! - `health`: state of the parts; `restore`: rebuilding a lost catalog
+//! - `error`: errors of the operations, as the server sees them
 
 mod access;
 pub mod answer;
-mod answers;
 mod device;
 mod error;
 mod health;
 pub mod ingest;
 mod keys;
 mod memories;
+pub mod qna;
 pub mod query;
 mod reading;
 mod restore;
@@ -42,7 +43,6 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 
 pub use access::TenantAccess;
-pub use answers::{Asking, Grounds};
 pub use device::{TakenDevice, open_cuda, take_device};
 pub use error::EngineError;
 pub use health::{ComponentState, Health};
@@ -81,21 +81,21 @@ pub struct Components {
     pub ids: Arc<dyn IdSource>,
     /// The model.
     pub embedder: Arc<dyn Embedder>,
-    /// What reads the first candidates of `accurate` searches, if anything does.
+    /// The reranker of `accurate` searches, if there is one.
     pub reranker: Option<Arc<dyn Reranker>>,
-    /// What reads documents.
+    /// The parser of documents.
     pub parser: Arc<dyn Parser>,
-    /// What fetches pages; `None`: what the settings say, over the machine's network.
+    /// The client that fetches pages; `None`: that of the settings, over the machine's network.
     pub web: Option<Arc<dyn WebClient>>,
     /// The vector kernels.
     pub backend: Arc<dyn ComputeBackend>,
-    /// What writes answers; `None`: what the settings say.
+    /// The generator that writes answers; `None`: that of the settings.
     pub generator: Option<Arc<dyn Generator>>,
 }
 
 impl Components {
-    /// The machine's own parts, with a model. Documents are read in this process: a program that
-    /// can start itself as a parser does better.
+    /// The parts of a real machine, with a model. Documents are parsed in this process; a program
+    /// that can start itself as a sandboxed parser replaces that part.
     pub fn real(embedder: Arc<dyn Embedder>) -> Self {
         Self {
             disk: Arc::new(RealDisk),
@@ -111,7 +111,7 @@ impl Components {
     }
 }
 
-/// A running server without its HTTP.
+/// The engine: all of the server but HTTP.
 #[derive(Debug)]
 pub struct Engine {
     settings: Settings,
@@ -129,7 +129,7 @@ pub struct Engine {
     reranker: Option<Arc<dyn Reranker>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
-    /// Held while a tenant comes into being.
+    /// Held while a tenant is created.
     creating: Mutex<()>,
     first_key: Mutex<Option<KeyText>>,
     probed: Mutex<Option<health::Probe>>,
@@ -138,10 +138,10 @@ pub struct Engine {
 
 impl Engine {
     /// Opens the data directory, recovers what a crash left, and starts the background threads.
-    /// Costs the same however many tenants there are: collections are opened when they are used.
+    /// The cost does not depend on the number of tenants: collections are opened at first use.
     ///
     /// # Errors
-    /// A setting that makes no sense; a directory that another process holds; damage.
+    /// An invalid setting; a data directory that another process holds; damage.
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
         settings.validate()?;
         let Components { disk, clock, ids, embedder, reranker, parser, web, backend, generator } =
@@ -227,12 +227,12 @@ impl Engine {
         &*self.embedder
     }
 
-    /// What reads the first candidates of `accurate` searches, if anything does.
+    /// The reranker of `accurate` searches, if there is one.
     pub fn reranker(&self) -> Option<&dyn Reranker> {
         self.reranker.as_deref()
     }
 
-    /// What the generator was asked for graphs and gave, since the start.
+    /// Counts of the calls to the generator for graphs since the start, and of their results.
     pub fn claim_counts(&self) -> ClaimCounts {
         self.ingest.claim_counts()
     }
@@ -252,7 +252,7 @@ impl Engine {
         &*self.ids
     }
 
-    /// Stops the background threads after what they are at. Unfinished jobs are durable and go on
+    /// Stops the background threads after their current work. Unfinished jobs are durable and go on
     /// at the next start.
     pub fn shut_down(&self) {
         self.ingest.stop();
@@ -264,11 +264,11 @@ impl Engine {
         let counts = self.backend.counts().into_iter().filter(|(_, count)| *count > 0);
         let counts: Vec<String> = counts.map(|(name, count)| format!("{name}={count}")).collect();
         if !threads.is_empty() && !counts.is_empty() {
-            tracing::info!(counts = counts.join(" "), "what the GPU did");
+            tracing::info!(counts = counts.join(" "), "GPU work since the start");
         }
         let claims = self.claim_counts();
         if claims.calls > 0 && !threads.is_empty() {
-            tracing::info!(?claims, "what the generator did for graphs");
+            tracing::info!(?claims, "calls to the generator for graphs since the start");
         }
         for thread in threads {
             if thread.join().is_err() {

@@ -23,7 +23,7 @@ impl Engine {
         Ok(self.noticed(access, stored)?.pop().expect("one was added"))
     }
 
-    /// Adds what a message says that is worth keeping: as a generator tells it, else by rule.
+    /// Adds the statements of a message that are worth keeping: by a generator, else by rule.
     ///
     /// # Errors
     /// As [`crate::ingest::Ingest::generate_memories`].
@@ -42,7 +42,7 @@ impl Engine {
         Ok(self.noticed(access, generated)?)
     }
 
-    /// What a generator makes of a text; `None` without one, and where it fails.
+    /// A text condensed by a generator; `None` without one, and where it fails.
     fn condensed(&self, said: &Said<'_>) -> Option<Vec<String>> {
         let condensed = self.writer()?.condense(said, &CancellationToken::default());
         condensed.inspect_err(|error| tracing::warn!(%error, "a memory is not condensed")).ok()
@@ -60,7 +60,7 @@ impl Engine {
     /// The memories of a scope, newest first.
     ///
     /// # Errors
-    /// What the disk says.
+    /// Errors of the disk.
     pub fn memories(&self, access: &TenantAccess) -> Result<Vec<Memory>, EngineError> {
         let now = self.clock.now();
         self.read(access, |snapshot| query::memories(snapshot, &access.sub_tenant, now))

@@ -1,4 +1,4 @@
-//! The generator of answers as the reader of graphs: two rooms that do not know each other.
+//! The generator of answers as the reader of graphs: an adapter between `answer` and `ingest`.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

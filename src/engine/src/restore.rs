@@ -6,8 +6,8 @@
 //! v1/raw/<collection>  originals without rows  -> jobs: accepted, and not processed yet
 //! ```
 //! The new file gets its name in one step, after everything is in it, so a crash in between is
-//! followed by another attempt. What only the catalog knew is lost: keys, conversations, answers to
-//! repeated requests, how past jobs ended. Whatever contradicts itself is left alone and said.
+//! followed by another attempt. Data that only the catalog held is lost: keys, conversations,
+//! answers to repeated requests, results of past jobs. Contradictions are left alone and logged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -33,7 +33,7 @@ const SEQUENCE_GAP: u64 = 1 << 32;
 /// Rebuilds `catalog.sqlite` if it is missing although there are tenants.
 ///
 /// # Errors
-/// [`EngineError::CatalogLost`] where tenants and files contradict each other; what the disk says.
+/// [`EngineError::CatalogLost`] where tenants and files contradict each other; errors of the disk.
 /// Nothing is changed then.
 pub(super) fn restore_if_lost(
     root: &Path,
@@ -125,7 +125,7 @@ fn survey(store: &dyn BlobStore) -> Result<Survey, EngineError> {
             by_name.insert(name, tenant);
             continue;
         };
-        // A creation that was cut before it was acknowledged leaves a descriptor without files.
+        // A creation that was interrupted before its acknowledgement leaves a descriptor alone.
         let (first, second) = (other.collection, tenant.collection);
         let kept = match (with_files.contains(&first), with_files.contains(&second)) {
             (true, true) => {
@@ -194,7 +194,7 @@ fn restore_tenant(
     }
 }
 
-/// What a collection tells of its sources.
+/// The sources of a collection.
 #[derive(Debug, Default)]
 struct Contents {
     sub_tenants: BTreeSet<SubTenantId>,
@@ -221,8 +221,8 @@ impl Contents {
     }
 }
 
-/// Accepts once more what was accepted and has no rows yet: of each source the newest original, if
-/// it is newer than the one behind the visible version. Older ones were replaced.
+/// Makes jobs of the uploads that were accepted and have no rows yet: of each source the newest
+/// original, if it is newer than that of the visible version. Older ones were replaced.
 fn resubmit(
     catalog: &Catalog,
     store: &dyn BlobStore,

@@ -17,11 +17,11 @@ use lodestone_types::{
 /// has to name the tenant; tenants that are open are searched in any case.
 const BLIND_TENANTS_MAX: usize = 64;
 
-/// How often an original is looked up anew because a replacement was published in between. Each
-/// time takes another publication of the same source, so the bound is never met in practice.
+/// Look-ups of an original at most, each because a replacement was published in between. Each takes
+/// another publication of the same source, so the bound is not reached in practice.
 const LOOK_UPS_MAX: usize = 16;
 
-/// Where a source was found, and what is known of it.
+/// The scope in which a source was found, and its state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundStatus {
     /// The scope.
@@ -48,7 +48,7 @@ impl Engine {
         Ok(self.ingest.check_content(submission)?)
     }
 
-    /// Refuses what cannot be processed, before anything is stored.
+    /// Refuses an upload that cannot be processed, before anything is stored.
     ///
     /// # Errors
     /// As [`crate::ingest::Ingest::check`].
@@ -99,11 +99,11 @@ impl Engine {
     /// Every source of a scope, in every state: newest upload first, then by id.
     ///
     /// # Errors
-    /// What catalog or disk say.
+    /// Errors of the catalog or the disk.
     pub fn sources(&self, access: &TenantAccess) -> Result<Vec<SourceView>, EngineError> {
         let TenantAccess { tenant, sub_tenant, collection, .. } = access;
-        // Jobs first: a job that ends meanwhile is then seen as running and as visible, which is
-        // a moment ago's truth. The other order could show neither.
+        // Jobs first: a job that ends meanwhile is then seen as running and as visible. The other
+        // order could show neither.
         let jobs = self.catalog.unsettled_or_errored(tenant.collection, sub_tenant)?;
         Ok(query::list(&collection.snapshot(), sub_tenant, jobs)?)
     }
@@ -111,7 +111,7 @@ impl Engine {
     /// One source of a scope.
     ///
     /// # Errors
-    /// What catalog or disk say.
+    /// Errors of the catalog or the disk.
     pub fn source(
         &self,
         access: &TenantAccess,
@@ -207,8 +207,8 @@ impl Engine {
     /// The original of the visible version; where there is none, of the accepted one.
     ///
     /// A replacement may be published between the look-up and the read, and the file that was
-    /// looked up is then gone. The new version is read instead; what is missing although it is
-    /// still referred to is damage.
+    /// looked up is then gone. The new version is read instead; a file that is missing although
+    /// it is still referred to is damage.
     ///
     /// # Errors
     /// [`EngineError::SourceNotFound`]; damage.
@@ -245,7 +245,7 @@ impl Engine {
     /// Jobs of the scopes that a key reaches.
     ///
     /// # Errors
-    /// A named tenant that does not exist; what the catalog says.
+    /// A named tenant that does not exist; errors of the catalog.
     pub fn jobs(
         &self,
         grant: &Grant,

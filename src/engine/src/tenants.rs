@@ -51,7 +51,7 @@ impl Engine {
         self.make_tenant(id, mode, schema)
     }
 
-    /// Its descriptor first: whoever sees the tenant may count on it to outlive the catalog.
+    /// Its descriptor first: a tenant that is visible also survives the loss of the catalog.
     /// Three fsyncs.
     pub(super) fn make_tenant(
         &self,
@@ -83,7 +83,7 @@ impl Engine {
     /// Tenants that the key reaches, by name.
     ///
     /// # Errors
-    /// What the catalog says.
+    /// Errors of the catalog.
     pub fn tenants(&self, grant: &Grant) -> Result<Vec<Tenant>, EngineError> {
         let mut tenants = self.catalog.tenants()?;
         tenants.retain(|tenant| grant.allows_tenant(&tenant.id));
@@ -142,7 +142,7 @@ impl Engine {
     /// Counts of a scope.
     ///
     /// # Errors
-    /// What catalog or disk say.
+    /// Errors of the catalog or the disk.
     pub fn stats(&self, grant: &Grant, access: &TenantAccess) -> Result<Stats, EngineError> {
         let snapshot = access.collection.snapshot();
         let (_, reached) = self.sub_tenants(grant, &access.tenant.id)?;

@@ -75,8 +75,8 @@ pub fn degraded(access: &TenantAccess) -> Vec<String> {
     lacks
 }
 
-/// The error of a look-up through `access`. While a part of the tenant is quarantined, absence cannot
-/// be told from damage, so "not found" becomes 503 (API 8.20).
+/// The error of a look-up through `access`. While a part of the tenant is quarantined, absence
+/// cannot be told from damage, so "not found" becomes 503 (API 8.20).
 pub fn lookup_error(access: &TenantAccess, error: EngineError) -> ApiError {
     let error = ApiError::from(error);
     let is_absence = matches!(

@@ -10,10 +10,10 @@ use crate::answer::tables::{Table, bare, labelled, tables};
 use crate::answer::words::begins_with_reference;
 use lodestone_types::RetrievedChunk;
 
-/// Chunks that are read; later ones add more time than truth.
+/// Chunks that are read; later ones cost time and hardly ever hold the answer.
 const CHUNKS_MAX: usize = 8;
-/// Passages that are compared with the question. Bounds the work of one answer, at some 30 tokens
-/// each: that of the model, which is nearly all of it.
+/// Passages that are compared with the question. Bounds the work of the model for one answer, at
+/// some 30 tokens each.
 const CANDIDATES_MAX: usize = 80;
 /// Characters of a sentence, with the one that it was widened to, at most.
 const PASSAGE_CHARS_MAX: usize = 600;
@@ -30,15 +30,15 @@ pub(super) struct Candidate {
     pub(super) head_chars: Option<Range<usize>>,
     /// As an answer shows it.
     pub(super) shown: String,
-    /// What is compared with the question: with the lead above it.
+    /// The text that is compared with the question: with the lead above it.
     pub(super) compared: String,
     /// Whether it announces text instead of being it.
     pub(super) is_lead: bool,
 }
 
 impl Candidate {
-    /// Whether one says what the other does: a sentence stands by itself and, where the next one
-    /// points back at it, before that one too.
+    /// Whether both say the same: a sentence is a candidate by itself and, where the next one
+    /// refers to it, together with that one too.
     pub(super) fn repeats(&self, other: &Self) -> bool {
         let overlaps = self.chars.start < other.chars.end && other.chars.start < self.chars.end;
         (self.chunk == other.chunk && overlaps)
@@ -104,13 +104,13 @@ fn of_chunk(position: usize, text: &str, found: &mut Vec<Candidate>) {
 }
 
 /// One or more sentences as one passage.
-struct Passage {
+struct Span {
     /// First byte in the text.
     start: usize,
     chars: Range<usize>,
     head_chars: Option<Range<usize>>,
     shown: String,
-    /// How many sentences it goes on from where it was begun.
+    /// Number of sentences that it spans.
     sentences: usize,
 }
 
@@ -126,7 +126,7 @@ impl Reader<'_> {
     }
 
     /// The passage that begins with the sentence at `at`.
-    fn passage(&self, sentences: &[Sentence], at: usize) -> Passage {
+    fn passage(&self, sentences: &[Sentence], at: usize) -> Span {
         match sentences[at].shape {
             Shape::Line => self.row(&sentences[at]),
             Shape::Field => Some(self.record(sentences, at)),
@@ -135,7 +135,7 @@ impl Reader<'_> {
         .unwrap_or_else(|| self.prose(sentences, at))
     }
 
-    fn prose(&self, sentences: &[Sentence], at: usize) -> Passage {
+    fn prose(&self, sentences: &[Sentence], at: usize) -> Span {
         let (text, sentence) = (self.text, &sentences[at]);
         let before = at.checked_sub(1).map(|at| &sentences[at]);
         let widened = before.filter(|before| {
@@ -144,7 +144,7 @@ impl Reader<'_> {
                 && sentence.chars.end - before.chars.start <= PASSAGE_CHARS_MAX
         });
         let first = widened.unwrap_or(sentence);
-        Passage {
+        Span {
             start: first.bytes.start,
             chars: first.chars.start..sentence.chars.end,
             head_chars: None,
@@ -154,7 +154,7 @@ impl Reader<'_> {
     }
 
     /// A whole row of a table, under the header that names its values where one does.
-    fn row(&self, sentence: &Sentence) -> Option<Passage> {
+    fn row(&self, sentence: &Sentence) -> Option<Span> {
         let (text, start) = (self.text, sentence.bytes.start);
         let row = &text[sentence.bytes.clone()];
         let names = |table: &&Table| {
@@ -172,7 +172,7 @@ impl Reader<'_> {
             }
             None => (bare(row)?, None),
         };
-        (told.chars().count() <= PASSAGE_CHARS_MAX).then(|| Passage {
+        (told.chars().count() <= PASSAGE_CHARS_MAX).then(|| Span {
             start,
             chars: sentence.chars.clone(),
             head_chars,
@@ -182,7 +182,7 @@ impl Reader<'_> {
     }
 
     /// The fields that stand together, or one of them behind the first where they are too long.
-    fn record(&self, sentences: &[Sentence], at: usize) -> Passage {
+    fn record(&self, sentences: &[Sentence], at: usize) -> Span {
         let is_next = |pair: &[Sentence]| {
             let between = &self.text[pair[0].bytes.end..pair[1].bytes.start];
             let are_fields = pair.iter().all(|sentence| sentence.shape == Shape::Field);
@@ -197,7 +197,7 @@ impl Reader<'_> {
         let end = at + 1 + sentences[at..].windows(2).take_while(|pair| is_next(pair)).count();
         let chars = sentences[first].chars.start..sentences[end - 1].chars.end;
         if chars.len() <= SENTENCE_CHARS_MAX {
-            return Passage {
+            return Span {
                 start: sentences[at].bytes.start,
                 chars,
                 head_chars: None,
@@ -208,7 +208,7 @@ impl Reader<'_> {
         let (head, field) = (&sentences[first], &sentences[at.max(first + 1)]);
         let is_bare = head.chars.len() + field.chars.len() > PASSAGE_CHARS_MAX;
         let field = if is_bare { &sentences[at] } else { field };
-        Passage {
+        Span {
             start: field.bytes.start,
             chars: field.chars.clone(),
             head_chars: (!is_bare).then(|| head.chars.clone()),

@@ -1,4 +1,4 @@
-//! Sentences to an answer with its citations.
+//! Composes an answer with its citations from the chosen sentences.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub struct Answer {
     pub is_abstained: bool,
 }
 
-/// Where one passage of an answer comes from.
+/// The origin of one passage of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Citation {
     /// The `n` of `[n]`: position in the sources, from 1.
@@ -42,7 +42,7 @@ pub struct Citation {
     pub head_chars: Option<Range<usize>>,
 }
 
-/// How the sources of an answer are numbered.
+/// Order in which the sources of an answer are numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceOrder {
     /// Cited ones first, by their first use.

@@ -1,4 +1,4 @@
-//! What can go wrong with an answer.
+//! Errors of extractive answers.
 
 use lodestone_embed::EmbedError;
 use lodestone_types::ErrorKind;
@@ -12,7 +12,7 @@ pub enum AnswerError {
 }
 
 impl AnswerError {
-    /// What the caller should do.
+    /// The kind of error: it says what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Embed(error) => error.kind(),

@@ -9,7 +9,7 @@ use crate::answer::score::{Evidence, Score, dot, scores};
 use lodestone_embed::{Embedder, Lane};
 use lodestone_types::RetrievedChunk;
 
-/// What is said when nothing answers.
+/// The text of an answer when nothing in the chunks answers.
 pub const ABSTENTION: &str = "Nothing in the indexed content answers this question.";
 
 /// Sentences of an answer at most.
@@ -19,10 +19,10 @@ const SENTENCES_MAX: usize = 5;
 const RELEVANCE_DROP_MAX: f32 = 0.4;
 /// Confidence that a further sentence needs; the first one needs 1.
 const FURTHER_CONFIDENCE_MIN: f32 = 0.9;
-/// How much a sentence loses for being like one that is chosen already.
+/// Loss of relevance of a sentence that is like one chosen already.
 const SAMENESS_WEIGHT: f32 = 0.2;
 
-/// Makes answers. Cheap to clone.
+/// Makes extractive answers. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Answerer {
     embedder: Arc<dyn Embedder>,
@@ -60,7 +60,7 @@ impl Answerer {
     }
 }
 
-/// Which candidates make the answer, best first; none where none is good enough.
+/// Chooses the candidates that make the answer, best first; none where none is good enough.
 ///
 /// After the first, each next one is the most relevant that is least like those before it
 /// (maximal marginal relevance; Carbonell and Goldstein 1998).

@@ -10,7 +10,7 @@
 //!        -> score: cosine with the question, share of its terms, kind of answer, chunk
 //!        -> extract: enough confidence? up to four that say different things : abstain
 //!        -> compose: "A sentence. [1] Another. [2]", citations, sources
-//!        -> stream::deltas
+//!        -> stream: deltas
 //! ```
 //!
 //! Invariants of an extractive answer:
@@ -27,10 +27,11 @@
 //!   footnotes; `tables`: rows under their header
 //! - `words`: the words that give a question its form
 //! - `candidates`, `score`, `extract`, `compose`: the steps above
-//! - `sources`: chunks grouped by source; `snippet`: the telling part of a text
+//! - `sources`: chunks grouped by source; `snippet`: the part of a text that shows why it was found
 //! - `generate`: answers that a model writes
-//! - `session`: follow-up questions; `pointers`: what tells them; `stream`: an answer in deltas
-//! - `error`: what can go wrong
+//! - `session`: follow-up questions; `pointers`: words that refer back
+//! - `stream`: an answer in deltas
+//! - `error`: errors of extractive answers
 
 mod candidates;
 mod compose;
@@ -58,4 +59,4 @@ pub use sentences::{SENTENCE_CHARS_MAX, Sentence, Shape, sentences};
 pub use session::contextualise;
 pub use snippet::{highlight, snippet};
 pub use sources::{AnswerSource, question_terms, sources_only};
-pub use stream::deltas;
+pub use stream::{DELTAS_MAX, deltas};

@@ -1,4 +1,4 @@
-//! Words of a question that point to what was spoken of before it.
+//! Words of a question that refer to earlier turns.
 //!
 //! A pronoun need not: "Which employees get their laptops replaced?" names what it means, and the
 //! first "it" of "How long does it take to fly?" means nothing at all. By rule, in English; in
@@ -11,10 +11,9 @@ use crate::answer::words;
 /// A longer question names what its pronouns mean.
 const POINTING_WORDS_MAX: usize = 12;
 
-const PERSONS: &[&str] =
-    &["he", "she", "him", "his", "her", "hers", "er", "\u{E9}l", "ella", "elle"];
+const PERSONS: &[&str] = &["he", "she", "him", "his", "her", "hers", "er", "él", "ella", "elle"];
 const THINGS: &[&str] = &["it", "its", "they", "them", "their", "theirs"];
-/// What stands before the noun that a later pronoun may mean.
+/// Words before a noun that a later pronoun may mean.
 const DETERMINERS: &[&str] =
     &["the", "a", "an", "my", "our", "your", "each", "every", "all", "any", "some"];
 /// The same, if the pronoun is no subject: "which employees get their laptops".

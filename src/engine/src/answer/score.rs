@@ -1,4 +1,4 @@
-//! How well a sentence answers a question.
+//! Scores: how relevant a sentence is to a question, and whether it answers it.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use crate::answer::words::{asked, holds};
 use lodestone_text::HybridQuery;
 use lodestone_types::RetrievedChunk;
 
-/// What is known of one candidate. All parts are 0 to 1, the cosine -1 to 1.
+/// Features of one candidate. All are 0 to 1, the cosine -1 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Score {
     /// Cosine of question and sentence.
@@ -42,7 +42,7 @@ const LEAD_MALUS: f32 = 0.2;
 const LATIN_END: u32 = 0x250;
 
 impl Score {
-    /// What orders candidates.
+    /// The relevance by which candidates are ordered.
     pub(super) fn relevance(&self) -> f32 {
         self.cosine
             + OVERLAP_WEIGHT * self.overlap
@@ -52,8 +52,8 @@ impl Score {
             - if self.is_lead { LEAD_MALUS } else { 0.0 }
     }
 
-    /// What decides whether there is an answer: at least 1 where there is one. Depends on no
-    /// other chunk but through the weights of the terms.
+    /// Confidence that it answers: at least 1 where there is an answer. Other chunks count only
+    /// through the weights of the terms.
     pub(super) fn confidence(&self, evidence: &Evidence) -> f32 {
         // A sentence says little without the text and the title that it stands in.
         let found = evidence.cosine * (self.cosine + self.nearness) / 2.0
@@ -63,9 +63,9 @@ impl Score {
     }
 }
 
-/// What a question takes to be held for answered: weights of the parts, and what they must reach.
+/// Evidence for an answer: weights of the features, and the sum that they must reach.
 ///
-/// Looked at on 1,825 questions to eleven collections, with their documents, without them, and
+/// Chosen on 1,825 questions to eleven collections, with their documents, without them, and
 /// out of other collections (`benches/runs/2026-11-22-2core-xeon/answers.md`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Evidence {
@@ -82,7 +82,7 @@ const OF_LATIN: Evidence = Evidence { cosine: 1.0, overlap: 0.1, coverage: 0.4, 
 const OF_FOREIGN: Evidence = Evidence { cosine: 0.5, overlap: 0.3, coverage: 0.5, needed: 0.43 };
 
 impl Evidence {
-    /// What the question takes.
+    /// The evidence that a question needs.
     pub(super) fn needed_for(question: &str) -> Self {
         let letters = question.chars().filter(|c| c.is_alphabetic());
         let foreign = letters.clone().filter(|c| *c as u32 >= LATIN_END).count();

@@ -19,7 +19,7 @@ const WRAPPED_COLUMNS_MIN: usize = 45;
 /// A line without an end of sentence is taken for a heading up to this length in columns.
 const HEADING_COLUMNS_MAX: usize = 80;
 
-/// What a sentence is, as far as its look tells.
+/// Kind of a sentence, as far as its form tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// Running text.
@@ -39,7 +39,7 @@ pub struct Sentence {
     pub bytes: Range<usize>,
     /// The same in Unicode characters.
     pub chars: Range<usize>,
-    /// What it is.
+    /// Its kind.
     pub shape: Shape,
 }
 

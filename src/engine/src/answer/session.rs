@@ -1,12 +1,12 @@
 //! Follow-up questions, made whole for retrieval by rule.
 //!
 //! "When was it built?" finds nothing by itself. With a generator one would ask it to rewrite the
-//! question; the rule here does without: a question that leans on what came before is searched
-//! together with the questions it leans on, and with the names of the last answer. The words of
+//! question; the rule here does without: a question that refers to earlier turns is searched
+//! together with the questions it refers to, and with the names of the last answer. The words of
 //! the new question stand last and whole. A question that stands by itself is left as it is: to
 //! carry an old topic into a new question does more harm than a missed follow-up.
 //!
-//! A question leans on what came before when one of these holds:
+//! A question refers to earlier turns when one of these holds:
 //! - it begins with a connector ("and", "what about", "y", "und", "et", ...) and is no whole
 //!   question behind it
 //! - it is not long and has a word that points backwards ("it", "they", "his", "this", ...) and
@@ -21,8 +21,8 @@ use lodestone_text::HybridQuery;
 
 /// Past questions that are joined to a follow-up at most.
 const QUESTIONS_MAX: usize = 3;
-/// Characters of what is put before a follow-up. With the question it fits in the window of the
-/// model, a quarter of which is some 60 words.
+/// Characters of context that are put before a follow-up. With the question it fits in the window
+/// of the model, a quarter of which is some 60 words.
 const CONTEXT_CHARS_MAX: usize = 400;
 /// A question of this many words with one word of matter is a fragment.
 const SHORT_WORDS_MAX: usize = 3;
@@ -36,42 +36,11 @@ const WHOLE_TERMS_MIN: usize = 2;
 /// damaged goods?".
 const SUBJECT_TERMS_MIN: usize = 3;
 
-const CONNECTORS: &[&str] = &[
-    "and",
-    "or",
-    "but",
-    "then",
-    "also",
-    "so",
-    "why not",
-    "und",
-    "oder",
-    "aber",
-    "y",
-    "o",
-    "pero",
-    "et",
-    "ou",
-    "mais",
-    "\u{430}",
-    "\u{438}",
-    "\u{43D}\u{43E}",
-    "\u{90A3}",
-    "\u{90A3}\u{4E48}",
-    "\u{90A3}\u{9EBC}",
-    "\u{3067}\u{306F}",
-    "\u{3058}\u{3083}\u{3042}",
-];
-/// Connectors that another subject follows, for what was asked of the one before.
-const SUBJECT_CONNECTORS: &[&str] = &[
-    "what about",
-    "how about",
-    "what else",
-    "was ist mit",
-    "wie ist es mit",
-    "qu\u{E9} hay de",
-    "et pour",
-];
+const CONNECTORS: &str = "\
+    and|or|but|then|also|so|why not|und|oder|aber|y|o|pero|et|ou|mais|а|и|но|那|那么|那麼|では|じゃあ";
+/// Connectors before another subject, of which the same is asked.
+const SUBJECT_CONNECTORS: &str = "\
+    what about|how about|what else|was ist mit|wie ist es mit|qué hay de|et pour";
 
 /// The question as it should be searched, given the turns before it, oldest first, each a
 /// question and its answer. Pure; the question itself when it stands by itself.
@@ -85,29 +54,29 @@ pub fn contextualise(question: &str, past: &[(String, String)]) -> String {
     let recent = recent_turns(question, past);
     let Some((_, last_answer)) = recent.last() else { return question.to_owned() };
     let mut context: Vec<&str> = Vec::new();
-    let mut room = CONTEXT_CHARS_MAX;
+    let mut left = CONTEXT_CHARS_MAX;
     for (before, _) in recent.iter().rev().take(QUESTIONS_MAX) {
         let chars = before.chars().count() + 1;
-        if chars > room {
+        if chars > left {
             break;
         }
-        room -= chars;
+        left -= chars;
         context.insert(0, before.trim());
-        // A name begins a topic, whatever the question leans on.
+        // A question with a name of its own begins a topic.
         if !leans_back(before) || !own_names(before).is_empty() {
             break;
         }
     }
     let names = names(last_answer, question);
-    if names.chars().count() < room && !names.is_empty() {
+    if names.chars().count() < left && !names.is_empty() {
         context.push(&names);
     }
     context.push(question);
     context.join(" ")
 }
 
-/// The turns up to the one that the question leans on. "She" is nobody of a turn that names no
-/// one, if one before it does.
+/// The turns up to the one that the question refers to: for a pronoun of a person, the last turn
+/// that names a person.
 fn recent_turns<'p>(question: &str, past: &'p [(String, String)]) -> &'p [(String, String)] {
     if !pointers::has_person(question) {
         return past;
@@ -122,8 +91,8 @@ fn recent_turns<'p>(question: &str, past: &'p [(String, String)]) -> &'p [(Strin
     }
 }
 
-/// What was asked of the subject before, for a question that only names another one: "What about
-/// Ada?" behind "When did Tom join Acme?" asks when she did.
+/// The predicate of the question before, for a question that only names another subject: "What
+/// about Ada?" behind "When did Tom join Acme?" asks when she did.
 fn predicate_for(question: &str, past: &[(String, String)]) -> Option<String> {
     if !begins_with(question, SUBJECT_CONNECTORS) || own_names(question).is_empty() {
         return None;
@@ -158,10 +127,10 @@ fn leans_back(question: &str) -> bool {
     question.unicode_words().count() <= SHORT_WORDS_MAX && terms() <= 1
 }
 
-fn begins_with(question: &str, phrases: &[&str]) -> bool {
+fn begins_with(question: &str, phrases: &str) -> bool {
     let spaced = words::spaced(question);
     let compact = spaced.replace(' ', "");
-    phrases.iter().any(|phrase| {
+    phrases.split('|').any(|phrase| {
         spaced.starts_with(&format!(" {phrase} "))
             || (phrase.chars().all(is_wide) && compact.starts_with(phrase))
     })

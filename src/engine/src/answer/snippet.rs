@@ -1,4 +1,4 @@
-//! The part of a text that shows best why it was found.
+//! Snippets: the part of a text that shows best why it was found.
 
 use std::ops::Range;
 
@@ -18,15 +18,15 @@ pub fn snippet(query: &HybridQuery, text: &str, chars_max: usize) -> String {
     if total <= chars_max {
         return text.to_owned();
     }
-    let Some(room) = chars_max.checked_sub(2).filter(|room| *room > 0) else {
+    let Some(width) = chars_max.checked_sub(2).filter(|width| *width > 0) else {
         return String::new();
     };
     let places = highlight(query, text);
-    let window = best_window(&places, total, room);
+    let window = best_window(&places, total, width);
     let starts: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
     let is_space = |at: usize| text[starts[at]..].starts_with(' ');
     let (mut start, mut end) = (window.start, window.end);
-    let slack = RAGGED_CHARS_MAX.min(room / 2);
+    let slack = RAGGED_CHARS_MAX.min(width / 2);
     // A match is never given up for a clean edge.
     let first = places.iter().find(|place| place.start >= start).map_or(end, |place| place.start);
     let last = places.iter().rfind(|place| place.end <= end).map_or(start, |place| place.end);
@@ -49,7 +49,7 @@ pub fn snippet(query: &HybridQuery, text: &str, chars_max: usize) -> String {
     shown
 }
 
-/// Where the query's terms stand in the text, in Unicode characters, ascending.
+/// Ranges of the query's terms in the text, in Unicode characters, ascending.
 pub fn highlight(query: &HybridQuery, text: &str) -> Vec<Range<usize>> {
     let (mut bytes_done, mut chars_done) = (0, 0);
     let mut count_to = |at: usize| {
@@ -75,14 +75,14 @@ pub(super) fn folded(text: &str) -> String {
     folded
 }
 
-/// `room` characters that hold the most matched ones, the first of equals, with the matches in
+/// `width` characters that hold the most matched ones, the first of equals, with the matches in
 /// their middle.
-fn best_window(places: &[Range<usize>], total: usize, room: usize) -> Range<usize> {
+fn best_window(places: &[Range<usize>], total: usize, width: usize) -> Range<usize> {
     let (mut best, mut best_held) = (0..0, 0);
     let (mut from, mut held) = (0, 0);
     for place in places {
         held += place.len();
-        while place.end - places[from].start > room && places[from].start < place.start {
+        while place.end - places[from].start > width && places[from].start < place.start {
             held -= places[from].len();
             from += 1;
         }
@@ -90,9 +90,9 @@ fn best_window(places: &[Range<usize>], total: usize, room: usize) -> Range<usiz
             (best, best_held) = (places[from].start..place.end, held);
         }
     }
-    let spare = room.saturating_sub(best.len());
-    let start = best.start.saturating_sub(spare / 2).min(total - room);
-    start..start + room
+    let spare = width.saturating_sub(best.len());
+    let start = best.start.saturating_sub(spare / 2).min(total - width);
+    start..start + width
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ const NEVER_LAST: &[&str] = &[
 const BEFORE_NUMBER: &[&str] = &[
     "no", "nos", "nr", "fig", "figs", "eq", "vol", "p", "pp", "art", "sec", "ch", "abs", "ver",
     "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "tab",
-    "sect", "para", "app", "tel", "ext", "rs", "bd", "kap", "n\u{BA}", "n\u{B0}",
+    "sect", "para", "app", "tel", "ext", "rs", "bd", "kap", "nº", "n\u{B0}",
 ];
 /// Abbreviations that may end a sentence: it goes on unless a word follows that begins one.
 const SELDOM_LAST: &[&str] = &[
@@ -25,7 +25,7 @@ const SELDOM_LAST: &[&str] = &[
 const GERMAN_AFTER_ORDINAL: &[&str] = &[
     "Januar",
     "Februar",
-    "M\u{E4}rz",
+    "März",
     "April",
     "Mai",
     "Juni",

@@ -1,6 +1,6 @@
 //! Rows of tables and records, shown so that they can be understood by themselves.
 //!
-//! A row without the names of its columns is a list of bare values. Tables reach this room as
+//! A row without the names of its columns is a list of bare values. Tables reach this module as
 //! Markdown, whatever format they had (`extract`); records as lines of `name: value`.
 //!
 //! ```text

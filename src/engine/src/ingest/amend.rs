@@ -1,7 +1,7 @@
 //! Changing a source's metadata without processing it again.
 //!
-//! The source's rows are copied, vectors and all, into a small segment with the new record. What
-//! waits in the queue for the same source is amended too: the change came after it was accepted.
+//! The source's rows are copied, vectors and all, into a small segment with the new record. Waiting
+//! jobs of the same source are amended too: the change came after they were accepted.
 //! If that job fails, `failure` makes the changed words of the visible version searchable.
 
 use std::sync::Arc;
@@ -118,7 +118,7 @@ fn amended(before: &SourceRecord, amendment: &Amendment) -> SourceRecord {
     after
 }
 
-/// What of the metadata takes part in searches by words and meaning.
+/// The metadata that searches by words and meaning read: title and searchable values.
 fn words(tenant: &Tenant, record: &SourceRecord) -> (String, String) {
     let schema = tenant.schema.as_ref();
     let searchable = schema.map(|schema| schema.searchable_text(&record.tenant_metadata));

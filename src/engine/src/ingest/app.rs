@@ -7,7 +7,7 @@
 //!  "attachments": [{"title", "content": text}]}
 //! ```
 //! The object is the stored original. Everything else in it was read when it was accepted, and is
-//! not interpreted here. What an attachment points at is not fetched.
+//! not interpreted here. URLs of attachments are not fetched.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -27,13 +27,13 @@ pub enum AppProblem {
     NotBase64 {
         /// The member.
         part: &'static str,
-        /// What is wrong.
+        /// Description of the error.
         problem: String,
     },
     /// A member of another type.
     #[error("content or attachments: {problem}")]
     Malformed {
-        /// What is wrong.
+        /// Description of the error.
         problem: String,
     },
 }
@@ -58,14 +58,14 @@ struct Attachment {
     content: Option<String>,
 }
 
-/// A stretch of a record that one reader takes.
+/// A part of a record for one reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
-    /// Who reads it.
+    /// Format of the bytes.
     pub(super) format: Format,
-    /// What is read.
+    /// The bytes to extract.
     pub(super) bytes: Vec<u8>,
-    /// What stands above it; empty for the body.
+    /// Heading above it; empty for the body.
     pub(super) heading: String,
 }
 
@@ -113,7 +113,7 @@ fn decoded(part: &'static str, text: &str) -> Result<Vec<u8>, AppProblem> {
         .map_err(|error| AppProblem::NotBase64 { part, problem: error.to_string() })
 }
 
-/// Adds what was read of a part behind what is there, under its heading.
+/// Appends the content of a part under its heading.
 pub(super) fn append(whole: &mut Extracted, heading: &str, part: Extracted) {
     let Extracted { text, title, blocks, pages: _, .. } = part;
     let separate = |whole: &mut Extracted| {

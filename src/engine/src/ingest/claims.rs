@@ -1,12 +1,12 @@
-//! What a generator adds to the graphs of chunks, where the operator wants it.
+//! Triplets that a generator adds to the graphs of chunks, where the operator wants it.
 //!
 //! ```text
 //! sources, by rule -> batches of a source's chunks -> GraphReader -> graph::claims::merge
 //!                       while there is time; else the graph by rule stands
 //! ```
-//! Nothing here fails a document. One claim is delayed by [`CLAIM_TIME_MAX`] and one call
-//! ([`CALL_TIME_MAX`]) at most; after [`FAILURES_MAX`] calls in a row that came to nothing, no
-//! claim asks for [`REST_MILLIS`]. What was left to the rules is logged and counted. Chunks of two
+//! No error here fails a document. One claim is delayed by [`CLAIM_TIME_MAX`] and one call
+//! ([`CALL_TIME_MAX`]) at most; after [`FAILURES_MAX`] failed calls in a row no claim asks for
+//! [`REST_MILLIS`]. Chunks that were left to the rules are logged and counted. Chunks of two
 //! sources never share a request: a hostile text spoils the reply about itself alone. Sources that
 //! are built anew after damage have the graph by rule.
 
@@ -20,28 +20,28 @@ use lodestone_graph::claims::{self, Added, Passage, Request};
 use lodestone_storage::segment::NewSource;
 use lodestone_types::Timestamp;
 
-/// How long the calls of one claim may take together.
+/// Time of all calls of one claim at most.
 const CLAIM_TIME_MAX: Duration = Duration::from_secs(120);
-/// How long one call may take.
+/// Time of one call at most.
 const CALL_TIME_MAX: Duration = Duration::from_secs(30);
-/// Calls in a row that come to nothing before the generator is left alone.
+/// Failed calls in a row after which the generator is not asked for a while.
 const FAILURES_MAX: u32 = 2;
-/// How long it is left alone.
+/// Time for which it is then not asked.
 const REST_MILLIS: u64 = 60_000;
 
-/// Something that reads passages when it is asked to: a language model. Blocking.
+/// A language model that reads passages for graphs. Blocking.
 pub trait GraphReader: Send + Sync + fmt::Debug {
     /// Its reply, in at most `time_max`.
     ///
     /// # Errors
-    /// Why there is none, for the log.
+    /// The reason why there is none, for the log.
     fn reply(&self, request: &Request, time_max: Duration) -> Result<String, String>;
 
     /// Ends the calls under way; later ones end at once.
     fn end(&self);
 }
 
-/// What the generator was asked for and gave, since the start.
+/// Counts of the calls to the generator since the start, and of their results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClaimCounts {
     /// Calls.
@@ -52,16 +52,16 @@ pub struct ClaimCounts {
     pub chunks_by_rule: u64,
     /// Triplets that were added.
     pub triplets: u64,
-    /// Claims that no text bears out.
+    /// Claims of the generator that no text supports.
     pub refused: u64,
 }
 
-/// The reader and what has come of it.
+/// The reader with its counts.
 #[derive(Debug, Default)]
 pub(super) struct Claimed {
-    /// Calls in a row that came to nothing, of all claims.
+    /// Failed calls in a row, of all claims.
     failures_in_row: AtomicU32,
-    /// The milliseconds until which it is left alone.
+    /// Time in milliseconds until which it is not asked.
     rests_until: AtomicU64,
     calls: AtomicU64,
     failures: AtomicU64,
@@ -138,7 +138,7 @@ impl Ingest {
         }
     }
 
-    /// What the generator was asked for and gave.
+    /// Counts of the calls to the generator, and of their results.
     pub fn claim_counts(&self) -> ClaimCounts {
         let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
         let Claimed {

@@ -1,4 +1,4 @@
-//! Deletions. When one returns, nothing of what it names is visible to any read.
+//! Deletions. When one returns, nothing that it names is visible to any read.
 //!
 //! Under the writer's lock: first the manifest, then the catalog. A crash between the two leaves a
 //! deletion that was never acknowledged, and at most an accepted replacement that is still waiting
@@ -10,7 +10,7 @@ use crate::ingest::{Ingest, IngestError};
 use lodestone_storage::collection::{Collection, Edit, Outcome};
 use lodestone_types::{SourceId, SubTenantId};
 
-/// What a deletion found.
+/// Result of a deletion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Deleted {
     /// Ids that existed, in the order of the request.
@@ -23,7 +23,7 @@ impl Ingest {
     /// Deletes sources with their jobs and originals. Unknown ids are no error.
     ///
     /// # Errors
-    /// What the disk or the catalog says; the deletion may then be repeated.
+    /// Errors of the disk or the catalog; the deletion may then be repeated.
     pub fn delete_sources(
         &self,
         collection: &Arc<Collection>,
@@ -73,7 +73,7 @@ impl Ingest {
     /// Deletes a sub-tenant with everything in it. Returns whether it existed.
     ///
     /// # Errors
-    /// What the disk or the catalog says; the deletion may then be repeated.
+    /// Errors of the disk or the catalog; the deletion may then be repeated.
     pub fn delete_sub_tenant(
         &self,
         collection: &Arc<Collection>,

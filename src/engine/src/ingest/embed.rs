@@ -1,9 +1,9 @@
-//! Passages to vectors, and no passage twice.
+//! Embedding of passages, none of them twice.
 //!
 //! ```text
 //! passage -> unchanged since the visible version?  its vector is copied from there
 //!         -> embedded before the server stopped?    its vector was kept
-//!         -> else the model, in slices: after each, what is done is kept and progress is told
+//!         -> else the model, in slices: after each its vectors are kept and progress is reported
 //! ```
 
 use std::collections::HashMap;
@@ -34,13 +34,13 @@ impl Ingest {
                 let passages: Vec<String> = draft.passages().collect();
                 draft.known = passages.iter().map(|text| vectors.get(text).cloned()).collect();
             }
-            // Damage there is the business of those who read it; here it costs work alone.
+            // Damage there is noticed by reads; here it only costs work.
             Err(error) => tracing::warn!(%error, "vectors of the visible version are not reused"),
         }
     }
 
     /// Vectors for the chunks of all drafts, embedded together, so that batches fill over
-    /// documents; and what they name.
+    /// documents; and their graphs.
     pub(super) fn embed(
         &self,
         drafts: Vec<Draft>,
@@ -88,7 +88,7 @@ impl Ingest {
     }
 
     /// Whether a long work goes on: not while the server stops, nor when all jobs of a claim were
-    /// canceled. What is built anew belongs to no claim.
+    /// canceled. A rebuild belongs to no claim.
     fn is_wanted(&self, is_of_claim: bool, jobs: &[(Sequence, u32)]) -> bool {
         let sequences: Vec<Sequence> = jobs.iter().map(|(sequence, _)| *sequence).collect();
         let is_canceled = || self.catalog.live(&sequences).is_ok_and(|live| live.is_empty());

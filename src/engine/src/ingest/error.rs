@@ -1,4 +1,4 @@
-//! What can go wrong on the way in.
+//! Errors of uploads and changes.
 
 use crate::ingest::app::AppProblem;
 use lodestone_catalog::CatalogError;
@@ -66,7 +66,7 @@ pub enum IngestError {
     /// The disk is too full for this kind of change.
     #[error("the disk is full ({level:?}): {free_bytes} bytes are left")]
     DiskFull {
-        /// How full it counts.
+        /// The level of free space.
         level: Fullness,
         /// Bytes that could still be written.
         free_bytes: u64,
@@ -86,7 +86,7 @@ pub enum IngestError {
 }
 
 impl IngestError {
-    /// What the caller should do.
+    /// The kind of error: it says what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Document(error) => error.kind(),

@@ -14,7 +14,7 @@ use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, E
 use lodestone_storage::segment::VectorKind;
 use lodestone_types::{ErrorKind, SourceRecord, limits};
 
-/// How often a visible version is processed again because its metadata changed meanwhile.
+/// Times that a visible version is processed again at most because its metadata changed meanwhile.
 const ROUNDS_MAX: usize = 8;
 
 /// Whether a job that ends so is not tried again.
@@ -42,7 +42,7 @@ impl Ingest {
         };
         let mut refreshed = None;
         for _ in 0..ROUNDS_MAX {
-            // What refuses writes has refused amendments too.
+            // A collection that refuses writes has refused amendments too.
             let Ok(writer) = collection.writer() else { break };
             let stale = self.amended_version(&writer.base(), job)?;
             let Some(stale) = stale.filter(|record| refreshed.as_ref() != Some(record)) else {

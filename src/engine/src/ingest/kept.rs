@@ -8,8 +8,8 @@
 //!     | " " | components | "\n"
 //! body: n x { SHA-256 of the passage, 32 bytes; components x f32 }
 //! ```
-//! Little-endian. A reader passes over what has another first line, model or length: such a file is
-//! worth some seconds of work and nothing else. A file costs two fsyncs, about a thousandth of the
+//! Little-endian. A reader skips files with another first line, model or length: they hold some
+//! seconds of work and nothing else. A file costs two fsyncs, about a thousandth of the
 //! embedding that it keeps. Claims of one slice write none.
 
 use std::collections::{HashMap, HashSet};
@@ -26,7 +26,7 @@ use lodestone_types::{CollectionId, Sequence};
 
 const FIRST_WORDS: &str = "lodestone vectors 1";
 const HASH_BYTES: usize = 32;
-/// Kept vectors of one collection that are read at most; what is beyond is embedded again.
+/// Bytes of kept vectors of one collection that are read at most; the rest is embedded again.
 const READ_BYTES_MAX: u64 = 256 << 20;
 
 type PassageHash = [u8; HASH_BYTES];
@@ -35,7 +35,7 @@ type PassageHash = [u8; HASH_BYTES];
 #[derive(Debug, Default)]
 pub(super) struct KeptVectors(Mutex<HashSet<CollectionId>>);
 
-/// What is kept for one claim.
+/// Kept vectors of one claim.
 #[derive(Debug)]
 pub(super) struct Kept<'a> {
     store: &'a dyn BlobStore,
@@ -49,8 +49,8 @@ pub(super) struct Kept<'a> {
 }
 
 impl KeptVectors {
-    /// What is kept of the jobs of a claim, from the first to the last of `jobs`. The files are
-    /// looked for once a start, and again after a claim that ended with work left.
+    /// The kept vectors of the jobs of a claim, from the first to the last of `jobs`. Files are
+    /// looked for once after a start, and again after a claim that ended with work left.
     pub(super) fn open<'a>(
         &self,
         store: &'a dyn BlobStore,
@@ -76,11 +76,11 @@ impl KeptVectors {
         kept
     }
 
-    /// Ends a claim. Files of claims that have no job left are deleted; what cannot be deleted now
-    /// is when the collection is next looked at after a start.
+    /// Ends a claim. Files of claims that have no job left are deleted, those for which that fails
+    /// now when the collection is next looked at after a start.
     ///
     /// # Errors
-    /// What the catalog says.
+    /// Errors of the catalog.
     pub(super) fn close(&self, kept: Kept<'_>, catalog: &Catalog) -> Result<(), IngestError> {
         let Kept { store, collection, older_keys, written, .. } = kept;
         if older_keys.is_empty() && written.is_empty() {
@@ -111,7 +111,7 @@ impl Kept<'_> {
         }
     }
 
-    /// Keeps what was embedded. A failure costs the chance to save work, so it is only logged.
+    /// Keeps embedded vectors. An error costs only the chance to save work, so it is logged.
     pub(super) fn keep<'p>(&mut self, embedded: impl Iterator<Item = (&'p str, &'p [f32])>) {
         let mut body = Vec::new();
         for (passage, vector) in embedded {

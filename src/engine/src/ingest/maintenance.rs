@@ -1,5 +1,5 @@
-//! Background work on collections: merging, garbage, rebuilding what is damaged, originals that
-//! nobody refers to, and the remains of deleted tenants.
+//! Background work on collections: merging, garbage, rebuilding damaged segments, originals that
+//! nothing refers to, and the remains of deleted tenants.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use lodestone_io::{Fullness, run_in_background};
 use lodestone_storage::collection::{Collection, CollectionError, layout, uploads};
 use lodestone_types::{CollectionId, ErrorKind, TenantId, Timestamp};
 
-/// How often collections are looked at again whose files were still held by readers.
+/// Time between two looks at collections whose files were still held by readers.
 const ROUND: Duration = Duration::from_secs(5);
 /// An original without a job is deleted when it is this old: until then its job may be on its way.
 const ORPHAN_MILLIS: u64 = 3_600_000;
@@ -25,7 +25,7 @@ const SWEEP_MILLIS: u64 = 3_600_000;
 /// Time between two tenants, so that idle ones are not all opened at once.
 const SWEEP_PAUSE_MILLIS: u64 = 1000;
 
-/// Which tenants are still to be swept in this round.
+/// The tenants that are still to be swept in this round.
 #[derive(Debug, Default)]
 struct Sweep {
     waiting: VecDeque<TenantId>,
@@ -179,11 +179,11 @@ impl Ingest {
         Ok(())
     }
 
-    /// Deletes originals that neither a visible source nor a job refers to: what a crash between
-    /// storing one and writing its job leaves behind. Returns how many went.
+    /// Deletes originals that neither a visible source nor a job refers to: a crash between storing
+    /// one and writing its job leaves such. Returns their number.
     ///
     /// # Errors
-    /// What the disk or the catalog says.
+    /// Errors of the disk or the catalog.
     pub fn sweep_originals(&self, collection: &Collection) -> Result<usize, IngestError> {
         let store = &*self.store;
         let found = store.list(&uploads::prefix(collection.id())).map_err(CollectionError::from)?;
@@ -195,7 +195,7 @@ impl Ingest {
         if old.is_empty() {
             return Ok(0);
         }
-        // Jobs first: what leaves the queue meanwhile is in the snapshot that is read after it.
+        // Jobs first: one that leaves the queue meanwhile is in the snapshot that is read after it.
         let mut referred = self.catalog.raw_keys(collection.id())?;
         let snapshot = collection.snapshot();
         if snapshot.unknown_segments() > 0 {
@@ -221,10 +221,10 @@ impl Ingest {
         self.maintenance.interrupt();
     }
 
-    /// Deletes the files of tenants that were deleted. Readers that are still at it keep theirs.
+    /// Deletes the files of tenants that were deleted. Readers that still use them keep theirs.
     ///
     /// # Errors
-    /// What the disk or the catalog says; the next start goes on.
+    /// Errors of the disk or the catalog; the next start goes on.
     pub fn finish_deleted_tenants(&self) -> Result<(), IngestError> {
         for id in self.catalog.collections_pending_delete()? {
             self.registry.close(id);
@@ -247,7 +247,7 @@ impl Ingest {
     /// tenants with the files that may be left.
     ///
     /// # Errors
-    /// What the disk or the catalog says; the next start goes on.
+    /// Errors of the disk or the catalog; the next start goes on.
     pub fn complete_descriptors(&self) -> Result<(), IngestError> {
         let described = descriptors::collections(&*self.store)?;
         for tenant in self.catalog.tenants()? {

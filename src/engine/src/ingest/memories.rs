@@ -4,15 +4,15 @@
 //! cut -> embed (query lane) -> originals on disk -> [writer's lock: sequences -> segment
 //!     -> commit]: visible, and only now acknowledged
 //! ```
-//! Somebody waits for each of them, so they make no jobs. A crash or a failure before the commit
-//! leaves originals that nothing refers to, which the sweep takes; the call was not answered, or
-//! not with success.
-//! Costs seven fsyncs and, for each memory, three more: its original, and its sequence.
+//! A client waits for each of them, so they make no jobs. A crash or an error before the commit
+//! leaves originals that nothing refers to, and the sweep deletes them; the call was not answered,
+//! or not with success.
+//! A call costs seven fsyncs and, for each memory, three more: its original, and its sequence.
 //!
-//! What a generator has condensed of a text stands in its original and is searched with it: it
-//! ends with it, and is there again when a segment is rebuilt. Without a generator the text alone
-//! is kept (API 3.7): rules would only store it a second time, with less in it; where a caller
-//! wants statements instead of a text, generating gives them.
+//! Statements that a generator has condensed from a text are stored in its original and searched
+//! with it: they end with it, and are there again when a segment is rebuilt. Without a generator
+//! the text alone is kept (API 3.7): rules would only store it a second time, with less in it; a
+//! caller who wants statements instead of a text uses generation.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ struct Original {
     sent: Metadata,
 }
 
-/// The text of an original with what was condensed of it, cut at blank lines.
+/// The text of an original with its condensed statements, cut at blank lines.
 pub(super) fn read(original: &[u8]) -> Result<Extracted, Outcome> {
     let Original { content, condensed, .. } =
         serde_json::from_slice(original).map_err(|error| {
@@ -122,8 +122,8 @@ impl Ingest {
     }
 
     /// Adds what a message says that is worth keeping, one memory a statement: `written` by a
-    /// generator, or found by rule. What is remembered in the same words is not added again, but
-    /// returned with the others.
+    /// generator, or found by rule. A memory in the same words is not added again, but returned
+    /// with the others.
     ///
     /// # Errors
     /// As [`Self::add_memories`].
@@ -160,7 +160,7 @@ impl Ingest {
         Ok(all)
     }
 
-    /// Memories in exactly these words that do not end.
+    /// Memories in exactly these words that never expire.
     fn remembered(
         &self,
         snapshot: &Snapshot,
@@ -281,7 +281,7 @@ impl Ingest {
             let record = &mut source.record;
             let older = snapshot.record(&record.sub_tenant, &record.id)?;
             record.version = older.map_or(1, |older| older.version + 1);
-            // The sub-tenant that the client named comes into being with this (API 1.3).
+            // This creates the sub-tenant that the client named (API 1.3).
             record.sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant)?;
         }
         let segment = collection.build(self.embedder.dimension(), VectorKind::F16, sources)?;
@@ -320,11 +320,11 @@ impl Ingest {
         }
     }
 
-    /// Removes memories whose end has come. They are invisible already; this frees their disk.
-    /// Returns how many went.
+    /// Removes expired memories. They are invisible already; this frees their disk space. Returns
+    /// their number.
     ///
     /// # Errors
-    /// What the disk or the catalog says.
+    /// Errors of the disk or the catalog.
     pub fn remove_expired_memories(
         &self,
         collection: &Arc<Collection>,

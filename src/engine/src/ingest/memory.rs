@@ -1,9 +1,9 @@
-//! Work waits for memory, and says so, instead of taking what is not there.
+//! A memory budget: claims wait, and the log says so, before the process exceeds its limit.
 //!
-//! A worker asks for the bytes that its claim may take before it reads an original. It waits while
-//! what the process has, what others were promised and what it asks for are beyond the limit
-//! together. What was promised is counted twice once it is taken: that errs on the safe side. One
-//! claim always goes on, however little is left, so that nothing waits for ever.
+//! A worker reserves the bytes that its claim may take before it reads an original. It waits while
+//! the memory of the process, the reservations of others and its own are beyond the limit together.
+//! A reservation is counted twice once its memory is in use: that errs on the safe side. One claim
+//! always goes on, however little is left, so that nothing waits for ever.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,15 +13,15 @@ use parking_lot::{Condvar, Mutex};
 use crate::ingest::Stopping;
 use lodestone_io::MemoryGauge;
 
-/// How often a waiting worker looks at what the process has.
+/// Time between two looks of a waiting worker at the memory of the process.
 const LOOK: Duration = Duration::from_millis(100);
-/// What any claim takes: texts, vectors of a slice, a segment of some megabytes.
+/// Bytes that any claim takes: texts, vectors of a slice, a segment of some megabytes.
 const CLAIM_BYTES: u64 = 32 << 20;
 /// Bytes taken for each byte of an original: itself, its text, its chunks, the passages of the
 /// model, and 1.5 KiB of vector for every 700 bytes of text.
 const BYTES_PER_BYTE: u64 = 7;
 
-/// See the module. Without a limit nothing waits.
+/// The budget of the process. Without a limit nothing waits.
 #[derive(Debug)]
 pub(super) struct MemoryBudget {
     gauge: Box<dyn MemoryGauge>,
@@ -60,7 +60,7 @@ impl MemoryBudget {
         self.is_waiting.load(Ordering::SeqCst)
     }
 
-    /// Waits until there is room to process originals of so many bytes; nothing when the server
+    /// Waits until there is memory to process originals of so many bytes; `None` when the server
     /// stops meanwhile.
     pub(super) fn share(&self, original_bytes: u64, stopping: &Stopping) -> Option<Share<'_>> {
         let bytes = CLAIM_BYTES.saturating_add(original_bytes.saturating_mul(BYTES_PER_BYTE));

@@ -1,8 +1,7 @@
-//! Corridor 1: from accepted bytes to visible rows.
+//! The ingest pipeline: from accepted bytes to visible rows.
 //!
-//! Routes hand in a submission and the collection that the caller's key has opened; what comes out
-//! is a durable promise, and later a new version of that collection. This room does not answer
-//! questions.
+//! The input is a submission and the collection that the caller's key has opened; the result is an
+//! acknowledgement that survives a power cut, and later a new version of the collection.
 //!
 //! ```text
 //! submit: check -> original on disk -> job in the catalog: acknowledged
@@ -20,7 +19,7 @@
 //!
 //! - `submit`: accepting; `app`: records of applications; `pipeline`: one document to chunks
 //! - `embed`: chunks to vectors; `kept`: vectors of unfinished work; `worker`: claims, publication
-//! - `claims`: what a language model adds to graphs
+//! - `claims`: triplets that a language model adds to graphs
 //! - `failure`: jobs that end badly while an older version stays visible
 //! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
 //! - `maintenance`: merging, garbage, orphans; `rebuild`: sources of damaged segments
@@ -75,7 +74,7 @@ use maintenance::Maintenance;
 use memory::MemoryBudget;
 use rebuild::GivenUp;
 
-/// What the corridor is made of; every part can be replaced in a test.
+/// Parts of the ingest pipeline; every one can be replaced in a test.
 #[derive(Debug, Clone)]
 pub struct IngestParts {
     /// Tenants and jobs.
@@ -84,13 +83,13 @@ pub struct IngestParts {
     pub registry: Arc<Registry>,
     /// Originals.
     pub store: Arc<dyn BlobStore>,
-    /// How full the disk is.
+    /// Free space of the disk.
     pub gauge: Arc<SpaceGauge>,
     /// The model.
     pub embedder: Arc<dyn Embedder>,
-    /// What reads documents.
+    /// The parser of documents.
     pub parser: Arc<dyn Parser>,
-    /// What fetches pages.
+    /// The client that fetches pages.
     pub web: Arc<dyn WebClient>,
     /// Time.
     pub clock: Arc<dyn Clock>,
@@ -98,11 +97,11 @@ pub struct IngestParts {
     pub ids: Arc<dyn IdSource>,
     /// Bytes of memory that work may bring the process to; `None` for no bound.
     pub memory_limit: Option<u64>,
-    /// What adds to the graphs of chunks; `None` leaves them to the rules.
+    /// The generator that adds to the graphs of chunks; `None` leaves them to the rules.
     pub graph_reader: Option<Arc<dyn GraphReader>>,
 }
 
-/// The corridor.
+/// Accepts uploads and makes them visible, on background threads of its own.
 #[derive(Debug)]
 pub struct Ingest {
     catalog: Catalog,
@@ -124,7 +123,7 @@ pub struct Ingest {
 }
 
 impl Ingest {
-    /// The corridor, at rest.
+    /// The pipeline, its threads not yet started.
     pub fn new(parts: IngestParts) -> Self {
         let IngestParts {
             catalog,

@@ -27,7 +27,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// How many chunks there are.
+    /// Number of chunks.
     pub(super) fn chunk_count(&self) -> u32 {
         self.chunks.len() as u32
     }
@@ -43,8 +43,8 @@ impl Draft {
         schema.map(|schema| schema.searchable_text(&record.tenant_metadata)).unwrap_or_default()
     }
 
-    /// What the model reads for each chunk: the title and searchable values give a passage the
-    /// context that its neighbours would (RETRIEVAL 1.6).
+    /// The text that the model reads for each chunk: title and searchable values give a passage
+    /// the context that its neighbours would (RETRIEVAL 1.6).
     pub(super) fn passages(&self) -> impl Iterator<Item = String> {
         self.chunks.iter().map(|chunk| passage(&self.title_text, &self.searchable, &chunk.text))
     }
@@ -71,7 +71,7 @@ impl Draft {
     }
 }
 
-/// What an original says by itself.
+/// The content of an original, apart from its metadata.
 struct Content {
     format: Format,
     text: String,
@@ -167,7 +167,7 @@ impl Ingest {
                 let format = lodestone_extract::detect(names.0, media_type, original)
                     .map_err(|error| rejected(error.fault(), &error))?;
                 let format = match (kind, format) {
-                    // Pages come with menus around what they are about; uploads as they are meant.
+                    // Pages have menus around their text; uploads do not.
                     (SourceKind::Webpage, Format::Html) => Format::WebPage,
                     _ => format,
                 };
@@ -205,7 +205,7 @@ impl Ingest {
     }
 }
 
-/// Gives a source what its content and its metadata say: title, description, searchable words.
+/// Sets title, description and searchable words of a source from its content and its metadata.
 fn drafted(tenant: &Tenant, mut record: SourceRecord, content: Content) -> Draft {
     let in_text = content.title.as_deref();
     let named = title(&record.detail, &record.document_metadata, &record.filename, in_text);
@@ -236,7 +236,7 @@ pub(super) fn unread(error: ExtractError) -> Outcome {
     }
 }
 
-/// Says of each chunk on which page it begins, and where there. Chunks and pages ascend.
+/// Sets the page on which each chunk begins, and its start there. Chunks and pages ascend.
 fn number_pages(chunks: &mut [ChunkDraft], extracted: &Extracted) {
     let Extracted { text, pages, .. } = extracted;
     // Pages begin at bytes, places count characters.
@@ -272,7 +272,8 @@ fn boxes_of(chunks: &[ChunkDraft], extracted: &Extracted) -> Vec<Vec<PageBox>> {
     chunks.iter().map(of_chunk).collect()
 }
 
-/// A full or failing disk is no fault of the document; damaged bytes do not heal.
+/// The outcome of an error of the store: final where bytes are damaged; a full or failing disk is
+/// tried again.
 fn storage_outcome(error: CollectionError) -> Outcome {
     let (fault, message) = (Fault::Internal, INTERNAL_FAULT.to_owned());
     let outcome = match error.kind() {
@@ -284,7 +285,7 @@ fn storage_outcome(error: CollectionError) -> Outcome {
     outcome
 }
 
-/// What a client is told where the cause is ours: paths and causes are for the log.
+/// Message for a client where the cause is ours: paths and causes go to the log.
 pub(super) const INTERNAL_FAULT: &str = "the server could not process it; its log says why";
 
 /// The title by the chain of API 4.2 and 8.8, but for the id at its end.
@@ -358,7 +359,7 @@ mod tests {
             ChunkDraft { text: String::new(), place }
         };
         // Three pages of three characters and a blank, some of them of two bytes; no page 2.
-        let text = "\u{e9}\u{e9}\u{e9} b\u{e9}\u{e9} ccc".to_owned();
+        let text = "ééé béé ccc".to_owned();
         let pages = vec![page(1, 0), page(3, 7), page(4, 13)];
         let mut chunks: Vec<ChunkDraft> = [0, 2, 4, 7, 8].map(chunk).into();
         number_pages(&mut chunks, &Extracted { text, pages, ..Extracted::default() });
@@ -374,10 +375,10 @@ mod tests {
         for (range, page, x) in [(0..6, 1, 0.0), (7..12, 3, 5.0), (13..16, 4, 9.0)] {
             geometry.push(line(range, page, x));
         }
-        let text = "\u{e9}\u{e9}\u{e9} b\u{e9}\u{e9} ccc".to_owned();
+        let text = "ééé béé ccc".to_owned();
         let placed = Extracted { text, geometry, ..Extracted::default() };
         let mut chunks: Vec<ChunkDraft> = [0, 2, 8].map(chunk).into();
-        for (chunk, text) in chunks.iter_mut().zip(["\u{e9}\u{e9}", "\u{e9} b", "ccc"]) {
+        for (chunk, text) in chunks.iter_mut().zip(["éé", "é b", "ccc"]) {
             chunk.text = text.to_owned();
         }
         let boxes = boxes_of(&chunks, &placed);

@@ -1,11 +1,11 @@
-//! Building the sources of damaged segments anew from their originals (RELIABILITY C1).
+//! Rebuilding the sources of damaged segments from their originals (RELIABILITY C1).
 //!
 //! ```text
 //! lost sources of a collection, a batch at a time
 //!   -> original -> extract -> chunk -> embed, under the record that each source had
 //!   -> a segment -> [writer's lock: still lost? -> commit]: visible again, and no longer lost
 //! ```
-//! No jobs are made of it: a job would be a new operation with a number of its own, and listings
+//! A rebuild makes no jobs: a job would be a new operation with a number of its own, and listings
 //! would show a source that nobody has uploaded. Here the record stays as it was, metadata that
 //! was changed later included, with its version and its sequence, so of a rebuild and anything
 //! that was accepted since, the later operation wins. Each batch is one commit that takes its
@@ -47,14 +47,14 @@ impl GivenUp {
     }
 }
 
-/// What one round has achieved.
+/// Result of one round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Round {
     /// There is nothing that could be built.
     Idle,
     /// Some sources are visible again, or are known to stay lost.
     Progress,
-    /// The model or the disk has no room now.
+    /// The model is overloaded, or the disk is full.
     Later,
 }
 
@@ -70,7 +70,7 @@ impl Ingest {
     }
 
     /// Takes damaged segments out of service after a read has met damage, and has them rebuilt.
-    /// Returns how many those were.
+    /// Returns their number.
     pub fn quarantine(&self, collection: &Arc<Collection>) -> usize {
         let found = collection.quarantine_damaged();
         if found > 0 {
@@ -136,7 +136,7 @@ impl Ingest {
         chosen
     }
 
-    /// A document that breaks the extractor breaks itself and not the thread.
+    /// Drafts one source; a panic of the extractor becomes an error of this document.
     fn redraft_safely(&self, tenant: &Tenant, record: &SourceRecord) -> Result<Draft, Outcome> {
         let redraft = AssertUnwindSafe(|| self.redraft(tenant, record));
         catch_unwind(redraft).unwrap_or_else(|_| {
@@ -176,7 +176,7 @@ impl Ingest {
         let segment = collection.build(self.embedder.dimension(), VectorKind::F16, sources)?;
         let mut writer = collection.writer()?;
         let base = writer.base();
-        // What was deleted or replaced meanwhile is not lost any more, and stays so.
+        // Sources that were deleted or replaced meanwhile are not lost any more, and stay so.
         let is_lost = |record: &SourceRecord| {
             let found = base.find_lost(&record.sub_tenant, &record.id);
             found.is_some_and(|found| found.sequence == record.sequence)

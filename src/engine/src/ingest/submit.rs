@@ -1,7 +1,7 @@
 //! Accepting an upload: when this returns, the bytes and the job are on disk.
 //!
 //! Cost of an acknowledgement: two fsyncs for the original, and one for the job that is shared by
-//! everything the catalog's writer finds waiting.
+//! all jobs that wait for the catalog's writer.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use lodestone_storage::collection::Collection;
 use lodestone_storage::collection::uploads::{self, UploadLabel};
 use lodestone_types::{Metadata, Origin, SourceId, SourceKind, SubTenantId, Timestamp, metadata};
 
-/// What a client uploads.
+/// An upload of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submission {
     /// The id it asked for; generated when none.
     pub source: Option<SourceId>,
-    /// What it is.
+    /// Kind of the source.
     pub kind: SourceKind,
     /// The bytes.
     pub content: Vec<u8>,
@@ -28,15 +28,15 @@ pub struct Submission {
     pub filename: String,
     /// Media type as the client said it.
     pub content_type: Option<String>,
-    /// What happens to the tenant's map.
+    /// Change of the tenant's map.
     pub tenant_metadata: MetadataChange,
-    /// What happens to the document's map.
+    /// Change of the document's map.
     pub document_metadata: MetadataChange,
-    /// Where it comes from.
+    /// Origin of the source.
     pub origin: Origin,
 }
 
-/// A durable promise.
+/// An accepted upload: it survives a crash and a power cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
     /// The source's id.
@@ -50,7 +50,7 @@ pub struct Accepted {
 }
 
 impl Ingest {
-    /// Refuses what no tenant could process.
+    /// Refuses an upload that no tenant could process.
     ///
     /// # Errors
     /// An unsupported or empty file, a record without text, a metadata map over a limit.
@@ -65,7 +65,7 @@ impl Ingest {
         check_maps(replaced(&submission.tenant_metadata), replaced(&submission.document_metadata))
     }
 
-    /// Refuses what cannot be processed before anything is stored.
+    /// Refuses an upload that cannot be processed, before anything is stored.
     ///
     /// # Errors
     /// As [`Self::check_content`]; a value against the schema.
@@ -152,7 +152,7 @@ impl Ingest {
         Ok(Accepted { source, job_id, version, overwritten: submitted.overwritten })
     }
 
-    /// Deletes originals that nothing refers to. A failure costs disk until the next sweep.
+    /// Deletes originals that nothing refers to. An error costs disk space until the next sweep.
     pub(super) fn delete_originals(&self, raw_keys: &[String]) {
         for raw_key in raw_keys.iter().filter(|key| !key.is_empty()) {
             let Ok(key) = Key::parse(raw_key) else { continue };

@@ -146,7 +146,7 @@ impl Ingest {
     /// Deletes single vectors in one step. Returns, in the order of the request, which existed.
     ///
     /// # Errors
-    /// What the disk or the catalog says.
+    /// Errors of the disk or the catalog.
     pub fn delete_vectors(
         &self,
         collection: &Arc<Collection>,

@@ -5,8 +5,8 @@
 //!                                                   -> the way of every other claim (worker)
 //! ```
 //! A page may take half a minute to come, so each of these threads has one at a time: a slow site
-//! keeps a thread and not a batch. What was fetched is durable before it is processed: after a
-//! crash nobody is asked twice.
+//! keeps a thread and not a batch. A fetched page is durable before it is processed: after a crash
+//! no site is asked twice.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use lodestone_types::{Fault, Origin, SourceKind, WebFailure, WebPage, WebUrl};
 /// One page for one thread.
 pub(super) const PAGE: ClaimLimits = ClaimLimits { jobs: 1, bytes: u64::MAX };
 
-/// What came of fetching the jobs of a claim.
+/// Results of fetching the jobs of a claim.
 pub(super) struct Fetched {
     /// Jobs that have their original now.
     pub(super) jobs: Vec<ClaimedJob>,
@@ -31,7 +31,7 @@ pub(super) struct Fetched {
 }
 
 impl Ingest {
-    /// Fetches what the jobs of a claim lack.
+    /// Fetches the missing originals of the jobs of a claim.
     pub(super) fn fetch(
         &self,
         collection: &Arc<Collection>,
@@ -96,7 +96,7 @@ impl Ingest {
     }
 }
 
-/// What a site may answer otherwise next time is asked again, a limited number of times.
+/// The outcome of a failed fetch. Errors that may pass are tried again, a limited number of times.
 fn failed(failure: &WebFailure) -> Outcome {
     let message = failure.to_string();
     let fault = match failure.is_blocked() {

@@ -19,9 +19,9 @@ use lodestone_types::{ErrorKind, Fault, Sequence, Stage};
 /// One claim: large enough that a commit's half dozen fsyncs are a small share of embedding it,
 /// small enough that its first document is visible within seconds on one core.
 pub(super) const CLAIM: ClaimLimits = ClaimLimits { jobs: 128, bytes: 256 << 10 };
-/// How long an idle worker sleeps before it looks for retries that have become due.
+/// Sleep of an idle worker before it looks for retries that have become due.
 const IDLE: Duration = Duration::from_secs(1);
-/// How long a worker pauses when jobs had to be given back.
+/// Pause of a worker after jobs had to be given back.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Ingest {
@@ -54,7 +54,7 @@ impl Ingest {
         }
     }
 
-    /// Processes one claim whatever happens in it: every job ends settled or given back.
+    /// Processes one claim. After any error or panic every job is settled or given back.
     fn process_claim(&self, duty: Duty, claim: Claim) {
         let sequences: Vec<Sequence> = claim.jobs.iter().map(|job| job.sequence).collect();
         let collection = claim.collection;
@@ -199,7 +199,7 @@ impl Ingest {
     /// back. Called once, before any worker starts.
     ///
     /// # Errors
-    /// What the catalog says. A collection that does not open keeps its jobs waiting.
+    /// Errors of the catalog. A collection that does not open keeps its jobs waiting.
     pub fn recover(&self) -> Result<usize, IngestError> {
         for (id, sequences) in self.catalog.interrupted()? {
             let Some(tenant) = self.catalog.tenant_of(id)? else { continue };
@@ -224,7 +224,7 @@ impl Ingest {
             let settled = self.catalog.settle(id, settlements, collection.head())?;
             match collection.writer() {
                 Ok(mut writer) => writer.forget_applied(&marked),
-                // One collection that refuses writes keeps nobody else from starting.
+                // A collection that refuses writes does not stop the start of the others.
                 Err(error) => tracing::error!(collection = %id, %error, "it refuses writes"),
             }
             self.delete_originals(&settled.obsolete_raw_keys);
@@ -239,8 +239,8 @@ fn chunks_of(snapshot: &lodestone_storage::collection::Snapshot, sequence: Seque
     found.map_or(0, |found| found.rows().len() as u64)
 }
 
-/// What happens to jobs whose publication failed as a whole: nothing was made visible, so they
-/// wait while the cause is outside them, and use up an attempt otherwise.
+/// The outcome of jobs whose publication failed as a whole: nothing was made visible, so they wait
+/// while the cause is outside them, and use up an attempt otherwise.
 fn give_back(error: &IngestError) -> Outcome {
     tracing::error!(%error, "publishing failed");
     match error.kind() {

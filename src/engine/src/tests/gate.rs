@@ -15,9 +15,9 @@ pub(super) struct GatedEmbedder {
 
 #[derive(Debug)]
 struct State {
-    /// How many submissions may still pass.
+    /// Submissions that may still pass.
     passes: u64,
-    /// How many stand before the gate.
+    /// Submissions that wait at the gate.
     waiting: u64,
     /// Passages of documents that were embedded.
     embedded: u64,

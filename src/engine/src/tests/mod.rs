@@ -1,4 +1,4 @@
-//! What the whole engine promises without its HTTP, one file a theme.
+//! Tests of the whole engine without its HTTP, one file a theme.
 
 mod amendments;
 mod full_disk;
@@ -28,7 +28,7 @@ use lodestone_types::{
     SubTenantId, TenantId, TenantMode, Timestamp,
 };
 
-/// How long background work may take before a test calls it stuck.
+/// Time after which a test calls background work stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
 const START: Timestamp = Timestamp(1_750_000_000_000);
 

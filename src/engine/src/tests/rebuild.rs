@@ -11,7 +11,7 @@ use lodestone_text::Operator;
 
 pub(super) type Harm = fn(&Path);
 
-/// What a user can see of the tenant.
+/// The tenant as a user sees it.
 #[derive(Debug, PartialEq)]
 struct Sight {
     sources: Vec<SourceView>,

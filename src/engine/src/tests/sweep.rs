@@ -9,7 +9,7 @@ use lodestone_storage::collection::uploads::{self, UploadLabel};
 
 const HOUR: u64 = 3_600_000;
 
-/// What a crash between storing an original and writing its job leaves behind.
+/// An original as a crash before the writing of its job leaves it.
 fn orphan(engine: &Engine, at: Timestamp) -> Key {
     let label = UploadLabel {
         sub_tenant: "default".into(),

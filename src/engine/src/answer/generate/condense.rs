@@ -1,7 +1,7 @@
-//! What somebody said, condensed to sentences that are worth remembering.
+//! Condensing a text to sentences that are worth remembering.
 //!
-//! One short call of the generator. Its sentences are kept beside what was said, never instead of
-//! it, and nothing is decided by them; whatever goes wrong, what was said is there.
+//! One short call of the generator. Its sentences are kept beside the text, never instead of it,
+//! and nothing is decided by them; after any error the text itself is there.
 
 use std::ops::ControlFlow;
 
@@ -18,17 +18,17 @@ pub const CONDENSED_MAX: usize = 16;
 /// Characters of a sentence at most.
 const SENTENCE_CHARS_MAX: usize = 512;
 const REPLY_TOKENS_MAX: usize = 768;
-/// What the generator writes where nothing is worth keeping.
+/// The generator's reply where nothing is worth keeping.
 const NOTHING: &str = "NONE";
 
-/// What was said, by whom, and how it is to be condensed.
+/// A text to condense, with its author and the instructions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Said<'a> {
     /// The text.
     pub text: &'a str,
-    /// Who it is about; possibly empty.
+    /// Name of the user whom it is about; possibly empty.
     pub user_name: &'a str,
-    /// Wishes as to what is kept and how; possibly empty.
+    /// Instructions on which statements to keep and how; possibly empty.
     pub instructions: &'a str,
 }
 

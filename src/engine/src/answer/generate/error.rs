@@ -1,4 +1,4 @@
-//! What can go wrong with a generator.
+//! Errors of generators.
 
 use lodestone_types::ErrorKind;
 
@@ -9,13 +9,13 @@ pub enum GenerateError {
     /// No connection to it.
     #[error("the generator cannot be reached: {cause}")]
     Unreachable {
-        /// What the network says.
+        /// Cause, as the network reports it.
         cause: String,
     },
     /// It was silent, or slow, for too long.
     #[error("the generator took too long: {phase}")]
     TimedOut {
-        /// At what.
+        /// Phase of the request.
         phase: String,
     },
     /// It does not want the request.
@@ -35,7 +35,7 @@ pub enum GenerateError {
     /// Its reply is not of the form that was agreed, or ends early.
     #[error("the generator's reply is broken: {problem}")]
     Broken {
-        /// What is wrong with it.
+        /// Description of the error.
         problem: String,
     },
     /// Its reply exceeds a bound.
@@ -47,15 +47,15 @@ pub enum GenerateError {
     /// It said nothing.
     #[error("the generator's answer is empty")]
     Empty,
-    /// Question and rules leave no room for a source.
-    #[error("the question takes {tokens} tokens and leaves no room in a window of {window}")]
-    NoRoom {
-        /// About as many tokens.
+    /// Question and rules fill the window.
+    #[error("the question takes {tokens} tokens of a window of {window}: no source fits in")]
+    QuestionTooLong {
+        /// Tokens of question and rules, about.
         tokens: usize,
         /// Tokens of the window.
         window: usize,
     },
-    /// As many answers as may be are being written.
+    /// The limit of answers that are written at once is reached.
     #[error("{running_max} answers are being written already")]
     Busy {
         /// The bound.
@@ -67,7 +67,7 @@ pub enum GenerateError {
 }
 
 impl GenerateError {
-    /// What the caller should do.
+    /// The kind of error: it says what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Busy { .. } | Self::Overloaded { .. } => ErrorKind::Overloaded,
@@ -77,7 +77,7 @@ impl GenerateError {
             | Self::Broken { .. }
             | Self::TooLong { .. }
             | Self::Empty
-            | Self::NoRoom { .. }
+            | Self::QuestionTooLong { .. }
             | Self::Cancelled => ErrorKind::Unavailable,
         }
     }
@@ -92,7 +92,7 @@ impl GenerateError {
             Self::Broken { .. } => "broken_reply",
             Self::TooLong { .. } => "too_long",
             Self::Empty => "empty_answer",
-            Self::NoRoom { .. } => "question_too_long",
+            Self::QuestionTooLong { .. } => "question_too_long",
             Self::Busy { .. } => "busy",
             Self::Cancelled => "cancelled",
         }

@@ -1,7 +1,7 @@
-//! Server-sent events, read: bytes in pieces of any size to the data of whole events.
+//! A reader of server-sent events: bytes in pieces of any size to the data of whole events.
 //!
-//! What the format has beside data (names, ids, retry times, comments that keep a connection
-//! alive) says nothing here and is dropped.
+//! Other parts of the format (names, ids, retry times, comments that keep a connection alive) are
+//! dropped.
 
 /// Bytes of one event at most.
 pub(super) const EVENT_BYTES_MAX: usize = 256 << 10;
@@ -10,7 +10,7 @@ pub(super) const EVENT_BYTES_MAX: usize = 256 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventTooLong;
 
-/// What has been read and is not yet an event.
+/// Bytes that have been read and are not yet an event.
 #[derive(Debug, Default)]
 pub(super) struct EventReader {
     line: Vec<u8>,
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn any_cut_gives_the_same_events() {
-        let whole = ["{\"a\":\n\"\u{e4}\"}", "two", "three", "[DONE]"];
+        let whole = ["{\"a\":\n\"ä\"}", "two", "three", "[DONE]"];
         assert_eq!(read(&[STREAM]), whole);
         for cut in 0..=STREAM.len() {
             assert_eq!(read(&[&STREAM[..cut], &STREAM[cut..]]), whole, "cut at {cut}");

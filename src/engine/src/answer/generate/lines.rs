@@ -1,4 +1,4 @@
-//! The lines of a reply that was asked for as one thing a line.
+//! The lines of a reply that was asked for as a list.
 
 /// The lines of a reply without what lists begin with, each once; none without a word, and none
 /// longer than `chars_max`.

@@ -1,4 +1,4 @@
-//! The citation marks of a text that a model writes, put right while it comes.
+//! A filter that corrects the citation marks of a text while a model writes it.
 //!
 //! Models write `[1]`, `[1, 2]`, `[1-3]`, `[Source 1]`, and with other brackets; and now and then
 //! a number that no source has. What goes out has `[n]` for sources that were shown, and no other
@@ -9,7 +9,7 @@
 //! mark  -> its numbers, each once: [1][2]; none of them shown: nothing, nor the space before
 //! code  -> between back-ticks `a[0]` is code, written `a[ 0 ]`, which means the same
 //! ```
-//! What has gone out is never changed, so the joined pieces are the text.
+//! Text that has gone out is never changed, so the joined pieces are the text.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use std::ops::Range;
 const MARK_CHARS_MAX: usize = 40;
 /// Sources that a range such as `[1-3]` may name.
 const RANGE_MAX: usize = 20;
-/// What may stand in a mark beside numbers.
+/// Words that may stand in a mark beside numbers.
 const MARK_WORDS: &[&str] = &["source", "sources", "and", "quelle", "quellen", "und"];
 
 /// A mark: a source's number behind a passage.
@@ -39,7 +39,7 @@ pub(super) struct MarkedText {
     pub(super) marks: Vec<Mark>,
 }
 
-/// Puts the marks of a text right as it comes.
+/// Corrects the marks of a text piece by piece.
 #[derive(Debug)]
 pub(super) struct MarkFilter {
     shown: BTreeSet<usize>,
@@ -48,7 +48,7 @@ pub(super) struct MarkFilter {
     text: String,
     /// White space that goes out with what follows it.
     spaces: String,
-    /// What may become a mark, from its bracket on.
+    /// Text that may become a mark, from its bracket on.
     held: String,
     code: Code,
 }
@@ -89,7 +89,7 @@ impl MarkFilter {
         }
     }
 
-    /// Takes the next piece of what the model writes; gives what of the text is final.
+    /// Takes the next piece of the text; returns the part that is final.
     pub(super) fn push(&mut self, delta: &str) -> String {
         let from = self.text.len();
         for c in delta.chars() {
@@ -136,7 +136,7 @@ impl MarkFilter {
         }
     }
 
-    /// What was held is text.
+    /// Takes the held text for plain text.
     fn give_up_mark(&mut self) {
         let held = std::mem::take(&mut self.held);
         if !held.is_empty() {
@@ -222,7 +222,7 @@ fn is_mark_part(c: char) -> bool {
     c.is_numeric() || c.is_alphabetic() || is_separator(c) || is_dash(c)
 }
 
-/// The numbers of what stands in brackets, each once, as it has them; `None` where it is no mark.
+/// The numbers between brackets, each once, in their order; `None` where they are no mark.
 fn numbers(inside: &str) -> Option<Vec<usize>> {
     if !inside.contains(char::is_numeric) {
         return None;
@@ -296,7 +296,7 @@ impl MarkedText {
 pub(super) struct Rendered {
     /// The text.
     pub(super) text: String,
-    /// Where pieces of the plain text begin, there and here, ascending.
+    /// Starts of the pieces in the plain text and here, ascending.
     pieces: Vec<(usize, usize)>,
 }
 

@@ -1,10 +1,10 @@
 //! Answers that a language model writes over chunks that were found, held to their sources.
 //!
-//! Not here: finding the chunks (`query`), extractive answers (the room above), what happens when
-//! the generator fails (`server`), sessions (`catalog`).
+//! Not here: finding the chunks (`query`), extractive answers (the module above), the fallback when
+//! the generator fails (`qna`), sessions (`catalog`).
 //!
 //! ```text
-//! past turns, question --queries--> what to search for (a short call; the rule without it)
+//! past turns, question --queries--> queries for the search (a short call; the rule without it)
 //! chunks, question -> prompt: rules, numbered sources between fences, past turns; fits the window
 //!        -> Generator (openai: request -> reply: events -> thinking) -> deltas
 //!        -> marks: [n] put right while it streams -> tell -> support: is it in the source?
@@ -22,11 +22,11 @@
 //!   are not followed, proxies of the environment are not used.
 //!
 //! - `settings`: which generator; `openai`: the client, `request` and `reply` its two halves
-//! - `events`, `thinking`: what a reply is made of; `cancel`: the end of waiting
-//! - `prompt`, `tokens`, `plain`: what the model is shown
+//! - `events`, `thinking`: parts of a reply; `cancel`: cancellation tokens
+//! - `prompt`, `tokens`, `plain`: the text that the model is shown
 //! - `marks`, `support`: citations while and after they are written
-//! - `condense`: what was said, worth remembering; `lines`: a reply of one thing a line
-//! - `queries`: what to search for; `write`: the steps in order; `error`: what can go wrong
+//! - `condense`: sentences worth remembering; `lines`: a reply of one thing a line
+//! - `queries`: queries for a question; `write`: the steps in order; `error`: errors of generators
 
 mod cancel;
 mod condense;
@@ -61,38 +61,36 @@ pub use queries::{QUERIES_MAX, Understood};
 pub use settings::{CONTEXT_TOKENS_DEFAULT, GeneratorSettings, Secret};
 pub use write::{Delivery, Question, Unsupported, Writer, Written};
 
-/// Who says a message of a chat.
+/// Role of the author of a chat message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speaker {
     /// Rules.
     System,
     /// The one who asks.
     User,
-    /// The model, in an earlier turn.
-    Assistant,
 }
 
 /// A message of a chat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Who says it.
+    /// Its author.
     pub speaker: Speaker,
-    /// What is said.
+    /// Its text.
     pub text: String,
 }
 
-/// What a generator is asked.
+/// A request to a generator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
     /// The chat so far.
     pub messages: Vec<Message>,
     /// Tokens of the reply at most.
     pub reply_tokens_max: usize,
-    /// How long to try.
+    /// Limits of time and attempts.
     pub effort: Effort,
 }
 
-/// How long to try.
+/// Limits of time and attempts of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
     /// Requests in all, where the generator is overloaded or out of reach.
@@ -128,9 +126,9 @@ pub struct Usage {
 /// The end of a reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// What the generator has counted, if it says so.
+    /// Usage as the generator has counted it, if it reports that.
     pub usage: Option<Usage>,
-    /// Why it stopped, in its word: `stop`, `length`.
+    /// Why it stopped, as it reports it: `stop`, `length`.
     pub finish_reason: Option<String>,
 }
 
@@ -142,7 +140,7 @@ pub trait Generator: Send + Sync + fmt::Debug {
     /// The model's name on the wire.
     fn model(&self) -> &str;
 
-    /// Where it is, for people.
+    /// Its address, for people.
     fn place(&self) -> &str;
 
     /// Tokens that prompt and reply may have together.
@@ -163,6 +161,6 @@ pub trait Generator: Send + Sync + fmt::Debug {
     /// Whether it answers at all; says something about it for people. Takes some seconds at most.
     ///
     /// # Errors
-    /// What is in the way.
+    /// The error that keeps it from answering.
     fn look(&self) -> Result<String, GenerateError>;
 }

@@ -57,7 +57,7 @@ pub struct OpenAiGenerator {
 /// Why an attempt ended, and whether another may help.
 struct Setback {
     error: GenerateError,
-    /// How long to wait before another attempt; `None` for no other.
+    /// Pause before another attempt; `None` for no other.
     pause: Option<Duration>,
 }
 
@@ -182,7 +182,7 @@ impl OpenAiGenerator {
     }
 }
 
-/// What a refusal means.
+/// Meaning of a refusal.
 enum Refusal {
     /// The same without what was refused may be accepted.
     Learnt,

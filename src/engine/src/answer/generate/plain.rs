@@ -1,5 +1,5 @@
-//! Text of documents as a generator of answers is shown it: nothing hidden, and nothing that looks
-//! like a citation.
+//! Plain text of documents for a prompt: no hidden characters, and nothing that looks like a
+//! citation.
 
 use lodestone_types::quoted::visible;
 

@@ -1,4 +1,4 @@
-//! What the model is shown: rules, numbered sources, past turns, the question.
+//! The prompt of an answer: rules, numbered sources, past turns, the question.
 //!
 //! ```text
 //! system: rules, the fence, who asks and what they wish
@@ -9,7 +9,7 @@
 //!         >>> FENCE
 //!         Question: ...
 //! ```
-//! What does not fit into the window is left out whole, the least relevant chunk first; only a
+//! Chunks that do not fit into the window are left out whole, the least relevant first; only a
 //! first chunk that is too long by itself is cut, behind a sentence, and marked as cut. Past turns
 //! are quoted like sources: their answers hold text of documents.
 
@@ -52,7 +52,7 @@ pub(super) struct Shown {
 }
 
 /// A chunk as it is shown.
-struct Passage {
+struct ShownChunk {
     chunk: usize,
     number: usize,
     text: String,
@@ -83,22 +83,22 @@ pub(super) fn show(
     let asked = format!("Question: {}", question.text);
     let reply_tokens_max = REPLY_TOKENS_MAX.min(window / 4);
     let fixed = estimate(&system) + estimate(&asked) + 2 * MESSAGE_TOKENS + reply_tokens_max;
-    let room = window.saturating_sub(fixed);
-    if room < SOURCES_TOKENS_MIN {
-        return Err(GenerateError::NoRoom { tokens: fixed, window });
+    let left = window.saturating_sub(fixed);
+    if left < SOURCES_TOKENS_MIN {
+        return Err(GenerateError::QuestionTooLong { tokens: fixed, window });
     }
-    // A conversation that is long must not push out what the answer rests on.
-    let turns = newest_that_fit(&turns, room / 4);
+    // A long conversation must not push out the sources.
+    let turns = newest_that_fit(&turns, left / 4);
     let conversation = match turns.is_empty() {
         true => String::new(),
         false => format!("<<< {fence} conversation\n{}\n>>> {fence}\n\n", turns.concat().trim()),
     };
-    let shown = those_that_fit(passages, &titles, room.saturating_sub(estimate(&conversation)));
+    let shown = those_that_fit(passages, &titles, left.saturating_sub(estimate(&conversation)));
     let mut text = String::new();
     let numbers: BTreeSet<usize> = shown.iter().map(|passage| passage.number).collect();
     for number in &numbers {
         let of_source = shown.iter().filter(|passage| passage.number == *number);
-        let mut of_source: Vec<&Passage> = of_source.collect();
+        let mut of_source: Vec<&ShownChunk> = of_source.collect();
         of_source.sort_by_key(|passage| {
             (chunks[passage.chunk].place.document_start, chunks[passage.chunk].index)
         });
@@ -145,14 +145,14 @@ fn rules(question: &Question<'_>, fence: &str) -> String {
     rules
 }
 
-fn passages(sources: &[AnswerSource], chunks: &[RetrievedChunk]) -> Vec<Passage> {
+fn passages(sources: &[AnswerSource], chunks: &[RetrievedChunk]) -> Vec<ShownChunk> {
     let mut numbers = vec![0; chunks.len()];
     for (position, source) in sources.iter().enumerate() {
         for chunk in &source.chunks {
             numbers[*chunk] = position + 1;
         }
     }
-    let shown = chunks.iter().enumerate().map(|(chunk, found)| Passage {
+    let shown = chunks.iter().enumerate().map(|(chunk, found)| ShownChunk {
         chunk,
         number: numbers[chunk],
         text: plain(&found.text).trim().to_owned(),
@@ -165,45 +165,49 @@ fn turn(question: &str, answer: &str) -> String {
     format!("Question: {}\nAnswer: {}\n", plain(question), plain(&without_marks(answer)))
 }
 
-fn newest_that_fit(turns: &[String], mut room: usize) -> &[String] {
+fn newest_that_fit(turns: &[String], mut left: usize) -> &[String] {
     let mut from = turns.len();
     for turn in turns.iter().rev().take(SESSION_TURNS) {
         let tokens = estimate(turn);
-        if tokens > room {
+        if tokens > left {
             break;
         }
-        room -= tokens;
+        left -= tokens;
         from -= 1;
     }
     &turns[from..]
 }
 
 /// The most relevant passages that fit, best first. The first is cut if it must be.
-fn those_that_fit(passages: Vec<Passage>, titles: &[String], mut room: usize) -> Vec<Passage> {
-    let mut shown: Vec<Passage> = Vec::new();
+fn those_that_fit(
+    passages: Vec<ShownChunk>,
+    titles: &[String],
+    mut left: usize,
+) -> Vec<ShownChunk> {
+    let mut shown: Vec<ShownChunk> = Vec::new();
     for mut passage in passages {
         let is_new = shown.iter().all(|other| other.number != passage.number);
         let title = if is_new { estimate(&titles[passage.number - 1]) + SOURCE_TOKENS } else { 0 };
         let around = title + CHUNK_TOKENS;
         let tokens = around + estimate(&passage.text);
-        if tokens > room {
+        if tokens > left {
             if shown.is_empty() {
-                passage.text = beginning(&passage.text, room.saturating_sub(around));
+                passage.text = beginning(&passage.text, left.saturating_sub(around));
                 shown.push(passage);
             }
             break;
         }
-        room -= tokens;
+        left -= tokens;
         shown.push(passage);
     }
     shown
 }
 
 /// The sentences from the beginning that fit, and a word on the rest.
-fn beginning(text: &str, room: usize) -> String {
-    let room = room.saturating_sub(estimate(CUT) + 1);
+fn beginning(text: &str, left: usize) -> String {
+    let left = left.saturating_sub(estimate(CUT) + 1);
     let ends = sentences(text).into_iter().map(|sentence| sentence.bytes.end);
-    let fits = ends.take_while(|end| estimate(&text[..*end]) <= room).last().unwrap_or(0);
+    let fits = ends.take_while(|end| estimate(&text[..*end]) <= left).last().unwrap_or(0);
     format!("{}\n{CUT}", &text[..fits])
 }
 

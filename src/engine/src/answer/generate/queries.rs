@@ -1,8 +1,8 @@
-//! What to search for: the question as it stands alone, and its parts where it has several.
+//! The queries for a question: the question as it stands alone, and its parts where it has several.
 //!
 //! One short call of the generator, and only where it can help: in a conversation, or for a
-//! question that looks like several. Whatever goes wrong with it, the rule of
-//! [`crate::answer::contextualise`] is there; its reply decides what is searched for within the
+//! question that looks like several. After any error the rule of
+//! [`crate::answer::contextualise`] decides; its reply decides what is searched for within the
 //! request's own filters, and nothing else.
 
 use std::ops::ControlFlow;
@@ -31,9 +31,10 @@ const COMPOUND_WORDS_MIN: usize = 6;
 /// Words that join the parts of a question or ask for a comparison, between bars.
 const JOINTS: &str = "\
     and|or|versus|vs|compare|compared|difference|differences|both|then|und|oder|unterschied|\
-    vergleiche|et|ou|diff\u{E9}rence|y|o|diferencia|\u{438}|\u{438}\u{43B}\u{438}";
+    vergleiche|et|ou|différence|y|o|diferencia|и|или";
 /// The same in scripts without spaces.
-const JOINT_RUNS: &str = "\u{548C}|\u{4E0E}|\u{4EE5}\u{53CA}|\u{6BD4}\u{8F83}|\u{533A}\u{522B}";
+const JOINT_RUNS: &str = "\
+    和|与|以及|比较|区别";
 
 /// A question, understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,14 +45,14 @@ pub struct Understood {
     pub parts: Vec<String>,
     /// Whether the generator took part.
     pub is_generated: bool,
-    /// What that took.
+    /// Tokens of that call.
     pub usage: Usage,
-    /// Why the generator did not help although it was asked.
+    /// The error of a generator that was asked and did not help.
     pub failure: Option<GenerateError>,
 }
 
 impl Understood {
-    /// What the rule makes of a question, without a generator.
+    /// A question understood by rule, without a generator.
     pub fn by_rule(question: &str, past: &[(String, String)]) -> Self {
         let question = contextualise(question, past);
         let usage = Usage::default();
@@ -159,7 +160,7 @@ mod tests {
             "Who built the tower and when was the bridge opened?",
             "Who built it? When?",
             "What is the difference between the red and the blue pump?",
-            "\u{5854}\u{548C}\u{6865}\u{7684}\u{9AD8}\u{5EA6}",
+            "塔和桥的高度",
         ] {
             assert!(looks_compound(compound), "{compound}");
         }

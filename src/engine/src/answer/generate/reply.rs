@@ -47,7 +47,7 @@ struct Counted {
     completion_tokens: u64,
 }
 
-/// What a reply has given so far.
+/// State of a reply that is being read.
 struct Progress<'a> {
     tell: Tell<'a>,
     thinking: Thinking,

@@ -1,8 +1,8 @@
 //! The body of a request to `/chat/completions`.
 //!
 //! Servers of this interface differ in what they accept: some models want
-//! `max_completion_tokens`, some no temperature, some servers know no `stream_options`. What one
-//! refuses by name is left out from then on.
+//! `max_completion_tokens`, some no temperature, some servers know no `stream_options`. A parameter
+//! that is refused by name is left out from then on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::answer::generate::{Message, Prompt, Speaker};
 
-/// What a server has been found not to accept.
+/// Parameters that a server has been found not to accept.
 #[derive(Debug, Default)]
 pub(super) struct Dialect {
     no_temperature: AtomicBool,
@@ -37,7 +37,7 @@ impl Dialect {
         body
     }
 
-    /// Learns from a refusal; says whether another attempt is worth it.
+    /// Learns from a refusal; returns whether another attempt is worth it.
     pub(super) fn learn(&self, refusal: &str) -> bool {
         let parts = [
             ("max_tokens", &self.new_limit),
@@ -53,7 +53,6 @@ fn message(message: &Message) -> Value {
     let role = match message.speaker {
         Speaker::System => "system",
         Speaker::User => "user",
-        Speaker::Assistant => "assistant",
     };
     json!({ "role": role, "content": message.text })
 }

@@ -7,7 +7,7 @@ use ureq::http::Uri;
 /// A generator of the operator's choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GeneratorSettings {
-    /// What stands before `/chat/completions`, for example `http://127.0.0.1:11434/v1`.
+    /// The URL before `/chat/completions`, for example `http://127.0.0.1:11434/v1`.
     pub base_url: String,
     /// Sent as a bearer token, if given.
     pub api_key: Option<Secret>,
@@ -21,8 +21,8 @@ pub struct GeneratorSettings {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
-/// Tokens of the window where the operator names no other. What small local servers give is
-/// often less than the model could have, and they cut prompts without a word.
+/// Tokens of the window where the operator names no other. Small local servers often give less than
+/// the model could have, and cut prompts without an error.
 pub const CONTEXT_TOKENS_DEFAULT: usize = 8192;
 /// Rules, a question and one source fit in.
 const CONTEXT_TOKENS_MIN: usize = 2048;

@@ -1,11 +1,11 @@
-//! Whether what an answer says stands in the sources that it cites.
+//! A check whether the cited sources of an answer support it.
 //!
-//! A cited sentence is supported when most of its terms, rare ones or not, stand in what was shown
+//! A cited sentence is supported when most of its terms, rare ones or not, stand in the shown text
 //! of the source, or when it is near in meaning to a passage there. Neither sees a wrong detail in
 //! a sentence that is otherwise right: this finds citations of the wrong source and sentences made
 //! up from nothing, not every error.
 //!
-//! Where no cited sentence is supported, nothing is told apart (an answer in another language than
+//! If no cited sentence is supported, nothing is told apart (an answer in another language than
 //! its sources looks like that), and the marks are left.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,7 +77,7 @@ pub(super) fn doubts(
     Ok(claims.into_iter().map(doubt).collect())
 }
 
-/// What was shown of each source that is cited.
+/// The shown text of each source that is cited.
 fn texts_of<'c>(
     marked: &MarkedText,
     sources: &[AnswerSource],

@@ -189,7 +189,7 @@ fn fenced(shown: &Shown) -> (String, Vec<String>) {
 }
 
 proptest! {
-    /// Whatever documents, turns and questions hold: the prompt keeps to its window, and the fence
+    /// For any documents, turns and questions: the prompt keeps to its window, and the fence
     /// stands where we put it and nowhere else.
     #[test]
     fn a_prompt_fits_and_keeps_its_fence(

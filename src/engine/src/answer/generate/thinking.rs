@@ -1,4 +1,4 @@
-//! Drops what a model thinks aloud before it answers.
+//! Drops the reasoning that a model writes before its answer.
 //!
 //! Models that reason put it into a member of its own where their server knows them; others send
 //! it as `<think>...</think>` in front of the text.
@@ -6,7 +6,7 @@
 const OPENING: &str = "<think>";
 const CLOSING: &str = "</think>";
 
-/// Where a reply is.
+/// State of a reply.
 #[derive(Debug, Default)]
 pub(super) enum Thinking {
     /// Nothing of the text has come; holds what may yet become the opening.
@@ -21,7 +21,7 @@ pub(super) enum Thinking {
 }
 
 impl Thinking {
-    /// Takes the next piece of a reply; gives what of it is text.
+    /// Takes the next piece of a reply; returns its text.
     pub(super) fn push(&mut self, piece: &str) -> String {
         let state = std::mem::take(self);
         let (next, text) = match state {
@@ -34,7 +34,7 @@ impl Thinking {
         text
     }
 
-    /// The reply has ended: what was held for an opening that did not come.
+    /// Ends the reply; returns the text that was held for an opening that did not come.
     pub(super) fn finish(self) -> String {
         match self {
             Self::Begun(held) => held,

@@ -1,4 +1,4 @@
-//! How many tokens a text has at most, as far as that can be said without the model's own
+//! Number of tokens of a text at most, as far as that can be said without the model's own
 //! tokenizer: a generator is known by its URL alone.
 
 use crate::answer::generate::{Message, Usage};
@@ -10,7 +10,7 @@ pub(super) const MESSAGE_TOKENS: usize = 8;
 ///
 /// Tokenizers of current models make one token of some four Latin letters, of one to two letters
 /// of other alphabets, and up to two tokens of a character of the scripts of Asia; digits and
-/// signs are often tokens of their own. Each share here is the dear end of that: a prompt that is
+/// signs are often tokens of their own. Each share here is the upper end of that: a prompt that is
 /// too short costs a source, one that is too long is cut in silence by some servers.
 fn thirds(c: char) -> usize {
     match c {
@@ -29,7 +29,7 @@ pub(super) fn estimate(text: &str) -> usize {
     text.chars().map(thirds).sum::<usize>().div_ceil(3)
 }
 
-/// What a call took, where the generator does not say.
+/// Usage of a call whose generator does not report it.
 pub(super) fn usage(messages: &[Message], reply: &str) -> Usage {
     let input = messages.iter().map(|message| estimate(&message.text) + MESSAGE_TOKENS);
     Usage { input_tokens: input.sum::<usize>() as u64, output_tokens: estimate(reply) as u64 }
@@ -44,6 +44,6 @@ mod tests {
         assert_eq!(estimate(""), 0);
         assert_eq!(estimate("The quick brown fox"), 7);
         assert_eq!(estimate("12.5"), 3);
-        assert_eq!(estimate("\u{5854}\u{5854}\u{5854}"), 5);
+        assert_eq!(estimate("塔塔塔"), 5);
     }
 }

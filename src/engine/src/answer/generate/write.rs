@@ -22,26 +22,26 @@ use lodestone_types::{IdSource, RetrievedChunk};
 
 /// Answers that are written at once; each holds a thread and a connection for its time.
 const RUNNING_MAX: usize = 32;
-/// How long a generator that could not be reached is left alone.
+/// Time for which a generator that could not be reached is not asked.
 const RESPITE: Duration = Duration::from_secs(5);
 
-/// What is asked, and by whom.
+/// A question with its context.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// The question in the words of the one who asks.
+    /// The question as it was asked.
     pub text: &'a str,
     /// The turns before it, oldest first, each a question and its answer.
     pub past: &'a [(String, String)],
-    /// Who asks; possibly empty.
+    /// Name of the user; possibly empty.
     pub user_name: &'a str,
     /// Wishes as to form; possibly empty.
     pub user_instructions: &'a str,
 }
 
-/// How an answer reaches the client.
+/// Delivery of an answer to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// As it is written: what is told cannot be taken back.
+    /// Piece by piece as it is written: nothing can be taken back.
     Streamed,
     /// At its end: marks without support are taken away.
     Whole,
@@ -86,10 +86,10 @@ struct State {
     unreachable_since: Option<Instant>,
 }
 
-/// A place among those that run at once.
-struct Running<'a>(&'a Mutex<State>);
+/// A permit to be one of the answers that are written at once.
+struct WritePermit<'a>(&'a Mutex<State>);
 
-impl Drop for Running<'_> {
+impl Drop for WritePermit<'_> {
     fn drop(&mut self) {
         self.0.lock().running -= 1;
     }
@@ -120,7 +120,7 @@ impl Writer {
         cancel: &CancellationToken,
     ) -> Understood {
         match self.enter() {
-            Ok(_running) => {
+            Ok(_permit) => {
                 let (generator, ids) = (&*self.generator, &*self.ids);
                 let understood = understand(generator, ids, question, past, may_split, cancel);
                 self.note(understood.failure.as_ref());
@@ -133,13 +133,13 @@ impl Writer {
     /// Condenses what somebody said to sentences worth remembering, with one short call.
     ///
     /// # Errors
-    /// What the generator says.
+    /// Errors of the generator.
     pub fn condense(
         &self,
         said: &Said<'_>,
         cancel: &CancellationToken,
     ) -> Result<Vec<String>, GenerateError> {
-        let _running = self.enter()?;
+        let _permit = self.enter()?;
         let condensed = condense(&*self.generator, &*self.ids, said, cancel);
         self.note(condensed.as_ref().err());
         condensed
@@ -149,7 +149,7 @@ impl Writer {
     /// tells its pieces, which joined are the text if it is [`Delivery::Streamed`].
     ///
     /// # Errors
-    /// What the generator says, possibly after some pieces were told.
+    /// Errors of the generator, possibly after some pieces were told.
     pub fn write(
         &self,
         question: &Question<'_>,
@@ -159,7 +159,7 @@ impl Writer {
         cancel: &CancellationToken,
         tell: Tell<'_>,
     ) -> Result<Written, GenerateError> {
-        let _running = self.enter()?;
+        let _permit = self.enter()?;
         let window = self.generator.context_tokens();
         let shown = show(question, sources, chunks, window, &*self.ids)?;
         let Shown { messages, reply_tokens_max, numbers, .. } = &shown;
@@ -195,8 +195,8 @@ impl Writer {
         Ok(Written { text, unsupported, chunks_shown, usage, finish_reason: ended.finish_reason })
     }
 
-    /// Takes a place, unless the generator is known to be away.
-    fn enter(&self) -> Result<Running<'_>, GenerateError> {
+    /// Takes a permit, unless the generator is known to be out of reach.
+    fn enter(&self) -> Result<WritePermit<'_>, GenerateError> {
         let mut state = self.state.lock();
         if state.unreachable_since.is_some_and(|since| since.elapsed() < RESPITE) {
             let cause = "a moment ago it could not be".to_owned();
@@ -206,7 +206,7 @@ impl Writer {
             return Err(GenerateError::Busy { running_max: RUNNING_MAX });
         }
         state.running += 1;
-        Ok(Running(&self.state))
+        Ok(WritePermit(&self.state))
     }
 
     fn note(&self, error: Option<&GenerateError>) {
