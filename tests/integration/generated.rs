@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use lodestone_engine::answer::generate::{
-    CancellationToken, Effort, GenerateError, Generator, GeneratorSettings, Message, OpenAiGenerator, Prompt,
-    Secret, Speaker,
+    CancellationToken, Effort, GenerateError, Generator, GeneratorSettings, Message,
+    OpenAiGenerator, Prompt, Secret, Speaker,
 };
 use lodestone_engine::settings::Settings;
 use serde_json::{Value, json};
