@@ -13,7 +13,9 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Value, json};
 
 use lodestone_storage::filter::{Columns, ColumnsBuilder, parse, sources};
-use lodestone_types::{Filter, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord};
+use lodestone_types::{
+    Filter, Metadata, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord,
+};
 use lodestone_types::{SubTenantId, Timestamp};
 
 const SOURCES: u32 = 25_000;
@@ -80,8 +82,12 @@ fn written() -> Bytes {
 }
 
 fn filters() -> Vec<(&'static str, Filter)> {
-    let of = |value: Value| parse(None, None, Some(&value), None).expect("a valid filter");
-    let tenant = |value: Value| parse(Some(&value), None, None, None).expect("a valid filter");
+    let filter = |tenant: Option<&Metadata>, system: Option<&Metadata>| {
+        let parsed = parse(tenant, None, system).expect("a valid filter");
+        parsed.for_schema(None).expect("no schema forbids it").clone()
+    };
+    let of = |value: Value| filter(None, value.as_object());
+    let tenant = |value: Value| filter(value.as_object(), None);
     let thousand: Vec<SourceId> = (0..1_000).map(|number| id(number * 25)).collect();
     vec![
         ("department equal, tenant", tenant(json!({"department": "department 3"}))),

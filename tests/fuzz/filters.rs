@@ -15,8 +15,8 @@ const SEEDS: [&str; 3] = [
 fn filters() {
     let read = |bytes: &[u8]| {
         if let Ok(value) = serde_json::from_slice::<serde_json::Value>(bytes) {
-            let _ = filter::parse(Some(&value), None, None, None);
-            let _ = filter::parse(None, Some(&value), Some(&value), None);
+            let _ = filter::parse(value.as_object(), None, None);
+            let _ = filter::parse(None, value.as_object(), value.as_object());
         }
     };
     run(Target {

@@ -6,8 +6,9 @@
 //! is filtered for like any value: an expired memory is invisible from that time on, even before
 //! its rows are removed.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::{Comparison, Condition, Filter, FilterMap, FilterValue};
 use crate::{Metadata, SourceId, SourceKind, SourceRecord, Timestamp};
 
 /// In `document_metadata`: the moment of its end in milliseconds, where there is one.
@@ -57,12 +58,18 @@ impl Memory {
     }
 }
 
-/// The filter on `document_metadata` that memories pass until their end.
-pub fn unexpired(now: Timestamp) -> Value {
-    json!({"$or": [{EXPIRES_AT: {"$exists": false}}, {EXPIRES_AT: {"$gt": now.0}}]})
+/// The filter that memories pass until their end.
+pub fn unexpired(now: Timestamp) -> Filter {
+    let is_later = Comparison::Greater(FilterValue::Number(now.0.into()));
+    Filter::Or(vec![expires(Comparison::Exists(false)), expires(is_later)])
 }
 
-/// The filter on `document_metadata` that memories pass from their end on.
-pub fn expired(now: Timestamp) -> Value {
-    json!({EXPIRES_AT: {"$lte": now.0}})
+/// The filter that memories pass from their end on.
+pub fn expired(now: Timestamp) -> Filter {
+    expires(Comparison::LessOrEqual(FilterValue::Number(now.0.into())))
+}
+
+fn expires(comparison: Comparison) -> Filter {
+    let path = EXPIRES_AT.to_owned();
+    Filter::Is(Condition { map: FilterMap::Document, path, comparison })
 }

@@ -27,7 +27,6 @@ use lodestone_embed::Lane;
 use lodestone_extract::Format;
 use lodestone_storage::collection::uploads::{self, UploadLabel};
 use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, Snapshot};
-use lodestone_storage::filter;
 use lodestone_storage::segment::{NewSource, VectorKind};
 use lodestone_types::{
     Extracted, Fault, Filter, Memory, Metadata, Origin, Sequence, SourceDetail, SourceId,
@@ -329,8 +328,7 @@ impl Ingest {
         &self,
         collection: &Arc<Collection>,
     ) -> Result<usize, IngestError> {
-        let filter = filter::parse(None, Some(&memory::expired(self.clock.now())), None, None)
-            .expect("the filter keeps the rules");
+        let filter = memory::expired(self.clock.now());
         if expired_memories(&collection.snapshot(), &filter)?.is_empty() {
             return Ok(0);
         }

@@ -21,8 +21,8 @@ impl Query {
         schema: Option<&TenantSchema>,
         request: &FullTextRequest,
     ) -> Result<Vec<RetrievedChunk>, QueryError> {
-        let filter = request.restriction.parse(schema)?;
-        let segments = legs::segments_in_scope(snapshot, sub_tenant, &filter)?;
+        let filter = request.filter.for_schema(schema).map_err(QueryError::Filter)?;
+        let segments = legs::segments_in_scope(snapshot, sub_tenant, filter)?;
         let query = WordQuery::analyse(&request.query, request.operator);
         let hits = KeywordLeg::compute(&segments, &query, request.max_chunks)?.top;
         let scored = hits.into_iter().map(|(address, score)| {

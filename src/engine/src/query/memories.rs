@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::query::legs::{self, RowAddress, SegmentScope};
-use crate::query::request::{Alpha, Mode, Restriction, RetrieveRequest};
+use crate::query::request::{Alpha, Mode, RetrieveRequest};
 use crate::query::{Query, QueryError};
 use lodestone_compute::PreparedQuery;
 use lodestone_storage::collection::Snapshot;
@@ -61,11 +61,6 @@ pub struct NearMemory {
     pub vector: Vec<f32>,
 }
 
-/// Restricts a search to memories that have not ended.
-fn alive(now: Timestamp) -> Restriction {
-    Restriction { document_metadata: Some(memory::unexpired(now)), ..Restriction::default() }
-}
-
 /// The memories of a sub-tenant, by segment.
 fn memory_segments(
     snapshot: &Snapshot,
@@ -77,8 +72,7 @@ fn memory_segments(
     if segments.is_empty() {
         return Ok(segments);
     }
-    let filter = alive(now).parse(None)?;
-    let mut segments = legs::segments_in_scope(snapshot, &scope, &filter)?;
+    let mut segments = legs::segments_in_scope(snapshot, &scope, &memory::unexpired(now))?;
     segments.retain(|segment| segment.rows > 0);
     Ok(segments)
 }
@@ -186,7 +180,7 @@ impl Query {
             is_personalised: false,
             has_graph_context: false,
             per_source_max: None,
-            restriction: alive(now),
+            filter: memory::unexpired(now).into(),
         };
         loop {
             let chunks = self.retrieve(snapshot, &scope, None, &search, now)?.chunks;

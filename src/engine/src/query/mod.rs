@@ -47,7 +47,7 @@ pub use error::QueryError;
 pub use listing::{SourceView, list};
 pub use memories::{FoundMemory, MemoryRequest, NearMemory, memories, memory_count};
 pub use request::{
-    Alpha, CandidateCounts, FullTextRequest, Mode, Restriction, RetrieveRequest, Retrieved, Timings,
+    Alpha, CandidateCounts, FullTextRequest, Mode, RetrieveRequest, Retrieved, Timings,
 };
 pub use vectors::VectorHit;
 

@@ -1,13 +1,10 @@
-//! What a search asks for, and what it gives back.
+//! Requests and results of searches.
 
-use serde_json::Value;
-
-use crate::query::QueryError;
-use lodestone_storage::filter;
+use lodestone_storage::filter::RequestFilter;
 use lodestone_text::Operator;
-use lodestone_types::{Filter, Relations, RetrievedChunk, SourceId, TenantSchema};
+use lodestone_types::{Relations, RetrievedChunk, SourceId};
 
-/// The share of meaning in the score.
+/// Weight of meaning against words in the score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Alpha {
     /// 0 (words only) to 1 (meaning only).
@@ -16,7 +13,7 @@ pub enum Alpha {
     Auto,
 }
 
-/// How much effort a search makes.
+/// Effort of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// One pass.
@@ -35,42 +32,6 @@ impl Mode {
     }
 }
 
-/// Restrictions, as the request carries them. Absent and empty maps restrict nothing.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Restriction {
-    /// On the tenant's map.
-    pub tenant_metadata: Option<Value>,
-    /// On the document's map.
-    pub document_metadata: Option<Value>,
-    /// On system keys, and either map.
-    pub metadata: Option<Value>,
-    /// `context_list`: only these sources. `None` and empty restrict nothing; unknown ids match
-    /// nothing.
-    pub sources: Option<Vec<SourceId>>,
-}
-
-impl Restriction {
-    /// Parses the maps.
-    ///
-    /// # Errors
-    /// [`QueryError::Filter`] names the key and the rule of API 5.3 that is broken.
-    pub fn parse(&self, schema: Option<&TenantSchema>) -> Result<Filter, QueryError> {
-        let parsed = filter::parse(
-            self.tenant_metadata.as_ref(),
-            self.document_metadata.as_ref(),
-            self.metadata.as_ref(),
-            schema,
-        )
-        .map_err(QueryError::Filter)?;
-        match &self.sources {
-            Some(sources) if !sources.is_empty() => {
-                Ok(Filter::And(vec![filter::sources(sources), parsed]))
-            }
-            _ => Ok(parsed),
-        }
-    }
-}
-
 /// A hybrid search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetrieveRequest {
@@ -82,18 +43,18 @@ pub struct RetrieveRequest {
     pub max_chunks: usize,
     /// Effort.
     pub mode: Mode,
-    /// Share of meaning.
+    /// Weight of meaning.
     pub alpha: Alpha,
     /// Weight of age, 0 to 1.
     pub recency_bias: f32,
     /// Whether the scope's memories steer the ranking.
     pub is_personalised: bool,
-    /// Whether what the results name takes part, and relations are wanted.
+    /// Whether entities of the results take part, and relations are wanted.
     pub has_graph_context: bool,
     /// Chunks of one source at most; `None` does not limit.
     pub per_source_max: Option<usize>,
-    /// Restrictions.
-    pub restriction: Restriction,
+    /// Condition on the sources.
+    pub filter: RequestFilter,
 }
 
 impl RetrieveRequest {
@@ -115,11 +76,11 @@ pub struct FullTextRequest {
     pub operator: Operator,
     /// Results at most.
     pub max_chunks: usize,
-    /// Restrictions.
-    pub restriction: Restriction,
+    /// Condition on the sources.
+    pub filter: RequestFilter,
 }
 
-/// How many chunks took part.
+/// Numbers of candidates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CandidateCounts {
     /// From the semantic leg.
@@ -141,9 +102,9 @@ pub struct Timings {
     pub keyword: f64,
     /// True scores for the union, fusion, recency, order.
     pub fuse: f64,
-    /// Having the first candidates read by the reranker.
+    /// Reranking the first candidates.
     pub rerank: f64,
-    /// What the results name, and where that leads.
+    /// Entities of the results and their relations.
     pub graph: f64,
     /// From beginning to end.
     pub total: f64,
@@ -154,25 +115,25 @@ pub struct Timings {
 pub struct Retrieved {
     /// Chunks, best first.
     pub chunks: Vec<RetrievedChunk>,
-    /// The share of meaning that was used.
+    /// Weight of meaning that was used.
     pub alpha: f32,
-    /// Why `auto` chose it; `None` where it was given.
+    /// Reason for the choice of `auto`; `None` where it was given.
     pub alpha_reason: Option<&'static str>,
     /// Name of the reranker that the ranking may rest on; `None` where none was asked for or
     /// installed, and where it failed.
     pub reranker: Option<String>,
     /// Ids of the memories that steered the ranking, nearest first.
     pub memories_used: Vec<SourceId>,
-    /// What the graph adds; `None` where it was not asked for.
+    /// Relations of the results; `None` where they were not asked for.
     pub relations: Option<Relations>,
     /// Candidates by leg.
     pub candidates: CandidateCounts,
     /// Whether a filter was in force.
     pub is_filtered: bool,
-    /// How each segment's vectors were searched, distinct, in order.
+    /// Ways in which the segments' vectors were searched, distinct, in order.
     pub paths: Vec<&'static str>,
     /// Milliseconds by stage.
     pub timings: Timings,
-    /// Damaged segments that the answer had to do without.
+    /// Number of damaged segments that the answer lacks.
     pub segments_missing: usize,
 }

@@ -30,9 +30,9 @@ impl Query {
         now: Timestamp,
     ) -> Result<Retrieved, QueryError> {
         let begun = Instant::now();
-        let filter = request.restriction.parse(schema)?;
+        let filter = request.filter.for_schema(schema).map_err(QueryError::Filter)?;
         let (alpha, alpha_reason) = plan::alpha(request.alpha, &request.query, &*self.embedder);
-        let segments = legs::segments_in_scope(snapshot, sub_tenant, &filter)?;
+        let segments = legs::segments_in_scope(snapshot, sub_tenant, filter)?;
         let mut result = Retrieved {
             alpha,
             alpha_reason,

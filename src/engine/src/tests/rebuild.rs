@@ -6,8 +6,9 @@ use serde_json::json;
 
 use super::*;
 use crate::ingest::Amendment;
-use crate::query::{FullTextRequest, Restriction};
+use crate::query::FullTextRequest;
 use lodestone_text::Operator;
+use lodestone_types::Filter;
 
 pub(super) type Harm = fn(&Path);
 
@@ -25,7 +26,7 @@ fn look(engine: &Engine) -> (Sight, usize) {
         query: "everywhere".into(),
         operator: Operator::Or,
         max_chunks: 1000,
-        restriction: Restriction::default(),
+        filter: Filter::All.into(),
     };
     let found = engine.full_text(&access, &request).unwrap();
     let mut chunks: Vec<_> =

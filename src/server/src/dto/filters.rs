@@ -1,8 +1,11 @@
-//! What restricts a search (API 5.3, 5.6).
+//! Filters of a search (API 5.3, 5.6).
 
 use crate::error::ApiError;
 use crate::request::{Field, Fields, Kind};
-use lodestone_types::{Metadata, SourceId, limits};
+use lodestone_engine::EngineError;
+use lodestone_engine::query::QueryError;
+use lodestone_storage::filter::{self, RequestFilter};
+use lodestone_types::limits;
 
 const FILTER_DOC: &str = "Filter: equality, lists (any of), $gt, $in and others.";
 
@@ -14,30 +17,20 @@ pub(super) static SYSTEM_FILTER: Field =
 pub(super) static CONTEXT_LIST: Field = Field::body(
     "context_list",
     Kind::Texts { min: 0, max: limits::SOURCE_IDS_MAX },
-    "Only these sources; empty: no restriction.",
+    "Search only these sources; empty: all sources.",
 );
 
-/// The restrictions of a search. The maps are not parsed yet: their grammar is the filter room's.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Filters {
-    /// On the map of the tenant's schema.
-    pub tenant_metadata: Option<Metadata>,
-    /// On the map of the document.
-    pub document_metadata: Option<Metadata>,
-    /// On system keys first.
-    pub metadata: Option<Metadata>,
-    /// Only these sources. Never empty.
-    pub context_list: Option<Vec<SourceId>>,
-}
-
-impl Filters {
-    pub(super) fn read(fields: &mut Fields) -> Result<Self, ApiError> {
-        let context_list = fields.source_ids(&CONTEXT_LIST)?.filter(|list| !list.is_empty());
-        Ok(Self {
-            tenant_metadata: fields.filter(&TENANT_FILTER)?,
-            document_metadata: fields.filter(&DOCUMENT_FILTER)?,
-            metadata: fields.filter(&SYSTEM_FILTER)?,
-            context_list,
-        })
-    }
+/// The filter maps of a search and its `context_list`, parsed. A wrong one is 400 whether or not
+/// the tenant exists (API 8.1); the tenant's schema is checked when the search runs.
+pub(super) fn read_filter(fields: &mut Fields) -> Result<RequestFilter, ApiError> {
+    let sources = fields.source_ids(&CONTEXT_LIST)?.filter(|list| !list.is_empty());
+    let tenant = fields.filter(&TENANT_FILTER)?;
+    let document = fields.filter(&DOCUMENT_FILTER)?;
+    let system = fields.filter(&SYSTEM_FILTER)?;
+    let parsed = filter::parse(tenant.as_ref(), document.as_ref(), system.as_ref());
+    let parsed = parsed.map_err(|error| EngineError::from(QueryError::Filter(error)))?;
+    Ok(match sources {
+        Some(sources) => parsed.over_sources(&sources),
+        None => parsed,
+    })
 }

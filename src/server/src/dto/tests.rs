@@ -11,7 +11,7 @@ use crate::dto::embeddings::{
 };
 use crate::dto::keys::{CreateKey, KeyView, RevokeKey};
 use crate::dto::operations::ListJobs;
-use crate::dto::search::{FullTextSearch, Mode, Qna, Retrieve, TermOperator};
+use crate::dto::search::{FullTextSearch, Qna, Retrieve};
 use crate::dto::sources::{DeleteSources, FetchContent, ListSources, SourcesById};
 use crate::dto::tenants::{
     CreateTenant, DeleteSubTenant, DeleteTenant, NamedTenant, SubTenantList, TenantStats,
@@ -20,9 +20,11 @@ use crate::dto::upload::{
     UpdateDocument, UpdateMetadata, UpdateText, UploadDocument, UploadText, VerifyProcessing,
 };
 use crate::error::ApiError;
-use crate::request::{Alpha, Form, Input, Payload, Request, UploadedFile};
+use crate::request::{Form, Input, Payload, Request, UploadedFile};
 use crate::routes::qna::AnswerStream;
 use crate::sse;
+use lodestone_engine::query::{Alpha, Mode};
+use lodestone_text::Operator;
 use lodestone_types::access::KeyScope;
 use lodestone_types::{ChunkPlace, JobStatus, PageRef, Role, SubTenantId, Timestamp};
 
@@ -307,14 +309,14 @@ fn searches_have_defaults_and_ranges() {
         body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         read::<Retrieve>("", body)
     };
-    let plain = retrieve(json!({})).unwrap().options;
+    let plain = retrieve(json!({})).unwrap().request;
     assert_eq!((plain.max_chunks, plain.mode, plain.alpha), (10, Mode::Fast, Alpha::Fixed(0.8)));
     let empty = json!({"max_chunks": null, "alpha": null, "recency_bias": null, "context_list": [],
         "graph_context": null, "extra_context": "", "mode": null, "metadata": null});
-    assert_eq!(retrieve(empty).unwrap().options, plain);
-    assert_eq!(retrieve(json!({"alpha": "0.8"})).unwrap().options.alpha, Alpha::Fixed(0.8));
-    assert_eq!(retrieve(json!({"alpha": "auto"})).unwrap().options.alpha, Alpha::Auto);
-    assert_eq!(retrieve(json!({"max_chunks": 10.0})).unwrap().options.max_chunks, 10);
+    assert_eq!(retrieve(empty).unwrap().request, plain);
+    assert_eq!(retrieve(json!({"alpha": "0.8"})).unwrap().request.alpha, Alpha::Fixed(0.8));
+    assert_eq!(retrieve(json!({"alpha": "auto"})).unwrap().request.alpha, Alpha::Auto);
+    assert_eq!(retrieve(json!({"max_chunks": 10.0})).unwrap().request.max_chunks, 10);
     for bad in [
         json!({"alpha": "x"}),
         json!({"alpha": "nan"}),
@@ -336,7 +338,7 @@ fn searches_have_defaults_and_ranges() {
     assert!(retrieve(json!({"query": "é".repeat(16_384)})).is_ok());
     let full = json!({"query": "q", "tenant_id": "t", "operator": "AND"});
     let full: FullTextSearch = read("", full).unwrap();
-    assert_eq!((full.operator, full.max_chunks), (TermOperator::And, 25));
+    assert_eq!((full.request.operator, full.request.max_chunks), (Operator::And, 25));
 }
 
 #[test]
@@ -345,14 +347,14 @@ fn questions_have_their_own_names() {
         "ai_generation": false, "highlight_chunks": false, "search_modes": ["x"],
         "session_id": ""});
     let qna: Qna = read("", body).unwrap();
-    assert_eq!((qna.options.max_chunks, qna.options.alpha), (5, Alpha::Fixed(0.5)));
+    assert_eq!((qna.request.max_chunks, qna.request.alpha), (5, Alpha::Fixed(0.5)));
     assert!(qna.highlight_chunks, "ignored when ai_generation is false");
     assert_eq!(qna.ignored_parameters, ["search_modes"]);
     assert!(qna.session_id.is_none());
     let both = json!({"question": "q", "tenant_id": "t", "top_n": 5, "max_chunks": 6});
     assert_eq!(reason(read::<Qna>("", both)), "conflicting_values");
     let alias = json!({"question": "q", "tenant_id": "t", "max_chunks": 6});
-    assert_eq!(read::<Qna>("", alias).unwrap().options.max_chunks, 6);
+    assert_eq!(read::<Qna>("", alias).unwrap().request.max_chunks, 6);
 }
 
 #[test]

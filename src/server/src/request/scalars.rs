@@ -6,16 +6,8 @@ use crate::error::ApiError;
 use crate::request::field::{Field, Kind};
 use crate::request::fields::{Fields, Given, misread, wrong};
 use crate::request::moment;
+use lodestone_engine::query::Alpha;
 use lodestone_types::Timestamp;
-
-/// A weight between the semantic and the keyword side.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Alpha {
-    /// The caller's number, 0 to 1.
-    Fixed(f32),
-    /// The server decides.
-    Auto,
-}
 
 impl Fields {
     /// A whole number in the field's range; the default when absent.

@@ -30,7 +30,7 @@ use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::chunks_out::{explanation, qna_chunks, qna_source};
 use crate::routes::graph::{graph_relations, relate};
-use crate::routes::search::{metadata_of, request_of};
+use crate::routes::search::metadata_of;
 use crate::routes::{Group, Route, off_thread};
 use crate::sse::{self, Disconnected, EventSender};
 use lodestone_engine::TenantAccess;
@@ -137,7 +137,7 @@ impl Asked {
     fn open(&self) -> Result<(TenantAccess, QnaRequest), ApiError> {
         let Self { app, call, input, .. } = self;
         let request = QnaRequest {
-            search: request_of(input.question.clone(), &input.options)?,
+            search: input.request.clone(),
             session: input.session_id.clone(),
             ai_generation: input.ai_generation,
             may_split: input.multi_step_reasoning,
@@ -192,7 +192,7 @@ impl Asked {
     fn response(&self, answer: QnaAnswer, sources: SourcesEvent) -> QnaResponse {
         let Self { app, call, input, .. } = self;
         let QnaAnswer { text, grounds, generation, answer_ms, total_ms, .. } = answer;
-        let mut search = metadata_of(app, call, &input.options, &grounds.retrieved);
+        let mut search = metadata_of(app, call, &input.request, &grounds.retrieved);
         search.timings_ms.answer = input.ai_generation.then_some(answer_ms);
         // With the time of a generator to understand the question.
         search.timings_ms.total = total_ms;
@@ -231,7 +231,7 @@ impl Asked {
         };
         for (shown, found) in chunks.iter_mut().zip(found) {
             relate(&mut shown.chunk, retrieved.relations.as_ref());
-            shown.chunk.explain = self.input.options.explain.then(|| explanation(&found.parts));
+            shown.chunk.explain = self.input.explain.then(|| explanation(&found.parts));
         }
         SourcesEvent {
             sources: sources.iter().map(|source| qna_source(source, found)).collect(),
@@ -245,7 +245,7 @@ impl Asked {
     fn remember(&self, access: &TenantAccess, response: &mut QnaResponse) {
         let Self { app, call, input, .. } = self;
         let Some(session) = &input.session_id else { return };
-        let question = &input.question;
+        let question = &input.request.query;
         if let Err(error) = app.engine.remember(access, session, question, &response.answer) {
             tracing::warn!(%error, request_id = %call.request_id, "a turn was not remembered");
             response.metadata.search.degraded.push("session_not_remembered".to_owned());

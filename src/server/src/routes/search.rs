@@ -2,24 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use crate::app::{App, blocking, degraded};
 use crate::dto::answers::{
     CandidateCounts, GraphCounts, RetrieveResponse, SearchMetadata, StageTimings,
 };
 use crate::dto::chunks::Chunk;
-use crate::dto::filters::Filters;
-use crate::dto::search::{FullTextSearch, Mode, Retrieve, SearchOptions, TermOperator};
+use crate::dto::search::{FullTextSearch, Retrieve};
 use crate::error::ApiError;
 use crate::reply::Json;
-use crate::request::{Alpha, Call};
+use crate::request::Call;
 use crate::routes::chunks_out::{chunk, explanation};
 use crate::routes::graph::{graph_relations, relate};
 use crate::routes::{Group, Route};
-use lodestone_engine::EngineError;
-use lodestone_engine::query::{self, FullTextRequest, Restriction, RetrieveRequest, Retrieved};
-use lodestone_text::Operator;
+use lodestone_engine::query::{Alpha, Mode, RetrieveRequest, Retrieved};
 use lodestone_types::{Relations, RetrievedChunk, Role, TenantMode};
 
 /// The operations.
@@ -29,29 +24,28 @@ pub fn routes() -> Vec<Route<App>> {
             "/search/retrieve",
             Group::Search,
             Role::Read,
-            "Chunks near a query in meaning and words",
+            "Search chunks by meaning and words",
         )
         .handle(blocking(retrieve)),
         Route::<App>::post(
             "/search/full-text-search",
             Group::Search,
             Role::Read,
-            "Chunks that hold the words of a query",
+            "Search chunks for the words of a query",
         )
         .handle(blocking(full_text_search)),
     ]
 }
 
 fn retrieve(app: &App, call: &Call, input: Retrieve) -> Result<Json<RetrieveResponse>, ApiError> {
-    let Retrieve { scope, query, options } = input;
-    let request = request_of(query, &options)?;
+    let Retrieve { scope, request, explain } = input;
     let access = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
     let found = app.engine.retrieve(&access, &request)?;
-    let metadata = metadata_of(app, call, &options, &found);
+    let metadata = metadata_of(app, call, &request, &found);
     let graph_relations = graph_relations(&found);
     let relations = found.relations;
     let shown = |found: RetrievedChunk| {
-        let explain = options.explain.then(|| explanation(&found.parts));
+        let explain = explain.then(|| explanation(&found.parts));
         Chunk { explain, ..chunk(found) }
     };
     let mut chunks: Vec<Chunk> = found.chunks.into_iter().map(shown).collect();
@@ -71,81 +65,31 @@ fn full_text_search(
     call: &Call,
     input: FullTextSearch,
 ) -> Result<Json<Vec<Chunk>>, ApiError> {
-    let request = FullTextRequest {
-        query: input.query,
-        operator: match input.operator {
-            TermOperator::Or => Operator::Or,
-            TermOperator::And => Operator::And,
-        },
-        max_chunks: input.max_chunks,
-        restriction: restriction_of(&input.filters)?,
-    };
     let access = app.engine.open(call.grant()?, &input.scope, Some(TenantMode::Standard))?;
-    let found = app.engine.full_text(&access, &request)?;
+    let found = app.engine.full_text(&access, &input.request)?;
     let chunks = found.into_iter().map(chunk).collect();
     Ok(Json::new(chunks).with_degraded(degraded(&access)))
-}
-
-/// What the query corridor is asked for.
-///
-/// # Errors
-/// 400 for a filter whose grammar is wrong.
-pub(super) fn request_of(
-    query: String,
-    options: &SearchOptions,
-) -> Result<RetrieveRequest, ApiError> {
-    Ok(RetrieveRequest {
-        query,
-        extra_context: options.extra_context.clone(),
-        max_chunks: options.max_chunks,
-        mode: match options.mode {
-            Mode::Fast => query::Mode::Fast,
-            Mode::Accurate => query::Mode::Accurate,
-        },
-        alpha: match options.alpha {
-            Alpha::Fixed(alpha) => query::Alpha::Fixed(alpha),
-            Alpha::Auto => query::Alpha::Auto,
-        },
-        recency_bias: options.recency_bias,
-        is_personalised: options.personalise_search,
-        has_graph_context: options.graph_context,
-        per_source_max: options.per_source_max,
-        restriction: restriction_of(&options.filters)?,
-    })
-}
-
-/// The filters, their grammar checked: a wrong one is 400 whether or not the tenant exists
-/// (API 8.1). What a schema forbids shows later.
-fn restriction_of(filters: &Filters) -> Result<Restriction, ApiError> {
-    let restriction = Restriction {
-        tenant_metadata: filters.tenant_metadata.clone().map(Value::Object),
-        document_metadata: filters.document_metadata.clone().map(Value::Object),
-        metadata: filters.metadata.clone().map(Value::Object),
-        sources: filters.context_list.clone(),
-    };
-    restriction.parse(None).map_err(EngineError::from)?;
-    Ok(restriction)
 }
 
 /// `metadata` of a search.
 pub(super) fn metadata_of(
     app: &App,
     call: &Call,
-    options: &SearchOptions,
+    request: &RetrieveRequest,
     found: &Retrieved,
 ) -> SearchMetadata {
     let Retrieved { candidates, timings, .. } = found;
     SearchMetadata {
         request_id: call.request_id.to_string(),
-        mode: options.mode.as_str().to_owned(),
+        mode: request.mode.as_str().to_owned(),
         alpha: found.alpha,
-        alpha_mode: match options.alpha {
+        alpha_mode: match request.alpha {
             Alpha::Fixed(_) => "fixed".to_owned(),
             Alpha::Auto => "auto".to_owned(),
         },
         alpha_reason: found.alpha_reason.map(str::to_owned),
-        recency_bias: options.recency_bias,
-        max_chunks: options.max_chunks,
+        recency_bias: request.recency_bias,
+        max_chunks: request.max_chunks,
         returned: found.chunks.len(),
         candidates: CandidateCounts {
             semantic: candidates.semantic,
@@ -169,7 +113,7 @@ pub(super) fn metadata_of(
             total: timings.total,
         },
         vector_paths: found.paths.iter().map(|path| (*path).to_owned()).collect(),
-        degraded: degradations(found, options.mode),
+        degraded: degradations(found, request.mode),
     }
 }
 
@@ -180,7 +124,7 @@ fn graph_counts(relations: Option<&Relations>) -> GraphCounts {
     GraphCounts { entity_paths: relations.paths.len(), chunk_triplets: ids.len() }
 }
 
-/// What the answer lacks, for people who read `metadata` and not headers.
+/// Parts that the answer lacks, for people who read `metadata` and not headers.
 fn degradations(found: &Retrieved, mode: Mode) -> Vec<String> {
     let lacks = [
         (found.segments_missing > 0, "segments_quarantined"),

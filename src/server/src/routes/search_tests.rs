@@ -19,11 +19,13 @@ use crate::routes::table;
 use lodestone_embed::HashEmbedder;
 use lodestone_engine::answer::generate::CancellationToken;
 use lodestone_engine::qna::QnaRequest;
-use lodestone_engine::query::{Alpha, Mode, Restriction, RetrieveRequest};
+use lodestone_engine::query::{Alpha, Mode, RetrieveRequest};
 use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine};
 use lodestone_types::id::SessionId;
-use lodestone_types::{JobStatus, RandomIds, Scope, SourceId, SubTenantId, SystemClock, TenantId};
+use lodestone_types::{
+    Filter, JobStatus, RandomIds, Scope, SourceId, SubTenantId, SystemClock, TenantId,
+};
 
 const KEY: &str = "a-key-of-the-operator-for-the-tests-01";
 const TOWER: &str = "The Eiffel Tower was designed by Gustave Eiffel for the world fair in Paris.";
@@ -155,7 +157,7 @@ impl Rig {
             is_personalised: false,
             has_graph_context: false,
             per_source_max: None,
-            restriction: Restriction::default(),
+            filter: Filter::All.into(),
         };
         let request = QnaRequest {
             search,

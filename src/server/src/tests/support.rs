@@ -85,7 +85,7 @@ async fn form(_: (), _: Call, upload: UploadDocument) -> Result<Json<Told>, ApiE
 }
 
 async fn search(_: (), _: Call, request: Retrieve) -> Result<Json<Told>, ApiError> {
-    Ok(Json::new(Told { file: request.query, scope: request.scope.tenant.to_string() }))
+    Ok(Json::new(Told { file: request.request.query, scope: request.scope.tenant.to_string() }))
 }
 
 async fn stream(_: (), call: Call, (): ()) -> Result<QnaReply, ApiError> {

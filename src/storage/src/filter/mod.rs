@@ -73,6 +73,6 @@ mod tests;
 mod writer;
 
 pub use error::FilterError;
-pub use parse::{parse, sources};
+pub use parse::{RequestFilter, parse, sources};
 pub use reader::Columns;
 pub use writer::ColumnsBuilder;

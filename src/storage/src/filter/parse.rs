@@ -1,4 +1,4 @@
-//! Parses filters in request JSON to a syntax tree (API 5.3).
+//! Request JSON to a syntax tree (API 5.3).
 
 use serde_json::Value;
 
@@ -8,34 +8,72 @@ use lodestone_types::limits::{FILTER_CONDITIONS_MAX, FILTER_DEPTH_MAX, METADATA_
 use lodestone_types::{Comparison, Condition, Filter, FilterMap, FilterValue};
 use lodestone_types::{Metadata, SourceId, TenantSchema};
 
+/// The filters of a request, parsed, and the keys of the tenant's map that they may read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RequestFilter {
+    filter: Filter,
+    tenant_keys: Vec<TenantKey>,
+}
+
+/// A key of the tenant's map, and the field of the request that names it.
+#[derive(Debug, Clone, PartialEq)]
+struct TenantKey {
+    key: String,
+    field: String,
+}
+
+impl RequestFilter {
+    /// The filter, for a tenant with this schema.
+    ///
+    /// # Errors
+    /// [`FilterError::NotFilterable`] names the key that the schema keeps out of filters.
+    pub fn for_schema(&self, schema: Option<&TenantSchema>) -> Result<&Filter, FilterError> {
+        let is_shut = |named: &&TenantKey| {
+            let field = schema.and_then(|schema| schema.field(&named.key));
+            field.is_some_and(|field| !field.filterable)
+        };
+        match self.tenant_keys.iter().find(is_shut) {
+            Some(named) => Err(FilterError::NotFilterable { field: named.field.clone() }),
+            None => Ok(&self.filter),
+        }
+    }
+
+    /// The same, over these sources only; see [`sources`].
+    pub fn over_sources(self, ids: &[SourceId]) -> Self {
+        Self { filter: Filter::And(vec![sources(ids), self.filter]), ..self }
+    }
+}
+
+impl From<Filter> for RequestFilter {
+    fn from(filter: Filter) -> Self {
+        Self { filter, tenant_keys: Vec::new() }
+    }
+}
+
 /// Parses the three filter maps of a request: `tenant_metadata`, `document_metadata`, `metadata`.
-/// Absent, `null` and `{}` are no filter.
+/// Absent and `{}` are no filter.
 ///
 /// # Errors
-/// [`FilterError::Invalid`] names the field and the rule that is broken there,
-/// [`FilterError::NotFilterable`] the key that the schema keeps out of filters.
+/// [`FilterError::Invalid`] names the field and the rule that is broken there.
 pub fn parse(
-    tenant: Option<&Value>,
-    document: Option<&Value>,
-    metadata: Option<&Value>,
-    schema: Option<&TenantSchema>,
-) -> Result<Filter, FilterError> {
-    let mut parser = Parser { schema, conditions: 0 };
+    tenant: Option<&Metadata>,
+    document: Option<&Metadata>,
+    metadata: Option<&Metadata>,
+) -> Result<RequestFilter, FilterError> {
+    let mut parser = Parser::default();
     let mut parts = Vec::new();
     let maps = [
         ("tenant_metadata", FilterMap::Tenant, tenant),
         ("document_metadata", FilterMap::Document, document),
         ("metadata", FilterMap::System, metadata),
     ];
-    for (name, map, value) in maps {
+    for (name, map, object) in maps {
         let field = RequestField { map, path: None, name: name.to_owned() };
-        match value {
-            None | Some(Value::Null) => {}
-            Some(Value::Object(object)) => parts.push(parser.object(&field, object, 1)?),
-            Some(_) => return Err(field.invalid("must be an object")),
+        if let Some(object) = object {
+            parts.push(parser.object(&field, object, 1)?);
         }
     }
-    Ok(all_of(parts))
+    Ok(RequestFilter { filter: all_of(parts), tenant_keys: parser.tenant_keys })
 }
 
 /// The filter of a `context_list`: only these sources. No ids match nothing, so that a list of
@@ -87,12 +125,13 @@ impl RequestField {
     }
 }
 
-struct Parser<'a> {
-    schema: Option<&'a TenantSchema>,
+#[derive(Default)]
+struct Parser {
+    tenant_keys: Vec<TenantKey>,
     conditions: usize,
 }
 
-impl Parser<'_> {
+impl Parser {
     /// A map of keys, or the operators on one key. Their parts are ANDed.
     fn object(
         &mut self,
@@ -203,23 +242,21 @@ impl Parser<'_> {
             let problem = format!("is one of more than {FILTER_CONDITIONS_MAX} conditions");
             return Err(field.invalid(problem));
         }
-        if self.reaches_unfilterable(field.map, path) {
-            return Err(FilterError::NotFilterable { field: field.name.clone() });
+        if may_be_tenant_key(field.map, path) {
+            let key = path.split('.').next().unwrap_or(path).to_owned();
+            self.tenant_keys.push(TenantKey { key, field: field.name.clone() });
         }
         Ok(Filter::Is(Condition { map: field.map, path: path.clone(), comparison }))
     }
+}
 
-    /// Whether a path may mean a tenant key that the schema keeps out of filters. `metadata` does
-    /// where a document lacks the key, which differs by row; so it is refused for all.
-    fn reaches_unfilterable(&self, map: FilterMap, path: &str) -> bool {
-        let reaches_tenant = match map {
-            FilterMap::Tenant => true,
-            FilterMap::System => !is_system_key(path),
-            FilterMap::Document => false,
-        };
-        let first_key = path.split('.').next().unwrap_or(path);
-        let field = self.schema.and_then(|schema| schema.field(first_key));
-        reaches_tenant && field.is_some_and(|field| !field.filterable)
+/// Whether a path may mean a key of the tenant's map. `metadata` does where a document lacks the
+/// key, which differs by row.
+fn may_be_tenant_key(map: FilterMap, path: &str) -> bool {
+    match map {
+        FilterMap::Tenant => true,
+        FilterMap::System => !is_system_key(path),
+        FilterMap::Document => false,
     }
 }
 

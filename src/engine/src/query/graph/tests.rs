@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::query::{Alpha, Mode, Query, Restriction, RetrieveRequest, Retrieved};
+use crate::query::{Alpha, Mode, Query, RetrieveRequest, Retrieved};
 use lodestone_compute::SimdBackend;
 use lodestone_embed::HashEmbedder;
 use lodestone_io::store::LocalBlobs;
@@ -13,8 +13,8 @@ use lodestone_io::{DataDir, RealDisk};
 use lodestone_storage::collection::{AddedSegment, Collection, Edit};
 use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_types::{
-    ChunkPlace, CollectionId, Metadata, SeededIds, Sequence, SourceDetail, SourceId, SourceKind,
-    SourceRecord, SubTenantId, Timestamp,
+    ChunkPlace, CollectionId, Filter, Metadata, SeededIds, Sequence, SourceDetail, SourceId,
+    SourceKind, SourceRecord, SubTenantId, Timestamp,
 };
 
 const NOW: Timestamp = Timestamp(1_000);
@@ -102,7 +102,7 @@ fn ask(mut sources: Vec<NewSource>, is_split: bool, query: &str) -> Retrieved {
         is_personalised: false,
         has_graph_context: true,
         per_source_max: None,
-        restriction: Restriction::default(),
+        filter: Filter::All.into(),
     };
     let searches = Query::new(Arc::new(SimdBackend), Arc::new(HashEmbedder));
     let scope = SubTenantId::default_name();

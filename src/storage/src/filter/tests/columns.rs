@@ -7,7 +7,11 @@ use crate::filter::{Columns, FilterError, parse, sources};
 use lodestone_types::{Filter, SourceId, SubTenantId};
 
 fn document(value: Value) -> Filter {
-    parse(None, Some(&value), None, None).unwrap()
+    parse(None, value.as_object(), None).unwrap().for_schema(None).unwrap().clone()
+}
+
+fn system(value: &Value) -> Filter {
+    parse(None, None, value.as_object()).unwrap().for_schema(None).unwrap().clone()
 }
 
 #[test]
@@ -77,14 +81,15 @@ fn system_keys_yield_to_a_map_that_holds_them() {
         source(5, json!({}), json!({"source_title": "mine"})),
     ]));
     let find = |tenant, document, metadata| {
-        rows(&columns, &parse(tenant, document, metadata, None).unwrap())
+        let parsed = parse(tenant, document, metadata).unwrap();
+        rows(&columns, parsed.for_schema(None).unwrap())
     };
-    let title = Some(&held);
+    let title = held.as_object();
     assert_eq!(find(title, None, None), vec![1, 3], "row 2 holds a null of its own");
     assert_eq!(find(None, title, None), vec![1, 2]);
     assert_eq!(find(None, None, title), vec![1, 3]);
     let missing = json!({"source_title": null});
-    assert_eq!(find(Some(&missing), None, None), vec![2]);
+    assert_eq!(find(missing.as_object(), None, None), vec![2]);
 }
 
 #[test]
@@ -95,7 +100,7 @@ fn metadata_means_the_document_and_then_the_tenant() {
         source(2, json!({"a": {"b": 1}}), json!({"a": null})),
         source(3, json!({"a": {"b": 1}}), json!({"b": 1})),
     ]));
-    let find = |value: Value| rows(&columns, &parse(None, None, Some(&value), None).unwrap());
+    let find = |value: Value| rows(&columns, &system(&value));
     assert_eq!(find(json!({"a": 1})), vec![1]);
     assert_eq!(find(json!({"a": 2})), vec![0]);
     assert_eq!(find(json!({"a.b": 1})), vec![3], "the first key decides");
@@ -105,7 +110,7 @@ fn metadata_means_the_document_and_then_the_tenant() {
 #[test]
 fn fields_of_the_source() {
     let columns = opened(&one_row_each((0..4).map(|n| source(n, json!({}), json!({}))).collect()));
-    let find = |value: Value| rows(&columns, &parse(None, None, Some(&value), None).unwrap());
+    let find = |value: Value| rows(&columns, &system(&value));
     assert_eq!(find(json!({"source_id": "doc-2"})), vec![2]);
     assert_eq!(find(json!({"source_type": "text"})), vec![1, 3]);
     assert_eq!(find(json!({"source_upload_time": "1757402409.728"})), vec![1]);
@@ -132,8 +137,7 @@ fn sub_tenants_are_bitmaps() {
     assert_eq!(columns.sub_tenant(&name("default")), bitmap(0..8));
     assert!(columns.sub_tenant(&name("b")).is_empty(), "a source without rows leaves no trace");
     let reserved = json!({"sub_tenant": "default"});
-    let filter = parse(None, None, Some(&reserved), None).unwrap();
-    assert!(rows(&columns, &filter).is_empty(), "scopes are no metadata");
+    assert!(rows(&columns, &system(&reserved)).is_empty(), "scopes are no metadata");
 }
 
 #[test]

@@ -3,14 +3,18 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::filter::{FilterError, parse, sources};
+use crate::filter::{FilterError, RequestFilter, parse, sources};
 use lodestone_types::{
     Comparison, Condition, ErrorKind, FieldType, Filter, FilterMap, FilterValue,
 };
-use lodestone_types::{SchemaField, SourceId, TenantSchema};
+use lodestone_types::{Metadata, SchemaField, SourceId, TenantSchema};
 
 fn document(value: Value) -> Result<Filter, FilterError> {
-    parse(None, Some(&value), None, None)
+    parse(None, value.as_object(), None).map(filter)
+}
+
+fn filter(parsed: RequestFilter) -> Filter {
+    parsed.for_schema(None).unwrap().clone()
 }
 
 fn is(map: FilterMap, path: &str, comparison: Comparison) -> Filter {
@@ -34,9 +38,9 @@ fn error_of(value: Value) -> (String, String) {
 
 #[test]
 fn nothing_given_is_no_filter() {
-    let (null, empty) = (json!(null), json!({}));
-    for value in [None, Some(&null), Some(&empty)] {
-        assert_eq!(parse(value, value, value, None), Ok(Filter::All));
+    let empty = Metadata::new();
+    for value in [None, Some(&empty)] {
+        assert_eq!(parse(value, value, value).map(filter), Ok(Filter::All));
     }
     assert_eq!(document(json!({"a": {}, "$and": [{}]})), Ok(Filter::All));
 }
@@ -62,7 +66,7 @@ fn the_maps_are_anded() {
         one(FilterMap::Document, "b", 2),
         one(FilterMap::System, "c", 3),
     ]);
-    assert_eq!(parse(Some(&a), Some(&b), Some(&c), None), Ok(expected));
+    assert_eq!(parse(a.as_object(), b.as_object(), c.as_object()).map(filter), Ok(expected));
 }
 
 #[test]
@@ -127,12 +131,11 @@ fn errors_name_the_field_and_the_operator() {
 
 #[test]
 fn conditions_are_counted_over_the_whole_request() {
-    let of = |count: usize| {
-        let keys = (0..count).map(|number| (format!("k{number}"), json!(1)));
-        Value::Object(keys.collect())
+    let of = |count: usize| -> Metadata {
+        (0..count).map(|number| (format!("k{number}"), json!(1))).collect()
     };
-    assert!(parse(Some(&of(32)), None, Some(&of(32)), None).is_ok());
-    let error = parse(Some(&of(32)), None, Some(&of(33)), None).unwrap_err();
+    assert!(parse(Some(&of(32)), None, Some(&of(32))).is_ok());
+    let error = parse(Some(&of(32)), None, Some(&of(33))).unwrap_err();
     assert_eq!(error.field(), Some("metadata.k32"));
     let values: Vec<u32> = (0..1000).collect();
     assert!(document(json!({"a": values})).is_ok(), "an any-of is one condition");
@@ -158,18 +161,22 @@ fn fields_that_are_not_filterable_are_refused() {
     };
     let schema = TenantSchema { fields: vec![field("open", true), field("shut", false)] };
     let shut = json!({"$or": [{"shut.inner": {"$ne": 1}}]});
-    let parse = |tenant, document, metadata| parse(tenant, document, metadata, Some(&schema));
-    for (parsed, place) in [
-        (parse(Some(&shut), None, None), "tenant_metadata"),
-        (parse(None, None, Some(&shut)), "metadata"),
-    ] {
+    let shut = shut.as_object();
+    let checked = |tenant, document, metadata| {
+        let parsed = parse(tenant, document, metadata)?;
+        parsed.for_schema(Some(&schema)).cloned()
+    };
+    for (parsed, place) in
+        [(checked(shut, None, None), "tenant_metadata"), (checked(None, None, shut), "metadata")]
+    {
         let error = parsed.unwrap_err();
         assert_eq!(error.reason(), "field_not_filterable");
         assert_eq!(error.field(), Some(format!("{place}.$or[0].shut.inner.$ne").as_str()));
     }
-    assert!(parse(None, Some(&shut), None).is_ok());
+    assert!(checked(None, shut, None).is_ok());
     let open = json!({"open": 1, "undeclared": 1, "source_title": 1});
-    assert!(parse(Some(&open), Some(&open), Some(&open)).is_ok());
+    let open = open.as_object();
+    assert!(checked(open, open, open).is_ok());
 }
 
 #[test]
@@ -218,7 +225,8 @@ proptest! {
     /// Any JSON is a filter or an error of the request, never a panic.
     #[test]
     fn arbitrary_json_never_panics(value in arbitrary_json()) {
-        match parse(Some(&value), Some(&value), Some(&value), None) {
+        let map = value.as_object();
+        match parse(map, map, map) {
             Ok(_) => {}
             Err(error) => prop_assert_eq!(error.reason(), "invalid_filter"),
         }
