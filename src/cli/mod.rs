@@ -1,16 +1,15 @@
 //! Verbs of the command line: arguments to settings, settings to an engine, an engine to a server.
 //!
-//! - `arguments`: flags, environment and file, and which of them wins; `generator`: a part of it
+//! - `arguments`: flags, environment and file, and which of them wins
 //! - `serve`: the server, from banner to drain; `verify`: a walk over everything on disk
-//! - `doctor`: what a server would run on
+//! - `doctor`: a check of the parts that a server would run on
 //! - `ingest`: a client of a running server, files and pages in, a summary out
 //! - `model`: models on this machine, and the reranker of a server
-//! - `bench`: measures parts of the product on somebody's data
+//! - `bench`: measures parts of the product on your own data
 
 mod arguments;
 mod bench;
 mod doctor;
-mod generator;
 mod ingest;
 mod model;
 mod serve;
@@ -19,7 +18,6 @@ mod verify;
 use std::error::Error;
 use std::process::ExitCode;
 
-use clap::Parser;
 use lodestone_extract::sandbox::serve_one;
 
 use arguments::{Arguments, Verb};
@@ -29,9 +27,15 @@ use arguments::{Arguments, Verb};
 /// # Errors
 /// One sentence for the operator.
 pub fn run() -> Result<ExitCode, Box<dyn Error>> {
-    match Arguments::parse().verb {
-        Verb::Serve(options) => serve::run(&options)?,
-        Verb::Doctor(options) => doctor::run(&options)?,
+    let arguments = Arguments::read(std::env::args_os()).map_err(|error| {
+        match error.downcast::<clap::Error>() {
+            Ok(error) => error.exit(),
+            Err(error) => error,
+        }
+    })?;
+    match arguments.verb {
+        Verb::Serve(options) => serve::run(options.settings)?,
+        Verb::Doctor(options) => doctor::run(&options.settings)?,
         Verb::Ingest(options) => return Ok(ingest::run(&options)),
         Verb::Verify(options) => verify::run(&options)?,
         Verb::Model(verb) => model::run(&verb)?,

@@ -13,12 +13,12 @@ use lodestone_io::{Disk, RealDisk};
 use lodestone_types::{Clock, SystemClock};
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::arguments::{PARSE, ServeOptions};
+use crate::cli::arguments::PARSE;
 use crate::cli::model::reranker;
 
 /// Runs until a signal stops it.
-pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
-    let settings = options.settings()?;
+pub fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
+    settings.validate()?;
     start_log();
     // Before anything is made: a first key that nobody could see would be lost.
     let address = settings.listen;
@@ -63,7 +63,7 @@ async fn serve(engine: Arc<Engine>, listener: std::net::TcpListener) -> Result<(
     Ok(())
 }
 
-/// People read text on a terminal, machines read JSON.
+/// Logs text to a terminal and JSON elsewhere.
 fn start_log() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
@@ -74,7 +74,7 @@ fn start_log() {
     }
 }
 
-/// Whether it answers is not asked here: a start does not wait for it, `doctor` does.
+/// The line about the generator. It is not asked anything: `doctor` does that.
 fn generator(engine: &Engine) -> String {
     let Some(writer) = engine.writer() else {
         return "none: answers are extracted from the documents".to_owned();

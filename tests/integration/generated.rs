@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::corpus::{ids_of, list, with};
 use crate::streams::{Wire, events, names};
-use crate::support::TestServer;
+use crate::support::{TestServer, use_generator};
 use crate::upstream::{Turn, Upstream};
 
 const QUESTION: &str = "Who designed the Eiffel Tower?";
@@ -39,7 +39,7 @@ fn items() -> [Value; 2] {
 fn server_with(upstream: &Upstream, change: impl FnOnce(&mut Settings)) -> TestServer {
     let llm = settings_of(upstream);
     let server = TestServer::start_with(|settings| {
-        settings.llm = Some(llm);
+        use_generator(settings, llm);
         change(settings);
     });
     server.index_items("acme", "default", &items());
@@ -196,7 +196,7 @@ fn a_client_that_goes_ends_the_generation() {
     let mut body = wire.ask(&streamed(&place)).into_body();
     let mut seen = String::new();
     while !seen.contains("event: token") {
-        let frame = wire.runtime.block_on(body.frame()).expect("a frame").expect("no fault");
+        let frame = wire.runtime.block_on(body.frame()).expect("a frame").expect("no error");
         seen += std::str::from_utf8(&frame.into_data().expect("data")).expect("UTF-8");
     }
     drop(body);

@@ -1,10 +1,10 @@
-//! What a generator adds to the graph while documents are ingested, through the router.
+//! Relations that a generator adds while documents are ingested, through the router.
 
 use lodestone_engine::answer::generate::GeneratorSettings;
 use serde_json::{Value, json};
 
 use crate::corpus::list;
-use crate::support::TestServer;
+use crate::support::{TestServer, use_generator};
 use crate::upstream::{Turn, Upstream};
 
 /// No phrase of the rules states what this says, and it asks for what it does not say.
@@ -20,7 +20,7 @@ fn server_over(upstream: &Upstream) -> TestServer {
         context_tokens: 8192,
     };
     TestServer::start_with(|settings| {
-        settings.llm = Some(llm);
+        use_generator(settings, llm);
         settings.llm_graph = true;
     })
 }
@@ -40,7 +40,7 @@ fn told(server: &TestServer, id: &str) -> Vec<String> {
         .collect()
 }
 
-/// Goal: what a text bears out is added, and what it does not is not, whoever asks for it.
+/// Goal: what a text bears out is added, and what it does not is not, independent of who asks.
 #[test]
 fn a_generator_adds_what_the_text_bears_out() {
     const REPLY: &str = r#"```json

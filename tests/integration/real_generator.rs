@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::corpus::with;
 use crate::streams::{events, names};
-use crate::support::TestServer;
+use crate::support::{TestServer, use_generator};
 
 const QUESTION: &str = "Who designed the Eiffel Tower?";
 const RESPONSES: &str = "responses: {}\ndefaults:\n  unknown_response: \
@@ -77,7 +77,7 @@ fn a_server_of_others_is_understood() {
     };
     let looked = OpenAiGenerator::new(llm.clone()).look().expect("it answers");
     assert!(looked.starts_with("it answers"), "{looked}");
-    let server = TestServer::start_with(|settings| settings.llm = Some(llm));
+    let server = TestServer::start_with(|settings| use_generator(settings, llm));
     server.index("acme", "default", "tower", "The Eiffel Tower was designed by Gustave Eiffel.");
     let expected = "The Eiffel Tower was designed by Gustave Eiffel [1]. Whales sing.";
     let found = server.qna(QUESTION, &json!({}));

@@ -1,23 +1,23 @@
 //! A server in this process: a real engine on a temporary directory, asked through its router.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use lodestone_embed::{Embedder, HashEmbedder};
+use lodestone_engine::answer::generate::GeneratorSettings;
 use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
+use crate::patience::Patience;
+
 /// The operator's key of every test server.
 pub const KEY: &str = "operator-key-of-the-integration-tests-0001";
-/// How long a job may take before a test calls it stuck.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A response, read to its end.
 #[derive(Debug, Clone)]
@@ -61,6 +61,14 @@ pub struct TestServer {
     router: Router,
     runtime: tokio::runtime::Runtime,
     dir: Option<TempDir>,
+}
+
+/// Names the generator in the settings of a server.
+pub fn use_generator(settings: &mut Settings, llm: GeneratorSettings) {
+    settings.llm_base_url = Some(llm.base_url);
+    settings.llm_api_key = llm.api_key;
+    settings.llm_model = Some(llm.model);
+    settings.llm_context_tokens = llm.context_tokens;
 }
 
 impl TestServer {
@@ -192,7 +200,7 @@ impl TestServer {
         let path = format!(
             "/upload/verify_processing?file_id={id}&tenant_id={tenant}&sub_tenant_id={sub_tenant}"
         );
-        let begun = Instant::now();
+        let mut patience = Patience::new();
         loop {
             let status = self.post(&path, Value::Null).ok();
             assert_eq!(status["status"], status["indexing_status"]);
@@ -201,8 +209,7 @@ impl TestServer {
                 Some("queued" | "in_progress") => {}
                 other => panic!("status {other:?}"),
             }
-            assert!(begun.elapsed() < PATIENCE, "{id} is stuck: {status}");
-            std::thread::yield_now();
+            assert!(!patience.is_over(status.clone()), "{id} is stuck: {status}");
         }
     }
 

@@ -166,7 +166,9 @@ impl Engine {
             Registry::new(Arc::clone(&store), Arc::clone(&ids), epoch, settings.open_collections);
         let registry = Arc::new(registry.with_backend(Arc::clone(&backend)));
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
-        let generator = generator.or_else(|| configured(&settings));
+        // Not asked for anything yet: a start never waits for it.
+        let configured = settings.generator()?.map(|llm| Arc::new(OpenAiGenerator::new(llm)) as _);
+        let generator = generator.or(configured);
         let graph_reader = generator.clone().filter(|_| settings.llm_graph);
         let ingest = Arc::new(Ingest::new(IngestParts {
             catalog: catalog.clone(),
@@ -276,12 +278,6 @@ impl Engine {
             }
         }
     }
-}
-
-/// The generator of the settings. It is not asked for anything yet: a start never waits for it.
-fn configured(settings: &Settings) -> Option<Arc<dyn Generator>> {
-    let generator = OpenAiGenerator::new(settings.llm.clone()?);
-    Some(Arc::new(generator))
 }
 
 /// The one way out to the web.

@@ -1,64 +1,164 @@
-//! Settings as plain data. Where they come from (flags, environment, file) is the command line's
-//! affair; what they mean and which values make sense is said here.
+//! The settings of a server, defined once: each field of [`Settings`] is a flag, an environment
+//! variable and a key of the settings file.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::answer::generate::GeneratorSettings;
+use clap::{ArgAction, Args, Command, FromArgMatches, ValueEnum};
+
+use crate::answer::generate::{CONTEXT_TOKENS_DEFAULT, GeneratorSettings, Secret};
 use lodestone_embed::Precision;
 use lodestone_fetch::Allowed;
 
-/// Everything an operator can choose.
-#[derive(Debug, Clone, PartialEq)]
+/// Settings of the server. Each flag's environment variable stands beside it.
+#[derive(Debug, Clone, PartialEq, Args)]
 pub struct Settings {
-    /// Where everything is kept. One process at a time.
+    /// Directory of all data; one process at a time uses it.
+    #[arg(long, env = "LODESTONE_DATA_DIR", value_name = "PATH", default_value = "data")]
     pub data_dir: PathBuf,
-    /// Where to listen. Loopback unless told.
+    /// Address and port to listen on.
+    #[arg(
+        long,
+        env = "LODESTONE_LISTEN",
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:8080"
+    )]
     pub listen: SocketAddr,
-    /// Directory of the embedding model: `config.json`, `tokenizer.json`, `model.safetensors`.
+    /// Directory of the embedding model: config.json, tokenizer.json, model.safetensors.
+    #[arg(
+        long,
+        env = "LODESTONE_MODEL_DIR",
+        value_name = "PATH",
+        default_value = "models/all-MiniLM-L6-v2"
+    )]
     pub model_dir: PathBuf,
-    /// Directory of a reranker, with the same files; `None` for the usual place, where there may be
-    /// none: [`Self::reranker_place`].
+    /// Directory of a reranker for `accurate` searches, with the same files [default: reranker
+    /// beside the embedding model, if it is there].
+    #[arg(long, env = "LODESTONE_RERANKER_DIR", value_name = "PATH")]
     pub reranker_dir: Option<PathBuf>,
-    /// A key given by the operator, at least 32 characters; all tenants, all roles.
+    /// Admin key for all tenants, of at least 32 characters [default: one is made at the first
+    /// start and shown once].
+    #[arg(long, env = "LODESTONE_API_KEY", value_name = "KEY", hide_env_values = true)]
     pub api_key: Option<String>,
-    /// What computes over vectors.
+    /// Device that computes over vectors: `auto` takes a GPU where one can be used, `cuda` refuses
+    /// to start without one.
+    #[arg(
+        long,
+        env = "LODESTONE_DEVICE",
+        value_name = "DEVICE",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true
+    )]
     pub device: DeviceChoice,
-    /// Bytes of GPU memory that vectors may take; `None` leaves it to the free memory.
+    /// GPU memory that vectors may take, for example 8GiB [default: most of the free memory].
+    #[arg(
+        long,
+        env = "LODESTONE_GPU_MEMORY_LIMIT",
+        value_name = "BYTES",
+        value_parser = parse_bytes
+    )]
     pub gpu_memory_limit: Option<u64>,
-    /// Bytes of memory beyond which documents wait to be processed; `None` for no bound. Mapped
-    /// files and confined parsers do not count.
+    /// Memory beyond which documents wait to be processed, for example 4GiB; mapped files and
+    /// confined parsers do not count [default: no limit].
+    #[arg(long, env = "LODESTONE_MEMORY_LIMIT", value_name = "BYTES", value_parser = parse_bytes)]
     pub memory_limit: Option<u64>,
-    /// Threads that embed; each computes on its own. At least 1.
+    /// Threads that embed, at least 1 [default: one a core].
+    #[arg(
+        long,
+        env = "LODESTONE_EMBED_THREADS",
+        value_name = "THREADS",
+        default_value_t = cores(),
+        hide_default_value = true
+    )]
     pub embed_threads: usize,
-    /// How exactly the CPU embeds.
+    /// Precision of embedding on the CPU: f32, or fast, which is int16 with AVX-512 VNNI and f32
+    /// elsewhere.
+    #[arg(long, env = "LODESTONE_EMBEDDING_PRECISION", value_name = "PRECISION", default_value_t)]
     pub embedding_precision: Precision,
-    /// Threads that process documents. At least 1.
+    // One more than embeds: while one builds a segment the others keep the model busy.
+    /// Threads that process documents, at least 1 [default: cores + 1].
+    #[arg(
+        long,
+        env = "LODESTONE_INGEST_THREADS",
+        value_name = "THREADS",
+        default_value_t = cores() + 1,
+        hide_default_value = true
+    )]
     pub ingest_threads: usize,
-    /// Collections that are kept open while nobody uses them. At least 1.
+    /// Tenants that are kept open while nobody uses them, at least 1.
+    #[arg(long, env = "LODESTONE_OPEN_COLLECTIONS", value_name = "TENANTS", default_value_t = 256)]
     pub open_collections: usize,
-    /// Whether a first upload may create its tenant.
+    /// Whether a first upload creates its tenant.
+    #[arg(
+        long,
+        env = "LODESTONE_AUTO_CREATE_TENANTS",
+        value_name = "BOOLEAN",
+        action = ArgAction::Set,
+        default_value_t = true
+    )]
     pub auto_create_tenants: bool,
-    /// Hours after which an idle session is forgotten; 0 keeps sessions for good.
+    /// Hours after which an idle session is forgotten, 0 for never.
+    #[arg(long, env = "LODESTONE_SESSION_IDLE_HOURS", value_name = "HOURS", default_value_t = 24)]
     pub session_idle_hours: u64,
-    /// Requests per second and key, and how many may come at once; `None` does not limit.
+    /// Requests per second and key, `R` or `R/BURST` [default: no limit].
+    #[arg(long, env = "LODESTONE_RATE_LIMIT", value_name = "RATE")]
     pub rate_limit: Option<RateLimit>,
-    /// Hosts and networks that pages may be fetched from although they are not public, and ports
-    /// other than 80 and 443; none by default.
-    pub fetch_allow: Allowed,
-    /// Origins whose pages may call the server from a browser; none by default.
+    /// Origins whose pages may call the server from a browser, separated by commas [default: none].
+    #[arg(long, env = "LODESTONE_CORS_ORIGINS", value_name = "ORIGINS", value_delimiter = ',')]
     pub cors_origins: Vec<String>,
-    /// What writes answers; without it they are extracted from the documents.
-    pub llm: Option<GeneratorSettings>,
-    /// Whether answers are extracted while the generator fails; else such a question is refused.
+    /// Hosts, host:port and networks that pages may be fetched from although they are private or on
+    /// another port than 80 and 443, separated by commas [default: none].
+    #[arg(
+        long,
+        env = "LODESTONE_FETCH_ALLOW",
+        value_name = "HOSTS",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub fetch_allow: Allowed,
+    /// Generator that writes answers: the URL before `/chat/completions`, for example
+    /// http://127.0.0.1:11434/v1 [default: none, answers are extracted from the documents].
+    #[arg(long, env = "LODESTONE_LLM_BASE_URL", value_name = "URL")]
+    pub llm_base_url: Option<String>,
+    /// API key of the generator [default: none].
+    #[arg(long, env = "LODESTONE_LLM_API_KEY", value_name = "KEY", hide_env_values = true)]
+    pub llm_api_key: Option<Secret>,
+    /// Name of the generator's model; needed beside llm-base-url.
+    #[arg(long, env = "LODESTONE_LLM_MODEL", value_name = "NAME")]
+    pub llm_model: Option<String>,
+    /// Tokens that the generator's prompt and answer may have together, 2048 to 2000000.
+    #[arg(
+        long,
+        env = "LODESTONE_LLM_CONTEXT_TOKENS",
+        value_name = "TOKENS",
+        default_value_t = CONTEXT_TOKENS_DEFAULT
+    )]
+    pub llm_context_tokens: usize,
+    /// Whether answers are extracted while the generator fails; otherwise such a question is
+    /// answered with status 503.
+    #[arg(
+        long,
+        env = "LODESTONE_LLM_FALLBACK",
+        value_name = "BOOLEAN",
+        action = ArgAction::Set,
+        default_value_t = true
+    )]
     pub llm_fallback: bool,
-    /// Whether the generator reads what is ingested and adds to the graph; each document then
-    /// waits for it, some minutes at most.
+    /// Whether the generator reads documents too and adds to the knowledge graph; each document
+    /// then waits for it, some minutes at most.
+    #[arg(
+        long,
+        env = "LODESTONE_LLM_GRAPH",
+        value_name = "BOOLEAN",
+        action = ArgAction::Set,
+        default_value_t = false
+    )]
     pub llm_graph: bool,
 }
 
-/// What computes over vectors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Device that computes over vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum DeviceChoice {
     /// The GPU where there is one that can be used, the CPU elsewhere.
     #[default]
@@ -69,7 +169,11 @@ pub enum DeviceChoice {
     Cuda,
 }
 
-/// A token bucket.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// A rate of requests and the number of them that may come at once (a token bucket).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimit {
     /// Requests per second, above 0.
@@ -78,61 +182,73 @@ pub struct RateLimit {
     pub burst: f64,
 }
 
-/// A setting that makes no sense.
+/// A setting with an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("setting {name} {problem}")]
 pub struct InvalidSetting {
     /// The setting, as the command line spells it.
     pub name: &'static str,
-    /// What is wrong with it.
+    /// Description of the error.
     pub problem: String,
 }
 
-/// The model, the catalog and one document need as much.
+/// Least memory limit: the model, the catalog and one document need as much.
 const MEMORY_LIMIT_MIN: u64 = 512 << 20;
-/// Characters that a key given by the operator must have.
+/// Least number of characters of a key given by the operator.
 const API_KEY_CHARS_MIN: usize = 32;
 
 impl Settings {
-    /// The settings of a server in `data_dir` with a model in `model_dir`.
+    /// The default settings for `data_dir` and the model in `model_dir`; the environment is not
+    /// read.
+    ///
+    /// # Panics
+    /// If a default of the definition above is no valid value, which a test rules out.
     pub fn new(data_dir: PathBuf, model_dir: PathBuf) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self {
-            data_dir,
-            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
-            model_dir,
-            reranker_dir: None,
-            api_key: None,
-            device: DeviceChoice::Auto,
-            gpu_memory_limit: None,
-            memory_limit: None,
-            embed_threads: cores,
-            embedding_precision: Precision::F32,
-            // One more than embeds: while one builds a segment the others keep the model busy.
-            ingest_threads: cores + 1,
-            open_collections: 256,
-            auto_create_tenants: true,
-            session_idle_hours: 24,
-            rate_limit: None,
-            fetch_allow: Allowed::default(),
-            cors_origins: Vec::new(),
-            llm: None,
-            llm_fallback: true,
-            llm_graph: false,
+        let flags = Self::augment_args(Command::new("defaults"));
+        let flags = flags.mut_args(|flag| flag.env(None::<&str>));
+        let matches = flags.try_get_matches_from(["defaults"]);
+        let defaults = matches.and_then(|matches| Self::from_arg_matches(&matches));
+        let defaults = defaults.expect("every default is valid");
+        Self { data_dir, model_dir, ..defaults }
+    }
+
+    /// The generator that writes answers, `None` where none is named. An empty text names none.
+    ///
+    /// # Errors
+    /// A model without the URL of its server, and a value that makes no sense.
+    pub fn generator(&self) -> Result<Option<GeneratorSettings>, InvalidSetting> {
+        let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let model = filled(&self.llm_model);
+        let Some(base_url) = filled(&self.llm_base_url) else {
+            let problem = "is needed beside llm-model".to_owned();
+            return match model {
+                Some(_) => Err(InvalidSetting { name: "llm-base-url", problem }),
+                None => Ok(None),
+            };
+        };
+        let settings = GeneratorSettings {
+            base_url,
+            api_key: self.llm_api_key.clone().filter(|key| !key.is_empty()),
+            model: model.unwrap_or_default(),
+            context_tokens: self.llm_context_tokens,
+        };
+        match settings.validate() {
+            Ok(()) => Ok(Some(settings)),
+            Err((name, problem)) => Err(InvalidSetting { name, problem }),
         }
     }
 
-    /// Where a reranker is looked for: the directory that was named, else `reranker` beside the
-    /// embedding model.
-    pub fn reranker_place(&self) -> PathBuf {
+    /// Directory in which a reranker is expected: the one that was named, else `reranker` beside
+    /// the embedding model.
+    pub fn reranker_path(&self) -> PathBuf {
         let usual = || self.model_dir.with_file_name("reranker");
         self.reranker_dir.clone().unwrap_or_else(usual)
     }
 
-    /// Checks what can be checked without touching the machine.
+    /// Checks the values without touching the machine.
     ///
     /// # Errors
-    /// The first setting that makes no sense.
+    /// The first setting with an invalid value.
     pub fn validate(&self) -> Result<(), InvalidSetting> {
         let counts = [
             ("embed-threads", self.embed_threads),
@@ -158,10 +274,7 @@ impl Settings {
             let problem = "must be R or R/BURST with R above 0 and BURST at least 1".to_owned();
             return Err(InvalidSetting { name: "rate-limit", problem });
         }
-        if let Some(Err((name, problem))) = self.llm.as_ref().map(GeneratorSettings::validate) {
-            return Err(InvalidSetting { name, problem });
-        }
-        if self.llm_graph && self.llm.is_none() {
+        if self.generator()?.is_none() && self.llm_graph {
             let problem = "needs llm-base-url".to_owned();
             return Err(InvalidSetting { name: "llm-graph", problem });
         }
@@ -169,25 +282,11 @@ impl Settings {
     }
 }
 
-impl std::str::FromStr for DeviceChoice {
-    type Err = String;
-
-    /// `auto`, `cpu` or `cuda`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "cpu" => Ok(Self::Cpu),
-            "cuda" => Ok(Self::Cuda),
-            _ => Err(format!("{text:?} is not auto, cpu or cuda")),
-        }
-    }
-}
-
 /// Bytes from `N` with a unit or none: `8GiB`, `500MB`, `1073741824`.
 ///
 /// # Errors
-/// What is expected instead.
-pub fn parse_bytes(text: &str) -> Result<u64, String> {
+/// A text that is no number of bytes, with an example of one.
+fn parse_bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a number of bytes, for example 8GiB or 500MB");
     let digits = text.trim().find(|c: char| !c.is_ascii_digit()).unwrap_or(text.trim().len());
     let (number, unit) = text.trim().split_at(digits);
@@ -247,8 +346,6 @@ mod tests {
         for wrong in ["", "GiB", "8GX", "-1", "1.5GiB", "99999999999TiB"] {
             assert!(parse_bytes(wrong).is_err(), "{wrong}");
         }
-        assert_eq!("cuda".parse(), Ok(DeviceChoice::Cuda));
-        assert!("gpu".parse::<DeviceChoice>().is_err());
     }
 
     #[test]
@@ -266,5 +363,12 @@ mod tests {
         settings.api_key = None;
         settings.llm_graph = true;
         assert_eq!(settings.validate().unwrap_err().name, "llm-graph");
+        settings.llm_model = Some("small".to_owned());
+        settings.llm_base_url = Some(String::new());
+        assert_eq!(settings.validate().unwrap_err().name, "llm-base-url");
+        settings.llm_base_url = Some("http://localhost:1/v1".to_owned());
+        settings.llm_api_key = Some(Secret::new(""));
+        let generator = settings.generator().unwrap().unwrap();
+        assert_eq!((generator.api_key, generator.context_tokens), (None, CONTEXT_TOKENS_DEFAULT));
     }
 }

@@ -8,18 +8,15 @@ use tokio::sync::watch;
 use crate::app::App;
 use crate::frame::{Frame, HttpSettings, router};
 use crate::listen::Stop;
-use crate::rate::RateLimit;
 use crate::routes;
 use lodestone_engine::Engine;
 use lodestone_types::{RandomIds, SystemClock};
 
-/// Every operation of the product, over `engine`. What only waits ends when `stop` says so.
+/// Every operation of the product, over `engine`. Requests that only wait end when `stop` says so.
 pub fn product_router(engine: Arc<Engine>, stop: watch::Receiver<Stop>) -> Router {
     let settings = engine.settings();
     let http = HttpSettings {
-        rate_limit: settings
-            .rate_limit
-            .map(|limit| RateLimit { per_second: limit.per_second, burst: limit.burst }),
+        rate_limit: settings.rate_limit,
         cors_origins: settings.cors_origins.clone(),
         ..HttpSettings::default()
     };

@@ -7,35 +7,10 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use crate::error::{ApiError, Condition};
+use lodestone_engine::settings::RateLimit;
 
 /// Buckets kept before those that are full again are forgotten.
 const BUCKETS_KEPT: usize = 10_000;
-
-/// A rate and how much of it may come at once.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RateLimit {
-    /// Requests for each second and key; above 0.
-    pub per_second: f64,
-    /// Requests that may come at once; at least 1.
-    pub burst: f64,
-}
-
-impl RateLimit {
-    /// Reads `R` or `R/BURST`; without a burst it is the rate rounded up.
-    pub fn from_text(text: &str) -> Option<Self> {
-        let (rate, burst) = match text.split_once('/') {
-            Some((rate, burst)) => (rate, Some(burst)),
-            None => (text, None),
-        };
-        let per_second: f64 = rate.trim().parse().ok()?;
-        let burst: f64 = match burst {
-            Some(burst) => burst.trim().parse().ok()?,
-            None => per_second.ceil().max(1.0),
-        };
-        let is_sound = per_second.is_finite() && per_second > 0.0 && burst.is_finite();
-        (is_sound && burst >= 1.0).then_some(Self { per_second, burst })
-    }
-}
 
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
@@ -90,17 +65,6 @@ impl RateLimiter {
 mod tests {
     use super::*;
     use std::time::Duration;
-
-    #[test]
-    fn the_setting_is_a_rate_and_a_burst() {
-        let of = |per_second, burst| Some(RateLimit { per_second, burst });
-        assert_eq!(RateLimit::from_text("10"), of(10.0, 10.0));
-        assert_eq!(RateLimit::from_text("0.5"), of(0.5, 1.0));
-        assert_eq!(RateLimit::from_text("2/20"), of(2.0, 20.0));
-        for bad in ["", "0", "-1", "a", "1/0", "inf", "1/x"] {
-            assert_eq!(RateLimit::from_text(bad), None, "{bad}");
-        }
-    }
 
     #[test]
     fn a_burst_passes_then_the_rate_holds() {

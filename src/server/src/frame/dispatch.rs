@@ -26,7 +26,7 @@ use lodestone_types::Grant;
 /// Characters of an `Idempotency-Key` (API 5.15).
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 
-/// What all requests share.
+/// State that all requests share.
 pub(super) struct Shared<S> {
     pub app: S,
     pub keys: Arc<dyn Authenticator>,
@@ -217,7 +217,7 @@ async fn path_of(parts: &mut Parts) -> Result<Vec<(String, String)>, ApiError> {
     }
 }
 
-/// Where the client sees this server. What it says of itself only ever goes back to it.
+/// Address of this server as the client sees it. The client's own claim goes back to it alone.
 fn base_url(parts: &Parts, route: &str) -> String {
     let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
     let is_host = |host: &&str| {

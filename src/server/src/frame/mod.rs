@@ -1,4 +1,4 @@
-//! The frame round every operation: from the router to the handler and back.
+//! The layers around every operation: from the router to the handler and back.
 //!
 //! ```text
 //! outer     request id, CORS, log line
@@ -8,13 +8,13 @@
 //!                 handler
 //! ```
 //!
-//! It is not where a tenant is looked up: scope and existence are the handler's first step.
+//! No tenant is looked up here: scope and existence are the handler's first step.
 //!
 //! Invariants: nothing of a body is read before the key, the route, the role, the media type and
 //! the announced length have passed; every response carries `x-request-id`; a panic is a 500.
 //!
 //! - `dispatch`: the order of checks (API 1.2, 8.1)
-//! - `outer`: what is the same for every request
+//! - `outer`: request ids, CORS, the log line
 
 pub mod dispatch;
 pub mod outer;
@@ -34,27 +34,28 @@ use crate::admission::{Admission, AdmissionSettings};
 use crate::auth::Authenticator;
 use crate::frame::dispatch::{Entry, Shared, dispatch};
 use crate::frame::outer::{Outer, outer};
-use crate::rate::{RateLimit, RateLimiter};
+use crate::rate::RateLimiter;
 use crate::reply::Document;
 use crate::request::Call;
 use crate::request::body::{BodyMemory, Pace};
 use crate::routes::{Route, openapi};
+use lodestone_engine::settings::RateLimit;
 use lodestone_types::{Clock, IdSource, limits};
 
-/// What an operator may set.
+/// Settings of the HTTP interface.
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
     /// Rate of one key; `None` is no bound.
     pub rate_limit: Option<RateLimit>,
     /// Origins whose pages may call the server; `*` is any. Empty: none.
     pub cors_origins: Vec<String>,
-    /// How many operations run and wait at once.
+    /// Bounds of the operations that run and wait at once.
     pub admission: AdmissionSettings,
-    /// How fast a client must send its body.
+    /// Least rate at which a client must send its body.
     pub pace: Pace,
     /// Bytes of all bodies being received or handled at once.
     pub body_memory_bytes: usize,
-    /// Put before every path, for example `/lodestone`; empty for none.
+    /// Prefix of every path, for example `/lodestone`; empty for none.
     pub path_prefix: String,
 }
 
@@ -74,17 +75,17 @@ impl Default for HttpSettings {
 // The largest body must fit into the default budget.
 const _: () = assert!(limits::BATCH_BYTES_MAX + limits::BODY_BYTES_MAX <= 2 << 30);
 
-/// What the frame needs from outside.
+/// Components of the frame.
 pub struct Frame<S> {
     /// Handed to every handler.
     pub app: S,
-    /// What knows the keys.
+    /// Check of API keys.
     pub keys: Arc<dyn Authenticator>,
     /// The time, for request ids.
     pub clock: Arc<dyn Clock>,
     /// Randomness, for request ids.
     pub ids: Arc<dyn IdSource>,
-    /// What the operator set.
+    /// Settings of the operator.
     pub settings: HttpSettings,
 }
 

@@ -1,4 +1,4 @@
-//! What is the same for every request: its id, the browser's cross-origin rules, one log line.
+//! The part that is the same for every request: its id, cross-origin rules, one log line.
 //!
 //! The line holds method, path template, status, milliseconds and id. Bodies, queries, keys,
 //! query strings and names of tenants never reach a log.
@@ -30,7 +30,7 @@ pub struct RequestId(pub Arc<str>);
 #[derive(Debug, Clone, Copy)]
 pub struct Template(pub &'static str);
 
-/// What the outermost layer needs.
+/// State of the outermost layer.
 #[derive(Debug)]
 pub struct Outer {
     /// The time, for generated ids.

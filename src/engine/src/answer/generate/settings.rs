@@ -34,9 +34,20 @@ impl Secret {
         Self(text.into())
     }
 
+    /// Whether there is no key at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The key itself, for the one header that carries it.
     pub(super) fn expose(&self) -> &str {
         &self.0
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text)
     }
 }
 
