@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::process::http::Client;
 use crate::process::lodestone;
-use crate::{PATIENCE, Place, ask, files, settled, upload};
+use crate::process::patience::Patience;
+use crate::{Installation, ask, files, settled, upload};
 
 /// Places in one file at which a byte is changed, evenly apart.
 const FLIPS: usize = 24;
@@ -23,15 +24,15 @@ fn verify(data: &Path) -> (bool, String) {
 /// Every changed byte of every file that a commit or an upload wrote is found.
 #[test]
 fn verify_finds_a_damaged_byte() {
-    let Some(place) = Place::new("verify_finds_a_damaged_byte") else { return };
-    let (server, client) = place.start();
+    let Some(installation) = Installation::new("verify_finds_a_damaged_byte") else { return };
+    let (server, client) = installation.start();
     upload(&client, "doc", &"A long text about wind and water. ".repeat(300));
     assert_eq!(settled(&client, "doc"), "success");
     server.kill();
-    let (is_sound, said) = verify(&place.data());
+    let (is_sound, said) = verify(&installation.data());
     assert!(is_sound && said.contains("all sound"), "{said}");
 
-    let stored = files(&place.data().join("v1"));
+    let stored = files(&installation.data().join("v1"));
     let is_segment = |path: &Path| path.extension().is_some_and(|ending| ending == "seg");
     assert!(stored.iter().any(|path| is_segment(path)), "{stored:?}");
     let newest = |path: &Path| !stored.iter().any(|p| p.parent() == path.parent() && **p > *path);
@@ -41,13 +42,13 @@ fn verify_finds_a_damaged_byte() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x20;
             std::fs::write(path, damaged).expect("a writable file");
-            let (is_sound, said) = verify(&place.data());
+            let (is_sound, said) = verify(&installation.data());
             assert!(!is_sound, "{} byte {at}: {said}", path.display());
             assert!(said.contains("acme: "), "the tenant is named: {said}");
         }
         std::fs::write(path, &bytes).expect("a writable file");
     }
-    let (is_sound, said) = verify(&place.data());
+    let (is_sound, said) = verify(&installation.data());
     assert!(is_sound, "{said}");
 }
 
@@ -55,21 +56,23 @@ fn verify_finds_a_damaged_byte() {
 /// The original of a job that a start would go on with is a promise too.
 #[test]
 fn verify_finds_a_damaged_original_that_waits() {
-    let Some(place) = Place::new("verify_finds_a_damaged_original_that_waits") else { return };
-    let (server, client) = place.start();
+    let Some(installation) = Installation::new("verify_finds_a_damaged_original_that_waits") else {
+        return;
+    };
+    let (server, client) = installation.start();
     let sentence = "The last of many documents is still waiting when the power fails. ";
     (0..60).for_each(|n| upload(&client, &format!("d{n}"), &sentence.repeat(40)));
     server.kill();
-    let (is_sound, said) = verify(&place.data());
+    let (is_sound, said) = verify(&installation.data());
     assert!(is_sound && said.contains("originals of unfinished jobs"), "{said}");
     // Names begin with the time: the last is the newest.
-    let raw = files(&place.data().join("v1/raw"));
+    let raw = files(&installation.data().join("v1/raw"));
     let newest = raw.last().expect("originals");
     let mut bytes = std::fs::read(newest).expect("a readable file");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(newest, bytes).expect("a writable file");
-    let (is_sound, said) = verify(&place.data());
+    let (is_sound, said) = verify(&installation.data());
     assert!(!is_sound && said.contains("that waits"), "{said}");
 }
 
@@ -88,8 +91,8 @@ fn chunks(client: &Client) -> (BTreeSet<(String, String)>, bool) {
 #[test]
 fn a_damaged_segment_is_rebuilt() {
     const DOCUMENTS: usize = 24;
-    let Some(place) = Place::new("a_damaged_segment_is_rebuilt") else { return };
-    let (mut server, client) = place.start();
+    let Some(installation) = Installation::new("a_damaged_segment_is_rebuilt") else { return };
+    let (mut server, client) = installation.start();
     for n in 0..DOCUMENTS {
         let sentence = format!("The stone number {n} lies in the hall, and everywhere is wind. ");
         upload(&client, &format!("doc-{n}"), &sentence.repeat(120));
@@ -104,9 +107,9 @@ fn a_damaged_segment_is_rebuilt() {
     let (before, listed) = (chunks(&client), list(&client));
     assert!(!before.1 && before.0.len() > DOCUMENTS, "{} chunks", before.0.len());
     server.terminate();
-    assert!(server.ended(PATIENCE).expect("it ends").success());
+    assert!(server.ended().expect("it ends").success());
 
-    for path in files(&place.data().join("v1/c")) {
+    for path in files(&installation.data().join("v1/c")) {
         if path.extension().is_some_and(|ending| ending == "seg") {
             let mut bytes = std::fs::read(&path).expect("a readable file");
             let middle = bytes.len() / 2;
@@ -115,12 +118,12 @@ fn a_damaged_segment_is_rebuilt() {
             std::fs::write(&path, bytes).expect("a writable file");
         }
     }
-    let (server, client) = place.start();
+    let (server, client) = installation.start();
     let (found, is_marked) = chunks(&client);
     assert!(is_marked && found.len() < before.0.len(), "{} chunks", found.len());
     server.kill();
-    let (_server, client) = place.start();
-    let begun = Instant::now();
+    let (mut server, client) = installation.start();
+    let (begun, mut patience) = (Instant::now(), Patience::new());
     loop {
         let (found, is_marked) = chunks(&client);
         assert!(found.is_subset(&before.0), "nothing else comes back");
@@ -128,7 +131,8 @@ fn a_damaged_segment_is_rebuilt() {
             assert_eq!(found, before.0);
             break;
         }
-        assert!(begun.elapsed() < PATIENCE, "{} chunks are back", found.len());
+        let state = (found.len(), server.output().len());
+        assert!(!patience.is_over(state), "{} chunks are back", found.len());
     }
     println!("rebuilt after {:.1} s", begun.elapsed().as_secs_f64());
     assert_eq!(list(&client), listed);

@@ -20,7 +20,7 @@ fn instructions() -> Vec<String> {
     joined.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-/// What follows the word that each of these instructions begins with.
+/// Arguments of every instruction of this name.
 fn rest_of<'a>(instructions: &'a [String], word: &str) -> Vec<&'a str> {
     let rest = |line: &'a String| line.strip_prefix(word).and_then(|rest| rest.strip_prefix(' '));
     instructions.iter().filter_map(rest).collect()

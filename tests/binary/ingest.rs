@@ -2,21 +2,21 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::process::http::Client;
+use crate::process::patience::Patience;
 use crate::process::{Server, lodestone};
-use crate::{KEY, PATIENCE, Place, ask, found};
+use crate::{Installation, KEY, ask, found};
 
 /// Enough for several batches of twenty.
 const FILES: usize = 60;
 /// Enough that most are still to come when the first batch is accepted.
 const MANY_FILES: usize = 400;
 
-fn folder(place: &Place, count: usize) -> PathBuf {
-    let docs = place.dir.path().join("docs");
+fn folder(installation: &Installation, count: usize) -> PathBuf {
+    let docs = installation.dir.path().join("docs");
     for number in 0..count {
         let below = docs.join(format!("part{}", number % 3));
         std::fs::create_dir_all(&below).expect("a new folder");
@@ -26,15 +26,15 @@ fn folder(place: &Place, count: usize) -> PathBuf {
     docs
 }
 
-fn state(place: &Place) -> PathBuf {
-    place.dir.path().join("state.jsonl")
+fn state(installation: &Installation) -> PathBuf {
+    installation.dir.path().join("state.jsonl")
 }
 
 /// The verb for one folder, with its summary as JSON.
-fn command(place: &Place, client: &Client, docs: &Path) -> Command {
+fn command(installation: &Installation, client: &Client, docs: &Path) -> Command {
     let server = format!("http://{}", client.address);
     let mut command = lodestone(&["ingest", "--server", &server, "--tenant", "acme", "--json"]);
-    command.arg("--state").arg(state(place)).arg(docs).env("LODESTONE_API_KEY", KEY);
+    command.arg("--state").arg(state(installation)).arg(docs).env("LODESTONE_API_KEY", KEY);
     command.stdout(Stdio::piped());
     command
 }
@@ -56,31 +56,33 @@ fn total(client: &Client) -> usize {
 }
 
 /// Whole lines of the state file.
-fn remembered(place: &Place) -> usize {
-    let state = std::fs::read(state(place)).unwrap_or_default();
+fn remembered(installation: &Installation) -> usize {
+    let state = std::fs::read(state(installation)).unwrap_or_default();
     state.iter().filter(|byte| **byte == b'\n').count()
 }
 
 /// Returns once something was accepted.
-fn until_something_is_remembered(place: &Place) {
-    let begun = Instant::now();
-    while remembered(place) == 0 {
-        assert!(begun.elapsed() < PATIENCE, "nothing was accepted");
-        std::thread::yield_now();
+fn until_something_is_remembered(installation: &Installation) {
+    let mut patience = Patience::new();
+    while remembered(installation) == 0 {
+        assert!(!patience.is_over(()), "nothing was accepted");
     }
 }
 
 #[test]
 fn a_folder_goes_in_once_and_what_fails_is_named() {
-    let Some(place) = Place::new("a_folder_goes_in_once_and_what_fails_is_named") else { return };
-    let (_server, client) = place.start();
-    let docs = folder(&place, FILES - 2);
+    let Some(installation) = Installation::new("a_folder_goes_in_once_and_what_fails_is_named")
+    else {
+        return;
+    };
+    let (_server, client) = installation.start();
+    let docs = folder(&installation, FILES - 2);
     std::fs::write(docs.join("empty.txt"), "").expect("a new file");
     std::fs::write(docs.join("picture.png"), b"\x89PNG\r\n\x1a\n\0\0").expect("a new file");
     std::fs::write(docs.join(".hidden"), "not meant").expect("a new file");
     let good = FILES - 2;
 
-    let mut first = command(&place, &client, &docs);
+    let mut first = command(&installation, &client, &docs);
     first.args(["--metadata", r#"{"team": "red"}"#]);
     let (code, summary) = run(&mut first);
     assert_eq!(code, Some(1), "{summary}");
@@ -123,25 +125,27 @@ fn a_folder_goes_in_once_and_what_fails_is_named() {
     ask(&client, "DELETE", "/upload/delete_source", gone);
     let (code, summary) = run(&mut first);
     assert_eq!((code, &summary["sent"]), (Some(0), &json!(1)), "{summary}");
-    let (code, summary) = run(&mut command(&place, &client, &docs));
+    let (code, summary) = run(&mut command(&installation, &client, &docs));
     assert_eq!((code, &summary["sent"]), (Some(0), &json!(good)), "{summary}");
     assert_eq!(total(&client), good);
 }
 
 #[test]
 fn a_killed_client_goes_on_where_it_was() {
-    let Some(place) = Place::new("a_killed_client_goes_on_where_it_was") else { return };
-    let (_server, client) = place.start();
-    let docs = folder(&place, MANY_FILES);
-    let mut first = command(&place, &client, &docs);
+    let Some(installation) = Installation::new("a_killed_client_goes_on_where_it_was") else {
+        return;
+    };
+    let (_server, client) = installation.start();
+    let docs = folder(&installation, MANY_FILES);
+    let mut first = command(&installation, &client, &docs);
     first.args(["--jobs", "1", "--no-wait"]);
     let mut first = first.stderr(Stdio::null()).spawn().expect("the binary starts");
-    until_something_is_remembered(&place);
+    until_something_is_remembered(&installation);
     first.kill().expect("a child can be killed");
     first.wait().expect("a child can be waited for");
-    let before = remembered(&place);
+    let before = remembered(&installation);
 
-    let (code, summary) = run(&mut command(&place, &client, &docs));
+    let (code, summary) = run(&mut command(&installation, &client, &docs));
     assert_eq!(code, Some(0), "{summary}");
     assert_eq!(summary["skipped_unchanged"], before, "{summary}");
     assert_eq!(summary["sent"], MANY_FILES - before, "{summary}");
@@ -150,17 +154,17 @@ fn a_killed_client_goes_on_where_it_was() {
 
 #[test]
 fn a_killed_server_is_waited_for() {
-    let Some(place) = Place::new("a_killed_server_is_waited_for") else { return };
-    let (server, client) = place.start();
-    let docs = folder(&place, MANY_FILES);
-    let mut child = command(&place, &client, &docs);
+    let Some(installation) = Installation::new("a_killed_server_is_waited_for") else { return };
+    let (server, client) = installation.start();
+    let docs = folder(&installation, MANY_FILES);
+    let mut child = command(&installation, &client, &docs);
     let child = child.args(["--jobs", "1"]).spawn().expect("the binary starts");
-    until_something_is_remembered(&place);
+    until_something_is_remembered(&installation);
     server.kill();
 
     let listen = client.address.to_string();
     let mut again = lodestone(&["serve", "--listen", &listen]);
-    again.arg("--data-dir").arg(place.data()).arg("--model-dir").arg(&place.model);
+    again.arg("--data-dir").arg(installation.data()).arg("--model-dir").arg(&installation.model);
     again.env("LODESTONE_API_KEY", KEY);
     let mut again = Server::run(again);
     again.ready();
@@ -173,9 +177,12 @@ fn a_killed_server_is_waited_for() {
 
 #[test]
 fn what_cannot_work_ends_at_once_with_one_line() {
-    let Some(place) = Place::new("what_cannot_work_ends_at_once_with_one_line") else { return };
-    let (server, client) = place.start();
-    let docs = folder(&place, 3);
+    let Some(installation) = Installation::new("what_cannot_work_ends_at_once_with_one_line")
+    else {
+        return;
+    };
+    let (server, client) = installation.start();
+    let docs = folder(&installation, 3);
     let refused = |command: &mut Command, word: &str| {
         let output = command.output().expect("the binary starts");
         let said = String::from_utf8_lossy(&output.stderr);
@@ -183,12 +190,12 @@ fn what_cannot_work_ends_at_once_with_one_line() {
         assert!(said.contains(word) && said.lines().count() == 1, "{said}");
     };
     let wrong = KEY.replace('1', "2");
-    refused(command(&place, &client, &docs).env("LODESTONE_API_KEY", &wrong), "401");
-    refused(command(&place, &client, &docs).args(["--metadata", "[]"]), "--metadata");
-    refused(&mut command(&place, &client, &docs.join("absent")), "absent");
-    let output = command(&place, &client, &docs).arg("--dry-run").output();
+    refused(command(&installation, &client, &docs).env("LODESTONE_API_KEY", &wrong), "401");
+    refused(command(&installation, &client, &docs).args(["--metadata", "[]"]), "--metadata");
+    refused(&mut command(&installation, &client, &docs.join("absent")), "absent");
+    let output = command(&installation, &client, &docs).arg("--dry-run").output();
     let planned = ended(&output.expect("the binary starts")).1;
     assert_eq!(planned["would_send"][0]["file_id"], "docs:part0:0.txt");
     server.kill();
-    refused(&mut command(&place, &client, &docs), "is a server running there");
+    refused(&mut command(&installation, &client, &docs), "is a server running there");
 }

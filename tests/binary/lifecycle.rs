@@ -1,12 +1,12 @@
 //! Starting and stopping.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::process::Server;
 use crate::process::http::Client;
-use crate::{Place, ask, files, found, settled, upload};
+use crate::{Installation, ask, files, found, settled, upload};
 
 /// Enough documents that some of them are still waiting when the process ends.
 const DOCUMENTS: usize = 80;
@@ -27,8 +27,10 @@ fn fill(client: &Client) {
 /// and nothing deleted comes back.
 #[test]
 fn a_killed_process_keeps_its_promises() {
-    let Some(place) = Place::new("a_killed_process_keeps_its_promises") else { return };
-    let (server, client) = place.start();
+    let Some(installation) = Installation::new("a_killed_process_keeps_its_promises") else {
+        return;
+    };
+    let (server, client) = installation.start();
     fill(&client);
     let table = "name,place\nquartz,cellar\n";
     let parts = [("tenant_id", "acme"), ("file_id", "table")];
@@ -41,7 +43,7 @@ fn a_killed_process_keeps_its_promises() {
     assert_eq!(deleted["deleted_count"], gone.len());
     server.kill();
 
-    let (_server, client) = place.start();
+    let (_server, client) = installation.start();
     assert_eq!(settled(&client, "table"), "success");
     for id in ids() {
         let word = id.replace('-', "x");
@@ -60,17 +62,17 @@ fn a_killed_process_keeps_its_promises() {
 
 #[test]
 fn a_stopped_process_ends_soon_and_goes_on_after_a_restart() {
-    let Some(place) = Place::new("a_stopped_process_ends_soon") else { return };
-    let (mut server, client) = place.start();
+    let Some(installation) = Installation::new("a_stopped_process_ends_soon") else { return };
+    let (mut server, client) = installation.start();
     fill(&client);
     server.terminate();
     let begun = Instant::now();
-    let status = server.ended(Duration::from_secs(10));
+    let status = server.ended();
     let status = status.unwrap_or_else(|| panic!("it still runs:\n{}", server.output()));
     assert!(status.success(), "{status}: {}", server.output());
     println!("stopped after {:.1} s", begun.elapsed().as_secs_f64());
 
-    let (_server, client) = place.start();
+    let (_server, client) = installation.start();
     for id in ids() {
         assert_eq!(settled(&client, &id), "success");
     }
@@ -79,13 +81,13 @@ fn a_stopped_process_ends_soon_and_goes_on_after_a_restart() {
 
 #[test]
 fn a_second_process_on_the_same_directory_is_refused() {
-    let Some(place) = Place::new("a_second_process_is_refused") else { return };
-    let (first, client) = place.start();
-    let mut second = Server::spawn(&place.data(), &place.model, Some(crate::KEY));
-    let status = second.ended(Duration::from_secs(30)).expect("it ends by itself");
+    let Some(installation) = Installation::new("a_second_process_is_refused") else { return };
+    let (first, client) = installation.start();
+    let mut second = Server::spawn(&installation.data(), &installation.model, Some(crate::KEY));
+    let status = second.ended().expect("it ends by itself");
     let said = second.output().to_owned();
     assert!(!status.success(), "{said}");
-    let dir = place.data().display().to_string();
+    let dir = installation.data().display().to_string();
     assert!(said.contains(&dir) && said.contains("in use"), "{said}");
     assert!(said.contains(&first.id().to_string()), "it names the holder: {said}");
     upload(&client, "still", "The first one goes on.");
@@ -94,8 +96,8 @@ fn a_second_process_on_the_same_directory_is_refused() {
 
 #[test]
 fn the_first_key_is_shown_once_and_kept_as_a_hash() {
-    let Some(place) = Place::new("the_first_key_is_shown_once") else { return };
-    let mut server = Server::spawn(&place.data(), &place.model, None);
+    let Some(installation) = Installation::new("the_first_key_is_shown_once") else { return };
+    let mut server = Server::spawn(&installation.data(), &installation.model, None);
     let (banner, _) = server.ready();
     let key = banner.key.clone().expect("a key is made when there is none");
     let client = banner.client(&key);
@@ -104,13 +106,13 @@ fn the_first_key_is_shown_once_and_kept_as_a_hash() {
     let output = server.kill();
     assert_eq!(output.matches(&key).count(), 1, "{output}");
     let secret = key.as_bytes();
-    for path in files(&place.data()) {
+    for path in files(&installation.data()) {
         let bytes = std::fs::read(&path).expect("a readable file");
         let holds_it = bytes.windows(secret.len()).any(|window| window == secret);
         assert!(!holds_it, "{} holds the key", path.display());
     }
 
-    let mut server = Server::spawn(&place.data(), &place.model, None);
+    let mut server = Server::spawn(&installation.data(), &installation.model, None);
     let (banner, _) = server.ready();
     assert_eq!(banner.key, None);
     assert_eq!(found(&banner.client(&key), "keep"), ["doc"]);
@@ -123,15 +125,15 @@ fn the_first_key_is_shown_once_and_kept_as_a_hash() {
 /// A start that cannot listen makes no key that nobody would ever see.
 #[test]
 fn a_busy_port_costs_no_key() {
-    let Some(place) = Place::new("a_busy_port_costs_no_key") else { return };
+    let Some(installation) = Installation::new("a_busy_port_costs_no_key") else { return };
     let busy = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = busy.local_addr().expect("an address").to_string();
     let mut command = crate::process::lodestone(&["serve", "--listen", &address]);
-    command.arg("--data-dir").arg(place.data()).arg("--model-dir").arg(&place.model);
+    command.arg("--data-dir").arg(installation.data()).arg("--model-dir").arg(&installation.model);
     let mut refused = Server::run(command);
-    let status = refused.ended(Duration::from_secs(30)).expect("it ends by itself");
+    let status = refused.ended().expect("it ends by itself");
     assert!(!status.success() && refused.output().contains(&address), "{}", refused.output());
 
-    let mut server = Server::spawn(&place.data(), &place.model, None);
+    let mut server = Server::spawn(&installation.data(), &installation.model, None);
     assert!(server.ready().0.key.is_some(), "the first start that listens shows the key");
 }

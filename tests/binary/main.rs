@@ -25,26 +25,24 @@ mod sockets;
 mod streams;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use process::Server;
 use process::http::Client;
+use process::patience::Patience;
 
 const KEY: &str = "operator-key-of-the-binary-tests-00000001";
-/// How long a job may take before a test calls it stuck.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A data directory and the model, for one server after another.
-struct Place {
+struct Installation {
     dir: TempDir,
     model: PathBuf,
 }
 
-impl Place {
-    /// A fresh place, or `None` without a model.
+impl Installation {
+    /// A fresh data directory, or `None` without a model.
     fn new(test: &str) -> Option<Self> {
         let model = process::model_dir(test)?;
         Some(Self { dir: TempDir::new().expect("a temporary directory"), model })
@@ -85,13 +83,15 @@ fn upload(client: &Client, id: &str, content: &str) {
 /// Waits until the job of a source has ended.
 fn settled(client: &Client, id: &str) -> String {
     let path = format!("/upload/verify_processing?tenant_id=acme&file_id={id}");
-    let begun = Instant::now();
+    let mut patience = Patience::new();
     loop {
         let status = ask(client, "POST", &path, Value::Null);
         if let Some(ended @ ("success" | "errored")) = status["status"].as_str() {
             return ended.to_owned();
         }
-        assert!(begun.elapsed() < PATIENCE, "{id} is stuck: {status}");
+        // Others are processed first.
+        let others = ask(client, "GET", "/jobs?limit=1", Value::Null)["counts"].clone();
+        assert!(!patience.is_over((status.clone(), others)), "{id} is stuck: {status}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::process::lodestone;
-use crate::{KEY, Place, ask, settled, upload};
+use crate::{Installation, KEY, ask, settled, upload};
 
 const HIDDEN: usize = 8;
 const WORDS: [&str; 6] = ["[UNK]", "[CLS]", "[SEP]", "granite", "stone", "wall"];
@@ -69,8 +69,9 @@ fn weights() -> Vec<u8> {
         for i in 0..shape.iter().product() {
             numbers.extend(((i as f32 * 0.7 + salt as f32).sin()).to_le_bytes());
         }
-        let place = json!({"dtype": "F32", "shape": shape, "data_offsets": [begin, numbers.len()]});
-        header.insert(name.clone(), place);
+        let tensor =
+            json!({"dtype": "F32", "shape": shape, "data_offsets": [begin, numbers.len()]});
+        header.insert(name.clone(), tensor);
     }
     let header = Value::Object(header).to_string();
     [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &numbers].concat()
@@ -88,11 +89,12 @@ fn run(arguments: &[&str], reranker_dir: &Path) -> (bool, String) {
 /// Checked, copied, listed, and read by the accurate searches of the next server.
 #[test]
 fn an_installed_reranker_takes_part_in_accurate_searches() {
-    let Some(place) = Place::new("an_installed_reranker") else { return };
-    let (from, to) = (place.dir.path().join("tiny-pairs"), place.dir.path().join("reranker"));
+    let Some(installation) = Installation::new("an_installed_reranker") else { return };
+    let (from, to) =
+        (installation.dir.path().join("tiny-pairs"), installation.dir.path().join("reranker"));
     write_reranker(&from);
     let from = from.to_str().expect("UTF-8");
-    let model = place.model.to_str().expect("UTF-8");
+    let model = installation.model.to_str().expect("UTF-8");
     let (is_listed, told) = run(&["model", "ls", "--model-dir", model], &to);
     assert!(is_listed && told.contains("384 dimensions") && told.contains("none in"), "{told}");
 
@@ -110,13 +112,13 @@ fn an_installed_reranker_takes_part_in_accurate_searches() {
     let (is_done, told) =
         run(&["model", "install", "reranker", from, "--sha256", &hash, "--replace"], &to);
     assert!(is_done, "{told}");
-    let entries = std::fs::read_dir(place.dir.path()).expect("a directory").count();
+    let entries = std::fs::read_dir(installation.dir.path()).expect("a directory").count();
     assert_eq!(entries, 2, "the source and the installed model, nothing beside them");
     let (is_listed, told) = run(&["model", "ls", "--model-dir", model], &to);
     assert!(is_listed && told.contains("reranker   tiny-pairs in"), "{told}");
 
     let reranker_dir = to.to_str().expect("UTF-8");
-    let (server, client) = place.start_with(&[("LODESTONE_RERANKER_DIR", reranker_dir)]);
+    let (server, client) = installation.start_with(&[("LODESTONE_RERANKER_DIR", reranker_dir)]);
     upload(&client, "s", "A wall of granite.");
     assert_eq!(settled(&client, "s"), "success");
     let body = json!({"tenant_id": "acme", "query": "granite stone", "mode": "accurate"});
@@ -132,15 +134,19 @@ fn an_installed_reranker_takes_part_in_accurate_searches() {
 /// A reranker that was named and cannot be used keeps a server from starting, and says why.
 #[test]
 fn a_named_reranker_that_is_none_is_told() {
-    let Some(place) = Place::new("a_named_reranker_that_is_none") else { return };
+    let Some(installation) = Installation::new("a_named_reranker_that_is_none") else { return };
     let command = |dir: &Path| {
         let mut command = lodestone(&["serve", "--listen", "127.0.0.1:0"]);
-        command.arg("--data-dir").arg(place.data()).arg("--model-dir").arg(&place.model);
+        command
+            .arg("--data-dir")
+            .arg(installation.data())
+            .arg("--model-dir")
+            .arg(&installation.model);
         command.arg("--reranker-dir").arg(dir).env("LODESTONE_API_KEY", KEY);
         let run = command.output().expect("the binary runs");
         (run.status.success(), String::from_utf8_lossy(&run.stderr).into_owned())
     };
-    for dir in [place.dir.path().join("nowhere"), place.model.clone()] {
+    for dir in [installation.dir.path().join("nowhere"), installation.model.clone()] {
         let (has_started, told) = command(&dir);
         assert!(!has_started && told.contains(&format!("reranker in {}", dir.display())), "{told}");
     }

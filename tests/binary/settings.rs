@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 
 use crate::process::http::Client;
 use crate::process::lodestone;
-use crate::{KEY, PATIENCE, Place, ask, found, settled, upload};
+use crate::process::patience::STILL;
+use crate::{Installation, KEY, ask, found, settled, upload};
 
 /// The whole answer to a listing of tenants, header included.
 fn listed(client: &Client) -> String {
     let mut stream = TcpStream::connect(client.address).expect("a connection");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
+    stream.set_read_timeout(Some(STILL)).expect("a time above zero");
     let head = "GET /tenant/list HTTP/1.1\r\nhost: lodestone\r\nconnection: close\r\n";
     let request = format!("{head}authorization: Bearer {}\r\n\r\n", client.key);
     stream.write_all(request.as_bytes()).expect("the server reads");
@@ -26,8 +27,8 @@ fn listed(client: &Client) -> String {
 /// Statement 57: `LODESTONE_RATE_LIMIT` bounds each key; the answer names the seconds to wait.
 #[test]
 fn a_rate_limit_of_the_environment_bounds_each_key() {
-    let Some(place) = Place::new("a_rate_limit_of_the_environment") else { return };
-    let (_server, client) = place.start_with(&[("LODESTONE_RATE_LIMIT", "0.01/4")]);
+    let Some(installation) = Installation::new("a_rate_limit_of_the_environment") else { return };
+    let (_server, client) = installation.start_with(&[("LODESTONE_RATE_LIMIT", "0.01/4")]);
     let body = json!({"name": "another", "role": "read"});
     let made = ask(&client, "POST", "/admin/api_keys", body)["api_key"].clone();
     let another = Client { key: made.as_str().expect("a key").to_owned(), ..client.clone() };
@@ -48,10 +49,16 @@ fn a_rate_limit_of_the_environment_bounds_each_key() {
 /// to use a GPU and has none says why and does not start.
 #[test]
 fn the_device_is_chosen_and_explained() {
-    let Some(place) = Place::new("the_device_is_chosen_and_explained") else { return };
+    let Some(installation) = Installation::new("the_device_is_chosen_and_explained") else {
+        return;
+    };
     let doctor = |device: &str| {
         let mut command = lodestone(&["doctor", "--listen", "127.0.0.1:0", "--device", device]);
-        command.arg("--data-dir").arg(place.data()).arg("--model-dir").arg(&place.model);
+        command
+            .arg("--data-dir")
+            .arg(installation.data())
+            .arg("--model-dir")
+            .arg(&installation.model);
         let run = command.output().expect("the binary runs");
         (run.status.success(), String::from_utf8(run.stdout).expect("UTF-8"))
     };
@@ -61,7 +68,7 @@ fn the_device_is_chosen_and_explained() {
         assert!(told.contains(part), "{part}: {told}");
     }
     assert!(told.contains("read in confined processes"), "{told}");
-    assert!(!place.data().exists(), "looking changes nothing");
+    assert!(!installation.data().exists(), "looking changes nothing");
     let (has_gpu, told) = doctor("cuda");
     let (is_well, by_itself) = doctor("auto");
     assert!(is_well, "{by_itself}");
@@ -71,11 +78,12 @@ fn the_device_is_chosen_and_explained() {
     assert!(told.contains("! device") && told.contains("no GPU can be used: "), "{told}");
     assert!(by_itself.contains("CPU; no GPU can be used: "), "{by_itself}");
     let mut command = lodestone(&["serve", "--listen", "127.0.0.1:0", "--device", "cuda"]);
-    command.arg("--data-dir").arg(place.data()).arg("--model-dir").arg(&place.model);
+    command.arg("--data-dir").arg(installation.data()).arg("--model-dir").arg(&installation.model);
     let run = command.output().expect("the binary runs");
     let told = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(!run.status.success() && told.contains("no GPU can be used: "), "{told}");
-    let (server, _) = place.start_with(&[("LODESTONE_DEVICE", "auto"), ("RUST_LOG", "info")]);
+    let (server, _) =
+        installation.start_with(&[("LODESTONE_DEVICE", "auto"), ("RUST_LOG", "info")]);
     let told = server.kill();
     assert!(told.contains("no GPU is used"), "{told}");
 }
@@ -84,8 +92,8 @@ fn the_device_is_chosen_and_explained() {
 /// key, no name and no text.
 #[test]
 fn a_log_of_everything_tells_no_secret() {
-    let Some(place) = Place::new("a_log_of_everything") else { return };
-    let (server, client) = place.start_with(&[("RUST_LOG", "trace")]);
+    let Some(installation) = Installation::new("a_log_of_everything") else { return };
+    let (server, client) = installation.start_with(&[("RUST_LOG", "trace")]);
     upload(&client, "sourcesecret", "The contentsecret of a text about granite.");
     assert_eq!(settled(&client, "sourcesecret"), "success");
     let body = json!({"tenant_id": "acme", "query": "granite querysecret"});

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::process::http::Client;
-use crate::{KEY, Place, ask, settled, upload};
+use crate::process::patience::STILL;
+use crate::{Installation, KEY, ask, settled, upload};
 
 /// A client sends a byte of its header this often.
 const DRIP: Duration = Duration::from_millis(500);
-/// Well beyond the header's time limit.
-const TOO_LONG: Duration = Duration::from_secs(15);
+/// Well beyond the header's time limit, and less than all bytes of the slow client take.
+const TOO_LONG: Duration = Duration::from_secs(45);
 
 /// Sends `head` at once and `drip` byte by byte; returns after how long the server hung up.
 fn hung_up_after(client: &Client, head: &[u8], drip: &[u8]) -> Duration {
@@ -42,8 +43,8 @@ fn hung_up_after(client: &Client, head: &[u8], drip: &[u8]) -> Duration {
 
 #[test]
 fn silent_and_slow_clients_are_closed_after_five_seconds() {
-    let Some(place) = Place::new("silent_and_slow_clients") else { return };
-    let (_server, client) = place.start();
+    let Some(installation) = Installation::new("silent_and_slow_clients") else { return };
+    let (_server, client) = installation.start();
     let client = &client;
     let request = b"GET /healthz HTTP/1.1\r\nhost: lodestone\r\n\r\n";
     let cases: [(&str, &[u8], &[u8]); 4] = [
@@ -58,7 +59,7 @@ fn silent_and_slow_clients_are_closed_after_five_seconds() {
         });
         for (name, time) in times {
             let seconds = time.join().expect("the client returns").as_secs_f64();
-            assert!((4.0..9.0).contains(&seconds), "{name}: closed after {seconds:.1} s");
+            assert!((4.0..40.0).contains(&seconds), "{name}: closed after {seconds:.1} s");
         }
     });
     assert_eq!(ask(client, "GET", "/healthz", Value::Null)["status"], "ok");
@@ -76,7 +77,7 @@ fn raw(client: &Client, body: &Value) -> (String, String, String) {
     let coding = if body["question"].is_null() { "identity" } else { "gzip" };
     let body = body.to_string();
     let mut stream = TcpStream::connect(client.address).expect("a connection");
-    stream.set_read_timeout(Some(crate::PATIENCE)).expect("a time above zero");
+    stream.set_read_timeout(Some(STILL)).expect("a time above zero");
     let head = format!(
         "POST /search/qna HTTP/1.1\r\nhost: lodestone\r\nauthorization: Bearer {KEY}\r\n\
          content-type: application/json\r\naccept-encoding: {coding}\r\ncontent-length: {}\r\n\
@@ -125,8 +126,8 @@ fn events(body: &str) -> Vec<Event> {
 /// Statement 47.
 #[test]
 fn an_answer_streams_in_order_and_adds_up() {
-    let Some(place) = Place::new("an_answer_streams_in_order") else { return };
-    let (_server, client) = place.start();
+    let Some(installation) = Installation::new("an_answer_streams_in_order") else { return };
+    let (_server, client) = installation.start();
     upload(&client, "tower", "The Eiffel Tower is 330 metres tall. It stands in Paris.");
     upload(&client, "bridge", "The Forth Bridge is 2,467 metres long and crosses a firth.");
     assert_eq!((settled(&client, "tower"), settled(&client, "bridge")).0, "success");

@@ -8,7 +8,8 @@ use std::net::TcpStream;
 use serde_json::{Value, json};
 
 use crate::process::http::Client;
-use crate::{KEY, PATIENCE, Place, ask, settled, upload};
+use crate::process::patience::STILL;
+use crate::{Installation, KEY, ask, settled, upload};
 
 /// By itself it finds the bridge; after a question about the tower the tower.
 const FOLLOW_UP: &str = "When was it built?";
@@ -23,7 +24,7 @@ impl Asked {
     fn begin(client: &Client, body: &Value) -> Self {
         let body = body.to_string();
         let mut stream = TcpStream::connect(client.address).expect("a connection");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
+        stream.set_read_timeout(Some(STILL)).expect("a time above zero");
         let head = format!(
             "POST /search/qna HTTP/1.1\r\nhost: lodestone\r\nauthorization: Bearer {KEY}\r\n\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
@@ -78,8 +79,8 @@ fn upload_tower_and_bridge(client: &Client) {
 /// Statement 47: each event comes as a piece of its own, the first before the last is asked for.
 #[test]
 fn events_arrive_one_by_one() {
-    let Some(place) = Place::new("events_arrive_one_by_one") else { return };
-    let (_server, client) = place.start();
+    let Some(installation) = Installation::new("events_arrive_one_by_one") else { return };
+    let (_server, client) = installation.start();
     upload_tower_and_bridge(&client);
     let body = json!({"tenant_id": "acme", "question": QUESTION, "stream": true});
     let mut asked = Asked::begin(&client, &body);
@@ -101,8 +102,8 @@ fn events_arrive_one_by_one() {
 /// answer is larger than what a connection holds on its way, so that the server notices.
 #[test]
 fn closing_the_connection_early_adds_nothing_to_the_session() {
-    let Some(place) = Place::new("closing_the_connection_early") else { return };
-    let (_server, client) = place.start();
+    let Some(installation) = Installation::new("closing_the_connection_early") else { return };
+    let (_server, client) = installation.start();
     upload_tower_and_bridge(&client);
     let note = "x".repeat(60_000);
     for batch in 0..5 {
@@ -149,8 +150,10 @@ fn closing_the_connection_early_adds_nothing_to_the_session() {
 /// question the same answer whether it was asked alone or among others.
 #[test]
 fn an_answer_is_the_same_alone_and_in_company() {
-    let Some(place) = Place::new("an_answer_is_the_same_alone_and_in_company") else { return };
-    let (_server, client) = place.start();
+    let Some(installation) = Installation::new("an_answer_is_the_same_alone_and_in_company") else {
+        return;
+    };
+    let (_server, client) = installation.start();
     let subjects = ["granite", "rivers", "the moon", "bread", "clocks", "glass", "whales", "maps"];
     let text = |n: usize| {
         let subject = subjects[n % subjects.len()];

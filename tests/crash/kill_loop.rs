@@ -40,10 +40,6 @@ const DOCUMENT_TENANTS: u32 = 4;
 /// Kills between two complete comparisons.
 const FULL_CHECK_EVERY: u64 = 10;
 const DOUBLE_KILL_SHARE: f64 = 0.1;
-/// Within this time of a start every accepted job must have ended.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(60);
-/// Within this time of SIGTERM it must have ended.
-const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a worker stopped: the server is gone, or it broke a promise.
 enum Stop {
@@ -194,7 +190,7 @@ impl Run {
             return Err(report(what, server));
         }
         server.terminate();
-        match server.ended(STOP_PATIENCE) {
+        match server.ended() {
             Some(status) if status.success() => self.verify(),
             status => Err(report(format!("stopping it gave {status:?}"), server)),
         }

@@ -1,6 +1,6 @@
 //! Every operation as `/openapi.json` tells it, and a valid request for each.
 //!
-//! What walks over these covers a new route without being told of it; a new field that is
+//! A test that walks over these covers a new route without a change; a new field that is
 //! required has to be taught to [`sample_value`], or the walk fails.
 
 use axum::body::Body;
@@ -124,7 +124,7 @@ impl Operation {
             })
     }
 
-    /// What it needs, with a scope where it takes one.
+    /// Its required fields, with a scope where it takes one.
     pub fn sample(&self, tenant: &str, sub_tenant: Option<&str>) -> Sample {
         let is_wanted = |name: &str| match name {
             "tenant_id" => true,

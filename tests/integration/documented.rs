@@ -44,8 +44,8 @@ fn what_is_not_there_is_neither_documented_nor_served() {
     }
 }
 
-/// What a value breaks of a schema, or nothing. A member that the schema does not name is a fault:
-/// the document describes exactly what is sent.
+/// The rule of a schema that a value breaks, or `None`. A member that the schema does not name is
+/// an error: the document describes exactly what is sent.
 fn misfit(document: &Value, schema: &Value, value: &Value, place: &str) -> Option<String> {
     if let Some(path) = schema["$ref"].as_str() {
         let target = document.pointer(path.trim_start_matches('#')).expect("a definition");
@@ -53,9 +53,9 @@ fn misfit(document: &Value, schema: &Value, value: &Value, place: &str) -> Optio
     }
     for word in ["anyOf", "oneOf"] {
         if let Some(choices) = schema[word].as_array() {
-            let faults: Vec<String> =
+            let errors: Vec<String> =
                 choices.iter().map_while(|choice| misfit(document, choice, value, place)).collect();
-            return (faults.len() == choices.len()).then(|| faults.join(" and "));
+            return (errors.len() == choices.len()).then(|| errors.join(" and "));
         }
     }
     let kind = match value {
@@ -123,9 +123,9 @@ fn a_value_that_breaks_a_schema_is_noticed() {
         "a": {"type": ["string", "null"]}, "b": {"type": "array", "items": {"type": "number"}},
         "c": {"anyOf": [{"type": "null"}, {"$ref": "#/d"}]}}});
     let document = json!({"d": {"type": "integer"}});
-    let fault = |value: Value| misfit(&document, &schema, &value, "body");
-    assert_eq!(fault(json!({"a": "x", "b": [1, 2.5], "c": 3})), None);
-    assert_eq!(fault(json!({"a": null, "c": null})), None);
+    let misfit_of = |value: Value| misfit(&document, &schema, &value, "body");
+    assert_eq!(misfit_of(json!({"a": "x", "b": [1, 2.5], "c": 3})), None);
+    assert_eq!(misfit_of(json!({"a": null, "c": null})), None);
     for wrong in [
         json!([]),
         json!({}),
@@ -134,7 +134,7 @@ fn a_value_that_breaks_a_schema_is_noticed() {
         json!({"a": "x", "c": 1.5}),
         json!({"a": "x", "z": 1}),
     ] {
-        assert!(fault(wrong.clone()).is_some(), "{wrong}");
+        assert!(misfit_of(wrong.clone()).is_some(), "{wrong}");
     }
 }
 

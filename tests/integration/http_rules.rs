@@ -1,4 +1,4 @@
-//! What HTTP itself promises: the order of checks, HEAD, preflights, compression, kinds of
+//! The rules of HTTP itself: the order of checks, HEAD, preflights, compression, kinds of
 //! content (API 8.1, 8.16, 8.18, 5.17).
 
 use axum::body::Body;
@@ -22,7 +22,7 @@ fn send(server: &TestServer, request: Builder, body: &str) -> Reply {
     server.send(request.body(Body::from(body.to_owned())).unwrap())
 }
 
-/// Point 8.1: of several faults the earliest check answers; mending one uncovers the next.
+/// Point 8.1: of several errors the earliest check answers; mending one uncovers the next.
 #[test]
 fn checks_come_in_their_order() {
     let server = TestServer::start();

@@ -23,6 +23,8 @@ mod memories;
 mod metadata;
 mod modes;
 mod pages;
+#[path = "../patience.rs"]
+mod patience;
 mod privacy;
 mod real_generator;
 mod replacement;

@@ -1,4 +1,4 @@
-//! What leaves the server by its back doors: log lines and error bodies (statement 60).
+//! Contents of log lines and error bodies (statement 60).
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -97,7 +97,7 @@ fn live(server: &TestServer) {
     server.post("/upload/upload_embeddings?tenant_id=tenantsecret-v", rows).ok();
 }
 
-/// Faults of every kind, each with its secrets.
+/// Errors of every kind, each with its secrets.
 fn err(server: &TestServer) {
     let broken: [Part<'_>; 3] = [
         ("tenant_id", None, b"tenantsecret"),
@@ -129,7 +129,7 @@ fn err(server: &TestServer) {
 }
 
 /// Statement 60: at every level the log holds no key, no name of a tenant, a source or a person,
-/// no text, no question; over work, faults, a restart and deletions.
+/// no text, no question; over work, errors, a restart and deletions.
 #[test]
 fn the_log_tells_no_secret_at_any_level() {
     let log = Log::start();

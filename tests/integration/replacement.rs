@@ -22,7 +22,7 @@ fn editions(text: &str) -> BTreeSet<usize> {
     words.filter_map(|word| word.strip_prefix("edition")?.parse().ok()).collect()
 }
 
-/// What one read saw: the versions, and how many chunks of them.
+/// Result of one read: the versions, and the number of their chunks.
 #[derive(Debug, Clone, PartialEq)]
 struct Seen {
     read: &'static str,

@@ -136,7 +136,7 @@ fn a_stream_is_never_compressed() {
     assert_eq!(reply.headers["cache-control"], "no-store");
 }
 
-/// Statement 47: faults before the first event are plain statuses.
+/// Statement 47: errors before the first event are plain statuses.
 #[test]
 fn faults_of_a_streamed_question_are_plain_statuses() {
     let server = with_texts();
@@ -310,7 +310,7 @@ fn a_stream_that_is_not_read_to_its_end_is_no_turn() {
         let place = json!({"session_id": format!("left-after-{taken}")});
         let mut body = wire.ask(&streamed(&place)).into_body();
         for _ in 0..taken {
-            wire.runtime.block_on(body.frame()).expect("a frame").expect("no fault");
+            wire.runtime.block_on(body.frame()).expect("a frame").expect("no error");
         }
         drop(body);
         wire.settle();

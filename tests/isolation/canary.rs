@@ -16,7 +16,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 const LETTERS: &[u8; 18] = b"bcdfghjklmnpqrtvwx";
 const CODE_LEN: usize = 8;
 pub const CANARY_LEN: usize = 16;
-/// How deep encodings may stand in each other.
+/// Greatest depth of nested encodings.
 const DEPTH_MAX: usize = 3;
 /// Bytes of base 64 that hold a code.
 const BASE64_LEN_MIN: usize = 11;
@@ -205,7 +205,7 @@ fn replaced(
     is_changed.then_some(decoded)
 }
 
-/// What every run of the alphabets of base 64 encodes, begun at each of four characters.
+/// Bytes that each run of base-64 characters encodes, begun at each of four characters.
 fn base64_decoded(bytes: &[u8]) -> Vec<Vec<u8>> {
     let is_in = |b: &u8| b.is_ascii_alphanumeric() || b"+/-_".contains(b);
     let runs = bytes.chunk_by(|a, b| is_in(a) == is_in(b));

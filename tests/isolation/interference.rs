@@ -1,4 +1,4 @@
-//! What others do changes no byte of an answer.
+//! Actions of other tenants change no byte of an answer.
 //!
 //! The same operations in one scope, twice on fresh servers: once alone, once among uploads,
 //! searches and deletions of everybody else, sibling sub-tenants included. The clock shows the

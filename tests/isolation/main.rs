@@ -23,6 +23,8 @@ mod interference;
 mod listings;
 mod memories;
 mod model;
+#[path = "../patience.rs"]
+mod patience;
 mod regressions;
 mod searches;
 mod server;

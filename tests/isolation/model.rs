@@ -1,4 +1,4 @@
-//! What the server should hold: tenants, sub-tenants, sources and keys in plain maps.
+//! The expected state of the server: tenants, sub-tenants, sources and keys in plain maps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -144,12 +144,12 @@ impl SubTenant {
 pub struct Tenant {
     pub name: String,
     pub name_home: Home,
-    /// What the operator makes of this name.
+    /// Kind of tenant that the operator creates under this name.
     pub planned: Mode,
-    /// What it is, or will be when the operator makes it: a first upload makes it standard.
+    /// Its kind, or the one it gets when the operator makes it: a first upload makes it standard.
     pub mode: Mode,
     pub life: Option<Life>,
-    /// How many tenants of this name there have been.
+    /// Number of tenants of this name so far.
     pub lives: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What the walks have found, shrunk to a few lines each.
+//! Errors that the walks have found, shrunk to a few lines each.
 
 use serde_json::{Value, json};
 

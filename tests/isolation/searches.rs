@@ -11,7 +11,7 @@ use crate::walk::{Need, Walk};
 /// More than any scope holds.
 const CHUNKS_MAX: usize = 1001;
 
-/// What restricts a search, on the wire and in the model.
+/// A filter, on the wire and in the model.
 #[derive(Debug, Clone)]
 pub enum Limit {
     Nothing,
@@ -51,7 +51,7 @@ impl Limit {
     }
 }
 
-/// What is asked of a scope.
+/// Searches of a scope.
 pub struct Question {
     tenant: TenantAt,
     sub_tenant: &'static str,

@@ -23,7 +23,7 @@ pub const OPERATOR: &str = "operator-key-of-the-isolation-tests-00001";
 const EPOCH_MILLIS: u64 = 1_757_402_409_000;
 const BOUNDARY: &str = "boundary-of-the-isolation-tests";
 
-/// What goes into a request body.
+/// Parts of a request body.
 #[derive(Debug, Clone)]
 pub enum Content {
     Nothing,

@@ -2,16 +2,14 @@
 //! for canaries of others.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::canary::{CANARY_LEN, Codes, Home, Seeded};
 use crate::model::{Entry, Key, Mode, Model, Role, Tenant, TenantAt, Version};
+use crate::patience::Patience;
 use crate::server::{Ask, OPERATOR, Reply, TestServer};
 
-/// How long a job may take before a test calls it stuck.
-const PATIENCE: Duration = Duration::from_secs(60);
 const TICK_MILLIS: u64 = 1000;
 const TRACE_MAX: usize = 40;
 /// The operator's key in [`Model::keys`].
@@ -25,7 +23,7 @@ pub struct Sees {
     pub echo: Vec<String>,
 }
 
-/// What an operation needs of its caller and of the scope it names.
+/// Requirements of an operation on its caller and on the scope it names.
 #[derive(Debug, Clone, Copy)]
 pub struct Need<'a> {
     pub role: Role,
@@ -160,7 +158,7 @@ impl Walk {
         }
     }
 
-    /// What the model says of the right to do something: status and reason of the refusal.
+    /// Verdict of the model on the right to do something: status and reason of the refusal.
     pub fn gate(&self, key: usize, need: Need<'_>) -> Result<(), (u16, &'static str)> {
         let (key, tenant) = (&self.model.keys[key], &self.model.tenants[need.tenant]);
         if key.role < need.role {
@@ -209,7 +207,7 @@ impl Walk {
         }
     }
 
-    /// What an answer about one scope may hold.
+    /// Contents that an answer about one scope may have.
     pub fn sees(&self, tenant: TenantAt, sub_tenant: &str) -> Sees {
         let mut homes = BTreeSet::from([self.model.tenants[tenant].name_home]);
         homes.extend(self.model.sub_tenant(tenant, sub_tenant).map(|scope| scope.home));
@@ -247,14 +245,13 @@ impl Walk {
     fn settled(&self, tenant: &str, sub_tenant: &str, id: &str) -> Value {
         let ask = Ask::new("POST", "/upload/verify_processing").of(tenant, sub_tenant);
         let ask = ask.with("file_id", id);
-        let begun = Instant::now();
+        let mut patience = Patience::new();
         loop {
             let status = self.server.send(Some(OPERATOR), &ask).json();
             if !["queued", "in_progress"].contains(&status["status"].as_str().unwrap_or("none")) {
                 return status;
             }
-            assert!(begun.elapsed() < PATIENCE, "{id} is stuck: {status}");
-            std::thread::yield_now();
+            assert!(!patience.is_over(status.clone()), "{id} is stuck: {status}");
         }
     }
 

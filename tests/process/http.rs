@@ -6,17 +6,15 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
 use serde_json::Value;
 
-/// Longer than any answer of a healthy server takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+use super::patience::STILL;
 
 /// Asks one server with one key.
 #[derive(Debug, Clone)]
 pub struct Client {
-    /// Where the server listens.
+    /// Address that the server listens on.
     pub address: SocketAddr,
     /// The key.
     pub key: String,
@@ -98,7 +96,7 @@ impl Client {
         );
         let mut exchange = || {
             stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(STILL))?;
             stream.write_all(&[head.as_bytes(), body].concat())?;
             let mut answer = Vec::new();
             stream.read_to_end(&mut answer)?;

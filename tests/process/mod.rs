@@ -4,6 +4,8 @@
 //! read all the time, so that a full pipe never stops it, and shown when something fails.
 
 pub mod http;
+#[path = "../patience.rs"]
+pub mod patience;
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -13,9 +15,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use http::Client;
-
-/// How long a start may take before it counts as stuck; generous, because machines are shared.
-const START_PATIENCE: Duration = Duration::from_secs(60);
+use patience::STILL;
 
 /// The directory of the real model, or `None` after saying which test is skipped for lack of it.
 pub fn model_dir(test: &str) -> Option<PathBuf> {
@@ -81,7 +81,7 @@ impl Server {
     /// Waits for the banner; returns what it says and how long it took.
     pub fn ready(&mut self) -> (Banner, Duration) {
         let mut banner = Banner::default();
-        while let Some(line) = self.next_line(START_PATIENCE.saturating_sub(self.begun.elapsed())) {
+        while let Some(line) = self.next_line() {
             if let Some(url) = value_of(&line, "url") {
                 let address = url.strip_prefix("http://").expect("an http address");
                 banner.address = Some(address.parse().expect("an address and a port"));
@@ -103,26 +103,23 @@ impl Server {
 
     /// Everything that it has written so far.
     pub fn output(&mut self) -> &str {
-        for line in self.lines.try_iter() {
-            self.output.push_str(&line);
-            self.output.push('\n');
+        while let Ok(line) = self.lines.try_recv() {
+            self.keep(&line);
         }
         &self.output
     }
 
-    /// Waits until it has ended by itself.
-    pub fn ended(&mut self, patience: Duration) -> Option<ExitStatus> {
-        let begun = Instant::now();
-        while begun.elapsed() < patience {
-            // The end of its stderr is the end of the process: nobody else holds the pipe.
-            if self.next_line(patience.saturating_sub(begun.elapsed())).is_none() {
-                break;
+    /// Waits until it has ended by itself; `None` where it writes nothing for minutes.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        loop {
+            match self.lines.recv_timeout(STILL) {
+                Ok(line) => self.keep(&line),
+                // The end of its stderr is the end of the process: nobody else holds the pipe.
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => return None,
             }
         }
-        match begun.elapsed() < patience {
-            true => Some(self.child.wait().expect("a child can be waited for")),
-            false => None,
-        }
+        Some(self.child.wait().expect("a child can be waited for"))
     }
 
     /// Asks it to stop, as an operator does.
@@ -137,15 +134,15 @@ impl Server {
         self.child.id()
     }
 
-    fn next_line(&mut self, patience: Duration) -> Option<String> {
-        match self.lines.recv_timeout(patience) {
-            Ok(line) => {
-                self.output.push_str(&line);
-                self.output.push('\n');
-                Some(line)
-            }
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+    fn next_line(&mut self) -> Option<String> {
+        let line = self.lines.recv_timeout(STILL).ok()?;
+        self.keep(&line);
+        Some(line)
+    }
+
+    fn keep(&mut self, line: &str) {
+        self.output.push_str(line);
+        self.output.push('\n');
     }
 }
 
@@ -157,7 +154,7 @@ impl Drop for Server {
     }
 }
 
-/// What a server says when it is ready.
+/// Banner of a server that is ready.
 #[derive(Debug, Default, Clone)]
 pub struct Banner {
     address: Option<SocketAddr>,

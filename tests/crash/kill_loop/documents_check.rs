@@ -1,15 +1,16 @@
 //! Checks of a tenant of documents after a start.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::dice::Dice;
 use super::documents::{Document, DocumentTenant, SUB_TENANTS, State};
 use super::text::{EVERYWHERE, content, owners, word};
-use super::{SETTLE_PATIENCE, Step, ask, broken, scoped};
+use super::{Step, ask, broken, scoped};
 use crate::process::http::Client;
+use crate::process::patience::Patience;
 
 /// Pause between two looks at jobs that have not ended.
 const POLL: Duration = Duration::from_millis(50);
@@ -136,13 +137,14 @@ impl DocumentTenant {
     }
 
     fn wait_for_jobs(&self, client: &Client, sub: u32) -> Step<()> {
-        let begun = Instant::now();
+        let mut patience = Patience::new();
         loop {
             let sources = self.listing(client, sub)?;
             let waits = |s: &&Value| s["status"] == "queued" || s["status"] == "in_progress";
             let Some(waiting) = sources.iter().find(waits) else { return Ok(()) };
-            if begun.elapsed() > SETTLE_PATIENCE {
-                return broken(format!("{} is stuck: {waiting}", self.name()));
+            let waiting = format!("{} is stuck: {waiting}", self.name());
+            if patience.is_over(sources) {
+                return broken(waiting);
             }
             std::thread::sleep(POLL);
         }
