@@ -1,4 +1,4 @@
-//! `lodestone doctor`: what a server started like this would run on, and what is in its way.
+//! `lodestone doctor`: the parts that a server with these settings would run on, and problems.
 
 use std::error::Error;
 use std::path::Path;
@@ -17,28 +17,28 @@ use lodestone_io::{DataDir, Disk, RealDisk};
 use lodestone_rank::Reranker;
 use lodestone_types::{Clock, SystemClock};
 
-use crate::cli::arguments::{PARSE, ServeOptions};
+use crate::cli::arguments::PARSE;
 use crate::cli::model::reranker;
 
 /// Looks at every part that a start needs and prints a line for each.
 ///
 /// # Errors
-/// How many of them a server would not start with.
-pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
-    let settings = options.settings()?;
+/// The number of parts with which a server would not start.
+pub fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
+    settings.validate()?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-    let (device, embedding) = device(&settings, &disk);
+    let (device, embedding) = device(settings, &disk);
     let parts = [
         ("version", Ok(env!("CARGO_PKG_VERSION").to_owned())),
         ("processor", Ok(processor())),
         ("memory", Ok(memory())),
         ("device", device),
-        ("model", model(&settings, embedding)),
-        ("reranker", found_reranker(&settings)),
+        ("model", model(settings, embedding)),
+        ("reranker", found_reranker(settings)),
         ("parsers", parsers()),
-        ("generator", generator(&settings)),
+        ("generator", generator(settings)),
         ("data", data(&*disk, &settings.data_dir)),
-        ("listen", listen(&settings)),
+        ("listen", listen(settings)),
     ];
     let mut problems = 0;
     for (name, found) in parts {
@@ -57,10 +57,10 @@ pub fn run(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
     }
 }
 
-type Found = Result<String, String>;
+type Finding = Result<String, String>;
 
 /// The device that would be taken, and why not the other; and the GPU for the model, if it is one.
-fn device(settings: &Settings, disk: &Arc<dyn Disk>) -> (Found, Option<EmbedDevice>) {
+fn device(settings: &Settings, disk: &Arc<dyn Disk>) -> (Finding, Option<EmbedDevice>) {
     if settings.device == DeviceChoice::Cpu {
         let found = "CPU, as LODESTONE_DEVICE says; GPUs were not looked for".to_owned();
         return (Ok(found), None);
@@ -86,7 +86,7 @@ fn device(settings: &Settings, disk: &Arc<dyn Disk>) -> (Found, Option<EmbedDevi
 }
 
 /// The model, and what embeds with it.
-fn model(settings: &Settings, embedding: Option<EmbedDevice>) -> Found {
+fn model(settings: &Settings, embedding: Option<EmbedDevice>) -> Finding {
     let dir = settings.model_dir.display();
     let files = ModelFiles::read(&settings.model_dir, &|path| std::fs::read(path));
     let files = files.map_err(|error| format!("{dir}: {error}"))?;
@@ -108,18 +108,18 @@ fn model(settings: &Settings, embedding: Option<EmbedDevice>) -> Found {
 }
 
 /// The reranker that accurate searches would have. A server starts without one.
-fn found_reranker(settings: &Settings) -> Found {
+fn found_reranker(settings: &Settings) -> Finding {
     let Some(model) = reranker::load(settings)? else {
-        let place = settings.reranker_place();
+        let place = settings.reranker_path();
         return Ok(format!("none in {}: accurate searches do without", place.display()));
     };
     model.close();
-    let place = settings.reranker_place();
+    let place = settings.reranker_path();
     Ok(format!("{}, f32 on the CPU, in {}", model.name(), place.display()))
 }
 
 /// Whether a child of this program can give up what a parser must not have, and still read.
-fn parsers() -> Found {
+fn parsers() -> Finding {
     let read = Sandbox::of_this_program(PARSE).parse(Format::Html, b"<p>well</p>");
     match read {
         Ok(_) => Ok("documents are read in confined processes".to_owned()),
@@ -131,18 +131,18 @@ fn parsers() -> Found {
 }
 
 /// Whether the generator answers. A server starts without it all the same.
-fn generator(settings: &Settings) -> Found {
-    let Some(llm) = &settings.llm else {
+fn generator(settings: &Settings) -> Finding {
+    let Some(llm) = settings.generator().map_err(|error| error.to_string())? else {
         return Ok("none: answers are extracted from the documents".to_owned());
     };
-    let generator = OpenAiGenerator::new(llm.clone());
+    // Inside a container this machine is the container.
+    let is_local = ["//localhost", "//127.", "//[::1]"].iter().any(|at| llm.base_url.contains(at));
+    let generator = OpenAiGenerator::new(llm);
     let name = format!("{} at {}", generator.model(), generator.place());
     let problem = match generator.look() {
         Ok(found) => return Ok(format!("{name}: {found}")),
         Err(problem) => problem,
     };
-    // Inside a container this machine is the container.
-    let is_local = ["//localhost", "//127.", "//[::1]"].iter().any(|at| llm.base_url.contains(at));
     let hint = match is_local && Path::new("/.dockerenv").exists() {
         true => "; inside a container the machine around it has another name",
         false => "",
@@ -154,7 +154,7 @@ fn generator(settings: &Settings) -> Found {
 }
 
 /// The directory, or the one in which it would be made.
-fn data(disk: &dyn Disk, dir: &Path) -> Found {
+fn data(disk: &dyn Disk, dir: &Path) -> Finding {
     let standing = dir.ancestors().find(|path| path.exists());
     let standing = standing.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let is_new = standing != dir;
@@ -168,7 +168,7 @@ fn data(disk: &dyn Disk, dir: &Path) -> Found {
     Ok(format!("{}{note}; {} GiB free", dir.display(), gib(free)))
 }
 
-fn listen(settings: &Settings) -> Found {
+fn listen(settings: &Settings) -> Finding {
     let address = settings.listen;
     match std::net::TcpListener::bind(address) {
         Ok(_) => Ok(format!("{address}, free")),
@@ -181,7 +181,7 @@ fn processor() -> String {
     format!("{}, {cores} threads at once", std::env::consts::ARCH)
 }
 
-/// What the kernel says (Linux); elsewhere nothing is known.
+/// Memory as the kernel reports it (Linux); elsewhere unknown.
 fn memory() -> String {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kib = |name: &str| -> Option<u64> {

@@ -1,4 +1,4 @@
-//! `lodestone verify`: reads everything in a data directory and checks what its parts promise.
+//! `lodestone verify`: reads everything in a data directory and checks it.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use lodestone_types::{CollectionId, JobStatus, RandomIds, SystemClock};
 
 use crate::cli::arguments::VerifyOptions;
 
-/// Walks over every tenant. Nothing is changed but what a start would clean up.
+/// Checks every tenant. Nothing is changed but what a start would clean up.
 pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
     if !options.data_dir.join("catalog.sqlite").exists() {
         return Err(format!("{} holds no catalog", options.data_dir.display()).into());

@@ -7,7 +7,7 @@ pub const FILES_MAX: usize = 20;
 /// Bytes of one request; a file beyond goes alone.
 pub const BYTES_MAX: u64 = 16 << 20;
 
-/// What goes out in one request: files, or pages.
+/// Items of one request: files, or pages.
 pub type Batch = Vec<Item>;
 
 /// Cuts items into batches and keeps their order. Files and pages never share one: they go to

@@ -14,26 +14,26 @@ use super::transport::{Payload, Reply, Request, Transport};
 
 /// Attempts without an answer: with the pauses below a server may be away for two minutes.
 pub const LOST_ATTEMPTS_MAX: u32 = 12;
-/// Attempts before the first answer of a run: nobody waits long for an address that is wrong.
+/// Attempts before the first answer of a run: a wrong address is reported soon.
 pub const FIRST_ATTEMPTS_MAX: u32 = 3;
 const LOST_PAUSE_MIN: Duration = Duration::from_millis(250);
 const LOST_PAUSE_MAX: Duration = Duration::from_secs(20);
-/// Where a busy server names no time.
+/// Pause where a busy server names no time.
 const BUSY_PAUSE: Duration = Duration::from_secs(2);
-/// What a busy server may ask for at once.
+/// Longest single pause that a busy server may ask for.
 const BUSY_PAUSE_MAX: Duration = Duration::from_secs(60);
-/// A full queue empties as fast as documents are processed; half an hour without room is a fault.
+/// A full queue empties as fast as documents are processed; half an hour without space is an error.
 pub const BUSY_PATIENCE: Duration = Duration::from_secs(1800);
 
-/// What the server says about a failure (API 1.6).
+/// Error body of the server (API 1.6).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} ({status} {reason})")]
-pub struct Fault {
+pub struct ErrorBody {
     /// The status.
     pub status: u16,
-    /// The coarse word.
+    /// The error code.
     pub error_code: String,
-    /// The fine word.
+    /// The reason word.
     pub reason: String,
     /// The text for people.
     pub message: String,
@@ -41,26 +41,26 @@ pub struct Fault {
     pub failed: Vec<Value>,
 }
 
-/// Why a request came to nothing.
+/// Reasons why a request has no useful answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The run was stopped.
     #[error("stopped")]
     Stopped,
-    /// No answer, time and again.
+    /// No answer after several attempts.
     #[error("no answer after {attempts} attempts: {problem}")]
     Unreachable {
-        /// Times that it was tried.
+        /// Number of attempts.
         attempts: u32,
-        /// What broke at last.
+        /// Error of the last attempt.
         problem: String,
     },
-    /// An answer that says no.
+    /// An error answer.
     #[error(transparent)]
-    Refused(Fault),
+    Refused(ErrorBody),
 }
 
-impl Fault {
+impl ErrorBody {
     /// Reads the body of a failure.
     pub fn of(reply: &Reply) -> Self {
         let text = |name: &str| reply.json[name].as_str().unwrap_or_default().to_owned();
@@ -73,9 +73,9 @@ impl Fault {
         Self { status: reply.status, error_code, reason, message, failed }
     }
 
-    /// Whether no other request of the run can fare better.
+    /// Whether every other request of the run would fail too.
     pub fn ends_the_run(&self) -> bool {
-        // A server that failed or was busy to the end of our patience will not take the others.
+        // A server that failed or was busy for so long will not take the others.
         matches!(self.status, 300..=399 | 401 | 403 | 404 | 405 | 429 | 500..)
     }
 }
@@ -91,7 +91,7 @@ pub struct Caller<'a> {
     pub lost_attempts_max: u32,
     /// Counts bytes of files as they leave.
     pub sent_bytes: &'a AtomicU64,
-    /// Told of every wait, so that nobody thinks the run is stuck.
+    /// Called for every wait, so that the run does not look stuck.
     pub note: &'a (dyn Fn(&str) + Sync),
 }
 
@@ -99,7 +99,7 @@ impl Caller<'_> {
     /// An answer with a good status.
     ///
     /// # Errors
-    /// [`CallError`]; a form whose files cannot be read keeps its fault and counts as unreachable.
+    /// [`CallError`]; a form whose files cannot be read keeps its error and counts as unreachable.
     pub fn call(&self, request: &Request<'_>) -> Result<Value, CallError> {
         let (mut lost, mut waited) = (0, Duration::ZERO);
         loop {
@@ -109,29 +109,29 @@ impl Caller<'_> {
             let (problem, refused) = match self.transport.exchange(request, self.sent_bytes) {
                 Ok(reply) if (200..300).contains(&reply.status) => return Ok(reply.json),
                 Ok(reply) if matches!(reply.status, 429 | 503) => {
-                    let fault = Fault::of(&reply);
+                    let body = ErrorBody::of(&reply);
                     let pause = busy_pause(reply.retry_after_s);
                     waited += pause;
                     if waited > BUSY_PATIENCE {
-                        return Err(CallError::Refused(fault));
+                        return Err(CallError::Refused(body));
                     }
-                    (self.note)(&format!("waiting {} s: {fault}", pause.as_secs()));
+                    (self.note)(&format!("waiting {} s: {body}", pause.as_secs()));
                     self.wait(pause)?;
                     continue;
                 }
                 Ok(reply) if matches!(reply.status, 408 | 500 | 502 | 504) => {
-                    let fault = Fault::of(&reply);
-                    (fault.to_string(), Some(fault))
+                    let body = ErrorBody::of(&reply);
+                    (body.to_string(), Some(body))
                 }
-                Ok(reply) => return Err(CallError::Refused(Fault::of(&reply))),
+                Ok(reply) => return Err(CallError::Refused(ErrorBody::of(&reply))),
                 Err(error) => (error.problem, None),
             };
-            // A file of ours that cannot be read would not be read better the next time.
+            // A local file that cannot be read now cannot be read the next time either.
             let is_ours = matches!(&request.body, Some(Payload::Form(form)) if form.has_fault());
             lost += 1;
             if lost >= self.lost_attempts_max || is_ours {
                 return Err(match refused {
-                    Some(fault) => CallError::Refused(fault),
+                    Some(body) => CallError::Refused(body),
                     None => CallError::Unreachable { attempts: lost, problem },
                 });
             }
@@ -154,7 +154,7 @@ fn lost_pause(lost: u32) -> Duration {
     LOST_PAUSE_MIN.saturating_mul(1 << (lost - 1).min(10)).min(LOST_PAUSE_MAX)
 }
 
-/// What a busy server is given before the next attempt.
+/// Pause before the next attempt at a busy server.
 pub fn busy_pause(retry_after_s: Option<u64>) -> Duration {
     let asked = retry_after_s.map_or(BUSY_PAUSE, Duration::from_secs);
     asked.clamp(Duration::from_secs(1), BUSY_PAUSE_MAX)

@@ -23,12 +23,12 @@ pub struct OpenFile {
     pub stamp: Stamp,
 }
 
-/// A local fault while a form was read.
+/// A local error while a form was read.
 #[derive(Debug)]
-pub struct ReadFault {
+pub struct ReadError {
     /// The file's position in the form.
     pub index: usize,
-    /// What went wrong.
+    /// Description of the error.
     pub problem: String,
 }
 
@@ -39,7 +39,7 @@ pub struct Form {
     files: Vec<(Vec<u8>, OpenFile)>,
     end: Vec<u8>,
     boundary: String,
-    fault: Mutex<Option<ReadFault>>,
+    error: Mutex<Option<ReadError>>,
 }
 
 impl Form {
@@ -63,7 +63,7 @@ impl Form {
         };
         let end = format!("\r\n--{boundary}--\r\n").into_bytes();
         let files = files.into_iter().enumerate().map(with_head).collect();
-        Self { texts: head.into_bytes(), files, end, boundary, fault: Mutex::new(None) }
+        Self { texts: head.into_bytes(), files, end, boundary, error: Mutex::new(None) }
     }
 
     /// The header that announces the form.
@@ -78,13 +78,13 @@ impl Form {
     }
 
     /// Takes what went wrong on this side while the form was read.
-    pub fn take_fault(&self) -> Option<ReadFault> {
-        self.fault.lock().take()
+    pub fn take_error(&self) -> Option<ReadError> {
+        self.error.lock().take()
     }
 
     /// Whether something went wrong on this side.
     pub fn has_fault(&self) -> bool {
-        self.fault.lock().is_some()
+        self.error.lock().is_some()
     }
 
     /// Reads the form from its beginning; `read_bytes` counts. Of one form one reader at a time:
@@ -129,7 +129,7 @@ enum Piece<'a> {
 #[derive(Debug)]
 pub struct FormReader<'a> {
     form: &'a Form,
-    /// What is still to be read, the next one last.
+    /// Pieces still to be read, the next one last.
     pieces: Vec<Piece<'a>>,
     read_bytes: &'a AtomicU64,
 }
@@ -140,7 +140,7 @@ impl Read for FormReader<'_> {
             return Ok(0);
         }
         while let Some(piece) = self.pieces.last_mut() {
-            let (read, fault) = match piece {
+            let (read, error) = match piece {
                 Piece::Text(text) => (text.read(buffer), None),
                 Piece::File { index, rest } => {
                     let read = rest.read(buffer);
@@ -154,7 +154,7 @@ impl Read for FormReader<'_> {
                     (read, Some(*index))
                 }
             };
-            match (read, fault) {
+            match (read, error) {
                 (Ok(0), _) => drop(self.pieces.pop()),
                 (Ok(count), _) => {
                     self.read_bytes.fetch_add(count as u64, Ordering::Relaxed);
@@ -163,7 +163,7 @@ impl Read for FormReader<'_> {
                 (Err(error), index) if error.kind() != io::ErrorKind::Interrupted => {
                     if let Some(index) = index {
                         let problem = error.to_string();
-                        *self.form.fault.lock() = Some(ReadFault { index, problem });
+                        *self.form.error.lock() = Some(ReadError { index, problem });
                     }
                     return Err(error);
                 }
@@ -218,9 +218,9 @@ mod tests {
         let count = AtomicU64::new(0);
         let mut bytes = Vec::new();
         form.reader(&count).unwrap().read_to_end(&mut bytes).unwrap_err();
-        let fault = form.take_fault().unwrap();
-        assert_eq!(fault.index, 0);
-        assert!(fault.problem.contains("shorter"), "{}", fault.problem);
-        assert!(form.take_fault().is_none());
+        let error = form.take_error().unwrap();
+        assert_eq!(error.index, 0);
+        assert!(error.problem.contains("shorter"), "{}", error.problem);
+        assert!(form.take_error().is_none());
     }
 }

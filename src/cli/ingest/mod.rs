@@ -9,11 +9,11 @@
 //! Killing it at any point loses nothing: what the server accepted is in the state file, and what
 //! is not there is sent again under the same id, which replaces and never doubles.
 //!
-//! - `options`: the flags; `plan`: what they name; `ids`: paths to file ids
-//! - `state`: what was accepted; `batch`: how much goes into one request
-//! - `form`: a request read from disk; `transport`: one exchange; `call`: exchanges until an answer
-//! - `server`: the operations that are used; `send`: uploading; `wait`: until it is processed
-//! - `stop`: Ctrl-C; `progress`: while it runs; `summary`: what came of it
+//! - `options`: the flags; `plan`: files and pages to send; `ids`: paths to file ids
+//! - `state`: accepted items; `batch`: items of one request
+//! - `form`: a request read from disk; `transport`: one exchange; `call`: attempts until an answer
+//! - `server`: operations of the server; `send`: uploading; `wait`: waiting for processing
+//! - `stop`: Ctrl-C; `progress`: the bar or the lines; `summary`: the result
 
 mod batch;
 mod call;
@@ -61,7 +61,7 @@ const EXIT_NOTHING_DONE: u8 = 2;
 /// Id and name of a source.
 type Named = (String, String);
 
-/// Sends what the arguments name; prints what came of it.
+/// Sends what the arguments name; prints the summary.
 pub fn run(options: &IngestOptions) -> ExitCode {
     match ingest(options) {
         Ok(code) => ExitCode::from(code),
@@ -199,7 +199,7 @@ impl Run<'_> {
         })
     }
 
-    /// How many items ended well, if anybody wanted to know and nothing came between.
+    /// Number of items that ended well, if waiting was asked for and nothing ended the run.
     fn wait(&self, server: &Server<'_>, tally: &Tally, is_waiting: bool) -> Option<usize> {
         if !is_waiting || tally.ended_by.lock().is_some() {
             return None;
@@ -265,17 +265,17 @@ fn watch(server: &Server<'_>, progress: &Progress, tally: &Tally, finished: &Sto
     }
 }
 
-/// One line for whoever typed the command.
+/// One line for the person who typed the command.
 fn explain(address: &str, error: &CallError) -> String {
     match error {
         CallError::Stopped => "stopped".to_owned(),
         CallError::Unreachable { .. } => {
             format!("{address}: {error}; is a server running there?")
         }
-        CallError::Refused(fault) => match fault.status {
-            401 => format!("{fault}; give a key with --api-key or LODESTONE_API_KEY"),
-            403 => format!("{fault}; the key needs the role write"),
-            _ => format!("{address}: {fault}"),
+        CallError::Refused(body) => match body.status {
+            401 => format!("{body}; give a key with --api-key or LODESTONE_API_KEY"),
+            403 => format!("{body}; the key needs the role write"),
+            _ => format!("{address}: {body}"),
         },
     }
 }
@@ -321,7 +321,7 @@ fn state_path(
     }
 }
 
-/// Says what would be sent, as far as this side knows.
+/// Prints what would be sent, as far as this side knows.
 fn dry_run(
     options: &IngestOptions,
     plan: &Plan,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What to send, and where. Exit code 0: everything was processed; 1: something failed;
+/// Send files and pages to a server. Exit code 0: everything was processed; 1: something failed;
 /// 2: nothing could be done.
 #[derive(Debug, Args)]
 pub struct IngestOptions {
@@ -45,7 +45,7 @@ pub struct IngestOptions {
     /// No files or directories that match; without a slash the name alone counts.
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
-    /// Where to keep what was accepted [default: below $XDG_STATE_HOME or ~/.local/state].
+    /// File for the record of accepted items [default: below $XDG_STATE_HOME or ~/.local/state].
     #[arg(long, value_name = "FILE", conflicts_with = "no_state")]
     pub state: Option<PathBuf>,
     /// Keep nothing: every run sends everything.

@@ -1,4 +1,4 @@
-//! What the arguments name: files in a fixed order with their ids, pages, and what was left out.
+//! The plan of a run: files in a fixed order with their ids, pages, and counts of skipped files.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
@@ -20,7 +20,7 @@ const MATCHING: MatchOptions = MatchOptions {
     require_literal_leading_dot: true,
 };
 
-/// Why nothing can be sent.
+/// Errors that leave nothing to send.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// An argument names nothing.
@@ -28,15 +28,15 @@ pub enum PlanError {
     Input {
         /// The argument.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the error.
         problem: String,
     },
-    /// A pattern is none.
+    /// A pattern is not valid.
     #[error("glob '{pattern}': {problem}")]
     Glob {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// Description of the error.
         problem: String,
     },
     /// Two files of one run would replace each other.
@@ -60,7 +60,7 @@ pub enum PlanError {
     },
 }
 
-/// One file or one web page on its way.
+/// One file or one web page to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
     /// A file, or the address of a page.
@@ -71,7 +71,7 @@ pub struct Item {
     pub stamp: Stamp,
 }
 
-/// Where an item comes from.
+/// Origin of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// A file.
@@ -80,7 +80,7 @@ pub enum Origin {
     Page(String),
 }
 
-/// What tells a changed file from an unchanged one.
+/// Properties that tell a changed file from an unchanged one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
     /// Its size.
@@ -108,7 +108,7 @@ impl Item {
     }
 }
 
-/// What was left out of the walk, by reason.
+/// Counts of files that were left out of the walk, by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct LeftOut {
     /// Files and directories whose name begins with a dot.
@@ -126,9 +126,9 @@ pub struct LeftOut {
 pub struct Plan {
     /// In the order of the arguments, directories in the order of names.
     pub items: Vec<Item>,
-    /// What was left out.
+    /// Counts of files that were left out.
     pub left_out: LeftOut,
-    /// What could not be looked at.
+    /// Paths that could not be read.
     pub failures: Vec<Failure>,
 }
 
@@ -143,7 +143,7 @@ impl Filters {
     /// Reads the patterns.
     ///
     /// # Errors
-    /// [`PlanError::Glob`] names the first that is none.
+    /// [`PlanError::Glob`] names the first invalid one.
     pub fn new(include: &[String], exclude: &[String]) -> Result<Self, PlanError> {
         let read = |patterns: &[String]| -> Result<Vec<Pattern>, PlanError> {
             patterns.iter().map(|text| pattern(text)).collect()

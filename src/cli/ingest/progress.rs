@@ -1,4 +1,4 @@
-//! What people see of a run: a bar on a terminal, a line every few seconds elsewhere.
+//! Progress of a run: a bar on a terminal, a line every few seconds elsewhere.
 
 use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
@@ -9,12 +9,12 @@ use parking_lot::Mutex;
 
 use super::send::Tally;
 
-/// Between two looks at the server's queue, on a terminal.
+/// Interval of looks at the server's queue, on a terminal.
 const TICK_OF_BAR: Duration = Duration::from_secs(1);
 /// The same where lines pile up in a log.
 const TICK_OF_LINES: Duration = Duration::from_secs(5);
 
-/// For how long the same note is not repeated: a full queue makes every request wait.
+/// Time for which the same note is not repeated: a full queue makes every request wait.
 const NOTE_AGAIN: Duration = Duration::from_secs(30);
 
 /// Shows how far a run is.
@@ -49,7 +49,7 @@ impl Progress {
         if self.bar.is_some() { TICK_OF_BAR } else { TICK_OF_LINES }
     }
 
-    /// Shows where the run stands.
+    /// Shows the progress of the run.
     pub fn show(&self, tally: &Tally) {
         let line = self.line(tally, self.begun.elapsed());
         match &self.bar {
@@ -67,7 +67,7 @@ impl Progress {
         }
     }
 
-    /// Says something beside the bar, unless it was just said.
+    /// Prints a note beside the bar, unless it was just printed.
     pub fn note(&self, text: &str) {
         let mut noted = self.noted.lock();
         let is_old = |(last, at): &(String, Instant)| last == text && at.elapsed() < NOTE_AGAIN;
@@ -81,14 +81,14 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
 
-    /// Items that need nothing more.
+    /// Number of items that are done.
     fn done(&self, tally: &Tally) -> usize {
         let decided = tally.decided.load(Ordering::Relaxed);
         let done = match self.is_waiting {
@@ -123,7 +123,7 @@ impl Progress {
     }
 }
 
-/// At the rate so far; `None` before there is one.
+/// Remaining time at the rate so far; `None` before there is one.
 fn time_left(done: usize, total: usize, elapsed: Duration) -> Option<Duration> {
     if done == 0 {
         return None;

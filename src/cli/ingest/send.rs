@@ -10,20 +10,20 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::batch::Batch;
-use super::call::{BUSY_PATIENCE, CallError, Fault, busy_pause};
+use super::call::{BUSY_PATIENCE, CallError, ErrorBody, busy_pause};
 use super::form::{Form, OpenFile};
 use super::plan::{Item, Origin, Stamp};
 use super::server::Server;
 use super::state::{Entry, State, StateError};
 use super::summary::Failure;
 
-/// Why a run ends before everything is sent.
+/// Errors that end a run before everything is sent.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
     /// The server will not take the rest.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// What was accepted cannot be remembered.
+    /// The record of accepted items cannot be written.
     #[error(transparent)]
     State(#[from] StateError),
 }
@@ -39,7 +39,7 @@ pub struct Maps {
     pub hash: String,
 }
 
-/// What has happened so far.
+/// Progress so far.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Id and name of what is being processed: items of this run, and of earlier ones.
@@ -56,13 +56,13 @@ pub struct Tally {
     pub processed: AtomicUsize,
     /// Items that were accepted or failed.
     pub decided: AtomicUsize,
-    /// What ended the sending early, the first of all threads.
+    /// The first error, of all threads, that ended the sending early.
     pub ended_by: Mutex<Option<SendError>>,
 }
 
 /// Sends batches.
 pub struct Sender<'a> {
-    /// Where they go.
+    /// Destination scope.
     pub server: Server<'a>,
     /// Remembers what is accepted.
     pub state: Option<&'a State>,
@@ -106,30 +106,35 @@ impl Sender<'_> {
         let mut waited = Duration::ZERO;
         loop {
             let cargo = self.cargo(&rest, number);
-            let (answer, items, fault) = match &cargo {
+            let (answer, items, unreadable) = match &cargo {
                 Cargo::Files { items, .. } | Cargo::Pages { items, .. } if items.is_empty() => {
                     return Ok(());
                 }
                 Cargo::Files { form, items } => {
-                    (self.server.upload(form), items, form.take_fault())
+                    (self.server.upload(form), items, form.take_error())
                 }
                 Cargo::Pages { body, items } => (self.server.scrape(body), items, None),
             };
-            if let (Err(_), Some(fault)) = (&answer, fault) {
-                let item = items[fault.index].0;
-                self.fail(Failure::local(item.name(), &item.id, "UNREADABLE_FILE", &fault.problem));
+            if let (Err(_), Some(unreadable)) = (&answer, unreadable) {
+                let item = items[unreadable.index].0;
+                self.fail(Failure::local(
+                    item.name(),
+                    &item.id,
+                    "UNREADABLE_FILE",
+                    &unreadable.problem,
+                ));
                 rest = items.iter().map(|(item, _)| *item).collect();
-                rest.remove(fault.index);
+                rest.remove(unreadable.index);
                 continue;
             }
-            let (answer, fault) = match answer {
+            let (answer, refusal) = match answer {
                 Ok(answer) => (answer, None),
-                Err(CallError::Refused(fault)) if !fault.ends_the_run() => {
-                    (json!({"failed": fault.failed}), Some(fault))
+                Err(CallError::Refused(refusal)) if !refusal.ends_the_run() => {
+                    (json!({"failed": refusal.failed}), Some(refusal))
                 }
                 Err(error) => return Err(error.into()),
             };
-            rest = self.settle(items, &answer, fault.as_ref())?;
+            rest = self.settle(items, &answer, refusal.as_ref())?;
             if rest.is_empty() {
                 return Ok(());
             }
@@ -195,13 +200,13 @@ impl Sender<'_> {
         page
     }
 
-    /// Takes an answer in; returns the items that are to come again. `fault` is why the whole
-    /// batch was refused.
+    /// Takes an answer in; returns the items that are to come again. `refusal` is the error of the
+    /// whole batch.
     fn settle<'a>(
         &self,
         items: &[(&'a Item, Stamp)],
         answer: &Value,
-        fault: Option<&Fault>,
+        refusal: Option<&ErrorBody>,
     ) -> Result<Vec<&'a Item>, SendError> {
         let list = |name: &str| answer[name].as_array().map_or(&[][..], Vec::as_slice).iter();
         let uploaded: Vec<&str> =
@@ -213,14 +218,14 @@ impl Sender<'_> {
                 continue;
             }
             let entry = list("failed").find(|entry| entry["index"].as_u64() == Some(index as u64));
-            match (entry, fault) {
+            match (entry, refusal) {
                 (Some(entry), _) if is_passing(entry) => again.push(*item),
                 (Some(entry), _) => self.fail(Failure::of_entry(item.name(), &item.id, entry)),
-                (None, Some(fault)) => {
-                    self.fail(Failure::of_request(item.name(), &item.id, fault));
+                (None, Some(refusal)) => {
+                    self.fail(Failure::of_request(item.name(), &item.id, refusal));
                 }
                 (None, None) => {
-                    let message = "the server's answer does not tell of it";
+                    let message = "the server's answer does not list it";
                     self.fail(Failure::local(item.name(), &item.id, "NO_ANSWER", message));
                 }
             }
@@ -238,7 +243,7 @@ impl Sender<'_> {
         self.tally.decided.fetch_add(accepted.len(), Ordering::Relaxed);
         let Some(state) = self.state else { return Ok(()) };
         let entry = |(item, stamp): &(&Item, Stamp)| match &item.origin {
-            // Pages change behind our back: they are fetched again in every run.
+            // Pages may have changed: they are fetched again in every run.
             Origin::Page(_) => None,
             Origin::File(path) => Some(Entry {
                 path: path.to_string_lossy().into_owned(),
@@ -258,7 +263,7 @@ impl Sender<'_> {
     }
 }
 
-/// Whether trying again later may cure the fault of one item.
+/// Whether trying again later may cure the error of one item.
 fn is_passing(entry: &Value) -> bool {
     let code = entry["error_code"].as_str();
     matches!(code, Some("SERVICE_UNAVAILABLE" | "INTERNAL_SERVER_ERROR" | "RATE_LIMITED"))

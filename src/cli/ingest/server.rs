@@ -12,7 +12,7 @@ use super::transport::{Payload, Request, query};
 /// Seconds that the server may hold a poll back until the job ends.
 const POLL_SECONDS: &str = "30";
 
-/// Where a source's processing stands.
+/// States of a source's processing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// It waits or runs.
@@ -23,12 +23,12 @@ pub enum Status {
     Errored,
 }
 
-/// Where a source stands, and why.
+/// State of a source, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Processing {
-    /// Where it stands.
+    /// State of processing.
     pub status: Status,
-    /// The fault, or empty.
+    /// The error code, or empty.
     pub error_code: String,
     /// For an error, why.
     pub message: String,
@@ -62,7 +62,7 @@ impl Server<'_> {
         self.post("/upload/batch_scrape_webpage", &[], Payload::Json(items))
     }
 
-    /// Where sources stand; those that the server does not have are absent.
+    /// States of sources; those that the server does not have are absent.
     ///
     /// # Errors
     /// [`CallError`].
@@ -81,7 +81,7 @@ impl Server<'_> {
             let answer = self.caller.call(&Request { path, body: Some(Payload::Json(&body)) });
             let answer = match answer {
                 // The first upload makes the tenant, where the key may do that.
-                Err(CallError::Refused(fault)) if fault.reason == "tenant_not_found" => {
+                Err(CallError::Refused(body)) if body.reason == "tenant_not_found" => {
                     return Ok(HashMap::new());
                 }
                 answer => answer?,
@@ -95,7 +95,7 @@ impl Server<'_> {
         Ok(found)
     }
 
-    /// Where one source stands, once it has ended or the server has waited long enough; `None`
+    /// State of one source, once it has ended or the server has waited long enough; `None`
     /// when it is gone.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl Server<'_> {
         let path = "/upload/verify_processing";
         let pairs = [("file_id", id), ("wait", POLL_SECONDS)];
         let answer = match self.post(path, &pairs, Payload::Empty) {
-            Err(CallError::Refused(fault)) if fault.reason == "source_not_found" => {
+            Err(CallError::Refused(body)) if body.reason == "source_not_found" => {
                 return Ok(None);
             }
             answer => answer?,
@@ -114,7 +114,7 @@ impl Server<'_> {
         Ok(Some(Processing { status: status(&answer["status"]), error_code, message }))
     }
 
-    /// Jobs of the scope that wait or run, whoever sent them.
+    /// Jobs of the scope that wait or run, of all clients.
     ///
     /// # Errors
     /// [`CallError`].

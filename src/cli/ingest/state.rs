@@ -1,4 +1,4 @@
-//! The state file: what the server has accepted from here, one JSON line a file.
+//! The state file: the items that the server has accepted, one JSON line per file.
 //!
 //! ```text
 //! {"path": "/home/me/docs/a.pdf", "bytes": 1234, "mtime_ns": 17..., "file_id": "docs:a.pdf",
@@ -23,10 +23,10 @@ use super::plan::Stamp;
 
 /// Characters of a hash in a name or a line: 64 bits tell the tenants of one user apart.
 const HASH_CHARS: usize = 16;
-/// Paths and ids are bounded by the system and by the id rules; a longer line is not ours.
+/// Paths and ids are bounded by the system and by the id rules; a longer line is not one of this program.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
-/// Why there is no state.
+/// Errors of the state file.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// It cannot be read or made.
@@ -34,7 +34,7 @@ pub enum StateError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// Description of the error.
         source: io::Error,
     },
     /// Another run uses it.
@@ -43,12 +43,12 @@ pub enum StateError {
         /// The file.
         path: PathBuf,
     },
-    /// Nobody says where to put it.
+    /// No directory for it is known.
     #[error("neither XDG_STATE_HOME nor HOME is set: name a --state FILE, or --no-state")]
     NoHome,
 }
 
-/// What was accepted once.
+/// An item that the server accepted in some run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// The absolute path.
@@ -102,7 +102,7 @@ impl State {
         Ok(Self { file: Mutex::new(file), path: path.into(), entries })
     }
 
-    /// What an earlier run had accepted under an id.
+    /// The item that an earlier run had accepted under an id.
     pub fn entry(&self, file_id: &str) -> Option<&Entry> {
         self.entries.get(file_id)
     }
@@ -122,7 +122,7 @@ impl State {
     }
 }
 
-/// What a state file knows, by id, without locking or making it.
+/// Entries of a state file, by id, without locking or creating it.
 ///
 /// # Errors
 /// A file that is there and cannot be read.
@@ -159,7 +159,7 @@ fn mend(file: &mut File) -> io::Result<()> {
     Ok(())
 }
 
-/// Where the state of one server, tenant and sub-tenant is kept by default; `variable` looks into
+/// Default path of the state of one server, tenant and sub-tenant; `variable` looks into
 /// the environment.
 ///
 /// # Errors

@@ -7,9 +7,9 @@ use parking_lot::{Condvar, Mutex};
 
 /// Time for the requests in flight after Ctrl-C; what the server accepted by then is remembered.
 const GRACE: Duration = Duration::from_secs(3);
-/// What shells expect of a program that Ctrl-C ended.
+/// Exit code that shells expect of a program that Ctrl-C ended.
 pub const EXIT_INTERRUPTED: u8 = 130;
-/// What people are told then.
+/// Message for people.
 pub const HOW_TO_RESUME: &str = "stopped; run the same command again to send the rest";
 
 /// Waits, and knows when there is nothing to wait for any more.

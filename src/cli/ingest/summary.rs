@@ -1,18 +1,18 @@
-//! What came of a run: counts, and every failure with its reason.
+//! Summary of a run: counts, and every failure with its reason.
 
 use std::fmt::{self, Display};
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::call::Fault;
+use super::call::ErrorBody;
 use super::plan::LeftOut;
 
-/// Where an item failed.
+/// Stage at which an item failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// Before it left.
+    /// Before it was sent.
     Local,
     /// The server did not accept it.
     Upload,
@@ -27,18 +27,18 @@ pub struct Failure {
     pub name: String,
     /// The id of its source, or empty.
     pub file_id: String,
-    /// Where it failed.
+    /// Stage at which it failed.
     pub step: Step,
-    /// The coarse word: the server's, or one of ours.
+    /// The error code: the server's, or one of the client.
     pub error_code: String,
-    /// The server's fine word, or empty.
+    /// The reason word of the server, or empty.
     pub reason: String,
     /// The text for people.
     pub message: String,
 }
 
 impl Failure {
-    /// It failed here.
+    /// A failure on this side.
     pub fn local(name: String, file_id: &str, error_code: &str, message: &str) -> Self {
         let (error_code, message) = (error_code.to_owned(), message.to_owned());
         let (file_id, reason) = (file_id.to_owned(), String::new());
@@ -46,8 +46,8 @@ impl Failure {
     }
 
     /// The request that carried it was refused.
-    pub fn of_request(name: String, file_id: &str, fault: &Fault) -> Self {
-        let Fault { error_code, reason, message, .. } = fault.clone();
+    pub fn of_request(name: String, file_id: &str, body: &ErrorBody) -> Self {
+        let ErrorBody { error_code, reason, message, .. } = body.clone();
         Self { name, file_id: file_id.to_owned(), step: Step::Upload, error_code, reason, message }
     }
 
@@ -91,13 +91,13 @@ pub struct Summary {
     pub processed: Option<usize>,
     /// Items that were neither accepted nor refused before the run ended.
     pub not_sent: usize,
-    /// What failed.
+    /// Items that failed.
     pub failed: Vec<Failure>,
-    /// What ended the run early, or null.
+    /// Error that ended the run early, or null.
     pub ended_by: Option<String>,
-    /// Whether Ctrl-C did.
+    /// Whether Ctrl-C ended it.
     pub interrupted: bool,
-    /// How long it took.
+    /// Duration.
     pub seconds: f64,
 }
 

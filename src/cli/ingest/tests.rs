@@ -26,7 +26,7 @@ use super::{batch, wait};
 struct Script {
     answers: Mutex<VecDeque<Result<Reply, Lost>>>,
     asked: Mutex<Vec<(String, String)>>,
-    /// What becomes of sources once they are uploaded: pending as often as the number says, then
+    /// Course of each source after its upload: pending as often as the number says, then
     /// the word.
     fates: Mutex<BTreeMap<String, (usize, &'static str)>>,
 }
@@ -281,7 +281,7 @@ fn trying_again_has_an_end() {
     let tally = send(&script, &pauses, items(dir.path()), None);
     assert!(matches!(
         tally.ended_by.lock().take(),
-        Some(SendError::Call(CallError::Refused(fault))) if fault.reason == "queue_full"
+        Some(SendError::Call(CallError::Refused(body))) if body.reason == "queue_full"
     ));
     assert_eq!(pauses.taken.lock().iter().sum::<Duration>(), BUSY_PATIENCE);
 }
@@ -328,8 +328,8 @@ fn refused_items_are_named_and_passing_faults_come_again() {
     let tally = send(&script, &Pauses::default(), items.clone(), None);
     assert!(tally.failures.lock().iter().all(|failure| failure.reason == "unsupported"));
     // The batch refused as a whole.
-    let fault = json!({"reason": "schema_violation", "error_code": "INVALID_PARAMETERS"});
-    let script = Script::with(vec![reply(400, fault)]);
+    let body = json!({"reason": "schema_violation", "error_code": "INVALID_PARAMETERS"});
+    let script = Script::with(vec![reply(400, body)]);
     let tally = send(&script, &Pauses::default(), items, None);
     assert_eq!(tally.failures.lock().len(), 3);
     assert_eq!(tally.failures.lock()[2].reason, "schema_violation");

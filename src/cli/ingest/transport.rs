@@ -1,9 +1,10 @@
-//! One request to the server and its answer. Trying again is the business of `call`.
+//! One request to the server and its answer; `call` repeats requests.
 
 use std::io::Read;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use ureq::{Agent, Body, Proxy, SendBody};
 
@@ -15,9 +16,9 @@ const CONNECT: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(120);
 /// A body that does not move for so long is lost.
 const STALL: Duration = Duration::from_secs(60);
-/// How long an upload waits for "go on" before it sends its body unasked.
+/// Time that an upload waits for "100 Continue" before it sends its body unasked.
 const GO_AHEAD: Duration = Duration::from_secs(2);
-/// A listing of 1,000 sources with all of their metadata; anything longer is no answer of ours.
+/// A listing of 1,000 sources with all of their metadata; anything longer is no answer of this server.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
 /// A request.
@@ -25,11 +26,11 @@ const ANSWER_BYTES_MAX: u64 = 256 << 20;
 pub struct Request<'a> {
     /// Path and query below the server's address.
     pub path: String,
-    /// What is sent; `None` asks with GET.
+    /// Body of the request; `None` asks with GET.
     pub body: Option<Payload<'a>>,
 }
 
-/// What is posted.
+/// Bodies of requests.
 #[derive(Debug)]
 pub enum Payload<'a> {
     /// Nothing.
@@ -40,7 +41,7 @@ pub enum Payload<'a> {
     Form(&'a Form),
 }
 
-/// An answer, whatever its status.
+/// An answer of any status.
 #[derive(Debug, Clone)]
 pub struct Reply {
     /// The status.
@@ -55,7 +56,7 @@ pub struct Reply {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{problem}")]
 pub struct Lost {
-    /// What broke.
+    /// Description of the error.
     pub problem: String,
 }
 
@@ -161,6 +162,9 @@ pub fn is_loopback(server: &str) -> bool {
     is_loopback_address || host.eq_ignore_ascii_case("localhost")
 }
 
+/// Every byte but letters, digits and `-._~`.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// A query string of names and values.
 pub fn query(pairs: &[(&str, &str)]) -> String {
     let mut query = String::new();
@@ -168,14 +172,7 @@ pub fn query(pairs: &[(&str, &str)]) -> String {
         query.push(if query.is_empty() { '?' } else { '&' });
         query.push_str(name);
         query.push('=');
-        for byte in value.bytes() {
-            match byte {
-                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                    query.push(char::from(byte));
-                }
-                _ => query.push_str(&format!("%{byte:02X}")),
-            }
-        }
+        query.extend(utf8_percent_encode(value, RESERVED));
     }
     query
 }

@@ -1,4 +1,4 @@
-//! Until everything that was accepted is processed.
+//! Waiting until everything that was accepted is processed.
 //!
 //! Jobs run about in the order in which they were accepted. So the last one is polled, held back
 //! by the server until it ends; then all are asked about at once, a thousand ids a request, and of
@@ -13,7 +13,7 @@ use super::send::Tally;
 use super::server::{Server, Status};
 use super::summary::{Failure, Step};
 
-/// Between rounds: a server that does not hold polls back is not asked without end.
+/// Pause between rounds: a server that does not hold polls back is not asked without end.
 const ROUND_PAUSE: Duration = Duration::from_millis(500);
 
 /// Waits for the accepted items, given as id and name; failures go to the tally. Returns how many

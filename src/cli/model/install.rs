@@ -1,5 +1,5 @@
-//! `lodestone model install`: what was checked is what is written, under its final name only when
-//! it is complete.
+//! `lodestone model install`: checks a model and copies it, under its final name only when it is
+//! complete.
 
 use std::error::Error;
 use std::fs::Permissions;

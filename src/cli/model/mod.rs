@@ -1,8 +1,8 @@
-//! `lodestone model`: what models there are, and how one gets to where the server looks.
+//! `lodestone model`: lists models and installs them where the server looks.
 //!
 //! Nothing is fetched: models are directories on this machine.
 //!
-//! - `install`: a directory, checked, to the server's place; `reranker`: that place, and loading
+//! - `install`: a checked copy of a directory; `reranker`: the path of the reranker, and loading
 
 mod install;
 pub mod reranker;
@@ -15,7 +15,7 @@ use lodestone_embed::{CrossEncoder, EmbedError, Embedder, Model, ModelFiles};
 use lodestone_engine::settings::Settings;
 use lodestone_rank::Reranker;
 
-/// What to do with models.
+/// Operations on models.
 #[derive(Debug, Subcommand)]
 pub enum ModelVerb {
     /// Check the directory of a model and copy it to where the server looks.
@@ -24,10 +24,10 @@ pub enum ModelVerb {
     Ls(ModelPlaces),
 }
 
-/// Which model, from where.
+/// The model to install.
 #[derive(Debug, Args)]
 pub struct InstallOptions {
-    /// What it is for.
+    /// Purpose of the model.
     #[arg(value_enum)]
     kind: ModelKind,
     /// Its directory: config.json, tokenizer.json, model.safetensors.
@@ -39,21 +39,21 @@ pub struct InstallOptions {
     /// SHA-256 that model.safetensors must have.
     #[arg(long)]
     sha256: Option<String>,
-    /// Put it in the place of one that is installed.
+    /// Replace one that is installed.
     #[arg(long)]
     replace: bool,
     #[command(flatten)]
     places: ModelPlaces,
 }
 
-/// What a model is for.
+/// Purposes of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ModelKind {
     /// Reads query and passage together; used by `accurate` searches.
     Reranker,
 }
 
-/// Where models are.
+/// Directories of the models.
 #[derive(Debug, Args)]
 pub struct ModelPlaces {
     /// Directory of the embedding model.
@@ -69,11 +69,11 @@ impl ModelPlaces {
     fn reranker(&self) -> PathBuf {
         let mut settings = Settings::new(PathBuf::new(), self.model_dir.clone());
         settings.reranker_dir.clone_from(&self.reranker_dir);
-        settings.reranker_place()
+        settings.reranker_path()
     }
 }
 
-/// Does what the command line says.
+/// Runs the operation that the command line names.
 pub fn run(verb: &ModelVerb) -> Result<(), Box<dyn Error>> {
     match verb {
         ModelVerb::Install(options) => match options.kind {

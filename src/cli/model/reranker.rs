@@ -1,4 +1,4 @@
-//! The reranker of a server: where it is looked for, and loading it.
+//! The reranker of a server.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub const NAME_FILE: &str = "NAME";
 /// # Errors
 /// One that was named and is not there, and one that is no reranker.
 pub fn load(settings: &Settings) -> Result<Option<CrossEncoder>, String> {
-    let place = settings.reranker_place();
+    let place = settings.reranker_path();
     if settings.reranker_dir.is_none() && !place.exists() {
         return Ok(None);
     }

@@ -1,9 +1,9 @@
-//! How many operations run at once, and how many may wait for their turn.
+//! Bounds on the operations that run at once and that wait for their turn.
 //!
 //! ```text
-//! operation -> place (running + waiting, else 503) -> slot (running) -> handler
+//! operation -> queue permit (running + waiting, else 503) -> run permit -> handler
 //! ```
-//! Reads and writes have slots of their own: uploads that wait for the disk never keep a search
+//! Reads and writes have permits of their own: uploads that wait for the disk never keep a search
 //! waiting. Without the bound every further request would take a thread and the memory of its
 //! answer, and all would end late instead of some at once.
 
@@ -23,7 +23,7 @@ const RETRY_SECONDS: u32 = 1;
 pub struct AdmissionSettings {
     /// Operations that run at once, in each lane.
     pub running_max: usize,
-    /// Operations that wait for a slot, in each lane.
+    /// Operations that wait for a run permit, in each lane.
     pub waiting_max: usize,
 }
 
@@ -33,7 +33,7 @@ impl Default for AdmissionSettings {
     }
 }
 
-/// The slots of a server.
+/// The permits of a server.
 #[derive(Debug)]
 pub struct Admission {
     reads: Lane,
@@ -42,23 +42,23 @@ pub struct Admission {
 
 #[derive(Debug)]
 struct Lane {
-    places: Arc<Semaphore>,
-    slots: Arc<Semaphore>,
+    queue: Arc<Semaphore>,
+    running: Arc<Semaphore>,
 }
 
-/// The right to run; gives slot and place back when dropped. It travels with the call into the
+/// The right to run; returns its permits when dropped. It travels with the call into the
 /// blocking work, which goes on when the client has left.
 #[derive(Debug)]
 pub struct Admitted(Mutex<Option<Permits>>);
 
 #[derive(Debug)]
 struct Permits {
-    _slot: OwnedSemaphorePermit,
-    _place: OwnedSemaphorePermit,
+    _run: OwnedSemaphorePermit,
+    _queue: OwnedSemaphorePermit,
 }
 
 impl Admitted {
-    /// Gives slot and place back early: what goes on only waits.
+    /// Returns the permits early, for a call that only waits from here on.
     pub fn give_back(&self) {
         self.0.lock().take();
     }
@@ -69,26 +69,26 @@ impl Admission {
     pub fn new(settings: AdmissionSettings) -> Self {
         let AdmissionSettings { running_max, waiting_max } = settings;
         let lane = || Lane {
-            places: Arc::new(Semaphore::new(running_max + waiting_max)),
-            slots: Arc::new(Semaphore::new(running_max)),
+            queue: Arc::new(Semaphore::new(running_max + waiting_max)),
+            running: Arc::new(Semaphore::new(running_max)),
         };
         Self { reads: lane(), writes: lane() }
     }
 
-    /// Waits for a slot in the lane of `role`.
+    /// Waits for a run permit in the lane of `role`.
     ///
     /// # Errors
-    /// 503 where as many wait as may.
+    /// 503 where the queue is full.
     pub async fn enter(&self, role: Role) -> Result<Admitted, ApiError> {
         let lane = if role == Role::Read { &self.reads } else { &self.writes };
-        let place = Arc::clone(&lane.places).try_acquire_owned().map_err(|_| {
+        let queue = Arc::clone(&lane.queue).try_acquire_owned().map_err(|_| {
             let message = "too many requests are running and waiting";
             ApiError::new(Condition::Unavailable, "overloaded", message)
                 .with_retry_after(RETRY_SECONDS)
         })?;
-        let slot = Arc::clone(&lane.slots).acquire_owned().await;
-        let slot = slot.expect("the semaphore is never closed");
-        Ok(Admitted(Mutex::new(Some(Permits { _slot: slot, _place: place }))))
+        let run = Arc::clone(&lane.running).acquire_owned().await;
+        let run = run.expect("the semaphore is never closed");
+        Ok(Admitted(Mutex::new(Some(Permits { _run: run, _queue: queue }))))
     }
 }
 

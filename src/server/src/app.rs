@@ -1,4 +1,4 @@
-//! What every handler gets, and the bridge from async to the blocking engine.
+//! State that every handler gets, and the bridge from async to the blocking engine.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,7 +21,7 @@ pub struct App {
     pub engine: Arc<Engine>,
     /// Signs URLs of originals.
     pub download: Arc<DownloadSigner>,
-    /// The wish to stop, which ends what only waits.
+    /// The stop signal, which ends requests that only wait.
     pub stop: watch::Receiver<Stop>,
 }
 
@@ -48,7 +48,7 @@ impl Authenticator for App {
     }
 }
 
-/// What a handler returns.
+/// Result of a handler.
 pub type Handling<T> = Pin<Box<dyn Future<Output = Result<T, ApiError>> + Send>>;
 
 /// Makes a handler of work that blocks.
@@ -62,7 +62,7 @@ where
     move |app, call, request| Box::pin(off_thread(move || work(&app, &call, request)))
 }
 
-/// What answers through `access` lack, for [`crate::Json::with_degraded`].
+/// Parts that an answer through `access` lacks, for [`crate::Json::with_degraded`].
 pub fn degraded(access: &TenantAccess) -> Vec<String> {
     let mut lacks = match access.segments_missing() {
         0 => return Vec::new(),

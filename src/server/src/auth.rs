@@ -1,4 +1,4 @@
-//! Who is asking: the bearer token of a request, and the trait that knows the keys.
+//! Authentication: the bearer token of a request, and the trait that checks keys.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -20,7 +20,7 @@ pub enum AuthFailure {
     Unavailable,
 }
 
-/// What knows the keys. Called on every request before anything of it is read, so an
+/// Check of API keys. Called on every request before anything of it is read, so an
 /// implementation answers from memory, in time that does not depend on how much of a key is right.
 pub trait Authenticator: Send + Sync {
     /// The grant of the key.

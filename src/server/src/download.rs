@@ -1,4 +1,4 @@
-//! Signed names of originals: whoever holds one may read that original for an hour.
+//! Signed names of originals: the holder of one may read that original for an hour.
 //!
 //! ```text
 //! token = base64url(claim) "." base64url(HMAC-SHA-256(secret, claim))
@@ -19,12 +19,12 @@ use lodestone_types::{IdSource, Scope, SourceId, SubTenantId, TenantId, Timestam
 /// Life of a URL: one hour (API 3.6).
 const LIFE_MILLIS: u64 = 3_600_000;
 
-/// What a token lets its holder read.
+/// The original that a token lets its holder read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// The collection of the tenant, in its text form.
     pub collection: String,
-    /// Where the source is.
+    /// Scope of the source.
     pub scope: Scope,
     /// The source.
     pub source: SourceId,

@@ -1,6 +1,6 @@
-//! Every error of the rooms below as a condition of the wire (API 1.7).
+//! Every error of the engine as a condition of the wire (API 1.7).
 //!
-//! A caller's own fault keeps its words. What the server met (paths, causes) goes to the log, and
+//! A caller's own error keeps its words. Errors of the server (paths, causes) go to the log, and
 //! the caller is told in general terms what to do.
 
 use crate::error::{ApiError, Condition, Location};
@@ -207,7 +207,7 @@ fn embed(error: &EmbedError) -> ApiError {
     }
 }
 
-/// What is not the caller's fault: `cause` is for the log alone.
+/// An error that is not the caller's: `cause` is for the log alone.
 fn of_server(kind: ErrorKind, cause: String) -> ApiError {
     let answer = match kind {
         ErrorKind::Overloaded => unavailable("overloaded", "the server has too much to do"),

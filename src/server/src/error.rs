@@ -6,7 +6,6 @@ use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde_json::{Map, Value, json};
 
-use lodestone_types::ErrorKind;
 use lodestone_types::id::InvalidIdentifier;
 
 /// Seconds after which a client that met a full queue or a full disk should try again.
@@ -31,8 +30,6 @@ pub enum Condition {
     MemoryNotFound,
     /// Unknown rows of client vectors.
     EmbeddingsNotFound,
-    /// Unknown job.
-    JobNotFound,
     /// Unknown API key.
     KeyNotFound,
     /// No such path.
@@ -49,7 +46,7 @@ pub enum Condition {
     UnsupportedMediaType,
     /// Over the key's rate.
     RateLimited,
-    /// A fault of ours.
+    /// An error of the server.
     Internal,
     /// Not now: try again later.
     Unavailable,
@@ -68,7 +65,6 @@ impl Condition {
             Self::SourceNotFound => not_found("Source not found"),
             Self::MemoryNotFound => not_found("Memory not found"),
             Self::EmbeddingsNotFound => not_found("Embeddings not found"),
-            Self::JobNotFound => not_found("Job not found"),
             Self::KeyNotFound => not_found("API key not found"),
             Self::RouteNotFound => not_found("Not found"),
             Self::MethodNotAllowed => {
@@ -101,7 +97,7 @@ impl Condition {
     }
 }
 
-/// Where a faulty value was found.
+/// Part of the request that holds a wrong value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Location {
     /// The query string.
@@ -140,7 +136,7 @@ struct Parts {
     condition: Condition,
     reason: &'static str,
     message: String,
-    faults: Vec<(Location, String)>,
+    errors: Vec<(Location, String)>,
     retry_after_seconds: Option<u32>,
     allow: Option<String>,
     members: Map<String, Value>,
@@ -159,7 +155,7 @@ impl ApiError {
             condition,
             reason,
             message: message.into(),
-            faults: Vec::new(),
+            errors: Vec::new(),
             retry_after_seconds,
             allow: None,
             members: Map::new(),
@@ -216,33 +212,7 @@ impl ApiError {
         error
     }
 
-    /// From what a room reports. `reason` is the wire's word for it.
-    ///
-    /// A fault of ours (`Internal`, `Corrupt`) keeps its message for the log.
-    pub fn of_kind(kind: ErrorKind, reason: &'static str, message: impl Into<String>) -> Self {
-        let condition = match kind {
-            ErrorKind::Invalid => Condition::Invalid,
-            ErrorKind::NotFound => match reason {
-                "tenant_not_found" => Condition::TenantNotFound,
-                "sub_tenant_not_found" => Condition::SubTenantNotFound,
-                "memory_not_found" => Condition::MemoryNotFound,
-                "embeddings_not_found" => Condition::EmbeddingsNotFound,
-                "job_not_found" => Condition::JobNotFound,
-                "api_key_not_found" => Condition::KeyNotFound,
-                "route_not_found" => Condition::RouteNotFound,
-                _ => Condition::SourceNotFound,
-            },
-            ErrorKind::Conflict => Condition::Conflict,
-            ErrorKind::TooLarge => Condition::TooLarge,
-            ErrorKind::Overloaded | ErrorKind::StorageFull | ErrorKind::Unavailable => {
-                Condition::Unavailable
-            }
-            ErrorKind::Corrupt | ErrorKind::Internal => return Self::internal(message),
-        };
-        Self::new(condition, reason, message)
-    }
-
-    /// Adds what the log should say and the client should not.
+    /// Adds a cause for the log, which the client does not see.
     #[must_use]
     pub fn caused_by(mut self, cause: impl Into<String>) -> Self {
         self.0.cause = Some(cause.into());
@@ -252,7 +222,7 @@ impl ApiError {
     /// Adds an entry of `detail.errors`; its message is the error's own.
     #[must_use]
     pub fn at(mut self, location: Location, field: &str) -> Self {
-        self.0.faults.push((location, field.to_owned()));
+        self.0.errors.push((location, field.to_owned()));
         self
     }
 
@@ -275,7 +245,7 @@ impl ApiError {
         self.0.condition
     }
 
-    /// The machine word.
+    /// The stable word of the error (API 1.7).
     pub fn reason(&self) -> &'static str {
         self.0.reason
     }
@@ -285,7 +255,7 @@ impl ApiError {
         &self.0.message
     }
 
-    /// What the log should say and the client should not.
+    /// Cause for the log, which the client does not see.
     pub fn cause(&self) -> Option<&str> {
         self.0.cause.as_deref()
     }
@@ -297,13 +267,13 @@ impl ApiError {
         detail.insert("success".into(), Value::Bool(false));
         detail.insert("message".into(), self.0.message.clone().into());
         detail.insert("error_code".into(), error_code.into());
-        if !self.0.faults.is_empty() {
+        if !self.0.errors.is_empty() {
             let entry = |(location, field): &(Location, String)| {
                 json!({
                     "location": location.as_str(), "field": field, "message": self.0.message,
                 })
             };
-            detail.insert("errors".into(), self.0.faults.iter().map(entry).collect());
+            detail.insert("errors".into(), self.0.errors.iter().map(entry).collect());
         }
         let mut body = Map::new();
         body.insert("error".into(), error.into());
@@ -363,13 +333,13 @@ mod tests {
         assert_eq!(body["detail"]["success"], false);
         assert_eq!(body["detail"]["message"], body["message"]);
         assert_eq!(body["detail"]["error_code"], "INVALID_PARAMETERS");
-        let fault = json!({"location": "body", "field": "query", "message": "query is required"});
-        assert_eq!(body["detail"]["errors"], json!([fault]));
+        let entry = json!({"location": "body", "field": "query", "message": "query is required"});
+        assert_eq!(body["detail"]["errors"], json!([entry]));
     }
 
     #[test]
     fn statuses_carry_their_headers() {
-        let full = ApiError::of_kind(ErrorKind::StorageFull, "storage_full", "no space");
+        let full = ApiError::new(Condition::Unavailable, "storage_full", "no space");
         let response = full.into_response("r");
         assert_eq!(response.status(), 503);
         assert_eq!(response.headers()["retry-after"], "5");
@@ -387,26 +357,10 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_of_ours_stays_out_of_the_body() {
-        let error = ApiError::of_kind(ErrorKind::Corrupt, "corrupt", "block 7 of /secret/path");
+    fn the_cause_stays_out_of_the_body() {
+        let error = ApiError::internal("block 7 of /secret/path");
         assert_eq!(error.cause(), Some("block 7 of /secret/path"));
         assert!(!error.body("r").to_string().contains("secret"));
         assert_eq!(error.into_response("r").status(), 500);
-    }
-
-    #[test]
-    fn not_found_names_the_thing() {
-        for (reason, text) in [
-            ("tenant_not_found", "Tenant not found"),
-            ("sub_tenant_not_found", "Sub-tenant not found"),
-            ("source_not_found", "Source not found"),
-            ("memory_not_found", "Memory not found"),
-            ("embeddings_not_found", "Embeddings not found"),
-            ("job_not_found", "Job not found"),
-            ("api_key_not_found", "API key not found"),
-        ] {
-            let body = ApiError::of_kind(ErrorKind::NotFound, reason, "x").body("r");
-            assert_eq!(body["error"], text);
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! HTTP: from a socket to a handler's typed input, and from its result to bytes (L8).
+//! HTTP: from a socket to a handler's typed input, and from its result to bytes.
 //!
 //! ```text
 //! listen -> frame: outer -> dispatch -> routes (one table) -> handler -> reply | sse
@@ -6,24 +6,26 @@
 //!               id, log     auth, rate   request: Fields -> dto
 //! ```
 //!
-//! It is the only room that knows HTTP: statuses, headers, wire names. It holds no state of the
-//! product and decides nothing about documents; a handler calls one corridor below.
+//! The only crate that knows HTTP: statuses, headers, wire names. It holds no state of the product
+//! and decides nothing about documents; a handler calls the engine.
 //!
 //! Invariants: the table of routes is the only description of the wire (router, role matrix,
 //! limits and OpenAPI document are made from it); no request is read before its key is known; no
 //! answer leaves without `x-request-id`; nothing that a caller wrote reaches a log.
 //!
-//! - `app`: what handlers get; `engine_error`: the rooms' errors as conditions of the wire
+//! - `app`: state of the handlers; `engine_error`: the engine's errors as conditions of the wire
 //! - `download`: signed URLs of originals
 //! - `listen`: sockets, limits of connections, shutdown
 //! - `frame`: the order of checks, request ids, panics, CORS, the log line
-//! - `auth`, `rate`, `admission`: who asks, how often, and how many at once
-//! - `routes`: the table, and how to add to it
+//! - `auth`, `rate`, `admission`: keys, rate limits, and bounds on concurrent operations
+//! - `routes`: the table of operations, with instructions for adding one
 //! - `request`: bytes to typed input
 //! - `dto`: every request and response of the wire
 //! - `reply`, `sse`: typed output to bytes; event streams
 //! - `product`: the table over one engine
 //! - `error`: the error body and its table of conditions
+
+#![forbid(unsafe_code)]
 
 pub mod admission;
 pub mod app;

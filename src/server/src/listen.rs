@@ -1,4 +1,4 @@
-//! The accept loop: HTTP/1.1 on our own terms.
+//! The accept loop: HTTP/1.1 with time limits.
 //!
 //! `axum::serve` (0.8.9) has no header timeout: a silent connection, half a header and an idle
 //! keep-alive stay open for ever. hyper's builder with a timer closes all of them.
@@ -36,7 +36,7 @@ use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt;
 
-/// How long, and for how many bytes, a closing connection is read on.
+/// Time and bytes for which a closing connection is read on.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 64 << 10;
 /// Pause after a failed accept; the usual cause is a lack of file descriptors.
@@ -75,7 +75,7 @@ impl Default for ListenSettings {
     }
 }
 
-/// Whether the server should go on.
+/// Stages of stopping the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stop {
     /// Serve.
@@ -103,13 +103,13 @@ pub fn stop_on_signals() -> io::Result<watch::Receiver<Stop>> {
             }
             sender.send_replace(stop);
         }
-        // A dropped sender would look like a third wish to stop.
+        // A dropped sender would look like a third signal.
         std::future::pending::<()>().await;
     });
     Ok(receiver)
 }
 
-/// A wish to stop that never comes.
+/// A stop signal that never comes.
 pub fn never_stops() -> watch::Receiver<Stop> {
     watch::channel(Stop::Run).1
 }
@@ -140,11 +140,11 @@ pub async fn serve(
             }
         };
         let max = settings.connections_per_address_max;
-        let Some(place) = addresses.enter(peer.ip().to_canonical(), max) else { continue };
+        let Some(permit) = addresses.enter(peer.ip().to_canonical(), max) else { continue };
         let (router, stop) = (router.clone(), stop.clone());
         connections.spawn(async move {
             serve_connection(stream, router, settings, stop).await;
-            drop((place, slot));
+            drop((permit, slot));
         });
     }
     drop(listener);
@@ -166,7 +166,7 @@ async fn accept(
     Ok((stream, peer, slot))
 }
 
-/// Resolves once the wish to stop is at least `level`; a lost sender means no wish.
+/// Resolves once the stop signal is at least `level`; a lost sender means none.
 pub(super) async fn reached(stop: &mut watch::Receiver<Stop>, level: Stop) {
     if stop.wait_for(|stop| *stop >= level).await.is_err() {
         std::future::pending::<()>().await;
@@ -202,7 +202,7 @@ async fn serve_connection(
             }
         }
     };
-    // A connection that timed out has nothing to say and nothing to hear.
+    // A connection that timed out has nothing left to send or read.
     if !served.is_err_and(|error| error.is_timeout()) {
         linger(connection.into_parts().io.into_inner()).await;
     }
@@ -230,10 +230,10 @@ async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
 struct Addresses(Mutex<HashMap<IpAddr, usize>>);
 
 impl Addresses {
-    /// A place for one more connection of `address`, or `None` at the bound.
-    fn enter(self: &Arc<Self>, address: IpAddr, max: usize) -> Option<Place> {
+    /// A permit for one more connection of `address`, or `None` at the bound.
+    fn enter(self: &Arc<Self>, address: IpAddr, max: usize) -> Option<ConnectionPermit> {
         if address.is_loopback() {
-            return Some(Place(None));
+            return Some(ConnectionPermit(None));
         }
         let mut counts = self.0.lock();
         let count = counts.entry(address).or_default();
@@ -241,15 +241,15 @@ impl Addresses {
             return None;
         }
         *count += 1;
-        Some(Place(Some((Arc::clone(self), address))))
+        Some(ConnectionPermit(Some((Arc::clone(self), address))))
     }
 }
 
-/// One counted connection; leaves on drop.
+/// The permit of one connection; returned on drop.
 #[derive(Debug)]
-struct Place(Option<(Arc<Addresses>, IpAddr)>);
+struct ConnectionPermit(Option<(Arc<Addresses>, IpAddr)>);
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let Some((addresses, address)) = self.0.take() else { return };
         let mut counts = addresses.0.lock();

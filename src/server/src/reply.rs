@@ -1,4 +1,4 @@
-//! What a handler gives back: a type that is both the response and its documentation.
+//! Responses of handlers: types that are both the response and its documentation.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -33,7 +33,7 @@ pub trait Reply: Send + 'static {
 pub struct Json<T> {
     /// The body.
     pub body: T,
-    /// What is missing from the answer because it is quarantined; empty as a rule.
+    /// Parts that the answer lacks because they are quarantined; empty as a rule.
     pub degraded: Vec<String>,
     /// The status: 200, but for readiness.
     pub status: StatusCode,

@@ -10,7 +10,7 @@ use crate::error::ApiError;
 use crate::reply::{Json, Reply};
 use crate::sse::EventStream;
 
-/// How many candidates each side gave.
+/// Number of candidates from each leg.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CandidateCounts {
     /// Of the vector side.
@@ -21,7 +21,7 @@ pub struct CandidateCounts {
     pub fused: usize,
 }
 
-/// How many relations are in `graph_relations`.
+/// Number of relations in `graph_relations`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GraphCounts {
     /// Entries of `entity_paths`.
@@ -35,15 +35,15 @@ pub struct GraphCounts {
 pub struct StageTimings {
     /// Making the query's vector.
     pub embed: f64,
-    /// The vector side.
+    /// Chunks from the semantic leg.
     pub semantic: f64,
-    /// The keyword side.
+    /// Chunks from the keyword leg.
     pub keyword: f64,
     /// Joining the two.
     pub fuse: f64,
     /// The reranker.
     pub rerank: f64,
-    /// The graph.
+    /// Graph: entities and relations.
     pub graph: f64,
     /// Writing the answer; absent where none is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,15 +59,15 @@ pub struct SearchMetadata {
     pub request_id: String,
     /// `fast` or `accurate`.
     pub mode: String,
-    /// The number used.
+    /// Weight that was used.
     pub alpha: f32,
     /// `fixed` or `auto`.
     pub alpha_mode: String,
-    /// Why `auto` chose that number; null where it was given.
+    /// Reason for the number that `auto` chose; null where it was given.
     pub alpha_reason: Option<String>,
-    /// As asked for.
+    /// Value of the request.
     pub recency_bias: f32,
-    /// As asked for.
+    /// Value of the request.
     pub max_chunks: usize,
     /// Chunks returned.
     pub returned: usize,
@@ -91,7 +91,7 @@ pub struct SearchMetadata {
     /// `one_bit_scan` are exact, `lists` finds about 99 of 100. Which it is depends on how many
     /// rows pass, and so changes with merging.
     pub vector_paths: Vec<String>,
-    /// What was skipped or lacks.
+    /// Parts of the answer that were skipped or are missing.
     pub degraded: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ pub struct RetrieveResponse {
     pub chunks: Vec<Chunk>,
     /// Null unless asked for.
     pub graph_relations: Option<GraphRelations>,
-    /// How the answer came about.
+    /// Details of the search and of the generation.
     pub metadata: SearchMetadata,
     /// Always true.
     pub success: bool,
@@ -110,7 +110,7 @@ pub struct RetrieveResponse {
     pub extra_graph_context: Option<Vec<EntityPath>>,
 }
 
-/// How an answer was written.
+/// Details of how an answer was generated.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GenerationMetadata {
     /// Name of the generator, or of the extractive method.
@@ -125,9 +125,9 @@ pub struct GenerationMetadata {
     /// `refused`, `overloaded`, `broken_reply`, `too_long`, `empty_answer`, `question_too_long` or
     /// `busy`.
     pub fallback_reason: Option<String>,
-    /// Why the generator stopped, in its word: `stop`, or `length` for an answer that is cut.
+    /// Reason why the generator stopped: `stop`, or `length` for an answer that is cut.
     pub finish_reason: Option<String>,
-    /// What was searched for, where the generator made the question whole or split it: the
+    /// Queries that were searched, where the generator completed or split the question: the
     /// question, then its parts.
     pub queries: Vec<String>,
     /// Chunks that were shown to the generator; the least relevant ones may not fit.
@@ -139,11 +139,11 @@ pub struct GenerationMetadata {
 /// A citation that its source does not support.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UnsupportedCitation {
-    /// The `n` of its mark. At once the mark is left out of the answer; streamed it stands there.
+    /// Number of the citation. It is removed from a whole answer and stays in a streamed one.
     pub number: usize,
     /// First character of the sentence in the answer.
     pub start: usize,
-    /// The character behind its last one.
+    /// Position after its last character.
     pub end: usize,
 }
 
@@ -153,7 +153,7 @@ pub struct QnaMetadata {
     /// As for retrieve.
     #[serde(flatten)]
     pub search: SearchMetadata,
-    /// How the answer was written.
+    /// Details of the generation.
     pub generation: GenerationMetadata,
     /// Parameters that were sent and have no effect.
     pub ignored_parameters: Vec<String>,
@@ -174,9 +174,9 @@ pub struct QnaResponse {
     pub session_id: Option<String>,
     /// Null unless asked for.
     pub graph_relations: Option<GraphRelations>,
-    /// What wrote the answer.
+    /// Model that wrote the answer.
     pub model_used: Option<String>,
-    /// How the answer came about.
+    /// Details of the search and of the generation.
     pub metadata: QnaMetadata,
 }
 
@@ -187,7 +187,7 @@ pub struct StartEvent {
     pub request_id: String,
     /// The conversation, or null.
     pub session_id: Option<String>,
-    /// What will write the answer.
+    /// Model that will write the answer.
     pub model: Option<String>,
 }
 

@@ -27,18 +27,21 @@ static RECORDS: Field = Field::body(
 .required()
 .whole();
 static ID: Field = Field::body("id", Kind::Identifier, "Id of the source; generated when absent.");
-static TITLE: Field = Field::body("title", LINE, "Comes before any other title.");
-static TYPE: Field = Field::body("type", LINE, "Free word for what it is; `app` when absent.");
-static DESCRIPTION: Field = Field::body("description", PROSE, "Instead of the leading text.");
-static NOTE: Field = Field::body("note", PROSE, "Kept and returned.");
-static URL: Field = Field::body("url", LINE, "Where it can be seen; nothing is fetched.");
+static TITLE: Field =
+    Field::body("title", LINE, "Title; it takes precedence over the document's own.");
+static TYPE: Field =
+    Field::body("type", LINE, "Type of the record, a free word; `app` when absent.");
+static DESCRIPTION: Field =
+    Field::body("description", PROSE, "Description that is shown instead of the leading text.");
+static NOTE: Field = Field::body("note", PROSE, "Stored and returned.");
+static URL: Field = Field::body("url", LINE, "Address of the record; nothing is fetched from it.");
 static TIMESTAMP: Field =
-    Field::body("timestamp", Kind::Moment, "Origin time, which drives recency; default now.");
-static META: Field = Field::body("meta", Kind::Metadata, "Kept and returned, not filterable.");
+    Field::body("timestamp", Kind::Moment, "Time of origin, used for recency; default now.");
+static META: Field = Field::body("meta", Kind::Metadata, "Stored and returned, not filterable.");
 static COLLECTIONS: Field = Field::body(
     "collections",
     Kind::Texts { min: 0, max: limits::APP_COLLECTIONS_MAX },
-    "Becomes `source_collection`.",
+    "Collections of the record; returned as `source_collection`.",
 );
 
 fn record_schema() -> Value {
@@ -73,7 +76,7 @@ fn record_schema() -> Value {
 pub struct AppItem {
     /// Its id; generated when `None`.
     pub id: Option<SourceId>,
-    /// What it says of itself, and the whole record as JSON; or why this item fails.
+    /// Its own description and the whole record as JSON; or the error of this item.
     pub record: Result<(Origin, Vec<u8>), ApiError>,
     /// Map of the tenant's schema.
     pub tenant_metadata: Option<Metadata>,
@@ -84,7 +87,7 @@ pub struct AppItem {
 /// `POST /upload/upload_app_sources`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UploadAppSources {
-    /// Where they go.
+    /// Destination scope.
     pub scope: Scope,
     /// The records in request order.
     pub items: Vec<AppItem>,

@@ -1,17 +1,17 @@
 //! Many documents or texts in one call (API 3.1 #4, #8, 3.8, 5.2).
 //!
-//! Faults of the request as a whole (counts, ids, metadata) fail it here; faults of one item
+//! Errors of the request as a whole (counts, ids, metadata) fail it here; errors of one item
 //! (empty file, blank text) travel with the item.
 
 use std::collections::HashSet;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::dto::inputs::{
-    DOCUMENT_METADATA, FILE_ID_BODY, SUB_TENANT_QUERY, TENANT_METADATA, TENANT_QUERY, chosen_id,
-    query_scope, source_id,
+    CONTENT, DOCUMENT_METADATA, FILE_ID_BODY, SUB_TENANT_QUERY, TENANT_METADATA, TENANT_QUERY,
+    chosen_id, item_schema, query_scope, source_id,
 };
 use crate::dto::upload::Status;
 use crate::error::{ApiError, Location};
@@ -22,14 +22,18 @@ use crate::request::{Field, Fields, Kind, Request, UploadedFile};
 use lodestone_types::{Metadata, Scope, SourceId, limits};
 
 const IDS: Kind = Kind::Texts { min: 0, max: limits::BATCH_ITEMS_MAX };
-const BATCH_METADATA_DOC: &str = "One map for all files, or a list with one for each.";
+const BATCH_METADATA_DOC: &str = "One map for all files, or a list with one map per file.";
 
 static FILES: Field =
     Field::form("files", Kind::Files, "The documents; 512 MiB in all.").required();
-static FILE_IDS: Field =
-    Field::form("file_ids", IDS, "One id a file: JSON array or repeated parts; empty: generated.");
+static FILE_IDS: Field = Field::form(
+    "file_ids",
+    IDS,
+    "One id per file, as a JSON array or repeated parts; empty ids are generated.",
+);
 static SOURCE_IDS: Field =
-    Field::form("source_ids", IDS, "One id a file: JSON array or repeated parts.").required();
+    Field::form("source_ids", IDS, "One id per file, as a JSON array or repeated parts.")
+        .required();
 static TENANT_METADATA_OF_ITEMS: Field =
     Field::form("tenant_metadata", Kind::MetadataOrList, BATCH_METADATA_DOC);
 static DOCUMENT_METADATA_OF_ITEMS: Field =
@@ -40,29 +44,14 @@ static ITEMS: Field = Field::body(
     "The texts.",
 )
 .required();
-static ITEM_CONTENT: Field = Field::body(
-    "content",
-    Kind::Content { bytes_max: limits::TEXT_BYTES_MAX },
-    "The text; not blank, up to 10 MiB.",
-)
-.required();
-
 fn text_item_schema() -> Value {
-    let map = json!({"type": "object", "additionalProperties": true});
-    json!({
-        "type": "object",
-        "required": ["content"],
-        "properties": {
-            "content": {"type": "string"}, "file_id": {"type": "string"},
-            "tenant_metadata": map, "document_metadata": map,
-        },
-    })
+    item_schema("content")
 }
 
 /// One file of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileItem {
-    /// The file; possibly empty, which is this item's fault alone.
+    /// The file; an empty one fails this item alone.
     pub file: UploadedFile,
     /// Its id; generated when `None`. Always there in an update.
     pub id: Option<SourceId>,
@@ -75,7 +64,7 @@ pub struct FileItem {
 /// `POST /upload/batch_upload`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchUpload {
-    /// Where they go.
+    /// Destination scope.
     pub scope: Scope,
     /// The files in request order.
     pub items: Vec<FileItem>,
@@ -102,7 +91,7 @@ impl Request for BatchUpload {
 /// `PATCH /upload/batch_update`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchUpdate {
-    /// Where they are.
+    /// Scope addressed.
     pub scope: Scope,
     /// The files in request order, each with its id.
     pub items: Vec<FileItem>,
@@ -207,7 +196,7 @@ fn check_distinct<'a>(ids: impl Iterator<Item = &'a SourceId>) -> Result<(), Api
 /// One text of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextItem {
-    /// The text, or why this item fails.
+    /// The text, or the error of this item.
     pub content: Result<String, ApiError>,
     /// Its id; generated when `None`.
     pub id: Option<SourceId>,
@@ -220,7 +209,7 @@ pub struct TextItem {
 /// `POST /upload/batch_upload_text`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchUploadText {
-    /// Where they go.
+    /// Destination scope.
     pub scope: Scope,
     /// The texts in request order.
     pub items: Vec<TextItem>,
@@ -245,7 +234,7 @@ fn text_item(members: Metadata) -> Result<TextItem, ApiError> {
     let tenant_metadata = fields.metadata(&TENANT_METADATA)?;
     let document_metadata = fields.metadata(&DOCUMENT_METADATA)?;
     let id = chosen_id(id, document_metadata.as_ref())?;
-    let content = fields.required_text(&ITEM_CONTENT);
+    let content = fields.required_text(&CONTENT);
     Ok(TextItem { content, id, tenant_metadata, document_metadata })
 }
 
@@ -256,7 +245,7 @@ pub struct UploadedItem {
     pub file_id: String,
     /// Name of the file, or the id of a text.
     pub filename: String,
-    /// Where processing stands.
+    /// State of processing.
     pub status: Status,
     /// Whether an existing source is replaced.
     pub overwritten: bool,
@@ -299,7 +288,7 @@ impl FailedItem {
 pub struct BatchResult {
     /// Accepted items in request order.
     pub uploaded: Vec<UploadedItem>,
-    /// For people.
+    /// Text for people.
     pub message: String,
     /// Whether nothing failed.
     pub success: bool,

@@ -24,7 +24,7 @@ pub struct Chunk {
     pub source_title: String,
     /// Origin time of the source, epoch seconds.
     pub source_last_updated_time: String,
-    /// Where it stands: JSON in a string.
+    /// Position in the document: JSON in a string.
     pub layout: Option<String>,
     /// Final score; finite.
     pub relevancy_score: Option<f32>,
@@ -36,15 +36,15 @@ pub struct Chunk {
     pub extra_context: Option<ExtraContext>,
     /// Keys of `graph_relations.chunk_triplets`.
     pub graph_triplet_ids: Vec<String>,
-    /// Where the source was fetched from; empty when nowhere.
+    /// Address that the source was fetched from; empty where it was not.
     pub source_url: String,
     /// Collections of the source.
     pub source_collection: Vec<String>,
-    /// Version of the source, `v1` and on.
+    /// Version of the source: `v1`, `v2` and so on.
     pub version: String,
     /// Score of the reranker, where one has read the chunk.
     pub rerank_score: Option<f32>,
-    /// What the score is made of, where asked for.
+    /// Parts of the score, where `explain` asked for them.
     pub explain: Option<Explanation>,
 }
 
@@ -57,11 +57,11 @@ pub struct Explanation {
     pub cosine: Option<f32>,
     /// BM25.
     pub bm25: Option<f32>,
-    /// What the semantic side gave, up to alpha.
+    /// Share of the semantic leg, up to alpha.
     pub semantic_share: f32,
-    /// What the keyword side gave, up to 1 - alpha.
+    /// Share of the keyword leg, up to 1 - alpha.
     pub keyword_share: f32,
-    /// What it weighs that a good result names this source or its entities.
+    /// Gain because a good result names this source or its entities.
     pub link: f32,
     /// Factor of the source's age.
     pub recency: f32,
@@ -69,7 +69,7 @@ pub struct Explanation {
     pub rerank: Option<f32>,
 }
 
-/// Where a chunk stands, as the JSON text of `layout`, with coordinates where there are any.
+/// Position of a chunk as the JSON text of `layout`, with coordinates where there are any.
 /// Indexes count Unicode characters from 0; slides and sheets have an empty page and name
 /// themselves instead.
 pub fn layout(place: &ChunkPlace, boxes: &[PageBox]) -> String {
@@ -113,7 +113,7 @@ pub struct BoundingBox {
     pub x: f32,
     /// Top edge.
     pub y: f32,
-    /// Width.
+    /// Number of components.
     pub width: f32,
     /// Height.
     pub height: f32,
@@ -140,7 +140,7 @@ pub struct QnaChunk {
     pub source_filename: String,
     /// Page, where the format has pages.
     pub page_number: Option<u32>,
-    /// Text round the best match, up to 300 characters.
+    /// Text around the best match, up to 300 characters.
     pub snippet: String,
     /// Position in `sources`, from 0.
     pub source_index: usize,
@@ -162,7 +162,7 @@ pub struct QnaSource {
     /// Equal to `source_type`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Where it was fetched from; empty when nowhere.
+    /// Address that it was fetched from; empty where it was not.
     pub source_url: String,
     /// Name of its file.
     pub source_filename: String,
@@ -174,7 +174,7 @@ pub struct QnaSource {
     pub source_last_updated_time: String,
     /// Pages of its chunks, ascending.
     pub page_numbers: Vec<u32>,
-    /// Text round the best match, up to 300 characters.
+    /// Text around the best match, up to 300 characters.
     pub snippet: String,
     /// Score of its best chunk.
     pub relevancy_score: f32,

@@ -38,7 +38,7 @@ static CHUNK_IDS: Field = Field::body(
 static MAX_CHUNKS: Field = Field::body(
     "max_chunks",
     Kind::Integer { min: 1, max: limits::VECTOR_RESULTS_MAX as u64, default: Some(10) },
-    "Results wanted.",
+    "Number of results wanted.",
 );
 
 /// The batch and the row of a chunk id: split at the last underscore, index decimal (API 1.5).
@@ -57,7 +57,7 @@ pub fn chunk_id(batch: &SourceId, index: u32) -> String {
 /// `POST /upload/upload_embeddings`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UploadEmbeddings {
-    /// Where they go.
+    /// Destination scope.
     pub scope: Scope,
     /// Id of the batch; generated when `None`.
     pub file_id: Option<SourceId>,
@@ -79,7 +79,7 @@ impl Request for UploadEmbeddings {
 /// `PATCH /upload/update_embeddings`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateEmbeddings {
-    /// Where they are.
+    /// Scope addressed.
     pub scope: Scope,
     /// The batch of all of them.
     pub batch_id: SourceId,
@@ -138,7 +138,7 @@ fn last_of_each_name(vectors: Vectors) -> Vectors {
 /// Chunk ids in a scope: `DELETE /embeddings/delete`, `POST /embeddings/retrieve_by_ids`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedChunks {
-    /// Where they are.
+    /// Scope addressed.
     pub scope: Scope,
     /// The ids as sent; one that cannot be a chunk id is simply unknown.
     pub chunk_ids: Vec<String>,
@@ -157,7 +157,7 @@ impl Request for NamedChunks {
 /// `POST /embeddings/search`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchEmbeddings {
-    /// Where to look.
+    /// Scope to search.
     pub scope: Scope,
     /// The query vectors.
     pub queries: Vectors,
@@ -181,7 +181,7 @@ impl Request for SearchEmbeddings {
 pub struct UploadedEmbeddings {
     /// Id of the batch.
     pub file_id: String,
-    /// For people.
+    /// Text for people.
     pub message: String,
     /// Always true.
     pub success: bool,
@@ -200,7 +200,7 @@ pub struct UploadedEmbeddings {
 pub struct UpdatedEmbeddings {
     /// Id of the batch.
     pub file_id: String,
-    /// For people.
+    /// Text for people.
     pub message: String,
     /// Always true.
     pub success: bool,
@@ -215,13 +215,13 @@ pub struct UpdatedEmbeddings {
 /// Answer to `embeddings/delete`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeletedEmbeddings {
-    /// How many of `status` are true.
+    /// Number of `true` in `status`.
     pub total_deleted: usize,
     /// Chunk id to whether it was there.
     pub status: BTreeMap<String, bool>,
     /// Always true.
     pub success: bool,
-    /// For people.
+    /// Text for people.
     pub message: String,
 }
 
@@ -243,7 +243,7 @@ pub struct EmbeddingHits {
     pub scores: Vec<f32>,
     /// Always true.
     pub success: bool,
-    /// For people.
+    /// Text for people.
     pub message: String,
     /// One list a query vector, in order.
     pub results: Vec<Vec<ScoredChunk>>,
@@ -282,6 +282,6 @@ pub struct RetrievedEmbeddings {
     pub not_found_chunk_ids: Vec<String>,
     /// Always true.
     pub success: bool,
-    /// For people.
+    /// Text for people.
     pub message: String,
 }

@@ -19,7 +19,7 @@ static SOURCE_IDS: Field = Field::body(
 static LIMIT: Field = Field::body(
     "limit",
     Kind::Integer { min: 1, max: limits::RELATIONS_MAX as u64, default: Some(500) },
-    "Triplets in all at most.",
+    "Greatest number of triplets in all.",
 );
 
 /// A named thing.
@@ -27,13 +27,13 @@ static LIMIT: Field = Field::body(
 pub struct Entity {
     /// Its name as a text writes it.
     pub name: String,
-    /// What it is: `PERSON`, `ORGANIZATION`, `LOCATION`, `WORK`, `EVENT`, `PRODUCT`, `DATE`,
+    /// Type: `PERSON`, `ORGANIZATION`, `LOCATION`, `WORK`, `EVENT`, `PRODUCT`, `DATE`,
     /// `IDENTIFIER`, `TERM` or `OTHER`.
     #[serde(rename = "type")]
     pub kind: String,
 }
 
-/// How two entities relate.
+/// Relation between two entities.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Relation {
     /// An upper-case word such as `DIRECTED_BY`; `RELATED_TO` where a sentence connects both in
@@ -50,9 +50,9 @@ pub struct Triplet {
     pub source: Entity,
     /// The target.
     pub target: Entity,
-    /// How they relate.
+    /// Relation between them.
     pub relation: Relation,
-    /// How much it has to do with the query, 0 to 1; left out in paths and in listings.
+    /// Relevance for the query, 0 to 1; left out in paths and in listings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relevancy_score: Option<f32>,
 }
@@ -64,11 +64,11 @@ pub struct EntityPath {
     pub combined_context: String,
     /// One or two, each sharing an entity with the next.
     pub triplets: Vec<Triplet>,
-    /// How much it has to do with the query, 0 to 1.
+    /// Relevance for the query, 0 to 1.
     pub relevancy_score: f32,
 }
 
-/// What the graph knows of a result (API 4.7).
+/// Relations that the graph holds for a result (API 4.7).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct GraphRelations {
     /// Paths between entities, best first.
@@ -80,18 +80,18 @@ pub struct GraphRelations {
 /// `extra_context` of a chunk.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ExtraContext {
-    /// What the chunk states, most relevant first.
+    /// Relations that the chunk states, most relevant first.
     pub chunk_relations: Vec<Triplet>,
 }
 
 /// `POST /list/graph_relations_by_id`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RelationsById {
-    /// Where they are.
+    /// Scope addressed.
     pub scope: Scope,
     /// The sources in request order, duplicates once.
     pub source_ids: Vec<SourceId>,
-    /// Triplets in all at most.
+    /// Greatest number of triplets in all.
     pub limit: usize,
 }
 
@@ -114,7 +114,7 @@ impl Request for RelationsById {
 pub struct ListedTriplet {
     /// Its id, as in `graph_relations.chunk_triplets`.
     pub triplet_id: String,
-    /// The chunk that states it.
+    /// Chunk that states it.
     pub chunk_uuid: String,
     /// The statement.
     #[serde(flatten)]
@@ -124,12 +124,12 @@ pub struct ListedTriplet {
 /// Answer to `list/graph_relations_by_id`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RelationsFound {
-    /// Source id to what it states, in the order of its text.
+    /// Relations by source id, in the order of the text.
     pub relations: BTreeMap<String, Vec<ListedTriplet>>,
     /// Unknown ids in request order.
     pub not_found: Vec<String>,
     /// Always true.
     pub success: bool,
-    /// For people.
+    /// Text for people.
     pub message: String,
 }

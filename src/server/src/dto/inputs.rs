@@ -1,12 +1,12 @@
 //! Fields that many operations share.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error::ApiError;
 use crate::request::{Field, Fields, Kind};
-use lodestone_types::{Metadata, Scope, SourceId, TenantId};
+use lodestone_types::{Metadata, Scope, SourceId, TenantId, limits};
 
-const TENANT_DOC: &str = "Tenant that the operation addresses.";
+const TENANT_DOC: &str = "The tenant.";
 const SUB_TENANT_DOC: &str = "Sub-tenant; absent and empty mean `default`.";
 const METADATA_DOC: &str = "Free-form map: 64 KiB, depth 8, keys up to 128 characters.";
 
@@ -28,7 +28,8 @@ pub(super) static FILE_ID_BODY: Field =
 pub(super) static FILE_ID_FORM: Field =
     Field::form("file_id", Kind::Identifier, "Id of the source; generated when absent.");
 pub(super) static SOURCE_ID_QUERY: Field =
-    Field::query("source_id", Kind::Identifier, "Source to replace; made when unknown.").required();
+    Field::query("source_id", Kind::Identifier, "Source to replace; created when unknown.")
+        .required();
 pub(super) static TENANT_METADATA: Field =
     Field::body("tenant_metadata", Kind::Metadata, METADATA_DOC);
 pub(super) static DOCUMENT_METADATA: Field =
@@ -38,12 +39,32 @@ pub(super) static TENANT_METADATA_FORM: Field =
 pub(super) static DOCUMENT_METADATA_FORM: Field =
     Field::form("document_metadata", Kind::Metadata, METADATA_DOC);
 
-/// The scope of an operation whose ids stand in the query string.
+pub(super) static CONTENT: Field = Field::body(
+    "content",
+    Kind::Content { bytes_max: limits::TEXT_BYTES_MAX },
+    "The text; not blank, up to 10 MiB.",
+)
+.required();
+
+/// The schema of a batch item, which is required to have the text `name`.
+pub(super) fn item_schema(name: &str) -> Value {
+    let map = json!({"type": "object", "additionalProperties": true});
+    json!({
+        "type": "object",
+        "required": [name],
+        "properties": {
+            (name): {"type": "string"}, "file_id": {"type": "string"},
+            "tenant_metadata": map, "document_metadata": map,
+        },
+    })
+}
+
+/// The scope of an operation with its ids in the query string.
 pub(super) fn query_scope(fields: &mut Fields) -> Result<Scope, ApiError> {
     fields.scope(&TENANT_QUERY, &SUB_TENANT_QUERY)
 }
 
-/// The scope of an operation whose ids stand in the JSON body.
+/// The scope of an operation with its ids in the JSON body.
 pub(super) fn body_scope(fields: &mut Fields) -> Result<Scope, ApiError> {
     fields.scope(&TENANT_BODY, &SUB_TENANT_BODY)
 }

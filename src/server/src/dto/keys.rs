@@ -16,13 +16,13 @@ const TENANTS_MAX: usize = limits::SOURCE_IDS_MAX;
 static NAME: Field = Field::body(
     "name",
     Kind::Text { chars_max: 256, is_filled: true },
-    "For people; shown in listings.",
+    "Name for people; shown in listings.",
 )
 .required();
 static ROLE: Field = Field::body(
     "role",
     Kind::Choice { words: &["read", "write", "admin"], default: None, is_exact: true },
-    "What the key may do.",
+    "Role of the key.",
 )
 .required();
 static TENANTS: Field = Field::body(
@@ -30,8 +30,11 @@ static TENANTS: Field = Field::body(
     Kind::Objects { item: tenant_schema, min: 1, max: TENANTS_MAX },
     "The tenants that it reaches; absent: all.",
 );
-static EXPIRES_AT: Field =
-    Field::body("expires_at", Kind::Moment, "Epoch seconds or RFC 3339; absent: never.");
+static EXPIRES_AT: Field = Field::body(
+    "expires_at",
+    Kind::Moment,
+    "Time of expiry, epoch seconds or RFC 3339; absent: never.",
+);
 static KEY_ID: Field = Field::path("key_id", Kind::Identifier, "The key to revoke.");
 
 fn tenant_schema() -> Value {
@@ -48,13 +51,13 @@ fn tenant_schema() -> Value {
 /// `POST /admin/api_keys`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateKey {
-    /// For people.
+    /// Text for people.
     pub name: String,
-    /// What the key may do.
+    /// Role of the key.
     pub role: Role,
-    /// Where.
+    /// Tenants and sub-tenants that it reaches.
     pub scope: KeyScope,
-    /// Until when; `None` is for ever.
+    /// Time of expiry; `None`: never.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -127,11 +130,11 @@ pub struct KeyTenant {
 pub struct KeyView {
     /// Its public id.
     pub key_id: String,
-    /// For people.
+    /// Text for people.
     pub name: String,
-    /// What it may do.
+    /// Role of the key.
     pub role: String,
-    /// Where; null means everywhere.
+    /// Tenants that it reaches; null means all.
     pub tenants: Option<Vec<KeyTenant>>,
     /// Creation time, epoch seconds.
     pub created_at: String,
@@ -164,7 +167,7 @@ pub struct CreatedKey {
     pub key: KeyView,
     /// Always true.
     pub success: bool,
-    /// For people.
+    /// Text for people.
     pub message: String,
 }
 
@@ -181,7 +184,7 @@ pub struct KeyList {
     pub api_keys: Vec<KeyView>,
     /// Always true.
     pub success: bool,
-    /// For people.
+    /// Text for people.
     pub message: String,
 }
 
@@ -192,6 +195,6 @@ pub struct RevokedKey {
     pub key_id: String,
     /// Always true.
     pub success: bool,
-    /// For people.
+    /// Text for people.
     pub message: String,
 }

@@ -17,56 +17,56 @@ const COUNT_DEFAULT: u64 = 10;
 static CONTENT: Field = Field::body(
     "user_memory",
     Kind::Content { bytes_max: limits::MEMORY_BYTES_MAX },
-    "What is to be remembered, up to 32 KiB; this or `user_assistant_pairs` is needed.",
+    "Text of the memory, up to 32 KiB; this or `user_assistant_pairs` is required.",
 )
 .or("raw_text");
 static PAIRS: Field = Field::body(
     "user_assistant_pairs",
     Kind::Objects { item: pair_schema, min: 1, max: limits::MEMORY_PAIRS_MAX },
-    "Exchanges to be remembered; not used where a text is sent.",
+    "Exchanges of user and assistant; not used where a text is sent.",
 );
 static EXPIRY: Field = Field::body(
     "expiry_time",
     Kind::Integer { min: 1, max: limits::MEMORY_SECONDS_MAX, default: None },
-    "Seconds until it is forgotten; null: never.",
+    "Seconds until the memory expires; null: never.",
 );
 static INFER: Field = Field::body(
     "infer",
     Kind::Boolean { default: false },
-    "Keep a condensed form too; needs a generator, without one the original alone is kept.",
+    "Whether a condensed form is stored too; without a generator only the original is.",
 );
 static INSTRUCTIONS: Field = Field::body(
     "custom_instructions",
     Kind::Text { chars_max: INSTRUCTIONS_CHARS_MAX, is_filled: false },
-    "How to condense; kept with the original.",
+    "Instructions for condensing; stored with the original.",
 );
 static USER_NAME: Field = Field::body(
     "user_name",
     Kind::Text { chars_max: NAME_CHARS_MAX, is_filled: false },
-    "Who the memory is about, or who asks.",
+    "Name of the user that the memory is about, or who asks.",
 );
 static MEMORY_ID: Field = Field::body(
     "memory_id",
     Kind::Identifier,
-    "Id of the memory; a known one is replaced, none is generated.",
+    "Id of the memory; generated when absent, replaced when known.",
 );
 static DELETED_ID: Field =
     Field::query("memory_id", Kind::Identifier, "The memory to delete.").required();
 static MAX_COUNT: Field = Field::query(
     "max_count",
     Kind::Integer { min: 0, max: limits::MEMORY_RESULTS_MAX as u64, default: Some(COUNT_DEFAULT) },
-    "Memories at most; 0: the server decides.",
+    "Greatest number of memories; 0: the server decides.",
 );
 static QUERY: Field = Field::body(
     "query",
     Kind::Text { chars_max: limits::QUERY_CHARS_MAX, is_filled: true },
-    "What is looked for.",
+    "The query.",
 )
 .required();
 static MESSAGE: Field = Field::body(
     "user_message",
     Kind::Content { bytes_max: limits::MEMORY_BYTES_MAX },
-    "The message whose statements are to be remembered, up to 32 KiB.",
+    "Message whose statements become memories, up to 32 KiB.",
 )
 .required();
 
@@ -81,7 +81,7 @@ fn pair_schema() -> Value {
 /// `POST /user_memory/add_user_memory`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AddMemory {
-    /// Where it goes.
+    /// Destination scope.
     pub scope: Scope,
     /// Its id; generated when `None`.
     pub id: Option<SourceId>,
@@ -89,18 +89,18 @@ pub struct AddMemory {
     pub content: String,
     /// Seconds until its end.
     pub life_seconds: Option<u64>,
-    /// How to condense it too, where that is wished.
+    /// Instructions for condensing it, where that is wanted.
     pub inferring: Option<Inferring>,
     /// All that was sent about it.
     pub sent: Metadata,
 }
 
-/// How a memory is condensed.
+/// Instructions for condensing a memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inferring {
-    /// Who it is about; possibly empty.
+    /// Name of the user it is about; possibly empty.
     pub user_name: String,
-    /// Wishes as to what is kept; possibly empty.
+    /// Instructions for condensing; possibly empty.
     pub instructions: String,
 }
 
@@ -179,7 +179,7 @@ fn conversation(pairs: &[Metadata], user_name: Option<&str>) -> Result<String, A
 /// `GET /user_memory/list_user_memories`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListMemories {
-    /// Where they are.
+    /// Scope addressed.
     pub scope: Scope,
 }
 
@@ -194,7 +194,7 @@ impl Request for ListMemories {
 /// `DELETE /user_memory/delete_user_memory`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeleteMemory {
-    /// Where it is.
+    /// Scope addressed.
     pub scope: Scope,
     /// The memory.
     pub id: SourceId,
@@ -213,13 +213,13 @@ impl Request for DeleteMemory {
 /// `POST /user_memory/retrieve_user_memory`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetrieveMemories {
-    /// Where they are.
+    /// Scope addressed.
     pub scope: Scope,
     /// Memories at most; `None`: the server decides.
     pub max_count: Option<usize>,
-    /// What is looked for.
+    /// The query.
     pub query: String,
-    /// Who asks.
+    /// The caller.
     pub user_name: Option<String>,
 }
 
@@ -240,11 +240,11 @@ impl Request for RetrieveMemories {
 /// `POST /user_memory/generate_user_memory`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GenerateMemories {
-    /// Where they go.
+    /// Destination scope.
     pub scope: Scope,
-    /// What the user said.
+    /// Message of the user.
     pub message: String,
-    /// Who said it.
+    /// Name of the user.
     pub user_name: Option<String>,
 }
 
@@ -270,11 +270,11 @@ fn named(fields: &mut Fields) -> Result<Option<String>, ApiError> {
 pub struct MemoryView {
     /// Its id.
     pub memory_id: String,
-    /// What is remembered.
+    /// Text of the memory.
     pub memory_content: String,
-    /// When it was added, epoch seconds.
+    /// Time of creation, epoch seconds.
     pub created_at: String,
-    /// When it is forgotten, epoch seconds; null: never.
+    /// Time of expiry, epoch seconds; null: never.
     pub expires_at: Option<String>,
 }
 
@@ -337,7 +337,7 @@ pub struct RetrievedMemories {
     pub success: bool,
     /// Best first.
     pub retrieved_user_memories: Vec<RetrievedMemory>,
-    /// The same under an older name.
+    /// The same value under an older name.
     pub user_memories: Vec<RetrievedMemory>,
 }
 
@@ -346,6 +346,6 @@ pub struct RetrievedMemories {
 pub struct GeneratedMemories {
     /// Always true.
     pub success: bool,
-    /// What is remembered of the message, in its order; empty where nothing is worth keeping.
+    /// Memories made from the message, in its order; empty where nothing is worth keeping.
     pub generated_user_memories: Vec<MemoryView>,
 }

@@ -15,7 +15,7 @@ use lodestone_types::{JobStatus, SubTenantId, TenantId, limits};
 static LIMIT: Field = Field::query(
     "limit",
     Kind::Integer { min: 1, max: limits::LISTING_PAGE_MAX as u64, default: Some(50) },
-    "Entries of one page.",
+    "Entries per page.",
 );
 
 /// `GET /jobs`.
@@ -29,7 +29,7 @@ pub struct ListJobs {
     pub status: Option<JobStatus>,
     /// Entries of one page.
     pub limit: usize,
-    /// Where the page begins.
+    /// Cursor at which the page begins.
     pub cursor: Option<String>,
 }
 
@@ -61,36 +61,36 @@ pub struct JobView {
     pub sub_tenant_id: String,
     /// Kind of the source.
     pub kind: String,
-    /// Where it stands.
+    /// State of processing.
     pub status: Status,
-    /// The step, while in progress.
+    /// Stage of processing, while in progress.
     pub stage: Option<String>,
     /// Share of the chunks that have their vectors, 0 to 1, while that is known.
     pub progress: Option<f64>,
-    /// Faults so far.
+    /// Failed attempts so far.
     pub attempts: u32,
-    /// The processing fault, or empty.
+    /// Error code of processing, or empty.
     pub error_code: String,
-    /// For `errored`, why.
+    /// Reason of the state `errored`.
     pub message: String,
     /// Epoch seconds.
     pub created_at: String,
-    /// Epoch seconds; null before.
+    /// Time in epoch seconds; null before that.
     pub started_at: Option<String>,
-    /// Epoch seconds; null before.
+    /// Time in epoch seconds; null before that.
     pub finished_at: Option<String>,
 }
 
 /// Jobs by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct JobCounts {
-    /// Waiting.
+    /// Jobs that wait.
     pub queued: u64,
     /// Running.
     pub in_progress: u64,
     /// Done.
     pub success: u64,
-    /// Ended with a reason.
+    /// Entries that ended with a reason.
     pub errored: u64,
 }
 
@@ -99,13 +99,13 @@ pub struct JobCounts {
 pub struct JobList {
     /// Newest first.
     pub jobs: Vec<JobView>,
-    /// Of everything addressed, whatever the page and the state asked for.
+    /// Counts over everything addressed, independent of the page and the state asked for.
     pub counts: JobCounts,
-    /// Where the next page begins; null on the last.
+    /// Cursor of the next page; null on the last page.
     pub next_cursor: Option<String>,
     /// Always true.
     pub success: bool,
-    /// For people.
+    /// Text for people.
     pub message: String,
 }
 

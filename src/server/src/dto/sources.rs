@@ -32,39 +32,38 @@ static LISTED_IDS: Field = Field::body(
 static LIMIT: Field = Field::query(
     "limit",
     Kind::Integer { min: 1, max: limits::LISTING_PAGE_MAX as u64, default: None },
-    "Entries of one page; without it everything is listed.",
+    "Entries per page; without it everything is listed.",
 );
 pub(super) static CURSOR: Field = Field::query(
     "cursor",
     Kind::Text { chars_max: CURSOR_CHARS_MAX, is_filled: false },
-    "`next_cursor` of the page before.",
+    "`next_cursor` of the previous page.",
 );
 pub(super) static STATUS: Field = Field::query(
     "status",
     Kind::Choice { words: STATUS_WORDS, default: None, is_exact: true },
-    "Only entries in this state.",
+    "List only entries in this state.",
 );
-static FILE_ID: Field =
-    Field::body("file_id", Kind::Identifier, "Source whose original is wanted.").required();
+static FILE_ID: Field = Field::body("file_id", Kind::Identifier, "The source.").required();
 /// More than any request line holds, so that no token is refused in another way than a false one.
 const TOKEN_CHARS_MAX: usize = 64 << 10;
 static TOKEN: Field = Field::path(
     "token",
     Kind::Text { chars_max: TOKEN_CHARS_MAX, is_filled: false },
-    "The signed part of `download_url`.",
+    "Signed token of `download_url`.",
 );
 static RETURN_CONTENT: Field = Field::body(
     "return_content",
     Kind::Boolean { default: true },
-    "false: a signed URL instead of the content.",
+    "Whether the content itself is wanted; false gives a signed URL.",
 );
 
 /// `DELETE /upload/delete_source` and `/delete_source`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeleteSources {
-    /// Where they are.
+    /// Scope addressed.
     pub scope: Scope,
-    /// The sources; unknown ones are no fault.
+    /// The sources; unknown ones are no error.
     pub source_ids: Vec<SourceId>,
 }
 
@@ -81,11 +80,11 @@ impl Request for DeleteSources {
 /// `GET /list/sources`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListSources {
-    /// Where they are.
+    /// Scope addressed.
     pub scope: Scope,
     /// Entries of one page; `None` lists everything.
     pub limit: Option<usize>,
-    /// Where the page begins.
+    /// Cursor at which the page begins.
     pub cursor: Option<String>,
     /// Only sources in this state.
     pub status: Option<JobStatus>,
@@ -107,7 +106,7 @@ impl Request for ListSources {
 /// `POST /list/sources_by_id`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourcesById {
-    /// Where they are.
+    /// Scope addressed.
     pub scope: Scope,
     /// The sources in request order, duplicates once.
     pub source_ids: Vec<SourceId>,
@@ -128,7 +127,7 @@ impl Request for SourcesById {
 /// `POST /fetch/fetch_content`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FetchContent {
-    /// Where it is.
+    /// Scope addressed.
     pub scope: Scope,
     /// The source.
     pub file_id: SourceId,
@@ -151,7 +150,7 @@ impl Request for FetchContent {
 /// `GET /fetch/download/{token}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Download {
-    /// What names and opens the original.
+    /// Name of the original and the URL that opens it.
     pub token: String,
 }
 
@@ -196,11 +195,11 @@ pub struct Source {
     pub document_metadata: Metadata,
     /// Map of the tenant's schema.
     pub tenant_metadata: Metadata,
-    /// Where processing stands.
+    /// State of processing.
     pub status: Status,
     /// Always equal to `status`.
     pub indexing_status: Status,
-    /// Where it was fetched from; empty when nowhere.
+    /// Address that it was fetched from; empty where it was not.
     pub url: String,
     /// A note; empty when none.
     pub note: String,
@@ -210,7 +209,7 @@ pub struct Source {
     pub size_bytes: Option<u64>,
     /// Chunks of the visible version.
     pub chunk_count: Option<u64>,
-    /// Visible version, `v1` and on.
+    /// Visible version: `v1`, `v2` and so on.
     pub version: Option<String>,
     /// Last change, epoch seconds.
     pub updated_at: String,
@@ -227,11 +226,11 @@ pub struct SourceList {
     pub sources: Vec<Source>,
     /// Always true.
     pub success: bool,
-    /// For people.
+    /// Text for people.
     pub message: String,
     /// Sources of the whole listing.
     pub total: usize,
-    /// Where the next page begins; null on the last and without `limit`.
+    /// Cursor of the next page; null on the last page and without `limit`.
     pub next_cursor: Option<String>,
 }
 
@@ -242,7 +241,7 @@ pub struct SourcesFound {
     pub sources: Vec<Source>,
     /// Always true.
     pub success: bool,
-    /// For people.
+    /// Text for people.
     pub message: String,
     /// Unknown ids in request order.
     pub not_found: Vec<String>,
@@ -255,7 +254,7 @@ pub struct FetchedContent {
     pub file_id: String,
     /// Always true.
     pub success: bool,
-    /// For people.
+    /// Text for people.
     pub message: String,
     /// The original as text or base64; empty when not asked for.
     pub file_content: String,
@@ -265,8 +264,8 @@ pub struct FetchedContent {
     pub content_type: String,
     /// Bytes of the original.
     pub size_bytes: u64,
-    /// Signed URL; null when the content is here.
+    /// Signed URL; null where the content is included.
     pub download_url: Option<String>,
-    /// When the URL expires, epoch seconds; null when the content is here.
+    /// Time at which the URL expires, epoch seconds; null where the content is included.
     pub expires_at: Option<String>,
 }

@@ -16,10 +16,10 @@ use lodestone_types::{
 static SCHEMA: Field = Field::body(
     "tenant_metadata_schema",
     Kind::Objects { item: schema_field_schema, min: 0, max: limits::SCHEMA_FIELDS_MAX },
-    "Declared keys of tenant_metadata; fixed for ever.",
+    "Declared keys of tenant_metadata; they cannot be changed later.",
 );
 static CONFIRM: Field =
-    Field::query("confirm", Kind::Identifier, "The tenant_id once more.").required();
+    Field::query("confirm", Kind::Identifier, "The tenant_id again, as a confirmation.").required();
 
 fn schema_field_schema() -> Value {
     let words = ["string", "number", "boolean", "array", "datetime"];
@@ -54,7 +54,7 @@ impl Request for NamedTenant {
 /// `GET /tenant/stats`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TenantStats {
-    /// What is counted.
+    /// Tenant that is counted.
     pub scope: Scope,
 }
 
@@ -69,7 +69,7 @@ impl Request for TenantStats {
 /// `DELETE /tenant/delete_sub_tenant`; never `default`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeleteSubTenant {
-    /// What goes.
+    /// Scope to delete.
     pub scope: Scope,
 }
 
@@ -148,7 +148,7 @@ fn schema_field(object: &Metadata) -> Result<SchemaField, ApiError> {
 /// `DELETE /tenant/delete`; confirmed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeleteTenant {
-    /// What goes.
+    /// Scope to delete.
     pub tenant: TenantId,
 }
 
@@ -220,7 +220,7 @@ pub struct SubTenantList {
     pub tenant_schema: Option<SchemaView>,
     /// Always true.
     pub success: bool,
-    /// For people.
+    /// Text for people.
     pub message: String,
 }
 
@@ -246,7 +246,7 @@ pub struct TenantStatistics {
     pub vector_dimension: Option<u32>,
     /// Always true.
     pub success: bool,
-    /// For people.
+    /// Text for people.
     pub message: String,
     /// The sub-tenant.
     pub sub_tenant_id: String,
@@ -273,7 +273,7 @@ pub struct TenantOutcome {
     pub sub_tenant_id: String,
     /// Always true.
     pub success: bool,
-    /// For people.
+    /// Text for people.
     pub message: String,
 }
 
@@ -301,6 +301,6 @@ pub struct TenantList {
     pub tenants: Vec<TenantView>,
     /// Always true.
     pub success: bool,
-    /// For people.
+    /// Text for people.
     pub message: String,
 }

@@ -6,37 +6,29 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::dto::inputs::{
-    DOCUMENT_METADATA, DOCUMENT_METADATA_FORM, FILE_ID_BODY, FILE_ID_FORM, SOURCE_ID_QUERY,
-    SUB_TENANT_BODY, SUB_TENANT_FORM, SUB_TENANT_QUERY, TENANT_BODY, TENANT_FORM, TENANT_METADATA,
-    TENANT_METADATA_FORM, TENANT_OPTIONAL, TENANT_QUERY, body_scope, chosen_id, query_scope,
-    required_source_id, source_id, tenant,
+    CONTENT, DOCUMENT_METADATA, DOCUMENT_METADATA_FORM, FILE_ID_BODY, FILE_ID_FORM,
+    SOURCE_ID_QUERY, SUB_TENANT_BODY, SUB_TENANT_FORM, SUB_TENANT_QUERY, TENANT_BODY, TENANT_FORM,
+    TENANT_METADATA, TENANT_METADATA_FORM, TENANT_OPTIONAL, TENANT_QUERY, body_scope, chosen_id,
+    query_scope, required_source_id, source_id, tenant,
 };
 use crate::error::{ApiError, Location};
 use crate::request::fields::missing;
 use crate::request::{Field, Fields, Kind, Request, UploadedFile};
 use lodestone_types::{JobStatus, Metadata, Scope, SourceId, SubTenantId, TenantId, limits};
 
-static CONTENT: Field = Field::body(
-    "content",
-    Kind::Content { bytes_max: limits::TEXT_BYTES_MAX },
-    "The text; not blank, up to 10 MiB.",
-)
-.required();
 static FILE: Field = Field::form("file", Kind::File, "The document; up to 100 MiB.").required();
 static WAIT: Field = Field::query(
     "wait",
     Kind::Integer { min: 0, max: limits::WAIT_SECONDS_MAX, default: Some(0) },
     "Seconds to wait for the end of processing before answering.",
 );
-static FILE_ID_QUERY: Field =
-    Field::query("file_id", Kind::Identifier, "Source whose status is asked.").required();
-static SOURCE_ID_BODY: Field =
-    Field::body("source_id", Kind::Identifier, "Source whose metadata changes.").required();
+static FILE_ID_QUERY: Field = Field::query("file_id", Kind::Identifier, "The source.").required();
+static SOURCE_ID_BODY: Field = Field::body("source_id", Kind::Identifier, "The source.").required();
 
 /// `POST /upload/upload_text`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UploadText {
-    /// Where it goes.
+    /// Destination scope.
     pub scope: Scope,
     /// The text.
     pub content: String,
@@ -72,9 +64,9 @@ impl Request for UploadText {
 /// `PATCH /upload/update_text`. Metadata of `None` keeps what is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateText {
-    /// Where it is.
+    /// Scope addressed.
     pub scope: Scope,
-    /// What is replaced; made when unknown.
+    /// Source to replace; created when unknown.
     pub source_id: SourceId,
     /// The new text.
     pub content: String,
@@ -117,7 +109,7 @@ fn check_same_id(file_id: Option<SourceId>, source_id: &SourceId) -> Result<(), 
 /// `POST /upload/upload_document`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UploadDocument {
-    /// Where it goes.
+    /// Destination scope.
     pub scope: Scope,
     /// The document; not empty.
     pub file: UploadedFile,
@@ -161,9 +153,9 @@ fn one_file(fields: &mut Fields) -> Result<UploadedFile, ApiError> {
 /// `PATCH /upload/update_document`. Metadata of `None` keeps what is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateDocument {
-    /// Where it is.
+    /// Scope addressed.
     pub scope: Scope,
-    /// What is replaced; made when unknown.
+    /// Source to replace; created when unknown.
     pub source_id: SourceId,
     /// The new document; not empty.
     pub file: UploadedFile,
@@ -198,7 +190,7 @@ impl Request for UpdateDocument {
 /// `PATCH /upload/update_metadata`. A map of `None` stays as it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateMetadata {
-    /// Where it is.
+    /// Scope addressed.
     pub scope: Scope,
     /// The source.
     pub source_id: SourceId,
@@ -230,7 +222,7 @@ pub struct VerifyProcessing {
     pub sub_tenant: Option<SubTenantId>,
     /// The source.
     pub file_id: SourceId,
-    /// How long the answer may wait for the end of processing.
+    /// Longest time to wait for the end of processing.
     pub wait: Duration,
 }
 
@@ -257,7 +249,7 @@ pub enum Status {
     InProgress,
     /// Searchable.
     Success,
-    /// Ended with a reason.
+    /// Entries that ended with a reason.
     Errored,
 }
 
@@ -284,11 +276,11 @@ impl From<JobStatus> for Status {
 pub struct Accepted {
     /// Id of the source.
     pub file_id: String,
-    /// For people; tells of overwriting.
+    /// Text for people; says whether content was overwritten.
     pub message: String,
     /// Always true.
     pub success: bool,
-    /// Where processing stands.
+    /// State of processing.
     pub status: Status,
     /// Whether an existing source is replaced.
     pub overwritten: bool,
@@ -299,15 +291,15 @@ pub struct Accepted {
 pub struct ProcessingStatus {
     /// Id of the source.
     pub file_id: String,
-    /// Where processing stands.
+    /// State of processing.
     pub status: Status,
     /// Always equal to `status`.
     pub indexing_status: Status,
     /// True whenever the look-up worked.
     pub success: bool,
-    /// For `errored`, why.
+    /// Reason of the state `errored`.
     pub message: String,
-    /// The processing fault, or empty.
+    /// Error code of processing, or empty.
     pub error_code: String,
     /// The tenant that holds it.
     pub tenant_id: String,
@@ -315,9 +307,9 @@ pub struct ProcessingStatus {
     pub sub_tenant_id: String,
     /// Last change, epoch seconds.
     pub updated_at: String,
-    /// Version that this status is about, `v1` and on.
+    /// Version that this status is about: `v1`, `v2` and so on.
     pub version: String,
-    /// The step, while in progress.
+    /// Stage of processing, while in progress.
     pub stage: Option<String>,
     /// Share of the chunks that have their vectors, 0 to 1, while that is known.
     pub progress: Option<f64>,

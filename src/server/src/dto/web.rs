@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::dto::inputs::{
     DOCUMENT_METADATA, DOCUMENT_METADATA_FORM, FILE_ID_BODY, SOURCE_ID_QUERY, SUB_TENANT_QUERY,
-    TENANT_METADATA, TENANT_METADATA_FORM, TENANT_QUERY, chosen_id, query_scope,
+    TENANT_METADATA, TENANT_METADATA_FORM, TENANT_QUERY, chosen_id, item_schema, query_scope,
     required_source_id, source_id,
 };
 use crate::error::ApiError;
@@ -20,7 +20,8 @@ const ADDRESS_DOC: &str = "Absolute http or https address, up to 2,048 character
 
 static WEB_URL: Field = Field::query("web_url", ADDRESS, ADDRESS_DOC).required().anywhere();
 static NEW_WEB_URL: Field =
-    Field::query("web_url", ADDRESS, "Where it is now; the stored address when absent.").anywhere();
+    Field::query("web_url", ADDRESS, "New address of the page; the stored address when absent.")
+        .anywhere();
 static ITEM_WEB_URL: Field = Field::body("web_url", ADDRESS, ADDRESS_DOC).required();
 static TENANT_MAP: Field = TENANT_METADATA_FORM.anywhere();
 static DOCUMENT_MAP: Field = DOCUMENT_METADATA_FORM.anywhere();
@@ -28,27 +29,19 @@ static FILE_ID: Field =
     Field::query("file_id", Kind::Identifier, "Id of the source; generated when absent.");
 static ITEMS: Field = Field::body(
     "items",
-    Kind::Objects { item: item_schema, min: 1, max: limits::BATCH_ITEMS_MAX },
+    Kind::Objects { item: page_item_schema, min: 1, max: limits::BATCH_ITEMS_MAX },
     "The pages.",
 )
 .required();
 
-fn item_schema() -> Value {
-    let map = json!({"type": "object", "additionalProperties": true});
-    json!({
-        "type": "object",
-        "required": ["web_url"],
-        "properties": {
-            "web_url": {"type": "string"}, "file_id": {"type": "string"},
-            "tenant_metadata": map, "document_metadata": map,
-        },
-    })
+fn page_item_schema() -> Value {
+    item_schema("web_url")
 }
 
 /// One page on its way in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageItem {
-    /// Where it is, or why this page fails.
+    /// Address of the page, or the error of this item.
     pub url: Result<WebUrl, ApiError>,
     /// The address as it was given.
     pub given: String,
@@ -63,9 +56,9 @@ pub struct PageItem {
 /// `POST /upload/scrape_webpage`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScrapeWebpage {
-    /// Where it goes.
+    /// Destination scope.
     pub scope: Scope,
-    /// Where the page is.
+    /// Address of the page.
     pub url: WebUrl,
     /// Its id; generated when `None`.
     pub id: Option<SourceId>,
@@ -93,11 +86,11 @@ impl Request for ScrapeWebpage {
 /// `PATCH /upload/update_webpage`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateWebpage {
-    /// Where it is.
+    /// Scope addressed.
     pub scope: Scope,
     /// The source.
     pub source_id: SourceId,
-    /// Where the page is now; `None`: where it was.
+    /// New address of the page; `None` keeps the old one.
     pub url: Option<WebUrl>,
     /// The new map of the tenant's schema; `None` keeps it.
     pub tenant_metadata: Option<Metadata>,
@@ -129,7 +122,7 @@ impl Request for UpdateWebpage {
 /// `POST /upload/batch_scrape_webpage`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchScrapeWebpage {
-    /// Where they go.
+    /// Destination scope.
     pub scope: Scope,
     /// The pages in request order.
     pub items: Vec<PageItem>,

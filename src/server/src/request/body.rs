@@ -19,10 +19,10 @@ use crate::error::{ApiError, Condition};
 const FREE_BYTES: usize = 64 << 10;
 /// A body of unknown length reserves memory in steps of this size.
 const STEP_BYTES: usize = 1 << 20;
-/// How long a body waits for memory before the client is told to come back.
+/// Time that a body waits for memory before the client is told to come back.
 const MEMORY_WAIT: Duration = Duration::from_secs(10);
 
-/// How fast a client must send.
+/// Least rate at which a client must send.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     /// Longest silence; also the time before the rate counts.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::error::Location;
 use lodestone_types::limits;
 
-/// What a field may hold. Ranges are inclusive.
+/// Kinds of values of fields. Ranges are inclusive.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// An identifier (API 1.5); empty means absent.
@@ -156,17 +156,17 @@ pub struct Field {
     pub name: &'static str,
     /// Another accepted name of the same field.
     pub alias: Option<&'static str>,
-    /// Where it is documented to stand.
+    /// Documented location.
     pub location: Location,
     /// Whether it may also come as query parameter, form part or JSON member (API 1.4).
     pub is_anywhere: bool,
     /// Whether it is the JSON body itself and not a member of it.
     pub is_whole: bool,
-    /// What it may hold.
+    /// Kind of its values.
     pub kind: Kind,
     /// Whether it must be there.
     pub is_required: bool,
-    /// What it is for, in one line.
+    /// Description, in one line.
     pub doc: &'static str,
 }
 

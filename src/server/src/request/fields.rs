@@ -57,7 +57,7 @@ pub struct Fields {
     pub(crate) form: Form,
     /// The JSON body.
     pub(crate) body: JsonBody,
-    /// What the operation documents; `None` inside an item of a batch.
+    /// Fields that the operation documents; `None` inside an item of a batch.
     pub(crate) documented: Option<&'static [&'static Field]>,
 }
 
@@ -189,7 +189,7 @@ impl Fields {
     /// The vectors of the body.
     ///
     /// # Errors
-    /// 400 `missing_field`. Their own faults were found while the body was parsed.
+    /// 400 `missing_field`. Errors in them were found while the body was parsed.
     pub fn vectors(&mut self, field: &Field) -> Result<Vectors, ApiError> {
         self.body.vectors.take().ok_or_else(|| missing(field))
     }
@@ -226,7 +226,7 @@ pub fn wrong(field: &Field, location: Location, problem: &str) -> ApiError {
     ApiError::field("invalid_value", location, field.name, problem)
 }
 
-/// A field read as another kind than it documents: a fault of ours.
+/// The error of a field that is read as another kind than it documents: a bug of the server.
 pub(super) fn misread(field: &Field) -> ApiError {
     ApiError::internal(format!("field {} is read as another kind than declared", field.name))
 }

@@ -1,16 +1,16 @@
-//! From bytes to typed input: the room between the frame and a handler.
+//! From bytes to typed input: the layer between the frame and a handler.
 //!
 //! ```text
 //! body -> reader (limit, pace, memory) -> JSON members | form parts --+
 //! query, path --------------------------------------------------------+-> Fields -> Request
 //! ```
 //!
-//! It is not the place where an operation decides anything: no tenant is looked up here.
+//! No operation decides anything here, and no tenant is looked up.
 //!
 //! Invariants: no byte of a body is read before the frame has let the request through; what an
 //! operation reads is what its [`Field`]s document.
 //!
-//! - `field`: one input field, its place, its range, its JSON schema
+//! - `field`: one input field, its location, its range, its JSON schema
 //! - `fields`: finding a field's one value; texts and identifiers
 //! - `scalars`, `collections`: numbers, words, times; lists and maps
 //! - `json`, `vectors`: a JSON body into members; number arrays into one flat buffer
@@ -41,7 +41,6 @@ use lodestone_types::Grant;
 pub use field::{Field, Kind};
 pub use fields::Fields;
 pub use multipart::{Form, UploadedFile};
-pub use scalars::Alpha;
 pub use vectors::Vectors;
 
 /// Typed input of one operation.
@@ -73,10 +72,10 @@ pub struct Idempotency {
     pub digest: [u8; 32],
 }
 
-/// What a handler knows about a request beside its input.
+/// Data of a request that a handler gets beside its input.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// Who asks; `None` only on paths that need no key.
+    /// The caller's grant; `None` only on paths that need no key.
     pub grant: Option<Grant>,
     /// The id that the response carries.
     pub request_id: Arc<str>,
@@ -94,10 +93,10 @@ pub struct Call {
 }
 
 impl Call {
-    /// Who asks.
+    /// The caller.
     ///
     /// # Errors
-    /// 500 where a path without a key asks for one: a fault of the table.
+    /// 500 where a path without a key asks for one: a bug of the route table.
     pub fn grant(&self) -> Result<&Grant, ApiError> {
         self.grant.as_ref().ok_or_else(|| ApiError::internal("this route has no grant"))
     }
@@ -121,7 +120,7 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// How much work parsing will be, in bytes.
+    /// Estimate of the work of parsing, in bytes.
     pub fn bytes(&self) -> usize {
         match &self.payload {
             Payload::Json(bytes) => bytes.len(),

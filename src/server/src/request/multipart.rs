@@ -46,14 +46,14 @@ pub struct Form {
 /// Reads a form. Parts that `fields` do not name are read past.
 ///
 /// # Errors
-/// 400 `malformed_body` or `too_many_items`; 413 over the limits; whatever the reader reports.
+/// 400 `malformed_body` or `too_many_items`; 413 over the limits; any error of the reader.
 pub async fn read(
     reader: BodyReader,
     content_type: HeaderValue,
     fields: &'static [&'static Field],
 ) -> Result<Form, ApiError> {
-    let fault: Arc<Mutex<Option<ApiError>>> = Arc::default();
-    let cell = Arc::clone(&fault);
+    let read_error: Arc<Mutex<Option<ApiError>>> = Arc::default();
+    let cell = Arc::clone(&read_error);
     let pieces = stream::unfold((reader, cell), |(mut reader, cell)| async move {
         match reader.next().await {
             Ok(None) => None,
@@ -70,8 +70,8 @@ pub async fn read(
     // The reader counts the bytes already.
     DefaultBodyLimit::disable().apply(&mut request);
     let form = read_parts(request, fields).await;
-    // A fault of the reader reaches the parser as a broken stream; report the cause instead.
-    match fault.lock().take() {
+    // An error of the reader reaches the parser as a broken stream; report the cause instead.
+    match read_error.lock().take() {
         Some(error) => Err(error),
         None => form,
     }

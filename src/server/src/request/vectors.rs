@@ -28,7 +28,7 @@ impl Vectors {
         self.values.chunks_exact(self.dimension.max(1))
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.values.len() / self.dimension.max(1)
     }
@@ -39,7 +39,7 @@ impl Vectors {
     }
 }
 
-/// The reason of API 1.7 for the fault that ended a parse, set beside serde's own error.
+/// The reason of API 1.7 for the error that ended a parse, set beside serde's own error.
 pub(super) type ReasonCell = std::cell::Cell<Option<&'static str>>;
 
 /// Reads one member of kind `kind`; `null` is `None`.

@@ -30,9 +30,14 @@ pub fn routes() -> Vec<Route<App>> {
         Route::<App>::post("/upload/batch_upload_text", group, write, "Upload texts")
             .json(limits::BODY_BYTES_MAX_TEXT)
             .handle(blocking(batch_upload_text)),
-        Route::<App>::post("/upload/upload_app_sources", group, write, "Upload records of apps")
-            .json(limits::BODY_BYTES_MAX_VECTORS)
-            .handle(blocking(upload_app_sources)),
+        Route::<App>::post(
+            "/upload/upload_app_sources",
+            group,
+            write,
+            "Upload records of applications",
+        )
+        .json(limits::BODY_BYTES_MAX_VECTORS)
+        .handle(blocking(upload_app_sources)),
     ]
 }
 
@@ -152,8 +157,8 @@ pub(super) fn upload_all(
     once(app, call, |ids| submit(app, &access, items, ids))
 }
 
-/// Where the items go, once those that no tenant could process are refused; `None` where none is
-/// left, so that a batch of nothing but refused files makes no tenant.
+/// Opens the destination once the items that no tenant could process are refused; `None` where
+/// none is left, so that a batch of nothing but refused files makes no tenant.
 fn open_for(
     app: &App,
     call: &Call,

@@ -1,4 +1,4 @@
-//! From chunks as the query corridor found them to chunks and sources of the wire.
+//! From chunks as the query pipeline found them to chunks and sources of the wire.
 
 use std::collections::BTreeMap;
 

@@ -28,7 +28,7 @@ pub fn routes() -> Vec<Route<App>> {
             "/upload/upload_embeddings",
             GROUP,
             Role::Write,
-            "Store a batch of vectors; searchable on return",
+            "Store a batch of vectors; they are searchable when the call returns",
         )
         .json(limits::BODY_BYTES_MAX_VECTORS)
         .handle(blocking(upload)),
@@ -44,14 +44,14 @@ pub fn routes() -> Vec<Route<App>> {
             "/embeddings/delete",
             GROUP,
             Role::Write,
-            "Delete vectors by chunk id, in one step",
+            "Delete vectors by chunk id, all at once",
         )
         .handle(blocking(delete)),
         Route::<App>::post(
             "/embeddings/search",
             GROUP,
             Role::Read,
-            "The stored vectors nearest to one or several",
+            "Find the stored vectors nearest to one or several query vectors",
         )
         .json(limits::BODY_BYTES_MAX_VECTORS)
         .handle(blocking(search)),
@@ -59,7 +59,7 @@ pub fn routes() -> Vec<Route<App>> {
             "/embeddings/retrieve_by_ids",
             GROUP,
             Role::Read,
-            "Stored vectors by chunk id, bit for bit",
+            "Get stored vectors by chunk id, bit for bit",
         )
         .handle(blocking(retrieve_by_ids)),
     ]
@@ -175,7 +175,7 @@ fn rows(vectors: &Vectors) -> Vec<Vec<f32>> {
     vectors.rows().map(<[f32]>::to_vec).collect()
 }
 
-/// The width is the tenant's, so a wrong one is a fault in an empty sub-tenant too.
+/// The width is the tenant's, so a wrong one is an error in an empty sub-tenant too.
 fn check_width(access: &TenantAccess, received: usize) -> Result<(), EngineError> {
     match access.tenant.dimension.map(|width| width as usize) {
         Some(expected) if expected != received => {

@@ -9,6 +9,7 @@ use http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::{Schema, SchemaGenerator};
 
 use crate::app::{App, blocking, degraded, lookup_error};
@@ -27,10 +28,16 @@ const BYTES_TYPE: &str = "application/octet-stream";
 
 /// The operations.
 pub fn routes() -> Vec<Route<App>> {
-    let download = Route::<App>::public("/fetch/download/{token}", "An original by its signed URL");
+    let download =
+        Route::<App>::public("/fetch/download/{token}", "Download an original by its signed URL");
     vec![
-        Route::<App>::post("/fetch/fetch_content", Group::Fetch, Role::Read, "An original")
-            .handle(blocking(fetch_content)),
+        Route::<App>::post(
+            "/fetch/fetch_content",
+            Group::Fetch,
+            Role::Read,
+            "Get the original of a source",
+        )
+        .handle(blocking(fetch_content)),
         RouteDraft { group: Group::Fetch, ..download }.handle(blocking(redeem)),
     ]
 }
@@ -97,7 +104,7 @@ fn redeem(app: &App, _: &Call, request: Download) -> Result<File, ApiError> {
     }
 }
 
-/// What the holder of a URL may do: read in that one scope.
+/// Grant of the holder of a signed URL: read in that one scope.
 fn bearer(scope: &Scope) -> Grant {
     let sub_tenants = Some(vec![scope.sub_tenant.clone()]);
     let grants = vec![TenantGrant { tenant: scope.tenant.clone(), sub_tenants }];
@@ -152,6 +159,9 @@ fn describe(headers: &mut HeaderMap, record: &SourceRecord) -> Result<(), ApiErr
     Ok(())
 }
 
+/// Every byte but letters, digits and `-._`.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
+
 /// `attachment` with the name twice, as RFC 6266 advises: in ASCII, and whole.
 fn disposition(record: &SourceRecord) -> String {
     let name = match record.filename.as_str() {
@@ -163,14 +173,6 @@ fn disposition(record: &SourceRecord) -> String {
         _ => '_',
     };
     let ascii: String = name.chars().map(plain).collect();
-    let mut whole = String::new();
-    for byte in name.bytes() {
-        match byte {
-            byte if byte.is_ascii_alphanumeric() || b"._-".contains(&byte) => {
-                whole.push(char::from(byte));
-            }
-            byte => whole.push_str(&format!("%{byte:02X}")),
-        }
-    }
+    let whole = utf8_percent_encode(&name, RESERVED);
     format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''{whole}")
 }

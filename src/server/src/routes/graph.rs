@@ -1,4 +1,4 @@
-//! What sources state, and what results state, as the wire shows it (API 3.8, 4.7).
+//! Relations of sources and of results, as the wire shows them (API 3.8, 4.7).
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub fn routes() -> Vec<Route<App>> {
             "/list/graph_relations_by_id",
             Group::Listing,
             Role::Read,
-            "What some sources state, as triplets",
+            "List the relations that sources state, as triplets",
         )
         .handle(blocking(relations_by_id)),
     ]

@@ -13,9 +13,9 @@ use lodestone_types::Role;
 pub fn routes() -> Vec<Route<App>> {
     let (group, admin) = (Group::Admin, Role::Admin);
     vec![
-        Route::<App>::post("/admin/api_keys", group, admin, "Make an API key")
+        Route::<App>::post("/admin/api_keys", group, admin, "Create an API key")
             .handle(blocking(create)),
-        Route::<App>::get("/admin/api_keys", group, admin, "API keys without their secrets")
+        Route::<App>::get("/admin/api_keys", group, admin, "List API keys, without their secrets")
             .handle(blocking(list)),
         Route::<App>::delete("/admin/api_keys/{key_id}", group, admin, "Revoke an API key")
             .handle(blocking(revoke)),

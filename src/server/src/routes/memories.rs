@@ -27,35 +27,35 @@ pub fn routes() -> Vec<Route<App>> {
             "/user_memory/add_user_memory",
             GROUP,
             by_writer,
-            "Remember a text or exchanges; visible on return",
+            "Add a memory: a text or exchanges; it is visible when the call returns",
         )
         .handle(blocking(add)),
         Route::<App>::get(
             "/user_memory/list_user_memories",
             GROUP,
             by_reader,
-            "Every memory of a sub-tenant, newest first",
+            "List the memories of a sub-tenant, newest first",
         )
         .handle(blocking(list)),
         Route::<App>::delete(
             "/user_memory/delete_user_memory",
             GROUP,
             by_writer,
-            "Forget a memory",
+            "Delete a memory",
         )
         .handle(blocking(delete)),
         Route::<App>::post(
             "/user_memory/retrieve_user_memory",
             GROUP,
             by_reader,
-            "Memories by meaning and words, best first",
+            "Search memories by meaning and words, best first",
         )
         .handle(blocking(retrieve)),
         Route::<App>::post(
             "/user_memory/generate_user_memory",
             GROUP,
             by_writer,
-            "Remember the statements of a message",
+            "Add the statements of a message as memories",
         )
         .handle(blocking(generate)),
     ]

@@ -1,4 +1,4 @@
-//! The table of routes: one entry an operation, from which everything about it is made.
+//! The table of routes: one entry for each operation, from which everything about it is made.
 //!
 //! ```text
 //!            +-> axum router (frame)
@@ -7,8 +7,8 @@
 //!            +-> OpenAPI document (openapi)
 //! ```
 //!
-//! This is not where an operation is carried out: a handler calls one corridor and turns the
-//! result into a type of `dto`.
+//! No operation is carried out here: a handler calls the engine and turns the result into a type of
+//! `dto`.
 //!
 //! # How to add an operation
 //!
@@ -16,21 +16,21 @@
 //!    `FIELDS` lists what `read` reads; ranges and defaults stand in the fields only.
 //! 2. Output: in `dto/`, a struct with `Serialize` and `JsonSchema`.
 //! 3. Handler: `async fn name(app: App, call: Call, input: In) -> Result<Json<Out>, ApiError>`.
-//!    Check the scope with `call.grant()?` first. Blocking work goes into [`off_thread`]. Turn a
-//!    room's error into [`ApiError`] with `ApiError::of_kind(error.kind(), reason, text)`.
+//!    Check the scope with `call.grant()?` first. Blocking work goes into [`off_thread`]. Errors
+//!    of the engine turn into [`ApiError`] with `?` (`engine_error`).
 //! 4. Entry: `Route::post(path, group, role, summary).handle(name)`, with `.json(bytes_max)` for
 //!    a larger body or `.multipart(bytes_max)` for a form.
 //!
 //! Router, role matrix, limits, `/openapi.json` and the generic tests then know it.
 //!
 //! - `openapi`: the document from the table
-//! - `upload`, `batch`: texts and documents, alone and in company; `once`: repeated requests
+//! - `upload`, `batch`: texts and documents, alone and in batches; `once`: repeated requests
 //! - `web`: pages of the web
 //! - `sources`: listing, looking up and deleting; `fetch`: originals
-//! - `graph`: what sources and results state
-//! - `search`, `qna`: searches and answers; `chunks_out`: what was found, as the wire has it
+//! - `graph`: relations of sources and results
+//! - `search`, `qna`: searches and answers; `chunks_out`: chunks of the engine for the wire
 //! - `embeddings`: client vectors; `memories`: personal memories
-//! - `tenants`, `keys`, `operations`: what operators need
+//! - `tenants`, `keys`, `operations`: administration
 
 pub mod batch;
 mod chunks_out;
@@ -134,16 +134,16 @@ impl Group {
     }
 }
 
-/// What kind of body an operation reads.
+/// Kind of body that an operation reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Media {
-    /// None: a body is not looked at.
+    /// None: a body is not read.
     None,
     /// A JSON object, which may be absent where no member is required.
     Json,
     /// A multipart form.
     Multipart,
-    /// A form as browsers send short ones; JSON too.
+    /// A urlencoded form; JSON too.
     UrlEncoded,
 }
 
@@ -154,7 +154,7 @@ pub struct RouteSpec {
     pub method: Method,
     /// The path, with `{name}` for a variable part.
     pub path: &'static str,
-    /// The chapter.
+    /// Its group in the OpenAPI document.
     pub group: Group,
     /// The least role, or `None` where no key is needed.
     pub role: Option<Role>,
@@ -178,7 +178,7 @@ type Handler<S> = Arc<dyn Fn(S, Call, Input) -> Answer + Send + Sync>;
 /// One entry of the table.
 #[derive(Clone)]
 pub struct Route<S> {
-    /// What it is.
+    /// Its description.
     pub spec: RouteSpec,
     pub(super) handler: Handler<S>,
 }

@@ -167,7 +167,7 @@ fn responses(spec: &RouteSpec, generator: &mut SchemaGenerator) -> Value {
 
 fn error_schema() -> Value {
     let text = || json!({"type": "string"});
-    let fault = json!({
+    let entry = json!({
         "type": "object",
         "properties": {
             "location": {"type": "string", "enum": ["query", "form", "body", "header", "path"]},
@@ -185,7 +185,7 @@ fn error_schema() -> Value {
                 "required": ["success", "message", "error_code"],
                 "properties": {
                     "success": {"const": false}, "message": text(), "error_code": text(),
-                    "errors": {"type": "array", "items": fault},
+                    "errors": {"type": "array", "items": entry},
                 },
             },
         },

@@ -27,13 +27,13 @@ const DOCS_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; \
 /// The operations.
 pub fn routes() -> Vec<Route<App>> {
     vec![
-        Route::<App>::get("/jobs", Group::Operations, Role::Read, "Jobs, newest first")
+        Route::<App>::get("/jobs", Group::Operations, Role::Read, "List jobs, newest first")
             .handle(blocking(list_jobs)),
-        Route::<App>::public("/healthz", "Whether the process runs")
+        Route::<App>::public("/healthz", "Report whether the process runs")
             .handle(|_: App, _: Call, (): ()| async { Ok(Json::new(alive())) }),
-        Route::<App>::public("/readyz", "Whether storage, index and embedder are usable")
+        Route::<App>::public("/readyz", "Report whether storage, index and embedder are usable")
             .handle(blocking(readiness)),
-        Route::<App>::public("/docs", "The API for people")
+        Route::<App>::public("/docs", "Documentation of the API for people")
             .handle(|_: App, _: Call, (): ()| async { Ok(Page(DOCS_PAGE)) }),
     ]
 }

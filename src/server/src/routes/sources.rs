@@ -25,9 +25,9 @@ pub fn routes() -> Vec<Route<App>> {
     vec![
         delete("/upload/delete_source"),
         delete("/delete_source"),
-        Route::<App>::get("/list/sources", group, read, "Sources, newest first")
+        Route::<App>::get("/list/sources", group, read, "List sources, newest first")
             .handle(blocking(list_sources)),
-        Route::<App>::post("/list/sources_by_id", group, read, "Some sources by id")
+        Route::<App>::post("/list/sources_by_id", group, read, "Get sources by id")
             .handle(blocking(sources_by_id)),
     ]
 }

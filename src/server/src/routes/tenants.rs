@@ -17,10 +17,20 @@ pub fn routes() -> Vec<Route<App>> {
     let (tenant, admin) = (Group::Tenant, Group::Admin);
     let (by_reader, by_admin) = (Role::Read, Role::Admin);
     vec![
-        Route::<App>::get("/tenant/sub_tenant_ids", tenant, by_reader, "Sub-tenants of a tenant")
-            .handle(blocking(sub_tenant_ids)),
-        Route::<App>::get("/tenant/stats", tenant, by_reader, "Counts of a sub-tenant")
-            .handle(blocking(stats)),
+        Route::<App>::get(
+            "/tenant/sub_tenant_ids",
+            tenant,
+            by_reader,
+            "List the sub-tenants of a tenant",
+        )
+        .handle(blocking(sub_tenant_ids)),
+        Route::<App>::get(
+            "/tenant/stats",
+            tenant,
+            by_reader,
+            "Count the sources, chunks and bytes of a sub-tenant",
+        )
+        .handle(blocking(stats)),
         Route::<App>::delete("/tenant/delete_sub_tenant", tenant, by_admin, "Delete a sub-tenant")
             .handle(blocking(delete_sub_tenant)),
         Route::<App>::post("/user/create_tenant", tenant, by_admin, "Create a tenant")
@@ -32,8 +42,13 @@ pub fn routes() -> Vec<Route<App>> {
             "Create a tenant for client vectors",
         )
         .handle(blocking(create_embeddings_tenant)),
-        Route::<App>::get("/tenant/list", admin, by_admin, "Tenants within the key's scope")
-            .handle(blocking(list)),
+        Route::<App>::get(
+            "/tenant/list",
+            admin,
+            by_admin,
+            "List the tenants within the key's scope",
+        )
+        .handle(blocking(list)),
         Route::<App>::delete("/tenant/delete", admin, by_admin, "Delete a tenant")
             .handle(blocking(delete)),
     ]

@@ -22,9 +22,9 @@ use lodestone_types::{
     JobStatus, Metadata, Origin, Role, Scope, SourceId, SourceKind, TenantMode, limits,
 };
 
-/// How often a waiting question looks at the count of changes: one atomic load.
+/// Interval at which a waiting request reads the count of changes: one atomic load.
 const TICK: Duration = Duration::from_millis(20);
-/// How often it asks again in any case: deletions do not count as changes.
+/// Interval at which it asks again in any case: deletions do not count as changes.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Media type of the original of a text.
 const TEXT_TYPE: &str = "text/plain; charset=utf-8";
@@ -46,12 +46,27 @@ pub fn routes() -> Vec<Route<App>> {
         Route::<App>::patch("/upload/update_document", group, write, "Replace a document")
             .multipart(file)
             .handle(blocking(update_document)),
-        Route::<App>::patch("/upload/update_metadata", group, write, "Replace metadata maps")
-            .handle(blocking(update_metadata)),
-        Route::<App>::post("/upload/verify_processing", group, Role::Read, "State of a source")
-            .handle(verify_processing),
-        Route::<App>::get("/upload/verify_processing", group, Role::Read, "State of a source")
-            .handle(verify_processing),
+        Route::<App>::patch(
+            "/upload/update_metadata",
+            group,
+            write,
+            "Replace the metadata of a source",
+        )
+        .handle(blocking(update_metadata)),
+        Route::<App>::post(
+            "/upload/verify_processing",
+            group,
+            Role::Read,
+            "Get the processing state of a source",
+        )
+        .handle(verify_processing),
+        Route::<App>::get(
+            "/upload/verify_processing",
+            group,
+            Role::Read,
+            "Get the processing state of a source",
+        )
+        .handle(verify_processing),
     ]
 }
 

@@ -20,14 +20,19 @@ use lodestone_types::{Origin, Role, SourceId, SourceKind, TenantMode, WebUrl};
 pub fn routes() -> Vec<Route<App>> {
     let (group, write) = (Group::Upload, Role::Write);
     vec![
-        Route::<App>::post("/upload/scrape_webpage", group, write, "Fetch a page of the web")
+        Route::<App>::post("/upload/scrape_webpage", group, write, "Fetch and index a web page")
             .urlencoded()
             .handle(blocking(scrape)),
-        Route::<App>::patch("/upload/update_webpage", group, write, "Fetch a page once more")
+        Route::<App>::patch("/upload/update_webpage", group, write, "Fetch a web page again")
             .urlencoded()
             .handle(blocking(update_webpage)),
-        Route::<App>::post("/upload/batch_scrape_webpage", group, write, "Fetch pages of the web")
-            .handle(blocking(batch_scrape)),
+        Route::<App>::post(
+            "/upload/batch_scrape_webpage",
+            group,
+            write,
+            "Fetch and index several web pages",
+        )
+        .handle(blocking(batch_scrape)),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! Every operation over a real engine, through the router: its happy path and its main fault.
+//! Every operation over a real engine, through the router: its happy path and its main error.
 
 mod admin;
 mod batches;
@@ -186,7 +186,7 @@ impl Server {
 
     /// The status of a source once it does not change by itself any more.
     async fn settled(&self, scope: &str, id: &str) -> Value {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(600);
         loop {
             let path = format!("/upload/verify_processing?{scope}&file_id={id}");
             let status = self.send("POST", path).answer().await.ok();
