@@ -1,7 +1,7 @@
 //! Single writes and syncs fail while the power stays: EIO and ENOSPC at each of them in turn.
 //!
-//! After a failed sync nothing may be acknowledged any more, whatever a second try says; after a
-//! full disk the same process must be able to go on.
+//! After a failed sync nothing may be acknowledged any more, even if a second try succeeds; after a
+//! full disk the same process must be able to continue.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use lodestone_storage::collection::Collection;
 
 use crate::workload::{self, Run, STEPS};
 
-/// Goes on after errors for as long as the collection lets it: one more try a step.
+/// Continues after errors while the collection accepts writes: one more try a step.
 fn persevere(collection: &Collection) -> (Run, usize) {
     let (mut run, mut errors) = (Run::default(), 0);
     for step in STEPS {

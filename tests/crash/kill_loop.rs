@@ -4,10 +4,10 @@
 //! Method: one client per tenant writes at random into the real binary with the real model and
 //! keeps, in memory, what was acknowledged and what was merely sent. After 20 to 2,000 ms the
 //! process is killed with SIGKILL, and one time in ten once more while it recovers. After every
-//! start whatever can be asked at any time is asked; every tenth time all jobs are waited for and
+//! start every check that holds at any time is run; every tenth time all jobs are waited for and
 //! everything is compared, byte for byte; at the end `lodestone verify` reads every file.
 //!
-//! Each version of a document holds a word that occurs nowhere else, so full-text search tells
+//! Each version of a document holds a word that occurs nowhere else, so full-text search shows
 //! which versions are visible.
 //!
 //! kill -9 keeps the page cache: this proves nothing about syncs; `every_sync` does.
@@ -41,7 +41,7 @@ const DOCUMENT_TENANTS: u32 = 4;
 const FULL_CHECK_EVERY: u64 = 10;
 const DOUBLE_KILL_SHARE: f64 = 0.1;
 
-/// Why a worker stopped: the server is gone, or it broke a promise.
+/// Cause of a worker's end: the server is gone, or it broke a promise.
 enum Stop {
     Gone(Failure),
     Broken(String),
@@ -301,7 +301,7 @@ fn report(what: String, server: Server) -> String {
     format!("{what}\n{}", server.kill())
 }
 
-/// Writes until the server is gone. It must not go by itself.
+/// Writes until the server is gone. It must not end by itself.
 fn write(
     tenant: &mut Tenant,
     client: &Client,

@@ -1,4 +1,5 @@
-//! A fixed workload over one collection, and the model that says what must be visible after it.
+//! A fixed workload over one collection, and the model of the contents that must be visible after
+//! it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -224,7 +225,7 @@ pub fn visible(collection: &Collection) -> Contents {
 /// there whole or not at all, and the collection takes new writes that last.
 ///
 /// # Panics
-/// At the first promise that is broken; `context` says where.
+/// At the first promise that is broken; `context` names the position.
 pub fn check(disk: &Arc<CrashDisk>, run: &Run, states: &[Contents], context: &str) {
     let collection = open(disk, 2, run.head).unwrap_or_else(|error| panic!("{context}: {error}"));
     let found = visible(&collection);

@@ -136,7 +136,7 @@ fn the_catalog_goes_on_where_it_stopped() {
     assert!(newest.sequence > claim.jobs[0].sequence, "sequences rise across versions");
 }
 
-/// A tenant as its descriptor tells it.
+/// A tenant as its descriptor holds it.
 fn described() -> Descriptor {
     let tenant = Tenant {
         id: TenantId::parse("acme").unwrap(),

@@ -1,4 +1,4 @@
-//! Damaged copies of the fixtures, and copies that ask for a later program.
+//! Damaged copies of the fixtures, and copies that need a later program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use lodestone_types::{CollectionId, ErrorKind};
 
 use crate::version_1::{Copy, TEXTS, VECTORS, files};
 
-/// Whether opening or a walk over the collection tells that something is wrong.
+/// Whether opening the collection or a walk over it finds damage.
 fn is_noticed(copy: &Copy, id: CollectionId) -> bool {
     let collection = match copy.open(id) {
         Ok(collection) => collection,
@@ -41,7 +41,7 @@ fn replace(path: &Path, bytes: &[u8]) {
     fs::rename(fresh, path).unwrap();
 }
 
-/// Flips one bit at each place in turn; returns at how many.
+/// Flips one bit at each offset in turn; returns the number of offsets.
 fn flip_everywhere(path: &Path, step: usize, mut is_noticed: impl FnMut() -> bool) -> usize {
     let good = fs::read(path).unwrap();
     let mut count = 0;
@@ -75,7 +75,7 @@ fn a_flipped_bit_in_any_byte_of_a_small_file_is_noticed() {
     });
 }
 
-/// Method: a prime step, so that over the pages every offset in a page comes up.
+/// Method: a prime step, so that over the pages every offset in a page is tried.
 #[test]
 fn a_flipped_bit_in_a_segment_is_noticed() {
     let copy = Copy::new();

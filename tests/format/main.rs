@@ -1,4 +1,4 @@
-//! Files of every released version, and what today's program makes of them.
+//! Fixtures of every released format version, and tests that the program still reads them.
 //!
 //! ```text
 //! tests/format/v1/v1/c/<collection>/{m,s,d}   collections: model embeddings, client vectors
@@ -7,8 +7,8 @@
 //! tests/format/v1-parts/{lists,one_bit}       sections of lists and T0
 //! tests/format/v1-parts/v1/t/                 the descriptor of a tenant
 //! tests/format/v1/first-key                   the key that opens it
-//! tests/format/v2/                            what version 2 added to collections and catalog
-//! tests/format/v3/                            what version 3 added to segments
+//! tests/format/v2/                            additions of version 2 to collections and catalog
+//! tests/format/v3/                            additions of version 3 to segments
 //! ```
 //! `version_1` to `version_3` describe them and wrote them. They are not written again when the
 //! program changes: a format that changes gets a folder of its own beside this one. To write the

@@ -1,4 +1,4 @@
-//! The collections of version 1: what they hold, how they were written, that they are read.
+//! The collections of version 1: their contents, their writer, and tests that read them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -187,7 +187,7 @@ fn write(root: &Path) {
     uploads::put(&*store, &SeededIds::new(2), TEXTS, &label(), b"the original\n").unwrap();
 }
 
-/// Writes the fixtures where asked to; see `main.rs`.
+/// Writes the fixtures on request; see `main.rs`.
 #[test]
 fn write_fixtures() {
     if std::env::var_os("LODESTONE_WRITE_FIXTURES").is_none() {

@@ -1,5 +1,5 @@
-//! Version 2: records of applications and rectangles in segments, where an original
-//! comes from in its label, pages that wait to be fetched in the catalog.
+//! Version 2: records of applications and rectangles in segments, origins in the labels of uploads,
+//! and pages that wait to be fetched in the catalog.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -158,7 +158,7 @@ fn write_catalog(root: &Path) {
     catalog.submit(job(tenant.collection, "page", SourceKind::Webpage, 0)).unwrap();
 }
 
-/// Writes the fixtures where asked to; see `main.rs`.
+/// Writes the fixtures on request; see `main.rs`.
 #[test]
 fn write_fixtures() {
     if std::env::var_os("LODESTONE_WRITE_FIXTURES").is_none() {

@@ -75,7 +75,7 @@ fn graph() -> RowGraph {
     }
 }
 
-/// Writes the fixtures where asked to; see `main.rs`.
+/// Writes the fixtures on request; see `main.rs`.
 #[test]
 fn write_fixtures() {
     if std::env::var_os("LODESTONE_WRITE_FIXTURES").is_none() {

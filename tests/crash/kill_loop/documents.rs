@@ -193,7 +193,7 @@ impl DocumentTenant {
         self.finish(at, state, written("upload", result)?)
     }
 
-    /// Replaces the text and keeps the metadata, whatever waits in the queue.
+    /// Replaces the text and keeps the metadata, also while jobs wait in the queue.
     fn update_text(&mut self, client: &Client, at: usize) -> Step<()> {
         if !self.documents[at].is_known() {
             return self.upload(client, at, Kind::Text);

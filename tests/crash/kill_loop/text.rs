@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-/// Stands in every chunk of every document.
+/// A word in every chunk of every document.
 pub const EVERYWHERE: &str = "everychunk";
 
 /// The kinds of upload.
