@@ -69,7 +69,7 @@ impl Snapshot {
     /// The record of a source, visible or lost.
     ///
     /// # Errors
-    /// [`SegmentError::Damaged`] if stored bytes are malformed.
+    /// [`CollectionError::Segment`] if stored bytes are malformed.
     pub fn record(
         &self,
         sub_tenant: &SubTenantId,
