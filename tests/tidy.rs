@@ -41,6 +41,7 @@ const QUARANTINE: &[(&str, &[&str])] = &[
     ("hayro_cmap", &["src/extract/pdf/"]),
     ("hayro_font", &["src/extract/pdf/"]),
     ("hayro_syntax", &["src/extract/pdf/"]),
+    ("skrifa", &["src/extract/pdf/"]),
     ("simsimd", &["src/compute/"]),
     ("cudarc", &["src/compute/cuda/"]),
     ("tantivy", &["src/text/"]),

@@ -19,6 +19,8 @@ const FORM_DEPTH_MAX: usize = 16;
 const STATES_MAX: usize = 1_024;
 /// Bytes that each form counts for at least.
 const FORM_BYTES_MIN: usize = 1 << 10;
+/// Step between two glyphs above which there is a space between them, in sizes.
+const SPACE_MIN: f64 = 0.2;
 /// Units of a font's coordinates in its size.
 const UNITS: f64 = 1_000.0;
 
@@ -164,15 +166,23 @@ impl<'f, 'a> Interpreter<'f, 'a> {
                 for part in parts.0.iter::<Object<'_>>() {
                     match part {
                         Object::String(text) => self.show(text.as_bytes()),
-                        Object::Number(back) => {
-                            self.state.advance(-back.as_f64() / UNITS * self.state.size);
-                        }
+                        Object::Number(back) => self.skip(-back.as_f64() / UNITS),
                         _ => {}
                     }
                 }
             }
             _ => {}
         }
+    }
+
+    /// Moves on by so many sizes. A wide step is a space: many programs draw no others.
+    fn skip(&mut self, by: f64) {
+        if by > SPACE_MIN
+            && let Some(font) = self.state.font.clone()
+        {
+            self.drawn.push(Drawn { c: ' ', matrix: self.state.glyph(), width: by, font });
+        }
+        self.state.advance(by * self.state.size);
     }
 
     /// Draws a string in the current font.
@@ -185,11 +195,9 @@ impl<'f, 'a> Interpreter<'f, 'a> {
         while at < text.len() {
             let (code, length) = font.codes.read_code(text, at);
             at += length;
-            let state = &mut self.state;
             let step = font.codes.code_advance(code) / UNITS;
-            let size = Affine::scale_non_uniform(state.size * state.scale, state.size);
             let origin = Affine::translate(font.codes.origin_displacement(code) / UNITS);
-            let matrix = state.matrix * state.text * size * origin;
+            let matrix = self.state.glyph() * origin;
             self.chars.clear();
             font.push_chars(code, &mut self.chars);
             // The letters of a ligature stand in the order in which they are read.
@@ -205,6 +213,7 @@ impl<'f, 'a> Interpreter<'f, 'a> {
                 self.drawn.push(Drawn { c: *c, matrix: matrix * aside, width, font });
             }
             let is_space = code == 32 && length == 1;
+            let state = &mut self.state;
             let space = state.char_space + if is_space { state.word_space } else { 0.0 };
             state.advance((step.x + step.y) * state.size + space);
         }
@@ -218,6 +227,12 @@ impl State<'_> {
 
     fn next_line(&mut self, x: f64, y: f64) {
         self.begin_line(self.line * Affine::translate((x, y)));
+    }
+
+    /// From the coordinates of the next glyph, its size being 1, to those of the page.
+    fn glyph(&self) -> Affine {
+        let size = Affine::scale_non_uniform(self.size * self.scale, self.size);
+        self.matrix * self.text * size
     }
 
     /// Moves on in the direction in which the font is written.

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use hayro_cmap::{BfString, load_embedded};
+use hayro_cmap::{BfString, CMap, CMapName, CidFamily, load_embedded};
 use hayro_font::{CMapResolverFn, FontCache, FontGlyph, FontQuery, FontResolverFn, StandardFont};
 use hayro_syntax::object::dict::keys::{
-    ASCENT, BASE_FONT, DESCENDANT_FONTS, DESCENT, FLAGS, FONT_DESC, FONT_WEIGHT, STEM_V,
+    ASCENT, BASE_FONT, CIDSYSTEMINFO, DESCENDANT_FONTS, DESCENT, ENCODING, FLAGS, FONT_DESC,
+    FONT_WEIGHT, ORDERING, REGISTRY, STEM_V, TO_UNICODE,
 };
-use hayro_syntax::object::{Array, Dict, Name};
+use hayro_syntax::object::{Array, Dict, Name, Object, String as Bytes};
+use skrifa::{FontRef, MetadataProvider};
 
 /// Flag of a font whose letters are drawn bold.
 const FORCE_BOLD: u32 = 1 << 18;
@@ -70,20 +72,41 @@ impl Face {
 #[derive(Debug)]
 pub(super) struct Font<'a> {
     pub codes: hayro_font::Font<'a>,
+    fallback: Fallback,
     /// Number for [`Fonts::face`].
     pub face: u16,
     /// Rise above the baseline and fall below it, in sizes.
     pub height: (f32, f32),
 }
 
+/// Characters of codes for which a font states none.
+#[derive(Debug)]
+enum Fallback {
+    /// The code is the character.
+    Code,
+    /// An East Asian collection of characters: their numbers by codes, themselves by numbers.
+    Collection(CMap, CMap),
+    /// The table of the embedded font program: characters by glyphs.
+    Program(HashMap<u32, char>),
+}
+
 impl Font<'_> {
-    /// Appends the characters of a code in the order in which they are read; none if the font does
-    /// not say them.
+    /// Appends the characters of a code in the order in which they are read; none if there is no
+    /// way to tell them.
     pub(super) fn push_chars(&self, code: u32, chars: &mut Vec<char>) {
-        let text = match self.codes.glyph(self.codes.map_code(code), code) {
+        let glyph = self.codes.map_code(code);
+        let text = match self.codes.glyph(glyph, code) {
             FontGlyph::Outline(glyph) => glyph.as_unicode(),
             FontGlyph::Type3(glyph) => glyph.as_unicode(),
         };
+        let text = text.or_else(|| match &self.fallback {
+            Fallback::Code => char::from_u32(code).map(BfString::Char),
+            Fallback::Program(chars) => chars.get(&glyph.to_u32()).copied().map(BfString::Char),
+            Fallback::Collection(numbers, chars) => {
+                let number = (1..=4).find_map(|bytes| numbers.lookup_cid_code(code, bytes))?;
+                chars.lookup_bf_string(number)
+            }
+        });
         match text {
             None => {}
             Some(BfString::Char(c)) => chars.push(c),
@@ -155,7 +178,16 @@ impl<'a> Fonts<'a> {
         let descendant = descendants.and_then(|fonts| fonts.iter::<Dict<'_>>().next());
         let descriptor = descendant.as_ref().unwrap_or(dict).get::<Dict<'_>>(FONT_DESC);
         let descriptor = descriptor.unwrap_or_default();
-        Font { codes, face: self.number(name, &descriptor), height: height(name, &descriptor) }
+        let fallback = match (descendant, dict.get::<Object<'_>>(TO_UNICODE)) {
+            // Some programs name the identity in place of a table.
+            (None, _) | (_, Some(Object::Name(_))) => Fallback::Code,
+            (_, Some(_)) => Fallback::Program(HashMap::new()),
+            (Some(descendant), None) => {
+                collection(dict, &descendant).unwrap_or_else(|| program(&codes))
+            }
+        };
+        let (face, height) = (self.number(name, &descriptor), height(name, &descriptor));
+        Font { codes, fallback, face, height }
     }
 
     fn number(&mut self, name: &str, descriptor: &Dict<'_>) -> u16 {
@@ -185,6 +217,42 @@ impl<'a> Fonts<'a> {
         self.numbers.insert(name.to_owned(), number as u16);
         number as u16
     }
+}
+
+/// The East Asian collection of a font whose characters have numbers.
+fn collection(dict: &Dict<'_>, descendant: &Dict<'_>) -> Option<Fallback> {
+    let numbers = match dict.get::<Object<'_>>(ENCODING)? {
+        Object::Name(name) if name.starts_with(b"Identity") => CMap::identity_h(),
+        Object::Name(name) => {
+            CMap::parse(load_embedded(CMapName::from_bytes(&name))?, load_embedded)?
+        }
+        Object::Stream(stream) => CMap::parse(&stream.decoded_data().ok()?, load_embedded)?,
+        _ => return None,
+    };
+    let stated = numbers.metadata().character_collection.clone();
+    let chars = stated.and_then(|collection| collection.family.ucs2_cmap()).or_else(|| {
+        let system = descendant.get::<Dict<'_>>(CIDSYSTEMINFO)?;
+        let (registry, ordering) =
+            (system.get::<Bytes<'_>>(REGISTRY)?, system.get::<Bytes<'_>>(ORDERING)?);
+        CidFamily::from_registry_ordering(registry.as_bytes(), ordering.as_bytes()).ucs2_cmap()
+    })?;
+    Some(Fallback::Collection(numbers, CMap::parse(load_embedded(chars)?, load_embedded)?))
+}
+
+/// The characters in the program of an embedded font; none if it has no table of them.
+fn program(codes: &hayro_font::Font<'_>) -> Fallback {
+    let data = match codes.glyph(codes.map_code(0), 0) {
+        FontGlyph::Outline(glyph) => glyph.font_data(),
+        FontGlyph::Type3(_) => None,
+    };
+    let font = data.as_ref().and_then(|font| FontRef::from_index((*font.data).as_ref(), 0).ok());
+    let mut chars = HashMap::new();
+    for (c, glyph) in font.iter().flat_map(|font| font.charmap().mappings()) {
+        if let Some(c) = char::from_u32(c) {
+            chars.entry(glyph.to_u32()).or_insert(c);
+        }
+    }
+    Fallback::Program(chars)
 }
 
 /// Rise above the baseline and fall below it, in sizes. Fonts lie about both.

@@ -69,12 +69,11 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The frame of a page, unless its box is none.
-    pub(super) fn of_page(page: &Page<'_>) -> Option<Self> {
+    /// The frame of a page. Where its box is none, readers assume letter paper.
+    pub(super) fn of_page(page: &Page<'_>) -> Self {
         let visible = page.intersected_crop_box();
-        let (left, bottom) = (visible.x0 as f32, visible.y0 as f32);
-        let (width, height) = (visible.width() as f32, visible.height() as f32);
-        let is_page = |edge: f32| edge > 0.0 && edge < EDGE_MAX;
+        let [left, bottom, width, height] =
+            [visible.x0, visible.y0, visible.width(), visible.height()].map(|edge| edge as f32);
         // `/Rotate` turns with the clock: text is level on the page turned by as much.
         let turn = match page.rotation() {
             Rotation::None => Turn(0),
@@ -82,8 +81,12 @@ impl Frame {
             Rotation::Flipped => Turn(2),
             Rotation::FlippedHorizontal => Turn(3),
         };
-        (is_page(width) && is_page(height) && left.abs() < EDGE_MAX && bottom.abs() < EDGE_MAX)
-            .then_some(Self { left, bottom, width, height, turn })
+        let is_page = |edge: f32| edge > 0.0 && edge < EDGE_MAX;
+        if is_page(width) && is_page(height) && left.abs() < EDGE_MAX && bottom.abs() < EDGE_MAX {
+            Self { left, bottom, width, height, turn }
+        } else {
+            Self { left: 0.0, bottom: 0.0, width: 612.0, height: 792.0, turn }
+        }
     }
 
     /// Width and height of the page as shown.

@@ -47,16 +47,15 @@ pub(super) struct PageGlyphs {
     pub turns: Vec<(Turn, Vec<Glyph>)>,
 }
 
-/// Reads the glyphs of a page; `None` if it has no size. Content that cannot be decoded is left
-/// out.
+/// Reads the glyphs of a page. Content that cannot be decoded is left out.
 ///
 /// # Errors
 /// [`ExtractError::BeyondLimit`] for a page of too many bytes.
 pub(super) fn of_page<'a>(
     page: &Page<'a>,
     fonts: &mut Fonts<'a>,
-) -> Result<Option<PageGlyphs>, ExtractError> {
-    let Some(frame) = Frame::of_page(page) else { return Ok(None) };
+) -> Result<PageGlyphs, ExtractError> {
+    let frame = Frame::of_page(page);
     let content = content(page)?;
     let mut interpreter = Interpreter::new(fonts, frame.matrix(), CONTENT_BYTES_MAX);
     interpreter.run(&content, page.resources(), 0);
@@ -73,7 +72,7 @@ pub(super) fn of_page<'a>(
     for (_, glyphs) in &mut turns {
         drop_doubles(glyphs);
     }
-    Ok(Some(PageGlyphs { size: frame.size(), turns }))
+    Ok(PageGlyphs { size: frame.size(), turns })
 }
 
 /// The content of a page: one stream or several, read as one.

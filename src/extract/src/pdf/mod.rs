@@ -50,7 +50,7 @@ mod words;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use hayro_syntax::{LoadPdfError, Pdf};
+use hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
 
 use crate::outline::{Outline, too_long};
 use crate::pdf::fonts::Fonts;
@@ -63,6 +63,9 @@ use lodestone_types::{BlockKind, Extracted, PageRef, PlacedLine};
 
 /// Pages of a document.
 const PAGES_MAX: usize = 5_000;
+/// A catalog without a tree of pages. Behind a file that has lost its own, it makes the parser look
+/// for pages among all objects.
+const CATALOG: &[u8] = b"\n9999999 0 obj <</Type /Catalog /Pages 9999999 0 R>> endobj\n";
 /// Blocks that may stand between the two parts of a paragraph: the labels of a figure are many.
 const INTERRUPTIONS_MAX: usize = 40;
 
@@ -97,9 +100,15 @@ fn broken(problem: &str) -> ExtractError {
 /// The pages of a file and its title.
 fn decode(bytes: &[u8]) -> Result<(Vec<Page>, Option<String>), ExtractError> {
     // Without a password given, a file may still open with the empty one.
-    let pdf = Pdf::new(bytes.to_vec()).map_err(|error| match error {
-        LoadPdfError::Invalid if !guard::says_encrypted(bytes) => broken("it cannot be opened"),
-        _ => ExtractError::Encrypted { format: "PDF" },
+    let opened = Pdf::new(bytes.to_vec()).or_else(|error| match error {
+        LoadPdfError::Invalid if !guard::says_encrypted(bytes) => {
+            Pdf::new([bytes, CATALOG].concat())
+        }
+        _ => Err(LoadPdfError::Decryption(DecryptionError::PasswordProtected)),
+    });
+    let pdf = opened.map_err(|error| match error {
+        LoadPdfError::Invalid => broken("it cannot be opened"),
+        LoadPdfError::Decryption(_) => ExtractError::Encrypted { format: "PDF" },
     })?;
     if pdf.len() > guard::OBJECTS_MAX {
         return Err(guard::too_many_objects());
@@ -110,7 +119,7 @@ fn decode(bytes: &[u8]) -> Result<(Vec<Page>, Option<String>), ExtractError> {
     let (mut pages, mut fonts) = (Vec::new(), Fonts::new());
     let mut bytes_of_text = 0;
     for (page, number) in pdf.pages().iter().zip(1..) {
-        let Some(found) = glyphs::of_page(page, &mut fonts)? else { continue };
+        let found = glyphs::of_page(page, &mut fonts)?;
         let turns = found.turns.into_iter();
         let turns: Vec<_> =
             turns.map(|(turn, glyphs)| (turn, pieces::of_glyphs(glyphs, &fonts))).collect();

@@ -49,6 +49,10 @@ const TO_UNICODE: &[u8] = b"/CIDInit /ProcSet findresource begin begincmap\n\
     6 beginbfchar\n<41> <05D0>\n<42> <05D1>\n<43> <05D2>\n<44> <FB01>\n<20> <0020>\n<6E> <006E>\n\
     endbfchar\nendcmap end end";
 
+fn find(bytes: &[u8], needle: &[u8]) -> usize {
+    bytes.windows(needle.len()).position(|window| window == needle).unwrap()
+}
+
 /// A file of pages, each with further entries and what draws it.
 fn pages(pages: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let kids = (0..pages.len()).map(|page| format!("{} 0 R ", 4 + 2 * page)).collect::<String>();
@@ -345,6 +349,9 @@ fn damage_is_told_or_healed() {
     }
     assert!(found >= 3, "{found}");
     assert_eq!(read(b"%PDF-1.7\nnothing").unwrap_err().fault(), Fault::CorruptFile);
+    // Without the catalog, which stands first, and without all that follows the pages.
+    let (start, end) = (find(&whole, b"2 0 obj"), find(&whole, b"xref\n"));
+    assert_eq!(text_of(&whole[start..end]).matches("page number").count(), 4);
 }
 
 #[test]
