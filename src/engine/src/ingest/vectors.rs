@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::Tenant;
 use lodestone_graph::RowGraph;
-use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
+use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, Writer};
 use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_types::{
     ChunkPlace, Metadata, RowId, SourceDetail, SourceId, SourceKind, SourceRecord, SubTenantId,
@@ -44,7 +44,7 @@ impl Ingest {
             Some(batch) => batch,
             None => SourceId::parse(&self.ids.wire_id("emb_", now)).expect("generated ids parse"),
         };
-        let mut writer = collection.writer()?;
+        let writer = collection.writer()?;
         let snapshot = writer.base();
         let older = snapshot.record(sub_tenant, &batch)?;
         let rows = vectors.into_iter().enumerate().map(|(index, vector)| new_row(index, vector));
@@ -69,13 +69,7 @@ impl Ingest {
             detail: SourceDetail::default(),
         };
         let accepted = AcceptedVectors { batch, rows: rows.len(), overwritten: older.is_some() };
-        let source = new_source(record, rows);
-        let segment = collection.build(dimension, VectorKind::F32, &[source])?;
-        let add = vec![AddedSegment { segment, withheld: Vec::new() }];
-        writer.commit(&Edit { add, ..Edit::default() })?;
-        self.record_head(collection)?;
-        drop(writer);
-        self.maintenance.wake(collection);
+        self.publish_batch(collection, writer, dimension, record, rows)?;
         Ok(accepted)
     }
 
@@ -101,7 +95,7 @@ impl Ingest {
         vectors: &BTreeMap<u32, Vec<f32>>,
     ) -> Result<(), IngestError> {
         self.require_room_for_changes()?;
-        let mut writer = collection.writer()?;
+        let writer = collection.writer()?;
         let snapshot = writer.base();
         snapshot.require_readable(sub_tenant, batch)?;
         let unknown = |index: &u32| format!("{batch}_{index}");
@@ -133,8 +127,22 @@ impl Ingest {
         let sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant)?;
         let version = record.version + 1;
         let record = SourceRecord { version, sequence, last_updated_at: now, ..record };
-        let source = new_source(record, rows);
-        let segment = collection.build(expected, VectorKind::F32, &[source])?;
+        self.publish_batch(collection, writer, expected, record, rows)?;
+        Ok(())
+    }
+
+    /// Makes the rows of a batch visible.
+    fn publish_batch(
+        &self,
+        collection: &Arc<Collection>,
+        mut writer: Writer<'_>,
+        dimension: usize,
+        record: SourceRecord,
+        rows: Vec<NewRow>,
+    ) -> Result<(), IngestError> {
+        let (title_text, searchable) = (String::new(), String::new());
+        let source = NewSource { record, title_text, searchable, rows };
+        let segment = collection.build(dimension, VectorKind::F32, &[source])?;
         let add = vec![AddedSegment { segment, withheld: Vec::new() }];
         writer.commit(&Edit { add, ..Edit::default() })?;
         self.record_head(collection)?;
@@ -187,8 +195,4 @@ impl Ingest {
 fn new_row(index: usize, vector: Vec<f32>) -> NewRow {
     let (index, text, place) = (index as u32, String::new(), ChunkPlace::default());
     NewRow { boxes: Vec::new(), graph: RowGraph::default(), index, text, place, vector }
-}
-
-fn new_source(record: SourceRecord, rows: Vec<NewRow>) -> NewSource {
-    NewSource { record, title_text: String::new(), searchable: String::new(), rows }
 }

@@ -48,18 +48,20 @@ pub struct QnaRequest {
     pub user_instructions: String,
 }
 
-/// Receives an answer while it is made: `start`, then `sources`, then any number of `token`.
-/// Breaking off ends the work.
-pub trait AnswerSink {
-    /// The search is done; `model` will write the answer, if one is wanted.
-    fn start(&mut self, model: Option<&str>) -> ControlFlow<()>;
-
+/// An event of an answer that is being made: a `Start`, then `Sources`, then any number of
+/// `Token`.
+#[derive(Debug)]
+pub enum AnswerEvent<'a> {
+    /// The search is done. The model that will write the answer, if one is wanted.
+    Start(Option<&'a str>),
     /// The sources of the answer, as they are numbered in it.
-    fn sources(&mut self, grounds: &Grounds, sources: &[AnswerSource]) -> ControlFlow<()>;
-
+    Sources(&'a Grounds, &'a [AnswerSource]),
     /// The next piece of the text. At most [`crate::answer::DELTAS_MAX`] unless a generator writes.
-    fn token(&mut self, piece: &str) -> ControlFlow<()>;
+    Token(&'a str),
 }
+
+/// Takes the events of an answer; breaking off ends the work.
+pub type AnswerSink<'a> = &'a mut dyn FnMut(AnswerEvent<'_>) -> ControlFlow<()>;
 
 /// A finished answer.
 #[derive(Debug)]
@@ -100,23 +102,6 @@ pub struct Generation {
 /// The text of an answer with its sources.
 type Draft = (String, Vec<AnswerSource>, Generation);
 
-/// The sink of an answer that is given at once.
-struct Silent;
-
-impl AnswerSink for Silent {
-    fn start(&mut self, _: Option<&str>) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-
-    fn sources(&mut self, _: &Grounds, _: &[AnswerSource]) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-
-    fn token(&mut self, _: &str) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-}
-
 impl Engine {
     /// Answers a question and tells `sink`, if there is one, what is ready on the way. In a
     /// session the turns before the question help to understand it; the filters of the search are
@@ -131,15 +116,15 @@ impl Engine {
         access: &TenantAccess,
         request: &QnaRequest,
         cancel: &CancellationToken,
-        sink: Option<&mut dyn AnswerSink>,
+        sink: Option<AnswerSink<'_>>,
     ) -> Result<QnaAnswer, EngineError> {
         let begun = Instant::now();
         let grounds = self.grounds(access, request, cancel)?;
         let searched = Instant::now();
-        let mut silent = Silent;
-        let (delivery, sink) = match sink {
+        let mut silent = |_: AnswerEvent<'_>| ControlFlow::Continue(());
+        let (delivery, sink): (Delivery, AnswerSink<'_>) = match sink {
             Some(sink) => (Delivery::Streamed, sink),
-            None => (Delivery::Whole, &mut silent as &mut dyn AnswerSink),
+            None => (Delivery::Whole, &mut silent),
         };
         // Without chunks there is nothing for a generator to write about.
         let is_wanted = request.ai_generation && !grounds.retrieved.chunks.is_empty();
@@ -148,12 +133,12 @@ impl Engine {
             Some(writer) => Some(writer.generator().model()),
             None => request.ai_generation.then_some(EXTRACTIVE),
         };
-        told(sink.start(model))?;
+        told(sink(AnswerEvent::Start(model)))?;
         let (text, sources, generation) = match writer {
             Some(writer) => self.generate(writer, request, &grounds, delivery, cancel, sink)?,
             None => {
                 let draft = self.extract(request, &grounds)?;
-                told(sink.sources(&grounds, &draft.1))?;
+                told(sink(AnswerEvent::Sources(&grounds, &draft.1)))?;
                 tell_text(sink, &draft.0)?;
                 draft
             }
@@ -171,11 +156,11 @@ impl Engine {
         grounds: &Grounds,
         delivery: Delivery,
         cancel: &CancellationToken,
-        sink: &mut dyn AnswerSink,
+        sink: AnswerSink<'_>,
     ) -> Result<Draft, EngineError> {
         let chunks = grounds.retrieved.chunks.as_slice();
         let sources = sources_only(&grounds.question, chunks);
-        told(sink.sources(grounds, &sources))?;
+        told(sink(AnswerEvent::Sources(grounds, &sources)))?;
         let question = Question {
             text: &request.search.query,
             past: &grounds.past,
@@ -185,7 +170,7 @@ impl Engine {
         let mut has_told = false;
         let written = writer.write(&question, &sources, chunks, delivery, cancel, &mut |piece| {
             has_told = delivery == Delivery::Streamed;
-            sink.token(piece)
+            sink(AnswerEvent::Token(piece))
         });
         let error = match written {
             Ok(Written { text, unsupported, chunks_shown, usage, finish_reason }) => {
@@ -257,8 +242,8 @@ impl Engine {
 }
 
 /// Tells a text that is there as a whole.
-fn tell_text(sink: &mut dyn AnswerSink, text: &str) -> Result<(), EngineError> {
-    deltas(text).iter().try_for_each(|piece| told(sink.token(piece)))
+fn tell_text(sink: AnswerSink<'_>, text: &str) -> Result<(), EngineError> {
+    deltas(text).iter().try_for_each(|piece| told(sink(AnswerEvent::Token(piece))))
 }
 
 /// An error where the sink has broken off.

@@ -36,7 +36,7 @@ use crate::sse::{self, Disconnected, EventSender};
 use lodestone_engine::TenantAccess;
 use lodestone_engine::answer::generate::{CancellationGuard, CancellationToken};
 use lodestone_engine::answer::{AnswerSource, DELTAS_MAX};
-use lodestone_engine::qna::{AnswerSink, Generation, Grounds, QnaAnswer, QnaRequest};
+use lodestone_engine::qna::{AnswerEvent, Generation, Grounds, QnaAnswer, QnaRequest};
 use lodestone_types::{Role, TenantMode};
 
 /// Entry of `metadata.degraded` for an answer that the generator should have written.
@@ -163,7 +163,8 @@ impl Asked {
             stream: AnswerStream::new(events),
             sources: None,
         };
-        let answer = self.app.engine.qna(&access, &request, &self.cancel, Some(&mut sink));
+        let mut send = |event: AnswerEvent<'_>| sink.send(event);
+        let answer = self.app.engine.qna(&access, &request, &self.cancel, Some(&mut send));
         let EventSink { starting, stream, sources, .. } = sink;
         match answer {
             Ok(answer) => {
@@ -263,33 +264,29 @@ struct EventSink<'a> {
     sources: Option<SourcesEvent>,
 }
 
-impl AnswerSink for EventSink<'_> {
-    fn start(&mut self, model: Option<&str>) -> ControlFlow<()> {
-        let starting = self.starting.take().expect("an answer starts once");
-        if starting.send(degraded(self.access)).is_err() {
-            return ControlFlow::Break(());
+impl EventSink<'_> {
+    fn send(&mut self, event: AnswerEvent<'_>) -> ControlFlow<()> {
+        let sent = match event {
+            AnswerEvent::Start(model) => {
+                let starting = self.starting.take().expect("an answer starts once");
+                let start = StartEvent {
+                    request_id: self.asked.call.request_id.to_string(),
+                    session_id: self.asked.session(),
+                    model: model.map(str::to_owned),
+                };
+                let begun = starting.send(degraded(self.access)).map_err(|_| Disconnected);
+                begun.and_then(|()| self.stream.start(&start))
+            }
+            AnswerEvent::Sources(grounds, sources) => {
+                let sources = self.sources.insert(self.asked.sources(grounds, sources));
+                self.stream.sources(sources)
+            }
+            AnswerEvent::Token(piece) => self.stream.token(piece),
+        };
+        match sent {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(Disconnected) => ControlFlow::Break(()),
         }
-        flow(self.stream.start(&StartEvent {
-            request_id: self.asked.call.request_id.to_string(),
-            session_id: self.asked.session(),
-            model: model.map(str::to_owned),
-        }))
-    }
-
-    fn sources(&mut self, grounds: &Grounds, sources: &[AnswerSource]) -> ControlFlow<()> {
-        let sources = self.sources.insert(self.asked.sources(grounds, sources));
-        flow(self.stream.sources(sources))
-    }
-
-    fn token(&mut self, piece: &str) -> ControlFlow<()> {
-        flow(self.stream.token(piece))
-    }
-}
-
-fn flow(sent: Result<(), Disconnected>) -> ControlFlow<()> {
-    match sent {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(Disconnected) => ControlFlow::Break(()),
     }
 }
 
