@@ -63,7 +63,7 @@ pub struct Settings {
     /// confined parsers do not count [default: no limit].
     #[arg(long, env = "LODESTONE_MEMORY_LIMIT", value_name = "BYTES", value_parser = parse_bytes)]
     pub memory_limit: Option<u64>,
-    /// Threads that embed, at least 1 [default: one a core].
+    /// Threads that embed, at least 1 [default: one per core].
     #[arg(
         long,
         env = "LODESTONE_EMBED_THREADS",
