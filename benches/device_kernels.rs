@@ -1,14 +1,14 @@
-//! What do the GPU's kernels beside a plain search cost, next to the CPU's ways of doing the same?
+//! Cost of the GPU's kernels beside a plain search, next to the CPU's ways of doing the same.
 //! Tells when list building, encoding and filters should ask the device: the borders in
 //! `compute/cuda/backend.rs` and `held.rs` are estimates until it has run on one.
 //!
 //! `cargo bench --bench device_kernels`; `lodestone bench device` times whole searches (G1, G2).
 //!
 //! 100,000 rows of 384 components, f16. `masked` finds the best 10 of a random hundredth (G3),
-//! `assign` the nearest of 512 points for each row (G4, G6), `encode` T1 of 20,000 rows and
-//! `rotate` the same rows for T0 (G6), `rescore` 1,000 exact scores of one query, `halves` the best
-//! 10 of all rows by T2 for 1 and 256 queries (G1 and G2 over f16 and bf16). Elements are rows.
-//! Copies to and from the device count; rows are on it before. Without a GPU only the CPU is timed.
+//! `assign` the nearest of 512 points for each row (G4, G6), `encode` makes T0 of 20,000 rows (G6),
+//! `halves` finds the best 10 of all rows by T2 for 1 and 256 queries (G1 and G2 over f16).
+//! Elements are rows. Copies to and from the device count; rows are on it before. Without a GPU
+//! only the CPU is timed.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -16,28 +16,26 @@ use std::sync::Arc;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use lodestone_compute::cuda::live::{Live, ResidentRows};
-use lodestone_compute::cuda::numbers::{HalfQuery, Numbers};
-use lodestone_compute::cuda::rescore::{ResidentFull, cosines};
+use lodestone_compute::cuda::numbers::HalfQuery;
 use lodestone_compute::cuda::search::{Visited, search};
-use lodestone_compute::cuda::workspace::Workspace;
-use lodestone_compute::cuda::{CudaBackend, assign, encode};
+use lodestone_compute::cuda::{CudaBackend, assign};
 use lodestone_compute::kmeans::Centroids;
+use lodestone_compute::one_bit::ListUnits;
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{
     BoundedQuery, ComputeBackend, ErrorBound, PreparedQuery, RowMask, Selection, SimdBackend,
-    VectorRows, encode_row,
+    VectorRows,
 };
 use lodestone_engine::open_cuda;
 use lodestone_engine::settings::Settings;
 use lodestone_io::{Disk, RealDisk};
-use lodestone_types::{Clock, RowId, SystemClock};
+use lodestone_types::{Clock, SystemClock};
 
 mod vectors;
 
 const ROWS: usize = 100_000;
 const ENCODED_ROWS: usize = 20_000;
 const POINTS: usize = 512;
-const RESCORED: usize = 1000;
 /// Names the rows on the device.
 const IDENTITY: u128 = 1;
 
@@ -59,8 +57,7 @@ fn device_kernels(criterion: &mut Criterion) {
     group.sample_size(20);
     masked(&mut group, &rows, &query, cuda.as_ref());
     assigned(&mut group, &rows, live.as_deref());
-    encoded(&mut group, &rows, live.as_deref());
-    rescored(&mut group, &rows, &query, live.as_deref());
+    encoded(&mut group, &rows, cuda.as_ref());
     halves(&mut group, &rows, &query, live.as_deref());
     group.finish();
 }
@@ -89,10 +86,9 @@ fn masked(
 
 fn assigned(group: &mut Group<'_>, rows: &VectorRows<'_>, live: Option<&Live>) {
     let mut unit = vec![0.0; rows.dimension()];
-    let (mut codes, mut scales, mut points) = (Vec::new(), Vec::new(), Vec::new());
+    let mut points = Vec::new();
     for point in 0..POINTS {
         rows.unit(point * ROWS / POINTS, &mut unit);
-        scales.push(encode_row(&unit, &mut codes).expect("rows are finite").scale);
         points.push(unit.clone());
     }
     let centroids = Centroids::new(&points, rows.dimension());
@@ -107,72 +103,32 @@ fn assigned(group: &mut Group<'_>, rows: &VectorRows<'_>, live: Option<&Live>) {
     });
     let Some(live) = live else { return };
     let resident = live.with_workspace(|workspace| ResidentRows::upload(rows, workspace));
-    let resident = resident.expect("there is room");
-    let points = assign::Points { codes: &codes, scales: &scales };
+    let resident = resident.expect("there is enough memory");
     group.bench_function("assign/cuda", |bencher| {
         bencher.iter(|| {
-            live.with_workspace(|workspace| assign::assign(workspace, &resident, None, points, 1))
+            live.with_workspace(|workspace| assign::assign(workspace, &resident, &listed, &centroids, 1))
         });
     });
 }
 
-fn encoded(group: &mut Group<'_>, rows: &VectorRows<'_>, live: Option<&Live>) {
+fn encoded(group: &mut Group<'_>, rows: &VectorRows<'_>, cuda: Option<&CudaBackend>) {
     let dimension = rows.dimension();
-    let mut vectors = vec![0.0; ENCODED_ROWS * dimension];
-    for (row, vector) in vectors.chunks_exact_mut(dimension).enumerate() {
-        rows.unit(row, vector);
+    let mut units = vec![0.0; ENCODED_ROWS * dimension];
+    for (row, unit) in units.chunks_exact_mut(dimension).enumerate() {
+        rows.unit(row, unit);
     }
     let rotation = Rotation::new(dimension);
+    let mut reference = vec![0.0; rotation.width()];
+    rotation.apply(&units[..dimension], &mut reference);
+    let lists = [ListUnits { reference: &reference, units: &units }];
+    let cpu: &dyn ComputeBackend = &SimdBackend;
+    let backends = [Some(cpu), cuda.map(|cuda| cuda as &dyn ComputeBackend)];
     group.throughput(Throughput::Elements(ENCODED_ROWS as u64));
-    group.bench_function("encode/simd", |bencher| {
-        bencher.iter(|| {
-            let mut codes = Vec::new();
-            for vector in black_box(&vectors).chunks_exact(dimension) {
-                encode_row(vector, &mut codes).expect("rows are finite");
-            }
-            codes
+    for backend in backends.into_iter().flatten() {
+        group.bench_function(format!("encode/{}", backend.name()), |bencher| {
+            bencher.iter(|| backend.encode_one_bit(&rotation, black_box(&lists)));
         });
-    });
-    let mut rotated = vec![0.0; rotation.width()];
-    group.bench_function("rotate/simd", |bencher| {
-        bencher.iter(|| {
-            for vector in black_box(&vectors).chunks_exact(dimension) {
-                rotation.apply(vector, &mut rotated);
-            }
-        });
-    });
-    let Some(live) = live else { return };
-    group.bench_function("encode/cuda", |bencher| {
-        bencher.iter(|| {
-            live.with_workspace(|workspace| encode::encode_rows(workspace, dimension, &vectors))
-        });
-    });
-    group.bench_function("rotate/cuda", |bencher| {
-        bencher.iter(|| {
-            live.with_workspace(|workspace| encode::rotate(workspace, &rotation, &vectors))
-        });
-    });
-}
-
-fn rescored(
-    group: &mut Group<'_>,
-    rows: &VectorRows<'_>,
-    query: &PreparedQuery,
-    live: Option<&Live>,
-) {
-    let ids: Vec<u32> = (0..RESCORED as u32).map(|at| at * 97).collect();
-    let listed: Vec<RowId> = ids.iter().copied().map(RowId).collect();
-    let mut scores = Vec::new();
-    group.throughput(Throughput::Elements(RESCORED as u64));
-    group.bench_function("rescore/simd", |bencher| {
-        bencher.iter(|| SimdBackend.exact(rows, query, black_box(&listed), &mut scores));
-    });
-    let Some(live) = live else { return };
-    let full = live.with_workspace(|workspace| ResidentFull::upload(rows, workspace));
-    let full = full.expect("there is room");
-    group.bench_function("rescore/cuda", |bencher| {
-        bencher.iter(|| live.with_workspace(|w| cosines(w, &full, &[(query, ids.as_slice())])));
-    });
+    }
 }
 
 /// Without a GPU there is nothing like it: the CPU reads T1 and a few rows of T2.
@@ -184,20 +140,17 @@ fn halves(
 ) {
     let Some(live) = live else { return };
     let bounded = BoundedQuery { query, bound: ErrorBound::likely(query, rows) };
-    for (numbers, name) in [(Numbers::F16, "f16"), (Numbers::Bf16, "bf16")] {
-        let upload =
-            |workspace: &mut Workspace| ResidentRows::upload_halves(rows, numbers, workspace);
-        let resident = live.with_workspace(upload).expect("there is room");
-        for count in [1, 256] {
-            let queries = vec![HalfQuery::new(&bounded, numbers).query; count];
-            group.throughput(Throughput::Elements((ROWS * count) as u64));
-            group.bench_function(format!("halves/{name}/{count}"), |bencher| {
-                bencher.iter(|| {
-                    let queries = black_box(&queries);
-                    live.with_workspace(|w| search(w, &resident, queries, Visited::All, 10))
-                });
+    let resident = live.with_workspace(|workspace| ResidentRows::upload_halves(rows, workspace));
+    let resident = resident.expect("there is enough memory");
+    for count in [1, 256] {
+        let queries = vec![HalfQuery::new(&bounded).query; count];
+        group.throughput(Throughput::Elements((ROWS * count) as u64));
+        group.bench_function(format!("halves/f16/{count}"), |bencher| {
+            bencher.iter(|| {
+                let queries = black_box(&queries);
+                live.with_workspace(|w| search(w, &resident, queries, Visited::All, 10))
             });
-        }
+        });
     }
 }
 

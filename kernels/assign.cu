@@ -1,5 +1,5 @@
 // G4 and G6, assignment: which point is nearest to each row, by T1? Points of k-means, or the
-// coarse ones of two levels. And the means of the rows of each list.
+// coarse ones of two levels.
 //
 // Rows are kept, points stream (product.cuh). A score is (dot as f32) * the point's scale: the
 // row's own scale changes no order. Ties go to the lower point, as src/compute/kmeans.rs has it.
@@ -12,19 +12,18 @@
 //
 // Kernels  assign_N        for N = 256, 128, 64, 32 rows an item
 //          assign_next_N   the same, of keys that are lower than `below`; N = 128, 32
-//          means           the mean of each list's rows
-// Params   AssignParams, MeansParams
-// Block    assign: 256 threads; grid: y = items (first_item on), x = parts that the points are cut
-//          in (1 where items fill the machine). means: 128 threads, a block a list.
+// Params   AssignParams
+// Block    256 threads; grid: y = items (first_item on), x = parts that the points are cut
+//          in (1 where items fill the machine).
 // Shared   N * stride + 8,192 * STAGES + 4,096 bytes (STAGES: 3 for N = 256, otherwise 4).
 // Does     2 * rows * points * stride operations. A tile's scores cost about 1,000 clocks beside
 //          4,900 of mma.sync (batch.cu): 1M x 384 against 4,096 points: 3.1 T, 3.1 ms; 50 % of what
 //          mma.sync reaches is passed, of what wgmma would it is not.
 // Built    ptxas 13.0 for sm_90, no spills: 236 registers for 256 rows, 158 for 128, 108 for 64, 78
-//          for 32; assign_next 194 and 80; means 48.
+//          for 32; assign_next 194 and 80.
 
 struct AssignItem {
-    u32 first_row;    // Of the list, or of the rows where there is none.
+    u32 first_row;    // Of the list.
     u32 rows;         // At most N.
     u32 first_point;
     u32 points;
@@ -32,7 +31,7 @@ struct AssignItem {
 
 struct AssignParams {
     const i8 *codes;          // [rows][stride]
-    const u32 *listed;        // rows, or null: item rows are row numbers
+    const u32 *listed;        // rows; items are runs of this list
     const i8 *point_codes;    // [points][stride]
     const f32 *point_scales;  // [points]
     const AssignItem *items;  // [first_item + grid y]
@@ -42,16 +41,6 @@ struct AssignParams {
     u32 first_item;
 };
 
-struct MeansParams {
-    const i8 *codes;      // [rows][stride]
-    const f32 *scales;    // [rows]
-    const u32 *offsets;   // [lists + 1]: members of list l are offsets[l] .. offsets[l + 1]
-    const u32 *members;   // rows of list after list; added up in this order
-    f32 *means;           // [lists][dimension]; zeros for an empty list
-    u32 dimension;
-    u32 stride;
-};
-
 struct ItemRows {
     typedef Codes Numbers;
     const AssignParams &p;
@@ -59,7 +48,7 @@ struct ItemRows {
     const i8 *zeros;
     u32 first;
     DEVICE_MEMBER u32 row(u32 position) const {
-        return p.listed == nullptr ? first + position : p.listed[first + position];
+        return p.listed[first + position];
     }
     DEVICE_MEMBER const i8 *codes(u32 position) const {
         return p.codes + (u64)row(position) * stride;
@@ -170,34 +159,9 @@ KERNEL(256, 1) __global__ void assign_next_32(const AssignParams p) {
     assign<32, 1, 4, 4, true>(p);
 }
 
-KERNEL(128, 8) __global__ void means(const MeansParams p) {
-    const u32 list = block_in_grid(), first = p.offsets[list], end = p.offsets[list + 1];
-    for (u32 word = thread_in_block(); word * 4 < p.dimension; word += threads_in_block()) {
-        f32 sums[4] = {0, 0, 0, 0};
-#pragma unroll 4
-        for (u32 at = first; at < end; at++) {
-            u32 row = p.members[at];
-            u32 codes = *(const u32 *)(p.codes + (u64)row * p.stride + word * 4);
-            f32 scale = p.scales[row];
-#pragma unroll
-            for (u32 byte = 0; byte < 4; byte++) {
-                i8 code = (i8)(codes >> 8 * byte);
-                sums[byte] = sum(sums[byte], product((f32)code, scale));
-            }
-        }
-#pragma unroll
-        for (u32 byte = 0; byte < 4; byte++) {
-            if (word * 4 + byte >= p.dimension) continue;
-            f32 mean = end > first ? quotient(sums[byte], (f32)(end - first)) : 0.0f;
-            p.means[(u64)list * p.dimension + word * 4 + byte] = mean;
-        }
-    }
-}
-
 LAUNCHABLE(assign_256)
 LAUNCHABLE(assign_128)
 LAUNCHABLE(assign_64)
 LAUNCHABLE(assign_32)
 LAUNCHABLE(assign_next_128)
 LAUNCHABLE(assign_next_32)
-LAUNCHABLE(means)

@@ -1,12 +1,12 @@
-// G2: which rows may be among the best k of many queries, by T1 or by T2 as f16 or bf16? A matrix
-// product in which no product leaves the registers unless it passes its query's threshold.
+// G2: which rows may be among the best k of many queries, by T1 or by T2 as f16? A matrix product
+// in which no product leaves the registers unless it passes its query's threshold.
 //
 // Queries are kept, rows stream (product.cuh). At the end of a tile
 // each product meets a first test of three instructions, with the greatest residual of the warp's
 // rows; what passes takes the quick test of G1, and then its place in `found`.
 //
 // Kernels  batch_sample_N, batch_collect_N for N = 256, 128, 64, 32 queries a block, over codes;
-//          batch_sample_f16_N, batch_collect_f16_N, and with bf16, over rows of halves
+//          batch_sample_f16_N, batch_collect_f16_N over rows of halves
 // Params   SearchParams (device.cuh); rows that do not pass the mask are not read
 // Block    256 threads. Grid: y = queries / N, rounded up; x = as many as run at once, over y:
 //          blocks of one x read the same rows at about the same time, so that they come once
@@ -260,31 +260,6 @@ KERNEL(256, 1) __global__ void batch_sample_f16_32(const SearchParams p) {
 KERNEL(256, 1) __global__ void batch_collect_f16_32(const SearchParams p) {
     batch<Halves, 32, 1, 4, 4, false>(p);
 }
-KERNEL(256, 1) __global__ void batch_sample_bf16_256(const SearchParams p) {
-    batch<Brains, 256, 4, 8, 3, true>(p);
-}
-KERNEL(256, 1) __global__ void batch_collect_bf16_256(const SearchParams p) {
-    batch<Brains, 256, 4, 8, 3, false>(p);
-}
-KERNEL(256, 1) __global__ void batch_sample_bf16_128(const SearchParams p) {
-    batch<Brains, 128, 2, 8, 4, true>(p);
-}
-KERNEL(256, 1) __global__ void batch_collect_bf16_128(const SearchParams p) {
-    batch<Brains, 128, 2, 8, 4, false>(p);
-}
-KERNEL(256, 1) __global__ void batch_sample_bf16_64(const SearchParams p) {
-    batch<Brains, 64, 1, 8, 4, true>(p);
-}
-KERNEL(256, 1) __global__ void batch_collect_bf16_64(const SearchParams p) {
-    batch<Brains, 64, 1, 8, 4, false>(p);
-}
-KERNEL(256, 1) __global__ void batch_sample_bf16_32(const SearchParams p) {
-    batch<Brains, 32, 1, 4, 4, true>(p);
-}
-KERNEL(256, 1) __global__ void batch_collect_bf16_32(const SearchParams p) {
-    batch<Brains, 32, 1, 4, 4, false>(p);
-}
-
 LAUNCHABLE(batch_sample_256)
 LAUNCHABLE(batch_collect_256)
 LAUNCHABLE(batch_sample_128)
@@ -301,11 +276,3 @@ LAUNCHABLE(batch_sample_f16_64)
 LAUNCHABLE(batch_collect_f16_64)
 LAUNCHABLE(batch_sample_f16_32)
 LAUNCHABLE(batch_collect_f16_32)
-LAUNCHABLE(batch_sample_bf16_256)
-LAUNCHABLE(batch_collect_bf16_256)
-LAUNCHABLE(batch_sample_bf16_128)
-LAUNCHABLE(batch_collect_bf16_128)
-LAUNCHABLE(batch_sample_bf16_64)
-LAUNCHABLE(batch_collect_bf16_64)
-LAUNCHABLE(batch_sample_bf16_32)
-LAUNCHABLE(batch_collect_bf16_32)

@@ -74,8 +74,6 @@ DEVICE u32 lowest_bit(u32 word) { return __ffs(word) - 1; }
 DEVICE u32 highest_bit(u32 word) { return 31 - __clz(word); }
 DEVICE u32 bits_of(f32 value) { return __float_as_uint(value); }
 DEVICE f32 from_bits(u32 bits) { return __uint_as_float(bits); }
-DEVICE u64 bits_of(f64 value) { return __double_as_longlong(value); }
-DEVICE f64 from_bits(u64 bits) { return __longlong_as_double(bits); }
 
 // Rounded once, never contracted.
 DEVICE f32 product(f32 a, f32 b) { return __fmul_rn(a, b); }
@@ -87,7 +85,6 @@ DEVICE f32 square_root(f32 a) { return __fsqrt_rn(a); }
 DEVICE f64 product(f64 a, f64 b) { return __dmul_rn(a, b); }
 DEVICE f64 sum(f64 a, f64 b) { return __dadd_rn(a, b); }
 DEVICE f64 difference(f64 a, f64 b) { return __dsub_rn(a, b); }
-DEVICE f64 fused(f64 a, f64 b, f64 c) { return __fma_rn(a, b, c); }
 DEVICE f64 quotient(f64 a, f64 b) { return __ddiv_rn(a, b); }
 DEVICE f64 square_root(f64 a) { return __dsqrt_rn(a); }
 DEVICE f32 narrowed(f64 value) { return __double2float_rn(value); }
@@ -96,11 +93,6 @@ DEVICE f32 widened_f16(u16 bits) {
     f32 value;
     asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
     return value;
-}
-DEVICE u16 narrowed_f16(f32 value) {
-    u16 bits;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-    return bits;
 }
 
 // Two values as f16, the first in the lower half of the word.
@@ -198,14 +190,6 @@ DEVICE void mma_f16_16x8x16(f32 (&total)[4], const u32 (&a)[4], u32 b0, u32 b1) 
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// The same over pairs of bf16.
-DEVICE void mma_bf16_16x8x16(f32 (&total)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
-                 "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(total[0]), "+f"(total[1]), "+f"(total[2]), "+f"(total[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 #endif  // LODESTONE_EMULATED
 
 // ---- Shared by the kernels, whatever runs them ----
@@ -247,8 +231,8 @@ struct alignas(8) ListMember {
     u32 first_slot;
 };
 
-// What rows and queries are made of: codes of a byte, f16 or bf16. Fragments of 32 bytes, and so
-// chunks and shared memory, lie alike for all of them; only the product differs.
+// What rows and queries are made of: codes of a byte, or f16. Fragments of 32 bytes, and so
+// chunks and shared memory, lie alike for both; only the product differs.
 struct Codes {
     typedef i32 Total;
     DEVICE void multiply(i32 (&total)[4], const u32 (&a)[4], u32 b0, u32 b1) {
@@ -261,23 +245,12 @@ struct Halves {
         mma_f16_16x8x16(total, a, b0, b1);
     }
 };
-struct Brains {
-    typedef f32 Total;
-    DEVICE void multiply(f32 (&total)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-        mma_bf16_16x8x16(total, a, b0, b1);
-    }
-};
-
 DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
 DEVICE f32 larger(f32 a, f32 b) { return a > b ? a : b; }
 DEVICE f32 smaller(f32 a, f32 b) { return a < b ? a : b; }
 DEVICE u32 divided_up(u32 a, u32 b) { return (a + b - 1) / b; }
 DEVICE f32 warp_shuffle_xor(f32 value, u32 mask) {
     return from_bits(warp_shuffle_xor(bits_of(value), mask));
-}
-DEVICE f64 warp_shuffle_xor(f64 value, u32 mask) {
-    u64 bits = bits_of(value), high = warp_shuffle_xor((u32)(bits >> 32), mask);
-    return from_bits(high << 32 | warp_shuffle_xor((u32)bits, mask));
 }
 
 // The sum of `own` over the threads before this one; leaves the block's total in `total`. All
@@ -315,8 +288,8 @@ DEVICE f32 from_ordered(u32 key) {
 }
 
 // A search of rows for what may be among the best k of each query: parameters of G1 (scan.cu) and
-// G2 (batch.cu), which find the same rows. Rows are T1, or T2 as f16 or bf16: then scales are 1 and
-// residuals what the halves lose. A pass visits rows 0, step, 2 step ... of what is
+// G2 (batch.cu), which find the same rows. Rows are T1, or T2 as f16: then scales are 1 and
+// residuals 0. A pass visits rows 0, step, 2 step ... of what is
 // selected; those that pass the mask count.
 //   sampling pass    maxima[query][group] = highest lower bound (estimate - bound) of 16 visited
 //                    rows, -inf where none passes. The k-th largest of the maxima is reached by k

@@ -1,48 +1,20 @@
-// G6, encoding: vectors to T1 codes, and rows to blocks of T0. Every bit is what the CPU writes
-// (src/compute/quantize.rs, rotation.rs, one_bit/encode.rs): sums that round are taken in the
-// order of the components by one thread, and many rows keep the machine busy instead.
+// G6, encoding: unit vectors to blocks of T0 round each list's rotated point. Every bit is the
+// CPU's (src/compute/src/rotation.rs, one_bit/encode.rs): sums that round are taken in the order of
+// the components by one thread, and many rows keep the machine busy instead.
 //
-// Kernels  encode_rows     vectors -> codes, scales, residuals, lengths   (128 threads, one a row)
-//          rotate          vectors -> rotated vectors
-//          encode_one_bit  unit vectors -> blocks of T0 round each list's rotated point
-// Block    rotate, encode_one_bit: 256 threads, R = 32, 16, 8, 4 or 2 rows a block, a warp a row;
-//          take the largest R whose shared memory fits. Grid: encode_rows: rows / 128, rotate:
-//          rows / R, encode_one_bit: slots / R; all rounded up.
-// Shared   encode_rows: none. rotate, encode_one_bit: R * (32 + 4 * (width + 1)) bytes.
+// Kernel   encode_one_bit
+// Block    256 threads, R = 32, 16, 8, 4 or 2 rows a block, a warp a row; take the largest R whose
+//          shared memory fits. Grid: slots / R, rounded up.
+// Shared   R * (32 + 4 * (width + 1)) bytes.
 // Limits   width = dimension rounded up to 64, at most 3,072. Vectors are finite.
-// Does     encode_rows: two f64 divisions a component, about 60 f64 instructions in all: 1M x 384
-//          takes 23 G of 14 T a second, 1.6 ms; reads the rows twice. encode_one_bit: 4 log2(width)
-//          passes over shared memory, 8 bytes a component each: 1M x 384 moves 110 GB of 33 TB a
-//          second, 4 ms, and 384 x 4 additions in a row per warp of rows.
+// Does     4 log2(width) passes over shared memory, 8 bytes a component each: 1M x 384 moves 110 GB
+//          of 33 TB a second, 4 ms, and 384 x 4 additions in a row per warp of rows.
 // Built    ptxas 13.0 for sm_90, no spills: 42 to 56 registers.
 
-static const u32 ENCODE_THREADS = 128;
 static const u32 ROTATE_THREADS = 256;
 static const u32 ROUNDS = 4;
 static const u32 BLOCK_ROWS = 64;
 static const u32 NO_ROW = 0xffffffffu;
-
-struct EncodeRowsParams {
-    const f32 *vectors;  // [rows][dimension]
-    i8 *codes;           // [rows][stride]
-    f32 *scales;         // [rows]
-    f32 *residuals;      // [rows]
-    f32 *norms;          // [rows]
-    u32 rows;
-    u32 dimension;
-    u32 stride;
-    u32 unused;
-};
-
-struct RotateParams {
-    const f32 *vectors;  // [rows][dimension]
-    const f32 *signs;    // [4][width], those of Rotation::new
-    f32 *rotated;        // [rows][width]
-    u32 rows;
-    u32 dimension;
-    u32 width;
-    u32 rows_a_block;    // R
-};
 
 struct EncodeOneBitParams {
     const f32 *units;            // [rows][dimension]
@@ -56,48 +28,6 @@ struct EncodeOneBitParams {
     u32 width;
     u32 rows_a_block;            // R
 };
-
-// To the nearest integer, halves away from zero, cut to 127; |value| < 2^31.
-DEVICE i32 code_of(f64 value) {
-    i32 whole = (i32)value;
-    f64 rest = value - (f64)whole;
-    i32 code = rest >= 0.5 ? whole + 1 : rest <= -0.5 ? whole - 1 : whole;
-    return code > 127 ? 127 : code < -127 ? -127 : code;
-}
-
-KERNEL(128, 4) __global__ void encode_rows(const EncodeRowsParams p) {
-    u32 row = block_in_grid() * ENCODE_THREADS + thread_in_block();
-    if (row >= p.rows) return;
-    const f32 *vector = p.vectors + (u64)row * p.dimension;
-    f64 squares = 0, lost = 0;
-    f32 largest = 0;
-    for (u32 i = 0; i < p.dimension; i++) {
-        f32 value = vector[i];
-        squares = sum(squares, product((f64)value, (f64)value));
-        largest = larger(largest, value < 0 ? -value : value);
-    }
-    f64 norm = square_root(squares);
-    bool is_zero = norm == 0;
-    f32 scale = is_zero ? 0 : narrowed(quotient(quotient((f64)largest, norm), 127.0));
-    for (u32 first = 0; first < p.stride; first += 16) {
-        u32 words[4] = {0, 0, 0, 0};
-#pragma unroll
-        for (u32 at = 0; at < 16; at++) {
-            if (is_zero || first + at >= p.dimension) continue;
-            f64 unit = quotient((f64)vector[first + at], norm);
-            i32 code = code_of(quotient(unit, (f64)scale));
-            f64 rest = difference(unit, product((f64)code, (f64)scale));
-            lost = sum(lost, product(rest, rest));
-            words[at / 4] |= ((u32)code & 255) << at % 4 * 8;
-        }
-        Words4 *to = (Words4 *)(p.codes + (u64)row * p.stride + first);
-        *to = Words4{words[0], words[1], words[2], words[3]};
-    }
-    p.scales[row] = scale;
-    // The next number above, so that a bound stays one.
-    p.residuals[row] = is_zero ? 0 : from_bits(bits_of(narrowed(square_root(lost))) + 1);
-    p.norms[row] = narrowed(norm);
-}
 
 // Sums and differences of neighbouring runs of 2^shift of `count` values, by one warp.
 DEVICE void butterflies(f32 *values, u32 count, u32 shift) {
@@ -143,20 +73,6 @@ DEVICE void bring_rotated(f32 *values, const f32 *vector, u32 dimension, const f
     }
     warp_barrier();
     rotate_row(values, signs, width);
-}
-
-KERNEL(256, 2) __global__ void rotate(const RotateParams p) {
-    f32 *shared = (f32 *)shared_memory();
-    const u32 warp = thread_in_block() / WARP, warps = ROTATE_THREADS / WARP;
-    for (u32 at = warp; at < p.rows_a_block; at += warps) {
-        u32 row = block_in_grid() * p.rows_a_block + at;
-        if (row >= p.rows) break;
-        f32 *values = shared + at * (p.width + 1);
-        bring_rotated(values, p.vectors + (u64)row * p.dimension, p.dimension, p.signs, p.width);
-        for (u32 i = thread_in_block() % WARP; i < p.width; i += WARP) {
-            p.rotated[(u64)row * p.width + i] = values[i];
-        }
-    }
 }
 
 // One of the four sums over a row's residual, in the order of the components: 0: squares, 1: sizes,
@@ -229,6 +145,4 @@ KERNEL(256, 2) __global__ void encode_one_bit(const EncodeOneBitParams p) {
     }
 }
 
-LAUNCHABLE(encode_rows)
-LAUNCHABLE(rotate)
 LAUNCHABLE(encode_one_bit)

@@ -1,6 +1,6 @@
 // The product of many vectors with many others, a tile at a time: what G2 (batch.cu) and G4
-// (assign.cu) stand on. Vectors are codes, or f16 or bf16 of twice the bytes. Put
-// before each kernel's text, after device.cuh.
+// (assign.cu) stand on. Vectors are codes, or f16 of twice the bytes. Put before
+// each kernel's text, after device.cuh.
 //
 // A block of 256 threads keeps some vectors (queries, rows) in shared memory, while tiles of 128
 // others stream through STAGES buffers of 128 x 64 bytes (cp.async), chunk after chunk and tile

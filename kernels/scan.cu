@@ -1,5 +1,5 @@
-// G1: which rows may be among the best k of a few queries, by T1 or by T2 as f16 or bf16? One pass
-// over the rows.
+// G1: which rows may be among the best k of a few queries, by T1 or by T2 as f16? One pass over
+// the rows.
 //
 // The rows go from memory straight into the tensor cores' fragments, 16 rows by 64 bytes a step:
 // a product of codes is a sum in any order, so the 16 bytes that a lane loads at once stand for
@@ -10,8 +10,8 @@
 //   shared        queries as [chunk][query][64 bytes]: a warp's load is 512 bytes in a row
 //
 // Kernels  scan_sample_N, scan_collect_N for at most N = 8 or 16 queries over codes of i8;
-//          scan_sample_f16_N, scan_collect_f16_N, and with bf16, over rows of halves: twice the
-//          bytes, bounds a tenth as wide
+//          scan_sample_f16_N, scan_collect_f16_N over rows of halves: twice the bytes, bounds a
+//          tenth as wide
 // Params   SearchParams (device.cuh)
 // Block    256 threads; grid: any number of blocks; as many as run at once is best (2 a
 //          multiprocessor). Shared: N * stride bytes. Limits: stride <= 227 KiB / N.
@@ -197,19 +197,6 @@ KERNEL(256, 2) __global__ void scan_collect_f16_8(const SearchParams p) {
 KERNEL(256, 2) __global__ void scan_collect_f16_16(const SearchParams p) {
     scan<Halves, 2, false>(p);
 }
-KERNEL(256, 2) __global__ void scan_sample_bf16_8(const SearchParams p) {
-    scan<Brains, 1, true>(p);
-}
-KERNEL(256, 2) __global__ void scan_sample_bf16_16(const SearchParams p) {
-    scan<Brains, 2, true>(p);
-}
-KERNEL(256, 2) __global__ void scan_collect_bf16_8(const SearchParams p) {
-    scan<Brains, 1, false>(p);
-}
-KERNEL(256, 2) __global__ void scan_collect_bf16_16(const SearchParams p) {
-    scan<Brains, 2, false>(p);
-}
-
 LAUNCHABLE(scan_sample_8)
 LAUNCHABLE(scan_sample_16)
 LAUNCHABLE(scan_collect_8)
@@ -218,7 +205,3 @@ LAUNCHABLE(scan_sample_f16_8)
 LAUNCHABLE(scan_sample_f16_16)
 LAUNCHABLE(scan_collect_f16_8)
 LAUNCHABLE(scan_collect_f16_16)
-LAUNCHABLE(scan_sample_bf16_8)
-LAUNCHABLE(scan_sample_bf16_16)
-LAUNCHABLE(scan_collect_bf16_8)
-LAUNCHABLE(scan_collect_bf16_16)

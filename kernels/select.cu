@@ -6,7 +6,7 @@
 // Kernels  select_threshold   maxima of a sampling pass -> thresholds; zeroes the counts
 //          select_candidates  what a collecting pass found -> rows whose upper bound reaches the
 //                             k-th best lower bound, with estimates whose bits are the CPU's
-//          select_candidates_halves  the same of a pass over f16 or bf16, whose estimates are not
+//          select_candidates_halves  the same of a pass over f16, whose estimates are not
 //          lists_choose       promises of lists (one_bit.cu) -> the most promising, by list
 //          one_bit_select     upper bounds by T0 -> T1 of the rows that may be among the best
 // Block    256 threads, one_bit_select 256 to 1,024; one block a query. Shared: 1,040 bytes,

@@ -6,7 +6,7 @@
 //! - `copies`: what is sent comes home; `families`: kernels beside the search, each with its oracle
 //! - `builds`: what builds ask of a device
 //! - `lists`, `recall`: searches through lists; `company`: those of concurrent callers
-//! - `halves`: searches of T2 as f16 and bf16
+//! - `halves`: searches of T2 as f16
 //! - `launches`: shapes and bounds of launches, before a stand-in that runs nothing
 //! - `failures`: full, faulty and lost devices: the CPU answers, counters rise
 //! - `embedding`: the embedding model on a device

@@ -1,4 +1,4 @@
-// G1 and G2 over f16 and bf16 find what plain f64 sums of the same halves do: every row that may be
+// G1 and G2 over f16 find what plain f64 sums of the same halves do: every row that may be
 // among the best k is named once, none that cannot be, and estimates are off by rounding alone.
 
 #include "rows.hpp"
@@ -7,7 +7,6 @@ namespace {
 
 struct Case {
     const char *family;  // "scan" or "batch"
-    const char *kind;    // "f16" or "bf16"
     uint32_t width;      // Queries a block.
     uint32_t dimension, rows, queries, k, step;
     int selection;  // 0: all, 1: a mask, 2: a list, 3: a mask that passes nothing.
@@ -16,15 +15,13 @@ struct Case {
 
 // The nearest half of a value between -2 and 2, ties to even, and what it stands for. Steps of f16
 // below its normals are those of its least normal.
-uint16_t half_of(bool is_f16, float value, double &stands_for) {
+uint16_t half_of(float value, double &stands_for) {
     int exponent = 0;
     frexp(value, &exponent);
-    int digits = is_f16 ? 11 : 8;
-    if (is_f16 && exponent < -13) exponent = -13;
-    double step = ldexp(1, exponent - digits);
+    if (exponent < -13) exponent = -13;
+    double step = ldexp(1, exponent - 11);
     stands_for = nearbyint((double)value / step) * step;
     uint32_t bits = __builtin_bit_cast(uint32_t, (float)stands_for);
-    if (!is_f16) return (uint16_t)(bits >> 16);
     uint16_t sign = bits >> 16 & 0x8000;
     double size = fabs(stands_for);
     if (size < ldexp(1, -14)) return sign | (uint16_t)(size * ldexp(1, 24));
@@ -39,7 +36,7 @@ struct HalfRows {
     std::vector<float> ones, residuals;
     std::vector<std::vector<double>> values;
 
-    HalfRows(bool is_f16, uint32_t dimension, const std::vector<std::vector<float>> &vectors)
+    HalfRows(uint32_t dimension, const std::vector<std::vector<float>> &vectors)
         : stride((dimension + 31) / 32 * 64) {
         for (const auto &vector : vectors) {
             double squares = 0, lost = 0;
@@ -49,7 +46,7 @@ struct HalfRows {
             bits.resize(first + stride / 2, 0);
             for (uint32_t i = 0; squares != 0 && i < dimension; i++) {
                 double unit = (double)vector[i] / std::sqrt(squares);
-                bits[first + i] = half_of(is_f16, (float)unit, row[i]);
+                bits[first + i] = half_of((float)unit, row[i]);
                 lost += (unit - row[i]) * (unit - row[i]);
             }
             ones.push_back(1);
@@ -61,9 +58,9 @@ struct HalfRows {
 
 void check(const Case &c, uint32_t seed) {
     Random random(seed);
-    const bool is_f16 = strcmp(c.kind, "f16") == 0, is_batch = strcmp(c.family, "batch") == 0;
-    HalfRows rows(is_f16, c.dimension, topical(random, c.dimension, c.rows, 5));
-    HalfRows queries(is_f16, c.dimension, topical(random, c.dimension, c.queries, 3));
+    const bool is_batch = strcmp(c.family, "batch") == 0;
+    HalfRows rows(c.dimension, topical(random, c.dimension, c.rows, 5));
+    HalfRows queries(c.dimension, topical(random, c.dimension, c.queries, 3));
     std::vector<QueryFactors> factors;
     for (float residual : queries.residuals) {
         factors.push_back(QueryFactors{1, residual + 1e-4f, 1, 0});
@@ -92,8 +89,8 @@ void check(const Case &c, uint32_t seed) {
                         thresholds.at, maxima.at, found.at, counts.at, sampled, c.step,
                         rows.stride, c.queries, groups, capacity};
     char sample[64], collect[64];
-    snprintf(sample, sizeof sample, "%s_sample_%s_%u", c.family, c.kind, c.width);
-    snprintf(collect, sizeof collect, "%s_collect_%s_%u", c.family, c.kind, c.width);
+    snprintf(sample, sizeof sample, "%s_sample_f16_%u", c.family, c.width);
+    snprintf(collect, sizeof collect, "%s_collect_f16_%u", c.family, c.width);
     uint32_t across = is_batch ? (c.queries + c.width - 1) / c.width : 1;
     uint32_t shared = is_batch ? c.width * (rows.stride + 16) + 8192 * (c.width == 256 ? 3 : 4)
                                : c.width * rows.stride;
@@ -143,8 +140,8 @@ void check(const Case &c, uint32_t seed) {
             is_right = is_right && times[row] <= 1;
         }
         is_right = is_right && stands == sizes[query];
-        expect(is_right, "%s %s %u: d %u, %u rows, query %u of %u, k %u, selection %d: %u named",
-               c.family, c.kind, c.width, c.dimension, c.rows, query, c.queries, c.k, c.selection,
+        expect(is_right, "%s %u: d %u, %u rows, query %u of %u, k %u, selection %d: %u named",
+               c.family, c.width, c.dimension, c.rows, query, c.queries, c.k, c.selection,
                sizes[query]);
     }
 }
@@ -153,27 +150,25 @@ void check(const Case &c, uint32_t seed) {
 
 int main() {
     uint32_t seed = 1;
-    for (const char *kind : {"f16", "bf16"}) {
-        for (uint32_t dimension : {1u, 32u, 33u, 384u, 1536u}) {
-            for (uint32_t rows : {0u, 1u, 17u, 130u, 600u}) {
-                if (dimension > 1000 && rows > 200) continue;
-                uint32_t k = rows > 100 ? 10 : 3, queries = 1 + seed % 8;
-                int selection = (int)(seed % 4);
-                check({"scan", kind, 8, dimension, rows, queries, k, 1 + seed % 3, selection, 2},
-                      seed);
-                seed++;
-            }
+    for (uint32_t dimension : {1u, 32u, 33u, 384u, 1536u}) {
+        for (uint32_t rows : {0u, 1u, 17u, 130u, 600u}) {
+            if (dimension > 1000 && rows > 200) continue;
+            uint32_t k = rows > 100 ? 10 : 3, queries = 1 + seed % 8;
+            int selection = (int)(seed % 4);
+            check({"scan", 8, dimension, rows, queries, k, 1 + seed % 3, selection, 2},
+                  seed);
+            seed++;
         }
-        check({"scan", kind, 16, 384, 500, 16, 5, 3, 1, 1}, seed++);
-        check({"scan", kind, 16, 100, 300, 13, 256, 1, 0, 3}, seed++);
-        for (int selection = 0; selection < 4; selection++) {
-            check({"batch", kind, 32, 64, 500, 20, 10, 2, selection, 2}, seed++);
-        }
-        check({"batch", kind, 64, 100, 300, 70, 5, 1, 1, 2}, seed++);
-        check({"batch", kind, 128, 200, 300, 130, 10, 2, 0, 1}, seed++);
-        check({"batch", kind, 256, 384, 260, 257, 10, 1, 2, 2}, seed++);
-        check({"batch", kind, 32, 3024, 140, 5, 2, 1, 1, 1}, seed++);
     }
+    check({"scan", 16, 384, 500, 16, 5, 3, 1, 1}, seed++);
+    check({"scan", 16, 100, 300, 13, 256, 1, 0, 3}, seed++);
+    for (int selection = 0; selection < 4; selection++) {
+        check({"batch", 32, 64, 500, 20, 10, 2, selection, 2}, seed++);
+    }
+    check({"batch", 64, 100, 300, 70, 5, 1, 1, 2}, seed++);
+    check({"batch", 128, 200, 300, 130, 10, 2, 0, 1}, seed++);
+    check({"batch", 256, 384, 260, 257, 10, 1, 2, 2}, seed++);
+    check({"batch", 32, 3024, 140, 5, 2, 1, 1, 1}, seed++);
     expect(emulated_conflicts() == 0, "ldmatrix meets conflicts of banks");
     printf("halves: %s\n", failures == 0 ? "ok" : "FAILED");
     return failures == 0 ? 0 : 1;

@@ -54,7 +54,6 @@ void copy_async_wait(int pending);
 void load_matrix_x4(uint32_t *words, const void *row, bool transposed);
 void mma_s8(int32_t *total, const uint32_t *a, uint32_t b0, uint32_t b1);
 void mma_f16(float *total, const uint32_t *a, uint32_t b0, uint32_t b1);
-void mma_bf16(float *total, const uint32_t *a, uint32_t b0, uint32_t b1);
 float widened_f16(uint16_t bits);
 uint16_t narrowed_f16(float value);
 
@@ -100,10 +99,6 @@ DEVICE uint32_t lowest_bit(uint32_t word) { return word == 0 ? ~0u : __builtin_c
 DEVICE uint32_t highest_bit(uint32_t word) { return word == 0 ? ~0u : 31 - __builtin_clz(word); }
 DEVICE uint32_t bits_of(float value) { return __builtin_bit_cast(uint32_t, value); }
 DEVICE float from_bits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
-DEVICE unsigned long long bits_of(double value) {
-    return __builtin_bit_cast(unsigned long long, value);
-}
-DEVICE double from_bits(unsigned long long bits) { return __builtin_bit_cast(double, bits); }
 
 // Built with -ffp-contract=off: each rounds once.
 DEVICE float product(float a, float b) { return a * b; }
@@ -115,14 +110,12 @@ DEVICE float square_root(float a) { return __builtin_sqrtf(a); }
 DEVICE double product(double a, double b) { return a * b; }
 DEVICE double sum(double a, double b) { return a + b; }
 DEVICE double difference(double a, double b) { return a - b; }
-DEVICE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 DEVICE double quotient(double a, double b) { return a / b; }
 DEVICE double square_root(double a) { return __builtin_sqrt(a); }
 DEVICE float narrowed(double value) { return (float)value; }
 DEVICE float widened_f16(uint16_t bits) { return emulator::widened_f16(bits); }
-DEVICE uint16_t narrowed_f16(float value) { return emulator::narrowed_f16(value); }
 DEVICE uint32_t pair_of_f16(float low, float high) {
-    return narrowed_f16(low) | (uint32_t)narrowed_f16(high) << 16;
+    return emulator::narrowed_f16(low) | (uint32_t)emulator::narrowed_f16(high) << 16;
 }
 DEVICE float power_of_two(float value) { return exp2f(value); }
 DEVICE float error_function(float value) { return erff(value); }
@@ -170,8 +163,4 @@ DEVICE void mma_s8_16x8x32(int32_t (&total)[4], const uint32_t (&a)[4], uint32_t
 DEVICE void mma_f16_16x8x16(float (&total)[4], const uint32_t (&a)[4], uint32_t b0,
                             uint32_t b1) {
     emulator::mma_f16(total, a, b0, b1);
-}
-DEVICE void mma_bf16_16x8x16(float (&total)[4], const uint32_t (&a)[4], uint32_t b0,
-                             uint32_t b1) {
-    emulator::mma_bf16(total, a, b0, b1);
 }

@@ -26,7 +26,7 @@ struct KeptRow {
 struct CodeRows {
     uint32_t dimension = 0, stride = 0, rows = 0;
     std::vector<int8_t> codes;
-    std::vector<float> scales, residuals, norms;
+    std::vector<float> scales, residuals;
 
     explicit CodeRows(uint32_t dimension)
         : dimension(dimension), stride((dimension + 63) / 64 * 64) {}
@@ -49,7 +49,6 @@ struct CodeRows {
         scales.push_back(scale);
         float above = std::nextafterf((float)std::sqrt(lost), INFINITY);
         residuals.push_back(norm == 0 ? 0 : above);
-        norms.push_back((float)norm);
         rows++;
     }
     int32_t dot(uint32_t row, const CodeRows &other, uint32_t at) const {

@@ -29,7 +29,7 @@ namespace emulator {
 static const uint32_t WARP_LANES = 32;
 
 // What a warp's lanes wait for together.
-enum class Meeting { None, Barrier, Ballot, Shuffle, ShuffleXor, Matrix, MmaS8, MmaF16, MmaBf16 };
+enum class Meeting { None, Barrier, Ballot, Shuffle, ShuffleXor, Matrix, MmaS8, MmaF16 };
 
 struct Copy {
     uint8_t *to;

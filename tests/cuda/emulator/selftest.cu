@@ -69,7 +69,6 @@ struct FragmentParams {
     const u8 *b;
     i32 *s8;
     f32 *f16;
-    f32 *bf16;
 };
 
 // One product of 16 x 32 with 8 x 32 bytes, its fragments by ldmatrix.
@@ -87,13 +86,10 @@ extern "C" __global__ void fragments(const FragmentParams p) {
     mma_s8_16x8x32(sums, a, b[0], b[1]);
     f32 halves[4] = {0, 0, 0, 0};
     mma_f16_16x8x16(halves, a, b[0], b[1]);
-    f32 brains[4] = {0, 0, 0, 0};
-    mma_bf16_16x8x16(brains, a, b[0], b[1]);
     for (u32 i = 0; i < 4; i++) {
         u32 at = (lane / 4 + 8 * (i / 2)) * 8 + 2 * (lane % 4) + i % 2;
         p.s8[at] = sums[i];
         p.f16[at] = halves[i];
-        p.bf16[at] = brains[i];
     }
 }
 LAUNCHABLE(fragments)

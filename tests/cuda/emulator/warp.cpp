@@ -174,32 +174,19 @@ void mma_s8(int32_t *total, const uint32_t *a, uint32_t b0, uint32_t b1) {
     });
 }
 
-// Over 16 pairs of halves that `widen` turns into f32, one after the other.
-template <class Widen>
-void multiply_halves(Warp &warp, Widen widen) {
-    multiply<float>(warp, [=](float total, const uint8_t *a, const uint8_t *b) {
-        for (int i = 0; i < 16; i++) {
-            uint16_t left, right;
-            memcpy(&left, a + 2 * i, 2);
-            memcpy(&right, b + 2 * i, 2);
-            total += widen(left) * widen(right);
-        }
-        return total;
-    });
-}
-
 void mma_f16(float *total, const uint32_t *a, uint32_t b0, uint32_t b1) {
     MmaIn<float> in{{a[0], a[1], a[2], a[3]}, {b0, b1}, {}};
     memcpy(in.total, total, sizeof in.total);
-    meet(Meeting::MmaF16, &in, total, [](Warp &warp) { multiply_halves(warp, widened_f16); });
-}
-
-void mma_bf16(float *total, const uint32_t *a, uint32_t b0, uint32_t b1) {
-    MmaIn<float> in{{a[0], a[1], a[2], a[3]}, {b0, b1}, {}};
-    memcpy(in.total, total, sizeof in.total);
-    meet(Meeting::MmaBf16, &in, total, [](Warp &warp) {
-        multiply_halves(warp, [](uint16_t bits) {
-            return __builtin_bit_cast(float, (uint32_t)bits << 16);
+    meet(Meeting::MmaF16, &in, total, [](Warp &warp) {
+        // Over 16 pairs, one after the other.
+        multiply<float>(warp, [](float total, const uint8_t *a, const uint8_t *b) {
+            for (int i = 0; i < 16; i++) {
+                uint16_t left, right;
+                memcpy(&left, a + 2 * i, 2);
+                memcpy(&right, b + 2 * i, 2);
+                total += widened_f16(left) * widened_f16(right);
+            }
+            return total;
         });
     });
 }

@@ -12,7 +12,7 @@ use crate::candidates::Candidates;
 use crate::cuda::DeviceError;
 use crate::cuda::backend::CudaBackend;
 use crate::cuda::live::Live;
-use crate::cuda::numbers::{HalfQuery, Numbers};
+use crate::cuda::numbers::HalfQuery;
 use crate::cuda::one_bit::{ProbingQuery, probe};
 use crate::cuda::search::{Visited, search};
 use crate::cuda::together::{DeviceQuery, Found};
@@ -101,7 +101,7 @@ impl CudaBackend {
             return Err(DeviceError::TooManyCandidates);
         }
         let live = self.supply.live()?;
-        let halves = |bounded| HalfQuery::new(bounded, Numbers::F16);
+        let halves = |bounded| HalfQuery::new(bounded);
         let halves: Vec<HalfQuery> = asked.queries.iter().map(halves).collect();
         let queries: Vec<DeviceQuery> = halves.iter().map(|half| half.query.clone()).collect();
         let found = live.resident_halves(identity, rows).and_then(|resident| {

@@ -1,4 +1,4 @@
-//! G4 and G6, assignment: the points nearest to each row, and means (kernels/assign.cu).
+//! G4 and G6, assignment: the points nearest to each row (kernels/assign.cu).
 
 use bytemuck::{Pod, Zeroable};
 
@@ -8,12 +8,10 @@ use crate::cuda::numbers::Numbers;
 use crate::cuda::reach::{Reach, Spread};
 use crate::cuda::workspace::Workspace;
 use crate::cuda::{Buffer, DeviceError};
-use crate::kmeans::Nearest;
+use crate::kmeans::{Centroids, Nearest};
 use lodestone_types::RowId;
 
 const THREADS: u32 = 256;
-/// Threads of a block that adds up a list.
-const MEAN_THREADS: u32 = 128;
 const STAGE_BYTES: usize = 8192;
 /// Shared memory of the best keys.
 const KEY_BYTES: usize = 4096;
@@ -52,38 +50,16 @@ struct AssignParams {
     first_item: u32,
 }
 
-/// `MeansParams` of kernels/assign.cu.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-struct MeansParams {
-    codes: u64,
-    scales: u64,
-    offsets: u64,
-    members: u64,
-    means: u64,
-    dimension: u32,
-    stride: u32,
-}
-
-/// Points in i8, as rows are.
-#[derive(Debug, Clone, Copy)]
-pub struct Points<'a> {
-    /// Codes, padded like the rows.
-    pub codes: &'a [i8],
-    /// Code times scale is a component.
-    pub scales: &'a [f32],
-}
-
-/// The `nearest` points of each listed row (absent: of each row), best first, ties to the lower
-/// point; fewer where there are fewer points.
+/// The `nearest` points of each listed row, best first, ties to the lower point; fewer where there
+/// are fewer points.
 ///
 /// # Errors
 /// [`DeviceError::Shape`], or what the device says.
 pub fn assign(
     workspace: &mut Workspace,
     rows: &ResidentRows,
-    listed: Option<&[u32]>,
-    points: Points<'_>,
+    listed: &[u32],
+    points: &Centroids,
     nearest: usize,
 ) -> Result<Vec<Nearest>, DeviceError> {
     let (count, stride) = (rows.rows as usize, rows.stride as usize);
@@ -91,29 +67,26 @@ pub fn assign(
     if rows.numbers != Numbers::Codes {
         return refused("rows of codes");
     }
-    if listed.is_some_and(|listed| listed.iter().any(|row| *row as usize >= count)) {
+    if listed.iter().any(|row| *row as usize >= count) {
         return refused("rows that are there");
     }
-    if points.codes.len() != points.scales.len() * stride {
+    let (codes, scales) = points.codes();
+    if codes.len() != scales.len() * stride {
         return refused("points as wide as the rows");
     }
-    if u32::try_from(points.scales.len()).is_err() {
+    if u32::try_from(scales.len()).is_err() {
         return refused("points of 32 bits");
     }
-    let wanted = listed.map_or(count, <[u32]>::len);
-    let mut found = vec![Nearest::new(); wanted];
-    if wanted == 0 || points.scales.is_empty() {
+    let mut found = vec![Nearest::new(); listed.len()];
+    if listed.is_empty() || points.is_empty() {
         return Ok(found);
     }
-    let listed_here = match listed {
-        Some(listed) => Some(workspace.filled("listed", bytemuck::cast_slice(listed))?),
-        None => None,
-    };
-    let point_codes = workspace.filled("point codes", bytemuck::cast_slice(points.codes))?;
-    let point_scales = workspace.filled("point scales", bytemuck::cast_slice(points.scales))?;
+    let listed_here = workspace.filled("listed", bytemuck::cast_slice(listed))?;
+    let point_codes = workspace.filled("point codes", bytemuck::cast_slice(codes))?;
+    let point_scales = workspace.filled("point scales", bytemuck::cast_slice(scales))?;
     let bytes = count * size_of::<u64>();
     let mut keys = vec![0_u64; count];
-    for round in 0..nearest.min(points.scales.len()) {
+    for round in 0..nearest.min(points.len()) {
         let best = workspace.zeroed("keys", bytes)?;
         let below = match round {
             0 => None,
@@ -121,18 +94,17 @@ pub fn assign(
         };
         let on_device = OnDevice {
             rows,
-            listed: listed_here.as_deref().map(|listed| (listed, wanted)),
+            listed: (&listed_here, listed.len()),
             codes: &point_codes,
             scales: &point_scales,
-            points: points.scales.len(),
+            points: points.len(),
             below: below.as_deref(),
             best: &best,
         };
         on_device.launch(workspace)?;
         workspace.queue.download(&best, 0, bytemuck::cast_slice_mut(&mut keys))?;
-        for (at, found) in found.iter_mut().enumerate() {
-            let row = listed.map_or(at, |listed| listed[at] as usize);
-            let hit = RankKey::from_bits(keys[row]).hit();
+        for (row, found) in listed.iter().zip(&mut found) {
+            let hit = RankKey::from_bits(keys[*row as usize]).hit();
             let RowId(point) = hit.row;
             found.push((hit.score, point));
         }
@@ -143,8 +115,8 @@ pub fn assign(
 /// One launch for all rows that are wanted.
 struct OnDevice<'a> {
     rows: &'a ResidentRows,
-    /// u32 ids of them, and how many; absent: all rows.
-    listed: Option<(&'a Buffer, usize)>,
+    /// u32 ids of the rows that are wanted, and their number.
+    listed: (&'a Buffer, usize),
     codes: &'a Buffer,
     scales: &'a Buffer,
     points: usize,
@@ -154,9 +126,8 @@ struct OnDevice<'a> {
 
 impl OnDevice<'_> {
     fn launch(&self, workspace: &mut Workspace) -> Result<(), DeviceError> {
-        let Self { rows, listed, codes, scales, points, below, best } = *self;
+        let Self { rows, listed: (listed, wanted), codes, scales, points, below, best } = *self;
         let (count, stride) = (rows.rows as usize, rows.stride as usize);
-        let wanted = listed.map_or(count, |(_, wanted)| wanted);
         let most = workspace.device().traits().shared_bytes_max as usize;
         let shared = |kept: usize, stages: usize| kept * stride + stages * STAGE_BYTES + KEY_BYTES;
         let kernels = if below.is_some() { &NEXT_KERNELS[..] } else { &KERNELS[..] };
@@ -176,10 +147,7 @@ impl OnDevice<'_> {
             let mut reach = Reach::new(kernel);
             let params = AssignParams {
                 codes: reach.reads::<i8>(&rows.codes, count * stride)?,
-                listed: match listed {
-                    Some((listed, wanted)) => reach.reads::<u32>(listed, wanted)?,
-                    None => 0,
-                },
+                listed: reach.reads::<u32>(listed, wanted)?,
                 point_codes: reach.reads::<i8>(codes, points * stride)?,
                 point_scales: reach.reads::<f32>(scales, points)?,
                 items: reach.reads::<AssignItem>(&items_here, items.len())?,
@@ -200,48 +168,4 @@ impl OnDevice<'_> {
         }
         Ok(())
     }
-}
-
-/// The mean of the decoded rows of each list, `dimension` values each; zeros for an empty list.
-///
-/// # Errors
-/// [`DeviceError::Shape`] for rows that are not there, or what the device says.
-pub fn means(
-    workspace: &mut Workspace,
-    rows: &ResidentRows,
-    lists: &[Vec<u32>],
-    dimension: usize,
-) -> Result<Vec<Vec<f32>>, DeviceError> {
-    let mut reach = Reach::new("means");
-    let (count, stride) = (rows.rows as usize, rows.stride as usize);
-    reach.check((1..=stride).contains(&dimension), "no more components than codes")?;
-    let members = lists.concat();
-    let is_there = members.iter().all(|row| (*row as usize) < count);
-    reach.check(is_there && u32::try_from(members.len()).is_ok(), "rows of the segment")?;
-    if lists.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut offsets = vec![0_u32];
-    let mut until = 0;
-    for list in lists {
-        until += list.len() as u32;
-        offsets.push(until);
-    }
-    let offsets_here = workspace.filled("offsets", bytemuck::cast_slice(&offsets))?;
-    let members_here = workspace.filled("members", bytemuck::cast_slice(&members))?;
-    let output = workspace.slot("means", lists.len() * dimension * size_of::<f32>())?;
-    let params = MeansParams {
-        codes: reach.reads::<i8>(&rows.codes, count * stride)?,
-        scales: reach.reads::<f32>(&rows.scales, count)?,
-        offsets: reach.reads::<u32>(&offsets_here, offsets.len())?,
-        members: reach.reads::<u32>(&members_here, members.len())?,
-        means: reach.writes::<f32>(&output, lists.len() * dimension)?,
-        dimension: dimension as u32,
-        stride: rows.stride,
-    };
-    let spread = Spread { grid: [lists.len() as u32, 1], threads: MEAN_THREADS, shared_bytes: 0 };
-    reach.launch(&mut *workspace.queue, spread, &params)?;
-    let mut means = vec![0.0_f32; lists.len() * dimension];
-    workspace.queue.download(&output, 0, bytemuck::cast_slice_mut(&mut means))?;
-    Ok(means.chunks_exact(dimension).map(<[f32]>::to_vec).collect())
 }

@@ -17,7 +17,7 @@ const SHARED_KEPT: usize = 1024;
 /// Queries of a block, and stages of rows on their way.
 const SHAPES: [(usize, usize); 4] = [(256, 3), (128, 4), (64, 4), (32, 4)];
 /// Sampling and collecting kernel of each shape, for each kind of numbers.
-const KERNELS: [[[&str; 2]; 4]; 3] = [
+const KERNELS: [[[&str; 2]; 4]; 2] = [
     [
         ["batch_sample_256", "batch_collect_256"],
         ["batch_sample_128", "batch_collect_128"],
@@ -29,12 +29,6 @@ const KERNELS: [[[&str; 2]; 4]; 3] = [
         ["batch_sample_f16_128", "batch_collect_f16_128"],
         ["batch_sample_f16_64", "batch_collect_f16_64"],
         ["batch_sample_f16_32", "batch_collect_f16_32"],
-    ],
-    [
-        ["batch_sample_bf16_256", "batch_collect_bf16_256"],
-        ["batch_sample_bf16_128", "batch_collect_bf16_128"],
-        ["batch_sample_bf16_64", "batch_collect_bf16_64"],
-        ["batch_sample_bf16_32", "batch_collect_bf16_32"],
     ],
 ];
 

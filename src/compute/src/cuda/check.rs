@@ -6,7 +6,7 @@
 use crate::cuda::DeviceError;
 use crate::cuda::answers::judged;
 use crate::cuda::live::{Live, ResidentRows};
-use crate::cuda::numbers::{HalfQuery, Numbers};
+use crate::cuda::numbers::HalfQuery;
 use crate::cuda::search::{Visited, search};
 use crate::cuda::together::DeviceQuery;
 use crate::{
@@ -37,7 +37,7 @@ fn check_dimension(live: &Live, dimension: usize) -> Result<(), DeviceError> {
     let refused = |_: ComputeError| none("the vectors of its check were refused");
     let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ dimension as u64;
     let mut vector = || -> Vec<f32> { (0..dimension).map(|_| uniform(&mut state)).collect() };
-    let mut columns = VectorColumns::new(dimension, FullKind::F32).map_err(refused)?;
+    let mut columns = VectorColumns::new(dimension, FullKind::F16).map_err(refused)?;
     for _ in 0..ROWS {
         columns.push(&vector()).map_err(refused)?;
     }
@@ -85,10 +85,10 @@ fn check_halves(
     rows: &VectorRows<'_>,
     queries: &[BoundedQuery<'_>],
 ) -> Result<(), DeviceError> {
-    let halves = |bounded| HalfQuery::new(bounded, Numbers::F16).query;
+    let halves = |bounded| HalfQuery::new(bounded).query;
     let asked: Vec<DeviceQuery> = queries.iter().map(halves).collect();
     let found = live.with_workspace(|workspace| {
-        let resident = ResidentRows::upload_halves(rows, Numbers::F16, workspace)?;
+        let resident = ResidentRows::upload_halves(rows, workspace)?;
         search(workspace, &resident, &asked, Visited::All, K)
     })?;
     let all: Vec<RowId> = (0..rows.len() as u32).map(RowId).collect();

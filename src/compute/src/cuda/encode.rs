@@ -1,50 +1,19 @@
-//! G6, encoding: vectors to T1 and T0 with the bits of the CPU (kernels/encode.cu).
+//! G6, encoding: vectors to T0 with the bits of the CPU (kernels/encode.cu).
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::code_stride;
 use crate::cuda::DeviceError;
 use crate::cuda::reach::{Reach, Spread};
 use crate::cuda::workspace::Workspace;
 use crate::one_bit::{BLOCK_ROWS, block_bytes};
 use crate::rotation::Rotation;
 
-/// Threads of a block that encodes T1, one a row.
-const ENCODE_THREADS: u32 = 128;
 /// Threads of a block that rotates, a warp a row.
 const ROTATE_THREADS: u32 = 256;
 /// Rows of a block that rotates: the most whose shared memory fits.
 const ROTATE_ROWS: [usize; 5] = [32, 16, 8, 4, 2];
 /// A slot without a row.
 const NO_ROW: u32 = u32::MAX;
-
-/// `EncodeRowsParams` of kernels/encode.cu.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-struct EncodeRowsParams {
-    vectors: u64,
-    codes: u64,
-    scales: u64,
-    residuals: u64,
-    norms: u64,
-    rows: u32,
-    dimension: u32,
-    stride: u32,
-    unused: u32,
-}
-
-/// `RotateParams` of kernels/encode.cu.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-struct RotateParams {
-    vectors: u64,
-    signs: u64,
-    rotated: u64,
-    rows: u32,
-    dimension: u32,
-    width: u32,
-    rows_a_block: u32,
-}
 
 /// `EncodeOneBitParams` of kernels/encode.cu.
 #[repr(C)]
@@ -60,104 +29,6 @@ struct EncodeOneBitParams {
     dimension: u32,
     width: u32,
     rows_a_block: u32,
-}
-
-/// T1 of rows, and their lengths.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EncodedRows {
-    /// i8 codes, padded.
-    pub codes: Vec<i8>,
-    /// One a row.
-    pub scales: Vec<f32>,
-    /// One a row.
-    pub residuals: Vec<f32>,
-    /// One a row: the length of the vector as given.
-    pub norms: Vec<f32>,
-}
-
-/// Encodes `vectors`, finite values of `dimension` components each, as `encode_row` does.
-///
-/// # Errors
-/// [`DeviceError::Shape`], or what the device says.
-pub fn encode_rows(
-    workspace: &mut Workspace,
-    dimension: usize,
-    vectors: &[f32],
-) -> Result<EncodedRows, DeviceError> {
-    let mut reach = Reach::new("encode_rows");
-    let rows = rows_of(&reach, dimension, vectors)?;
-    let stride = code_stride(dimension);
-    let bytes = rows * size_of::<f32>();
-    let mut encoded = EncodedRows {
-        codes: vec![0; rows * stride],
-        scales: vec![0.0; rows],
-        residuals: vec![0.0; rows],
-        norms: vec![0.0; rows],
-    };
-    if rows == 0 {
-        return Ok(encoded);
-    }
-    let vectors = workspace.filled("vectors", bytemuck::cast_slice(vectors))?;
-    let codes = workspace.slot("codes", rows * stride)?;
-    let scales = workspace.slot("scales", bytes)?;
-    let residuals = workspace.slot("residuals", bytes)?;
-    let norms = workspace.slot("norms", bytes)?;
-    let params = EncodeRowsParams {
-        vectors: reach.reads::<f32>(&vectors, rows * dimension)?,
-        codes: reach.writes::<i8>(&codes, rows * stride)?,
-        scales: reach.writes::<f32>(&scales, rows)?,
-        residuals: reach.writes::<f32>(&residuals, rows)?,
-        norms: reach.writes::<f32>(&norms, rows)?,
-        rows: rows as u32,
-        dimension: dimension as u32,
-        stride: stride as u32,
-        unused: 0,
-    };
-    let grid = [rows.div_ceil(ENCODE_THREADS as usize) as u32, 1];
-    let spread = Spread { grid, threads: ENCODE_THREADS, shared_bytes: 0 };
-    let queue = &mut *workspace.queue;
-    reach.launch(queue, spread, &params)?;
-    queue.download(&codes, 0, bytemuck::cast_slice_mut(&mut encoded.codes))?;
-    queue.download(&scales, 0, bytemuck::cast_slice_mut(&mut encoded.scales))?;
-    queue.download(&residuals, 0, bytemuck::cast_slice_mut(&mut encoded.residuals))?;
-    queue.download(&norms, 0, bytemuck::cast_slice_mut(&mut encoded.norms))?;
-    Ok(encoded)
-}
-
-/// Rotates `vectors` one by one.
-///
-/// # Errors
-/// [`DeviceError::Shape`], or what the device says.
-pub fn rotate(
-    workspace: &mut Workspace,
-    rotation: &Rotation,
-    vectors: &[f32],
-) -> Result<Vec<f32>, DeviceError> {
-    let mut reach = Reach::new("rotate");
-    let (dimension, width) = (rotation.dimension(), rotation.width());
-    let rows = rows_of(&reach, dimension, vectors)?;
-    let mut rotated = vec![0.0; rows * width];
-    if rows == 0 {
-        return Ok(rotated);
-    }
-    let (rows_a_block, shared_bytes) = rows_a_block(workspace, &reach, width)?;
-    let vectors = workspace.filled("vectors", bytemuck::cast_slice(vectors))?;
-    let signs = workspace.filled("signs", bytemuck::cast_slice(rotation.signs()))?;
-    let output = workspace.slot("rotated", rows * width * size_of::<f32>())?;
-    let params = RotateParams {
-        vectors: reach.reads::<f32>(&vectors, rows * dimension)?,
-        signs: reach.reads::<f32>(&signs, rotation.signs().len())?,
-        rotated: reach.writes::<f32>(&output, rows * width)?,
-        rows: rows as u32,
-        dimension: dimension as u32,
-        width: width as u32,
-        rows_a_block: rows_a_block as u32,
-    };
-    let grid = [rows.div_ceil(rows_a_block) as u32, 1];
-    let spread = Spread { grid, threads: ROTATE_THREADS, shared_bytes };
-    reach.launch(&mut *workspace.queue, spread, &params)?;
-    workspace.queue.download(&output, 0, bytemuck::cast_slice_mut(&mut rotated))?;
-    Ok(rotated)
 }
 
 /// Where rows go in blocks of T0.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::cuda::DeviceError;
-use crate::cuda::assign::{Points, assign};
+use crate::cuda::assign::assign;
 use crate::cuda::counters::Counters;
 use crate::cuda::encode::{OneBitSlots, encode_one_bit};
 use crate::cuda::live::{Live, ResidentRows, Supply};
@@ -87,12 +87,9 @@ impl HeldRows for DeviceRows {
         if listed.len().saturating_mul(points.len()) < least {
             return None;
         }
-        let (codes, scales) = points.codes();
-        let points = Points { codes, scales };
-        let run = |workspace: &mut Workspace| {
-            assign(workspace, &self.rows, Some(listed), points, nearest)
-        };
-        match self.live.with_workspace(run) {
+        let found =
+            self.live.with_workspace(|w| assign(w, &self.rows, listed, points, nearest));
+        match found {
             Ok(found) => {
                 self.counters.assigned(listed.len());
                 Some(found)

@@ -131,11 +131,9 @@ impl Live {
         identity: u128,
         rows: &VectorRows<'_>,
     ) -> Result<Arc<ResidentRows>, DeviceError> {
-        let bytes = ResidentRows::bytes_of_halves(rows, Numbers::F16);
+        let bytes = ResidentRows::bytes_of_halves(rows);
         self.held.get((identity, Tier::T2), bytes, || {
-            self.with_workspace(|workspace| {
-                ResidentRows::upload_halves(rows, Numbers::F16, workspace)
-            })
+            self.with_workspace(|workspace| ResidentRows::upload_halves(rows, workspace))
         })
     }
 

@@ -34,8 +34,6 @@
 //! - `pass`, `scan` (G1), `batch` (G2), `gather` (G3), `select`: launchers; `search`: a run of them
 //! - `one_bit` over `lists` (G4, G5): launchers of a search through lists
 //! - `assign`, `encode` (G6): launchers of builds; `held`: rows on the device meanwhile
-//! - `rescore` (T2): a launcher that nothing uses, with the oracle it is tested against, and why
-//!   the CPU scores rows by T2 wherever they stand
 //! - `backend`: the trait's implementation; `answers`: its searches, and what answers instead;
 //!   `check`: is the device right; `counters`
 
@@ -62,7 +60,6 @@ pub mod numbers;
 pub mod one_bit;
 mod pass;
 mod reach;
-pub mod rescore;
 pub mod resident;
 mod scan;
 pub mod search;

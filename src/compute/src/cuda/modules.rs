@@ -30,9 +30,6 @@ pub struct Family {
     pub entries: &'static [&'static str],
 }
 
-/// Families that nothing needs yet: a device without them is taken all the same.
-pub const UNUSED_FAMILIES: [&str; 1] = ["rescore"];
-
 /// What stands before every family's text: all intrinsics behind names, and the tile product.
 const COMMON_SOURCES: [(&str, &str); 2] = [
     ("device.cuh", include_str!("../../../../kernels/device.cuh")),
@@ -53,24 +50,18 @@ macro_rules! families {
 families! {
     "assign": [
         "assign_256", "assign_128", "assign_64", "assign_32", "assign_next_128", "assign_next_32",
-        "means",
     ],
     "one_bit": ["one_bit_queries", "lists_passing", "lists_see", "one_bit_scan"],
     "scan": [
         "scan_sample_8", "scan_sample_16", "scan_collect_8", "scan_collect_16",
         "scan_sample_f16_8", "scan_sample_f16_16", "scan_collect_f16_8", "scan_collect_f16_16",
-        "scan_sample_bf16_8", "scan_sample_bf16_16", "scan_collect_bf16_8",
-        "scan_collect_bf16_16",
     ],
     "batch": [
         "batch_sample_256", "batch_sample_128", "batch_sample_64", "batch_sample_32",
         "batch_collect_256", "batch_collect_128", "batch_collect_64", "batch_collect_32",
         "batch_sample_f16_256", "batch_sample_f16_128", "batch_sample_f16_64",
         "batch_sample_f16_32", "batch_collect_f16_256", "batch_collect_f16_128",
-        "batch_collect_f16_64", "batch_collect_f16_32", "batch_sample_bf16_256",
-        "batch_sample_bf16_128", "batch_sample_bf16_64", "batch_sample_bf16_32",
-        "batch_collect_bf16_256", "batch_collect_bf16_128", "batch_collect_bf16_64",
-        "batch_collect_bf16_32",
+        "batch_collect_f16_64", "batch_collect_f16_32",
     ],
     "embed_attention": ["embed_attention_32", "embed_attention_64"],
     "embed_norm": ["embed_gather", "embed_norm"],
@@ -78,9 +69,8 @@ families! {
     "embed_product": [
         "embed_product_128x128", "embed_product_128x64", "embed_product_64x64",
     ],
-    "encode": ["encode_rows", "rotate", "encode_one_bit"],
-    "gather": ["mask_count", "mask_list", "gather_rows"],
-    "rescore": ["rescore_f16", "rescore_f32"],
+    "encode": ["encode_one_bit"],
+    "gather": ["mask_count", "mask_list"],
     "select": [
         "select_threshold", "lists_choose", "one_bit_select", "select_candidates",
         "select_candidates_halves",

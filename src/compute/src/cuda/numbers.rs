@@ -1,25 +1,25 @@
-//! What rows and queries on a device are made of: codes of T1, or halves (f16, bf16) of T2.
+//! Number formats of rows and queries on a device: codes of T1, or halves (f16) of T2.
 //!
 //! Halves are twice the bytes of codes and tell rows apart a dozen times more finely. A search
 //! takes them where T1 cannot separate: where so many rows lie within its bound of each other that
 //! a device has no room to name them all. It looks at T1 first, because most searches need no
 //! more, and because T1 is what stands on the device anyway.
 //!
-//! Let q and x be the unit query and the unit row as T2 holds it, q^ and x^ their halves, and s
-//! what the tensor cores make of q^.x^. As in `compute::bound`,
+//! Let q be the unit query, q^ its halves, x the unit row as T2 holds it, and s the sum that the
+//! tensor cores make of q^.x. As in `compute::bound`,
 //!
 //! ```text
-//! |q.x - s| <= |q - q^| |x| + |q^| |x - x^| + summing
+//! |q.x - s| <= |q - q^| |x| + summing
 //! ```
-//! - x^ is x where T2 is f16 and the device holds f16; |x| is then 1 but for the rounding of its
+//! - Only T2 that is f16 already is searched, as it is; |x| is then 1 but for the rounding of its
 //!   components, below 1.001.
 //! - Products of halves are exact in f32. A step of 16 adds them to the sum so far, each term cut
 //!   to the last place of the largest (Fasi, Higham, Mikaitis and Pranesh, Numerical behavior of
-//!   NVIDIA tensor cores, 2021). No partial sum exceeds |q^| |x^| < 1.01, so a step loses less than
+//!   NVIDIA tensor cores, 2021). No partial sum exceeds |q^| |x| < 1.01, so a step loses less than
 //!   18 units of 2^-23, two steps of 8 included: below 2^-22 a component.
 //! - To this comes what the exact score itself loses (`ErrorBound::rounding`).
 
-use half::{bf16, f16};
+use half::f16;
 
 use crate::cuda::DeviceError;
 use crate::cuda::live::ResidentRows;
@@ -32,20 +32,16 @@ use crate::{BoundedQuery, ErrorBound, FullRows, VectorRows, code_stride};
 const LENGTH_MAX: f32 = 1.001;
 /// What the tensor cores may lose a component, of a product of unit vectors.
 const LOST_A_COMPONENT: f32 = 1.0 / (1 << 22) as f32;
-/// What a unit row in f32 is off by from one in real numbers.
-const UNIT_LOST: f64 = 1.0 / (1 << 22) as f64;
 /// Values that are brought to the device together: 16 MiB.
 const STAGED_VALUES: usize = 8 << 20;
 
-/// What rows and queries are made of. Kernels come in this order.
+/// Number format of rows and queries. The tables of kernels are in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
     /// i8, as T1 has them.
     Codes,
-    /// f16: T2 of model embeddings as it is, other rows rounded.
+    /// f16, as T2 of model embeddings has them.
     F16,
-    /// bf16, for models that give it. No tier holds it yet.
-    Bf16,
 }
 
 impl Numbers {
@@ -53,38 +49,13 @@ impl Numbers {
     pub fn bytes(self) -> usize {
         match self {
             Self::Codes => 1,
-            Self::F16 | Self::Bf16 => 2,
+            Self::F16 => 2,
         }
     }
 
     /// Bytes from one row to the next.
     pub fn stride(self, dimension: usize) -> usize {
         code_stride(dimension * self.bytes())
-    }
-
-    /// The half nearest to `value` and what it stands for.
-    fn half(self, value: f32) -> (u16, f32) {
-        if self == Self::Bf16 {
-            let half = bf16::from_f32(value);
-            return (half.to_bits(), half.to_f32());
-        }
-        let half = f16::from_f32(value);
-        (half.to_bits(), half.to_f32())
-    }
-
-    /// Appends `unit` as halves, padded with zeros; returns the squared length of what they lose
-    /// and of what they stand for.
-    fn push_unit(self, unit: &[f32], halves: &mut Vec<u16>) -> (f64, f64) {
-        let until = halves.len() + self.stride(unit.len()) / size_of::<u16>();
-        let (mut lost, mut squares) = (0.0, 0.0);
-        for value in unit {
-            let (bits, nearest) = self.half(*value);
-            halves.push(bits);
-            lost += (f64::from(*value) - f64::from(nearest)).powi(2);
-            squares += f64::from(nearest).powi(2);
-        }
-        halves.resize(until, 0);
-        (lost, squares)
     }
 }
 
@@ -98,12 +69,19 @@ pub struct HalfQuery {
 }
 
 impl HalfQuery {
-    /// The query in f16 or bf16, with a bound as certain as the one it had by T1.
-    pub fn new(bounded: &BoundedQuery<'_>, numbers: Numbers) -> Self {
+    /// The query in f16, padded with zeros, with a bound as certain as the one it had by T1.
+    pub fn new(bounded: &BoundedQuery<'_>) -> Self {
         let BoundedQuery { query, bound } = bounded;
-        let mut halves = Vec::new();
-        let (lost, squares) = numbers.push_unit(query.unit(), &mut halves);
-        let padded = numbers.stride(query.dimension()) / numbers.bytes();
+        let padded = Numbers::F16.stride(query.dimension()) / size_of::<f16>();
+        let mut halves = Vec::with_capacity(padded);
+        let (mut lost, mut squares) = (0.0, 0.0);
+        for value in query.unit() {
+            let half = f16::from_f32(*value);
+            halves.push(half.to_bits());
+            lost += (f64::from(*value) - half.to_f64()).powi(2);
+            squares += half.to_f64().powi(2);
+        }
+        halves.resize(padded, 0);
         let rounding = ErrorBound::rounding(query.dimension()) + padded as f32 * LOST_A_COMPONENT;
         let lost = rounded_up(lost.sqrt()) * LENGTH_MAX;
         let bound = bound.of_codes(lost, rounded_up(squares.sqrt()), rounding);
@@ -118,61 +96,45 @@ impl HalfQuery {
 }
 
 impl ResidentRows {
-    /// Bytes that T2 takes as halves.
-    pub fn bytes_of_halves(rows: &VectorRows<'_>, numbers: Numbers) -> u64 {
+    /// Bytes that T2 takes as f16.
+    pub fn bytes_of_halves(rows: &VectorRows<'_>) -> u64 {
         let factors = 2 * size_of::<f32>();
-        rows.len() as u64 * (numbers.stride(rows.dimension()) + factors) as u64
+        rows.len() as u64 * (Numbers::F16.stride(rows.dimension()) + factors) as u64
     }
 
-    /// Copies T2 to the device as f16 or bf16, in rows padded to whole chunks. f16 rows as f16 are
-    /// what they are; otherwise a row's residual says what its halves lose.
+    /// Copies T2, which is f16, to the device, in rows padded to whole chunks.
     ///
     /// # Errors
-    /// As `Device::allocate` and `Queue::upload`.
+    /// [`DeviceError::Shape`] for T2 in f32; as `Device::allocate` and `Queue::upload`.
     pub fn upload_halves(
         rows: &VectorRows<'_>,
-        numbers: Numbers,
         workspace: &mut Workspace,
     ) -> Result<Self, DeviceError> {
-        let (count, stride) = (rows.len(), numbers.stride(rows.dimension()));
+        let FullRows::F16(halves) = rows.full() else {
+            return Err(DeviceError::Shape { kernel: "search", rule: "rows of f16" });
+        };
+        let (count, stride) = (rows.len(), Numbers::F16.stride(rows.dimension()));
         let codes = workspace.device().allocate(count * stride)?;
-        let mut residuals = Vec::with_capacity(count);
-        let (mut staged, mut unit) = (Vec::new(), vec![0.0; rows.dimension()]);
         let rows_at_once = (STAGED_VALUES * size_of::<u16>() / stride).max(1);
-        for first in (0..count).step_by(rows_at_once) {
+        let (mut staged, mut offset) = (Vec::new(), 0);
+        for run in halves.chunks(rows_at_once * rows.dimension()) {
             staged.clear();
-            for row in first..count.min(first + rows_at_once) {
-                residuals.push(push_row(rows, row, numbers, &mut unit, &mut staged));
+            for row in run.chunks_exact(rows.dimension()) {
+                let until = staged.len() + stride / size_of::<u16>();
+                staged.extend_from_slice(row);
+                staged.resize(until, 0_u16);
             }
-            workspace.queue.upload(&codes, first * stride, bytemuck::cast_slice(&staged))?;
+            workspace.queue.upload(&codes, offset, bytemuck::cast_slice(&staged))?;
+            offset += size_of_val(&*staged);
         }
-        let mut copy = |values: &[f32]| {
-            let buffer = workspace.device().allocate(size_of_val(values))?;
-            workspace.queue.upload(&buffer, 0, bytemuck::cast_slice(values))?;
+        let mut filled = |value: f32| {
+            let buffer = workspace.device().allocate(count * size_of::<f32>())?;
+            workspace.queue.upload(&buffer, 0, bytemuck::cast_slice(&vec![value; count]))?;
             Ok(buffer)
         };
-        let (scales, residuals) = (copy(&vec![1.0; count])?, copy(&residuals)?);
+        let (scales, residuals) = (filled(1.0)?, filled(0.0)?);
         workspace.queue.synchronise()?;
         let (rows, stride) = (count as u32, stride as u32);
-        Ok(Self { numbers, rows, stride, codes, scales, residuals })
+        Ok(Self { numbers: Numbers::F16, rows, stride, codes, scales, residuals })
     }
-}
-
-/// Appends a row of T2; returns its residual.
-fn push_row(
-    rows: &VectorRows<'_>,
-    row: usize,
-    numbers: Numbers,
-    unit: &mut [f32],
-    staged: &mut Vec<u16>,
-) -> f32 {
-    if let (FullRows::F16(bits), Numbers::F16) = (rows.full(), numbers) {
-        let until = staged.len() + numbers.stride(rows.dimension()) / size_of::<u16>();
-        staged.extend_from_slice(&bits[row * rows.dimension()..][..rows.dimension()]);
-        staged.resize(until, 0);
-        return 0.0;
-    }
-    rows.unit(row, unit);
-    let (lost, _) = numbers.push_unit(unit, staged);
-    rounded_up(lost.sqrt() + UNIT_LOST)
 }

@@ -14,13 +14,12 @@ const WARPS: usize = 8;
 const BLOCKS_A_MULTIPROCESSOR: usize = 2;
 
 /// Sampling and collecting kernel for at most so many queries, for each kind of numbers.
-const KERNELS: [(usize, [[&str; 2]; 3]); 2] = [
+const KERNELS: [(usize, [[&str; 2]; 2]); 2] = [
     (
         8,
         [
             ["scan_sample_8", "scan_collect_8"],
             ["scan_sample_f16_8", "scan_collect_f16_8"],
-            ["scan_sample_bf16_8", "scan_collect_bf16_8"],
         ],
     ),
     (
@@ -28,7 +27,6 @@ const KERNELS: [(usize, [[&str; 2]; 3]); 2] = [
         [
             ["scan_sample_16", "scan_collect_16"],
             ["scan_sample_f16_16", "scan_collect_f16_16"],
-            ["scan_sample_bf16_16", "scan_collect_bf16_16"],
         ],
     ),
 ];

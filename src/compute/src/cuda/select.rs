@@ -101,7 +101,7 @@ pub(super) fn candidates(
     let Collected { rows, factors, found, counts, queries, capacity } = *collected;
     let mut reach = Reach::new(match rows.numbers {
         Numbers::Codes => "select_candidates",
-        Numbers::F16 | Numbers::Bf16 => "select_candidates_halves",
+        Numbers::F16 => "select_candidates_halves",
     });
     let numbers = [queries, k, capacity, kept_capacity];
     let is_counted = numbers.iter().all(|number| u32::try_from(*number).is_ok() && *number > 0);

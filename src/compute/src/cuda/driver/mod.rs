@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 
 use crate::cuda::compile::Nvrtc;
 use crate::cuda::device::{DeviceSource, Release};
-use crate::cuda::modules::{CodeCache, Compiler, FAMILIES, Family, UNUSED_FAMILIES, compiled};
+use crate::cuda::modules::{CodeCache, Compiler, FAMILIES, Family, compiled};
 use crate::cuda::{Buffer, Device, DeviceError, DeviceMemory, DeviceTraits, Queue};
 
 use card::{Card, first_card, none};
@@ -94,8 +94,8 @@ fn load_kernels(card: &Card, cache: &dyn CodeCache) -> Result<(Functions, String
     let embedded = FAMILIES.iter().try_for_each(|family| {
         let reason = "not embedded".to_owned();
         let missing = DeviceError::Kernel { family: family.name, reason };
-        let code = family.embedded().ok_or(missing);
-        unless_unused(family, code.and_then(|code| load_family(card, family, code, &mut functions)))
+        let code = family.embedded().ok_or(missing)?;
+        load_family(card, family, code, &mut functions)
     });
     if embedded.is_ok() {
         return Ok((functions, "embedded".to_owned()));
@@ -104,23 +104,11 @@ fn load_kernels(card: &Card, cache: &dyn CodeCache) -> Result<(Functions, String
     let nvrtc = Nvrtc::find();
     let compiler = nvrtc.as_ref().map(|nvrtc| nvrtc as &dyn Compiler);
     for family in FAMILIES {
-        let code = compiled(family, card.traits.capability, compiler, cache);
-        let loaded = code.and_then(|code| load_family(card, family, &code, &mut functions));
-        unless_unused(family, loaded)?;
+        let code = compiled(family, card.traits.capability, compiler, cache)?;
+        load_family(card, family, &code, &mut functions)?;
     }
     let origin = compiler.map(Compiler::version).unwrap_or_default();
     Ok((functions, format!("by {origin}")))
-}
-
-/// Passes a failure on if searches need the family.
-fn unless_unused(family: &Family, loaded: Result<(), DeviceError>) -> Result<(), DeviceError> {
-    match loaded {
-        Err(error @ DeviceError::Kernel { .. }) if UNUSED_FAMILIES.contains(&family.name) => {
-            tracing::debug!(%error, "kernels that nothing uses yet are left out");
-            Ok(())
-        }
-        other => other,
-    }
 }
 
 fn load_family(
