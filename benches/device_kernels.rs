@@ -1,6 +1,6 @@
 //! Cost of the GPU's kernels beside a plain search, next to the CPU's ways of doing the same.
-//! Tells when list building, encoding and filters should ask the device: the borders in
-//! `compute/cuda/backend.rs` and `held.rs` are estimates until it has run on one.
+//! Tells when list building, encoding and filters should use the device: the limits in
+//! `src/compute/src/cuda/backend.rs` and `held.rs` are estimates until it has run on one.
 //!
 //! `cargo bench --bench device_kernels`; `lodestone bench device` times whole searches (G1, G2).
 //!
@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
-use lodestone_compute::cuda::live::{Live, ResidentRows};
+use lodestone_compute::cuda::manager::{ActiveDevice, ResidentRows};
 use lodestone_compute::cuda::numbers::HalfQuery;
-use lodestone_compute::cuda::search::{Visited, search};
+use lodestone_compute::cuda::search::search;
 use lodestone_compute::cuda::{CudaBackend, assign};
 use lodestone_compute::kmeans::Centroids;
 use lodestone_compute::one_bit::ListUnits;
@@ -52,13 +52,13 @@ fn device_kernels(criterion: &mut Criterion) {
     let (columns, query) = vectors::clustered(ROWS);
     let rows = columns.view().with_identity(IDENTITY);
     let cuda = device();
-    let live = cuda.as_ref().map(|cuda| cuda.supply().live().expect("it was just opened"));
+    let device = cuda.as_ref().map(|cuda| cuda.manager().active().expect("it was just opened"));
     let mut group = criterion.benchmark_group("device_kernels");
     group.sample_size(20);
     masked(&mut group, &rows, &query, cuda.as_ref());
-    assigned(&mut group, &rows, live.as_deref());
+    assigned(&mut group, &rows, device.as_deref());
     encoded(&mut group, &rows, cuda.as_ref());
-    halves(&mut group, &rows, &query, live.as_deref());
+    halves(&mut group, &rows, &query, device.as_deref());
     group.finish();
 }
 
@@ -84,7 +84,7 @@ fn masked(
     }
 }
 
-fn assigned(group: &mut Group<'_>, rows: &VectorRows<'_>, live: Option<&Live>) {
+fn assigned(group: &mut Group<'_>, rows: &VectorRows<'_>, device: Option<&ActiveDevice>) {
     let mut unit = vec![0.0; rows.dimension()];
     let mut points = Vec::new();
     for point in 0..POINTS {
@@ -101,12 +101,14 @@ fn assigned(group: &mut Group<'_>, rows: &VectorRows<'_>, live: Option<&Live>) {
             nearest
         });
     });
-    let Some(live) = live else { return };
-    let resident = live.with_workspace(|workspace| ResidentRows::upload(rows, workspace));
+    let Some(device) = device else { return };
+    let resident = device.with_workspace(|workspace| ResidentRows::upload(rows, workspace));
     let resident = resident.expect("there is enough memory");
     group.bench_function("assign/cuda", |bencher| {
         bencher.iter(|| {
-            live.with_workspace(|workspace| assign::assign(workspace, &resident, &listed, &centroids, 1))
+            device.with_workspace(|workspace| {
+                assign::assign(workspace, &resident, &listed, &centroids, 1)
+            })
         });
     });
 }
@@ -131,16 +133,16 @@ fn encoded(group: &mut Group<'_>, rows: &VectorRows<'_>, cuda: Option<&CudaBacke
     }
 }
 
-/// Without a GPU there is nothing like it: the CPU reads T1 and a few rows of T2.
+/// Only on a GPU: the CPU reads T1 and a few rows of T2.
 fn halves(
     group: &mut Group<'_>,
     rows: &VectorRows<'_>,
     query: &PreparedQuery,
-    live: Option<&Live>,
+    device: Option<&ActiveDevice>,
 ) {
-    let Some(live) = live else { return };
+    let Some(device) = device else { return };
     let bounded = BoundedQuery { query, bound: ErrorBound::likely(query, rows) };
-    let resident = live.with_workspace(|workspace| ResidentRows::upload_halves(rows, workspace));
+    let resident = device.with_workspace(|workspace| ResidentRows::upload_halves(rows, workspace));
     let resident = resident.expect("there is enough memory");
     for count in [1, 256] {
         let queries = vec![HalfQuery::new(&bounded).query; count];
@@ -148,7 +150,7 @@ fn halves(
         group.bench_function(format!("halves/f16/{count}"), |bencher| {
             bencher.iter(|| {
                 let queries = black_box(&queries);
-                live.with_workspace(|w| search(w, &resident, queries, Visited::All, 10))
+                device.with_workspace(|w| search(w, &resident, queries, Selection::All, 10))
             });
         });
     }

@@ -1,4 +1,4 @@
-//! How long does one exact flat search take, and how near is it to the memory's speed?
+//! Question: how long does one exact flat search take, and how near is it to the memory's speed?
 //!
 //! `cargo bench --bench flat_scan`
 //!

@@ -1,4 +1,4 @@
-//! What does a probe cost for the recall it finds, and what do lists cost to build?
+//! Question: what does a probe cost for the recall it finds, and what do lists cost to build?
 //!
 //! `cargo bench --bench lists`
 //!

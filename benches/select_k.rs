@@ -1,4 +1,4 @@
-//! What does keeping the best k of a stream of scores cost?
+//! Question: what does keeping the best k of a stream of scores cost?
 //!
 //! `cargo bench --bench select_k`
 //!

@@ -2,8 +2,8 @@
 // coarse ones of two levels.
 //
 // Rows are kept, points stream (product.cuh). A score is (dot as f32) * the point's scale: the
-// row's own scale changes no order. Ties go to the lower point, as src/compute/kmeans.rs has it.
-// A key says all: the ordered score above the complement of the point. Blocks that look at
+// row's own scale changes no order. Ties go to the lower point, as in src/compute/src/kmeans.rs.
+// A key has all of it: the ordered score above the complement of the point. Blocks that look at
 // different points for one row meet in an atomic maximum, so no result depends on their order.
 //
 //   nearest P points: P launches, each with `below` = the keys of the one before
@@ -88,7 +88,7 @@ DEVICE void raise(const AssignParams &p, const Part<Codes, FRAGMENTS, TILES> &pa
 #pragma unroll
     for (u32 column = 0; column < 2 * TILES; column++) {
         u32 kept = part.first_kept + column / 2 * 8 + 2 * (lane % 4) + column % 2;
-        f32 floor = from_ordered((u32)(keys[kept] >> 32)), best = -INFINITE;
+        f32 threshold = from_ordered((u32)(keys[kept] >> 32)), best = -INFINITE;
         u64 limit = ~(u64)0;
         if (HAS_LIMIT && kept < rows.count) limit = p.below[rows.row(kept)];
         u32 point = 0;
@@ -102,8 +102,8 @@ DEVICE void raise(const AssignParams &p, const Part<Codes, FRAGMENTS, TILES> &pa
             best = is_better ? score : best;
             point = is_better ? number : point;
         }
-        if (warp_ballot(best > floor) == 0) continue;
-        u64 key = best > floor ? key_of(best, point) : 0;
+        if (warp_ballot(best > threshold) == 0) continue;
+        u64 key = best > threshold ? key_of(best, point) : 0;
         for (u32 mask = 4; mask < WARP; mask *= 2) key = warp_larger(key, mask);
         warp_barrier();
         if (lane < 4 && key > keys[kept]) keys[kept] = key;

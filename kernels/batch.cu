@@ -58,9 +58,9 @@ struct Queries {
     }
 };
 
-// What the first test needs of a query: dot * row scale + residual * per_residual >= floor.
+// First test of a query: dot * row scale + residual * per_residual >= threshold.
 struct alignas(8) FirstTest {
-    f32 per_residual, floor;
+    f32 per_residual, threshold;
 };
 
 // A lane's rows of a tile: two a fragment.
@@ -142,7 +142,7 @@ DEVICE void collect(const SearchParams &p, const Part<Numbers, FRAGMENTS, TILES>
     for (u32 column = 0; column < 2 * TILES; column++) {
         u32 place = column / 2 * 8 + 2 * (lane % 4) + column % 2;
         FirstTest test = tests[part.first_kept + place];
-        f32 rest = residual * test.per_residual - test.floor;
+        f32 rest = residual * test.per_residual - test.threshold;
         u32 signs = ~0u;
 #pragma unroll
         for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
@@ -181,8 +181,8 @@ DEVICE void place_tests(const SearchParams &p, FirstTest *tests, u32 first_query
         if (first_query + at < p.queries) {
             QueryFactors factors = p.query_factors[first_query + at];
             f32 scale = factors.scale > 0 ? factors.scale : 1;
-            f32 floor = p.thresholds[first_query + at] - factors.constant - 2 * SLACK;
-            test = FirstTest{factors.per_residual / scale, floor / scale};
+            f32 threshold = p.thresholds[first_query + at] - factors.constant - 2 * SLACK;
+            test = FirstTest{factors.per_residual / scale, threshold / scale};
         }
         tests[at] = test;
     }

@@ -1,12 +1,12 @@
-// What every kernel stands on: names for the machine's own instructions, then a few shared types.
+// The base of every kernel: names for the machine's own instructions, then a few shared types.
 //
 // This text and then product.cuh are put before that of each kernel, so that a kernel needs no
 // header and compiles with NVRTC and with nvcc alike. No kernel holds inline PTX or an intrinsic of
-// its own: whoever gives these names another body can run the kernels elsewhere
-// (tests/cuda/emulator does, on a CPU).
+// its own: with other bodies for these names the kernels run elsewhere (on a CPU in
+// tests/cuda/emulator).
 //
 // No kernel has run on a GPU yet: times at the head of a file are reckoned from an H200's limits
-// (4.3 TB/s read, 1,979 T of int8), not measured. What is proven is what they compute.
+// (4.3 TB/s read, 1,979 T of int8), not measured. Their results are tested.
 //
 // Rules that the emulator enforces
 // - Shared memory is dynamic, from `shared_memory()`; a kernel documents how many bytes it takes.
@@ -44,7 +44,7 @@ struct alignas(8) Words2 {
     u32 x, y;
 };
 
-// Where a thread stands.
+// Position of a thread.
 DEVICE u32 thread_in_block() { return threadIdx.x; }
 DEVICE u32 threads_in_block() { return blockDim.x; }
 DEVICE u32 block_in_grid() { return blockIdx.x; }
@@ -203,7 +203,7 @@ static const u32 GROUP_ROWS = 16;
 #define SLACK 1e-5f
 #define INFINITE from_bits(0x7f800000u)
 
-// What an estimate and its bound need of a query: estimate = dot * (scale * row scale) in f64,
+// Query values of an estimate and its bound: estimate = dot * (scale * row scale) in f64,
 // rounded once; bound = constant + per_residual * row residual in f32.
 struct alignas(16) QueryFactors {
     f32 scale;
@@ -225,13 +225,13 @@ struct alignas(8) KeptRow {
     f32 estimate;
 };
 
-// A query that chose a list, and where its upper bounds of the list's rows begin.
+// A query that chose a list, and the first slot of its upper bounds of the list's rows.
 struct alignas(8) ListMember {
     u32 query;
     u32 first_slot;
 };
 
-// What rows and queries are made of: codes of a byte, or f16. Fragments of 32 bytes, and so
+// Number formats of rows and queries: codes of a byte, or f16. Fragments of 32 bytes, and so
 // chunks and shared memory, lie alike for both; only the product differs.
 struct Codes {
     typedef i32 Total;
@@ -287,7 +287,7 @@ DEVICE f32 from_ordered(u32 key) {
     return from_bits(key >> 31 != 0 ? key & 0x7fffffffu : ~key);
 }
 
-// A search of rows for what may be among the best k of each query: parameters of G1 (scan.cu) and
+// A search for the rows that may be among the best k of each query: parameters of G1 (scan.cu) and
 // G2 (batch.cu), which find the same rows. Rows are T1, or T2 as f16: then scales are 1 and
 // residuals 0. A pass visits rows 0, step, 2 step ... of what is
 // selected; those that pass the mask count.
@@ -296,7 +296,7 @@ DEVICE f32 from_ordered(u32 key) {
 //                    rows at least, so it is a threshold that loses nothing.
 //   collecting pass  rows whose upper bound may reach the query's threshold are appended to found;
 //                    counts tells how many there were. Past the capacity they are only counted:
-//                    the caller then asks again with more room, or elsewhere.
+//                    the caller then asks again with more memory, or elsewhere.
 struct SearchParams {
     const i8 *codes;                    // [rows][stride] bytes of codes or halves
     const f32 *scales;                  // [rows]
@@ -341,7 +341,7 @@ DEVICE f32 warp_total(f32 value) {
     return value;
 }
 
-// Where unit `unit` (16 bytes) of row `row` lies in a stack of rows of 128 bytes: the eight rows
+// Offset of unit `unit` (16 bytes) of row `row` in a stack of rows of 128 bytes: the eight rows
 // of a matrix then lie in eight different groups of banks.
 DEVICE u32 swizzled_line(u32 row, u32 unit) { return row * 128 + (unit ^ row % 8) * 16; }
 

@@ -1,10 +1,10 @@
-// Embedding, attention: what does each token take from the others of its passage? Softmax of
+// Embedding, attention of each token to the others of its passage. Softmax of
 // query . key over the passage, times the values, head by head; passages lie one behind the other
 // and none sees another.
 //
 // Kernels  embed_attention_32, embed_attention_64  by the numbers of a head
 // Block    128 threads, 64 queries of one passage and head, a warp 16 of them. Grid: x = tiles
-//          of queries of all passages (a list: no block comes for nothing), y = heads.
+//          of queries of all passages (a list: no block is without work), y = heads.
 // Shared   320 rows of a head: 64 queries, two stages of 64 keys and 64 values: 20480 bytes,
 //          40960.
 // Limits   hidden = heads * head. The queries are scaled by 1 / sqrt(head) before (in their
@@ -15,7 +15,7 @@
 //          without leaving the registers: the layouts of totals and factors are the same.
 // Time     on an H200, 128 passages of 128 tokens, 12 heads of 32: 3.2 GFLOP and 25 M powers a
 //          layer; 50 MB in and out, mostly of the level-2 cache. Some 25 us a layer, .15 ms a
-//          batch: tensor cores idle for want of work, special functions 7 us, traffic the rest.
+//          batch: tensor cores idle most of the time, special functions 7 us, traffic the rest.
 // Registers 108 and 141 (ptxas 13.0, sm_90), no spills; 4 and 3 blocks a multiprocessor.
 // Error    weights in [0, 1] are rounded to f16, as is the result.
 
@@ -45,7 +45,7 @@ DEVICE u32 place_of(u32 row, u32 unit) {
     return WIDTH == 64 ? swizzled_line(row, unit) : swizzled(row, unit);
 }
 
-// Asks for TILE rows of `count` from `first` on; zeros for those beyond.
+// Loads TILE rows of `count` from `first` on; zeros for those beyond.
 template <u32 WIDTH>
 DEVICE void bring_head(const u16 *from, u32 first, u32 count, u32 stride, u8 *to) {
     const u32 units = WIDTH / 8, unit = thread_in_block() % units;
@@ -58,7 +58,7 @@ DEVICE void bring_head(const u16 *from, u32 first, u32 count, u32 stride, u8 *to
     }
 }
 
-// What one warp has of 16 queries. A lane has parts of rows g and g + 8, in this order.
+// State of one warp for 16 queries. A lane has parts of rows g and g + 8, in this order.
 template <u32 WIDTH>
 struct Attention {
     u32 queries[WIDTH / 16][4];
@@ -89,7 +89,7 @@ DEVICE void score(const Attention<WIDTH> &state, const u8 *keys, u32 left, f32 (
     }
 }
 
-// Turns scores into weights against the largest score so far, and what was mixed before likewise.
+// Turns scores into weights against the largest score so far, and rescales the values mixed before.
 template <u32 WIDTH>
 DEVICE void weigh(Attention<WIDTH> &state, f32 (&scores)[8][4]) {
 #pragma unroll

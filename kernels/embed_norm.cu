@@ -1,10 +1,10 @@
-// Embedding, the rows: what does a token look like before the first layer, and after each half of
-// one? Layer norm (Ba, Kiros, Hinton 2016), statistics in f32, two passes over registers.
+// Embedding, the rows: states of tokens before the first layer, and after each half of a layer.
+// Layer norm (Ba, Kiros, Hinton 2016), statistics in f32, two passes over registers.
 //
 // Kernels  embed_gather  word vector + position vector, normalised
 //          embed_norm    rows, normalised; a product has added bias and residual before
 // Block    256 threads, one warp a row. Grid: x = any number of blocks. Shared: none.
-// Limits   hidden: a multiple of 8, at most 1024. Ids below the vocabulary, places below the
+// Limits   hidden: a multiple of 8, at most 1024. Ids below the vocabulary, positions below the
 //          window: the caller has checked them.
 // Moves    gather 6 bytes a component, norm 4. On an H200, 16,384 tokens x 384: 12.6 MB in and out
 //          of a level-2 cache of 50 MB, some 6 us each; 13 of them in 6 layers, .08 ms a batch.
@@ -24,7 +24,7 @@ struct NormWeights {
 struct EmbedGatherParams {
     const u16 *words;      // f16 [vocabulary][hidden]
     const u16 *positions;  // f16 [window][hidden], the token type's vector added
-    const Words2 *tokens;  // [count]: x = id, y = place in its passage
+    const Words2 *tokens;  // [count]: x = id, y = position in its passage
     NormWeights norm;
     u16 *states;           // f16 [count][hidden]
     u32 count;

@@ -1,5 +1,5 @@
-// Embedding, the end: what is the vector of each passage? The mean of its tokens' states, or its
-// first token's, at length 1.
+// Embedding, pooling: the vector of each passage is the mean of its tokens' states, or its first
+// token's, at length 1.
 //
 // Kernel   embed_pool
 // Block    256 threads, one block a passage: warps take tokens in turn, partial sums meet in
@@ -8,7 +8,7 @@
 // Moves    2 bytes a component of all tokens; 16,384 tokens x 384: 12.6 MB, some 6 us.
 // Registers 72 (ptxas 13.0, sm_90), no spills.
 // Error    sums in f32, in an order that depends on the passage's length alone. A passage of
-//          length 0 or of numbers beyond f16 gives numbers that are not finite: the caller looks.
+//          length 0 or of numbers beyond f16 gives numbers that are not finite: the caller checks.
 
 static const u32 POOL_THREADS = 256;
 static const u32 POOL_WARPS = 8;

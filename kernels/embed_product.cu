@@ -2,7 +2,7 @@
 // weights^T + bias) + residual, f16 in and out, f32 between, on packed tokens without padding.
 //
 // Kernels  embed_product_ROWSxCOLUMNS  for tiles of the output of 128x128, 128x64 and 64x64: the
-//                                      launcher takes what keeps all multiprocessors busy
+//                                      launcher takes the one that keeps all multiprocessors busy
 // Block    128 threads, four warps as 2 x 2 over the tile. Grid: x = outputs / COLUMNS rounded up
 //          (neighbours share the states, which are the larger part), y = tokens / ROWS rounded up.
 // Shared   STAGES * (ROWS + COLUMNS) * 128 bytes: 98304 (3 stages), 73728 (3), 65536 (4).
@@ -53,7 +53,7 @@ struct Totals {
     f32 at[FRAGMENTS][TILES][4];
 };
 
-// Asks for rows of one operand: chunk `chunk` of `ROWS` rows from `first` on, of `count`.
+// Loads rows of one operand: chunk `chunk` of `ROWS` rows from `first` on, of `count`.
 template <u32 ROWS>
 DEVICE void bring_rows(const u16 *from, u32 first, u32 count, u32 inputs, u32 chunk, u8 *to) {
     const u32 unit = thread_in_block() % 8, input = chunk * INPUTS + unit * 8;
@@ -103,7 +103,7 @@ DEVICE void finish(const EmbedProductParams &p, Totals<FRAGMENTS, TILES> &totals
     const u32 group = thread_in_block() % WARP / 4, quad = thread_in_block() % 4;
 #pragma unroll
     for (u32 tile = 0; tile < TILES; tile += 4) {
-        // What this lane computes, and what it loads and stores: 8 outputs, all there or none.
+        // The outputs that this lane computes, and those that it loads and stores: 8 or none.
         const u32 computed = first_output + tile * 8 + quad * 2;
         const u32 column = first_output + tile * 8 + quad * 8;
         f32 bias[8];

@@ -2,18 +2,18 @@
 //
 //   one_bit_queries   rotated queries -> 16-bit integers in two planes of bytes
 //   lists_passing     rows of each list that pass a filter
-//   lists_see         dot product with every list's point, and what its best rows may score
+//   lists_see         dot product with every list's point, and the score its best rows may have
 //   (select.cu)       lists_choose: the most promising; grouped by list for the whole batch
 //   one_bit_scan      T0 of each chosen list, once for all queries that chose it -> upper bounds
-//   (select.cu)       one_bit_select: T1 of the most promising rows gives a floor, then of all
-//                     rows that may reach it; select_candidates and rescore as after a scan
+//   (select.cu)       one_bit_select: T1 of the most promising rows gives a threshold, then of all
+//                     rows that may reach it; select_candidates as after a scan
 //
 // A scan is a product of bits and integers, so the tensor cores take it: sum of signs . q is
 // 2 (bits . q) - sum of q. Bits become bytes of 0 and 1 in registers by a multiplication; two
 // planes of the query, high and low, are exact to max |q| / 32,512 / 2, eighty times finer than the
 // tables of the CPU (one_bit/query.rs): the bounds here are a little tighter. Blocks lie as they
 // do on disk: lane 4g + t takes bytes of rows 8g .. 8g + 8 for components 32j + 8t .. + 8, so that
-// a warp's load is 256 bytes in a row. Rows 8g + 2m and 8g + 2m + 1 stand for rows g and g + 8 of
+// a warp's load is 256 bytes in a row. Rows 8g + 2m and 8g + 2m + 1 are rows g and g + 8 of
 // fragment m.
 //
 // Block    one_bit_queries: 32 threads, a block a query. lists_passing: 256 threads, a warp a list.
@@ -24,12 +24,13 @@
 //          first. one_bit_scan: a list's blocks (56 bytes a row at d = 384) once for each 8 queries
 //          that chose it, and 8 bytes a row and query out. Batch 1, 64 lists of 256 rows: 1 MB;
 //          with lists_see over 4,096 lists (1.6 MB) and the selections about 40 us, of which the
-//          bytes are one: launches and the latency of each stage are what it takes.
+//          bytes are one: launches and the latency of each stage take the rest.
 // Built    ptxas 13.0 for sm_90, no spills: one_bit_scan 84 registers, the others 21 to 44.
 
 static const u32 ONE_BIT_ROWS = 64;
 static const u32 NO_ROW = 0xffffffffu;
-// As in segment/lists/probe.rs: spreads towards the query at which a list's best rows are expected.
+// As in src/storage/src/segment/lists/probe.rs: spreads towards the query at which a list's best
+// rows are expected.
 #define PROMISED_SPREADS 0.3f
 
 // A rotated query in integers: signs . query = step * (2 (bits . integers) - total) +- lost.
@@ -37,7 +38,7 @@ struct alignas(16) OneBitFactors {
     f32 step;
     i32 total;
     f32 lost;
-    f32 residual;  // Of the query's T1 codes, for what lists_see loses.
+    f32 residual;  // Of the query's T1 codes: rounding error of lists_see.
 };
 
 struct OneBitQueriesParams {
@@ -138,7 +139,7 @@ KERNEL(256, 4) __global__ void lists_passing(const ListsPassingParams p) {
     if (thread_in_block() % WARP == 0) p.passing[list] = count;
 }
 
-// Distance of a unit query from a point, as segment/lists/view.rs has it.
+// Distance of a unit query from a point, as src/storage/src/segment/lists/view.rs has it.
 DEVICE f32 distance_of(f32 dot, f32 square) {
     f32 squared = difference(sum(1.0f, square), product(2.0f, dot));
     return square_root(squared > 0 ? squared : 0);

@@ -1,5 +1,5 @@
-// The product of many vectors with many others, a tile at a time: what G2 (batch.cu) and G4
-// (assign.cu) stand on. Vectors are codes, or f16 of twice the bytes. Put before
+// The product of many vectors with many others, a tile at a time: the base of G2 (batch.cu) and G4
+// (assign.cu). Vectors are codes, or f16 of twice the bytes. Put before
 // each kernel's text, after device.cuh.
 //
 // A block of 256 threads keeps some vectors (queries, rows) in shared memory, while tiles of 128
@@ -9,15 +9,15 @@
 //   shared memory row of 64 bytes: unit u (16 bytes) of row r is at unit (r % 2) * 4 + (u ^ r / 2
 //   % 4) of line r / 2: the eight rows of a matrix then lie in eight different groups of banks
 //
-// A source of vectors has `Numbers`, what they are made of, `count`, `stride` in bytes, `zeros`
-// (any 16-byte aligned address to name where nothing is read), `codes(position)`, null for zeros, and `next(tile)`, the first tile from this
-// one on, in steps of the grid, that is worth a look.
+// A source of vectors has `Numbers`, their format, `count`, `stride` in bytes, `zeros`
+// (any 16-byte aligned address, used where nothing is read), `codes(position)`, null for zeros, and
+// `next(tile)`, the first tile from this one on, in steps of the grid, that has vectors.
 
 static const u32 PRODUCT_THREADS = 256;
 static const u32 TILE_ROWS = 128;
 static const u32 STAGE_BYTES = TILE_ROWS * CHUNK_BYTES;
 
-// Where unit `unit` of row `row` lies in a stack of rows of 64 bytes.
+// Offset of unit `unit` of row `row` in a stack of rows of 64 bytes.
 DEVICE u32 swizzled(u32 row, u32 unit) {
     return row / 2 * 128 + (row % 2 * 4 + (unit ^ (row / 2 % 4))) * 16;
 }
@@ -105,7 +105,7 @@ DEVICE void multiply_chunk(Part<Numbers, FRAGMENTS, TILES> &part, const u8 *rows
 }
 
 // Products of the kept vectors, asked for and not yet committed, with each tile of this block.
-// `before(part, tile)` asks for what `after(part, tile)` reads, to have it come meanwhile.
+// `before(part, tile)` loads the values that `after(part, tile)` reads, while the product runs.
 template <u32 STAGES, u32 KEPT, u32 FRAGMENTS, u32 TILES, class Source, class Before, class After>
 DEVICE void multiply_tiles(const Source &source, u8 *stages, const u8 *kept, Before before,
                            After after) {

@@ -2,7 +2,7 @@
 // the rows.
 //
 // The rows go from memory straight into the tensor cores' fragments, 16 rows by 64 bytes a step:
-// a product of codes is a sum in any order, so the 16 bytes that a lane loads at once stand for
+// a product of codes is a sum in any order, so the 16 bytes that a lane loads at once are used as
 // words 0 and 4, then 1 and 5 of the fragment, and the queries' words are placed likewise. Eight
 // queries cost the arithmetic of one; memory is what it takes.
 //
@@ -23,8 +23,8 @@
 //          k * step rows a query are found, and those within two bounds of the threshold.
 // Built    ptxas 13.0 for sm_90, no spills: 90 and 96 registers for 8 queries, 108 and 116 for 16.
 // Exact    Products of codes are exact in i32, those of halves sums in f32 whose order the hardware
-//          chooses (their error is part of the bound: compute/cuda/numbers.rs); the quick test
-//          lets rows through by SLACK too many, never too few, and select.cu decides.
+//          chooses (their error is part of the bound: src/compute/src/cuda/numbers.rs); the quick
+//          test lets rows through by SLACK too many, never too few, and select.cu decides.
 
 static const u32 SCAN_THREADS = 256;
 // Chunks whose loads are under way together: all of a row of 384.

@@ -1,10 +1,11 @@
-// The k-th largest of many numbers, twice: a threshold out of a sample, and the rows that stay.
+// The k-th largest of many numbers, twice: a threshold from a sample, and the candidates among the
+// rows found.
 //
 // A radix select, 8 bits a round (Alabi et al. 2012): count digits in shared memory, keep the one
 // that holds the k-th, four rounds for 32 bits. Numbers are compared as f32::total_cmp does.
 //
 // Kernels  select_threshold   maxima of a sampling pass -> thresholds; zeroes the counts
-//          select_candidates  what a collecting pass found -> rows whose upper bound reaches the
+//          select_candidates  rows of a collecting pass -> those whose upper bound reaches the
 //                             k-th best lower bound, with estimates whose bits are the CPU's
 //          select_candidates_halves  the same of a pass over f16, whose estimates are not
 //          lists_choose       promises of lists (one_bit.cu) -> the most promising, by list
@@ -46,7 +47,7 @@ struct SelectCandidatesParams {
 struct ListsChooseParams {
     const f32 *promises;       // [queries][lists]; -inf for lists that are never chosen
     const u32 *sizes;          // [lists]
-    u32 *active;               // [lists]: those that anyone chose, in no order
+    u32 *active;               // [lists]: those that any query chose, in no order
     u32 *active_count;         // [1], zeroed before
     ListMember *members;       // [lists][member_capacity], in no order
     u32 *member_counts;        // [lists], zeroed before
@@ -70,7 +71,7 @@ struct OneBitSelectParams {
     u32 slot_capacity;
     u32 capacity;
     u32 stride;
-    u32 first_rows;                     // rows that give the floor: 64, or 4 k where that is more
+    u32 first_rows;                     // rows that give the threshold: 64, or 4 k if that is more
     u32 k;
     u32 unused;
 };
@@ -158,7 +159,7 @@ KERNEL(256, 4) __global__ void select_threshold(const SelectThresholdParams p) {
     }
 }
 
-// The product of a found row: exact in f64, whichever numbers it is of.
+// The product of a found row: exact in f64 for codes and halves.
 DEVICE f64 dot_of(FoundRow row, Codes) { return (f64)row.dot; }
 DEVICE f64 dot_of(FoundRow row, Halves) { return (f64)from_bits((u32)row.dot); }
 
@@ -249,7 +250,7 @@ KERNEL(256, 4) __global__ void lists_choose(const ListsChooseParams p) {
 DEVICE void look_up(const OneBitSelectParams &p, FoundRow *found, u32 first, u32 end) {
     const u32 part = thread_in_block() % 8, rows = threads_in_block() / 8;
     const i8 *query = p.query_codes + (u64)block_in_grid() * p.stride;
-    // All lanes of a warp go round together: its lanes meet in the sums.
+    // All lanes of a warp loop together: they meet in the sums.
     for (u32 start = first; start < end; start += rows) {
         u32 at = start + thread_in_block() / 8;
         const i8 *codes = p.codes + (u64)(at < end ? found[at].row : 0) * p.stride;
@@ -286,7 +287,7 @@ KERNEL(1024, 1) __global__ void one_bit_select(const OneBitSelectParams p) {
     };
     if (thread == 0) shared->kept = 0;
     auto upper = [=](u32 at) { return ordered(uppers[at].estimate); };
-    f32 first = -INFINITE, floor = -INFINITE;
+    f32 first = -INFINITE, threshold = -INFINITE;
     if (slots >= p.first_rows) {
         first = from_ordered(kth_largest(shared, slots, p.first_rows, upper));
     }
@@ -298,9 +299,9 @@ KERNEL(1024, 1) __global__ void one_bit_select(const OneBitSelectParams p) {
         f32 estimate = estimate_of(row.dot, factors, p.scales[row.row]);
         return ordered(difference(estimate, bound_of(factors, p.residuals[row.row])));
     };
-    if (looked_up >= p.k) floor = from_ordered(kth_largest(shared, looked_up, p.k, lower));
+    if (looked_up >= p.k) threshold = from_ordered(kth_largest(shared, looked_up, p.k, lower));
     block_barrier();
-    const u32 count = collect(floor, first);
+    const u32 count = collect(threshold, first);
     look_up(p, found, looked_up, smaller(count, p.capacity));
     if (thread == 0) p.counts[query] = count;
 }

@@ -74,7 +74,8 @@ fn device(settings: &Settings, disk: &Arc<dyn Disk>) -> (Finding, Option<EmbedDe
             });
             let memory = memory.unwrap_or_else(|error| error.to_string());
             let found = format!("{}, {memory}; it answers as the CPU does", cuda.device());
-            let embedding = EmbedDevice { supply: cuda.supply(), limits: DeviceLimits::default() };
+            let embedding =
+                EmbedDevice { manager: cuda.manager(), limits: DeviceLimits::default() };
             (Ok(found), Some(embedding))
         }
         Err(error) if settings.device == DeviceChoice::Cuda => {
@@ -91,7 +92,7 @@ fn model(settings: &Settings, embedding: Option<EmbedDevice>) -> Finding {
     let files = ModelFiles::read(&settings.model_dir, &|path| std::fs::read(path));
     let files = files.map_err(|error| format!("{dir}: {error}"))?;
     let asked = settings.embedding_precision;
-    let model = Model::load_beside(&files, 1, asked, embedding);
+    let model = Model::load_on(&files, 1, asked, embedding);
     let model = model.map_err(|error| format!("{dir}: {error}"))?;
     let arithmetic = match (asked, model.arithmetic()) {
         (Precision::Fast, Arithmetic::F32) => "f32 (there is no fast mode for it here)".to_owned(),

@@ -34,7 +34,7 @@ pub fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
         (Arc::new(RealDisk), Arc::new(SystemClock));
     let device = take_device(&settings, &disk, &clock)?;
     let (threads, precision) = (settings.embed_threads, settings.embedding_precision);
-    let model = Model::load_beside(&files, threads, precision, device.embedding)?;
+    let model = Model::load_on(&files, threads, precision, device.embedding)?;
     drop(files);
     let mut components = Components::real(Arc::new(model));
     components.reranker = reranker::load(&settings)?.map(|reranker| Arc::new(reranker) as _);

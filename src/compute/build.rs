@@ -15,7 +15,7 @@ const TARGETS: [&str; 3] = [
     "-gencode=arch=compute_80,code=compute_80",
 ];
 
-/// What stands before each source.
+/// Text put before each source.
 const COMMON: [&str; 2] = ["device.cuh", "product.cuh"];
 
 fn main() {

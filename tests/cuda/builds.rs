@@ -1,4 +1,4 @@
-//! G6: what builds ask of a device, through the backend: the CPU's answers, or nothing.
+//! G6: assignment and encoding of builds through the backend: the CPU's answers, or none.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

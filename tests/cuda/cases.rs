@@ -1,4 +1,4 @@
-//! Rows, queries and selections that are likely to be got wrong.
+//! Rows, queries and selections that are likely to reveal errors.
 
 use lodestone_compute::{
     BoundedQuery, ErrorBound, FullKind, PreparedQuery, RowMask, Selection, VectorColumns,
@@ -6,7 +6,7 @@ use lodestone_compute::{
 };
 use lodestone_types::{IdSource, RowId, SeededIds};
 
-/// How rows relate to each other.
+/// Distribution of the rows.
 #[derive(Debug, Clone, Copy)]
 pub enum Data {
     /// Independent directions.
@@ -23,11 +23,11 @@ pub enum Data {
 #[derive(Debug, Clone, Copy)]
 pub enum Chosen {
     All,
-    /// Every so manieth, from the second on.
+    /// Every n-th row, from the second on.
     Masked(usize),
     /// A run of rows that leaves most words empty.
     MaskedRun,
-    /// Every so manieth, in falling order.
+    /// Every n-th row, in falling order.
     Listed(usize),
 }
 
@@ -78,7 +78,7 @@ fn row(case: &Case, ids: &SeededIds, centres: &[Vec<f32>], row: usize) -> Vec<f3
     own
 }
 
-/// What a case asks.
+/// Rows, queries and selection of a case.
 pub struct Asked {
     pub columns: VectorColumns,
     pub queries: Vec<PreparedQuery>,

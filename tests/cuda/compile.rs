@@ -14,7 +14,7 @@ fn defined(text: &str) -> Vec<&str> {
     listed.filter_map(|rest| rest.strip_suffix(')')).collect()
 }
 
-/// A source that the server does not load would be dead, and one that it loads must be whole.
+/// The server loads every source and every kernel of it.
 #[test]
 fn every_source_and_kernel_is_loaded() {
     for family in FAMILIES {
@@ -33,7 +33,7 @@ fn every_source_and_kernel_is_loaded() {
     assert_eq!(sources, loaded);
 }
 
-/// What the launchers mirror is as large as what the sources declare.
+/// The emulator has every kernel, with the parameters that its source declares.
 #[test]
 fn the_emulator_knows_every_kernel() {
     if emulated::device().is_none() {
@@ -96,7 +96,7 @@ mod nvrtc {
         for family in FAMILIES {
             let compiled = compiler.compile(family.name, &family.text(), capability);
             let code = compiled.unwrap_or_else(|log| panic!("{}.cu: {log}", family.name));
-            // Names stand in the symbol table of the machine code.
+            // Names are in the symbol table of the machine code.
             for entry in family.entries {
                 let found = code.windows(entry.len()).any(|bytes| bytes == entry.as_bytes());
                 assert!(found, "{entry} is in the code of {}", family.name);

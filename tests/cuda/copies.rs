@@ -1,4 +1,4 @@
-//! Copies to a device and home again. On a card the small ones pass through page-locked memory.
+//! Copies to a device and back. On a card the small ones pass through page-locked memory.
 
 use lodestone_compute::cuda::workspace::Workspace;
 
@@ -13,7 +13,7 @@ fn bytes(count: usize, salt: usize) -> Vec<u8> {
 }
 
 /// Copies of every size, and in all many times what fits into page-locked memory, none of them
-/// waited for: each comes home as it was when it was sent.
+/// waited for: each comes back as it was when it was sent.
 #[test]
 fn copies_come_home_as_they_were_sent() {
     for mut workspace in workspaces("copies_come_home_as_they_were_sent") {

@@ -1,6 +1,6 @@
 //! The embedding model on a device: the CPU's vectors but for rounding, and the CPU where the
-//! device fails. The model's layers run in the emulator, so small models of every kind stand in
-//! for the real one, which embeds a few short texts where its files are.
+//! device fails. The model's layers run in the emulator, so small models of every kind replace
+//! the real one, which embeds a few short texts where its files are.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Instant;
 
 use lodestone_compute::cuda::counters::Counters;
-use lodestone_compute::cuda::live::{Supply, SupplyLimits};
+use lodestone_compute::cuda::manager::{DeviceManager, ManagerLimits};
 use lodestone_compute::cuda::workspace::Scratch;
 use lodestone_compute::cuda::{Device, DeviceSource};
 use lodestone_embed::{
@@ -31,29 +31,29 @@ const NUMBER_SLACK: f32 = 0.0142;
 const UNCHECKED: DeviceLimits =
     DeviceLimits { batch_tokens: 1024, check_tokens: 0, scratch: Scratch::Exact };
 
-struct Ward {
+struct Fixture {
     model: Model,
     cpu: Model,
     faults: Arc<Faults>,
     clock: Arc<ManualClock>,
 }
 
-impl Ward {
-    /// A model beside a device whose faults are planned.
+impl Fixture {
+    /// A model on a device whose errors are planned.
     fn new(files: &ModelFiles, inner: Arc<dyn Device>, limits: DeviceLimits) -> Self {
         let faults = Arc::new(Faults::default());
         faults.calls_left.store(usize::MAX, Ordering::SeqCst);
         let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
         let source = Arc::new(Faulty { inner, faults: Arc::clone(&faults) });
-        let supply = Supply::open(
+        let manager = DeviceManager::open(
             source as Arc<dyn DeviceSource>,
             Arc::clone(&clock) as Arc<_>,
-            SupplyLimits::default(),
+            ManagerLimits::default(),
             Arc::new(Counters::default()),
             |_| Ok(()),
         );
-        let device = EmbedDevice { supply: Arc::new(supply.unwrap()), limits };
-        let model = Model::load_beside(files, 1, Precision::F32, Some(device)).unwrap();
+        let device = EmbedDevice { manager: Arc::new(manager.unwrap()), limits };
+        let model = Model::load_on(files, 1, Precision::F32, Some(device)).unwrap();
         Self { model, cpu: Model::load(files, 1).unwrap(), faults, clock }
     }
 
@@ -130,29 +130,29 @@ const KINDS: [Kind; 4] = [
 ];
 
 /// Every activation, pooling and head; passages of one word, of many and of the whole window.
-fn compare_kinds(test: &str, ward: fn(&str, &ModelFiles) -> Option<Ward>) {
+fn compare_kinds(test: &str, fixture: fn(&str, &ModelFiles) -> Option<Fixture>) {
     for kind in KINDS {
         let files = files(&kind);
-        let Some(ward) = ward(test, &files) else { return };
+        let Some(fixture) = fixture(test, &files) else { return };
         let lengths = [1, 2, 9, 61, 62, 63, 130, 300];
         let texts: Vec<String> = lengths.iter().map(|words| text(*words, *words)).collect();
-        assert!(ward.ask(&texts));
-        assert!(ward.ask(&texts[..1]));
-        let alone = ward.model.embed(Lane::Query, vec![texts[2].clone()]).unwrap();
-        let company = ward.model.embed(Lane::Query, texts[1..4].to_vec()).unwrap();
+        assert!(fixture.ask(&texts));
+        assert!(fixture.ask(&texts[..1]));
+        let alone = fixture.model.embed(Lane::Query, vec![texts[2].clone()]).unwrap();
+        let company = fixture.model.embed(Lane::Query, texts[1..4].to_vec()).unwrap();
         assert_near(&alone[0], &company[1], "alone and in company");
-        assert_eq!(ward.stats().device_fallbacks, 0, "{kind:?}");
+        assert_eq!(fixture.stats().device_fallbacks, 0, "{kind:?}");
     }
 }
 
 #[test]
 fn vectors_are_those_of_the_cpu() {
-    compare_kinds("vectors_are_those_of_the_cpu", Ward::emulated);
+    compare_kinds("vectors_are_those_of_the_cpu", Fixture::emulated);
 }
 
 #[test]
 fn vectors_are_those_of_the_cpu_on_a_card() {
-    compare_kinds("vectors_are_those_of_the_cpu_on_a_card", Ward::real);
+    compare_kinds("vectors_are_those_of_the_cpu_on_a_card", Fixture::real);
 }
 
 fn real_model(test: &str) -> Option<ModelFiles> {
@@ -170,8 +170,8 @@ fn real_model(test: &str) -> Option<ModelFiles> {
 }
 
 /// The cosine that is promised, and the numbers of an independent computation.
-fn compare_golden(test: &str, words_max: u64, ward: fn(&str, &ModelFiles) -> Option<Ward>) {
-    let Some(ward) = real_model(test).and_then(|files| ward(test, &files)) else { return };
+fn compare_golden(test: &str, words_max: u64, fixture: fn(&str, &ModelFiles) -> Option<Fixture>) {
+    let Some(fixture) = real_model(test).and_then(|files| fixture(test, &files)) else { return };
     let golden: Value =
         serde_json::from_str(include_str!("../../src/embed/src/golden.json")).expect("a fixture");
     let cases = golden["cases"].as_array().unwrap();
@@ -180,8 +180,8 @@ fn compare_golden(test: &str, words_max: u64, ward: fn(&str, &ModelFiles) -> Opt
     assert!(cases.len() >= 3);
     let texts: Vec<String> =
         cases.iter().map(|case| case["text"].as_str().unwrap().to_owned()).collect();
-    assert!(ward.ask(&texts));
-    let vectors = ward.model.embed(Lane::Query, texts.clone()).unwrap();
+    assert!(fixture.ask(&texts));
+    let vectors = fixture.model.embed(Lane::Query, texts.clone()).unwrap();
     for (case, vector) in cases.iter().zip(&vectors) {
         let head = case["head"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap());
         for (x, expected) in vector.iter().zip(head) {
@@ -189,39 +189,41 @@ fn compare_golden(test: &str, words_max: u64, ward: fn(&str, &ModelFiles) -> Opt
             assert!(error < 1e-3, "{}: {x} for {expected}", case["text"]);
         }
     }
-    for (vector, wanted) in vectors.iter().zip(ward.cpu.embed(Lane::Bulk, texts).unwrap()) {
+    for (vector, wanted) in vectors.iter().zip(fixture.cpu.embed(Lane::Bulk, texts).unwrap()) {
         println!("1 - cosine: {:.2e}", 1.0 - dot(vector, &wanted));
     }
-    assert_eq!(ward.stats().device_fallbacks, 0);
+    assert_eq!(fixture.stats().device_fallbacks, 0);
 }
 
 /// The emulator takes its time over long texts.
 #[test]
 fn the_real_model_embeds_on_the_device() {
-    compare_golden("the_real_model_embeds_on_the_device", 30, Ward::emulated);
+    compare_golden("the_real_model_embeds_on_the_device", 30, Fixture::emulated);
 }
 
 #[test]
 fn the_real_model_embeds_on_a_card() {
-    compare_golden("the_real_model_embeds_on_a_card", u64::MAX, Ward::real);
+    compare_golden("the_real_model_embeds_on_a_card", u64::MAX, Fixture::real);
 }
 
-/// How many passages of 128 tokens a second: printed, for a card's first run. All by the card.
+/// Rate in passages of 128 tokens a second: printed, for a card's first run. All by the card.
 #[test]
 fn the_real_model_tells_its_rate_on_a_card() {
     const CALLERS: usize = 12;
     const PASSAGES: usize = 4000;
     let test = "the_real_model_tells_its_rate_on_a_card";
-    let Some(ward) = real_model(test).and_then(|files| Ward::real(test, &files)) else { return };
+    let Some(fixture) = real_model(test).and_then(|files| Fixture::real(test, &files)) else {
+        return;
+    };
     let words = ["the", "ship", "of", "storm", "and", "wind", "over", "city"];
     let passage = |at: usize| {
         let word = |place: usize| words[(place * 5 + at * (place + 1) / 3) % words.len()];
         (0..126).map(word).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(ward.model.count_tokens(&passage(1)), 126);
+    assert_eq!(fixture.model.count_tokens(&passage(1)), 126);
     let embed = |count: usize| {
         let texts: Vec<String> = (0..count).map(passage).collect();
-        let got = ward.model.embed(Lane::Bulk, texts).unwrap();
+        let got = fixture.model.embed(Lane::Bulk, texts).unwrap();
         assert_eq!(got.len(), count);
     };
     embed(256);
@@ -233,30 +235,30 @@ fn the_real_model_tells_its_rate_on_a_card() {
     });
     let rate = (CALLERS * PASSAGES) as f64 / begun.elapsed().as_secs_f64();
     println!("embedding: {rate:.0} passages of 128 tokens a second, {CALLERS} callers");
-    assert_eq!(ward.stats().device_fallbacks, 0);
+    assert_eq!(fixture.stats().device_fallbacks, 0);
 }
 
 /// One call after the other fails once: the CPU answers the same batch, the next goes well.
 #[test]
 fn every_call_may_fail() {
     let files = files(&KINDS[0]);
-    let Some(ward) = Ward::emulated("every_call_may_fail", &files) else { return };
+    let Some(fixture) = Fixture::emulated("every_call_may_fail", &files) else { return };
     let texts = [text(3, 1), text(70, 2)];
-    assert!(ward.ask(&texts));
+    assert!(fixture.ask(&texts));
     let mut failed = 0;
     for call in 0..200 {
-        ward.faults.calls_left.store(call, Ordering::SeqCst);
+        fixture.faults.calls_left.store(call, Ordering::SeqCst);
         // Other sizes, so that memory is asked for.
-        let by_device = ward.ask(&[text(3 + call, 1), text(70, 2)]);
-        let left = ward.faults.calls_left.swap(usize::MAX, Ordering::SeqCst);
+        let by_device = fixture.ask(&[text(3 + call, 1), text(70, 2)]);
+        let left = fixture.faults.calls_left.swap(usize::MAX, Ordering::SeqCst);
         if left != usize::MAX {
             assert!(by_device, "nothing failed at call {call}");
             break;
         }
         assert!(!by_device, "call {call} failed and the CPU answered");
         failed += 1;
-        assert_eq!(ward.stats().device_fallbacks, failed);
-        assert!(ward.ask(&texts), "the next batch goes well");
+        assert_eq!(fixture.stats().device_fallbacks, failed);
+        assert!(fixture.ask(&texts), "the next batch goes well");
     }
     assert!((20..200).contains(&failed), "{failed} calls make up a batch");
 }
@@ -264,12 +266,12 @@ fn every_call_may_fail() {
 #[test]
 fn a_full_device_is_a_fallback() {
     let files = files(&KINDS[0]);
-    let Some(ward) = Ward::emulated("a_full_device_is_a_fallback", &files) else { return };
-    ward.faults.is_full.store(true, Ordering::SeqCst);
-    assert!(!ward.ask(&[text(3, 1)]) && !ward.ask(&[text(4, 1)]));
-    ward.faults.is_full.store(false, Ordering::SeqCst);
-    assert!(ward.ask(&[text(3, 1)]));
-    assert_eq!(ward.stats().device_fallbacks, 2);
+    let Some(fixture) = Fixture::emulated("a_full_device_is_a_fallback", &files) else { return };
+    fixture.faults.is_full.store(true, Ordering::SeqCst);
+    assert!(!fixture.ask(&[text(3, 1)]) && !fixture.ask(&[text(4, 1)]));
+    fixture.faults.is_full.store(false, Ordering::SeqCst);
+    assert!(fixture.ask(&[text(3, 1)]));
+    assert_eq!(fixture.stats().device_fallbacks, 2);
 }
 
 /// The weights go to the device that comes back, too.
@@ -277,18 +279,18 @@ fn a_full_device_is_a_fallback() {
 fn a_lost_device_is_left_alone_for_a_while() {
     let files = files(&KINDS[0]);
     let test = "a_lost_device_is_left_alone_for_a_while";
-    let Some(ward) = Ward::emulated(test, &files) else { return };
-    ward.faults.is_loss.store(true, Ordering::SeqCst);
+    let Some(fixture) = Fixture::emulated(test, &files) else { return };
+    fixture.faults.is_loss.store(true, Ordering::SeqCst);
     for call in [0, 6, 13] {
-        assert!(ward.ask(&[text(5, 1)]));
-        ward.faults.calls_left.store(call, Ordering::SeqCst);
-        assert!(!ward.ask(&[text(6, 1)]), "lost at call {call}");
-        ward.faults.calls_left.store(usize::MAX, Ordering::SeqCst);
-        let opened = ward.faults.opened.load(Ordering::SeqCst);
-        assert!(!ward.ask(&[text(5, 1)]), "it would work again, but nobody asks it");
-        assert_eq!(ward.faults.opened.load(Ordering::SeqCst), opened);
-        ward.clock.advance_millis(10_000);
-        assert!(ward.ask(&[text(5, 1)]), "opened again");
+        assert!(fixture.ask(&[text(5, 1)]));
+        fixture.faults.calls_left.store(call, Ordering::SeqCst);
+        assert!(!fixture.ask(&[text(6, 1)]), "lost at call {call}");
+        fixture.faults.calls_left.store(usize::MAX, Ordering::SeqCst);
+        let opened = fixture.faults.opened.load(Ordering::SeqCst);
+        assert!(!fixture.ask(&[text(5, 1)]), "it would work again, but nobody asks it");
+        assert_eq!(fixture.faults.opened.load(Ordering::SeqCst), opened);
+        fixture.clock.advance_millis(10_000);
+        assert!(fixture.ask(&[text(5, 1)]), "opened again");
     }
 }
 
@@ -296,24 +298,24 @@ fn a_lost_device_is_left_alone_for_a_while() {
 #[test]
 fn a_copy_of_the_weights_may_fail() {
     let files = files(&KINDS[3]);
-    let Some(ward) = Ward::emulated("a_copy_of_the_weights_may_fail", &files) else { return };
+    let Some(fixture) = Fixture::emulated("a_copy_of_the_weights_may_fail", &files) else { return };
     let texts = [text(2, 1)];
     let mut failed = 0;
     for call in (0..).step_by(6) {
-        ward.faults.is_loss.store(true, Ordering::SeqCst);
-        ward.faults.calls_left.store(0, Ordering::SeqCst);
-        assert!(!ward.ask(&texts));
-        ward.faults.is_loss.store(false, Ordering::SeqCst);
-        ward.faults.calls_left.store(call, Ordering::SeqCst);
-        ward.clock.advance_millis(10_000);
-        let by_device = ward.ask(&texts);
-        let left = ward.faults.calls_left.swap(usize::MAX, Ordering::SeqCst);
+        fixture.faults.is_loss.store(true, Ordering::SeqCst);
+        fixture.faults.calls_left.store(0, Ordering::SeqCst);
+        assert!(!fixture.ask(&texts));
+        fixture.faults.is_loss.store(false, Ordering::SeqCst);
+        fixture.faults.calls_left.store(call, Ordering::SeqCst);
+        fixture.clock.advance_millis(10_000);
+        let by_device = fixture.ask(&texts);
+        let left = fixture.faults.calls_left.swap(usize::MAX, Ordering::SeqCst);
         assert_eq!(by_device, left != usize::MAX, "call {call}");
         if by_device {
             break;
         }
         failed += 1;
-        assert!(ward.ask(&texts), "brought again after call {call} failed");
+        assert!(fixture.ask(&texts), "brought again after call {call} failed");
     }
     // 28 tensors are memory and a copy each, and a batch follows.
     assert!(failed > 56 / 6, "{failed}");
@@ -324,10 +326,10 @@ fn a_copy_of_the_weights_may_fail() {
 fn a_large_batch_falls_back_whole() {
     let files = files(&KINDS[0]);
     let limits = DeviceLimits { batch_tokens: 4096, ..UNCHECKED };
-    let ward = Ward::new(&files, Arc::new(Recording::new(132, 227 << 10)), limits);
+    let fixture = Fixture::new(&files, Arc::new(Recording::new(132, 227 << 10)), limits);
     let texts: Vec<String> = (0..60).map(|at| text(90 + at % 7, at)).collect();
     // Vectors of zeroes are no vectors.
-    assert!(!ward.ask(&texts));
+    assert!(!fixture.ask(&texts));
 }
 
 /// Shapes and bounds of every launch of a batch, for a card and a small card.
@@ -337,9 +339,9 @@ fn launches_cover_a_batch() {
     for (multiprocessors, shared) in [(132, 227 << 10), (20, 99 << 10)] {
         let recording = Recording::new(multiprocessors, shared);
         let memory = Arc::clone(&recording.memory);
-        let ward = Ward::new(&files(&kind), Arc::new(recording), UNCHECKED);
+        let fixture = Fixture::new(&files(&kind), Arc::new(recording), UNCHECKED);
         let held = memory.live_buffers();
-        assert!(!ward.ask(&[text(98, 1), text(40, 2), text(1, 3)]));
+        assert!(!fixture.ask(&[text(98, 1), text(40, 2), text(1, 3)]));
         let launches = memory.launches.lock().unwrap();
         let names: Vec<&str> = launches.iter().map(|launch| launch.kernel).collect();
         let of = |name: &str| names.iter().filter(|kernel| kernel.starts_with(name)).count();
@@ -358,12 +360,12 @@ fn launches_cover_a_batch() {
             assert!(product.grid[0] * columns >= product.number(48));
         }
         drop(launches);
-        drop(ward);
+        drop(fixture);
         assert_eq!((held, memory.live_buffers()), (28, 0), "weights stand, and all is given back");
     }
 }
 
-/// A device that is right passes the check of every start, and one that is wrong is not asked;
+/// A correct device passes the check of every start, and a faulty one is not used;
 /// where candle is there for GPUs, a card beside it may be.
 #[cfg(not(feature = "candle-cuda"))]
 #[test]
@@ -372,18 +374,18 @@ fn a_device_is_checked_before_it_is_used() {
     let limits = DeviceLimits { check_tokens: 300, ..UNCHECKED };
     let wrong = Recording::new(132, 227 << 10);
     let memory = Arc::clone(&wrong.memory);
-    let ward = Ward::new(&files, Arc::new(wrong), limits);
+    let fixture = Fixture::new(&files, Arc::new(wrong), limits);
     let launched = memory.launches.lock().unwrap().len();
-    assert!(launched > 0 && ward.stats().device_fallbacks == 1);
-    assert!(!ward.ask(&[text(3, 1)]) && !ward.ask(&[text(3, 1)]));
+    assert!(launched > 0 && fixture.stats().device_fallbacks == 1);
+    assert!(!fixture.ask(&[text(3, 1)]) && !fixture.ask(&[text(3, 1)]));
     assert_eq!(memory.launches.lock().unwrap().len(), launched);
     let test = "a_device_is_checked_before_it_is_used";
     let Some(inner) = emulated::device() else {
         return skip(test, "g++ or the emulator's sources are missing", "REQUIRE_EMULATOR");
     };
-    let ward = Ward::new(&files, inner, limits);
-    assert!(ward.ask(&[text(3, 1)]));
-    assert_eq!(ward.stats().device_fallbacks, 0);
+    let fixture = Fixture::new(&files, inner, limits);
+    assert!(fixture.ask(&[text(3, 1)]));
+    assert_eq!(fixture.stats().device_fallbacks, 0);
 }
 
 /// Unless candle is there for GPUs.
@@ -393,11 +395,11 @@ fn models_without_kernels_stay_with_the_cpu() {
     for (heads, head, wide) in [(4, 16, 64), (17, 64, 64), (1, 32, 20)] {
         let kind = Kind { heads, head, wide, ..KINDS[0] };
         let files = files(&kind);
-        let ward = Ward::new(&files, Arc::new(Recording::new(8, 99 << 10)), UNCHECKED);
+        let fixture = Fixture::new(&files, Arc::new(Recording::new(8, 99 << 10)), UNCHECKED);
         let texts = vec![text(3, 1)];
-        let got = ward.model.embed(Lane::Bulk, texts.clone()).unwrap();
-        assert_eq!(got, ward.cpu.embed(Lane::Bulk, texts).unwrap());
-        let stats = ward.stats();
+        let got = fixture.model.embed(Lane::Bulk, texts.clone()).unwrap();
+        assert_eq!(got, fixture.cpu.embed(Lane::Bulk, texts).unwrap());
+        let stats = fixture.stats();
         assert_eq!((stats.device_batches, stats.device_fallbacks), (0, 0), "{kind:?}");
     }
     // So do weights that f16 cannot hold.
@@ -405,9 +407,9 @@ fn models_without_kernels_stay_with_the_cpu() {
     let large = 1e5_f32.to_le_bytes();
     let end = files.weights.len();
     files.weights[end - 4..].copy_from_slice(&large);
-    let ward = Ward::new(&files, Arc::new(Recording::new(8, 99 << 10)), UNCHECKED);
-    assert_eq!(ward.model.embed(Lane::Bulk, vec![text(2, 1)]).unwrap().len(), 1);
-    assert_eq!(ward.stats().device_fallbacks, 0);
+    let fixture = Fixture::new(&files, Arc::new(Recording::new(8, 99 << 10)), UNCHECKED);
+    assert_eq!(fixture.model.embed(Lane::Bulk, vec![text(2, 1)]).unwrap().len(), 1);
+    assert_eq!(fixture.stats().device_fallbacks, 0);
 }
 
 /// A head of 16 numbers has no kernel.
@@ -416,12 +418,12 @@ fn models_without_kernels_stay_with_the_cpu() {
 fn candle_embeds_what_has_no_kernels_on_a_card() {
     let files = files(&Kind { heads: 4, head: 16, wide: 64, ..KINDS[0] });
     let test = "candle_embeds_what_has_no_kernels_on_a_card";
-    let Some(ward) = Ward::real(test, &files) else { return };
-    assert_eq!(ward.model.engine(), Engine::Candle);
+    let Some(fixture) = Fixture::real(test, &files) else { return };
+    assert_eq!(fixture.model.engine(), Engine::Candle);
     let texts: Vec<String> = [1, 9, 130, 62].map(|words| text(words, words)).to_vec();
-    let got = ward.model.embed(Lane::Bulk, texts.clone()).unwrap();
-    for (got, wanted) in got.iter().zip(ward.cpu.embed(Lane::Bulk, texts).unwrap()) {
+    let got = fixture.model.embed(Lane::Bulk, texts.clone()).unwrap();
+    for (got, wanted) in got.iter().zip(fixture.cpu.embed(Lane::Bulk, texts).unwrap()) {
         assert_near(got, &wanted, "by candle");
     }
-    assert_eq!((ward.stats().device_batches > 0, ward.stats().device_fallbacks), (true, 0));
+    assert_eq!((fixture.stats().device_batches > 0, fixture.stats().device_fallbacks), (true, 0));
 }

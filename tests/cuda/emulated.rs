@@ -78,7 +78,7 @@ pub fn set_order(seed: u32) {
     }
 }
 
-/// Where the emulator's sources are, if this runs where it was built.
+/// Folder of the emulator's sources, if the test runs where it was built.
 fn sources() -> Option<PathBuf> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/emulator");
     sources.join("run").exists().then_some(sources)

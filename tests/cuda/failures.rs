@@ -1,9 +1,9 @@
-//! Whatever fails on the device, the answer is the CPU's and a counter rises.
+//! After any failure on the device the answer is the CPU's and a counter rises.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use lodestone_compute::cuda::live::SupplyLimits;
+use lodestone_compute::cuda::manager::ManagerLimits;
 use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, Device, DeviceSource};
 use lodestone_compute::{ComputeBackend, SimdBackend};
 use lodestone_types::{ManualClock, Timestamp};
@@ -23,13 +23,13 @@ const CASE: Case = Case {
     is_certain: false,
 };
 
-struct Ward {
+struct Fixture {
     backend: CudaBackend,
     faults: Arc<Faults>,
     clock: Arc<ManualClock>,
 }
 
-impl Ward {
+impl Fixture {
     fn new(test: &str, budget_bytes: u64) -> Option<Self> {
         let Some(inner) = emulated::device() else {
             skip(test, "g++ or the emulator's sources are missing", "REQUIRE_EMULATOR");
@@ -47,8 +47,8 @@ impl Ward {
         let parts = CudaParts::new(source, Arc::new(SimdBackend), Arc::clone(&clock) as Arc<_>);
         let parts = CudaParts { check: |_| Ok(()), ..parts };
         let budget_bytes = Some(budget_bytes);
-        let supply = SupplyLimits { budget_bytes, ..SupplyLimits::default() };
-        let limits = CudaLimits { work_min: 0, supply, ..CudaLimits::default() };
+        let manager = ManagerLimits { budget_bytes, ..ManagerLimits::default() };
+        let limits = CudaLimits { work_min: 0, manager, ..CudaLimits::default() };
         Self { backend: CudaBackend::open(parts, limits).unwrap(), faults, clock }
     }
 
@@ -75,94 +75,98 @@ const ROWS_BYTES: u64 = 700 * (64 + 8);
 /// One call after the other fails once: every one is survived, and the next question goes well.
 #[test]
 fn every_call_may_be_refused() {
-    let Some(ward) = Ward::new("every_call_may_be_refused", 1 << 20) else { return };
-    assert!(ward.ask(1));
+    let Some(fixture) = Fixture::new("every_call_may_be_refused", 1 << 20) else { return };
+    assert!(fixture.ask(1));
     let mut refused = 0;
     for call in 0..200 {
-        ward.faults.calls_left.store(call, Ordering::SeqCst);
+        fixture.faults.calls_left.store(call, Ordering::SeqCst);
         // Rows that are not there yet, so that uploads fail too.
-        let by_device = ward.ask(100 + call as u128);
-        let left = ward.faults.calls_left.swap(usize::MAX, Ordering::SeqCst);
+        let by_device = fixture.ask(100 + call as u128);
+        let left = fixture.faults.calls_left.swap(usize::MAX, Ordering::SeqCst);
         if left != usize::MAX {
             assert!(by_device, "nothing failed at call {call}");
             break;
         }
         assert!(!by_device, "call {call} failed and the CPU answered");
         refused += 1;
-        assert_eq!(ward.count("gpu_fallbacks_refused"), refused);
-        assert!(ward.ask(100 + call as u128), "the next question goes well");
+        assert_eq!(fixture.count("gpu_fallbacks_refused"), refused);
+        assert!(fixture.ask(100 + call as u128), "the next question goes well");
     }
     assert!((10..200).contains(&refused), "{refused} calls make up an answer");
-    assert_eq!(ward.count("gpu_losses"), 0);
+    assert_eq!(fixture.count("gpu_losses"), 0);
 }
 
 #[test]
 fn a_full_device_is_a_fallback() {
-    let Some(ward) = Ward::new("a_full_device_is_a_fallback", 1 << 20) else { return };
-    ward.faults.is_full.store(true, Ordering::SeqCst);
-    assert!(!ward.ask(1) && !ward.ask(1));
-    assert_eq!(ward.count("gpu_fallbacks_out_of_memory"), 2);
-    ward.faults.is_full.store(false, Ordering::SeqCst);
-    assert!(ward.ask(1));
+    let Some(fixture) = Fixture::new("a_full_device_is_a_fallback", 1 << 20) else { return };
+    fixture.faults.is_full.store(true, Ordering::SeqCst);
+    assert!(!fixture.ask(1) && !fixture.ask(1));
+    assert_eq!(fixture.count("gpu_fallbacks_out_of_memory"), 2);
+    fixture.faults.is_full.store(false, Ordering::SeqCst);
+    assert!(fixture.ask(1));
 }
 
 #[test]
 fn what_does_not_fit_the_budget_is_a_fallback() {
     let test = "what_does_not_fit_the_budget_is_a_fallback";
-    let Some(ward) = Ward::new(test, ROWS_BYTES - 1) else { return };
-    assert!(!ward.ask(1));
-    assert_eq!(ward.count("gpu_fallbacks_out_of_memory"), 1);
-    let Some(ward) = Ward::new(test, 2 * ROWS_BYTES) else { return };
-    assert!(ward.ask(1) && ward.ask(2) && !ward.ask(3));
-    assert!(ward.ask(1) && ward.ask(2), "rows in use stay");
-    assert_eq!(ward.count("gpu_uploads"), 2);
+    let Some(fixture) = Fixture::new(test, ROWS_BYTES - 1) else { return };
+    assert!(!fixture.ask(1));
+    assert_eq!(fixture.count("gpu_fallbacks_out_of_memory"), 1);
+    let Some(fixture) = Fixture::new(test, 2 * ROWS_BYTES) else { return };
+    assert!(fixture.ask(1) && fixture.ask(2) && !fixture.ask(3));
+    assert!(fixture.ask(1) && fixture.ask(2), "rows in use stay");
+    assert_eq!(fixture.count("gpu_uploads"), 2);
     // Asked for long enough, rows come in for those that nobody asks for any more.
-    let asks = (0..50).position(|_| ward.ask(3));
+    let asks = (0..50).position(|_| fixture.ask(3));
     assert!(asks.is_some_and(|asks| asks > 0), "{asks:?}");
-    assert_eq!((ward.count("gpu_uploads"), ward.count("gpu_evictions")), (3, 1));
+    assert_eq!((fixture.count("gpu_uploads"), fixture.count("gpu_evictions")), (3, 1));
 }
 
 /// Lost at every call in turn; not asked again before its pause is over, and then used again.
 #[test]
 fn a_lost_device_is_left_alone_for_a_while() {
-    let Some(ward) = Ward::new("a_lost_device_is_left_alone_for_a_while", 1 << 20) else { return };
-    assert!(ward.ask(1));
-    ward.faults.is_loss.store(true, Ordering::SeqCst);
+    let Some(fixture) = Fixture::new("a_lost_device_is_left_alone_for_a_while", 1 << 20) else {
+        return;
+    };
+    assert!(fixture.ask(1));
+    fixture.faults.is_loss.store(true, Ordering::SeqCst);
     for (losses, call) in [0, 3, 7].into_iter().enumerate() {
-        ward.faults.calls_left.store(call, Ordering::SeqCst);
-        let opened = ward.faults.opened.load(Ordering::SeqCst);
-        assert!(!ward.ask(1), "lost at call {call}");
-        assert_eq!(ward.count("gpu_losses"), losses as u64 + 1);
-        ward.faults.calls_left.store(usize::MAX, Ordering::SeqCst);
+        fixture.faults.calls_left.store(call, Ordering::SeqCst);
+        let opened = fixture.faults.opened.load(Ordering::SeqCst);
+        assert!(!fixture.ask(1), "lost at call {call}");
+        assert_eq!(fixture.count("gpu_losses"), losses as u64 + 1);
+        fixture.faults.calls_left.store(usize::MAX, Ordering::SeqCst);
         // The device would work again, but nobody asks it.
-        let before = ward.count("gpu_fallbacks_lost");
-        assert!(!ward.ask(1) && !ward.ask(1));
-        assert_eq!(ward.count("gpu_fallbacks_lost"), before + 2);
-        assert_eq!(ward.faults.opened.load(Ordering::SeqCst), opened);
+        let before = fixture.count("gpu_fallbacks_lost");
+        assert!(!fixture.ask(1) && !fixture.ask(1));
+        assert_eq!(fixture.count("gpu_fallbacks_lost"), before + 2);
+        assert_eq!(fixture.faults.opened.load(Ordering::SeqCst), opened);
         // Its pause is over, and it is still gone: the next pause is longer.
-        ward.faults.is_gone.store(true, Ordering::SeqCst);
-        ward.clock.advance_millis(10_000);
-        assert!(!ward.ask(1));
-        ward.faults.is_gone.store(false, Ordering::SeqCst);
-        ward.clock.advance_millis(10_000);
-        assert!(!ward.ask(1));
-        ward.clock.advance_millis(10_000);
-        assert!(ward.ask(1), "opened again");
-        assert_eq!(ward.faults.opened.load(Ordering::SeqCst), opened + 1);
+        fixture.faults.is_gone.store(true, Ordering::SeqCst);
+        fixture.clock.advance_millis(10_000);
+        assert!(!fixture.ask(1));
+        fixture.faults.is_gone.store(false, Ordering::SeqCst);
+        fixture.clock.advance_millis(10_000);
+        assert!(!fixture.ask(1));
+        fixture.clock.advance_millis(10_000);
+        assert!(fixture.ask(1), "opened again");
+        assert_eq!(fixture.faults.opened.load(Ordering::SeqCst), opened + 1);
     }
 }
 
 #[test]
 fn rows_without_identity_stay_with_the_cpu() {
-    let Some(ward) = Ward::new("rows_without_identity_stay_with_the_cpu", 1 << 20) else { return };
+    let Some(fixture) = Fixture::new("rows_without_identity_stay_with_the_cpu", 1 << 20) else {
+        return;
+    };
     let asked = Asked::new(&CASE, 11);
     let rows = asked.columns.view();
     let queries = asked.bounded(&rows);
-    let got = ward.backend.candidates(&rows, &queries, asked.selection(), CASE.k).unwrap();
+    let got = fixture.backend.candidates(&rows, &queries, asked.selection(), CASE.k).unwrap();
     let wanted = SimdBackend.candidates(&rows, &queries, asked.selection(), CASE.k).unwrap();
-    assert_eq!((got, ward.count("gpu_queries")), (wanted, 0));
-    assert_eq!(ward.backend.fast_rows_max(&rows), 0);
+    assert_eq!((got, fixture.count("gpu_queries")), (wanted, 0));
+    assert_eq!(fixture.backend.fast_rows_max(&rows), 0);
     let known = rows.with_identity(5);
-    assert_eq!(ward.backend.fast_rows_max(&known), 700);
-    assert_eq!(ward.count("gpu_uploads"), 1, "the question brought the rows");
+    assert_eq!(fixture.backend.fast_rows_max(&known), 700);
+    assert_eq!(fixture.count("gpu_uploads"), 1, "the question brought the rows");
 }

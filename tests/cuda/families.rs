@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use crate::cases::{Asked, Case, Chosen, Data};
+use crate::{emulated, oracle, skip};
 use lodestone_compute::cuda::encode::{OneBitSlots, encode_one_bit};
-use lodestone_compute::cuda::live::ResidentRows;
+use lodestone_compute::cuda::manager::ResidentRows;
 use lodestone_compute::cuda::workspace::{Scratch, Workspace};
 use lodestone_compute::cuda::{Device, assign};
 use lodestone_compute::kmeans::Centroids;
 use lodestone_compute::one_bit::OneBitEncoder;
 use lodestone_compute::rotation::Rotation;
-use crate::cases::{Asked, Case, Chosen, Data};
-use crate::{emulated, oracle, skip};
 
 /// The emulator and a GPU, as far as they are there.
 pub fn devices(test: &str) -> Vec<Arc<dyn Device>> {

@@ -1,14 +1,14 @@
 //! Searches of T2 as f16: the best rows are among those named, estimates are within their
-//! bound, and a backend takes them where T1 leaves more than there is room for.
+//! bound, and a backend uses them where T1 leaves more than fits.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use lodestone_compute::cuda::batcher::DeviceQuery;
 use lodestone_compute::cuda::counters::Counters;
-use lodestone_compute::cuda::live::{ResidentRows, SupplyLimits};
+use lodestone_compute::cuda::manager::{ManagerLimits, ResidentRows};
 use lodestone_compute::cuda::numbers::{HalfQuery, Numbers};
-use lodestone_compute::cuda::search::{Visited, search};
-use lodestone_compute::cuda::together::DeviceQuery;
+use lodestone_compute::cuda::search::search;
 use lodestone_compute::cuda::workspace::{Scratch, Workspace};
 use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, Device, DeviceSource};
 use lodestone_compute::{
@@ -31,18 +31,7 @@ fn columns_in_f16(asked: &Asked) -> VectorColumns {
     columns
 }
 
-fn visited<'a>(selection: Selection<'a>, listed: &'a mut Vec<u32>) -> Visited<'a> {
-    match selection {
-        Selection::All => Visited::All,
-        Selection::Masked(mask) => Visited::Masked(mask.words()),
-        Selection::Listed(rows) => {
-            listed.extend(rows.iter().map(|row| row.0));
-            Visited::Listed(listed)
-        }
-    }
-}
-
-/// The best `k` of the listed rows by the oracle, and what each row scores.
+/// The best `k` of the listed rows by the oracle, and the score of each row.
 fn best(
     rows: &VectorRows<'_>,
     query: &PreparedQuery,
@@ -79,9 +68,7 @@ fn check_search(workspace: &mut Workspace, case: &Case) {
     let resident = ResidentRows::upload_halves(&rows, workspace).unwrap();
     let queries: Vec<HalfQuery> = asked.bounded(&rows).iter().map(HalfQuery::new).collect();
     let sent: Vec<DeviceQuery> = queries.iter().map(|half| half.query.clone()).collect();
-    let mut listed = Vec::new();
-    let ground = visited(asked.selection(), &mut listed);
-    let found = search(workspace, &resident, &sent, ground, case.k).unwrap();
+    let found = search(workspace, &resident, &sent, asked.selection(), case.k).unwrap();
     for ((found, half), query) in found.into_iter().zip(&queries).zip(&asked.queries) {
         let found = found.unwrap();
         let named: BTreeSet<u32> = found.iter().map(|(row, _)| *row).collect();
@@ -123,12 +110,12 @@ fn backend(device: Arc<dyn Device>, budget_bytes: u64) -> CudaBackend {
     let (cpu, clock) = (Arc::new(SimdBackend), Arc::new(ManualClock::default()));
     let parts = CudaParts { check: |_| Ok(()), ..CudaParts::new(source, cpu, clock) };
     let budget_bytes = Some(budget_bytes);
-    let supply = SupplyLimits { budget_bytes, scratch: Scratch::Exact };
-    let limits = CudaLimits { work_min: 0, supply, ..CudaLimits::default() };
+    let manager = ManagerLimits { budget_bytes, scratch: Scratch::Exact };
+    let limits = CudaLimits { work_min: 0, manager, ..CudaLimits::default() };
     CudaBackend::open(parts, limits).unwrap()
 }
 
-/// What T1 leaves open goes to T2 on the device, or to the CPU where T2 has no room there.
+/// Queries that T1 leaves open go to T2 on the device, or to the CPU where T2 does not fit there.
 #[test]
 fn rows_that_t1_cannot_separate_are_told_apart_by_t2() {
     for device in devices("rows_that_t1_cannot_separate_are_told_apart_by_t2") {
@@ -182,7 +169,7 @@ fn launches_over_halves_stay_inside_their_buffers() {
             let resident = ResidentRows::upload_halves(&rows, &mut workspace).unwrap();
             let halves = |bounded| HalfQuery::new(bounded).query;
             let sent: Vec<_> = asked.bounded(&rows).iter().map(halves).collect();
-            search(&mut workspace, &resident, &sent, Visited::All, 4).unwrap();
+            search(&mut workspace, &resident, &sent, Selection::All, 4).unwrap();
             let launches = std::mem::take(&mut *memory.launches.lock().unwrap());
             // Where not even 32 queries and four stages fit, a scan for every sixteen.
             let fits = 32 * (Numbers::F16.stride(dimension) + 16) + 4 * 8192 <= shared as usize;
@@ -196,7 +183,7 @@ fn launches_over_halves_stay_inside_their_buffers() {
             assert!(selects.clone().all(|kernel| kernel != "select_candidates"));
             // Queries in codes are not as wide as rows of halves.
             let codes: Vec<_> = asked.bounded(&rows).iter().map(DeviceQuery::new).collect();
-            assert!(search(&mut workspace, &resident, &codes, Visited::All, 4).is_err());
+            assert!(search(&mut workspace, &resident, &codes, Selection::All, 4).is_err());
         }
     }
 }

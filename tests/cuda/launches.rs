@@ -1,4 +1,4 @@
-//! Launches seen by a stand-in that runs nothing: which kernels, how many blocks, how much memory.
+//! Kernels, grids and memory of launches, recorded by a device that runs nothing.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::cases::{Asked, Case, Chosen, Data};
 use crate::emulated::Only;
 use crate::recording::{Memory, Noted, Recording};
 
-/// Where the counts stand in `SearchParams`: eleven addresses before them.
+/// Offsets of the counts in `SearchParams`, behind eleven addresses.
 const VISITED: usize = 88;
 const STEP: usize = 92;
 const QUERIES: usize = 100;
@@ -52,7 +52,7 @@ const PLAIN: Case = Case {
     is_certain: false,
 };
 
-/// Rows, queries and widths of every kind on every card: the stand-in checks all extents.
+/// Rows, queries and widths of every kind on every card: the device checks all extents.
 #[test]
 fn launches_stay_inside_their_buffers() {
     for card in CARDS {
@@ -127,7 +127,7 @@ fn few_passing_rows_are_collected_without_a_sample() {
     assert_eq!(listed[1].number(VISITED), 300);
 }
 
-/// The stand-in has no page-locked memory: searches go on without, and operators can see it.
+/// The recording device has no page-locked memory: searches go on without, and operators can see it.
 #[test]
 fn queues_without_page_locked_memory_are_counted() {
     let (backend, _) = backend(CARDS[1]);

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use lodestone_compute::cuda::batcher::{MachineTimer, Timer};
 use lodestone_compute::cuda::lists::ResidentLists;
-use lodestone_compute::cuda::live::ResidentRows;
+use lodestone_compute::cuda::manager::ResidentRows;
 use lodestone_compute::cuda::one_bit::{ProbingQuery, probe};
-use lodestone_compute::cuda::together::{MachineTimer, Timer};
 use lodestone_compute::cuda::workspace::Workspace;
-use lodestone_compute::cuda::{CudaBackend, CudaLimits, Device, search};
+use lodestone_compute::cuda::{CudaBackend, CudaLimits, Device};
 use lodestone_compute::kmeans::Centroids;
 use lodestone_compute::one_bit::OneBitEncoder;
 use lodestone_compute::rotation::Rotation;
@@ -115,12 +115,10 @@ fn check_lists(workspace: &mut Workspace) {
         let queries: Vec<ProbingQuery> = bounded.iter().map(probing).collect();
         let bitmap = (0..500).filter(|row| row % 3 != 0).collect();
         let mask = RowMask::from_bitmap(500, &bitmap);
-        for (selection, visited) in [
-            (Selection::All, search::Visited::All),
-            (Selection::Masked(&mask), search::Visited::Masked(mask.words())),
-        ] {
+        for filter in [None, Some(&mask)] {
+            let selection = filter.map_or(Selection::All, Selection::Masked);
             let all = Probe { k: 6, probes: 7, deviations: 1e6 };
-            let found = probe(workspace, &resident, &lists, &queries, visited, all).unwrap();
+            let found = probe(workspace, &resident, &lists, &queries, filter, all).unwrap();
             let wanted = SimdBackend.candidates(&rows, &bounded, selection, 6).unwrap();
             for ((found, wanted), bounded) in found.into_iter().zip(wanted).zip(&bounded) {
                 let mut got: Vec<u32> = found.unwrap().iter().map(|(row, _)| *row).collect();
@@ -130,7 +128,7 @@ fn check_lists(workspace: &mut Workspace) {
                 assert_eq!(got, wanted, "{dimension} components, {}", bounded.query.scale());
             }
             let few = Probe { k: 6, probes: 2, deviations: 5.0 };
-            let found = probe(workspace, &resident, &lists, &queries, visited, few).unwrap();
+            let found = probe(workspace, &resident, &lists, &queries, filter, few).unwrap();
             for (found, bounded) in found.into_iter().zip(&bounded) {
                 for (row, estimate) in found.unwrap() {
                     assert_eq!(estimate, rows.estimate(row as usize, bounded.query));
@@ -143,12 +141,12 @@ fn check_lists(workspace: &mut Workspace) {
     }
 }
 
-/// A backend that reads no segment whole, and its faults.
+/// A backend that reads no segment whole, and its planned errors.
 fn backend(inner: Arc<dyn Device>) -> (CudaBackend, Arc<Faults>) {
     backend_with(inner, Arc::new(MachineTimer::default()))
 }
 
-/// The same, whose queries wait for company by `timer`.
+/// The same, whose query batchers wait by `timer`.
 pub fn backend_with(inner: Arc<dyn Device>, timer: Arc<dyn Timer>) -> (CudaBackend, Arc<Faults>) {
     backend_timed(inner, CudaLimits { fast_bytes_max: 0, ..CudaLimits::default() }, timer)
 }

@@ -1,24 +1,24 @@
-//! The GPU code, proven with and without a GPU.
+//! The GPU code, tested with and without a GPU.
 //!
 //! - `compile`: every kernel compiles for both generations of cards, by NVRTC where it is found
 //! - `oracle`: answers are the CPU's bit for bit: on the kernels run by an emulator on the CPU
 //!   (`emulator/`, which needs g++), and on a real GPU where there is one
-//! - `copies`: what is sent comes home; `families`: kernels beside the search, each with its oracle
-//! - `builds`: what builds ask of a device
-//! - `lists`, `recall`: searches through lists; `company`: those of concurrent callers
+//! - `copies`: uploads and downloads; `families`: kernels beside the search, each with its oracle
+//! - `builds`: assignment and encoding through the backend
+//! - `lists`, `recall`: searches through lists; `concurrency`: those of concurrent callers
 //! - `halves`: searches of T2 as f16
-//! - `launches`: shapes and bounds of launches, before a stand-in that runs nothing
+//! - `launches`: shapes and bounds of launches, on a device that runs nothing
 //! - `failures`: full, faulty and lost devices: the CPU answers, counters rise
 //! - `embedding`: the embedding model on a device
 //! - `emulated`, `recording`, `cases`, `small_model`: devices, data and models for these
 //!
-//! What a machine lacks is skipped, and the skip printed. `REQUIRE_NVRTC=1`, `REQUIRE_EMULATOR=1`,
+//! Tests that a machine cannot run are skipped, and the skip is printed. `REQUIRE_NVRTC=1`, `REQUIRE_EMULATOR=1`,
 //! `REQUIRE_MODEL=1` and `REQUIRE_CUDA=1` turn skips into failures.
 
 mod builds;
 mod cases;
-mod company;
 mod compile;
+mod concurrency;
 mod copies;
 mod embedding;
 mod emulated;

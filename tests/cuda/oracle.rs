@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lodestone_compute::cuda::live::SupplyLimits;
+use lodestone_compute::cuda::manager::ManagerLimits;
 use lodestone_compute::cuda::workspace::Scratch;
 use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceSource};
 use lodestone_compute::{ComputeBackend, ScalarBackend, SimdBackend};
@@ -15,8 +15,8 @@ use crate::skip;
 /// The backend over a device, asked whatever the size.
 fn backend(source: Arc<dyn DeviceSource>) -> CudaBackend {
     let (cpu, clock) = (Arc::new(SimdBackend), Arc::new(ManualClock::default()));
-    let supply = SupplyLimits { budget_bytes: Some(1 << 30), scratch: Scratch::Exact };
-    let limits = CudaLimits { work_min: 0, supply, ..CudaLimits::default() };
+    let manager = ManagerLimits { budget_bytes: Some(1 << 30), scratch: Scratch::Exact };
+    let limits = CudaLimits { work_min: 0, manager, ..CudaLimits::default() };
     // The check that every start makes has a test of its own.
     let parts = CudaParts { check: |_| Ok(()), ..CudaParts::new(source, cpu, clock) };
     CudaBackend::open(parts, limits).unwrap()
@@ -30,7 +30,7 @@ fn emulated(test: &str) -> Option<CudaBackend> {
     Some(backend(Arc::new(Only(device?))))
 }
 
-/// Where a GPU comes from, if there is one.
+/// The source of the GPU, if there is one.
 #[cfg(feature = "cuda")]
 pub fn real_source(test: &str) -> Option<Arc<dyn DeviceSource>> {
     use lodestone_compute::cuda::driver::CudaSource;
@@ -123,7 +123,7 @@ fn emulated_answers_are_the_cpus() {
     compare_all(&backend, &cases(&[0, 1, 15, 16, 17, 33, 127, 128, 129, 300, 700]));
 }
 
-/// Whatever order blocks and threads run in.
+/// Blocks and threads may run in any order.
 #[test]
 fn emulated_answers_do_not_depend_on_the_order_of_threads() {
     let test = "emulated_answers_do_not_depend_on_the_order_of_threads";
@@ -145,7 +145,7 @@ fn emulated_answers_do_not_depend_on_the_order_of_threads() {
     emulated::set_order(0);
 }
 
-/// Where more rows are within the bound than fit, they are asked for again with more room.
+/// Queries whose candidates do not fit run again with more memory.
 #[test]
 fn emulated_finds_that_do_not_fit_are_asked_for_again() {
     let test = "emulated_finds_that_do_not_fit_are_asked_for_again";
@@ -165,8 +165,10 @@ fn emulated_finds_that_do_not_fit_are_asked_for_again() {
 /// Requests at the same time, over the same rows and over others, each with its own k: whichever
 /// of them share a run, each gets what it would get alone.
 #[test]
-fn emulated_answers_do_not_depend_on_company() {
-    let Some(backend) = emulated("emulated_answers_do_not_depend_on_company") else { return };
+fn emulated_answers_do_not_depend_on_other_requests() {
+    let Some(backend) = emulated("emulated_answers_do_not_depend_on_other_requests") else {
+        return;
+    };
     let case = Case {
         dimension: 40,
         rows: 600,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lodestone_compute::cuda::live::SupplyLimits;
+use lodestone_compute::cuda::manager::ManagerLimits;
 use lodestone_compute::cuda::workspace::Scratch;
 use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceSource};
 use lodestone_compute::rotation::Rotation;
@@ -59,7 +59,7 @@ impl NearRows for AllRows<'_> {
     }
 }
 
-/// How many of the true best are among the named rows.
+/// Number of the true best rows among the named ones.
 fn found_of(truth: &[Hit], named: &[Hit]) -> usize {
     truth.iter().filter(|hit| named.iter().any(|named| named.row == hit.row)).count()
 }
@@ -78,8 +78,8 @@ fn lists_of_a_segment_lead_to_as_many_neighbours_as_on_the_cpu() {
     let source = Arc::new(Only(device)) as Arc<dyn DeviceSource>;
     let (cpu, clock) = (Arc::new(SimdBackend), Arc::new(ManualClock::default()));
     let parts = CudaParts { check: |_| Ok(()), ..CudaParts::new(source, cpu, clock) };
-    let supply = SupplyLimits { budget_bytes: Some(1 << 28), scratch: Scratch::Exact };
-    let limits = CudaLimits { fast_bytes_max: 0, supply, ..CudaLimits::default() };
+    let manager = ManagerLimits { budget_bytes: Some(1 << 28), scratch: Scratch::Exact };
+    let limits = CudaLimits { fast_bytes_max: 0, manager, ..CudaLimits::default() };
     let backend = CudaBackend::open(parts, limits).unwrap();
     let near = |at: usize| {
         let mut unit = vec![0.0; DIMENSION];

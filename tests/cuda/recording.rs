@@ -1,5 +1,5 @@
 //! A device that runs nothing: it notes launches and checks that they stay inside their buffers.
-//! And one that stands before another and fails when told to.
+//! And one that wraps another and fails as planned.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lodestone_compute::SimdBackend;
-use lodestone_compute::cuda::live::SupplyLimits;
-use lodestone_compute::cuda::together::{MachineTimer, Timer};
+use lodestone_compute::cuda::batcher::{MachineTimer, Timer};
+use lodestone_compute::cuda::manager::ManagerLimits;
 use lodestone_compute::cuda::workspace::Scratch;
 use lodestone_compute::cuda::{
     Buffer, Capability, CudaBackend, CudaLimits, CudaParts, Device, DeviceError, DeviceMemory,
@@ -34,7 +34,7 @@ impl Noted {
     }
 }
 
-/// What a recording device remembers.
+/// Memory and launches of a recording device.
 #[derive(Debug, Default)]
 pub struct Memory {
     /// Live buffers: where they begin, and their bytes.
@@ -180,7 +180,7 @@ impl Queue for RecordingQueue {
     }
 }
 
-/// What goes wrong, and when.
+/// Planned errors of a device.
 #[derive(Debug, Default)]
 pub struct Faults {
     /// Calls that go well before one fails; `usize::MAX` for all of them.
@@ -214,13 +214,13 @@ impl Faults {
     }
 }
 
-/// A backend over a device whose faults are planned, and the plan: none so far. Its budget holds
-/// what the tests upload; nothing checks the device before it is used.
+/// A backend over a device whose errors are planned, and the plan: none so far. Its budget holds
+/// all rows of the tests; nothing checks the device before it is used.
 pub fn backend_over(inner: Arc<dyn Device>, limits: CudaLimits) -> (CudaBackend, Arc<Faults>) {
     backend_timed(inner, limits, Arc::new(MachineTimer::default()))
 }
 
-/// The same, whose queries wait for company by `timer`.
+/// The same, whose query batchers wait by `timer`.
 pub fn backend_timed(
     inner: Arc<dyn Device>,
     limits: CudaLimits,
@@ -231,12 +231,12 @@ pub fn backend_timed(
     let source = Arc::new(Faulty { inner, faults: Arc::clone(&faults) }) as Arc<dyn DeviceSource>;
     let (cpu, clock) = (Arc::new(SimdBackend), Arc::new(ManualClock::default()));
     let parts = CudaParts { check: |_| Ok(()), timer, ..CudaParts::new(source, cpu, clock) };
-    let supply = SupplyLimits { budget_bytes: Some(1 << 24), scratch: Scratch::Exact };
-    let limits = CudaLimits { supply, ..limits };
+    let manager = ManagerLimits { budget_bytes: Some(1 << 24), scratch: Scratch::Exact };
+    let limits = CudaLimits { manager, ..limits };
     (CudaBackend::open(parts, limits).unwrap(), faults)
 }
 
-/// A device whose faults are planned.
+/// A device whose errors are planned.
 #[derive(Debug)]
 pub struct Faulty {
     pub inner: Arc<dyn Device>,

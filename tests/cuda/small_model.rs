@@ -10,7 +10,7 @@ const WINDOW: usize = 200;
 /// Layers of every model.
 const LAYERS: usize = 2;
 
-/// What a model is like.
+/// Properties of a model.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
     pub heads: usize,

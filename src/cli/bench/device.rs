@@ -1,8 +1,8 @@
-//! `lodestone bench device`: how fast the GPU finds which rows may win, beside the CPU.
+//! `lodestone bench device`: time in which the GPU finds the candidates of a search, and the CPU's.
 //!
-//! Rows are random codes, resident on the device before the clock starts; what is timed is what a
-//! search of the server calls: queries out, kernels, results home, judged on the host. The rates
-//! are lower limits of the kernels' own. The first answers of every setting are compared with the
+//! Rows are random codes, resident on the device before the clock starts. Timed is the part of a
+//! search that the server calls: upload of queries, kernels, download of results, choice of the best
+//! on the host. The rates are lower limits of the kernels' own. The first answers of every setting are compared with the
 //! CPU's.
 
 use std::error::Error;

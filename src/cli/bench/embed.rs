@@ -1,4 +1,4 @@
-//! `lodestone bench embed`: the vectors of a file of passages, and how fast they came.
+//! `lodestone bench embed`: embeds a file of passages and measures the rate.
 //!
 //! Passages go the way of ingestion: tokenised, then in the bulk lane of the model's queue. Loading
 //! the model is not counted. Vectors are exactly those that the server would store, before they
@@ -21,7 +21,7 @@ const WARM_UP_PASSAGES: usize = 16;
 pub fn run(options: &BenchEmbed) -> Result<(), Box<dyn Error>> {
     let passages = passages(&options.texts)?;
     let files = ModelFiles::read(&options.model_dir, &|path| std::fs::read(path))?;
-    let model = Model::load_beside(&files, usize::from(options.threads), options.precision, None)?;
+    let model = Model::load_on(&files, usize::from(options.threads), options.precision, None)?;
     model.embed(Lane::Bulk, passages.iter().take(WARM_UP_PASSAGES).cloned().collect())?;
     let (before, begun, cpu) = (model.stats(), Instant::now(), cpu_seconds());
     let vectors = model.embed(Lane::Bulk, passages)?;

@@ -1,4 +1,4 @@
-//! `lodestone bench`: measures the product's own parts on somebody's data.
+//! `lodestone bench`: measures parts of the product on given data.
 //!
 //! - `arrays`: .npy, .fvecs and .ivecs files
 //! - `vectors`: build and search of vectors, per setting; `embed`: passages to vectors

@@ -1,7 +1,7 @@
 //! `lodestone bench vectors`: builds a segment on disk as the server does, and searches it.
 //!
-//! What is timed is what a search of the server does below HTTP: preparing the query, choosing a
-//! path, tiers, rescoring. A recall is counted against the ids that the caller gives. Rates by CPU
+//! Timed is a search of the server below HTTP: preparing the query, choosing a path, tiers,
+//! rescoring. A recall is counted against the ids that the caller gives. Rates by CPU
 //! second come from the process's own CPU time, so that other work on the machine does not count.
 
 use std::error::Error;
@@ -188,7 +188,7 @@ fn source(number: usize, values: &[f32], width: usize) -> NewSource {
     NewSource { record, title_text: String::new(), searchable: String::new(), rows }
 }
 
-/// What is asked of the segment.
+/// Queries and expected neighbours.
 struct Question<'a> {
     tiers: &'a Tiers<'a>,
     prepared: &'a [PreparedQuery],

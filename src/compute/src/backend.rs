@@ -35,8 +35,8 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
     /// For each query the selected rows whose upper bound by T1 (estimate plus bound) reaches the
     /// k-th best lower bound, with their upper bound as the score, highest first: the true best k
     /// are among them, ties included. Queries may be many; they share one pass where that pays.
-    /// Where T1 cannot tell rows apart a backend may look at T2 too, and names fewer rows then,
-    /// with upper bounds by T2.
+    /// A backend may use T2 too for rows that T1 cannot tell apart, and names fewer rows then, with
+    /// upper bounds by T2.
     ///
     /// # Errors
     /// As [`Self::scan`].
@@ -83,15 +83,14 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
     }
 
     /// Passing rows up to which [`Self::candidates`] over `rows` costs less than going through
-    /// lists; 0 where rows are read by the processor. A device takes the question as a wish to
-    /// have the rows with it, and may copy them.
+    /// lists; 0 where rows are read by the processor. A device may upload the rows on this call.
     fn fast_rows_max(&self, rows: &VectorRows<'_>) -> usize {
         let _ = rows;
         0
     }
 
-    /// Takes `count` rows to where points near them are found in less time than here, for as long
-    /// as lists are built from them. `None` where the processor is to do it.
+    /// Holds `count` rows on a device while lists are built from them, to find the points near them
+    /// in less time. `None` where the CPU has to do it.
     fn hold_rows(&self, rows: &dyn CodeRows, count: usize) -> Option<Box<dyn HeldRows>> {
         let _ = (rows, count);
         None
@@ -102,7 +101,7 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
         encode_lists(rotation, lists)
     }
 
-    /// What computes, for operators: one line.
+    /// One line for operators: the device that computes.
     fn device(&self) -> String {
         "CPU".to_owned()
     }
@@ -135,4 +134,16 @@ pub(super) fn estimate(dot: f64, rows: &VectorRows<'_>, row: usize, query: &Prep
 /// A cosine as it leaves the core: rounding past 1 is cut off, minus zero becomes zero.
 pub(super) fn settled(cosine: f64) -> f32 {
     cosine.clamp(-1.0, 1.0) as f32 + 0.0
+}
+
+/// Cosine of a unit vector and any finite row. f64 holds the square of every f32, so neither the
+/// largest nor the smallest rows overflow or vanish.
+pub(super) fn cosine(unit: &[f32], row: &[f32]) -> f64 {
+    let mut dot = 0.0;
+    let mut norm_squared = 0.0;
+    for (&q, &x) in unit.iter().zip(row) {
+        dot += f64::from(q) * f64::from(x);
+        norm_squared += f64::from(x) * f64::from(x);
+    }
+    if norm_squared == 0.0 { 0.0 } else { dot / norm_squared.sqrt() }
 }

@@ -1,4 +1,4 @@
-//! How far an estimate from T1 can be from the exact score of the same row.
+//! The largest difference between an estimate from T1 and the exact score of the same row.
 //!
 //! Let q and x be the normalised query and row, q^ and x^ what their codes decode to. Splitting
 //! `q.x - q^.x^ = (q - q^).x + q^.(x - x^)` and Cauchy-Schwarz give
@@ -33,7 +33,7 @@ const LIKELY_DEVIATIONS: f32 = 5.0;
 pub struct ErrorBound {
     constant: f32,
     per_residual: f32,
-    /// Of what is certain, how much is allowed.
+    /// Share of the certain bound that is used.
     share: f32,
 }
 
@@ -76,7 +76,7 @@ impl ErrorBound {
         self.constant
     }
 
-    /// What one unit of residual adds.
+    /// Growth of the bound per unit of residual.
     pub(super) fn per_residual(&self) -> f32 {
         self.per_residual
     }
@@ -86,8 +86,8 @@ impl ErrorBound {
         self.constant + self.per_residual * residual
     }
 
-    /// How far an exact score can be from the cosine of the stored row in real arithmetic; two
-    /// backends differ by twice as much at most.
+    /// Largest difference of an exact score from the cosine of the stored row in real arithmetic;
+    /// two backends differ by twice as much at most.
     pub fn rounding(dimension: usize) -> f32 {
         (dimension + 16) as f32 * F32_UNIT
     }

@@ -1,4 +1,4 @@
-//! Rows that may be among the best k, told by T1 and its bound alone.
+//! Rows that may be among the best k by T1 and its bound alone.
 
 use crate::backend::{begin, estimate};
 use crate::tiles::{PackedCodes, STRIP};
@@ -10,7 +10,7 @@ pub(super) const TILED_QUERIES_MIN: usize = 8;
 /// The quick test rounds otherwise than the estimate does; this much and more is allowed for it.
 const SLACK: f32 = 1e-5;
 
-/// A query, and how far its estimates may be from the truth.
+/// A query, and the error bound of its estimates.
 #[derive(Debug, Clone, Copy)]
 pub struct BoundedQuery<'a> {
     /// The query.
@@ -19,7 +19,7 @@ pub struct BoundedQuery<'a> {
     pub bound: ErrorBound,
 }
 
-/// What may be among the best k so far.
+/// Rows that may be among the best k so far.
 #[derive(Debug)]
 pub(super) struct Candidates {
     lower_bounds: TopK,
@@ -31,12 +31,12 @@ impl Candidates {
         Self { lower_bounds: TopK::new(k), hits: Vec::new() }
     }
 
-    fn floor(&self) -> f32 {
+    fn threshold(&self) -> f32 {
         self.lower_bounds.score_to_reach().unwrap_or(f32::NEG_INFINITY)
     }
 
     pub(super) fn push(&mut self, row: RowId, estimate: f32, bound: f32) {
-        if estimate + bound >= self.floor() {
+        if estimate + bound >= self.threshold() {
             self.lower_bounds.push(row, estimate - bound);
             self.hits.push(Hit { row, score: estimate + bound });
         }
@@ -44,8 +44,8 @@ impl Candidates {
 
     /// Highest upper bound first.
     pub(super) fn finish(mut self) -> Vec<Hit> {
-        let floor = self.floor();
-        self.hits.retain(|hit| hit.score >= floor);
+        let threshold = self.threshold();
+        self.hits.retain(|hit| hit.score >= threshold);
         self.hits.sort_unstable_by(by_rank);
         self.hits
     }
@@ -106,19 +106,19 @@ struct Tiled<'a> {
     candidates: Vec<Candidates>,
 }
 
-/// What the quick test of one query needs.
+/// Values of the quick test of one query.
 #[derive(Debug, Clone, Copy)]
 struct Quick {
     scale: f32,
     constant: f32,
     per_residual: f32,
-    floor: f32,
+    threshold: f32,
 }
 
 impl Quick {
     fn passes(&self, dot: i32, scale: f32, residual: f32) -> bool {
         let estimate = dot as f32 * (self.scale * scale);
-        estimate + (self.constant + self.per_residual * residual) >= self.floor
+        estimate + (self.constant + self.per_residual * residual) >= self.threshold
     }
 }
 
@@ -129,7 +129,7 @@ impl<'a> Tiled<'a> {
             scale: bounded.query.scale(),
             constant: bounded.bound.of(0.0) + SLACK,
             per_residual: bounded.bound.of(1.0) - bounded.bound.of(0.0),
-            floor: f32::NEG_INFINITY,
+            threshold: f32::NEG_INFINITY,
         };
         Self {
             rows,
@@ -162,7 +162,7 @@ impl<'a> Tiled<'a> {
                     let candidates = &mut candidates[first + position];
                     let estimate = estimate(f64::from(*dot), rows, row, query);
                     candidates.push(RowId(row as u32), estimate, bound.of(residual));
-                    quick.floor = candidates.floor();
+                    quick.threshold = candidates.threshold();
                 }
             }
         });

@@ -1,8 +1,8 @@
-//! What can go wrong in arithmetic over vectors.
+//! Errors of arithmetic over vectors.
 
 use lodestone_types::ErrorKind;
 
-/// Why vectors were refused.
+/// Error of a refused vector, column or row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ComputeError {
     /// A vector of another width than the rows.
@@ -24,7 +24,7 @@ pub enum ComputeError {
     /// NaN or an infinity.
     #[error("component {position} of the vector is not a finite number")]
     NotFinite {
-        /// Where, counted from 0.
+        /// Its position, counted from 0.
         position: usize,
     },
     /// A column of a segment whose length contradicts its rows.
@@ -54,7 +54,7 @@ pub enum ComputeError {
 }
 
 impl ComputeError {
-    /// What a caller should do about it.
+    /// Its kind, which says what a caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::DimensionMismatch { .. }

@@ -13,7 +13,8 @@ use crate::rows::VectorRows;
 use crate::tiles::{PackedCodes, STRIP};
 use crate::{code_stride, encode_row};
 
-/// Takes the points nearest to one row, best first: their products with it, and which they are.
+/// Callback for the points nearest to one row, best first: their products with it, and their
+/// numbers.
 pub type TakeNearest<'a> = dyn FnMut(usize, &[(f32, u32)]) + 'a;
 
 /// Rows of T1 codes by position; what k-means reads.
@@ -23,8 +24,8 @@ pub trait CodeRows {
     /// Scale of a row.
     fn scale(&self, row: u32) -> f32;
 
-    /// [`Centroids::assign`] of listed rows, one call of `take` a row. Whoever has the rows on a
-    /// device may find the same there in less time.
+    /// [`Centroids::assign`] of listed rows, one call of `take` a row. Rows that are on a device may
+    /// be assigned there in less time.
     fn assign(
         &self,
         points: &Centroids,
@@ -107,21 +108,21 @@ impl Centroids {
             self.packed.multiply(&codes[..listed.len()], |row, first, dots| {
                 let best = &mut best[row];
                 let scales = &self.scales[first..first + dots.len()];
-                let mut floor =
+                let mut threshold =
                     if best.len() < nearest { f32::NEG_INFINITY } else { best[nearest - 1].0 };
                 let scored = dots.iter().zip(scales).map(|(dot, scale)| *dot as f32 * scale);
                 // Without a branch, so that the compiler tests several centroids at once.
-                let any = scored.clone().fold(0, |any, score| any | u32::from(score > floor));
+                let any = scored.clone().fold(0, |any, score| any | u32::from(score > threshold));
                 if any == 0 {
                     return;
                 }
                 for (at, score) in scored.enumerate() {
-                    if score > floor {
+                    if score > threshold {
                         let place = best.partition_point(|(other, _)| *other >= score);
                         best.insert(place, (score, (first + at) as u32));
                         best.truncate(nearest);
                         if best.len() == nearest {
-                            floor = best[nearest - 1].0;
+                            threshold = best[nearest - 1].0;
                         }
                     }
                 }

@@ -1,7 +1,7 @@
 //! Distance kernels over the vector tiers of one segment: scans, exact scores, selection.
 //!
-//! This room is arithmetic on slices. It owns no file, no thread and no policy: which rows pass a
-//! filter, which path answers a query and how segments merge is decided on higher floors.
+//! This crate is arithmetic on slices. It owns no file, no thread and no policy: filters, the
+//! choice of a search path and merges of segments belong to higher layers.
 //!
 //! ```text
 //! vector - OneBitEncoder -> T0  one bit a component, 3 factors (read whole by scans)
@@ -14,7 +14,7 @@
 //! many queries           -> backend.candidates: one pass over T1 for all of them
 //! ```
 //!
-//! A GPU stands behind the same trait (`cuda`), beside the CPU that answers whenever it cannot.
+//! The GPU backend (`cuda`) implements the same trait, with a CPU fallback.
 //!
 //! Invariants
 //! - An estimate differs from the exact score by at most [`ErrorBound::of`]; the bound is derived
@@ -28,19 +28,19 @@
 //! - `quantize`: a vector to i8 codes (T1) or to f16 (T2)
 //! - `columns`: the same tiers in the making, for writers
 //! - `prepared`: a query, normalised and quantised once for all segments
-//! - `bound`: how far an estimate can be from the exact score
-//! - `candidates`: what may be among the best k by T1, for one query or many at once
-//! - `rotation`, `one_bit`: T0: what makes components alike, codes, and their scan
+//! - `bound`: the largest difference of an estimate from the exact score
+//! - `candidates`: rows that may be among the best k by T1, for one query or many at once
+//! - `rotation`, `one_bit`: T0: the rotation that makes components alike, codes, and their scan
 //! - `tiles`: products of many rows with many; `kmeans`: points for lists of rows
-//! - `prefetch`: asking for memory before it is needed
+//! - `prefetch`: prefetching memory before it is needed
 //! - `mask`: passing rows as dense words, and the three ways to name rows; `serialised`: the form
 //!   of a roaring bitmap that they come from
 //! - `backend`: the trait that CPU and GPU implementations share
-//! - `listed`: rows in lists, for a backend that goes through lists itself
-//! - `scalar`: the oracle, slow and plain in f64; `simd`: the CPU backend, on simsimd
-//! - `cuda`: the GPU's, whose kernels are in `kernels/`
+//! - `listed`: rows in lists, for a backend that searches through lists itself
+//! - `scalar`: the oracle, slow and plain in f64, for tests; `simd`: the CPU backend, on simsimd
+//! - `cuda`: the GPU backend, whose kernels are in `kernels/`
 //! - `select`: the best k, ties to the lower row, NaN below every number
-//! - `error`: what can go wrong
+//! - `error`: errors of refused vectors
 
 pub mod backend;
 pub mod bound;
@@ -57,6 +57,7 @@ pub mod prepared;
 pub mod quantize;
 pub mod rotation;
 pub mod rows;
+#[cfg(feature = "testing")]
 pub mod scalar;
 pub mod select;
 mod serialised;
@@ -74,6 +75,7 @@ pub use prefetch::prefetch;
 pub use prepared::PreparedQuery;
 pub use quantize::{RowFactors, encode_f16, encode_row};
 pub use rows::{FullRows, VectorRows, code_stride};
+#[cfg(feature = "testing")]
 pub use scalar::ScalarBackend;
 pub use select::{RankKey, TopK, select_k};
 pub use simd::{SimdBackend, dot_codes};

@@ -1,4 +1,4 @@
-//! Rows in lists, as a backend sees them that searches through lists itself.
+//! Rows in lists, for backends that search through lists themselves.
 
 use crate::VectorRows;
 use crate::rotation::Rotation;
@@ -16,7 +16,7 @@ pub struct ListColumns<'a> {
     pub squares: &'a [f32],
     /// Root mean square distance of each list's rows from its point.
     pub spreads: &'a [f32],
-    /// Where the blocks of each list begin.
+    /// First block of each list.
     pub first_blocks: &'a [u32],
     /// Rows of each list.
     pub sizes: &'a [u32],
@@ -33,11 +33,11 @@ pub struct ListedRows<'a> {
     pub rows: &'a VectorRows<'a>,
     /// Points, sizes, slots and T0.
     pub lists: ListColumns<'a>,
-    /// What T0 was made with.
+    /// The rotation of T0.
     pub rotation: &'a Rotation,
 }
 
-/// How far a search goes into lists.
+/// Extent of a search through lists.
 #[derive(Debug, Clone, Copy)]
 pub struct Probe {
     /// Rows wanted.

@@ -1,12 +1,12 @@
-//! Asking for memory before it is needed.
+//! Prefetching memory before it is needed.
 
 /// Bytes of a cache line.
 #[cfg(target_arch = "x86_64")]
 const LINE_BYTES: usize = 64;
 
-/// Asks the processor to bring `values` near, without waiting: rows that are read in no order
-/// cost a full trip to memory each, unless several are under way at once. Nothing elsewhere than
-/// on x86-64, where stable Rust has no instruction for it.
+/// Prefetches `values` into the processor's cache, without waiting: rows that are read in no order
+/// cost a full memory access each, unless several are under way at once. Does nothing elsewhere
+/// than on x86-64: stable Rust has no instruction for it there.
 #[inline]
 pub fn prefetch<T>(values: &[T]) {
     #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,8 @@
 //! A vector to its tiers: i8 codes with one scale (T1), and f16 (T2 of model embeddings).
 //!
 //! T1 keeps the *normalised* vector x as `code * scale`, `scale = max |x_i| / 127`, codes rounded
-//! to nearest. What that loses is kept beside it as a number: the residual `|x - x^|`, where x^ is
-//! the decoded vector. From it every scan knows how wrong its estimate can be (`bound`).
+//! to nearest. The rounding error is kept beside it as a number: the residual `|x - x^|`, where x^
+//! is the decoded vector. From it every scan computes the bound of its estimate's error (`bound`).
 
 use half::f16;
 use pulp::Arch;
@@ -13,10 +13,10 @@ use crate::rows::{check_dimension, code_stride};
 /// The largest code. -128 is not used, so that codes negate without overflow.
 const CODE_MAX: f64 = 127.0;
 
-/// Sums that run side by side: a sum in one register waits for itself.
+/// Independent sums: one sum alone would wait for each of its additions.
 const LANES: usize = 8;
 
-/// What T1 keeps of a row beside its codes.
+/// Factors of a row of T1 beside its codes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RowFactors {
     /// Code times scale is a component of the normalised vector; 0 for a zero vector.
@@ -46,7 +46,7 @@ pub fn encode_row(vector: &[f32], codes: &mut Vec<i8>) -> Result<RowFactors, Com
     Ok(RowFactors { scale, residual: rounded_up(lost.sqrt()), norm: norm as f32 })
 }
 
-/// Writes the codes; returns the squared length of what they lose.
+/// Writes the codes; returns the squared length of their rounding error.
 #[inline(always)]
 fn write_codes(vector: &[f32], norm: f64, scale: f64, codes: &mut [i8]) -> f64 {
     let code_of = |value: f32| {

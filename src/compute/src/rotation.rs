@@ -1,7 +1,7 @@
 //! A random rotation of space, cheap to apply: random signs and Hadamard transforms.
 //!
-//! A 1-bit code of a vector is only as good as its components are alike. A random rotation makes
-//! them so, whatever the vectors are. A dense rotation costs d^2 products a vector; this one costs
+//! 1-bit codes are precise where the components of a vector are of similar size. A random rotation
+//! makes them so for any vectors. A dense rotation costs d^2 products a vector; this one costs
 //! about 4 d log d additions:
 //!
 //! ```text
@@ -25,8 +25,8 @@ pub fn rotated_width(dimension: usize) -> usize {
     dimension.next_multiple_of(WIDTH_MULTIPLE)
 }
 
-/// Where the random signs of every rotation come from. Codes are only as good as the rotation that
-/// made them: another seed needs another section kind.
+/// Seed of the random signs of every rotation. Codes depend on the rotation that made them: another
+/// seed needs another section kind.
 const SEED: u64 = 0x6c6f_6465_7374_6f6e;
 
 /// The rotation of one dimension, the same in every segment, so that codes survive merges.

@@ -86,14 +86,14 @@ impl<'a> VectorRows<'a> {
         Ok(Self { dimension, stride, codes, scales, residuals, full, identity: None })
     }
 
-    /// Says that these are the rows of the immutable thing of this id, so that a device may keep a
-    /// copy: rows of the same identity have the same bytes, for good.
+    /// Gives the rows an identity, so that a device may keep a copy: rows of the same identity have
+    /// the same bytes for ever.
     #[must_use]
     pub fn with_identity(self, identity: u128) -> Self {
         Self { identity: Some(identity), ..self }
     }
 
-    /// What names these rows for good, if anything does.
+    /// Identity of these rows, where they have one.
     pub fn identity(&self) -> Option<u128> {
         self.identity
     }
@@ -128,12 +128,12 @@ impl<'a> VectorRows<'a> {
         self.scales[row]
     }
 
-    /// Upper bound of the length of what T1 lost of `row`.
+    /// Upper bound of the length of the rounding error of T1 in `row`.
     pub fn residual(&self, row: usize) -> f32 {
         self.residuals[row]
     }
 
-    /// Asks for what an estimate and its bound read of a row.
+    /// Prefetches the parts of a row that an estimate and its bound read.
     pub fn prefetch(&self, row: usize) {
         prefetch(self.codes(row));
         prefetch(&self.scales[row..=row]);

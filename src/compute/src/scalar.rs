@@ -2,7 +2,7 @@
 
 use half::f16;
 
-use crate::backend::{ComputeBackend, begin, estimate, settled};
+use crate::backend::{ComputeBackend, begin, cosine, estimate, settled};
 use crate::{ComputeError, FullRows, PreparedQuery, Selection, VectorRows};
 use lodestone_types::RowId;
 
@@ -55,16 +55,4 @@ impl ComputeBackend for ScalarBackend {
         }
         Ok(())
     }
-}
-
-/// Cosine of a unit vector and any finite row. f64 holds the square of every f32, so neither the
-/// largest nor the smallest rows overflow or vanish.
-pub(super) fn cosine(unit: &[f32], row: &[f32]) -> f64 {
-    let mut dot = 0.0;
-    let mut norm_squared = 0.0;
-    for (&q, &x) in unit.iter().zip(row) {
-        dot += f64::from(q) * f64::from(x);
-        norm_squared += f64::from(x) * f64::from(x);
-    }
-    if norm_squared == 0.0 { 0.0 } else { dot / norm_squared.sqrt() }
 }

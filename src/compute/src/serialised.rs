@@ -1,10 +1,11 @@
-//! The portable serialised form of a roaring bitmap, read in place.
+//! The portable serialised form of a roaring bitmap, read in place: the one view of its dense chunks
+//! as words that the `roaring` crate gives.
 //!
 //! ```text
 //! u32 12346, u32 chunks (n)              no chunk is made of runs
 //! u16 12347, u16 n - 1, n bits           a set bit for each chunk of runs
 //! n x { u16 key, u16 rows - 1 }
-//! n x u32 offset                         absent where the second cookie stands and n < 4
+//! n x u32 offset                         absent after the second cookie where n < 4
 //! n chunks: up to 4,096 rows  u16 each;  more  1024 x u64;  runs  u16 count, { u16, u16 } each
 //! ```
 //! Source: RoaringFormatSpec, <https://github.com/RoaringBitmap/RoaringFormatSpec>.

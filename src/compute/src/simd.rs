@@ -14,9 +14,8 @@ use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use simsimd::SpatialSimilarity;
 
-use crate::backend::{ComputeBackend, begin, estimate, settled};
+use crate::backend::{ComputeBackend, begin, cosine, estimate, settled};
 use crate::candidates::{BoundedQuery, TILED_QUERIES_MIN, by_tiles, one_by_one};
-use crate::scalar::cosine;
 use crate::{ComputeError, FullRows, PreparedQuery, Selection, VectorRows, prefetch};
 use lodestone_types::{Hit, RowId};
 
@@ -25,13 +24,13 @@ use lodestone_types::{Hit, RowId};
 const NORM_MIN: f32 = 1.0 / (1_u64 << 60) as f32;
 const NORM_MAX: f32 = (1_u64 << 60) as f32;
 
-/// Rows of T1 on their way from memory while as many are read.
+/// Rows of T1 prefetched while as many are read.
 const ROWS_COMING: usize = 16;
-/// Rows of T2 on their way from memory while one is read: a row of d = 384 is 12 or 24 lines, and
+/// Rows of T2 prefetched while one is read: a row of d = 384 is 12 or 24 lines, and
 /// processors follow some 50 misses at once.
 const ROWS_AHEAD: usize = 3;
 
-/// Vector instructions of whatever processor this runs on.
+/// The vector instructions of the processor.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SimdBackend;
 

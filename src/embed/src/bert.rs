@@ -25,7 +25,7 @@ pub(super) struct Bert {
     words: Vec<f32>,
     /// (window, hidden): position plus the first token type.
     positions: Vec<f32>,
-    /// What the second token type adds to that.
+    /// Difference of the second token type from the first.
     second_type: Vec<f32>,
     norm: Norm,
     layers: Layers,
@@ -71,7 +71,7 @@ impl Bert {
         Ok(Self { config, words, positions, second_type, norm, layers })
     }
 
-    /// What the blocks are computed in.
+    /// Arithmetic of the blocks.
     pub fn arithmetic(&self) -> Arithmetic {
         match self.layers {
             Layers::F32(_) => Arithmetic::F32,

@@ -1,4 +1,4 @@
-//! The model's `config.json`, and what of it this server can compute.
+//! The model's `config.json`, checked against the models that this server can compute.
 
 use serde::Deserialize;
 
@@ -19,7 +19,7 @@ pub(super) enum Activation {
     Relu,
 }
 
-/// How token states become one vector.
+/// Pooling of token states to one vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pooling {
     /// The mean over all tokens, framing included.

@@ -2,7 +2,7 @@
 //!
 //! Every function runs through `pulp`, which picks the widest vector unit of the machine at run
 //! time; the loops are written so that the compiler vectorises them: no calls, no branches, and
-//! sums over [`LANES`] independent accumulators. The polynomials stand in for `erf` and `exp`
+//! sums over [`LANES`] independent accumulators. The polynomials replace `erf` and `exp`
 //! of the mathematics library, which are called once for each number and would take longer than
 //! the matrix products do.
 

@@ -1,20 +1,20 @@
-//! What the rest of the server sees of a model.
+//! The trait of embedders, which the rest of the server uses.
 
 use std::fmt;
 use std::ops::Range;
 
 use crate::EmbedError;
 
-/// Who waits for a vector.
+/// Priority of an embedding call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// Somebody waits for an answer: goes before all bulk work.
+    /// A query that a user waits for: goes before all bulk work.
     Query,
     /// Documents being ingested: fills the machine when no query waits.
     Bulk,
 }
 
-/// What the model has done since it was loaded. Counters only grow.
+/// Counters of the model's work since it was loaded. They only grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct EmbedStats {
     /// Seconds of worker threads inside the forward pass, summed over workers.
@@ -25,13 +25,13 @@ pub struct EmbedStats {
     pub passages: u64,
     /// Batches that a GPU computed.
     pub device_batches: u64,
-    /// Batches that were meant for a GPU and that the CPU computed.
+    /// Batches for a GPU that the CPU computed instead.
     pub device_fallbacks: u64,
 }
 
 /// Text to vectors. Blocking: call it from a thread that may wait.
 ///
-/// The same text gives the same vector, alone or in company, but for float rounding (API 8.22).
+/// The same text gives the same vector, alone or with others, but for float rounding (API 8.22).
 pub trait Embedder: Send + Sync + fmt::Debug {
     /// Numbers in a vector.
     fn dimension(&self) -> usize;
@@ -59,10 +59,10 @@ pub trait Embedder: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`EmbedError::Overloaded`] when too many queries wait, [`EmbedError::Closed`] after
-    /// [`Embedder::close`], otherwise what the model reports. On an error no vector is given.
+    /// [`Embedder::close`], otherwise errors of the model. On an error no vector is returned.
     fn embed(&self, lane: Lane, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError>;
 
-    /// What has been done so far.
+    /// Counters of the work so far.
     fn stats(&self) -> EmbedStats;
 
     /// Fails everything that still waits and refuses what comes later; the batches in progress

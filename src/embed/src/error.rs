@@ -1,8 +1,8 @@
-//! What can go wrong between a text and its vector.
+//! Errors of models, and of texts on their way to a vector.
 
 use lodestone_types::ErrorKind;
 
-/// Why a model was refused, or why a text got no vector.
+/// Error of a refused model, or of a text without a vector.
 ///
 /// The enum is `Clone` because one failed batch is reported to every submitter that had a
 /// passage in it; causes are therefore kept as text.
@@ -13,7 +13,7 @@ pub enum EmbedError {
     Unreadable {
         /// The file.
         path: String,
-        /// What the system said.
+        /// Message of the operating system.
         problem: String,
     },
     /// A file of the model directory was read but does not parse.
@@ -21,7 +21,7 @@ pub enum EmbedError {
     Malformed {
         /// The file's name.
         file: &'static str,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
     /// The model is of a kind that this server does not compute.
@@ -31,7 +31,7 @@ pub enum EmbedError {
         field: &'static str,
         /// Its value.
         found: String,
-        /// What would be accepted.
+        /// Accepted values.
         expected: &'static str,
     },
     /// The weights lack a tensor.
@@ -53,13 +53,13 @@ pub enum EmbedError {
     /// The tokenizer failed on a text.
     #[error("a text cannot be tokenised: {problem}")]
     Tokenise {
-        /// What the tokenizer said.
+        /// Message of the tokenizer.
         problem: String,
     },
     /// The forward pass failed.
     #[error("the model failed: {problem}")]
     Compute {
-        /// What failed.
+        /// Description of the problem.
         problem: String,
     },
     /// The forward pass panicked; the worker goes on, the batch is lost.
@@ -82,7 +82,7 @@ pub enum EmbedError {
 }
 
 impl EmbedError {
-    /// What the caller should do.
+    /// Its kind, which says what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Unreadable { .. } | Self::Closed => ErrorKind::Unavailable,

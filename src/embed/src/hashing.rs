@@ -1,4 +1,4 @@
-//! A stand-in for a model, for tests and benches of other rooms.
+//! An embedder without a model, for tests of every crate.
 
 use std::ops::Range;
 

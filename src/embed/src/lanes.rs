@@ -1,4 +1,4 @@
-//! What waits for the model, and who is served next. Plain data: locking is the queue's matter.
+//! Texts that wait for the model, and their order. Plain data: the queue locks it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::EmbedError;
 
-/// Where the vectors of one call to `embed` come together.
+/// The vectors of one call to `embed`, collected until all are there.
 #[derive(Debug)]
 pub(super) struct Reply {
     progress: Mutex<Progress>,
@@ -22,7 +22,7 @@ struct Progress {
 }
 
 impl Reply {
-    /// A reply of `count` vectors, none of them there yet.
+    /// A reply of `count` vectors, all of them missing.
     pub fn new(count: usize) -> Arc<Self> {
         let progress = Progress { vectors: vec![Vec::new(); count], missing: count, error: None };
         Arc::new(Self { progress: Mutex::new(progress), is_settled: Condvar::new() })
@@ -64,19 +64,19 @@ impl Reply {
     }
 }
 
-/// One text that waits: its tokens and where its vector goes.
+/// A text that waits: its tokens, and the reply that its vector goes to.
 #[derive(Debug)]
-pub(super) struct Passage {
+pub(super) struct QueuedText {
     pub ids: Vec<u32>,
     pub reply: Arc<Reply>,
     pub index: usize,
 }
 
-/// Passages of one call that wait, in their order. Never empty while in the ring.
+/// Waiting texts of one call, in their order. Never empty while in the ring.
 #[derive(Debug)]
 struct Submission {
     reply: Arc<Reply>,
-    passages: VecDeque<Passage>,
+    passages: VecDeque<QueuedText>,
     tokens: usize,
 }
 
@@ -99,7 +99,7 @@ impl LaneQueue {
     }
 
     /// Appends passages of one call; a call that waits already keeps its turn.
-    pub fn push(&mut self, reply: &Arc<Reply>, passages: Vec<Passage>) {
+    pub fn push(&mut self, reply: &Arc<Reply>, passages: Vec<QueuedText>) {
         let tokens: usize = passages.iter().map(|passage| passage.ids.len()).sum();
         if passages.is_empty() {
             return;
@@ -114,9 +114,9 @@ impl LaneQueue {
         }
     }
 
-    /// The next batch: turn by turn over all who wait, until `budget` tokens are full; at least
+    /// The next batch: turn by turn over all waiting calls, until `budget` tokens are full; at least
     /// one passage where one waits.
-    pub fn take(&mut self, budget: usize) -> Vec<Passage> {
+    pub fn take(&mut self, budget: usize) -> Vec<QueuedText> {
         let mut batch = Vec::new();
         let mut filled = 0;
         while let Some(mut submission) = self.ring.pop_front() {
@@ -137,7 +137,7 @@ impl LaneQueue {
         batch
     }
 
-    /// Drops what waits of the call behind `reply`.
+    /// Drops the waiting texts of the call behind `reply`.
     pub fn forget(&mut self, reply: &Arc<Reply>) {
         if let Some(at) = self.find(reply) {
             let dropped = self.ring.remove(at).expect("found just now");
@@ -145,7 +145,7 @@ impl LaneQueue {
         }
     }
 
-    /// Empties the lane; the calls that waited there.
+    /// Empties the lane and returns the calls that waited there.
     pub fn drain(&mut self) -> Vec<Arc<Reply>> {
         self.tokens = 0;
         self.ring.drain(..).map(|submission| submission.reply).collect()
@@ -160,8 +160,8 @@ impl LaneQueue {
 mod tests {
     use super::*;
 
-    fn passages(reply: &Arc<Reply>, count: usize, tokens: usize) -> Vec<Passage> {
-        let passage = |index| Passage { ids: vec![0; tokens], reply: Arc::clone(reply), index };
+    fn passages(reply: &Arc<Reply>, count: usize, tokens: usize) -> Vec<QueuedText> {
+        let passage = |index| QueuedText { ids: vec![0; tokens], reply: Arc::clone(reply), index };
         (0..count).map(passage).collect()
     }
 

@@ -1,8 +1,8 @@
-//! Text to vectors: a BERT-family sentence model on the CPU or on a GPU, and the queue before it.
+//! Text to vectors: a BERT-family sentence model on the CPU or on a GPU, and its request queue.
 //! Beside it, where one is installed, a model that reads query and passage together.
 //!
-//! Not here: cutting documents into chunks (`chunk`), storing or comparing vectors (`compute`,
-//! `segment`). Only this room knows candle and tokenizers.
+//! Not here: cutting documents into chunks (`text`), storing or comparing vectors (`storage`,
+//! `compute`). Only this crate depends on candle and tokenizers.
 //!
 //! ```text
 //! embed(lane, texts)                         caller's thread
@@ -10,34 +10,35 @@
 //!   lanes    ids wait in the query lane or the bulk lane; bulk callers take turns
 //!   queue    worker: queries first, else a batch of at most 1,024 tokens over all bulk callers
 //!   bert     packed batch -> token states -> one vector of length 1 a passage;
-//!            after each layer the worker looks whether a query waits
+//!            after each layer the worker serves a waiting query
 //!   device   the same on a GPU where there is one, in batches of 16,384 tokens; candle there where
 //!            our kernels do not serve, in builds that have it for GPUs
-//!   reply    all vectors of the call there: the caller wakes
+//!   reply    all vectors of the call are there: the caller wakes
 //! ```
 //!
 //! Invariants:
 //! - A vector depends on its text only, but for float rounding: passages of a batch are packed
 //!   one behind the other without padding, and attention never crosses a passage's border.
-//! - A query waits for one layer of one bulk batch at most before it is served; on a GPU, for what
-//!   that has begun, which is one batch of each of two workers at most.
-//! - What waits is bounded in tokens: bulk callers block, queries are refused.
+//! - A query waits for one layer of one bulk batch at most before it is served; on a GPU, for the
+//!   batches under way, which is one of each of two workers at most.
+//! - Waiting work is bounded in tokens: bulk callers block, queries are refused.
 //! - A panic in the model fails the batch it happened in, and nothing else.
 //! - Vectors are comparable only under equal fingerprints.
 //!
-//! Rooms inside:
-//! - `embedder`: the trait that the rest of the server knows
+//! Modules:
+//! - `embedder`: the trait that the rest of the server uses
 //! - `model`: a model directory behind that trait; `config`, `tokens`, `weights`: its files
-//! - `device`: the forward pass on a GPU, with that of the CPU behind it; `candle`: the same by
-//!   candle's own layers, which is also what the others are tested against
+//! - `device`: the forward pass on a GPU, with a CPU fallback; `candle`: the same by candle's own
+//!   layers, which is also the reference that the others are tested against
 //! - `bert`: the forward pass; `product`: its dense layers; `elementwise`: the loops between
-//! - `int16`: the same layers in 16-bit integers; `precision`: which of the two is asked for
+//! - `int16`: the same layers in 16-bit integers; `precision`: the choice between the two
 //! - `cross`: query and passage together to one score
-//! - `lanes`: who waits and who is next; `queue`: the worker threads
-//! - `hashing`: a stand-in for tests, not a model
-//! - `error`: what can go wrong
+//! - `lanes`: the order of waiting work; `queue`: the worker threads
+//! - `hashing`: an embedder without a model, with the feature `testing`
+//! - `error`: errors of models and texts
 
 mod bert;
+#[cfg(any(test, feature = "candle-cuda"))]
 mod candle;
 mod config;
 mod cross;
@@ -45,6 +46,7 @@ mod device;
 mod elementwise;
 mod embedder;
 mod error;
+#[cfg(feature = "testing")]
 mod hashing;
 mod int16;
 mod lanes;
@@ -59,6 +61,7 @@ pub use cross::CrossEncoder;
 pub use device::{COSINE_MIN, DeviceLimits, EmbedDevice, Engine};
 pub use embedder::{EmbedStats, Embedder, Lane};
 pub use error::EmbedError;
+#[cfg(feature = "testing")]
 pub use hashing::HashEmbedder;
 pub use model::{Model, ModelFiles};
 pub use precision::{Arithmetic, Precision};

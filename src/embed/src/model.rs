@@ -9,10 +9,10 @@ use sha2::{Digest, Sha256};
 
 use crate::bert::Bert;
 use crate::config::ModelConfig;
-use crate::device::{EmbedDevice, Engine, beside};
-use crate::lanes::{Passage, Reply};
+use crate::device::{EmbedDevice, Engine, with_fallback};
+use crate::lanes::{QueuedText, Reply};
 use crate::precision::{Arithmetic, Precision};
-use crate::queue::{Pace, Queue, QueueBounds, SHARE_TOKENS_MIN};
+use crate::queue::{BatchPolicy, Queue, QueueBounds, SHARE_TOKENS_MIN};
 use crate::tokens::Tokeniser;
 use crate::weights::Weights;
 use crate::{EmbedError, EmbedStats, Embedder, Lane};
@@ -22,16 +22,16 @@ use lodestone_types::limits;
 /// another pooling. It is part of the fingerprint.
 const COMPUTATION: &str = "lodestone bert 1";
 
-/// A batch of queries is refused when more than this waits: some seconds of work.
+/// Queries are refused when more than this waits: some seconds of work.
 const QUERY_TOKENS_MAX: usize = 32 * limits::EMBED_BATCH_TOKENS;
-/// One bulk call has this much waiting at most: the next batches of a few workers.
+/// Most tokens that one bulk call has waiting: the next batches of a few workers.
 const BULK_CALL_TOKENS_MAX: usize = 8 * limits::EMBED_BATCH_TOKENS;
 /// All bulk calls together: 4 MiB of tokens.
 const BULK_TOKENS_MAX: usize = 512 * limits::EMBED_BATCH_TOKENS;
 
-/// Half of what a batch may hold: a query waits for one layer of a batch. The dense products
-/// alone are as fast at 128 tokens as at 1,024; what the smaller batch costs the whole pass has
-/// not been separated from the noise of a busy machine.
+/// Half of the largest batch: a query waits for one layer of a batch. The dense products alone are
+/// as fast at 128 tokens as at 1,024; the cost of the smaller batch to the whole pass was not
+/// measurable beside the noise of a busy machine.
 const BATCH_TOKENS: usize = limits::EMBED_BATCH_TOKENS / 2;
 
 const BOUNDS: QueueBounds = QueueBounds {
@@ -105,18 +105,18 @@ impl Model {
     /// `workers` is the number of cores that the model may use.
     ///
     /// # Errors
-    /// Names what in the files is malformed, missing or not supported.
+    /// [`EmbedError`] naming the malformed, missing or unsupported part of the files.
     pub fn load(files: &ModelFiles, workers: usize) -> Result<Self, EmbedError> {
-        Self::load_beside(files, workers, Precision::F32, None)
+        Self::load_on(files, workers, Precision::F32, None)
     }
 
-    /// The same with less than f32 on the CPU if `precision` allows it, and beside a device, which
-    /// computes what it can. Whatever it does not, `workers` cores do. A model that there are no
-    /// kernels for stays with the CPU, and the log says so.
+    /// The same with less than f32 on the CPU if `precision` allows it, and on a `device` with the
+    /// CPU as fallback on `workers` cores. A model without kernels stays on the CPU, and the log
+    /// says so.
     ///
     /// # Errors
     /// As [`Self::load`]; never because of the device.
-    pub fn load_beside(
+    pub fn load_on(
         files: &ModelFiles,
         workers: usize,
         precision: Precision,
@@ -135,25 +135,25 @@ impl Model {
         Ok(Self { name, fingerprint, dimension, arithmetic, tokeniser, queue })
     }
 
-    /// What the CPU computes in.
+    /// Arithmetic on the CPU.
     pub fn arithmetic(&self) -> Arithmetic {
         self.arithmetic
     }
 
-    /// What embeds at the moment.
+    /// The engine that embeds at the moment.
     pub fn engine(&self) -> Engine {
         self.queue.engine()
     }
 
     /// Tokenises in the caller's thread and hands over in groups of a batch: the workers start
-    /// while the rest is tokenised, and do not start with crumbs.
+    /// while the rest is tokenised, and with full batches.
     fn submit(&self, lane: Lane, texts: Vec<String>, reply: &Arc<Reply>) -> Result<(), EmbedError> {
         let mut group = Vec::new();
         let mut tokens = 0;
         for (index, text) in texts.into_iter().enumerate() {
             let ids = self.tokeniser.ids(&text)?;
             tokens += ids.len();
-            group.push(Passage { ids, reply: Arc::clone(reply), index });
+            group.push(QueuedText { ids, reply: Arc::clone(reply), index });
             if tokens >= limits::EMBED_BATCH_TOKENS {
                 self.queue.push(lane, reply, std::mem::take(&mut group))?;
                 tokens = 0;
@@ -195,7 +195,7 @@ impl Embedder for Model {
     }
 }
 
-/// The workers, over the CPU alone or over a device with the CPU behind it.
+/// Starts the workers: on the CPU alone, or on a device with a CPU fallback.
 fn start(
     config: &ModelConfig,
     bert: Bert,
@@ -208,8 +208,8 @@ fn start(
         return Queue::start(bert, workers, BOUNDS);
     };
     let limits = device.limits;
-    let cpu = Pace { batch: BATCH_TOKENS, share: SHARE_TOKENS_MIN, workers: workers.max(1) };
-    let Some(forward) = beside(config, &bert, weights, device, cpu) else {
+    let cpu = BatchPolicy { batch: BATCH_TOKENS, share: SHARE_TOKENS_MIN, workers: workers.max(1) };
+    let Some(forward) = with_fallback(config, &bert, weights, device, cpu) else {
         return Queue::start(bert, workers, BOUNDS);
     };
     let bulk_call = BULK_CALL_TOKENS_MAX.max(CALL_DEVICE_BATCHES * limits.batch_tokens);

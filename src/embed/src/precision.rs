@@ -1,9 +1,9 @@
-//! How exactly the model computes: what is asked for, and what it comes to on a machine.
+//! Precision of the model: the operator's setting, and the arithmetic used on a machine.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What an operator asks for.
+/// The operator's setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
     /// 32-bit floating point.
@@ -14,7 +14,7 @@ pub enum Precision {
     Fast,
 }
 
-/// What the encoder's dense layers are computed in on the CPU.
+/// Arithmetic of the encoder's dense layers on the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arithmetic {
     /// 32-bit floating point.

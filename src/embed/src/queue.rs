@@ -1,12 +1,12 @@
 //! Worker threads over the two lanes.
 //!
 //! A worker takes a batch from the query lane, else from the bulk lane. During a bulk batch it
-//! looks at the query lane after every layer and serves what it finds, so a query waits for one
-//! layer of a batch at most, not for the batch. No worker is kept free for queries: on two
-//! cores that would halve ingestion to gain what the look between layers gives already.
+//! serves waiting queries after every layer, so a query waits for one layer of a batch at most,
+//! not for the batch. No worker is kept free for queries: on two cores that would halve ingestion
+//! for no more than the queries between layers gain already.
 //!
-//! With less waiting than fills every idle worker's budget, what waits is shared out evenly
-//! between those that are idle.
+//! Less waiting work than fills every idle worker's budget is shared out evenly between the idle
+//! workers.
 
 use std::any::Any;
 use std::fmt;
@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::lanes::{LaneQueue, Passage, Reply};
+use crate::lanes::{LaneQueue, QueuedText, Reply};
 use crate::{EmbedError, EmbedStats, Engine, Lane};
 
-/// What runs on the workers: token ids to vectors.
+/// A forward pass that runs on the workers: token ids to vectors.
 pub(super) trait Forward: Send + Sync + fmt::Debug {
     /// One vector of length 1 for each passage, in order. Single-threaded. Calls `pause` now and
     /// then; other batches may run inside that call.
@@ -31,25 +31,25 @@ pub(super) trait Forward: Send + Sync + fmt::Debug {
         pause: &mut dyn FnMut(),
     ) -> Result<Vec<Vec<f32>>, EmbedError>;
 
-    /// How it likes its batches now, where the queue's `usual` pace does not suit it.
-    fn pace(&self, usual: Pace) -> Pace {
+    /// Its batch policy at the moment, where the queue's `usual` one does not suit it.
+    fn policy(&self, usual: BatchPolicy) -> BatchPolicy {
         usual
     }
 
-    /// What computes at the moment.
+    /// The engine that computes at the moment.
     fn engine(&self) -> Engine {
         Engine::Cpu
     }
 
-    /// What a device did, where there is one.
+    /// Counters of a device, where there is one.
     fn device_counts(&self) -> DeviceCounts {
         DeviceCounts::default()
     }
 }
 
-/// How work is dealt out.
+/// Sizes of batches, and the number of workers in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pace {
+pub(super) struct BatchPolicy {
     /// Tokens of a batch at most.
     pub batch: usize,
     /// Tokens of a batch at least, before waiting work is shared out between idle workers.
@@ -71,12 +71,12 @@ pub(super) struct DeviceCounts {
 pub(super) struct QueueBounds {
     /// A batch through the model.
     pub batch: usize,
-    /// What one bulk call may have waiting; the call blocks at more. So a large document cannot
+    /// Tokens of one bulk call that may wait; the call blocks at more. So a large document cannot
     /// fill the lane.
     pub bulk_call: usize,
-    /// What all bulk calls may have waiting together; calls block at more.
+    /// Tokens of all bulk calls that may wait; calls block at more.
     pub bulk: usize,
-    /// What all queries may have waiting; queries are refused at more.
+    /// Tokens of all queries that may wait; queries are refused at more.
     pub query: usize,
 }
 
@@ -98,7 +98,7 @@ struct Shared {
     worker_count: usize,
     lanes: Mutex<Lanes>,
     has_work: Condvar,
-    has_room: Condvar,
+    has_capacity: Condvar,
     model_nanos: AtomicU64,
     tokens: AtomicU64,
     passages: AtomicU64,
@@ -125,7 +125,7 @@ impl Queue {
             worker_count,
             lanes: Mutex::new(Lanes::default()),
             has_work: Condvar::new(),
-            has_room: Condvar::new(),
+            has_capacity: Condvar::new(),
             model_nanos: AtomicU64::new(0),
             tokens: AtomicU64::new(0),
             passages: AtomicU64::new(0),
@@ -141,13 +141,12 @@ impl Queue {
         Self { shared, workers }
     }
 
-    /// Hands passages of one call to the workers. In the bulk lane, waits for room; in the query
-    /// lane, refuses where there is none.
+    /// Hands texts of one call to the workers. A full bulk lane blocks; a full query lane refuses.
     pub fn push(
         &self,
         lane: Lane,
         reply: &Arc<Reply>,
-        passages: Vec<Passage>,
+        passages: Vec<QueuedText>,
     ) -> Result<(), EmbedError> {
         let tokens: usize = passages.iter().map(|passage| passage.ids.len()).sum();
         let bounds = self.shared.bounds;
@@ -176,7 +175,7 @@ impl Queue {
                         lanes.bulk.push(reply, passages);
                         break;
                     }
-                    self.shared.has_room.wait(&mut lanes);
+                    self.shared.has_capacity.wait(&mut lanes);
                 }
             }
         }
@@ -185,16 +184,16 @@ impl Queue {
         Ok(())
     }
 
-    /// Drops what waits of a call that its caller gave up.
+    /// Drops the waiting texts of a call that its caller gave up.
     pub fn abandon(&self, reply: &Arc<Reply>) {
         let mut lanes = self.shared.lanes.lock();
         lanes.query.forget(reply);
         lanes.bulk.forget(reply);
         drop(lanes);
-        self.shared.has_room.notify_all();
+        self.shared.has_capacity.notify_all();
     }
 
-    /// Refuses new work and fails what waits; batches in progress are finished.
+    /// Refuses new work and fails waiting texts; batches in progress are finished.
     pub fn close(&self) {
         let mut lanes = self.shared.lanes.lock();
         lanes.is_closed = true;
@@ -205,10 +204,10 @@ impl Queue {
             reply.fail(&EmbedError::Closed);
         }
         self.shared.has_work.notify_all();
-        self.shared.has_room.notify_all();
+        self.shared.has_capacity.notify_all();
     }
 
-    /// What the workers have done so far.
+    /// Counters of the workers' work so far.
     pub fn stats(&self) -> EmbedStats {
         let nanos = self.shared.model_nanos.load(Ordering::Relaxed);
         let DeviceCounts { batches, fallbacks } = self.shared.forward.device_counts();
@@ -221,7 +220,7 @@ impl Queue {
         }
     }
 
-    /// What computes at the moment.
+    /// The engine that computes at the moment.
     pub fn engine(&self) -> Engine {
         self.shared.forward.engine()
     }
@@ -262,7 +261,7 @@ impl Shared {
             lanes.busy_with_bulk += bulk;
             drop(lanes);
             if lane == Lane::Bulk {
-                self.has_room.notify_all();
+                self.has_capacity.notify_all();
             }
             self.run(lane, batch);
             let mut lanes = self.lanes.lock();
@@ -271,41 +270,41 @@ impl Shared {
             let may_be_for_others = bulk > 0 && lanes.bulk.tokens() > 0;
             drop(lanes);
             if may_be_for_others {
-                // The pace may be another than when they went to sleep.
+                // The policy may have changed since they went to sleep.
                 self.has_work.notify_all();
             }
         }
     }
 
-    fn next(&self, lanes: &mut Lanes) -> Option<(Lane, Vec<Passage>)> {
-        let pace = self.pace();
-        let query = lanes.query.take(self.share(pace, lanes.query.tokens(), lanes.busy));
+    fn next(&self, lanes: &mut Lanes) -> Option<(Lane, Vec<QueuedText>)> {
+        let policy = self.policy();
+        let query = lanes.query.take(self.share(policy, lanes.query.tokens(), lanes.busy));
         if !query.is_empty() {
             return Some((Lane::Query, query));
         }
-        if lanes.busy_with_bulk >= pace.workers.max(1) {
+        if lanes.busy_with_bulk >= policy.workers.max(1) {
             return None;
         }
-        // As many as the pace lets into bulk batches count as idle at most.
-        let barred = self.worker_count.saturating_sub(pace.workers);
+        // At most as many as the policy lets into bulk batches count as idle.
+        let barred = self.worker_count.saturating_sub(policy.workers);
         let busy = lanes.busy.max(lanes.busy_with_bulk + barred);
-        let bulk = lanes.bulk.take(self.share(pace, lanes.bulk.tokens(), busy));
+        let bulk = lanes.bulk.take(self.share(policy, lanes.bulk.tokens(), busy));
         (!bulk.is_empty()).then_some((Lane::Bulk, bulk))
     }
 
-    fn pace(&self) -> Pace {
+    fn policy(&self) -> BatchPolicy {
         let (batch, workers) = (self.bounds.batch, self.worker_count);
-        self.forward.pace(Pace { batch, share: SHARE_TOKENS_MIN, workers })
+        self.forward.policy(BatchPolicy { batch, share: SHARE_TOKENS_MIN, workers })
     }
 
     /// Tokens of the next batch, where `waiting` tokens wait and `busy` workers are occupied.
-    fn share(&self, pace: Pace, waiting: usize, busy: usize) -> usize {
+    fn share(&self, policy: BatchPolicy, waiting: usize, busy: usize) -> usize {
         let idle = self.worker_count.saturating_sub(busy).max(1);
-        waiting.div_ceil(idle).max(pace.share).min(pace.batch)
+        waiting.div_ceil(idle).max(policy.share).min(policy.batch)
     }
 
-    /// Runs one batch and answers all who have a passage in it, whatever happens.
-    fn run(&self, lane: Lane, batch: Vec<Passage>) {
+    /// Runs one batch and answers all calls that have a text in it, whatever happens.
+    fn run(&self, lane: Lane, batch: Vec<QueuedText>) {
         let ids: Vec<&[u32]> = batch.iter().map(|passage| passage.ids.as_slice()).collect();
         let began = Instant::now();
         let mut elsewhere = Duration::ZERO;
@@ -341,7 +340,7 @@ impl Shared {
     /// up the bulk batch that paused for it.
     fn serve_queries(&self) {
         let mut lanes = self.lanes.lock();
-        let budget = self.share(self.pace(), lanes.query.tokens(), lanes.busy);
+        let budget = self.share(self.policy(), lanes.query.tokens(), lanes.busy);
         let batch = lanes.query.take(budget);
         drop(lanes);
         if !batch.is_empty() {
@@ -349,7 +348,7 @@ impl Shared {
         }
     }
 
-    fn fail(&self, batch: &[Passage], error: &EmbedError) {
+    fn fail(&self, batch: &[QueuedText], error: &EmbedError) {
         let mut lanes = self.lanes.lock();
         for passage in batch {
             lanes.query.forget(&passage.reply);
@@ -359,7 +358,7 @@ impl Shared {
         for passage in batch {
             passage.reply.fail(error);
         }
-        self.has_room.notify_all();
+        self.has_capacity.notify_all();
     }
 
     fn count(&self, ids: &[&[u32]], spent: Duration) {

@@ -5,7 +5,7 @@ use std::thread;
 
 use super::*;
 
-/// What a batch in progress is told to do.
+/// Command to a batch in progress.
 enum Order {
     LookAtQueries,
     Finish,
@@ -18,12 +18,12 @@ enum Order {
 struct Gated {
     entered: Sender<Vec<u32>>,
     orders: Mutex<Receiver<Order>>,
-    pace: Option<Pace>,
+    policy: Option<BatchPolicy>,
 }
 
 impl Forward for Gated {
-    fn pace(&self, usual: Pace) -> Pace {
-        self.pace.unwrap_or(usual)
+    fn policy(&self, usual: BatchPolicy) -> BatchPolicy {
+        self.policy.unwrap_or(usual)
     }
 
     fn forward(
@@ -47,7 +47,7 @@ impl Forward for Gated {
 
 /// Fields are dropped in this order: a failed assertion must hang up on the workers before the
 /// queue waits for them, or the test would hang instead of failing.
-struct Bench {
+struct Fixture {
     orders: Sender<Order>,
     entered: Receiver<Vec<u32>>,
     queue: Arc<Queue>,
@@ -56,30 +56,30 @@ struct Bench {
 /// Passages of ten tokens; a batch holds one of them, a bulk call may have two waiting.
 const BOUNDS: QueueBounds = QueueBounds { batch: 10, bulk_call: 20, bulk: 1000, query: 40 };
 
-fn bench(workers: usize) -> Bench {
+fn bench(workers: usize) -> Fixture {
     bench_with(workers, BOUNDS)
 }
 
-fn bench_with(workers: usize, bounds: QueueBounds) -> Bench {
-    bench_paced(workers, bounds, None)
+fn bench_with(workers: usize, bounds: QueueBounds) -> Fixture {
+    bench_with_policy(workers, bounds, None)
 }
 
-fn bench_paced(workers: usize, bounds: QueueBounds, pace: Option<Pace>) -> Bench {
+fn bench_with_policy(workers: usize, bounds: QueueBounds, policy: Option<BatchPolicy>) -> Fixture {
     let (entered_by, entered) = mpsc::channel();
     let (orders, orders_for) = mpsc::channel();
-    let gated = Gated { entered: entered_by, orders: Mutex::new(orders_for), pace };
+    let gated = Gated { entered: entered_by, orders: Mutex::new(orders_for), policy };
     let queue = Arc::new(Queue::start(Arc::new(gated), workers, bounds));
-    Bench { orders, entered, queue }
+    Fixture { orders, entered, queue }
 }
 
-impl Bench {
+impl Fixture {
     /// Embeds one ten-token passage for each tag, each pushed on its own, in a thread.
     fn call(&self, lane: Lane, tags: &'static [u32]) -> JoinHandle<Result<Vec<f32>, EmbedError>> {
         let queue = Arc::clone(&self.queue);
         thread::spawn(move || {
             let reply = Reply::new(tags.len());
             for (index, tag) in tags.iter().enumerate() {
-                let passage = Passage { ids: vec![*tag; 10], reply: Arc::clone(&reply), index };
+                let passage = QueuedText { ids: vec![*tag; 10], reply: Arc::clone(&reply), index };
                 queue.push(lane, &reply, vec![passage])?;
             }
             Ok(reply.wait()?.into_iter().flatten().collect())
@@ -121,9 +121,9 @@ fn a_query_goes_before_waiting_bulk() {
 
 /// As beside a device: one worker in bulk batches, which are larger; the others for queries.
 #[test]
-fn a_pace_bars_workers_from_bulk_but_not_from_queries() {
-    let pace = Pace { batch: 20, share: 20, workers: 1 };
-    let bench = bench_paced(3, BOUNDS, Some(pace));
+fn a_policy_bars_workers_from_bulk_but_not_from_queries() {
+    let policy = BatchPolicy { batch: 20, share: 20, workers: 1 };
+    let bench = bench_with_policy(3, BOUNDS, Some(policy));
     let bulk = bench.call(Lane::Bulk, &[1, 2, 3, 4]);
     let first = bench.next();
     bench.wait_until(|(_, bulk)| bulk == 20);
@@ -240,7 +240,7 @@ fn what_waits_is_shared_out_over_idle_workers() {
     let bounds = QueueBounds { batch: 10_000, bulk_call: 10_000, bulk: 10_000, query: 10_000 };
     let bench = bench_with(2, bounds);
     let reply = Reply::new(8);
-    let passage = |index| Passage { ids: vec![0; 100], reply: Arc::clone(&reply), index };
+    let passage = |index| QueuedText { ids: vec![0; 100], reply: Arc::clone(&reply), index };
     bench.queue.push(Lane::Bulk, &reply, (0..8).map(passage).collect()).expect("room");
     assert_eq!([bench.next().len(), bench.next().len()], [4, 4]);
     bench.order(Order::Finish);

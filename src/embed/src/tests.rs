@@ -59,7 +59,7 @@ fn vectors_are_those_of_the_reference() {
             vector.iter().zip(1..).map(|(x, i)| f64::from(*x) * f64::from(i).sin()).sum();
         let expected = case["checksum"].as_f64().expect("a checksum");
         assert!((checksum - expected).abs() < 1e-5, "{text}: {checksum} for {expected}");
-        // Alone as in company.
+        // Alone as with others.
         let alone = model.embed(Lane::Query, vec![text.clone()]).expect("a vector");
         let largest = vector.iter().zip(&alone[0]).map(|(x, y)| (x - y).abs()).fold(0.0, f32::max);
         assert!(largest < 2e-6, "{text}: alone differs by {largest}");
@@ -78,7 +78,7 @@ fn vectors_are_those_of_the_reference() {
 fn fast_vectors_are_those_of_the_reference_but_for_a_cosine() {
     let Some(files) = model_files() else { return };
     let exact = Model::load(&files, 1).expect("the model loads");
-    let fast = Model::load_beside(&files, 1, Precision::Fast, None).expect("the model loads");
+    let fast = Model::load_on(&files, 1, Precision::Fast, None).expect("the model loads");
     assert_eq!(exact.fingerprint(), fast.fingerprint());
     assert_eq!(exact.arithmetic(), Arithmetic::F32);
     let has_fast = int16::missing(&golden_config(&files)).is_none();
@@ -98,7 +98,7 @@ fn fast_vectors_are_those_of_the_reference_but_for_a_cosine() {
             assert!((f64::from(*x) - expected).abs() < 2e-3, "{text}: {x} for {expected}");
         }
         assert!((dot(vector, vector) - 1.0).abs() < 1e-5);
-        // Sums are exact: alone as in company, to the bit.
+        // Sums are exact: alone as with others, to the bit.
         let alone = fast.embed(Lane::Query, vec![text.clone()]).expect("a vector");
         if has_fast {
             assert_eq!(&alone[0], vector, "{text}");

@@ -51,15 +51,15 @@ impl Tokeniser {
         Ok(framed.get_ids().to_vec())
     }
 
-    /// The first tokens of `text`, `room` of them at most, without framing.
-    pub fn content(&self, text: &str, room: usize) -> Result<Encoding, EmbedError> {
+    /// The first tokens of `text`, `max` of them at most, without framing.
+    pub fn content(&self, text: &str, max: usize) -> Result<Encoding, EmbedError> {
         let head = &text[..piece_end(text)];
         let mut content = self.encode_fast(head)?;
-        if content.len() < room && head.len() < text.len() {
+        if content.len() < max && head.len() < text.len() {
             content = self.encode_fast(text)?;
         }
-        if content.len() > room {
-            content.truncate(room, 0, TruncationDirection::Right);
+        if content.len() > max {
+            content.truncate(max, 0, TruncationDirection::Right);
             content.take_overflowing();
         }
         Ok(content)
@@ -99,8 +99,8 @@ fn failed(error: tokenizers::Error) -> EmbedError {
     EmbedError::Tokenise { problem: error.to_string() }
 }
 
-/// Where the first piece of `text` ends: behind the last white space within [`PIECE_BYTES`],
-/// else behind the last character there. White space is no part of any token, so cutting there
+/// End of the first piece of `text`: behind the last white space within [`PIECE_BYTES`], else
+/// behind the last character there. White space is no part of any token, so cutting there
 /// changes nothing.
 fn piece_end(text: &str) -> usize {
     if text.len() <= PIECE_BYTES {

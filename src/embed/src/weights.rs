@@ -14,7 +14,7 @@ use crate::product::Packed;
 pub(super) struct Dense {
     /// (inputs, outputs), packed for the product.
     pub weight: Packed,
-    /// One number for each output; added by whatever follows the product.
+    /// One number for each output; added by the step after the product.
     pub bias: Vec<f32>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Weights {
 
 impl Weights {
     /// Parses the bytes of a safetensors file. Copies them: mapping the file would need unsafe
-    /// code here and would let a changed file change vectors in mid-flight.
+    /// code here, and a change of the file would change vectors of a running server.
     pub fn parse(bytes: &[u8]) -> Result<Self, EmbedError> {
         let malformed = |problem| EmbedError::Malformed { file: "model.safetensors", problem };
         let loaded = candle_core::safetensors::load_buffer(bytes, &Device::Cpu)
@@ -35,13 +35,13 @@ impl Weights {
         for (name, tensor) in loaded {
             let bare = name.strip_prefix("bert.").unwrap_or(&name).to_owned();
             if tensors.insert(bare, tensor).is_some() {
-                return Err(malformed(format!("two tensors stand for {name}")));
+                return Err(malformed(format!("two tensors of the name {name}")));
             }
         }
         Ok(Self { tensors })
     }
 
-    /// A matrix of `rows` by `columns` as it stands in the file.
+    /// A matrix of `rows` by `columns` as it is in the file.
     pub fn matrix(&self, name: &str, rows: usize, columns: usize) -> Result<Tensor, EmbedError> {
         self.shaped(name, &[rows, columns])
     }
@@ -56,8 +56,8 @@ impl Weights {
         self.tensors.contains_key(name)
     }
 
-    /// What is added to a word at each place of a passage: the place's vector and that of the first
-    /// token type, (window, hidden).
+    /// Vectors added to the words at each position of a passage: the position's and that of the
+    /// first token type, (window, hidden).
     pub fn positions(&self, config: &ModelConfig) -> Result<Vec<f32>, EmbedError> {
         let hidden = config.hidden;
         let name = "embeddings.position_embeddings.weight";
@@ -67,7 +67,7 @@ impl Weights {
         Ok(positions)
     }
 
-    /// What a token of the second type has beyond one of the first; nothing in a model of one type.
+    /// Difference of the second token type from the first; zeros in a model of one type.
     pub fn second_type(&self, config: &ModelConfig) -> Result<Vec<f32>, EmbedError> {
         let types = self.types(config)?;
         let (first, others) = types.split_at(config.hidden);

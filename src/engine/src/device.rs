@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::EngineError;
 use crate::settings::{DeviceChoice, Settings};
-use lodestone_compute::cuda::live::SupplyLimits;
+use lodestone_compute::cuda::manager::ManagerLimits;
 use lodestone_compute::cuda::modules::CodeCache;
 use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceError};
 use lodestone_compute::{ComputeBackend, SimdBackend};
@@ -44,7 +44,7 @@ pub fn take_device(
         Ok(cuda) => {
             tracing::info!(device = cuda.device(), "the GPU searches vectors and embeds");
             let embedding =
-                Some(EmbedDevice { supply: cuda.supply(), limits: DeviceLimits::default() });
+                Some(EmbedDevice { manager: cuda.manager(), limits: DeviceLimits::default() });
             Ok(TakenDevice { backend: Arc::new(cuda), embedding })
         }
         Err(error) if settings.device == DeviceChoice::Cuda => {
@@ -69,8 +69,8 @@ pub fn open_cuda(
 ) -> Result<CudaBackend, DeviceError> {
     let cache = KernelFolder::new(settings.data_dir.join(CACHE_PATH), Arc::clone(disk));
     let budget_bytes = settings.gpu_memory_limit;
-    let supply = SupplyLimits { budget_bytes, ..SupplyLimits::default() };
-    let limits = CudaLimits { supply, ..CudaLimits::default() };
+    let manager = ManagerLimits { budget_bytes, ..ManagerLimits::default() };
+    let limits = CudaLimits { manager, ..CudaLimits::default() };
     let source = source(Arc::new(cache))?;
     CudaBackend::open(CudaParts::new(source, cpu, Arc::clone(clock)), limits)
 }

@@ -1,4 +1,4 @@
-//! Diversity: how many chunks of one source a result may hold.
+//! Diversity: the number of chunks of one source in a result.
 
 use std::collections::HashMap;
 use std::hash::Hash;

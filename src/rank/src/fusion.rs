@@ -20,7 +20,7 @@ pub struct Candidate {
     pub keyword: f32,
 }
 
-/// A candidate that stays, by its place in the input.
+/// A fused candidate, by its position in the input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fused {
     /// Position in the input.
@@ -37,8 +37,8 @@ pub struct Fused {
 ///
 /// `alpha` is the share of the semantic leg, 0 to 1 (cut to that). At 0 only candidates with a
 /// keyword hit remain. At 1 keyword scores do not matter; a caller should then not run the
-/// keyword leg, so that it does not add to the pool either. Scores that are no numbers count as
-/// the least of their leg.
+/// keyword leg, so that it does not add to the pool either. NaN counts as the least score
+/// of its leg.
 pub fn fuse(candidates: &[Candidate], alpha: f32) -> Vec<Fused> {
     let alpha = bounded(alpha, 0.0, 1.0);
     let best_semantic = candidates.iter().map(semantic).fold(0.0, f64::max);
@@ -72,12 +72,12 @@ fn keyword(candidate: &Candidate) -> f64 {
     bounded(candidate.keyword, 0.0, f64::from(f32::MAX))
 }
 
-/// `value` cut to its range; what is no number is the least.
+/// `value` cut to its range; NaN is the least.
 fn bounded(value: f32, least: f64, most: f64) -> f64 {
     if value.is_nan() { least } else { f64::from(value).clamp(least, most) }
 }
 
-/// `value` as a share of the best; a leg that found nothing gives nothing.
+/// `value` as a share of the best; 0 for a leg that found nothing.
 fn share(value: f64, best: f64) -> f64 {
     if best > 0.0 { value / best } else { 0.0 }
 }

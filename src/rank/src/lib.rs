@@ -1,6 +1,6 @@
 //! Pure ranking arithmetic: from the true scores of candidates to the order of a response.
 //!
-//! Nothing here searches, reads a clock or knows what a chunk is: numbers in, numbers out.
+//! Nothing here searches, reads a clock or depends on chunks: numbers in, numbers out.
 //!
 //! ```text
 //! cosine, keyword score - fuse -> relevance in 0-1 - blend - lifted - apply_recency -> final score
@@ -13,12 +13,14 @@
 //! - The order is total (API 5.7): score, then newer source, then chunk id.
 //!
 //! Children
-//! - `diversity`: how many chunks of one source may come first
+//! - `diversity`: the number of chunks of one source in a result
 //! - `fusion`: convex combination of both legs (API 5.7, RETRIEVAL 1.1)
-//! - `links`: how much it weighs to be named by a good result
-//! - `recency`: how much the age of a source weighs
-//! - `reranker`: who reads query and passage together, and how much that weighs
+//! - `links`: the weight of being named by a good result
+//! - `recency`: the weight of a source's age
+//! - `reranker`: the trait of models that read query and passage together, and their weight
 //! - `order`: scores on a grid above float rounding, and the final order
+
+#![forbid(unsafe_code)]
 
 pub mod diversity;
 pub mod fusion;

@@ -1,22 +1,22 @@
-//! How much a candidate gains because a good result names it (RETRIEVAL 1.5).
+//! The gain of a candidate that a good result names (RETRIEVAL 1.5).
 //!
 //! A question such as "who is the mother of X's director" is answered by pages that share no word
-//! and little meaning with it; what leads there is that the first results name them. So a
-//! candidate that is named takes most of its score from who names it:
+//! and little meaning with it, but that the first results name. So a candidate that is named takes
+//! most of its score from the result that names it:
 //!
 //! ```text
 //! link  = best score of a namer x (1 - COMMONNESS ln(1 + f) / ln(1 + n))
 //! score = max(score, REACH link + (1 - REACH) score)
 //! ```
-//! f of the n rows of the collection hold the name: what is named everywhere says little. The
-//! candidate's own score orders what one namer leads to. Nothing is ever lowered, and a link never
-//! lifts a candidate above its namer.
+//! f of the n rows of the collection hold the name: a name that is everywhere counts little. The
+//! candidate's own score orders the candidates of one namer. Nothing is ever lowered, and a link
+//! never lifts a candidate above its namer.
 
-/// Share of a link in the score of what it leads to. On twowiki, the only judged collection with
+/// Share of a link in the score of its target. On twowiki, the only judged collection with
 /// links between its documents, .7 to .9 find all the right passages among eight for 98 % of the
 /// questions, .6 for 94 %, none for 35 %.
 const REACH: f64 = 0.8;
-/// What a name that stands in every row loses.
+/// Loss of a name that occurs in every row.
 const COMMONNESS: f64 = 0.1;
 
 /// Weight of a link: `namer` is the namer's score in 0-1, `frequency` of the `rows` rows hold the

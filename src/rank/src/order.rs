@@ -10,8 +10,8 @@ use std::cmp::{Ordering, Reverse};
 use lodestone_types::Timestamp;
 
 /// Steps of the grid between 0 and 1. A step is 16 rounding units of f32 at 1, more than two
-/// summation orders of a 384-component dot product differ by in practice, and far below what
-/// tells two passages apart.
+/// summation orders of a 384-component dot product differ by in practice, and far below
+/// the differences between passages.
 const STEPS: f64 = 1e6;
 
 /// `score` on the grid. Responses must show this value, so that shown scores never rise along
@@ -24,7 +24,7 @@ pub fn settle(score: f32) -> f32 {
     ((f64::from(score) * STEPS).round() / STEPS) as f32 + 0.0
 }
 
-/// What the order of a result depends on.
+/// The sort key of a result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RankKey<Id> {
     /// Final score; compared on the grid of [`settle`].

@@ -1,4 +1,4 @@
-//! How much the age of a source weighs (API 5.7).
+//! The weight of a source's age (API 5.7).
 //!
 //! ```text
 //! score = relevance (1 - b + b r)       r = 1 - 0.9 rank / (last rank)

@@ -1,8 +1,8 @@
-//! A second look at the first candidates: who takes it, and how much it weighs.
+//! The trait of rerankers, and the weight of their scores.
 //!
 //! Both legs compare a query with passages that were indexed without it. A reranker reads query and
-//! passage together, which tells more and costs a pass of a model for each candidate; so it reads
-//! the first ones only, and what it finds is mixed with what the legs found:
+//! passage together, which is more precise and costs a pass of a model for each candidate; so it
+//! reads the first ones only, and its verdicts are mixed with the scores of the legs:
 //!
 //! ```text
 //! score = WEIGHT verdict + (1 - WEIGHT) fused
@@ -14,9 +14,9 @@ use std::fmt;
 
 use lodestone_types::ErrorKind;
 
-/// Share of the reranker in the score of what it has read: more than half, so that a sure verdict
-/// outweighs any difference of the legs; not all, so that the legs order what it cannot tell
-/// apart, which after a sigmoid is much. By reason and not by measurement.
+/// Share of the reranker in the score of the passages that it read: more than half, so that a sure verdict
+/// outweighs any difference of the legs; not all, so that the legs order passages with
+/// equal verdicts, of which a sigmoid makes many. Chosen by reason, not by measurement.
 const WEIGHT: f64 = 0.6;
 
 /// A model that reads query and passage together. Blocking: call it from a thread that may wait.
@@ -24,19 +24,19 @@ pub trait Reranker: Send + Sync + fmt::Debug {
     /// The model's name on the wire.
     fn name(&self) -> &str;
 
-    /// How relevant each passage is to the query, 0 to 1, in the order of the passages. It may stop
+    /// Relevance of each passage to the query, 0 to 1, in the order of the passages. It may stop
     /// before the last passage where all of them are more than it reads at once, but not before
-    /// the first. The same pair gives the same score, alone or in company.
+    /// the first. The same pair gives the same score, alone or with others.
     ///
     /// # Errors
-    /// What kept it from reading; then no passage has a score.
+    /// [`RerankError`]; then no passage has a score.
     fn score(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>, RerankError>;
 
-    /// Fails what waits and refuses what comes later. May be called more than once.
+    /// Fails waiting calls and refuses later ones. May be called more than once.
     fn close(&self) {}
 }
 
-/// Why a reranker gave no scores.
+/// Error of a reranker.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the reranker gave no scores: {problem}")]
 pub struct RerankError {
@@ -45,19 +45,19 @@ pub struct RerankError {
 }
 
 impl RerankError {
-    /// An error of this kind, and what happened.
+    /// An error of this kind, with its cause.
     pub fn new(kind: ErrorKind, problem: impl fmt::Display) -> Self {
         Self { kind, problem: problem.to_string() }
     }
 
-    /// What the caller should do.
+    /// Its kind, which says what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 }
 
 /// The score of a candidate, 0 to 1, from its fused score and the verdict of the reranker, `None`
-/// where it was not read. Both are cut to 0-1; what is no number counts as 0.
+/// where it was not read. Both are cut to 0-1; NaN counts as 0.
 pub fn blend(fused: f32, verdict: Option<f32>) -> f32 {
     let verdict = bounded(verdict.unwrap_or(0.0));
     (WEIGHT * verdict + (1.0 - WEIGHT) * bounded(fused)) as f32

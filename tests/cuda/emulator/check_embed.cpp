@@ -1,4 +1,4 @@
-// The embedding kernels: what plain loops in f64 over the same f16 numbers give, but for rounding.
+// The embedding kernels against plain loops in f64 over the same f16 numbers, within rounding.
 // Odd shapes, tails, passages of one token and of the longest window.
 
 #include <algorithm>
@@ -242,7 +242,7 @@ void pooled(uint32_t hidden, const std::vector<uint32_t> &lengths, bool only_fir
     }
 }
 
-// Shapes that nobody thought of.
+// Random shapes.
 void any(uint32_t seed) {
     Random random(seed);
     const char *kernels[] = {"embed_product_128x128", "embed_product_128x64",
@@ -260,7 +260,7 @@ void any(uint32_t seed) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__)
-// A tile that says too much of its passage is a read beyond the buffer, and seen.
+// A tile that claims too long a passage reads beyond the buffer, and the read is found.
 void faults() {
     Random random(1);
     OnDevice<uint16_t> fused(halves(random, 5 * 3 * 32, 1)), context((size_t)5 * 32);

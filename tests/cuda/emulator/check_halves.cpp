@@ -119,10 +119,10 @@ void check(const Case &c, uint32_t seed) {
             }
             lowers.push_back(scores[row] - bound(row));
         }
-        double floor = -INFINITY;
+        double threshold = -INFINITY;
         if (lowers.size() >= c.k) {
             std::sort(lowers.begin(), lowers.end(), std::greater<double>());
-            floor = lowers[c.k - 1];
+            threshold = lowers[c.k - 1];
         }
         std::vector<uint32_t> times(c.rows);
         bool is_right = sizes[query] <= capacity;
@@ -134,8 +134,8 @@ void check(const Case &c, uint32_t seed) {
         uint32_t stands = 0;
         for (uint32_t row : selected) {
             double upper = scores[row] + bound(row);
-            if (upper > floor + 2 * slack) is_right = is_right && times[row] == 1;
-            if (upper < floor - 2 * slack) is_right = is_right && times[row] == 0;
+            if (upper > threshold + 2 * slack) is_right = is_right && times[row] == 1;
+            if (upper < threshold - 2 * slack) is_right = is_right && times[row] == 0;
             stands += times[row];
             is_right = is_right && times[row] <= 1;
         }

@@ -120,10 +120,10 @@ std::vector<KeptRow> selected(const Lists &lists, const CodeRows &queries, uint3
         lowers.push_back(estimate_of(dot, factors, lists.rows.scales[row.row]) - bound);
     }
     std::sort(lowers.rbegin(), lowers.rend());
-    float floor = lowers.size() >= k ? lowers[k - 1] : -INFINITY;
+    float threshold = lowers.size() >= k ? lowers[k - 1] : -INFINITY;
     std::vector<KeptRow> found;
     for (const auto &row : uppers) {
-        if (row.row != NO_ROW && row.estimate >= std::min(first, floor)) found.push_back(row);
+        if (row.row != NO_ROW && row.estimate >= std::min(first, threshold)) found.push_back(row);
     }
     std::sort(found.begin(), found.end());
     return found;
@@ -250,7 +250,7 @@ void check(const Case &c, uint32_t seed) {
         for (uint32_t at = 0; at < of_list[list]; at++) {
             ListMember member = got_members[list * c.queries + at];
             got_chosen[member.query].push_back(list);
-            // What the scan says of each of the list's slots.
+            // Upper bounds of the list's slots.
             float dot = got_dots[member.query * c.lists + list];
             float squared = std::max(1 + lists.squares[list] - 2 * dot, 0.0f);
             double allowance = deviations * std::sqrt((double)squared);
@@ -304,7 +304,7 @@ void check(const Case &c, uint32_t seed) {
     }
 }
 
-// Equal promises, lists that may not be chosen, and too little room.
+// Equal promises, lists that may not be chosen, and too few slots.
 void chosen_among_equals(uint32_t lists, uint32_t probes, uint32_t seed) {
     Random random(seed);
     std::vector<float> promises(lists);

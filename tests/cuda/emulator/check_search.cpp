@@ -1,5 +1,5 @@
-// G1, G2 and the selection after them give what src/compute/candidates.rs does, row for row and bit
-// for bit: over widths, masks, lists, ties, zero rows, few rows and orders of threads and blocks.
+// G1, G2 and the selection after them against src/compute/src/candidates.rs, row by row and bit for
+// bit: over widths, masks, lists, ties, zero rows, few rows and orders of threads and blocks.
 
 #include "rows.hpp"
 
@@ -91,7 +91,7 @@ void check(const Case &c, uint32_t seed) {
     }
 }
 
-// Too little room is told, and nothing is written beyond it.
+// Too small a capacity is reported, and nothing is written beyond it.
 void overflow() {
     Random random(3);
     CodeRows rows(64), queries(64);
@@ -115,7 +115,7 @@ void overflow() {
                                       kept.at, kept_counts.at, capacity, 100, 190, 0});
         expect(counts.download()[0] == 200, "all rows are counted");
         uint32_t told = kept_counts.download()[0];
-        expect(capacity < 200 ? told == ~0u : told >= 190 && told <= 200, "room: %u", told);
+        expect(capacity < 200 ? told == ~0u : told >= 190 && told <= 200, "capacity: %u", told);
     }
 }
 

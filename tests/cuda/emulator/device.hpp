@@ -1,8 +1,8 @@
-// The names of kernels/device.cuh for a CPU: what a kernel is compiled with in place of PTX.
+// The names of kernels/device.cuh for a CPU: kernels are compiled with these in place of PTX.
 //
-// A CUDA thread is a fiber; see runtime.hpp for what is checked and how. This header is compiled
-// with the kernels, whose every memory access reports itself (see `run`), so all that is not a
-// kernel's own access happens behind these calls, in the runtime.
+// A CUDA thread is a fiber; runtime.hpp lists the checks. This header is compiled with the kernels,
+// whose every memory access reports itself (see `run`), so all other accesses are made by the
+// runtime, behind these calls.
 #pragma once
 
 #include <cmath>
@@ -31,12 +31,12 @@ struct alignas(8) Words2 {
 
 namespace emulator {
 
-struct Place {
+struct ThreadPosition {
     uint32_t thread, threads, block, block_y, blocks, blocks_y;
 };
-extern const Place *place;
+extern const ThreadPosition *position;
 
-// All of these may leave the kernel for good where a rule is broken.
+// All of these end the kernel where a rule is broken.
 uint8_t *shared_memory();
 void block_barrier();
 void warp_barrier();
@@ -77,12 +77,12 @@ struct Known {
 
 #define LAUNCHABLE(name) static const emulator::Known known_##name(#name, name);
 
-OWN uint32_t thread_in_block() { return emulator::place->thread; }
-OWN uint32_t threads_in_block() { return emulator::place->threads; }
-OWN uint32_t block_in_grid() { return emulator::place->block; }
-OWN uint32_t block_in_grid_y() { return emulator::place->block_y; }
-OWN uint32_t blocks_in_grid() { return emulator::place->blocks; }
-OWN uint32_t blocks_in_grid_y() { return emulator::place->blocks_y; }
+OWN uint32_t thread_in_block() { return emulator::position->thread; }
+OWN uint32_t threads_in_block() { return emulator::position->threads; }
+OWN uint32_t block_in_grid() { return emulator::position->block; }
+OWN uint32_t block_in_grid_y() { return emulator::position->block_y; }
+OWN uint32_t blocks_in_grid() { return emulator::position->blocks; }
+OWN uint32_t blocks_in_grid_y() { return emulator::position->blocks_y; }
 DEVICE uint8_t *shared_memory() { return emulator::shared_memory(); }
 DEVICE void block_barrier() { emulator::block_barrier(); }
 DEVICE void warp_barrier() { emulator::warp_barrier(); }

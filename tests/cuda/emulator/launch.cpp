@@ -19,7 +19,7 @@
 
 namespace emulator {
 
-const Place *place = nullptr;
+const ThreadPosition *position = nullptr;
 Block block;
 Thread *current = nullptr;
 
@@ -98,7 +98,7 @@ void prepare(Thread *thread, void (*entry)()) {
 
 void run(Thread *thread, void **from) {
     current = thread;
-    place = &thread->place;
+    position = &thread->position;
     to(from, thread->stack_pointer);
 }
 
@@ -144,12 +144,12 @@ void run_block(uint32_t threads, uint32_t x, uint32_t y, const uint32_t *grid,
             pool[i]->stack = (uint8_t *)malloc(STACK_BYTES);
         }
         Thread *thread = pool[i];
-        thread->place = Place{i, threads, x, y, grid[0], grid[1]};
+        thread->position = ThreadPosition{i, threads, x, y, grid[0], grid[1]};
         thread->is_done = thread->at_barrier = false;
         thread->groups.clear();
         thread->open.clear();
 #if defined(__SANITIZE_ADDRESS__)
-        // Threads never return from their first call: what that left is not true of the next.
+        // Threads never return from their first call: clear the state that it left.
         ASAN_UNPOISON_MEMORY_REGION(thread->stack, STACK_BYTES);
 #endif
         prepare(thread, body);
@@ -170,8 +170,8 @@ void run_block(uint32_t threads, uint32_t x, uint32_t y, const uint32_t *grid,
 
 void fail(const std::string &message) {
     char where[128];
-    snprintf(where, sizeof where, "block (%u, %u), thread %u: ", place->block, place->block_y,
-             place->thread);
+    snprintf(where, sizeof where, "block (%u, %u), thread %u: ", position->block, position->block_y,
+             position->thread);
     error = where + message;
     leave_to_launcher(current);
     abort();
@@ -194,8 +194,8 @@ void block_barrier() {
 }
 
 void meet(Meeting meeting, const void *in, void *out, void (*work)(Warp &)) {
-    uint32_t number = current->place.thread / WARP_LANES;
-    uint32_t lane = current->place.thread % WARP_LANES;
+    uint32_t number = current->position.thread / WARP_LANES;
+    uint32_t lane = current->position.thread % WARP_LANES;
     Warp &warp = block.warps[number];
     if (warp.lanes != ~0u) fail("a warp operation in a warp that is not full");
     if (warp.arrived != 0 && warp.meeting != meeting) {
@@ -227,7 +227,7 @@ using namespace emulator;
 
 extern "C" {
 
-// 0: it ran. 1: no such kernel. 2: a shape that no device takes. 3: the kernel broke a rule;
+// 0: it ran. 1: no such kernel. 2: a shape that no device accepts. 3: the kernel broke a rule;
 // `emulated_error` says which. Not for several threads at once.
 int emulated_launch(const char *kernel, const unsigned grid[3], const unsigned threads[3],
                     unsigned shared_bytes, const void *params) {
@@ -268,7 +268,7 @@ int emulated_launch(const char *kernel, const unsigned grid[3], const unsigned t
     return 3;
 }
 
-// What the last launch broke; empty where it ran.
+// The rule that the last launch broke; empty where it ran.
 const char *emulated_error() { return error.c_str(); }
 
 // Blocks and threads in ascending order for 0, otherwise in one that the seed decides.

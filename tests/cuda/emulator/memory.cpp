@@ -1,4 +1,4 @@
-// Memory of the emulated device: buffers of exact extent, and what may be done with each byte.
+// Memory of the emulated device: buffers of exact extent, and the state of each byte.
 
 #include <elf.h>
 #include <link.h>
@@ -17,7 +17,7 @@ namespace {
 const uint32_t MANY = 0xffff;
 const uint8_t POISON = 0xdb;
 
-// What is known of 4 bytes.
+// Recorded accesses of 4 bytes.
 struct Cell {
     uint32_t write_epoch = 0, read_epoch = 0;
     uint32_t write_warp_epoch = 0, read_warp_epoch = 0;
@@ -81,14 +81,14 @@ bool unordered(uint32_t then, uint32_t warp_then, uint32_t thread, uint32_t warp
     if (then < launch_epoch) return false;
     if (then < block_epoch) return true;  // Another block of this launch.
     if (then < epoch) return false;
-    if (thread == current->place.thread) return false;
-    uint32_t own = current->place.thread / WARP_LANES;
+    if (thread == current->position.thread) return false;
+    uint32_t own = current->position.thread / WARP_LANES;
     return warp != own || warp_then >= block.warps[own].epoch;
 }
 
 void check_cell(Buffer &buffer, size_t number, uint8_t mask, Access access) {
     Cell &cell = buffer.cells[number];
-    uint32_t thread = current->place.thread, warp = thread / WARP_LANES;
+    uint32_t thread = current->position.thread, warp = thread / WARP_LANES;
     uint32_t warp_epoch = block.warps[warp].epoch;
     bool writes = access != Access::Read, is_atomic = access == Access::Atomic;
     const uint8_t *at = buffer.at + 4 * number;
@@ -244,7 +244,7 @@ int emulated_fill(uint64_t to, uint8_t value, uint64_t bytes) {
     return 0;
 }
 
-// What the compiler calls before every access of a kernel (-fsanitize=thread, without its library).
+// Called before every access of a kernel (-fsanitize=thread, without its library).
 void __tsan_init() {}
 void __tsan_func_entry(void *) {}
 void __tsan_func_exit() {}

@@ -1,5 +1,5 @@
-// Rows and queries for checks, encoded as src/compute/quantize.rs does, and the plain oracle of a
-// search: what src/compute/candidates.rs gives.
+// Rows and queries for checks, encoded as in src/compute/src/quantize.rs, and the plain oracle of a
+// search, as in src/compute/src/candidates.rs.
 #pragma once
 
 #include <algorithm>
@@ -123,14 +123,14 @@ inline std::vector<KeptRow> candidates(const CodeRows &rows, const std::vector<u
         estimates.push_back(estimate_of(rows.dot(row, queries, query), factors, rows.scales[row]));
         lowers.push_back(estimates.back() - bound(row));
     }
-    float floor = -INFINITY;
+    float threshold = -INFINITY;
     if (lowers.size() >= k) {
         std::nth_element(lowers.begin(), lowers.begin() + k - 1, lowers.end(),
                          std::greater<float>());
-        floor = lowers[k - 1];
+        threshold = lowers[k - 1];
     }
     for (size_t at = 0; at < selected.size(); at++) {
-        if (estimates[at] + bound(selected[at]) >= floor) {
+        if (estimates[at] + bound(selected[at]) >= threshold) {
             kept.push_back(KeptRow{selected[at], estimates[at]});
         }
     }

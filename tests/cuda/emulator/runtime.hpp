@@ -1,19 +1,19 @@
-// What the parts of the emulator's runtime know of each other.
+// Declarations shared by the parts of the emulator's runtime.
 //
-//   launch.cpp  blocks one after the other; a fiber per thread; barriers; what a program outside
-//               calls (emulated_*)
+//   launch.cpp  blocks one after the other; a fiber per thread; barriers; the functions
+//               that programs call (emulated_*)
 //   memory.cpp  buffers, shadow of every 4 bytes, races, memory nobody wrote
 //   warp.cpp    warp operations, matrix fragments, copies in the background
 //
 // Found without a GPU:
 // - a read or write outside buffers, shared memory and the thread's own stack, to the byte
 // - a read of bytes that nobody wrote
-// - two threads at one place, one of them writing, with no barrier between (whatever order the
-//   fibers ran in), and two blocks at one place, but for atomics
+// - two threads at one address, one of them writing, with no barrier between (whatever order the
+//   fibers ran in), and two blocks at one address, but for atomics
 // - a copy read before it was waited for: the data lands only at the wait
 // - a barrier or a warp operation that some threads do not meet, or meet another way
 // - unaligned 16-byte accesses; counted: bank conflicts of ldmatrix
-// Not found: what depends on the width of vectors of plain loads, on caches, on the time it takes.
+// Not found: errors that depend on the width of vectors of plain loads, on caches, on timing.
 // Atomics order nothing here: a block that waits for another's flag is refused as a race.
 #pragma once
 
@@ -28,7 +28,7 @@ namespace emulator {
 
 static const uint32_t WARP_LANES = 32;
 
-// What a warp's lanes wait for together.
+// Operations in which a warp's lanes meet.
 enum class Meeting { None, Barrier, Ballot, Shuffle, ShuffleXor, Matrix, MmaS8, MmaF16 };
 
 struct Copy {
@@ -38,7 +38,7 @@ struct Copy {
 };
 
 struct Thread {
-    Place place;
+    ThreadPosition position;
     void *stack_pointer = nullptr;
     uint8_t *stack = nullptr;
     bool is_done = false;

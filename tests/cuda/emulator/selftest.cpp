@@ -1,4 +1,4 @@
-// The emulator finds what it says it finds (runtime.hpp), and nothing in what is right.
+// The emulator finds every error that runtime.hpp lists, and none in correct kernels.
 
 #include "check.hpp"
 

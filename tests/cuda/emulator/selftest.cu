@@ -1,4 +1,4 @@
-// Kernels with known faults, and one without: what the emulator must find, and must not.
+// Kernels with known errors, which the emulator must find, and without, where it must find none.
 
 struct FaultParams {
     const u32 *from;
@@ -7,7 +7,7 @@ struct FaultParams {
     u32 fault;
 };
 
-// Reverses 64 words within shared memory; `fault` says what it does wrong.
+// Reverses 64 words within shared memory; `fault` chooses the error.
 static const u32 FAULT_NONE = 0, FAULT_BARRIER = 1, FAULT_READ_BEYOND = 2, FAULT_WRITE_BEYOND = 3,
                  FAULT_DIVERGENT = 4, FAULT_UNWRITTEN = 5, FAULT_BLOCKS = 6, FAULT_SHARED = 7,
                  FAULT_EXIT = 8, FAULT_REUSE = 9;

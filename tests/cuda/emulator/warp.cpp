@@ -69,7 +69,7 @@ struct MmaIn {
     Total total[4];
 };
 
-// Rows of a as bytes, columns of b as bytes, out of the lanes' fragments: the same places for s8
+// Rows of a as bytes, columns of b as bytes, out of the lanes' fragments: the same positions for s8
 // and f16, whose elements are 1 and 2 bytes.
 template <class Total>
 void gather(const Warp &warp, uint8_t (&a)[16][32], uint8_t (&b)[8][32]) {

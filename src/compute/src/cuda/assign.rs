@@ -3,9 +3,9 @@
 use bytemuck::{Pod, Zeroable};
 
 use crate::RankKey;
-use crate::cuda::live::ResidentRows;
+use crate::cuda::launch::{LaunchBuilder, LaunchShape};
+use crate::cuda::manager::ResidentRows;
 use crate::cuda::numbers::Numbers;
-use crate::cuda::reach::{Reach, Spread};
 use crate::cuda::workspace::Workspace;
 use crate::cuda::{Buffer, DeviceError};
 use crate::kmeans::{Centroids, Nearest};
@@ -54,7 +54,7 @@ struct AssignParams {
 /// are fewer points.
 ///
 /// # Errors
-/// [`DeviceError::Shape`], or what the device says.
+/// [`DeviceError::Shape`], or errors of the device.
 pub fn assign(
     workspace: &mut Workspace,
     rows: &ResidentRows,
@@ -134,7 +134,8 @@ impl OnDevice<'_> {
         let fitting = kernels.iter().find(|(kept, stages, _)| shared(*kept, *stages) <= most);
         let (kept, stages, kernel) = *fitting.unwrap_or(&kernels[kernels.len() - 1]);
         let shared_bytes = shared(kept, stages);
-        Reach::new(kernel).check(shared_bytes <= most, "rows that fit into shared memory")?;
+        LaunchBuilder::new(kernel)
+            .check(shared_bytes <= most, "rows that fit into shared memory")?;
         let item = |first: usize| AssignItem {
             first_row: first as u32,
             rows: kept.min(wanted - first) as u32,
@@ -144,18 +145,18 @@ impl OnDevice<'_> {
         let items: Vec<AssignItem> = (0..wanted).step_by(kept).map(item).collect();
         let items_here = workspace.filled("items", bytemuck::cast_slice(&items))?;
         for first in (0..items.len()).step_by(ITEMS_MAX) {
-            let mut reach = Reach::new(kernel);
+            let mut builder = LaunchBuilder::new(kernel);
             let params = AssignParams {
-                codes: reach.reads::<i8>(&rows.codes, count * stride)?,
-                listed: reach.reads::<u32>(listed, wanted)?,
-                point_codes: reach.reads::<i8>(codes, points * stride)?,
-                point_scales: reach.reads::<f32>(scales, points)?,
-                items: reach.reads::<AssignItem>(&items_here, items.len())?,
+                codes: builder.reads::<i8>(&rows.codes, count * stride)?,
+                listed: builder.reads::<u32>(listed, wanted)?,
+                point_codes: builder.reads::<i8>(codes, points * stride)?,
+                point_scales: builder.reads::<f32>(scales, points)?,
+                items: builder.reads::<AssignItem>(&items_here, items.len())?,
                 below: match below {
-                    Some(below) => reach.reads::<u64>(below, count)?,
+                    Some(below) => builder.reads::<u64>(below, count)?,
                     None => 0,
                 },
-                best: reach.writes::<u64>(best, count)?,
+                best: builder.writes::<u64>(best, count)?,
                 stride: rows.stride,
                 first_item: first as u32,
             };
@@ -163,8 +164,8 @@ impl OnDevice<'_> {
             let multiprocessors = workspace.device().traits().multiprocessors as usize;
             let parts = (multiprocessors / down).clamp(1, points.div_ceil(128));
             let grid = [parts as u32, down as u32];
-            let spread = Spread { grid, threads: THREADS, shared_bytes };
-            reach.launch(&mut *workspace.queue, spread, &params)?;
+            let shape = LaunchShape { grid, threads: THREADS, shared_bytes };
+            builder.launch(&mut *workspace.queue, shape, &params)?;
         }
         Ok(())
     }

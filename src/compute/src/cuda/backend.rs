@@ -1,17 +1,18 @@
-//! The backend that asks the device where that pays, and the CPU everywhere else.
+//! The backend that uses the device where that pays, and the CPU everywhere else.
 
 use std::sync::Arc;
 
-use crate::backend::begin;
-use crate::cuda::answers::{Question, SameProbe, SameRows, judged};
+use crate::cuda::batcher::{
+    BatchLimits, DeviceCandidates, DeviceQuery, MachineTimer, QueryBatcher, Timer,
+};
 use crate::cuda::check::check_answers;
 use crate::cuda::counters::Counters;
 use crate::cuda::device::DeviceSource;
 use crate::cuda::held::{DeviceRows, encoded};
-use crate::cuda::live::{Check, Live, ResidentRows, Supply, SupplyLimits};
+use crate::cuda::manager::{Check, DeviceManager, ManagerLimits, ResidentRows};
 use crate::cuda::one_bit::ProbingQuery;
-use crate::cuda::search::{K_MAX, STRIDE_MAX, Visited};
-use crate::cuda::together::{DeviceQuery, Found, MachineTimer, Timer, Together, TogetherLimits};
+use crate::cuda::request::{ProbeKey, RowsKey, SearchRequest, best_hits};
+use crate::cuda::search::{K_MAX, STRIDE_MAX};
 use crate::cuda::{DeviceError, DeviceMemory};
 use crate::kmeans::{CodeRows, HeldRows};
 use crate::one_bit::ListUnits;
@@ -22,23 +23,23 @@ use crate::{
 };
 use lodestone_types::{Clock, Hit, RowId};
 
-/// Rows from which the device holds them for a build, and values from which it encodes: it is asked
-/// some dozens of times, for 50 us each, and the CPU takes a few microseconds a row. Estimates.
+/// Rows from which the device holds them for a build, and values from which it encodes: a build
+/// makes some dozens of runs of 50 us each, and the CPU takes a few microseconds a row. Estimates.
 const HELD_ROWS_MIN: usize = 16_384;
 const ENCODED_VALUES_MIN: usize = 1 << 18;
 
-/// When the device is asked.
+/// Limits of the device's use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CudaLimits {
-    /// Rows times queries from which a run on the device costs less than the CPU's.
+    /// Rows times queries from which a run on the device costs less than on the CPU.
     pub work_min: usize,
     /// Bytes of codes up to which reading all of them on the device costs less than going through
     /// lists on the CPU.
     pub fast_bytes_max: usize,
     /// Bounds of memory.
-    pub supply: SupplyLimits,
-    /// How queries of concurrent requests are collected.
-    pub together: TogetherLimits,
+    pub manager: ManagerLimits,
+    /// Limits of the query batchers.
+    pub batch: BatchLimits,
 }
 
 impl Default for CudaLimits {
@@ -49,24 +50,24 @@ impl Default for CudaLimits {
         Self {
             work_min: 8192,
             fast_bytes_max: 1 << 30,
-            supply: SupplyLimits::default(),
-            together: TogetherLimits::default(),
+            manager: ManagerLimits::default(),
+            batch: BatchLimits::default(),
         }
     }
 }
 
-/// Live parts of the backend.
+/// Components of the backend.
 #[derive(Debug, Clone)]
 pub struct CudaParts {
-    /// Where the device comes from.
+    /// Opens the device.
     pub source: Arc<dyn DeviceSource>,
-    /// What answers instead of it.
+    /// The CPU fallback.
     pub cpu: Arc<dyn ComputeBackend>,
-    /// When a lost device may be asked again.
+    /// Times the pause after a device was lost.
     pub clock: Arc<dyn Clock>,
-    /// How long queries wait for company.
+    /// Times the waits of the query batchers.
     pub timer: Arc<dyn Timer>,
-    /// What a device must pass before it is used.
+    /// Check of a fresh device before it is used.
     pub check: Check,
 }
 
@@ -86,56 +87,57 @@ impl CudaParts {
 #[derive(Debug)]
 pub struct CudaBackend {
     pub(super) cpu: Arc<dyn ComputeBackend>,
-    pub(super) supply: Arc<Supply>,
-    /// Scans.
-    pub(super) scans: Together<SameRows, DeviceQuery>,
-    /// Searches through lists.
-    pub(super) probes: Together<SameProbe, ProbingQuery>,
+    pub(super) manager: Arc<DeviceManager>,
+    /// Batches scans.
+    pub(super) scans: QueryBatcher<RowsKey, DeviceQuery>,
+    /// Batches searches through lists.
+    pub(super) probes: QueryBatcher<ProbeKey, ProbingQuery>,
     pub(super) counters: Arc<Counters>,
     pub(super) limits: CudaLimits,
     pub(super) description: String,
 }
 
 impl CudaBackend {
-    /// Takes the device and checks that it computes as the CPU does.
+    /// Opens the device and checks that it computes as the CPU does.
     ///
     /// # Errors
-    /// Why there is no device, or why it is not to be trusted.
+    /// Why there is no device, or why it is not used.
     pub fn open(parts: CudaParts, limits: CudaLimits) -> Result<Self, DeviceError> {
         let CudaParts { source, cpu, clock, timer, check } = parts;
         let counters = Arc::new(Counters::default());
         let shared = Arc::clone(&counters);
-        let supply = Arc::new(Supply::open(source, clock, limits.supply, shared, check)?);
-        let live = supply.live()?;
-        let traits = live.device().traits();
+        let manager = DeviceManager::open(source, clock, limits.manager, shared, check)?;
+        let active = manager.active()?;
+        let traits = active.device().traits();
         let description = format!("{} ({})", traits.name, traits.driver);
-        let scans = Together::new(limits.together, Arc::clone(&timer));
-        let probes = Together::new(limits.together, timer);
-        Ok(Self { cpu, supply, scans, probes, counters, limits, description })
+        let manager = Arc::new(manager);
+        let scans = QueryBatcher::new(limits.batch, Arc::clone(&timer));
+        let probes = QueryBatcher::new(limits.batch, timer);
+        Ok(Self { cpu, manager, scans, probes, counters, limits, description })
     }
 
-    /// Where the device comes from, for others who have work for it.
-    pub fn supply(&self) -> Arc<Supply> {
-        Arc::clone(&self.supply)
+    /// The device's manager, for others who have work for it.
+    pub fn manager(&self) -> Arc<DeviceManager> {
+        Arc::clone(&self.manager)
     }
 
-    /// Memory of the device, now.
+    /// Memory of the device at the moment.
     ///
     /// # Errors
-    /// What the device says.
+    /// Errors of the device.
     pub fn memory(&self) -> Result<DeviceMemory, DeviceError> {
-        self.supply.live()?.device().memory()
+        self.manager.active()?.device().memory()
     }
 
-    /// What the device did and did not.
+    /// Counters of the device's work and of fallbacks.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Whether the device should be asked.
-    fn pays(&self, rows: &VectorRows<'_>, queries: usize, visited: usize, k: usize) -> bool {
+    /// Whether a search on the device costs less than on the CPU.
+    fn pays(&self, rows: &VectorRows<'_>, queries: usize, selected: usize, k: usize) -> bool {
         let is_supported = (1..=K_MAX).contains(&k) && rows.stride() <= STRIDE_MAX;
-        is_supported && visited > k && visited * queries >= self.limits.work_min
+        is_supported && selected > k && selected * queries >= self.limits.work_min
     }
 }
 
@@ -162,43 +164,13 @@ impl ComputeBackend for CudaBackend {
         selection: Selection<'_>,
         k: usize,
     ) -> Result<Vec<Vec<Hit>>, ComputeError> {
-        let visited = selection.count(rows.len());
-        let identity = rows.identity().filter(|_| self.pays(rows, queries.len(), visited, k));
+        let selected = selection.count(rows.len());
+        let identity = rows.identity().filter(|_| self.pays(rows, queries.len(), selected, k));
         let Some(identity) = identity else {
             return self.cpu.candidates(rows, queries, selection, k);
         };
-        for bounded in queries {
-            begin(rows, bounded.query, Selection::All, &mut Vec::new())?;
-        }
-        selection.check(rows.len())?;
-        let listed: Vec<u32>;
-        let visited = match selection {
-            Selection::All => Visited::All,
-            Selection::Masked(mask) => Visited::Masked(mask.words()),
-            Selection::Listed(rows) => {
-                listed = rows.iter().map(|row| row.0).collect();
-                Visited::Listed(&listed)
-            }
-        };
-        let asked = Question { rows, identity, queries, selection, visited, k };
-        let found = match self.on_device(&asked) {
-            Ok(found) => found,
-            Err(error) => return self.by_cpu(&asked, &error),
-        };
-        let mut answers = Vec::with_capacity(queries.len());
-        let mut open = Vec::new();
-        for (bounded, found) in queries.iter().zip(found) {
-            let bound = |row: u32| bounded.bound.of(rows.residual(row as usize));
-            let answer = found.map(|found| judged(&found, k, bound));
-            open.extend(answer.is_none().then_some(*bounded));
-            answers.push(answer);
-        }
-        self.counters.answered(queries.len() - open.len());
-        let mut rest = Vec::new().into_iter();
-        if !open.is_empty() {
-            rest = self.settled(&Question { queries: &open, ..asked })?.into_iter();
-        }
-        Ok(answers.into_iter().filter_map(|answer| answer.or_else(|| rest.next())).collect())
+        check(rows, queries, selection)?;
+        self.search(&SearchRequest { rows, identity, queries, selection, k })
     }
 
     /// By the CPU: a search scores a few dozen rows from T2, in less time than a launch takes.
@@ -222,32 +194,29 @@ impl ComputeBackend for CudaBackend {
     ) -> Result<Vec<Option<Vec<Hit>>>, ComputeError> {
         let (rows, k) = (listed.rows, probing.k);
         let none = Ok(vec![None; queries.len()]);
-        let visited = match selection {
-            Selection::All => Visited::All,
-            Selection::Masked(mask) => Visited::Masked(mask.words()),
+        let mask = match selection {
+            Selection::All => None,
+            Selection::Masked(mask) => Some(mask),
             Selection::Listed(_) => return none,
         };
         let is_supported = (1..=K_MAX).contains(&k) && rows.stride() <= STRIDE_MAX;
         let is_slow = ResidentRows::bytes_of(rows) > self.limits.fast_bytes_max as u64;
         let identity = rows.identity().filter(|_| is_supported && is_slow && probing.probes > 0);
         let Some(identity) = identity else { return none };
-        for bounded in queries {
-            begin(rows, bounded.query, Selection::All, &mut Vec::new())?;
-        }
-        selection.check(rows.len())?;
-        let found = match self.probed(listed, identity, queries, visited, probing) {
+        check(rows, queries, selection)?;
+        let found = match self.search_lists(listed, identity, queries, mask, probing) {
             Ok(found) => found,
             Err(error) => {
                 self.counters.fell_back(&error);
-                tracing::debug!(%error, "the CPU goes through the lists for the device");
+                tracing::debug!(%error, "CPU fallback of a list search");
                 return none;
             }
         };
         let wanted = k.min(selection.count(rows.len()));
-        let answer = |(bounded, found): (&BoundedQuery<'_>, Found)| {
+        let answer = |(bounded, found): (&BoundedQuery<'_>, DeviceCandidates)| {
             let bound = |row: u32| bounded.bound.of(rows.residual(row as usize));
             // The lists chosen may hold fewer rows that pass than are wanted.
-            found.map(|found| judged(&found, k, bound)).filter(|hits| hits.len() >= wanted)
+            found.map(|found| best_hits(&found, k, bound)).filter(|hits| hits.len() >= wanted)
         };
         let answers: Vec<Option<Vec<Hit>>> = queries.iter().zip(found).map(answer).collect();
         self.counters.answered_through_lists(answers.iter().flatten().count());
@@ -258,17 +227,14 @@ impl ComputeBackend for CudaBackend {
         let is_fast = ResidentRows::bytes_of(rows) <= self.limits.fast_bytes_max as u64
             && rows.stride() <= STRIDE_MAX;
         let Some(identity) = rows.identity().filter(|_| is_fast) else { return 0 };
-        let resident = self.supply.live().and_then(|live| {
-            let resident = live.resident(identity, rows);
-            resident.inspect_err(|error| self.note(&live, error))
-        });
+        let resident = self.manager.run(|device| device.resident(identity, rows));
         if resident.is_ok() { rows.len() } else { 0 }
     }
 
     fn hold_rows(&self, rows: &dyn CodeRows, count: usize) -> Option<Box<dyn HeldRows>> {
         let is_worth_it = count >= HELD_ROWS_MIN && rows.codes(0).len() <= STRIDE_MAX;
         let held = is_worth_it
-            .then(|| DeviceRows::new(&self.supply, &self.counters, rows, count))?
+            .then(|| DeviceRows::new(&self.manager, &self.counters, rows, count))?
             .inspect_err(|error| self.counters.fell_back(error));
         held.ok().map(|held| Box::new(held) as Box<dyn HeldRows>)
     }
@@ -278,12 +244,9 @@ impl ComputeBackend for CudaBackend {
         if values < ENCODED_VALUES_MIN {
             return self.cpu.encode_one_bit(rotation, lists);
         }
-        let run =
-            |live: &Live| live.with_workspace(|workspace| encoded(workspace, rotation, lists));
         let blocks = self
-            .supply
-            .live()
-            .and_then(|live| run(&live).inspect_err(|error| self.note(&live, error)));
+            .manager
+            .run(|device| device.with_workspace(|workspace| encoded(workspace, rotation, lists)));
         match blocks {
             Ok(blocks) => {
                 self.counters.encoded(values / rotation.dimension());
@@ -291,7 +254,7 @@ impl ComputeBackend for CudaBackend {
             }
             Err(error) => {
                 self.counters.fell_back(&error);
-                tracing::debug!(%error, "the CPU encodes rows for the device");
+                tracing::debug!(%error, "CPU fallback of encoding");
                 self.cpu.encode_one_bit(rotation, lists)
             }
         }
@@ -304,4 +267,14 @@ impl ComputeBackend for CudaBackend {
     fn counts(&self) -> Vec<(&'static str, u64)> {
         self.counters.read()
     }
+}
+
+/// Refuses queries of another width and rows that are not there.
+fn check(
+    rows: &VectorRows<'_>,
+    queries: &[BoundedQuery<'_>],
+    selection: Selection<'_>,
+) -> Result<(), ComputeError> {
+    queries.iter().try_for_each(|bounded| bounded.query.check_rows(rows))?;
+    selection.check(rows.len())
 }

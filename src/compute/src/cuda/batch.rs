@@ -1,7 +1,7 @@
 //! G2: a product of rows and many queries that keeps only what may win (kernels/batch.cu).
 
+use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::pass::{Output, Pass};
-use crate::cuda::reach::{Reach, Spread};
 use crate::cuda::workspace::Workspace;
 use crate::cuda::{DeviceError, DeviceTraits};
 
@@ -60,17 +60,17 @@ pub(super) fn launch(
     let chosen = chosen.unwrap_or(SHAPES.len() - 1);
     let (queries, stages) = SHAPES[chosen];
     let [sample, collect] = KERNELS[pass.rows.numbers as usize][chosen];
-    let mut reach = Reach::new(match output {
+    let mut builder = LaunchBuilder::new(match output {
         Output::Sample { .. } => sample,
         Output::Collect { .. } => collect,
     });
-    reach.check(fits(queries, stages), "queries that fit into shared memory")?;
-    let params = pass.parameters(&mut reach, output)?;
+    builder.check(fits(queries, stages), "queries that fit into shared memory")?;
+    let params = pass.parameters(&mut builder, output)?;
     let shared_bytes = shared_bytes(stride, queries, stages);
     let across = pass.queries.count.div_ceil(queries);
     let along = blocks(&traits, shared_bytes, across, pass.visited());
-    let spread = Spread { grid: [along, across as u32], threads: THREADS, shared_bytes };
-    reach.launch(&mut *workspace.queue, spread, &params)
+    let shape = LaunchShape { grid: [along, across as u32], threads: THREADS, shared_bytes };
+    builder.launch(&mut *workspace.queue, shape, &params)
 }
 
 /// Blocks along the rows: with all those across, as many as run at once.

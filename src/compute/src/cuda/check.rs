@@ -1,14 +1,14 @@
-//! Whether a device computes as the CPU does: looked at once, before it is used.
+//! Check that a device computes as the CPU does, made once before it is used.
 //!
-//! A driver, a compiler or a card that is wrong would be wrong in every answer. The few rows here
-//! pass through every kernel that searches use.
+//! A faulty driver, compiler or card would be wrong in every answer. The few rows here pass through
+//! every kernel that a scan uses.
 
 use crate::cuda::DeviceError;
-use crate::cuda::answers::judged;
-use crate::cuda::live::{Live, ResidentRows};
+use crate::cuda::batcher::DeviceQuery;
+use crate::cuda::manager::{ActiveDevice, ResidentRows};
 use crate::cuda::numbers::HalfQuery;
-use crate::cuda::search::{Visited, search};
-use crate::cuda::together::DeviceQuery;
+use crate::cuda::request::best_hits;
+use crate::cuda::search::search;
 use crate::{
     BoundedQuery, ComputeBackend, ComputeError, ErrorBound, FullKind, PreparedQuery, RowMask,
     Selection, SimdBackend, VectorColumns, VectorRows, select_k,
@@ -25,15 +25,15 @@ const K: usize = 5;
 /// Compares answers of the device with those of the CPU.
 ///
 /// # Errors
-/// What the device says, or [`DeviceError::NoDevice`] if it answers otherwise than the CPU.
-pub fn check_answers(live: &Live) -> Result<(), DeviceError> {
+/// Errors of the device, or [`DeviceError::NoDevice`] if its answers differ from the CPU's.
+pub fn check_answers(device: &ActiveDevice) -> Result<(), DeviceError> {
     for dimension in DIMENSIONS {
-        check_dimension(live, dimension)?;
+        check_dimension(device, dimension)?;
     }
     Ok(())
 }
 
-fn check_dimension(live: &Live, dimension: usize) -> Result<(), DeviceError> {
+fn check_dimension(device: &ActiveDevice, dimension: usize) -> Result<(), DeviceError> {
     let refused = |_: ComputeError| none("the vectors of its check were refused");
     let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ dimension as u64;
     let mut vector = || -> Vec<f32> { (0..dimension).map(|_| uniform(&mut state)).collect() };
@@ -45,12 +45,7 @@ fn check_dimension(live: &Live, dimension: usize) -> Result<(), DeviceError> {
     let bitmap = (0..ROWS as u32).filter(|row| row % 7 != 3).collect();
     let mask = RowMask::from_bitmap(ROWS, &bitmap);
     let listed: Vec<RowId> = (0..ROWS as u32).step_by(3).map(RowId).collect();
-    let ids: Vec<u32> = listed.iter().map(|row| row.0).collect();
-    let selections = [
-        (Selection::All, Visited::All),
-        (Selection::Masked(&mask), Visited::Masked(mask.words())),
-        (Selection::Listed(&listed), Visited::Listed(&ids)),
-    ];
+    let selections = [Selection::All, Selection::Masked(&mask), Selection::Listed(&listed)];
     for count in QUERIES {
         let queries: Vec<PreparedQuery> = (0..count)
             .map(|_| PreparedQuery::new(&vector()))
@@ -59,37 +54,37 @@ fn check_dimension(live: &Live, dimension: usize) -> Result<(), DeviceError> {
         let bounded = |query| BoundedQuery { query, bound: ErrorBound::likely(query, &rows) };
         let queries: Vec<BoundedQuery<'_>> = queries.iter().map(bounded).collect();
         let asked: Vec<DeviceQuery> = queries.iter().map(DeviceQuery::new).collect();
-        for (selection, visited) in selections {
-            let found = live.with_workspace(|workspace| {
+        for selection in selections {
+            let found = device.with_workspace(|workspace| {
                 let resident = ResidentRows::upload(&rows, workspace)?;
-                search(workspace, &resident, &asked, visited, K)
+                search(workspace, &resident, &asked, selection, K)
             })?;
             let wanted = SimdBackend.candidates(&rows, &queries, selection, K).map_err(refused)?;
             let mut triples = queries.iter().zip(found).zip(wanted);
             let is_right = triples.all(|((query, found), wanted)| {
                 let bound = |row: u32| query.bound.of(rows.residual(row as usize));
-                found.is_some_and(|found| judged(&found, K, bound) == wanted)
+                found.is_some_and(|found| best_hits(&found, K, bound) == wanted)
             });
             if !is_right {
                 return Err(none("its answers differ from the CPU's"));
             }
         }
-        check_halves(live, &rows, &queries)?;
+        check_halves(device, &rows, &queries)?;
     }
     Ok(())
 }
 
 /// Whether a search of T2 as f16 names the best rows of every query.
 fn check_halves(
-    live: &Live,
+    device: &ActiveDevice,
     rows: &VectorRows<'_>,
     queries: &[BoundedQuery<'_>],
 ) -> Result<(), DeviceError> {
     let halves = |bounded| HalfQuery::new(bounded).query;
     let asked: Vec<DeviceQuery> = queries.iter().map(halves).collect();
-    let found = live.with_workspace(|workspace| {
+    let found = device.with_workspace(|workspace| {
         let resident = ResidentRows::upload_halves(rows, workspace)?;
-        search(workspace, &resident, &asked, Visited::All, K)
+        search(workspace, &resident, &asked, Selection::All, K)
     })?;
     let all: Vec<RowId> = (0..rows.len() as u32).map(RowId).collect();
     let mut scores = Vec::new();
@@ -106,8 +101,8 @@ fn check_halves(
     Ok(())
 }
 
-fn none(fault: &str) -> DeviceError {
-    DeviceError::NoDevice { reason: format!("the GPU is not used: {fault}") }
+fn none(reason: &str) -> DeviceError {
+    DeviceError::NoDevice { reason: format!("the GPU is not used: {reason}") }
 }
 
 /// From -1 to 1 (xorshift, Marsaglia 2003).

@@ -1,4 +1,4 @@
-//! NVRTC: CUDA's compiler as a library, found at run time or not at all.
+//! NVRTC: CUDA's compiler as a library, loaded at run time where it is installed.
 
 #![allow(unsafe_code)]
 
@@ -32,7 +32,7 @@ impl Nvrtc {
         version.ok().flatten()
     }
 
-    /// The newest capability that it makes code for and a device of `wanted` runs.
+    /// The newest target of the library that a device of capability `wanted` runs.
     fn target(&self, wanted: Capability) -> Option<Target> {
         let mut count: c_int = 0;
         // SAFETY: the pointer is to an integer that lives until the call returns.
@@ -58,7 +58,7 @@ fn is_library_there() -> bool {
     unsafe { sys::is_culib_present() }
 }
 
-/// The same of a build that is linked with it, which does not start otherwise.
+/// True in a build that is linked with the library, which does not start without it.
 #[cfg(feature = "candle-cuda")]
 fn is_library_there() -> bool {
     true

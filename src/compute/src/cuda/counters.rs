@@ -1,4 +1,4 @@
-//! What the device did and what it did not, for operators.
+//! Counters of the device's work and of fallbacks, for operators.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -36,27 +36,27 @@ impl Counters {
         self.by_originals.fetch_add(queries as u64, Relaxed);
     }
 
-    /// Queries that the device took through lists, which count as answered.
+    /// Queries that the device answered through lists; they count as answered too.
     pub(super) fn answered_through_lists(&self, queries: usize) {
         self.answered(queries);
         self.through_lists.fetch_add(queries as u64, Relaxed);
     }
 
-    /// Rows whose nearest points a build asked for.
+    /// Rows assigned to their nearest points during a build.
     pub(super) fn assigned(&self, rows: usize) {
         self.assigned_rows.fetch_add(rows as u64, Relaxed);
     }
 
-    /// Rows of which T0 was made.
+    /// Rows encoded to T0.
     pub(super) fn encoded(&self, rows: usize) {
         self.encoded_rows.fetch_add(rows as u64, Relaxed);
     }
 
-    /// A run over `queries` queries of `askers` requests.
-    pub(super) fn ran(&self, askers: usize) {
+    /// A run for so many requests.
+    pub(super) fn ran(&self, requests: usize) {
         self.launches.fetch_add(1, Relaxed);
-        if askers > 1 {
-            self.together.fetch_add(askers as u64, Relaxed);
+        if requests > 1 {
+            self.together.fetch_add(requests as u64, Relaxed);
         }
     }
 
@@ -73,7 +73,7 @@ impl Counters {
         self.losses.fetch_add(1, Relaxed);
     }
 
-    /// A queue whose copies pass through pageable memory.
+    /// A queue without page-locked memory.
     pub(super) fn unpinned(&self) {
         self.unpinned.fetch_add(1, Relaxed);
     }

@@ -1,13 +1,10 @@
-//! A device as the launchers see it: memory, ordered work, kernels by name.
+//! The device traits that launchers use: memory, queues of work, kernels by name.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::cuda::DeviceError;
-
-/// Alignment that every allocation has at least, in bytes: what the CUDA driver promises.
-pub const ALLOCATION_ALIGNMENT: usize = 256;
 
 /// Compute capability: `sm_90` is 9 and 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,18 +30,18 @@ impl fmt::Display for Capability {
 /// Memory of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceMemory {
-    /// Bytes that nobody uses.
+    /// Free bytes.
     pub free_bytes: u64,
-    /// Bytes in all.
+    /// All bytes.
     pub total_bytes: u64,
 }
 
-/// What launchers need to know of a device before they choose a grid.
+/// Properties of a device from which launchers choose a grid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceTraits {
     /// Its number among those that the driver sees.
     pub ordinal: usize,
-    /// As its maker calls it.
+    /// The maker's name for it.
     pub name: String,
     /// Compute capability.
     pub capability: Capability,
@@ -52,47 +49,47 @@ pub struct DeviceTraits {
     pub multiprocessors: u32,
     /// Bytes of shared memory that one block can have.
     pub shared_bytes_max: u32,
-    /// What runs it, for operators: driver version and where the kernels came from.
+    /// Driver version and origin of the kernels, for operators.
     pub driver: String,
 }
 
 /// One accelerator with the project's kernels on it.
 ///
-/// Everything here may be called from any thread. Nothing here panics for want of a driver.
+/// All methods may be called from any thread. None panics because a driver is missing.
 pub trait Device: fmt::Debug + Send + Sync {
-    /// What it is.
+    /// Its properties.
     fn traits(&self) -> &DeviceTraits;
 
-    /// Memory, now.
+    /// Its memory at the moment.
     ///
     /// # Errors
     /// [`DeviceError::Lost`] or [`DeviceError::Refused`].
     fn memory(&self) -> Result<DeviceMemory, DeviceError>;
 
-    /// Memory with unspecified contents, aligned to [`ALLOCATION_ALIGNMENT`]. No bytes are no
-    /// memory: address 0.
+    /// Memory with unspecified contents, aligned to 256 bytes, as the CUDA driver
+    /// promises. No bytes are no memory: address 0.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`], or as [`Self::memory`].
     fn allocate(&self, bytes: usize) -> Result<Buffer, DeviceError>;
 
-    /// A new order of work. Different orders run beside each other.
+    /// A new queue. Queues run beside each other.
     ///
     /// # Errors
     /// As [`Self::memory`].
     fn queue(&self) -> Result<Box<dyn Queue>, DeviceError>;
 }
 
-/// Where a device comes from: at the start, and again after one was lost.
+/// Opens a device: at the start, and again after one was lost.
 pub trait DeviceSource: fmt::Debug + Send + Sync {
-    /// Takes the device. What stood on it before is gone, and a lost one is given up for good.
+    /// Opens the device. Its memory is empty then, and a lost one is given up for good.
     ///
     /// # Errors
     /// [`DeviceError::NoDevice`], with a line for the operator.
     fn open(&self) -> Result<Arc<dyn Device>, DeviceError>;
 }
 
-/// Work that a device does in the order in which it is given.
+/// A queue of work, done in the order in which it is given.
 pub trait Queue: fmt::Debug + Send {
     /// Copies `bytes` to `buffer` from `offset` on. They may be reused when this returns.
     ///
@@ -103,7 +100,7 @@ pub trait Queue: fmt::Debug + Send {
     /// Copies from `buffer` to `bytes`, after all work given before; returns when it is done.
     ///
     /// # Errors
-    /// As [`Self::upload`], and whatever earlier work came to.
+    /// As [`Self::upload`], and errors of earlier work.
     fn download(
         &mut self,
         buffer: &Buffer,
@@ -126,7 +123,7 @@ pub trait Queue: fmt::Debug + Send {
     /// Waits for all work given.
     ///
     /// # Errors
-    /// What the work came to.
+    /// Errors of the work.
     fn synchronise(&mut self) -> Result<(), DeviceError>;
 
     /// Whether small copies pass through memory that the device reaches by itself. Slower without.
@@ -135,11 +132,11 @@ pub trait Queue: fmt::Debug + Send {
 
 /// Gives memory back to a device.
 pub trait Release: fmt::Debug + Send + Sync {
-    /// Frees what an allocation of `bytes` gave. Never fails: a lost device has no memory.
+    /// Frees an allocation of `bytes` bytes. Never fails: a lost device has no memory.
     fn release(&self, address: u64, bytes: usize);
 }
 
-/// Device memory; freed when dropped. Whoever launches keeps it until the work is done.
+/// Device memory; freed when dropped. A launcher keeps it until the work is done.
 pub struct Buffer {
     address: u64,
     bytes: usize,
@@ -152,7 +149,7 @@ impl Buffer {
         Self { address, bytes, owner }
     }
 
-    /// Where it begins, in the device's address space.
+    /// Address of its first byte on the device.
     pub fn address(&self) -> u64 {
         self.address
     }
@@ -188,14 +185,14 @@ impl Drop for Buffer {
 pub struct Extent {
     /// The first byte.
     pub address: u64,
-    /// How many.
+    /// Their number.
     pub bytes: usize,
-    /// Whether the kernel writes there.
+    /// Whether the kernel writes to them.
     pub is_written: bool,
 }
 
-/// One run of a kernel. Only the launchers of this room make them, and only after every extent
-/// was checked against its buffer: that is what makes sending one safe.
+/// One run of a kernel. Only this crate's launch builder makes them, and only after every extent
+/// was checked against its buffer: therefore sending one is safe.
 #[derive(Debug, Clone, Copy)]
 pub struct Launch<'a> {
     pub(super) kernel: &'static str,
@@ -227,7 +224,7 @@ impl Launch<'_> {
         self.shared_bytes
     }
 
-    /// The one parameter: a structure, by value.
+    /// Bytes of the kernel's one parameter, a structure by value.
     pub fn parameters(&self) -> &[u8] {
         self.parameters
     }

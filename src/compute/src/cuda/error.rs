@@ -1,28 +1,28 @@
-//! What can go wrong on a device. None of it reaches a client: the CPU answers instead.
+//! Errors of a device. None of them reaches a client: the CPU answers instead.
 
 use lodestone_types::ErrorKind;
 
-/// Why a device did not do what was asked.
+/// Error of a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
     /// No memory of this size is free, on the device or within the budget.
-    #[error("{bytes} bytes of device memory are not to be had")]
+    #[error("out of device memory: {bytes} bytes needed")]
     OutOfMemory {
-        /// Bytes asked for.
+        /// Bytes needed.
         bytes: usize,
     },
-    /// The device or its context is gone: everything that stood there is lost.
+    /// The device or its context is gone, with all memory on it.
     #[error("the device is lost: {reason}")]
     Lost {
-        /// What the driver said.
+        /// Message of the driver.
         reason: String,
     },
-    /// The driver refused one call; others may go well.
+    /// The driver refused one call; others may succeed.
     #[error("the device refused to {action}: {reason}")]
     Refused {
-        /// What was asked.
+        /// The refused action.
         action: &'static str,
-        /// What the driver said.
+        /// Message of the driver.
         reason: String,
     },
     /// A launch whose shape contradicts its buffers or the limits of its kernel; never sent.
@@ -30,13 +30,13 @@ pub enum DeviceError {
     Shape {
         /// The kernel.
         kernel: &'static str,
-        /// The rule that is broken.
+        /// The broken rule.
         rule: &'static str,
     },
-    /// More rows may win than there is room to name.
-    #[error("more rows may win than the device has room to name")]
+    /// More candidates than the device has memory for.
+    #[error("more candidates than the device has memory for")]
     TooManyCandidates,
-    /// The rows are on their way to the device for another query.
+    /// The rows are being uploaded for another query.
     #[error("the rows are still being copied to the device")]
     Uploading,
     /// A kernel that does not compile or load.
@@ -44,10 +44,10 @@ pub enum DeviceError {
     Kernel {
         /// The source file.
         family: &'static str,
-        /// What the compiler or driver said.
+        /// Message of the compiler or driver.
         reason: String,
     },
-    /// There is no device to take.
+    /// There is no usable device.
     #[error("{reason}")]
     NoDevice {
         /// Why, as one line for the operator.
@@ -56,7 +56,7 @@ pub enum DeviceError {
 }
 
 impl DeviceError {
-    /// What a caller should do about it.
+    /// Its kind, which says what a caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::OutOfMemory { .. } | Self::TooManyCandidates | Self::Uploading => {

@@ -1,8 +1,8 @@
-//! G3: a mask that few rows pass becomes a list on the device (kernels/gather.cu).
+//! G3: turns a mask that few rows pass into a list on the device (kernels/gather.cu).
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::cuda::reach::{Reach, Spread};
+use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::workspace::Workspace;
 use crate::cuda::{Buffer, DeviceError};
 
@@ -27,7 +27,7 @@ struct MaskListParams {
 /// `listed` as u32. `run_counts` is scratch memory of [`runs`] u32.
 ///
 /// # Errors
-/// [`DeviceError::Shape`], or what the device says.
+/// [`DeviceError::Shape`], or errors of the device.
 pub fn list_mask(
     workspace: &mut Workspace,
     mask: (&Buffer, usize),
@@ -37,19 +37,19 @@ pub fn list_mask(
     let ((mask, rows), (listed, passing)) = (mask, listed);
     let words = rows.div_ceil(32);
     for kernel in ["mask_count", "mask_list"] {
-        let mut reach = Reach::new(kernel);
+        let mut builder = LaunchBuilder::new(kernel);
         let is_counted = u32::try_from(rows).is_ok() && rows > 0 && passing <= rows;
-        reach.check(is_counted, "rows of 32 bits")?;
+        builder.check(is_counted, "rows of 32 bits")?;
         let params = MaskListParams {
-            mask: reach.reads::<u32>(mask, words)?,
-            run_counts: reach.writes::<u32>(run_counts, runs(rows))?,
-            listed: reach.writes::<u32>(listed, passing)?,
+            mask: builder.reads::<u32>(mask, words)?,
+            run_counts: builder.writes::<u32>(run_counts, runs(rows))?,
+            listed: builder.writes::<u32>(listed, passing)?,
             words: words as u32,
             capacity: passing as u32,
         };
         let grid = [runs(rows) as u32, 1];
-        let spread = Spread { grid, threads: THREADS, shared_bytes: SHARED_BYTES };
-        reach.launch(&mut *workspace.queue, spread, &params)?;
+        let shape = LaunchShape { grid, threads: THREADS, shared_bytes: SHARED_BYTES };
+        builder.launch(&mut *workspace.queue, shape, &params)?;
     }
     Ok(())
 }

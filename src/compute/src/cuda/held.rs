@@ -1,8 +1,8 @@
-//! Rows that stand on the device while lists are built from them, and their T0.
+//! Rows that are on the device while lists are built from them, and their T0.
 //!
-//! They are no segment's yet, so they have no place in the residency: they take memory beside its
-//! budget, a part of what is free, and give it back when the lists are built. What they find has
-//! the CPU's bits (`assign`, `encode`), so that a segment is the same file whoever built it.
+//! They belong to no segment yet and are not in the cache: they take memory beside its budget, a
+//! part of the free memory, and free it when the lists are built. Results have the CPU's bits
+//! (`assign`, `encode`), so that a segment is the same file on whichever processor it was built.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::cuda::DeviceError;
 use crate::cuda::assign::assign;
 use crate::cuda::counters::Counters;
 use crate::cuda::encode::{OneBitSlots, encode_one_bit};
-use crate::cuda::live::{Live, ResidentRows, Supply};
+use crate::cuda::manager::{ActiveDevice, DeviceManager, ResidentRows};
 use crate::cuda::numbers::Numbers;
 use crate::cuda::workspace::Workspace;
 use crate::kmeans::{Centroids, CodeRows, HeldRows, Nearest};
@@ -19,44 +19,49 @@ use crate::rotation::Rotation;
 
 /// One part in so many of the free memory that rows of a build may take.
 const SHARE_OF_FREE: u64 = 4;
-/// Bytes that are brought to the device together.
+/// Bytes that are uploaded together.
 const STAGED_BYTES: usize = 16 << 20;
-/// Products from which the device is asked: some 10 ms of a processor's work. And those for each
-/// row that is held, for which a key comes home in every round. Both are estimates.
+/// Products from which the device is used: some 10 ms of a processor's work. And products per held
+/// row, whose key is downloaded in every round. Both are estimates.
 const PRODUCTS_MIN: usize = 1 << 22;
 const PRODUCTS_A_HELD_ROW: usize = 16;
 
 /// Rows on the device, and the device.
 #[derive(Debug)]
 pub(super) struct DeviceRows {
-    supply: Arc<Supply>,
-    live: Arc<Live>,
+    manager: Arc<DeviceManager>,
+    device: Arc<ActiveDevice>,
     counters: Arc<Counters>,
     rows: ResidentRows,
 }
 
 impl DeviceRows {
-    /// Brings `count` rows to the device.
+    /// Uploads `count` rows to the device.
     pub(super) fn new(
-        supply: &Arc<Supply>,
+        manager: &Arc<DeviceManager>,
         counters: &Arc<Counters>,
         rows: &dyn CodeRows,
         count: usize,
     ) -> Result<Self, DeviceError> {
-        let live = supply.live()?;
-        let uploaded = upload(&live, rows, count).inspect_err(|error| note(supply, &live, error));
-        let (supply, counters) = (Arc::clone(supply), Arc::clone(counters));
-        Ok(Self { supply, rows: uploaded?, live, counters })
+        let device = manager.active()?;
+        let uploaded = upload(&device, rows, count);
+        let rows = uploaded.inspect_err(|error| manager.report(&device, error))?;
+        let (manager, counters) = (Arc::clone(manager), Arc::clone(counters));
+        Ok(Self { manager, device, counters, rows })
     }
 }
 
-fn upload(live: &Live, rows: &dyn CodeRows, count: usize) -> Result<ResidentRows, DeviceError> {
+fn upload(
+    device: &ActiveDevice,
+    rows: &dyn CodeRows,
+    count: usize,
+) -> Result<ResidentRows, DeviceError> {
     let stride = rows.codes(0).len();
     let bytes = count * stride;
-    if bytes as u64 > live.device().memory()?.free_bytes / SHARE_OF_FREE {
+    if bytes as u64 > device.device().memory()?.free_bytes / SHARE_OF_FREE {
         return Err(DeviceError::OutOfMemory { bytes });
     }
-    live.with_workspace(|workspace| {
+    device.with_workspace(|workspace| {
         let codes = workspace.device().allocate(bytes)?;
         let mut staged: Vec<i8> = Vec::new();
         let rows_at_once = (STAGED_BYTES / stride).max(1);
@@ -75,29 +80,22 @@ fn upload(live: &Live, rows: &dyn CodeRows, count: usize) -> Result<ResidentRows
     })
 }
 
-fn note(supply: &Supply, live: &Arc<Live>, error: &DeviceError) {
-    if matches!(error, DeviceError::Lost { .. }) {
-        supply.lost(live, error);
-    }
-}
-
 impl HeldRows for DeviceRows {
     fn nearest(&self, points: &Centroids, listed: &[u32], nearest: usize) -> Option<Vec<Nearest>> {
         let least = PRODUCTS_MIN.max(self.rows.rows as usize * PRODUCTS_A_HELD_ROW);
         if listed.len().saturating_mul(points.len()) < least {
             return None;
         }
-        let found =
-            self.live.with_workspace(|w| assign(w, &self.rows, listed, points, nearest));
+        let found = self.device.with_workspace(|w| assign(w, &self.rows, listed, points, nearest));
         match found {
             Ok(found) => {
                 self.counters.assigned(listed.len());
                 Some(found)
             }
             Err(error) => {
-                note(&self.supply, &self.live, &error);
+                self.manager.report(&self.device, &error);
                 self.counters.fell_back(&error);
-                tracing::debug!(%error, "the CPU assigns rows for the device");
+                tracing::debug!(%error, "CPU fallback of assignment");
                 None
             }
         }

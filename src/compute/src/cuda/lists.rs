@@ -1,8 +1,8 @@
 //! The lists of a segment on the device.
 
 use crate::ListColumns;
-use crate::cuda::live::ResidentRows;
-use crate::cuda::reach::Reach;
+use crate::cuda::launch::LaunchBuilder;
+use crate::cuda::manager::ResidentRows;
 use crate::cuda::workspace::Workspace;
 use crate::cuda::{Buffer, DeviceError};
 use crate::one_bit::{BLOCK_ROWS, block_bytes};
@@ -40,23 +40,23 @@ impl ResidentLists {
         rows: &ResidentRows,
         workspace: &mut Workspace,
     ) -> Result<Self, DeviceError> {
-        let reach = Reach::new("one_bit_scan");
+        let builder = LaunchBuilder::new("one_bit_scan");
         let (count, slots) = (lists.sizes.len(), lists.rows_of_slots.len());
         let columns = [lists.scales.len(), lists.squares.len(), lists.spreads.len()];
         let is_even = columns.into_iter().chain([lists.first_blocks.len()]).all(|len| len == count);
-        reach.check(is_even && count > 0, "as many values as lists")?;
+        builder.check(is_even && count > 0, "as many values as lists")?;
         let is_wide = lists.codes.len() == count * rows.stride as usize;
-        reach.check(is_wide && lists.width.is_multiple_of(64), "points as wide as the rows")?;
+        builder.check(is_wide && lists.width.is_multiple_of(64), "points as wide as the rows")?;
         let blocks = slots / BLOCK_ROWS;
         let is_whole = slots.is_multiple_of(BLOCK_ROWS) && u32::try_from(slots).is_ok();
         let is_coded = lists.one_bit.len() == blocks * block_bytes(lists.width);
-        reach.check(is_whole && is_coded, "whole blocks of T0")?;
+        builder.check(is_whole && is_coded, "whole blocks of T0")?;
         let mut pairs = lists.first_blocks.iter().zip(lists.sizes);
         let is_inside = pairs
             .all(|(first, size)| *first as usize + (*size as usize).div_ceil(BLOCK_ROWS) <= blocks);
         let is_row = |row: &u32| *row == u32::MAX || *row < rows.rows;
         let is_there = is_inside && lists.rows_of_slots.iter().all(is_row);
-        reach.check(is_there, "lists of rows that are there")?;
+        builder.check(is_there, "lists of rows that are there")?;
         let mut copy = |bytes: &[u8]| {
             let buffer = workspace.device().allocate(bytes.len())?;
             workspace.queue.upload(&buffer, 0, bytes)?;
@@ -79,7 +79,7 @@ impl ResidentLists {
         Ok(resident)
     }
 
-    /// How many lists there are.
+    /// Number of lists.
     pub(super) fn count(&self) -> usize {
         self.largest_slots.len()
     }

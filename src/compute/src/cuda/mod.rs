@@ -1,46 +1,46 @@
-//! The GPU: a backend whose answers are the CPU's, bit for bit, for less.
+//! The GPU backend: finds candidates by T1 with the CPU's bits, for less time.
 //!
-//! It finds which rows may win by T1; T2, the filter and every policy stay where they are. Nothing
-//! here is needed to answer a query: whatever goes wrong on a device, the CPU does it instead, and
-//! a counter rises.
+//! T2, filters and every policy stay on the host. Nothing here is needed to answer a query:
+//! whatever fails on a device, the CPU does instead, and a counter rises.
 //!
 //! ```text
-//! candidates --(pays?)-- no ----------------------------------------------> CPU
-//!                '- yes -> Supply: the device, unless it was lost lately --> CPU
-//!                          Residency: the rows, if they fit ---------------> CPU
-//!                          Together: with the queries of others
-//!                          search: sample -> threshold -> collect -> select, or probe: lists
-//!                          judged on the host, as on the CPU
+//! candidates --(pays?)-- no ---------------------------------------------> CPU
+//!      '- yes: SearchRequest
+//!               -> DeviceManager: the device, unless it was lost lately --> CPU fallback
+//!               -> DeviceCache:   the rows, if they fit ------------------> CPU fallback
+//!               -> QueryBatcher:  with the queries of other requests
+//!               -> search: sample -> threshold -> collect -> select, or probe: lists
+//!               -> best hits, chosen on the host as on the CPU
 //! ```
 //!
 //! Invariants
-//! - A [`Launch`] is made by a launcher of this room alone, after every extent in it was checked
-//!   against a live buffer; memory is freed only after the work that uses it was waited for.
+//! - A [`Launch`] is made by this crate's launch builder alone, after every extent in it was
+//!   checked against a live buffer; memory is freed only after the work that uses it has ended.
 //! - Rows on the device belong to an identity whose bytes never change.
 //! - Queries, masks and results cross the bus through page-locked memory, of which there is a fixed
 //!   amount (`driver::staging`); where there is none, through pageable memory, and it is counted.
 //! - No call panics because a library is missing, and none blocks on another request's upload.
-//! - A fresh device answers a few questions beside the CPU before it is used (`check`).
+//! - A fresh device answers a few queries beside the CPU before it is used (`check`).
 //!
 //! Children
-//! - `device`: what a device can do; `error`: what it can fail at
-//! - `driver`: a real card (cudarc); `compile`: NVRTC; both only with the feature `cuda`
-//! - `modules`: kernel sources, and the cache of their machine code
-//! - `numbers`: rows and queries as codes or halves, and why a search takes halves
-//! - `resident`: which rows stand on the device; `live`: the device while it lives, and after
-//! - `together`: queries of concurrent requests in one run
-//! - `workspace`: a queue with scratch memory; `reach`: launches in the making
-//! - `encoder`: launchers of the embedding model's kernels
-//! - `pass`, `scan` (G1), `batch` (G2), `gather` (G3), `select`: launchers; `search`: a run of them
+//! - `backend`: the trait's implementation; `request`: its searches and their CPU fallback
+//! - `batcher`: batches queries of concurrent requests; `search`: one run over resident rows
+//! - `pass`, `scan` (G1), `batch` (G2), `gather` (G3), `select`: launchers of a search
 //! - `one_bit` over `lists` (G4, G5): launchers of a search through lists
 //! - `assign`, `encode` (G6): launchers of builds; `held`: rows on the device meanwhile
-//! - `backend`: the trait's implementation; `answers`: its searches, and what answers instead;
-//!   `check`: is the device right; `counters`
+//! - `encoder`: launchers of the embedding model's kernels
+//! - `numbers`: rows and queries as codes or halves, and why a search takes halves
+//! - `manager`: opens the device, and opens it again after a loss; `cache`: segments on the device
+//! - `workspace`: a queue with scratch memory; `launch`: the launch builder
+//! - `device`: the traits of a device; `error`: its errors; `check`: is it right; `counters`
+//! - `modules`: kernel sources, and the cache of their machine code
+//! - `driver`: a real card (cudarc); `compile`: NVRTC; both only with the feature `cuda`
 
-mod answers;
 pub mod assign;
 pub mod backend;
 mod batch;
+pub mod batcher;
+pub mod cache;
 pub mod check;
 #[cfg(feature = "cuda")]
 pub mod compile;
@@ -53,18 +53,17 @@ pub mod encoder;
 pub mod error;
 pub mod gather;
 mod held;
+mod launch;
 pub mod lists;
-pub mod live;
+pub mod manager;
 pub mod modules;
 pub mod numbers;
 pub mod one_bit;
 mod pass;
-mod reach;
-pub mod resident;
+mod request;
 mod scan;
 pub mod search;
 mod select;
-pub mod together;
 pub mod workspace;
 
 pub use backend::{CudaBackend, CudaLimits, CudaParts};

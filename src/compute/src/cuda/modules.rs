@@ -1,4 +1,4 @@
-//! Kernel sources and where their machine code comes from.
+//! Kernel sources, and the origin of their machine code.
 //!
 //! ```text
 //! kernels/*.cuh + kernels/<family>.cu -+- build.rs with nvcc: embedded, for sm_80 and newer
@@ -19,7 +19,7 @@ include!(concat!(env!("OUT_DIR"), "/embedded_kernels.rs"));
 /// Bytes of the checksum before cached machine code.
 const CHECKSUM_BYTES: usize = 8;
 
-/// One source file and what it defines.
+/// One source file and its kernels.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
     /// Name of the file, without its extension.
@@ -30,7 +30,7 @@ pub struct Family {
     pub entries: &'static [&'static str],
 }
 
-/// What stands before every family's text: all intrinsics behind names, and the tile product.
+/// Texts that are put before every family's: names for all intrinsics, and the tile product.
 const COMMON_SOURCES: [(&str, &str); 2] = [
     ("device.cuh", include_str!("../../../../kernels/device.cuh")),
     ("product.cuh", include_str!("../../../../kernels/product.cuh")),
@@ -78,7 +78,7 @@ families! {
 }
 
 impl Family {
-    /// What a compiler gets to see.
+    /// The text that a compiler gets.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let own = (format!("{}.cu", self.name), self.source);
@@ -89,25 +89,27 @@ impl Family {
         text
     }
 
-    /// The embedded code, if the build had a compiler.
+    /// The embedded code, if the build had nvcc.
     pub fn embedded(&self) -> Option<&'static [u8]> {
         EMBEDDED.iter().find(|(name, _)| *name == self.name).map(|(_, code)| *code)
     }
 }
 
-/// Keeps machine code from one start to the next. Losing it costs a few seconds.
+/// Cache of machine code from one start to the next. Losing it costs a few seconds.
 pub trait CodeCache: fmt::Debug + Send + Sync {
-    /// What was kept under `name`; a name is a file name of letters, digits, dots and dashes.
+    /// The code kept under `name`, a file name of letters, digits, dots and dashes.
     fn read(&self, name: &str) -> Option<Vec<u8>>;
 
-    /// Keeps `code`, if it can.
+    /// Keeps `code`, if that is possible.
     fn write(&self, name: &str, code: &[u8]);
 }
 
-/// Keeps nothing.
+/// A cache that keeps nothing, for tests.
+#[cfg(feature = "testing")]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoCache;
 
+#[cfg(feature = "testing")]
 impl CodeCache for NoCache {
     fn read(&self, _: &str) -> Option<Vec<u8>> {
         None
@@ -116,7 +118,7 @@ impl CodeCache for NoCache {
     fn write(&self, _: &str, _: &[u8]) {}
 }
 
-/// Turns text into machine code.
+/// A compiler from text to machine code.
 pub trait Compiler: fmt::Debug {
     /// Name and version: other versions make other code.
     fn version(&self) -> String;
@@ -124,11 +126,11 @@ pub trait Compiler: fmt::Debug {
     /// Machine code of `text` for devices of `capability`.
     ///
     /// # Errors
-    /// What the compiler says about the text.
+    /// The compiler's message about the text.
     fn compile(&self, name: &str, text: &str, capability: Capability) -> Result<Vec<u8>, String>;
 }
 
-/// The code of a family from the cache or, failing that, from the compiler.
+/// The code of a family from the cache, else from the compiler.
 ///
 /// # Errors
 /// [`DeviceError::Kernel`] where there is no compiler or it refuses the text.
@@ -159,7 +161,7 @@ fn sealed(code: &[u8]) -> Vec<u8> {
     [&xxh3_64(code).to_le_bytes(), code].concat()
 }
 
-/// The code, if it is what was kept.
+/// The code, unless its checksum is wrong.
 fn unsealed(kept: &[u8]) -> Option<Vec<u8>> {
     let (checksum, code) = kept.split_first_chunk::<CHECKSUM_BYTES>()?;
     (u64::from_le_bytes(*checksum) == xxh3_64(code)).then(|| code.to_vec())

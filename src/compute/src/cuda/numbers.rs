@@ -1,9 +1,9 @@
 //! Number formats of rows and queries on a device: codes of T1, or halves (f16) of T2.
 //!
 //! Halves are twice the bytes of codes and tell rows apart a dozen times more finely. A search
-//! takes them where T1 cannot separate: where so many rows lie within its bound of each other that
-//! a device has no room to name them all. It looks at T1 first, because most searches need no
-//! more, and because T1 is what stands on the device anyway.
+//! uses them where T1 cannot separate rows: where so many rows lie within its bound of each other
+//! that the device has no memory to name them all. It scans T1 first, because most searches need
+//! no more, and because T1 is on the device anyway.
 //!
 //! Let q be the unit query, q^ its halves, x the unit row as T2 holds it, and s the sum that the
 //! tensor cores make of q^.x. As in `compute::bound`,
@@ -22,15 +22,15 @@
 use half::f16;
 
 use crate::cuda::DeviceError;
-use crate::cuda::live::ResidentRows;
-use crate::cuda::together::DeviceQuery;
+use crate::cuda::batcher::DeviceQuery;
+use crate::cuda::manager::ResidentRows;
 use crate::cuda::workspace::Workspace;
 use crate::quantize::rounded_up;
 use crate::{BoundedQuery, ErrorBound, FullRows, VectorRows, code_stride};
 
-/// Length of a row of f16 at most: 1, and what rounding adds.
+/// Largest length of a row of f16: 1, and its rounding.
 const LENGTH_MAX: f32 = 1.001;
-/// What the tensor cores may lose a component, of a product of unit vectors.
+/// Error of the tensor cores per component, for products of unit vectors.
 const LOST_A_COMPONENT: f32 = 1.0 / (1 << 22) as f32;
 /// Values that are brought to the device together: 16 MiB.
 const STAGED_VALUES: usize = 8 << 20;
@@ -62,9 +62,9 @@ impl Numbers {
 /// A query in halves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HalfQuery {
-    /// What the device needs of it.
+    /// The query in the device's form.
     pub query: DeviceQuery,
-    /// How far its estimates may be from the truth.
+    /// Error bound of its estimates.
     pub bound: ErrorBound,
 }
 

@@ -3,24 +3,24 @@
 //!
 //! ```text
 //! queries -> planes of bytes -> lists seen -> lists chosen -> T0 of each chosen list, once for
-//!            all that chose it -> T1 of what may win -> candidates, as after a scan
+//!            all that chose it -> T1 of promising rows -> candidates, as after a scan
 //! ```
 
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::cuda::batcher::{DeviceCandidates, DeviceQuery};
+use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::lists::ResidentLists;
-use crate::cuda::live::ResidentRows;
+use crate::cuda::manager::ResidentRows;
 use crate::cuda::pass::{FoundRow, QueryFactors};
-use crate::cuda::reach::{Reach, Spread};
-use crate::cuda::search::{K_MAX, Visited, factors_of, fetch};
+use crate::cuda::search::{K_MAX, factors_of, fetch};
 use crate::cuda::select::{self, Chosen, Collected};
-use crate::cuda::together::{DeviceQuery, Found};
 use crate::cuda::workspace::Workspace;
 use crate::cuda::{Buffer, DeviceError};
 use crate::rotation::Rotation;
-use crate::{BoundedQuery, Probe};
+use crate::{BoundedQuery, Probe, RowMask};
 
 /// Bytes of scratch memory for the bounds of one launch.
 const SCRATCH_BYTES_MAX: usize = 128 << 20;
@@ -116,12 +116,12 @@ pub struct ProbingQuery {
     pub query: DeviceQuery,
     /// The rotated unit query.
     pub rotated: Vec<f32>,
-    /// Upper bound of what its codes lose.
+    /// Upper bound of the rounding error of its codes.
     pub residual: f32,
 }
 
 impl ProbingQuery {
-    /// What the device needs of a query.
+    /// The query in the device's form.
     pub fn new(bounded: &BoundedQuery<'_>, rotation: &Rotation) -> Self {
         let mut rotated = vec![0.0; rotation.width()];
         rotation.apply(bounded.query.unit(), &mut rotated);
@@ -134,44 +134,42 @@ impl ProbingQuery {
 /// reaches the k-th best lower bound.
 ///
 /// # Errors
-/// [`DeviceError::Shape`], or what the device says.
+/// [`DeviceError::Shape`], or errors of the device.
 pub fn probe(
     workspace: &mut Workspace,
     rows: &ResidentRows,
     lists: &ResidentLists,
     queries: &[ProbingQuery],
-    visited: Visited<'_>,
+    mask: Option<&RowMask>,
     probe: Probe,
-) -> Result<Vec<Found>, DeviceError> {
-    let reach = Reach::new("one_bit_scan");
+) -> Result<Vec<DeviceCandidates>, DeviceError> {
+    let builder = LaunchBuilder::new("one_bit_scan");
     let is_counted = (1..=K_MAX).contains(&probe.k) && probe.probes > 0;
-    reach.check(is_counted, "k from 1 to 256 and a list to choose")?;
+    builder.check(is_counted, "k from 1 to 256 and a list to choose")?;
     let is_wide = |query: &ProbingQuery| {
         query.query.codes.len() == rows.stride as usize && query.rotated.len() == lists.width
     };
-    reach.check(queries.iter().all(is_wide), "queries as wide as the rows")?;
-    let mask = match visited {
-        Visited::All => None,
-        Visited::Masked(words) => {
-            let is_whole = words.len() == (rows.rows as usize).div_ceil(64);
-            reach.check(is_whole, "a bit for each row")?;
-            Some(workspace.filled("mask", bytemuck::cast_slice(words))?)
+    builder.check(queries.iter().all(is_wide), "queries as wide as the rows")?;
+    let mask = match mask {
+        None => None,
+        Some(mask) => {
+            builder.check(mask.rows() == rows.rows as usize, "a bit for each row")?;
+            Some(workspace.filled("mask", bytemuck::cast_slice(mask.words()))?)
         }
-        Visited::Listed(_) => return Err(reach.refused("a mask or no filter")),
     };
     let slots = lists.slots_of(probe.probes);
     let bytes = (slots + COLLECTED) * size_of::<FoundRow>();
     let at_once = (SCRATCH_BYTES_MAX / bytes.max(1)).clamp(1, QUERIES_MAX);
     let mut found = Vec::with_capacity(queries.len());
     for part in queries.chunks(at_once) {
-        let ground = Ground { rows, lists, mask: mask.as_deref(), slots, probe };
-        found.extend(ground.run(workspace, part)?);
+        let search = ListSearch { rows, lists, mask: mask.as_deref(), slots, probe };
+        found.extend(search.run(workspace, part)?);
     }
     Ok(found)
 }
 
-/// What all launches of a probe look at.
-struct Ground<'a> {
+/// Rows and lists of one probe, and its parameters.
+struct ListSearch<'a> {
     rows: &'a ResidentRows,
     lists: &'a ResidentLists,
     mask: Option<&'a Buffer>,
@@ -186,18 +184,18 @@ struct Planes {
     factors: Arc<Buffer>,
 }
 
-/// What each query sees of each list.
+/// Products and promises of each list for each query.
 struct Seen {
     dots: Arc<Buffer>,
     promises: Arc<Buffer>,
 }
 
-impl Ground<'_> {
+impl ListSearch<'_> {
     fn run(
         &self,
         workspace: &mut Workspace,
         queries: &[ProbingQuery],
-    ) -> Result<Vec<Found>, DeviceError> {
+    ) -> Result<Vec<DeviceCandidates>, DeviceError> {
         let (count, Probe { k, probes, .. }) = (queries.len(), self.probe);
         let codes: Vec<i8> = queries.iter().flat_map(|asked| asked.query.codes.clone()).collect();
         let codes = workspace.filled("query codes", bytemuck::cast_slice(&codes))?;
@@ -243,40 +241,40 @@ impl Ground<'_> {
         let residuals = workspace.filled("query residuals", bytemuck::cast_slice(&residuals))?;
         let planes = workspace.slot("planes", count * 2 * width)?;
         let factors = workspace.slot("plane factors", count * size_of::<OneBitFactors>())?;
-        let mut reach = Reach::new("one_bit_queries");
+        let mut builder = LaunchBuilder::new("one_bit_queries");
         let params = OneBitQueriesParams {
-            rotated: reach.reads::<f32>(&rotated, count * width)?,
-            residuals: reach.reads::<f32>(&residuals, count)?,
-            planes: reach.writes::<i8>(&planes, count * 2 * width)?,
-            factors: reach.writes::<OneBitFactors>(&factors, count)?,
+            rotated: builder.reads::<f32>(&rotated, count * width)?,
+            residuals: builder.reads::<f32>(&residuals, count)?,
+            planes: builder.writes::<i8>(&planes, count * 2 * width)?,
+            factors: builder.writes::<OneBitFactors>(&factors, count)?,
             width: width as u32,
             unused: 0,
         };
-        let spread = Spread { grid: [count as u32, 1], threads: 32, shared_bytes: 0 };
-        reach.launch(&mut *workspace.queue, spread, &params)?;
+        let shape = LaunchShape { grid: [count as u32, 1], threads: 32, shared_bytes: 0 };
+        builder.launch(&mut *workspace.queue, shape, &params)?;
         Ok(Planes { planes, factors })
     }
 }
 
-impl Ground<'_> {
-    /// How many rows of each list pass, under a filter.
+impl ListSearch<'_> {
+    /// Number of rows of each list that pass the filter, where there is one.
     fn passing(&self, workspace: &mut Workspace) -> Result<Option<Arc<Buffer>>, DeviceError> {
         let Some(mask) = self.mask else { return Ok(None) };
         let (lists, count) = (self.lists, self.lists.count());
         let passing = workspace.slot("lists passing", count * size_of::<u32>())?;
-        let mut reach = Reach::new("lists_passing");
+        let mut builder = LaunchBuilder::new("lists_passing");
         let params = ListsPassingParams {
-            mask: reach.reads::<u32>(mask, (self.rows.rows as usize).div_ceil(32))?,
-            rows_of_slots: reach.reads::<u32>(&lists.rows_of_slots, lists.slots)?,
-            first_blocks: reach.reads::<u32>(&lists.first_blocks, count)?,
-            sizes: reach.reads::<u32>(&lists.sizes_here, count)?,
-            passing: reach.writes::<u32>(&passing, count)?,
+            mask: builder.reads::<u32>(mask, (self.rows.rows as usize).div_ceil(32))?,
+            rows_of_slots: builder.reads::<u32>(&lists.rows_of_slots, lists.slots)?,
+            first_blocks: builder.reads::<u32>(&lists.first_blocks, count)?,
+            sizes: builder.reads::<u32>(&lists.sizes_here, count)?,
+            passing: builder.writes::<u32>(&passing, count)?,
             lists: count as u32,
             unused: 0,
         };
         let grid = [count.div_ceil(8) as u32, 1];
-        let spread = Spread { grid, threads: 256, shared_bytes: 0 };
-        reach.launch(&mut *workspace.queue, spread, &params)?;
+        let shape = LaunchShape { grid, threads: 256, shared_bytes: 0 };
+        builder.launch(&mut *workspace.queue, shape, &params)?;
         Ok(Some(passing))
     }
 
@@ -289,28 +287,28 @@ impl Ground<'_> {
         let (lists, count, stride) = (self.lists, self.lists.count(), self.rows.stride);
         let bytes = queries * count * size_of::<f32>();
         let (dots, promises) = (workspace.slot("dots", bytes)?, workspace.slot("promises", bytes)?);
-        let mut reach = Reach::new("lists_see");
+        let mut builder = LaunchBuilder::new("lists_see");
         let params = ListsSeeParams {
-            point_codes: reach.reads::<i8>(&lists.codes, count * stride as usize)?,
-            point_scales: reach.reads::<f32>(&lists.scales, count)?,
-            squares: reach.reads::<f32>(&lists.squares, count)?,
-            spreads: reach.reads::<f32>(&lists.spreads, count)?,
+            point_codes: builder.reads::<i8>(&lists.codes, count * stride as usize)?,
+            point_scales: builder.reads::<f32>(&lists.scales, count)?,
+            squares: builder.reads::<f32>(&lists.squares, count)?,
+            spreads: builder.reads::<f32>(&lists.spreads, count)?,
             passing: match passing {
-                Some(passing) => reach.reads::<u32>(passing, count)?,
+                Some(passing) => builder.reads::<u32>(passing, count)?,
                 None => 0,
             },
-            query_codes: reach.reads::<i8>(codes, queries * stride as usize)?,
-            query_factors: reach.reads::<QueryFactors>(factors, queries)?,
-            dots: reach.writes::<f32>(&dots, queries * count)?,
-            promises: reach.writes::<f32>(&promises, queries * count)?,
+            query_codes: builder.reads::<i8>(codes, queries * stride as usize)?,
+            query_factors: builder.reads::<QueryFactors>(factors, queries)?,
+            dots: builder.writes::<f32>(&dots, queries * count)?,
+            promises: builder.writes::<f32>(&promises, queries * count)?,
             lists: count as u32,
             stride,
             queries: queries as u32,
             unused: 0,
         };
         let grid = [count.div_ceil(128) as u32, queries.div_ceil(8) as u32];
-        let spread = Spread { grid, threads: 256, shared_bytes: 0 };
-        reach.launch(&mut *workspace.queue, spread, &params)?;
+        let shape = LaunchShape { grid, threads: 256, shared_bytes: 0 };
+        builder.launch(&mut *workspace.queue, shape, &params)?;
         Ok(Seen { dots, promises })
     }
 
@@ -326,25 +324,25 @@ impl Ground<'_> {
         let (lists, count, width) = (self.lists, self.lists.count(), self.lists.width);
         let places = queries * self.slots;
         let uppers = workspace.slot("uppers", places * size_of::<FoundRow>())?;
-        let mut reach = Reach::new("one_bit_scan");
+        let mut builder = LaunchBuilder::new("one_bit_scan");
         let params = OneBitScanParams {
-            blocks: reach.reads::<u8>(&lists.one_bit, lists.one_bit.bytes())?,
-            rows_of_slots: reach.reads::<u32>(&lists.rows_of_slots, lists.slots)?,
-            first_blocks: reach.reads::<u32>(&lists.first_blocks, count)?,
-            sizes: reach.reads::<u32>(&lists.sizes_here, count)?,
-            squares: reach.reads::<f32>(&lists.squares, count)?,
+            blocks: builder.reads::<u8>(&lists.one_bit, lists.one_bit.bytes())?,
+            rows_of_slots: builder.reads::<u32>(&lists.rows_of_slots, lists.slots)?,
+            first_blocks: builder.reads::<u32>(&lists.first_blocks, count)?,
+            sizes: builder.reads::<u32>(&lists.sizes_here, count)?,
+            squares: builder.reads::<f32>(&lists.squares, count)?,
             mask: match self.mask {
-                Some(mask) => reach.reads::<u32>(mask, (self.rows.rows as usize).div_ceil(32))?,
+                Some(mask) => builder.reads::<u32>(mask, (self.rows.rows as usize).div_ceil(32))?,
                 None => 0,
             },
-            planes: reach.reads::<i8>(&planes.planes, queries * 2 * width)?,
-            factors: reach.reads::<OneBitFactors>(&planes.factors, queries)?,
-            dots: reach.reads::<f32>(&seen.dots, queries * count)?,
-            active: reach.reads::<u32>(&chosen.active, count)?,
-            active_count: reach.reads::<u32>(&chosen.active_count, 1)?,
-            members: reach.reads::<FoundRow>(&chosen.members, count * queries)?,
-            member_counts: reach.reads::<u32>(&chosen.member_counts, count)?,
-            uppers: reach.writes::<FoundRow>(&uppers, places)?,
+            planes: builder.reads::<i8>(&planes.planes, queries * 2 * width)?,
+            factors: builder.reads::<OneBitFactors>(&planes.factors, queries)?,
+            dots: builder.reads::<f32>(&seen.dots, queries * count)?,
+            active: builder.reads::<u32>(&chosen.active, count)?,
+            active_count: builder.reads::<u32>(&chosen.active_count, 1)?,
+            members: builder.reads::<FoundRow>(&chosen.members, count * queries)?,
+            member_counts: builder.reads::<u32>(&chosen.member_counts, count)?,
+            uppers: builder.writes::<FoundRow>(&uppers, places)?,
             lists: count as u32,
             width: width as u32,
             member_capacity: queries as u32,
@@ -353,8 +351,8 @@ impl Ground<'_> {
             unused: 0,
         };
         let grid = [count.min(self.probe.probes.saturating_mul(queries)) as u32, 1];
-        let spread = Spread { grid, threads: 128, shared_bytes: 0 };
-        reach.launch(&mut *workspace.queue, spread, &params)?;
+        let shape = LaunchShape { grid, threads: 128, shared_bytes: 0 };
+        builder.launch(&mut *workspace.queue, shape, &params)?;
         Ok(uppers)
     }
 }

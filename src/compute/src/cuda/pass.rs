@@ -2,8 +2,8 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::cuda::live::ResidentRows;
-use crate::cuda::reach::Reach;
+use crate::cuda::launch::LaunchBuilder;
+use crate::cuda::manager::ResidentRows;
 use crate::cuda::{Buffer, DeviceError};
 
 /// Rows of which a sampling pass keeps the best lower bound as one number (`GROUP_ROWS`).
@@ -59,11 +59,11 @@ pub(super) struct Queries<'a> {
     pub(super) codes: &'a Buffer,
     /// [`QueryFactors`], one each.
     pub(super) factors: &'a Buffer,
-    /// How many.
+    /// Their number.
     pub(super) count: usize,
 }
 
-/// The rows that a pass looks at.
+/// A pass over rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pass<'a> {
     pub(super) rows: &'a ResidentRows,
@@ -72,11 +72,11 @@ pub(super) struct Pass<'a> {
     pub(super) mask: Option<&'a Buffer>,
     /// u32 ids, all of them rows of the segment, and how many; absent: all rows in order.
     pub(super) listed: Option<(&'a Buffer, usize)>,
-    /// Every so manieth of them is visited; at least 1.
+    /// Distance from one visited row to the next; at least 1.
     pub(super) step: usize,
 }
 
-/// What a pass leaves behind.
+/// Output of a pass.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Output<'a> {
     /// The best lower bound of each group of visited rows: f32, `queries * groups`.
@@ -86,7 +86,7 @@ pub(super) enum Output<'a> {
 }
 
 impl Pass<'_> {
-    /// Rows that it looks at.
+    /// Number of rows visited.
     pub(super) fn visited(&self) -> usize {
         let rows = self.listed.map_or(self.rows.rows as usize, |(_, count)| count);
         rows.div_ceil(self.step.max(1))
@@ -100,21 +100,21 @@ impl Pass<'_> {
     /// The parameters, every extent checked.
     pub(super) fn parameters(
         &self,
-        reach: &mut Reach,
+        builder: &mut LaunchBuilder,
         output: Output<'_>,
     ) -> Result<SearchParams, DeviceError> {
         let Self { rows, queries, mask, listed, step } = *self;
         let (count, stride) = (rows.rows as usize, rows.stride as usize);
-        reach.check(rows.stride > 0 && rows.stride % CHUNK_BYTES == 0, "a stride of chunks")?;
-        reach.check(queries.count > 0 && self.visited() > 0, "something to visit")?;
+        builder.check(rows.stride > 0 && rows.stride % CHUNK_BYTES == 0, "a stride of chunks")?;
+        builder.check(queries.count > 0 && self.visited() > 0, "something to visit")?;
         let rows_until = self.visited().saturating_mul(step);
-        reach.check(step > 0 && u32::try_from(rows_until).is_ok(), "positions of 32 bits")?;
+        builder.check(step > 0 && u32::try_from(rows_until).is_ok(), "positions of 32 bits")?;
         let mut params = SearchParams {
-            codes: reach.reads::<i8>(&rows.codes, count.saturating_mul(stride))?,
-            scales: reach.reads::<f32>(&rows.scales, count)?,
-            residuals: reach.reads::<f32>(&rows.residuals, count)?,
-            query_codes: reach.reads::<i8>(queries.codes, queries.count * stride)?,
-            query_factors: reach.reads::<QueryFactors>(queries.factors, queries.count)?,
+            codes: builder.reads::<i8>(&rows.codes, count.saturating_mul(stride))?,
+            scales: builder.reads::<f32>(&rows.scales, count)?,
+            residuals: builder.reads::<f32>(&rows.residuals, count)?,
+            query_codes: builder.reads::<i8>(queries.codes, queries.count * stride)?,
+            query_factors: builder.reads::<QueryFactors>(queries.factors, queries.count)?,
             visited: self.visited() as u32,
             step: step as u32,
             stride: rows.stride,
@@ -122,24 +122,24 @@ impl Pass<'_> {
             ..SearchParams::zeroed()
         };
         if let Some(mask) = mask {
-            params.mask = reach.reads::<u32>(mask, count.div_ceil(32))?;
+            params.mask = builder.reads::<u32>(mask, count.div_ceil(32))?;
         }
         if let Some((listed, length)) = listed {
-            params.listed = reach.reads::<u32>(listed, length)?;
+            params.listed = builder.reads::<u32>(listed, length)?;
         }
         match output {
             Output::Sample { maxima } => {
                 params.groups = self.groups() as u32;
                 let values = queries.count.saturating_mul(self.groups());
-                params.maxima = reach.writes::<f32>(maxima, values)?;
+                params.maxima = builder.writes::<f32>(maxima, values)?;
             }
             Output::Collect { thresholds, found, counts, capacity } => {
-                reach.check(u32::try_from(capacity).is_ok(), "a capacity of 32 bits")?;
+                builder.check(u32::try_from(capacity).is_ok(), "a capacity of 32 bits")?;
                 params.capacity = capacity as u32;
-                params.thresholds = reach.reads::<f32>(thresholds, queries.count)?;
-                params.counts = reach.writes::<u32>(counts, queries.count)?;
+                params.thresholds = builder.reads::<f32>(thresholds, queries.count)?;
+                params.counts = builder.writes::<u32>(counts, queries.count)?;
                 let places = queries.count.saturating_mul(capacity);
-                params.found = reach.writes::<FoundRow>(found, places)?;
+                params.found = builder.writes::<FoundRow>(found, places)?;
             }
         }
         Ok(params)

@@ -1,7 +1,7 @@
 //! G1: one pass over the rows for a few queries (kernels/scan.cu).
 
+use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::pass::{GROUP_ROWS, Output, Pass};
-use crate::cuda::reach::{Reach, Spread};
 use crate::cuda::workspace::Workspace;
 use crate::cuda::{DeviceError, DeviceTraits};
 
@@ -15,19 +15,10 @@ const BLOCKS_A_MULTIPROCESSOR: usize = 2;
 
 /// Sampling and collecting kernel for at most so many queries, for each kind of numbers.
 const KERNELS: [(usize, [[&str; 2]; 2]); 2] = [
-    (
-        8,
-        [
-            ["scan_sample_8", "scan_collect_8"],
-            ["scan_sample_f16_8", "scan_collect_f16_8"],
-        ],
-    ),
+    (8, [["scan_sample_8", "scan_collect_8"], ["scan_sample_f16_8", "scan_collect_f16_8"]]),
     (
         QUERIES_MAX,
-        [
-            ["scan_sample_16", "scan_collect_16"],
-            ["scan_sample_f16_16", "scan_collect_f16_16"],
-        ],
+        [["scan_sample_16", "scan_collect_16"], ["scan_sample_f16_16", "scan_collect_f16_16"]],
     ),
 ];
 
@@ -40,18 +31,18 @@ pub(super) fn launch(
     let fitting = KERNELS.iter().find(|(queries, _)| pass.queries.count <= *queries);
     let (queries, kernels) = fitting.unwrap_or(&KERNELS[KERNELS.len() - 1]);
     let [sample, collect] = kernels[pass.rows.numbers as usize];
-    let mut reach = Reach::new(match output {
+    let mut builder = LaunchBuilder::new(match output {
         Output::Sample { .. } => sample,
         Output::Collect { .. } => collect,
     });
-    reach.check(pass.queries.count <= *queries, "at most 16 queries")?;
-    let params = pass.parameters(&mut reach, output)?;
+    builder.check(pass.queries.count <= *queries, "at most 16 queries")?;
+    let params = pass.parameters(&mut builder, output)?;
     let shared_bytes = queries * params.stride as usize;
     let traits = workspace.device().traits();
     let fits = shared_bytes <= traits.shared_bytes_max as usize;
-    reach.check(fits, "queries that fit into shared memory")?;
-    let spread = Spread { grid: [blocks(traits, pass), 1], threads: THREADS, shared_bytes };
-    reach.launch(&mut *workspace.queue, spread, &params)
+    builder.check(fits, "queries that fit into shared memory")?;
+    let shape = LaunchShape { grid: [blocks(traits, pass), 1], threads: THREADS, shared_bytes };
+    builder.launch(&mut *workspace.queue, shape, &params)
 }
 
 /// As many as run at once; fewer where there is less to do.

@@ -5,62 +5,52 @@
 //!            (G1 or G2)               (a threshold)            (G1 or G2)                 -> host
 //! ```
 //! The sample's threshold is reached by k rows at least, so collecting loses nothing; the smaller
-//! the sample, the more is collected in vain. Where more is found than there is room for, those
-//! queries run once more with sixteen times the room.
+//! the sample, the more is collected in vain. Where more is found than there is memory for,
+//! those queries run once more with sixteen times the memory.
 
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
 
-use crate::cuda::live::ResidentRows;
+use crate::Selection;
+use crate::cuda::batcher::{DeviceCandidates, DeviceQuery};
+use crate::cuda::manager::ResidentRows;
 use crate::cuda::pass::{FoundRow, GROUP_ROWS, Output, Pass, Queries, QueryFactors};
 use crate::cuda::select::{Collected, OVERFLOWED};
-use crate::cuda::together::{DeviceQuery, Found};
 use crate::cuda::workspace::Workspace;
 use crate::cuda::{Buffer, DeviceError, batch, gather, scan, select};
 
-/// Rows that a run finds for each query at most: more go to the CPU.
+/// Largest k of a run; searches for more rows go to the CPU.
 pub const K_MAX: usize = 256;
 /// Widest rows, in bytes of codes: every width that the product supports. Halves take twice that.
 pub const STRIDE_MAX: usize = 3072;
 
 /// Queries of one launch.
 const QUERIES_MAX: usize = 1024;
-/// Rows that pass, up to which all are collected: a sample would cost as much.
+/// Passing rows up to which all are collected: a sample would cost as much.
 const COLLECTED_ROWS_MAX: usize = 512;
-/// Rows for each passing one above which a mask is made a list first: a pass then computes nothing
-/// in vain. An estimate.
+/// Rows for each passing one from which a mask is turned into a list first: a pass then computes
+/// nothing in vain. An estimate.
 const ROWS_A_LISTED_ROW: usize = 4;
-/// Groups of a sample for each row wanted: with fewer, the k-th of them says little.
+/// Groups of a sample for each row wanted: with fewer, the k-th of them is a poor threshold.
 const GROUPS_A_ROW: usize = 4;
-/// Room for each row that a sample leads to be collected in vain.
-const ROOM_A_ROW: usize = 4;
+/// Capacity for each row that a sample leads to be collected in vain.
+const CAPACITY_A_ROW: usize = 4;
 /// The coarsest sample.
 const STEP_MAX: usize = 64;
-/// Bytes of scratch memory that samples and finds of one launch may take.
+/// Bytes of scratch memory for samples and found rows of one launch.
 const SCRATCH_BYTES_MAX: usize = 128 << 20;
-/// Bytes of results up to which one copy with gaps beats a copy a query.
+/// Bytes of results up to which one copy with gaps is faster than a copy per query.
 const ONE_COPY_BYTES_MAX: usize = 4 << 20;
 
-/// Which rows a run looks at.
+/// Rows that there is scratch memory for, per query.
 #[derive(Debug, Clone, Copy)]
-pub enum Visited<'a> {
-    /// All of them.
-    All,
-    /// Those whose bit is set: row r is bit `r % 64` of word `r / 64`.
-    Masked(&'a [u64]),
-    /// These.
-    Listed(&'a [u32]),
-}
-
-/// Places for what is found, for each query.
-#[derive(Debug, Clone, Copy)]
-struct Room {
+struct Capacity {
     collected: usize,
     kept: usize,
 }
 
-impl Room {
+impl Capacity {
     fn first(k: usize) -> Self {
         Self { collected: 4096, kept: (4 * k).next_power_of_two().max(256) }
     }
@@ -70,9 +60,9 @@ impl Room {
     }
 }
 
-/// What a run looks at.
+/// Rows of one run, brought to the device.
 #[derive(Clone, Copy)]
-struct Ground<'a> {
+struct SearchPlan<'a> {
     rows: &'a ResidentRows,
     mask: Option<&'a Buffer>,
     listed: Option<(&'a Buffer, usize)>,
@@ -83,50 +73,49 @@ struct Ground<'a> {
 /// For each query the rows whose upper bound reaches the k-th best lower bound.
 ///
 /// # Errors
-/// What the device says; [`DeviceError::Shape`] for what no kernel can do.
+/// Errors of the device; [`DeviceError::Shape`] for shapes that no kernel supports.
 pub fn search(
     workspace: &mut Workspace,
     rows: &ResidentRows,
     queries: &[DeviceQuery],
-    visited: Visited<'_>,
+    selection: Selection<'_>,
     k: usize,
-) -> Result<Vec<Found>, DeviceError> {
-    check(rows, queries, visited, k)?;
+) -> Result<Vec<DeviceCandidates>, DeviceError> {
+    check(rows, queries, selection, k)?;
     let (mut mask, mut listed) = (None, None);
-    let passing = match visited {
-        Visited::All => rows.rows as usize,
-        Visited::Masked(words) => {
-            let words_here = workspace.filled("mask", bytemuck::cast_slice(words))?;
-            let passing = words.iter().map(|word| word.count_ones() as usize).sum();
+    let passing = selection.count(rows.rows as usize);
+    match selection {
+        Selection::All => {}
+        Selection::Masked(row_mask) => {
+            let words_here = workspace.filled("mask", bytemuck::cast_slice(row_mask.words()))?;
             if passing > 0 && passing * ROWS_A_LISTED_ROW < rows.rows as usize {
                 listed = Some((mask_to_list(workspace, rows, &words_here, passing)?, passing));
             } else {
                 mask = Some(words_here);
             }
-            passing
         }
-        Visited::Listed(ids) => {
-            listed = Some((workspace.filled("listed", bytemuck::cast_slice(ids))?, ids.len()));
-            ids.len()
+        Selection::Listed(rows) => {
+            let ids: Vec<u32> = rows.iter().map(|row| row.0).collect();
+            listed = Some((workspace.filled("listed", bytemuck::cast_slice(&ids))?, passing));
         }
-    };
+    }
     if passing == 0 || queries.is_empty() {
         return Ok(vec![Some(Vec::new()); queries.len()]);
     }
     let listed = listed.as_ref().map(|(ids, length)| (&**ids, *length));
-    let ground = Ground { rows, mask: mask.as_deref(), listed, passing, k };
+    let plan = SearchPlan { rows, mask: mask.as_deref(), listed, passing, k };
     let all: Vec<&DeviceQuery> = queries.iter().collect();
-    let mut found = ground.run(workspace, &all, Room::first(k))?;
+    let mut found = plan.run(workspace, &all, Capacity::first(k))?;
     let missing: Vec<usize> = (0..found.len()).filter(|at| found[*at].is_none()).collect();
     if !missing.is_empty() {
         let again: Vec<&DeviceQuery> = missing.iter().map(|at| &queries[*at]).collect();
-        let second = ground.run(workspace, &again, Room::second())?;
+        let second = plan.run(workspace, &again, Capacity::second())?;
         missing.into_iter().zip(second).for_each(|(at, second)| found[at] = second);
     }
     Ok(found)
 }
 
-/// The rows of a mask, brought into a list where they are.
+/// The list of the rows of a mask, made on the device.
 fn mask_to_list(
     workspace: &mut Workspace,
     rows: &ResidentRows,
@@ -140,11 +129,11 @@ fn mask_to_list(
     Ok(listed)
 }
 
-/// Refuses what would make a kernel read beyond its buffers.
+/// Refuses arguments that would make a kernel read beyond its buffers.
 fn check(
     rows: &ResidentRows,
     queries: &[DeviceQuery],
-    visited: Visited<'_>,
+    selection: Selection<'_>,
     k: usize,
 ) -> Result<(), DeviceError> {
     let refused = |rule| Err(DeviceError::Shape { kernel: "search", rule });
@@ -155,27 +144,22 @@ fn check(
     if queries.iter().any(|query| query.codes.len() != stride) {
         return refused("queries as wide as the rows");
     }
-    match visited {
-        Visited::Masked(words) if words.len() != count.div_ceil(64) => {
-            refused("a bit for each row")
-        }
-        Visited::Listed(ids) if ids.iter().any(|row| *row as usize >= count) => {
-            refused("rows of the segment")
-        }
-        Visited::All | Visited::Masked(_) | Visited::Listed(_) => Ok(()),
+    match selection.check(count) {
+        Ok(()) => Ok(()),
+        Err(_) => refused("rows of the segment"),
     }
 }
 
-impl Ground<'_> {
+impl SearchPlan<'_> {
     fn run(
         &self,
         workspace: &mut Workspace,
         queries: &[&DeviceQuery],
-        room: Room,
-    ) -> Result<Vec<Found>, DeviceError> {
-        let step = self.step(room);
+        capacity: Capacity,
+    ) -> Result<Vec<DeviceCandidates>, DeviceError> {
+        let step = self.step(capacity);
         let groups = step.map_or(0, |step| self.length().div_ceil(step).div_ceil(GROUP_ROWS));
-        let bytes = groups * size_of::<f32>() + room.collected * size_of::<FoundRow>();
+        let bytes = groups * size_of::<f32>() + capacity.collected * size_of::<FoundRow>();
         let queries_max = match batch::fits(workspace.device().traits(), self.rows.stride) {
             true => QUERIES_MAX,
             false => scan::QUERIES_MAX,
@@ -183,25 +167,25 @@ impl Ground<'_> {
         let at_once = (SCRATCH_BYTES_MAX / bytes).clamp(1, queries_max);
         let mut found = Vec::with_capacity(queries.len());
         for part in queries.chunks(at_once) {
-            found.extend(self.run_part(workspace, part, step, room)?);
+            found.extend(self.run_part(workspace, part, step, capacity)?);
         }
         Ok(found)
     }
 
-    /// Rows among which a pass looks for those that pass.
+    /// Number of rows that a pass visits.
     fn length(&self) -> usize {
         self.listed.map_or(self.rows.rows as usize, |(_, length)| length)
     }
 
-    /// Every how manieth row a sample looks at; `None` where all that pass are collected. Such a
+    /// Distance between the rows of a sample; `None` where all passing rows are collected. A
     /// sample of at least `GROUPS_A_ROW * k` groups leads to some `k * step` rows being collected.
-    fn step(&self, room: Room) -> Option<usize> {
+    fn step(&self, capacity: Capacity) -> Option<usize> {
         if self.passing <= COLLECTED_ROWS_MAX {
             return None;
         }
         let by_sample = self.passing / (GROUPS_A_ROW * GROUP_ROWS * self.k);
-        let by_room = room.collected / (ROOM_A_ROW * self.k);
-        Some(by_sample.min(by_room).clamp(1, STEP_MAX))
+        let by_capacity = capacity.collected / (CAPACITY_A_ROW * self.k);
+        Some(by_sample.min(by_capacity).clamp(1, STEP_MAX))
     }
 
     fn run_part(
@@ -209,8 +193,8 @@ impl Ground<'_> {
         workspace: &mut Workspace,
         queries: &[&DeviceQuery],
         step: Option<usize>,
-        room: Room,
-    ) -> Result<Vec<Found>, DeviceError> {
+        capacity: Capacity,
+    ) -> Result<Vec<DeviceCandidates>, DeviceError> {
         let (count, Self { rows, mask, listed, k, .. }) = (queries.len(), *self);
         let codes: Vec<i8> = queries.iter().flat_map(|query| query.codes.iter().copied()).collect();
         let codes = workspace.filled("query codes", bytemuck::cast_slice(&codes))?;
@@ -223,21 +207,22 @@ impl Ground<'_> {
         let maxima = workspace.slot("maxima", values(count * groups))?;
         let thresholds = workspace.slot("thresholds", values(count))?;
         let counts = workspace.slot("counts", values(count))?;
-        let found = workspace.slot("found", count * room.collected * size_of::<FoundRow>())?;
-        let kept = workspace.slot("kept", count * room.kept * size_of::<FoundRow>())?;
+        let found = workspace.slot("found", count * capacity.collected * size_of::<FoundRow>())?;
+        let kept = workspace.slot("kept", count * capacity.kept * size_of::<FoundRow>())?;
         let kept_counts = workspace.slot("kept counts", values(count))?;
         if step.is_some() {
             launch(workspace, &sample, Output::Sample { maxima: &maxima })?;
         }
         select::thresholds(workspace, (&maxima, groups), &thresholds, &counts, count, k)?;
-        let capacity = room.collected;
+        let (collected_max, kept_max) = (capacity.collected, capacity.kept);
         let (thresholds, counts, found) = (&*thresholds, &*counts, &*found);
-        let output = Output::Collect { thresholds, found, counts, capacity };
+        let output = Output::Collect { thresholds, found, counts, capacity: collected_max };
         launch(workspace, &Pass { step: 1, ..sample }, output)?;
         let factors = &*factors;
-        let collected = Collected { rows, factors, found, counts, queries: count, capacity };
-        select::candidates(workspace, &collected, (&kept, room.kept), &kept_counts, k)?;
-        fetch(workspace, &kept, &kept_counts, count, room.kept)
+        let (queries, capacity) = (count, collected_max);
+        let collected = Collected { rows, factors, found, counts, queries, capacity };
+        select::candidates(workspace, &collected, (&kept, kept_max), &kept_counts, k)?;
+        fetch(workspace, &kept, &kept_counts, count, kept_max)
     }
 }
 
@@ -247,7 +232,7 @@ pub(super) fn factors_of(query: &DeviceQuery) -> QueryFactors {
     QueryFactors { scale, constant, per_residual, unused: 0.0 }
 }
 
-/// By the kernel for so many queries.
+/// Launches a pass with the kernel for so many queries.
 fn launch(
     workspace: &mut Workspace,
     pass: &Pass<'_>,
@@ -259,14 +244,14 @@ fn launch(
     }
 }
 
-/// Brings home what was kept, once it is there.
+/// Downloads the kept rows once they are there.
 pub(super) fn fetch(
     workspace: &mut Workspace,
     kept: &Buffer,
     kept_counts: &Buffer,
     queries: usize,
     capacity: usize,
-) -> Result<Vec<Found>, DeviceError> {
+) -> Result<Vec<DeviceCandidates>, DeviceError> {
     let mut counts = vec![0_u32; queries];
     workspace.queue.download(kept_counts, 0, bytemuck::cast_slice_mut(&mut counts))?;
     let fits = |count: u32| count != OVERFLOWED && count as usize <= capacity;

@@ -1,13 +1,13 @@
-//! Thresholds out of a sample, and the rows that stay (kernels/select.cu).
+//! Thresholds from a sample, and the candidates among the rows found (kernels/select.cu).
 
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::cuda::live::ResidentRows;
+use crate::cuda::launch::{LaunchBuilder, LaunchShape};
+use crate::cuda::manager::ResidentRows;
 use crate::cuda::numbers::Numbers;
 use crate::cuda::pass::{FoundRow, QueryFactors};
-use crate::cuda::reach::{Reach, Spread};
 use crate::cuda::workspace::Workspace;
 use crate::cuda::{Buffer, DeviceError};
 
@@ -16,10 +16,10 @@ const SHARED_BYTES: usize = 1040;
 const SHARED_BYTES_OF_LISTS: usize = 1168;
 /// Threads of a block that looks up T1.
 const ONE_BIT_THREADS: u32 = 1024;
-/// Rows whose T1 gives the first floor, at least.
+/// Rows whose T1 gives the first threshold, at least.
 const FIRST_ROWS_MIN: usize = 64;
 
-/// A count that says that a pass found more than there was room for.
+/// Count of a pass that found more rows than fit.
 pub(super) const OVERFLOWED: u32 = u32::MAX;
 
 /// `SelectThresholdParams` of kernels/select.cu.
@@ -60,23 +60,23 @@ pub(super) fn thresholds(
     queries: usize,
     k: usize,
 ) -> Result<(), DeviceError> {
-    let mut reach = Reach::new("select_threshold");
+    let mut builder = LaunchBuilder::new("select_threshold");
     let values = queries.saturating_mul(groups);
     let is_counted = u32::try_from(values).is_ok() && u32::try_from(queries).is_ok();
-    reach.check(queries > 0 && k > 0 && is_counted, "numbers of 32 bits")?;
+    builder.check(queries > 0 && k > 0 && is_counted, "numbers of 32 bits")?;
     let params = SelectThresholdParams {
-        maxima: reach.reads::<f32>(maxima, values)?,
-        thresholds: reach.writes::<f32>(thresholds, queries)?,
-        counts: reach.writes::<u32>(counts, queries)?,
+        maxima: builder.reads::<f32>(maxima, values)?,
+        thresholds: builder.writes::<f32>(thresholds, queries)?,
+        counts: builder.writes::<u32>(counts, queries)?,
         groups: groups as u32,
         k: k as u32,
     };
     let grid = [queries as u32, 1];
-    let spread = Spread { grid, threads: THREADS, shared_bytes: SHARED_BYTES };
-    reach.launch(&mut *workspace.queue, spread, &params)
+    let shape = LaunchShape { grid, threads: THREADS, shared_bytes: SHARED_BYTES };
+    builder.launch(&mut *workspace.queue, shape, &params)
 }
 
-/// What a collecting pass found.
+/// Rows that a collecting pass found.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Collected<'a> {
     pub(super) rows: &'a ResidentRows,
@@ -99,29 +99,29 @@ pub(super) fn candidates(
     k: usize,
 ) -> Result<(), DeviceError> {
     let Collected { rows, factors, found, counts, queries, capacity } = *collected;
-    let mut reach = Reach::new(match rows.numbers {
+    let mut builder = LaunchBuilder::new(match rows.numbers {
         Numbers::Codes => "select_candidates",
         Numbers::F16 => "select_candidates_halves",
     });
     let numbers = [queries, k, capacity, kept_capacity];
     let is_counted = numbers.iter().all(|number| u32::try_from(*number).is_ok() && *number > 0);
-    reach.check(is_counted, "numbers of 32 bits")?;
+    builder.check(is_counted, "numbers of 32 bits")?;
     let params = SelectCandidatesParams {
-        found: reach.writes::<FoundRow>(found, queries.saturating_mul(capacity))?,
-        counts: reach.reads::<u32>(counts, queries)?,
-        scales: reach.reads::<f32>(&rows.scales, rows.rows as usize)?,
-        residuals: reach.reads::<f32>(&rows.residuals, rows.rows as usize)?,
-        query_factors: reach.reads::<QueryFactors>(factors, queries)?,
-        kept: reach.writes::<FoundRow>(kept, queries.saturating_mul(kept_capacity))?,
-        kept_counts: reach.writes::<u32>(kept_counts, queries)?,
+        found: builder.writes::<FoundRow>(found, queries.saturating_mul(capacity))?,
+        counts: builder.reads::<u32>(counts, queries)?,
+        scales: builder.reads::<f32>(&rows.scales, rows.rows as usize)?,
+        residuals: builder.reads::<f32>(&rows.residuals, rows.rows as usize)?,
+        query_factors: builder.reads::<QueryFactors>(factors, queries)?,
+        kept: builder.writes::<FoundRow>(kept, queries.saturating_mul(kept_capacity))?,
+        kept_counts: builder.writes::<u32>(kept_counts, queries)?,
         capacity: capacity as u32,
         kept_capacity: kept_capacity as u32,
         k: k as u32,
         unused: 0,
     };
     let grid = [queries as u32, 1];
-    let spread = Spread { grid, threads: THREADS, shared_bytes: SHARED_BYTES };
-    reach.launch(&mut *workspace.queue, spread, &params)
+    let shape = LaunchShape { grid, threads: THREADS, shared_bytes: SHARED_BYTES };
+    builder.launch(&mut *workspace.queue, shape, &params)
 }
 
 /// `ListsChooseParams` of kernels/select.cu.
@@ -165,7 +165,7 @@ struct OneBitSelectParams {
 /// Lists that queries chose, grouped by list.
 #[derive(Debug)]
 pub(super) struct Chosen {
-    /// u32, those that anyone chose.
+    /// u32, those that any query chose.
     pub(super) active: Arc<Buffer>,
     pub(super) active_count: Arc<Buffer>,
     /// Query and first slot of it, `lists * queries`.
@@ -191,31 +191,31 @@ pub(super) fn lists(
         member_counts: workspace.zeroed("member counts", bytes(lists))?,
         slot_counts: workspace.slot("slot counts", bytes(queries))?,
     };
-    let mut reach = Reach::new("lists_choose");
+    let mut builder = LaunchBuilder::new("lists_choose");
     let numbers = [queries, lists, probes, slot_capacity];
     let is_counted = numbers.iter().all(|number| u32::try_from(*number).is_ok() && *number > 0);
-    reach.check(is_counted, "numbers of 32 bits")?;
+    builder.check(is_counted, "numbers of 32 bits")?;
     let params = ListsChooseParams {
-        promises: reach.reads::<f32>(promises, queries.saturating_mul(lists))?,
-        sizes: reach.reads::<u32>(sizes, lists)?,
-        active: reach.writes::<u32>(&chosen.active, lists)?,
-        active_count: reach.writes::<u32>(&chosen.active_count, 1)?,
-        members: reach.writes::<FoundRow>(&chosen.members, lists.saturating_mul(queries))?,
-        member_counts: reach.writes::<u32>(&chosen.member_counts, lists)?,
-        slot_counts: reach.writes::<u32>(&chosen.slot_counts, queries)?,
+        promises: builder.reads::<f32>(promises, queries.saturating_mul(lists))?,
+        sizes: builder.reads::<u32>(sizes, lists)?,
+        active: builder.writes::<u32>(&chosen.active, lists)?,
+        active_count: builder.writes::<u32>(&chosen.active_count, 1)?,
+        members: builder.writes::<FoundRow>(&chosen.members, lists.saturating_mul(queries))?,
+        member_counts: builder.writes::<u32>(&chosen.member_counts, lists)?,
+        slot_counts: builder.writes::<u32>(&chosen.slot_counts, queries)?,
         lists: lists as u32,
         probes: probes as u32,
         member_capacity: queries as u32,
         slot_capacity: slot_capacity as u32,
     };
     let (grid, shared_bytes) = ([queries as u32, 1], SHARED_BYTES_OF_LISTS);
-    let spread = Spread { grid, threads: THREADS, shared_bytes };
-    reach.launch(&mut *workspace.queue, spread, &params)?;
+    let shape = LaunchShape { grid, threads: THREADS, shared_bytes };
+    builder.launch(&mut *workspace.queue, shape, &params)?;
     Ok(chosen)
 }
 
-/// Of rows with upper bounds by T0, those that may be among the best k, with their products by T1,
-/// to what `collected` names: its buffers of found rows and counts are written.
+/// Of rows with upper bounds by T0, those that may be among the best k, with their products by T1:
+/// writes the buffers of found rows and counts of `collected`.
 pub(super) fn one_bit(
     workspace: &mut Workspace,
     collected: &Collected<'_>,
@@ -227,20 +227,20 @@ pub(super) fn one_bit(
     let Collected { rows, factors, found, counts, queries, capacity } = *collected;
     let (count, stride) = (rows.rows as usize, rows.stride as usize);
     let first_rows = FIRST_ROWS_MIN.max(4 * k);
-    let mut reach = Reach::new("one_bit_select");
+    let mut builder = LaunchBuilder::new("one_bit_select");
     let numbers = [queries, k, capacity, slot_capacity];
     let is_counted = numbers.iter().all(|number| u32::try_from(*number).is_ok() && *number > 0);
-    reach.check(is_counted && first_rows <= capacity, "numbers of 32 bits")?;
+    builder.check(is_counted && first_rows <= capacity, "numbers of 32 bits")?;
     let params = OneBitSelectParams {
-        uppers: reach.reads::<FoundRow>(uppers, queries.saturating_mul(slot_capacity))?,
-        slot_counts: reach.reads::<u32>(slot_counts, queries)?,
-        codes: reach.reads::<i8>(&rows.codes, count * stride)?,
-        scales: reach.reads::<f32>(&rows.scales, count)?,
-        residuals: reach.reads::<f32>(&rows.residuals, count)?,
-        query_codes: reach.reads::<i8>(query_codes, queries * stride)?,
-        query_factors: reach.reads::<QueryFactors>(factors, queries)?,
-        found: reach.writes::<FoundRow>(found, queries.saturating_mul(capacity))?,
-        counts: reach.writes::<u32>(counts, queries)?,
+        uppers: builder.reads::<FoundRow>(uppers, queries.saturating_mul(slot_capacity))?,
+        slot_counts: builder.reads::<u32>(slot_counts, queries)?,
+        codes: builder.reads::<i8>(&rows.codes, count * stride)?,
+        scales: builder.reads::<f32>(&rows.scales, count)?,
+        residuals: builder.reads::<f32>(&rows.residuals, count)?,
+        query_codes: builder.reads::<i8>(query_codes, queries * stride)?,
+        query_factors: builder.reads::<QueryFactors>(factors, queries)?,
+        found: builder.writes::<FoundRow>(found, queries.saturating_mul(capacity))?,
+        counts: builder.writes::<u32>(counts, queries)?,
         slot_capacity: slot_capacity as u32,
         capacity: capacity as u32,
         stride: rows.stride,
@@ -249,6 +249,6 @@ pub(super) fn one_bit(
         unused: 0,
     };
     let grid = [queries as u32, 1];
-    let spread = Spread { grid, threads: ONE_BIT_THREADS, shared_bytes: SHARED_BYTES };
-    reach.launch(&mut *workspace.queue, spread, &params)
+    let shape = LaunchShape { grid, threads: ONE_BIT_THREADS, shared_bytes: SHARED_BYTES };
+    builder.launch(&mut *workspace.queue, shape, &params)
 }

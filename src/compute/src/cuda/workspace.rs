@@ -1,17 +1,17 @@
-//! An order of work with memory of its own, used by one run after another.
+//! A queue with scratch memory, used by one run after another.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cuda::{Buffer, Device, DeviceError, Queue};
 
-/// How large scratch memory is.
+/// Size of scratch memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scratch {
     /// Rounded up and kept, so that most runs allocate nothing.
     #[default]
     Kept,
-    /// As large as asked for, to the byte, so that a checking device sees any access beyond.
+    /// The requested size to the byte, so that a checking device sees any access beyond.
     Exact,
 }
 
@@ -19,7 +19,7 @@ pub enum Scratch {
 #[derive(Debug)]
 pub struct Workspace {
     device: Arc<dyn Device>,
-    /// Where the work goes.
+    /// The queue.
     pub queue: Box<dyn Queue>,
     slots: BTreeMap<&'static str, Arc<Buffer>>,
     scratch: Scratch,
@@ -35,8 +35,8 @@ impl Workspace {
         Ok(Self { device, queue, slots: BTreeMap::new(), scratch })
     }
 
-    /// Scratch memory of at least `bytes` under a name, its contents unspecified. Asked for only
-    /// while no work is under way: what stood there before may be freed.
+    /// Scratch memory of at least `bytes` under a name, its contents unspecified. Only while no
+    /// work is under way: the memory that had this name may be freed.
     ///
     /// # Errors
     /// As [`Device::allocate`].

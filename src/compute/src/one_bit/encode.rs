@@ -3,7 +3,7 @@
 use crate::one_bit::{BLOCK_ROWS, block_bytes};
 use crate::rotation::Rotation;
 
-/// What T0 keeps of a row beside its signs.
+/// Factors of a row beside its signs.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct OneBitFactors {
     /// Estimate per unit of `signs . rotated query`.

@@ -2,7 +2,7 @@
 //!
 //! Entries are added up in 16 bits and flushed to 32 before these can overflow. The bound is made
 //! of the operations of plain code in their order, fused where those are, so that every bit agrees.
-//! A row at the floor is found, one whose bound is not a number is not.
+//! A row at the threshold is found, one whose bound is not a number is not.
 
 use std::arch::aarch64::*;
 
@@ -38,12 +38,12 @@ fn scan_neon(task: &Task<'_>, found: &mut Vec<MayReach>) {
         for (part, sums) in sums.into_iter().enumerate() {
             let row = part * WIDE;
             let upper = upper_bounds(task, sums, factors, row);
-            if vmaxvq_u32(vcgeq_f32(upper, vdupq_n_f32(task.floor))) == 0 {
+            if vmaxvq_u32(vcgeq_f32(upper, vdupq_n_f32(task.threshold))) == 0 {
                 continue;
             }
             let uppers: [f32; WIDE] = bytemuck::must_cast(upper);
             for (lane, upper) in uppers.into_iter().enumerate() {
-                if upper >= task.floor {
+                if upper >= task.threshold {
                     found.push(MayReach {
                         position: (number * BLOCK_ROWS + row + lane) as u32,
                         upper,

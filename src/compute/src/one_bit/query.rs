@@ -1,4 +1,4 @@
-//! A query as a scan of T0 needs it: tables of sums over groups of four components.
+//! A query for scans of T0: tables of sums over groups of four components.
 
 use crate::rotation::Rotation;
 
@@ -54,7 +54,7 @@ impl OneBitQuery {
         self.bias
     }
 
-    /// Upper bound of what the tables lose: half a step a group.
+    /// Upper bound of the tables' rounding error: half a step a group.
     pub fn lost(&self) -> f32 {
         self.step * 0.5 * (self.rotated.len() / GROUP) as f32
     }

@@ -11,7 +11,7 @@ pub struct OneBitRows<'a> {
     blocks: &'a [u8],
 }
 
-/// What the codes of a run of blocks refer to, seen from a query.
+/// The reference point of a run of blocks, relative to a query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reference {
     /// Dot product of query and reference.
@@ -55,7 +55,7 @@ impl<'a> OneBitRows<'a> {
         self.blocks.is_empty()
     }
 
-    /// Asks for all blocks.
+    /// Prefetches all blocks.
     pub fn prefetch(&self) {
         prefetch(self.blocks);
     }
@@ -66,15 +66,15 @@ impl<'a> OneBitRows<'a> {
         Self { width: self.width, blocks: &self.blocks[first * bytes..(first + count) * bytes] }
     }
 
-    /// Appends the rows whose upper bound is at least `floor`.
+    /// Appends the rows whose upper bound is at least `threshold`.
     pub fn scan(
         &self,
         query: &OneBitQuery,
         reference: Reference,
-        floor: f32,
+        threshold: f32,
         found: &mut Vec<MayReach>,
     ) {
-        let task = Task { rows: *self, query, reference, floor };
+        let task = Task { rows: *self, query, reference, threshold };
         let (_, kernel) = kernels().next().expect("plain code runs everywhere");
         kernel(&task, found);
     }
@@ -104,7 +104,7 @@ pub(super) struct Task<'a> {
     pub rows: OneBitRows<'a>,
     pub query: &'a OneBitQuery,
     pub reference: Reference,
-    pub floor: f32,
+    pub threshold: f32,
 }
 
 impl<'a> Task<'a> {
@@ -117,7 +117,7 @@ impl<'a> Task<'a> {
 
 /// Plain code for any machine; also what the kernels are tested against.
 pub(super) fn scan_plain(task: &Task<'_>, found: &mut Vec<MayReach>) {
-    let Task { query, reference, floor, .. } = task;
+    let Task { query, reference, threshold, .. } = task;
     for (number, (codes, factors)) in task.blocks().enumerate() {
         let mut sums = [0_u32; BLOCK_ROWS];
         let tables = query.tables().chunks_exact(2 * TABLE);
@@ -135,7 +135,7 @@ pub(super) fn scan_plain(task: &Task<'_>, found: &mut Vec<MayReach>) {
             let signs = (*sum as f32).mul_add(query.step(), query.bias() + query.lost());
             let estimate = signs.mul_add(factor(0, row), factor(1, row) + reference.dot);
             let upper = factor(2, row).mul_add(reference.allowance, estimate);
-            if upper >= *floor {
+            if upper >= *threshold {
                 found.push(MayReach { position: (number * BLOCK_ROWS + row) as u32, upper });
             }
         }

@@ -66,7 +66,7 @@ impl Fixture {
 }
 
 /// The query lies along the residual of the first row, whose sums are then as large as sums get:
-/// with 3024 components they pass 16 bits. The last floor is what one row reaches exactly.
+/// with 3024 components they pass 16 bits. The last threshold is what one row reaches exactly.
 #[test]
 fn every_kernel_finds_what_plain_code_finds() {
     let ids = SeededIds::new(5);
@@ -75,23 +75,29 @@ fn every_kernel_finds_what_plain_code_finds() {
         let query = fixture.along_residual(0);
         let one_bit = OneBitQuery::new(&fixture.rotation, &query);
         let reference = fixture.reference(&query, 2.0);
-        let find = |kernel: Kernel, floor| {
+        let find = |kernel: Kernel, threshold| {
             let mut found = Vec::new();
-            let task = Task { rows: fixture.view(), query: &one_bit, reference, floor };
+            let task = Task { rows: fixture.view(), query: &one_bit, reference, threshold };
             kernel(&task, &mut found);
             found
         };
         let all = find(scan_plain, f32::NEG_INFINITY);
         assert_eq!(all.len(), count.next_multiple_of(BLOCK_ROWS));
-        for floor in [f32::NEG_INFINITY, 0.1, 0.3, all[count / 2].upper] {
-            let expected = find(scan_plain, floor);
+        for threshold in [f32::NEG_INFINITY, 0.1, 0.3, all[count / 2].upper] {
+            let expected = find(scan_plain, threshold);
             for (name, kernel) in kernels() {
-                let found = find(kernel, floor);
-                assert_eq!(found, expected, "{name}, {dimension} components, floor {floor}");
+                let found = find(kernel, threshold);
+                assert_eq!(
+                    found, expected,
+                    "{name}, {dimension} components, threshold {threshold}"
+                );
             }
             let mut found = Vec::new();
-            fixture.view().scan(&one_bit, reference, floor, &mut found);
-            assert_eq!(found, expected, "dispatched, {dimension} components, floor {floor}");
+            fixture.view().scan(&one_bit, reference, threshold, &mut found);
+            assert_eq!(
+                found, expected,
+                "dispatched, {dimension} components, threshold {threshold}"
+            );
         }
     }
 }

@@ -39,7 +39,7 @@ fn scan_avx512(task: &Task<'_>, found: &mut Vec<MayReach>) {
     let bias = _mm512_set1_ps(query.bias() + query.lost());
     let dot = _mm512_set1_ps(task.reference.dot);
     let allowance = _mm512_set1_ps(task.reference.allowance);
-    let floor = _mm512_set1_ps(task.floor);
+    let threshold = _mm512_set1_ps(task.threshold);
     for (number, (codes, factors)) in task.blocks().enumerate() {
         for (part, sums) in block_sums(query.tables(), codes).into_iter().enumerate() {
             let column = |column: usize| {
@@ -49,7 +49,7 @@ fn scan_avx512(task: &Task<'_>, found: &mut Vec<MayReach>) {
             let signs = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums), step, bias);
             let estimate = _mm512_fmadd_ps(signs, column(0), _mm512_add_ps(column(1), dot));
             let upper = _mm512_fmadd_ps(column(2), allowance, estimate);
-            let mut passing = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(upper, floor);
+            let mut passing = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(upper, threshold);
             let uppers: [f32; 16] = bytemuck::must_cast(upper);
             while passing != 0 {
                 let lane = passing.trailing_zeros();
@@ -124,8 +124,8 @@ fn scan_avx2(task: &Task<'_>, found: &mut Vec<MayReach>) {
             for (part, sums) in sums.into_iter().enumerate() {
                 let row = half * HALF + part * 8;
                 let upper = upper_bounds(task, sums, factors, row);
-                let floor = _mm256_set1_ps(task.floor);
-                let mut passing = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GE_OQ>(upper, floor));
+                let threshold = _mm256_set1_ps(task.threshold);
+                let mut passing = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GE_OQ>(upper, threshold));
                 let uppers: [f32; 8] = bytemuck::must_cast(upper);
                 while passing != 0 {
                     let lane = passing.trailing_zeros();

@@ -7,7 +7,7 @@ use crate::EmbedError;
 use crate::config::{Activation, ModelConfig, Pooling};
 use crate::weights::Weights;
 
-/// What is added to the score of a padded key: its weight is 0 in f32 then.
+/// Subtracted from the score of a padded key: its weight is 0 in f32 then.
 const SHUT: f64 = 1e9;
 
 /// The encoder on one of candle's devices.
@@ -91,7 +91,7 @@ impl PaddedBert {
     /// Brings the encoder's tensors to `device`.
     ///
     /// # Errors
-    /// As [`Weights`], or what candle says.
+    /// As [`Weights`], or errors of candle.
     pub fn new(
         config: &ModelConfig,
         weights: &Weights,
@@ -120,8 +120,8 @@ impl PaddedBert {
     /// One vector of length 1 for each passage.
     ///
     /// # Errors
-    /// What candle says, or [`EmbedError::Compute`] for tokens that the model does not have: not
-    /// every device looks where it reads.
+    /// Errors of candle, or [`EmbedError::Compute`] for tokens that the model does not have: not
+    /// every device checks its reads.
     pub fn forward(&self, passages: &[&[u32]]) -> Result<Vec<Vec<f32>>, EmbedError> {
         let length = passages.iter().map(|ids| ids.len()).max().unwrap_or(0);
         let (mut ids, mut kept) = (Vec::new(), Vec::new());

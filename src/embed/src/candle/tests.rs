@@ -3,12 +3,17 @@
 
 use serde_json::{Value, json};
 
+use candle_core::Device;
+
 use super::*;
 use crate::bert::Bert;
+use crate::config::ModelConfig;
+use crate::device::check;
 use crate::precision::Precision;
 use crate::queue::Forward;
 use crate::tests::{dot, model_files, numbers, tiny_config, tiny_shapes, tiny_weights, weights_of};
 use crate::tokens::Tokeniser;
+use crate::weights::Weights;
 
 const EVERY: [(&str, bool); 4] =
     [("gelu", false), ("gelu_new", true), ("relu", false), ("gelu", true)];
@@ -102,7 +107,7 @@ fn groups_waste_little_and_hold_every_passage_once() {
     assert!(groups(&[], 10).is_empty());
 }
 
-/// Not every device looks where it reads.
+/// Not every device checks its reads.
 #[test]
 fn passages_that_the_model_lacks_are_refused() {
     let weights = Weights::parse(&tiny_weights(&tiny_shapes(), "")).expect("weights");

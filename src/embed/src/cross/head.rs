@@ -1,4 +1,4 @@
-//! What a sequence classifier has behind its encoder: from the state of the first token to a score.
+//! The head of a sequence classifier: from the state of the first token to a score.
 //!
 //! ```text
 //! state (hidden) -> tanh(pooler), where the weights have one -> classifier: 1 logit, or 2
@@ -91,7 +91,7 @@ impl Head {
 /// A small dense layer.
 #[derive(Debug)]
 struct Plain {
-    /// (outputs, inputs), as it stands in the file.
+    /// (outputs, inputs), as it is in the file.
     weight: Vec<f32>,
     bias: Vec<f32>,
 }

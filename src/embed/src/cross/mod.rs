@@ -1,7 +1,7 @@
 //! Query and passage read together: a BERT sequence classifier (Nogueira and Cho 2019), such as
 //! cross-encoder/ms-marco-MiniLM-L-6-v2, behind [`Reranker`].
 //!
-//! Not here: which candidates are read and what their scores weigh (`query`, `rank`).
+//! Not here: the choice of candidates and the weight of their scores (`engine`, `rank`).
 //!
 //! ```text
 //! query, passages -> pairs   [CLS] query [SEP] passage [SEP], cut at the window
@@ -16,7 +16,7 @@
 //! - One call reads a bounded number of tokens, and a bounded number of calls wait; others are
 //!   refused, and their searches go on without.
 //!
-//! - `pairs`: two texts to the ids and token types of one; `head`: what is behind the encoder
+//! - `pairs`: two texts to the ids and token types of one; `head`: the layers behind the encoder
 
 mod head;
 mod pairs;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use crate::bert::Bert;
 use crate::config::ModelConfig;
-use crate::lanes::{Passage, Reply};
+use crate::lanes::{QueuedText, Reply};
 use crate::model::fingerprint;
 use crate::precision::Precision;
 use crate::queue::{Forward, Queue, QueueBounds};
@@ -65,8 +65,8 @@ impl CrossEncoder {
     /// Loads a model and starts `workers` threads for it, each of which computes on its own.
     ///
     /// # Errors
-    /// Names what in the files is malformed, missing or not supported; a model that does not
-    /// classify pairs is not.
+    /// [`EmbedError`] naming the malformed, missing or unsupported part of the files; a model that
+    /// does not classify pairs is unsupported.
     pub fn load(files: &ModelFiles, workers: usize) -> Result<Self, EmbedError> {
         let labels = head::labels(&files.config)?;
         let config = ModelConfig::parse(&files.config, None)?;
@@ -86,7 +86,8 @@ impl CrossEncoder {
     }
 
     /// Tokens that the model has read so far, framing included, and one more for each pair.
-    pub fn tokens_read(&self) -> u64 {
+    #[cfg(test)]
+    fn tokens_read(&self) -> u64 {
         self.queue.stats().tokens
     }
 
@@ -110,7 +111,8 @@ impl CrossEncoder {
         let pairs = self.first_pairs(query, passages)?;
         let reply = Reply::new(pairs.len());
         let waiting = pairs.into_iter().enumerate();
-        let waiting = waiting.map(|(index, ids)| Passage { ids, reply: Arc::clone(&reply), index });
+        let waiting =
+            waiting.map(|(index, ids)| QueuedText { ids, reply: Arc::clone(&reply), index });
         self.queue.push(Lane::Query, &reply, waiting.collect())?;
         Ok(reply.wait()?.into_iter().flatten().collect())
     }
@@ -130,7 +132,7 @@ impl Reranker for CrossEncoder {
     }
 }
 
-/// What runs on the workers: the encoder with its head. The vector of a pair is its score alone.
+/// The encoder with its head, as a forward pass. The vector of a pair is its score alone.
 #[derive(Debug)]
 struct PairScorer {
     bert: Bert,

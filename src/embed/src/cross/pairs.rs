@@ -1,4 +1,4 @@
-//! Two texts to the ids of one pair, and where the second begins.
+//! Two texts to the ids of one pair, with the position of the second.
 //!
 //! The queue carries lists of ids. A pair's list begins with the number of tokens of the first
 //! token type, behind which all are of the second; so it is one number longer than the pair.
@@ -20,7 +20,7 @@ impl Pairs {
     /// Finds out how `tokeniser` frames pairs.
     ///
     /// # Errors
-    /// [`EmbedError::Malformed`] where it has no frame for them, or no room inside it.
+    /// [`EmbedError::Malformed`] where it has no frame for them, or its window is too small.
     pub fn new(tokeniser: Tokeniser) -> Result<Self, EmbedError> {
         let (first, second) = (tokeniser.content("", 1)?, tokeniser.content("", 1)?);
         let framed = tokeniser.pair(first, second)?;
@@ -35,14 +35,14 @@ impl Pairs {
         Ok(Self { tokeniser, frame })
     }
 
-    /// A query, cut so that half the room of a pair is left for the passage.
+    /// A query, cut so that half of a pair is left for the passage.
     pub fn query(&self, text: &str) -> Result<Encoding, EmbedError> {
-        self.tokeniser.content(text, self.room() / 2)
+        self.tokeniser.content(text, self.content_max() / 2)
     }
 
     /// The list of a pair, the passage cut at the window.
     pub fn ids(&self, query: &Encoding, passage: &str) -> Result<Vec<u32>, EmbedError> {
-        let passage = self.tokeniser.content(passage, self.room() - query.len())?;
+        let passage = self.tokeniser.content(passage, self.content_max() - query.len())?;
         let pair = self.tokeniser.pair(query.clone(), passage)?;
         let first = pair.get_type_ids().iter().take_while(|kind| **kind == 0).count();
         let mut list = Vec::with_capacity(1 + pair.len());
@@ -51,13 +51,13 @@ impl Pairs {
         Ok(list)
     }
 
-    /// Tokens of both texts together at most.
-    fn room(&self) -> usize {
+    /// Most tokens of both texts together.
+    fn content_max(&self) -> usize {
         self.tokeniser.window() - self.frame
     }
 }
 
-/// Where the second token type begins in a pair, and its ids, from its list.
+/// Position of the second token type in a pair, and its ids, from its list.
 pub(super) fn split(list: &[u32]) -> (usize, &[u32]) {
     list.split_first().map_or((0, list), |(first, ids)| (*first as usize, ids))
 }

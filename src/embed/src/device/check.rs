@@ -1,6 +1,6 @@
-//! Whether a device computes as the CPU does: looked at once, before the model is used there.
+//! Check that a device embeds as the CPU does, made once before the model is used there.
 //!
-//! A driver, a compiler or a card that is wrong would be wrong in every vector that is stored.
+//! A faulty driver, compiler or card would make every stored vector wrong.
 
 use crate::bert::Bert;
 use crate::config::ModelConfig;
@@ -16,7 +16,7 @@ const LENGTHS: [usize; 3] = [1, 70, usize::MAX];
 /// kernels of such batches run. No tokens are no check.
 ///
 /// # Errors
-/// What `run` says, or [`DeviceError::NoDevice`] if it computes something else.
+/// Errors of `run`, or [`DeviceError::NoDevice`] if its vectors are others.
 pub(crate) fn check(
     config: &ModelConfig,
     bert: &Bert,
@@ -38,7 +38,7 @@ pub(crate) fn check(
         for (got, wanted) in got.iter().zip(wanted.iter().cycle()) {
             let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>();
             let cosine = dot(got, wanted);
-            // What is not a number is not near.
+            // NaN is not near.
             let is_near = cosine >= COSINE_MIN && (dot(got, got) - 1.0).abs() < SQUARE_SLACK;
             if !is_near {
                 return Err(none(&format!("its vectors differ from the CPU's, to {cosine}")));
@@ -54,6 +54,6 @@ fn ids(config: &ModelConfig, length: usize, salt: usize) -> Vec<u32> {
     (0..length).map(|at| id(at) as u32).collect()
 }
 
-fn none(fault: &str) -> DeviceError {
-    DeviceError::NoDevice { reason: format!("the GPU is not used for the model: {fault}") }
+fn none(reason: &str) -> DeviceError {
+    DeviceError::NoDevice { reason: format!("the GPU is not used for the model: {reason}") }
 }

@@ -11,21 +11,21 @@ use lodestone_compute::cuda::{Buffer, Device, DeviceError, Queue};
 /// The smallest size class, in tokens: most queries.
 const CLASS_TOKENS_MIN: usize = 64;
 
-/// How much a track's memory holds.
+/// Sizes of a batch, or of the memory for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Room {
+struct BatchSize {
     tokens: usize,
     passages: usize,
     tiles: usize,
 }
 
-impl Room {
+impl BatchSize {
     fn of(packed: &Packed) -> Self {
         let (tokens, passages) = (packed.tokens().len(), packed.passages());
         Self { tokens, passages, tiles: packed.tiles().len() }
     }
 
-    /// Powers of two, so that most batches find their room.
+    /// Rounded up to powers of two, so that most batches need no new memory.
     fn class(self) -> Self {
         let tokens = self.tokens.next_power_of_two().max(CLASS_TOKENS_MIN);
         let passages = self.passages.next_power_of_two();
@@ -42,7 +42,7 @@ impl Room {
 /// between the two dense layers of a block: less memory, and more of it in the device's cache.
 #[derive(Debug)]
 struct Memory {
-    room: Room,
+    size: BatchSize,
     tokens: Buffer,
     starts: Buffer,
     tiles: Buffer,
@@ -55,12 +55,16 @@ struct Memory {
 }
 
 impl Memory {
-    fn new(device: &dyn Device, config: &ModelConfig, room: Room) -> Result<Self, DeviceError> {
-        let Room { tokens, passages, tiles } = room;
+    fn new(
+        device: &dyn Device,
+        config: &ModelConfig,
+        size: BatchSize,
+    ) -> Result<Self, DeviceError> {
+        let BatchSize { tokens, passages, tiles } = size;
         let (hidden, broad) = (config.hidden, config.intermediate.max(3 * config.hidden));
         let of = |count: usize, size: usize| device.allocate(count * size);
         Ok(Self {
-            room,
+            size,
             tokens: of(tokens, size_of::<Token>())?,
             starts: of(passages + 1, size_of::<u32>())?,
             tiles: of(tiles, size_of::<QueryTile>())?,
@@ -74,16 +78,16 @@ impl Memory {
     }
 }
 
-/// A queue of work with its memory. One batch at a time.
+/// A queue of work with its memory, for one batch at a time.
 #[derive(Debug)]
-pub(super) struct Track {
+pub(super) struct EncoderStream {
     queue: Box<dyn Queue>,
     memory: Option<Memory>,
     scratch: Scratch,
 }
 
-impl Track {
-    /// A track without memory yet.
+impl EncoderStream {
+    /// A stream without memory yet.
     ///
     /// # Errors
     /// As [`Device::queue`].
@@ -93,22 +97,22 @@ impl Track {
 
     /// Tokens that there is memory for.
     pub fn tokens(&self) -> usize {
-        self.memory.as_ref().map_or(0, |memory| memory.room.tokens)
+        self.memory.as_ref().map_or(0, |memory| memory.size.tokens)
     }
 
     /// Whether a batch needs no new memory.
-    pub fn has_room(&self, packed: &Packed) -> bool {
-        let asked = Room::of(packed);
+    pub fn fits(&self, packed: &Packed) -> bool {
+        let asked = BatchSize::of(packed);
         self.memory.as_ref().is_some_and(|memory| match self.scratch {
-            Scratch::Kept => memory.room.holds(asked),
-            Scratch::Exact => memory.room == asked,
+            Scratch::Kept => memory.size.holds(asked),
+            Scratch::Exact => memory.size == asked,
         })
     }
 
     /// The vectors of a batch, one behind the other. Calls `pause` once all is under way.
     ///
     /// # Errors
-    /// What the device says. Work may be under way then: the track must not be used again.
+    /// Errors of the device. Work may be under way then: the stream must not be used again.
     pub fn run(
         &mut self,
         device: &dyn Device,
@@ -117,15 +121,15 @@ impl Track {
         packed: &Packed,
         pause: &mut dyn FnMut(),
     ) -> Result<Vec<f32>, DeviceError> {
-        if !self.has_room(packed) {
+        if !self.fits(packed) {
             // The old memory first: both may not fit.
             self.memory = None;
-            let asked = Room::of(packed);
-            let room = match self.scratch {
+            let asked = BatchSize::of(packed);
+            let size = match self.scratch {
                 Scratch::Kept => asked.class(),
                 Scratch::Exact => asked,
             };
-            self.memory = Some(Memory::new(device, config, room)?);
+            self.memory = Some(Memory::new(device, config, size)?);
         }
         let memory = self.memory.as_ref().expect("allocated just now");
         let traits = device.traits();
@@ -143,10 +147,10 @@ impl Track {
     }
 }
 
-impl Drop for Track {
+impl Drop for EncoderStream {
     /// Waits for what may be under way, so that its memory can be freed.
     fn drop(&mut self) {
-        // After an error or a panic, which is what counts; otherwise nothing is under way.
+        // Work is under way only after an error or a panic, which is reported instead of this.
         let _ = self.queue.synchronise();
     }
 }

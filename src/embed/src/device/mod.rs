@@ -1,14 +1,14 @@
-//! The model on a GPU: token ids of a batch to vectors, with the CPU's model behind it.
+//! The model on a GPU: token ids of a batch to vectors, with a CPU fallback.
 //!
 //! Not here: kernels and their launches (`compute::cuda::encoder`), the queue before the model.
-//! Nothing here is needed to embed a text: whatever goes wrong on the device, the CPU computes the
-//! same batch, and a counter rises.
+//! Nothing here is needed to embed a text: whatever fails on the device, the CPU computes the same
+//! batch, and a counter rises.
 //!
 //! ```text
 //! forward --(device there?)-- no -------------------------------------> CPU, batch by batch
 //!            '- yes -> weights: copied to the device once
 //!                      check: some passages beside the CPU -- wrong ----> CPU from now on
-//!                      track: a queue of work with scratch memory of its size class
+//!                      stream: a queue of work with scratch memory of its size class
 //!                      forward: every layer launched, vectors copied back
 //!                      checked: finite, of length 1 -- no ---------------> CPU
 //! ```
@@ -17,23 +17,23 @@
 //! - f16 in the device's memory and f32 between; vectors differ from the CPU's by a cosine of at
 //!   least [`COSINE_MIN`]. Rounding to f16 puts up to 2^-11 of a number on each number of a state;
 //!   what that comes to over the six layers of all-MiniLM-L6-v2 is a cosine of 1 - 1e-6 on the
-//!   texts of the tests, so there is room for a model of two dozen layers.
+//!   texts of the tests, so a model of two dozen layers stays within it.
 //! - Memory is freed only after the work that uses it was waited for.
 //! - The weights stay in the host's memory as f16 too, for a device that was lost and came back.
 //!
-//! Where this computes something else than the CPU, or has no kernels for a model, `candle` may
-//! embed on the GPU in builds that have it; [`beside`] decides at the start.
+//! In builds with the feature `candle-cuda`, `candle` embeds on the GPU models that have no kernels
+//! here, and models whose vectors differ from the CPU's; [`with_fallback`] decides at the start.
 //!
 //! Children: `weights`: what is copied; `forward`: a batch through the layers; `check`: whether the
-//! device is right; `behind`: the CPU's model
+//! device is right; `fallback`: the CPU fallback
 
-mod behind;
 mod check;
+mod fallback;
 mod forward;
 mod weights;
 
-pub(super) use behind::{Behind, OnDevice};
 pub(super) use check::check;
+pub(super) use fallback::{CpuFallback, OnDevice};
 
 use std::fmt;
 use std::sync::Arc;
@@ -41,27 +41,28 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::bert::Bert;
-use crate::candle::ByCandle;
+#[cfg(feature = "candle-cuda")]
+use crate::candle::CandleModel;
 use crate::config::ModelConfig;
-use crate::device::forward::Track;
+use crate::device::forward::EncoderStream;
 use crate::device::weights::{DeviceWeights, HostWeights};
-use crate::queue::{Forward, Pace};
+use crate::queue::{BatchPolicy, Forward};
 use crate::weights::Weights;
 use lodestone_compute::cuda::DeviceError;
 use lodestone_compute::cuda::encoder::{HEADS, HIDDEN_MAX, Packed, WIDTH_STEP};
-use lodestone_compute::cuda::live::{Live, Supply};
+use lodestone_compute::cuda::manager::{ActiveDevice, DeviceManager};
 use lodestone_compute::cuda::workspace::Scratch;
 use lodestone_types::limits;
 
-/// What the cosine between a device's vector and the CPU's is at least.
+/// Smallest cosine between a device's vector and the CPU's.
 pub const COSINE_MIN: f32 = 0.9999;
 
-/// Tracks that are kept.
-const TRACKS_MAX: usize = 4;
-/// How far the square of a vector's length may be from 1.
+/// EncoderStreams that are kept.
+const STREAMS_MAX: usize = 4;
+/// Largest difference of a vector's squared length from 1.
 const SQUARE_SLACK: f32 = 1e-3;
 
-/// How the model uses a device.
+/// Limits of the model's use of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceLimits {
     /// Tokens of a bulk batch. A query waits for what is under way: some 2 ms of an H200 a batch,
@@ -69,7 +70,7 @@ pub struct DeviceLimits {
     pub batch_tokens: usize,
     /// Tokens of the batch that a fresh device must get right before it is used; 0 for none.
     pub check_tokens: usize,
-    /// How large scratch memory is.
+    /// Size of scratch memory.
     pub scratch: Scratch,
 }
 
@@ -80,10 +81,10 @@ impl Default for DeviceLimits {
     }
 }
 
-/// What a device makes of a batch: a vector for each passage.
+/// Vectors that a device computes for a batch: one for each passage.
 pub(super) type Vectors = Result<Vec<Vec<f32>>, DeviceError>;
 
-/// What embeds.
+/// Processor and code that embed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
     /// The CPU.
@@ -107,80 +108,76 @@ impl fmt::Display for Engine {
 /// A device for the model.
 #[derive(Debug, Clone)]
 pub struct EmbedDevice {
-    /// Where the device comes from, and comes back from after it was lost.
-    pub supply: Arc<Supply>,
-    /// How it is used.
+    /// Opens the device, and opens it again after it was lost.
+    pub manager: Arc<DeviceManager>,
+    /// Limits of its use.
     pub limits: DeviceLimits,
 }
 
 /// The model on a device, over the one on the CPU.
 #[derive(Debug)]
 pub(super) struct DeviceBert {
-    behind: Behind,
+    fallback: CpuFallback,
     config: ModelConfig,
     weights: HostWeights,
     device: EmbedDevice,
-    standing: Mutex<Standing>,
+    state: Mutex<DeviceState>,
 }
 
-/// The model on a device that lives.
+/// The model on the active device.
 #[derive(Debug)]
 struct Resident {
-    live: Arc<Live>,
+    active: Arc<ActiveDevice>,
     weights: DeviceWeights,
-    tracks: Mutex<Vec<Track>>,
+    streams: Mutex<Vec<EncoderStream>>,
 }
 
-/// Where the model stands.
+/// The model's state on the device.
 #[derive(Debug, Default)]
-enum Standing {
+enum DeviceState {
     #[default]
-    Nowhere,
+    Absent,
     Ready(Arc<Resident>),
     /// This device computes something else.
-    Refused(Arc<Live>, DeviceError),
+    Refused(Arc<ActiveDevice>, DeviceError),
 }
 
-/// The model on `device`, with `bert` behind it: by our own kernels where there are some for the
-/// model and they are right, otherwise by candle where this build has it for GPUs and it is right.
-/// `None` where there is nothing on the device to ask for.
-pub(super) fn beside(
+/// The model on `device`, with `bert` as CPU fallback: by our own kernels where there are some for
+/// the model and they are right, otherwise by candle where this build has it for GPUs and it is
+/// right. `None` where neither can embed this model.
+pub(super) fn with_fallback(
     config: &ModelConfig,
     bert: &Arc<Bert>,
     weights: &Weights,
     device: EmbedDevice,
-    cpu: Pace,
+    cpu: BatchPolicy,
 ) -> Option<Arc<dyn Forward>> {
-    let behind = || Behind::new(Arc::clone(bert), cpu);
+    let fallback = || CpuFallback::new(Arc::clone(bert), cpu);
     let host = match unsupported(config) {
         None => HostWeights::new(config, weights).map_err(|error| error.to_string()),
         Some(reason) => Err(reason),
     };
-    let own = host.map(|host| DeviceBert::new(behind(), config.clone(), host, device.clone()));
+    let own = host.map(|host| DeviceBert::new(fallback(), config.clone(), host, device.clone()));
     let reason = match &own {
         Ok(own) => own.refusal().map(|error| error.to_string()),
         Err(reason) => Some(reason.clone()),
     };
     if let Some(reason) = reason {
-        match ByCandle::open(config, behind(), weights, device) {
+        #[cfg(feature = "candle-cuda")]
+        match CandleModel::open(config, fallback(), weights, device) {
             Ok(candle) => {
                 tracing::info!(reason, "candle embeds on the GPU, not our kernels");
                 return Some(Arc::new(candle));
             }
-            Err(candle) => {
-                tracing::warn!(
-                    reason,
-                    candle,
-                    "no kernels and no candle on the GPU: the CPU embeds"
-                );
-            }
+            Err(candle) => tracing::warn!(candle, "candle does not embed on the GPU"),
         }
+        tracing::warn!(reason, "our kernels do not embed on the GPU: the CPU does");
     }
     // Kernels that are wrong on this device may be right on the one that comes after it.
     own.ok().map(|own| Arc::new(own) as Arc<dyn Forward>)
 }
 
-/// Why there is no kernel for a model, if there is none.
+/// The reason why there are no kernels for a model, if there are none.
 fn unsupported(config: &ModelConfig) -> Option<String> {
     let ModelConfig { hidden, intermediate, .. } = *config;
     if !HEADS.contains(&config.head()) {
@@ -195,80 +192,80 @@ fn unsupported(config: &ModelConfig) -> Option<String> {
 
 impl DeviceBert {
     /// Copies `weights` to the device.
-    fn new(behind: Behind, config: ModelConfig, weights: HostWeights, device: EmbedDevice) -> Self {
-        let model = Self { behind, config, weights, device, standing: Mutex::default() };
+    fn new(
+        fallback: CpuFallback,
+        config: ModelConfig,
+        weights: HostWeights,
+        device: EmbedDevice,
+    ) -> Self {
+        let model = Self { fallback, config, weights, device, state: Mutex::default() };
         match model.resident() {
             Ok(resident) => {
                 let (device, bytes) =
-                    (&resident.live.device().traits().name, model.weights.bytes());
+                    (&resident.active.device().traits().name, model.weights.bytes());
                 tracing::info!(device, bytes, "the embedding model is on the GPU");
             }
-            Err(error) => model.behind.fell_back(&error),
+            Err(error) => model.fallback.fell_back(&error),
         }
         model
     }
 
-    /// What the device computed otherwise than the CPU, if it did.
+    /// The difference from the CPU's vectors that the check found, if it did.
     fn refusal(&self) -> Option<DeviceError> {
-        match &*self.standing.lock() {
-            Standing::Refused(_, reason) => Some(reason.clone()),
-            Standing::Ready(_) | Standing::Nowhere => None,
+        match &*self.state.lock() {
+            DeviceState::Refused(_, reason) => Some(reason.clone()),
+            DeviceState::Ready(_) | DeviceState::Absent => None,
         }
     }
 
     /// The model on the device as it is now; copied there and checked if need be, by one caller.
     fn resident(&self) -> Result<Arc<Resident>, DeviceError> {
-        let live = self.device.supply.live()?;
-        let mut standing = self.standing.lock();
-        match &*standing {
-            Standing::Ready(resident) if Arc::ptr_eq(&resident.live, &live) => {
+        let active = self.device.manager.active()?;
+        let mut state = self.state.lock();
+        match &*state {
+            DeviceState::Ready(resident) if Arc::ptr_eq(&resident.active, &active) => {
                 return Ok(Arc::clone(resident));
             }
-            Standing::Refused(refused, reason) if Arc::ptr_eq(refused, &live) => {
+            DeviceState::Refused(refused, reason) if Arc::ptr_eq(refused, &active) => {
                 return Err(reason.clone());
             }
-            Standing::Ready(_) | Standing::Refused(..) | Standing::Nowhere => {}
+            DeviceState::Ready(_) | DeviceState::Refused(..) | DeviceState::Absent => {}
         }
-        *standing = Standing::Nowhere;
-        let uploaded = self.weights.upload(live.device());
-        let weights = uploaded.inspect_err(|error| self.give_up(&live, error))?;
-        let fresh = Arc::new(Resident { live, weights, tracks: Mutex::default() });
+        *state = DeviceState::Absent;
+        let uploaded = self.weights.upload(active.device());
+        let weights = uploaded.inspect_err(|error| self.device.manager.report(&active, error))?;
+        let fresh = Arc::new(Resident { active, weights, streams: Mutex::default() });
         let run = |batch: &[&[u32]]| self.run(&fresh, batch, &mut || {});
         let tokens = self.device.limits.check_tokens;
-        let checked = check(&self.config, self.behind.bert(), tokens, &run);
-        *standing = match &checked {
-            Ok(()) => Standing::Ready(Arc::clone(&fresh)),
-            // These may be otherwise for the next batch.
-            Err(DeviceError::Lost { .. } | DeviceError::OutOfMemory { .. }) => Standing::Nowhere,
-            Err(error) => Standing::Refused(Arc::clone(&fresh.live), error.clone()),
+        let checked = check(&self.config, self.fallback.bert(), tokens, &run);
+        *state = match &checked {
+            Ok(()) => DeviceState::Ready(Arc::clone(&fresh)),
+            // The next batch may succeed.
+            Err(DeviceError::Lost { .. } | DeviceError::OutOfMemory { .. }) => DeviceState::Absent,
+            Err(error) => DeviceState::Refused(Arc::clone(&fresh.active), error.clone()),
         };
         checked.map(|()| fresh)
-    }
-
-    fn give_up(&self, live: &Arc<Live>, error: &DeviceError) {
-        if matches!(error, DeviceError::Lost { .. }) {
-            self.device.supply.lost(live, error);
-        }
     }
 
     /// The vectors of a batch as the device computes them.
     fn run(&self, resident: &Resident, batch: &[&[u32]], pause: &mut dyn FnMut()) -> Vectors {
         let packed = Packed::new(batch, self.config.vocabulary, self.config.window())?;
-        let device = resident.live.device();
-        let kept = take_track(&mut resident.tracks.lock(), &packed);
-        let track = match kept {
-            Some(track) => Ok(track),
-            None => Track::new(device, self.device.limits.scratch),
+        let device = resident.active.device();
+        let kept = take_stream(&mut resident.streams.lock(), &packed);
+        let stream = match kept {
+            Some(stream) => Ok(stream),
+            None => EncoderStream::new(device, self.device.limits.scratch),
         };
-        let done = track.and_then(|mut track| {
-            let vectors = track.run(device, &self.config, &resident.weights, &packed, pause)?;
-            let mut tracks = resident.tracks.lock();
-            if tracks.len() < TRACKS_MAX {
-                tracks.push(track);
+        let done = stream.and_then(|mut stream| {
+            let vectors = stream.run(device, &self.config, &resident.weights, &packed, pause)?;
+            let mut streams = resident.streams.lock();
+            if streams.len() < STREAMS_MAX {
+                streams.push(stream);
             }
             Ok(vectors)
         });
-        let vectors = done.inspect_err(|error| self.give_up(&resident.live, error))?;
+        let vectors =
+            done.inspect_err(|error| self.device.manager.report(&resident.active, error))?;
         Ok(vectors.chunks_exact(self.config.hidden).map(<[f32]>::to_vec).collect())
     }
 }
@@ -276,8 +273,8 @@ impl DeviceBert {
 impl OnDevice for DeviceBert {
     const ENGINE: Engine = Engine::Kernels;
 
-    fn behind(&self) -> &Behind {
-        &self.behind
+    fn fallback(&self) -> &CpuFallback {
+        &self.fallback
     }
 
     fn batch_tokens(&self) -> usize {
@@ -290,18 +287,19 @@ impl OnDevice for DeviceBert {
     }
 }
 
-/// The smallest track that has room for a batch, else any.
-fn take_track(tracks: &mut Vec<Track>, packed: &Packed) -> Option<Track> {
-    let room = |track: &Track| if track.has_room(packed) { track.tokens() } else { usize::MAX };
-    let best = (0..tracks.len()).min_by_key(|at| room(&tracks[*at]))?;
-    Some(tracks.swap_remove(best))
+/// The smallest stream whose memory fits a batch, else any.
+fn take_stream(streams: &mut Vec<EncoderStream>, packed: &Packed) -> Option<EncoderStream> {
+    let size =
+        |stream: &EncoderStream| if stream.fits(packed) { stream.tokens() } else { usize::MAX };
+    let best = (0..streams.len()).min_by_key(|at| size(&streams[*at]))?;
+    Some(streams.swap_remove(best))
 }
 
 /// The vectors, unless one is not of length 1: numbers beyond f16 end so.
 pub(super) fn checked(vectors: Vec<Vec<f32>>) -> Vectors {
     for vector in &vectors {
         let square: f32 = vector.iter().map(|x| x * x).sum();
-        // What is not a number is not within.
+        // NaN is not within.
         let is_unit = (square - 1.0).abs() < SQUARE_SLACK;
         if !is_unit {
             let reason = format!("a vector of squared length {square}");

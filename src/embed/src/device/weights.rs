@@ -106,7 +106,7 @@ impl HostWeights {
     /// Copies the model to a device. It is there when this returns.
     ///
     /// # Errors
-    /// What the device says; nothing is left there then.
+    /// Errors of the device; nothing is left there then.
     pub(super) fn upload(&self, device: &dyn Device) -> Result<DeviceWeights, DeviceError> {
         let mut copy = Copy { device, queue: device.queue()? };
         let copied = copy.encoder(&self.0)?;

@@ -18,7 +18,7 @@ use crate::int16::x86::strip_times_panel;
 /// The largest code of a value. It leaves the codes of a query's weights a sum of 2^19: were both
 /// sides given 16 bits, weights over some hundred keys would be left with 8.
 const VALUE_MAX: f32 = 4095.0;
-/// What the codes of one query's weights may sum up to.
+/// Largest sum of the codes of one query's weights.
 const WEIGHT_SUM_MAX: f32 = (i32::MAX / 4095) as f32;
 /// Queries, keys and values of a row.
 const PARTS: usize = 3;
@@ -30,7 +30,7 @@ pub(super) struct Attention {
     queries: Vec<i16>,
     keys: Vec<PanelStep>,
     values: Vec<PanelStep>,
-    /// What a code of each component of a value is worth.
+    /// Value of one code step, for each component of a value.
     value_steps: Vec<[f32; PANEL]>,
     /// (queries of a strip, keys filled up to whole panels): scores, then the bits of powers.
     scores: Vec<[i32; LANES]>,
@@ -38,13 +38,13 @@ pub(super) struct Attention {
     weights: Vec<[i16; LANES]>,
 }
 
-/// What the strips of a passage have in common.
+/// Values that the strips of a passage have in common.
 #[derive(Debug, Clone, Copy)]
-struct Passage {
+struct PassageShape {
     /// Keys.
     count: usize,
     head: usize,
-    /// What a unit of a score's integer is worth as an exponent of 2.
+    /// Exponent of 2 per unit of a score's integer.
     exponent: f32,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn attend(
     take_keys(rows, head, inverse(limit, key_largest), keys);
     take_values(rows, head, values, value_steps);
     let exponent = query_largest / limit * (key_largest / limit) * std::f32::consts::LOG2_E;
-    let passage = Passage { count, head, exponent };
+    let passage = PassageShape { count, head, exponent };
     let whole = count / STRIP * STRIP;
     for (number, rows) in context[..whole * hidden].chunks_mut(STRIP * hidden).enumerate() {
         strip::<STRIP>(&passage, number * STRIP, scratch, rows, (at, hidden));
@@ -80,13 +80,13 @@ pub(super) fn attend(
 /// The queries from `first` on: their scores, weights and mixed values.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn strip<const ROWS: usize>(
-    passage: &Passage,
+    passage: &PassageShape,
     first: usize,
     scratch: &mut Attention,
     context: &mut [f32],
     (at, hidden): (usize, usize),
 ) {
-    let Passage { count, head, exponent } = *passage;
+    let PassageShape { count, head, exponent } = *passage;
     let Attention { queries, keys, values, value_steps, scores, weights } = scratch;
     let row_scores = count.div_ceil(PANEL) * REGISTERS;
     let row_weights = count.div_ceil(LANES);
@@ -124,7 +124,7 @@ fn strip<const ROWS: usize>(
 }
 
 /// Turns one query's scores into codes of its weights over `count` keys, zeros behind the last;
-/// returns what a code is worth. `scores` holds the powers afterwards.
+/// returns the value of one code step. `scores` holds the powers afterwards.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn softmax(
     scores: &mut [[i32; LANES]],
@@ -181,7 +181,7 @@ fn power_of_2(x: __m512) -> __m512 {
     _mm512_scalef_ps(p, n)
 }
 
-/// What a number is multiplied by to become a code, 0 where all are too small for a reciprocal.
+/// Factor from a number to its code, 0 where all are too small for a reciprocal.
 fn inverse(limit: f32, largest: f32) -> f32 {
     if largest < f32::MIN_POSITIVE { 0.0 } else { limit / largest }
 }

@@ -6,9 +6,9 @@
 //!        + share x weights   -> norm
 //! ```
 //!
-//! What is wide is never there as a whole: a head's part of queries, keys and values and a share
-//! of the wide layer's numbers stay in a level-2 cache for so many tokens that reading the weights
-//! does not count.
+//! The wide layer is never in memory as a whole: a head's part of queries, keys and values and a
+//! share of the wide layer's numbers stay in a level-2 cache for so many tokens that the time to
+//! read the weights does not matter.
 
 use std::ops::Range;
 
@@ -53,7 +53,7 @@ pub(crate) struct Scratch {
 }
 
 impl Layer {
-    /// Takes the tensors of block `index` out of `weights`. Only where `missing` misses nothing.
+    /// Takes the tensors of block `index` out of `weights`. Only where `missing` returns `None`.
     pub fn new(config: &ModelConfig, weights: &Weights, index: usize) -> Result<Self, EmbedError> {
         let ModelConfig { hidden, intermediate, norm_epsilon, .. } = *config;
         let at = |part: &str| format!("encoder.layer.{index}.{part}");

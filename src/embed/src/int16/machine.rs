@@ -1,4 +1,4 @@
-//! The only door to the inner loops: looks at the processor, once a call.
+//! Safe access to the inner loops: checks the processor's instructions once a call.
 
 use std::ops::Range;
 

@@ -31,11 +31,11 @@ impl PanelStep {
     pub const ZERO: Self = Self([[0; LANES * STEP]; REGISTERS]);
 }
 
-/// A panel of a layer, and what goes with its outputs.
+/// A panel of a layer, with the steps and biases of its outputs.
 #[derive(Debug)]
 pub(super) struct Panel<'a> {
     pub codes: &'a [PanelStep],
-    /// What a code of each output is worth.
+    /// Value of one code step, for each output.
     pub steps: &'a [f32; PANEL],
     pub bias: &'a [f32; PANEL],
 }

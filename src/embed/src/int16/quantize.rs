@@ -15,7 +15,7 @@ pub(super) struct Codes {
 }
 
 impl Codes {
-    /// Makes room for `count` rows of `width` numbers, to be set one by one.
+    /// Reserves memory for `count` rows of `width` numbers, to be set one by one.
     pub fn begin(&mut self, count: usize, width: usize) {
         self.stride = width;
         self.codes.resize(count.next_multiple_of(TAIL) * self.stride, 0);

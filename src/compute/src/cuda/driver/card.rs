@@ -1,4 +1,4 @@
-//! A card with its primary context, and what ends that.
+//! A card with its primary context, and the errors that end it.
 
 #![allow(unsafe_code)]
 
@@ -41,7 +41,7 @@ pub(super) fn first_card(lost: Option<&Card>) -> Result<Arc<Card>, DeviceError> 
             continue;
         }
         if let Some(lost) = lost.filter(|lost| lost.device == device) {
-            // Nobody is inside a call while the context goes, and nobody begins one after it.
+            // No call is under way while the context is reset, and none begins after it.
             let _alone = lost.calls.write();
             lost.is_lost.store(true, Ordering::SeqCst);
             // SAFETY: the handle comes from the driver; nothing uses the context any more.
@@ -96,7 +96,7 @@ pub(super) struct Card {
     calls: RwLock<()>,
     is_lost: AtomicBool,
     pub(super) staging: StagingPool,
-    /// Whether a refusal of page-locked memory was told.
+    /// Whether a refusal of page-locked memory was logged.
     is_staging_refused: AtomicBool,
 }
 
@@ -115,7 +115,7 @@ impl Card {
     ) -> Result<T, DeviceError> {
         let _running = self.calls.read();
         if self.is_lost.load(Ordering::SeqCst) {
-            return Err(DeviceError::Lost { reason: "an earlier fault ended it".to_owned() });
+            return Err(DeviceError::Lost { reason: "an earlier error ended it".to_owned() });
         }
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: the context is retained until this card is dropped.
@@ -137,8 +137,8 @@ impl Card {
 }
 
 impl Card {
-    /// Page-locked memory for a queue, if there is some to be had. A refusal is told once: queues
-    /// without any are counted by those who use them.
+    /// Page-locked memory for a queue, if there is some left. A refusal is logged once; queues
+    /// without any are counted by their users.
     pub(super) fn staging(&self) -> Option<Staging> {
         let taken = self.call("lock pages", || self.staging.take());
         taken.unwrap_or_else(|error| {

@@ -1,12 +1,12 @@
 //! The CUDA driver behind [`Device`], through cudarc: the only code that talks to a real card.
 //!
 //! The library is looked for at run time. cudarc panics where it, or a function in it, is missing;
-//! so presence is tested first, and every call stands in a `catch_unwind`. Only functions that
+//! so presence is tested first, and every call is in a `catch_unwind`. Only functions that
 //! every driver of the last ten years has are used, and no context but the primary one.
 //!
-//! A fault of a kernel ends its context for good (CUDA calls such errors sticky). The device is
+//! An error of a kernel ends its context for good (CUDA calls such errors sticky). The device is
 //! then marked lost, refuses everything, and frees nothing: [`CudaSource::open`] resets the card's
-//! context, which does, and begins anew.
+//! context, which frees all memory, and creates a new one.
 //!
 //! - `card`: a card and its context; `stream`: work on it in order; `staging`: page-locked memory
 //!   for its copies
@@ -33,7 +33,7 @@ use crate::cuda::{Buffer, Device, DeviceError, DeviceMemory, DeviceTraits, Queue
 use card::{Card, first_card, none};
 use stream::Stream;
 
-/// Finds the first card that can run the kernels.
+/// Opens the first card that can run the kernels.
 #[derive(Debug)]
 pub struct CudaSource {
     cache: Arc<dyn CodeCache>,
@@ -71,7 +71,7 @@ fn is_driver_there() -> bool {
     unsafe { sys::is_culib_present() }
 }
 
-/// The same of a build that is linked with it, which does not start otherwise.
+/// True in a build that is linked with the library, which does not start without it.
 #[cfg(feature = "candle-cuda")]
 fn is_driver_there() -> bool {
     true
@@ -88,7 +88,7 @@ unsafe impl Sync for Function {}
 
 type Functions = BTreeMap<&'static str, Function>;
 
-/// All kernels, and where they came from.
+/// All kernels, and their origin.
 fn load_kernels(card: &Card, cache: &dyn CodeCache) -> Result<(Functions, String), DeviceError> {
     let mut functions = Functions::new();
     let embedded = FAMILIES.iter().try_for_each(|family| {

@@ -3,14 +3,14 @@
 //! A card reads and writes page-locked memory by itself, while the processor goes on. From any
 //! other memory the driver copies aside first, and the call waits until it has. Queries, masks and
 //! results pass through here. The rows of a segment do not: they are a thousand times as large, so
-//! that they would be copied aside piece by piece by this room instead of by the driver.
+//! that they would be copied aside piece by piece here instead of by the driver.
 //!
 //! ```text
 //! | of copies under way        | free              |
 //! 0                            next                STAGING_BYTES
 //! ```
-//! A place is given once until the queue was waited for; then all of them are free. Where nothing
-//! is free the queue is waited for, which happens to a batch of queries above 4 MiB alone.
+//! A range is reserved until the queue was waited for; then all of it is free. Where nothing is
+//! free the queue is waited for, which happens to a batch of queries above 4 MiB alone.
 //!
 //! The operating system cannot move what is page-locked, so there is little of it: no more than
 //! `STAGED_QUEUES_MAX` queues have any. The others, and all of them where the system refuses, go
@@ -28,52 +28,52 @@ pub(super) const STAGING_BYTES: usize = 4 << 20;
 /// Queues with page-locked memory: as many as are kept for searches and for the model, and a few
 /// more. 64 MiB in all.
 const STAGED_QUEUES_MAX: usize = 16;
-/// Places begin at multiples of this: a line of the processor's cache.
-const PLACE_ALIGNMENT: usize = 64;
+/// Ranges begin at multiples of this: a line of the processor's cache.
+const RANGE_ALIGNMENT: usize = 64;
 
-/// Which part of the memory copies under way may use.
+/// Position behind the ranges of copies under way.
 #[derive(Debug, Default)]
-struct Places {
+struct StagingCursor {
     next: usize,
 }
 
-/// Where a copy may go.
+/// Range reserved for a copy.
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum Reservation {
     /// From this byte on.
     At(usize),
-    /// Nowhere before the queue was waited for.
+    /// None before the queue was waited for.
     AfterWaiting,
-    /// Nowhere at all: it is larger than the memory.
-    Nowhere,
+    /// None at all: the copy is larger than the memory.
+    TooLarge,
 }
 
-impl Places {
-    fn take(&mut self, bytes: usize) -> Place {
+impl StagingCursor {
+    fn take(&mut self, bytes: usize) -> Reservation {
         if bytes > STAGING_BYTES {
-            return Place::Nowhere;
+            return Reservation::TooLarge;
         }
         if self.next + bytes > STAGING_BYTES {
-            return Place::AfterWaiting;
+            return Reservation::AfterWaiting;
         }
         let at = self.next;
-        self.next = (at + bytes).next_multiple_of(PLACE_ALIGNMENT);
-        Place::At(at)
+        self.next = (at + bytes).next_multiple_of(RANGE_ALIGNMENT);
+        Reservation::At(at)
     }
 }
 
-/// Page-locked memory of a context: [`STAGING_BYTES`] bytes that nobody else uses.
+/// Page-locked memory of a context: [`STAGING_BYTES`] bytes for one queue.
 #[derive(Debug)]
 struct Block(NonNull<u8>);
 
-// SAFETY: plain memory of this process, owned by whoever has the block.
+// SAFETY: plain memory of this process, owned by the holder of the block.
 unsafe impl Send for Block {}
 
 /// The page-locked memory of one queue.
 #[derive(Debug)]
 pub(super) struct Staging {
     block: Block,
-    places: Places,
+    cursor: StagingCursor,
 }
 
 impl Staging {
@@ -84,34 +84,34 @@ impl Staging {
     /// with it, and no context ends during a call.
     ///
     /// # Errors
-    /// What `wait` returned.
-    pub(super) fn room(
+    /// The error of `wait`.
+    pub(super) fn reserve(
         &mut self,
         bytes: usize,
         wait: impl FnOnce() -> Result<(), DriverError>,
     ) -> Result<Option<&mut [u8]>, DriverError> {
-        let place = match self.places.take(bytes) {
-            Place::AfterWaiting => {
+        let reservation = match self.cursor.take(bytes) {
+            Reservation::AfterWaiting => {
                 wait()?;
                 self.waited();
-                self.places.take(bytes)
+                self.cursor.take(bytes)
             }
-            place => place,
+            reservation => reservation,
         };
-        let Place::At(at) = place else { return Ok(None) };
+        let Reservation::At(at) = reservation else { return Ok(None) };
         // SAFETY: `take` stays below the block's size, and the block's bytes were set when it was
-        // made. No other slice of this place is alive: one borrows `self`. No copy under way uses
-        // it: places are given anew only after `waited`.
+        // made. No other slice of this range is alive: one borrows `self`. No copy under way uses
+        // it: ranges are reserved anew only after `waited`.
         Ok(Some(unsafe { slice::from_raw_parts_mut(self.block.0.as_ptr().add(at), bytes) }))
     }
 
     /// The queue was waited for: no copy is under way.
     pub(super) fn waited(&mut self) {
-        self.places.next = 0;
+        self.cursor.next = 0;
     }
 }
 
-/// The page-locked memory of a card that no queue has at the moment.
+/// Page-locked memory of a card that no queue uses at the moment.
 #[derive(Debug, Default)]
 pub(super) struct StagingPool(Mutex<Pool>);
 
@@ -126,7 +126,7 @@ impl StagingPool {
     /// Memory for a queue; `None` where as many queues have some as may. In the card's context.
     ///
     /// # Errors
-    /// What the driver says, which the operating system may have made it say.
+    /// Errors of the driver, also where the operating system refuses the memory.
     pub(super) fn take(&self) -> Result<Option<Staging>, DriverError> {
         let mut pool = self.0.lock();
         let block = match pool.free.pop() {
@@ -138,7 +138,7 @@ impl StagingPool {
                 block
             }
         };
-        Ok(Some(Staging { block, places: Places::default() }))
+        Ok(Some(Staging { block, cursor: StagingCursor::default() }))
     }
 
     /// Takes memory back that no copy uses any more.
@@ -149,7 +149,7 @@ impl StagingPool {
     /// Gives all of it back to the system. In the card's context, when no queue is left.
     ///
     /// # Errors
-    /// The first that the driver says.
+    /// The driver's first error.
     pub(super) fn free(&self) -> Result<(), DriverError> {
         let free = std::mem::take(&mut self.0.lock().free);
         // SAFETY: each came from `malloc_host` in this context and is freed once: its owner is
@@ -163,7 +163,7 @@ fn lock_pages() -> Result<Block, DriverError> {
     let at = unsafe { result::malloc_host(STAGING_BYTES, 0) }?.cast::<u8>();
     let refused = DriverError(cudarc::driver::sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY);
     let at = NonNull::new(at).ok_or(refused)?;
-    // SAFETY: the driver just gave so many bytes, to nobody else. Their contents are unspecified.
+    // SAFETY: the driver just gave so many bytes to this caller alone. Their contents are unspecified.
     unsafe { at.as_ptr().write_bytes(0, STAGING_BYTES) };
     Ok(Block(at))
 }
@@ -178,34 +178,34 @@ mod tests {
         Block(NonNull::new(memory.as_mut_ptr()).unwrap())
     }
 
-    /// Copies of all sizes, with a wait where there is no room: what is under way is never given
-    /// again, and nothing lies outside.
+    /// Copies of all sizes, with a wait where nothing is free: a range under way is never reserved
+    /// again, and none lies outside.
     #[test]
-    fn places_under_way_are_given_once() {
+    fn ranges_under_way_are_reserved_once() {
         let mut memory = vec![0; STAGING_BYTES];
         let start = memory.as_ptr() as usize;
-        let mut staging = Staging { block: block(&mut memory), places: Places::default() };
+        let mut staging = Staging { block: block(&mut memory), cursor: StagingCursor::default() };
         let (mut under_way, mut waits): (Vec<Range<usize>>, usize) = (Vec::new(), 0);
         let mut state = 7_usize;
         for round in 0..2000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
             let bytes = (state >> 33) % [1, 100, 70_000, STAGING_BYTES + 1][round % 4].max(1);
             let before = waits;
-            let room = staging.room(bytes, || {
+            let range = staging.reserve(bytes, || {
                 waits += 1;
                 Ok(())
             });
-            let room = room.unwrap().expect("no larger than the memory");
-            let at = room.as_ptr() as usize - start;
-            let place = at..at + room.len();
+            let range = range.unwrap().expect("no larger than the memory");
+            let at = range.as_ptr() as usize - start;
+            let own = at..at + range.len();
             if waits > before {
                 under_way.clear();
             }
-            assert_eq!((place.len(), at % PLACE_ALIGNMENT), (bytes, 0));
-            assert!(place.end <= STAGING_BYTES);
-            let is_apart = |other: &Range<usize>| place.end <= other.start || other.end <= at;
-            assert!(under_way.iter().all(is_apart), "{place:?}");
-            under_way.push(place);
+            assert_eq!((own.len(), at % RANGE_ALIGNMENT), (bytes, 0));
+            assert!(own.end <= STAGING_BYTES);
+            let is_apart = |other: &Range<usize>| own.end <= other.start || other.end <= at;
+            assert!(under_way.iter().all(is_apart), "{own:?}");
+            under_way.push(own);
         }
         assert!((100..2000).contains(&waits), "{waits}");
     }
@@ -213,16 +213,16 @@ mod tests {
     #[test]
     fn a_copy_that_is_too_large_goes_without() {
         let mut memory = vec![0; STAGING_BYTES];
-        let mut staging = Staging { block: block(&mut memory), places: Places::default() };
+        let mut staging = Staging { block: block(&mut memory), cursor: StagingCursor::default() };
         let never = || panic!("nothing is under way");
-        assert!(staging.room(STAGING_BYTES + 1, never).unwrap().is_none());
-        assert_eq!(staging.room(STAGING_BYTES, never).unwrap().unwrap().len(), STAGING_BYTES);
+        assert!(staging.reserve(STAGING_BYTES + 1, never).unwrap().is_none());
+        assert_eq!(staging.reserve(STAGING_BYTES, never).unwrap().unwrap().len(), STAGING_BYTES);
         // Full: the queue is waited for, and where that fails nothing is given.
         let lost = DriverError(cudarc::driver::sys::CUresult::CUDA_ERROR_LAUNCH_FAILED);
-        assert_eq!(staging.room(1, || Err(lost)).err(), Some(lost));
-        assert_eq!(staging.room(1, || Ok(())).unwrap().unwrap().len(), 1);
+        assert_eq!(staging.reserve(1, || Err(lost)).err(), Some(lost));
+        assert_eq!(staging.reserve(1, || Ok(())).unwrap().unwrap().len(), 1);
         staging.waited();
-        assert_eq!(staging.room(STAGING_BYTES, never).unwrap().unwrap().len(), STAGING_BYTES);
+        assert_eq!(staging.reserve(STAGING_BYTES, never).unwrap().unwrap().len(), STAGING_BYTES);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Work on a card, in order.
+//! A queue of work on a card.
 
 #![allow(unsafe_code)]
 
@@ -19,7 +19,7 @@ pub(super) struct Stream {
     pub(super) card: Arc<Card>,
     pub(super) functions: Arc<Functions>,
     pub(super) stream: sys::CUstream,
-    /// Page-locked memory for its copies, where there was some to be had.
+    /// Page-locked memory for its copies, where there was some left.
     pub(super) staging: Option<Staging>,
 }
 
@@ -40,11 +40,11 @@ impl Queue for Stream {
         // SAFETY: the stream lives until this is dropped.
         let wait = || unsafe { result::stream::synchronize(stream) };
         self.card.call("take bytes", || {
-            let room = staging.map(|own| own.room(bytes.len(), wait));
-            let source = match room.transpose()?.flatten() {
-                Some(room) => {
-                    room.copy_from_slice(bytes);
-                    &*room
+            let staged = staging.map(|own| own.reserve(bytes.len(), wait));
+            let source = match staged.transpose()?.flatten() {
+                Some(staged) => {
+                    staged.copy_from_slice(bytes);
+                    &*staged
                 }
                 None => bytes,
             };
@@ -66,9 +66,9 @@ impl Queue for Stream {
         // SAFETY: the stream lives until this is dropped.
         let wait = || unsafe { result::stream::synchronize(stream) };
         self.card.call("give bytes", || {
-            let room = staging.as_mut().map(|own| own.room(bytes.len(), wait));
-            let mut room = room.transpose()?.flatten();
-            let target = room.as_deref_mut().unwrap_or(&mut *bytes);
+            let staged = staging.as_mut().map(|own| own.reserve(bytes.len(), wait));
+            let mut staged = staged.transpose()?.flatten();
+            let target = staged.as_deref_mut().unwrap_or(&mut *bytes);
             if !target.is_empty() {
                 // SAFETY: the source lies inside a live buffer. The target, be it the queue's own
                 // memory or the caller's, outlives the wait that follows, and nobody touches it
@@ -76,8 +76,8 @@ impl Queue for Stream {
                 unsafe { result::memcpy_dtoh_async(target, from, stream) }?;
             }
             wait()?;
-            if let Some(room) = room {
-                bytes.copy_from_slice(room);
+            if let Some(staged) = staged {
+                bytes.copy_from_slice(staged);
             }
             if let Some(own) = staging {
                 own.waited();
@@ -133,7 +133,7 @@ impl Queue for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // What a copy may still use is never used again; it goes with the context.
+        // Memory that a copy may still use is not given back; the context frees it.
         if let (Ok(()), Some(own)) = (self.synchronise(), self.staging.take()) {
             self.card.staging.give_back(own);
         }

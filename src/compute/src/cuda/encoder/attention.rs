@@ -1,9 +1,9 @@
-//! What each token takes from the others of its passage (kernels/embed_attention.cu).
+//! Attention within each passage (kernels/embed_attention.cu).
 
 use bytemuck::{Pod, Zeroable};
 
 use crate::cuda::encoder::{HEADS, Packed, QueryTile, check_hidden, packed::TILE};
-use crate::cuda::reach::{Reach, Spread};
+use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::{Buffer, DeviceError, Queue};
 
 const THREADS: u32 = 128;
@@ -21,7 +21,7 @@ struct EmbedAttentionParams {
     unused: u32,
 }
 
-/// What [`attend`] reads and writes.
+/// Arguments of [`attend`].
 #[derive(Debug, Clone, Copy)]
 pub struct Attention<'a> {
     /// f16 (tokens, 3, hidden): queries, already scaled, keys and values.
@@ -37,7 +37,7 @@ pub struct Attention<'a> {
 /// Attention within each passage of `packed`.
 ///
 /// # Errors
-/// [`DeviceError::Shape`], or what the device says.
+/// [`DeviceError::Shape`], or errors of the device.
 pub fn attend(
     queue: &mut dyn Queue,
     packed: &Packed,
@@ -45,19 +45,19 @@ pub fn attend(
 ) -> Result<(), DeviceError> {
     let (heads, head) = parts.heads;
     let kernel = if head == HEADS[0] { "embed_attention_32" } else { "embed_attention_64" };
-    let mut reach = Reach::new(kernel);
-    reach.check(HEADS.contains(&head), "a head of 32 or 64 numbers")?;
+    let mut builder = LaunchBuilder::new(kernel);
+    builder.check(HEADS.contains(&head), "a head of 32 or 64 numbers")?;
     let hidden = heads.saturating_mul(head);
-    check_hidden(&reach, hidden)?;
+    check_hidden(&builder, hidden)?;
     let (tokens, tiles) = (packed.tokens().len(), packed.tiles().len());
     let params = EmbedAttentionParams {
-        fused: reach.reads::<u16>(parts.fused, 3 * tokens * hidden)?,
-        tiles: reach.reads::<QueryTile>(parts.tiles, tiles)?,
-        context: reach.writes::<u16>(parts.context, tokens * hidden)?,
+        fused: builder.reads::<u16>(parts.fused, 3 * tokens * hidden)?,
+        tiles: builder.reads::<QueryTile>(parts.tiles, tiles)?,
+        context: builder.writes::<u16>(parts.context, tokens * hidden)?,
         hidden: hidden as u32,
         unused: 0,
     };
     let grid = [tiles as u32, heads as u32];
     let shared_bytes = ROWS * head * size_of::<u16>();
-    reach.launch(queue, Spread { grid, threads: THREADS, shared_bytes }, &params)
+    builder.launch(queue, LaunchShape { grid, threads: THREADS, shared_bytes }, &params)
 }

@@ -1,7 +1,6 @@
 //! Launchers of a BERT encoder's kernels (kernels/embed_*.cu), over packed passages.
 //!
-//! Not here: what a model is, where its weights come from, and the order of its layers; `embed`
-//! knows that. The states of all tokens of a batch lie one behind the other, without padding.
+//! Not here: the model, its weights and the order of its layers, which are in `embed`. The states of all tokens of a batch lie one behind the other, without padding.
 //!
 //! ```text
 //! Packed    token ids of a batch, checked -> tables for the device
@@ -15,8 +14,8 @@
 //!
 //! Invariants
 //! - Matrices are f16 row by row, weights (outputs, inputs); bias, scale and shift are f32.
-//! - Every launch is checked against the sizes of its buffers and the limits of its kernel. What
-//!   the tables of a batch say is checked where they are made; the caller copies them as they are.
+//! - Every launch is checked against the sizes of its buffers and the limits of its kernel. The
+//!   tables of a batch are checked where they are made; the caller copies them as they are.
 //!
 //! Children: `packed`: batches; `rows`: gather and norm; `product`; `attention`; `pool`
 
@@ -33,7 +32,7 @@ pub use product::{Activation, Product, product};
 pub use rows::{Gather, Norm, Normalise, gather, normalise};
 
 use crate::cuda::DeviceError;
-use crate::cuda::reach::Reach;
+use crate::cuda::launch::LaunchBuilder;
 
 /// Numbers of a token's state at most: what a warp holds in registers.
 pub const HIDDEN_MAX: usize = 1024;
@@ -45,7 +44,7 @@ pub const WIDTH_STEP: usize = 8;
 pub const TOKENS_MAX: usize = 1 << 20;
 
 /// Insists on a width that rows of states may have.
-fn check_hidden(reach: &Reach, hidden: usize) -> Result<(), DeviceError> {
+fn check_hidden(builder: &LaunchBuilder, hidden: usize) -> Result<(), DeviceError> {
     let is_whole = hidden > 0 && hidden.is_multiple_of(WIDTH_STEP);
-    reach.check(is_whole && hidden <= HIDDEN_MAX, "a state of 8, 16 ... 1024 numbers")
+    builder.check(is_whole && hidden <= HIDDEN_MAX, "a state of 8, 16 ... 1024 numbers")
 }

@@ -1,4 +1,4 @@
-//! A batch as the device gets it: tokens one behind the other, and where passages begin.
+//! A batch in the device's form: tokens one behind the other, and the first token of each passage.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -13,7 +13,7 @@ pub(super) const TILE: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 pub struct Token {
     id: u32,
-    place: u32,
+    position: u32,
 }
 
 /// Work of one block of attention: `QueryTile` of kernels/embed_attention.cu.
@@ -26,7 +26,7 @@ pub struct QueryTile {
     unused: u32,
 }
 
-/// Passages packed, every id and place within the model's tables.
+/// Passages packed, every id and position within the model's tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
     tokens: Vec<Token>,
@@ -60,7 +60,7 @@ impl Packed {
             check(ids.iter().all(|id| (*id as usize) < vocabulary), "ids of the vocabulary")?;
             let (start, length) = (packed.tokens.len() as u32, ids.len() as u32);
             packed.starts.push(start);
-            let tokens = ids.iter().zip(0..).map(|(id, place)| Token { id: *id, place });
+            let tokens = ids.iter().zip(0..).map(|(id, position)| Token { id: *id, position });
             packed.tokens.extend(tokens);
             let tiles = (0..length).step_by(TILE);
             packed.tiles.extend(tiles.map(|first| QueryTile { start, length, first, unused: 0 }));
@@ -74,7 +74,7 @@ impl Packed {
         &self.tokens
     }
 
-    /// Where each passage begins, and where the last one ends.
+    /// First token of each passage, and the end of the last one.
     pub fn starts(&self) -> &[u32] {
         &self.starts
     }
@@ -94,7 +94,7 @@ impl Packed {
         self.vocabulary
     }
 
-    /// Places that tokens may have.
+    /// Positions that tokens may have.
     pub(super) fn window(&self) -> usize {
         self.window
     }
@@ -110,8 +110,8 @@ mod tests {
         let packed = Packed::new(&[&[3, 1], &long, &[9]], 10, 130).unwrap();
         assert_eq!(packed.starts(), [0, 2, 132, 133]);
         assert_eq!((packed.tokens().len(), packed.passages()), (133, 3));
-        assert_eq!(packed.tokens()[131], Token { id: 5, place: 129 });
-        assert_eq!(packed.tokens()[132], Token { id: 9, place: 0 });
+        assert_eq!(packed.tokens()[131], Token { id: 5, position: 129 });
+        assert_eq!(packed.tokens()[132], Token { id: 9, position: 0 });
         let firsts: Vec<_> = packed.tiles().iter().map(|tile| (tile.start, tile.first)).collect();
         assert_eq!(firsts, [(0, 0), (2, 0), (2, 64), (2, 128), (132, 0)]);
     }

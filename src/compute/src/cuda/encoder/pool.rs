@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use crate::cuda::encoder::{Packed, check_hidden};
-use crate::cuda::reach::{Reach, Spread};
+use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::{Buffer, DeviceError, Queue};
 
 const THREADS: u32 = 256;
@@ -21,7 +21,7 @@ struct EmbedPoolParams {
     only_first: u32,
 }
 
-/// What [`pool`] reads and writes.
+/// Arguments of [`pool`].
 #[derive(Debug, Clone, Copy)]
 pub struct Pool<'a> {
     /// f16 (tokens, hidden).
@@ -30,31 +30,31 @@ pub struct Pool<'a> {
     pub starts: &'a Buffer,
     /// f32 (passages, hidden), written.
     pub vectors: &'a Buffer,
-    /// Whether the first token stands for its passage; otherwise the mean of all does.
+    /// Whether a passage's vector is that of its first token; otherwise it is the mean of all.
     pub only_first: bool,
 }
 
 /// One vector of length 1 for each passage of `packed`.
 ///
 /// # Errors
-/// [`DeviceError::Shape`], or what the device says.
+/// [`DeviceError::Shape`], or errors of the device.
 pub fn pool(
     queue: &mut dyn Queue,
     packed: &Packed,
     hidden: usize,
     parts: Pool<'_>,
 ) -> Result<(), DeviceError> {
-    let mut reach = Reach::new("embed_pool");
-    check_hidden(&reach, hidden)?;
+    let mut builder = LaunchBuilder::new("embed_pool");
+    check_hidden(&builder, hidden)?;
     let (tokens, passages) = (packed.tokens().len(), packed.passages());
     let params = EmbedPoolParams {
-        states: reach.reads::<u16>(parts.states, tokens * hidden)?,
-        starts: reach.reads::<u32>(parts.starts, passages + 1)?,
-        vectors: reach.writes::<f32>(parts.vectors, passages * hidden)?,
+        states: builder.reads::<u16>(parts.states, tokens * hidden)?,
+        starts: builder.reads::<u32>(parts.starts, passages + 1)?,
+        vectors: builder.writes::<f32>(parts.vectors, passages * hidden)?,
         hidden: hidden as u32,
         only_first: u32::from(parts.only_first),
     };
     let shared_bytes = SHARED_BYTES.0 * hidden + SHARED_BYTES.1;
-    let spread = Spread { grid: [passages as u32, 1], threads: THREADS, shared_bytes };
-    reach.launch(queue, spread, &params)
+    let shape = LaunchShape { grid: [passages as u32, 1], threads: THREADS, shared_bytes };
+    builder.launch(queue, shape, &params)
 }

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use crate::cuda::encoder::{TOKENS_MAX, WIDTH_STEP};
-use crate::cuda::reach::{Reach, Spread};
+use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::{Buffer, DeviceError, Queue};
 
 const THREADS: u32 = 128;
@@ -83,8 +83,8 @@ impl Tile {
         self.stages * (self.rows + self.columns) * LINE
     }
 
-    /// Time of a product, in no unit: each multiprocessor's blocks one after the other, but never
-    /// more at a time than fit, and never less than one.
+    /// Relative time of a product: each multiprocessor's blocks one after the other, but never more
+    /// at the same time than fit, and never fewer than one.
     fn cost(&self, tokens: usize, outputs: usize, multiprocessors: usize) -> usize {
         let [x, y] = self.blocks(tokens, outputs);
         let each = (x * y).div_ceil(multiprocessors);
@@ -105,7 +105,7 @@ fn best_tile(
     fitting.min_by_key(|tile| tile.cost(tokens, outputs, multiprocessors.max(1)))
 }
 
-/// What [`product`] reads and writes.
+/// Arguments of [`product`].
 #[derive(Debug, Clone, Copy)]
 pub struct Product<'a> {
     /// f16 (tokens, inputs).
@@ -128,7 +128,7 @@ pub struct Product<'a> {
 /// multiprocessors and so much shared memory for a block.
 ///
 /// # Errors
-/// [`DeviceError::Shape`], or what the device says.
+/// [`DeviceError::Shape`], or errors of the device.
 pub fn product(
     queue: &mut dyn Queue,
     (multiprocessors, shared_max): (u32, u32),
@@ -138,27 +138,27 @@ pub fn product(
     let (inputs, outputs) = parts.widths;
     let tile = best_tile(tokens, outputs, multiprocessors as usize, shared_max as usize);
     let tile = tile.ok_or_else(|| {
-        Reach::new("embed_product_64x64").refused("shared memory for the smallest tile")
+        LaunchBuilder::new("embed_product_64x64").refused("shared memory for the smallest tile")
     })?;
-    let mut reach = Reach::new(tile.kernel);
-    reach.check((1..=TOKENS_MAX).contains(&tokens), "1 to 1048576 tokens")?;
+    let mut builder = LaunchBuilder::new(tile.kernel);
+    builder.check((1..=TOKENS_MAX).contains(&tokens), "1 to 1048576 tokens")?;
     for width in [inputs, outputs] {
         let is_whole = width > 0 && width.is_multiple_of(WIDTH_STEP) && width <= WIDTH_MAX;
-        reach.check(is_whole, "widths in steps of 8")?;
+        builder.check(is_whole, "widths in steps of 8")?;
     }
     let read = [Some(parts.states), Some(parts.weights), Some(parts.bias), parts.residual];
     let is_apart =
         read.into_iter().flatten().all(|buffer| buffer.address() != parts.output.address());
-    reach.check(is_apart, "an output apart from what is read")?;
+    builder.check(is_apart, "an output apart from what is read")?;
     let params = EmbedProductParams {
-        states: reach.reads::<u16>(parts.states, tokens * inputs)?,
-        weights: reach.reads::<u16>(parts.weights, outputs * inputs)?,
-        bias: reach.reads::<f32>(parts.bias, outputs)?,
+        states: builder.reads::<u16>(parts.states, tokens * inputs)?,
+        weights: builder.reads::<u16>(parts.weights, outputs * inputs)?,
+        bias: builder.reads::<f32>(parts.bias, outputs)?,
         residual: match parts.residual {
-            Some(residual) => reach.reads::<u16>(residual, tokens * outputs)?,
+            Some(residual) => builder.reads::<u16>(residual, tokens * outputs)?,
             None => 0,
         },
-        output: reach.writes::<u16>(parts.output, tokens * outputs)?,
+        output: builder.writes::<u16>(parts.output, tokens * outputs)?,
         tokens: tokens as u32,
         inputs: inputs as u32,
         outputs: outputs as u32,
@@ -166,7 +166,7 @@ pub fn product(
     };
     let [x, y] = tile.blocks(tokens, outputs);
     let (grid, shared_bytes) = ([x as u32, y as u32], tile.shared_bytes());
-    reach.launch(queue, Spread { grid, threads: THREADS, shared_bytes }, &params)
+    builder.launch(queue, LaunchShape { grid, threads: THREADS, shared_bytes }, &params)
 }
 
 #[cfg(test)]

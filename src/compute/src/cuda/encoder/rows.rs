@@ -1,9 +1,9 @@
-//! What a token looks like before the first layer and between them (kernels/embed_norm.cu).
+//! States before the first layer, and layer norms (kernels/embed_norm.cu).
 
 use bytemuck::{Pod, Zeroable};
 
 use crate::cuda::encoder::{Packed, Token, check_hidden};
-use crate::cuda::reach::{Reach, Spread};
+use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::{Buffer, DeviceError, Queue};
 
 const THREADS: u32 = 256;
@@ -51,7 +51,7 @@ pub struct Norm<'a> {
     pub epsilon: f32,
 }
 
-/// What [`gather`] reads and writes.
+/// Arguments of [`gather`].
 #[derive(Debug, Clone, Copy)]
 pub struct Gather<'a> {
     /// f16 (vocabulary, hidden).
@@ -69,32 +69,32 @@ pub struct Gather<'a> {
 /// States of the tokens of `packed` before the first layer.
 ///
 /// # Errors
-/// [`DeviceError::Shape`], or what the device says.
+/// [`DeviceError::Shape`], or errors of the device.
 pub fn gather(
     queue: &mut dyn Queue,
     packed: &Packed,
     hidden: usize,
     parts: Gather<'_>,
 ) -> Result<(), DeviceError> {
-    let mut reach = Reach::new("embed_gather");
-    check_hidden(&reach, hidden)?;
+    let mut builder = LaunchBuilder::new("embed_gather");
+    check_hidden(&builder, hidden)?;
     let count = packed.tokens().len();
     let params = EmbedGatherParams {
-        words: reach.reads::<u16>(parts.words, packed.vocabulary().saturating_mul(hidden))?,
-        positions: reach.reads::<u16>(parts.positions, packed.window().saturating_mul(hidden))?,
-        tokens: reach.reads::<Token>(parts.tokens, count)?,
-        scale: reach.reads::<f32>(parts.norm.scale, hidden)?,
-        shift: reach.reads::<f32>(parts.norm.shift, hidden)?,
-        states: reach.writes::<u16>(parts.states, count * hidden)?,
+        words: builder.reads::<u16>(parts.words, packed.vocabulary().saturating_mul(hidden))?,
+        positions: builder.reads::<u16>(parts.positions, packed.window().saturating_mul(hidden))?,
+        tokens: builder.reads::<Token>(parts.tokens, count)?,
+        scale: builder.reads::<f32>(parts.norm.scale, hidden)?,
+        shift: builder.reads::<f32>(parts.norm.shift, hidden)?,
+        states: builder.writes::<u16>(parts.states, count * hidden)?,
         count: count as u32,
         hidden: hidden as u32,
         epsilon: parts.norm.epsilon,
         unused: 0,
     };
-    reach.launch(queue, spread(count), &params)
+    builder.launch(queue, shape(count), &params)
 }
 
-/// What [`normalise`] reads and writes: two buffers, f16 (tokens, hidden).
+/// Arguments of [`normalise`]: two buffers, f16 (tokens, hidden).
 #[derive(Debug, Clone, Copy)]
 pub struct Normalise<'a> {
     /// Read.
@@ -108,30 +108,30 @@ pub struct Normalise<'a> {
 /// The rows of `packed`'s tokens, normalised.
 ///
 /// # Errors
-/// [`DeviceError::Shape`], or what the device says.
+/// [`DeviceError::Shape`], or errors of the device.
 pub fn normalise(
     queue: &mut dyn Queue,
     packed: &Packed,
     hidden: usize,
     parts: Normalise<'_>,
 ) -> Result<(), DeviceError> {
-    let mut reach = Reach::new("embed_norm");
-    check_hidden(&reach, hidden)?;
-    reach.check(parts.rows.address() != parts.states.address(), "two buffers")?;
+    let mut builder = LaunchBuilder::new("embed_norm");
+    check_hidden(&builder, hidden)?;
+    builder.check(parts.rows.address() != parts.states.address(), "two buffers")?;
     let count = packed.tokens().len();
     let params = EmbedNormParams {
-        rows: reach.reads::<u16>(parts.rows, count * hidden)?,
-        scale: reach.reads::<f32>(parts.norm.scale, hidden)?,
-        shift: reach.reads::<f32>(parts.norm.shift, hidden)?,
-        states: reach.writes::<u16>(parts.states, count * hidden)?,
+        rows: builder.reads::<u16>(parts.rows, count * hidden)?,
+        scale: builder.reads::<f32>(parts.norm.scale, hidden)?,
+        shift: builder.reads::<f32>(parts.norm.shift, hidden)?,
+        states: builder.writes::<u16>(parts.states, count * hidden)?,
         count: count as u32,
         hidden: hidden as u32,
         epsilon: parts.norm.epsilon,
         unused: 0,
     };
-    reach.launch(queue, spread(count), &params)
+    builder.launch(queue, shape(count), &params)
 }
 
-fn spread(count: usize) -> Spread {
-    Spread { grid: [count.div_ceil(ROWS) as u32, 1], threads: THREADS, shared_bytes: 0 }
+fn shape(count: usize) -> LaunchShape {
+    LaunchShape { grid: [count.div_ceil(ROWS) as u32, 1], threads: THREADS, shared_bytes: 0 }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use lodestone_compute::cuda::together::{MachineTimer, Timer};
+use lodestone_compute::cuda::batcher::{MachineTimer, Timer};
 use lodestone_compute::cuda::{
     Buffer, CudaBackend, Device, DeviceError, DeviceMemory, DeviceTraits, Launch, Queue,
 };
@@ -24,7 +24,7 @@ const DIMENSION: usize = 64;
 const ROWS: usize = 500;
 const PROBE: Probe = Probe { k: 6, probes: 3, deviations: 5.0 };
 
-/// Time that stands still, and counts how often somebody goes to sleep until it moves.
+/// A clock that stands still, and counts the sleeps until it moves.
 #[derive(Debug, Default)]
 struct Still {
     sleeps: Mutex<usize>,
@@ -50,7 +50,7 @@ impl Timer for Still {
     }
 }
 
-/// Stands before a device, counts runs of T0, and can hold the next launch.
+/// Wraps a device, counts runs of T0, and can hold the next launch.
 #[derive(Debug, Default)]
 struct Gate {
     scans: AtomicUsize,
@@ -128,8 +128,8 @@ impl Queue for Gated<Box<dyn Queue>> {
     }
 }
 
-/// A segment with lists, a backend that goes through them, and what stands in its way.
-struct Ward {
+/// A segment with lists, a backend that searches them, and its planned errors.
+struct Fixture {
     asked: Asked,
     rotation: Rotation,
     made: Listed,
@@ -140,7 +140,7 @@ struct Ward {
 
 type Answer = Option<Vec<Hit>>;
 
-impl Ward {
+impl Fixture {
     fn new(inner: Arc<dyn Device>, timer: Arc<dyn Timer>) -> Self {
         let asked = asked(DIMENSION, ROWS, 5, Data::Clustered);
         let rotation = Rotation::new(DIMENSION);
@@ -151,7 +151,7 @@ impl Ward {
         Self { asked, rotation, made, backend, faults, gate }
     }
 
-    /// What the caller of one query is told; `None` where it has to go through the lists itself.
+    /// The answer for the caller of one query; `None` where it has to search the lists itself.
     fn ask(&self, query: usize, probe: Probe) -> Answer {
         self.ask_filtered(query, probe, Selection::All)
     }
@@ -201,19 +201,19 @@ impl Ward {
 fn concurrent_callers_share_a_run_and_get_what_they_get_alone() {
     for device in devices("concurrent_callers_share_a_run_and_get_what_they_get_alone") {
         let still = Arc::new(Still::default());
-        let ward = Ward::new(device, Arc::clone(&still) as Arc<dyn Timer>);
-        let alone: Vec<Answer> = (0..4).map(|query| ward.ask(query, PROBE)).collect();
+        let fixture = Fixture::new(device, Arc::clone(&still) as Arc<dyn Timer>);
+        let alone: Vec<Answer> = (0..4).map(|query| fixture.ask(query, PROBE)).collect();
         assert!(alone.iter().all(Option::is_some));
-        assert_eq!((ward.count("gpu_runs"), ward.gate.scans.load(Ordering::SeqCst)), (4, 4));
+        assert_eq!((fixture.count("gpu_runs"), fixture.gate.scans.load(Ordering::SeqCst)), (4, 4));
         assert_eq!(*still.sleeps.lock().unwrap(), 0, "who is alone never waits");
-        assert_eq!(ward.together(&still, |query| ward.ask(query, PROBE), || ()), alone);
-        assert_eq!((ward.count("gpu_runs"), ward.gate.scans.load(Ordering::SeqCst)), (6, 6));
-        assert_eq!(ward.count("gpu_requests_run_together"), 3);
-        assert_eq!(ward.count("gpu_queries_through_lists"), 8);
+        assert_eq!(fixture.together(&still, |query| fixture.ask(query, PROBE), || ()), alone);
+        assert_eq!((fixture.count("gpu_runs"), fixture.gate.scans.load(Ordering::SeqCst)), (6, 6));
+        assert_eq!(fixture.count("gpu_requests_run_together"), 3);
+        assert_eq!(fixture.count("gpu_queries_through_lists"), 8);
     }
 }
 
-/// Two filters that let the same rows through are one, whoever made them; others are not.
+/// Two filters that pass the same rows share a run; others do not.
 #[test]
 fn concurrent_callers_share_a_run_under_the_same_filter() {
     let mask = |step: u32| {
@@ -222,19 +222,19 @@ fn concurrent_callers_share_a_run_under_the_same_filter() {
     };
     for device in devices("concurrent_callers_share_a_run_under_the_same_filter") {
         let still = Arc::new(Still::default());
-        let ward = Ward::new(device, Arc::clone(&still) as Arc<dyn Timer>);
+        let fixture = Fixture::new(device, Arc::clone(&still) as Arc<dyn Timer>);
         let ask = |query, step| {
             let mask = mask(step);
-            ward.ask_filtered(query, PROBE, Selection::Masked(&mask))
+            fixture.ask_filtered(query, PROBE, Selection::Masked(&mask))
         };
         let alone: Vec<Answer> = (0..4).map(|query| ask(query, 3)).collect();
         let other = ask(1, 5);
         assert!(alone.iter().all(Option::is_some) && other != alone[1]);
-        let runs = ward.count("gpu_runs");
+        let runs = fixture.count("gpu_runs");
         let beside = || assert_eq!(ask(1, 5), other, "while the rest waits");
-        assert_eq!(ward.together(&still, |query| ask(query, 3), beside), alone);
-        assert_eq!(ward.count("gpu_runs"), runs + 3);
-        assert_eq!(ward.count("gpu_requests_run_together"), 3);
+        assert_eq!(fixture.together(&still, |query| ask(query, 3), beside), alone);
+        assert_eq!(fixture.count("gpu_runs"), runs + 3);
+        assert_eq!(fixture.count("gpu_requests_run_together"), 3);
     }
 }
 
@@ -243,22 +243,22 @@ fn concurrent_callers_share_a_run_under_the_same_filter() {
 fn callers_who_want_something_else_run_beside_each_other() {
     for device in devices("callers_who_want_something_else_run_beside_each_other") {
         let still = Arc::new(Still::default());
-        let ward = Ward::new(device, Arc::clone(&still) as Arc<dyn Timer>);
+        let fixture = Fixture::new(device, Arc::clone(&still) as Arc<dyn Timer>);
         let others = [
             Probe { probes: 2, ..PROBE },
             Probe { k: 5, ..PROBE },
             Probe { deviations: 4.0, ..PROBE },
         ];
-        let alone = others.map(|other| ward.ask(1, other));
-        let (begins, end) = ward.gate.shut();
+        let alone = others.map(|other| fixture.ask(1, other));
+        let (begins, end) = fixture.gate.shut();
         thread::scope(|scope| {
-            let first = scope.spawn(|| ward.ask(0, PROBE));
+            let first = scope.spawn(|| fixture.ask(0, PROBE));
             begins.recv().unwrap();
-            assert_eq!(others.map(|other| ward.ask(1, other)), alone);
+            assert_eq!(others.map(|other| fixture.ask(1, other)), alone);
             end.send(()).unwrap();
             assert!(first.join().unwrap().is_some());
         });
-        assert_eq!(ward.count("gpu_requests_run_together"), 0);
+        assert_eq!(fixture.count("gpu_requests_run_together"), 0);
     }
 }
 
@@ -266,13 +266,13 @@ fn callers_who_want_something_else_run_beside_each_other() {
 #[test]
 fn no_caller_waits_beyond_its_deadline() {
     for device in devices("no_caller_waits_beyond_its_deadline") {
-        let ward = Ward::new(device, Arc::new(MachineTimer::default()));
-        let alone = ward.ask(1, PROBE);
-        let (begins, end) = ward.gate.shut();
+        let fixture = Fixture::new(device, Arc::new(MachineTimer::default()));
+        let alone = fixture.ask(1, PROBE);
+        let (begins, end) = fixture.gate.shut();
         thread::scope(|scope| {
-            let first = scope.spawn(|| ward.ask(0, PROBE));
+            let first = scope.spawn(|| fixture.ask(0, PROBE));
             begins.recv().unwrap();
-            assert_eq!(ward.ask(1, PROBE), alone, "while the first is still held");
+            assert_eq!(fixture.ask(1, PROBE), alone, "while the first is still held");
             end.send(()).unwrap();
             assert!(first.join().unwrap().is_some());
         });
@@ -283,13 +283,13 @@ fn no_caller_waits_beyond_its_deadline() {
 fn a_device_that_fails_sends_each_caller_back() {
     for device in devices("a_device_that_fails_sends_each_caller_back") {
         let still = Arc::new(Still::default());
-        let ward = Ward::new(device, Arc::clone(&still) as Arc<dyn Timer>);
-        assert!(ward.ask(0, PROBE).is_some());
-        ward.faults.is_loss.store(true, Ordering::SeqCst);
-        let lose = || ward.faults.calls_left.store(0, Ordering::SeqCst);
-        let answers = ward.together(&still, |query| ward.ask(query, PROBE), lose);
+        let fixture = Fixture::new(device, Arc::clone(&still) as Arc<dyn Timer>);
+        assert!(fixture.ask(0, PROBE).is_some());
+        fixture.faults.is_loss.store(true, Ordering::SeqCst);
+        let lose = || fixture.faults.calls_left.store(0, Ordering::SeqCst);
+        let answers = fixture.together(&still, |query| fixture.ask(query, PROBE), lose);
         assert_eq!(answers, vec![None; 4]);
-        assert_eq!((ward.count("gpu_fallbacks_lost"), ward.count("gpu_losses")), (4, 1));
-        assert_eq!(ward.count("gpu_queries_through_lists"), 1);
+        assert_eq!((fixture.count("gpu_fallbacks_lost"), fixture.count("gpu_losses")), (4, 1));
+        assert_eq!(fixture.count("gpu_queries_through_lists"), 1);
     }
 }

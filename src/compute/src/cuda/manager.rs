@@ -1,36 +1,36 @@
-//! The device as long as it lives, and a new one after it.
+//! The device manager: opens the device, and opens it again some time after it was lost.
 
 use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::cuda::cache::{DeviceCache, Tier};
 use crate::cuda::counters::Counters;
 use crate::cuda::device::DeviceSource;
 use crate::cuda::lists::ResidentLists;
 use crate::cuda::numbers::Numbers;
-use crate::cuda::resident::{Residency, Tier};
 use crate::cuda::workspace::{Scratch, Workspace};
 use crate::cuda::{Buffer, Device, DeviceError};
 use crate::{ListColumns, VectorRows};
 use lodestone_types::{Clock, Timestamp};
 
-/// Pause before a lost device is asked for again; doubled each time that fails.
+/// Pause before a lost device is opened again; doubled each time that fails.
 const PAUSE_MILLIS_MIN: u64 = 10_000;
 /// The longest pause.
 const PAUSE_MILLIS_MAX: u64 = 600_000;
-/// Of the memory that is free at the start, what vectors may take; the rest is for scratch memory,
-/// the model and other processes.
+/// Share of the memory free at the start that vectors may take; the rest is for scratch memory, the
+/// model and other processes.
 const BUDGET_SHARE: (u64, u64) = (3, 4);
-/// Workspaces that are kept; more requests at a time make more, and drop them.
+/// Workspaces that are kept; more requests at the same time create more, and drop them.
 const WORKSPACES_MAX: usize = 8;
 
 /// The rows of a segment on the device.
 #[derive(Debug)]
 pub struct ResidentRows {
-    /// What they are made of.
+    /// Number format of the rows.
     pub numbers: Numbers,
-    /// How many.
+    /// Number of rows.
     pub rows: u32,
     /// Bytes from one row to the next.
     pub stride: u32,
@@ -74,27 +74,27 @@ impl ResidentRows {
 }
 
 /// A device in use.
-pub struct Live {
+pub struct ActiveDevice {
     device: Arc<dyn Device>,
-    held: Residency,
+    cache: DeviceCache,
     workspaces: Mutex<Vec<Workspace>>,
     scratch: Scratch,
     counters: Arc<Counters>,
 }
 
-impl Live {
+impl ActiveDevice {
     fn new(
         device: Arc<dyn Device>,
-        limits: &SupplyLimits,
+        limits: &ManagerLimits,
         counters: &Arc<Counters>,
     ) -> Result<Self, DeviceError> {
         let budget = match limits.budget_bytes {
             Some(bytes) => bytes,
             None => device.memory()?.free_bytes / BUDGET_SHARE.1 * BUDGET_SHARE.0,
         };
-        let held = Residency::new(budget, Arc::clone(counters));
+        let cache = DeviceCache::new(budget, Arc::clone(counters));
         let (workspaces, counters) = (Mutex::default(), Arc::clone(counters));
-        Ok(Self { device, held, workspaces, scratch: limits.scratch, counters })
+        Ok(Self { device, cache, workspaces, scratch: limits.scratch, counters })
     }
 
     /// The device.
@@ -102,22 +102,17 @@ impl Live {
         &*self.device
     }
 
-    /// What stands on it.
-    pub fn residency(&self) -> &Residency {
-        &self.held
-    }
-
-    /// T1 of the rows on the device, brought there if need be.
+    /// T1 of the rows on the device, uploaded if it is not there.
     ///
     /// # Errors
-    /// [`DeviceError::Uploading`], [`DeviceError::OutOfMemory`], or what the device says.
+    /// [`DeviceError::Uploading`], [`DeviceError::OutOfMemory`], or errors of the device.
     pub fn resident(
         &self,
         identity: u128,
         rows: &VectorRows<'_>,
     ) -> Result<Arc<ResidentRows>, DeviceError> {
         let bytes = ResidentRows::bytes_of(rows);
-        self.held.get((identity, Tier::T1), bytes, || {
+        self.cache.get((identity, Tier::T1), bytes, || {
             self.with_workspace(|workspace| ResidentRows::upload(rows, workspace))
         })
     }
@@ -132,12 +127,12 @@ impl Live {
         rows: &VectorRows<'_>,
     ) -> Result<Arc<ResidentRows>, DeviceError> {
         let bytes = ResidentRows::bytes_of_halves(rows);
-        self.held.get((identity, Tier::T2), bytes, || {
+        self.cache.get((identity, Tier::T2), bytes, || {
             self.with_workspace(|workspace| ResidentRows::upload_halves(rows, workspace))
         })
     }
 
-    /// The lists over `rows`, which stand there.
+    /// The lists over `rows` on the device.
     ///
     /// # Errors
     /// As [`Self::resident`].
@@ -147,7 +142,7 @@ impl Live {
         lists: &ListColumns<'_>,
         rows: &ResidentRows,
     ) -> Result<Arc<ResidentLists>, DeviceError> {
-        self.held.get((identity, Tier::T0), ResidentLists::bytes_of(lists), || {
+        self.cache.get((identity, Tier::T0), ResidentLists::bytes_of(lists), || {
             self.with_workspace(|workspace| ResidentLists::upload(lists, rows, workspace))
         })
     }
@@ -163,7 +158,7 @@ impl Live {
     /// Runs `work` in a queue of its own. All of it is done when this returns, however it ends.
     ///
     /// # Errors
-    /// What `work` returned.
+    /// The error of `work`.
     pub fn with_workspace<T>(
         &self,
         work: impl FnOnce(&mut Workspace) -> Result<T, DeviceError>,
@@ -175,7 +170,7 @@ impl Live {
         };
         let done = work(&mut workspace);
         if done.is_err() {
-            // What was launched may still use its memory. The error that counts is the first.
+            // Launched kernels may still use the memory. The first error is returned.
             let _ = workspace.queue.synchronise();
             return done;
         }
@@ -187,30 +182,33 @@ impl Live {
     }
 }
 
-impl fmt::Debug for Live {
+impl fmt::Debug for ActiveDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Live").field("device", &self.device).field("held", &self.held).finish()
+        f.debug_struct("ActiveDevice")
+            .field("device", &self.device)
+            .field("cache", &self.cache)
+            .finish()
     }
 }
 
-/// Bounds of what is used of a device.
+/// Limits of the use of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SupplyLimits {
-    /// Bytes that rows may take; `None` leaves it to the memory that is free at the start.
+pub struct ManagerLimits {
+    /// Bytes that rows may take; `None`: a share of the memory that is free at the start.
     pub budget_bytes: Option<u64>,
-    /// Scratch memory.
+    /// Size of scratch memory.
     pub scratch: Scratch,
 }
 
-/// Checks a fresh device before it is used.
-pub type Check = fn(&Live) -> Result<(), DeviceError>;
+/// Check of a fresh device before it is used.
+pub type Check = fn(&ActiveDevice) -> Result<(), DeviceError>;
 
-/// Hands out the device, and takes it again some time after it was lost.
+/// The device, opened again some time after it was lost.
 #[derive(Debug)]
-pub struct Supply {
+pub struct DeviceManager {
     source: Arc<dyn DeviceSource>,
     clock: Arc<dyn Clock>,
-    limits: SupplyLimits,
+    limits: ManagerLimits,
     counters: Arc<Counters>,
     check: Check,
     state: Mutex<State>,
@@ -218,37 +216,37 @@ pub struct Supply {
 
 #[derive(Debug)]
 enum State {
-    Live(Arc<Live>),
+    Active(Arc<ActiveDevice>),
     Lost { again_at: Timestamp, pause_millis: u64, reason: String },
 }
 
-impl Supply {
-    /// Takes the device.
+impl DeviceManager {
+    /// Opens the device.
     ///
     /// # Errors
-    /// Why there is none, or what `check` found.
+    /// Why there is none, or the error of `check`.
     pub fn open(
         source: Arc<dyn DeviceSource>,
         clock: Arc<dyn Clock>,
-        limits: SupplyLimits,
+        limits: ManagerLimits,
         counters: Arc<Counters>,
         check: Check,
     ) -> Result<Self, DeviceError> {
-        let live = fresh(&*source, &limits, &counters, check)?;
-        let state = Mutex::new(State::Live(Arc::new(live)));
+        let active = fresh(&*source, &limits, &counters, check)?;
+        let state = Mutex::new(State::Active(Arc::new(active)));
         Ok(Self { source, clock, limits, counters, check, state })
     }
 
-    /// The device. The first to ask after a pause brings a new one; others go without meanwhile.
+    /// The device. The first call after a pause opens a new one; other calls get an error meanwhile.
     ///
     /// # Errors
     /// [`DeviceError::Lost`] during a pause.
-    pub fn live(&self) -> Result<Arc<Live>, DeviceError> {
+    pub fn active(&self) -> Result<Arc<ActiveDevice>, DeviceError> {
         let now = self.clock.now();
         let pause = {
             let mut state = self.state.lock();
             match &mut *state {
-                State::Live(live) => return Ok(Arc::clone(live)),
+                State::Active(active) => return Ok(Arc::clone(active)),
                 State::Lost { again_at, reason, .. } if now < *again_at => {
                     return Err(DeviceError::Lost { reason: reason.clone() });
                 }
@@ -263,9 +261,9 @@ impl Supply {
         let opened = opened.map(Arc::new);
         let mut state = self.state.lock();
         match &opened {
-            Ok(live) => {
-                tracing::info!(device = live.device.traits().name, "the GPU is back");
-                *state = State::Live(Arc::clone(live));
+            Ok(active) => {
+                tracing::info!(device = active.device.traits().name, "the GPU is back");
+                *state = State::Active(Arc::clone(active));
             }
             Err(error) => {
                 let again_at = self.clock.now().plus_millis(pause);
@@ -277,10 +275,26 @@ impl Supply {
         opened
     }
 
-    /// Gives `live` up after it said `error`; nobody asks for a device for some time.
-    pub fn lost(&self, live: &Arc<Live>, error: &DeviceError) {
+    /// Runs `work` on the device, and gives the device up if `work` finds it lost.
+    ///
+    /// # Errors
+    /// As [`Self::active`], or the error of `work`.
+    pub fn run<T>(
+        &self,
+        work: impl FnOnce(&ActiveDevice) -> Result<T, DeviceError>,
+    ) -> Result<T, DeviceError> {
+        let active = self.active()?;
+        work(&active).inspect_err(|error| self.report(&active, error))
+    }
+
+    /// Takes note of an `error` of `device`. A lost device is given up, and not opened again for
+    /// some time.
+    pub fn report(&self, device: &Arc<ActiveDevice>, error: &DeviceError) {
+        if !matches!(error, DeviceError::Lost { .. }) {
+            return;
+        }
         let mut state = self.state.lock();
-        if matches!(&*state, State::Live(current) if Arc::ptr_eq(current, live)) {
+        if matches!(&*state, State::Active(current) if Arc::ptr_eq(current, device)) {
             let (reason, pause_millis) = (error.to_string(), PAUSE_MILLIS_MIN);
             tracing::warn!(reason, "the GPU is lost: the CPU answers");
             self.counters.device_lost();
@@ -292,11 +306,11 @@ impl Supply {
 
 fn fresh(
     source: &dyn DeviceSource,
-    limits: &SupplyLimits,
+    limits: &ManagerLimits,
     counters: &Arc<Counters>,
     check: Check,
-) -> Result<Live, DeviceError> {
-    let live = Live::new(source.open()?, limits, counters)?;
-    check(&live)?;
-    Ok(live)
+) -> Result<ActiveDevice, DeviceError> {
+    let active = ActiveDevice::new(source.open()?, limits, counters)?;
+    check(&active)?;
+    Ok(active)
 }

@@ -1,4 +1,4 @@
-//! The CPU's model behind one on a device: what that does not embed, this does.
+//! The CPU fallback of a model on a device.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use crate::EmbedError;
 use crate::bert::Bert;
 use crate::device::{Engine, Vectors};
-use crate::queue::{DeviceCounts, Forward, Pace};
+use crate::queue::{BatchPolicy, DeviceCounts, Forward};
 use lodestone_compute::cuda::DeviceError;
 
 /// Bulk batches in flight: one computes while the next is packed and copied.
@@ -15,20 +15,20 @@ const IN_FLIGHT: usize = 2;
 /// Less than this is not shared out between them: it would not fill the device.
 const SHARE_TOKENS: usize = 4096;
 
-/// The model on the CPU, and what the device before it did.
+/// The model on the CPU, and counters of the device's batches.
 #[derive(Debug)]
-pub(crate) struct Behind {
+pub(crate) struct CpuFallback {
     bert: Arc<Bert>,
     /// Tokens of a batch on the CPU, and workers that may be in one.
-    cpu: Pace,
+    cpu: BatchPolicy,
     is_up: AtomicBool,
     batches: AtomicU64,
     fallbacks: AtomicU64,
 }
 
-impl Behind {
-    /// `cpu` is the pace while there is no device.
-    pub fn new(bert: Arc<Bert>, cpu: Pace) -> Self {
+impl CpuFallback {
+    /// `cpu` is the batch policy while the device does not embed.
+    pub fn new(bert: Arc<Bert>, cpu: BatchPolicy) -> Self {
         let (batches, fallbacks) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { bert, cpu, is_up: AtomicBool::new(true), batches, fallbacks }
     }
@@ -38,12 +38,12 @@ impl Behind {
         &self.bert
     }
 
-    /// Whether the device embedded when it was last asked.
+    /// Whether the device embedded its last batch.
     fn is_up(&self) -> bool {
         self.is_up.load(Relaxed)
     }
 
-    /// What the device made of a batch, or what the CPU makes of it.
+    /// Vectors of the device, or of the CPU where the device failed.
     fn settle(
         &self,
         by_device: Vectors,
@@ -67,7 +67,7 @@ impl Behind {
         Ok(vectors)
     }
 
-    /// One line when the device stops being used, not one a batch.
+    /// Counts a fallback. Logs once when the device stops embedding, not for every batch.
     pub fn fell_back(&self, error: &DeviceError) {
         self.fallbacks.fetch_add(1, Relaxed);
         if self.is_up.swap(false, Relaxed) {
@@ -76,34 +76,34 @@ impl Behind {
         }
     }
 
-    /// How a device likes its batches of up to `batch_tokens`, while it embeds.
-    fn pace(&self, batch_tokens: usize) -> Pace {
+    /// Batch policy: that of the device, with batches of up to `batch_tokens`, while it embeds.
+    fn policy(&self, batch_tokens: usize) -> BatchPolicy {
         if !self.is_up() {
             return self.cpu;
         }
         let batch = batch_tokens.max(1);
-        Pace { batch, share: SHARE_TOKENS.min(batch), workers: IN_FLIGHT }
+        BatchPolicy { batch, share: SHARE_TOKENS.min(batch), workers: IN_FLIGHT }
     }
 
-    /// What the device did.
+    /// Counters of the device.
     fn counts(&self) -> DeviceCounts {
         let (batches, fallbacks) = (self.batches.load(Relaxed), self.fallbacks.load(Relaxed));
         DeviceCounts { batches, fallbacks }
     }
 }
 
-/// A model on a device, with the CPU's behind it.
+/// A model on a device, with a CPU fallback.
 pub(crate) trait OnDevice: Send + Sync + fmt::Debug {
-    /// What embeds while the device does.
+    /// The engine while the device embeds.
     const ENGINE: Engine;
 
-    /// The CPU's.
-    fn behind(&self) -> &Behind;
+    /// The fallback.
+    fn fallback(&self) -> &CpuFallback;
 
     /// Tokens of a batch at most.
     fn batch_tokens(&self) -> usize;
 
-    /// What the device makes of a batch. Calls `pause` now and then.
+    /// Vectors of a batch, computed by the device. Calls `pause` now and then.
     fn on_device(&self, batch: &[&[u32]], pause: &mut dyn FnMut()) -> Vectors;
 }
 
@@ -114,19 +114,19 @@ impl<D: OnDevice> Forward for D {
         pause: &mut dyn FnMut(),
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
         let by_device = self.on_device(batch, pause);
-        self.behind().settle(by_device, batch, pause)
+        self.fallback().settle(by_device, batch, pause)
     }
 
-    fn pace(&self, _: Pace) -> Pace {
-        self.behind().pace(self.batch_tokens())
+    fn policy(&self, _: BatchPolicy) -> BatchPolicy {
+        self.fallback().policy(self.batch_tokens())
     }
 
     fn engine(&self) -> Engine {
-        if self.behind().is_up() { D::ENGINE } else { Engine::Cpu }
+        if self.fallback().is_up() { D::ENGINE } else { Engine::Cpu }
     }
 
     fn device_counts(&self) -> DeviceCounts {
-        self.behind().counts()
+        self.fallback().counts()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Launches in the making: every address is taken from a buffer and checked against its size.
+//! The launch builder: every address is taken from a buffer and checked against its size.
 
 use bytemuck::{NoUninit, Zeroable};
 
@@ -9,9 +9,9 @@ const THREADS_MAX: u32 = 1024;
 /// Blocks of a grid in its second direction.
 const GRID_Y_MAX: u32 = 65_535;
 
-/// How a kernel is spread over a device.
+/// Grid, block and shared memory of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spread {
+pub(super) struct LaunchShape {
     /// Blocks.
     pub grid: [u32; 2],
     /// Threads of a block.
@@ -20,14 +20,14 @@ pub(super) struct Spread {
     pub shared_bytes: usize,
 }
 
-/// What a launch may touch, collected while its parameters are.
+/// Builds the parameters of a launch, and the list of all memory that it may touch.
 #[derive(Debug)]
-pub(super) struct Reach {
+pub(super) struct LaunchBuilder {
     kernel: &'static str,
     extents: Vec<Extent>,
 }
 
-impl Reach {
+impl LaunchBuilder {
     pub(super) fn new(kernel: &'static str) -> Self {
         Self { kernel, extents: Vec::new() }
     }
@@ -71,10 +71,10 @@ impl Reach {
     pub(super) fn launch<P: NoUninit + Zeroable>(
         &self,
         queue: &mut dyn Queue,
-        spread: Spread,
+        shape: LaunchShape,
         parameters: &P,
     ) -> Result<(), DeviceError> {
-        let Spread { grid: [x, y], threads, shared_bytes } = spread;
+        let LaunchShape { grid: [x, y], threads, shared_bytes } = shape;
         self.check((1..=THREADS_MAX).contains(&threads), "a block of 1 to 1024 threads")?;
         self.check(x > 0 && (1..=GRID_Y_MAX).contains(&y), "a grid that a device can run")?;
         let shared_bytes =

@@ -1,0 +1,284 @@
+//! A cache of segment data on the device: what was used last, within a budget of bytes.
+//!
+//! Entries are known by the identity of their segment, which never changes its bytes. The first
+//! request uploads; requests meanwhile get [`DeviceError::Uploading`] and fall back to the CPU,
+//! since an upload takes longer than any search there. An entry is evicted only if nobody asked
+//! for it while the new one was asked for several times: a working set beyond the budget must not
+//! be uploaded over and over.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::cuda::DeviceError;
+use crate::cuda::counters::Counters;
+
+/// Requests for an absent entry before others are evicted for it.
+const ASKS_BEFORE_EVICTION: u64 = 8;
+/// Absent entries whose requests are counted.
+const WAITING_MAX: usize = 4096;
+
+/// Part of a segment that an entry holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tier {
+    /// Lists, with one bit a component.
+    T0,
+    /// Codes, scales and residuals.
+    T1,
+    /// The originals, as f16.
+    T2,
+}
+
+/// Identity of a segment, and its tier.
+pub type CacheKey = (u128, Tier);
+
+/// Device data; a tier is always of one type.
+type Content = Arc<dyn Any + Send + Sync>;
+
+/// Segment data on the device.
+pub struct DeviceCache {
+    budget_bytes: u64,
+    counters: Arc<Counters>,
+    state: Mutex<State>,
+}
+
+struct State {
+    entries: BTreeMap<CacheKey, Entry>,
+    waiting: BTreeMap<CacheKey, Waiter>,
+    used_bytes: u64,
+    /// Counts requests, in place of time.
+    tick: u64,
+}
+
+struct Entry {
+    bytes: u64,
+    last_used: u64,
+    /// Absent while it is uploaded.
+    content: Option<Content>,
+}
+
+struct Waiter {
+    since: u64,
+    asks: u64,
+}
+
+impl DeviceCache {
+    /// Nothing yet, of at most `budget_bytes`.
+    pub fn new(budget_bytes: u64, counters: Arc<Counters>) -> Self {
+        let (entries, waiting) = (BTreeMap::new(), BTreeMap::new());
+        let state = State { entries, waiting, used_bytes: 0, tick: 0 };
+        Self { budget_bytes, counters, state: Mutex::new(state) }
+    }
+
+    /// The entry under `key`; an absent one is uploaded first, and then takes `bytes`. `upload`
+    /// runs once, however many ask at the same time.
+    ///
+    /// # Errors
+    /// [`DeviceError::Uploading`] while another request uploads it, [`DeviceError::OutOfMemory`]
+    /// where the budget does not allow it, or the error of `upload`.
+    pub fn get<T: Any + Send + Sync>(
+        &self,
+        key: CacheKey,
+        bytes: u64,
+        upload: impl FnOnce() -> Result<T, DeviceError>,
+    ) -> Result<Arc<T>, DeviceError> {
+        // Evicted entries are freed after the lock is.
+        let evicted;
+        {
+            let mut state = self.state.lock();
+            state.tick += 1;
+            let tick = state.tick;
+            if let Some(entry) = state.entries.get_mut(&key) {
+                entry.last_used = tick;
+                let content = entry.content.clone().ok_or(DeviceError::Uploading)?;
+                return Ok(content.downcast().expect("a tier is always of one type"));
+            }
+            let out_of_memory = DeviceError::OutOfMemory { bytes: bytes as usize };
+            evicted = state.evict_for(key, bytes, self.budget_bytes).ok_or(out_of_memory)?;
+            state.used_bytes += bytes;
+            state.entries.insert(key, Entry { bytes, last_used: tick, content: None });
+        }
+        evicted.iter().for_each(|_| self.counters.evicted());
+        drop(evicted);
+        let mut upload_guard = UploadGuard { cache: self, key, content: None };
+        let content = Arc::new(upload()?);
+        upload_guard.content = Some(Arc::clone(&content) as Content);
+        self.counters.uploaded(bytes);
+        Ok(content)
+    }
+}
+
+/// Guard of an upload: stores the content when dropped, or frees the entry if the upload failed.
+struct UploadGuard<'a> {
+    cache: &'a DeviceCache,
+    key: CacheKey,
+    content: Option<Content>,
+}
+
+impl Drop for UploadGuard<'_> {
+    fn drop(&mut self) {
+        let mut state = self.cache.state.lock();
+        match self.content.take() {
+            Some(content) => {
+                let entry =
+                    state.entries.get_mut(&self.key).expect("an entry stays while it is uploaded");
+                entry.content = Some(content);
+            }
+            None => {
+                let entry =
+                    state.entries.remove(&self.key).expect("an entry stays while it is uploaded");
+                state.used_bytes -= entry.bytes;
+            }
+        }
+    }
+}
+
+impl State {
+    /// Evicts entries so that `bytes` more fit into `budget`; `None` if they cannot.
+    fn evict_for(&mut self, key: CacheKey, bytes: u64, budget: u64) -> Option<Vec<Content>> {
+        if bytes > budget {
+            return None;
+        }
+        let missing = (self.used_bytes + bytes).saturating_sub(budget);
+        if missing == 0 {
+            self.waiting.remove(&key);
+            return Some(Vec::new());
+        }
+        if self.waiting.len() >= WAITING_MAX {
+            self.waiting.clear();
+        }
+        let tick = self.tick;
+        let waiting = self.waiting.entry(key).or_insert(Waiter { since: tick, asks: 0 });
+        waiting.asks += 1;
+        let since = waiting.since;
+        if waiting.asks < ASKS_BEFORE_EVICTION {
+            return None;
+        }
+        // A new count either way: entries in use until now may be idle from now on.
+        self.waiting.remove(&key);
+        let victims = self.idle_since(since, missing)?;
+        Some(victims.into_iter().filter_map(|key| self.remove_idle(key)).collect())
+    }
+
+    /// The keys used longest ago that hold `missing` bytes, all unused since `since`.
+    fn idle_since(&self, since: u64, missing: u64) -> Option<Vec<CacheKey>> {
+        let idle = |entry: &&Entry| entry.last_used < since && entry.is_idle();
+        let mut oldest: Vec<_> = self.entries.iter().filter(|(_, entry)| idle(entry)).collect();
+        oldest.sort_by_key(|(_, entry)| entry.last_used);
+        let (mut victims, mut freed) = (Vec::new(), 0);
+        for (key, entry) in oldest {
+            victims.push(*key);
+            freed += entry.bytes;
+            if freed >= missing {
+                return Some(victims);
+            }
+        }
+        None
+    }
+
+    fn remove_idle(&mut self, key: CacheKey) -> Option<Content> {
+        self.entries.get(&key).filter(|entry| entry.is_idle())?;
+        let entry = self.entries.remove(&key)?;
+        self.used_bytes -= entry.bytes;
+        entry.content
+    }
+}
+
+impl Entry {
+    /// Whether nobody else holds it, so that evicting it frees its memory at once.
+    fn is_idle(&self) -> bool {
+        self.content.as_ref().is_some_and(|content| Arc::strong_count(content) == 1)
+    }
+}
+
+impl fmt::Debug for DeviceCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.lock();
+        let (entries, used_bytes) = (state.entries.len(), state.used_bytes);
+        write!(f, "DeviceCache({entries} entries, {used_bytes} of {} bytes)", self.budget_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn key(id: u128) -> CacheKey {
+        (id, Tier::T1)
+    }
+
+    fn cache(budget_bytes: u64) -> DeviceCache {
+        DeviceCache::new(budget_bytes, Arc::default())
+    }
+
+    fn holds(cache: &DeviceCache, id: u128) -> bool {
+        cache.state.lock().entries.get(&key(id)).is_some_and(|entry| entry.content.is_some())
+    }
+
+    fn used_bytes(cache: &DeviceCache) -> u64 {
+        cache.state.lock().used_bytes
+    }
+
+    /// Whether `id` is there, or could be brought there.
+    fn ask(cache: &DeviceCache, id: u128, bytes: u64) -> bool {
+        cache.get(key(id), bytes, || Ok(id)).is_ok_and(|found| *found == id)
+    }
+
+    #[test]
+    fn the_budget_holds_and_idle_rows_make_place() {
+        let cache = cache(100);
+        assert!(ask(&cache, 1, 60) && ask(&cache, 2, 40));
+        assert!(!ask(&cache, 3, 101), "never fits");
+        // Rows in demand stay, however often others are asked for.
+        for _ in 0..50 {
+            assert!(ask(&cache, 1, 60) && ask(&cache, 2, 40));
+            assert!(!ask(&cache, 3, 30));
+        }
+        // Idle entries are evicted, and no more of them than needed.
+        for _ in 1..ASKS_BEFORE_EVICTION {
+            assert!(ask(&cache, 2, 40) && holds(&cache, 1));
+            assert!(!ask(&cache, 4, 30));
+        }
+        assert!(ask(&cache, 2, 40) && ask(&cache, 4, 30));
+        assert!(!holds(&cache, 1) && holds(&cache, 2));
+        assert_eq!((used_bytes(&cache), cache.counters.get("gpu_evictions")), (70, 1));
+    }
+
+    #[test]
+    fn simultaneous_first_use_uploads_once() {
+        let (cache, uploads) = (cache(100), AtomicUsize::new(0));
+        let (inside, go_on) = (Barrier::new(2), Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let found = cache.get(key(7), 10, || {
+                    inside.wait();
+                    go_on.wait();
+                    uploads.fetch_add(1, Ordering::SeqCst);
+                    Ok(7_u128)
+                });
+                assert_eq!(found.map(|found| *found), Ok(7));
+            });
+            inside.wait();
+            let second = cache.get(key(7), 10, || Ok(8_u128));
+            assert_eq!(second, Err(DeviceError::Uploading));
+            go_on.wait();
+        });
+        assert!(ask(&cache, 7, 10));
+        assert_eq!((uploads.load(Ordering::SeqCst), used_bytes(&cache)), (1, 10));
+    }
+
+    #[test]
+    fn a_failed_upload_leaves_no_trace() {
+        let cache = cache(100);
+        let lost = DeviceError::Lost { reason: "test".to_owned() };
+        let failed = cache.get::<u128>(key(1), 90, || Err(lost.clone()));
+        assert_eq!((failed, used_bytes(&cache)), (Err(lost), 0));
+        assert!(ask(&cache, 1, 90));
+    }
+}

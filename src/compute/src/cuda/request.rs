@@ -1,0 +1,206 @@
+//! Searches on the device, and their CPU fallback.
+//!
+//! ```text
+//! SearchRequest -> batcher -> search over T1 ----------------------> hits
+//!                   '- too many candidates: T2, where that is f16 --> hits
+//!                       '- still too many, or an error -----------> CPU fallback
+//! ```
+
+use std::sync::Arc;
+
+use crate::candidates::Candidates;
+use crate::cuda::DeviceError;
+use crate::cuda::backend::CudaBackend;
+use crate::cuda::batcher::{DeviceCandidates, DeviceQuery};
+use crate::cuda::manager::ActiveDevice;
+use crate::cuda::numbers::HalfQuery;
+use crate::cuda::one_bit::{ProbingQuery, probe};
+use crate::cuda::search::search;
+use crate::{
+    BoundedQuery, ComputeError, FullRows, ListedRows, Probe, RowMask, Selection, VectorRows,
+};
+use lodestone_types::{Hit, RowId};
+
+/// List slots that a query may scan on the device: its block of `one_bit_select` reads their bounds
+/// several times, 40 MB in all, which takes one multiprocessor about half a millisecond. An
+/// estimate.
+const PROBED_SLOTS_MAX: usize = 1 << 20;
+
+/// Queries over the rows of one segment that the device knows by `identity`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SearchRequest<'a> {
+    pub(super) rows: &'a VectorRows<'a>,
+    pub(super) identity: u128,
+    pub(super) queries: &'a [BoundedQuery<'a>],
+    pub(super) selection: Selection<'a>,
+    pub(super) k: usize,
+}
+
+/// Rows that searches have in common: those of a segment that pass one filter, word by word the
+/// same. Searches without a filter share them too once some rows are deleted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RowsKey {
+    identity: u128,
+    mask: Option<Arc<[u64]>>,
+}
+
+impl RowsKey {
+    fn new(identity: u128, mask: Option<&RowMask>) -> Self {
+        Self { identity, mask: mask.map(|mask| mask.words().into()) }
+    }
+}
+
+/// List searches that may share a run. Requests that differ in any of these would see rows that
+/// they do not see alone: a threshold under fewer rows, or more lists.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ProbeKey {
+    rows: RowsKey,
+    k: usize,
+    probes: usize,
+    deviations_bits: u32,
+}
+
+impl CudaBackend {
+    /// Hits of every query: from the device, and from the CPU where the device has none.
+    pub(super) fn search(
+        &self,
+        request: &SearchRequest<'_>,
+    ) -> Result<Vec<Vec<Hit>>, ComputeError> {
+        let SearchRequest { rows, queries, k, .. } = *request;
+        let found = match self.manager.run(|device| self.search_codes(device, request)) {
+            Ok(found) => found,
+            Err(error) => return self.fall_back(request, &error),
+        };
+        let mut answers = Vec::with_capacity(queries.len());
+        let mut open = Vec::new();
+        for (bounded, found) in queries.iter().zip(found) {
+            let bound = |row: u32| bounded.bound.of(rows.residual(row as usize));
+            let answer = found.map(|found| best_hits(&found, k, bound));
+            open.extend(answer.is_none().then_some(*bounded));
+            answers.push(answer);
+        }
+        self.counters.answered(queries.len() - open.len());
+        let mut rest = Vec::new().into_iter();
+        if !open.is_empty() {
+            let open = SearchRequest { queries: &open, ..*request };
+            rest = match self.manager.run(|device| self.search_halves(device, &open)) {
+                Ok(found) => found.into_iter(),
+                Err(error) => self.fall_back(&open, &error)?.into_iter(),
+            };
+        }
+        Ok(answers.into_iter().filter_map(|answer| answer.or_else(|| rest.next())).collect())
+    }
+
+    /// Candidates by T1, batched with the queries of other requests over the same rows.
+    fn search_codes(
+        &self,
+        device: &ActiveDevice,
+        request: &SearchRequest<'_>,
+    ) -> Result<Vec<DeviceCandidates>, DeviceError> {
+        let SearchRequest { rows, identity, selection, k, .. } = *request;
+        let resident = device.resident(identity, rows)?;
+        let queries: Vec<DeviceQuery> = request.queries.iter().map(DeviceQuery::new).collect();
+        let run = |queries: &[DeviceQuery], k: usize, requests: usize| {
+            self.counters.ran(requests);
+            device.with_workspace(|workspace| search(workspace, &resident, queries, selection, k))
+        };
+        let mask = match selection {
+            Selection::All => None,
+            Selection::Masked(mask) => Some(mask),
+            // A list of rows is a search of its own.
+            Selection::Listed(_) => return run(&queries, k, 1),
+        };
+        let key = RowsKey::new(identity, mask);
+        self.scans.run(key, queries, k, |batch| run(&batch.queries, batch.k, batch.requests))
+    }
+
+    /// Hits by T2 for queries that T1 leaves open (`numbers` says why). Only over rows that are
+    /// f16 already: how much others lose as f16 is not known on the host.
+    fn search_halves(
+        &self,
+        device: &ActiveDevice,
+        request: &SearchRequest<'_>,
+    ) -> Result<Vec<Vec<Hit>>, DeviceError> {
+        let SearchRequest { rows, identity, selection, k, .. } = *request;
+        if !matches!(rows.full(), FullRows::F16(_)) {
+            return Err(DeviceError::TooManyCandidates);
+        }
+        let halves: Vec<HalfQuery> = request.queries.iter().map(HalfQuery::new).collect();
+        let queries: Vec<DeviceQuery> = halves.iter().map(|half| half.query.clone()).collect();
+        let resident = device.resident_halves(identity, rows)?;
+        self.counters.ran(1);
+        let found = device
+            .with_workspace(|workspace| search(workspace, &resident, &queries, selection, k))?;
+        let found: Option<Vec<_>> = found.into_iter().collect();
+        let pairs = halves.iter().zip(found.ok_or(DeviceError::TooManyCandidates)?);
+        let hits: Vec<_> =
+            pairs.map(|(half, found)| best_hits(&found, k, |_| half.bound.of(0.0))).collect();
+        self.counters.answered(hits.len());
+        self.counters.answered_by_originals(hits.len());
+        Ok(hits)
+    }
+
+    fn fall_back(
+        &self,
+        request: &SearchRequest<'_>,
+        error: &DeviceError,
+    ) -> Result<Vec<Vec<Hit>>, ComputeError> {
+        self.counters.fell_back(error);
+        tracing::debug!(%error, "CPU fallback of a vector search");
+        self.cpu.candidates(request.rows, request.queries, request.selection, request.k)
+    }
+
+    /// Candidates from the lists of a segment that is too large to be read whole
+    /// (`fast_rows_max`), batched with other requests that want the same of them: a list is read
+    /// once for all queries that chose it.
+    pub(super) fn search_lists(
+        &self,
+        listed: &ListedRows<'_>,
+        identity: u128,
+        queries: &[BoundedQuery<'_>],
+        mask: Option<&RowMask>,
+        probing: Probe,
+    ) -> Result<Vec<DeviceCandidates>, DeviceError> {
+        self.manager.run(|device| {
+            let rows = device.resident(identity, listed.rows)?;
+            let lists = device.resident_lists(identity, &listed.lists, &rows)?;
+            let Probe { k, probes, deviations } = probing;
+            if lists.slots_of(probes) > PROBED_SLOTS_MAX {
+                return Err(DeviceError::TooManyCandidates);
+            }
+            let query = |bounded| ProbingQuery::new(bounded, listed.rotation);
+            let queries: Vec<ProbingQuery> = queries.iter().map(query).collect();
+            let deviations_bits = deviations.to_bits();
+            let key = ProbeKey { rows: RowsKey::new(identity, mask), k, probes, deviations_bits };
+            self.probes.run(key, queries, k, |batch| {
+                self.counters.ran(batch.requests);
+                device.with_workspace(|workspace| {
+                    probe(workspace, &rows, &lists, &batch.queries, mask, probing)
+                })
+            })
+        })
+    }
+}
+
+impl DeviceQuery {
+    /// The part of a query that the device needs.
+    pub fn new(bounded: &BoundedQuery<'_>) -> Self {
+        let BoundedQuery { query, bound } = bounded;
+        Self {
+            codes: query.codes().to_vec(),
+            scale: query.scale(),
+            bound_constant: bound.constant(),
+            bound_per_residual: bound.per_residual(),
+        }
+    }
+}
+
+/// The best `k` of the rows that the device named, chosen as the CPU does: the device may have
+/// named a few too many. `bound` is that of a row.
+pub(super) fn best_hits(found: &[(u32, f32)], k: usize, bound: impl Fn(u32) -> f32) -> Vec<Hit> {
+    let mut candidates = Candidates::new(k);
+    for &(row, estimate) in found {
+        candidates.push(RowId(row), estimate, bound(row));
+    }
+    candidates.finish()
+}
