@@ -81,7 +81,7 @@ const UNSAFE_ALLOWED: &[&str] = &[
 ];
 const PRINT_ALLOWED: &[&str] = &["src/main.rs", "src/cli/"];
 /// Waiting for a killed process is the one good reason to sleep.
-const SLEEP_ALLOWED: &[&str] = &["tests/crash/"];
+const SLEEP_ALLOWED: &[&str] = &["tests/crash/", "tests/process/patience.rs"];
 const NON_ASCII_ALLOWED: &[&str] = &[];
 const MODULE_NAMES_BANNED: &[&str] =
     &["util", "utils", "helper", "helpers", "misc", "common", "manager", "managers"];

@@ -23,7 +23,7 @@ mod memories;
 mod metadata;
 mod modes;
 mod pages;
-#[path = "../patience.rs"]
+#[path = "../process/patience.rs"]
 mod patience;
 mod privacy;
 mod real_generator;

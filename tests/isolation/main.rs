@@ -23,7 +23,7 @@ mod interference;
 mod listings;
 mod memories;
 mod model;
-#[path = "../patience.rs"]
+#[path = "../process/patience.rs"]
 mod patience;
 mod regressions;
 mod searches;

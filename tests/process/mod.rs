@@ -4,7 +4,6 @@
 //! read all the time, so that a full pipe never stops it, and shown when something fails.
 
 pub mod http;
-#[path = "../patience.rs"]
 pub mod patience;
 
 use std::io::{BufRead, BufReader};

@@ -23,7 +23,7 @@ use super::plan::Stamp;
 
 /// Characters of a hash in a name or a line: 64 bits tell the tenants of one user apart.
 const HASH_CHARS: usize = 16;
-/// Paths and ids are bounded by the system and by the id rules; a longer line is not one of this program.
+/// Paths and ids are bounded by the system and by the id rules; a longer line is foreign.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
 /// Errors of the state file.

@@ -18,7 +18,7 @@ const ANSWER: Duration = Duration::from_secs(120);
 const STALL: Duration = Duration::from_secs(60);
 /// Time that an upload waits for "100 Continue" before it sends its body unasked.
 const GO_AHEAD: Duration = Duration::from_secs(2);
-/// A listing of 1,000 sources with all of their metadata; anything longer is no answer of this server.
+/// A listing of 1,000 sources with all of their metadata; a longer answer is not the server's.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
 /// A request.
