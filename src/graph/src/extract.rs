@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use crate::code::{self, Role};
 use crate::entities::Entities;
-use crate::key::floor_boundary;
 use crate::kinds;
 use crate::lines::{Block, blocks};
 use crate::names::{Found, Surroundings, names};
@@ -23,7 +22,7 @@ const TEXT_BYTES_MAX: usize = 256 << 10;
 /// `title` is that of the source; it is the first entity where it is a name, and what pronouns
 /// mean where the text speaks of it. The result depends on nothing but the two texts.
 pub fn extract(title: &str, text: &str) -> RowGraph {
-    let text = &text[..floor_boundary(text, TEXT_BYTES_MAX)];
+    let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
     let mut chunk = Chunk::read(text);
     if !chunk.name_title(title) {
         chunk.name_heading();
@@ -271,7 +270,7 @@ impl<'a> Chunk<'a> {
                 break;
             }
             let end = context.end.min(context.start + CONTEXT_BYTES_MAX);
-            let end = floor_boundary(self.text, end);
+            let end = self.text.floor_char_boundary(end);
             let context = context.start as u32..end as u32;
             let (source, target) = (source as u8, target as u8);
             if source == target {

@@ -104,15 +104,6 @@ fn is_empty_word(word: &str) -> bool {
         || words::month(word).is_some()
 }
 
-/// The last boundary of a character at or before byte `at`, or the end of a shorter text.
-pub(super) fn floor_boundary(text: &str, at: usize) -> usize {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
-}
-
 /// The name without an addition in parentheses at its end.
 fn without_addition(name: &str) -> &str {
     let trimmed = name.trim_end();
@@ -217,7 +208,7 @@ impl Iterator for Words<'_> {
                 }
             };
             self.at = start + length;
-            let cut = floor_boundary(rest, length.min(WORD_BYTES_MAX));
+            let cut = rest.floor_char_boundary(length.min(WORD_BYTES_MAX));
             let range = start..start + cut;
             if !self.is_possessive(&range) {
                 return Some(range);

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use crate::key::floor_boundary;
 use crate::row::{EntityKind, Predicate};
 use lodestone_types::IdSource;
 use lodestone_types::quoted::{fence, visible};
@@ -62,8 +61,8 @@ pub fn request(ids: &dyn IdSource, passages: &[Passage<'_>]) -> Request {
         .iter()
         .map(|passage| {
             let title = passage.title.split_whitespace().collect::<Vec<_>>().join(" ");
-            let title = &title[..floor_boundary(&title, TITLE_BYTES_MAX)];
-            let text = &passage.text[..floor_boundary(passage.text, PASSAGE_BYTES_MAX)];
+            let title = &title[..title.floor_char_boundary(TITLE_BYTES_MAX)];
+            let text = &passage.text[..passage.text.floor_char_boundary(PASSAGE_BYTES_MAX)];
             (visible(title), visible(text))
         })
         .collect();

@@ -3,7 +3,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::chunk::breaks::{self, Break, Strength};
-use crate::chunk::ruler::{Ruler, floor_boundary};
+use crate::chunk::ruler::Ruler;
 use crate::chunk::{CHARS_PER_TOKEN_MAX, ChunkSizes, TokenOffsets};
 use lodestone_types::{Block, ChunkDraft, ChunkPlace, PageRef};
 
@@ -174,7 +174,7 @@ impl Cutter<'_> {
         let space = self.text[from..end].find(char::is_whitespace);
         match space.map(|at| skip_space(self.text, from + at)) {
             Some(word) if word < end => word,
-            _ => floor_boundary(self.text, from),
+            _ => self.text.floor_char_boundary(from),
         }
     }
 
@@ -196,8 +196,8 @@ fn next_char(text: &str, at: usize) -> usize {
 
 /// The last grapheme boundary in `after+1..=at` that is near, else `at` itself.
 fn grapheme_floor(text: &str, after: usize, at: usize) -> usize {
-    let from = floor_boundary(text, at.saturating_sub(GRAPHEME_BYTES_MAX).max(after));
-    let to = floor_boundary(text, (at + GRAPHEME_BYTES_MAX).min(text.len()));
+    let from = text.floor_char_boundary(at.saturating_sub(GRAPHEME_BYTES_MAX).max(after));
+    let to = text.floor_char_boundary(at + GRAPHEME_BYTES_MAX);
     let boundaries = text[from..to].grapheme_indices(true).map(|(offset, _)| from + offset);
     boundaries.take_while(|&boundary| boundary <= at).filter(|&b| b > after).last().unwrap_or(at)
 }

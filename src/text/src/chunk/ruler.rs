@@ -23,7 +23,7 @@ impl Ruler {
             let window = &text[from..window_end(text, from)];
             for token in tokens.token_offsets(window) {
                 // Byte-level tokenizers may begin inside a character, or two tokens in one place.
-                let start = from + floor_boundary(window, token.start.min(window.len()));
+                let start = from + window.floor_char_boundary(token.start);
                 let is_after_last = starts.last().is_none_or(|&last| (last as usize) < start);
                 if is_after_last && !token.is_empty() {
                     starts.push(start as u32);
@@ -51,17 +51,9 @@ fn window_end(text: &str, from: usize) -> usize {
     if text.len() - from <= WINDOW_BYTES {
         return text.len();
     }
-    let full = &text[from..floor_boundary(text, from + WINDOW_BYTES)];
+    let full = &text[from..text.floor_char_boundary(from + WINDOW_BYTES)];
     let after_line = full.rfind('\n').map(|at| at + 1);
     // Before the white space, not after it: a tokenizer may glue a space to the word it precedes.
     let before_space = || full.rfind(char::is_whitespace).filter(|&at| at > 0);
     from + after_line.or_else(before_space).unwrap_or(full.len())
-}
-
-/// The nearest character boundary at or before `at`.
-pub(super) fn floor_boundary(text: &str, mut at: usize) -> usize {
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
 }
