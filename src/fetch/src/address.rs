@@ -1,5 +1,5 @@
-//! Which IP addresses are public: everything that the registries of special addresses (IANA, RFC
-//! 6890) do not set apart, and that no cloud uses for its metadata.
+//! Public IP addresses: all that the registries of special addresses (IANA, RFC 6890) do not
+//! reserve, and that no cloud uses for its metadata.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

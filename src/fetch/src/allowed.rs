@@ -1,4 +1,4 @@
-//! What an operator lets the fetcher reach beyond the public web.
+//! Exceptions by which an operator lets the fetcher reach more than the public web.
 
 use std::net::IpAddr;
 
@@ -32,21 +32,21 @@ enum Target {
     Network(Network),
 }
 
-/// An entry of the setting that makes no sense.
+/// Errors of the setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AllowedError {
-    /// One entry is nothing that could be reached.
+    /// One entry names nothing that could be reached.
     #[error("entry {entry:?} {problem}")]
     Entry {
         /// The entry as it is written.
         entry: String,
-        /// What is wrong with it.
+        /// Description of the error.
         problem: &'static str,
     },
-    /// Nobody can oversee so many.
+    /// There are too many entries.
     #[error("there are more than {max} entries")]
     TooMany {
-        /// The bound.
+        /// The limit.
         max: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! Bodies: decompressed as they come, up to a bound.
+//! Bodies: decompressed as they arrive, up to a limit.
 
 use std::io::{self, Read};
 
@@ -6,17 +6,17 @@ use brotli_decompressor::Decompressor;
 use flate2::read::MultiGzDecoder;
 use ureq::http::{HeaderMap, header};
 
-use crate::obstacle::Obstacle;
+use crate::error::RequestError;
 use lodestone_types::FetchProblem;
 
-/// Window of Zstandard that is accepted, as a power of two: what RFC 9659 allows on the web.
+/// Window of Zstandard that is accepted, as a power of two (RFC 9659).
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 /// Bytes of the buffer before the brotli reader.
 const BROTLI_BUFFER_BYTES: usize = 16 << 10;
-/// How a brotli stream begins that wants a window of up to a gigabyte; no standard has it.
+/// First byte of a brotli stream with a window of up to a gigabyte, which is in no standard.
 const BROTLI_LARGE_WINDOW: u8 = 0x11;
 
-/// What happens to bytes beyond the bound.
+/// Treatment of bytes beyond the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Overflow {
     /// The body is refused.
@@ -25,7 +25,7 @@ pub(super) enum Overflow {
     Cut,
 }
 
-/// How a body is compressed.
+/// Compression of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
     /// Not at all.
@@ -39,7 +39,7 @@ pub(super) enum Encoding {
 }
 
 impl Encoding {
-    /// What the head says. One over the other is nothing that was asked for.
+    /// Reads the encoding from the head. Several, one over the other, are an error: none was asked for.
     pub(super) fn of(headers: &HeaderMap) -> Result<Self, FetchProblem> {
         let mut found = Self::Identity;
         for value in headers.get_all(header::CONTENT_ENCODING) {
@@ -61,14 +61,14 @@ impl Encoding {
     }
 }
 
-/// Reads `body`; `explain` says what an error of it means.
+/// Reads `body`; `explain` translates its errors.
 pub(super) fn read(
     body: impl Read,
     encoding: Encoding,
     bytes_max: usize,
     overflow: Overflow,
-    explain: &dyn Fn(&io::Error) -> Obstacle,
-) -> Result<Vec<u8>, Obstacle> {
+    explain: &dyn Fn(&io::Error) -> RequestError,
+) -> Result<Vec<u8>, RequestError> {
     let mut lost = None;
     let source = Source { body, explain, lost: &mut lost };
     let mut bytes = Vec::new();
@@ -76,9 +76,9 @@ pub(super) fn read(
         // One more than fits tells a full body from one that is too long.
         reader.take(bytes_max as u64 + 1).read_to_end(&mut bytes)
     });
-    // What broke the transfer comes before what the decoder made of it.
-    if let Some(obstacle) = lost {
-        return Err(obstacle);
+    // An error of the transfer comes before the error that the decoder made of it.
+    if let Some(error) = lost {
+        return Err(error);
     }
     result.map_err(|_| FetchProblem::Encoding)?;
     if bytes.len() > bytes_max {
@@ -114,11 +114,11 @@ fn decoded<'a>(mut source: impl Read + 'a, encoding: Encoding) -> io::Result<Box
     })
 }
 
-/// A body that remembers what broke it, for decoders make errors of their own of that.
+/// A body that remembers its error: decoders replace it by errors of their own.
 struct Source<'a, R> {
     body: R,
-    explain: &'a dyn Fn(&io::Error) -> Obstacle,
-    lost: &'a mut Option<Obstacle>,
+    explain: &'a dyn Fn(&io::Error) -> RequestError,
+    lost: &'a mut Option<RequestError>,
 }
 
 impl<R: Read> Read for Source<'_, R> {

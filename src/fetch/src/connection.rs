@@ -1,4 +1,4 @@
-//! Connections to addresses that passed the gate, and to no others, under the bounds of a journey.
+//! Connections to addresses that passed the gate, and to no others, under the bounds of a fetch.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ use ureq::unversioned::transport::{
 };
 
 use crate::address::plain;
-use crate::obstacle::Obstacle;
+use crate::error::RequestError;
 use lodestone_types::limits::WEB_HEAD_BYTES_MAX;
 use lodestone_types::{BlockedReason, FetchProblem};
 
@@ -32,7 +32,7 @@ pub trait Dialer: fmt::Debug + Send + Sync + 'static {
     /// Connects to `address`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     fn dial(&self, address: SocketAddr, timeout: Duration) -> io::Result<Connection>;
 }
 
@@ -41,7 +41,7 @@ pub trait Dialer: fmt::Debug + Send + Sync + 'static {
 pub struct Connection {
     /// The bytes.
     pub stream: TcpStream,
-    /// Who is at the other end.
+    /// The address at the other end.
     pub peer: SocketAddr,
 }
 
@@ -50,7 +50,7 @@ pub struct Connection {
 pub struct Network;
 
 impl Dialer for Network {
-    #[allow(clippy::disallowed_methods)] // The one place that connects to the world.
+    #[allow(clippy::disallowed_methods)] // The only code that connects to the network.
     fn dial(&self, address: SocketAddr, timeout: Duration) -> io::Result<Connection> {
         let stream = TcpStream::connect_timeout(&address, timeout)?;
         let peer = stream.peer_addr()?;
@@ -58,27 +58,27 @@ impl Dialer for Network {
     }
 }
 
-/// What a journey may still take, shared by its requests.
+/// The time and bytes that are left to a fetch, shared by its requests.
 #[derive(Debug)]
 pub(super) struct Meter {
-    /// When it ends.
+    /// The time at which it ends.
     pub deadline: Instant,
     total: Duration,
     bytes_max: u64,
     bytes_left: AtomicU64,
-    /// What stopped a connection: the HTTP library has no words for it.
-    obstacle: Mutex<Option<Obstacle>>,
+    /// The error of a connection: errors of the HTTP library cannot carry it.
+    error: Mutex<Option<RequestError>>,
 }
 
 impl Meter {
-    /// A journey that begins now.
+    /// A fetch that begins now.
     pub(super) fn new(total: Duration, bytes_max: u64) -> Self {
         Self {
             deadline: Instant::now() + total,
             total,
             bytes_max,
             bytes_left: AtomicU64::new(bytes_max),
-            obstacle: Mutex::new(None),
+            error: Mutex::new(None),
         }
     }
 
@@ -89,7 +89,7 @@ impl Meter {
         if left < Duration::from_micros(10) { Err(self.timed_out()) } else { Ok(left) }
     }
 
-    /// The failure of a journey that took too long.
+    /// The error of a fetch that took too long.
     pub(super) fn timed_out(&self) -> FetchProblem {
         FetchProblem::TimedOut { seconds: self.total.as_millis().div_ceil(1000) as u64 }
     }
@@ -102,26 +102,26 @@ impl Meter {
         }
     }
 
-    /// What stopped the connection under way, once.
-    pub(super) fn take_obstacle(&self) -> Option<Obstacle> {
-        self.obstacle.lock().take()
+    /// Takes the error of the current connection.
+    pub(super) fn take_error(&self) -> Option<RequestError> {
+        self.error.lock().take()
     }
 
-    /// Notes what stops the connection, and gives the HTTP library something to stop at.
-    fn stop(&self, obstacle: impl Into<Obstacle>) -> ureq::Error {
-        *self.obstacle.lock() = Some(obstacle.into());
+    /// Notes the error of the connection, and returns one at which the HTTP library stops.
+    fn stop(&self, error: impl Into<RequestError>) -> ureq::Error {
+        *self.error.lock() = Some(error.into());
         ureq::Error::ConnectionFailed
     }
 }
 
-/// Connects to checked addresses, whatever address the HTTP library has in mind.
+/// Connects to checked addresses, whatever address the HTTP library asks for.
 #[derive(Debug)]
 pub(super) struct Pinned {
-    /// How.
+    /// Opens the connections.
     pub dialer: Arc<dyn Dialer>,
-    /// Where: all of them passed the gate.
+    /// The addresses, all of which passed the gate.
     pub addresses: Vec<SocketAddr>,
-    /// For how long, and for how much.
+    /// Time and bytes that are left.
     pub meter: Arc<Meter>,
 }
 
@@ -141,7 +141,7 @@ impl Connector for Pinned {
             let Ok(Connection { stream, peer }) = self.dialer.dial(address, timeout) else {
                 continue;
             };
-            // Whatever lies between, what answers is what was checked.
+            // The peer must be the address that was checked.
             if (plain(peer.ip()), peer.port()) != (address.ip(), address.port()) {
                 return Err(self.meter.stop(BlockedReason::Address));
             }
@@ -155,7 +155,7 @@ impl Connector for Pinned {
 }
 
 impl Resolver for Pinned {
-    /// The HTTP library asks before it connects; what it is told is not used.
+    /// The HTTP library asks before it connects; the answer is not used.
     fn resolve(
         &self,
         _uri: &Uri,
@@ -168,7 +168,7 @@ impl Resolver for Pinned {
     }
 }
 
-/// A connection that ends with the journey.
+/// A connection that ends with the fetch.
 #[derive(Debug)]
 pub(super) struct Stream {
     stream: TcpStream,
@@ -177,7 +177,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// A wait that ended without a byte is the end of the journey: no other bound is set on it.
+    /// A wait that ended without a byte is the end of the fetch: no other limit is set on it.
     fn explain(&self, error: io::Error) -> ureq::Error {
         match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {

@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use crate::address::{is_public, plain};
 use crate::allowed::Allowed;
+use crate::error::RequestError;
 use crate::names::Names;
-use crate::obstacle::Obstacle;
 use lodestone_types::{BlockedReason, WebHost, WebUrl};
 
 /// The ports of the web.
 const PORTS: [u16; 2] = [80, 443];
 
-/// What may be reached, and how names are looked up.
+/// The rules for addresses and ports, and the resolver of names.
 #[derive(Clone)]
 pub(super) struct Gate {
     /// Exceptions of the operator.
@@ -28,7 +28,7 @@ impl Gate {
         &self,
         url: &WebUrl,
         deadline: Instant,
-    ) -> Result<Vec<SocketAddr>, Obstacle> {
+    ) -> Result<Vec<SocketAddr>, RequestError> {
         self.permits(url)?;
         let port = url.port();
         let (found, is_allowed) = match url.host() {
@@ -43,8 +43,8 @@ impl Gate {
         Ok(found.iter().map(|&address| SocketAddr::new(plain(address), port)).collect())
     }
 
-    /// What can be said of `url` before a name is looked up: nothing leaves the machine for an
-    /// address or a port that no entry could open.
+    /// Checks `url` before a name is looked up: nothing leaves the machine for an address or a port
+    /// that no entry could open.
     pub(super) fn permits(&self, url: &WebUrl) -> Result<(), BlockedReason> {
         let port = url.port();
         match url.host() {

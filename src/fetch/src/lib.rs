@@ -1,8 +1,8 @@
 //! The one outbound HTTP client: web pages that users ask to ingest, and nothing else.
 //!
-//! Users choose the addresses, so every request is a chance to reach what only this machine can
-//! reach. Nothing else in the server opens connections (`.clippy.toml` forbids it), no document
-//! causes a fetch, and nothing on a page does: only redirects are followed.
+//! Users choose the addresses, so every request could be used to reach hosts that only this machine
+//! can reach (server-side request forgery). Nothing else in the server opens connections
+//! (`.clippy.toml` forbids it), and no document or page causes a fetch: only redirects are followed.
 //!
 //! ```text
 //! address -> gate (port; name -> addresses; all of them permitted?) -> robots.txt, by the same way
@@ -12,27 +12,27 @@
 //!
 //! Invariants (suite in `tests`):
 //! - a connection is only ever opened to an address that the gate judged for this very request;
-//! - all requests of one journey share one deadline and one allowance of bytes;
-//! - nothing of one journey is known to the next: no cookies, no connections, no cache.
+//! - all requests of one fetch share one deadline and one allowance of bytes;
+//! - fetches share nothing: no cookies, no connections, no cache.
 //!
-//! The HTTP library parses and frames. Its own names, redirects, proxies and decompression are
-//! turned off: each of them is a way around the gate or the bounds.
+//! The HTTP library parses and frames. Its name resolution, redirects, proxies and decompression are
+//! turned off: each of them would bypass the gate or the limits.
 //!
-//! - `address`: which IP addresses are public; `allowed`: exceptions of the operator
+//! - `address`: public IP addresses; `allowed`: exceptions of the operator
 //! - `names`: names to addresses; `gate`: the verdict on one request
-//! - `connection`: to checked addresses only; `request`: one GET; `body`: decompression with bounds
-//! - `media`: types worth fetching; `robots`: what a site does not want fetched
-//! - `journey`: from an address to a page; `obstacle`: what stops it
+//! - `connection`: to checked addresses only; `request`: one GET; `body`: limited decompression
+//! - `media`: types worth fetching; `robots`: paths that a site does not want fetched
+//! - `page`: from an address to a page; `error`: errors of one request
 
 mod address;
 mod allowed;
 mod body;
 mod connection;
+mod error;
 mod gate;
-mod journey;
 mod media;
 mod names;
-mod obstacle;
+mod page;
 mod request;
 mod robots;
 #[cfg(test)]
@@ -45,9 +45,9 @@ use std::time::Duration;
 use ureq::tls::RootCerts;
 
 use crate::gate::Gate;
-use crate::journey::Journey;
 use crate::names::Names;
-use crate::request::Lines;
+use crate::page::PageFetch;
+use crate::request::HttpClient;
 use lodestone_types::limits::{WEB_PAGE_BYTES_MAX, WEB_SECONDS_MAX, WEB_WIRE_BYTES_MAX};
 use lodestone_types::{WebClient, WebFailure, WebPage, WebUrl};
 
@@ -56,7 +56,7 @@ pub use connection::{Connection, Dialer};
 pub use names::{NameError, Resolver, SystemResolver};
 pub use robots::Robots;
 
-/// What a journey may reach and take.
+/// Limits of a fetch, and exceptions for addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     /// Exceptions of the operator.
@@ -84,7 +84,7 @@ impl Rules {
 /// Fetches pages. Blocks the thread that asks, at most as long as [`Rules::time_max`].
 pub struct Fetcher {
     gate: Gate,
-    lines: Lines,
+    client: HttpClient,
     time_max: Duration,
     page_bytes_max: usize,
     wire_bytes_max: u64,
@@ -101,7 +101,7 @@ impl Fetcher {
         let Rules { allowed, time_max, page_bytes_max, wire_bytes_max } = rules;
         Self {
             gate: Gate { allowed, names: Names::new(resolver) },
-            lines: Lines { dialer: Arc::new(dialer), roots },
+            client: HttpClient { dialer: Arc::new(dialer), roots },
             time_max,
             page_bytes_max,
             wire_bytes_max: wire_bytes_max as u64,
@@ -120,6 +120,6 @@ impl fmt::Debug for Fetcher {
 
 impl WebClient for Fetcher {
     fn fetch(&self, url: &WebUrl) -> Result<WebPage, WebFailure> {
-        Journey::new(self).page(url)
+        PageFetch::new(self).page(url)
     }
 }

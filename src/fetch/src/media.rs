@@ -1,4 +1,4 @@
-//! Media types: which are worth fetching, and what they say about the bytes.
+//! Media types: those worth fetching, and their character sets.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
@@ -34,7 +34,7 @@ const ACCEPTED: [&str; 23] = [
     "message/rfc822",
 ];
 
-/// What an answer says its body is.
+/// The media type of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Media {
     /// Type and subtype in small letters.
@@ -67,8 +67,8 @@ impl Media {
         matches!(self.essence.as_str(), "text/html" | "application/xhtml+xml")
     }
 
-    /// Text in an encoding that only the head names would be lost with the head: it becomes UTF-8,
-    /// which readers believe before anything that the text itself declares.
+    /// Converts text to UTF-8 if only the head names its encoding, for the head is not kept. Readers
+    /// prefer UTF-8 to any encoding that the text itself declares.
     pub(super) fn to_known_encoding(&self, bytes: Vec<u8>) -> Vec<u8> {
         let is_text = self.essence.starts_with("text/") || self.essence.contains("xml");
         let Some(encoding) = self.charset.filter(|&encoding| is_text && encoding != UTF_8) else {
@@ -82,7 +82,7 @@ impl Media {
         }
         match encoding.decode_without_bom_handling_and_without_replacement(&bytes) {
             Some(text) => text.into_owned().into_bytes(),
-            // The head is wrong; the text may know better.
+            // The head is wrong; the text may declare another encoding.
             None => bytes,
         }
     }

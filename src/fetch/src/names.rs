@@ -1,4 +1,4 @@
-//! Names to addresses, never for longer than a journey may take.
+//! Names to addresses, within the deadline of a fetch.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -9,28 +9,28 @@ use std::time::Instant;
 
 use lodestone_types::FetchProblem;
 
-/// Look-ups under way at most, abandoned ones included: the system's resolver cannot be told to
-/// stop, and whoever runs a name server can make it wait.
+/// Concurrent look-ups, abandoned ones included: the system's resolver cannot be cancelled, and
+/// anybody who runs a name server can make it wait.
 const LOOKUPS_MAX: usize = 32;
-/// Addresses of one name. More are a mistake or an attack, and no answer of DNS is longer by much.
+/// Addresses of one name. More are a mistake or an attack; an answer of DNS is not much longer.
 pub(super) const ADDRESSES_MAX: usize = 512;
 
-/// Where addresses come from. Aliases are its affair; it may block.
+/// A resolver of names, which follows aliases itself and may block.
 pub trait Resolver: Send + Sync + 'static {
     /// Every address of `name`.
     ///
     /// # Errors
-    /// Whether the name has none, or nobody could say.
+    /// The name has none, or could not be looked up.
     fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, NameError>;
 }
 
-/// Why a name gives no address.
+/// The reason why a name gives no address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// It has none.
     #[error("the name is not known")]
     Unknown,
-    /// Nobody could say.
+    /// It could not be looked up.
     #[error("the name could not be looked up")]
     Unavailable,
 }
@@ -40,7 +40,7 @@ pub enum NameError {
 pub struct SystemResolver;
 
 impl Resolver for SystemResolver {
-    #[allow(clippy::disallowed_methods)] // The one place that asks the machine for addresses.
+    #[allow(clippy::disallowed_methods)] // The only code that asks the system for addresses.
     fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, NameError> {
         match (name, 0).to_socket_addrs() {
             Ok(found) => {
@@ -64,17 +64,17 @@ fn reason(error: &io::Error) -> NameError {
     NameError::Unknown
 }
 
-/// A resolver with a bound on how long it is waited for and how often.
+/// A resolver with a timeout and a limit of concurrent look-ups.
 #[derive(Clone)]
 pub(super) struct Names {
     resolver: Arc<dyn Resolver>,
-    under_way: Arc<AtomicUsize>,
+    pending: Arc<AtomicUsize>,
 }
 
 impl Names {
     /// Names by `resolver`.
     pub(super) fn new(resolver: impl Resolver) -> Self {
-        Self { resolver: Arc::new(resolver), under_way: Arc::default() }
+        Self { resolver: Arc::new(resolver), pending: Arc::default() }
     }
 
     /// The addresses of `name`, at least one.
@@ -83,14 +83,14 @@ impl Names {
         name: &str,
         deadline: Instant,
     ) -> Result<Vec<IpAddr>, FetchProblem> {
-        let place = Place::take(&self.under_way).ok_or(FetchProblem::Busy)?;
+        let permit = LookupPermit::take(&self.pending).ok_or(FetchProblem::Busy)?;
         let (sender, receiver) = mpsc::sync_channel(1);
         let resolver = Arc::clone(&self.resolver);
         let asked = name.to_owned();
         let look_up = move || {
             let found = resolver.addresses(&asked);
-            drop(place);
-            // Nobody listens any more where the journey is over.
+            drop(permit);
+            // Nobody listens any more after the end of the fetch.
             let _ = sender.send(found);
         };
         let thread = std::thread::Builder::new().name("lookup".to_owned());
@@ -108,18 +108,18 @@ impl Names {
     }
 }
 
-/// One of the look-ups that may be under way, given back when dropped.
-struct Place(Arc<AtomicUsize>);
+/// The permit for one look-up, returned when dropped.
+struct LookupPermit(Arc<AtomicUsize>);
 
-impl Place {
-    fn take(under_way: &Arc<AtomicUsize>) -> Option<Self> {
-        let place = Self(Arc::clone(under_way));
-        let before = under_way.fetch_add(1, Ordering::SeqCst);
-        (before < LOOKUPS_MAX).then_some(place)
+impl LookupPermit {
+    fn take(pending: &Arc<AtomicUsize>) -> Option<Self> {
+        let permit = Self(Arc::clone(pending));
+        let before = pending.fetch_add(1, Ordering::SeqCst);
+        (before < LOOKUPS_MAX).then_some(permit)
     }
 }
 
-impl Drop for Place {
+impl Drop for LookupPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }

@@ -12,11 +12,11 @@ use ureq::unversioned::transport::{Connector, RustlsConnector};
 
 use crate::body::{self, Overflow};
 use crate::connection::{Dialer, Meter, Pinned};
-use crate::obstacle::Obstacle;
+use crate::error::RequestError;
 use lodestone_types::limits::WEB_HEAD_BYTES_MAX;
 use lodestone_types::{FetchProblem, WebUrl};
 
-/// The name by which sites know us: in `robots.txt`, and before the version in each request.
+/// The name of this client in `robots.txt`, and before the version in each request.
 pub(super) const PRODUCT: &str = "Lodestone";
 
 const USER_AGENT: &str = concat!("Lodestone/", env!("CARGO_PKG_VERSION"), " (page on request)");
@@ -24,12 +24,12 @@ const ACCEPT: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,text
      application/pdf;q=0.9,*/*;q=0.5";
 const ACCEPT_ENCODING: &str = "gzip, br, zstd";
 
-/// How connections are made.
+/// Sends requests over connections of its own.
 #[derive(Debug, Clone)]
-pub(super) struct Lines {
-    /// To addresses.
+pub(super) struct HttpClient {
+    /// Opens the connections.
     pub dialer: Arc<dyn Dialer>,
-    /// Whose certificates are believed.
+    /// The trusted root certificates.
     pub roots: RootCerts,
 }
 
@@ -43,14 +43,14 @@ pub(super) struct Answer {
     is_https: bool,
 }
 
-impl Lines {
+impl HttpClient {
     /// Asks for `url` at one of `addresses`, all of which passed the gate.
     pub(super) fn get(
         &self,
         url: &WebUrl,
         addresses: Vec<SocketAddr>,
         meter: &Arc<Meter>,
-    ) -> Result<Answer, Obstacle> {
+    ) -> Result<Answer, RequestError> {
         let pinned = || Pinned {
             dialer: Arc::clone(&self.dialer),
             addresses: addresses.clone(),
@@ -103,7 +103,11 @@ impl Answer {
     }
 
     /// Reads the body, decompressed.
-    pub(super) fn read(self, bytes_max: usize, overflow: Overflow) -> Result<Vec<u8>, Obstacle> {
+    pub(super) fn read(
+        self,
+        bytes_max: usize,
+        overflow: Overflow,
+    ) -> Result<Vec<u8>, RequestError> {
         let encoding = body::Encoding::of(&self.headers)?;
         let (meter, is_https) = (self.meter, self.is_https);
         let explain = |error: &io::Error| explain_io(error, &meter, is_https);
@@ -111,10 +115,10 @@ impl Answer {
     }
 }
 
-/// What an error of the HTTP library means. What stopped a connection of ours is known better.
-fn explain(error: &ureq::Error, meter: &Meter, is_https: bool) -> Obstacle {
-    if let Some(obstacle) = meter.take_obstacle() {
-        return obstacle;
+/// Translates an error of the HTTP library. The noted error of a connection comes first.
+fn explain(error: &ureq::Error, meter: &Meter, is_https: bool) -> RequestError {
+    if let Some(error) = meter.take_error() {
+        return error;
     }
     if meter.left().is_err() {
         return meter.timed_out().into();
@@ -125,7 +129,7 @@ fn explain(error: &ureq::Error, meter: &Meter, is_https: bool) -> Obstacle {
         ureq::Error::Tls(_) | ureq::Error::Rustls(_) | ureq::Error::TlsRequired => {
             FetchProblem::Insecure
         }
-        // The TLS library wraps what it finds wrong in errors of this kind.
+        // The TLS library reports its errors in this kind.
         ureq::Error::Io(error) if is_https && error.kind() == io::ErrorKind::InvalidData => {
             FetchProblem::Insecure
         }
@@ -135,7 +139,7 @@ fn explain(error: &ureq::Error, meter: &Meter, is_https: bool) -> Obstacle {
     problem.into()
 }
 
-fn explain_io(error: &io::Error, meter: &Meter, is_https: bool) -> Obstacle {
+fn explain_io(error: &io::Error, meter: &Meter, is_https: bool) -> RequestError {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<ureq::Error>()) {
         Some(inner) => explain(inner, meter, is_https),
         None => {

@@ -1,6 +1,6 @@
-//! `robots.txt` (RFC 9309): which paths of a site are not for robots.
+//! `robots.txt` (RFC 9309): the paths of a site that robots may not fetch.
 //!
-//! The rules of every group that names us hold; where none does, those of the groups for everyone.
+//! The rules of every group that names this client hold; if none does, those of the groups for all.
 //! Of the rules that match a path the longest wins, and allowing wins over disallowing.
 
 use crate::request::PRODUCT;
@@ -20,7 +20,7 @@ struct Rule {
     pattern: Vec<u8>,
 }
 
-/// Whom the group under way speaks to.
+/// The audience of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Audience {
     Us,

@@ -1,4 +1,4 @@
-//! Goal: no answer takes more time or memory than a journey has, whatever its shape.
+//! Goal: no answer takes more time or memory than a fetch has, whatever its shape.
 
 use std::io::Write;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -135,9 +135,9 @@ fn heads_are_bounded_in_size_and_number() {
     assert!(is_refused, "{problem_of_endless:?}");
 }
 
-/// What a site says before it goes on a byte at a time, or not at all.
+/// The first bytes of a site that goes on a byte at a time, or not at all.
 #[test]
-fn slow_answers_end_with_the_journey() {
+fn slow_answers_end_with_the_fetch() {
     for front in [
         "",
         "HTTP/1.1 200 OK\r\nx-slow: ",
@@ -201,7 +201,7 @@ fn rules_that_do_not_come_are_named() {
 }
 
 #[test]
-fn slow_names_end_with_the_journey_and_do_not_pile_up() {
+fn slow_names_end_with_the_fetch_and_do_not_pile_up() {
     let world = World { rules: rules_in_haste(), ..World::new() };
     let fetcher = world.fetcher();
     let url = WebUrl::parse("http://www.test/").unwrap();
@@ -214,7 +214,7 @@ fn slow_names_end_with_the_journey_and_do_not_pile_up() {
     let failure = fetcher.fetch(&url).unwrap_err();
     let problem = FetchProblem::Busy;
     assert_eq!(failure, WebFailure::Failed { step: WebStep::Page, problem });
-    // Once they are answered there is room again: for a site that is not there.
+    // Once they are answered a look-up is possible again: for a site that is not there.
     drop(held);
     let start = Instant::now();
     loop {

@@ -241,7 +241,7 @@ fn only_the_ports_of_the_web_are_asked() {
     assert_eq!(canary.accepts(), 0);
 }
 
-/// Where redirects must not lead, with the reason where that does not depend on the spelling.
+/// Forbidden targets of redirects, with the reason where that does not depend on the spelling.
 fn bad_targets(canary: &Listener) -> Vec<String> {
     let port = canary.address.port();
     let mut targets: Vec<String> = [

@@ -3,11 +3,11 @@
 //!
 //! - `world`: sites, canaries, a resolver, a network
 //! - `gate`: what is refused before a connection: spellings, names, redirects
-//! - `journeys`: pages that arrive; `bounds`: endless, slow and oversized answers
+//! - `fetches`: pages that arrive; `bounds`: endless, slow and oversized answers
 
 #![allow(clippy::disallowed_methods)] // Canaries count connections, the tests' own included.
 
 mod bounds;
 mod gate;
-mod journeys;
+mod pages;
 mod world;

@@ -17,14 +17,14 @@ use lodestone_types::{WebClient, WebFailure, WebPage, WebUrl};
 
 /// Longer than anything here takes; a test that waits for it has failed.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// The time that journeys get which are meant to run out of it.
+/// The time that fetches get which are meant to run out of it.
 pub const HASTE: Duration = Duration::from_millis(300);
 
 /// A stream with or without TLS.
 pub trait Duplex: Read + Write {}
 impl<T: Read + Write> Duplex for T {}
 
-/// What a site does with a request for a path.
+/// The answer of a site to a request for a path.
 pub type Handler = Arc<dyn Fn(&str, &mut dyn Duplex) -> io::Result<()> + Send + Sync>;
 
 /// A listener with a thread behind it, which ends with it.
@@ -161,7 +161,7 @@ pub fn pages(pages: &[(&str, u16, &str, &str)]) -> Handler {
 /// The header of an HTML page.
 pub const HTML: &str = "content-type: text/html\r\n";
 
-/// What a question for a name is answered with.
+/// The answer to a question for a name.
 pub type NameAnswer = Result<Vec<IpAddr>, NameError>;
 
 /// A resolver with answers of its own: each question takes the next list, the last one stays.
@@ -200,13 +200,13 @@ impl Resolver for Names {
 }
 
 /// A network where public addresses are listeners on loopback, and every other address is a canary:
-/// what passes the gate and must not is felt.
+/// a forbidden connection that passes the gate is noticed.
 #[derive(Debug, Clone, Default)]
 pub struct Map {
     known: Arc<Mutex<HashMap<SocketAddr, SocketAddr>>>,
     dialled: Arc<Mutex<Vec<SocketAddr>>>,
     canary: Arc<Mutex<Option<SocketAddr>>>,
-    /// Whom connections claim to have reached, where that is not what was dialled.
+    /// The peer that connections report, if it is not the address that was dialled.
     pub claimed: Arc<Mutex<Option<SocketAddr>>>,
 }
 

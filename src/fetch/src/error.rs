@@ -1,18 +1,18 @@
-//! What stops a request, before it is known which request of a journey it was.
+//! Errors of one request, before it is known which request of a fetch it was.
 
 use lodestone_types::{BlockedReason, FetchProblem, WebFailure, WebStep};
 
-/// A rule of ours or a problem of theirs.
+/// The reason why a request gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Obstacle {
-    /// A rule of this server.
+pub(super) enum RequestError {
+    /// A rule of this server forbids it.
     Rule(BlockedReason),
-    /// It did not work out.
+    /// It failed.
     Problem(FetchProblem),
 }
 
-impl Obstacle {
-    /// The failure of a journey that was stopped at `step`.
+impl RequestError {
+    /// The error of a fetch that ended at `step`.
     pub(super) fn at(self, step: WebStep) -> WebFailure {
         match self {
             Self::Rule(reason) => WebFailure::Blocked { step, reason },
@@ -21,13 +21,13 @@ impl Obstacle {
     }
 }
 
-impl From<BlockedReason> for Obstacle {
+impl From<BlockedReason> for RequestError {
     fn from(reason: BlockedReason) -> Self {
         Self::Rule(reason)
     }
 }
 
-impl From<FetchProblem> for Obstacle {
+impl From<FetchProblem> for RequestError {
     fn from(problem: FetchProblem) -> Self {
         Self::Problem(problem)
     }

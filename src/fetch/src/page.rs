@@ -1,5 +1,5 @@
-//! From an address to a page: redirects by hand, each one checked from the start, and the rules of
-//! every site on the way.
+//! From an address to a page: redirects are followed here, each one checked from the start, under the
+//! rules of every site on the way.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use ureq::http::header;
 use crate::Fetcher;
 use crate::body::Overflow;
 use crate::connection::Meter;
+use crate::error::RequestError;
 use crate::media::Media;
-use crate::obstacle::Obstacle;
 use crate::request::Answer;
 use crate::robots::{ROBOTS_BYTES_MAX, Robots};
 use lodestone_extract::Format;
@@ -20,15 +20,15 @@ use lodestone_types::{
 };
 
 /// One page being fetched.
-pub(super) struct Journey<'a> {
+pub(super) struct PageFetch<'a> {
     fetcher: &'a Fetcher,
     meter: Arc<Meter>,
     /// The rules of the sites that were asked, by origin: at most one more than redirects.
     robots: Vec<(String, Robots)>,
 }
 
-impl<'a> Journey<'a> {
-    /// A journey that begins now.
+impl<'a> PageFetch<'a> {
+    /// A fetch that begins now.
     pub(super) fn new(fetcher: &'a Fetcher) -> Self {
         let meter = Arc::new(Meter::new(fetcher.time_max, fetcher.wire_bytes_max));
         Self { fetcher, meter, robots: Vec::new() }
@@ -40,38 +40,38 @@ impl<'a> Journey<'a> {
         let mut step = WebStep::Page;
         for _ in 0..=WEB_REDIRECTS_MAX {
             self.ask_robots(&url, step)?;
-            let answer = self.get(&url).map_err(|obstacle| obstacle.at(step))?;
-            match next(&url, &answer).map_err(|obstacle| obstacle.at(WebStep::Redirect))? {
+            let answer = self.get(&url).map_err(|error| error.at(step))?;
+            match next(&url, &answer).map_err(|error| error.at(WebStep::Redirect))? {
                 Some(target) => url = target,
-                None => return self.arrive(url, answer).map_err(|obstacle| obstacle.at(step)),
+                None => return self.arrive(url, answer).map_err(|error| error.at(step)),
             }
             step = WebStep::Redirect;
         }
         let problem = FetchProblem::TooManyRedirects { max: WEB_REDIRECTS_MAX };
-        Err(Obstacle::from(problem).at(WebStep::Page))
+        Err(RequestError::from(problem).at(WebStep::Page))
     }
 
     /// One request through the gate.
-    fn get(&self, url: &WebUrl) -> Result<Answer, Obstacle> {
+    fn get(&self, url: &WebUrl) -> Result<Answer, RequestError> {
         let addresses = self.addresses(url)?;
         self.ask(url, addresses)
     }
 
-    fn addresses(&self, url: &WebUrl) -> Result<Vec<SocketAddr>, Obstacle> {
+    fn addresses(&self, url: &WebUrl) -> Result<Vec<SocketAddr>, RequestError> {
         let addresses = self.fetcher.gate.addresses(url, self.meter.deadline);
-        addresses.map_err(|obstacle| self.in_time(obstacle))
+        addresses.map_err(|error| self.in_time(error))
     }
 
-    fn ask(&self, url: &WebUrl, addresses: Vec<SocketAddr>) -> Result<Answer, Obstacle> {
-        let answer = self.fetcher.lines.get(url, addresses, &self.meter);
-        answer.map_err(|obstacle| self.in_time(obstacle))
+    fn ask(&self, url: &WebUrl, addresses: Vec<SocketAddr>) -> Result<Answer, RequestError> {
+        let answer = self.fetcher.client.get(url, addresses, &self.meter);
+        answer.map_err(|error| self.in_time(error))
     }
 
-    /// Whatever else went wrong, the end of time is why.
-    fn in_time(&self, obstacle: Obstacle) -> Obstacle {
-        match (obstacle, self.meter.left()) {
-            (Obstacle::Problem(_), Err(timed_out)) => timed_out.into(),
-            (obstacle, _) => obstacle,
+    /// Past the deadline every problem is a timeout.
+    fn in_time(&self, error: RequestError) -> RequestError {
+        match (error, self.meter.left()) {
+            (RequestError::Problem(_), Err(timed_out)) => timed_out.into(),
+            (error, _) => error,
         }
     }
 
@@ -83,7 +83,10 @@ impl<'a> Journey<'a> {
             Some(at) => at,
             None => {
                 // A request that must not be made is refused as itself, not as its robots.txt.
-                self.fetcher.gate.permits(url).map_err(|reason| Obstacle::from(reason).at(step))?;
+                self.fetcher
+                    .gate
+                    .permits(url)
+                    .map_err(|reason| RequestError::from(reason).at(step))?;
                 let robots = self.robots_of(url, step)?;
                 self.robots.push((origin, robots));
                 self.robots.len() - 1
@@ -91,7 +94,7 @@ impl<'a> Journey<'a> {
         };
         match self.robots[at].1.allows(url.target()) {
             true => Ok(()),
-            false => Err(Obstacle::from(FetchProblem::Disallowed).at(step)),
+            false => Err(RequestError::from(FetchProblem::Disallowed).at(step)),
         }
     }
 
@@ -100,19 +103,19 @@ impl<'a> Journey<'a> {
     fn robots_of(&self, url: &WebUrl, step: WebStep) -> Result<Robots, WebFailure> {
         let mut place = url
             .join("/robots.txt")
-            .map_err(|problem| Obstacle::from(BlockedReason::Redirect { problem }).at(step))?;
-        let fail = |obstacle: Obstacle| obstacle.at(WebStep::Robots);
+            .map_err(|problem| RequestError::from(BlockedReason::Redirect { problem }).at(step))?;
+        let fail = |error: RequestError| error.at(WebStep::Robots);
         for hop in 0..=WEB_REDIRECTS_MAX {
-            // The first request is to the page's own host: whether that is there, and may be asked,
-            // is about the page. What it answers is about its rules.
+            // The first request goes to the page's own host: an unreachable or forbidden host is an
+            // error of the page, a bad answer one of the rules.
             let of = if hop == 0 { step } else { WebStep::Robots };
-            let addresses = self.addresses(&place).map_err(|obstacle| obstacle.at(of))?;
-            let answer = self.ask(&place, addresses).map_err(|obstacle| match obstacle {
-                Obstacle::Rule(_)
-                | Obstacle::Problem(FetchProblem::Refused | FetchProblem::Insecure) => {
-                    obstacle.at(of)
+            let addresses = self.addresses(&place).map_err(|error| error.at(of))?;
+            let answer = self.ask(&place, addresses).map_err(|error| match error {
+                RequestError::Rule(_)
+                | RequestError::Problem(FetchProblem::Refused | FetchProblem::Insecure) => {
+                    error.at(of)
                 }
-                Obstacle::Problem(_) => fail(obstacle),
+                RequestError::Problem(_) => fail(error),
             })?;
             match (next(&place, &answer).map_err(fail)?, answer.status) {
                 (Some(target), _) => place = target,
@@ -128,7 +131,7 @@ impl<'a> Journey<'a> {
     }
 
     /// The page that an answer brings.
-    fn arrive(&self, final_url: WebUrl, answer: Answer) -> Result<WebPage, Obstacle> {
+    fn arrive(&self, final_url: WebUrl, answer: Answer) -> Result<WebPage, RequestError> {
         if !matches!(answer.status, 200 | 203) {
             return Err(FetchProblem::Status { status: answer.status }.into());
         }
@@ -152,8 +155,8 @@ impl<'a> Journey<'a> {
     }
 }
 
-/// Where an answer leads, if it does.
-fn next(url: &WebUrl, answer: &Answer) -> Result<Option<WebUrl>, Obstacle> {
+/// The target of a redirect; `None` for other answers.
+fn next(url: &WebUrl, answer: &Answer) -> Result<Option<WebUrl>, RequestError> {
     if !matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
@@ -167,8 +170,8 @@ fn next(url: &WebUrl, answer: &Answer) -> Result<Option<WebUrl>, Obstacle> {
     Ok(Some(target))
 }
 
-/// What a page calls its own address, where it speaks for the same host: anybody may write down any
-/// address, and sources are told apart by it.
+/// The address that a page calls its own, if it is on the same host: a page may name any address, and
+/// sources are told apart by it.
 fn canonical(url: &WebUrl, reference: &str) -> Option<WebUrl> {
     let named = url.join(reference).ok()?;
     let (WebHost::Name(theirs), WebHost::Name(ours)) = (named.host(), url.host()) else {
