@@ -1,12 +1,12 @@
-//! What one upload may cost, containers in containers included.
+//! Limits of one upload, containers in containers included.
 
 use std::cell::Cell;
 use std::io;
 
 use crate::ExtractError;
 
-/// Bytes that all compressed parts of one upload may inflate to, those only that are read. A
-/// document whose text fits its own bound stays far below: markup is about three times the text.
+/// Bytes that the parts of one upload which are read may inflate to. A document whose text fits its
+/// own limit stays far below: markup is about three times the text.
 const INFLATED_BYTES_MAX: usize = 128 << 20;
 /// Documents in documents: the attachment of a message in a message, and no deeper.
 const DEPTH_MAX: usize = 2;
@@ -19,7 +19,7 @@ pub(super) struct Budget {
     inflated: Cell<usize>,
     depth: Cell<usize>,
     enclosed: Cell<usize>,
-    /// The bound that was exceeded, if one was.
+    /// The limit that was exceeded, if one was.
     exceeded: Cell<Option<(&'static str, usize)>>,
 }
 
@@ -33,13 +33,13 @@ impl Budget {
         Ok(())
     }
 
-    /// Remembers that a bound was exceeded. Readers in between know input errors only.
+    /// Remembers that a limit was exceeded. Readers in between know input errors only.
     pub(super) fn exceed(&self, what: &'static str, max: usize) -> io::Error {
         self.exceeded.set(Some((what, max)));
         io::Error::other(what)
     }
 
-    /// The error of a reader that stopped: a bound where one was exceeded, else damage.
+    /// The error of a reader that stopped: a limit where one was exceeded, else damage.
     pub(super) fn failure(&self, format: &'static str, problem: String) -> ExtractError {
         match self.exceeded.get() {
             Some((what, max)) => ExtractError::BeyondLimit { what, max },

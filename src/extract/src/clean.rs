@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Replaces presentation forms by their letters, and drops what cannot be seen: soft hyphens, zero
+/// Replaces presentation forms by their letters, and drops invisible characters: soft hyphens, zero
 /// width spaces, marks of direction (the order of text is the logical one anyway).
 pub(super) fn clean(text: &str) -> Cow<'_, str> {
     let is_plain = text.bytes().all(|b| b.is_ascii() && b != b'\r' && b != 0);

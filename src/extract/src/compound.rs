@@ -7,9 +7,9 @@ use cfb::CompoundFile;
 
 use crate::{ExtractError, TEXT_BYTES_MAX};
 
-/// How a compound file begins.
+/// The first bytes of a compound file.
 pub(super) const MAGIC: &[u8] = b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1";
-/// Entries of one file that are looked at.
+/// Entries of one file that are listed.
 const ENTRIES_MAX: usize = 20_000;
 
 /// A compound file.

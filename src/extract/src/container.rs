@@ -1,16 +1,16 @@
-//! What a container holds: ZIP by its list of content types, compound files by their streams.
+//! Formats of containers: ZIP by its list of content types, compound files by their streams.
 
 use crate::budget::Budget;
 use crate::compound::{self, Compound};
 use crate::package::Package;
 use crate::{ExtractError, Format, office};
 
-/// How a ZIP container begins, an empty one too.
+/// The first bytes of a ZIP container, and of an empty one.
 const ZIP_MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
-/// Bytes of a name of a format that are looked at.
+/// Bytes of the part `mimetype` that are read.
 const MIMETYPE_BYTES_MAX: usize = 200;
 
-/// A compound file of which no more is known.
+/// The name of a compound file of which no more is known.
 const OFFICE_97: &str = "Microsoft Office 97-2003 document";
 
 /// Streams by which compound files are told apart.
@@ -33,7 +33,8 @@ pub(super) fn is_compound(bytes: &[u8]) -> bool {
     bytes.starts_with(compound::MAGIC)
 }
 
-/// What a ZIP container holds. A damaged one is what its name says, so that the damage is told.
+/// The format of a ZIP container. A damaged one has the format of its file name, so that its reader
+/// reports the damage.
 pub(super) fn of_zip(bytes: &[u8], named: Option<Format>) -> Result<Format, ExtractError> {
     let budget = Budget::default();
     let opened = Package::open(bytes, "ZIP archive", &budget);
@@ -45,7 +46,7 @@ pub(super) fn of_zip(bytes: &[u8], named: Option<Format>) -> Result<Format, Extr
     found.ok_or_else(unsupported)
 }
 
-/// What the part `mimetype` says.
+/// The format that the part `mimetype` names.
 fn mimetype(package: &Package<'_>) -> Option<Format> {
     let said = package.bytes("mimetype").ok().flatten().unwrap_or_default();
     let said = String::from_utf8_lossy(&said[..said.len().min(MIMETYPE_BYTES_MAX)]);
@@ -59,10 +60,10 @@ fn mimetype(package: &Package<'_>) -> Option<Format> {
     }
 }
 
-/// What a compound file holds.
+/// The format of a compound file.
 pub(super) fn of_compound(bytes: &[u8], named: Option<Format>) -> Result<Format, ExtractError> {
     let Ok(file) = Compound::open(bytes) else {
-        // The damage is told by the reader of what the name says.
+        // The reader of the format that the file name says reports the damage.
         return named.ok_or(ExtractError::Unsupported { name: OFFICE_97.to_owned() });
     };
     if file.has("__properties_version1.0") {
@@ -75,7 +76,7 @@ pub(super) fn of_compound(bytes: &[u8], named: Option<Format>) -> Result<Format,
     Err(ExtractError::Unsupported { name: name.map_or(OFFICE_97, |(_, name)| name).to_owned() })
 }
 
-/// What the names at the head of a damaged container say.
+/// The format by the names at the head of a damaged container.
 fn by_bytes(bytes: &[u8]) -> Option<Format> {
     const PARTS: [(&[u8], Format); 7] = [
         (b"word/", Format::Docx),
@@ -91,7 +92,7 @@ fn by_bytes(bytes: &[u8]) -> Option<Format> {
     PARTS.iter().find(|(part, _)| holds(part)).map(|(_, format)| *format)
 }
 
-/// The name for people of a container that is not read.
+/// The name that messages give to a container that is not read.
 fn zip_name(opened: &Result<Package<'_>, ExtractError>) -> &'static str {
     let Ok(package) = opened else { return "ZIP archive" };
     match () {

@@ -1,28 +1,27 @@
 //! Tables of delimited values: each row becomes a record of `name: value` lines.
 //!
-//! A row on its own, with the names of its columns, is what a question about it resembles; a row of
-//! bare values is not.
+//! A row with the names of its columns resembles a question about it; a row of bare values does not.
 
-use crate::outline::Outline;
+use crate::flow::Flow;
 use crate::{ExtractError, error};
 use lodestone_types::{BlockKind, Extracted};
 
-/// Delimiters that are tried; at equal evidence the earlier wins.
+/// Delimiters that are tried; of equally good ones the first wins.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
-/// Rows that are looked at to choose a delimiter.
+/// Rows that are read to choose a delimiter.
 const SNIFF_ROWS: usize = 50;
-/// Bytes that are looked at to choose a delimiter.
+/// Bytes that are read to choose a delimiter.
 const SNIFF_BYTES: usize = 64 << 10;
 /// Characters of a column's name at most; a longer cell is prose, not a name.
 const NAME_CHARS_MAX: usize = 100;
 
-/// Reads delimited values; without a `delimiter` it is found out.
+/// Reads delimited values; without a `delimiter` it is detected.
 pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, ExtractError> {
     let (told, text) = strip_hint(text);
     let delimiter = delimiter.or(told).unwrap_or_else(|| sniff(text));
     let mut reader = rows(text, delimiter);
     let mut row = csv::StringRecord::new();
-    let mut outline = Outline::default();
+    let mut flow = Flow::default();
     let mut names: Option<Vec<String>> = None;
     let mut content = String::new();
     let mut is_first = true;
@@ -36,10 +35,10 @@ pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, Extra
         })?;
         if !more {
             // A header without rows is all there is.
-            if let Some(names) = names.filter(|_| outline.len() == 0) {
-                outline.push(BlockKind::Record, &names.join(", "))?;
+            if let Some(names) = names.filter(|_| flow.len() == 0) {
+                flow.block(BlockKind::Record, &names.join(", "))?;
             }
-            return Ok(outline.finish());
+            return flow.finish();
         }
         if std::mem::take(&mut is_first) && is_header(&row) {
             names = Some(row.iter().map(|name| name.trim().to_owned()).collect());
@@ -50,7 +49,7 @@ pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, Extra
             Some(names) => write_named(&row, names, &mut content),
             None => write_bare(&row, &mut content),
         }
-        outline.push(BlockKind::Record, &content)?;
+        flow.block(BlockKind::Record, &content)?;
     }
 }
 
@@ -73,13 +72,10 @@ fn strip_hint(text: &str) -> (Option<u8>, &str) {
 
 /// The delimiter by which most rows have the same number of cells, more than one.
 fn sniff(text: &str) -> u8 {
-    let mut end = text.len().min(SNIFF_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let text = &text[..text.floor_char_boundary(SNIFF_BYTES)];
     let agreement = |delimiter: u8| {
         let mut counts: Vec<usize> = Vec::new();
-        let mut reader = rows(&text[..end], delimiter);
+        let mut reader = rows(text, delimiter);
         for row in reader.records().take(SNIFF_ROWS).flatten() {
             counts.push(row.len());
         }

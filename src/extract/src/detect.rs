@@ -1,20 +1,20 @@
-//! What a file is: its content first, then its extension, then the media type it came with.
+//! Detection of formats: by content first, then by extension, then by media type.
 
 use crate::{ExtractError, Format, container, decode, json, mail};
 
-/// Bytes at the head of a file that are enough to judge it.
+/// Bytes at the head of a file that detection reads.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// How a PDF begins, and within how many bytes readers look for that.
+/// The mark at the beginning of a PDF, and the bytes in which readers look for it.
 const PDF_MARK: &[u8] = b"%PDF-";
 const PDF_MARK_BYTES_MAX: usize = 1024;
-/// What ends each object of a PDF.
+/// The word at the end of each object of a PDF.
 const OBJECT_END: &[u8] = b"endobj";
 
-/// What bytes without any sign are called.
+/// The name of bytes without any known beginning.
 const UNKNOWN_BINARY: &str = "binary data";
 
-/// How formats that are not read begin.
+/// First bytes and names of formats that are not read.
 const MAGIC: [(&[u8], &str); 33] = [
     (b"%!PS", "PostScript"),
     (b"\x89PNG\r\n\x1A\n", "PNG image"),
@@ -51,7 +51,7 @@ const MAGIC: [(&[u8], &str); 33] = [
     (b"wOF2", "font"),
 ];
 
-/// Magic of so few letters that a text may begin with it: believed only with binary behind it.
+/// Magic of so few letters that a text may begin with it: it counts only before binary data.
 const WEAK_MAGIC: [&[u8]; 6] = [b"BM", b"MZ", b"BZh", b"ID3", b"RIFF", b"PAR1"];
 
 /// Extensions of formats that are not read, some of which are text that would be indexed raw.
@@ -70,7 +70,7 @@ const REFUSED: [(&str, &str); 12] = [
     ("exe", "executable"),
 ];
 
-/// Formats that are no text, by extension: a file that is called so and is not is damaged.
+/// Formats that are no text, by extension: a file with this name and other content is damaged.
 const BINARY: [(&str, Format); 18] = [
     ("docx", Format::Docx),
     ("docm", Format::Docx),
@@ -92,10 +92,11 @@ const BINARY: [(&str, Format); 18] = [
     ("pdf", Format::Pdf),
 ];
 
-/// Judges what a file is. `filename` may carry path parts; `content_type` is what the client said.
+/// Detects the format of a file. `filename` may have path parts; `content_type` is what the client
+/// sent.
 ///
 /// # Errors
-/// [`ExtractError::EmptyFile`], or [`ExtractError::Unsupported`] with a name for people.
+/// [`ExtractError::EmptyFile`], or [`ExtractError::Unsupported`] with the name of the format.
 pub fn detect(
     filename: &str,
     content_type: Option<&str>,
@@ -118,7 +119,7 @@ pub fn detect(
         return Ok(Format::Pdf);
     }
     if let Some(name) = binary_name(bytes, &extension) {
-        // Bytes without any sign may be a document whose beginning is lost.
+        // Unknown bytes may be a document whose beginning is lost.
         let format = of_binary_extension(&extension).filter(|_| name == UNKNOWN_BINARY);
         return format.ok_or(ExtractError::Unsupported { name });
     }
@@ -144,8 +145,8 @@ pub fn detect(
     })
 }
 
-/// Whether the mark of a PDF stands where readers look for it: some programs write before it.
-/// A text that only speaks of the mark holds no binary.
+/// Whether the mark of a PDF stands where readers look for it: some programs write before it. A text
+/// that only mentions the mark holds no binary data.
 fn is_pdf(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(PDF_MARK_BYTES_MAX)];
     let mark = head.windows(PDF_MARK.len()).position(|window| window == PDF_MARK);
@@ -195,8 +196,8 @@ fn has_binary(bytes: &[u8]) -> bool {
     bytes.contains(&0) || head.iter().filter(is_control).count() * 200 > head.len()
 }
 
-/// The format of a text that says itself what it is: a document type, a root, an XML declaration,
-/// behind any comments.
+/// The format of a text that names it by a document type, a root element or an XML declaration,
+/// after any comments.
 fn marked_format(start: &str) -> Option<Format> {
     let mut rest = start;
     let mut is_xml = false;
@@ -234,7 +235,7 @@ fn of_extension(extension: &str) -> Option<Format> {
     }
 }
 
-/// The format of a file called so that cannot be text.
+/// The format of a file with this extension that cannot be text.
 fn of_binary_extension(extension: &str) -> Option<Format> {
     BINARY.iter().find(|(known, _)| *known == extension).map(|(_, format)| *format)
 }

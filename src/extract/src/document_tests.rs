@@ -662,7 +662,7 @@ fn real_documents_give_their_outcome() {
     for entry in manifest("real_documents_give_their_outcome") {
         let file = entry["file"].as_str().unwrap();
         let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "extract::document_tests::one_real_document", "--nocapture"])
+            .args(["--exact", "document_tests::one_real_document", "--nocapture"])
             .env(DOCUMENT, file)
             .output()
             .unwrap();

@@ -3,11 +3,14 @@
 //! ```text
 //! META-INF/container.xml -> package document -> manifest, spine -> chapters -> html
 //! ```
-//! The table of contents that a book carries for programs is left out; so is what its spine calls
-//! no part of the linear text, unless there is nothing else. Pages of one book share styles and not
-//! structure, so each is read on its own.
+//! The table of contents for programs is left out; so are chapters that the spine marks as not
+//! linear, unless there are no others. Pages of one book share styles and not structure, so each is
+//! read on its own.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+use percent_encoding::percent_decode_str;
 
 use crate::budget::Budget;
 use crate::events::{Event, Events};
@@ -30,7 +33,7 @@ struct Item {
     is_navigation: bool,
 }
 
-/// What the package document says.
+/// The contents of the package document.
 #[derive(Debug, Default)]
 struct Book {
     title: String,
@@ -79,7 +82,7 @@ fn book_of(package: &Package<'_>) -> Result<Book, ExtractError> {
     };
     let name = match root_file(package)? {
         Some(name) => name,
-        // Where the container does not say it, the extension does.
+        // Without an entry in the container the extension decides.
         None => package
             .names()
             .find(|name| name.ends_with(".opf"))
@@ -101,7 +104,7 @@ fn book_of(package: &Package<'_>) -> Result<Book, ExtractError> {
                         let kind = element.attribute("media-type").unwrap_or_default();
                         let properties = element.attribute("properties").unwrap_or_default();
                         let item = Item {
-                            name: resolve(folder, &percent_decoded(&target)),
+                            name: resolve(folder, &name_in(&target)),
                             is_page: kind.contains("html"),
                             is_navigation: properties.split_whitespace().any(|p| p == "nav"),
                         };
@@ -140,21 +143,8 @@ fn root_file(package: &Package<'_>) -> Result<Option<String>, ExtractError> {
     }
 }
 
-/// A name in a link, without its fragment, its escapes resolved.
-fn percent_decoded(link: &str) -> String {
-    let link = link.split('#').next().unwrap_or("");
-    let mut bytes = Vec::with_capacity(link.len());
-    let mut rest = link.as_bytes();
-    while let Some((&b, after)) = rest.split_first() {
-        rest = after;
-        if let (b'%', [high, low, ..]) = (b, after)
-            && let (Some(high), Some(low)) = (crate::mail::hex(*high), crate::mail::hex(*low))
-        {
-            bytes.push(high << 4 | low);
-            rest = &after[2..];
-            continue;
-        }
-        bytes.push(b);
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+/// The name in a link, without its fragment, its escapes resolved.
+fn name_in(link: &str) -> Cow<'_, str> {
+    let link = link.split_once('#').map_or(link, |(name, _)| name);
+    percent_decode_str(link).decode_utf8_lossy()
 }

@@ -1,17 +1,17 @@
-//! What can be wrong with a document, and whose fault it is.
+//! Errors of documents and of the processes that read them.
 
 use lodestone_types::{ErrorKind, Fault};
 
-/// Why a document gives no text.
+/// The reason why a document gives no text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExtractError {
     /// The format is not read by this release. The wording is part of the contract (API 7 #26).
     #[error("Unsupported file format: {name}")]
     Unsupported {
-        /// What the file seems to be, in words.
+        /// Name of the format.
         name: String,
     },
-    /// There is not one byte.
+    /// The file has no bytes.
     #[error("the file is empty")]
     EmptyFile,
     /// The bytes are not what the format demands.
@@ -21,7 +21,7 @@ pub enum ExtractError {
         format: &'static str,
         /// The line at which reading stopped, from 1.
         line: usize,
-        /// What is wrong there.
+        /// Description of the damage.
         problem: String,
     },
     /// The container or the binary structure of a document is not what the format demands.
@@ -29,36 +29,36 @@ pub enum ExtractError {
     Broken {
         /// The format.
         format: &'static str,
-        /// What is wrong.
+        /// Description of the damage.
         problem: String,
     },
-    /// Nobody can read it without a password or a licence.
+    /// It cannot be read without a password or a licence.
     #[error("the {format} is encrypted: save it without a password and upload it again")]
     Encrypted {
         /// The format.
         format: &'static str,
     },
-    /// The document is well formed, but beyond a bound.
+    /// The document is well formed, but beyond a limit.
     #[error("the document is beyond a limit: {what} (at most {max})")]
     BeyondLimit {
-        /// What there is too much of.
+        /// The quantity that is limited.
         what: &'static str,
-        /// The bound.
+        /// The limit.
         max: usize,
     },
-    /// A parser in another process refused it.
+    /// An error that a parser in another process reported.
     #[error("{message}")]
-    Told {
-        /// What it said.
+    Reported {
+        /// Its message.
         message: String,
-        /// Why the job ends.
+        /// Its code in jobs.
         fault: Fault,
-        /// Whether it was beyond a bound.
+        /// Whether it was beyond a limit.
         is_too_large: bool,
     },
-    /// A parser in another process ended without an answer, twice.
+    /// A parser in another process crashed, twice.
     #[error("the {format} reader broke down on it: damaged, or more than 512 MiB to read")]
-    BrokeDown {
+    Crashed {
         /// The format.
         format: &'static str,
     },
@@ -71,13 +71,13 @@ pub enum ExtractError {
     /// No process could be started.
     #[error("no parser could be started: {problem}")]
     NoParser {
-        /// What the system says.
+        /// The error of the system.
         problem: String,
     },
     /// There is nothing to search for.
     #[error("no text was found in the document: it holds only white space, markup or empty values")]
     NoText,
-    /// There are pages, and all that they show is pictures.
+    /// All pages of the document hold only pictures.
     #[error(
         "no text was found in the {format}: its pages hold only pictures, as scanned pages do; \
          recognise the text (OCR) and upload the result"
@@ -89,38 +89,38 @@ pub enum ExtractError {
 }
 
 impl ExtractError {
-    /// What the caller should do.
+    /// The kind of the error, which says what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Unsupported { .. }
             | Self::EmptyFile
             | Self::Damaged { .. }
             | Self::Broken { .. }
-            | Self::BrokeDown { .. }
+            | Self::Crashed { .. }
             | Self::TooSlow { .. }
             | Self::Encrypted { .. }
             | Self::OnlyPictures { .. }
             | Self::NoText => ErrorKind::Invalid,
-            Self::Told { is_too_large: false, .. } => ErrorKind::Invalid,
-            Self::Told { is_too_large: true, .. } => ErrorKind::TooLarge,
+            Self::Reported { is_too_large: false, .. } => ErrorKind::Invalid,
+            Self::Reported { is_too_large: true, .. } => ErrorKind::TooLarge,
             Self::NoParser { .. } => ErrorKind::Unavailable,
             Self::BeyondLimit { .. } => ErrorKind::TooLarge,
         }
     }
 
-    /// Why a job that met this error ends. But for [`Self::NoParser`] the document is at fault:
-    /// trying again cannot help.
+    /// The code with which a job ends that met this error. Except for [`Self::NoParser`] the
+    /// document is the cause, and a retry cannot help.
     pub fn fault(&self) -> Fault {
         match self {
             Self::EmptyFile | Self::NoText | Self::OnlyPictures { .. } => Fault::NoText,
-            Self::Told { fault, .. } => *fault,
+            Self::Reported { fault, .. } => *fault,
             Self::TooSlow { .. } => Fault::Timeout,
             Self::NoParser { .. } => Fault::Internal,
             Self::Encrypted { .. } => Fault::EncryptedFile,
             Self::Unsupported { .. }
             | Self::Damaged { .. }
             | Self::Broken { .. }
-            | Self::BrokeDown { .. }
+            | Self::Crashed { .. }
             | Self::BeyondLimit { .. } => Fault::CorruptFile,
         }
     }

@@ -1,5 +1,5 @@
 //! XML parts of containers as a stream of events: names without prefixes, text with references
-//! resolved, nesting and sizes bounded, nothing held but the event under way.
+//! resolved, nesting and sizes limited, nothing held but the current event.
 
 use std::borrow::Cow;
 use std::io::{BufRead, Cursor, Read};
@@ -11,7 +11,7 @@ use crate::budget::Budget;
 use crate::package::Part;
 use crate::{DEPTH_MAX, ExtractError, decode, xml};
 
-/// What comes next.
+/// An event of the stream.
 #[derive(Debug)]
 pub(super) enum Event<'e> {
     /// An element begins.
@@ -20,7 +20,7 @@ pub(super) enum Event<'e> {
     Close(Name<'e>),
     /// Text.
     Text(Cow<'e, str>),
-    /// Nothing comes any more.
+    /// The end of the part.
     End,
 }
 
@@ -140,7 +140,7 @@ pub(super) struct Events<'a> {
     failure: Failure<'a>,
 }
 
-/// What is needed to name an error once the reader has the part.
+/// Context of errors, once the reader owns the part.
 #[derive(Debug, Clone, Copy)]
 struct Failure<'a> {
     budget: &'a Budget,
@@ -171,8 +171,8 @@ impl<'a> Events<'a> {
 
     /// The next event. The end of a part inside an element is damage.
     pub(super) fn next(&mut self) -> Result<Event<'_>, ExtractError> {
-        // The borrow checker does not follow a lent event through a loop: what is passed over is
-        // passed over as empty text.
+        // The borrow checker does not follow a lent event through a loop: events that are skipped
+        // become empty text.
         self.buffer.clear();
         self.reader.get_mut().begin_token();
         let failure = self.failure;
@@ -202,7 +202,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Passes over the element that has just begun, and all that is in it.
+    /// Skips the element that has just begun, and all that is in it.
     pub(super) fn skip(&mut self) -> Result<(), ExtractError> {
         let outside = self.depth.saturating_sub(1);
         while self.depth > outside {

@@ -1,28 +1,40 @@
-//! Blocks and tables of a document while a reader walks it: what is inside a table goes to its
-//! cells, everything else to the outline.
+//! Flowing text of a document while a reader walks it: blocks, tables, notes, headers and footers.
+//! Blocks inside a table go to its cells, all others to the outline.
 
-use crate::grid::{Grid, Piece, Rendered};
+use std::collections::BTreeSet;
+
+use crate::grid::{Grid, Letters, Piece, Rendered};
 use crate::outline::{Outline, too_long};
 use crate::{ExtractError, TEXT_BYTES_MAX};
 use lodestone_types::{BlockKind, Extracted, PageRef};
 
 /// Levels by which items are indented at most.
-const INDENT_LEVELS_MAX: usize = 8;
+pub(super) const INDENT_LEVELS_MAX: usize = 8;
+/// Letters that a header must have to be more than "Page 3 of 7".
+const HEADER_LETTERS_MIN: usize = 10;
 
 /// A document under construction.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     outline: Outline,
+    /// The letters of each block of the outline, where its reader tells them.
+    letters: Vec<Option<Letters>>,
     /// The tables that are open, outermost first.
     tables: Vec<Grid>,
     /// Bytes that stand in open tables.
     held: usize,
+    /// Notes that wait for the end of their paragraph.
+    notes: Vec<String>,
+    note_count: usize,
+    /// Headers and footers that wait for the end of the document, and their words.
+    margins: Vec<String>,
+    margins_seen: BTreeSet<String>,
 }
 
 impl Flow {
     /// Adds a block.
     pub(super) fn block(&mut self, kind: BlockKind, text: &str) -> Result<(), ExtractError> {
-        self.piece(Piece { kind, text: text.to_owned(), flat: None })
+        self.piece(Piece::new(kind, text))
     }
 
     /// Adds a heading; `text` has no marks.
@@ -44,22 +56,33 @@ impl Flow {
         self.block(BlockKind::ListItem, &format!("{indent}{mark} {}", text.trim()))
     }
 
-    fn piece(&mut self, piece: Piece) -> Result<(), ExtractError> {
+    /// Adds a block with all that is known of it.
+    pub(super) fn piece(&mut self, piece: Piece) -> Result<(), ExtractError> {
         let size = piece.text.len() + piece.flat.as_ref().map_or(0, String::len);
         if self.outline.len() + self.held + size > TEXT_BYTES_MAX {
             return Err(too_long());
         }
         let Some(table) = self.tables.last_mut() else {
-            return match piece.kind {
-                BlockKind::Heading { level } => self.outline.heading(level, &piece.text),
-                kind => self.outline.push(kind, &piece.text),
-            };
+            match piece.kind {
+                BlockKind::Heading { level } => self.outline.heading(level, &piece.text)?,
+                kind => self.outline.push(kind, &piece.text)?,
+            }
+            self.letters.resize(self.outline.count(), piece.letters);
+            return Ok(());
         };
         if !piece.text.trim().is_empty() {
             self.held += size;
             table.add(piece);
         }
         Ok(())
+    }
+
+    /// Adds a block that stands before the innermost open table, such as its caption.
+    pub(super) fn piece_before_table(&mut self, piece: Piece) -> Result<(), ExtractError> {
+        let table = self.tables.pop();
+        let added = self.piece(piece);
+        self.tables.extend(table);
+        added
     }
 
     /// Whether a table is open.
@@ -80,6 +103,11 @@ impl Flow {
     /// Ends the innermost table.
     pub(super) fn end_table(&mut self) -> Result<(), ExtractError> {
         let Some(table) = self.tables.pop() else { return Ok(()) };
+        self.write_table(table)
+    }
+
+    /// Adds a whole table.
+    pub(super) fn write_table(&mut self, table: Grid) -> Result<(), ExtractError> {
         let rendered = table.finish();
         if self.tables.is_empty() {
             self.held = 0;
@@ -87,13 +115,37 @@ impl Flow {
         match rendered {
             Rendered::Table { markdown, flat } => {
                 let flat = Some(flat).filter(|_| self.is_in_table());
-                self.piece(Piece { kind: BlockKind::Table, text: markdown, flat })
+                self.piece(Piece { flat, ..Piece::new(BlockKind::Table, markdown) })
             }
             Rendered::Layout(pieces) => pieces.into_iter().try_for_each(|piece| self.piece(piece)),
         }
     }
 
-    /// What follows stands on this page.
+    /// Numbers a note and keeps it until [`Self::write_notes`]; a blank one is passed over.
+    pub(super) fn note(&mut self, text: &str) {
+        if !text.trim().is_empty() {
+            self.note_count += 1;
+            self.notes.push(format!("[{}] {text}", self.note_count));
+        }
+    }
+
+    /// Adds the notes that wait.
+    pub(super) fn write_notes(&mut self) -> Result<(), ExtractError> {
+        let notes = std::mem::take(&mut self.notes);
+        notes.iter().try_for_each(|note| self.block(BlockKind::Paragraph, note))
+    }
+
+    /// Keeps a header or a footer for the end of the document: each different one once, and none
+    /// that holds hardly more than the number of the page.
+    pub(super) fn margin(&mut self, text: &str) {
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let letters = words.chars().filter(|c| c.is_alphabetic()).count();
+        if letters >= HEADER_LETTERS_MIN && self.margins_seen.insert(words) {
+            self.margins.push(text.trim().to_owned());
+        }
+    }
+
+    /// Sets the page on which the next block stands.
     pub(super) fn page(&mut self, page: PageRef) {
         self.outline.page(page);
     }
@@ -105,7 +157,9 @@ impl Flow {
 
     /// Appends the blocks of another document.
     pub(super) fn append(&mut self, other: &Extracted) -> Result<(), ExtractError> {
-        self.outline.append(other)
+        self.outline.append(other)?;
+        self.letters.resize(self.outline.count(), None);
+        Ok(())
     }
 
     /// Bytes so far.
@@ -114,10 +168,21 @@ impl Flow {
     }
 
     /// The document; tables that are still open end.
-    pub(super) fn finish(mut self) -> Result<Extracted, ExtractError> {
+    pub(super) fn finish(self) -> Result<Extracted, ExtractError> {
+        Ok(self.finish_with_letters()?.0)
+    }
+
+    /// The document, and the letters of each of its blocks that its reader told.
+    pub(super) fn finish_with_letters(
+        mut self,
+    ) -> Result<(Extracted, Vec<Option<Letters>>), ExtractError> {
         while self.is_in_table() {
             self.end_table()?;
         }
-        Ok(self.outline.finish())
+        for text in std::mem::take(&mut self.margins) {
+            self.block(BlockKind::Paragraph, &text)?;
+        }
+        self.letters.resize(self.outline.count(), None);
+        Ok((self.outline.finish(), self.letters))
     }
 }

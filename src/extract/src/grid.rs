@@ -3,7 +3,7 @@
 //! A cell that spans rows is repeated in each of them, so that a row can be read on its own; one
 //! that spans columns is written once, followed by empty cells, so that columns stay below their
 //! names. A table of one column, or one with a cell as long as a section, only arranges text: its
-//! blocks are written one after the other.
+//! blocks are written one after the other. Of a page and of XML such a cell is one paragraph.
 
 use crate::TEXT_BYTES_MAX;
 use lodestone_types::BlockKind;
@@ -11,47 +11,73 @@ use lodestone_types::BlockKind;
 /// Characters of a cell above which a table is a layout of text, not a table of values.
 const CELL_CHARS_MAX: usize = 600;
 /// Bytes of a cell above which it is not repeated in the rows that it spans.
-const REPEATED_BYTES_MAX: usize = 100;
+pub(super) const REPEATED_BYTES_MAX: usize = 100;
 /// Columns that one cell may span.
 const SPAN_MAX: usize = 256;
 /// Columns of a row beyond which no cell spans more than one.
-const COLUMNS_MAX: usize = 1024;
+const COLUMNS_MAX: usize = 256;
 /// Rows that one cell may span.
 const ROWS_MAX: usize = 4096;
 
-/// A block inside a cell.
+/// Letters and links of one block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Letters {
+    /// All letters and digits.
+    pub all: usize,
+    /// Those in links.
+    pub linked: usize,
+    /// Links.
+    pub links: usize,
+    /// Whether the block stands in the head of a page.
+    pub is_in_header: bool,
+}
+
+/// A block on its way into a document or into a cell.
 #[derive(Debug)]
 pub(super) struct Piece {
-    /// What it is.
+    /// Its kind.
     pub kind: BlockKind,
     /// Its text. A heading has no marks.
     pub text: String,
-    /// A table inside the cell, as one line.
+    /// Its text in the line of a cell, where that is another.
     pub flat: Option<String>,
+    /// Its letters, where the reader counts them.
+    pub letters: Option<Letters>,
+}
+
+impl Piece {
+    /// A block of which no more is known.
+    pub(super) fn new(kind: BlockKind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into(), flat: None, letters: None }
+    }
 }
 
 #[derive(Debug, Default)]
 struct Cell {
     /// Columns that it covers, 1 at least.
     columns: usize,
-    /// Whether it is the lower part of the cell above it.
+    /// Whether it continues the cell above it.
     is_below: bool,
     pieces: Vec<Piece>,
 }
 
-/// A table under way.
+/// A table under construction.
 #[derive(Debug, Default)]
 pub(super) struct Grid {
     rows: Vec<Vec<Cell>>,
-    /// For each column how many rows more the cell above covers.
+    /// For each column the number of further rows that the cell above covers.
     covered: Vec<usize>,
     /// The column at which the next cell stands.
     column: usize,
     /// Whether the last row was deleted.
     is_deleted: bool,
+    /// Whether rows leave out the cells that those above cover.
+    is_sparse: bool,
+    /// Whether a cell of the first row names no column.
+    is_nameless: bool,
 }
 
-/// What a table turned out to be.
+/// A finished table.
 #[derive(Debug)]
 pub(super) enum Rendered {
     /// A table of values, as Markdown and as one line.
@@ -68,6 +94,7 @@ pub(super) enum Rendered {
 impl Grid {
     /// Begins a row.
     pub(super) fn row(&mut self) {
+        self.fill();
         // Most tables cover nothing; those that do are bounded in width.
         for rows in &mut self.covered {
             *rows = rows.saturating_sub(1);
@@ -79,13 +106,12 @@ impl Grid {
         self.column = 0;
     }
 
-    /// Says of the last row whether it was deleted.
+    /// Sets whether the last row was deleted.
     pub(super) fn set_deleted(&mut self, is_deleted: bool) {
         self.is_deleted = is_deleted;
     }
 
-    /// Says of the last cell how many columns it covers, and whether it goes on with the one
-    /// above it.
+    /// Sets the number of columns that the last cell covers, and whether it continues the cell above.
     pub(super) fn reshape(&mut self, columns: usize, is_below: bool) {
         let Some(cell) = self.rows.last_mut().and_then(|row| row.last_mut()) else { return };
         let columns = if self.column >= COLUMNS_MAX { 1 } else { columns.clamp(1, SPAN_MAX) };
@@ -110,10 +136,21 @@ impl Grid {
         if self.rows.is_empty() {
             self.row();
         }
-        while self.covered.get(self.column).is_some_and(|rows| *rows > 0) {
+        self.is_sparse = true;
+        self.fill();
+        self.cell(columns, rows);
+    }
+
+    /// Adds the cells of a sparse row that others cover, up to the next one that none does.
+    fn fill(&mut self) {
+        while self.is_sparse && self.covered.get(self.column).is_some_and(|rows| *rows > 0) {
             self.hidden();
         }
-        self.cell(columns, rows);
+    }
+
+    /// Sets whether the last cell is a header. A first row of which no cell was set is one.
+    pub(super) fn set_header(&mut self, is_header: bool) {
+        self.is_nameless |= !is_header && self.rows.len() == 1;
     }
 
     /// Begins a cell whose other columns follow as cells of their own.
@@ -162,6 +199,7 @@ impl Grid {
 
     /// Ends the table.
     pub(super) fn finish(mut self) -> Rendered {
+        self.fill();
         if self.is_deleted {
             self.rows.pop();
         }
@@ -172,8 +210,16 @@ impl Grid {
             pieces.map(|piece| piece.text.chars().count()).sum::<usize>() > CELL_CHARS_MAX
         };
         if is_narrow || self.rows.iter().flatten().any(is_long) {
-            let cells = self.rows.into_iter().flatten();
-            return Rendered::Layout(cells.flat_map(|cell| cell.pieces).collect());
+            let cells = self.rows.into_iter().flatten().flat_map(|mut cell| {
+                let is_whole = !cell.pieces.iter().any(|piece| piece.kind == BlockKind::Table);
+                if !is_long(&cell) {
+                    cell.pieces.iter_mut().for_each(|piece| piece.letters = None);
+                } else if self.is_sparse && is_whole {
+                    cell.pieces = vec![paragraph(&cell.pieces)];
+                }
+                cell.pieces
+            });
+            return Rendered::Layout(cells.collect());
         }
         let mut markdown = String::new();
         let mut flat = String::new();
@@ -193,12 +239,8 @@ impl Grid {
                 }
                 flat.push_str(text);
             }
-            let is_first = markdown.is_empty();
-            write_row(&texts, &mut markdown);
-            if is_first {
-                markdown.push_str(&"| --- ".repeat(texts.len()));
-                markdown.push_str("|\n");
-            }
+            let is_header = markdown.is_empty() && !self.is_nameless;
+            write_row(&texts, is_header, &mut markdown);
             above = texts;
         }
         Rendered::Table { markdown, flat }
@@ -223,6 +265,20 @@ fn texts_of(row: &[Cell], above: &[String]) -> Vec<String> {
     texts
 }
 
+/// The pieces of a long cell as one paragraph.
+fn paragraph(pieces: &[Piece]) -> Piece {
+    let texts = pieces.iter().map(|piece| piece.flat.as_deref().unwrap_or(&piece.text));
+    let add = |sum: Letters, piece: Letters| Letters {
+        all: sum.all + piece.all,
+        linked: sum.linked + piece.linked,
+        links: sum.links + piece.links,
+        is_in_header: piece.is_in_header,
+    };
+    let letters = pieces.iter().filter_map(|piece| piece.letters).reduce(add);
+    let text = texts.collect::<Vec<_>>().join(" ");
+    Piece { letters, ..Piece::new(BlockKind::Paragraph, text) }
+}
+
 fn joined(pieces: &[Piece]) -> String {
     let mut line = String::new();
     for piece in pieces {
@@ -236,8 +292,8 @@ fn joined(pieces: &[Piece]) -> String {
     line
 }
 
-/// Writes one row of Markdown.
-pub(super) fn write_row(texts: &[String], markdown: &mut String) {
+/// Writes one row of Markdown, and the line below it where it names the columns.
+pub(super) fn write_row(texts: &[String], is_header: bool, markdown: &mut String) {
     markdown.push('|');
     for text in texts {
         markdown.push(' ');
@@ -245,4 +301,8 @@ pub(super) fn write_row(texts: &[String], markdown: &mut String) {
         markdown.push_str(" |");
     }
     markdown.push('\n');
+    if is_header {
+        markdown.push_str(&"| --- ".repeat(texts.len()));
+        markdown.push_str("|\n");
+    }
 }

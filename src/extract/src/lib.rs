@@ -1,7 +1,7 @@
 //! Bytes of a document to text and structure: one file a format.
 //!
-//! This room judges what a file is and reads it. It knows nothing of chunks, models or disks, opens
-//! nothing that a document names, and executes nothing that a document holds.
+//! This crate detects the format of a file and reads it. It knows nothing of chunks, models or disks,
+//! opens nothing that a document names, and executes nothing that a document holds.
 //!
 //! ```text
 //! bytes, name, media type -> detect -> Format
@@ -20,16 +20,17 @@
 //! `txt` and `md` keep the source as it is, so that offsets point into the original. The others
 //! write text of their own: headings, lists and tables as Markdown, records as `name: value` lines.
 //!
-//! - `detect`: what a file is; `container`: the same for containers; `decode`: character encodings
-//! - `outline`: text under construction, with its blocks; `clean`: characters made for the eye
-//! - `flow`, `grid`: blocks in tables in blocks; `sheet`: cells to tables; `numerals`: list marks
-//! - `budget`: what one upload may cost; `package`, `events`: ZIP and XML under that budget
+//! - `detect`: the format of a file; `container`: the same for containers; `decode`: encodings
+//! - `flow`, `grid`: the two builders: flowing text, and tables inside it
+//! - `outline`: the text below both, with its blocks; `clean`: characters made for the eye
+//! - `sheet`: cells to tables; `numerals`: list marks
+//! - `budget`: limits of one upload; `package`, `events`: ZIP and XML under that budget
 //! - `compound`: compound files (OLE)
 //! - `txt`, `md`, `html`, `json`, `delimited` (csv, tsv), `xml`: text formats
 //! - `office` (docx, pptx, xlsx), `odf` (odt, ods, odp), `epub`, `rtf`, `mail` (eml, msg)
 //! - `pdf`: glyphs on pages to text in reading order, with the boxes of its lines
 //! - `sandbox`: the same in a process of its own
-//! - `error`: what can be wrong, and whose fault it is
+//! - `error`: errors, and whether the document or the server causes them
 
 mod budget;
 mod clean;
@@ -76,7 +77,7 @@ pub use html::HtmlHead;
 pub const TEXT_BYTES_MAX: usize = 32 << 20;
 /// Nesting of JSON arrays and objects, and of XML elements.
 pub const DEPTH_MAX: usize = 256;
-/// Nesting of HTML elements that is followed; deeper tags are passed over, their text is kept.
+/// Nesting of HTML elements that is followed; deeper tags are ignored, their text is kept.
 pub const HTML_DEPTH_MAX: usize = 512;
 /// Attributes of one XML element.
 pub const ATTRIBUTES_MAX: usize = 1000;
@@ -90,7 +91,7 @@ pub enum Format {
     Md,
     /// HTML and XHTML.
     Html,
-    /// The same, fetched from a site whose menus are not meant. No file is judged to be this.
+    /// HTML that was fetched from a site, whose menus are left out. No file is detected as this.
     WebPage,
     /// JSON, and JSON values one after the other (JSON Lines).
     Json,
@@ -149,8 +150,8 @@ impl Format {
         }
     }
 
-    /// Whether our own readers take it in one pass: safe code without a library behind it, linear
-    /// in the input and without recursion. Such formats need no process of their own.
+    /// Whether a reader of this crate takes it in one pass: safe code, linear in the input and
+    /// without recursion. Such formats need no process of their own.
     pub fn is_plain(self) -> bool {
         matches!(self, Self::Txt | Self::Md | Self::Json | Self::Csv | Self::Tsv)
     }
@@ -185,7 +186,7 @@ impl Format {
 /// Reads the text and structure of a document.
 ///
 /// # Errors
-/// [`ExtractError`] says what is wrong with the document: damage, no text, a bound exceeded.
+/// The document is damaged, encrypted, beyond a limit, or holds no text.
 pub fn extract(format: Format, bytes: &[u8]) -> Result<Extracted, ExtractError> {
     read(format, bytes, &Budget::default())
 }
@@ -223,7 +224,7 @@ fn read(format: Format, bytes: &[u8], budget: &Budget) -> Result<Extracted, Extr
     Ok(extracted)
 }
 
-/// Reads what the head of an HTML page says about the page, without its text.
+/// Reads title and canonical address from the head of an HTML page.
 pub fn html_head(bytes: &[u8]) -> HtmlHead {
     html::read_head(&decode::html(bytes))
 }

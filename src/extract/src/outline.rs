@@ -1,4 +1,4 @@
-//! Text under construction: blocks are appended, separated, bounded and remembered.
+//! Text under construction: blocks are appended, separated and remembered, their size is limited.
 
 use crate::clean::clean;
 use crate::{ExtractError, TEXT_BYTES_MAX};
@@ -23,7 +23,7 @@ impl Outline {
         self.page = Some(page);
     }
 
-    /// Appends another document's blocks; its title and pages are passed over.
+    /// Appends another document's blocks, without its title and pages.
     pub(super) fn append(&mut self, other: &Extracted) -> Result<(), ExtractError> {
         for block in &other.blocks {
             self.push(block.kind, &other.text[block.range.clone()])?;
@@ -67,12 +67,17 @@ impl Outline {
         self.push(BlockKind::Heading { level }, &format!("{marks} {}", content.replace('\n', " ")))
     }
 
+    /// Number of blocks so far.
+    pub(super) fn count(&self) -> usize {
+        self.blocks.len()
+    }
+
     /// The last block.
     pub(super) fn last(&self) -> Option<&Block> {
         self.blocks.last()
     }
 
-    /// Where the lines of the blocks so far stand on their pages; the writer adds to it.
+    /// Positions on pages of the lines so far; the writer adds to them.
     pub(super) fn geometry(&mut self) -> &mut Geometry {
         &mut self.geometry
     }
@@ -98,12 +103,12 @@ impl Outline {
     }
 }
 
-/// The error of a text beyond its bound.
+/// The error of a text beyond its limit.
 pub(super) fn too_long() -> ExtractError {
     ExtractError::BeyondLimit { what: "bytes of text", max: TEXT_BYTES_MAX }
 }
 
-/// Whether nothing can be seen: white space, and characters without width.
+/// Whether a text is invisible: white space, and characters without width.
 pub(super) fn is_blank(text: &str) -> bool {
     text.chars().all(|c| {
         c.is_whitespace() || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}')

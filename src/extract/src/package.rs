@@ -1,11 +1,11 @@
-//! ZIP containers, read under bounds.
+//! ZIP containers, read under limits.
 //!
 //! ```text
 //! bytes -> directory (entries bounded) -> part by name -> inflate (counted) -> buffered reader
 //! ```
-//! The declared size of an entry is never believed: bytes are counted as they come out, against the
-//! upload's budget and against what went in. Only parts that a reader asks for are inflated, and
-//! none is held as a whole unless a reader collects it.
+//! The declared size of an entry is not trusted: bytes are counted as they come out, against the
+//! upload's budget and against the compressed bytes. Only parts that a reader asks for are inflated,
+//! and none is held as a whole unless a reader collects it.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -35,7 +35,7 @@ pub(super) struct Package<'a> {
     bytes: &'a [u8],
     budget: &'a Budget,
     format: &'static str,
-    /// Where the data of each part is, by its name in small letters.
+    /// Position of the data of each part, by its name in small letters.
     entries: BTreeMap<String, Entry>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Package<'a> {
         }
         let mut entries = BTreeMap::new();
         for index in 0..archive.len() {
-            // An entry that cannot be found is damage only for whoever needs it.
+            // An entry that cannot be found is an error only for a reader that needs it.
             let Ok(file) = archive.by_index_raw(index) else { continue };
             let (Ok(name), Some(start)) = (file.name(), file.data_start()) else { continue };
             let entry = Entry {
@@ -94,7 +94,7 @@ impl<'a> Package<'a> {
         self.entries.keys().map(String::as_str)
     }
 
-    /// What the container is called in errors.
+    /// The name of the container in errors.
     pub(super) fn format(&self) -> &'static str {
         self.format
     }
@@ -134,7 +134,7 @@ fn too_many() -> ExtractError {
     ExtractError::BeyondLimit { what: "files in the container", max: ENTRIES_MAX }
 }
 
-/// Names in containers are told apart without case, and writers differ in slashes.
+/// Names in containers are compared without case, and writers differ in slashes.
 fn normalised(name: &str) -> String {
     name.trim_start_matches(['/', '\\']).replace('\\', "/").to_ascii_lowercase()
 }
@@ -152,7 +152,7 @@ fn declared_entries(bytes: &[u8]) -> Option<usize> {
     Some(usize::from(u16::from_le_bytes([count[0], count[1]])).min(by_size))
 }
 
-/// A part under way.
+/// A part while it is read.
 #[derive(Debug)]
 pub(super) struct Part<'a> {
     reader: BufReader<Counted<'a>>,
@@ -166,12 +166,12 @@ impl<'a> Part<'a> {
         self.budget
     }
 
-    /// What its container is called in errors.
+    /// The name of its container in errors.
     pub(super) fn format(&self) -> &'static str {
         self.format
     }
 
-    /// The next element or run of text begins: its bytes are counted from here.
+    /// Restarts the count of bytes of one element or run of text.
     pub(super) fn begin_token(&mut self) {
         self.reader.get_mut().token = 0;
     }

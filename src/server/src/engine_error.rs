@@ -163,8 +163,8 @@ fn document(error: &ExtractError) -> ApiError {
         }
         ExtractError::Encrypted { .. } => ApiError::invalid("encrypted_file", message),
         // What a parser in another process says concerns jobs, which have a code of their own.
-        ExtractError::Told { .. }
-        | ExtractError::BrokeDown { .. }
+        ExtractError::Reported { .. }
+        | ExtractError::Crashed { .. }
         | ExtractError::TooSlow { .. } => ApiError::invalid("corrupt_file", message),
         ExtractError::NoParser { .. } => unavailable("parser_unavailable", &message),
         ExtractError::BeyondLimit { .. } => ApiError::too_large("file_too_large", message),

@@ -1,8 +1,16 @@
 //! Character references: `&amp;`, `&#39;`, `&#x27;`, by the rules of the HTML standard.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
-use html5ever::data::{C1_REPLACEMENTS, NAMED_ENTITIES};
+use encoding_rs::WINDOWS_1252;
+use entities::ENTITIES;
+
+/// Characters by the name that stands for them, most names with their semicolon.
+static NAMES: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
+    ENTITIES.iter().map(|entity| (&entity.entity[1..], entity.characters)).collect()
+});
 
 /// Bytes of the longest name, `CounterClockwiseContourIntegral;`.
 const NAME_BYTES_MAX: usize = 32;
@@ -41,13 +49,14 @@ fn numeric(source: &str, resolved: &mut String) -> Option<usize> {
     let end = prefix + digits;
     // More digits than fit are beyond Unicode, however many there are.
     let code = u32::from_str_radix(&source[prefix..end], radix).unwrap_or(u32::MAX);
-    let replaced = code.checked_sub(0x80).and_then(|index| C1_REPLACEMENTS.get(index as usize));
-    let character = match (code, replaced) {
-        (0, _) => None,
-        (_, Some(Some(replacement))) => Some(*replacement),
-        _ => char::from_u32(code),
-    };
-    resolved.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));
+    match code {
+        // Pages that name these controls mean the letters that Windows has in their place.
+        0x80..=0x9F => resolved.push_str(&WINDOWS_1252.decode(&[code as u8]).0),
+        _ => {
+            let character = char::from_u32(code).filter(|&c| c != '\0');
+            resolved.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));
+        }
+    }
     Some(end + usize::from(source[end..].starts_with(';')))
 }
 
@@ -58,21 +67,13 @@ fn named(source: &str, is_attribute: bool, resolved: &mut String) -> Option<usiz
         bytes.iter().take(NAME_BYTES_MAX).take_while(|b| b.is_ascii_alphanumeric()).count();
     let longest = letters + usize::from(bytes.get(letters) == Some(&b';'));
     for length in (1..=longest).rev() {
-        // The table holds the beginnings of names too, as zeros.
-        let Some(&(first, second)) = NAMED_ENTITIES.get(&source[..length]) else { continue };
-        if first == 0 {
-            continue;
-        }
+        let Some(characters) = NAMES.get(&source[..length]) else { continue };
         let next = bytes.get(length).copied().unwrap_or(b' ');
         let is_whole = bytes[length - 1] == b';';
         if is_attribute && !is_whole && (next == b'=' || next.is_ascii_alphanumeric()) {
             return None;
         }
-        resolved.extend(
-            [first, second].into_iter().filter(|&code| code > 0).map(|code| {
-                char::from_u32(code).expect("the table of the standard holds characters")
-            }),
-        );
+        resolved.push_str(characters);
         return Some(length);
     }
     None

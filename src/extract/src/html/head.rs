@@ -1,13 +1,13 @@
-//! What the head of a page says about the page: its title, and the address it calls its own.
+//! The head of a page: its title, and the address that it calls its own.
 
 use crate::html::tokens::{Attributes, Token, Tokens};
 
 /// Characters of a title that are kept.
 const TITLE_CHARS_MAX: usize = 1000;
-/// Characters of an address that are looked at.
+/// Characters of an address at most.
 const ADDRESS_CHARS_MAX: usize = 2048;
 
-/// What the head of a page says.
+/// Title and address in the head of a page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HtmlHead {
     /// The title, white space collapsed.
@@ -16,8 +16,8 @@ pub struct HtmlHead {
     pub canonical: Option<String>,
 }
 
-/// Reads the head. It ends where the body begins, said or not: what follows is what the page's
-/// visitors may have written.
+/// Reads the head. It ends where the body begins, marked or not: visitors of the page may have
+/// written the rest.
 pub(super) fn read(text: &str) -> HtmlHead {
     let mut head = HtmlHead::default();
     let mut element = String::new();

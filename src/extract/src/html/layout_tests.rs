@@ -25,7 +25,7 @@ fn menu(links: usize) -> String {
     format!("<ul>{}</ul>", (0..links).map(item).collect::<String>())
 }
 
-/// How many marks of `page` that begin with `mark` are missing from `text`, and how many are there.
+/// The numbers of marks of `page` beginning with `mark` that `text` lacks, and that it has.
 fn marks(page: &str, mark: &str, text: &str) -> (usize, usize) {
     let all: Vec<&str> = page
         .match_indices(mark)
@@ -72,7 +72,7 @@ fn articles_are_whole_and_menus_are_gone_in_the_layouts_of_sites() {
     }
 }
 
-/// What is doubtful is kept.
+/// Doubtful blocks are kept.
 #[test]
 fn nothing_is_lost_where_links_are_the_page() {
     let (text, bar) = (article(3), menu(60));
@@ -181,7 +181,7 @@ fn the_only_text_of_a_page_is_never_lost() {
 #[test]
 fn a_real_page_loses_its_languages_and_nothing_of_its_article() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let path = root.join("../shared/data/documents/files/wiki_duck.html");
+    let path = root.join("../../../shared/data/documents/files/wiki_duck.html");
     let Ok(page) = std::fs::read_to_string(&path) else {
         eprintln!("skipped: a_real_page_loses_its_languages (no {})", path.display());
         return;

@@ -1,9 +1,11 @@
-//! Which blocks of a page are menus: runs of short links before the first prose or after the last.
+//! Menus among the blocks of a page: runs of short links before the first prose or after the last.
 //!
 //! Sites put their navigation, their languages and their tags beside the text, often in elements
-//! that say nothing. What is told here is told by letters: a menu is made of links, prose is not.
-//! The rule rather keeps a menu than drops a list that somebody wrote: a list of links between two
-//! paragraphs stays, and so does everything on a page that is mostly links.
+//! without a meaning. So menus are found by counting letters: a menu consists of links, prose does
+//! not. The rule rather keeps a menu than drops a list that somebody wrote: a list of links between
+//! two paragraphs stays, and so does everything on a page that is mostly links.
+
+use crate::grid::Letters;
 
 /// Letters outside of links that make a block prose.
 const PROSE_LETTERS_MIN: usize = 80;
@@ -11,19 +13,6 @@ const PROSE_LETTERS_MIN: usize = 80;
 const RUN_LINKS_MIN: usize = 5;
 /// Letters of a link in a menu, on average over a block.
 const LINK_LETTERS_MAX: usize = 60;
-
-/// Letters and links of one block.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Letters {
-    /// All letters and digits.
-    pub all: usize,
-    /// Those in links.
-    pub linked: usize,
-    /// Links.
-    pub links: usize,
-    /// Whether the block stands in the head of a page.
-    pub is_in_header: bool,
-}
 
 /// The letters and digits of a text.
 pub(super) fn letters(text: &str) -> usize {
@@ -43,14 +32,14 @@ impl Letters {
     }
 }
 
-/// What is no prose in the head of a page, by number in `blocks`; none where that would be half of
-/// the page.
+/// Marks the blocks in the head of a page that are no prose; none where that would be half of the
+/// page.
 pub(super) fn found_above(blocks: &[Letters]) -> Vec<bool> {
     believed(blocks, blocks.iter().map(|block| block.is_in_header && !block.is_prose()).collect())
 }
 
-/// The blocks to pass over, by their number in `blocks`: menus, and what is no prose in the head of
-/// a page. None where that would be half of the page.
+/// Marks menus, and the blocks in the head of a page that are no prose; none where that would be half
+/// of the page.
 pub(super) fn found_in(blocks: &[Letters]) -> Vec<bool> {
     let mut dropped: Vec<bool> =
         blocks.iter().map(|block| block.is_in_header && !block.is_prose()).collect();

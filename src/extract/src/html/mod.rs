@@ -2,33 +2,32 @@
 //!
 //! ```text
 //! text -> tokens -> stack of open elements -> page -> outline
-//!                   what is hidden, what is implied   blocks, white space
+//!                   hidden and implied elements   blocks, white space
 //! ```
 //! No tree is built, and the tokenizer is our own. The tree builder of html5ever is quadratic in
 //! nesting (html5ever #290) and its tokenizer in the attributes of one tag; html5gum 0.9.0 calls
 //! itself for each attribute and overflows the stack at some ten thousand. A reader of text needs
-//! neither trees nor attributes. html5ever stays as the table of entities and as the oracle of our
-//! tokens in tests. What a tree would settle is settled by rule: which tags end others is in
-//! `tags`, and misnested tags close at most up to the nearest block.
+//! neither trees nor attributes. A recording of html5ever is the oracle of our tokens in tests. What
+//! a tree would settle is settled by rule: which tags end others is in `tags`, and misnested tags
+//! close at most up to the nearest block.
 //!
-//! Where a page says which part is its main one (`<main>`), and there is text in it, only that is
-//! taken: menus and languages of a site are not what a document is about.
+//! If a page marks its main part (`<main>`), and there is text in it, only that is taken: the menus
+//! and languages of a site are not the subject of a document.
 //!
-//! Passed over, wherever they stand: `<nav>` and `<search>`, the roles navigation, search and
-//! dialog, what cannot be seen, controls of forms, links that edit and questions about cookies (by
-//! words of classes that many sites share). Passed over outside of `<main>` and `<article>`:
-//! `<footer>` and `<aside>`, the roles contentinfo and complementary, and of a `<header>` or banner
-//! all but headings and prose. Where less than a tenth of what can be seen would be left, or next
-//! to nothing, everything is kept.
+//! Left out everywhere: `<nav>` and `<search>`, the roles navigation, search and dialog, invisible
+//! elements, controls of forms, edit links and cookie notices (by words of classes that many sites
+//! share). Left out outside of `<main>` and `<article>`: `<footer>` and `<aside>`, the roles
+//! contentinfo and complementary, and of a `<header>` or banner all but headings and prose. If less
+//! than a tenth of the visible text would be left, or next to nothing, everything is kept.
 //!
-//! Of a page that was fetched, menus around the text are passed over too, told by their links: a
-//! site is not what its page is about. Of a file that somebody uploads, lists of links are meant.
+//! Of a page that was fetched, menus around the text are left out too; their links give them away.
+//! Of a file that somebody uploads, lists of links are kept.
 //!
 //! - `tokens`: tags and text; `entities`: character references
-//! - `head`: title and canonical address of a page; `menus`: which of its blocks are menus
+//! - `head`: title and canonical address of a page; `menus`: blocks that are menus
 //! - `tags`: kinds of elements
-//! - `stack`: which elements are open, which of them are hidden
-//! - `page`: blocks and white space; `table`: rows to Markdown
+//! - `stack`: open elements, and whether they are hidden
+//! - `page`: blocks and white space
 
 mod entities;
 mod head;
@@ -37,7 +36,6 @@ mod layout_tests;
 mod menus;
 mod page;
 mod stack;
-mod table;
 mod tags;
 mod tokens;
 
@@ -49,44 +47,44 @@ use lodestone_types::Extracted;
 
 pub use head::HtmlHead;
 
-/// Bytes of text that a part must have to be believed, if it is not most of the page.
+/// Bytes of text that a part needs to count as the main one, if it is not most of the page.
 const MAIN_BYTES_MIN: usize = 200;
 
-/// What is kept has to be one part in so many of all that can be seen.
+/// The kept text must be at least one part in this many of all visible text.
 const KEPT_SHARE_MIN: usize = 10;
 
-/// Which part of a page is taken.
+/// The part of a page that is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// What is inside `<main>`.
+    /// The contents of `<main>`.
     Main,
-    /// What is inside `<article>`.
+    /// The contents of `<article>`.
     Article,
-    /// Everything but the chrome of a site.
+    /// Everything but navigation and margins of the site.
     Body,
-    /// Everything that can be seen.
+    /// Everything that is visible.
     Whole,
 }
 
 impl Scope {
-    /// Whether only what is inside of certain elements is taken.
+    /// Whether only the contents of certain elements are taken.
     fn is_part(self) -> bool {
         matches!(self, Self::Main | Self::Article)
     }
 }
 
-/// Reads HTML that is a letter or a part of another document: without the chrome of sites.
+/// Reads HTML that is a message or a part of another document: without navigation.
 pub(super) fn read(text: &str) -> Result<Extracted, ExtractError> {
-    let mut reader = |scope| render(text, scope, is_xml(text), Vec::new());
+    let mut reader = |scope| render(text, scope, is_xml(text));
     read_part(&mut reader, has_main(text), None)
 }
 
-/// Reads a file that somebody uploads: lists of links may be what it is about, and stay.
+/// Reads a file that somebody uploads: lists of links may be its subject, and stay.
 pub(super) fn read_file(text: &str) -> Result<Extracted, ExtractError> {
     read_site(text, None)
 }
 
-/// Reads a page of a site: what is around its text is passed over.
+/// Reads a page of a site: menus around its text are left out.
 pub(super) fn read_page(text: &str) -> Result<Extracted, ExtractError> {
     read_site(text, Some(Scope::Article))
 }
@@ -94,24 +92,15 @@ pub(super) fn read_page(text: &str) -> Result<Extracted, ExtractError> {
 fn read_site(text: &str, inner: Option<Scope>) -> Result<Extracted, ExtractError> {
     let is_xml = is_xml(text);
     let mut reader = |scope| {
-        let all = render(text, scope, is_xml, Vec::new())?;
-        if scope == Scope::Whole {
-            return Ok(all);
-        }
-        let menus = match inner {
-            Some(_) => menus::found_in(&all.blocks),
-            None => menus::found_above(&all.blocks),
-        };
-        match menus.contains(&true) {
-            true => render(text, scope, is_xml, menus),
-            false => Ok(all),
-        }
+        let page = render(text, scope, is_xml)?;
+        let find = if inner.is_some() { menus::found_in } else { menus::found_above };
+        if scope == Scope::Whole { Ok(page) } else { page.without(find) }
     };
     read_part(&mut reader, has_main(text), inner)
 }
 
-/// Reads the part that the page calls its main one, where that is believable; else `inner`, where
-/// there is next to nothing outside of it; else what is not navigation, and at last everything.
+/// Reads the part that the page marks as its main one, if that is plausible; else `inner`, if there is
+/// next to nothing outside of it; else all but navigation, and at last everything.
 fn read_part(
     reader: &mut dyn FnMut(Scope) -> Result<Rendered, ExtractError>,
     has_main: bool,
@@ -119,12 +108,12 @@ fn read_part(
 ) -> Result<Extracted, ExtractError> {
     if has_main {
         let main = reader(Scope::Main)?;
-        if is_believable(&main) {
+        if is_plausible(&main) {
             return Ok(main.document);
         }
     }
     let body = reader(Scope::Body)?;
-    if !is_believable(&body) {
+    if !is_plausible(&body) {
         return Ok(reader(Scope::Whole)?.document);
     }
     if let Some(scope) = inner {
@@ -137,10 +126,10 @@ fn read_part(
     Ok(body.document)
 }
 
-/// Whether what was kept can be what the page is about: not next to nothing beside what was passed
-/// over, and more than that or not next to nothing by itself. A page is never left without its only
-/// text, and a short one still has no menus.
-fn is_believable(part: &Rendered) -> bool {
+/// Whether the kept text can be the subject of the page: it is a fair share of the visible text, and
+/// either long enough by itself or more than the text left out. So a page never loses its only text,
+/// and a short page still loses its menus.
+fn is_plausible(part: &Rendered) -> bool {
     let share = part.kept * KEPT_SHARE_MIN >= part.kept + part.passed;
     let is_enough = part.document.text.len() >= MAIN_BYTES_MIN || part.kept > part.passed;
     is_enough && share
@@ -151,12 +140,12 @@ fn is_xml(text: &str) -> bool {
     text.trim_start().starts_with("<?xml")
 }
 
-/// Reads a chapter of a book: XHTML without the chrome of a site.
+/// Reads a chapter of a book: XHTML, all of it.
 pub(super) fn read_xhtml(text: &str) -> Result<Extracted, ExtractError> {
-    Ok(render(text, Scope::Whole, true, Vec::new())?.document)
+    Ok(render(text, Scope::Whole, true)?.document)
 }
 
-/// Reads what the head of a page says about it.
+/// Reads title and canonical address from the head of a page.
 pub(super) fn read_head(text: &str) -> HtmlHead {
     head::read(text)
 }
@@ -168,14 +157,9 @@ fn has_main(text: &str) -> bool {
     text.contains("role=\"main\"") || text.match_indices('<').any(|(at, _)| starts_main(at))
 }
 
-/// A part of a page without the blocks of these numbers.
-fn render(
-    text: &str,
-    scope: Scope,
-    is_xml: bool,
-    passed_over: Vec<bool>,
-) -> Result<Rendered, ExtractError> {
-    let mut page = Page::new(scope, passed_over);
+/// Reads a part of a page.
+fn render(text: &str, scope: Scope, is_xml: bool) -> Result<Rendered, ExtractError> {
+    let mut page = Page::new(scope);
     for token in Tokens::new(text, is_xml) {
         match token {
             Token::Start(tag) if is_xml && tag.is_self_closing && !Tag::of(&tag.name).is_void() => {

@@ -1,58 +1,78 @@
-//! Blocks and white space of a page: what a browser would lay out, as text.
+//! Blocks and white space of a page, as a browser would lay them out.
 
+use crate::flow::{Flow, INDENT_LEVELS_MAX};
+use crate::grid::{Letters, Piece};
 use crate::html::Scope;
-use crate::html::menus::{Letters, letters};
+use crate::html::menus::letters;
 use crate::html::stack::{Stack, Traits};
-use crate::html::table::Table;
 use crate::html::tags::Tag;
 use crate::html::tokens::StartTag;
-use crate::outline::{Outline, too_long};
+use crate::outline::too_long;
 use crate::{ExtractError, TEXT_BYTES_MAX};
 use lodestone_types::{BlockKind, Extracted};
-
-/// Levels by which items are indented at most.
-const INDENT_LEVELS_MAX: usize = 8;
 
 /// A page while it is read.
 #[derive(Debug)]
 pub(super) struct Page {
-    outline: Outline,
+    flow: Flow,
     stack: Stack,
-    /// The block under way: white space is collapsed, but for line breaks and preformatted text.
+    /// The current block: white space is collapsed, except line breaks and preformatted text.
     line: String,
     title: String,
     heading: Option<u8>,
     listings: usize,
     lists: Vec<List>,
     items: usize,
-    /// The mark that the next block of an item begins with.
+    /// The mark at the beginning of the next block of an item.
     mark: Option<String>,
-    tables: Vec<Table>,
-    /// Whether text goes to a cell of the innermost table.
-    is_in_cell: bool,
-    /// Columns and rows that the cell under way spans beyond its own.
-    span: (usize, usize),
-    /// Letters and links of the line under way that are in links.
+    /// One entry for each open table: whether a cell of it is open.
+    tables: Vec<bool>,
+    /// Letters and links of the current block that are in links.
     linked: Letters,
-    /// The blocks so far, tables aside, and which of them are passed over.
-    blocks: Vec<Letters>,
-    passed_over: Vec<bool>,
-    /// Letters that are kept, and those of the site that are not.
+    /// Visible letters that are kept, and those that are left out.
     kept: usize,
     passed: usize,
 }
 
-/// What a page was read to.
+/// A finished page.
 #[derive(Debug)]
 pub(super) struct Rendered {
     /// Its text.
     pub document: Extracted,
-    /// The letters of its blocks.
-    pub blocks: Vec<Letters>,
+    /// The letters of its blocks; none for headings and tables.
+    pub letters: Vec<Option<Letters>>,
     /// Letters that were kept.
     pub kept: usize,
-    /// Letters that could be seen and were passed over.
+    /// Visible letters that were left out.
     pub passed: usize,
+}
+
+impl Rendered {
+    /// The page without the blocks that `find` marks among those that have letters.
+    pub(super) fn without(
+        self,
+        find: impl Fn(&[Letters]) -> Vec<bool>,
+    ) -> Result<Self, ExtractError> {
+        let judged: Vec<Letters> = self.letters.iter().copied().flatten().collect();
+        let found = find(&judged);
+        if !found.contains(&true) {
+            return Ok(self);
+        }
+        let Self { mut document, letters, mut kept, mut passed } = self;
+        let mut found = found.into_iter();
+        let mut letters = letters.into_iter();
+        document.blocks.retain(|_| {
+            let dropped = letters.next().flatten().filter(|_| found.next() == Some(true));
+            let all = dropped.map_or(0, |letters| letters.all);
+            kept = kept.saturating_sub(all);
+            passed += all;
+            dropped.is_none()
+        });
+        let mut flow = Flow::default();
+        flow.append(&document)?;
+        let document = Extracted { title: document.title, ..flow.finish()? };
+        Ok(Self { document, letters: Vec::new(), kept, passed })
+    }
 }
 
 #[derive(Debug)]
@@ -62,10 +82,10 @@ struct List {
 }
 
 impl Page {
-    /// An empty page that passes over the blocks of these numbers.
-    pub(super) fn new(scope: Scope, passed_over: Vec<bool>) -> Self {
+    /// An empty page.
+    pub(super) fn new(scope: Scope) -> Self {
         Self {
-            outline: Outline::default(),
+            flow: Flow::default(),
             stack: Stack::new(scope),
             line: String::new(),
             title: String::new(),
@@ -75,11 +95,7 @@ impl Page {
             items: 0,
             mark: None,
             tables: Vec::new(),
-            is_in_cell: false,
-            span: (0, 0),
             linked: Letters::default(),
-            blocks: Vec::new(),
-            passed_over,
             kept: 0,
             passed: 0,
         }
@@ -91,9 +107,9 @@ impl Page {
             self.pop()?;
         }
         self.flush()?;
-        self.outline.set_title(&self.title);
-        let Self { outline, blocks, kept, passed, .. } = self;
-        Ok(Rendered { document: outline.finish(), blocks, kept, passed })
+        self.flow.set_title(&self.title);
+        let (document, letters) = self.flow.finish_with_letters()?;
+        Ok(Rendered { document, letters, kept: self.kept, passed: self.passed })
     }
 
     /// A start tag.
@@ -106,7 +122,7 @@ impl Page {
         if tag.is_void() {
             return self.void(tag, &traits);
         }
-        // Only elements of other vocabularies close themselves; of those only these are known.
+        // Only elements of other vocabularies, such as SVG, close themselves.
         if start.is_self_closing && tag == Tag::Unread {
             return Ok(());
         }
@@ -114,10 +130,7 @@ impl Page {
         let is_link = tag == Tag::Link && traits.leads && self.stack.is_visible();
         self.linked.links += usize::from(is_link);
         if tag.is_block() && self.stack.is_visible() {
-            if let Tag::Cell { .. } = tag {
-                self.span = traits.span;
-            }
-            self.begin(tag)?;
+            self.begin(tag, traits.span)?;
         }
         Ok(())
     }
@@ -144,13 +157,13 @@ impl Page {
             return Ok(());
         }
         self.kept += letters(text);
-        if self.outline.len() + self.line.len() + text.len() > TEXT_BYTES_MAX {
+        if self.flow.len() + self.line.len() + text.len() > TEXT_BYTES_MAX {
             return Err(too_long());
         }
         if self.stack.is_in_link() {
             self.linked.linked += letters(text);
         }
-        if self.listings > 0 && !self.is_in_cell {
+        if self.listings > 0 {
             self.line.push_str(text);
         } else {
             self.run(text);
@@ -160,7 +173,7 @@ impl Page {
 
     /// Appends text with its white space collapsed.
     fn run(&mut self, text: &str) {
-        // What HTML collapses; a no-break space is not among it.
+        // The white space that HTML collapses; a no-break space is not part of it.
         let is_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{0C}');
         for c in text.chars() {
             if !is_space(c) {
@@ -182,7 +195,7 @@ impl Page {
                 self.text(&traits.alt)?;
                 self.text(" ")?;
             }
-            Tag::Void { is_block: true } => self.boundary()?,
+            Tag::Void { is_block: true } => self.flush()?,
             _ => {}
         }
         Ok(())
@@ -197,25 +210,27 @@ impl Page {
         }
     }
 
-    /// What a visible block does to the text when it opens.
-    fn begin(&mut self, tag: Tag) -> Result<(), ExtractError> {
-        match tag {
-            Tag::Row if self.is_grid() => {
-                self.line.clear();
-                if let Some(table) = self.tables.last_mut() {
-                    table.row();
-                }
-                return Ok(());
+    /// Opens a visible block; `span` are the columns and rows of a cell.
+    fn begin(&mut self, tag: Tag, span: (usize, usize)) -> Result<(), ExtractError> {
+        if let (Tag::Row | Tag::Cell { .. }, Some(table)) = (tag, self.flow.table()) {
+            // Text between the cells of a table belongs to none.
+            self.line.clear();
+            self.linked = Letters::default();
+            if let Tag::Cell { is_header } = tag {
+                table.cell_between(span.0, span.1);
+                table.set_header(is_header);
+                self.set_in_cell(true);
+            } else {
+                table.row();
             }
-            Tag::Cell { .. } if self.is_grid() => {
-                self.line.clear();
-                self.is_in_cell = true;
-                return Ok(());
-            }
-            Tag::Table => return self.begin_table(),
-            _ => self.boundary()?,
+            return Ok(());
         }
+        self.flush()?;
         match tag {
+            Tag::Table => {
+                self.flow.begin_table();
+                self.tables.push(false);
+            }
             Tag::Heading(level) => self.heading = Some(level),
             Tag::Listing => self.listings += 1,
             Tag::List { is_numbered } => self.lists.push(List { is_numbered, count: 0 }),
@@ -237,26 +252,10 @@ impl Page {
         });
     }
 
-    /// A table inside a cell makes the outer one a layout: what it holds so far is written.
-    fn begin_table(&mut self) -> Result<(), ExtractError> {
-        if self.is_in_cell {
-            self.is_in_cell = false;
-            let inner = std::mem::take(&mut self.line);
-            if let Some(outer) = self.tables.last_mut() {
-                outer.is_layout = true;
-                let rows = outer.take_markdown();
-                self.outline.push(BlockKind::Table, &rows)?;
-            }
-            self.line = inner;
+    fn set_in_cell(&mut self, is_in_cell: bool) {
+        if let Some(table) = self.tables.last_mut() {
+            *table = is_in_cell;
         }
-        self.boundary()?;
-        self.tables.push(Table::default());
-        Ok(())
-    }
-
-    /// Whether the innermost table collects rows and cells.
-    fn is_grid(&self) -> bool {
-        self.tables.last().is_some_and(|table| !table.is_layout)
     }
 
     /// Closes the innermost element.
@@ -266,13 +265,16 @@ impl Page {
         if !was_visible || !closed.tag.is_block() {
             return Ok(());
         }
-        match closed.tag {
-            Tag::Cell { is_header } if self.is_in_cell => return self.end_cell(is_header),
-            Tag::Table => return self.end_table(),
-            Tag::Row if self.is_grid() => return Ok(()),
-            _ => self.boundary()?,
+        if closed.tag == Tag::Row && !self.tables.is_empty() {
+            return Ok(());
         }
+        self.flush()?;
         match closed.tag {
+            Tag::Cell { .. } => self.set_in_cell(false),
+            Tag::Table => {
+                self.tables.pop();
+                self.flow.end_table()?;
+            }
             Tag::Heading(_) => self.heading = None,
             Tag::Listing => self.listings = self.listings.saturating_sub(1),
             Tag::List { .. } => {
@@ -287,77 +289,33 @@ impl Page {
         Ok(())
     }
 
-    fn end_cell(&mut self, is_header: bool) -> Result<(), ExtractError> {
-        self.is_in_cell = false;
-        let content = std::mem::take(&mut self.line);
-        let content = content.trim();
-        // What a short cell holds is judged with its table: not at all.
-        let linked = std::mem::take(&mut self.linked);
-        let Some(table) = self.tables.last_mut() else { return Ok(()) };
-        if Table::is_too_long(content) {
-            table.is_layout = true;
-            let rows = table.take_markdown();
-            self.outline.push(BlockKind::Table, &rows)?;
-            self.linked = linked;
-            return self.block(BlockKind::Paragraph, content);
-        }
-        table.cell(content, is_header, self.span);
-        Ok(())
-    }
-
-    fn end_table(&mut self) -> Result<(), ExtractError> {
-        self.boundary()?;
-        if let Some(mut table) = self.tables.pop() {
-            let rows = table.take_markdown();
-            self.outline.push(BlockKind::Table, &rows)?;
-        }
-        Ok(())
-    }
-
-    /// The edge of a block: inside a cell a space, elsewhere the end of the block under way.
-    fn boundary(&mut self) -> Result<(), ExtractError> {
-        if self.is_in_cell {
-            self.run(" ");
-            return Ok(());
-        }
-        self.flush()
-    }
-
+    /// Ends the block under way.
     fn flush(&mut self) -> Result<(), ExtractError> {
         let line = std::mem::take(&mut self.line);
         let content = if self.listings > 0 { line.trim_end() } else { line.trim() };
         if content.trim().is_empty() {
             return Ok(());
         }
-        if let Some(level) = self.heading {
-            self.linked = Letters::default();
-            return self.outline.heading(level, content);
-        }
-        if self.listings > 0 {
-            return self.block(BlockKind::Code, content);
-        }
-        match self.mark.take() {
-            Some(mark) => self.block(BlockKind::ListItem, &format!("{mark}{content}")),
-            None if self.items > 0 => self.block(BlockKind::ListItem, content),
-            None => self.block(BlockKind::Paragraph, content),
-        }
-    }
-
-    /// A block that may be part of a menu.
-    fn block(&mut self, kind: BlockKind, content: &str) -> Result<(), ExtractError> {
         let linked = std::mem::take(&mut self.linked);
-        let number = self.blocks.len();
-        // The number of an item is no letter of its author.
+        // The number of an item is not counted as a letter.
         let all = letters(content).max(linked.linked);
-        let is_in_header = self.stack.is_in_header();
-        self.blocks.push(Letters { all, is_in_header, ..linked });
-        match self.passed_over.get(number) {
-            Some(true) => {
-                self.kept = self.kept.saturating_sub(all);
-                self.passed += all;
-                Ok(())
-            }
-            _ => self.outline.push(kind, content),
+        let letters = Some(Letters { all, is_in_header: self.stack.is_in_header(), ..linked });
+        let kind = match self.heading {
+            Some(level) => BlockKind::Heading { level },
+            None if self.listings > 0 => BlockKind::Code,
+            None if self.items > 0 => BlockKind::ListItem,
+            None => BlockKind::Paragraph,
+        };
+        let mark = self.mark.take_if(|_| kind == BlockKind::ListItem);
+        let piece = Piece {
+            kind,
+            text: mark.map_or_else(|| content.to_owned(), |mark| mark + content),
+            flat: Some(content.to_owned()).filter(|_| self.flow.is_in_table()),
+            letters: letters.filter(|_| self.heading.is_none()),
+        };
+        match self.tables.last() {
+            Some(false) => self.flow.piece_before_table(piece),
+            _ => self.flow.piece(piece),
         }
     }
 }

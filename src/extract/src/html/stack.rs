@@ -1,37 +1,35 @@
-//! The open elements of a page, and which of them cannot be seen.
+//! The open elements of a page, and whether they are visible.
 
 use crate::HTML_DEPTH_MAX;
 use crate::html::Scope;
 use crate::html::tags::Tag;
 use crate::html::tokens::Attributes;
 
-/// What counts of the attributes of a tag.
+/// The meaning of a tag's attributes.
 #[derive(Debug, Default)]
 pub(super) struct Traits {
     is_hidden: bool,
     is_main: bool,
-    /// What its role or its class say that it is, whatever its name says.
+    /// The kind by its role or class, which overrides the kind by its name.
     chrome: Option<Tag>,
-    /// Whether it leads elsewhere, where it is a link.
+    /// Whether it has a target, as links do.
     pub leads: bool,
     /// The text that stands for an image.
     pub alt: String,
-    /// Columns and rows that a cell spans beyond its own.
+    /// Columns and rows that a cell spans.
     pub span: (usize, usize),
 }
 
-/// Columns or rows that a cell spans beyond its own, at most.
-const SPAN_MAX: usize = 256;
-
 impl Traits {
-    /// Reads what counts.
+    /// Reads attributes.
     pub(super) fn of(attributes: Attributes<'_>) -> Self {
-        let mut traits = Self::default();
+        let mut traits = Self { span: (1, 1), ..Self::default() };
+        let count = |value: &str| value.trim().parse().unwrap_or(1);
         for (name, value) in attributes {
             let is = |word: &str| value.trim().eq_ignore_ascii_case(word);
             match name.len() {
-                7 if name.eq_ignore_ascii_case("colspan") => traits.span.0 = beyond(&value),
-                7 if name.eq_ignore_ascii_case("rowspan") => traits.span.1 = beyond(&value),
+                7 if name.eq_ignore_ascii_case("colspan") => traits.span.0 = count(&value),
+                7 if name.eq_ignore_ascii_case("rowspan") => traits.span.1 = count(&value),
                 4 if name.eq_ignore_ascii_case("href") => traits.leads = true,
                 3 if name.eq_ignore_ascii_case("alt") => traits.alt = value.into_owned(),
                 4 if name.eq_ignore_ascii_case("role") => {
@@ -58,7 +56,7 @@ impl Traits {
     }
 }
 
-/// What an element of a role is.
+/// The kind of an element with this role.
 fn of_role(role: &str) -> Option<Tag> {
     let roles = [
         ("navigation", Tag::Chrome),
@@ -73,8 +71,8 @@ fn of_role(role: &str) -> Option<Tag> {
     known.map(|(_, tag)| *tag)
 }
 
-/// Words of a class or an id that many sites share, for what is not part of the text: what is not
-/// printed, what only a screen reader reads, links that edit, and what asks about cookies.
+/// Words of a class or an id that many sites share, for elements that are not part of the text: those
+/// that are not printed, those only for screen readers, edit links, and cookie notices.
 fn is_chrome_word(word: &str) -> bool {
     let shared = [
         "noprint",
@@ -95,10 +93,6 @@ fn is_chrome_word(word: &str) -> bool {
     shared.iter().any(|one| word.eq_ignore_ascii_case(one)) || word.len() <= 60 && asks()
 }
 
-fn beyond(value: &str) -> usize {
-    value.trim().parse::<usize>().unwrap_or(1).saturating_sub(1).min(SPAN_MAX)
-}
-
 /// Whether an inline style makes the element invisible.
 fn hides(style: &str) -> bool {
     let plain: String =
@@ -115,7 +109,7 @@ pub(super) struct Open {
     is_hidden: bool,
     is_main: bool,
     is_link: bool,
-    /// Whether it is chrome of the site where it stands.
+    /// Whether it is navigation or a margin of the site.
     is_chrome: bool,
     /// Whether it is the head of a page.
     is_header: bool,
@@ -134,7 +128,7 @@ pub(super) struct Stack {
     chrome: usize,
     headers: usize,
     texts: usize,
-    /// Elements that are open beyond the depth that is followed.
+    /// Elements that are open beyond the depth limit.
     beyond: usize,
 }
 
@@ -164,7 +158,7 @@ impl Stack {
         self.headers > 0
     }
 
-    /// Whether nothing hides the text here, inside the main part or not.
+    /// Whether no element hides the text here, inside the main part or not.
     pub(super) fn is_title_visible(&self) -> bool {
         self.hidden == 0
     }
@@ -179,14 +173,14 @@ impl Stack {
         self.open.last()
     }
 
-    /// Opens an element. Beyond the depth that is followed it is only counted.
+    /// Opens an element. Beyond the depth limit it is only counted.
     pub(super) fn push(&mut self, name: &str, tag: Tag, traits: &Traits) {
         if self.open.len() == HTML_DEPTH_MAX {
             self.beyond += 1;
             return;
         }
         let is_hidden = traits.is_hidden || tag == Tag::Unread;
-        // Sites note on the whole page that they ask about cookies.
+        // Sites mark the whole page with the class of their cookie notice.
         let is_page = matches!(name, "html" | "body" | "main" | "article");
         let role = traits.chrome.filter(|_| !is_page).unwrap_or(tag);
         let is_outside = self.texts == 0;
@@ -230,7 +224,7 @@ impl Stack {
         Some(closed)
     }
 
-    /// How many elements a start tag of kind `tag` ends, innermost first.
+    /// The number of elements that a start tag of kind `tag` ends, innermost first.
     pub(super) fn ended_by(&self, tag: Tag) -> usize {
         for (depth, open) in self.open.iter().rev().enumerate() {
             if tag.ends(open.tag) {
@@ -243,14 +237,14 @@ impl Stack {
         0
     }
 
-    /// How many elements an end tag closes, innermost first. An end tag of an inline element does
-    /// not reach past the block it is in; one without a start tag closes nothing.
+    /// The number of elements that an end tag closes, innermost first. An end tag of an inline
+    /// element does not reach past the block it is in; one without a start tag closes nothing.
     pub(super) fn closed_by(&mut self, name: &str) -> usize {
         if self.beyond > 0 {
             self.beyond -= 1;
             return 0;
         }
-        // What is not read may hold blocks that are never closed: the options of a list.
+        // Elements that are not read may hold blocks that are never closed: the options of a list.
         let tag = Tag::of(name);
         let is_inline = !tag.is_block() && tag != Tag::Unread;
         for (depth, open) in self.open.iter().rev().enumerate() {

@@ -1,6 +1,6 @@
-//! Kinds of elements: what a tag means for the text around it.
+//! Kinds of elements, by their effect on the text around them.
 
-/// What an element is to a reader of text.
+/// The kind of an element for a reader of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag {
     /// Runs on in the line: emphasis, links, and everything unknown.
@@ -37,23 +37,23 @@ pub(super) enum Tag {
     Main,
     /// Navigation: never part of a text.
     Chrome,
-    /// What stands beside or below a text, and belongs to the site unless it is inside of the text.
+    /// Stands beside or below a text, and belongs to the site unless it is inside of the text.
     Margin,
-    /// What stands above a text: its heading and its site's links.
+    /// Stands above a text: its heading and its site's links.
     Header,
     /// The title of the document.
     Title,
     /// Never read: programs, styles, controls, embedded things.
     Unread,
-    /// A link, or the place that one leads to.
+    /// A link, or the target of one.
     Link,
     /// A line break.
     LineBreak,
     /// An image.
     Image,
-    /// Has no content and no text; some of these part blocks.
+    /// Has no content and no text; some of these separate blocks.
     Void {
-        /// Whether it parts blocks.
+        /// Whether it separates blocks.
         is_block: bool,
     },
 }
@@ -134,7 +134,7 @@ impl Tag {
         }
     }
 
-    /// How far a start tag of this kind looks for an element to end.
+    /// Whether a start tag of this kind looks no further than `open` for an element to end.
     pub(super) fn stops_at(self, open: Self) -> bool {
         match self {
             Self::Item => matches!(open, Self::List { .. } | Self::Cell { .. } | Self::Table),

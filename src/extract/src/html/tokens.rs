@@ -1,9 +1,9 @@
-//! Markup to tags and text, by the tokenizer of the HTML standard with three simplifications that a
-//! reader of text cannot see: a script ends at its first end tag, a document type or a comment that
-//! is no comment ends at the next `>`, and only one attribute of a tag is kept apart by name.
+//! Markup to tags and text, by the tokenizer of the HTML standard with three simplifications that do
+//! not change the text: a script ends at its first end tag, a document type or a comment that is no
+//! comment ends at the next `>`, and repeated attributes are kept.
 //!
-//! Every byte is looked at a bounded number of times: nothing is compared with what came before it,
-//! and no state calls another. Both matter, for tags of a million attributes exist.
+//! Every byte is read a bounded number of times: no attribute is compared with those before it, and no
+//! state calls another. Tags of a million attributes exist.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ pub(super) enum Token<'a> {
 pub(super) struct StartTag<'a> {
     /// Its name in small letters.
     pub name: String,
-    /// What is between the name and the end.
+    /// The text between the name and the end.
     pub attributes: Attributes<'a>,
     /// Whether it ends with `/>`.
     pub is_self_closing: bool,
@@ -118,7 +118,7 @@ impl<'a> Tokens<'a> {
         Some(Token::Start(StartTag { name, attributes: Attributes { source }, is_self_closing }))
     }
 
-    /// Passes over what begins with `<!`, `<?` or `</` and is no tag.
+    /// Skips a declaration or comment, which begins with `<!`, `<?` or `</`.
     fn skip_declaration(&mut self) {
         let Some(comment) = self.rest.strip_prefix("<!--") else {
             let end = self.rest.find('>').map_or(self.rest.len(), |at| at + 1);
@@ -130,7 +130,7 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// What follows the end of a comment: `-->` or `--!>`, whichever comes first.
+/// The rest behind the end of a comment: `-->` or `--!>`.
 fn after_comment(comment: &str) -> &str {
     let mut rest = comment;
     while let Some(at) = rest.find("--") {
@@ -197,8 +197,8 @@ fn is_raw(name: &str) -> bool {
     )
 }
 
-/// The first attribute of `source`, name and value as they are written, and what follows it. No
-/// attribute: what follows is the `>` of the tag, or nothing.
+/// The first attribute of `source`, name and value as they are written, and the rest. Without an
+/// attribute the rest is the `>` of the tag, or nothing.
 fn next_attribute(source: &str) -> (Option<(&str, &str)>, &str) {
     let start = source.bytes().take_while(|&b| is_space(b) || b == b'/').count();
     let source = &source[start..];
@@ -225,51 +225,9 @@ fn next_attribute(source: &str) -> (Option<(&str, &str)>, &str) {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-
-    use html5ever::tokenizer::states::RawKind;
-    use html5ever::tokenizer::{
-        BufferQueue, TagKind, Token as Theirs, TokenSink, TokenSinkResult, Tokenizer,
-    };
-    use proptest::prelude::*;
-
     use super::*;
 
-    /// The standard's tokenizer, its tokens in words.
-    #[derive(Default)]
-    struct Oracle(RefCell<String>);
-
-    impl TokenSink for Oracle {
-        type Handle = ();
-
-        fn process_token(&self, token: Theirs, _: u64) -> TokenSinkResult<()> {
-            let mut words = self.0.borrow_mut();
-            match token {
-                Theirs::TagToken(tag) if tag.kind == TagKind::StartTag => {
-                    words.push_str(&format!("<{}", tag.name));
-                    for attribute in &tag.attrs {
-                        words.push_str(&format!(
-                            " {}={:?}",
-                            attribute.name.local,
-                            attribute.value.to_string()
-                        ));
-                    }
-                    words.push('>');
-                    match &*tag.name {
-                        "title" => return TokenSinkResult::RawData(RawKind::Rcdata),
-                        "style" => return TokenSinkResult::RawData(RawKind::Rawtext),
-                        _ => {}
-                    }
-                }
-                Theirs::TagToken(tag) => words.push_str(&format!("</{}>", tag.name)),
-                Theirs::CharacterTokens(text) => words.push_str(&text),
-                _ => {}
-            }
-            TokenSinkResult::Continue
-        }
-    }
-
-    fn ours(markup: &str) -> String {
+    fn words(markup: &str) -> String {
         let mut words = String::new();
         for token in Tokens::new(markup, false) {
             match token {
@@ -292,31 +250,13 @@ mod tests {
         words
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2000))]
-
-        /// Any markup without scripts gives the tags and the text that the standard gives.
-        #[test]
-        fn tokens_are_those_of_html5ever(
-            pieces in prop::collection::vec(
-                prop_oneof![
-                    "</?(p|B|title|style|td)",
-                    "[ />=\"'<!a-c-]{1,4}",
-                    " (a|B|=|b)( |)=( |)(x|\"x>\"|'&amp;y'|&lt|&ltx|&lt=)",
-                    "(&amp;|&lt|&notit;|&#65;|&#x80;|&#0;|&#x110000;|&x;|&#;|&)",
-                    "(<!--|-->|--!>|<!-->|<!--->|<!x>|<\\?|</ |</>)",
-                    "\\PC",
-                ],
-                0..12,
-            )
-        ) {
-            let markup = pieces.concat().replace("<!D", "").replace("<!d", "");
-            let tokenizer = Tokenizer::new(Oracle::default(), Default::default());
-            let queue = BufferQueue::default();
-            queue.push_back(markup.as_str().into());
-            let _ = tokenizer.feed(&queue);
-            tokenizer.end();
-            prop_assert_eq!(ours(&markup), tokenizer.sink.0.take());
+    /// Method: a recording of html5ever 0.39 over markup made by chance from tags, attributes,
+    /// references and comments: a line holds the markup and its tokens as words.
+    #[test]
+    fn tokens_are_those_of_html5ever() {
+        for line in include_str!("tokens.jsonl").lines() {
+            let (markup, expected): (String, String) = serde_json::from_str(line).unwrap();
+            assert_eq!(words(&markup), expected, "{markup}");
         }
     }
 }

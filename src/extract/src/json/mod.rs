@@ -10,8 +10,7 @@
 //!
 //! people.name: Bo             record
 //! ```
-//! Empty strings and nulls say nothing and are left out. A notebook (Jupyter) is read as what it
-//! shows: its cells.
+//! Empty strings and nulls are left out. A notebook (Jupyter) is read as its cells.
 //!
 //! - `scanner`: the grammar; `records`: lines and records; `notebook`: cells
 
@@ -42,7 +41,7 @@ pub(super) fn is_valid(text: &str) -> bool {
     scanner::run(text, &mut Ignore).is_ok()
 }
 
-/// Receives what the scanner finds, in order.
+/// Receives the events of the scanner in order.
 trait Sink {
     fn open(&mut self, is_array: bool) -> Result<(), ExtractError>;
     fn close(&mut self) -> Result<(), ExtractError>;

@@ -1,18 +1,19 @@
-//! Notebooks: what their cells say, and the text that running them printed.
+//! Notebooks: the source of their cells, and the text that running them printed.
 
+use crate::flow::Flow;
 use crate::json::Sink;
-use crate::outline::{Outline, too_long};
+use crate::outline::too_long;
 use crate::{ExtractError, TEXT_BYTES_MAX, md};
 use lodestone_types::{BlockKind, Extracted};
 
-/// Nesting at which a cell is: the notebook, its array of cells, the cell.
+/// Nesting of a cell: the notebook, its array of cells, the cell.
 const CELL_DEPTH: usize = 3;
 
 /// Collects cells.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
-    outline: Outline,
-    /// The key under which each open value stands.
+    flow: Flow,
+    /// The key of each open value.
     keys: Vec<String>,
     /// The key of the value that comes next.
     key: String,
@@ -24,7 +25,7 @@ pub(super) struct Writer {
 impl Writer {
     /// The document.
     pub(super) fn finish(self) -> Result<Extracted, ExtractError> {
-        Ok(self.outline.finish())
+        self.flow.finish()
     }
 
     fn cell(&mut self) -> Result<(), ExtractError> {
@@ -32,17 +33,17 @@ impl Writer {
         let printed = std::mem::take(&mut self.printed);
         let cell_type = std::mem::take(&mut self.cell_type);
         if cell_type != "markdown" {
-            self.outline.push(BlockKind::Code, &source)?;
-            return self.outline.push(BlockKind::Code, &printed);
+            self.flow.block(BlockKind::Code, &source)?;
+            return self.flow.block(BlockKind::Code, &printed);
         }
         let cell = md::read(source)?;
         for block in cell.blocks {
             let content = &cell.text[block.range];
             match block.kind {
-                BlockKind::Heading { level } => {
-                    self.outline.heading(level, &md::heading_text(content))?;
+                BlockKind::Heading { .. } => {
+                    self.flow.block(block.kind, &md::heading_text(content))?
                 }
-                kind => self.outline.push(kind, content)?,
+                kind => self.flow.block(kind, content)?,
             }
         }
         Ok(())
@@ -69,7 +70,7 @@ impl Sink for Writer {
         if self.keys.get(1).is_none_or(|key| key != "cells") {
             return Ok(());
         }
-        let kept = self.outline.len() + self.source.len() + self.printed.len();
+        let kept = self.flow.len() + self.source.len() + self.printed.len();
         if kept + value.len() > TEXT_BYTES_MAX {
             return Err(too_long());
         }

@@ -1,7 +1,8 @@
 //! Values as lines, objects in arrays as records.
 
+use crate::flow::Flow;
 use crate::json::Sink;
-use crate::outline::{Outline, too_long};
+use crate::outline::too_long;
 use crate::{ExtractError, TEXT_BYTES_MAX};
 use lodestone_types::{BlockKind, Extracted};
 
@@ -17,11 +18,11 @@ struct Level {
 /// Writes lines and records.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
-    outline: Outline,
+    flow: Flow,
     levels: Vec<Level>,
     /// Keys from the outermost value to here, joined by dots.
     path: String,
-    /// Lines of the record under way.
+    /// Lines of the current record.
     lines: String,
     /// Whether the last line belongs to the array that is innermost now, and may grow.
     is_in_array_line: bool,
@@ -32,11 +33,11 @@ impl Writer {
     /// The document.
     pub(super) fn finish(mut self) -> Result<Extracted, ExtractError> {
         self.flush()?;
-        Ok(self.outline.finish())
+        self.flow.finish()
     }
 
     fn flush(&mut self) -> Result<(), ExtractError> {
-        self.outline.push(BlockKind::Record, &self.lines)?;
+        self.flow.block(BlockKind::Record, &self.lines)?;
         self.lines.clear();
         self.is_in_array_line = false;
         Ok(())
@@ -86,7 +87,7 @@ impl Sink for Writer {
         if value.trim().is_empty() {
             return Ok(());
         }
-        if self.outline.len() + self.lines.len() + self.path.len() + value.len() > TEXT_BYTES_MAX {
+        if self.flow.len() + self.lines.len() + self.path.len() + value.len() > TEXT_BYTES_MAX {
             return Err(too_long());
         }
         let is_in_array = self.levels.last().is_some_and(|level| level.is_array);

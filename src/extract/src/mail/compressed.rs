@@ -4,8 +4,8 @@
 //! u32 size of what follows | u32 size as it was | "LZFu" or "MELA" | u32 checksum | runs
 //! run: a byte of flags, lowest first: 0 one letter, 1 two bytes: 12 bits place, 4 bits length - 2
 //! ```
-//! All numbers are little-endian but the two bytes of a copy. The checksum is not looked at: what
-//! can be read of a damaged body is worth more than nothing.
+//! All numbers are little-endian except the two bytes of a copy. The checksum is not checked: a part
+//! of a damaged body is better than nothing.
 
 use crate::TEXT_BYTES_MAX;
 
@@ -13,7 +13,7 @@ use crate::TEXT_BYTES_MAX;
 const HEADER_BYTES: usize = 16;
 /// Bytes that a run can be copied from.
 const WINDOW_BYTES: usize = 4096;
-/// What the window holds at the beginning.
+/// The first contents of the window.
 const WINDOW: &[u8] = b"{\\rtf1\\ansi\\mac\\deff0\\deftab720{\\fonttbl;}\
     {\\f0\\fnil \\froman \\fswiss \\fmodern \\fscript \\fdecor \
     MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl\\red0\\green0\\blue0\r\n\\par \

@@ -9,7 +9,7 @@ use crate::mail::header::{self, Structured};
 use crate::mail::letter::{self, Attachment, Body, Headers};
 use crate::mail::mime::{self, Header, Part};
 use crate::mail::transfer;
-use crate::{ExtractError, TEXT_BYTES_MAX, outline};
+use crate::{ExtractError, TEXT_BYTES_MAX, decode, outline};
 use lodestone_types::Extracted;
 
 /// Headers by which a message without a name is known.
@@ -29,7 +29,7 @@ const KNOWN: [&str; 12] = [
 ];
 /// Known headers that make a text a message.
 const KNOWN_MIN: usize = 3;
-/// What attached signatures and pictures in the text are: nobody looks for them.
+/// Media types of attached signatures, whose names are not written.
 const UNNAMED: [&str; 5] = [
     "application/pgp-signature",
     "application/pkcs7-signature",
@@ -69,7 +69,7 @@ pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractEr
             continue;
         }
         let body = match part.alternatives {
-            // The alternatives are weighed where the first of them stands.
+            // The best alternative is written at the position of the first.
             Some(group) if !written.insert(group) => continue,
             Some(group) => {
                 let parts = message.parts[number..].iter();
@@ -107,7 +107,7 @@ fn disposition_of(bytes: &[u8], part: &Part) -> Structured {
     header.map(|header| Structured::of(&bytes[header.value.clone()])).unwrap_or_default()
 }
 
-/// Whether a part is what was written, and not something attached to it.
+/// Whether a part belongs to the body, and is no attachment.
 fn is_body(bytes: &[u8], part: &Part) -> bool {
     let is_text = matches!(part.content_type.value.as_str(), "text/plain" | "text/html");
     is_text && disposition_of(bytes, part).value != "attachment"
@@ -123,7 +123,7 @@ fn body_of<'p>(bytes: &[u8], parts: impl Iterator<Item = &'p Part>) -> Result<Bo
             return Err(outline::too_long());
         }
         let charset = part.content_type.raw("charset");
-        let mut text = letter::decoded(&content_of(bytes, part), charset);
+        let mut text = decode::labelled(&content_of(bytes, part), charset);
         let is_flowed = part.content_type.raw("format").is_some_and(|word| word == "flowed");
         if is_flowed && !is_page {
             text = joined(&text);

@@ -1,5 +1,7 @@
 //! Headers: words in other encodings (RFC 2047), parameters (RFC 2045, RFC 2231).
 
+use percent_encoding::percent_decode_str;
+
 use crate::decode;
 use crate::mail::transfer;
 
@@ -120,7 +122,7 @@ impl Structured {
                 }
             }
             match encoded {
-                Some(_) => percent_decoded(value, &mut bytes),
+                Some(_) => bytes.extend(percent_decode_str(value)),
                 None => bytes.extend_from_slice(value.as_bytes()),
             }
             true
@@ -135,22 +137,7 @@ impl Structured {
     }
 }
 
-fn percent_decoded(value: &str, bytes: &mut Vec<u8>) {
-    let mut rest = value.as_bytes();
-    while let Some((&b, after)) = rest.split_first() {
-        rest = after;
-        if let (b'%', [high, low, ..]) = (b, after)
-            && let (Some(high), Some(low)) = (transfer::hex(*high), transfer::hex(*low))
-        {
-            bytes.push(high << 4 | low);
-            rest = &after[2..];
-            continue;
-        }
-        bytes.push(b);
-    }
-}
-
-/// What semicolons part, those in quotes excepted.
+/// The pieces between semicolons, except those in quotes.
 fn pieces_of(raw: &str) -> impl Iterator<Item = &str> {
     let mut is_quoted = false;
     let mut is_escaped = false;

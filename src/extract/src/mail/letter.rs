@@ -2,10 +2,10 @@
 
 use crate::budget::Budget;
 use crate::flow::Flow;
-use crate::{ExtractError, decode, detect, html, read, txt};
+use crate::{ExtractError, detect, html, read, txt};
 use lodestone_types::{BlockKind, Extracted};
 
-/// Characters of a text beside a page that is no more than a hint that there is a page.
+/// Characters of a plain text that may be only a hint at the HTML body beside it.
 const HINT_CHARS_MAX: usize = 200;
 /// Attachments that are named.
 const ATTACHMENTS_MAX: usize = 500;
@@ -13,7 +13,7 @@ const ATTACHMENTS_MAX: usize = 500;
 /// The headers that are written, in this order.
 #[derive(Debug, Default)]
 pub(super) struct Headers {
-    /// What it is about.
+    /// The subject.
     pub subject: String,
     /// Name and value of the others.
     pub lines: Vec<(&'static str, String)>,
@@ -40,7 +40,7 @@ pub(super) struct Body {
 }
 
 impl Body {
-    /// The form that says more: the plain text, unless it only points to the page.
+    /// Writes the better form: the plain text, unless it only points to the page.
     pub(super) fn write(&self, flow: &mut Flow) -> Result<(), ExtractError> {
         let plain = self.plain.as_deref().unwrap_or("").trim();
         if let Some(page) = self.page.as_deref().filter(|page| !page.trim().is_empty())
@@ -91,14 +91,9 @@ pub(super) fn write_attachments(
     Ok(())
 }
 
-/// The text of an attachment. What is wrong with one is no fault of the message.
+/// The text of an attachment. A damaged one is no error of the message.
 fn read_attachment(attachment: &Attachment<'_>, budget: &Budget) -> Option<Extracted> {
     let media_type = Some(attachment.media_type.as_str()).filter(|word| !word.is_empty());
     let format = detect(&attachment.name, media_type, &attachment.content).ok()?;
     budget.enclosed(|| read(format, &attachment.content, budget).ok())?
-}
-
-/// Text of a body that says which encoding it is in, or not.
-pub(super) fn decoded(content: &[u8], charset: Option<&str>) -> String {
-    decode::labelled(content, charset)
 }

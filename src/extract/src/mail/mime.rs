@@ -2,8 +2,8 @@
 //!
 //! A line that begins with two hyphens is compared with the boundaries that are open, the innermost
 //! first; their number is bounded, so the cost is linear whatever nests in what. A boundary that
-//! never comes leaves the rest of its parent in one part. Messages inside are parts like others:
-//! whoever wants to reads them anew.
+//! never comes leaves the rest of its parent in one part. Messages inside are parts like others, and
+//! are read as documents of their own.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ const HEADERS_MAX: usize = 1000;
 pub(super) struct Header {
     /// The name, in small letters.
     pub name: String,
-    /// Where the value is.
+    /// Position of the value.
     pub value: Range<usize>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Header {
 pub(super) struct Part {
     /// Its headers.
     pub headers: Vec<Header>,
-    /// Where its content is.
+    /// Position of its content.
     pub body: Range<usize>,
     /// Its content type.
     pub content_type: Structured,
@@ -95,8 +95,8 @@ pub(super) fn parts_of(bytes: &[u8]) -> Parts {
     found
 }
 
-/// Where the content that begins at `at` ends, and where the next part begins; multiparts that
-/// end before it are closed.
+/// The end of the content that begins at `at`, and the start of the next part; multiparts that end
+/// before it are closed.
 fn next_boundary(bytes: &[u8], at: usize, open: &mut Vec<Open>) -> (usize, usize) {
     let mut content_end = None;
     let mut line_start = at;
@@ -117,7 +117,7 @@ fn next_boundary(bytes: &[u8], at: usize, open: &mut Vec<Open>) -> (usize, usize
     (content_end.unwrap_or(bytes.len()), bytes.len())
 }
 
-/// Which of the open multiparts the line is a boundary of, and whether it is the last.
+/// The depth of the open multipart of which the line is a boundary, and whether it is the last.
 fn boundary_of(line: &[u8], open: &[Open]) -> Option<(usize, bool)> {
     let word = line.strip_prefix(b"--")?;
     open.iter().enumerate().rev().find_map(|(depth, open)| {

@@ -1,12 +1,12 @@
-//! Messages: who wrote what to whom and when, then what they wrote, then what was attached.
+//! Messages: headers, body, attachments.
 //!
 //! ```text
 //! eml: lines -> parts (one pass, a stack of boundaries) -> headers, body, attachments
 //! msg: compound file -> properties -----------------------> headers, body, attachments
 //! ```
-//! MIME is read by our own reader: the parser that we tried (mail-parser 0.11) keeps messages in
-//! messages in a tree as deep as the file says, and looks for the boundary of each multipart to the
-//! end of the file, which is quadratic where none of them ends.
+//! MIME is read by a reader of this crate: mail-parser 0.11 keeps messages in messages in a tree of
+//! unlimited depth, and looks for the boundary of each multipart to the end of the file, which is
+//! quadratic where none of them ends.
 //!
 //! An attachment that is a document is read like an upload of its own, under the same budget; of
 //! others the name is written.
@@ -14,7 +14,7 @@
 //! - `mime`: parts of a message; `header`: encoded words, parameters; `transfer`: base64 and such
 //! - `eml`: a message in MIME; `outlook`: a message of Outlook, `properties`: its streams,
 //!   `compressed`: its compressed RTF
-//! - `letter`: what both become
+//! - `letter`: the text of both
 
 mod compressed;
 mod eml;

@@ -1,12 +1,13 @@
 //! Messages of Outlook (MS-OXMSG).
 
+use time::OffsetDateTime;
+
 use crate::budget::Budget;
 use crate::compound::Compound;
 use crate::flow::Flow;
 use crate::mail::compressed;
 use crate::mail::letter::{self, Attachment, Body, Headers};
 use crate::mail::properties::Properties;
-use crate::sheet::dates;
 use crate::{ExtractError, decode, rtf};
 use lodestone_types::Extracted;
 
@@ -176,11 +177,11 @@ fn person(name: Option<String>, address: Option<String>) -> String {
 fn date_of(time: u64) -> Option<String> {
     /// Seconds from 1601 to 1970.
     const EPOCH: u64 = 11_644_473_600;
-    let seconds = (time / 10_000_000).checked_sub(EPOCH)?;
-    let days = i64::try_from(seconds / 86_400).ok().filter(|days| *days < 100_000)?;
-    let (year, month, day) = dates::civil(days);
-    let (hour, minute) = (seconds / 3600 % 24, seconds / 60 % 60);
-    Some(format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC"))
+    /// Seconds from 1970 to the year 2243.
+    const CENTURIES: u64 = 100_000 * 86_400;
+    let seconds = (time / 10_000_000).checked_sub(EPOCH).filter(|&seconds| seconds < CENTURIES)?;
+    let moment = OffsetDateTime::from_unix_timestamp(i64::try_from(seconds).ok()?).ok()?;
+    Some(format!("{} {:02}:{:02} UTC", moment.date(), moment.hour(), moment.minute()))
 }
 
 /// The label of a code page.

@@ -1,6 +1,6 @@
-//! How bytes travel in lines of letters: base64 and quoted-printable.
+//! Transfer encodings: base64 and quoted-printable.
 
-/// Decodes base64; what is no letter of it is passed over, and an end is an end.
+/// Decodes base64; other characters are skipped, and padding is the end.
 pub(super) fn base64(encoded: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(encoded.len() / 4 * 3);
     let mut bits: u32 = 0;

@@ -8,13 +8,13 @@ use crate::sheet::Sheet;
 use crate::{ExtractError, outline};
 use lodestone_types::PageRef;
 
-/// How often a row or a cell with text is repeated at most. Runs that fill a sheet to its end hold
-/// no text; those of text are forms.
+/// Repetitions of a row or a cell with text at most. Runs that fill a sheet to its end hold no text;
+/// those of text are forms.
 const REPEATED_MAX: u32 = 1000;
-/// Rows and columns of the largest sheet there is, with room.
+/// The largest row or column that is accepted; LibreOffice stops at 1,048,576 rows.
 const INDEX_MAX: u32 = 1 << 21;
 
-/// A cell of the row under way.
+/// A cell of the current row.
 #[derive(Debug, Clone)]
 struct Cell {
     column: u32,
@@ -35,7 +35,7 @@ struct Table {
     column: u32,
     cells: Vec<Cell>,
     text: String,
-    /// What the cell's attributes say that it shows.
+    /// The value in the attributes of the cell.
     value: Option<String>,
     repeated: u32,
     span: (u32, u32),
@@ -199,8 +199,8 @@ impl Table {
     }
 }
 
-/// What a cell that is no text shows, where its attributes say it better than its text; empty
-/// where the text says it as well.
+/// The value of a cell that is no text, if its attributes are better than its text; empty where the
+/// text is as good.
 fn value_of(element: &Element<'_>) -> Option<String> {
     let value = element.attribute("value").and_then(|value| value.parse::<f64>().ok());
     match element.attribute("value-type")?.as_str() {

@@ -62,7 +62,7 @@ fn open<'a>(bytes: &'a [u8], budget: &'a Budget) -> Result<Package<'a>, ExtractE
 
 fn begin(package: &Package<'_>) -> Flow {
     let mut flow = Flow::default();
-    // Facts about a document are no content: their damage does not make it unreadable.
+    // Metadata is no content: its damage does not make a document unreadable.
     if let Some(title) = title(package).ok().flatten() {
         flow.set_title(&title);
     }

@@ -1,4 +1,4 @@
-//! Styles: which lists number their items, and which paragraphs are the title.
+//! Styles: lists that number their items, and paragraphs that are the title.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ pub(super) const LEVELS: usize = 10;
 /// Styles of one document.
 const STYLES_MAX: usize = 10_000;
 
-/// What styles say.
+/// The styles that matter for text.
 #[derive(Debug, Default)]
 pub(super) struct Styles {
     /// The styles of lists that number, with the format of each level; empty for a bullet.

@@ -40,9 +40,6 @@ struct Walker<'w> {
     /// Lists beyond those that are told apart.
     beyond: usize,
     paragraphs: Vec<Paragraph>,
-    /// Notes that wait for the end of their paragraph.
-    notes: Vec<String>,
-    note_count: usize,
     /// The note that is open, and the paragraphs outside of it.
     note: Option<usize>,
     slides: u32,
@@ -64,8 +61,6 @@ pub(super) fn read(
         lists: Vec::new(),
         beyond: 0,
         paragraphs: Vec::new(),
-        notes: Vec::new(),
-        note_count: 0,
         note: None,
         slides: 0,
         is_slide_title: false,
@@ -81,7 +76,7 @@ pub(super) fn read(
                 walker.text(&text)?;
                 true
             }
-            Event::End => return walker.write_notes(),
+            Event::End => return walker.flow.write_notes(),
         };
         if !is_read {
             events.skip()?;
@@ -197,15 +192,12 @@ impl Walker<'_> {
         let Some(paragraph) = self.paragraphs.pop() else { return Ok(()) };
         let text = paragraph.text.trim();
         if self.note.is_some_and(|outside| self.paragraphs.len() >= outside) {
-            if !text.is_empty() {
-                self.note_count += 1;
-                self.notes.push(format!("[{}] {text}", self.note_count));
-            }
+            self.flow.note(text);
             return Ok(());
         }
         self.write_block(text, paragraph.heading)?;
         if self.paragraphs.is_empty() && !self.flow.is_in_table() {
-            self.write_notes()?;
+            self.flow.write_notes()?;
         }
         Ok(())
     }
@@ -257,10 +249,5 @@ impl Walker<'_> {
             paragraph.text.push_str(text);
         }
         Ok(())
-    }
-
-    fn write_notes(&mut self) -> Result<(), ExtractError> {
-        let notes = std::mem::take(&mut self.notes);
-        notes.iter().try_for_each(|note| self.flow.block(BlockKind::Paragraph, note))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::events::{Event, Events};
 use crate::flow::Flow;
+use crate::grid::write_row;
 use crate::package::Package;
 use crate::{ExtractError, TEXT_BYTES_MAX};
 use lodestone_types::BlockKind;
@@ -31,15 +32,15 @@ pub(super) fn write(
     let mut line = String::new();
     let mut series: Vec<Series> = Vec::new();
     let mut value = String::new();
-    let mut place = Place::Outside;
+    let mut series_part = SeriesPart::Outside;
     let mut is_text = false;
     loop {
         match events.next()? {
             Event::Open(element) => match element.name() {
                 "ser" if series.len() < SERIES_MAX => series.push(Series::default()),
-                "tx" if !series.is_empty() => place = Place::Name,
-                "cat" | "xVal" => place = Place::Categories,
-                "val" | "yVal" => place = Place::Values,
+                "tx" if !series.is_empty() => series_part = SeriesPart::Name,
+                "cat" | "xVal" => series_part = SeriesPart::Categories,
+                "val" | "yVal" => series_part = SeriesPart::Values,
                 "t" | "v" => {
                     is_text = true;
                     value.clear();
@@ -59,11 +60,11 @@ pub(super) fn write(
                 "v" => {
                     is_text = false;
                     if let Some(series) = series.last_mut() {
-                        series.add(place, value.trim());
+                        series.add(series_part, value.trim());
                     }
                 }
                 "p" if !line.trim().is_empty() => lines.push(std::mem::take(&mut line)),
-                "tx" | "cat" | "xVal" | "val" | "yVal" => place = Place::Outside,
+                "tx" | "cat" | "xVal" | "val" | "yVal" => series_part = SeriesPart::Outside,
                 _ => {}
             },
             Event::End => break,
@@ -76,7 +77,7 @@ pub(super) fn write(
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum SeriesPart {
     Outside,
     Name,
     Categories,
@@ -84,15 +85,17 @@ enum Place {
 }
 
 impl Series {
-    fn add(&mut self, place: Place, value: &str) {
-        match place {
-            Place::Outside => {}
-            Place::Name => value.clone_into(&mut self.name),
-            Place::Categories if self.categories.len() < POINTS_MAX => {
+    fn add(&mut self, part: SeriesPart, value: &str) {
+        match part {
+            SeriesPart::Outside => {}
+            SeriesPart::Name => value.clone_into(&mut self.name),
+            SeriesPart::Categories if self.categories.len() < POINTS_MAX => {
                 self.categories.push(value.to_owned());
             }
-            Place::Values if self.values.len() < POINTS_MAX => self.values.push(value.to_owned()),
-            Place::Categories | Place::Values => {}
+            SeriesPart::Values if self.values.len() < POINTS_MAX => {
+                self.values.push(value.to_owned())
+            }
+            SeriesPart::Categories | SeriesPart::Values => {}
         }
     }
 }
@@ -105,15 +108,13 @@ fn write_data(series: &[Series], flow: &mut Flow) -> Result<(), ExtractError> {
     let mut markdown = String::new();
     let mut row: Vec<String> = vec![String::new()];
     row.extend(series.iter().map(|series| series.name.clone()));
-    crate::grid::write_row(&row, &mut markdown);
-    markdown.push_str(&"| --- ".repeat(row.len()));
-    markdown.push_str("|\n");
+    write_row(&row, true, &mut markdown);
     for point in 0..longest {
         let category = categories.and_then(|all| all.get(point)).cloned().unwrap_or_default();
         row.clear();
         row.push(category);
         row.extend(series.iter().map(|s| s.values.get(point).cloned().unwrap_or_default()));
-        crate::grid::write_row(&row, &mut markdown);
+        write_row(&row, false, &mut markdown);
     }
     flow.block(BlockKind::Table, &markdown)
 }

@@ -1,4 +1,4 @@
-//! The properties that a document carries about itself: only its title is of use here.
+//! The properties of a document, of which only the title is read.
 
 use crate::ExtractError;
 use crate::events::{Event, Events};

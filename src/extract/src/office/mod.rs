@@ -3,10 +3,9 @@
 //! ```text
 //! _rels/.rels -> main part -> its relationships -> styles, notes, slides, sheets, ...
 //! ```
-//! What a part is called does not matter: parts are found by relationships. External targets are
-//! never followed. Embedded files (a workbook in a letter) are not read.
+//! Parts are found by relationships, not by their names. External targets are never followed. Embedded files (a workbook in a letter) are not read.
 //!
-//! - `relations`: which part belongs to which; `core`: title of the document
+//! - `relations`: links between parts; `core`: title of the document
 //! - `document`: Word; `slides`: PowerPoint; `workbook`: Excel
 //! - `chart`: charts and diagrams as text
 
@@ -22,10 +21,10 @@ pub(super) use relations::resolve;
 use crate::package::Package;
 use crate::{ExtractError, Format};
 
-/// Bytes of the list of content types that are looked at.
+/// Bytes of the list of content types that are read.
 const TYPES_BYTES_MAX: usize = 4 << 20;
 
-/// What a container is, by its list of content types and then by the names of its parts.
+/// The format of a container, by its list of content types and then by the names of its parts.
 pub(super) fn format_of(package: &Package<'_>) -> Result<Option<Format>, ExtractError> {
     let types = package.bytes("[Content_Types].xml").ok().flatten().unwrap_or_default();
     let types = &types[..types.len().min(TYPES_BYTES_MAX)];

@@ -1,4 +1,4 @@
-//! What the text of a group is for.
+//! Destinations: the purpose of a group's text.
 
 /// A destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -12,8 +12,8 @@ pub(super) enum Destination {
     Fonts,
     /// Names of styles.
     Styles,
-    /// Facts about the document, of which the title is read.
-    Facts,
+    /// Metadata of the document, of which the title is read.
+    Metadata,
     /// The title.
     Title,
     /// The mark of an item.
@@ -33,7 +33,7 @@ impl Destination {
         Some(match word {
             "fonttbl" => Self::Fonts,
             "stylesheet" => Self::Styles,
-            "info" => Self::Facts,
+            "info" => Self::Metadata,
             "title" => Self::Title,
             "listtext" | "pntext" => Self::Mark,
             "footnote" => Self::Note,

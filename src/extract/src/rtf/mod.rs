@@ -6,7 +6,7 @@
 //! Destinations that hold no text of the document (fonts, pictures, styles, unknown ones behind a
 //! star) are passed over. A table is a run of rows; nested tables are taken as text of their cell.
 //!
-//! - `tokens`: the grammar; `destinations`: what a group is for
+//! - `tokens`: the grammar; `destinations`: purposes of groups
 //! - `reader`: groups and words; `writer`: paragraphs, rows, notes
 //! - `code_pages`: bytes to letters
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::rtf::code_pages;
 use crate::rtf::destinations::Destination;
 use crate::rtf::tokens::Token;
-use crate::rtf::writer::{Look, Merge, Writer};
+use crate::rtf::writer::{Merge, Properties, Writer};
 use crate::{ExtractError, decode};
 use lodestone_types::Extracted;
 
@@ -18,7 +18,7 @@ const NAME_BYTES_MAX: usize = 1000;
 /// The Western code page, which a document that names none is in.
 const WESTERN: u32 = 1252;
 
-/// What holds until the group ends.
+/// The state that ends with its group.
 #[derive(Debug, Clone, Copy, Default)]
 struct Group {
     destination: Destination,
@@ -196,13 +196,13 @@ impl Reader {
             }
             "par" | "sect" | "page" => {
                 self.flush()?;
-                let look = self.look();
-                return self.writer.paragraph(look);
+                let properties = self.properties();
+                return self.writer.paragraph(properties);
             }
             "cell" => {
                 self.flush()?;
-                let look = self.look();
-                self.writer.cell(look);
+                let properties = self.properties();
+                self.writer.cell(properties);
             }
             "row" => {
                 self.flush()?;
@@ -223,8 +223,8 @@ impl Reader {
         Ok(())
     }
 
-    fn look(&self) -> Look {
-        Look {
+    fn properties(&self) -> Properties {
+        Properties {
             heading: self.group.heading,
             level: self.group.level,
             is_in_table: self.group.is_in_table,
@@ -257,7 +257,7 @@ impl Reader {
         self.skipped -= passed;
         let text = &text[passed..];
         match self.group.destination {
-            Destination::Skipped | Destination::Fonts | Destination::Facts => {}
+            Destination::Skipped | Destination::Fonts | Destination::Metadata => {}
             Destination::Styles | Destination::Title => {
                 if self.name.len() + text.len() <= NAME_BYTES_MAX {
                     self.bytes.extend_from_slice(text);
@@ -317,7 +317,7 @@ impl Reader {
             return Ok(());
         }
         match self.group.destination {
-            Destination::Skipped | Destination::Fonts | Destination::Facts => Ok(()),
+            Destination::Skipped | Destination::Fonts | Destination::Metadata => Ok(()),
             Destination::Styles | Destination::Title => {
                 self.name.push_str(text);
                 Ok(())
@@ -343,7 +343,7 @@ impl Reader {
     /// The document.
     pub(super) fn finish(mut self) -> Result<Extracted, ExtractError> {
         self.flush()?;
-        let look = self.look();
-        self.writer.finish(look)
+        let properties = self.properties();
+        self.writer.finish(properties)
     }
 }

@@ -1,21 +1,17 @@
 //! Paragraphs and rows of RTF as blocks.
 
-use std::collections::BTreeSet;
-
-use crate::flow::Flow;
+use crate::flow::{Flow, INDENT_LEVELS_MAX};
 use crate::grid::Piece;
 use crate::outline::too_long;
 use crate::{ExtractError, TEXT_BYTES_MAX};
 use lodestone_types::{BlockKind, Extracted};
 
-/// Letters that a header must have to be more than "Page 3 of 7".
-const HEADER_LETTERS_MIN: usize = 10;
 /// Cells of one row.
 const CELLS_MAX: usize = 256;
 /// Groups of text in groups of text: a note in a box in a note.
 const NESTED_MAX: usize = 16;
 
-/// How a cell is merged with others.
+/// The merging of a cell with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Merge {
     /// Not at all, or as the first of others.
@@ -27,9 +23,9 @@ pub(super) enum Merge {
     Above,
 }
 
-/// What a paragraph is, beside its text.
+/// The properties of a paragraph.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Look {
+pub(super) struct Properties {
     /// The level of a heading, from 1.
     pub heading: Option<u8>,
     /// The level in a list, from 0.
@@ -51,12 +47,8 @@ pub(super) struct Writer {
     /// The cells of the row under way, and the blocks of the cell under way.
     cells: Vec<Vec<Piece>>,
     cell: Vec<Piece>,
-    /// How the cells of the row are merged.
+    /// The merging of the cells of the row.
     merges: Vec<Merge>,
-    notes: Vec<String>,
-    note_count: usize,
-    margins: Vec<String>,
-    seen: BTreeSet<String>,
     held: usize,
 }
 
@@ -81,30 +73,30 @@ impl Writer {
     }
 
     /// Ends the paragraph.
-    pub(super) fn paragraph(&mut self, look: Look) -> Result<(), ExtractError> {
+    pub(super) fn paragraph(&mut self, properties: Properties) -> Result<(), ExtractError> {
         if !self.left.is_empty() {
             self.line.push('\n');
             return Ok(());
         }
-        let is_in_row = look.is_in_table || !self.cells.is_empty() || !self.cell.is_empty();
-        let (kind, text) = self.take_block(look);
+        let is_in_row = properties.is_in_table || !self.cells.is_empty() || !self.cell.is_empty();
+        let (kind, text) = self.take_block(properties);
         if is_in_row {
             if !text.trim().is_empty() {
-                self.cell.push(Piece { kind, text, flat: None });
+                self.cell.push(Piece::new(kind, text));
             }
             return Ok(());
         }
-        self.end_table()?;
+        self.flow.end_table()?;
         self.held = 0;
         match kind {
             BlockKind::Heading { level } => self.flow.heading(level, &text)?,
             kind => self.flow.block(kind, &text)?,
         }
-        self.write_notes()
+        self.flow.write_notes()
     }
 
     /// The paragraph as a block, marks and tabs resolved.
-    fn take_block(&mut self, look: Look) -> (BlockKind, String) {
+    fn take_block(&mut self, properties: Properties) -> (BlockKind, String) {
         let line = std::mem::take(&mut self.line);
         let mut mark = std::mem::take(&mut self.mark).trim().to_owned();
         let mut text = line.trim();
@@ -115,7 +107,7 @@ impl Writer {
             text = rest.trim();
         }
         let text = text.replace('\t', " ");
-        if let Some(level) = look.heading {
+        if let Some(level) = properties.heading {
             let is_numbered = mark.chars().any(char::is_alphanumeric);
             let text = if is_numbered { format!("{mark} {text}") } else { text };
             return (BlockKind::Heading { level }, text);
@@ -125,7 +117,10 @@ impl Writer {
         }
         let is_numbered = mark.chars().any(char::is_alphanumeric) && mark.len() > 1;
         let mark = if is_numbered { mark.as_str() } else { "-" };
-        (BlockKind::ListItem, format!("{}{mark} {text}", "  ".repeat(look.level.min(8))))
+        (
+            BlockKind::ListItem,
+            format!("{}{mark} {text}", "  ".repeat(properties.level.min(INDENT_LEVELS_MAX))),
+        )
     }
 
     /// Begins to describe a row.
@@ -141,11 +136,9 @@ impl Writer {
     }
 
     /// Ends a cell.
-    pub(super) fn cell(&mut self, look: Look) {
-        let (kind, text) = self.take_block(look);
-        if !text.trim().is_empty() {
-            self.cell.push(Piece { kind, text, flat: None });
-        }
+    pub(super) fn cell(&mut self, properties: Properties) {
+        let (kind, text) = self.take_block(properties);
+        self.cell.push(Piece::new(kind, text));
         let cell = std::mem::take(&mut self.cell);
         if self.cells.len() < CELLS_MAX {
             self.cells.push(cell);
@@ -178,10 +171,6 @@ impl Writer {
         }
     }
 
-    fn end_table(&mut self) -> Result<(), ExtractError> {
-        self.flow.end_table()
-    }
-
     /// Leaves the paragraph for a note, a box or a header; says whether that may be read.
     pub(super) fn leave(&mut self) -> bool {
         if self.left.len() >= NESTED_MAX {
@@ -201,10 +190,7 @@ impl Writer {
     /// Ends a note.
     pub(super) fn end_note(&mut self) {
         let note = self.back().split_whitespace().collect::<Vec<_>>().join(" ");
-        if !note.is_empty() {
-            self.note_count += 1;
-            self.notes.push(format!("[{}] {note}", self.note_count));
-        }
+        self.flow.note(&note);
     }
 
     /// Ends a text box: it stands before the paragraph that it hangs on.
@@ -219,32 +205,21 @@ impl Writer {
     /// Ends a header or footer.
     pub(super) fn end_margin(&mut self) {
         let text = self.back();
-        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let letters = line.chars().filter(|c| c.is_alphabetic()).count();
-        if letters >= HEADER_LETTERS_MIN && self.seen.insert(line) {
-            self.margins.push(text);
-        }
-    }
-
-    fn write_notes(&mut self) -> Result<(), ExtractError> {
-        self.notes.drain(..).try_for_each(|note| self.flow.block(BlockKind::Paragraph, &note))
+        self.flow.margin(&text);
     }
 
     /// The document.
-    pub(super) fn finish(mut self, look: Look) -> Result<Extracted, ExtractError> {
+    pub(super) fn finish(mut self, properties: Properties) -> Result<Extracted, ExtractError> {
         while !self.left.is_empty() {
             self.end_box()?;
         }
         if !self.cell.is_empty() || !self.cells.is_empty() {
-            self.cell(look);
+            self.cell(properties);
             self.row();
         }
-        self.end_table()?;
-        self.paragraph(Look { is_in_table: false, ..look })?;
-        self.write_notes()?;
-        for text in std::mem::take(&mut self.margins) {
-            self.flow.block(BlockKind::Paragraph, text.trim())?;
-        }
+        self.flow.end_table()?;
+        self.paragraph(Properties { is_in_table: false, ..properties })?;
+        self.flow.write_notes()?;
         self.flow.finish()
     }
 }

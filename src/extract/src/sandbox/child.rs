@@ -1,4 +1,4 @@
-//! The life of a child: confined, one document, one answer.
+//! The child process: confined, it reads one document and writes one answer.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -11,11 +11,11 @@ const REQUEST_BYTES_MAX: u64 = 1 << 10;
 /// Bytes of a document; uploads are limited far below.
 const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
 
-/// Gives up everything a parser does not need, reads a document from standard input, and writes
-/// what was found in it to standard output.
+/// Drops every right that a parser does not need, reads a document from standard input, and writes
+/// its text to standard output.
 ///
 /// # Errors
-/// What the pipes say; a request that is not one; where the kernel refuses to confine the process.
+/// Errors of the pipes, a malformed request, or a kernel that refuses to confine the process.
 pub fn serve_one() -> io::Result<()> {
     confine()?;
     let mut input = io::stdin().lock();

@@ -1,18 +1,18 @@
-//! What a child gives up before it sees a byte of a document.
+//! Confinement of a child before it reads a document: limits, system calls, Landlock.
 
 use std::io;
 
-/// Bytes of address space: a parser that needs more has met a bomb.
+/// Bytes of address space: a document that needs more is a decompression bomb.
 #[cfg(unix)]
 const ADDRESS_BYTES: u64 = 512 << 20;
 /// Seconds of CPU time.
 #[cfg(unix)]
 const CPU_SECONDS: u64 = 20;
 
-/// Confines the calling process for good. It must have one thread.
+/// Confines the calling process permanently. It must have one thread.
 ///
 /// # Errors
-/// What the kernel says: a process that could not be confined must not read anything.
+/// Errors of the kernel: a process that could not be confined must not read anything.
 pub fn confine() -> io::Result<()> {
     #[cfg(unix)]
     limit()?;
@@ -32,7 +32,7 @@ fn limit() -> io::Result<()> {
         (Resource::Nofile, 16),
     ];
     for (resource, most) in limits {
-        // macOS knows no limit of address space that it would hold to.
+        // macOS does not enforce limits of address space.
         if cfg!(target_os = "macos") && resource == Resource::As {
             continue;
         }
@@ -48,8 +48,8 @@ mod linux {
     use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr};
     use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
 
-    /// What allocating, computing, reading and writing pipes, and ending takes. Everything else,
-    /// opening files and sockets first of all, is answered with EPERM.
+    /// System calls for memory, pipes and exit. All others, opening files and sockets first of all,
+    /// fail with EPERM.
     const CALLS: [libc::c_long; 32] = [
         libc::SYS_read,
         libc::SYS_readv,
@@ -85,8 +85,8 @@ mod linux {
         libc::SYS_exit_group,
     ];
 
-    /// The calls above and nothing else; and, where the kernel has Landlock, no path and no port
-    /// even if a call were missing in the reckoning.
+    /// Allows the calls above only, and, where the kernel has Landlock, no path and no port even if
+    /// that list were wrong.
     pub fn lock() -> io::Result<()> {
         let landlock = Ruleset::default()
             .handle_access(AccessFs::from_all(ABI::V5))

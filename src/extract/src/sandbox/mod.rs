@@ -1,8 +1,8 @@
-//! Parsers in a process of their own, which can do nothing but compute.
+//! Parsers in a child process that can do nothing but compute.
 //!
-//! A file from a stranger meets readers of a dozen formats, some of them other people's code. Stack
-//! overflows and exhausted memory cannot be caught in a process; so each such file is read by a
-//! child that lives for it alone:
+//! Uploads are untrusted, and some of their readers are third-party code. Stack overflows and
+//! exhausted memory cannot be caught inside a process, so each such file is read by a child process
+//! of its own:
 //!
 //! ```text
 //! server                                 child: `lodestone parse`
@@ -12,14 +12,14 @@
 //!   kill after 60 s
 //! ```
 //!
-//! Formats that our own safe, linear readers take in one pass (`Format::is_plain`) are read in the
+//! Formats with a safe reader of one linear pass (`Format::is_plain`) are read in the server's
 //! process: a child costs some milliseconds.
 //!
 //! Invariants
-//! - Whatever a child does, the server goes on, and the job ends with a stable code.
+//! - The server survives anything that a child does, and the job ends with a stable code.
 //! - A child sees one document and no file, socket, argument or variable of the server's.
 //!
-//! - `confine`: what a child gives up before it reads; `child`: its whole life
+//! - `confine`: rights that a child drops; `child`: reading one document
 //! - `parent`: spawning, feeding, waiting, killing
 
 mod child;
@@ -38,16 +38,16 @@ use serde::{Deserialize, Serialize};
 use crate::{ExtractError, Format, extract};
 use lodestone_types::{ErrorKind, Extracted, Fault};
 
-/// Reads documents: in this process or in another.
+/// A reader of documents, in this process or in another.
 pub trait Parser: fmt::Debug + Send + Sync {
     /// As [`extract`].
     ///
     /// # Errors
-    /// As [`extract`], and what can happen to another process.
+    /// As [`extract`], and errors of the child process.
     fn parse(&self, format: Format, bytes: &[u8]) -> Result<Extracted, ExtractError>;
 }
 
-/// Reads in the process of the caller: for tests, and where there is no program to start.
+/// A reader in the process of the caller: for tests, and where there is no program to start.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InProcess;
 
@@ -57,24 +57,24 @@ impl Parser for InProcess {
     }
 }
 
-/// What the child is asked for, before the bytes of the document.
+/// The request to the child, before the bytes of the document.
 #[derive(Debug, Serialize, Deserialize)]
 struct Request {
     format: Format,
 }
 
-/// What it answers.
+/// The answer of the child.
 #[derive(Debug, Serialize, Deserialize)]
 enum Answer {
     Read(Extracted),
-    Refused { message: String, fault: String, is_too_large: bool },
+    Failed { message: String, fault: String, is_too_large: bool },
 }
 
 impl Answer {
     fn new(result: Result<Extracted, ExtractError>) -> Self {
         match result {
             Ok(extracted) => Self::Read(extracted),
-            Err(error) => Self::Refused {
+            Err(error) => Self::Failed {
                 message: error.to_string(),
                 fault: error.fault().as_str().to_owned(),
                 is_too_large: error.kind() == ErrorKind::TooLarge,
@@ -85,9 +85,9 @@ impl Answer {
     fn into_result(self) -> Result<Extracted, ExtractError> {
         match self {
             Self::Read(extracted) => Ok(extracted),
-            Self::Refused { message, fault, is_too_large } => {
+            Self::Failed { message, fault, is_too_large } => {
                 let fault = Fault::from_word(&fault).unwrap_or(Fault::CorruptFile);
-                Err(ExtractError::Told { message, fault, is_too_large })
+                Err(ExtractError::Reported { message, fault, is_too_large })
             }
         }
     }

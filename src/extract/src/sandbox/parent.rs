@@ -1,4 +1,4 @@
-//! Children from the outside: spawned, fed, waited for, killed.
+//! The parent's side of child processes: spawning, feeding, waiting, killing.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use crate::sandbox::{Answer, Parser, Request};
 use crate::{ExtractError, Format, extract};
 use lodestone_types::Extracted;
 
-/// Time that a child may take in all; its CPU time is limited by itself.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time that a child may take in all; its CPU time is limited in the child.
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between closing its output and its end.
-const FAREWELL: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 const NONE: Duration = Duration::ZERO;
 /// Bytes of an answer: the text at its largest, escaped, with its structure.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
@@ -25,30 +25,30 @@ const ANSWER_BYTES_MAX: u64 = 256 << 20;
 pub struct Sandbox {
     program: PathBuf,
     arguments: Vec<String>,
-    patience: Duration,
+    timeout: Duration,
 }
 
-/// MiB to which one stream of a PDF may unfold: its library asks the environment, and would let
-/// 256 pass, which with what it copies is more than a child has.
+/// MiB to which one stream of a PDF may inflate: its library reads the environment, and would allow
+/// 256, which with its copies is more than a child has.
 const PDF_STREAM_MIB: (&str, &str) = ("PDF_OXIDE_MAX_DECOMPRESS_MB", "64");
 
-/// How a child ended that gave no answer.
+/// The end of a child that gave no answer.
 #[derive(Debug)]
-enum Lost {
-    /// It was killed for its time.
+enum ChildError {
+    /// It was killed after the timeout.
     TooSlow,
     /// It ended by itself, or by the kernel.
     Ended(ExitStatus),
-    /// It could not be started or spoken with.
+    /// It could not be started, or a pipe failed.
     Failed(io::Error),
 }
 
-/// What came of a child.
+/// The outcome of a child.
 #[derive(Debug)]
-struct Conversation {
-    /// All that it wrote, if it did so in time.
+struct Exchange {
+    /// Its whole output, if it came in time.
     answer: Option<io::Result<Vec<u8>>>,
-    /// How it ended, if by itself.
+    /// Its exit status, if it ended by itself.
     ended: Option<ExitStatus>,
 }
 
@@ -57,7 +57,7 @@ impl Sandbox {
     /// [`super::serve_one`].
     pub fn new(program: PathBuf, arguments: &[&str]) -> Self {
         let arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
-        Self { program, arguments, patience: PATIENCE }
+        Self { program, arguments, timeout: TIMEOUT }
     }
 
     /// Children of the program that is running, under `verb`. On Linux that is the very file, even
@@ -68,13 +68,13 @@ impl Sandbox {
         Self::new(program, &[verb])
     }
 
-    /// With another time to wait.
+    /// The same with another timeout.
     #[must_use]
-    pub fn with_patience(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
     }
 
-    fn ask(&self, format: Format, bytes: &[u8]) -> Result<Answer, Lost> {
+    fn ask(&self, format: Format, bytes: &[u8]) -> Result<Answer, ChildError> {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
             .env_clear()
@@ -83,19 +83,20 @@ impl Sandbox {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(Lost::Failed)?;
-        let Conversation { answer, ended } = self.converse(&mut child, format, bytes)?;
-        let answer = answer.ok_or(Lost::TooSlow)?.map_err(Lost::Failed)?;
-        serde_json::from_slice(&answer).map_err(|_| ended.map_or(Lost::TooSlow, Lost::Ended))
+            .map_err(ChildError::Failed)?;
+        let Exchange { answer, ended } = self.exchange(&mut child, format, bytes)?;
+        let answer = answer.ok_or(ChildError::TooSlow)?.map_err(ChildError::Failed)?;
+        serde_json::from_slice(&answer)
+            .map_err(|_| ended.map_or(ChildError::TooSlow, ChildError::Ended))
     }
 
     /// Sends the document and receives everything that the child writes.
-    fn converse(
+    fn exchange(
         &self,
         child: &mut Child,
         format: Format,
         bytes: &[u8],
-    ) -> Result<Conversation, Lost> {
+    ) -> Result<Exchange, ChildError> {
         let mut input = child.stdin.take().expect("it was asked for");
         let output = child.stdout.take().expect("it was asked for");
         std::thread::scope(|scope| {
@@ -111,20 +112,20 @@ impl Sandbox {
                 let read = output.take(ANSWER_BYTES_MAX).read_to_end(&mut answer);
                 let _ = send.send(read.map(|_| answer));
             });
-            let answer = receive.recv_timeout(self.patience).ok();
-            // Both threads end with the child's ends of the pipes: it must be gone behind here.
-            let farewell = if answer.is_some() { FAREWELL.min(self.patience) } else { NONE };
-            let ended = child.wait_timeout(farewell).unwrap_or_default();
+            let answer = receive.recv_timeout(self.timeout).ok();
+            // Both threads end with the child's ends of the pipes: it must have ended here.
+            let exit_timeout = if answer.is_some() { EXIT_TIMEOUT.min(self.timeout) } else { NONE };
+            let ended = child.wait_timeout(exit_timeout).unwrap_or_default();
             if ended.is_none() {
-                child.kill().and_then(|()| child.wait()).map_err(Lost::Failed)?;
+                child.kill().and_then(|()| child.wait()).map_err(ChildError::Failed)?;
             }
-            Ok(Conversation { answer, ended })
+            Ok(Exchange { answer, ended })
         })
     }
 }
 
 impl Parser for Sandbox {
-    /// A child that breaks down is given a second try: it may have been the machine.
+    /// Reads in a child. One that crashes is retried once: the machine may have been the cause.
     fn parse(&self, format: Format, bytes: &[u8]) -> Result<Extracted, ExtractError> {
         if format.is_plain() {
             return extract(format, bytes);
@@ -133,10 +134,14 @@ impl Parser for Sandbox {
         for _ in 0..2 {
             match self.ask(format, bytes) {
                 Ok(answer) => return answer.into_result(),
-                Err(how) => {
-                    let is_final = matches!(how, Lost::TooSlow) || how.is_out_of_time();
-                    tracing::warn!(format = format.as_str(), ?how, "a parser gave no answer");
-                    lost = Some(how);
+                Err(error) => {
+                    let is_final = error.is_out_of_time();
+                    tracing::warn!(
+                        format = format.as_str(),
+                        ?error,
+                        "a parser process gave no answer"
+                    );
+                    lost = Some(error);
                     if is_final {
                         break;
                     }
@@ -144,21 +149,21 @@ impl Parser for Sandbox {
             }
         }
         Err(match lost.expect("the loop ran") {
-            Lost::Failed(error) => ExtractError::NoParser { problem: error.to_string() },
-            how if how.is_out_of_time() => ExtractError::TooSlow { format: format.as_str() },
-            _ => ExtractError::BrokeDown { format: format.as_str() },
+            ChildError::Failed(error) => ExtractError::NoParser { problem: error.to_string() },
+            error if error.is_out_of_time() => ExtractError::TooSlow { format: format.as_str() },
+            _ => ExtractError::Crashed { format: format.as_str() },
         })
     }
 }
 
-impl Lost {
+impl ChildError {
     fn is_out_of_time(&self) -> bool {
         match self {
             Self::TooSlow => true,
             #[cfg(unix)]
             Self::Ended(status) => {
                 use std::os::unix::process::ExitStatusExt;
-                // Past the limit the kernel sends SIGXCPU, and SIGKILL where both limits are one.
+                // Past the limit the kernel sends SIGXCPU, or SIGKILL where both limits are equal.
                 status
                     .signal()
                     .is_some_and(|signal| [libc::SIGXCPU, libc::SIGKILL].contains(&signal))

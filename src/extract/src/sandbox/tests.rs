@@ -9,35 +9,35 @@ use super::confine::confine;
 use super::*;
 
 /// A child that is a line of shell, for everything a parser may do wrong.
-fn shell(script: &str, patience_millis: u64) -> Sandbox {
+fn shell(script: &str, timeout_millis: u64) -> Sandbox {
     Sandbox::new("/bin/sh".into(), &["-c", script])
-        .with_patience(Duration::from_millis(patience_millis))
+        .with_timeout(Duration::from_millis(timeout_millis))
 }
 
-fn ask(script: &str, patience_millis: u64) -> Result<Extracted, ExtractError> {
-    shell(script, patience_millis).parse(Format::Html, &vec![b'x'; 1 << 20])
+fn ask(script: &str, timeout_millis: u64) -> Result<Extracted, ExtractError> {
+    shell(script, timeout_millis).parse(Format::Html, &vec![b'x'; 1 << 20])
 }
 
-const PATIENT: u64 = 60_000;
+const LONG: u64 = 60_000;
 
 #[test]
 fn an_answer_is_taken_even_if_the_document_was_not_read() {
     let extracted = Extracted { text: "one\u{e9}\n".into(), ..Extracted::default() };
     let answer = serde_json::to_string(&Answer::Read(extracted.clone())).unwrap();
-    assert_eq!(ask(&format!("printf '%s' '{answer}'"), PATIENT), Ok(extracted));
+    assert_eq!(ask(&format!("printf '%s' '{answer}'"), LONG), Ok(extracted));
 
     let refusal = ExtractError::BeyondLimit { what: "entries", max: 9 };
     let answer = serde_json::to_string(&Answer::new(Err(refusal.clone()))).unwrap();
-    let told = ask(&format!("cat >/dev/null; printf '%s' '{answer}'"), PATIENT).unwrap_err();
+    let told = ask(&format!("cat >/dev/null; printf '%s' '{answer}'"), LONG).unwrap_err();
     assert_eq!(told.to_string(), refusal.to_string());
     assert_eq!((told.fault(), told.kind()), (refusal.fault(), refusal.kind()));
 }
 
 #[test]
-fn a_child_that_breaks_down_costs_its_document_only() {
+fn a_child_that_crashes_costs_its_document_only() {
     for script in ["exit 0", "exit 3", "cat >/dev/null; echo nonsense", "kill -SEGV $$"] {
-        let error = ask(script, PATIENT).unwrap_err();
-        assert_eq!(error, ExtractError::BrokeDown { format: "html" }, "{script}");
+        let error = ask(script, LONG).unwrap_err();
+        assert_eq!(error, ExtractError::Crashed { format: "html" }, "{script}");
         assert_eq!(error.fault(), Fault::CorruptFile);
     }
 }
@@ -52,12 +52,12 @@ fn a_child_that_takes_too_long_is_killed() {
         assert!(begun.elapsed() < Duration::from_secs(50), "{script}");
     }
     // As the kernel ends a child that has used up its CPU time.
-    let error = ask("kill -KILL $$", PATIENT).unwrap_err();
+    let error = ask("kill -KILL $$", LONG).unwrap_err();
     assert_eq!(error, ExtractError::TooSlow { format: "html" });
 }
 
 #[test]
-fn a_missing_program_is_no_fault_of_the_document() {
+fn a_missing_program_is_no_error_of_the_document() {
     let error = Sandbox::new("/nonexistent".into(), &[]).parse(Format::Xml, b"<a/>").unwrap_err();
     assert_eq!((error.fault(), error.kind()), (Fault::Internal, ErrorKind::Unavailable));
     let text = Sandbox::new("/nonexistent".into(), &[]).parse(Format::Txt, b"plain").unwrap();

@@ -1,7 +1,11 @@
 //! Days and times as spreadsheets count them: days since the end of 1899, times as parts of a day.
 
+use time::Date;
+
 /// Days after which no calendar goes: the end of the year 9999.
 const DAYS_MAX: f64 = 2_958_466.0;
+/// The Julian day of day 0, 30 December 1899.
+const DAY_ZERO: i32 = 2_415_019;
 
 /// A day, a time of day, or both, in the order of ISO 8601; `None` for no day of any calendar.
 pub(crate) fn moment(days: f64, has_date: bool, has_time: bool) -> Option<String> {
@@ -9,7 +13,7 @@ pub(crate) fn moment(days: f64, has_date: bool, has_time: bool) -> Option<String
         return None;
     }
     let seconds = (days * 86_400.0).round();
-    let (day, second) = ((seconds / 86_400.0).floor() as i64, (seconds % 86_400.0) as i64);
+    let (day, second) = ((seconds / 86_400.0).floor() as i32, (seconds % 86_400.0) as i32);
     let time = || {
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
         match second {
@@ -22,11 +26,9 @@ pub(crate) fn moment(days: f64, has_date: bool, has_time: bool) -> Option<String
         return Some(time());
     }
     // Day 60 is 29 February 1900, which did not exist: days before it are one later.
-    let since_1970 = day - 25_569 + i64::from(day < 60);
-    let (year, month, day) = civil(since_1970);
-    let date = format!("{year:04}-{month:02}-{day:02}");
+    let date = Date::from_julian_day(DAY_ZERO + day + i32::from(day < 60)).ok()?;
     // A time of midnight is mostly a day that was formatted with a time.
-    Some(if has_time && second != 0 { format!("{date} {}", time()) } else { date })
+    Some(if has_time && second != 0 { format!("{date} {}", time()) } else { date.to_string() })
 }
 
 /// A length of time in hours, minutes and seconds.
@@ -34,21 +36,6 @@ pub(crate) fn elapsed(days: f64) -> String {
     let seconds = (days.abs().min(DAYS_MAX) * 86_400.0).round() as i64;
     let sign = if days < 0.0 { "-" } else { "" };
     format!("{sign}{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
-}
-
-/// Year, month and day of a day since 1970 (Hinnant, "chrono-compatible low-level date algorithms",
-/// `civil_from_days`).
-pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]
@@ -65,6 +52,5 @@ mod tests {
         assert_eq!(moment(45_350.999_999_9, true, true).as_deref(), Some("2024-02-29"));
         assert_eq!(moment(f64::NAN, true, true), None);
         assert_eq!(elapsed(1.5), "36:00:00");
-        assert_eq!(civil(-1), (1969, 12, 31));
     }
 }

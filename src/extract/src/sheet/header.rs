@@ -10,7 +10,7 @@ use lodestone_types::BlockKind;
 const NAME_CHARS_MAX: usize = 100;
 /// Rows of a single cell that may stand above a table as its titles.
 const TITLES_MAX: usize = 4;
-/// Columns from which a row of words above rows of words is believed to name them. A form of two
+/// Columns from which a row of words above rows of words counts as their names. A form of two
 /// columns (label, answer) looks the same and has no names.
 const WORDY_COLUMNS_MIN: usize = 3;
 /// Columns that a Markdown row may reach over; tables wider than that are scattered cells.
@@ -33,8 +33,8 @@ impl Header {
     }
 }
 
-/// Writes a table; `above` is the header of the one before, which may be that of this one too,
-/// where an empty row parts a table. Returns the header that the next one may have.
+/// Writes a table. `above` is the header of the table before, which is also that of this one where
+/// an empty row splits a table. Returns the header that the next one may have.
 pub(super) fn write(
     rows: &[&[Cell]],
     text: &str,
@@ -135,11 +135,7 @@ fn markdown(
                 texts[(cell.column - left) as usize] = text_of(cell, text).to_owned();
             }
         }
-        write_row(&texts, &mut table);
-        if number == 0 {
-            table.push_str(&"| --- ".repeat(texts.len()));
-            table.push_str("|\n");
-        }
+        write_row(&texts, number == 0, &mut table);
         if table.len() > crate::TEXT_BYTES_MAX {
             return Err(crate::outline::too_long());
         }

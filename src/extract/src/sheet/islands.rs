@@ -1,4 +1,4 @@
-//! Cells that belong together: those that touch, and those inside the frame of others.
+//! Groups of cells that belong together: those that touch, and those inside the frame of others.
 
 use crate::sheet::Cell;
 

@@ -1,16 +1,16 @@
-//! A sheet of cells, whatever the format it came from: found tables, written as records or rows.
+//! A sheet of cells of any format: its tables are found and written as records or rows.
 //!
 //! ```text
 //! cells, merges -> islands (cells that touch) -> titles, header -> records or Markdown
 //! ```
 //! A sheet may hold several tables beside and below each other, with titles between them. Cells
 //! that touch belong together. Where a table has a row of names, each row below becomes a record of
-//! `name: value` lines, because a row on its own, with the names of its columns, is what a question
-//! about it resembles; other tables become Markdown.
+//! `name: value` lines, because a row with the names of its columns resembles a question about it;
+//! other tables become Markdown.
 //!
-//! Only cells with text are held, so the cost is that of the text and not of the area.
+//! Only cells with text are held, so the cost grows with the text and not with the area.
 //!
-//! - `islands`: which cells belong together; `header`: which row names the columns
+//! - `islands`: groups of cells; `header`: the row that names the columns
 //! - `dates`: days and times
 
 pub(super) mod dates;
@@ -20,15 +20,14 @@ mod islands;
 use std::ops::Range;
 
 use crate::flow::Flow;
+use crate::grid::REPEATED_BYTES_MAX;
 use crate::outline::too_long;
 use crate::{ExtractError, TEXT_BYTES_MAX};
 
 /// Cells of one sheet. At 20 bytes of markup and more for each, no larger one fits its bounds.
 const CELLS_MAX: usize = 2_000_000;
-/// Merged areas that are looked at, and the cells that they may fill in all.
+/// Merged areas that are read, and the cells that they may fill in all.
 const MERGES_MAX: usize = 20_000;
-/// Bytes of a merged cell above which it is not repeated in the rows that it spans.
-const REPEATED_BYTES_MAX: usize = 100;
 
 /// A cell with text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +40,7 @@ struct Cell {
     is_value: bool,
 }
 
-/// A sheet under way.
+/// A sheet under construction.
 #[derive(Debug, Default)]
 pub(super) struct Sheet {
     cells: Vec<Cell>,
@@ -80,7 +79,7 @@ impl Sheet {
         Ok(())
     }
 
-    /// Says that an area shows the text of its first cell.
+    /// Merges an area: it shows the text of its first cell.
     pub(super) fn merge(&mut self, first: (u32, u32), last: (u32, u32)) {
         if last.0 > first.0 && last.1 >= first.1 && self.merges.len() < MERGES_MAX {
             self.merges.push([first, last]);

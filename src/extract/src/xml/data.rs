@@ -1,20 +1,21 @@
 //! Data in XML: an element with text is a `name: value` line, an element that repeats is a record.
 
-use crate::outline::{Outline, too_long};
+use crate::flow::Flow;
+use crate::outline::too_long;
 use crate::xml::Sink;
 use crate::{ExtractError, TEXT_BYTES_MAX};
 use lodestone_types::{BlockKind, Extracted};
 
-/// Nesting of the elements that make records: the children of the root, and of its only child
+/// Nesting of the elements that become records: the children of the root, and of its only child
 /// (`<rss><channel><item>`).
 const RECORD_DEPTHS: std::ops::RangeInclusive<usize> = 2..=3;
 
 /// Writes records.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
-    outline: Outline,
+    flow: Flow,
     open: Vec<Open>,
-    /// The record under way.
+    /// The current record.
     lines: String,
 }
 
@@ -29,12 +30,12 @@ impl Writer {
     /// The document.
     pub(super) fn finish(mut self) -> Result<Extracted, ExtractError> {
         self.flush()?;
-        Ok(self.outline.finish())
+        self.flow.finish()
     }
 
     fn flush(&mut self) -> Result<(), ExtractError> {
         let lines = std::mem::take(&mut self.lines);
-        self.outline.push(BlockKind::Record, &lines)
+        self.flow.block(BlockKind::Record, &lines)
     }
 
     fn line(&mut self, name: &str, value: &str) -> Result<(), ExtractError> {
@@ -42,7 +43,7 @@ impl Writer {
         if value.is_empty() {
             return Ok(());
         }
-        if self.outline.len() + self.lines.len() + name.len() + value.len() > TEXT_BYTES_MAX {
+        if self.flow.len() + self.lines.len() + name.len() + value.len() > TEXT_BYTES_MAX {
             return Err(too_long());
         }
         self.lines.push_str(name);
@@ -61,7 +62,7 @@ impl Writer {
         let name = open.name.clone();
         let text = std::mem::take(&mut open.text);
         if self.open.len() == 2 && name == "title" || self.ends_path(&["channel", "title"]) {
-            self.outline.set_title(&text);
+            self.flow.set_title(&text);
         }
         self.line(&name, &text)
     }
@@ -95,7 +96,7 @@ impl Sink for Writer {
 
     fn text(&mut self, text: &str) -> Result<(), ExtractError> {
         let Some(open) = self.open.last_mut() else { return Ok(()) };
-        if self.outline.len() + self.lines.len() + open.text.len() + text.len() > TEXT_BYTES_MAX {
+        if self.flow.len() + self.lines.len() + open.text.len() + text.len() > TEXT_BYTES_MAX {
             return Err(too_long());
         }
         for c in text.chars() {

@@ -1,16 +1,17 @@
 //! XML: prose becomes paragraphs under headings, data becomes records of `name: value` lines.
 //!
-//! Which of the two a document is shows in its vocabulary: an element called `p` or `para` makes it
-//! prose (JATS, DocBook, TEI), its absence data (feeds, exports, settings).
+//! The vocabulary decides: an element called `p` or `para` makes a document prose (JATS, DocBook,
+//! TEI), its absence data (feeds, exports, settings).
 //!
-//! Nothing outside is read, no entity is declared or expanded: a document type is passed over, an
-//! unknown entity stays as it is written.
+//! Nothing outside is read, no entity is declared or expanded: a document type is ignored, an unknown
+//! entity stays as it is written.
 //!
-//! - `prose`, `data`: the two ways of writing
+//! - `prose`, `data`: the two writers
 
 mod data;
 mod prose;
 
+use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
 
@@ -83,30 +84,21 @@ fn run(text: &str, sink: &mut impl Sink) -> Result<(), ExtractError> {
     }
 }
 
-/// What a reference stands for; an unknown one stays as it is written.
+/// The text that a reference stands for; an unknown one stays as it is written.
 pub(super) fn resolved(reference: &BytesRef<'_>) -> String {
-    let character = reference.resolve_char_ref().ok().flatten();
-    match character.or_else(|| predefined(reference)) {
-        Some(character) => character.to_string(),
-        None => format!("&{};", &**reference),
+    if let Ok(Some(character)) = reference.resolve_char_ref() {
+        return character.to_string();
     }
-}
-
-fn predefined(name: &str) -> Option<char> {
-    match name {
-        "amp" => Some('&'),
-        "lt" => Some('<'),
-        "gt" => Some('>'),
-        "quot" => Some('"'),
-        "apos" => Some('\''),
+    match (&**reference, resolve_xml_entity(reference)) {
+        (_, Some(text)) => text.to_owned(),
         // Not predefined in XML, but declared in every document type that people write prose in.
-        "nbsp" => Some('\u{A0}'),
-        _ => None,
+        ("nbsp", None) => "\u{A0}".to_owned(),
+        (name, None) => format!("&{name};"),
     }
 }
 
 /// Names and values, without declarations of namespaces. Duplicates are not looked for: that is
-/// quadratic. What is malformed is passed over.
+/// quadratic. Malformed attributes are ignored.
 fn attributes_of(start: &BytesStart<'_>) -> Result<Vec<(String, String)>, ExtractError> {
     let mut found = Vec::new();
     for (count, attribute) in start.attributes().with_checks(false).enumerate() {

@@ -1,12 +1,13 @@
 //! Prose in XML: paragraphs, headings from titles, lists, rows of tables.
 
-use crate::grid::{Grid, Piece, Rendered};
-use crate::outline::{Outline, too_long};
+use crate::flow::Flow;
+use crate::grid::Grid;
+use crate::outline::too_long;
 use crate::xml::Sink;
 use crate::{ExtractError, TEXT_BYTES_MAX};
 use lodestone_types::{BlockKind, Extracted};
 
-/// What an element does to the text around it.
+/// The effect of an element on the text around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// Runs on in the line.
@@ -69,17 +70,13 @@ struct Open {
 /// Writes prose.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
-    outline: Outline,
+    flow: Flow,
     open: Vec<Open>,
     sections: usize,
     unread: usize,
     listings: usize,
-    /// The block under way.
+    /// The current block.
     line: String,
-    /// The table under way.
-    table: Option<Grid>,
-    /// Bytes that stand in it.
-    held: usize,
     has_title: bool,
     /// Whether the next block begins an item.
     is_item_fresh: bool,
@@ -89,29 +86,26 @@ impl Writer {
     /// The document.
     pub(super) fn finish(mut self) -> Result<Extracted, ExtractError> {
         self.flush(BlockKind::Paragraph)?;
-        Ok(self.outline.finish())
+        self.flow.finish()
     }
 
     fn flush(&mut self, kind: BlockKind) -> Result<(), ExtractError> {
-        self.end_table()?;
+        self.flow.end_table()?;
         let line = std::mem::take(&mut self.line);
         let content = if kind == BlockKind::Code { line.trim_end() } else { line.trim() };
         if content.is_empty() || kind != BlockKind::ListItem {
-            return self.outline.push(kind, content);
+            return self.flow.block(kind, content);
         }
         let mark = if std::mem::take(&mut self.is_item_fresh) { "- " } else { "" };
-        self.outline.push(kind, &format!("{mark}{content}"))
+        self.flow.block(kind, &format!("{mark}{content}"))
     }
 
-    fn end_table(&mut self) -> Result<(), ExtractError> {
-        let Some(table) = self.table.take() else { return Ok(()) };
-        self.held = 0;
-        match table.finish() {
-            Rendered::Table { markdown, .. } => self.outline.push(BlockKind::Table, &markdown),
-            Rendered::Layout(pieces) => {
-                pieces.iter().try_for_each(|piece| self.outline.push(piece.kind, &piece.text))
-            }
+    /// The table under way, which the first row or cell begins.
+    fn table(&mut self) -> &mut Grid {
+        if !self.flow.is_in_table() {
+            self.flow.begin_table();
         }
+        self.flow.table().expect("a table is open")
     }
 
     fn begin_cell(&mut self, attributes: &[(String, String)]) {
@@ -124,23 +118,14 @@ impl Writer {
         let (columns, rows) =
             (span("colspan").unwrap_or(1), span("rowspan").or(behind).unwrap_or(1));
         self.line.clear();
-        self.table.get_or_insert_default().cell_between(columns, rows);
-    }
-
-    fn end_cell(&mut self) {
-        let text = std::mem::take(&mut self.line);
-        self.held += text.len();
-        let kind = BlockKind::Paragraph;
-        if let Some(table) = &mut self.table {
-            table.add(Piece { kind, text: text.trim().to_owned(), flat: None });
-        }
+        self.table().cell_between(columns, rows);
     }
 
     fn is_inside(&self, roles: &[Role]) -> bool {
         self.open.iter().any(|open| roles.contains(&open.role))
     }
 
-    /// What the text that ends now is, by the innermost element that stands apart.
+    /// The kind of the text that ends now, by the innermost element that stands apart.
     fn kind(&self) -> BlockKind {
         let apart = self.open.iter().rev().find(|open| {
             matches!(open.role, Role::Item | Role::Listing | Role::Section | Role::Title)
@@ -158,7 +143,7 @@ impl Writer {
         }
     }
 
-    /// Whether the role runs on in the line where it stands.
+    /// The role of an element in its context: inside mixed text it runs on in the line.
     fn effective(&self, role: Role) -> Role {
         let in_cell = self.is_inside(&[Role::Cell, Role::Title]);
         match role {
@@ -178,12 +163,12 @@ impl Writer {
         }
         if self.sections == 0 && !self.has_title {
             self.has_title = true;
-            self.outline.set_title(&title);
-            return self.outline.heading(1, &title);
+            self.flow.set_title(&title);
+            return self.flow.heading(1, &title);
         }
         // Titles of figures and journals stand in no section of their own.
         let level = u8::try_from(self.sections + 1).unwrap_or(6).clamp(2, 6);
-        self.outline.heading(level, &title)
+        self.flow.heading(level, &title)
     }
 }
 
@@ -202,7 +187,7 @@ impl Sink for Writer {
             Role::Field => self.space(),
             Role::Cell => self.begin_cell(attributes),
             Role::Unread => self.unread += 1,
-            Role::Row => self.table.get_or_insert_default().row(),
+            Role::Row => self.table().row(),
             Role::Block | Role::Title | Role::Item => self.flush(self.kind())?,
             Role::Section => {
                 self.flush(self.kind())?;
@@ -234,8 +219,8 @@ impl Sink for Writer {
                 Ok(())
             }
             Role::Cell => {
-                self.end_cell();
-                Ok(())
+                let text = std::mem::take(&mut self.line);
+                self.flow.block(BlockKind::Paragraph, text.trim())
             }
             Role::Row => Ok(()),
             Role::Title => self.end_title(),
@@ -255,7 +240,7 @@ impl Sink for Writer {
         if self.unread > 0 {
             return Ok(());
         }
-        if self.outline.len() + self.held + self.line.len() + text.len() > TEXT_BYTES_MAX {
+        if self.flow.len() + self.line.len() + text.len() > TEXT_BYTES_MAX {
             return Err(too_long());
         }
         if self.listings > 0 {

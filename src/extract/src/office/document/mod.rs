@@ -3,12 +3,12 @@
 //! ```text
 //! styles, numbering, notes -> walker over the body -> flow
 //! ```
-//! What the reader of the printed page would see is taken: inserted text stays, deleted text and
-//! hidden text go, a text box stands before the paragraph that it hangs on, a note behind the
-//! paragraph that refers to it. Headers and footers are written once, at the end: a letterhead is
-//! often the only place of an address; page numbers are left out.
+//! The text is that of the printed page: inserted text stays, deleted text and hidden text go, a text
+//! box stands before its paragraph, a note behind the paragraph that refers to it. Headers and
+//! footers are written once, at the end: often only a letterhead has the address. Page numbers are
+//! left out.
 //!
-//! - `properties`, `styles`, `numbering`: what paragraphs are
+//! - `properties`, `styles`, `numbering`: kinds of paragraphs
 //! - `walker`: the body; `paragraph`: one paragraph; `notes`: notes, headers and footers
 
 mod notes;

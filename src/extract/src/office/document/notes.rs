@@ -1,6 +1,6 @@
-//! What stands beside the body: notes, headers and footers.
+//! Texts beside the body: notes, headers and footers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::ExtractError;
 use crate::events::{Event, Events};
@@ -10,20 +10,14 @@ use crate::office::document::styles::Styles;
 use crate::office::document::walker::Walker;
 use crate::office::relations::Relations;
 use crate::package::Package;
-use lodestone_types::BlockKind;
 
-/// Letters that a header must have to be more than "Page 3 of 7".
-const HEADER_LETTERS_MIN: usize = 10;
-/// Headers and footers of one document: each section can have six.
+/// Headers and footers of one document: each section may have six.
 const HEADERS_MAX: usize = 60;
 
 /// The notes of a document, by their kind and id.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     texts: BTreeMap<String, String>,
-    /// Notes that were referred to and are not written yet.
-    waiting: Vec<String>,
-    count: usize,
 }
 
 impl Notes {
@@ -61,18 +55,9 @@ impl Notes {
         }
     }
 
-    /// The text refers to a note.
-    pub(super) fn refer(&mut self, kind: &str, id: &str) {
-        // Each note is written once, however often it is referred to.
-        if let Some(text) = self.texts.remove(&key_of(kind, id)).filter(|text| !text.is_empty()) {
-            self.count += 1;
-            self.waiting.push(format!("[{}] {text}", self.count));
-        }
-    }
-
-    /// Writes the notes that wait.
-    pub(super) fn write(&mut self, flow: &mut Flow) -> Result<(), ExtractError> {
-        self.waiting.drain(..).try_for_each(|note| flow.block(BlockKind::Paragraph, &note))
+    /// Takes the note that the text refers to: each is written once, however often that is done.
+    pub(super) fn take(&mut self, kind: &str, id: &str) -> Option<String> {
+        self.texts.remove(&key_of(kind, id))
     }
 }
 
@@ -80,14 +65,13 @@ fn key_of(kind: &str, id: &str) -> String {
     format!("{} {id}", &kind[..kind.len().min(4)])
 }
 
-/// Writes each different header and footer once.
+/// Adds the headers and footers, which are written at the end of the document.
 pub(super) fn headers_and_footers(
     package: &Package<'_>,
     relations: &Relations,
     styles: &Styles,
     flow: &mut Flow,
 ) -> Result<(), ExtractError> {
-    let mut seen = BTreeSet::new();
     let parts = relations.of_kind("header").chain(relations.of_kind("footer"));
     for name in parts.take(HEADERS_MAX) {
         let own = Relations::of(package, name)?;
@@ -96,12 +80,7 @@ pub(super) fn headers_and_footers(
         Walker::new(package, &own, styles, &mut numbering, &mut notes, &mut inner)
             .without_page_numbers()
             .read(name)?;
-        let text = inner.finish()?.text;
-        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let letters = line.chars().filter(|c| c.is_alphabetic()).count();
-        if letters >= HEADER_LETTERS_MIN && seen.insert(line) {
-            flow.block(BlockKind::Paragraph, &text)?;
-        }
+        flow.margin(&inner.finish()?.text);
     }
     Ok(())
 }

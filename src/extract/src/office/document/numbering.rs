@@ -28,12 +28,12 @@ impl Default for Level {
 struct List {
     /// The definition that it counts with.
     definition: String,
-    /// Where it starts anew.
+    /// The first number of levels that start anew.
     starts: BTreeMap<usize, i64>,
     is_begun: bool,
 }
 
-/// The lists of a document, and how far each has counted.
+/// The lists of a document, and their counts.
 #[derive(Debug, Default)]
 pub(super) struct Numbering {
     definitions: BTreeMap<String, Vec<Level>>,

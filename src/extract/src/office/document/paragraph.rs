@@ -1,4 +1,4 @@
-//! One paragraph while its runs are read, and what it becomes.
+//! One paragraph while its runs are read, and its block.
 
 use crate::ExtractError;
 use crate::flow::Flow;
@@ -7,15 +7,15 @@ use crate::office::document::properties::Properties;
 use crate::office::document::styles::Styles;
 use lodestone_types::BlockKind;
 
-/// Characters of a heading at most; what is longer is prose in a heading's clothes.
+/// Characters of a heading at most; a longer one is prose with the style of a heading.
 const HEADING_CHARS_MAX: usize = 400;
 
-/// A paragraph under way.
+/// A paragraph while it is read.
 #[derive(Debug, Default)]
 pub(super) struct Paragraph {
-    /// What stands in it so far.
+    /// Its text so far.
     pub text: String,
-    /// What stands about it.
+    /// Its properties.
     pub properties: Properties,
 }
 

@@ -1,4 +1,4 @@
-//! What stands about a paragraph before its text: style, outline, list, whether it was deleted.
+//! Properties of a paragraph: style, outline, list, whether it was deleted.
 
 use crate::ExtractError;
 use crate::events::{Event, Events};

@@ -1,4 +1,4 @@
-//! Styles of paragraphs: which of them are headings, and which number their paragraphs.
+//! Styles of paragraphs: headings, and numbered paragraphs.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use crate::package::Package;
 /// Styles that a style may be based on, one on the other.
 const CHAIN_MAX: usize = 20;
 
-/// What headings are called where a program writes its own language for the built-in names: the
-/// words before the number, in small letters.
+/// Names of headings in programs that translate the built-in names: the words before the number, in
+/// small letters.
 const HEADING_WORDS: [&str; 14] = [
     "heading",
     "\u{fc}berschrift",
@@ -36,7 +36,7 @@ struct Style {
     properties: Properties,
 }
 
-/// What a style says about a paragraph.
+/// The effect of a style on a paragraph.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Effect {
     /// The level of a heading, from 1.
@@ -87,7 +87,7 @@ impl Styles {
         }
     }
 
-    /// What the style called `id` says, with what it is based on.
+    /// The effect of the style called `id`, with that of the styles it is based on.
     pub(super) fn effect(&self, id: &str) -> Effect {
         let mut effect = Effect::default();
         let mut outline = None;

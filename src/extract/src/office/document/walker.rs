@@ -1,5 +1,5 @@
-//! The body of a document, element by element. What nests is on stacks: paragraphs in text boxes
-//! in paragraphs, tables in cells of tables.
+//! The body of a document, element by element. Nesting is kept on stacks: paragraphs in text boxes in
+//! paragraphs, tables in cells of tables.
 
 use crate::events::{Element, Event, Events};
 use crate::flow::Flow;
@@ -43,9 +43,9 @@ pub(super) struct Walker<'w> {
     fields: Vec<Field>,
     is_text: bool,
     is_instruction: bool,
-    /// Whether the run under way is hidden.
+    /// Whether the current run is hidden.
     is_hidden: bool,
-    /// Whether the content control under way shows nothing but a request to fill it in.
+    /// Whether the current content control shows only its placeholder.
     is_placeholder: bool,
     skips_page_numbers: bool,
     /// Charts and diagrams to be written after the paragraph.
@@ -132,7 +132,7 @@ impl<'w> Walker<'w> {
             }
         }
         self.settle()?;
-        self.notes.write(self.flow)
+        self.flow.write_notes()
     }
 
     fn open(&mut self, element: &Element<'_>) -> Result<Next, ExtractError> {
@@ -156,7 +156,9 @@ impl<'w> Walker<'w> {
             }
             "footnoteReference" | "endnoteReference" => {
                 let id = element.attribute("id").unwrap_or_default();
-                self.notes.refer(element.name(), &id);
+                if let Some(note) = self.notes.take(element.name(), &id) {
+                    self.flow.note(&note);
+                }
             }
             "tbl" => {
                 self.settle()?;
@@ -188,7 +190,7 @@ impl<'w> Walker<'w> {
                     .map(str::to_owned),
             ),
             "altChunk" => self.foreign(element)?,
-            // Of alternatives the first is taken; the others repeat it for older programs.
+            // The first of the alternatives is taken; the others repeat it for older programs.
             "del" | "moveFrom" | "Fallback" | "rt" | "sectPr" | "tblPr" | "tblGrid" | "tblPrEx"
             | "cNvPr" => return Ok(Next::Skip),
             _ => {}
@@ -205,7 +207,7 @@ impl<'w> Walker<'w> {
                 self.settle()?;
                 self.flow.end_table()?;
                 if !self.flow.is_in_table() && self.paragraphs.is_empty() {
-                    self.notes.write(self.flow)?;
+                    self.flow.write_notes()?;
                 }
             }
             "tc" => self.settle()?,
@@ -225,7 +227,7 @@ impl<'w> Walker<'w> {
             chart::write(self.package, &name, self.flow)?;
         }
         if self.paragraphs.is_empty() && !self.flow.is_in_table() {
-            self.notes.write(self.flow)?;
+            self.flow.write_notes()?;
         }
         Ok(())
     }
@@ -262,7 +264,7 @@ impl<'w> Walker<'w> {
         Ok(())
     }
 
-    /// A sign of a symbol font: those of the private area mean nothing without the font.
+    /// Writes a sign of a symbol font; one of the private area means nothing without the font.
     fn symbol(&mut self, element: &Element<'_>) -> Result<(), ExtractError> {
         let code = element.attribute("char").and_then(|code| u32::from_str_radix(&code, 16).ok());
         let sign = code.filter(|code| !(0xF000..=0xF0FF).contains(code)).and_then(char::from_u32);
@@ -294,7 +296,8 @@ impl<'w> Walker<'w> {
         self.skips_page_numbers && matches!(word, "PAGE" | "NUMPAGES" | "SECTIONPAGES")
     }
 
-    /// What a picture shows, in its author's words. Programs that guess say so in a second line.
+    /// Writes the description of a picture by its author. Programs that guess a description note that
+    /// in a second line.
     fn picture(&mut self, element: &Element<'_>) -> Result<(), ExtractError> {
         let description = element.attribute("descr").unwrap_or_default();
         let line = description.lines().next().unwrap_or("").trim();
@@ -351,7 +354,7 @@ impl<'w> Walker<'w> {
     }
 }
 
-/// What an element that has begun asks for: what borrows the stream cannot be done inside.
+/// The next step for an element that has begun. It is done by the caller, who owns the stream.
 #[derive(Debug, Clone, Copy)]
 enum Next {
     Go,

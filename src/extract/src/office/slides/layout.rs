@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 use crate::ExtractError;
 use crate::office::relations::Relations;
 use crate::office::slides::parser;
-use crate::office::slides::shape::{Place, Role, Shape};
+use crate::office::slides::shape::{Bounds, Role, Shape};
 use crate::package::Package;
 
 /// A placeholder of a layout or a master.
 #[derive(Debug)]
-struct Holder {
+struct Placeholder {
     role: Role,
     index: Option<i64>,
-    place: Option<Place>,
+    bounds: Option<Bounds>,
     has_bullets: bool,
 }
 
 /// The layouts that were read, each once.
 #[derive(Debug, Default)]
 pub(super) struct Layouts {
-    all: BTreeMap<String, Vec<Holder>>,
+    all: BTreeMap<String, Vec<Placeholder>>,
 }
 
 impl Layouts {
@@ -32,13 +32,13 @@ impl Layouts {
         shapes: &mut [Shape],
     ) -> Result<(), ExtractError> {
         if !self.all.contains_key(name) {
-            let mut holders = holders_of(package, name)?;
+            let mut holders = placeholders_of(package, name)?;
             let relations = Relations::of(package, name)?;
             if let Some(master) = relations.first("slideMaster") {
-                let above = holders_of(package, master)?;
-                for holder in holders.iter_mut().filter(|holder| holder.place.is_none()) {
+                let above = placeholders_of(package, master)?;
+                for holder in holders.iter_mut().filter(|holder| holder.bounds.is_none()) {
                     let same = above.iter().find(|other| other.role == holder.role);
-                    holder.place = same.and_then(|other| other.place);
+                    holder.bounds = same.and_then(|other| other.bounds);
                 }
             }
             self.all.insert(name.to_owned(), holders);
@@ -49,21 +49,21 @@ impl Layouts {
                 holders.iter().find(|holder| holder.index.is_some() && holder.index == shape.index);
             let by_role = || holders.iter().find(|holder| holder.role == shape.role);
             let Some(holder) = by_index.or_else(by_role) else { continue };
-            shape.place = shape.place.or(holder.place);
+            shape.bounds = shape.bounds.or(holder.bounds);
             shape.has_bullets &= holder.has_bullets;
         }
         Ok(())
     }
 }
 
-fn holders_of(package: &Package<'_>, name: &str) -> Result<Vec<Holder>, ExtractError> {
+fn placeholders_of(package: &Package<'_>, name: &str) -> Result<Vec<Placeholder>, ExtractError> {
     let shapes = parser::read(package, name, &Relations::default())?;
     let holders = shapes.into_iter().filter(|shape| shape.role != Role::Free);
     Ok(holders
-        .map(|shape| Holder {
+        .map(|shape| Placeholder {
             role: shape.role,
             index: shape.index,
-            place: shape.place,
+            bounds: shape.bounds,
             has_bullets: shape.has_bullets,
         })
         .collect())

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! presentation -> slides -> shapes of each -> order of reading -> flow
-//!                 layouts: where placeholders stand that say nothing themselves
+//!                 layouts: positions of placeholders that have none themselves
 //! ```
-//! The title comes first, then what else is on the slide as the eye goes over it, then the
-//! speaker's notes. Numbers, dates and footers of slides are left out.
+//! The title comes first, then the other shapes in reading order, then the speaker's notes. Numbers,
+//! dates and footers of slides are left out.
 //!
-//! - `shape`: what is on a slide; `parser`: shapes from XML
+//! - `shape`: shapes of a slide; `parser`: shapes from XML
 //! - `layout`: positions and bullets of placeholders; `order`: the order of reading
 
 mod layout;
@@ -28,7 +28,7 @@ use lodestone_types::{Extracted, PageRef};
 
 /// Slides of one presentation.
 const SLIDES_MAX: usize = 5000;
-/// What PowerPoint calls a presentation that has no title.
+/// The title that PowerPoint gives to a presentation without one.
 const UNTITLED: &str = "PowerPoint Presentation";
 
 /// Reads a presentation.
@@ -82,7 +82,7 @@ fn slide(
     let Some(notes) = relations.first("notesSlide") else { return Ok(()) };
     let relations = Relations::of(package, notes)?;
     let mut notes = parser::read(package, notes, &relations)?;
-    // The other shapes of notes are a picture of the slide, and furniture.
+    // The other shapes of notes are a picture of the slide, its number and its date.
     notes.retain(|shape| shape.role == Role::Body);
     for shape in &mut notes {
         shape.has_bullets = false;
@@ -102,7 +102,7 @@ fn write(package: &Package<'_>, shapes: Vec<Shape>, flow: &mut Flow) -> Result<(
     waiting.extend(titles.into_iter().rev());
     while let Some(mut shape) = waiting.pop() {
         shape.write(flow)?;
-        shape.end_table(flow)?;
+        shape.write_table(flow)?;
         for name in &shape.parts {
             chart::write(package, name, flow)?;
         }

@@ -1,7 +1,7 @@
-//! The order in which the eye goes over a slide: by rows where a gap parts them, by columns where
-//! not, and so on inside each; what no gap parts goes from top to bottom.
+//! Reading order of the shapes on a slide: rows where gaps separate them, else columns, and the same
+//! inside each; shapes without a gap between them go from top to bottom (recursive X-Y cut).
 
-use crate::office::slides::shape::{Place, Shape};
+use crate::office::slides::shape::{Bounds, Shape};
 
 /// Cuts one inside the other. Slides need three; more only cost.
 const CUTS_MAX: usize = 8;
@@ -11,9 +11,9 @@ const OVERLAP_PART: i64 = 8;
 /// Sorts shapes into the order of reading. Those without a place follow the one before them.
 pub(super) fn sorted(shapes: Vec<Shape>) -> Vec<Shape> {
     let mut places = Vec::with_capacity(shapes.len());
-    let mut last = Place::default();
+    let mut last = Bounds::default();
     for shape in &shapes {
-        last = shape.place.unwrap_or(last);
+        last = shape.bounds.unwrap_or(last);
         places.push(last);
     }
     let mut sorted = Vec::with_capacity(shapes.len());
@@ -69,7 +69,7 @@ mod tests {
 
     fn order(places: &[(i64, i64, i64, i64)]) -> Vec<i64> {
         let shape = |(number, &(x, y, width, height)): (usize, &(i64, i64, i64, i64))| Shape {
-            place: Some(Place { x, y, width, height }),
+            bounds: Some(Bounds { x, y, width, height }),
             index: Some(number as i64),
             ..Shape::default()
         };

@@ -52,7 +52,7 @@ struct Parser<'p> {
     /// Bytes of text so far.
     size: usize,
     is_text: bool,
-    is_in_place: bool,
+    is_in_bounds: bool,
     is_in_cell: bool,
     is_in_style: bool,
     is_picture: bool,
@@ -66,7 +66,7 @@ impl<'p> Parser<'p> {
             line: Line::default(),
             size: 0,
             is_text: false,
-            is_in_place: false,
+            is_in_bounds: false,
             is_in_cell: false,
             is_in_style: false,
             is_picture: false,
@@ -98,8 +98,8 @@ impl<'p> Parser<'p> {
                 shape.has_bullets =
                     role == Role::Body && element.attribute("type").as_deref() != Some("subTitle");
             }
-            "xfrm" => self.is_in_place = true,
-            "off" | "ext" if self.is_in_place => self.locate(element),
+            "xfrm" => self.is_in_bounds = true,
+            "off" | "ext" if self.is_in_bounds => self.locate(element),
             "lstStyle" => self.is_in_style = true,
             "lvl1pPr" => {}
             "lvl2pPr" | "lvl3pPr" | "lvl4pPr" | "lvl5pPr" | "lvl6pPr" | "lvl7pPr" | "lvl8pPr"
@@ -156,11 +156,11 @@ impl<'p> Parser<'p> {
         let (Some(first), Some(second)) = (element.number(names.0), element.number(names.1)) else {
             return;
         };
-        let place = self.last().place.get_or_insert_default();
+        let bounds = self.last().bounds.get_or_insert_default();
         if is_corner {
-            (place.x, place.y) = (first, second);
+            (bounds.x, bounds.y) = (first, second);
         } else {
-            (place.width, place.height) = (first, second);
+            (bounds.width, bounds.height) = (first, second);
         }
     }
 
@@ -218,7 +218,7 @@ impl<'p> Parser<'p> {
     fn close(&mut self, name: &str) {
         match name {
             "t" => self.is_text = false,
-            "xfrm" => self.is_in_place = false,
+            "xfrm" => self.is_in_bounds = false,
             "lstStyle" => self.is_in_style = false,
             "tc" => self.is_in_cell = false,
             "p" => {
@@ -227,15 +227,14 @@ impl<'p> Parser<'p> {
                 let shape = self.last();
                 match &mut shape.table {
                     Some(table) if is_in_cell => {
-                        let kind = BlockKind::Paragraph;
-                        table.add(Piece { kind, text: line.text, flat: None });
+                        table.add(Piece::new(BlockKind::Paragraph, line.text));
                     }
                     _ => shape.lines.push(line),
                 }
             }
             "sp" | "cxnSp" | "graphicFrame" | "pic" | "grpSp" if self.open.len() > 1 => {
                 let Some(mut shape) = self.open.pop() else { return };
-                if shape.is_hidden || shape.role == Role::Furniture {
+                if shape.is_hidden || shape.role == Role::Unread {
                     return;
                 }
                 let children = std::mem::take(&mut shape.children);

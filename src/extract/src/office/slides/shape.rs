@@ -1,12 +1,12 @@
-//! What is on a slide.
+//! Shapes of a slide, and their text.
 
 use crate::ExtractError;
 use crate::flow::Flow;
-use crate::grid::{Grid, Rendered};
+use crate::grid::Grid;
 use crate::numerals;
 use lodestone_types::BlockKind;
 
-/// What a placeholder is for.
+/// The purpose of a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Role {
     /// No placeholder.
@@ -19,7 +19,7 @@ pub(super) enum Role {
     /// Text and lists.
     Body,
     /// Dates, numbers, footers, the picture of a slide in its notes: not read.
-    Furniture,
+    Unread,
 }
 
 impl Role {
@@ -28,7 +28,7 @@ impl Role {
         match word {
             "title" => Self::Title,
             "ctrTitle" => Self::MainTitle,
-            "dt" | "ftr" | "hdr" | "sldNum" | "sldImg" => Self::Furniture,
+            "dt" | "ftr" | "hdr" | "sldNum" | "sldImg" => Self::Unread,
             _ => Self::Body,
         }
     }
@@ -38,14 +38,14 @@ impl Role {
         match self {
             Self::MainTitle => Some(1),
             Self::Title => Some(2),
-            Self::Free | Self::Body | Self::Furniture => None,
+            Self::Free | Self::Body | Self::Unread => None,
         }
     }
 }
 
-/// Where a shape is, in its parent's units.
+/// The position of a shape, in its parent's units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Place {
+pub(super) struct Bounds {
     /// The left edge.
     pub x: i64,
     /// The upper edge.
@@ -56,10 +56,10 @@ pub(super) struct Place {
     pub height: i64,
 }
 
-/// What marks a paragraph as an item of a list.
+/// The mark of a paragraph that is an item of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Bullet {
-    /// What its placeholder does.
+    /// That of its placeholder.
     #[default]
     Inherited,
     /// Nothing.
@@ -80,7 +80,7 @@ pub(super) enum Bullet {
 pub(super) struct Line {
     /// Its text.
     pub text: String,
-    /// How far it is indented, from 0.
+    /// Its level of indentation, from 0.
     pub level: usize,
     /// Its mark.
     pub bullet: Bullet,
@@ -89,15 +89,15 @@ pub(super) struct Line {
 /// A shape, or a group of them.
 #[derive(Debug, Default)]
 pub(super) struct Shape {
-    /// Where it is, where it says so.
-    pub place: Option<Place>,
-    /// What it is for.
+    /// Its own position, where it has one.
+    pub bounds: Option<Bounds>,
+    /// Its purpose.
     pub role: Role,
     /// The number by which a placeholder finds its layout.
     pub index: Option<i64>,
     /// Whether its paragraphs are items unless they say otherwise.
     pub has_bullets: bool,
-    /// What it says.
+    /// Its paragraphs.
     pub lines: Vec<Line>,
     /// The table in it.
     pub table: Option<Grid>,
@@ -105,7 +105,7 @@ pub(super) struct Shape {
     pub parts: Vec<String>,
     /// The shapes that it groups, in the order of reading.
     pub children: Vec<Shape>,
-    /// Whether it cannot be seen.
+    /// Whether it is invisible.
     pub is_hidden: bool,
 }
 
@@ -149,14 +149,8 @@ impl Shape {
         Ok(())
     }
 
-    /// Ends the table, and turns it into what is written.
-    pub(super) fn end_table(&mut self, flow: &mut Flow) -> Result<(), ExtractError> {
-        let Some(table) = self.table.take() else { return Ok(()) };
-        match table.finish() {
-            Rendered::Table { markdown, .. } => flow.block(BlockKind::Table, &markdown),
-            Rendered::Layout(pieces) => {
-                pieces.iter().try_for_each(|piece| flow.block(piece.kind, &piece.text))
-            }
-        }
+    /// Writes its table.
+    pub(super) fn write_table(&mut self, flow: &mut Flow) -> Result<(), ExtractError> {
+        self.table.take().map_or(Ok(()), |table| flow.write_table(table))
     }
 }

@@ -7,10 +7,10 @@ use crate::office::workbook::strings::SharedStrings;
 use crate::package::Package;
 use crate::sheet::Sheet;
 
-/// Rows and columns of the largest sheet there is, with room.
+/// The largest row or column that is accepted; Excel stops at 1,048,576 rows.
 const INDEX_MAX: u32 = 1 << 21;
 
-/// Where the text that comes belongs.
+/// The element to which text belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Nothing,
@@ -64,7 +64,7 @@ pub(super) fn read(
     }
 }
 
-/// A cell under way.
+/// A cell while it is read.
 #[derive(Debug, Default)]
 struct Cell {
     /// Counted from 1; 0 before the first row.
@@ -114,7 +114,7 @@ impl Cell {
                 let word = if value == "1" { "TRUE" } else { "FALSE" };
                 sheet.cell(self.row, self.column, word, true)
             }
-            // What a formula failed with says nothing about the content.
+            // The error of a formula says nothing about the content.
             "e" => Ok(()),
             "d" => {
                 let day = value.strip_suffix("T00:00:00").unwrap_or(value).replace('T', " ");

@@ -1,4 +1,4 @@
-//! What the number in a cell means: a number, a percentage, a day, a time.
+//! Formats of numbers in cells: a number, a percentage, a day, a time.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::sheet::dates;
 /// Formats of one workbook; Excel stops at 65,490.
 const FORMATS_MAX: usize = 70_000;
 
-/// What a number is shown as.
+/// The form in which a number is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Shown {
     /// A number.
@@ -121,7 +121,7 @@ fn built_in(id: i64) -> Shown {
     }
 }
 
-/// What a format code shows: its letters outside of quotes, brackets and escapes.
+/// The form that a format code asks for, by its letters outside of quotes, brackets and escapes.
 fn of_code(code: &str) -> Shown {
     let mut letters = String::new();
     let mut characters = code.chars();

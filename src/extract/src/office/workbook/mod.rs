@@ -1,13 +1,16 @@
-//! Excel workbooks: a heading for each sheet that can be seen, then its tables.
+//! Excel workbooks: a heading for each visible sheet, then its tables.
 //!
 //! ```text
 //! workbook -> sheets in order -> cells (streamed) -> sheet -> tables, records
 //!             shared strings, formats
 //! ```
-//! The stored value of a formula is taken, not the formula. Dates, times and percentages are
-//! written as such. A sheet that is hidden is read only where no other has text.
+//! The stored value of a formula is taken, not the formula. Dates, times and percentages are written
+//! as such. A hidden sheet is read only where no other has text.
 //!
-//! - `strings`: text that cells share; `formats`: what numbers mean; `cells`: one sheet
+//! calamine 0.38 does not serve here: it does not know percentages, holds a sheet as a full rectangle
+//! of cells (one cell in the last corner is 17 billion), and unpacks outside of the upload's budget.
+//!
+//! - `strings`: text that cells share; `formats`: formats of numbers; `cells`: one sheet
 
 mod cells;
 pub(crate) mod formats;
@@ -36,7 +39,7 @@ struct Listed {
     is_hidden: bool,
 }
 
-/// What is common to all sheets.
+/// The parts that all sheets share.
 #[derive(Debug)]
 struct Book<'b> {
     package: &'b Package<'b>,

@@ -11,7 +11,7 @@ use crate::{ExtractError, TEXT_BYTES_MAX};
 #[derive(Debug, Default)]
 pub(super) struct SharedStrings {
     text: String,
-    /// Where each ends.
+    /// The end of each.
     ends: Vec<u32>,
 }
 
@@ -26,7 +26,7 @@ impl SharedStrings {
             match events.next()? {
                 Event::Open(element) => match element.name() {
                     "t" => is_text = true,
-                    // How a text is pronounced.
+                    // The pronunciation of a text.
                     "rPh" => events.skip()?,
                     _ => {}
                 },
