@@ -28,10 +28,6 @@ pub struct Sandbox {
     timeout: Duration,
 }
 
-/// MiB to which one stream of a PDF may inflate: its library reads the environment, and would allow
-/// 256, which with its copies is more than a child has.
-const PDF_STREAM_MIB: (&str, &str) = ("PDF_OXIDE_MAX_DECOMPRESS_MB", "64");
-
 /// The end of a child that gave no answer.
 #[derive(Debug)]
 enum ChildError {
@@ -78,7 +74,6 @@ impl Sandbox {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
             .env_clear()
-            .env(PDF_STREAM_MIB.0, PDF_STREAM_MIB.1)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
