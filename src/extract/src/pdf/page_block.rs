@@ -60,7 +60,8 @@ impl PageBlock {
     }
 
     /// Ends the last line so that `next`, the text of the line below it, can be appended: with a
-    /// space, or by joining the parts of a divided word. `is_compound` knows compounds that are written with a hyphen.
+    /// space, or by joining the parts of a divided word. `is_compound` knows compounds that are
+    /// written with a hyphen.
     pub(super) fn separate(&mut self, next: &str, is_compound: &dyn Fn(&str) -> bool) {
         let mut before = self.text.chars().rev();
         let is_divided = matches!(before.next(), Some('-' | '\u{2010}'))
