@@ -181,8 +181,7 @@ impl<'a> Fonts<'a> {
         let fallback = match (descendant, dict.get::<Object<'_>>(TO_UNICODE)) {
             // Some programs name the identity in place of a table.
             (None, _) | (_, Some(Object::Name(_))) => Fallback::Code,
-            (_, Some(_)) => Fallback::Program(HashMap::new()),
-            (Some(descendant), None) => {
+            (Some(descendant), _) => {
                 collection(dict, &descendant).unwrap_or_else(|| program(&codes))
             }
         };
