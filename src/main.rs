@@ -1,5 +1,7 @@
 //! The `lodestone` command.
 
+#![warn(clippy::too_many_lines, clippy::unwrap_used)]
+
 mod cli;
 
 use std::process::ExitCode;
