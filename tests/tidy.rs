@@ -71,43 +71,17 @@ const MODULE_NAMES_BANNED: &[&str] =
 
 /// Where comments are not held to the rules of words yet.
 const WORDS_UNCHECKED: &[&str] = &[
-    "src/types/",
-    "src/io/",
-    "src/compute/",
-    "src/rank/",
-    "src/text/",
-    "src/extract/",
-    "src/fetch/",
-    "src/graph/",
-    "src/embed/",
-    "src/storage/",
-    "src/catalog/",
-    "src/engine/",
-    "src/server/",
-    "src/cli/",
-    "src/main.rs",
-    "tests/",
-    "benches/",
+    "src/types/", "src/io/", "src/compute/", "src/rank/", "src/text/", "src/extract/",
+    "src/fetch/", "src/graph/", "src/embed/", "src/storage/", "src/catalog/", "src/engine/",
+    "src/server/", "src/cli/", "src/main.rs", "tests/", "benches/",
 ];
 /// Words that do not stand for a noun at the beginning of a doc comment.
 const OPENINGS_BANNED: &[&str] =
     &["What", "Where", "Who", "How", "Whoever", "Whatever", "Whose", "Whom"];
 /// Words for modules, crates and layers that the field does not have.
 const METAPHORS_BANNED: &[&str] = &[
-    "rooms",
-    "this room",
-    "a room",
-    "the room",
-    "each room",
-    "every room",
-    "corridor",
-    "corridors",
-    "this floor",
-    "floors",
-    "one floor",
-    "lower floor",
-    "the house",
-    "house style",
+    "rooms", "this room", "a room", "the room", "each room", "every room", "corridor", "corridors",
+    "this floor", "floors", "one floor", "lower floor", "the house", "house style",
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -54,13 +54,13 @@ const MARKDOWN: &[&str] = &[
     "\u{FB03}",
     "\0",
     "title: x\n",
-    "\u{3002}",
+    "。",
     ". A",
     "?! ",
 ];
 const TABLE: &[&str] = &[
     ",", ";", "\t", "|", "\"", "\"\"", "\n", "\r\n", "\r", "\n\n", " ", "a", "\"a\nb\"", "sep=;\n",
-    "\u{FEFF}", "1.5", "-", "\0", "\u{2028}", "'", ",,,,,,,,", "name", "\u{e9}",
+    "\u{FEFF}", "1.5", "-", "\0", "\u{2028}", "'", ",,,,,,,,", "name", "é",
 ];
 const RICH: &[&str] = &[
     "{",
@@ -182,7 +182,7 @@ const LETTER: &[&str] = &[
     "(comment (in))",
     "<a@b>",
     "\0",
-    "\u{e9}",
+    "é",
 ];
 
 /// Inside of readers everything is a finding, whoever wrote the code.

@@ -224,13 +224,13 @@ fn parameters_without_effect_are_named() {
 fn texts_of_a_question_keep_to_their_limits() {
     let server = towers();
     for (name, limit) in [("user_name", 256), ("user_instructions", 4096)] {
-        server.ask("qna", "x", &json!({ name: "\u{e9}".repeat(limit) })).ok();
-        let long = json!({ name: "\u{e9}".repeat(limit + 1) });
+        server.ask("qna", "x", &json!({ name: "é".repeat(limit) })).ok();
+        let long = json!({ name: "é".repeat(limit + 1) });
         server.ask("qna", "x", &long).error(400, "invalid_value");
     }
     for search in ["qna", "retrieve", "full-text-search"] {
-        server.ask(search, &"\u{e9}".repeat(16_384), &json!({})).ok();
-        assert_eq!(server.ask(search, &"\u{e9}".repeat(16_385), &json!({})).status, 400);
+        server.ask(search, &"é".repeat(16_384), &json!({})).ok();
+        assert_eq!(server.ask(search, &"é".repeat(16_385), &json!({})).status, 400);
         for blank in ["", " \n\t", "\u{3000}"] {
             assert_eq!(server.ask(search, blank, &json!({})).status, 400, "{search}");
         }

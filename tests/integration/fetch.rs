@@ -93,7 +93,7 @@ fn bytes_that_are_no_utf_8_come_as_base64() {
 fn a_download_url_works_without_a_key_and_shows_no_page() {
     let server = TestServer::start();
     let page = b"<html><body><script>alert(1)</script>apples</body></html>";
-    upload(&server, "a", "evil\u{201d};'%.html", page);
+    upload(&server, "a", "evil”;'%.html", page);
     server.settled("acme", "default", "a");
     let url = url_of(&server, "a");
     assert!(url.starts_with("http://search.example:8080/fetch/download/"), "{url}");

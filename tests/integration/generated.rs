@@ -99,7 +99,7 @@ fn the_generator_writes_over_numbered_sources() {
 /// Statement 47 with a generator: tokens as they come, joined the answer.
 #[test]
 fn a_generated_stream_is_the_answer() {
-    let pieces = vec!["<think>hm</th", "ink>It was \u{3010}1", "\u{3011}, [1, 2", "] and [7] so."];
+    let pieces = vec!["<think>hm</th", "ink>It was 【1", "】, [1, 2", "] and [7] so."];
     let upstream = Upstream::saying(pieces);
     let server = server_over(&upstream);
     let told = events(&server.post("/search/qna", streamed(&json!({}))));

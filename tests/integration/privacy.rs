@@ -52,22 +52,9 @@ impl MakeWriter<'_> for Log {
 
 /// Words that name tenants, sources, people and what they say; each has its own place.
 const SECRETS: &[&str] = &[
-    "tenantsecret",
-    "subsecret",
-    "sourcesecret",
-    "filesecret",
-    "contentsecret",
-    "querysecret",
-    "questionsecret",
-    "filtersecret",
-    "metasecret",
-    "sessionsecret",
-    "keynamesecret",
-    "badkeysecret",
-    "idempotencysecret",
-    "usersecret",
-    "batchsecret",
-    "querystringsecret",
+    "tenantsecret", "subsecret", "sourcesecret", "filesecret", "contentsecret", "querysecret",
+    "questionsecret", "filtersecret", "metasecret", "sessionsecret", "keynamesecret",
+    "badkeysecret", "idempotencysecret", "usersecret", "batchsecret", "querystringsecret",
 ];
 
 /// Writes, reads and questions that work, each with its secrets.

@@ -24,12 +24,7 @@ impl Catalog {
                  WHERE seq = ?1 AND status = 'in_progress' AND fetch = 1",
             )?;
             let changed = update.execute(params![
-                sequence.0 as i64,
-                raw_key,
-                url,
-                content_type,
-                *size_bytes as i64,
-                content_hash,
+                sequence.0 as i64, raw_key, url, content_type, *size_bytes as i64, content_hash,
                 now.0 as i64,
             ])?;
             Ok(changed == 1)

@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn names_that_differ_in_normal_form_only_stay_apart() {
-        let (composed, decomposed) = (id("caf\u{e9}.txt"), id("cafe\u{301}.txt"));
-        assert_eq!(composed, "caf\u{e9}.txt");
+        let (composed, decomposed) = (id("café.txt"), id("cafe\u{301}.txt"));
+        assert_eq!(composed, "café.txt");
         assert_eq!(decomposed, "cafe%CC%81.txt");
         // The escape before it ends in a letter that the mark would join.
         assert_eq!(id("\\\u{327}"), "%5C%CC%A7");
@@ -158,7 +158,7 @@ mod tests {
             Just("\\".as_bytes().to_vec()),
             Just("\u{327}".as_bytes().to_vec()),
             Just("e\u{301}".as_bytes().to_vec()),
-            Just("\u{e9}".as_bytes().to_vec()),
+            Just("é".as_bytes().to_vec()),
             Just(" ".as_bytes().to_vec()),
             Just("\u{2028}".as_bytes().to_vec()),
             Just(b"\xff".to_vec()),

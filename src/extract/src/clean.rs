@@ -70,8 +70,8 @@ mod tests {
             "efficient flow, cooperate"
         );
         assert_eq!(clean("\u{FEB3}\u{FEFC}\u{FEE1}"), "\u{633}\u{644}\u{627}\u{645}");
-        assert_eq!(clean("\u{202E}abc\u{202C} m\u{200C}n x\u{B2}"), "abc m\u{200C}n x\u{B2}");
-        assert!(matches!(clean("caf\u{e9}"), Cow::Borrowed(_)));
+        assert_eq!(clean("\u{202E}abc\u{202C} m\u{200C}n x²"), "abc m\u{200C}n x²");
+        assert!(matches!(clean("café"), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -167,7 +167,7 @@ mod tests {
     fn entries_let_through_what_they_name_and_nothing_else() {
         let rules = allowed(
             "Wiki.Corp, intranet:8080,10.0.0.0/8, 192.168.1.1:81,[fd00::1]:82,fd01::/16, \
-             [fd02::/16]:83,172.16.0.0/12:84,::ffff:127.0.0.1,fd03::3, b\u{fc}ro.test,,",
+             [fd02::/16]:83,172.16.0.0/12:84,::ffff:127.0.0.1,fd03::3, büro.test,,",
         );
         for (name, port, expected) in [
             ("wiki.corp", 80, true),
@@ -209,26 +209,9 @@ mod tests {
     #[test]
     fn nonsense_is_named_with_its_entry() {
         for wrong in [
-            "http://a/",
-            "a:0",
-            "a:65536",
-            "a:x",
-            "a:",
-            "10.0.0.0/33",
-            "fd00::/129",
-            "10.0.0.0/",
-            "10.0.0.0/x",
-            "a/8",
-            "*.corp",
-            "a b",
-            "u@a",
-            "a/b",
-            "[::1",
-            "::ffff:10.0.0.0/95",
-            "/8",
-            "a?b",
-            ":80",
-            "10.0.0.0/-1",
+            "http://a/", "a:0", "a:65536", "a:x", "a:", "10.0.0.0/33", "fd00::/129", "10.0.0.0/",
+            "10.0.0.0/x", "a/8", "*.corp", "a b", "u@a", "a/b", "[::1", "::ffff:10.0.0.0/95", "/8",
+            "a?b", ":80", "10.0.0.0/-1",
         ] {
             let error = format!("ok.example,{wrong}").parse::<Allowed>().unwrap_err();
             let AllowedError::Entry { entry, .. } = &error else { panic!("{error}") };

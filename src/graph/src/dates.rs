@@ -46,7 +46,7 @@ pub(super) fn date_at(text: &str, tokens: &[Token], at: usize) -> Option<usize> 
                     | "The"
                     | "a"
                     | "A"
-                    | "\u{432}"
+                    | "в"
             );
             let is_enclosed = before == "(" && !word(at + 1).starts_with(char::is_alphanumeric);
             let ends_span = matches!(before, "-" | "\u{2013}" | "\u{2014}")
@@ -87,28 +87,18 @@ fn month_at(word: &str) -> Option<u8> {
 /// Months of German, Spanish, French and Russian that differ from the English ones.
 fn foreign_month(word: &str) -> Option<u8> {
     const STEMS: [&[&str]; 12] = [
-        &["januar", "enero", "janvier", "\u{44f}\u{43d}\u{432}\u{430}\u{440}\u{44f}"],
-        &[
-            "februar",
-            "febrero",
-            "f\u{e9}vrier",
-            "\u{444}\u{435}\u{432}\u{440}\u{430}\u{43b}\u{44f}",
-        ],
-        &["m\u{e4}rz", "marzo", "mars", "\u{43c}\u{430}\u{440}\u{442}\u{430}"],
-        &["abril", "avril", "\u{430}\u{43f}\u{440}\u{435}\u{43b}\u{44f}"],
-        &["mai", "mayo", "\u{43c}\u{430}\u{44f}"],
-        &["juni", "junio", "juin", "\u{438}\u{44e}\u{43d}\u{44f}"],
-        &["juli", "julio", "juillet", "\u{438}\u{44e}\u{43b}\u{44f}"],
-        &["agosto", "ao\u{fb}t", "\u{430}\u{432}\u{433}\u{443}\u{441}\u{442}\u{430}"],
-        &["septiembre", "septembre", "\u{441}\u{435}\u{43d}\u{442}\u{44f}\u{431}\u{440}\u{44f}"],
-        &["oktober", "octubre", "octobre", "\u{43e}\u{43a}\u{442}\u{44f}\u{431}\u{440}\u{44f}"],
-        &["noviembre", "novembre", "\u{43d}\u{43e}\u{44f}\u{431}\u{440}\u{44f}"],
-        &[
-            "dezember",
-            "diciembre",
-            "d\u{e9}cembre",
-            "\u{434}\u{435}\u{43a}\u{430}\u{431}\u{440}\u{44f}",
-        ],
+        &["januar", "enero", "janvier", "января"],
+        &["februar", "febrero", "février", "февраля"],
+        &["märz", "marzo", "mars", "марта"],
+        &["abril", "avril", "апреля"],
+        &["mai", "mayo", "мая"],
+        &["juni", "junio", "juin", "июня"],
+        &["juli", "julio", "juillet", "июля"],
+        &["agosto", "août", "августа"],
+        &["septiembre", "septembre", "сентября"],
+        &["oktober", "octubre", "octobre", "октября"],
+        &["noviembre", "novembre", "ноября"],
+        &["dezember", "diciembre", "décembre", "декабря"],
     ];
     STEMS.iter().position(|names| names.contains(&word)).map(|at| at as u8 + 1)
 }

@@ -141,15 +141,15 @@ fn push_word(text: &mut String, word: &str) {
 /// Letters that Unicode does not decompose, but writers without the right keyboard do.
 fn letter_without_stroke(c: char) -> Option<&'static str> {
     Some(match c {
-        '\u{142}' => "l",
-        '\u{f8}' => "o",
-        '\u{111}' | '\u{f0}' => "d",
-        '\u{fe}' => "th",
-        '\u{e6}' => "ae",
-        '\u{153}' => "oe",
-        '\u{df}' => "ss",
-        '\u{131}' => "i",
-        '\u{127}' => "h",
+        'ł' => "l",
+        'ø' => "o",
+        'đ' | 'ð' => "d",
+        'þ' => "th",
+        'æ' => "ae",
+        'œ' => "oe",
+        'ß' => "ss",
+        'ı' => "i",
+        'ħ' => "h",
         _ => return None,
     })
 }
@@ -231,11 +231,11 @@ mod tests {
         };
         same(&["The Lord of the Rings", "lord of the rings", "Lord of the Rings (film)"]);
         same(&["J.R.R. Tolkien", "J. R. R. Tolkien", "J R R TOLKIEN"]);
-        same(&["Schindler's List", "Schindler\u{2019}s list"]);
-        same(&["Stanis\u{142}aw Lem", "Stanislaw Lem", "STANISLAW LEM's"]);
+        same(&["Schindler's List", "Schindler’s list"]);
+        same(&["Stanisław Lem", "Stanislaw Lem", "STANISLAW LEM's"]);
         same(&["Jean-Luc Godard", "Jean Luc Godard", "Jean\u{2010}Luc Godard"]);
-        same(&["Gar\u{e7}on", "Garc\u{327}on", "garcon"]);
-        assert_eq!(key("\u{7d05}\u{697c}\u{5922}").as_str(), "\u{7d05} \u{697c} \u{5922}");
+        same(&["Garçon", "Garc\u{327}on", "garcon"]);
+        assert_eq!(key("紅楼夢").as_str(), "紅 楼 夢");
         assert_eq!(key("(untitled)").as_str(), "untitled");
         assert_eq!(key("...").as_str(), "");
     }
@@ -248,12 +248,12 @@ mod tests {
         let found = keys("Who directed the film \"The Lord of the Rings\" in 1978?");
         assert!(found.contains(&"lord of the rings".to_owned()), "{found:?}");
         assert!(!found.iter().any(|key| ["film", "1978", "who", "of the"].contains(&&**key)));
-        let text = "mother of Schindler\u{2019}s List's director";
+        let text = "mother of Schindler’s List's director";
         let (_, range) = keys_in(text)
             .into_iter()
             .find(|(key, _)| key.as_str() == "schindler list")
             .expect("the title");
-        assert_eq!(&text[range], "Schindler\u{2019}s List");
+        assert_eq!(&text[range], "Schindler’s List");
     }
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
         for key in ["", "the", "history", "1978", "of the", "in 1978", "x", "may 1950", "3 may"] {
             assert!(!is_telling(key), "{key}");
         }
-        for key in ["inception", "lord of the rings", "usa", "\u{7d05} \u{697c}", "ibm"] {
+        for key in ["inception", "lord of the rings", "usa", "紅 楼", "ibm"] {
             assert!(is_telling(key), "{key}");
         }
     }

@@ -169,7 +169,7 @@ fn paragraph(text: &str, range: Range<usize>) -> Option<Block> {
     if content.is_empty() {
         return None;
     }
-    let is_ended = content.ends_with(['.', '!', '?', ';', ',', '\u{3002}', '"', '\u{201d}']);
+    let is_ended = content.ends_with(['.', '!', '?', ';', ',', '。', '"', '\u{201d}']);
     let is_short = content.len() <= HEADING_BYTES_MAX && !content.contains('\n');
     let has_sentence = content.contains(". ");
     // The label of a field whose value stands in another line names nothing.

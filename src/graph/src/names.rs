@@ -149,9 +149,9 @@ impl Scan<'_> {
             '\u{201c}' => ('\u{201d}', false),
             '\u{201e}' => ('\u{201c}', false),
             '\u{ab}' => ('\u{bb}', false),
-            '\u{300a}' => ('\u{300b}', true),
-            '\u{300c}' => ('\u{300d}', true),
-            '\u{300e}' => ('\u{300f}', true),
+            '《' => ('》', true),
+            '「' => ('」', true),
+            '『' => ('』', true),
             _ => return None,
         };
         let length = self.tokens[at + 1..]

@@ -31,7 +31,7 @@ pub(super) fn sentences(text: &str, tokens: &[Token]) -> Vec<Range<usize>> {
 /// Where the sentence ends whose last mark may stand at `at`.
 fn sentence_end(text: &str, tokens: &[Token], at: usize) -> Option<usize> {
     let mark = mark(text, &tokens[at])?;
-    if matches!(mark, '\u{3002}' | '\u{ff01}' | '\u{ff1f}') {
+    if matches!(mark, '。' | '\u{ff01}' | '\u{ff1f}') {
         return Some(at + 1);
     }
     if !matches!(mark, '.' | '!' | '?') || mark == '.' && at > 0 && is_short(text, tokens, at) {

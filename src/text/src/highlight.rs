@@ -76,13 +76,10 @@ mod tests {
         assert_eq!(found("connection", "It connects, CONNECTED."), ["connects", "CONNECTED"]);
         assert_eq!(found("user", "call getUserName now"), ["User"]);
         assert_eq!(found("getUserName", "call getUserName now"), ["getUserName"]);
-        assert_eq!(found("caf\u{E9}", "un cafe\u{301} noir"), ["cafe\u{301}"]);
+        assert_eq!(found("café", "un cafe\u{301} noir"), ["cafe\u{301}"]);
         assert_eq!(found("fine", "a \u{FB01}ne day"), ["\u{FB01}ne"]);
-        assert_eq!(
-            found("\u{673A}\u{5668}\u{5B66}", "x\u{673A}\u{5668}\u{5B66}\u{4E60}"),
-            ["\u{673A}\u{5668}", "\u{5668}\u{5B66}"].map(|_| "\u{673A}\u{5668}\u{5B66}")[..1]
-        );
-        assert_eq!(found("\u{5668}", "\u{673A}\u{5668}\u{5B66}"), ["\u{5668}"]);
+        assert_eq!(found("机器学", "x机器学习"), ["机器", "器学"].map(|_| "机器学")[..1]);
+        assert_eq!(found("器", "机器学"), ["器"]);
         assert!(found("", "text").is_empty() && found("text", "").is_empty());
     }
 

@@ -130,7 +130,7 @@ mod tests {
             ("GPUs", vec!["GPU"]),
             ("GPUs_used", vec!["GPU", "used"]),
             ("l'avion", vec!["avion"]),
-            ("O\u{2019}Neil", vec!["Neil"]),
+            ("O’Neil", vec!["Neil"]),
             ("iPhone", vec!["Phone"]),
         ] {
             assert_eq!(of(word), expected, "{word}");
@@ -140,21 +140,8 @@ mod tests {
     #[test]
     fn plain_words_and_numbers_have_no_parts() {
         for word in [
-            "word",
-            "Word",
-            "don't",
-            "Don\u{2019}t",
-            "it's",
-            "e.g",
-            "U.S",
-            "3.14",
-            "1,000",
-            "a",
-            "",
-            "\u{41F}\u{440}\u{438}\u{432}\u{435}\u{442}",
-            "\u{939}\u{93F}\u{928}\u{94D}\u{926}\u{940}",
-            "HTTP",
-            "NASA",
+            "word", "Word", "don't", "Don’t", "it's", "e.g", "U.S", "3.14", "1,000", "a", "",
+            "Привет", "हिन्दी", "HTTP", "NASA",
         ] {
             assert_eq!(of(word), Vec::<&str>::new(), "{word}");
         }
@@ -162,7 +149,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_are_ascending_true_pieces(word in "[a-cA-C0-2_.'\u{E9}\u{4E00}]{0,24}") {
+        fn parts_are_ascending_true_pieces(word in "[a-cA-C0-2_.'é一]{0,24}") {
             let mut end = 0;
             let mut ranges = Vec::new();
             parts(&word, |part| ranges.push(part));

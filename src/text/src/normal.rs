@@ -83,21 +83,18 @@ mod tests {
     #[test]
     fn case_and_form_do_not_matter() {
         for (a, b) in [
-            ("STRASSE", "stra\u{DF}e"),
-            ("MU\u{308}LLER", "m\u{FC}ller"),
-            (
-                "\u{3A3}\u{3AF}\u{3C3}\u{3C5}\u{3C6}\u{3BF}\u{3C2}",
-                "\u{3C3}\u{3AF}\u{3C3}\u{3C5}\u{3C6}\u{3BF}\u{3C3}",
-            ),
+            ("STRASSE", "straße"),
+            ("MU\u{308}LLER", "müller"),
+            ("Σίσυφος", "σίσυφοσ"),
             ("\u{FB01}ne", "FINE"),
             ("\u{FF28}\u{FF49}", "hi"),
             ("co\u{AD}operate", "cooperate"),
-            ("don\u{2019}t", "DON'T"),
-            ("\u{1FB3}", "\u{1FBC}"),
+            ("don’t", "DON'T"),
+            ("ᾳ", "ᾼ"),
         ] {
             assert_eq!(fold(a), fold(b), "{a} {b}");
         }
-        assert_ne!(fold("m\u{FC}ller"), fold("muller"));
+        assert_ne!(fold("müller"), fold("muller"));
     }
 
     #[test]
@@ -105,7 +102,7 @@ mod tests {
         let original = "\u{FB01}ne \u{FF28}\u{FF49}, e\u{301}te\u{301}";
         let normal = nfkc(original);
         let word = normal.find("Hi").unwrap();
-        let summer = normal.find("\u{E9}t").unwrap();
+        let summer = normal.find("ét").unwrap();
         let ranges = original_ranges(original, &[0..4, word..word + 2, summer..normal.len()]);
         let pieces: Vec<_> = ranges.iter().map(|r| &original[r.clone()]).collect();
         assert_eq!(pieces, ["\u{FB01}ne", "\u{FF28}\u{FF49}", "e\u{301}te\u{301}"]);

@@ -212,13 +212,13 @@ mod tests {
         assert_eq!(HybridQuery::analyse(&many.join(" ")).terms().len(), QUERY_TERMS_MAX);
         let query = WordQuery::analyse(&many.join(" "), Operator::And);
         assert_eq!(query.clauses().len(), QUERY_TERMS_MAX);
-        let long = WordQuery::analyse(&"\u{673A}".repeat(1000), Operator::Or);
+        let long = WordQuery::analyse(&"机".repeat(1000), Operator::Or);
         assert_eq!(long.clauses()[0].terms.len(), PHRASE_CHARS_MAX);
     }
 
     #[test]
     fn runs_are_phrases() {
-        let query = WordQuery::analyse("AI \u{673A}\u{5668}, \u{5668}", Operator::And);
+        let query = WordQuery::analyse("AI 机器, 器", Operator::And);
         let lengths: Vec<_> = query.clauses().iter().map(|clause| clause.terms.len()).collect();
         assert_eq!(lengths, [1, 2, 1]);
         assert!(WordQuery::analyse("?!", Operator::Or).is_empty());

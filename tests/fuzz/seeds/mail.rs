@@ -42,7 +42,7 @@ pub fn outlook() -> Vec<Vec<u8>> {
             ("__substg1.0_37010102", b"attached".to_vec()),
         ],
     );
-    let plain = vec![("/__substg1.0_1000001F", wide("Body \u{20ac}"))];
+    let plain = vec![("/__substg1.0_1000001F", wide("Body €"))];
     let page = vec![("/__substg1.0_10130102", b"<html><p>Page<table><tr><td>x</table>".to_vec())];
     let rich = vec![("/__substg1.0_10090102", compressed(b"{\\rtf1\\ansi Rich\\par text}"))];
     let bodies = [plain, page, rich];

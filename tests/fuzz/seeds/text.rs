@@ -1,7 +1,7 @@
 //! Formats that are text.
 
 const TXT: &[&str] = &[
-    "One paragraph\nof two lines.\n\nAnother; with \u{20ac} and \u{1f600}.\r\n\x0CNext page\r\rend",
+    "One paragraph\nof two lines.\n\nAnother; with € and \u{1f600}.\r\n\x0CNext page\r\rend",
     "\u{FEFF}fn main() {\n    let x = [1, 2];\n}\n",
 ];
 const MD: &[&str] = &[

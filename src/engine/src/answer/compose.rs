@@ -148,8 +148,8 @@ mod tests {
     #[test]
     fn foreign_citation_marks_are_neutral() {
         assert_eq!(
-            shown("As shown [3],\n\n see [4, 5] and [6\u{2013}8].", false),
-            "As shown (3), see (4, 5) and (6\u{2013}8)."
+            shown("As shown [3],\n\n see [4, 5] and [6–8].", false),
+            "As shown (3), see (4, 5) and (6–8)."
         );
         assert_eq!(shown("a[i] [note 3] [[7]] [] [x]", false), "a[i] [note 3] [(7)] [] [x]");
         assert_eq!(shown("[3[4]", false), "[3(4)");

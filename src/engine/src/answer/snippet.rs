@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(snippet(&query, " a\n b ", 300), "a b");
         let text = "word ".repeat(100);
         let shown = snippet(&query, &text, 20);
-        assert!(shown.starts_with("word word") && shown.ends_with("word\u{2026}"), "{shown}");
+        assert!(shown.starts_with("word word") && shown.ends_with("word…"), "{shown}");
     }
 
     #[test]

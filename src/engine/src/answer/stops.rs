@@ -15,7 +15,7 @@ const NEVER_LAST: &[&str] = &[
 const BEFORE_NUMBER: &[&str] = &[
     "no", "nos", "nr", "fig", "figs", "eq", "vol", "p", "pp", "art", "sec", "ch", "abs", "ver",
     "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "tab",
-    "sect", "para", "app", "tel", "ext", "rs", "bd", "kap", "nº", "n\u{B0}",
+    "sect", "para", "app", "tel", "ext", "rs", "bd", "kap", "nº", "n°",
 ];
 /// Abbreviations that may end a sentence: it goes on unless a word follows that begins one.
 const SELDOM_LAST: &[&str] = &[
@@ -23,20 +23,8 @@ const SELDOM_LAST: &[&str] = &[
     "plc",
 ];
 const GERMAN_AFTER_ORDINAL: &[&str] = &[
-    "Januar",
-    "Februar",
-    "März",
-    "April",
-    "Mai",
-    "Juni",
-    "Juli",
-    "August",
-    "September",
-    "Oktober",
-    "November",
-    "Dezember",
-    "Jahrhundert",
-    "Jahrhunderts",
+    "Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober",
+    "November", "Dezember", "Jahrhundert", "Jahrhunderts",
 ];
 /// Words that begin a sentence and hardly ever stand capitalised inside one.
 const OPENERS: &[&str] = &[

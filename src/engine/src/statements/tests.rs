@@ -39,7 +39,7 @@ fn statements_of_five_languages_are_kept_and_small_talk_is_not() {
 
 #[test]
 fn nothing_is_kept_of_nothing() {
-    for message in ["", " \n\t", "...", "?!", "\u{3002}\u{3002}", "I", "I like", "my is", "* * *"] {
+    for message in ["", " \n\t", "...", "?!", "。。", "I", "I like", "my is", "* * *"] {
         assert_eq!(worth_keeping(message, Some("Ann")), Vec::<String>::new(), "{message:?}");
     }
 }

@@ -44,22 +44,8 @@ const VERBS: &[(&str, &str)] = &[
 ];
 /// Words that speak of the speaker again.
 const OWN_WORDS: &[&str] = &[
-    "i",
-    "i'm",
-    "i've",
-    "i'd",
-    "i'll",
-    "me",
-    "my",
-    "mine",
-    "myself",
-    "we",
-    "us",
-    "our",
-    "ours",
-    "we're",
-    "we've",
-    "ourselves",
+    "i", "i'm", "i've", "i'd", "i'll", "me", "my", "mine", "myself", "we", "us", "our", "ours",
+    "we're", "we've", "ourselves",
 ];
 
 /// Words behind which another verb of the same speaker may stand.

@@ -75,12 +75,7 @@ fn of_role(role: &str) -> Option<Tag> {
 /// that are not printed, those only for screen readers, edit links, and cookie notices.
 fn is_chrome_word(word: &str) -> bool {
     let shared = [
-        "noprint",
-        "no-print",
-        "sr-only",
-        "visually-hidden",
-        "screen-reader-text",
-        "skip-link",
+        "noprint", "no-print", "sr-only", "visually-hidden", "screen-reader-text", "skip-link",
         "mw-editsection",
     ];
     let asks = || {

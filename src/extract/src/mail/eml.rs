@@ -14,18 +14,8 @@ use lodestone_types::Extracted;
 
 /// Headers by which a message without a name is known.
 const KNOWN: [&str; 12] = [
-    "from",
-    "to",
-    "subject",
-    "date",
-    "message-id",
-    "received",
-    "return-path",
-    "mime-version",
-    "content-type",
-    "delivered-to",
-    "reply-to",
-    "cc",
+    "from", "to", "subject", "date", "message-id", "received", "return-path", "mime-version",
+    "content-type", "delivered-to", "reply-to", "cc",
 ];
 /// Known headers that make a text a message.
 const KNOWN_MIN: usize = 3;

@@ -163,7 +163,7 @@ mod tests {
     fn words_come_in_any_encoding() {
         assert_eq!(
             text(b"=?utf-8?q?Gr=C3=BC=C3=9Fe?= aus =?ISO-8859-1?Q?K=F6ln?="),
-            "Gr\u{fc}\u{df}e aus K\u{f6}ln"
+            "Grüße aus Köln"
         );
         // A character cut between two words.
         assert_eq!(text(b"=?utf-8?B?4pg=?=\r\n =?utf-8?B?uA==?="), "\u{2638}");
@@ -178,7 +178,7 @@ mod tests {
         );
         assert_eq!(header.value, "attachment");
         assert_eq!(header.raw("a"), Some("x;y"));
-        assert_eq!(header.text("filename").as_deref(), Some("\u{20ac}.txt"));
+        assert_eq!(header.text("filename").as_deref(), Some("€.txt"));
         let header = Structured::of(b"text/plain; name==?utf-8?B?4pi4?=");
         assert_eq!(header.text("name").as_deref(), Some("\u{2638}"));
         assert_eq!(header.text("other"), None);

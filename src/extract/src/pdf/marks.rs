@@ -55,8 +55,8 @@ mod tests {
     fn marks_are_told_from_text() {
         let mark = |line| split(line).map(|(mark, rest)| (mark, rest.to_owned()));
         let item = |mark: &str, rest: &str| Some((mark.to_owned(), rest.to_owned()));
-        assert_eq!(mark("\u{2022}one"), item("-", "one"));
-        assert_eq!(mark("\u{2013} two"), item("-", "two"));
+        assert_eq!(mark("•one"), item("-", "one"));
+        assert_eq!(mark("– two"), item("-", "two"));
         assert_eq!(mark("12. three"), item("12.", "three"));
         assert_eq!(mark("(b) four"), item("(b)", "four"));
         assert_eq!(mark("iv) five"), item("iv)", "five"));

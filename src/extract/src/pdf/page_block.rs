@@ -128,6 +128,6 @@ mod tests {
         assert_eq!(joined("Jean-", "Paul"), "Jean-Paul");
         assert_eq!(joined("range 5 -", "and more"), "range 5 - and more");
         assert_eq!(joined("no", "hyphen"), "no hyphen");
-        assert_eq!(joined("\u{6F22}\u{5B57}", "\u{6F22}"), "\u{6F22}\u{5B57}\u{6F22}");
+        assert_eq!(joined("漢字", "漢"), "漢字漢");
     }
 }

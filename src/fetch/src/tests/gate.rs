@@ -42,30 +42,10 @@ const PRIVATE_V4: [[u8; 4]; 30] = [
 ];
 
 const PRIVATE_V6: [&str; 24] = [
-    "::",
-    "::1",
-    "::2",
-    "0:0:0:0:0:0:0:1",
-    "100::1",
-    "fc00::1",
-    "fd00::1",
-    "fd00:ec2::254",
-    "fd20:ce::254",
-    "fe80::1",
-    "fe80::a9fe:a9fe",
-    "febf::1",
-    "fec0::1",
-    "feff::1",
-    "ff02::1",
-    "ff05::1:3",
-    "2001::1",
-    "2001:2::1",
-    "2001:10::1",
-    "2001:20::1",
-    "2001:db8::1",
-    "3fff::1",
-    "5f00::1",
-    "64:ff9b:1::1",
+    "::", "::1", "::2", "0:0:0:0:0:0:0:1", "100::1", "fc00::1", "fd00::1", "fd00:ec2::254",
+    "fd20:ce::254", "fe80::1", "fe80::a9fe:a9fe", "febf::1", "fec0::1", "feff::1", "ff02::1",
+    "ff05::1:3", "2001::1", "2001:2::1", "2001:10::1", "2001:20::1", "2001:db8::1", "3fff::1",
+    "5f00::1", "64:ff9b:1::1",
 ];
 
 /// The ways to write an IPv4 address into an address of a page.
@@ -94,7 +74,7 @@ fn spellings(octets: [u8; 4]) -> Vec<String> {
         format!("{a}.{b}.{low}"),
         format!("0x{a:x}.0{b:o}.{c}.{d}"),
         wide(&dotted),
-        dotted.replace('.', "\u{3002}"),
+        dotted.replace('.', "。"),
         dotted.replace('.', "\u{ff0e}"),
         dotted.replace('.', "%2e"),
         dotted.bytes().map(|byte| format!("%{byte:02x}")).collect(),

@@ -102,24 +102,8 @@ mod tests {
         let too_long = format!("v1/{}", "x".repeat(129));
         let too_deep = format!("v1{}", "/abcdefg".repeat(128));
         for bad in [
-            "",
-            "v1",
-            "v1/",
-            "/v1/a",
-            "v2/a",
-            "v1a/b",
-            "v1/a/",
-            "v1//a",
-            "v1/.",
-            "v1/../a",
-            "v1/a/..",
-            "v1/a b",
-            "v1/a\\b",
-            "v1/\u{e9}",
-            "v1/a\0",
-            "v1/a:b",
-            &too_long,
-            &too_deep,
+            "", "v1", "v1/", "/v1/a", "v2/a", "v1a/b", "v1/a/", "v1//a", "v1/.", "v1/../a",
+            "v1/a/..", "v1/a b", "v1/a\\b", "v1/é", "v1/a\0", "v1/a:b", &too_long, &too_deep,
         ] {
             assert!(Key::parse(bad).is_err(), "{bad:?}");
         }

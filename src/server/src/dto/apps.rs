@@ -151,10 +151,7 @@ fn origin(fields: &mut Fields) -> Result<Origin, ApiError> {
             limits::ID_CHARS_MAX
         );
         return Err(ApiError::field(
-            "invalid_value",
-            COLLECTIONS.location,
-            "collections",
-            &problem,
+            "invalid_value", COLLECTIONS.location, "collections", &problem,
         ));
     }
     let meta = fields.metadata(&META)?;

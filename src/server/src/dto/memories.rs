@@ -106,15 +106,8 @@ pub struct Inferring {
 
 impl Request for AddMemory {
     const FIELDS: &'static [&'static Field] = &[
-        &TENANT_QUERY,
-        &SUB_TENANT_QUERY,
-        &CONTENT,
-        &PAIRS,
-        &EXPIRY,
-        &INFER,
-        &INSTRUCTIONS,
-        &USER_NAME,
-        &MEMORY_ID,
+        &TENANT_QUERY, &SUB_TENANT_QUERY, &CONTENT, &PAIRS, &EXPIRY, &INFER, &INSTRUCTIONS,
+        &USER_NAME, &MEMORY_ID,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {

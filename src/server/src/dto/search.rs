@@ -157,22 +157,9 @@ pub struct Retrieve {
 
 impl Request for Retrieve {
     const FIELDS: &'static [&'static Field] = &[
-        &QUERY,
-        &TENANT_BODY,
-        &SUB_TENANT_BODY,
-        &MAX_CHUNKS,
-        &MODE,
-        &ALPHA,
-        &RECENCY_BIAS,
-        &PERSONALISE,
-        &GRAPH_CONTEXT,
-        &PER_SOURCE,
-        &EXPLAIN,
-        &EXTRA_CONTEXT,
-        &TENANT_FILTER,
-        &DOCUMENT_FILTER,
-        &SYSTEM_FILTER,
-        &CONTEXT_LIST,
+        &QUERY, &TENANT_BODY, &SUB_TENANT_BODY, &MAX_CHUNKS, &MODE, &ALPHA, &RECENCY_BIAS,
+        &PERSONALISE, &GRAPH_CONTEXT, &PER_SOURCE, &EXPLAIN, &EXTRA_CONTEXT, &TENANT_FILTER,
+        &DOCUMENT_FILTER, &SYSTEM_FILTER, &CONTEXT_LIST,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
@@ -247,31 +234,11 @@ pub struct Qna {
 
 impl Request for Qna {
     const FIELDS: &'static [&'static Field] = &[
-        &QUESTION,
-        &TENANT_BODY,
-        &SUB_TENANT_BODY,
-        &SESSION_ID,
-        &CONTEXT_LIST,
-        &AI_GENERATION,
-        &HIGHLIGHT_CHUNKS,
-        &TENANT_FILTER,
-        &DOCUMENT_FILTER,
-        &SYSTEM_FILTER,
-        &SEARCH_ALPHA,
-        &RECENCY_BIAS,
-        &STREAM,
-        &TOP_N,
-        &USER_NAME,
-        &USER_INSTRUCTIONS,
-        &MULTI_STEP,
-        &AUTO_AGENT_ROUTING,
-        &SEARCH_MODES,
-        &MODE,
-        &GRAPH_CONTEXT,
-        &PERSONALISE,
-        &PER_SOURCE,
-        &EXPLAIN,
-        &EXTRA_CONTEXT,
+        &QUESTION, &TENANT_BODY, &SUB_TENANT_BODY, &SESSION_ID, &CONTEXT_LIST, &AI_GENERATION,
+        &HIGHLIGHT_CHUNKS, &TENANT_FILTER, &DOCUMENT_FILTER, &SYSTEM_FILTER, &SEARCH_ALPHA,
+        &RECENCY_BIAS, &STREAM, &TOP_N, &USER_NAME, &USER_INSTRUCTIONS, &MULTI_STEP,
+        &AUTO_AGENT_ROUTING, &SEARCH_MODES, &MODE, &GRAPH_CONTEXT, &PERSONALISE, &PER_SOURCE,
+        &EXPLAIN, &EXTRA_CONTEXT,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {

@@ -42,11 +42,7 @@ pub struct UploadText {
 
 impl Request for UploadText {
     const FIELDS: &'static [&'static Field] = &[
-        &TENANT_QUERY,
-        &SUB_TENANT_QUERY,
-        &CONTENT,
-        &FILE_ID_BODY,
-        &TENANT_METADATA,
+        &TENANT_QUERY, &SUB_TENANT_QUERY, &CONTENT, &FILE_ID_BODY, &TENANT_METADATA,
         &DOCUMENT_METADATA,
     ];
 
@@ -78,13 +74,8 @@ pub struct UpdateText {
 
 impl Request for UpdateText {
     const FIELDS: &'static [&'static Field] = &[
-        &SOURCE_ID_QUERY,
-        &TENANT_QUERY,
-        &SUB_TENANT_QUERY,
-        &CONTENT,
-        &FILE_ID_BODY,
-        &TENANT_METADATA,
-        &DOCUMENT_METADATA,
+        &SOURCE_ID_QUERY, &TENANT_QUERY, &SUB_TENANT_QUERY, &CONTENT, &FILE_ID_BODY,
+        &TENANT_METADATA, &DOCUMENT_METADATA,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {

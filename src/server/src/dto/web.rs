@@ -100,11 +100,7 @@ pub struct UpdateWebpage {
 
 impl Request for UpdateWebpage {
     const FIELDS: &'static [&'static Field] = &[
-        &TENANT_QUERY,
-        &SUB_TENANT_QUERY,
-        &SOURCE_ID_QUERY,
-        &NEW_WEB_URL,
-        &TENANT_MAP,
+        &TENANT_QUERY, &SUB_TENANT_QUERY, &SOURCE_ID_QUERY, &NEW_WEB_URL, &TENANT_MAP,
         &DOCUMENT_MAP,
     ];
 

@@ -2,7 +2,7 @@
 
 /// Marks of Chinese and Japanese that end a sentence, whatever follows.
 pub fn is_wide_end(c: char) -> bool {
-    matches!(c, '\u{3002}' | '\u{FF01}' | '\u{FF1F}' | '\u{FF0E}' | '\u{FF61}')
+    matches!(c, '。' | '\u{FF01}' | '\u{FF1F}' | '\u{FF0E}' | '\u{FF61}')
 }
 
 /// Quotes, brackets and emphasis that may stand between the end of a sentence and the next.
@@ -19,10 +19,10 @@ pub fn is_closer(c: char) -> bool {
             | '\u{201C}'
             | '\u{201D}'
             | '\u{BB}'
-            | '\u{300D}'
-            | '\u{300F}'
+            | '」'
+            | '』'
             | '\u{FF09}'
-            | '\u{3011}'
-            | '\u{300B}'
+            | '】'
+            | '》'
     )
 }

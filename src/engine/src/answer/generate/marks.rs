@@ -203,15 +203,15 @@ impl Code {
 }
 
 fn is_opening(c: char) -> bool {
-    matches!(c, '[' | '\u{3010}' | '\u{FF3B}')
+    matches!(c, '[' | '【' | '\u{FF3B}')
 }
 
 fn is_closing(c: char) -> bool {
-    matches!(c, ']' | '\u{3011}' | '\u{FF3D}')
+    matches!(c, ']' | '】' | '\u{FF3D}')
 }
 
 fn is_separator(c: char) -> bool {
-    matches!(c, ' ' | ',' | ';' | '&' | '^' | '#' | ':' | '\u{2020}' | '\u{3001}' | '\u{FF0C}')
+    matches!(c, ' ' | ',' | ';' | '&' | '^' | '#' | ':' | '\u{2020}' | '、' | '\u{FF0C}')
 }
 
 fn is_dash(c: char) -> bool {
@@ -345,8 +345,8 @@ mod tests {
             ("It is blue [1].", "It is blue [1]."),
             ("It is blue. [1, 2] So", "It is blue. [1][2] So"),
             ("a [1][2][3] b", "a [1][2][3] b"),
-            ("a [1-3], b [2\u{2013}3]", "a [1][2][3], b [2][3]"),
-            ("a \u{3010}1\u{2020}source\u{3011} b \u{FF3B}\u{FF12}\u{FF3D}", "a [1] b [2]"),
+            ("a [1-3], b [2–3]", "a [1][2][3], b [2][3]"),
+            ("a 【1\u{2020}source】 b \u{FF3B}\u{FF12}\u{FF3D}", "a [1] b [2]"),
             ("a [Source 1] b [Sources 1 and 3] c [^2]", "a [1] b [1][3] c [2]"),
             ("a [1; 1; 9] b", "a [1] b"),
             ("a [9]. b [0] c [99999999999999999999]", "a. b c"),
@@ -395,7 +395,7 @@ mod tests {
         #[test]
         fn joined_pieces_are_the_text_and_every_mark_has_its_source(
             pieces in proptest::collection::vec(
-                "([\\[\\]0-9 ,;`\n\\-.ab\u{3010}\u{3011}\u{FF11}]|\\[[0-9]\\]|\\PC){0,8}", 0..8),
+                "([\\[\\]0-9 ,;`\n\\-.ab【】\u{FF11}]|\\[[0-9]\\]|\\PC){0,8}", 0..8),
         ) {
             let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
             let (out, text, marked) = filter(&pieces);

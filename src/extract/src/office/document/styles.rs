@@ -13,20 +13,8 @@ const CHAIN_MAX: usize = 20;
 /// Names of headings in programs that translate the built-in names: the words before the number, in
 /// small letters.
 const HEADING_WORDS: [&str; 14] = [
-    "heading",
-    "\u{fc}berschrift",
-    "berschrift",
-    "titre",
-    "t\u{ed}tulo",
-    "titolo",
-    "kop",
-    "rubrik",
-    "overskrift",
-    "otsikko",
-    "nag\u{142}\u{f3}wek",
-    "\u{437}\u{430}\u{433}\u{43e}\u{43b}\u{43e}\u{432}\u{43e}\u{43a}",
-    "\u{6807}\u{9898}",
-    "\u{898b}\u{51fa}\u{3057}",
+    "heading", "überschrift", "berschrift", "titre", "título", "titolo", "kop", "rubrik",
+    "overskrift", "otsikko", "nagłówek", "заголовок", "标题", "見出し",
 ];
 
 #[derive(Debug, Default)]

@@ -98,7 +98,7 @@ async fn originals_come_back_byte_for_byte() {
 async fn a_download_url_opens_one_original_for_an_hour() {
     let server = Server::start();
     let html = b"<html><script>alert(1)</script><p>apples</p></html>";
-    let files = [("file", "Gr\u{fc}n 1.html", &html[..])];
+    let files = [("file", "Grün 1.html", &html[..])];
     let path = "/upload/upload_document?tenant_id=acme&file_id=h";
     server.send("POST", path).form(&[], &files).answer().await.ok();
     server.settled("tenant_id=acme", "h").await;

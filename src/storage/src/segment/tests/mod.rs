@@ -117,7 +117,7 @@ fn sample(kind: VectorKind) -> Vec<NewSource> {
     let long: Vec<(u32, &str)> =
         long.iter().enumerate().map(|(at, text)| (at as u32, text.as_str())).collect();
     vec![
-        source(kind, record("default", "guide", 1), &[(0, "red apples"), (2, "a \u{e9}t\u{e9}")]),
+        source(kind, record("default", "guide", 1), &[(0, "red apples"), (2, "a été")]),
         source(kind, record("default", "long", 2), &long),
         source(kind, record("other", "guide", 3), &[(0, "quiet winter night")]),
         source(kind, record("default", "empty text", 4), &[(0, "")]),
