@@ -1,10 +1,10 @@
-//! What one thread has allocated, and the most that it ever had.
+//! Counts the bytes that one thread has allocated, now and at most.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// Bytes at which a thread that is watched gets no more. Its process ends then, as that of a parser
-/// does: better than taking the machine along.
+/// Bytes after which a watched thread gets no more memory. Its process ends then, as that of a
+/// parser does.
 const BYTES_MAX: isize = 2 << 30;
 
 thread_local! {

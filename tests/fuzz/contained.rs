@@ -1,11 +1,11 @@
-//! Targets in processes of their own: one that dies is counted, and another goes on.
+//! Runs targets in child processes: one that dies is counted, and another goes on.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::runner::{self, Target};
 
-/// What tells a child that it is one: the number of its seed.
+/// The variable that tells a child process that it is one: the number of its seed.
 const CHILD: &str = "LODESTONE_FUZZ_CHILD";
 
 /// As [`runner::run`], in children of this test.

@@ -1,8 +1,8 @@
-//! Which edges of the program an input has passed, where it was built to tell.
+//! Counts the edges of the program that an input passes, in builds with LLVM's counters.
 //!
 //! `scripts/fuzz` builds with the pass `sancov-module` of LLVM, which stable compilers have too:
-//! each edge counts into a byte, and each module says before `main` where its bytes are. Without
-//! that pass nobody calls in, and the mutators work blindly.
+//! each edge counts into a byte, and each module registers its bytes before `main`. Without that
+//! pass nothing is registered, and mutations are not guided.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -33,7 +33,7 @@ pub extern "C" fn __sanitizer_cov_8bit_counters_init(start: *mut u8, stop: *mut 
 #[unsafe(no_mangle)]
 pub extern "C" fn __sanitizer_cov_pcs_init(_start: *const usize, _stop: *const usize) {}
 
-/// What has been seen so far.
+/// The edges seen so far.
 #[derive(Debug, Default)]
 pub struct Coverage {
     /// One bit for each magnitude of each counter.

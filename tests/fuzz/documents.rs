@@ -6,7 +6,7 @@ use crate::mutations::Shape;
 use crate::runner::{Target, run};
 use crate::{contained, invariants, seeds};
 
-/// What means something in plain text and Markdown.
+/// Pieces with a meaning in plain text and Markdown.
 const MARKDOWN: &[&str] = &[
     "# ",
     "## ",

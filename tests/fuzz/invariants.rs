@@ -1,4 +1,4 @@
-//! What holds for the text of any document, and for the chunks that are made of it.
+//! Invariants of the text of any document, and of the chunks made of it.
 
 use std::ops::Range;
 

@@ -1,9 +1,9 @@
-//! Every reader against inputs that nobody would write: mutated, for a time, and judged.
+//! Fuzzes every reader: mutated inputs, for a given time, each checked against the invariants.
 //!
 //! ```text
 //! seeds (made here, shared) -> mutate by the rules of the format -> read on a small stack
 //!   -> no panic, 2 s of CPU time, 256 MiB, the invariants of `extract` and of `chunk`
-//!   -> kept as a seed where it went where none had gone (only if built to tell, see `coverage`)
+//!   -> kept as a seed if it passed new edges (only in builds that count them, see `coverage`)
 //! ```
 //! A failure names the file with its input. The environment sets the rest:
 //!
@@ -13,11 +13,11 @@
 //! - `LODESTONE_FUZZ_CORPUS`: a directory in which inputs stay from one run to the next
 //!
 //! Children:
-//! - `documents`, `web`, `filters`: the targets; `seeds`: where they begin
-//! - `mutations`: inputs out of inputs; `chance`: which ones
-//! - `runner`: the loop and its report; `contained`: the same in processes that may die
-//! - `invariants`: what holds for texts and chunks
-//! - `allocation`, `coverage`: what an input costs, and where it goes
+//! - `documents`, `web`, `filters`: the targets; `seeds`: their first inputs
+//! - `mutations`: changes to inputs; `chance`: random numbers
+//! - `runner`: the loop and its report; `contained`: the same in child processes
+//! - `invariants`: checks of texts and chunks
+//! - `allocation`, `coverage`: memory and edges of an input
 
 mod allocation;
 mod chance;

@@ -1,7 +1,7 @@
-//! The loop: mutate, read, judge, keep; and what is told at its end.
+//! The loop of a target: mutate, read, check, keep; and the report at its end.
 //!
-//! Each input is written to a file before it is read: if the reader takes the process with it, the
-//! file says on what. A reader that ends no more is noticed from outside.
+//! Each input is written to a file before it is read: if the process dies, the file names the
+//! input. A reader that does not end is noticed by another thread.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::mutations::Shape;
 
 /// Bytes of an input.
 pub const INPUT_BYTES_MAX: usize = 64 << 10;
-/// What one input may cost. Readers need milliseconds, on slow machines and without optimisation
+/// The limits of one input. Readers need milliseconds, on slow machines and without optimisation
 /// some more: what needs this long has cost that is not linear.
 const CPU_TIME_MAX: Duration = Duration::from_secs(2);
 const MEMORY_BYTES_MAX: usize = 256 << 20;
@@ -30,9 +30,9 @@ const MEMORY_BYTES_MAX: usize = 256 << 20;
 const STACK_BYTES: usize = 2 << 20;
 /// Time after which an input is held to be one without an end, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Inputs that are kept because they went where none had gone.
+/// Inputs that are kept because they passed new edges.
 const KEPT_MAX: usize = 4096;
-/// Findings after which a run has found enough.
+/// Findings after which a run ends.
 const FINDINGS_MAX: usize = 20;
 
 pub const SEED: &str = "LODESTONE_FUZZ_SEED";
@@ -42,24 +42,24 @@ const CORPUS: &str = "LODESTONE_FUZZ_CORPUS";
 const SEED_USUAL: u64 = 20_261_122;
 const SECONDS_USUAL: f64 = 2.5;
 
-/// What takes an input, and panics where a promise is broken.
+/// The function under test: it takes an input, and panics where an invariant is broken.
 pub type Reader = Box<dyn Fn(&[u8]) + Send>;
 
-/// Something that takes bytes from strangers.
+/// A reader of bytes that come from outside.
 pub struct Target {
     pub name: &'static str,
     pub seeds: Vec<Vec<u8>>,
     pub shape: Shape,
     pub read: Reader,
-    /// Whether a panic at this place of the source is the business of a process around it.
+    /// Whether a panic at this place of the source is left to the parent process.
     pub is_contained: fn(&str) -> bool,
 }
 
-/// What a run has seen.
+/// The counts of a run.
 #[derive(Debug, Default)]
 struct Run {
     executions: u64,
-    /// What all of it cost, mutations and judgements included.
+    /// Time of all of it, mutations and checks included.
     cpu: Duration,
     kept: usize,
     edges: usize,
@@ -71,7 +71,7 @@ struct Run {
 }
 
 thread_local! {
-    /// Where this thread has panicked, and why; `None` in threads that are not watched.
+    /// Place and message of the panic of this thread; `None` in threads that are not watched.
     static PANICS: RefCell<Option<Vec<(String, String)>>> = const { RefCell::new(None) };
 }
 
@@ -86,7 +86,7 @@ pub fn is_replay() -> bool {
     std::env::var_os(REPLAY).is_some()
 }
 
-/// What inputs are made of.
+/// The form of the inputs.
 pub fn seed() -> u64 {
     setting(SEED, SEED_USUAL)
 }
@@ -154,7 +154,7 @@ fn replay_one(target: &Target, input: &[u8]) {
     assert!(verdict.findings.is_empty(), "{}", verdict.findings.join("\n"));
 }
 
-/// Says what a run has done, for whoever reads the log; panics if it has found anything.
+/// Prints the report of a run; panics if it has found anything.
 fn tell(name: &str, run: &Run, took: Duration) {
     println!(
         "fuzz {name}: {} executions, {:.0}/s of CPU time, {:.0} s, {} inputs kept, {} edges, \
@@ -201,7 +201,7 @@ fn watch_panics() {
     });
 }
 
-/// What came of one input.
+/// The outcome of one input.
 struct Verdict {
     findings: Vec<String>,
     contained: Vec<String>,
@@ -214,7 +214,7 @@ fn cpu_time() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// Reads an input and says what was wrong with that.
+/// Reads an input; returns the problem, if there was one.
 fn judge(target: &Target, input: &[u8]) -> Verdict {
     allocation::begin();
     PANICS.set(Some(Vec::new()));
@@ -246,9 +246,9 @@ struct Worker<'a> {
     current: &'a Path,
     chance: Chance,
     coverage: Coverage,
-    /// Inputs to make others of: the seeds, then what went where none had gone.
+    /// Inputs to mutate: the seeds, then those that passed new edges.
     corpus: Vec<Vec<u8>>,
-    /// Where these stay between runs.
+    /// Directory in which these stay between runs.
     shelf: Option<PathBuf>,
     run: Run,
 }
@@ -289,7 +289,7 @@ impl<'a> Worker<'a> {
     }
 
     fn next(&mut self) -> Vec<u8> {
-        // What was found last leads on most often.
+        // Recent inputs lead to new edges most often.
         let recent = self.chance.one_in(2) && self.corpus.len() > 16;
         let from = if recent { self.corpus.len() - 16 } else { 0 };
         let base = from + self.chance.below(self.corpus.len() - from);
@@ -305,7 +305,7 @@ impl<'a> Worker<'a> {
         input
     }
 
-    /// Whether the input went where none had gone.
+    /// Whether the input passed new edges.
     fn take(&mut self, input: &[u8]) -> bool {
         fs::write(self.current, input).expect("a file for the input");
         Coverage::reset();

@@ -10,7 +10,7 @@ use crate::chance::Chance;
 use crate::mutations::Shape;
 use crate::runner::{Target, fingerprint, run};
 
-/// Nobody answers: whatever is a name leads nowhere.
+/// A resolver without answers: no name leads anywhere.
 struct Nobody;
 
 impl Resolver for Nobody {
@@ -85,7 +85,7 @@ fn check(url: &WebUrl) {
     assert!(url.origin().starts_with("http") && url.port() > 0);
     match url.host() {
         WebHost::Name(name) => assert!(!is_number(name), "a number passes for a name: {name}"),
-        // What may be public is not asked for: tests speak to nobody.
+        // Public addresses are not asked for: tests connect to no one.
         WebHost::Address(address) if is_forbidden(address) => {
             let outcome = FETCHER.fetch(url);
             assert!(outcome.is_err_and(|failure| failure.is_blocked()), "{url} is not blocked");

@@ -106,8 +106,7 @@ fn piece_end(text: &str) -> usize {
     if text.len() <= PIECE_BYTES {
         return text.len();
     }
-    let boundary = (0..=PIECE_BYTES).rev().find(|at| text.is_char_boundary(*at));
-    let limit = boundary.expect("a character has at most four bytes");
+    let limit = text.floor_char_boundary(PIECE_BYTES);
     let head = &text[..limit];
     let last_space = head.char_indices().rev().find(|(_, c)| c.is_whitespace());
     last_space.map_or(limit, |(at, space)| at + space.len_utf8())

@@ -7,7 +7,7 @@ use crate::tokens::Form;
 const GIVEN_MAX: usize = 4;
 
 impl Scan<'_> {
-    /// Where the name ends that begins at a token with a surname and a comma: "Knuth, D. E." in a
+    /// End of the name that begins at a token with a surname and a comma: "Knuth, D. E." in a
     /// list of such or behind one, "Madsen, Cort S." wherever it stands.
     pub(super) fn inverted_end(&self, at: usize) -> Option<usize> {
         let (end, has_given) = self.given_end(at).filter(|_| self.is_surname(at))?;
@@ -27,7 +27,7 @@ impl Scan<'_> {
         form == Some(Form::Capital) && self.mark(at + 1) == Some(',')
     }
 
-    /// Where the initials and given names behind a surname and its comma end, and whether there are
+    /// End of the initials and given names behind a surname and its comma, and whether there are
     /// given names.
     fn given_end(&self, surname: usize) -> Option<(usize, bool)> {
         let is_initial = |at: usize| {

@@ -1,4 +1,4 @@
-//! What a stored section must be like before it is read.
+//! The checks of a stored section, before it is read.
 
 use crate::format::{Column, NAME_BITS};
 use crate::index::GraphIndex;
@@ -18,14 +18,13 @@ impl GraphIndex {
         let starts = self.column(Column::StringStarts);
         check_starts(starts, self.counts.text_bytes, "the strings of the graph do not add up")?;
         let text = std::str::from_utf8(self.text()).map_err(|_| "a string is not text")?;
-        if !starts.iter().all(|start| text.is_char_boundary(*start as usize)) {
-            return Err("a string is not text");
-        }
+        let is_boundary = |start: &u32| text.is_char_boundary(*start as usize);
+        ensure(starts.iter().all(is_boundary), "a string is not text")?;
         let string = |at: usize| &text[starts[at] as usize..starts[at + 1] as usize];
-        match (1..starts.len() - 1).all(|at| string(at - 1) < string(at)) {
-            true => Ok(()),
-            false => Err("the strings of the graph are out of order"),
-        }
+        ensure(
+            (1..starts.len() - 1).all(|at| string(at - 1) < string(at)),
+            "the strings of the graph are out of order",
+        )
     }
 
     fn check_entities(&self) -> Result<(), &'static str> {
@@ -39,15 +38,11 @@ impl GraphIndex {
         check_below(self.column(Column::EntityRows), counts.rows)?;
         let rows = self.column(Column::EntityRows);
         let of = |pair: &[u32]| &rows[pair[0] as usize..pair[1] as usize];
-        if !starts.windows(2).all(|pair| of(pair).is_sorted_by(|a, b| a < b)) {
-            return Err("the rows of an entity are out of order");
-        }
+        let is_sorted = starts.windows(2).all(|pair| of(pair).is_sorted_by(|a, b| a < b));
+        ensure(is_sorted, "the rows of an entity are out of order")?;
         let starts = self.column(Column::EntityTripletStarts);
-        check_starts(
-            starts,
-            counts.triplets.saturating_mul(2),
-            "the triplets of the entities do not add up",
-        )?;
+        let ends = counts.triplets.saturating_mul(2);
+        check_starts(starts, ends, "the triplets of the entities do not add up")?;
         check_below(self.column(Column::EntityTriplets), counts.triplets)
     }
 
@@ -58,19 +53,18 @@ impl GraphIndex {
         check_below(self.column(Column::MentionEntities), counts.entities)?;
         for word in self.column(Column::MentionNames) {
             let (name, kind) = (word & ((1 << NAME_BITS) - 1), word >> NAME_BITS);
-            if name >= counts.strings || kind as usize >= EntityKind::ALL.len() {
-                return Err("a mention has no name");
-            }
+            let is_known = name < counts.strings && (kind as usize) < EntityKind::ALL.len();
+            ensure(is_known, "a mention has no name")?;
         }
         check_below(self.column(Column::AliasMentions), counts.mentions)?;
         check_below(self.column(Column::AliasKeys), counts.strings)?;
         check_below(self.column(Column::LookupKeys), counts.strings)?;
         check_below(self.column(Column::LookupEntities), counts.entities)?;
         let is_sorted = |column| self.column(column).is_sorted();
-        match is_sorted(Column::AliasMentions) && is_sorted(Column::LookupKeys) {
-            true => Ok(()),
-            false => Err("the aliases are out of order"),
-        }
+        ensure(
+            is_sorted(Column::AliasMentions) && is_sorted(Column::LookupKeys),
+            "the aliases are out of order",
+        )
     }
 
     fn check_triplets(&self) -> Result<(), &'static str> {
@@ -86,16 +80,11 @@ impl GraphIndex {
                     && u32::from(source.max(target)) < count
                     && usize::from(predicate) < Predicate::ALL.len()
                     && rest == 0;
-                if !is_sound {
-                    return Err("a triplet connects nothing");
-                }
+                ensure(is_sound, "a triplet connects nothing")?;
             }
         }
         let (from, to) = (self.column(Column::TripletFrom), self.column(Column::TripletTo));
-        match from.iter().zip(to).all(|(from, to)| from <= to) {
-            true => Ok(()),
-            false => Err("a triplet has no context"),
-        }
+        ensure(from.iter().zip(to).all(|(from, to)| from <= to), "a triplet has no context")
     }
 
     fn check_titles(&self) -> Result<(), &'static str> {
@@ -103,21 +92,19 @@ impl GraphIndex {
         check_below(keys, self.counts.strings)?;
         check_below(sources, self.counts.sources)?;
         let pairs: Vec<_> = keys.iter().zip(sources).collect();
-        match pairs.is_sorted_by(|a, b| a < b) {
-            true => Ok(()),
-            false => Err("the titles are out of order"),
-        }
+        ensure(pairs.is_sorted_by(|a, b| a < b), "the titles are out of order")
     }
+}
+
+fn ensure(is_sound: bool, broken: &'static str) -> Result<(), &'static str> {
+    if is_sound { Ok(()) } else { Err(broken) }
 }
 
 fn check_starts(starts: &[u32], end: u32, broken: &'static str) -> Result<(), &'static str> {
     let is_sound = starts.first() == Some(&0) && starts.last() == Some(&end) && starts.is_sorted();
-    if is_sound { Ok(()) } else { Err(broken) }
+    ensure(is_sound, broken)
 }
 
 fn check_below(values: &[u32], bound: u32) -> Result<(), &'static str> {
-    match values.iter().all(|value| *value < bound) {
-        true => Ok(()),
-        false => Err("the graph names something that is not there"),
-    }
+    ensure(values.iter().all(|value| *value < bound), "the graph names something that is not there")
 }

@@ -140,10 +140,10 @@ impl Reading<'_> {
             }
             let can_be_head =
                 token.form == Form::Lower && !is_degree(word) && !word.ends_with("ly");
-            match can_be_head {
-                true => head = Some(here),
-                false if token.form != Form::Lower => head = None,
-                false => {}
+            if can_be_head {
+                head = Some(here);
+            } else if token.form != Form::Lower {
+                head = None;
             }
         }
         let head = head?;
@@ -239,20 +239,9 @@ impl Reading<'_> {
                 continue;
             }
             let Some((first, head)) = self.noun_phrase(comma + 2) else { continue };
-            let is_closed = matches!(
-                self.word(head + 1),
-                "" | ","
-                    | "."
-                    | ")"
-                    | ";"
-                    | "of"
-                    | "in"
-                    | "from"
-                    | "for"
-                    | "who"
-                    | "which"
-                    | "that"
-            );
+            let is_closed =
+                ["", ",", ".", ")", ";", "of", "in", "from", "for", "who", "which", "that"]
+                    .contains(&self.word(head + 1));
             if is_closed && words::kind_of_noun(self.word(head)).is_some() {
                 self.state_class(subject, first, head);
             }
@@ -322,26 +311,11 @@ impl Reading<'_> {
 
 /// Words of grammar inside of a noun phrase.
 fn is_degree(word: &str) -> bool {
-    matches!(
-        word,
-        "first"
-            | "second"
-            | "third"
-            | "fourth"
-            | "fifth"
-            | "last"
-            | "two"
-            | "three"
-            | "most"
-            | "least"
-            | "more"
-            | "very"
-            | "former"
-            | "well"
-            | "not"
-            | "also"
-            | "as"
-    )
+    [
+        "first", "second", "third", "fourth", "fifth", "last", "two", "three", "most", "least",
+        "more", "very", "former", "well", "not", "also", "as",
+    ]
+    .contains(&word)
 }
 
 fn is_participle(word: &str) -> bool {

@@ -16,7 +16,7 @@ const STATEMENTS: [&str; 12] = [
     "elif",
 ];
 
-/// What a line says about a symbol.
+/// The role of a symbol in its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// It declares a type, which what follows belongs to.

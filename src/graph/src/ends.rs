@@ -14,7 +14,7 @@ const SUBJECT_GAP_MAX: usize = 12;
 const OBJECTS_MAX: usize = 8;
 
 impl Reading<'_> {
-    /// What the clause around item `at` is about: the first name of the sentence or of the part
+    /// Subject of the clause around item `at`: the first name of the sentence or of the part
     /// behind the last semicolon, unless a preposition stands before it.
     pub(super) fn subject(&self, at: usize) -> Option<usize> {
         let opens = |at: &usize| matches!(self.word(*at), ";" | "while" | "whereas");
@@ -22,10 +22,10 @@ impl Reading<'_> {
         let mut is_led = false;
         for here in start..at {
             if let Some(entity) = self.entity(here).filter(|entity| !self.is_date(*entity)) {
-                match self.items[here].is_owner {
-                    true => continue,
-                    false => return (!is_led).then_some(entity),
+                if self.items[here].is_owner {
+                    continue;
                 }
+                return (!is_led).then_some(entity);
             }
             match self.word(here) {
                 "," => is_led = false,

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::key::key;
+use crate::key::{in_one_line, key};
 use crate::row::{ENTITY_ALIASES_MAX, EntityKind, NAME_BYTES_MAX, ROW_ENTITIES_MAX, RowEntity};
 use crate::words;
 
-/// An entity with what speaks for each kind.
+/// An entity with the votes for each kind.
 #[derive(Debug, Clone)]
 struct Draft {
     key: String,
@@ -23,12 +23,12 @@ pub(super) struct Entities {
     /// Last words of names of persons; none where two persons share one.
     by_surname: HashMap<String, Option<usize>>,
     /// Names of companies without their legal form.
-    by_house: HashMap<String, usize>,
+    by_company: HashMap<String, usize>,
 }
 
 impl Entities {
-    /// The entity with that name, made if there is none yet. None where the name has no key, or
-    /// there is no room.
+    /// The entity with that name, made if there is none yet. `None` where the name has no key, or
+    /// the row is full.
     pub(super) fn named(&mut self, name: &str) -> Option<usize> {
         let name = name.trim();
         let key: String = key(name).into();
@@ -44,7 +44,7 @@ impl Entities {
         let at = self.drafts.len();
         self.by_key.insert(key.clone(), at);
         let votes = [0; EntityKind::ALL.len()];
-        self.drafts.push(Draft { key, name: clean(name), aliases: Vec::new(), votes });
+        self.drafts.push(Draft { key, name: in_one_line(name), aliases: Vec::new(), votes });
         Some(at)
     }
 
@@ -54,19 +54,19 @@ impl Entities {
         let is_single = can_be_person && !key.as_str().contains(' ');
         let surname = || self.by_surname.get(key.as_str()).copied().flatten();
         let known = self.by_key.get(key.as_str()).copied();
-        let house = || {
-            let short = house(key.as_str());
-            let long = || self.by_house.get(key.as_str()).copied();
+        let company = || {
+            let short = company(key.as_str());
+            let long = || self.by_company.get(key.as_str()).copied();
             short.and_then(|short| self.by_key.get(short).copied()).or_else(long)
         };
-        known.or_else(|| if is_single { surname() } else { None }).or_else(house)
+        known.or_else(|| if is_single { surname() } else { None }).or_else(company)
     }
 
     /// Lets the name of a company without its legal form stand for the company.
-    pub(super) fn shorten_house(&mut self, at: usize) {
-        let Some(short) = house(&self.drafts[at].key) else { return };
+    pub(super) fn shorten_company(&mut self, at: usize) {
+        let Some(short) = company(&self.drafts[at].key) else { return };
         if short.len() > 2 && !words::is_ordinary(short) && !words::is_place(short) {
-            self.by_house.entry(short.to_owned()).or_insert(at);
+            self.by_company.entry(short.to_owned()).or_insert(at);
         }
     }
 
@@ -95,13 +95,13 @@ impl Entities {
         }
     }
 
-    /// Something speaks for a kind.
+    /// Adds `weight` to the votes for a kind.
     pub(super) fn vote(&mut self, at: usize, kind: EntityKind, weight: u16) {
         let vote = &mut self.drafts[at].votes[kind as usize];
         *vote = vote.saturating_add(weight);
     }
 
-    /// The kind for which most speaks.
+    /// The kind with most votes; the first of several.
     pub(super) fn kind(&self, at: usize) -> EntityKind {
         let votes = &self.drafts[at].votes;
         let best = (0..votes.len()).rev().max_by_key(|kind| votes[*kind]);
@@ -111,6 +111,7 @@ impl Entities {
         }
     }
 
+    /// The key of an entity.
     pub(super) fn key(&self, at: usize) -> &str {
         &self.drafts[at].key
     }
@@ -128,14 +129,8 @@ impl Entities {
 }
 
 /// The key of a company without its legal form.
-fn house(key: &str) -> Option<&str> {
+fn company(key: &str) -> Option<&str> {
     let (short, form) = key.rsplit_once(' ')?;
     let forms = ["corporation", "corp", "incorporated", "inc", "limited", "ltd", "llc", "gmbh"];
     (forms.contains(&form) || matches!(form, "plc" | "ag" | "sa" | "co")).then_some(short)
-}
-
-/// The name in one line, and without the addition that its key does without.
-fn clean(name: &str) -> String {
-    let words: Vec<&str> = name.split_whitespace().collect();
-    words.join(" ")
 }

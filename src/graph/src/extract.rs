@@ -6,7 +6,7 @@ use crate::code::{self, Role};
 use crate::entities::Entities;
 use crate::kinds;
 use crate::lines::{Block, blocks};
-use crate::names::{Found, Surroundings, names};
+use crate::names::{NameSpan, Surroundings, names};
 use crate::relations::{Item, Reading, Statement};
 use crate::row::{
     CONTEXT_BYTES_MAX, EntityKind, Predicate, ROW_TRIPLETS_MAX, RowGraph, RowTriplet,
@@ -17,7 +17,7 @@ use crate::tokens::{Token, tokens};
 /// Bytes of a chunk that are read.
 const TEXT_BYTES_MAX: usize = 256 << 10;
 
-/// What one chunk says: its entities, and how its sentences relate them.
+/// Reads the graph of one chunk: its entities, and the relations that its sentences state.
 ///
 /// `title` is that of the source; it is the first entity where it is a name, and what pronouns
 /// mean where the text speaks of it. The result depends on nothing but the two texts.
@@ -33,9 +33,9 @@ pub fn extract(title: &str, text: &str) -> RowGraph {
     chunk.finish()
 }
 
-/// Where a run of tokens stands.
+/// The place of a run of tokens in its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum UnitKind {
     Sentence,
     Heading,
     /// The value of a field; its name.
@@ -47,20 +47,21 @@ pub(super) enum Place {
 }
 
 /// A run of tokens with its names.
-pub(super) struct Passage {
-    pub place: Place,
+pub(super) struct TextUnit {
+    pub kind: UnitKind,
     pub tokens: Range<usize>,
-    pub names: Vec<Found>,
+    pub names: Vec<NameSpan>,
     /// The entity of each name.
     pub entities: Vec<Option<usize>>,
 }
 
 /// A chunk while it is read.
+#[derive(Default)]
 pub(super) struct Chunk<'a> {
     pub text: &'a str,
     pub tokens: Vec<Token>,
-    pub passages: Vec<Passage>,
-    /// Rows of tables, by passages; none for the rule below a header.
+    pub units: Vec<TextUnit>,
+    /// Rows of tables, by units; none for the rule below a header.
     pub rows: Vec<Range<usize>>,
     pub code: Vec<Range<usize>>,
     pub entities: Entities,
@@ -73,22 +74,12 @@ pub(super) struct Chunk<'a> {
 
 impl<'a> Chunk<'a> {
     fn read(text: &'a str) -> Self {
-        let mut chunk = Self {
-            text,
-            tokens: Vec::new(),
-            passages: Vec::new(),
-            rows: Vec::new(),
-            code: Vec::new(),
-            entities: Entities::default(),
-            main: None,
-            title: Vec::new(),
-            triplets: Vec::new(),
-        };
+        let mut chunk = Self { text, ..Self::default() };
         for block in blocks(text) {
             match block {
                 Block::Prose(range) => chunk.add_prose(range),
-                Block::Heading(range) => chunk.add(range, Place::Heading),
-                Block::Field { name, value } => chunk.add(value, Place::Value(name)),
+                Block::Heading(range) => chunk.add(range, UnitKind::Heading),
+                Block::Field { name, value } => chunk.add(value, UnitKind::Value(name)),
                 Block::Row(cells) => chunk.add_row(cells),
                 Block::Code(range) => chunk.code.push(range),
             }
@@ -101,57 +92,53 @@ impl<'a> Chunk<'a> {
         tokens(self.text, range.start, range.end, &mut self.tokens);
         for sentence in sentences(self.text, &self.tokens[first..]) {
             let tokens = first + sentence.start..first + sentence.end;
-            self.passages.push(passage(Place::Sentence, tokens));
+            self.units.push(unit(UnitKind::Sentence, tokens));
         }
     }
 
-    pub(super) fn add(&mut self, range: Range<usize>, place: Place) {
+    pub(super) fn add(&mut self, range: Range<usize>, kind: UnitKind) {
         let first = self.tokens.len();
         tokens(self.text, range.start, range.end, &mut self.tokens);
-        self.passages.push(passage(place, first..self.tokens.len()));
+        self.units.push(unit(kind, first..self.tokens.len()));
     }
 
     fn name_all(&mut self) {
         let mut around = Surroundings { title: &self.title, ..Surroundings::default() };
-        for passage in &self.passages {
-            if passage.place == Place::Sentence {
-                around.note(self.text, &self.tokens[passage.tokens.clone()]);
+        for unit in &self.units {
+            if unit.kind == UnitKind::Sentence {
+                around.note(self.text, &self.tokens[unit.tokens.clone()]);
             }
         }
         around.settle();
-        for passage in &mut self.passages {
-            let sentence = &self.tokens[passage.tokens.clone()];
-            let is_heading = matches!(passage.place, Place::Heading | Place::Header);
-            passage.names = names(self.text, sentence, &around, is_heading);
-            passage.entities = vec![None; passage.names.len()];
+        for unit in &mut self.units {
+            let sentence = &self.tokens[unit.tokens.clone()];
+            let is_heading = matches!(unit.kind, UnitKind::Heading | UnitKind::Header);
+            unit.names = names(self.text, sentence, &around, is_heading);
+            unit.entities = vec![None; unit.names.len()];
         }
         self.name_subject();
         self.name_acronyms();
         // Long names first, so that short forms find them.
         for is_short in [false, true] {
-            for passage in 0..self.passages.len() {
-                self.name_passage(passage, is_short);
+            for unit in 0..self.units.len() {
+                self.name_unit(unit, is_short);
             }
         }
     }
 
-    fn name_passage(&mut self, at: usize, is_short: bool) {
-        let passage = &mut self.passages[at];
-        let sentence = &self.tokens[passage.tokens.clone()];
-        for (found, slot) in passage.names.iter().zip(&mut passage.entities) {
+    fn name_unit(&mut self, at: usize, is_short: bool) {
+        let unit = &mut self.units[at];
+        let sentence = &self.tokens[unit.tokens.clone()];
+        for (found, slot) in unit.names.iter().zip(&mut unit.entities) {
             let name = &self.text[found.bytes.clone()];
-            let is_single = !name.contains(' ') && found.kind != Some(EntityKind::Date);
-            if is_single != is_short {
+            let is_date = found.kind == Some(EntityKind::Date);
+            if (!name.contains(' ') && !is_date) != is_short {
                 continue;
             }
-            let is_date = found.kind == Some(EntityKind::Date);
             // "in Strathmore" is a place, even after a person called so.
             let before = found.tokens.start.checked_sub(1).map(|at| sentence[at].text(self.text));
             let is_place = matches!(before, Some("in" | "at" | "near" | "from" | "In" | "of"));
-            let known = match is_date {
-                true => None,
-                false => self.entities.known(name, !is_place),
-            };
+            let known = if is_date { None } else { self.entities.known(name, !is_place) };
             let Some(entity) = known.or_else(|| self.entities.named(name)) else { continue };
             if known.is_some() {
                 self.entities.alias(entity, name);
@@ -160,16 +147,15 @@ impl<'a> Chunk<'a> {
             if self.entities.kind(entity) == EntityKind::Person {
                 self.entities.shorten(entity);
             }
-            self.entities.shorten_house(entity);
+            self.entities.shorten_company(entity);
             *slot = Some(entity);
         }
     }
 
     fn relate(&mut self) {
-        for at in 0..self.passages.len() {
-            match self.passages[at].place.clone() {
-                Place::Sentence => self.relate_sentence(at),
-                Place::Value(_) | Place::Heading | Place::Cell | Place::Header => {}
+        for at in 0..self.units.len() {
+            if self.units[at].kind == UnitKind::Sentence {
+                self.relate_sentence(at);
             }
         }
         self.relate_fields();
@@ -178,9 +164,9 @@ impl<'a> Chunk<'a> {
 
     fn relate_sentence(&mut self, at: usize) {
         let items = self.items(at);
-        let passage = &self.passages[at];
+        let unit = &self.units[at];
         let mut found = Vec::new();
-        let sentence = &self.tokens[passage.tokens.clone()];
+        let sentence = &self.tokens[unit.tokens.clone()];
         Reading {
             text: self.text,
             tokens: sentence,
@@ -196,10 +182,10 @@ impl<'a> Chunk<'a> {
 
     /// The words, marks and names of a sentence; pronouns in front stand for the main entity.
     fn items(&self, at: usize) -> Vec<Item> {
-        let passage = &self.passages[at];
-        let sentence = &self.tokens[passage.tokens.clone()];
+        let unit = &self.units[at];
+        let sentence = &self.tokens[unit.tokens.clone()];
         let mut items = Vec::with_capacity(sentence.len());
-        let mut names = passage.names.iter().zip(&passage.entities).peekable();
+        let mut names = unit.names.iter().zip(&unit.entities).peekable();
         let mut token = 0;
         while token < sentence.len() {
             match names.peek() {
@@ -235,7 +221,7 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// What lines of programs declare. Functions belong to the type that was declared last.
+    /// States what lines of programs declare. Functions belong to the type that was declared last.
     fn read_code(&mut self) {
         let mut holder = None;
         for line in std::mem::take(&mut self.code) {
@@ -266,20 +252,14 @@ impl<'a> Chunk<'a> {
     fn finish(self) -> RowGraph {
         let mut triplets: Vec<RowTriplet> = Vec::new();
         for (Statement { source, target, predicate }, context) in self.triplets {
-            if triplets.len() == ROW_TRIPLETS_MAX {
-                break;
-            }
             let end = context.end.min(context.start + CONTEXT_BYTES_MAX);
-            let end = self.text.floor_char_boundary(end);
-            let context = context.start as u32..end as u32;
+            let context = context.start as u32..self.text.floor_char_boundary(end) as u32;
             let (source, target) = (source as u8, target as u8);
-            if source == target {
-                continue;
-            }
-            let is_known = triplets
-                .iter()
-                .any(|one| (one.source, one.target, one.predicate) == (source, target, predicate));
-            if !is_known {
+            let is_same = |one: &RowTriplet| {
+                (one.source, one.target, one.predicate) == (source, target, predicate)
+            };
+            let is_full = triplets.len() == ROW_TRIPLETS_MAX;
+            if source != target && !is_full && !triplets.iter().any(is_same) {
                 triplets.push(RowTriplet { source, target, predicate, context });
             }
         }
@@ -287,6 +267,6 @@ impl<'a> Chunk<'a> {
     }
 }
 
-fn passage(place: Place, tokens: Range<usize>) -> Passage {
-    Passage { place, tokens, names: Vec::new(), entities: Vec::new() }
+fn unit(kind: UnitKind, tokens: Range<usize>) -> TextUnit {
+    TextUnit { kind, tokens, names: Vec::new(), entities: Vec::new() }
 }

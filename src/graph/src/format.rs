@@ -4,7 +4,7 @@
 //! u32 each, little-endian, read in place: the section begins on a boundary of 4 bytes
 //! header  "LDGR", version, rows n, sources, strings s, entities e, mentions m, aliases a,
 //!         triplets t, titles p, look-ups l, bytes of text b
-//! string_starts[s+1]   where strings begin in the text; they ascend and differ
+//! string_starts[s+1]   first byte of each string in the text; they ascend and differ
 //! entity_keys[e]       string of each key; ascending, so that an entity is the rank of its key
 //! entity_row_starts[e+1], entity_rows[m]               rows of an entity, ascending
 //! entity_triplet_starts[e+1], entity_triplets[2t]      triplets at an entity, ascending
@@ -32,7 +32,7 @@ pub(super) const HEADER_WORDS: usize = 12;
 /// Bits of a mention's name column that are the string; the rest is the kind.
 pub(super) const NAME_BITS: u32 = 28;
 
-/// How many there are of each thing, as the header tells.
+/// Number of things of each sort, as the header tells.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub rows: u32,
@@ -78,9 +78,10 @@ impl Counts {
     pub(super) fn header(&self) -> [u32; HEADER_WORDS] {
         let Self { rows, sources, strings, entities, mentions, aliases, .. } = *self;
         let Self { triplets, titles, lookups, text_bytes, .. } = *self;
-        let counts = [rows, sources, strings, entities, mentions, aliases];
-        let [a, b, c, d, e, f] = counts;
-        [MAGIC, VERSION, a, b, c, d, e, f, triplets, titles, lookups, text_bytes]
+        [
+            MAGIC, VERSION, rows, sources, strings, entities, mentions, aliases, triplets, titles,
+            lookups, text_bytes,
+        ]
     }
 
     pub(super) fn read(header: &[u32]) -> Result<Self, &'static str> {
@@ -99,37 +100,16 @@ impl Counts {
         Ok(Self { triplets, titles, lookups, text_bytes, ..first })
     }
 
-    /// Words of each column, in the order of [`Column`].
+    /// Words of each column, in the order of [`Column`]; letters as in the drawing above.
     fn lengths(&self) -> [u64; COLUMNS] {
-        let wide = |count: u32| u64::from(count);
-        let (entities, mentions) = (wide(self.entities), wide(self.mentions));
-        let (aliases, triplets) = (wide(self.aliases), wide(self.triplets));
-        let (lookups, titles) = (wide(self.lookups), wide(self.titles));
-        let row_starts = wide(self.rows) + 1;
-        [
-            wide(self.strings) + 1,
-            entities,
-            entities + 1,
-            mentions,
-            entities + 1,
-            2 * triplets,
-            row_starts,
-            mentions,
-            mentions,
-            aliases,
-            aliases,
-            lookups,
-            lookups,
-            row_starts,
-            triplets,
-            triplets,
-            triplets,
-            titles,
-            titles,
-        ]
+        let Self { rows, strings, entities, mentions, aliases, .. } = *self;
+        let Self { triplets, titles, lookups, .. } = *self;
+        let [n, s, e, m, a, t, p, l] =
+            [rows, strings, entities, mentions, aliases, triplets, titles, lookups].map(u64::from);
+        [s + 1, e, e + 1, m, e + 1, 2 * t, n + 1, m, m, a, a, l, l, n + 1, t, t, t, p, p]
     }
 
-    /// Where each column begins, in words from the start of the section; the last is the end.
+    /// Start of each column, in words from the start of the section; the last one is the end.
     pub(super) fn starts(&self) -> [u64; COLUMNS + 1] {
         let mut starts = [HEADER_WORDS as u64; COLUMNS + 1];
         for (column, length) in self.lengths().into_iter().enumerate() {

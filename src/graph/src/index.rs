@@ -24,7 +24,7 @@ pub struct TripletView {
     pub source: EntityId,
     /// Its target.
     pub target: EntityId,
-    /// How they relate.
+    /// The relation.
     pub predicate: Predicate,
     /// The supporting sentence as bytes of the row's text; empty where the title supports it. It
     /// is not checked against that text, so readers of the text have to ask for it.
@@ -89,16 +89,6 @@ impl GraphIndex {
         self.counts.entities == 0 && self.counts.titles == 0
     }
 
-    /// Number of entities; ids are below it.
-    pub fn entity_count(&self) -> u32 {
-        self.counts.entities
-    }
-
-    /// Number of triplets; ids are below it.
-    pub fn triplet_count(&self) -> u32 {
-        self.counts.triplets
-    }
-
     /// The graph of a row, as it was added.
     pub fn row(&self, row: u32) -> RowGraph {
         let mentions = self.group(Column::RowStarts, row);
@@ -151,6 +141,13 @@ impl GraphIndex {
         None
     }
 
+    /// The positions of a string in a column of strings that ascend.
+    fn positions(&self, keys: Column, text: &str) -> Range<usize> {
+        let Some(string) = self.find_string(text) else { return 0..0 };
+        let keys = self.column(keys);
+        keys.partition_point(|key| *key < string)..keys.partition_point(|key| *key <= string)
+    }
+
     /// The entity with that key.
     pub fn find(&self, key: &str) -> Option<EntityId> {
         let string = self.find_string(key)?;
@@ -161,11 +158,7 @@ impl GraphIndex {
     /// The entities that some row also calls by a key, ascending. Which row it is counts: one that
     /// may not be seen must not name anything, so ask [`Self::calls`].
     pub fn also_called(&self, key: &str) -> impl Iterator<Item = EntityId> + '_ {
-        let range = self.find_string(key).map_or(0..0, |string| {
-            let keys = self.column(Column::LookupKeys);
-            let first = keys.partition_point(|other| *other < string);
-            first..keys.partition_point(|other| *other <= string)
-        });
+        let range = self.positions(Column::LookupKeys, key);
         self.column(Column::LookupEntities)[range].iter().map(|entity| EntityId(*entity))
     }
 
@@ -185,7 +178,7 @@ impl GraphIndex {
         self.string(self.column(Column::EntityKeys)[id.0 as usize])
     }
 
-    /// How a row writes an entity, and what it takes it for; `None` where it does not name it.
+    /// Name and kind of an entity in a row; `None` where the row does not name it.
     pub fn named_in(&self, row: u32, id: EntityId) -> Option<(&str, EntityKind)> {
         self.mention_in(row, id).map(|mention| self.mention(mention))
     }
@@ -210,11 +203,7 @@ impl GraphIndex {
 
     /// Sources whose title has that key, ascending.
     pub fn sources_titled(&self, key: &str) -> &[u32] {
-        let Some(string) = self.find_string(key) else { return &[] };
-        let keys = self.column(Column::TitleKeys);
-        let first = keys.partition_point(|other| *other < string);
-        let last = keys.partition_point(|other| *other <= string);
-        &self.column(Column::TitleSources)[first..last]
+        &self.column(Column::TitleSources)[self.positions(Column::TitleKeys, key)]
     }
 
     /// Whether the key of some title is this word or begins with it. Most words of a text begin

@@ -1,10 +1,11 @@
-//! The key under which a name is found: what stays of it when spelling does not matter.
+//! The key of a name: its words in one spelling, under which the name is found.
 
 use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization;
 
 use crate::words;
+use lodestone_types::script::is_in_unspaced_block as is_unspaced;
 
 /// Words of one key at most. Longer names keep their first words.
 pub const KEY_WORDS_MAX: usize = 8;
@@ -56,7 +57,7 @@ pub fn key(name: &str) -> Key {
 /// bytes that it covers; by start, then by length.
 ///
 /// Runs that begin with an article are left out, because the key of a name never does, and so are
-/// keys that are not [telling](is_telling).
+/// keys of common words only, which would link any text with any other.
 pub fn keys_in(text: &str) -> Vec<(Key, Range<usize>)> {
     let ranges: Vec<Range<usize>> = Words::of(text).take(TEXT_WORDS_MAX).collect();
     let mut folded = String::new();
@@ -96,12 +97,17 @@ pub fn is_telling(key: &str) -> bool {
     !is_short && !is_empty_word(first) && !words::is_ordinary(first)
 }
 
-/// A word that does not tell one thing from another, even in company.
+/// Whether the word does not tell one thing from another, even beside other words.
 fn is_empty_word(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit()) && word.len() < 7
         || word.len() == 1
         || words::is_grammar(word)
-        || words::month(word).is_some()
+        || words::is_month(word)
+}
+
+/// The text with one blank in place of each run of white space.
+pub(super) fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The name without an addition in parentheses at its end.
@@ -154,17 +160,9 @@ fn letter_without_stroke(c: char) -> Option<&'static str> {
     })
 }
 
-fn is_word_char(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c as u32, 0x300..=0x36F | 0x900..=0x0DFF if !c.is_ascii())
-}
-
-/// Whether words of the script stand without blanks between them, so that each character has to
-/// count as one: Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar.
-pub(super) fn is_unspaced(c: char) -> bool {
-    matches!(c as u32,
-        0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x2E80..=0x2FDF | 0x3005..=0x3007
-        | 0x3041..=0x309F | 0x30A1..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF
-        | 0xF900..=0xFAFF | 0x20000..=0x323AF)
+/// Whether the character belongs to a word: letters, digits, and the marks that stand on letters.
+pub(super) fn is_word_char(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c as u32, 0x300..=0x36F | 0x900..=0xDFF)
 }
 
 pub(super) fn is_apostrophe(c: char) -> bool {
@@ -200,12 +198,10 @@ impl Iterator for Words<'_> {
             let start = self.at + rest.find(is_word_char)?;
             let rest = &self.text[start..];
             let first = rest.chars().next()?;
+            let is_end = |c: char| !is_word_char(c) || is_unspaced(c);
             let length = match is_unspaced(first) {
                 true => first.len_utf8(),
-                false => {
-                    let is_end = |c: char| !is_word_char(c) || is_unspaced(c);
-                    rest.find(is_end).unwrap_or(rest.len())
-                }
+                false => rest.find(is_end).unwrap_or(rest.len()),
             };
             self.at = start + length;
             let cut = rest.floor_char_boundary(length.min(WORD_BYTES_MAX));

@@ -1,21 +1,21 @@
-//! What a name is, judged by its words and by the words beside it.
+//! The kind of a name, judged by its words and by the words beside it.
 
 use crate::entities::Entities;
 use crate::key::key;
-use crate::names::Found;
+use crate::names::NameSpan;
 use crate::row::EntityKind;
 use crate::sentences::mark;
 use crate::tokens::{Form, Token};
 use crate::words;
 
-/// A vote that nothing overrules.
+/// Weight of a vote that no other overrules.
 const CERTAIN: u16 = 200;
 
 /// Votes for the kind of an entity, by one of its names.
 pub(super) fn judge(
     text: &str,
     sentence: &[Token],
-    found: &Found,
+    found: &NameSpan,
     entities: &mut Entities,
     at: usize,
 ) {
@@ -108,10 +108,7 @@ fn by_form(text: &str, name: &str, tokens: &[&Token], vote: &mut dyn FnMut(Entit
     let particle =
         tokens.iter().position(|token| matches!(word(token), "of" | "for" | "de" | "in"));
     let is_roman = |token: &&Token| word(token).bytes().all(|b| b"IVX".contains(&b));
-    let plain = match tokens.len() > 1 && is_roman(last) {
-        true => &tokens[tokens.len() - 2],
-        false => last,
-    };
+    let plain = if tokens.len() > 1 && is_roman(last) { &tokens[tokens.len() - 2] } else { last };
     let head = particle.and_then(|at| tokens.get(at.checked_sub(1)?)).unwrap_or(plain);
     let of_head = words::kind_of_noun(word(head)).filter(|kind| *kind != EntityKind::Person);
     let is_alone = tokens.len() == 1;
@@ -152,7 +149,7 @@ fn is_plural_acronym(word: &str) -> bool {
 fn by_neighbours(
     text: &str,
     sentence: &[Token],
-    found: &Found,
+    found: &NameSpan,
     vote: &mut dyn FnMut(EntityKind, u16),
 ) {
     let word = |at: Option<usize>| at.and_then(|at| sentence.get(at)).map_or("", |t| t.text(text));
@@ -214,7 +211,7 @@ fn by_neighbours(
     }
 }
 
-/// What the two words behind a name tell of it.
+/// The kind that the two words behind a name tell, and its weight.
 fn by_next(next: [&str; 2], is_single: bool) -> Option<(EntityKind, u16)> {
     use EntityKind::{Organization, Person};
     Some(match next {

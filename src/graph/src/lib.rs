@@ -1,12 +1,15 @@
-//! A knowledge graph out of text by rule: which things a chunk names, how its sentences relate
-//! them, and how both are stored beside the rows of a segment.
+//! A knowledge graph from text, by rule: the things that a chunk names, the relations that its
+//! sentences state, and the stored section that keeps both beside the rows of a segment.
 //!
-//! No language model, no I/O, no threads: the same texts give the same graph. Not here: which
-//! rows are alive or may be seen, and how a graph steers a search; both are the caller's.
+//! No language model, no I/O, no threads: the same texts give the same graph. Not here: which rows
+//! are alive or visible (storage), and how the graph steers a search (engine).
 //!
 //! ```text
-//! title, text -- extract --> RowGraph -- GraphWriter --> bytes -- GraphIndex --> triplets
-//! question ---- keys_in --> keys --------------------------------- find, sources_titled --^
+//! ingest  title, text -> lines -> tokens, sentences -> names -> kinds, entities
+//!                                 -> relations, records, code -> RowGraph
+//!         RowGraph of each row -> GraphWriter -> bytes of the section
+//! query   bytes -> GraphIndex::open -> entities, triplets, rows
+//!         question -> keys_in -> keys -> GraphIndex: find, also_called, sources_titled
 //! ```
 //! Invariants: nothing is stated without the sentence that states it; every count is bounded; time
 //! is linear in the text, whatever it is. Precision goes before recall, since a reader follows the
@@ -30,18 +33,25 @@
 //! | 10 messy held out, first run | .454 / .529 | .611 | 3 of 3 / 3 of 14 |
 //! | 10 messy held out, after repairs | .487 / .559 | .614 | 3 of 3 / 3 of 14 |
 //!
-//! # Children
-//! - `key`: the key of a name, and the keys that a text may mean
-//! - `row`: the graph of one chunk as plain data; `extract`: makes it; `titles`:
-//!   what it is about
-//! - `lines`, `tokens`, `sentences`: the text in parts; `words`: what is known of single words
-//! - `names`, `runs`, `authors`, `dates`: names in a sentence;
-//!   `kinds`: what they are; `entities`: which are one
-//! - `relations`, `ends`, `clauses`: what a sentence states; `patterns`: the phrases that state it;
-//!   `links`: what has to stand around them
-//! - `records`: what fields and tables state; `code`: what a line of a program declares
-//! - `claims`: what a language model may add, held to the text
-//! - `format`, `writer`, `index`, `check`: the stored section
+//! # Modules
+//! - `key`: the key of a name, and the keys in a question
+//! - `row`: the graph of one chunk as plain data
+//! - `extract`: from the text of a chunk to its graph
+//! - `titles`: the main entity of a chunk, from its title
+//! - `lines`: paragraphs, headings, fields, rows of tables, code
+//! - `tokens`, `sentences`: words and marks of a paragraph, and its sentences
+//! - `words`: word lists
+//! - `names`: names in a sentence; `runs`: their length; `authors`, `dates`: two special forms
+//! - `kinds`: the kind of a name
+//! - `entities`: the entities of a chunk, several names of one thing brought together
+//! - `relations`: reads a sentence phrase by phrase; `patterns`: the table of phrases
+//! - `ends`: subject and objects of a phrase; `links`: conditions on the words between
+//! - `clauses`: classes, owners, places and verbs, which have no phrase in the table
+//! - `records`: statements of fields and tables; `code`: declarations in lines of a program
+//! - `claims`: additions of a language model, checked against the text
+//! - `format`: the stored section; `writer`: makes it; `check`, `index`: check and read it
+
+#![forbid(unsafe_code)]
 
 mod authors;
 mod check;
@@ -78,9 +88,6 @@ mod writer;
 
 pub use extract::extract;
 pub use index::{EntityId, GraphIndex, TripletId, TripletView};
-pub use key::{KEY_WORDS_MAX, Key, is_telling, key, keys_in};
-pub use row::{
-    CONTEXT_BYTES_MAX, ENTITY_ALIASES_MAX, EntityKind, NAME_BYTES_MAX, Predicate, ROW_ENTITIES_MAX,
-    ROW_TRIPLETS_MAX, RowEntity, RowGraph, RowTriplet,
-};
+pub use key::{Key, key, keys_in};
+pub use row::{EntityKind, NAME_BYTES_MAX, Predicate, RowEntity, RowGraph, RowTriplet};
 pub use writer::GraphWriter;

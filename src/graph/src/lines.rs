@@ -174,9 +174,8 @@ fn paragraph(text: &str, range: Range<usize>) -> Option<Block> {
     let has_sentence = content.contains(". ");
     // The label of a field whose value stands in another line names nothing.
     let is_label = content.ends_with(':');
-    match is_short && !is_ended && !has_sentence {
-        true if is_label => None,
-        true => Some(Block::Heading(range)),
-        false => Some(Block::Prose(range)),
+    if !is_short || is_ended || has_sentence {
+        return Some(Block::Prose(range));
     }
+    (!is_label).then_some(Block::Heading(range))
 }

@@ -1,4 +1,4 @@
-//! What has to stand between a phrase and its ends for the phrase to mean what the table says.
+//! Conditions on the words between a phrase and its ends, without which the phrase states nothing.
 
 use crate::patterns::Pattern;
 use crate::relations::{Reading, is_copula, is_preposition};
@@ -74,7 +74,7 @@ impl Reading<'_> {
         })
     }
 
-    /// What gets another name by the phrase at item `at`: the name right before, with nothing but
+    /// The thing that gets another name by the phrase at item `at`: the name right before, with only
     /// a copula, adverbs, a comma or brackets between.
     pub(super) fn renamed(&self, at: usize) -> Option<usize> {
         let is_naming = matches!(self.word(at), "called" | "nicknamed" | "renamed");
@@ -136,20 +136,9 @@ fn is_made(word: &str) -> bool {
 
 fn is_naming_adverb(word: &str) -> bool {
     word.ends_with("ly")
-        || matches!(
-            word,
-            "also"
-                | "often"
-                | "better"
-                | "best"
-                | "most"
-                | "now"
-                | "then"
-                | "once"
-                | "sometimes"
-                | "or"
-                | "come"
-                | "came"
-                | "to"
-        )
+        || [
+            "also", "often", "better", "best", "most", "now", "then", "once", "sometimes", "or",
+            "come", "came", "to",
+        ]
+        .contains(&word)
 }

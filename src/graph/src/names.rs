@@ -14,16 +14,16 @@ const QUOTE_TOKENS_MAX: usize = 14;
 
 /// A name in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct NameSpan {
     /// Its tokens.
     pub tokens: Range<usize>,
     /// The bytes of the name itself: without quotation marks and titles of a person.
     pub bytes: Range<usize>,
-    /// What its form alone says about its kind.
+    /// The kind that its form alone tells.
     pub kind: Option<EntityKind>,
 }
 
-/// What is known of the whole chunk when its names are sought.
+/// Words of the whole chunk, as evidence when its names are sought.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings<'a> {
     /// Words of the title.
@@ -64,7 +64,7 @@ pub(super) fn names(
     sentence: &[Token],
     around: &Surroundings<'_>,
     is_heading: bool,
-) -> Vec<Found> {
+) -> Vec<NameSpan> {
     let is_shouted = is_shouted(sentence);
     let scan = Scan { text, tokens: sentence, around, is_shouted, is_heading };
     let mut found = Vec::new();
@@ -88,8 +88,8 @@ pub(super) struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Where the scan goes on, and the name before that.
-    fn name_at(&self, at: usize) -> (usize, Option<Found>) {
+    /// The token at which the scan goes on, and the name before it.
+    fn name_at(&self, at: usize) -> (usize, Option<NameSpan>) {
         if let Some(end) = date_at(self.text, self.tokens, at) {
             return (end, Some(self.found(at..end, Some(EntityKind::Date))));
         }
@@ -112,7 +112,7 @@ impl Scan<'_> {
         (found.as_ref().map_or(at + 1, |found| found.tokens.end), found)
     }
 
-    /// Where the title of the source ends if the text repeats it here. One ordinary word does not
+    /// End of the source's title if the text repeats it here. One ordinary word does not
     /// count: in the middle of a text it means itself.
     fn title_end(&self, at: usize) -> Option<usize> {
         let title = self.around.title;
@@ -123,13 +123,13 @@ impl Scan<'_> {
         (is_same && is_telling && is_name).then_some(at + title.len())
     }
 
-    fn found(&self, tokens: Range<usize>, kind: Option<EntityKind>) -> Found {
+    fn found(&self, tokens: Range<usize>, kind: Option<EntityKind>) -> NameSpan {
         let last = &self.tokens[tokens.end - 1];
         let mut bytes = self.tokens[tokens.start].start..last.end;
         // "U.S." keeps its last stop.
         let is_dotted = last.form == Form::Capitals && last.text(self.text).contains('.');
         bytes.end += usize::from(is_dotted && self.text[last.end..].starts_with('.'));
-        Found { tokens, bytes, kind }
+        NameSpan { tokens, bytes, kind }
     }
 
     pub(super) fn mark(&self, at: usize) -> Option<char> {
@@ -142,7 +142,7 @@ impl Scan<'_> {
 
     /// A title between quotation marks: most of its words have capitals, or the marks are those
     /// that only titles have.
-    fn quoted(&self, at: usize) -> Option<Found> {
+    fn quoted(&self, at: usize) -> Option<NameSpan> {
         let open = self.mark(at)?;
         let (close, is_title) = match open {
             '"' => ('"', false),
@@ -174,7 +174,7 @@ impl Scan<'_> {
         }
         let kind = if is_term { EntityKind::Term } else { EntityKind::Work };
         let name = self.found(inner, Some(kind));
-        Some(Found { tokens: at..at + length + 2, ..name })
+        Some(NameSpan { tokens: at..at + length + 2, ..name })
     }
 
     /// Whether the words before say that a word itself is meant.
@@ -185,7 +185,7 @@ impl Scan<'_> {
     }
 
     /// A code of its own: an address, a file name, a symbol of a program.
-    fn code(&self, at: usize) -> Option<Found> {
+    fn code(&self, at: usize) -> Option<NameSpan> {
         let word = self.word(at);
         let letters = word.chars().filter(|c| c.is_alphabetic()).count();
         let has_mark = word.contains(['_', '@', '.']);
@@ -198,7 +198,7 @@ impl Scan<'_> {
     }
 
     /// A run of capitalised words with particles between them.
-    fn run(&self, at: usize) -> (usize, Option<Found>) {
+    fn run(&self, at: usize) -> (usize, Option<NameSpan>) {
         let mut start = at;
         let run_end = self.run_end(at);
         let mut end = run_end;
@@ -237,7 +237,7 @@ impl Scan<'_> {
         let has_initial = end > at && self.tokens[end - 1].form == Form::Initial;
         let has_stop = has_initial && self.mark(end) == Some('.') && end + 1 < self.tokens.len();
         let behind = end + usize::from(has_stop);
-        let name = || Found { tokens: at..behind, ..self.found(start..end, kind) };
+        let name = || NameSpan { tokens: at..behind, ..self.found(start..end, kind) };
         (run_end.max(behind), is_name.then(name))
     }
 
@@ -348,7 +348,7 @@ impl Scan<'_> {
             token.senses.kind == Some(EntityKind::Person) || token.senses.is_honorific()
         });
         let last = self.word(tokens.end - 1);
-        let is_house = words::kind_of_noun(last).is_some() || self.has_house(tokens.clone());
+        let is_company = words::kind_of_noun(last).is_some() || self.has_company(tokens.clone());
         let is_seen =
             |token: &Token| self.around.lower.contains(&*token.text(self.text).to_lowercase());
         // Initials without stops stand in lists of references, where no name can be told.
@@ -360,7 +360,7 @@ impl Scan<'_> {
             return false;
         }
         let is_numbered = self.tokens[tokens.end - 1].form == Form::Number;
-        let is_all_seen = words().all(is_seen) && !is_house && !is_numbered;
+        let is_all_seen = words().all(is_seen) && !is_company && !is_numbered;
         let key = crate::key(&self.text[self.found(tokens.clone(), None).bytes]);
         if words::is_place(key.as_str()) {
             return true;

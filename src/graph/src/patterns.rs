@@ -1,7 +1,7 @@
 //! The table of phrases that state a relation, read once from the list beside this file.
 //!
 //! A line is `PREDICATE > SOURCE TARGET: phrase | phrase`. With `<` the triplet runs against the
-//! sentence: what stands before the phrase is its target. Kinds are what the ends are taken for
+//! sentence: the name before the phrase is its target. Kinds are what the ends are taken for
 //! where nothing else tells; a DATE is a condition.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use crate::row::{EntityKind, Predicate};
 /// Words of a phrase.
 pub(super) const PHRASE_WORDS_MAX: usize = 6;
 
-/// What a phrase says about what stands before and behind it.
+/// The relation that a phrase states of the names before and behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pattern {
     pub predicate: Predicate,
@@ -35,11 +35,10 @@ static PHRASES: LazyLock<HashMap<&'static str, Vec<Pattern>>> = LazyLock::new(||
         let (head, list) = line.split_once(": ").expect("a predicate before its phrases");
         let [predicate, turn, source, target] =
             head.split(' ').collect::<Vec<_>>()[..].try_into().expect("four words");
-        let kind = |name| EntityKind::ALL.iter().copied().find(|kind| kind.name() == name);
         let pattern = Pattern {
-            predicate: named(predicate).expect("a known predicate"),
+            predicate: Predicate::of_name(predicate).expect("a known predicate"),
             is_reversed: turn == "<",
-            kinds: [kind(source), kind(target)],
+            kinds: [source, target].map(EntityKind::of_name),
         };
         for phrase in list.split(" | ") {
             phrases.entry(phrase).or_default().push(pattern);
@@ -68,10 +67,6 @@ pub(super) fn patterns(phrase: &str) -> &'static [Pattern] {
 /// Words of the longest phrase that begins with the word; 0 if none does.
 pub(super) fn words_from(first: &str) -> usize {
     FIRST_WORDS.get(first).copied().unwrap_or(0)
-}
-
-fn named(name: &str) -> Option<Predicate> {
-    Predicate::ALL.iter().copied().find(|one| one.name() == name)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! What fields ("Name: value") and tables state: each value belongs to the thing that its record
+//! Statements of fields ("Name: value") and tables: each value belongs to the thing that its record
 //! or its row is of.
 
 use std::ops::Range;
 
-use crate::extract::{Chunk, Place};
+use crate::extract::{Chunk, UnitKind};
 use crate::relations::Statement;
 use crate::row::{EntityKind, Predicate};
 use crate::words;
@@ -20,23 +20,23 @@ impl Chunk<'_> {
                 && cells.iter().any(|cell| !cell.is_empty());
         if is_rule {
             for header in self.rows.last().cloned().unwrap_or(0..0) {
-                self.passages[header].place = Place::Header;
+                self.units[header].kind = UnitKind::Header;
             }
             return;
         }
-        let first = self.passages.len();
-        cells.into_iter().for_each(|cell| self.add(cell, Place::Cell));
-        self.rows.push(first..self.passages.len());
+        let first = self.units.len();
+        cells.into_iter().for_each(|cell| self.add(cell, UnitKind::Cell));
+        self.rows.push(first..self.units.len());
     }
 
     /// States the fields of each record: of the thing that one of them names, or else of what the
     /// text is about.
     pub(super) fn relate_fields(&mut self) {
         let mut at = 0;
-        while at < self.passages.len() {
-            let is_field = |passage: usize| matches!(self.passages[passage].place, Place::Value(_));
-            let end = (at..self.passages.len()).find(|at| !is_field(*at));
-            let record = at..end.unwrap_or(self.passages.len());
+        while at < self.units.len() {
+            let is_field = |unit: usize| matches!(self.units[unit].kind, UnitKind::Value(_));
+            let end = (at..self.units.len()).find(|at| !is_field(*at));
+            let record = at..end.unwrap_or(self.units.len());
             at = record.end + 1;
             let naming = record.clone().find(|at| self.field(*at).is_some_and(names_record));
             let subject = match naming {
@@ -44,17 +44,17 @@ impl Chunk<'_> {
                 _ => self.main,
             };
             let Some(subject) = subject else { continue };
-            for passage in record {
-                if let Place::Value(name) = self.passages[passage].place.clone() {
-                    self.relate_value(subject, name, passage);
+            for unit in record {
+                if let UnitKind::Value(name) = self.units[unit].kind.clone() {
+                    self.relate_value(subject, name, unit);
                 }
             }
         }
     }
 
-    fn field(&self, passage: usize) -> Option<&str> {
-        match &self.passages[passage].place {
-            Place::Value(name) => Some(&self.text[name.clone()]),
+    fn field(&self, unit: usize) -> Option<&str> {
+        match &self.units[unit].kind {
+            UnitKind::Value(name) => Some(&self.text[name.clone()]),
             _ => None,
         }
     }
@@ -65,7 +65,7 @@ impl Chunk<'_> {
         let mut header: Range<usize> = 0..0;
         let mut before = 0;
         for row in self.rows.clone() {
-            let is_header = self.passages[row.start].place == Place::Header;
+            let is_header = self.units[row.start].kind == UnitKind::Header;
             if is_header || row.start != before {
                 header = if is_header { row.clone() } else { 0..0 };
             }
@@ -93,21 +93,20 @@ impl Chunk<'_> {
         }
     }
 
-    fn relate_value(&mut self, subject: usize, name: Range<usize>, passage: usize) {
+    fn relate_value(&mut self, subject: usize, name: Range<usize>, unit: usize) {
         let start = name.start;
-        self.relate_cell(subject, name, passage, start);
+        self.relate_cell(subject, name, unit, start);
     }
 
     /// States what a value says of the subject; `start` is where the supporting line begins.
-    fn relate_cell(&mut self, subject: usize, name: Range<usize>, passage: usize, start: usize) {
+    fn relate_cell(&mut self, subject: usize, name: Range<usize>, unit: usize, start: usize) {
         let name = self.text[name].trim_end_matches(':');
         if is_caption(name) {
             return;
         }
         let (predicate, is_reversed) = known_field(name).unwrap_or((Predicate::HasProperty, false));
-        let value = self.span(passage);
-        let mut targets: Vec<usize> =
-            self.passages[passage].entities.iter().flatten().copied().collect();
+        let value = self.span(unit);
+        let mut targets: Vec<usize> = self.units[unit].entities.iter().flatten().copied().collect();
         if targets.is_empty() && predicate == Predicate::IsA {
             let class = &self.text[value.clone()];
             let is_class = class.split_whitespace().count() <= CLASS_WORDS_MAX
@@ -127,20 +126,20 @@ impl Chunk<'_> {
         }
     }
 
-    /// The bytes of a passage.
-    fn span(&self, passage: usize) -> Range<usize> {
-        let tokens = &self.tokens[self.passages[passage].tokens.clone()];
+    /// The bytes of a unit.
+    fn span(&self, unit: usize) -> Range<usize> {
+        let tokens = &self.tokens[self.units[unit].tokens.clone()];
         match (tokens.first(), tokens.last()) {
             (Some(first), Some(last)) => first.start..last.end,
             _ => 0..0,
         }
     }
 
-    /// The entity that a passage names with all of its words.
-    fn whole(&self, passage: usize) -> Option<usize> {
-        let passage = &self.passages[passage];
-        match (&passage.names[..], &passage.entities[..]) {
-            ([name], [entity]) if name.tokens.len() == passage.tokens.len() => *entity,
+    /// The entity that a unit names with all of its words.
+    fn whole(&self, unit: usize) -> Option<usize> {
+        let unit = &self.units[unit];
+        match (&unit.names[..], &unit.entities[..]) {
+            ([name], [entity]) if name.tokens.len() == unit.tokens.len() => *entity,
             _ => None,
         }
     }
@@ -155,32 +154,12 @@ fn names_record(name: &str) -> bool {
 /// Names in front of a colon that are no property of anything: captions, references, notes.
 fn is_caption(name: &str) -> bool {
     let first = name.split(' ').next().unwrap_or(name).to_lowercase();
-    matches!(
-        &*first,
-        "table"
-            | "figure"
-            | "fig"
-            | "see"
-            | "main"
-            | "further"
-            | "note"
-            | "notes"
-            | "example"
-            | "warning"
-            | "tip"
-            | "step"
-            | "chapter"
-            | "section"
-            | "page"
-            | "question"
-            | "answer"
-            | "retrieved"
-            | "archived"
-            | "re"
-            | "subject"
-            | "title"
-            | "name"
-    )
+    [
+        "table", "figure", "fig", "see", "main", "further", "note", "notes", "example", "warning",
+        "tip", "step", "chapter", "section", "page", "question", "answer", "retrieved", "archived",
+        "re", "subject", "title", "name",
+    ]
+    .contains(&&*first)
 }
 
 /// The predicate for things of these kinds: what a date is told of is a day, what a place is told

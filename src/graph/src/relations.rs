@@ -169,10 +169,8 @@ impl Reading<'_> {
         }
         let source = self.source_of(from)?;
         let wanted = pattern.kinds[usize::from(pattern.is_reversed)];
-        match can_be(self.entities.kind(source), wanted) {
-            true => Some(source),
-            false => self.subject(from).or(Some(source)),
-        }
+        let can_be = can_be(self.entities.kind(source), wanted);
+        if can_be { Some(source) } else { self.subject(from).or(Some(source)) }
     }
 
     /// Whether the ends can be what the pattern takes them for; lets them be that.
@@ -309,74 +307,23 @@ fn can_be(kind: EntityKind, wanted: Option<EntityKind>) -> bool {
     }
 }
 
-/// What is stated of a name in brackets behind it.
+/// Whether the relation is stated in brackets behind a name.
 fn is_bracketed(predicate: Predicate) -> bool {
     use Predicate::*;
-    matches!(
-        predicate,
-        BornOn
-            | BornIn
-            | DiedOn
-            | DiedIn
-            | AlsoKnownAs
-            | CreatedBy
-            | FoundedOn
-            | FoundedBy
-            | PublishedOn
-            | RelativeOf
-            | ChildOf
-            | SiblingOf
-            | SpouseOf
-    )
+    [
+        BornOn, BornIn, DiedOn, DiedIn, AlsoKnownAs, CreatedBy, FoundedOn, FoundedBy, PublishedOn,
+        RelativeOf, ChildOf, SiblingOf, SpouseOf,
+    ]
+    .contains(&predicate)
 }
 
 pub(super) fn is_preposition(word: &str) -> bool {
-    matches!(
-        word,
-        "of" | "in"
-            | "on"
-            | "at"
-            | "by"
-            | "to"
-            | "from"
-            | "with"
-            | "for"
-            | "into"
-            | "under"
-            | "during"
-            | "after"
-            | "before"
-            | "since"
-            | "until"
-            | "between"
-            | "among"
-            | "about"
-            | "against"
-            | "through"
-            | "within"
-            | "near"
-            | "over"
-            | "as"
-            | "than"
-            | "like"
-            | "without"
-            | "via"
-            | "upon"
-            | "onto"
-            | "across"
-            | "including"
-            | "despite"
-            | "outside"
-            | "inside"
-            | "along"
-            | "around"
-            | "behind"
-            | "beyond"
-            | "toward"
-            | "towards"
-            | "below"
-            | "above"
-            | "alongside"
-            | "throughout"
-    )
+    [
+        "of", "in", "on", "at", "by", "to", "from", "with", "for", "into", "under", "during",
+        "after", "before", "since", "until", "between", "among", "about", "against", "through",
+        "within", "near", "over", "as", "than", "like", "without", "via", "upon", "onto", "across",
+        "including", "despite", "outside", "inside", "along", "around", "behind", "beyond",
+        "toward", "towards", "below", "above", "alongside", "throughout",
+    ]
+    .contains(&word)
 }

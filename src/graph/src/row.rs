@@ -1,4 +1,4 @@
-//! What one chunk says, as plain data.
+//! The graph of one chunk as plain data.
 
 use std::ops::Range;
 
@@ -32,12 +32,17 @@ macro_rules! names {
             pub fn name(self) -> &'static str {
                 match self { $(Self::$value => $name,)+ }
             }
+
+            /// The value with that name.
+            pub(super) fn of_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|value| value.name() == name)
+            }
         }
     };
 }
 
 names! {
-    /// What an entity is.
+    /// The kind of an entity.
     EntityKind {
         /// A human being.
         Person = "PERSON",
@@ -63,7 +68,7 @@ names! {
 }
 
 names! {
-    /// How the source of a triplet relates to its target. Read "source PREDICATE target".
+    /// The relation of a triplet's source to its target. Read "source PREDICATE target".
     Predicate {
         /// A sentence connects both with a verb that has no predicate of its own.
         RelatedTo = "RELATED_TO",
@@ -131,9 +136,9 @@ names! {
         OwnedBy = "OWNED_BY",
         /// The tool or means of something.
         Uses = "USES",
-        /// What is needed: an import, a requirement.
+        /// An import, a requirement.
         DependsOn = "DEPENDS_ON",
-        /// What follows from something.
+        /// A consequence.
         Causes = "CAUSES",
         /// The model of an adaptation; the ground of a conclusion.
         BasedOn = "BASED_ON",
@@ -163,20 +168,20 @@ pub struct RowEntity {
     pub key: String,
     /// Its longest form as the text writes it.
     pub name: String,
-    /// What it is, as far as the text tells.
+    /// Its kind, as far as the text tells.
     pub kind: EntityKind,
     /// Keys of its other names in the chunk, ascending.
     pub aliases: Vec<String>,
 }
 
-/// A statement of one chunk.
+/// A relation of two entities that one chunk states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowTriplet {
     /// Position of its source among the row's entities.
     pub source: u8,
     /// Position of its target; another one.
     pub target: u8,
-    /// How they relate.
+    /// The relation.
     pub predicate: Predicate,
     /// The supporting sentence as bytes of the chunk's text; empty where the title supports it.
     pub context: Range<u32>,

@@ -1,4 +1,4 @@
-//! How far a name goes: capitalised words, and what may stand between them.
+//! The length of names: capitalised words, and the particles and marks that may stand between them.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::words;
 const NAME_TOKENS_MAX: usize = 12;
 
 impl Scan<'_> {
-    /// Where the run of words ends that can be one name.
+    /// End of the run of words from `at` on that can be one name.
     pub(super) fn run_end(&self, at: usize) -> usize {
         let mut end = at + 1;
         while end < self.tokens.len() && end - at < NAME_TOKENS_MAX {
@@ -24,13 +24,13 @@ impl Scan<'_> {
         end
     }
 
-    /// Where the name ends if what stands at `end` belongs to the name that began at `at`.
+    /// End of the name that began at `at`, if the token at `end` belongs to it.
     fn joined(&self, at: usize, end: usize) -> Option<usize> {
         let (last, next) = (&self.tokens[end - 1], &self.tokens[end]);
         if last.is_owner {
             let kind = words::kind_of_noun(next.text(self.text));
-            let is_house = kind == Some(EntityKind::Organization);
-            return (next.is_capital() && is_house).then_some(end + 1);
+            let is_company = kind == Some(EntityKind::Organization);
+            return (next.is_capital() && is_company).then_some(end + 1);
         }
         match next.form {
             Form::Capital | Form::Capitals | Form::Initial => {
@@ -63,7 +63,7 @@ impl Scan<'_> {
             && !is_year
             && !follows_quantity
             && !counts.contains(&&*before)
-            && words::month(&before).is_none()
+            && !words::is_month(&before)
             && !self.tokens[at].senses.is_grammar();
         is_name.then_some(end + 1)
     }
@@ -73,7 +73,7 @@ impl Scan<'_> {
         let first = self.word(end);
         let before = &self.tokens[end - 1];
         let head = words::kind_of_noun(self.word(at));
-        let is_house = head == Some(EntityKind::Organization) || self.has_house(at..end);
+        let is_company = head == Some(EntityKind::Organization) || self.has_company(at..end);
         let is_office = head == Some(EntityKind::Person) || self.tokens[at].senses.is_honorific();
         let is_allowed = match first {
             "von" | "van" | "de" | "zu" => true,
@@ -91,8 +91,8 @@ impl Scan<'_> {
                 (is_plain || is_person) && !is_style && before.form != Form::Capitals
                     || is_person && before.form == Form::Capitals
             }
-            "for" => is_house || self.word(end - 1) == "Award",
-            "and" => is_house && self.has_of(at, end) || self.is_pair(end),
+            "for" => is_company || self.word(end - 1) == "Award",
+            "and" => is_company && self.has_of(at, end) || self.is_pair(end),
             "da" | "di" | "du" | "del" | "della" | "des" | "der" | "den" | "bin" | "ibn" | "al"
             | "y" | "la" | "af" | "av" | "do" | "dos" | "e" => true,
             "sur" | "les" | "le" | "en" | "el" | "los" => before.form != Form::Lower,
@@ -109,33 +109,30 @@ impl Scan<'_> {
         let next = end + 1 + skipped.count();
         let token = self.tokens.get(next)?;
         let is_name = token.form == Form::Capital || token.form == Form::Capitals;
-        let is_date = words::month(&self.word(next).to_ascii_lowercase()).is_some();
+        let is_date = words::is_month(&self.word(next).to_ascii_lowercase());
         (is_name && token.is_apart && !token.senses.is_grammar() && !is_date).then_some(next + 1)
     }
 
-    pub(super) fn has_house(&self, tokens: Range<usize>) -> bool {
-        let is_house = |token: &Token| {
+    pub(super) fn has_company(&self, tokens: Range<usize>) -> bool {
+        let is_company = |token: &Token| {
             token.senses.kind == Some(EntityKind::Organization) && token.is_capital()
         };
-        self.tokens[tokens].iter().any(is_house)
+        self.tokens[tokens].iter().any(is_company)
     }
 
     fn has_of(&self, at: usize, end: usize) -> bool {
         self.tokens[at..end].iter().any(|token| matches!(token.text(self.text), "of" | "for"))
     }
 
-    /// "Victoria and Albert Museum": a house is named after two.
+    /// "Victoria and Albert Museum": an institution is named after two.
     fn is_pair(&self, end: usize) -> bool {
-        let is_house = |token: &Token| {
+        let is_company = |token: &Token| {
             words::kind_of_noun(token.text(self.text))
                 .is_some_and(|kind| !matches!(kind, EntityKind::Person | EntityKind::Work))
         };
-        let (Some(next), Some(house)) = (self.tokens.get(end + 1), self.tokens.get(end + 2)) else {
-            return false;
-        };
-        let is_run =
-            next.is_capital() && house.is_capital() && !house.text(self.text).ends_with('s');
-        is_run && is_house(house) && !is_house(next) && !is_house(&self.tokens[end - 1])
+        let [before, _, next, head, ..] = &self.tokens[end - 1..] else { return false };
+        let is_run = next.is_capital() && head.is_capital() && !head.text(self.text).ends_with('s');
+        is_run && is_company(head) && !is_company(next) && !is_company(before)
     }
 
     /// Stops of initials, hyphens with a blank behind, commas before a legal form.
@@ -146,8 +143,8 @@ impl Scan<'_> {
         match self.mark(end)? {
             '.' => {
                 let letters = self.word(end - 1);
-                let is_house = next.senses.kind == Some(EntityKind::Organization);
-                let is_dotted = letters.contains('.') && (!letters.is_ascii() || is_house);
+                let is_company = next.senses.kind == Some(EntityKind::Organization);
+                let is_dotted = letters.contains('.') && (!letters.is_ascii() || is_company);
                 let is_short = last.form == Form::Initial
                     || is_dotted
                     || last.senses.is_honorific() && last.end - last.start <= 4;
@@ -164,8 +161,8 @@ impl Scan<'_> {
             '&' => {
                 // "Huang & Shen 1998" are two authors.
                 let behind = self.tokens.get(end + 2).map(|token| token.form);
-                let is_house = next.is_capital() && next.is_apart && behind != Some(Form::Number);
-                is_house.then_some(end + 2)
+                let is_company = next.is_capital() && next.is_apart && behind != Some(Form::Number);
+                is_company.then_some(end + 2)
             }
             ',' => ["Inc", "Ltd", "LLC", "Jr", "Sr", "Corp"].contains(&word).then_some(end + 2),
             _ => None,

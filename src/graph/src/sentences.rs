@@ -28,7 +28,7 @@ pub(super) fn sentences(text: &str, tokens: &[Token]) -> Vec<Range<usize>> {
     found
 }
 
-/// Where the sentence ends whose last mark may stand at `at`.
+/// End of the sentence whose last mark may stand at `at`; `None` if it does not end there.
 fn sentence_end(text: &str, tokens: &[Token], at: usize) -> Option<usize> {
     let mark = mark(text, &tokens[at])?;
     if matches!(mark, '。' | '\u{ff01}' | '\u{ff1f}') {

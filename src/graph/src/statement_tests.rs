@@ -1,4 +1,4 @@
-//! What sentences, fields and tables state, and what they do not.
+//! Statements that sentences, fields and tables make, and some that they do not.
 
 use super::extract;
 

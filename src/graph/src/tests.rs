@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::row::{ROW_ENTITIES_MAX, ROW_TRIPLETS_MAX};
 use super::*;
 
 /// Bytes that begin where words may.
@@ -42,7 +43,7 @@ fn walk(index: &GraphIndex, rows: u32) -> usize {
         count += index.row(row).entities.len() + index.entities_of_row(row).count();
         count += index.triplets_of_row(row).map(|id| index.triplet(id).row as usize).sum::<usize>();
     }
-    for id in (0..index.entity_count()).map(EntityId) {
+    for id in (0..index.counts.entities).map(EntityId) {
         let key = index.key(id);
         count += index.find(key).is_some() as usize + index.rows_of(id).len();
         count += index.triplets_of_entity(id).count() + index.sources_titled(key).len();

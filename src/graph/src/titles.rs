@@ -1,6 +1,6 @@
-//! What a chunk is about: the name in its title, other forms of it, and acronyms.
+//! The main entity of a chunk: the name in its title, other forms of it, and acronyms.
 
-use crate::extract::{Chunk, Place};
+use crate::extract::{Chunk, UnitKind};
 use crate::key::key;
 use crate::kinds;
 use crate::row::EntityKind;
@@ -10,7 +10,7 @@ use crate::words::senses_of;
 impl Chunk<'_> {
     /// A text without a title may begin with one.
     pub(super) fn name_heading(&mut self) {
-        let Some(first) = self.passages.first().filter(|one| one.place == Place::Heading) else {
+        let Some(first) = self.units.first().filter(|one| one.kind == UnitKind::Heading) else {
             return;
         };
         let words = &self.tokens[first.tokens.clone()];
@@ -56,11 +56,11 @@ impl Chunk<'_> {
         let initials: String = capitals.filter(|c| c.is_uppercase()).collect();
         let mut is_named = false;
         let mut is_first = true;
-        for passage in &self.passages {
-            if passage.place != Place::Sentence {
+        for unit in &self.units {
+            if unit.kind != UnitKind::Sentence {
                 continue;
             }
-            for found in &passage.names {
+            for found in &unit.names {
                 let name = &self.text[found.bytes.clone()];
                 let other = key(name);
                 let leads = is_first && found.tokens.start <= 1;
@@ -89,8 +89,8 @@ impl Chunk<'_> {
 
     /// "International Business Machines (IBM)", "polymerase chain reaction (PCR)".
     pub(super) fn name_acronyms(&mut self) {
-        for at in 0..self.passages.len() {
-            let tokens = self.passages[at].tokens.clone();
+        for at in 0..self.units.len() {
+            let tokens = self.units[at].tokens.clone();
             for short in tokens.clone().skip(2) {
                 let (open, token) = (&self.tokens[short - 1], &self.tokens[short]);
                 let is_enclosed = token.form == Form::Capitals && open.text(self.text) == "(";

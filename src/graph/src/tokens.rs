@@ -1,7 +1,8 @@
-//! Words and marks of a text, with what their letters look like.
+//! Words and marks of a text, with the form of their letters.
 
-use crate::key::{is_apostrophe, is_unspaced};
+use crate::key::{is_apostrophe, is_word_char};
 use crate::words::{Senses, senses_of};
+use lodestone_types::script::is_in_unspaced_block as is_unspaced;
 
 /// Bytes of the mark of a footnote.
 const NOTE_BYTES_MAX: usize = 24;
@@ -10,7 +11,7 @@ const LINK_BYTES_MAX: usize = 400;
 /// Bytes of a word; what is longer is no word of any language, and names nothing.
 const WORD_BYTES_MAX: usize = 80;
 
-/// What the letters of a token look like.
+/// The form of a token, by its letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// No capital in front, or letters without case.
@@ -73,10 +74,8 @@ pub(super) fn tokens(text: &str, from: usize, to: usize, found: &mut Vec<Token>)
             at += c.len_utf8();
             continue;
         }
-        let (end, next) = match is_letter(c) {
-            true => word_end(text, at, to),
-            false => (at + c.len_utf8(), at + c.len_utf8()),
-        };
+        let behind = at + c.len_utf8();
+        let (end, next) = if is_letter(c) { word_end(text, at, to) } else { (behind, behind) };
         let word = &text[at..end];
         let form = if is_letter(c) { form(word) } else { Form::Mark };
         let has_senses = matches!(form, Form::Lower | Form::Capital | Form::Capitals);
@@ -107,10 +106,10 @@ fn aside_end(text: &str) -> usize {
 }
 
 fn is_letter(c: char) -> bool {
-    c.is_alphanumeric() || c == '_' || matches!(c as u32, 0x300..=0x36F | 0x900..=0xDFF)
+    is_word_char(c) || c == '_'
 }
 
-/// Where the word ends, and where the next token begins: behind a possessive ending.
+/// End of the word, and start of the next token: behind a possessive ending.
 fn word_end(text: &str, start: usize, to: usize) -> (usize, usize) {
     let mut before = '\0';
     let mut chars = text[start..to].char_indices().peekable();

@@ -1,4 +1,4 @@
-//! What the room knows of single words: word lists beside this file, read once.
+//! Knowledge of single words: the word lists beside this file, read once.
 //!
 //! Words are in the form of keys: lower case, no diacritics.
 
@@ -20,7 +20,7 @@ const MONTHS: [&str; 12] = [
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Senses {
     bits: u8,
-    /// What a thing is that is called so: "river", "novelist".
+    /// Kind of the things that are called so: "river", "novelist".
     pub kind: Option<EntityKind>,
 }
 
@@ -96,7 +96,7 @@ static LISTS: LazyLock<HashMap<&'static str, Senses>> = LazyLock::new(|| {
     }
     for line in include_str!("words/kinds.txt").lines() {
         let (kind, nouns) = line.split_once(": ").expect("a kind before its nouns");
-        let kind = EntityKind::ALL.iter().copied().find(|one| one.name() == kind);
+        let kind = EntityKind::of_name(kind);
         for noun in nouns.split_whitespace() {
             let senses = words.entry(noun).or_default();
             senses.kind = senses.kind.or(kind);
@@ -105,7 +105,7 @@ static LISTS: LazyLock<HashMap<&'static str, Senses>> = LazyLock::new(|| {
     words
 });
 
-/// How large a well-known place is, as the lines of its list tell.
+/// Size of a well-known place, as the lines of its list tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PlaceSize {
     City,
@@ -129,15 +129,12 @@ static PLACES: LazyLock<HashMap<&'static str, PlaceSize>> = LazyLock::new(|| {
     found
 });
 
-/// What is known of a word in the form of keys.
+/// Senses of a word in the form of keys.
 pub(super) fn senses(word: &str) -> Senses {
-    match word.len() <= LISTED_BYTES_MAX {
-        true => LISTS.get(word).copied().unwrap_or_default(),
-        false => Senses::default(),
-    }
+    LISTS.get(word).copied().unwrap_or_default()
 }
 
-/// What is known of a word as a text writes it.
+/// Senses of a word as a text writes it.
 pub(super) fn senses_of(word: &str) -> Senses {
     let mut buffer = [0; LISTED_BYTES_MAX];
     match buffer.get_mut(..word.len()) {
@@ -162,7 +159,7 @@ pub(super) fn is_place(key: &str) -> bool {
     PLACES.contains_key(key)
 }
 
-/// How large the well-known place with that key is.
+/// Size of the well-known place with that key.
 pub(super) fn place_size(key: &str) -> Option<PlaceSize> {
     PLACES.get(key).copied()
 }
@@ -181,11 +178,8 @@ pub(super) fn is_ordinary(word: &str) -> bool {
     senses.is_ordinary() || senses.is_demonym() || senses.is_honorific() || senses.kind.is_some()
 }
 
-/// The number of a month, from its name or the first three or four letters of it.
-pub(super) fn month(word: &str) -> Option<u8> {
-    let is_long_enough = word.len() >= 3;
-    let at = MONTHS.iter().position(|month| {
-        *month == word || is_long_enough && word.len() <= 4 && month.starts_with(word)
-    });
-    at.map(|at| at as u8 + 1)
+/// Whether the word is the name of a month or the first three or four letters of it.
+pub(super) fn is_month(word: &str) -> bool {
+    let is_short = (3..=4).contains(&word.len());
+    MONTHS.iter().any(|month| *month == word || is_short && month.starts_with(word))
 }

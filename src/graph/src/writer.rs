@@ -230,7 +230,7 @@ fn ends(lengths: impl Iterator<Item = u32>) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Where the values of each group begin, then the values by group.
+/// Start of the values of each group, then the values by group.
 fn grouped(groups: usize, mut pairs: Vec<(u32, u32)>) -> Vec<u32> {
     pairs.sort_unstable();
     let mut words = vec![0; groups + 1];

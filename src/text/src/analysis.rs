@@ -7,8 +7,9 @@ use frostem::{Algorithm, Stemmer};
 
 use crate::identifier;
 use crate::normal::fold_into;
-use crate::script::{Letters, is_hangul, is_unspaced};
+use crate::script::Letters;
 use crate::split::{Piece, split};
+use lodestone_types::script::{is_hangul, is_unspaced};
 
 /// Bytes of a term at most; a longer word is cut, alike in rows and in queries.
 const TERM_BYTES_MAX: usize = 255;
@@ -30,7 +31,7 @@ pub(super) fn is_stop_word(term: &str) -> bool {
     STOP_WORDS.binary_search(&term).is_ok()
 }
 
-/// What a term was made from.
+/// The origin of a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A word, or a part of one.
@@ -51,7 +52,7 @@ pub(super) struct Term<'a> {
     pub text: &'a str,
     /// Its place in the normalised text, in bytes.
     pub range: Range<usize>,
-    /// What it was made from.
+    /// Its origin.
     pub kind: Kind,
 }
 
@@ -150,11 +151,7 @@ fn stemmer(letters: Letters) -> Stemmer {
 }
 
 fn cut(word: &str) -> &str {
-    let mut end = word.len().min(TERM_BYTES_MAX);
-    while !word.is_char_boundary(end) {
-        end -= 1;
-    }
-    &word[..end]
+    &word[..word.floor_char_boundary(TERM_BYTES_MAX)]
 }
 
 fn bigrams(run: &str, range: Range<usize>, each: &mut impl FnMut(Term<'_>)) {

@@ -1,4 +1,4 @@
-//! The bundle: the files of one index in one run of bytes. Drawn in the room's `mod.rs`.
+//! The bundle: the files of one index in one run of bytes. Drawn in the crate's `lib.rs`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ const ALIGNMENT: usize = 8;
 /// Files of a bundle at most; an index of one segment has seven.
 const FILES_MAX: usize = 64;
 
-/// Where the files of a bundle lie.
+/// The files of a bundle, by their ranges of bytes.
 #[derive(Debug, PartialEq)]
 pub(super) struct Contents {
     /// Rows of the index.

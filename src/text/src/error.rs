@@ -1,14 +1,14 @@
-//! What can go wrong with the full text of a segment.
+//! Errors of the full text of a segment.
 
 use lodestone_types::ErrorKind;
 
-/// Why a full-text index could not be built, opened, merged or read.
+/// An error of building, opening, merging or reading a full-text index.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
     /// The bytes are not a bundle that this version wrote.
     #[error("full-text bundle is damaged: {problem}")]
     Damaged {
-        /// What was found, with names and sizes.
+        /// The damage, with names and sizes.
         problem: String,
     },
     /// The bundle was written by another version of the format or of the analysis; its terms do
@@ -23,13 +23,13 @@ pub enum TextError {
     /// Building or merging failed.
     #[error("full-text index could not be written: {problem}")]
     Write {
-        /// What the index library said.
+        /// The message of the index library.
         problem: String,
     },
 }
 
 impl TextError {
-    /// What the caller should do.
+    /// The kind of the error, which tells what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Damaged { .. } | Self::Version { .. } => ErrorKind::Corrupt,

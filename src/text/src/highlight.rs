@@ -1,17 +1,26 @@
-//! Where a query's terms stand in a text: for snippets and extracted answers.
+//! The occurrences of a query's terms in a text, for snippets and extracted answers.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::HybridQuery;
-use crate::analysis::{Analyser, Kind};
+use crate::analysis::{Analyser, Kind, Term};
 use crate::normal::{nfkc, original_ranges};
 
 /// Byte ranges of the text whose analysed form is a term of the query, ascending, overlapping
 /// ones joined. Every range begins and ends on a character boundary.
 pub fn matches(query: &HybridQuery, text: &str) -> Vec<Range<usize>> {
+    let terms: HashSet<&str> = query.terms().iter().map(String::as_str).collect();
+    let normal = nfkc(text);
     let mut found = Vec::new();
-    for_each_match(query, text, |_, range| found.push(range));
+    let mut analyser = Analyser::new();
+    let is_found = |term: &Term<'_>| terms.contains(term.text);
+    analyser.hybrid(&normal, |term| found.extend(is_found(&term).then_some(term.range)));
+    // A lone character of the query matches inside runs too.
+    if terms.iter().any(|term| term.chars().count() == 1) {
+        let is_found = |term: &Term<'_>| term.kind != Kind::Word && is_found(term);
+        analyser.whole(&normal, |term| found.extend(is_found(&term).then_some(term.range)));
+    }
     // Parts of an identifier come before it, and overlap it.
     found.sort_unstable_by_key(|range| (range.start, range.end));
     let mut joined: Vec<Range<usize>> = Vec::new();
@@ -22,42 +31,6 @@ pub fn matches(query: &HybridQuery, text: &str) -> Vec<Range<usize>> {
         }
     }
     joined
-}
-
-/// The share of the query's distinct terms that occur in the text, from 0 to 1; 0 for an empty
-/// query.
-pub fn overlap(query: &HybridQuery, text: &str) -> f32 {
-    let mut seen = HashSet::new();
-    for_each_match(query, text, |term, _| {
-        seen.insert(term);
-    });
-    seen.len() as f32 / query.terms().len().max(1) as f32
-}
-
-fn for_each_match<'q>(
-    query: &'q HybridQuery,
-    text: &str,
-    mut each: impl FnMut(&'q str, Range<usize>),
-) {
-    let terms: HashSet<&'q str> = query.terms().iter().map(String::as_str).collect();
-    let text = nfkc(text);
-    let mut analyser = Analyser::new();
-    analyser.hybrid(&text, |term| {
-        if let Some(&found) = terms.get(term.text) {
-            each(found, term.range);
-        }
-    });
-    // A lone character of the query matches inside runs too.
-    let is_lone = |term: &&str| term.chars().count() == 1;
-    if terms.iter().any(is_lone) {
-        analyser.whole(&text, |term| {
-            if term.kind != Kind::Word
-                && let Some(&found) = terms.get(term.text)
-            {
-                each(found, term.range);
-            }
-        });
-    }
 }
 
 #[cfg(test)]
@@ -81,14 +54,6 @@ mod tests {
         assert_eq!(found("机器学", "x机器学习"), ["机器", "器学"].map(|_| "机器学")[..1]);
         assert_eq!(found("器", "机器学"), ["器"]);
         assert!(found("", "text").is_empty() && found("text", "").is_empty());
-    }
-
-    #[test]
-    fn overlap_counts_distinct_terms() {
-        let query = HybridQuery::analyse("lift drag lift wing");
-        assert_eq!(overlap(&query, "Lifting lifts"), 1.0 / 3.0);
-        assert_eq!(overlap(&query, "wings, drag and lift"), 1.0);
-        assert_eq!(overlap(&HybridQuery::analyse(""), "wings"), 0.0);
     }
 
     proptest! {

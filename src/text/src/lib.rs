@@ -94,7 +94,7 @@ mod tokens;
 
 pub use build::{RowText, TextIndexBuilder};
 pub use error::TextError;
-pub use highlight::{matches, overlap};
+pub use highlight::matches;
 pub use index::TextIndex;
 pub use query::{HybridQuery, Operator, PHRASE_CHARS_MAX, QUERY_TERMS_MAX, TextQuery, WordQuery};
 pub use score::RowScores;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::script::is_ignorable;
+use lodestone_types::script::is_ignorable;
 
 /// Whether the text is certainly in NFKC.
 fn is_normal(text: &str) -> bool {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::analysis::{Analyser, Kind, is_stop_word};
 use crate::normal::nfkc;
 use crate::schema::Field;
-use crate::script::is_unspaced;
+use lodestone_types::script::is_unspaced;
 
 /// Distinct terms of a query; those beyond are left out. Bounds the work of one search.
 pub const QUERY_TERMS_MAX: usize = 256;
@@ -19,7 +19,7 @@ pub const PHRASE_CHARS_MAX: usize = 256;
 /// lay at .5 and .6; 0 costs 1 to 3 points on each of them.
 pub(super) const TITLE_WEIGHT: f32 = 0.5;
 
-/// How the terms of a full-text search combine.
+/// The combination of the terms of a full-text search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Operator {
     /// At least one term occurs.
@@ -45,7 +45,7 @@ pub struct Clause {
     pub is_in_title: bool,
 }
 
-/// What the scorer needs of a query.
+/// A query as the scorer reads it.
 pub trait TextQuery: sealed::Clauses {
     /// Whether nothing can match.
     fn is_empty(&self) -> bool {
@@ -58,9 +58,9 @@ pub(super) mod sealed {
 
     /// Keeps the set of query types closed.
     pub trait Clauses {
-        /// What to look up, in the order in which scores are added.
+        /// Terms and phrases to look up, in the order in which scores are added.
         fn clauses(&self) -> &[Clause];
-        /// How clauses combine.
+        /// The combination of clauses.
         fn operator(&self) -> Operator;
     }
 }

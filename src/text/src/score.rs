@@ -41,19 +41,19 @@ impl RowScores {
         if k == 0 {
             return Vec::new();
         }
-        let room = (2 * k).max(64);
-        let mut hits: Vec<Hit> = Vec::with_capacity(room.min(self.scores.len()));
+        let capacity = (2 * k).max(64);
+        let mut hits: Vec<Hit> = Vec::with_capacity(capacity.min(self.scores.len()));
         // A row that only equals the last of the best comes after it.
-        let mut floor = 0.0;
+        let mut bound = 0.0;
         for (row, &score) in self.scores.iter().enumerate() {
-            if score <= floor {
+            if score <= bound {
                 continue;
             }
             hits.push(Hit { row: RowId(row as u32), score });
-            if hits.len() == room {
+            if hits.len() == capacity {
                 hits.select_nth_unstable_by(k - 1, by_rank);
                 hits.truncate(k);
-                floor = hits[k - 1].score;
+                bound = hits[k - 1].score;
             }
         }
         hits.sort_unstable_by(by_rank);
@@ -151,7 +151,7 @@ impl Sums {
     #[inline]
     fn add(&mut self, row: u32, tf: f32, weight: f32, lengths: &[u8], norms: &[f32; 256]) {
         let row = row as usize;
-        // A row outside of the index comes from damage; it is nobody's.
+        // A row outside of the index comes from damage; it is left out.
         let (Some(score), Some(&length)) = (self.scores.get_mut(row), lengths.get(row)) else {
             return;
         };

@@ -1,4 +1,4 @@
-//! What BM25 must know of all rows that a query may see, summed over segments.
+//! The statistics of BM25 over all rows that a query may see, summed over segments.
 
 use std::ops::AddAssign;
 
@@ -62,7 +62,7 @@ impl AddAssign<&Self> for TermCounts {
 pub struct CorpusStats {
     /// The rows in scope.
     pub scope: ScopeStats,
-    /// How many of them hold each term.
+    /// Number of them that hold each term.
     pub counts: TermCounts,
 }
 

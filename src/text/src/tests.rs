@@ -1,4 +1,4 @@
-//! The room as its users see it: rows in, hits out.
+//! The crate as its users see it: rows in, hits out.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -340,7 +340,6 @@ proptest! {
         let scores = scores(&index, &query, None);
         for (row, text) in texts.iter().enumerate() {
             let is_hit = scores.get(RowId(row as u32)) > 0.0;
-            prop_assert_eq!(is_hit, overlap(&query, text) > 0.0, "{}", text);
             prop_assert_eq!(is_hit, !matches(&query, text).is_empty(), "{}", text);
         }
     }

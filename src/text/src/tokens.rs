@@ -14,7 +14,7 @@ pub(super) const WHOLE: &str = "whole";
 pub(super) fn tokenizers() -> TokenizerManager {
     let manager = TokenizerManager::new();
     for (name, is_whole) in [(HYBRID, false), (WHOLE, true)] {
-        let terms = Terms { is_whole, analyser: Analyser::new(), found: Found::default() };
+        let terms = Terms { is_whole, analyser: Analyser::new(), found: TermBuffer::default() };
         manager.register(name, TextAnalyzer::builder(terms).build());
     }
     manager
@@ -24,18 +24,18 @@ pub(super) fn tokenizers() -> TokenizerManager {
 struct Terms {
     is_whole: bool,
     analyser: Analyser,
-    found: Found,
+    found: TermBuffer,
 }
 
 /// The terms of one text, in one buffer.
 #[derive(Clone, Default)]
-struct Found {
+struct TermBuffer {
     text: String,
     /// End of each term in `text`, and its position in tokens.
     terms: Vec<(usize, usize)>,
 }
 
-impl Found {
+impl TermBuffer {
     /// A run leaves a gap before itself, so that a phrase never reaches across two runs.
     fn push(&mut self, term: &Term<'_>) {
         let step = if term.kind == Kind::First { 2 } else { 1 };
@@ -63,7 +63,7 @@ impl Tokenizer for Terms {
 }
 
 struct TermStream<'a> {
-    found: &'a Found,
+    found: &'a TermBuffer,
     next: usize,
     start: usize,
     token: Token,

@@ -43,6 +43,7 @@
 //! - `web`: addresses of web pages, and the results of fetching them
 //! - `limits`: every bound in one place; `error`: kinds of errors by the caller's remedy
 //! - `access`: roles, scopes and grants of API keys
+//! - `script`: classes of characters by script
 //! - `quoted`: text of documents as quoted data for a language model
 //! - `clock`, `random`: time and identifiers as components
 #![forbid(unsafe_code)]
@@ -89,6 +90,7 @@ pub mod relation;
 mod retrieved;
 pub mod schema;
 pub mod scope;
+pub mod script;
 pub mod source;
 pub mod web;
 

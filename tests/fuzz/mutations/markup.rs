@@ -6,7 +6,7 @@ use crate::chance::Chance;
 use crate::mutations::tokens::NUMBERS;
 use crate::mutations::{bytes, tokens};
 
-/// What means something to readers of markup.
+/// Pieces with a meaning in markup.
 const PIECES: &[&str] = &[
     "&amp;",
     "&#0;",
@@ -137,7 +137,7 @@ pub fn mutate(chance: &mut Chance, base: &[u8], other: &[u8]) -> Vec<u8> {
     markup
 }
 
-/// Where tags stand.
+/// The ranges of tags.
 fn tags(markup: &[u8]) -> Vec<Range<usize>> {
     let mut tags = Vec::new();
     let mut start = None;

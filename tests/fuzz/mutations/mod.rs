@@ -1,4 +1,4 @@
-//! Inputs out of inputs: changes that a format's reader does not refuse at once.
+//! Mutations: changes to inputs that a format's reader does not refuse at once.
 //!
 //! - `bytes`: changes to anything; `tokens`: to numbers and words of a notation
 //! - `markup`: tags of XML and HTML; `values`: JSON
@@ -15,7 +15,7 @@ mod values;
 
 use crate::chance::Chance;
 
-/// What an input is made of.
+/// The form of an input.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
     /// Text with words of its own.

@@ -119,7 +119,7 @@ pub fn mutate(chance: &mut Chance, base: &[u8], other: &[u8]) -> Vec<u8> {
     with_table(&file).unwrap_or(file)
 }
 
-/// What stands between `obj` and `endobj`.
+/// The text between `obj` and `endobj`.
 fn objects(file: &[u8]) -> Vec<Range<usize>> {
     let mut objects = Vec::new();
     let mut at = 0;

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::ingest::Ingest;
 use lodestone_graph::RowGraph;
-use lodestone_graph::claims::{self, Added, Passage, Request};
+use lodestone_graph::claims::{self, Added, ChunkText, Request};
 use lodestone_storage::segment::NewSource;
 use lodestone_types::Timestamp;
 
@@ -120,8 +120,8 @@ impl Ingest {
         let mut graphs: Vec<RowGraph> =
             rows.iter_mut().map(|row| std::mem::take(&mut row.graph)).collect();
         let title = source.title_text.as_str();
-        let passages: Vec<Passage<'_>> =
-            rows.iter().map(|row| Passage { title, text: &row.text }).collect();
+        let passages: Vec<ChunkText<'_>> =
+            rows.iter().map(|row| ChunkText { title, text: &row.text }).collect();
         let request = claims::request(&*self.ids, &passages);
         let time_max = CALL_TIME_MAX.min(Duration::from_millis(left));
         let added = reader.reply(&request, time_max).and_then(|reply| {

@@ -1,9 +1,9 @@
-//! A message to the statements in it that are worth keeping, by rule.
+//! Finds the statements of a message that are worth keeping, by rule.
 //!
 //! A statement is a sentence in which somebody says what they prefer, what is so, or what was
-//! decided. This room reads plain text and knows neither memories nor models. It finds what is
-//! said in plain words of five languages (English, German, Spanish, French, Russian) and misses
-//! the rest: to keep too little is better than to keep what nobody said.
+//! decided. This module reads plain text and knows neither memories nor models. It finds plain
+//! statements in five languages (English, German, Spanish, French, Russian) and misses the rest:
+//! to keep too little is better than to keep what was never said.
 //!
 //! ```text
 //! message -> sentences -> words -> openers off -> a reminder?  what follows it
@@ -15,7 +15,7 @@
 //! or with its first words in the third person; statements keep their order; the same message gives
 //! the same statements.
 //!
-//! - `sentences`: where sentences end; `phrases`: what the rules look for (`phrases.txt`)
+//! - `sentences`: cuts a message; `phrases`: the phrases of the rules (`phrases.txt`)
 //! - `third_person`: from "I like" to a name and "likes"
 
 mod phrases;
@@ -42,7 +42,7 @@ pub fn worth_keeping(message: &str, name: Option<&str>) -> Vec<String> {
     statements
 }
 
-/// What of a sentence is worth keeping.
+/// The part of a sentence that is worth keeping.
 fn statement(sentence: &str) -> Option<&str> {
     if sentence.ends_with(['?', '\u{ff1f}']) {
         return None;

@@ -79,7 +79,7 @@ impl PhraseSet {
         self.0.push(phrase.split(' ').collect());
     }
 
-    /// How many words the longest phrase takes that the words begin with.
+    /// Number of words of the longest phrase that the words begin with.
     pub(super) fn length_at(&self, words: &[Word]) -> Option<usize> {
         self.0.iter().filter_map(|phrase| length(phrase, words)).max()
     }
@@ -91,7 +91,7 @@ impl PhraseSet {
     }
 }
 
-/// How many words a phrase takes at the beginning; the least where it may take several numbers.
+/// Number of words that a phrase takes at the beginning; the least where several are possible.
 fn length(phrase: &[&str], words: &[Word]) -> Option<usize> {
     let Some((first, rest)) = phrase.split_first() else { return Some(0) };
     if *first == "*" {

@@ -1,4 +1,4 @@
-//! Where sentences of a message end: at a mark with white space behind it, or at a line's end.
+//! Cuts a message into sentences: at a mark with white space behind it, or at a line's end.
 
 use lodestone_text::chunk::marks;
 

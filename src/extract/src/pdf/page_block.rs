@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use lodestone_types::PageArea;
+use lodestone_types::script::is_wide;
 
 /// Kind of a block. Headings are told from prose when the whole document is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,12 +99,7 @@ fn compound(text: &str, next: &str) -> String {
 
 /// Whether two texts meet in a script that puts no spaces between words.
 fn joins_without_space(text: &str, next: &str) -> bool {
-    let is_wide = |c: Option<char>| {
-        c.is_some_and(|c| {
-            matches!(c, '\u{3000}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{FF00}'..='\u{FFEF}')
-        })
-    };
-    is_wide(text.chars().next_back()) && is_wide(next.chars().next())
+    text.ends_with(is_wide) && next.starts_with(is_wide)
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
-//! Keeps of a reply what the texts bear out.
+//! Adds the claims of a reply that the texts support.
+
+use std::ops::Range;
 
 use crate::claims::reply::{ClaimedEntity, ClaimedTriplet, Claims, claims};
-use crate::claims::request::Passage;
+use crate::claims::request::ChunkText;
 use crate::claims::support::{context, stands, stretches};
-use crate::key::key;
+use crate::key::{in_one_line, key};
 use crate::row::{
     EntityKind, NAME_BYTES_MAX, Predicate, ROW_ENTITIES_MAX, ROW_TRIPLETS_MAX, RowEntity, RowGraph,
     RowTriplet,
@@ -12,20 +14,20 @@ use crate::row::{
 /// Claims of one kind about one passage that are looked at.
 const CLAIMS_MAX: usize = 256;
 
-/// What a reply has come to.
+/// The outcome of a reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Added {
     /// Entities that the rules had not found.
     pub entities: usize,
     /// Triplets that the rules had not found.
     pub triplets: usize,
-    /// Claims that the texts do not bear out.
+    /// Claims that the texts do not support.
     pub refused: usize,
 }
 
-/// Adds to the graphs of passages what the reply says about them and their texts bear out. None
-/// where the reply cannot be read; the graphs are untouched then.
-pub fn merge(reply: &str, passages: &[Passage<'_>], graphs: &mut [RowGraph]) -> Option<Added> {
+/// Adds to the graphs of passages the claims of the reply that their texts support. `None` where
+/// the reply cannot be read; the graphs are untouched then.
+pub fn merge(reply: &str, passages: &[ChunkText<'_>], graphs: &mut [RowGraph]) -> Option<Added> {
     let all = claims(reply, passages.len())?;
     let mut added = Added::default();
     for ((claims, passage), graph) in all.iter().zip(passages).zip(graphs) {
@@ -63,7 +65,7 @@ fn merge_passage(claims: &Claims, text: &str, graph: &mut RowGraph, added: &mut 
     }
 }
 
-/// The entity that is claimed, if its name stands in the text and there is room for it.
+/// The entity that is claimed, if its name stands in the text and the graph is not full.
 fn entity(graph: &mut RowGraph, text: &str, claim: &ClaimedEntity) -> Option<u8> {
     let name = claim.name.as_str();
     let key: String = key(name).into();
@@ -83,8 +85,7 @@ fn entity(graph: &mut RowGraph, text: &str, claim: &ClaimedEntity) -> Option<u8>
         return None;
     }
     let at = graph.entities.len() as u8;
-    let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
-    graph.entities.push(RowEntity { key, name, kind, aliases: Vec::new() });
+    graph.entities.push(RowEntity { key, name: in_one_line(name), kind, aliases: Vec::new() });
     Some(at)
 }
 
@@ -92,7 +93,7 @@ fn triplet(
     graph: &mut RowGraph,
     text: &str,
     claim: &ClaimedTriplet,
-    context: std::ops::Range<u32>,
+    context: Range<u32>,
 ) -> Option<RowTriplet> {
     if graph.triplets.len() == ROW_TRIPLETS_MAX || key(&claim.source) == key(&claim.target) {
         return None;
@@ -116,14 +117,12 @@ fn is_known(graph: &RowGraph, triplet: &RowTriplet) -> bool {
 }
 
 fn kind(name: &str) -> EntityKind {
-    let known = EntityKind::ALL.iter().find(|kind| kind.name().eq_ignore_ascii_case(name));
-    known.copied().unwrap_or(EntityKind::Other)
+    EntityKind::of_name(&name.to_ascii_uppercase()).unwrap_or(EntityKind::Other)
 }
 
 /// The predicate of a name, however it is joined and cased.
 fn predicate(name: &str) -> Predicate {
     let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let name = words.collect::<Vec<_>>().join("_").to_ascii_uppercase();
-    let known = Predicate::ALL.iter().find(|one| one.name() == name);
-    known.copied().unwrap_or(Predicate::RelatedTo)
+    Predicate::of_name(&name).unwrap_or(Predicate::RelatedTo)
 }

@@ -1,18 +1,18 @@
-//! What a generator has replied, item by item: what cannot be read is left out, the rest counts.
+//! A generator's reply, item by item: items that cannot be read are left out, the rest counts.
 
 use serde_json::Value;
 
 /// Bytes of a reply that are read.
 pub const REPLY_BYTES_MAX: usize = 64 << 10;
 
-/// A thing that a reply says is named.
+/// An entity as a reply claims it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ClaimedEntity {
     pub name: String,
     pub kind: String,
 }
 
-/// A statement that a reply says the text makes.
+/// A relation as a reply claims it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ClaimedTriplet {
     pub source: String,
@@ -21,7 +21,7 @@ pub(super) struct ClaimedTriplet {
     pub sentence: String,
 }
 
-/// What a reply says of one passage.
+/// The claims of a reply about one passage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Claims {
     pub entities: Vec<ClaimedEntity>,
@@ -38,9 +38,9 @@ pub(super) fn claims(reply: &str, count: usize) -> Option<Vec<Claims>> {
     let whole: Value = serde_json::from_str(reply.get(start..=end)?).ok()?;
     let passages = whole.get("passages")?.as_array()?;
     let mut claims = vec![Claims::default(); count];
-    for (place, passage) in passages.iter().enumerate() {
+    for (at, passage) in passages.iter().enumerate() {
         // One passage needs no number.
-        let number = passage.get("n").and_then(Value::as_u64).unwrap_or(place as u64 + 1);
+        let number = passage.get("n").and_then(Value::as_u64).unwrap_or(at as u64 + 1);
         let at = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
         let Some(own) = at.and_then(|at| claims.get_mut(at)) else { continue };
         own.entities.extend(list(passage, "entities").iter().filter_map(|item| {

@@ -1,7 +1,8 @@
-//! What a generator is asked about some passages.
+//! The request: passages as a generator is shown them, and the rules for its reply.
 
 use std::ops::Range;
 
+use crate::key::in_one_line;
 use crate::row::{EntityKind, Predicate};
 use lodestone_types::IdSource;
 use lodestone_types::quoted::{fence, visible};
@@ -20,7 +21,7 @@ const TITLE_BYTES_MAX: usize = 200;
 
 /// A chunk as a generator is shown it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Passage<'a> {
+pub struct ChunkText<'a> {
     /// The title of its source; possibly empty.
     pub title: &'a str,
     /// Its text.
@@ -30,13 +31,13 @@ pub struct Passage<'a> {
 /// A request, in two parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// What to do and what to give back.
+    /// Rules: the task, and the form of the reply.
     pub rules: String,
     /// The passages, as data.
     pub text: String,
 }
 
-/// Which passages go together, by their sizes in bytes.
+/// Groups passages into requests, by their sizes in bytes.
 pub fn batches(sizes: &[usize]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let (mut start, mut bytes) = (0, 0);
@@ -56,11 +57,11 @@ pub fn batches(sizes: &[usize]) -> Vec<Range<usize>> {
 }
 
 /// Asks for the entities and triplets of passages, which count from 1.
-pub fn request(ids: &dyn IdSource, passages: &[Passage<'_>]) -> Request {
+pub fn request(ids: &dyn IdSource, passages: &[ChunkText<'_>]) -> Request {
     let shown: Vec<(String, String)> = passages
         .iter()
         .map(|passage| {
-            let title = passage.title.split_whitespace().collect::<Vec<_>>().join(" ");
+            let title = in_one_line(passage.title);
             let title = &title[..title.floor_char_boundary(TITLE_BYTES_MAX)];
             let text = &passage.text[..passage.text.floor_char_boundary(PASSAGE_BYTES_MAX)];
             (visible(title), visible(text))

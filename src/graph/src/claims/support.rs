@@ -1,14 +1,14 @@
-//! Where names and sentences stand in a text.
+//! Finds names and supporting sentences in a text.
 
 use std::ops::Range;
 
-use crate::key::is_unspaced;
 use crate::lines::{Block, blocks};
 use crate::row::CONTEXT_BYTES_MAX;
 use crate::sentences::sentences;
 use crate::tokens::tokens;
+use lodestone_types::script::is_in_unspaced_block as is_unspaced;
 
-/// Places of a name in a text that are looked at.
+/// Occurrences of a name in a text that are looked at.
 const PLACES_MAX: usize = 64;
 
 /// Whether the name stands in the text: letter by letter, and not inside of a word.
@@ -54,8 +54,8 @@ pub(super) fn stretches(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Where the text bears out that two things belong together: in the sentence that is quoted, if
-/// the text has it, or in any of `stretches`.
+/// The part of the text that names both things: the sentence that is quoted, if the text has it,
+/// or the first of `stretches` that does.
 pub(super) fn context(
     text: &str,
     stretches: &[Range<usize>],

@@ -2,14 +2,15 @@ use proptest::prelude::*;
 
 use super::support::stands;
 use super::*;
-use crate::{CONTEXT_BYTES_MAX, ROW_ENTITIES_MAX, ROW_TRIPLETS_MAX, RowGraph, extract};
+use crate::row::{CONTEXT_BYTES_MAX, ROW_ENTITIES_MAX, ROW_TRIPLETS_MAX};
+use crate::{RowGraph, extract};
 use lodestone_types::SeededIds;
 
 const TEXT: &str = "Norvik bought Hexatron in 2014. Anna Brandt runs the yard. Its ships are sold \
                     in Bergen.";
 
-fn passage(text: &str) -> Passage<'_> {
-    Passage { title: "Yards", text }
+fn passage(text: &str) -> ChunkText<'_> {
+    ChunkText { title: "Yards", text }
 }
 
 /// The graph of a reply alone, in words.
@@ -95,7 +96,7 @@ fn passages_go_together_as_far_as_they_fit() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever is replied, nothing is stated that the text does not hold, and all bounds are kept.
+    /// No reply makes the graph state what the text does not hold, and all bounds are kept.
     #[test]
     fn no_reply_states_what_is_not_in_the_text(
         text in "([A-Z][a-z]{1,4}[ .,\n]{1,2}){0,12}",

@@ -6,7 +6,7 @@
 use crate::chunk::marks::{is_closer, is_wide_end};
 use lodestone_types::{Block, BlockKind};
 
-/// How good a place is, worst first. Cuts between words and inside them are not listed: `cut` finds
+/// The quality of a place, worst first. Cuts between words and inside them are not listed: `cut` finds
 /// those when nothing better is near.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Strength {
@@ -30,7 +30,7 @@ const SECTION_LEVEL_MAX: u8 = 2;
 pub(super) struct Break {
     /// Byte of the text.
     pub at: usize,
-    /// How good it is.
+    /// Its quality.
     pub strength: Strength,
 }
 
@@ -85,7 +85,7 @@ fn push(breaks: &mut Vec<Break>, at: usize, strength: Strength) {
     }
 }
 
-/// What ended, while the scan waits for the character that begins the next piece.
+/// A possible end of a sentence, while the scan waits for the character behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pending {
     Nothing,

@@ -83,7 +83,7 @@ struct Cutter<'a> {
 }
 
 impl Cutter<'_> {
-    /// Where the chunk that begins at `start` ends: after `covered`, where the last one ended.
+    /// End of the chunk that begins at `start`: after `covered`, the end of the last one.
     fn end(&self, start: usize, covered: usize) -> usize {
         let limit = self.limit(start).max(next_char(self.text, covered));
         if self.text[limit..].trim_start().is_empty() {
@@ -93,9 +93,9 @@ impl Cutter<'_> {
         let after = self.breaks.partition_point(|b| b.at <= limit);
         let first_token = self.ruler.before(start);
         for (strength, percent) in FILL_PERCENT {
-            let floor = self.ruler.start(first_token + self.tokens_max * percent / 100);
-            let floor = floor.unwrap_or(start);
-            let within = self.breaks[first..after].iter().rev().take_while(|b| b.at >= floor);
+            let earliest = self.ruler.start(first_token + self.tokens_max * percent / 100);
+            let earliest = earliest.unwrap_or(start);
+            let within = self.breaks[first..after].iter().rev().take_while(|b| b.at >= earliest);
             if let Some(found) = { within }.find(|b| b.strength >= strength) {
                 return found.at;
             }
@@ -127,11 +127,11 @@ impl Cutter<'_> {
         }
         match self.text[covered..limit].rfind(char::is_whitespace) {
             Some(at) if at > 0 => covered + at,
-            _ => grapheme_floor(self.text, covered, limit),
+            _ => last_grapheme(self.text, covered, limit),
         }
     }
 
-    /// Where the next chunk begins: `overlap` tokens before `end`, at a sentence or a word; at
+    /// Start of the next chunk: `overlap` tokens before `end`, at a sentence or a word; at
     /// `covered`, the first character not yet in a chunk, where a section or the text begins anew.
     fn next_start(&self, start: usize, end: usize, covered: usize) -> usize {
         if self.overlap == 0 || covered >= self.text.len() {
@@ -195,7 +195,7 @@ fn next_char(text: &str, at: usize) -> usize {
 }
 
 /// The last grapheme boundary in `after+1..=at` that is near, else `at` itself.
-fn grapheme_floor(text: &str, after: usize, at: usize) -> usize {
+fn last_grapheme(text: &str, after: usize, at: usize) -> usize {
     let from = text.floor_char_boundary(at.saturating_sub(GRAPHEME_BYTES_MAX).max(after));
     let to = text.floor_char_boundary(at + GRAPHEME_BYTES_MAX);
     let boundaries = text[from..to].grapheme_indices(true).map(|(offset, _)| from + offset);

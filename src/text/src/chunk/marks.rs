@@ -7,22 +7,9 @@ pub fn is_wide_end(c: char) -> bool {
 
 /// Quotes, brackets and emphasis that may stand between the end of a sentence and the next.
 pub fn is_closer(c: char) -> bool {
-    matches!(
-        c,
-        '"' | '\''
-            | ')'
-            | ']'
-            | '}'
-            | '*'
-            | '_'
-            | '\u{2019}'
-            | '\u{201C}'
-            | '\u{201D}'
-            | '\u{BB}'
-            | '」'
-            | '』'
-            | '\u{FF09}'
-            | '】'
-            | '》'
-    )
+    [
+        '"', '\'', ')', ']', '}', '*', '_', '\u{2019}', '\u{201C}', '\u{201D}', '\u{BB}', '」',
+        '』', '\u{FF09}', '】', '》',
+    ]
+    .contains(&c)
 }

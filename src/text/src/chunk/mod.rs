@@ -1,11 +1,11 @@
 //! Text to chunks: pieces that fit the embedding model, overlap, and know where they stand.
 //!
-//! This room knows neither formats nor models: it sees text, its blocks, and the places where the
-//! model's tokens begin. It never rewrites: a chunk is exactly a slice of the text.
+//! This module knows neither formats nor models: it sees text, its blocks, and the places where
+//! the model's tokens begin. It never rewrites: a chunk is exactly a slice of the text.
 //!
 //! ```text
-//! text, blocks -> breaks: where a cut does little harm, and how little
-//! text         -> ruler:  where each model token begins
+//! text, blocks -> breaks: places to cut, by quality
+//! text         -> ruler:  start of each model token
 //! both         -> cut:    greedy packing, one pass from left to right
 //!
 //!   | heading . sentence . sentence | sentence . sentence | heading ...
@@ -23,7 +23,7 @@
 //! - begins and ends ascend; equal input gives equal chunks; the cost is linear in the text.
 //!
 //! - `breaks`: places to cut, from structure, sentences and lines
-//! - `marks`: characters at the end of sentences, for whoever else reads sentences
+//! - `marks`: characters at the end of sentences
 //! - `cut`: the packing itself, overlap, characters and offsets
 //! - `ruler`: tokens counted between two places
 //! - `passage`: a chunk with the words of its source, as models read it
@@ -55,7 +55,7 @@ pub trait TokenOffsets {
     fn token_offsets(&self, text: &str) -> Vec<Range<usize>>;
 }
 
-/// How large chunks are.
+/// The size of chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkSizes {
     /// Tokens of one chunk at most; at least 1.

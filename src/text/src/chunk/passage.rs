@@ -1,4 +1,4 @@
-//! What a model reads for a chunk: the words of its source before its text.
+//! The text that a model reads for a chunk: the words of its source before its own.
 
 /// Joins title, searchable values and text; a title that the text begins with is not repeated.
 pub fn passage(title: &str, searchable: &str, text: &str) -> String {

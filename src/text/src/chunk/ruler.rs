@@ -6,7 +6,7 @@ use crate::chunk::TokenOffsets;
 /// works, so that a whole book at once would cost gigabytes.
 const WINDOW_BYTES: usize = 64 << 10;
 
-/// Where each token of a text begins, in bytes, ascending. Four bytes each: a text of 32 MiB may
+/// Starts of the tokens of a text, in bytes, ascending. Four bytes each: a text of 32 MiB may
 /// have as many tokens as characters.
 #[derive(Debug)]
 pub(super) struct Ruler {
@@ -39,7 +39,7 @@ impl Ruler {
         self.starts.partition_point(|&start| (start as usize) < place)
     }
 
-    /// Where token `index` begins; `None` past the last.
+    /// Start of token `index`; `None` past the last.
     pub(super) fn start(&self, index: usize) -> Option<usize> {
         self.starts.get(index).map(|&start| start as usize)
     }

@@ -1,4 +1,4 @@
-//! Goal: the invariants of the room hold for any text. Method: a tokenizer double and properties.
+//! Goal: the invariants of the module hold for any text. Method: a fake tokenizer, properties.
 
 use std::ops::Range;
 

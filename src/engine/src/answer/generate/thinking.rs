@@ -60,10 +60,7 @@ fn inside(held: String) -> (Thinking, String) {
         return (Thinking::Over, text.to_owned());
     }
     // Only its end can still become the closing.
-    let mut from = held.len().saturating_sub(CLOSING.len() - 1);
-    while !held.is_char_boundary(from) {
-        from += 1;
-    }
+    let from = held.ceil_char_boundary(held.len().saturating_sub(CLOSING.len() - 1));
     (Thinking::Inside(held[from..].to_owned()), String::new())
 }
 
