@@ -1,5 +1,5 @@
-//! Relations that have no phrase of their own: what something is, whose it is, what stands beside
-//! it, and verbs that the table of phrases does not know.
+//! Relations without a phrase in the table: classes, owners, neighbours between commas, and verbs
+//! that the table does not have.
 
 use crate::relations::{Reading, is_copula, is_preposition};
 use crate::row::{EntityKind, Predicate};
@@ -42,7 +42,7 @@ impl Reading<'_> {
         matches!(self.word(at), "a" | "an" | "the" | "one")
     }
 
-    /// Behind what can stand between a subject and its verb: brackets, other names, asides.
+    /// The item behind brackets, other names and asides between a subject and its verb.
     fn behind_aside(&self, at: usize) -> usize {
         let mut at = self.behind_brackets(at);
         while matches!(self.word(at), "aka" | "or" | "also" | "known" | "as" | "called") {
@@ -96,7 +96,7 @@ impl Reading<'_> {
         }
     }
 
-    /// "X is a station in Y": where a thing of that class is.
+    /// "X is a station in Y": the place of a thing of that class.
     fn place_of_class(&mut self, subject: usize, head: usize) {
         let kind = words::kind_of_noun(self.word(head));
         let is_fixed = matches!(kind, Some(EntityKind::Location | EntityKind::Organization));

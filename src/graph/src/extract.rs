@@ -19,8 +19,8 @@ const TEXT_BYTES_MAX: usize = 256 << 10;
 
 /// Reads the graph of one chunk: its entities, and the relations that its sentences state.
 ///
-/// `title` is that of the source; it is the first entity where it is a name, and what pronouns
-/// mean where the text speaks of it. The result depends on nothing but the two texts.
+/// `title` is that of the source. If it is a name, it is the first entity, and pronouns stand for
+/// it. The result depends on nothing but the two texts.
 pub fn extract(title: &str, text: &str) -> RowGraph {
     let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
     let mut chunk = Chunk::read(text);
@@ -65,7 +65,7 @@ pub(super) struct Chunk<'a> {
     pub rows: Vec<Range<usize>>,
     pub code: Vec<Range<usize>>,
     pub entities: Entities,
-    /// The entity that the chunk is about, and whether the text itself speaks of it.
+    /// The entity that the chunk is about.
     pub main: Option<usize>,
     /// The words of its name.
     pub title: Vec<String>,

@@ -82,7 +82,7 @@ pub fn keys_in(text: &str) -> Vec<(Key, Range<usize>)> {
     found
 }
 
-/// Whether a key says enough to link texts by it.
+/// Whether a key is specific enough to link texts by it.
 ///
 /// Not telling are: one ordinary word, one letter, and keys of nothing but numbers, months and
 /// words of grammar. Otherwise a document titled "The" or "History" would be linked with all

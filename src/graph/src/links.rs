@@ -6,7 +6,7 @@ use crate::row::{EntityKind, Predicate};
 use crate::tokens::Form;
 use crate::words;
 
-/// Items between a noun and what it is said of.
+/// Items between a noun and the name that it describes.
 const LINK_ITEMS_MAX: usize = 8;
 
 impl Reading<'_> {
@@ -74,8 +74,8 @@ impl Reading<'_> {
         })
     }
 
-    /// The thing that gets another name by the phrase at item `at`: the name right before, with only
-    /// a copula, adverbs, a comma or brackets between.
+    /// The thing that gets another name by the phrase at item `at`: the name right before, with
+    /// only a copula, adverbs, a comma or brackets between.
     pub(super) fn renamed(&self, at: usize) -> Option<usize> {
         let is_naming = matches!(self.word(at), "called" | "nicknamed" | "renamed");
         let (mut is_apart, mut has_copula) = (false, false);

@@ -12,7 +12,7 @@ use crate::words;
 const CLASS_WORDS_MAX: usize = 3;
 
 impl Chunk<'_> {
-    /// Notes a row; what stands above a rule is its header.
+    /// Adds a row of a table; the row above a rule is the header.
     pub(super) fn add_row(&mut self, cells: Vec<Range<usize>>) {
         let is_mark = |byte: &u8| b"-: ".contains(byte);
         let is_rule =
@@ -145,7 +145,7 @@ impl Chunk<'_> {
     }
 }
 
-/// Whether the field or the column says what its record is of.
+/// Whether the field or the column names the thing that its record is of.
 fn names_record(name: &str) -> bool {
     let names = ["name", "full name", "title", "product", "product name", "project", "model"];
     names.contains(&&*name.to_lowercase())
@@ -162,8 +162,8 @@ fn is_caption(name: &str) -> bool {
     .contains(&&*first)
 }
 
-/// The predicate for things of these kinds: what a date is told of is a day, what a place is told
-/// of no person.
+/// The predicate that fits things of these kinds: relations to a day want a date, and a place is
+/// not located in a person.
 fn fitting(predicate: Predicate, kinds: [EntityKind; 2]) -> Option<Predicate> {
     use Predicate::*;
     let is_date = kinds[1] == EntityKind::Date;

@@ -85,7 +85,7 @@ impl Reading<'_> {
         }
     }
 
-    /// States what the longest phrase at item `at` says. Returns its words, 0 for no phrase.
+    /// States the relation of the longest phrase at item `at`. Returns its words, 0 for no phrase.
     fn read_phrase(&mut self, at: usize) -> usize {
         let Some(token) = self.token(at) else { return 0 };
         // Offices are often written with capitals: "Count of Hanau".
@@ -173,7 +173,7 @@ impl Reading<'_> {
         if can_be { Some(source) } else { self.subject(from).or(Some(source)) }
     }
 
-    /// Whether the ends can be what the pattern takes them for; lets them be that.
+    /// Whether the ends can be of the kinds that the pattern wants; votes for these kinds if so.
     fn fits(&mut self, pattern: &Pattern, ends: [usize; 2]) -> bool {
         let kinds = ends.map(|end| self.entities.kind(end));
         let can_be_bought = |kind| !matches!(kind, EntityKind::Person | EntityKind::Location);

@@ -32,6 +32,7 @@ pub(super) enum Form {
     Mark,
 }
 
+/// A word or a mark.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token {
     pub start: usize,

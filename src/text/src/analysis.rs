@@ -6,8 +6,8 @@ use std::ops::Range;
 use frostem::{Algorithm, Stemmer};
 
 use crate::identifier;
+use crate::letters::Letters;
 use crate::normal::fold_into;
-use crate::script::Letters;
 use crate::split::{Piece, split};
 use lodestone_types::script::{is_hangul, is_unspaced};
 

@@ -1,9 +1,11 @@
-//! Full text of one segment: analysis, a tantivy index in row order, BM25.
+//! Text: its analysis into terms, the full text of one segment (a tantivy index in row order, with
+//! BM25), and cutting into chunks.
 //!
-//! Not here: which segments a query visits and how its text leg joins the vector leg (query),
-//! where the bundle lies in a segment file and its checksum (segment).
+//! Not here: the segments that a query visits, and the fusion with vector search (engine); the
+//! place of the bundle in a segment file, and its checksum (storage).
 //!
 //! ```text
+//! ingest text, blocks -> chunk::chunk -> chunks
 //! rows   RowText -> analysis -> TextIndexBuilder -> finish -> bundle -> TextIndex::open
 //! query  HybridQuery or WordQuery, then over every segment of the scope
 //!        scope_stats + term_counts -> CorpusStats -> score -> RowScores: top, get
@@ -60,17 +62,21 @@
 //! - equal rows give equal bytes
 //! - rows and queries go through the same functions of `analysis`
 //!
-//! # Children
+//! # Modules
 //!
+//! - `chunk`: text to chunks
 //! - `normal`: NFKC with the way back to the original bytes; case folding
-//! - `script`: classes of characters; `split`: words and runs; `identifier`: parts of a name
+//! - `letters`: families of letters with a stemmer of their own
+//! - `split`: words and runs; `identifier`: parts of a name
 //! - `analysis`: text to terms; `tokens`: the analysis as tokenizers of tantivy
 //! - `query`: analysed queries and their limits
-//! - `schema`: the three fields; `bundle`: the format above; `directory`: a bundle as tantivy's
-//!   directory; `build`: writing and merging; `index`: opening
-//! - `mask`: rows as bits; `stats`: counts over segments; `score`: BM25; `phrase`: terms in a row
-//! - `highlight`: where the terms of a query stand in a text
-//! - `error`: what can go wrong
+//! - `schema`: the three fields; `bundle`: the format above
+//! - `directory`: a bundle as tantivy's directory; `build`: writing and merging; `index`: opening
+//! - `mask`: rows as bits; `stats`: counts over segments; `score`: BM25; `phrase`: terms in order
+//! - `highlight`: occurrences of a query's terms in a text
+//! - `error`: errors
+
+#![forbid(unsafe_code)]
 
 mod analysis;
 mod build;
@@ -81,13 +87,13 @@ mod error;
 mod highlight;
 mod identifier;
 mod index;
+mod letters;
 mod mask;
 mod normal;
 mod phrase;
 mod query;
 mod schema;
 mod score;
-mod script;
 mod split;
 mod stats;
 mod tokens;

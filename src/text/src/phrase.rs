@@ -38,7 +38,7 @@ impl Phrase {
             let is_candidate = mask.is_none_or(|bits| has(bits, row));
             if is_candidate && others.iter_mut().all(|(_, term)| reaches(term, row)) {
                 rarest.positions(&mut starts);
-                // Where the phrase would begin; a position too small for that is none.
+                // Start of the phrase; a position too small for that is none.
                 starts.retain_mut(|start| match start.checked_sub(*first_distance) {
                     Some(begin) => {
                         *start = begin;

@@ -44,6 +44,13 @@ pub fn is_wide(c: char) -> bool {
     matches!(c as u32, 0x3000..=0x30FF | 0x3400..=0x9FFF | 0xFF00..=0xFFEF)
 }
 
+/// Whether the character stands at or behind the symbols of Chinese and Japanese (U+3000): all East
+/// Asian scripts, Hangul included, but emoji as well. Wider than [`is_wide`]: a question in Korean
+/// is read by runs of characters too.
+pub fn is_east_asian(c: char) -> bool {
+    c as u32 >= 0x3000
+}
+
 /// Whether the character is invisible and carries no meaning for comparison (the part of Unicode's
 /// `Default_Ignorable_Code_Point` that is found inside words): soft hyphen, joiners, marks of
 /// direction, variation selectors.

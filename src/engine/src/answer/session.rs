@@ -18,6 +18,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::answer::pointers;
 use crate::answer::words;
 use lodestone_text::HybridQuery;
+use lodestone_types::script::is_east_asian;
 
 /// Past questions that are joined to a follow-up at most.
 const QUESTIONS_MAX: usize = 3;
@@ -117,9 +118,9 @@ fn leans_back(question: &str) -> bool {
     }
     if begins_with(question, CONNECTORS) {
         let asks = question.unicode_words().skip(1).take(2).any(words::is_interrogative);
-        return question.chars().any(is_wide) || !asks || terms() < WHOLE_TERMS_MIN;
+        return question.chars().any(is_east_asian) || !asks || terms() < WHOLE_TERMS_MIN;
     }
-    if question.chars().any(is_wide) {
+    if question.chars().any(is_east_asian) {
         let matter = words::bare_matter(question);
         let left = matter.chars().filter(|c| c.is_alphanumeric()).count();
         return words::has_reference_run(question) || left <= SHORT_RUN_CHARS_MAX;
@@ -132,12 +133,8 @@ fn begins_with(question: &str, phrases: &str) -> bool {
     let compact = spaced.replace(' ', "");
     phrases.split('|').any(|phrase| {
         spaced.starts_with(&format!(" {phrase} "))
-            || (phrase.chars().all(is_wide) && compact.starts_with(phrase))
+            || (phrase.chars().all(is_east_asian) && compact.starts_with(phrase))
     })
-}
-
-fn is_wide(c: char) -> bool {
-    c as u32 >= 0x3000
 }
 
 /// Capitalised words of a question behind its first one.

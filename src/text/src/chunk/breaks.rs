@@ -1,4 +1,4 @@
-//! Places where a text may be cut, and how little harm each does.
+//! Places where a text may be cut, by quality.
 //!
 //! Sentences are found by rule, not by UAX #29: that algorithm breaks at every line end, which is
 //! wrong for hard-wrapped prose, and may look ahead without bound.
@@ -6,8 +6,8 @@
 use crate::chunk::marks::{is_closer, is_wide_end};
 use lodestone_types::{Block, BlockKind};
 
-/// The quality of a place, worst first. Cuts between words and inside them are not listed: `cut` finds
-/// those when nothing better is near.
+/// The quality of a place, worst first. Cuts between words and inside them are not listed: `cut`
+/// finds those when nothing better is near.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Strength {
     /// A line begins inside a paragraph.

@@ -1,4 +1,4 @@
-//! The packing: one pass from left to right that chooses an end, then where the next one begins.
+//! The packing: one pass from left to right that chooses the end of a chunk, then the next start.
 
 use unicode_segmentation::UnicodeSegmentation;
 
