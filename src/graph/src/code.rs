@@ -81,21 +81,21 @@ fn is_declared(line: &str, before: &str, between: &str, behind: &str) -> bool {
 
 /// A type of two words or more, or a constant of such.
 fn is_telling(word: &str) -> bool {
-    let has = |rule: fn(&char) -> bool| word.chars().any(|c| rule(&c));
-    let uppers = word.chars().filter(|c| c.is_uppercase()).count();
-    let has_lower = has(|c| c.is_lowercase());
-    let starts_upper = word.starts_with(char::is_uppercase);
-    let is_constant = word.contains('_') && !has(|c| c.is_lowercase());
-    starts_upper
-        && (uppers >= 2 && has_lower && !word.contains('_') || is_constant && word.len() > 4)
+    let has_two_upper = word.chars().filter(|c| c.is_uppercase()).nth(1).is_some();
+    let has_lower = word.contains(char::is_lowercase);
+    word.starts_with(char::is_uppercase)
+        && match word.contains('_') {
+            true => !has_lower && word.len() > 4,
+            false => has_lower && has_two_upper,
+        }
 }
 
 fn words(line: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut start = None;
-    let mut quote = None;
+    let mut is_quoted = false;
     for (at, c) in line.char_indices().chain([(line.len(), ' ')]) {
-        let is_word = quote.is_none() && (c.is_alphanumeric() || c == '_');
+        let is_word = !is_quoted && (c.is_alphanumeric() || c == '_');
         match (start, is_word) {
             (None, true) => start = Some(at),
             (Some(from), false) => {
@@ -104,9 +104,7 @@ fn words(line: &str) -> Vec<Range<usize>> {
             }
             _ => {}
         }
-        if c == '"' {
-            quote = if quote.is_some() { None } else { Some(c) };
-        }
+        is_quoted ^= c == '"';
     }
     found
 }

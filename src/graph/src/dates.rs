@@ -86,12 +86,7 @@ fn is_written_out(word: &str) -> bool {
     if !matches!(separator, '-' | '/' | '.') {
         return false;
     }
-    let mut parts = word.split(separator);
-    let (Some(first), Some(middle), Some(last), None) =
-        (parts.next(), parts.next(), parts.next(), parts.next())
-    else {
-        return false;
-    };
+    let [first, middle, last] = word.split(separator).collect::<Vec<_>>()[..] else { return false };
     let is_day = |part: &str| is_day(part) && part.len() <= 2;
     let is_short_year = |part: &str| part.len() == 2 && part.parse::<u8>().is_ok();
     let ends_in_year = is_year(last) || separator == '/' && is_short_year(last);
