@@ -158,6 +158,7 @@ fn word_documents_read_as_they_are_printed() {
     assert_eq!(extracted.title.as_deref(), Some("The Title"));
 }
 
+#[allow(clippy::too_many_lines)] // One file, part by part.
 fn slides_sample() -> Vec<u8> {
     let shape = |place: &str, head: &str, text: &str| {
         format!(

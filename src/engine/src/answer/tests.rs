@@ -409,6 +409,7 @@ fn text_of<'v>(value: &'v Value, key: &str) -> &'v str {
 /// first twelve articles, with its paragraph among the other four of the article, without it, and
 /// with five of other articles.
 #[test]
+#[allow(clippy::too_many_lines)] // One measurement with its table.
 fn questions_of_a_collection_are_answered() {
     let name = "questions_of_a_collection_are_answered";
     let Some(model) = model(name) else { return };
