@@ -65,7 +65,7 @@ const UNSAFE_ALLOWED: &[&str] = &[
     "tests/fuzz/coverage.rs",
 ];
 /// Waiting for a killed process is the one good reason to sleep.
-const SLEEP_ALLOWED: &[&str] = &["tests/crash/"];
+const SLEEP_ALLOWED: &[&str] = &["tests/crash/", "tests/process/patience.rs"];
 const MODULE_NAMES_BANNED: &[&str] =
     &["util", "utils", "helper", "helpers", "misc", "common", "manager", "managers"];
 
