@@ -1,6 +1,7 @@
 //! Tables of delimited values: each row becomes a record of `name: value` lines.
 //!
-//! A row with the names of its columns resembles a question about it; a row of bare values does not.
+//! A row with the names of its columns resembles a question about it; a row of bare values does
+//! not.
 
 use crate::flow::Flow;
 use crate::{ExtractError, error};

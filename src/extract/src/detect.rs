@@ -145,8 +145,8 @@ pub fn detect(
     })
 }
 
-/// Whether the mark of a PDF stands where readers look for it: some programs write before it. A text
-/// that only mentions the mark holds no binary data.
+/// Whether the mark of a PDF stands where readers look for it: some programs write before it. A
+/// text that only mentions the mark holds no binary data.
 fn is_pdf(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(PDF_MARK_BYTES_MAX)];
     let mark = head.windows(PDF_MARK.len()).position(|window| window == PDF_MARK);

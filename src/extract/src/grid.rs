@@ -111,7 +111,8 @@ impl Grid {
         self.is_deleted = is_deleted;
     }
 
-    /// Sets the number of columns that the last cell covers, and whether it continues the cell above.
+    /// Sets the number of columns that the last cell covers, and whether it continues the cell
+    /// above.
     pub(super) fn reshape(&mut self, columns: usize, is_below: bool) {
         let Some(cell) = self.rows.last_mut().and_then(|row| row.last_mut()) else { return };
         let columns = if self.column >= COLUMNS_MAX { 1 } else { columns.clamp(1, SPAN_MAX) };

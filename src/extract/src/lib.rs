@@ -1,7 +1,7 @@
 //! Bytes of a document to text and structure: one file a format.
 //!
-//! This crate detects the format of a file and reads it. It knows nothing of chunks, models or disks,
-//! opens nothing that a document names, and executes nothing that a document holds.
+//! This crate detects the format of a file and reads it. It knows nothing of chunks, models or
+//! disks, opens nothing that a document names, and executes nothing that a document holds.
 //!
 //! ```text
 //! bytes, name, media type -> detect -> Format
@@ -31,6 +31,8 @@
 //! - `pdf`: glyphs on pages to text in reading order, with the boxes of its lines
 //! - `sandbox`: the same in a process of its own
 //! - `error`: errors, and whether the document or the server causes them
+
+#![forbid(unsafe_code)]
 
 mod budget;
 mod clean;

@@ -4,8 +4,8 @@
 //! bytes -> directory (entries bounded) -> part by name -> inflate (counted) -> buffered reader
 //! ```
 //! The declared size of an entry is not trusted: bytes are counted as they come out, against the
-//! upload's budget and against the compressed bytes. Only parts that a reader asks for are inflated,
-//! and none is held as a whole unless a reader collects it.
+//! upload's budget and against the compressed bytes. Only parts that a reader asks for are
+//! inflated, and none is held as a whole unless a reader collects it.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Cursor, Read};

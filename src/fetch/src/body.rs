@@ -39,7 +39,8 @@ pub(super) enum Encoding {
 }
 
 impl Encoding {
-    /// Reads the encoding from the head. Several, one over the other, are an error: none was asked for.
+    /// Reads the encoding from the head. Several, one over the other, are an error: none was asked
+    /// for.
     pub(super) fn of(headers: &HeaderMap) -> Result<Self, FetchProblem> {
         let mut found = Self::Identity;
         for value in headers.get_all(header::CONTENT_ENCODING) {

@@ -2,7 +2,8 @@
 //!
 //! Users choose the addresses, so every request could be used to reach hosts that only this machine
 //! can reach (server-side request forgery). Nothing else in the server opens connections
-//! (`.clippy.toml` forbids it), and no document or page causes a fetch: only redirects are followed.
+//! (`.clippy.toml` forbids it), and no document or page causes a fetch: only redirects are
+//! followed.
 //!
 //! ```text
 //! address -> gate (port; name -> addresses; all of them permitted?) -> robots.txt, by the same way
@@ -15,14 +16,16 @@
 //! - all requests of one fetch share one deadline and one allowance of bytes;
 //! - fetches share nothing: no cookies, no connections, no cache.
 //!
-//! The HTTP library parses and frames. Its name resolution, redirects, proxies and decompression are
-//! turned off: each of them would bypass the gate or the limits.
+//! The HTTP library parses and frames. Its name resolution, redirects, proxies and decompression
+//! are turned off: each of them would bypass the gate or the limits.
 //!
 //! - `address`: public IP addresses; `allowed`: exceptions of the operator
 //! - `names`: names to addresses; `gate`: the verdict on one request
 //! - `connection`: to checked addresses only; `request`: one GET; `body`: limited decompression
 //! - `media`: types worth fetching; `robots`: paths that a site does not want fetched
 //! - `page`: from an address to a page; `error`: errors of one request
+
+#![forbid(unsafe_code)]
 
 mod address;
 mod allowed;

@@ -67,8 +67,8 @@ impl Media {
         matches!(self.essence.as_str(), "text/html" | "application/xhtml+xml")
     }
 
-    /// Converts text to UTF-8 if only the head names its encoding, for the head is not kept. Readers
-    /// prefer UTF-8 to any encoding that the text itself declares.
+    /// Converts text to UTF-8 if only the head names its encoding, for the head is not kept.
+    /// Readers prefer UTF-8 to any encoding that the text itself declares.
     pub(super) fn to_known_encoding(&self, bytes: Vec<u8>) -> Vec<u8> {
         let is_text = self.essence.starts_with("text/") || self.essence.contains("xml");
         let Some(encoding) = self.charset.filter(|&encoding| is_text && encoding != UTF_8) else {

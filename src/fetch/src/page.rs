@@ -1,5 +1,5 @@
-//! From an address to a page: redirects are followed here, each one checked from the start, under the
-//! rules of every site on the way.
+//! From an address to a page: redirects are followed here, each one checked from the start, under
+//! the rules of every site on the way.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -170,8 +170,8 @@ fn next(url: &WebUrl, answer: &Answer) -> Result<Option<WebUrl>, RequestError> {
     Ok(Some(target))
 }
 
-/// The address that a page calls its own, if it is on the same host: a page may name any address, and
-/// sources are told apart by it.
+/// The address that a page calls its own, if it is on the same host: a page may name any address,
+/// and sources are told apart by it.
 fn canonical(url: &WebUrl, reference: &str) -> Option<WebUrl> {
     let named = url.join(reference).ok()?;
     let (WebHost::Name(theirs), WebHost::Name(ours)) = (named.host(), url.host()) else {

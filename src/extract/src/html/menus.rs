@@ -38,8 +38,8 @@ pub(super) fn found_above(blocks: &[Letters]) -> Vec<bool> {
     believed(blocks, blocks.iter().map(|block| block.is_in_header && !block.is_prose()).collect())
 }
 
-/// Marks menus, and the blocks in the head of a page that are no prose; none where that would be half
-/// of the page.
+/// Marks menus, and the blocks in the head of a page that are no prose; none where that would be
+/// half of the page.
 pub(super) fn found_in(blocks: &[Letters]) -> Vec<bool> {
     let mut dropped: Vec<bool> =
         blocks.iter().map(|block| block.is_in_header && !block.is_prose()).collect();

@@ -7,9 +7,9 @@
 //! No tree is built, and the tokenizer is our own. The tree builder of html5ever is quadratic in
 //! nesting (html5ever #290) and its tokenizer in the attributes of one tag; html5gum 0.9.0 calls
 //! itself for each attribute and overflows the stack at some ten thousand. A reader of text needs
-//! neither trees nor attributes. A recording of html5ever is the oracle of our tokens in tests. What
-//! a tree would settle is settled by rule: which tags end others is in `tags`, and misnested tags
-//! close at most up to the nearest block.
+//! neither trees nor attributes. A recording of html5ever is the oracle of our tokens in tests.
+//! Rules replace the tree: `tags` knows which tags end others, and misnested tags close at most up
+//! to the nearest block.
 //!
 //! If a page marks its main part (`<main>`), and there is text in it, only that is taken: the menus
 //! and languages of a site are not the subject of a document.
@@ -99,8 +99,8 @@ fn read_site(text: &str, inner: Option<Scope>) -> Result<Extracted, ExtractError
     read_part(&mut reader, has_main(text), inner)
 }
 
-/// Reads the part that the page marks as its main one, if that is plausible; else `inner`, if there is
-/// next to nothing outside of it; else all but navigation, and at last everything.
+/// Reads the part that the page marks as its main one, if that is plausible; else `inner`, if there
+/// is next to nothing outside of it; else all but navigation, and at last everything.
 fn read_part(
     reader: &mut dyn FnMut(Scope) -> Result<Rendered, ExtractError>,
     has_main: bool,
@@ -126,9 +126,9 @@ fn read_part(
     Ok(body.document)
 }
 
-/// Whether the kept text can be the subject of the page: it is a fair share of the visible text, and
-/// either long enough by itself or more than the text left out. So a page never loses its only text,
-/// and a short page still loses its menus.
+/// Whether the kept text can be the subject of the page: it is a fair share of the visible text,
+/// and either long enough by itself or more than the text left out. So a page never loses its only
+/// text, and a short page still loses its menus.
 fn is_plausible(part: &Rendered) -> bool {
     let share = part.kept * KEPT_SHARE_MIN >= part.kept + part.passed;
     let is_enough = part.document.text.len() >= MAIN_BYTES_MIN || part.kept > part.passed;

@@ -71,8 +71,8 @@ fn of_role(role: &str) -> Option<Tag> {
     known.map(|(_, tag)| *tag)
 }
 
-/// Words of a class or an id that many sites share, for elements that are not part of the text: those
-/// that are not printed, those only for screen readers, edit links, and cookie notices.
+/// Words of a class or an id that many sites share, for elements that are not part of the text:
+/// those that are not printed, those only for screen readers, edit links, and cookie notices.
 fn is_chrome_word(word: &str) -> bool {
     let shared = [
         "noprint", "no-print", "sr-only", "visually-hidden", "screen-reader-text", "skip-link",

@@ -1,9 +1,9 @@
-//! Markup to tags and text, by the tokenizer of the HTML standard with three simplifications that do
-//! not change the text: a script ends at its first end tag, a document type or a comment that is no
-//! comment ends at the next `>`, and repeated attributes are kept.
+//! Markup to tags and text, by the tokenizer of the HTML standard with three simplifications that
+//! do not change the text: a script ends at its first end tag, a document type or a comment that is
+//! no comment ends at the next `>`, and repeated attributes are kept.
 //!
-//! Every byte is read a bounded number of times: no attribute is compared with those before it, and no
-//! state calls another. Tags of a million attributes exist.
+//! Every byte is read a bounded number of times: no attribute is compared with those before it, and
+//! no state calls another. Tags of a million attributes exist.
 
 use std::borrow::Cow;
 

@@ -4,8 +4,8 @@
 //! u32 size of what follows | u32 size as it was | "LZFu" or "MELA" | u32 checksum | runs
 //! run: a byte of flags, lowest first: 0 one letter, 1 two bytes: 12 bits place, 4 bits length - 2
 //! ```
-//! All numbers are little-endian except the two bytes of a copy. The checksum is not checked: a part
-//! of a damaged body is better than nothing.
+//! All numbers are little-endian except the two bytes of a copy. The checksum is not checked: a
+//! part of a damaged body is better than nothing.
 
 use crate::TEXT_BYTES_MAX;
 

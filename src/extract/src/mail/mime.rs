@@ -2,8 +2,8 @@
 //!
 //! A line that begins with two hyphens is compared with the boundaries that are open, the innermost
 //! first; their number is bounded, so the cost is linear whatever nests in what. A boundary that
-//! never comes leaves the rest of its parent in one part. Messages inside are parts like others, and
-//! are read as documents of their own.
+//! never comes leaves the rest of its parent in one part. Messages inside are parts like others,
+//! and are read as documents of their own.
 
 use std::ops::Range;
 

@@ -8,8 +8,8 @@ use crate::sheet::Sheet;
 use crate::{ExtractError, outline};
 use lodestone_types::PageRef;
 
-/// Repetitions of a row or a cell with text at most. Runs that fill a sheet to its end hold no text;
-/// those of text are forms.
+/// Repetitions of a row or a cell with text at most. Runs that fill a sheet to its end hold no
+/// text; those of text are forms.
 const REPEATED_MAX: u32 = 1000;
 /// The largest row or column that is accepted; LibreOffice stops at 1,048,576 rows.
 const INDEX_MAX: u32 = 1 << 21;

@@ -3,7 +3,8 @@
 //! ```text
 //! _rels/.rels -> main part -> its relationships -> styles, notes, slides, sheets, ...
 //! ```
-//! Parts are found by relationships, not by their names. External targets are never followed. Embedded files (a workbook in a letter) are not read.
+//! Parts are found by relationships, not by their names. External targets are never followed.
+//! Embedded files (a workbook in a letter) are not read.
 //!
 //! - `relations`: links between parts; `core`: title of the document
 //! - `document`: Word; `slides`: PowerPoint; `workbook`: Excel

@@ -3,8 +3,8 @@
 //! The vocabulary decides: an element called `p` or `para` makes a document prose (JATS, DocBook,
 //! TEI), its absence data (feeds, exports, settings).
 //!
-//! Nothing outside is read, no entity is declared or expanded: a document type is ignored, an unknown
-//! entity stays as it is written.
+//! Nothing outside is read, no entity is declared or expanded: a document type is ignored, an
+//! unknown entity stays as it is written.
 //!
 //! - `prose`, `data`: the two writers
 

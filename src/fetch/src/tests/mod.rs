@@ -2,7 +2,7 @@
 //! only the last step, from a checked address to a socket, goes to listeners of these tests.
 //!
 //! - `world`: sites, canaries, a resolver, a network
-//! - `gate`: what is refused before a connection: spellings, names, redirects
+//! - `gate`: requests refused before a connection: spellings, names, redirects
 //! - `fetches`: pages that arrive; `bounds`: endless, slow and oversized answers
 
 #![allow(clippy::disallowed_methods)] // Canaries count connections, the tests' own included.

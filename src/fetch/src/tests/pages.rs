@@ -1,4 +1,4 @@
-//! Goal: what may be fetched arrives as it is, and what does not arrive says why.
+//! Goal: permitted pages arrive as they are, and every other fetch ends with its reason.
 
 use std::io::Write;
 use std::sync::Arc;

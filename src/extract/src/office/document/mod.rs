@@ -3,8 +3,8 @@
 //! ```text
 //! styles, numbering, notes -> walker over the body -> flow
 //! ```
-//! The text is that of the printed page: inserted text stays, deleted text and hidden text go, a text
-//! box stands before its paragraph, a note behind the paragraph that refers to it. Headers and
+//! The text is that of the printed page: inserted text stays, deleted text and hidden text go, a
+//! text box stands before its paragraph, a note behind the paragraph that refers to it. Headers and
 //! footers are written once, at the end: often only a letterhead has the address. Page numbers are
 //! left out.
 //!

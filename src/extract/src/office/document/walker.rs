@@ -1,5 +1,5 @@
-//! The body of a document, element by element. Nesting is kept on stacks: paragraphs in text boxes in
-//! paragraphs, tables in cells of tables.
+//! The body of a document, element by element. Nesting is kept on stacks: paragraphs in text boxes
+//! in paragraphs, tables in cells of tables.
 
 use crate::events::{Element, Event, Events};
 use crate::flow::Flow;
@@ -296,8 +296,8 @@ impl<'w> Walker<'w> {
         self.skips_page_numbers && matches!(word, "PAGE" | "NUMPAGES" | "SECTIONPAGES")
     }
 
-    /// Writes the description of a picture by its author. Programs that guess a description note that
-    /// in a second line.
+    /// Writes the description of a picture by its author. Programs that guess a description note
+    /// that in a second line.
     fn picture(&mut self, element: &Element<'_>) -> Result<(), ExtractError> {
         let description = element.attribute("descr").unwrap_or_default();
         let line = description.lines().next().unwrap_or("").trim();

@@ -1,4 +1,4 @@
-//! Layouts and masters: where placeholders stand, and whether their paragraphs have bullets.
+//! Layouts and masters: positions of placeholders, and whether their paragraphs have bullets.
 
 use std::collections::BTreeMap;
 

@@ -4,8 +4,8 @@
 //! presentation -> slides -> shapes of each -> order of reading -> flow
 //!                 layouts: positions of placeholders that have none themselves
 //! ```
-//! The title comes first, then the other shapes in reading order, then the speaker's notes. Numbers,
-//! dates and footers of slides are left out.
+//! The title comes first, then the other shapes in reading order, then the speaker's notes.
+//! Numbers, dates and footers of slides are left out.
 //!
 //! - `shape`: shapes of a slide; `parser`: shapes from XML
 //! - `layout`: positions and bullets of placeholders; `order`: the order of reading

@@ -1,5 +1,5 @@
-//! Reading order of the shapes on a slide: rows where gaps separate them, else columns, and the same
-//! inside each; shapes without a gap between them go from top to bottom (recursive X-Y cut).
+//! Reading order of the shapes on a slide: rows where gaps separate them, else columns, and the
+//! same inside each; shapes without a gap between them go from top to bottom (recursive X-Y cut).
 
 use crate::office::slides::shape::{Bounds, Shape};
 
