@@ -16,7 +16,7 @@ use lodestone_compute::cuda::manager::ActiveDevice;
 
 /// The model on a GPU by candle, with a CPU fallback.
 #[derive(Debug)]
-pub(super) struct CandleModel {
+pub(crate) struct CandleModel {
     bert: PaddedBert,
     fallback: CpuFallback,
     device: EmbedDevice,
