@@ -1,4 +1,5 @@
-//! Question: how fast is one dot product, and how near to the memory's speed is a row after the other?
+//! Question: how fast is one dot product, and how near to the memory's speed is a row after the
+//! other?
 //!
 //! `cargo bench --bench distance`
 //!

@@ -1,4 +1,5 @@
-//! Question: from how many queries on is one pass over T1 faster than one scan after the other? Sets
+//! Question: from how many queries on is one pass over T1 faster than one scan after the other?
+//! Sets
 //! `TILED_QUERIES_MIN` of `compute::candidates`.
 //!
 //! `cargo bench --bench flat_batch`

@@ -1,5 +1,6 @@
 //! Question: up to how many passing rows is reading all of them from T2 cheaper than scanning their
-//! T1 codes first, and from how many is T0 of all rows cheaper than T1 of those? Sets `GATHER_ROWS_MAX` and
+//! T1 codes first, and from how many is T0 of all rows cheaper than T1 of those? Sets
+//! `GATHER_ROWS_MAX` and
 //! `ROWS_A_PASSING_ROW` of `segment::flat::path`.
 //!
 //! `cargo bench --bench flat_paths`

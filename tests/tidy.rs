@@ -66,14 +66,8 @@ const UNSAFE_ALLOWED: &[&str] = &[
 ];
 /// Waiting for a killed process is the one good reason to sleep.
 const SLEEP_ALLOWED: &[&str] = &["tests/crash/", "tests/process/patience.rs"];
-const MODULE_NAMES_BANNED: &[&str] =
-    &["util", "utils", "helper", "helpers", "misc", "common", "manager", "managers"];
+const MODULE_NAMES_BANNED: &[&str] = &["util", "utils", "helper", "helpers", "misc", "common"];
 
-/// Paths whose comments are not held to the rules of words yet.
-const WORDS_UNCHECKED: &[&str] = &[
-    "src/compute/", "src/rank/", "src/extract/", "src/fetch/", "src/embed/", "src/engine/",
-    "src/server/", "src/cli/", "src/main.rs", "tests/", "benches/",
-];
 /// Words that do not stand for a noun at the beginning of a doc comment.
 const OPENINGS_BANNED: &[&str] =
     &["What", "Where", "Who", "How", "Whoever", "Whatever", "Whose", "Whom"];
@@ -393,9 +387,7 @@ fn check_source(source: &Source) -> Vec<String> {
     found.extend(check_code(source));
     found.extend(check_characters(source));
     found.extend(check_names(source));
-    if !source.is_in(WORDS_UNCHECKED) {
-        found.extend(check_comments(source));
-    }
+    found.extend(check_comments(source));
     found
 }
 

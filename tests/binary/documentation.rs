@@ -181,7 +181,7 @@ fn answers(printed: &str) -> Vec<Value> {
     found
 }
 
-/// What is shown and not answered so.
+/// Collects the parts of an example that the real answer does not have in this form.
 fn compare(shown: &Value, real: &Value, at: &str, problems: &mut Vec<String>) {
     let alike = match (shown, real) {
         (Value::Object(shown), Value::Object(real)) => {

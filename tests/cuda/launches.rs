@@ -127,7 +127,8 @@ fn few_passing_rows_are_collected_without_a_sample() {
     assert_eq!(listed[1].number(VISITED), 300);
 }
 
-/// The recording device has no page-locked memory: searches go on without, and operators can see it.
+/// The recording device has no page-locked memory: searches go on without, and operators can see
+/// it.
 #[test]
 fn queues_without_page_locked_memory_are_counted() {
     let (backend, _) = backend(CARDS[1]);

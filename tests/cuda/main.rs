@@ -12,7 +12,8 @@
 //! - `embedding`: the embedding model on a device
 //! - `emulated`, `recording`, `cases`, `small_model`: devices, data and models for these
 //!
-//! Tests that a machine cannot run are skipped, and the skip is printed. `REQUIRE_NVRTC=1`, `REQUIRE_EMULATOR=1`,
+//! Tests that a machine cannot run are skipped, and the skip is printed. `REQUIRE_NVRTC=1`,
+//! `REQUIRE_EMULATOR=1`,
 //! `REQUIRE_MODEL=1` and `REQUIRE_CUDA=1` turn skips into failures.
 
 mod builds;

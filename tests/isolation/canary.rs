@@ -60,7 +60,7 @@ impl Seeded {
     }
 }
 
-/// Whose a code is: a home is a sub-tenant in one of its lives, a key, a name of a tenant.
+/// Owner of a code: a home is a sub-tenant in one of its lives, a key, a name of a tenant.
 pub type Home = usize;
 
 /// Every code that was given out.

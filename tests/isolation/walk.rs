@@ -15,7 +15,7 @@ const TRACE_MAX: usize = 40;
 /// The operator's key in [`Model::keys`].
 pub const BY_OPERATOR: usize = 0;
 
-/// Whose canaries an answer may hold.
+/// The owners of the canaries that an answer may hold.
 #[derive(Debug, Clone, Default)]
 pub struct Sees {
     pub homes: BTreeSet<Home>,

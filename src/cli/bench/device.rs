@@ -1,9 +1,10 @@
 //! `lodestone bench device`: time in which the GPU finds the candidates of a search, and the CPU's.
 //!
 //! Rows are random codes, resident on the device before the clock starts. Timed is the part of a
-//! search that the server calls: upload of queries, kernels, download of results, choice of the best
-//! on the host. The rates are lower limits of the kernels' own. The first answers of every setting are compared with the
-//! CPU's.
+//! search that the server calls: upload of queries, kernels, download of results, choice of the
+//! best on the host. The rates are lower limits of the kernels' own. The first answers of every
+//! setting
+//! are compared with the CPU's.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -57,8 +57,8 @@ impl VectorColumns {
         Ok(Self { dimension, codes, scales, residuals, full })
     }
 
-    /// Reserves memory for so many more rows at once: columns of gigabytes that grow step by step are
-    /// copied several times, always to fresh memory.
+    /// Reserves memory for so many more rows at once: columns of gigabytes that grow step by step
+    /// are copied several times, always to fresh memory.
     pub fn reserve(&mut self, rows: usize) {
         self.codes.reserve(rows * code_stride(self.dimension));
         self.scales.reserve(rows);

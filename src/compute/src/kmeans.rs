@@ -24,8 +24,8 @@ pub trait CodeRows {
     /// Scale of a row.
     fn scale(&self, row: u32) -> f32;
 
-    /// [`Centroids::assign`] of listed rows, one call of `take` a row. Rows that are on a device may
-    /// be assigned there in less time.
+    /// [`Centroids::assign`] of listed rows, one call of `take` a row. Rows that are on a device
+    /// may be assigned there in less time.
     fn assign(
         &self,
         points: &Centroids,

@@ -1,5 +1,5 @@
-//! The portable serialised form of a roaring bitmap, read in place: the one view of its dense chunks
-//! as words that the `roaring` crate gives.
+//! The portable serialised form of a roaring bitmap, read in place: the one view of its dense
+//! chunks as words that the `roaring` crate gives.
 //!
 //! ```text
 //! u32 12346, u32 chunks (n)              no chunk is made of runs

@@ -114,8 +114,8 @@ impl LaneQueue {
         }
     }
 
-    /// The next batch: turn by turn over all waiting calls, until `budget` tokens are full; at least
-    /// one passage where one waits.
+    /// The next batch: turn by turn over all waiting calls, until `budget` tokens are full; at
+    /// least one passage where one waits.
     pub fn take(&mut self, budget: usize) -> Vec<QueuedText> {
         let mut batch = Vec::new();
         let mut filled = 0;

@@ -14,8 +14,8 @@ use std::fmt;
 
 use lodestone_types::ErrorKind;
 
-/// Share of the reranker in the score of the passages that it read: more than half, so that a sure verdict
-/// outweighs any difference of the legs; not all, so that the legs order passages with
+/// Share of the reranker in the score of the passages that it read: more than half, so that a sure
+/// verdict outweighs any difference of the legs; not all, so that the legs order passages with
 /// equal verdicts, of which a sigmoid makes many. Chosen by reason, not by measurement.
 const WEIGHT: f64 = 0.6;
 

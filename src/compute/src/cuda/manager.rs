@@ -237,7 +237,8 @@ impl DeviceManager {
         Ok(Self { source, clock, limits, counters, check, state })
     }
 
-    /// The device. The first call after a pause opens a new one; other calls get an error meanwhile.
+    /// The device. The first call after a pause opens a new one; other calls get an error
+    /// meanwhile.
     ///
     /// # Errors
     /// [`DeviceError::Lost`] during a pause.

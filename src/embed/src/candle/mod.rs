@@ -15,7 +15,8 @@
 //! and such a program does not start without them.
 //!
 //! Invariants
-//! - f32 throughout. The passages of a group are padded to its longest passage; padding has no weight in
+//! - f32 throughout. The passages of a group are padded to its longest passage; padding has no
+//!   weight in
 //!   attention nor in the mean.
 //! - candle lives in the context that `compute::cuda::driver` holds. Where that was lost, so was
 //!   candle's memory: it is not touched again, and the CPU embeds for as long as the server runs.

@@ -163,7 +163,8 @@ fn lock_pages() -> Result<Block, DriverError> {
     let at = unsafe { result::malloc_host(STAGING_BYTES, 0) }?.cast::<u8>();
     let refused = DriverError(cudarc::driver::sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY);
     let at = NonNull::new(at).ok_or(refused)?;
-    // SAFETY: the driver just gave so many bytes to this caller alone. Their contents are unspecified.
+    // SAFETY: the driver just gave so many bytes to this caller alone. Their contents are
+    // unspecified.
     unsafe { at.as_ptr().write_bytes(0, STAGING_BYTES) };
     Ok(Block(at))
 }

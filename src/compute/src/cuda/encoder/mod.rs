@@ -1,6 +1,7 @@
 //! Launchers of a BERT encoder's kernels (kernels/embed_*.cu), over packed passages.
 //!
-//! Not here: the model, its weights and the order of its layers, which are in `embed`. The states of all tokens of a batch lie one behind the other, without padding.
+//! Not here: the model, its weights and the order of its layers, which are in `embed`. The states
+//! of all tokens of a batch lie one behind the other, without padding.
 //!
 //! ```text
 //! Packed    token ids of a batch, checked -> tables for the device
