@@ -85,7 +85,7 @@ enum Fallback {
     /// The code is the character.
     Code,
     /// An East Asian collection of characters: their numbers by codes, themselves by numbers.
-    Collection(CMap, CMap),
+    Collection(Box<[CMap; 2]>),
     /// The table of the embedded font program: characters by glyphs.
     Program(HashMap<u32, char>),
 }
@@ -102,7 +102,8 @@ impl Font<'_> {
         let text = text.or_else(|| match &self.fallback {
             Fallback::Code => char::from_u32(code).map(BfString::Char),
             Fallback::Program(chars) => chars.get(&glyph.to_u32()).copied().map(BfString::Char),
-            Fallback::Collection(numbers, chars) => {
+            Fallback::Collection(tables) => {
+                let [numbers, chars] = &**tables;
                 let number = (1..=4).find_map(|bytes| numbers.lookup_cid_code(code, bytes))?;
                 chars.lookup_bf_string(number)
             }
@@ -235,7 +236,8 @@ fn collection(dict: &Dict<'_>, descendant: &Dict<'_>) -> Option<Fallback> {
             (system.get::<Bytes<'_>>(REGISTRY)?, system.get::<Bytes<'_>>(ORDERING)?);
         CidFamily::from_registry_ordering(registry.as_bytes(), ordering.as_bytes()).ucs2_cmap()
     })?;
-    Some(Fallback::Collection(numbers, CMap::parse(load_embedded(chars)?, load_embedded)?))
+    let chars = CMap::parse(load_embedded(chars)?, load_embedded)?;
+    Some(Fallback::Collection(Box::new([numbers, chars])))
 }
 
 /// The characters in the program of an embedded font; none if it has no table of them.
