@@ -2,7 +2,7 @@
 //! catalog is lost.
 //!
 //! `v1/t/<collection>` is a sealed file ([`lodestone_io::sealed`]) of the words "lodestone tenant
-//! 1". Its body is JSON: the fields of [`Stored`]. A reader rejects a broken seal, another
+//! 1". Its body is JSON: the fields of `Stored`. A reader rejects a broken seal, another
 //! collection than the one in the name, and a name, mode or schema that is not valid.
 //!
 //! A tenant's descriptor is durable before the tenant is, and says "deleted" before a deletion is
