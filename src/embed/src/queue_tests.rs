@@ -241,7 +241,7 @@ fn what_waits_is_shared_out_over_idle_workers() {
     let bench = bench_with(2, bounds);
     let reply = Reply::new(8);
     let passage = |index| QueuedText { ids: vec![0; 100], reply: Arc::clone(&reply), index };
-    bench.queue.push(Lane::Bulk, &reply, (0..8).map(passage).collect()).expect("room");
+    bench.queue.push(Lane::Bulk, &reply, (0..8).map(passage).collect()).expect("accepted");
     assert_eq!([bench.next().len(), bench.next().len()], [4, 4]);
     bench.order(Order::Finish);
     bench.order(Order::Finish);

@@ -2,13 +2,11 @@
 //!
 //! Ids and metadata maps that are wrong fail the request; anything else fails its item.
 
-use std::collections::HashSet;
-
 use serde_json::{Value, json};
 
 use crate::dto::inputs::{
-    DOCUMENT_METADATA, SUB_TENANT_QUERY, TENANT_METADATA, TENANT_QUERY, chosen_id, query_scope,
-    source_id,
+    DOCUMENT_METADATA, SUB_TENANT_QUERY, TENANT_METADATA, TENANT_QUERY, check_distinct, chosen_id,
+    query_scope, source_id,
 };
 use crate::error::ApiError;
 use crate::request::fields::missing;
@@ -100,13 +98,7 @@ impl Request for UploadAppSources {
         let scope = query_scope(fields)?;
         let records = fields.objects(&RECORDS)?.ok_or_else(|| missing(&RECORDS))?;
         let items: Vec<AppItem> = records.into_iter().map(item).collect::<Result<_, _>>()?;
-        let mut seen = HashSet::new();
-        for id in items.iter().filter_map(|item| item.id.as_ref()) {
-            if !seen.insert(id) {
-                let message = format!("the id {id} occurs twice in one batch");
-                return Err(ApiError::invalid("duplicate_id", message));
-            }
-        }
+        check_distinct(items.iter().filter_map(|item| item.id.as_ref()))?;
         Ok(Self { scope, items })
     }
 }

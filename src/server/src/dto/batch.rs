@@ -3,15 +3,13 @@
 //! Errors of the request as a whole (counts, ids, metadata) fail it here; errors of one item
 //! (empty file, blank text) travel with the item.
 
-use std::collections::HashSet;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::dto::inputs::{
     CONTENT, DOCUMENT_METADATA, FILE_ID_BODY, SUB_TENANT_QUERY, TENANT_METADATA, TENANT_QUERY,
-    chosen_id, item_schema, query_scope, source_id,
+    check_distinct, chosen_id, item_schema, query_scope, source_id,
 };
 use crate::dto::upload::Status;
 use crate::error::{ApiError, Location};
@@ -180,17 +178,6 @@ fn file_items(
     }
     check_distinct(items.iter().filter_map(|item| item.id.as_ref()))?;
     Ok(items)
-}
-
-fn check_distinct<'a>(ids: impl Iterator<Item = &'a SourceId>) -> Result<(), ApiError> {
-    let mut seen = HashSet::new();
-    for id in ids {
-        if !seen.insert(id) {
-            let message = format!("the id {id} occurs twice in one batch");
-            return Err(ApiError::invalid("duplicate_id", message));
-        }
-    }
-    Ok(())
 }
 
 /// One text of a batch.

@@ -113,7 +113,7 @@ pub struct BoundingBox {
     pub x: f32,
     /// Top edge.
     pub y: f32,
-    /// Number of components.
+    /// Width.
     pub width: f32,
     /// Height.
     pub height: f32,

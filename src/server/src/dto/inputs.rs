@@ -1,5 +1,7 @@
 //! Fields that many operations share.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
@@ -95,4 +97,19 @@ pub(super) fn chosen_id(
         }
         _ => Ok(file_id),
     }
+}
+
+/// Refuses a batch in which an id occurs twice.
+///
+/// # Errors
+/// `duplicate_id` names the id.
+pub(super) fn check_distinct<'a>(ids: impl Iterator<Item = &'a SourceId>) -> Result<(), ApiError> {
+    let mut seen = HashSet::new();
+    for id in ids {
+        if !seen.insert(id) {
+            let message = format!("the id {id} occurs twice in one batch");
+            return Err(ApiError::invalid("duplicate_id", message));
+        }
+    }
+    Ok(())
 }

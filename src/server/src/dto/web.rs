@@ -1,13 +1,11 @@
 //! Pages of the web (API 3.1 #2, 3.8).
 
-use std::collections::HashSet;
-
 use serde_json::Value;
 
 use crate::dto::inputs::{
     DOCUMENT_METADATA, DOCUMENT_METADATA_FORM, FILE_ID_BODY, SOURCE_ID_QUERY, SUB_TENANT_QUERY,
-    TENANT_METADATA, TENANT_METADATA_FORM, TENANT_QUERY, chosen_id, item_schema, query_scope,
-    required_source_id, source_id,
+    TENANT_METADATA, TENANT_METADATA_FORM, TENANT_QUERY, check_distinct, chosen_id, item_schema,
+    query_scope, required_source_id, source_id,
 };
 use crate::error::ApiError;
 use crate::request::fields::{missing, wrong};
@@ -131,13 +129,7 @@ impl Request for BatchScrapeWebpage {
         let scope = query_scope(fields)?;
         let objects = fields.objects(&ITEMS)?.ok_or_else(|| missing(&ITEMS))?;
         let items: Vec<PageItem> = objects.into_iter().map(item).collect::<Result<_, _>>()?;
-        let mut seen = HashSet::new();
-        for id in items.iter().filter_map(|item| item.id.as_ref()) {
-            if !seen.insert(id) {
-                let message = format!("the id {id} occurs twice in one batch");
-                return Err(ApiError::invalid("duplicate_id", message));
-            }
-        }
+        check_distinct(items.iter().filter_map(|item| item.id.as_ref()))?;
         Ok(Self { scope, items })
     }
 }
