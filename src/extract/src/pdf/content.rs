@@ -13,6 +13,8 @@ use hayro_syntax::page::Resources;
 use crate::pdf::direction;
 use crate::pdf::fonts::{Font, Fonts};
 
+/// Glyphs of a page. A dense page has some ten thousand.
+pub(super) const GLYPHS_MAX: usize = 1 << 20;
 /// Forms inside each other.
 const FORM_DEPTH_MAX: usize = 16;
 /// States saved inside each other.
@@ -80,11 +82,15 @@ impl<'f, 'a> Interpreter<'f, 'a> {
     }
 
     /// Follows a content stream with its resources, `depth` being the number of forms around it.
+    /// Stops at [`GLYPHS_MAX`] glyphs.
     pub(super) fn run(&mut self, content: &[u8], resources: &Resources<'a>, depth: usize) {
         let mut saved = Vec::new();
         let mut fonts: HashMap<Vec<u8>, Option<Rc<Font<'a>>>> = HashMap::new();
         let mut ops = TypedIter::new(content);
         while let Some(op) = ops.next() {
+            if self.drawn.len() >= GLYPHS_MAX {
+                return;
+            }
             match op {
                 // No program that people use saves as often.
                 Op::SaveState(_) if saved.len() == STATES_MAX => return,
@@ -192,7 +198,7 @@ impl<'f, 'a> Interpreter<'f, 'a> {
         }
         let Some(font) = self.state.font.clone() else { return };
         let mut at = 0;
-        while at < text.len() {
+        while at < text.len() && self.drawn.len() < GLYPHS_MAX {
             let (code, length) = font.codes.read_code(text, at);
             at += length;
             let step = font.codes.code_advance(code) / UNITS;

@@ -6,7 +6,7 @@ use hayro_syntax::object::{Object, Stream};
 use hayro_syntax::page::Page;
 
 use crate::ExtractError;
-use crate::pdf::content::{Drawn, Interpreter};
+use crate::pdf::content::{Drawn, GLYPHS_MAX, Interpreter};
 use crate::pdf::fonts::Fonts;
 use crate::pdf::frame::{Frame, Turn};
 
@@ -50,7 +50,7 @@ pub(super) struct PageGlyphs {
 /// Reads the glyphs of a page. Content that cannot be decoded is left out.
 ///
 /// # Errors
-/// [`ExtractError::BeyondLimit`] for a page of too many bytes.
+/// [`ExtractError::BeyondLimit`] for a page of too many bytes or glyphs.
 pub(super) fn of_page<'a>(
     page: &Page<'a>,
     fonts: &mut Fonts<'a>,
@@ -59,6 +59,10 @@ pub(super) fn of_page<'a>(
     let content = content(page)?;
     let mut interpreter = Interpreter::new(fonts, frame.matrix(), CONTENT_BYTES_MAX);
     interpreter.run(&content, page.resources(), 0);
+    if interpreter.drawn.len() >= GLYPHS_MAX {
+        let what = "glyphs of a page";
+        return Err(ExtractError::BeyondLimit { what, max: GLYPHS_MAX });
+    }
     let mut turns = Turn::ALL.map(|turn| (turn, Vec::new()));
     for drawn in interpreter.drawn {
         let Some(turn) = turn_of(&drawn) else { continue };

@@ -296,6 +296,13 @@ fn a_bomb_costs_no_more_than_its_page() {
     let good = stream("", line("F1", 10, 72.0, 700.0, "still here").as_bytes());
     assert_eq!(text_of(&pages(&[("", bomb.clone()), ("", good)])), "still here");
     assert!(read(&pages(&[("", bomb)])).unwrap().text.is_empty());
+    // Letters instead of nothing: one string, and many.
+    let shown = line("F1", 10, 72.0, 700.0, &"a".repeat(20 << 20));
+    let many = line("F1", 10, 72.0, 700.0, "aaaaaaaa").repeat(200_000);
+    for shown in [shown, many] {
+        let error = read(&pages(&[("", flate(shown.as_bytes()))])).unwrap_err();
+        assert!(error.to_string().contains("glyphs of a page"), "{error}");
+    }
 }
 
 #[test]
