@@ -1,4 +1,5 @@
-//! The real disk with two hooks for tests: an action before each read, and a pretended fullness.
+//! The real disk with hooks for tests: actions before each read and each removal, and a pretended
+//! fullness.
 
 use std::fmt;
 use std::path::Path;
@@ -8,12 +9,13 @@ use parking_lot::Mutex;
 
 use crate::{DirectoryEntry, Disk, IoError, MappedFile, RealDisk, Space, WriteContents};
 
-type BeforeRead = dyn Fn(&Path) + Send + Sync;
+type Act = dyn Fn(&Path) + Send + Sync;
 
 /// The disk; see the module.
 #[derive(Default)]
 pub struct StandInDisk {
-    before_read: Mutex<Option<Arc<BeforeRead>>>,
+    before_read: Mutex<Option<Arc<Act>>>,
+    before_remove: Mutex<Option<Arc<Act>>>,
     space: Mutex<Option<Space>>,
 }
 
@@ -21,6 +23,11 @@ impl StandInDisk {
     /// From now on calls `act` with the path of each file that is about to be read.
     pub fn before_read(&self, act: impl Fn(&Path) + Send + Sync + 'static) {
         *self.before_read.lock() = Some(Arc::new(act));
+    }
+
+    /// From now on calls `act` with the path of each file that is about to be removed.
+    pub fn before_remove(&self, act: impl Fn(&Path) + Send + Sync + 'static) {
+        *self.before_remove.lock() = Some(Arc::new(act));
     }
 
     /// From now on claims to be this full.
@@ -60,6 +67,10 @@ impl Disk for StandInDisk {
         RealDisk.rename(from, to)
     }
     fn remove(&self, path: &Path) -> Result<(), IoError> {
+        let act = self.before_remove.lock().clone();
+        if let Some(act) = act {
+            act(path);
+        }
         RealDisk.remove(path)
     }
     fn remove_dir(&self, path: &Path) -> Result<(), IoError> {

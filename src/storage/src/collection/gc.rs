@@ -47,33 +47,44 @@ impl Collection {
     /// and that no reader holds, including those of failed commits. Returns the number of deleted
     /// files; a segment counts together with its list. Files that are still held are deleted by a
     /// later call. After a failed commit nothing is deleted, because the newest manifest is
-    /// unknown.
+    /// unknown. Writers do not wait while files are deleted.
     ///
     /// # Errors
     /// Errors of the store. Needed files are never deleted, and a later call continues.
     pub fn collect_garbage(&self) -> Result<usize, CollectionError> {
+        let Some((version, free)) = self.take_garbage() else { return Ok(0) };
+        // No later commit can list these again: a name is used once, and who could list a file
+        // that was never listed holds it.
+        let keys: BTreeSet<Key> = free.iter().map(|pending| pending.key.clone()).collect();
+        let lists: BTreeSet<Key> = free.iter().filter_map(|pending| pending.list.clone()).collect();
+        let files: Vec<Key> = keys.iter().chain(&lists).cloned().collect();
+        let delete = || -> Result<usize, CollectionError> {
+            let old_manifests = self.log.collect(self.id, version)?;
+            self.store.delete_many(&files)?;
+            Ok(old_manifests + keys.len())
+        };
+        let deleted = delete();
+        if deleted.is_err() {
+            self.pending_deletes.lock().extend(free);
+        }
+        deleted
+    }
+
+    /// The newest version, and the files that it does not list and nobody holds; from now on they
+    /// are the caller's to delete.
+    fn take_garbage(&self) -> Option<(u64, Vec<PendingDelete>)> {
         // No commit is under way while this is held: all files are either listed or garbage.
         let _no_commit = self.writer.lock();
         if self.is_poisoned() {
-            return Ok(0);
+            return None;
         }
         let snapshot = self.snapshot();
-        let old_manifests = self.log.collect(self.id, snapshot.manifest.version)?;
         let listed = self.listed(&snapshot.manifest);
         let mut pending_deletes = self.pending_deletes.lock();
         pending_deletes.retain(|pending| !listed.contains(&pending.key));
-        let is_free = |pending: &&PendingDelete| pending.is_free();
-        let free: BTreeSet<Key> =
-            pending_deletes.iter().filter(is_free).map(|pending| pending.key.clone()).collect();
-        let lists: BTreeSet<Key> = pending_deletes
-            .iter()
-            .filter(is_free)
-            .filter_map(|pending| pending.list.clone())
-            .collect();
-        let files: Vec<Key> = free.iter().chain(&lists).cloned().collect();
-        self.store.delete_many(&files)?;
-        pending_deletes.retain(|pending| !free.contains(&pending.key));
-        Ok(old_manifests + free.len())
+        let (free, held) = pending_deletes.drain(..).partition(PendingDelete::is_free);
+        *pending_deletes = held;
+        Some((snapshot.manifest.version, free))
     }
 
     fn listed(&self, manifest: &Manifest) -> BTreeSet<Key> {

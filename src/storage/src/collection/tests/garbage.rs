@@ -1,6 +1,7 @@
 //! Files go when nothing refers to them, and not before.
 
 use super::*;
+use lodestone_io::StandInDisk;
 
 fn listed(collection: &Collection) -> usize {
     collection.snapshot().segments.len()
@@ -58,6 +59,27 @@ fn segments_that_were_never_listed_go_too() {
     collection.collect_garbage().unwrap();
     assert_eq!((listed(&collection), dir.count("s/")), (1, 1));
     assert_eq!(sequences(&collection), owned(&[("a", 9)]));
+}
+
+/// Goal: nobody waits for the disk to take files away. Method: whenever one goes, the lock is free.
+#[test]
+fn writers_do_not_wait_while_files_are_deleted() {
+    let root = tempfile::tempdir().unwrap();
+    let (path, disk) = (root.path().to_path_buf(), Arc::new(StandInDisk::default()));
+    let dir = CollectionDir::on(root, Arc::clone(&disk) as Arc<dyn Disk>, &path);
+    let collection = Arc::new(dir.open());
+    add(&collection, &[source("s", "a", 1, &["x"])]);
+    commit(&collection, &removing("s", "a"));
+    let (watched, removed) = (Arc::downgrade(&collection), Arc::new(Mutex::new(Vec::new())));
+    let seen = Arc::clone(&removed);
+    disk.before_remove(move |path| {
+        let is_free = watched.upgrade().is_some_and(|open| open.writer.try_lock().is_some());
+        seen.lock().push((path.to_path_buf(), is_free));
+    });
+    assert_eq!(collection.collect_garbage().unwrap(), 2, "manifest and segment");
+    let removed = removed.lock();
+    assert_eq!(removed.len(), 3, "with its list: {removed:?}");
+    assert!(removed.iter().all(|(_, is_free)| *is_free), "{removed:?}");
 }
 
 #[test]
