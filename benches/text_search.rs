@@ -8,7 +8,6 @@
 
 use std::hint::black_box;
 
-use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use lodestone_text::{
     CorpusStats, HybridQuery, Operator, RowText, TextIndex, TextIndexBuilder, TextQuery, WordQuery,
@@ -52,7 +51,8 @@ fn build(texts: &[String]) -> Vec<u8> {
         let row = RowText { body, title: "", searchable: "" };
         builder.add_row(&row).expect("the row is plain text");
     }
-    builder.finish().expect("the index is in memory")
+    let bundle = builder.finish().expect("the index is in memory");
+    bundle.to_vec().expect("memory takes all bytes")
 }
 
 /// All that one segment does for one query, but the statistics of the scope.
@@ -65,13 +65,13 @@ fn search<Q: TextQuery>(
     let mut stats = CorpusStats { scope: stats.scope, ..CorpusStats::default() };
     let counts = index.term_counts(query, scope).expect("the index is sound");
     stats.add(Default::default(), &counts);
-    index.score(query, &stats, scope, None).expect("the index is sound").top(100).len()
+    index.score(query, &stats, scope).expect("the index is sound").top(100).len()
 }
 
 fn searches(c: &mut Criterion) {
     let mut random = Random(7);
     let texts: Vec<String> = (0..ROWS).map(|_| random.text(ROW_WORDS)).collect();
-    let index = TextIndex::open(Bytes::from(build(&texts))).expect("the bundle is sound");
+    let index = TextIndex::open(build(&texts)).expect("the bundle is sound");
     let queries: Vec<String> = (0..64).map(|_| random.text(QUERY_WORDS)).collect();
     let hybrid: Vec<_> = queries.iter().map(|query| HybridQuery::analyse(query)).collect();
     let all: Vec<_> = queries.iter().map(|q| WordQuery::analyse(q, Operator::And)).collect();
@@ -103,7 +103,7 @@ fn builds(c: &mut Criterion) {
     let mut group = c.benchmark_group("text_build");
     group.sample_size(10).throughput(Throughput::Bytes(bytes as u64));
     group.bench_function("5000_rows", |b| b.iter(|| build(&texts)));
-    let bundle = Bytes::from(build(&texts));
+    let bundle = build(&texts);
     let open = |bundle| TextIndex::open(bundle).expect("the bundle is sound");
     group
         .bench_function("open", |b| b.iter_batched(|| bundle.clone(), open, BatchSize::SmallInput));

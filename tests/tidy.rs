@@ -52,6 +52,7 @@ const OWNERS: &[(&str, &str)] = &[
 const UNSAFE_ALLOWED: &[&str] = &[
     "src/io/src/mmap.rs",
     "src/io/src/archive.rs",
+    "src/io/src/stable_bytes.rs",
     "src/compute/src/cuda/",
     "src/compute/src/one_bit/neon.rs",
     "src/compute/src/one_bit/x86.rs",

@@ -8,7 +8,7 @@ use lodestone_embed::HashEmbedder;
 use lodestone_graph::RowGraph;
 use lodestone_io::store::{BlobStore, LocalBlobs};
 use lodestone_io::{CrashDisk, DataDir, Disk};
-use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
+use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, MergeBudget};
 use lodestone_storage::segment::{self, NewRow, NewSource, VectorKind};
 use lodestone_types::{
     ChunkPlace, CollectionId, CommitHead, Metadata, RowId, SeededIds, Sequence, SourceDetail,
@@ -174,7 +174,7 @@ pub fn take(collection: &Collection, step: Step) -> Result<bool, CollectionError
             let remove_sub_tenant = Some(sub_tenant("t"));
             collection.writer()?.commit(&Edit { remove_sub_tenant, ..Edit::default() })?;
         }
-        Step::Merge => return collection.merge_once(u64::MAX),
+        Step::Merge => return collection.merge_once(MergeBudget::MOST),
         Step::CollectGarbage => return Ok(collection.collect_garbage()? > 0),
     }
     Ok(true)

@@ -17,7 +17,7 @@
 //! - `mutations`: changes to inputs; `chance`: random numbers
 //! - `runner`: the loop and its report; `contained`: the same in child processes
 //! - `invariants`: checks of texts and chunks
-//! - `allocation`, `coverage`: memory and edges of an input
+//! - `allocation`, `coverage`: memory and edges of an input; `memory`: that of searches and merges
 
 mod allocation;
 mod chance;
@@ -26,6 +26,7 @@ mod coverage;
 mod documents;
 mod filters;
 mod invariants;
+mod memory;
 mod mutations;
 mod runner;
 mod seeds;

@@ -59,8 +59,8 @@ pub struct Settings {
         value_parser = parse_bytes
     )]
     pub gpu_memory_limit: Option<u64>,
-    /// Memory beyond which documents wait to be processed, for example 4GiB; mapped files and
-    /// confined parsers do not count [default: no limit].
+    /// Memory beyond which documents wait to be processed and merges are cut smaller, for example
+    /// 4GiB; mapped files and confined parsers do not count [default: no limit].
     #[arg(long, env = "LODESTONE_MEMORY_LIMIT", value_name = "BYTES", value_parser = parse_bytes)]
     pub memory_limit: Option<u64>,
     /// Threads that embed, at least 1 [default: one per core].

@@ -101,6 +101,21 @@ impl DataDir {
         self.temporary.join(format!("{number:016x}"))
     }
 
+    /// An empty file without a name, on the same file system: its contents are gone when it is
+    /// closed. No fsync.
+    ///
+    /// # Errors
+    /// [`IoError::Poisoned`] or the system's.
+    pub fn scratch(&self) -> Result<File, IoError> {
+        self.check_not_poisoned()?;
+        let path = self.temporary_path();
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        let file = options.open(&path).map_err(|e| IoError::new(Operation::Create, &path, e))?;
+        fs::remove_file(&path).map_err(|e| IoError::new(Operation::Remove, &path, e))?;
+        Ok(file)
+    }
+
     pub(super) fn check_not_poisoned(&self) -> Result<(), IoError> {
         if self.is_poisoned() {
             return Err(IoError::Poisoned { path: self.root.clone() });

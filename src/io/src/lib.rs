@@ -26,7 +26,8 @@
 //! - `publish`: the operations that change the data directory, with their cost in fsyncs
 //! - `gauge`: fullness of the disk as a level; `memory`: private memory of this process
 //! - `priority`: lower priority for background threads
-//! - `mmap`: read-only mappings and zero-copy slices of them
+//! - `mmap`: read-only mappings and zero-copy slices of them; `stable_bytes`: slices that libraries
+//!   may refer to
 //! - `blocks`: 64 KiB blocks, their checksums, verification before first use
 //! - `sealed`: small files of a first line and a body, with or without a hash
 //! - `archive`: rkyv values read in place after one check
@@ -47,6 +48,7 @@ mod mmap;
 mod priority;
 mod publish;
 pub mod sealed;
+mod stable_bytes;
 #[cfg(feature = "testing")]
 mod stand_in;
 pub mod store;
@@ -63,6 +65,7 @@ pub use memory::{MemoryGauge, ProcessMemory};
 pub use mmap::MappedFile;
 pub use priority::run_in_background;
 pub use publish::Created;
+pub use stable_bytes::StableBytes;
 #[cfg(feature = "testing")]
 pub use stand_in::StandInDisk;
 

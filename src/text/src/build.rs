@@ -1,16 +1,19 @@
 //! Writing: rows in order into one segment, its files into one bundle; and merging.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
 use roaring::RoaringBitmap;
-use tantivy::directory::{OwnedBytes, RamDirectory};
+use tantivy::directory::{FileSlice, OwnedBytes, RamDirectory};
 use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
 use tantivy::indexer::merge_filtered_segments;
 use tantivy::store::Compressor;
 use tantivy::{BitSet, Directory, Index, IndexSettings, SingleSegmentIndexWriter, TantivyDocument};
 
-use crate::bundle;
+use crate::bundle::TextBundle;
+use crate::directory::{INDEX_FILES_MAX, IndexDirectory};
 use crate::schema::{Field, schema};
 use crate::tokens::tokenizers;
 use crate::{TextError, TextIndex};
@@ -94,8 +97,8 @@ impl TextIndexBuilder {
     ///
     /// # Errors
     /// [`TextError::Write`] if the index library fails.
-    pub fn finish(self) -> Result<Vec<u8>, TextError> {
-        let Some(writer) = self.writer else { return Ok(bundle::write(0, &BTreeMap::new())) };
+    pub fn finish(self) -> Result<TextBundle, TextError> {
+        let Some(writer) = self.writer else { return Ok(TextBundle::new(0, BTreeMap::new())) };
         let index = writer.finalize().map_err(TextError::write)?;
         pack(self.rows, &index, &self.directory)
     }
@@ -112,11 +115,16 @@ fn settings() -> IndexSettings {
 
 impl TextIndex {
     /// One bundle of the rows of several indexes, in the order given, without those that are not
-    /// alive. Rows keep their order and their lengths, so scores do not change.
+    /// alive. Rows keep their order and their lengths, so scores do not change. The bundle lies in
+    /// files that `scratch` makes, empty and without names: of what is merged, some 30 bytes a row
+    /// are in memory.
     ///
     /// # Errors
-    /// [`TextError::Write`] if the index library fails.
-    pub fn merge(parts: &[(&Self, Option<&RoaringBitmap>)]) -> Result<Vec<u8>, TextError> {
+    /// [`TextError::Write`] if the index library or `scratch` fails.
+    pub fn merge(
+        parts: &[(&Self, Option<&RoaringBitmap>)],
+        scratch: &dyn Fn() -> io::Result<File>,
+    ) -> Result<TextBundle, TextError> {
         let (mut segments, mut filters, mut rows) = (Vec::new(), Vec::new(), 0);
         for (index, alive) in parts {
             let count = alive
@@ -128,9 +136,10 @@ impl TextIndex {
         }
         let rows = u32::try_from(rows).map_err(|_| TextError::write("more than 2^32 rows"))?;
         if rows == 0 {
-            return Ok(bundle::write(0, &BTreeMap::new()));
+            return Ok(TextBundle::new(0, BTreeMap::new()));
         }
-        let directory = RamDirectory::create();
+        let blank: io::Result<Vec<File>> = (0..INDEX_FILES_MAX).map(|_| scratch()).collect();
+        let directory = IndexDirectory::on_disk(blank.map_err(TextError::write)?);
         let merged = merge_filtered_segments(&segments, settings(), filters, directory.clone())
             .map_err(TextError::write)?;
         pack(rows, &merged, &directory)
@@ -147,24 +156,25 @@ fn alive_set(alive: &RoaringBitmap, rows: u32) -> Result<AliveBitSet, TextError>
     Ok(AliveBitSet::open(OwnedBytes::new(bytes)))
 }
 
-fn pack(rows: u32, index: &Index, directory: &RamDirectory) -> Result<Vec<u8>, TextError> {
+fn pack(rows: u32, index: &Index, directory: &dyn Directory) -> Result<TextBundle, TextError> {
     let metas = index.load_metas().map_err(TextError::write)?;
     let [segment] = metas.segments.as_slice() else {
         return Err(TextError::write(format!("{} segments instead of one", metas.segments.len())));
     };
     assert_eq!(segment.max_doc(), rows, "every row is one document");
-    let mut files = BTreeMap::from([(META.to_owned(), plain_meta(directory)?)]);
+    let meta = FileSlice::from(plain_meta(directory)?);
+    let mut files = BTreeMap::from([(META.to_owned(), meta)]);
     let own_name = segment.id().uuid_string();
     let name = SEGMENT.replace('-', "");
     for kind in ["fast", "fieldnorm", "idx", "pos", "store", "term"] {
-        let data = directory.atomic_read(Path::new(&format!("{own_name}.{kind}")));
+        let data = directory.open_read(Path::new(&format!("{own_name}.{kind}")));
         files.insert(format!("{name}.{kind}"), data.map_err(TextError::write)?);
     }
-    Ok(bundle::write(rows, &files))
+    Ok(TextBundle::new(rows, files))
 }
 
 /// The index library's own description, under the fixed name and without its notes.
-fn plain_meta(directory: &RamDirectory) -> Result<Vec<u8>, TextError> {
+fn plain_meta(directory: &dyn Directory) -> Result<Vec<u8>, TextError> {
     let meta = directory.atomic_read(Path::new(META)).map_err(TextError::write)?;
     let mut meta: serde_json::Value = serde_json::from_slice(&meta).map_err(TextError::write)?;
     meta["segments"][0]["segment_id"] = SEGMENT.into();

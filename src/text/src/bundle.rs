@@ -1,7 +1,12 @@
 //! The bundle: the files of one index in one run of bytes. Drawn in the crate's `lib.rs`.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Write};
 use std::ops::Range;
+
+use tantivy::HasLen;
+use tantivy::directory::FileSlice;
 
 use crate::TextError;
 
@@ -16,6 +21,8 @@ const HEADER_BYTES: usize = 24;
 const ALIGNMENT: usize = 8;
 /// Files of a bundle at most; an index of one segment has seven.
 const FILES_MAX: usize = 64;
+/// Bytes that are read from disk at once.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// The files of a bundle, by their ranges of bytes.
 #[derive(Debug, PartialEq)]
@@ -26,30 +33,69 @@ pub(super) struct Contents {
     pub files: BTreeMap<String, Range<usize>>,
 }
 
-/// Puts files, in the order of their names, into one bundle.
-pub(super) fn write(rows: u32, files: &BTreeMap<String, Vec<u8>>) -> Vec<u8> {
-    assert!(files.len() <= FILES_MAX, "an index has few files");
-    let table_bytes: usize = files.keys().map(|name| 2 + name.len() + 16).sum();
-    let mut at = (HEADER_BYTES + table_bytes).next_multiple_of(ALIGNMENT);
-    let data_bytes: usize = files.values().map(|f| f.len().next_multiple_of(ALIGNMENT)).sum();
-    let mut bundle = Vec::with_capacity(at + data_bytes);
-    bundle.extend_from_slice(MAGIC);
-    for field in [VERSION, rows, files.len() as u32, table_bytes as u32] {
-        bundle.extend_from_slice(&field.to_le_bytes());
+/// An index in the form of a bundle, its files still where they were made.
+pub struct TextBundle {
+    /// All before the first file, without padding.
+    head: Vec<u8>,
+    files: Vec<FileSlice>,
+}
+
+impl TextBundle {
+    /// Puts files together in the order of their names.
+    pub(super) fn new(rows: u32, files: BTreeMap<String, FileSlice>) -> Self {
+        assert!(files.len() <= FILES_MAX, "an index has few files");
+        let table_bytes: usize = files.keys().map(|name| 2 + name.len() + 16).sum();
+        let mut at = (HEADER_BYTES + table_bytes).next_multiple_of(ALIGNMENT);
+        let mut head = Vec::with_capacity(at);
+        head.extend_from_slice(MAGIC);
+        for field in [VERSION, rows, files.len() as u32, table_bytes as u32] {
+            head.extend_from_slice(&field.to_le_bytes());
+        }
+        for (name, data) in &files {
+            let name_bytes = u16::try_from(name.len()).expect("names of index files are short");
+            head.extend_from_slice(&name_bytes.to_le_bytes());
+            head.extend_from_slice(name.as_bytes());
+            head.extend_from_slice(&(at as u64).to_le_bytes());
+            head.extend_from_slice(&(data.len() as u64).to_le_bytes());
+            at += data.len().next_multiple_of(ALIGNMENT);
+        }
+        Self { head, files: files.into_values().collect() }
     }
-    for (name, data) in files {
-        let name_bytes = u16::try_from(name.len()).expect("names of index files are short");
-        bundle.extend_from_slice(&name_bytes.to_le_bytes());
-        bundle.extend_from_slice(name.as_bytes());
-        bundle.extend_from_slice(&(at as u64).to_le_bytes());
-        bundle.extend_from_slice(&(data.len() as u64).to_le_bytes());
-        at += data.len().next_multiple_of(ALIGNMENT);
+
+    /// Writes all bytes, piece by piece.
+    ///
+    /// # Errors
+    /// Those of `out`, or of reading what lies on disk.
+    pub fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut written = self.head.len();
+        out.write_all(&self.head)?;
+        for file in &self.files {
+            let padding = written.next_multiple_of(ALIGNMENT) - written;
+            out.write_all(&[0; ALIGNMENT][..padding])?;
+            for start in (0..file.len()).step_by(PIECE_BYTES) {
+                let end = file.len().min(start + PIECE_BYTES);
+                out.write_all(&file.read_bytes_slice(start..end)?)?;
+            }
+            written += padding + file.len();
+        }
+        Ok(())
     }
-    for data in files.values() {
-        bundle.resize(bundle.len().next_multiple_of(ALIGNMENT), 0);
-        bundle.extend_from_slice(data);
+
+    /// All bytes in memory.
+    ///
+    /// # Errors
+    /// As [`Self::write_to`].
+    pub fn to_vec(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.write_to(&mut bytes)?;
+        Ok(bytes)
     }
-    bundle
+}
+
+impl fmt::Debug for TextBundle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TextBundle").field("files", &self.files.len()).finish_non_exhaustive()
+    }
 }
 
 /// Reads the table of a bundle. Checks magic, version, and that every file lies inside.
@@ -113,7 +159,8 @@ mod tests {
 
     fn sample() -> Vec<u8> {
         let files = [("a.idx", vec![1, 2, 3]), ("meta.json", vec![4; 9]), ("z", vec![])];
-        write(5, &files.into_iter().map(|(name, data)| (name.to_owned(), data)).collect())
+        let file = |(name, data): (&str, Vec<u8>)| (name.to_owned(), FileSlice::from(data));
+        TextBundle::new(5, files.into_iter().map(file).collect()).to_vec().unwrap()
     }
 
     #[test]
@@ -125,7 +172,8 @@ mod tests {
         assert_eq!(bundle[contents.files["meta.json"].clone()], [4; 9]);
         assert!(contents.files["z"].is_empty());
         assert!(contents.files.values().all(|range| range.start % ALIGNMENT == 0));
-        assert!(read(&write(0, &BTreeMap::new())).unwrap().files.is_empty());
+        let empty = TextBundle::new(0, BTreeMap::new()).to_vec().unwrap();
+        assert!(read(&empty).unwrap().files.is_empty());
     }
 
     #[test]

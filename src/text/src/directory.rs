@@ -1,87 +1,162 @@
-//! A bundle as a read-only directory of the index library.
+//! Directories of the index library: a bundle, read in place, and files without names.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
 use tantivy::directory::{
-    DirectoryLock, FileHandle, Lock, OwnedBytes, WatchCallback, WatchHandle, WritePtr,
+    AntiCallToken, DirectoryLock, FileHandle, Lock, OwnedBytes, TerminatingWrite, WatchCallback,
+    WatchHandle, WritePtr,
 };
 use tantivy::{Directory, HasLen};
 
 use crate::bundle::Contents;
 
-/// The files of a bundle.
+/// Files of an index at most: those of one segment.
+pub(super) const INDEX_FILES_MAX: usize = 6;
+
+/// The files of a bundle, or those that a merge writes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct IndexDirectory(Arc<Mutex<Files>>);
+
+#[derive(Debug, Default)]
+struct Files {
+    whole: BTreeMap<PathBuf, Stored>,
+    /// Empty files for what will be written.
+    blank: Vec<File>,
+}
+
 #[derive(Debug, Clone)]
-pub(super) struct BundleDirectory {
-    files: Arc<BTreeMap<PathBuf, Bytes>>,
+enum Stored {
+    Memory(OwnedBytes),
+    Scratch(Arc<Scratch>),
 }
 
-impl BundleDirectory {
-    /// `contents` was read from `bundle`, so every range lies inside.
-    pub(super) fn new(bundle: &Bytes, contents: &Contents) -> Self {
-        let file = |(name, range): (&String, &Range<usize>)| {
-            (PathBuf::from(name), bundle.slice(range.clone()))
-        };
-        Self { files: Arc::new(contents.files.iter().map(file).collect()) }
-    }
-
-    fn file(&self, path: &Path) -> Result<&Bytes, OpenReadError> {
-        self.files.get(path).ok_or_else(|| OpenReadError::FileDoesNotExist(path.to_owned()))
-    }
-}
-
+/// A file without a name, and its length.
 #[derive(Debug)]
-struct File(Bytes);
+struct Scratch {
+    file: File,
+    bytes: usize,
+}
 
-impl HasLen for File {
+impl IndexDirectory {
+    /// The files of a bundle. `contents` was read from it, so every range lies inside.
+    pub(super) fn of_bundle(bundle: &OwnedBytes, contents: &Contents) -> Self {
+        let file = |(name, range): (&String, &Range<usize>)| {
+            (PathBuf::from(name), Stored::Memory(bundle.slice(range.clone())))
+        };
+        let whole = contents.files.iter().map(file).collect();
+        Self(Arc::new(Mutex::new(Files { whole, blank: Vec::new() })))
+    }
+
+    /// No file yet. What is written goes to `blank` files, which are empty and have no names, so
+    /// that it takes no memory.
+    pub(super) fn on_disk(blank: Vec<File>) -> Self {
+        Self(Arc::new(Mutex::new(Files { whole: BTreeMap::new(), blank })))
+    }
+
+    fn files(&self) -> MutexGuard<'_, Files> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stored(&self, path: &Path) -> Result<Stored, OpenReadError> {
+        let missing = || OpenReadError::FileDoesNotExist(path.to_owned());
+        self.files().whole.get(path).cloned().ok_or_else(missing)
+    }
+}
+
+impl HasLen for Scratch {
     fn len(&self) -> usize {
-        self.0.len()
+        self.bytes
     }
 }
 
-impl FileHandle for File {
-    /// Copies the range. The library's buffer borrows only from a type that promises in `unsafe`
-    /// code to stay in place, which `Bytes` does not. It asks for the dictionaries and the field
-    /// lengths once, at opening, and for one posting list at a time after that.
+impl FileHandle for Scratch {
     fn read_bytes(&self, range: Range<usize>) -> io::Result<OwnedBytes> {
-        let bytes = self.0.get(range).ok_or(io::ErrorKind::UnexpectedEof)?;
-        Ok(OwnedBytes::new(bytes.to_vec()))
+        let mut bytes = vec![0; range.len()];
+        self.file.read_exact_at(&mut bytes, range.start as u64)?;
+        Ok(OwnedBytes::new(bytes))
     }
 }
 
-fn read_only() -> io::Error {
-    io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "a bundle is never written to")
+/// A file of the index while it is written.
+struct OpenFile {
+    directory: IndexDirectory,
+    path: PathBuf,
+    /// None when it was handed over.
+    file: Option<File>,
+    bytes: usize,
 }
 
-impl Directory for BundleDirectory {
+impl Write for OpenFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let file = self.file.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        let written = file.write(bytes)?;
+        self.bytes += written;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl TerminatingWrite for OpenFile {
+    fn terminate_ref(&mut self, _: AntiCallToken) -> io::Result<()> {
+        let file = self.file.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        let scratch = Stored::Scratch(Arc::new(Scratch { file, bytes: self.bytes }));
+        self.directory.files().whole.insert(std::mem::take(&mut self.path), scratch);
+        Ok(())
+    }
+}
+
+impl Directory for IndexDirectory {
     fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
-        Ok(Arc::new(File(self.file(path)?.clone())))
+        Ok(match self.stored(path)? {
+            Stored::Memory(bytes) => Arc::new(bytes),
+            Stored::Scratch(scratch) => scratch,
+        })
     }
 
     fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
-        Ok(self.files.contains_key(path))
+        Ok(self.files().whole.contains_key(path))
     }
 
     fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
-        Ok(self.file(path)?.to_vec())
+        let file = self.open_read(path)?;
+        let bytes = file.read_bytes();
+        bytes.map(|bytes| bytes.to_vec()).map_err(|error| OpenReadError::IoError {
+            io_error: Arc::new(error),
+            filepath: path.to_owned(),
+        })
     }
 
     fn delete(&self, path: &Path) -> Result<(), DeleteError> {
-        Err(DeleteError::IoError { io_error: Arc::new(read_only()), filepath: path.to_owned() })
+        let missing = || DeleteError::FileDoesNotExist(path.to_owned());
+        self.files().whole.remove(path).map(|_| ()).ok_or_else(missing)
     }
 
     fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
-        let (io_error, filepath) = (Arc::new(read_only()), path.to_owned());
-        Err(OpenWriteError::IoError { io_error, filepath })
+        let blank = self.files().blank.pop();
+        let Some(file) = blank else {
+            let problem = io::Error::other("an index has no more files than these");
+            let (io_error, filepath) = (Arc::new(problem), path.to_owned());
+            return Err(OpenWriteError::IoError { io_error, filepath });
+        };
+        let (directory, path) = (self.clone(), path.to_owned());
+        let open = OpenFile { directory, path, file: Some(file), bytes: 0 };
+        Ok(BufWriter::new(Box::new(open)))
     }
 
-    fn atomic_write(&self, _path: &Path, _data: &[u8]) -> io::Result<()> {
-        Err(read_only())
+    fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
+        let bytes = Stored::Memory(OwnedBytes::new(data.to_vec()));
+        self.files().whole.insert(path.to_owned(), bytes);
+        Ok(())
     }
 
     fn sync_directory(&self) -> io::Result<()> {

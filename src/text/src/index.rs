@@ -3,13 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use bytes::Bytes;
+use stable_deref_trait::StableDeref;
 use tantivy::directory::OwnedBytes;
 use tantivy::{Index, InvertedIndexReader, Segment, SegmentReader};
 
 use crate::TextError;
 use crate::bundle;
-use crate::directory::BundleDirectory;
+use crate::directory::IndexDirectory;
 use crate::schema::{Field, schema};
 
 /// The full text of one segment. Row `n` of the segment is row `n` here. Cheap to share.
@@ -32,18 +32,22 @@ pub(super) struct OpenField {
 
 impl TextIndex {
     /// Opens a bundle that [`TextIndexBuilder::finish`](crate::TextIndexBuilder::finish) or
-    /// [`Self::merge`] made. The checksum of the bytes is the caller's to verify first.
+    /// [`Self::merge`] made, and reads it in place. The checksum of the bytes is the caller's to
+    /// verify first.
     ///
     /// # Errors
     /// [`TextError::Damaged`] if the bytes are not such a bundle, [`TextError::Version`] if another
     /// version wrote them.
-    pub fn open(bundle: Bytes) -> Result<Self, TextError> {
+    pub fn open(
+        bundle: impl StableDeref<Target = [u8]> + Send + Sync + 'static,
+    ) -> Result<Self, TextError> {
+        let bundle = OwnedBytes::new(bundle);
         let contents = bundle::read(&bundle)?;
         let rows = contents.rows;
         if rows == 0 {
             return Ok(Self { rows, opened: None });
         }
-        let directory = BundleDirectory::new(&bundle, &contents);
+        let directory = IndexDirectory::of_bundle(&bundle, &contents);
         // The index library asserts on bytes that it did not expect.
         let opened = catch_unwind(AssertUnwindSafe(|| Opened::open(directory, rows)))
             .unwrap_or_else(|_| Err(TextError::damaged("a file of the index does not parse")))?;
@@ -72,7 +76,7 @@ impl std::fmt::Debug for TextIndex {
 }
 
 impl Opened {
-    fn open(directory: BundleDirectory, rows: u32) -> Result<Self, TextError> {
+    fn open(directory: IndexDirectory, rows: u32) -> Result<Self, TextError> {
         let index = Index::open(directory).map_err(TextError::damaged)?;
         if index.schema() != schema() {
             return Err(TextError::damaged("the index has other fields"));

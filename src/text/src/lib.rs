@@ -72,7 +72,8 @@
 //! - `query`: analysed queries and their limits
 //! - `schema`: the three fields; `bundle`: the format above
 //! - `directory`: a bundle as tantivy's directory; `build`: writing and merging; `index`: opening
-//! - `mask`: rows as bits; `stats`: counts over segments; `score`: BM25; `phrase`: terms in order
+//! - `mask`: sets of rows, window by window; `postings`, `phrase`: occurrences in such windows
+//! - `stats`: counts over segments; `score`: BM25
 //! - `highlight`: occurrences of a query's terms in a text
 //! - `error`: errors
 
@@ -91,6 +92,7 @@ mod letters;
 mod mask;
 mod normal;
 mod phrase;
+mod postings;
 mod query;
 mod schema;
 mod score;
@@ -99,6 +101,7 @@ mod stats;
 mod tokens;
 
 pub use build::{RowText, TextIndexBuilder};
+pub use bundle::TextBundle;
 pub use error::TextError;
 pub use highlight::matches;
 pub use index::TextIndex;
@@ -106,5 +109,7 @@ pub use query::{HybridQuery, Operator, PHRASE_CHARS_MAX, QUERY_TERMS_MAX, TextQu
 pub use score::RowScores;
 pub use stats::{CorpusStats, ScopeStats, TermCounts};
 
+#[cfg(test)]
+mod exhaustive_tests;
 #[cfg(test)]
 mod tests;

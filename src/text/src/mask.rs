@@ -1,42 +1,29 @@
-//! A set of rows in the form that a scan over postings tests fastest.
+//! A set of rows, read window by window, so that a search costs no more than the windows that hold
+//! rows of the set.
+
+use std::ops::RangeInclusive;
 
 use roaring::RoaringBitmap;
+use roaring::bitmap::Iter;
 
-/// A mask is dense if it holds more than one row in this many.
-const DENSE_SHARE: u64 = 4;
+/// Rows of a window: their sums, 16 KiB, stay in the first cache of a core.
+pub(super) const WINDOW_ROWS: usize = 4096;
+const WORDS: usize = WINDOW_ROWS / 64;
 
-/// Rows that may match: a bitmap with one bit a row, or all rows.
-pub(super) struct RowMask {
+/// Rows that may match.
+pub(super) struct RowMask<'a> {
+    /// Rows of the index.
+    rows: u32,
     /// None: all rows.
-    bits: Option<Vec<u64>>,
-    /// Rows in the mask.
+    bitmap: Option<&'a RoaringBitmap>,
     count: u64,
 }
 
-impl RowMask {
-    /// The rows below `rows` that are in every mask given.
-    pub(super) fn new(rows: u32, masks: [Option<&RoaringBitmap>; 2]) -> Self {
-        let both;
-        let mask = match masks {
-            [Some(a), Some(b)] => {
-                both = a & b;
-                &both
-            }
-            [Some(mask), None] | [None, Some(mask)] => mask,
-            [None, None] => return Self { bits: None, count: u64::from(rows) },
-        };
-        let mut bits = vec![0; (rows as usize).div_ceil(64)];
-        let mut count = 0;
-        let mut ranges = mask.iter();
-        while let Some(range) = ranges.next_range() {
-            let (start, end) = (*range.start(), (*range.end()).min(rows.saturating_sub(1)));
-            if start >= rows {
-                break;
-            }
-            fill(&mut bits, start as usize, end as usize);
-            count += u64::from(end - start) + 1;
-        }
-        Self { bits: Some(bits), count }
+impl<'a> RowMask<'a> {
+    /// The rows of a bitmap that are below `rows`.
+    pub(super) fn new(rows: u32, bitmap: Option<&'a RoaringBitmap>) -> Self {
+        let inside = |bitmap: &RoaringBitmap| bitmap.range_cardinality(..rows);
+        Self { rows, bitmap, count: bitmap.map_or(u64::from(rows), inside) }
     }
 
     /// Rows in the mask.
@@ -44,35 +31,116 @@ impl RowMask {
         self.count
     }
 
-    /// Whether so many rows are in the mask that it is cheaper to look at every posting and to
-    /// drop the rows outside at the end: a test that comes out either way half of the time stalls
-    /// the processor at every posting.
-    pub(super) fn is_dense(&self, rows: u32) -> bool {
-        self.count * DENSE_SHARE > u64::from(rows)
-    }
-
-    /// The bits, or None if every row is in the mask.
-    pub(super) fn bits(&self) -> Option<&[u64]> {
-        self.bits.as_deref()
+    /// Whether every row of the index is in the mask.
+    pub(super) fn is_all(&self) -> bool {
+        self.count == u64::from(self.rows)
     }
 
     /// Calls `each` with every row of the mask in ascending order.
-    pub(super) fn for_each(&self, rows: u32, mut each: impl FnMut(u32)) {
-        let Some(bits) = &self.bits else { return (0..rows).for_each(each) };
-        for (at, &word) in bits.iter().enumerate() {
+    pub(super) fn for_each(&self, each: impl FnMut(u32)) {
+        match self.bitmap {
+            Some(bitmap) => bitmap.range(..self.rows).for_each(each),
+            None => (0..self.rows).for_each(each),
+        }
+    }
+
+    /// The windows with rows of the mask.
+    pub(super) fn windows(&self) -> Windows<'_> {
+        Windows {
+            rows: self.rows,
+            ranges: self.bitmap.map(RoaringBitmap::iter),
+            pending: self.bitmap.is_none().then(|| 0..=u32::MAX),
+        }
+    }
+}
+
+/// Rows of a mask that lie close together.
+pub(super) struct Window {
+    start: u32,
+    words: [u64; WORDS],
+    count: u32,
+}
+
+impl Window {
+    /// First row of the window, a multiple of its size.
+    pub(super) fn start(&self) -> u32 {
+        self.start
+    }
+
+    /// First row behind the window.
+    pub(super) fn end(&self) -> u32 {
+        self.start.saturating_add(WINDOW_ROWS as u32)
+    }
+
+    /// Rows of the mask in the window.
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Whether the row at a place is in the mask; places outside of the window are not.
+    #[inline]
+    pub(super) fn has(&self, place: u32) -> bool {
+        self.words.get(place as usize / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
+    }
+
+    /// Calls `each` with every row of the mask in the window, ascending.
+    pub(super) fn for_each(&self, mut each: impl FnMut(u32)) {
+        for (at, &word) in self.words.iter().enumerate() {
             let mut word = word;
             while word != 0 {
-                each(at as u32 * 64 + word.trailing_zeros());
+                each(self.start + at as u32 * 64 + word.trailing_zeros());
                 word &= word - 1;
             }
         }
     }
 }
 
-/// Whether a row is in the mask; rows outside of the index are not.
-#[inline]
-pub(super) fn has(bits: &[u64], row: u32) -> bool {
-    bits.get(row as usize / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
+/// The windows of a mask, ascending.
+pub(super) struct Windows<'m> {
+    rows: u32,
+    /// None where all rows are in the mask.
+    ranges: Option<Iter<'m>>,
+    /// A range of the mask that no window has taken whole yet.
+    pending: Option<RangeInclusive<u32>>,
+}
+
+impl Windows<'_> {
+    /// The first window behind those before that has a row of the mask from `row` on. Rows before
+    /// `row` are left out of it.
+    pub(super) fn next_from(&mut self, row: u32) -> Option<Window> {
+        if self.pending.as_ref().is_none_or(|range| *range.end() < row) {
+            self.pending = None;
+            self.ranges.as_mut()?.advance_to(row);
+        }
+        let range = self.next_range()?;
+        let mut range = (*range.start()).max(row)..=*range.end();
+        if range.is_empty() {
+            return None;
+        }
+        let start = range.start() / WINDOW_ROWS as u32 * WINDOW_ROWS as u32;
+        let mut window = Window { start, words: [0; WORDS], count: 0 };
+        let last = window.end() - 1;
+        while *range.start() <= last {
+            let (from, to) = (*range.start(), (*range.end()).min(last));
+            fill(&mut window.words, (from - start) as usize, (to - start) as usize);
+            window.count += to - from + 1;
+            let Some(next) = (match *range.end() > last {
+                true => Some(last + 1..=*range.end()),
+                false => self.next_range(),
+            }) else {
+                return Some(window);
+            };
+            range = next;
+        }
+        self.pending = Some(range);
+        Some(window)
+    }
+
+    /// The next range of rows, without those behind the index.
+    fn next_range(&mut self) -> Option<RangeInclusive<u32>> {
+        let next = self.pending.take().or_else(|| self.ranges.as_mut()?.next_range())?;
+        (*next.start() < self.rows).then(|| *next.start()..=(*next.end()).min(self.rows - 1))
+    }
 }
 
 /// Sets the bits from `start` to `end`, both included.
@@ -94,28 +162,50 @@ mod tests {
 
     use super::*;
 
+    /// Rows of some windows: points and a range.
+    fn any_mask() -> impl Strategy<Value = RoaringBitmap> {
+        let points = proptest::collection::vec(0_u32..40_000, 0..50);
+        (points, 0_u32..40_000, 0_u32..9000).prop_map(|(points, start, length)| {
+            let mut mask: RoaringBitmap = points.into_iter().collect();
+            mask.insert_range(start..start + length);
+            mask
+        })
+    }
+
     proptest! {
         #[test]
-        fn the_mask_holds_the_rows_of_both(
-            rows in 0_u32..300,
-            a in proptest::collection::vec(0_u32..400, 0..200),
-            b in proptest::collection::vec(0_u32..400, 0..200),
-            span in (0_u32..400, 0_u32..400),
+        fn windows_hold_the_rows_of_a_mask_and_pass_over_the_rest(
+            rows in 0_u32..35_000,
+            bitmap in any_mask(),
+            steps in proptest::collection::vec(0_u32..9000, 40),
         ) {
-            let mut a: RoaringBitmap = a.into_iter().collect();
-            a.insert_range(span.0.min(span.1)..span.0.max(span.1));
-            let b: RoaringBitmap = b.into_iter().collect();
-            for masks in [[Some(&a), Some(&b)], [Some(&a), None], [None, Some(&b)], [None, None]] {
-                let inside = |row: &u32| masks.iter().all(|m| m.is_none_or(|m| m.contains(*row)));
+            for bitmap in [Some(&bitmap), None] {
+                let inside = |row: &u32| bitmap.is_none_or(|bitmap| bitmap.contains(*row));
                 let expected: Vec<u32> = (0..rows).filter(inside).collect();
-                let mask = RowMask::new(rows, masks);
-                let mut found = Vec::new();
-                mask.for_each(rows, |row| found.push(row));
+                let mask = RowMask::new(rows, bitmap);
                 prop_assert_eq!(mask.count(), expected.len() as u64);
-                if let Some(bits) = mask.bits() {
-                    prop_assert!((0..400).all(|row| has(bits, row) == expected.contains(&row)));
+                prop_assert_eq!(mask.is_all(), expected.len() == rows as usize);
+                let mut found = Vec::new();
+                mask.for_each(|row| found.push(row));
+                prop_assert_eq!(&found, &expected);
+
+                let (mut windows, mut from) = (mask.windows(), 0);
+                for step in &steps {
+                    from += step;
+                    let rest: Vec<u32> = expected.iter().copied().filter(|r| *r >= from).collect();
+                    let Some(window) = windows.next_from(from) else {
+                        prop_assert!(rest.is_empty());
+                        break;
+                    };
+                    let mut found = Vec::new();
+                    window.for_each(|row| found.push(row));
+                    let of_window = rest.iter().copied().take_while(|row| *row < window.end());
+                    prop_assert_eq!(&found, &of_window.collect::<Vec<_>>());
+                    prop_assert!(!found.is_empty() && found.len() == window.count() as usize);
+                    prop_assert!(found.iter().all(|row| window.has(row - window.start())));
+                    prop_assert!(!window.has(WINDOW_ROWS as u32));
+                    from = window.end();
                 }
-                prop_assert_eq!(found, expected);
             }
         }
     }

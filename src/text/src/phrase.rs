@@ -5,15 +5,18 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, InvertedIndexReader, TERMINATED, Term};
 
 use crate::TextError;
-use crate::mask::has;
+use crate::mask::Window;
 
 /// An opened phrase: its terms with their distance from the first, rarest first.
 pub(super) struct Phrase {
-    terms: Vec<(u32, SegmentPostings)>,
+    rarest: (u32, SegmentPostings),
+    others: Vec<(u32, SegmentPostings)>,
+    starts: Vec<u32>,
+    positions: Vec<u32>,
 }
 
 impl Phrase {
-    /// None if one of the terms is not in the index at all.
+    /// None if there is no term or one of them is not in the index at all.
     pub(super) fn open(
         index: &InvertedIndexReader,
         phrase: impl Iterator<Item = Term>,
@@ -26,39 +29,56 @@ impl Phrase {
             terms.push((distance, postings));
         }
         terms.sort_by_key(|(_, postings)| postings.doc_freq());
-        Ok(Some(Self { terms }))
+        let mut others = terms.into_iter();
+        let Some(rarest) = others.next() else { return Ok(None) };
+        let (starts, positions) = (Vec::new(), Vec::new());
+        Ok(Some(Self { rarest, others: others.collect(), starts, positions }))
     }
 
-    /// Calls `each` with every row (of the mask, if any) that holds the phrase, and how often.
-    pub(super) fn for_each(mut self, mask: Option<&[u64]>, mut each: impl FnMut(u32, u32)) {
-        let Some(((first_distance, rarest), others)) = self.terms.split_first_mut() else { return };
-        let (mut starts, mut positions) = (Vec::new(), Vec::new());
-        let mut row = rarest.doc();
-        while row != TERMINATED {
-            let is_candidate = mask.is_none_or(|bits| has(bits, row));
-            if is_candidate && others.iter_mut().all(|(_, term)| reaches(term, row)) {
-                rarest.positions(&mut starts);
-                // Start of the phrase; a position too small for that is none.
-                starts.retain_mut(|start| match start.checked_sub(*first_distance) {
-                    Some(begin) => {
-                        *start = begin;
-                        true
-                    }
-                    None => false,
-                });
-                for (distance, term) in others.iter_mut() {
-                    if starts.is_empty() {
-                        break;
-                    }
-                    term.positions(&mut positions);
-                    starts.retain(|start| positions.binary_search(&(start + *distance)).is_ok());
-                }
-                if !starts.is_empty() {
-                    each(row, starts.len() as u32);
+    /// The next row that may hold the phrase; [`TERMINATED`] at the end.
+    pub(super) fn row(&self) -> u32 {
+        self.rarest.1.doc()
+    }
+
+    /// Calls `each` with the place of every row of the window that holds the phrase and how often,
+    /// and goes on behind the window.
+    pub(super) fn each_in(&mut self, window: &Window, mut each: impl FnMut(u32, u32)) {
+        let mut row = self.row();
+        if row < window.start() {
+            row = self.rarest.1.seek(window.start());
+        }
+        while row < window.end() && row != TERMINATED {
+            let place = row.wrapping_sub(window.start());
+            if window.has(place) && self.others.iter_mut().all(|(_, term)| reaches(term, row)) {
+                let count = self.count();
+                if count > 0 {
+                    each(place, count);
                 }
             }
-            row = rarest.advance();
+            row = self.rarest.1.advance();
         }
+    }
+
+    /// Occurrences of the phrase in the row at which all terms stand.
+    fn count(&mut self) -> u32 {
+        let Self { rarest: (distance, rarest), others, starts, positions } = self;
+        rarest.positions(starts);
+        // Start of the phrase; a position too small for that is none.
+        starts.retain_mut(|start| match start.checked_sub(*distance) {
+            Some(begin) => {
+                *start = begin;
+                true
+            }
+            None => false,
+        });
+        for (distance, term) in others {
+            if starts.is_empty() {
+                break;
+            }
+            term.positions(positions);
+            starts.retain(|start| positions.binary_search(&(start + *distance)).is_ok());
+        }
+        starts.len() as u32
     }
 }
 

@@ -46,7 +46,7 @@ pub struct Clause {
 }
 
 /// A query as the scorer reads it.
-pub trait TextQuery: sealed::Clauses {
+pub trait TextQuery: sealed::Clauses + Sync {
     /// Whether nothing can match.
     fn is_empty(&self) -> bool {
         self.clauses().is_empty()

@@ -95,7 +95,7 @@ impl CorpusStats {
 impl TextIndex {
     /// Rows and lengths of the rows in `scope` (None: all rows).
     pub fn scope_stats(&self, scope: Option<&RoaringBitmap>) -> ScopeStats {
-        let mask = RowMask::new(self.rows(), [scope, None]);
+        let mask = RowMask::new(self.rows(), scope);
         let fields = Field::ALL.map(|field| {
             self.field(field).map_or_else(FieldStats::default, |field| field_stats(field, &mask))
         });
@@ -103,10 +103,10 @@ impl TextIndex {
     }
 }
 
-fn field_stats(field: &OpenField, mask: &RowMask) -> FieldStats {
+fn field_stats(field: &OpenField, mask: &RowMask<'_>) -> FieldStats {
     let lengths = field.lengths.as_slice();
     let mut histogram = [0_u64; 256];
-    mask.for_each(lengths.len() as u32, |row| histogram[usize::from(lengths[row as usize])] += 1);
+    mask.for_each(|row| histogram[usize::from(lengths[row as usize])] += 1);
     let terms =
         |(code, &rows): (u8, &u64)| rows * u64::from(FieldNormReader::id_to_fieldnorm(code));
     FieldStats {

@@ -1,6 +1,7 @@
 //! The crate as its users see it: rows in, hits out.
 
-use bytes::Bytes;
+use std::fs::File;
+
 use proptest::prelude::*;
 use roaring::RoaringBitmap;
 use tantivy::fieldnorm::FieldNormReader;
@@ -14,11 +15,17 @@ fn bundle(rows: &[RowText<'_>]) -> Vec<u8> {
     for (at, row) in rows.iter().enumerate() {
         assert_eq!(builder.add_row(row).unwrap(), RowId(at as u32));
     }
-    builder.finish().unwrap()
+    builder.finish().unwrap().to_vec().unwrap()
+}
+
+/// The merged index, in memory.
+fn merged(parts: &[(&TextIndex, Option<&RoaringBitmap>)]) -> Vec<u8> {
+    let scratch = || -> std::io::Result<File> { tempfile::tempfile() };
+    TextIndex::merge(parts, &scratch).unwrap().to_vec().unwrap()
 }
 
 fn index(rows: &[RowText<'_>]) -> TextIndex {
-    TextIndex::open(Bytes::from(bundle(rows))).unwrap()
+    TextIndex::open(bundle(rows)).unwrap()
 }
 
 fn bodies(texts: &[&str]) -> TextIndex {
@@ -36,7 +43,7 @@ fn stats<Q: TextQuery>(query: &Q, parts: &[(&TextIndex, Option<&RoaringBitmap>)]
 }
 
 fn scores<Q: TextQuery>(index: &TextIndex, query: &Q, scope: Option<&RoaringBitmap>) -> RowScores {
-    index.score(query, &stats(query, &[(index, scope)]), scope, None).unwrap()
+    index.score(query, &stats(query, &[(index, scope)]), scope).unwrap()
 }
 
 /// Rows that a hybrid query finds, ascending.
@@ -173,14 +180,11 @@ fn nothing_is_found_in_nothing() {
     assert_eq!(empty.scope_stats(None), ScopeStats::default());
     let some = bodies(&["word", "other"]);
     let none = RoaringBitmap::new();
-    for merged in [
-        TextIndex::merge(&[]).unwrap(),
-        TextIndex::merge(&[(&empty, None), (&some, Some(&none))]).unwrap(),
-    ] {
-        assert_eq!(TextIndex::open(merged.into()).unwrap().rows(), 0);
+    for merged in [merged(&[]), merged(&[(&empty, None), (&some, Some(&none))])] {
+        assert_eq!(TextIndex::open(merged).unwrap().rows(), 0);
     }
-    let merged = TextIndex::merge(&[(&empty, None), (&some, None)]).unwrap();
-    assert_eq!(found(&TextIndex::open(merged.into()).unwrap(), "other"), [1]);
+    let merged = merged(&[(&empty, None), (&some, None)]);
+    assert_eq!(found(&TextIndex::open(merged).unwrap(), "other"), [1]);
     let query = HybridQuery::analyse("word");
     assert!(scores(&some, &query, Some(&none)).top(1).is_empty());
 }
@@ -189,13 +193,13 @@ fn nothing_is_found_in_nothing() {
 fn damage_is_an_error_and_never_a_panic() {
     let good = bundle(&[RowText { body: "alpha beta", title: "gamma", searchable: "" }; 40]);
     for length in (0..good.len()).step_by(7) {
-        assert!(TextIndex::open(Bytes::copy_from_slice(&good[..length])).is_err(), "{length}");
+        assert!(TextIndex::open(good[..length].to_vec()).is_err(), "{length}");
     }
     for at in (0..good.len()).step_by(3) {
         let mut bytes = good.clone();
         bytes[at] ^= 0x15;
         // Damage inside of a posting list is the checksum's to find.
-        if let Err(error) = TextIndex::open(bytes.into()) {
+        if let Err(error) = TextIndex::open(bytes) {
             assert_eq!(error.kind(), lodestone_types::ErrorKind::Corrupt);
         }
     }
@@ -264,7 +268,7 @@ fn scores_over(
 ) -> Vec<Vec<f32>> {
     let stats = stats(query, parts);
     let of = |(index, scope): &(&TextIndex, Option<&RoaringBitmap>)| {
-        let scores = index.score(query, &stats, *scope, None).unwrap();
+        let scores = index.score(query, &stats, *scope).unwrap();
         (0..index.rows()).map(|row| scores.get(RowId(row))).collect()
     };
     parts.iter().map(of).collect()
@@ -312,7 +316,7 @@ proptest! {
             .map(|(row, _)| row.clone()).collect();
         let alone = index_of(&alone);
         let expected = scores_over(&[(&alone, None)], &query).remove(0);
-        let merged = TextIndex::open(TextIndex::merge(&parts).unwrap().into()).unwrap();
+        let merged = TextIndex::open(merged(&parts)).unwrap();
         prop_assert_eq!(merged.scope_stats(None), alone.scope_stats(None));
         let merged = scores_over(&[(&merged, None)], &query).remove(0);
         let mut inside = Vec::new();
@@ -366,10 +370,10 @@ fn candidates_narrow_and_change_no_score() {
     let index = index(&rows);
     let query = HybridQuery::analyse("shared more");
     let stats = stats(&query, &[(&index, None)]);
-    let all = index.score(&query, &stats, None, None).unwrap();
+    let all = index.score(&query, &stats, None).unwrap();
     for step in [1, 3, 50, 700, 2999] {
         let candidates: RoaringBitmap = (0..3000).step_by(step).chain([2999, 5000]).collect();
-        let some = index.score(&query, &stats, None, Some(&candidates)).unwrap();
+        let some = index.score(&query, &stats, Some(&candidates)).unwrap();
         for row in 0..3000 {
             let expected = if candidates.contains(row) { all.get(RowId(row)) } else { 0.0 };
             assert_eq!(some.get(RowId(row)), expected, "row {row} of every {step}");

@@ -113,7 +113,7 @@ impl Ingest {
         writer.commit(&Edit { add, embedding, ..Edit::default() })?;
         self.record_head(collection)?;
         drop(writer);
-        self.maintenance.wake(collection);
+        self.look_after(collection);
         Ok(sources.into_iter().next().map(|source| source.record))
     }
 }

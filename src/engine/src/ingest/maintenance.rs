@@ -1,10 +1,13 @@
 //! Background work on collections: merging, garbage, rebuilding damaged segments, originals that
 //! nothing refers to, and the remains of deleted tenants.
+//!
+//! One thread does it all but large merges, which take minutes and have a thread of their own:
+//! segments of others, and new ones of the same collection, are merged meanwhile.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -12,11 +15,16 @@ use crate::ingest::rebuild::Round;
 use crate::ingest::{Ingest, IngestError, Stopping};
 use lodestone_catalog::descriptors::{self, Descriptor};
 use lodestone_io::{Fullness, run_in_background};
-use lodestone_storage::collection::{Collection, CollectionError, layout, uploads};
+use lodestone_storage::collection::{Collection, CollectionError, MergeBudget, layout, uploads};
 use lodestone_types::{CollectionId, ErrorKind, TenantId, Timestamp};
 
-/// Time between two looks at collections whose files were still held by readers.
+/// Time between two looks at collections for which something has to wait.
 const ROUND: Duration = Duration::from_secs(5);
+/// Rows of a merge, from which on it is large.
+const LARGE_MERGE_ROWS: u64 = 50_000;
+/// Segments of a collection from which on whoever adds one merges first: twice as many as the
+/// policy leaves, so only where they come faster than the background merges them.
+const SEGMENTS_MANY: usize = 100;
 /// An original without a job is deleted when it is this old: until then its job may be on its way.
 const ORPHAN_MILLIS: u64 = 3_600_000;
 
@@ -39,6 +47,8 @@ struct Task {
     collection: Weak<Collection>,
     /// Whether it was just opened.
     is_first: bool,
+    /// Not before this time.
+    due_at: Option<Instant>,
 }
 
 /// Collections that may have something to merge or to delete.
@@ -47,36 +57,74 @@ pub(super) struct Maintenance {
     waiting: Mutex<BTreeMap<CollectionId, Task>>,
     has_deleted_tenants: AtomicBool,
     woken: Condvar,
+    /// Collections with a large merge to make.
+    large: Mutex<BTreeMap<CollectionId, Weak<Collection>>>,
+    woken_for_large: Condvar,
 }
 
 impl Maintenance {
     /// Asks for a look at a collection soon.
     pub(super) fn wake(&self, collection: &Arc<Collection>) {
-        self.add(collection, false);
+        self.add(collection, false, None);
+    }
+
+    /// Asks for another look after a while.
+    fn postpone(&self, collection: &Arc<Collection>) {
+        self.add(collection, false, Some(Instant::now() + ROUND));
+    }
+
+    fn wake_for_large(&self, collection: &Arc<Collection>) {
+        self.large.lock().insert(collection.id(), Arc::downgrade(collection));
+        self.woken_for_large.notify_one();
+    }
+
+    /// Waits for a collection with a large merge; none when the server stops.
+    fn take_large(&self, stopping: &Stopping) -> Option<Arc<Collection>> {
+        let mut large = self.large.lock();
+        loop {
+            if stopping.is_set() {
+                return None;
+            }
+            match large.pop_first() {
+                Some((_, collection)) => {
+                    if let Some(open) = collection.upgrade() {
+                        return Some(open);
+                    }
+                }
+                None => self.woken_for_large.wait(&mut large),
+            }
+        }
     }
 
     /// The same for a collection that was just opened.
     pub(super) fn wake_opened(&self, collection: &Arc<Collection>) {
-        self.add(collection, true);
+        self.add(collection, true, None);
     }
 
-    fn add(&self, collection: &Arc<Collection>, is_first: bool) {
+    fn add(&self, collection: &Arc<Collection>, is_first: bool, due_at: Option<Instant>) {
         let mut waiting = self.waiting.lock();
-        let fresh = Task { collection: Weak::new(), is_first };
+        let fresh = Task { collection: Weak::new(), is_first, due_at };
         let task = waiting.entry(collection.id()).or_insert(fresh);
         task.collection = Arc::downgrade(collection);
         task.is_first |= is_first;
+        // `None`, at once, is the least.
+        task.due_at = task.due_at.min(due_at);
         self.woken.notify_one();
     }
 
     fn take(&self, stopping: &Stopping) -> Vec<(Arc<Collection>, bool)> {
         let mut waiting = self.waiting.lock();
         let has_deleted_tenants = self.has_deleted_tenants.load(Ordering::SeqCst);
-        if waiting.is_empty() && !has_deleted_tenants && !stopping.is_set() {
+        let is_due = |task: &Task| task.due_at.is_none_or(|due_at| due_at <= Instant::now());
+        if !waiting.values().any(is_due) && !has_deleted_tenants && !stopping.is_set() {
             self.woken.wait_for(&mut waiting, ROUND);
         }
-        let tasks = std::mem::take(&mut *waiting).into_values();
-        tasks.filter_map(|task| Some((task.collection.upgrade()?, task.is_first))).collect()
+        let (due, later) =
+            std::mem::take(&mut *waiting).into_iter().partition(|(_, task)| is_due(task));
+        *waiting = later;
+        let due: BTreeMap<CollectionId, Task> = due;
+        let open = |task: Task| Some((task.collection.upgrade()?, task.is_first));
+        due.into_values().filter_map(open).collect()
     }
 
     /// Ends the wait of the thread.
@@ -84,6 +132,8 @@ impl Maintenance {
         // Under the lock: between the thread's look at the flag and its wait there is no gap.
         let _waiting = self.waiting.lock();
         self.woken.notify_all();
+        let _large = self.large.lock();
+        self.woken_for_large.notify_all();
     }
 }
 
@@ -114,30 +164,72 @@ impl Ingest {
         }
     }
 
+    /// Makes large merges until shutdown.
+    pub(super) fn merge_large(&self) {
+        run_in_background();
+        while let Some(collection) = self.maintenance.take_large(&self.stopping) {
+            let merged = self.merge_next(&collection, u64::MAX);
+            self.after_work(&collection, merged.map(|_| Round::Progress));
+        }
+    }
+
+    /// Has a changed collection looked after. Where merging has fallen far behind, the caller
+    /// merges: however fast segments come, their number stays bounded.
+    pub(super) fn look_after(&self, collection: &Arc<Collection>) {
+        self.maintenance.wake(collection);
+        // An error is met in the background too, and said there.
+        while collection.snapshot().segments.len() > SEGMENTS_MANY
+            && self.merge_next(collection, LARGE_MERGE_ROWS).unwrap_or(false)
+        {}
+    }
+
+    /// Makes the next merge, if there is one of so many rows at most that fits into the space and
+    /// the memory that are left. One that is larger goes to the other thread, one that does not fit
+    /// waits. Returns whether one was made.
+    fn merge_next(&self, collection: &Arc<Collection>, rows_max: u64) -> Result<bool, IngestError> {
+        if self.stopping.is_set() || self.gauge.level() >= Fullness::Tight {
+            return Ok(false);
+        }
+        let disk_bytes = self.gauge.free_bytes();
+        let memory_bytes = self.memory.room_for_merge();
+        let budget = MergeBudget { disk_bytes, memory_bytes, ..MergeBudget::MOST };
+        let Some(merge) = collection.plan_merge(budget) else {
+            if collection.plan_merge(MergeBudget::MOST).is_some() {
+                self.maintenance.postpone(collection);
+            }
+            return Ok(false);
+        };
+        if merge.rows() > rows_max {
+            self.maintenance.wake_for_large(collection);
+            return Ok(false);
+        }
+        let _memory = self.memory.take_for_merge(merge.memory_bytes());
+        merge.run()?;
+        self.record_head(collection)?;
+        Ok(true)
+    }
+
     fn maintain_one(&self, collection: &Arc<Collection>, is_first: bool) {
         let result = (|| -> Result<Round, IngestError> {
             if is_first {
                 collection.repair_source_lists()?;
             }
             self.remove_expired_memories(collection)?;
-            while !self.stopping.is_set()
-                && self.gauge.level() < Fullness::Tight
-                && collection.merge_once(self.gauge.free_bytes())?
-            {
-                self.record_head(collection)?;
-            }
+            while self.merge_next(collection, LARGE_MERGE_ROWS)? {}
             let round = self.rebuild_once(collection)?;
             collection.collect_garbage()?;
             Ok(round)
         })();
+        self.after_work(collection, result);
+    }
+
+    /// Decides whether a collection is looked at again.
+    fn after_work(&self, collection: &Arc<Collection>, result: Result<Round, IngestError>) {
         match result {
             Ok(Round::Idle) => {}
             // Not at once: other collections come in between.
             Ok(Round::Progress) => self.maintenance.wake(collection),
-            Ok(Round::Later) => {
-                self.stopping.wait(ROUND);
-                self.maintenance.wake(collection);
-            }
+            Ok(Round::Later) => self.maintenance.postpone(collection),
             Err(error) => {
                 tracing::warn!(collection = %collection.id(), %error, "maintenance stopped early");
                 let has_found =

@@ -293,7 +293,7 @@ impl Ingest {
         self.record_head(collection)?;
         drop(writer);
         self.delete_originals(&outcome.orphaned_uploads);
-        self.maintenance.wake(collection);
+        self.look_after(collection);
         Ok(())
     }
 

@@ -3,7 +3,8 @@
 //! A worker reserves the bytes that its claim may take before it reads an original. It waits while
 //! the memory of the process, the reservations of others and its own are beyond the limit together.
 //! A reservation is counted twice once its memory is in use: that errs on the safe side. One claim
-//! always goes on, however little is left, so that nothing waits for ever.
+//! always goes on, however little is left, so that nothing waits for ever. A merge takes what is
+//! left, up to a share of the limit; where it would take more it is cut smaller.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -21,6 +22,13 @@ const CLAIM_BYTES: u64 = 32 << 20;
 /// model, and 1.5 KiB of vector for every 700 bytes of text.
 const BYTES_PER_BYTE: u64 = 7;
 
+/// Of the limit, one part in so many may be taken by a merge.
+const MERGE_SHARE: u64 = 4;
+/// Bytes that a merge may take where there is no limit, and at most.
+const MERGE_BYTES_MAX: u64 = 2 << 30;
+/// Bytes that a merge may take however little is left, so that small segments never pile up.
+const MERGE_BYTES_MIN: u64 = 64 << 20;
+
 /// The budget of the process. Without a limit nothing waits.
 #[derive(Debug)]
 pub(super) struct MemoryBudget {
@@ -37,10 +45,11 @@ struct Promised {
     bytes: u64,
 }
 
-/// Memory for one claim; given back when dropped.
+/// Memory for one claim or merge; given back when dropped.
 #[derive(Debug)]
 pub(super) struct Share<'a> {
     budget: &'a MemoryBudget,
+    claims: usize,
     bytes: u64,
 }
 
@@ -81,7 +90,24 @@ impl MemoryBudget {
         }
         promised.claims += 1;
         promised.bytes = promised.bytes.saturating_add(bytes);
-        Some(Share { budget: self, bytes })
+        Some(Share { budget: self, claims: 1, bytes })
+    }
+
+    /// Bytes that a merge may take now: what is left, up to a fixed share of the limit, and always
+    /// enough for small segments.
+    pub(super) fn room_for_merge(&self) -> u64 {
+        let Some(limit_bytes) = self.limit_bytes else { return MERGE_BYTES_MAX };
+        let most = (limit_bytes / MERGE_SHARE).min(MERGE_BYTES_MAX);
+        let taken = self.gauge.own_bytes().unwrap_or(0).saturating_add(self.promised.lock().bytes);
+        limit_bytes.saturating_sub(taken).clamp(MERGE_BYTES_MIN.min(most), most)
+    }
+
+    /// Takes memory for a merge that was planned for [`Self::room_for_merge`]. Claims other than
+    /// the first wait until there is room beside it.
+    pub(super) fn take_for_merge(&self, bytes: u64) -> Share<'_> {
+        let mut promised = self.promised.lock();
+        promised.bytes = promised.bytes.saturating_add(bytes);
+        Share { budget: self, claims: 0, bytes }
     }
 
     fn problem(&self, promised: &Promised, bytes: u64) -> Option<Shortage> {
@@ -100,7 +126,7 @@ struct Shortage {
 impl Drop for Share<'_> {
     fn drop(&mut self) {
         let mut promised = self.budget.promised.lock();
-        promised.claims -= 1;
+        promised.claims -= self.claims;
         promised.bytes = promised.bytes.saturating_sub(self.bytes);
         self.budget.given_back.notify_all();
     }
@@ -161,10 +187,33 @@ mod tests {
     }
 
     #[test]
+    fn a_merge_takes_its_share_of_what_is_left_and_claims_wait_beside_it() {
+        let own = Told::default();
+        let budget = MemoryBudget::new(Box::new(own.clone()), Some(1 << 30));
+        assert_eq!(budget.room_for_merge(), 256 << 20);
+        own.0.store((1 << 30) - (100 << 20), Ordering::SeqCst);
+        assert_eq!(budget.room_for_merge(), 100 << 20);
+        let merge = budget.take_for_merge(90 << 20);
+        assert_eq!(budget.room_for_merge(), MERGE_BYTES_MIN);
+        let stopping = Stopping::default();
+        let first = budget.share(0, &stopping).expect("the first never waits");
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| budget.share(0, &stopping).is_some());
+            while !budget.is_waiting() {
+                std::thread::yield_now();
+            }
+            own.0.store(1 << 20, Ordering::SeqCst);
+            drop((merge, first));
+            assert!(second.join().unwrap());
+        });
+    }
+
+    #[test]
     fn without_a_limit_nothing_waits() {
         let budget = MemoryBudget::new(Box::new(Told(Arc::new(AtomicU64::new(u64::MAX)))), None);
         let stopping = Stopping::default();
         let shares = [u64::MAX, 7, 1 << 40].map(|bytes| budget.share(bytes, &stopping));
         assert!(shares.iter().all(Option::is_some) && !budget.is_waiting());
+        assert_eq!(budget.room_for_merge(), MERGE_BYTES_MAX);
     }
 }

@@ -158,7 +158,7 @@ impl Ingest {
         }
     }
 
-    /// Starts `workers` threads, those that wait for pages, and one for background work. Call
+    /// Starts `workers` threads, those that wait for pages, and two for background work. Call
     /// [`Self::recover`] before.
     pub fn start(self: &Arc<Self>, workers: usize) -> Vec<JoinHandle<()>> {
         let spawn = |name: String, run: fn(&Self)| {
@@ -169,7 +169,11 @@ impl Ingest {
         let workers = (0..workers).map(|n| spawn(format!("ingest-{n}"), Self::work));
         let web =
             (0..limits::WEB_FETCHES_MAX).map(|n| spawn(format!("web-{n}"), Self::work_on_pages));
-        workers.chain(web).chain([spawn("maintenance".to_owned(), Self::maintain)]).collect()
+        let background = [
+            spawn("maintenance".to_owned(), Self::maintain),
+            spawn("large-merges".to_owned(), Self::merge_large),
+        ];
+        workers.chain(web).chain(background).collect()
     }
 
     /// Asks the threads to end after what they are doing; unfinished jobs go on after a restart.

@@ -147,7 +147,7 @@ impl Ingest {
         writer.commit(&Edit { add, ..Edit::default() })?;
         self.record_head(collection)?;
         drop(writer);
-        self.maintenance.wake(collection);
+        self.look_after(collection);
         Ok(())
     }
 

@@ -191,7 +191,7 @@ impl Ingest {
         self.delete_originals(&outcome.orphaned_uploads);
         self.delete_originals(&settled.obsolete_raw_keys);
         tracing::debug!(collection = %tenant.collection, sources = jobs.len(), "published");
-        self.maintenance.wake(collection);
+        self.look_after(collection);
         Ok(())
     }
 

@@ -213,8 +213,7 @@ impl KeywordScores {
                 return Ok(None);
             }
             let index = segment.live.segment.text_index();
-            let scope = segment.scope.mask();
-            Ok(Some(index.score(query, &stats, scope, segment.mask.as_ref())?))
+            Ok(Some(index.score(query, &stats, segment.mask.as_ref())?))
         };
         Ok(Self(segments.iter().map(score).collect::<Result<_, _>>()?))
     }

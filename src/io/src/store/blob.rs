@@ -1,6 +1,7 @@
 //! The blob store as a component.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Write};
 
 use crate::MappedFile;
@@ -28,6 +29,13 @@ pub trait BlobStore: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`StoreError::Io`], also with what `write` returned.
     fn put_with(&self, key: &Key, write: &mut WriteBlob<'_>) -> Result<u64, StoreError>;
+
+    /// An empty file without a name, for what takes too much memory before it is in a blob. Its
+    /// contents are gone when it is closed. No fsync.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn scratch(&self) -> Result<File, StoreError>;
 
     /// Stores many blobs; each appears whole, all of them not in one step. One fsync a blob and
     /// one for each directory concerned.

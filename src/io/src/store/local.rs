@@ -1,5 +1,6 @@
 //! Blobs as files below the data directory.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -45,6 +46,10 @@ impl LocalBlobs {
 impl BlobStore for LocalBlobs {
     fn put_with(&self, key: &Key, write: &mut WriteBlob<'_>) -> Result<u64, StoreError> {
         Ok(self.data.publish(&self.path(key), write)?)
+    }
+
+    fn scratch(&self) -> Result<File, StoreError> {
+        Ok(self.data.scratch()?)
     }
 
     fn put_many(&self, blobs: &[(Key, &[u8])]) -> Result<(), StoreError> {

@@ -206,32 +206,33 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Puts the output in the position of its first input. Rows that died in the inputs since the
-    /// merge read them are dead in the output too.
+    /// Puts the output in the position of its first input. Sources and rows that died in the inputs
+    /// since the merge read them are dead in the output too. Costs what died, not what was merged:
+    /// writers wait meanwhile.
     fn replace(&mut self, replacement: &Replacement) {
-        let position = |id: &SegmentId| self.segments.iter().position(|s| s.id() == *id);
-        let inputs: Vec<Option<usize>> = replacement.inputs.iter().map(position).collect();
-        // An input that is gone has lost all its rows meanwhile.
-        let dead_of = |input: u32| inputs[input as usize].map(|at| &self.segments[at].dead);
         let mut output = DraftSegment::fresh(&replacement.segment);
-        let mut rows = RoaringBitmap::new();
-        for (row, (input, origin)) in replacement.origins.iter().enumerate() {
-            if dead_of(*input).is_none_or(|dead| dead.rows.contains(origin.0)) {
-                rows.insert(row as u32);
+        let (mut first_row, mut first_source, mut place) = (0, 0, self.segments.len());
+        for read in &replacement.inputs {
+            let rows = first_row..first_row + read.live_rows() as u32;
+            let sources = first_source..first_source + read.live_sources() as u32;
+            (first_row, first_source) = (rows.end, sources.end);
+            match self.segments.iter().position(|now| now.id() == read.segment.id()) {
+                Some(at) => {
+                    place = place.min(at);
+                    let now = &self.segments[at].dead;
+                    output.dead.rows |= moved(&now.rows, &read.dead.rows, rows.start);
+                    output.dead.sources |= moved(&now.sources, &read.dead.sources, sources.start);
+                }
+                // It has lost all its rows meanwhile, or another merge has taken them.
+                None => {
+                    output.dead.rows.insert_range(rows);
+                    output.dead.sources.insert_range(sources);
+                }
             }
         }
-        // A source is looked up by its name and not by its rows: it may have none.
-        for source in 0..output.source_count() {
-            let (sub_tenant, id) = output.source_key(source);
-            let is_alive = |at: &usize| self.segments[*at].alive(sub_tenant, id).is_some();
-            if !inputs.iter().flatten().any(is_alive) {
-                output.dead.sources.insert(source);
-            }
-        }
-        output.dead.rows = rows;
-        let first = inputs.iter().flatten().min().copied().unwrap_or(self.segments.len());
-        self.segments.insert(first, output);
-        self.segments.retain(|segment| !replacement.inputs.contains(&segment.id()));
+        let is_input = |id| replacement.inputs.iter().any(|read| read.segment.id() == id);
+        self.segments.insert(place, output);
+        self.segments.retain(|segment| !is_input(segment.id()));
     }
 
     fn remove(&mut self, sub_tenant: &SubTenantId, id: &SourceId) -> Result<(), SegmentError> {
@@ -346,4 +347,10 @@ fn of_base(base: &Snapshot) -> Result<Vec<DraftSegment>, CollectionError> {
         }
     }
     Ok(segments)
+}
+
+/// Numbers that died since a merge read their segment, as the output numbers them: the living of
+/// that time follow each other from `first` on.
+fn moved(now: &RoaringBitmap, read: &RoaringBitmap, first: u32) -> RoaringBitmap {
+    (now - read).iter().map(|died| first + died - read.rank(died) as u32).collect()
 }

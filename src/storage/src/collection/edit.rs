@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::collection::snapshot::LiveSegment;
 use crate::segment::Segment;
-use lodestone_types::{RowId, SegmentId, Sequence, SourceId, SubTenantId};
+use lodestone_types::{Sequence, SourceId, SubTenantId};
 
 /// A published segment file that is to become visible.
 #[derive(Debug, Clone)]
@@ -17,12 +18,10 @@ pub struct AddedSegment {
 /// A merged segment that takes the place of its inputs.
 #[derive(Debug, Clone)]
 pub struct Replacement {
-    /// The inputs, in merge order.
-    pub inputs: Vec<SegmentId>,
-    /// The output.
+    /// The inputs as the merge has read them, in its order.
+    pub inputs: Vec<Arc<LiveSegment>>,
+    /// The output: the living sources and rows of each input, in the order that they have there.
     pub segment: Arc<Segment>,
-    /// For each row of the output, the position of its input and its row there.
-    pub origins: Vec<(u32, RowId)>,
 }
 
 /// A set of changes that become visible in one step.

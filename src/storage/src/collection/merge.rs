@@ -1,99 +1,114 @@
-//! Size-tiered merging, which keeps the number of segments logarithmic and drops dead rows.
+//! Merges: several segments become one, which keeps their number small and drops dead rows.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::collection::edit::{Edit, Replacement};
+use crate::collection::plan::{MergeBudget, Piece, plan};
 use crate::collection::snapshot::{LiveSegment, Snapshot};
 use crate::collection::{Collection, CollectionError, layout};
 use crate::segment::{self, SegmentShape};
 use lodestone_types::SegmentId;
 
-/// Segments of one tier that are merged together. Each row is then rewritten once per tier, about
-/// log8(rows) times in all, and a query visits at most seven segments per tier.
-pub(super) const FAN_IN: usize = 8;
-/// Rows of the smallest tier.
-const TIER_ROWS: u64 = 1024;
-/// Rows that a merged segment holds at most.
-const MERGED_ROWS_MAX: u64 = 2_000_000;
-/// A segment with a larger share of dead rows is rewritten (VECTORS 4).
-const DEAD_SHARE_MAX: f64 = 0.20;
-
-fn tier(live: &LiveSegment) -> u32 {
-    let mut tier = 0;
-    let mut bound = TIER_ROWS;
-    while live.live_rows() >= bound {
-        bound *= FAN_IN as u64;
-        tier += 1;
-    }
-    tier
+/// A merge that was decided on. No other takes its inputs until it is dropped.
+#[derive(Debug)]
+pub struct PlannedMerge<'a> {
+    collection: &'a Collection,
+    inputs: Vec<Arc<LiveSegment>>,
+    pieces: Vec<Piece>,
 }
 
-/// The segments that should be merged next, if any: a full tier, or one segment with many dead.
-pub(super) fn plan(snapshot: &Snapshot) -> Option<Vec<usize>> {
-    // Lowest tier first. Vectors of another shape cannot be in the same file.
-    let mut groups: BTreeMap<(u32, usize, usize), Vec<usize>> = BTreeMap::new();
-    for (at, live) in snapshot.segments.iter().enumerate() {
-        let component_bytes = live.segment.vector_kind().component_bytes();
-        let group = (tier(live), live.segment.dimension(), component_bytes);
-        groups.entry(group).or_default().push(at);
-    }
-    for group in groups.into_values() {
-        let mut rows = 0;
-        let fitting = group.into_iter().take_while(|at| {
-            rows += snapshot.segments[*at].live_rows();
-            rows <= MERGED_ROWS_MAX
-        });
-        let chosen: Vec<usize> = fitting.collect();
-        if chosen.len() >= FAN_IN {
-            return Some(chosen);
+/// The segments as the policy sees them.
+fn pieces(snapshot: &Snapshot, taken: &[SegmentId]) -> Vec<Piece> {
+    let piece = |live: &Arc<LiveSegment>| {
+        let segment = &live.segment;
+        let all = u64::from(segment.row_count()).max(1);
+        let of_living = |bytes: u64| {
+            let share = u128::from(bytes) * u128::from(live.live_rows()) / u128::from(all);
+            u64::try_from(share).unwrap_or(u64::MAX)
+        };
+        Piece {
+            rows: live.live_rows(),
+            dead: live.dead.rows.len(),
+            disk_bytes: of_living(live.entry.bytes).saturating_add(segment.merge_growth_bytes()),
+            // Dead rows are passed over, but their terms and names are looked at.
+            memory_bytes: segment.merge_memory_bytes(),
+            shape: (segment.dimension(), segment.vector_kind().component_bytes()),
+            is_taken: taken.contains(&segment.id()),
         }
-    }
-    let is_worn = |live: &LiveSegment| {
-        live.dead.rows.len() as f64 > DEAD_SHARE_MAX * f64::from(live.segment.row_count())
     };
-    snapshot.segments.iter().position(|live| is_worn(live)).map(|at| vec![at])
+    snapshot.segments.iter().map(piece).collect()
 }
 
 impl Collection {
-    /// Merges once if there is something to merge. Readers and writers continue meanwhile: the
-    /// inputs are pinned, and rows that die in them before the commit are dead in the output too.
-    /// Returns whether a merge was made, so that the caller can call again for the next.
+    /// Decides on the next merge that is inside of the budget, if there is something to merge.
+    /// Several of one collection may be made at once, of different segments.
+    pub fn plan_merge(&self, budget: MergeBudget) -> Option<PlannedMerge<'_>> {
+        let mut taken = self.merging.lock();
+        // Under the lock: what a merge that just ended has replaced is gone from this.
+        let base = self.snapshot();
+        if base.unknown_segments() > 0 {
+            return None;
+        }
+        let all = pieces(&base, &taken);
+        let chosen = plan(&all, budget)?;
+        let inputs: Vec<_> = chosen.iter().map(|at| Arc::clone(&base.segments[*at])).collect();
+        taken.extend(inputs.iter().map(|live| live.segment.id()));
+        let pieces = chosen.iter().map(|at| all[*at]).collect();
+        Some(PlannedMerge { collection: self, inputs, pieces })
+    }
+
+    /// Merges once if there is something to merge. Returns whether a merge was made.
     ///
-    /// A merge waits while twice its largest input does not fit into `free_bytes`: inputs stay
-    /// until their last reader is done, and other tenants write meanwhile.
+    /// # Errors
+    /// As [`PlannedMerge::run`].
+    pub fn merge_once(&self, budget: MergeBudget) -> Result<bool, CollectionError> {
+        self.plan_merge(budget).map_or(Ok(false), |merge| merge.run().map(|()| true))
+    }
+}
+
+impl PlannedMerge<'_> {
+    /// Rows of the output.
+    pub fn rows(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.rows).sum()
+    }
+
+    /// Bytes of memory that it takes at most.
+    pub fn memory_bytes(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.memory_bytes).sum()
+    }
+
+    /// Makes it. Readers and writers continue meanwhile: the inputs are pinned, and rows that die
+    /// in them before the commit are dead in the output too.
     ///
     /// # Errors
     /// Errors of reading, writing or the commit. Without a commit nothing has changed.
-    pub fn merge_once(&self, free_bytes: u64) -> Result<bool, CollectionError> {
-        let Some(_only_one) = self.merging.try_lock() else { return Ok(false) };
-        let base = self.snapshot();
-        if base.unknown_segments() > 0 {
-            return Ok(false);
-        }
-        let Some(chosen) = plan(&base) else { return Ok(false) };
-        let inputs: Vec<&LiveSegment> = chosen.iter().map(|at| &*base.segments[*at]).collect();
-        let largest = inputs.iter().map(|live| live.entry.bytes).max().unwrap_or(0);
-        if largest.saturating_mul(2) > free_bytes {
-            return Ok(false);
-        }
+    pub fn run(self) -> Result<(), CollectionError> {
+        let Self { collection, inputs, .. } = &self;
         let first = &inputs[0].segment;
         let shape = SegmentShape {
-            collection: self.id,
-            segment: SegmentId(self.ids.uuid()),
+            collection: collection.id,
+            segment: SegmentId(collection.ids.uuid()),
             dimension: first.dimension(),
             vector_kind: first.vector_kind(),
         };
-        let key = layout::segment(self.id, shape.segment);
+        let key = layout::segment(collection.id, shape.segment);
         let pinned = inputs.iter().map(|live| (&*live.segment, &live.dead)).collect();
-        let merged = segment::write_merged(&*self.store, &key, shape, pinned, &*self.backend)?;
-        let segment = self.adopt(&merged.meta)?;
+        let (store, backend) = (&*collection.store, &*collection.backend);
+        let meta = segment::write_merged(store, &key, shape, pinned, backend)?;
+        let segment = collection.adopt(&meta)?;
         // Here rather than in the first search after the commit.
         segment.prepare_vectors()?;
-        let inputs = inputs.iter().map(|live| live.segment.id()).collect();
-        let replace = Some(Replacement { inputs, segment, origins: merged.origins });
+        let replace = Some(Replacement { inputs: inputs.clone(), segment });
         // If this fails the output must stay for now: the manifest that lists it may be durable.
         // Garbage collection or the next opening decides.
-        self.writer()?.commit(&Edit { replace, ..Edit::default() })?;
-        Ok(true)
+        collection.writer()?.commit(&Edit { replace, ..Edit::default() })?;
+        Ok(())
+    }
+}
+
+impl Drop for PlannedMerge<'_> {
+    fn drop(&mut self) {
+        let is_ours = |id: &SegmentId| self.inputs.iter().any(|live| live.segment.id() == *id);
+        self.collection.merging.lock().retain(|id| !is_ours(id));
     }
 }

@@ -29,7 +29,8 @@
 //! - `manifest`, `log`: the format, and the commit as creation of a numbered file
 //! - `edit`: operations; `draft`: applies them to a version without touching the disk; `commit`:
 //!   writes the result
-//! - `open`: recovery; `snapshot`: an open version; `merge`, `gc`: background work
+//! - `open`: recovery; `snapshot`: an open version
+//! - `plan`: which segments are merged; `merge`, `gc`: background work
 //! - `quarantine`: damaged segments; `source_list`: the list of sources beside each segment
 //! - `registry`: open collections; `uploads`: upload blobs; `layout`: keys of all files
 
@@ -43,6 +44,7 @@ mod log;
 mod manifest;
 mod merge;
 mod open;
+mod plan;
 mod quarantine;
 mod registry;
 mod snapshot;
@@ -60,6 +62,8 @@ pub use edit::{AddedSegment, Edit, Outcome};
 pub use error::CollectionError;
 pub use log::{BlobCommitLog, Commit, CommitLog};
 pub use manifest::{Manifest, SegmentEntry, TombstoneEntry};
+pub use merge::PlannedMerge;
+pub use plan::MergeBudget;
 pub use quarantine::QuarantinedSegment;
 pub use registry::Registry;
 pub use snapshot::{FoundSource, LiveSegment, ScopeRows, Snapshot};
@@ -84,7 +88,8 @@ pub struct Collection {
     writer: Mutex<WriterState>,
     /// Files that the newest manifest may not list. Locked after `writer`, where both are.
     pending_deletes: Mutex<Vec<PendingDelete>>,
-    merging: Mutex<()>,
+    /// Inputs of the merges that are under way.
+    merging: Mutex<Vec<SegmentId>>,
     poisoned: AtomicBool,
 }
 

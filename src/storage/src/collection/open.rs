@@ -48,7 +48,7 @@ impl Collection {
             snapshot: ArcSwap::from_pointee(empty),
             writer: Mutex::new(WriterState { applied }),
             pending_deletes: Mutex::default(),
-            merging: Mutex::new(()),
+            merging: Mutex::default(),
             poisoned: AtomicBool::new(false),
         };
         let snapshot = collection.load(head)?;

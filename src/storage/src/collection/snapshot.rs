@@ -79,6 +79,11 @@ impl LiveSegment {
     pub fn live_rows(&self) -> u64 {
         u64::from(self.segment.row_count()) - self.dead.rows.len()
     }
+
+    /// Sources that are alive.
+    pub fn live_sources(&self) -> u64 {
+        u64::from(self.segment.source_count()) - self.dead.sources.len()
+    }
 }
 
 /// One version of a collection, open for reading.

@@ -9,6 +9,8 @@
 //! A row's rectangles ascend by page. A reader rejects a section of another length, starts out of
 //! order, and numbers that are not finite.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use crate::segment::format::read_u32;
@@ -17,11 +19,11 @@ use lodestone_types::{PageArea, PageBox, RowId};
 const BOX_BYTES: usize = 20;
 
 /// The section's bytes; nothing where no row has a rectangle.
-pub(super) fn encode<'a>(rows: impl Iterator<Item = &'a [PageBox]>) -> Option<Vec<u8>> {
+pub(super) fn encode<'a>(rows: impl Iterator<Item = Cow<'a, [PageBox]>>) -> Option<Vec<u8>> {
     let mut starts = vec![0_u32];
     let mut boxes = Vec::new();
     for row in rows {
-        for PageBox { page, area: PageArea { x, y, width, height } } in row {
+        for PageBox { page, area: PageArea { x, y, width, height } } in &*row {
             boxes.extend(page.to_le_bytes());
             boxes.extend([x, y, width, height].into_iter().flat_map(|value| value.to_le_bytes()));
         }
@@ -30,7 +32,8 @@ pub(super) fn encode<'a>(rows: impl Iterator<Item = &'a [PageBox]>) -> Option<Ve
     if boxes.is_empty() {
         return None;
     }
-    let mut bytes: Vec<u8> = starts.into_iter().flat_map(u32::to_le_bytes).collect();
+    let mut bytes = Vec::with_capacity(starts.len() * 4 + boxes.len());
+    bytes.extend(starts.into_iter().flat_map(u32::to_le_bytes));
     bytes.append(&mut boxes);
     Some(bytes)
 }
@@ -103,19 +106,19 @@ mod tests {
     #[test]
     fn rectangles_read_back() {
         let rows = sample();
-        let bytes = encode(rows.iter().map(Vec::as_slice)).unwrap();
+        let bytes = encode(rows.iter().map(Cow::from)).unwrap();
         let table = BoxTable::open(Some(bytes.into()), 4).unwrap();
         for (row, boxes) in rows.iter().enumerate() {
             assert_eq!(table.of(RowId(row as u32)), *boxes);
         }
-        assert_eq!(encode([&[][..], &[]].into_iter()), None);
+        assert_eq!(encode([Cow::Borrowed(&[][..]), Cow::Borrowed(&[])].into_iter()), None);
         let none = BoxTable::open(None, 7).unwrap();
         assert!((0..7).all(|row| none.of(RowId(row)).is_empty()));
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let bytes = encode(sample().iter().map(Vec::as_slice)).unwrap();
+        let bytes = encode(sample().iter().map(Cow::from)).unwrap();
         let open = |bytes: Vec<u8>, rows| BoxTable::open(Some(bytes.into()), rows).err();
         assert_eq!(open(bytes.clone(), 4), None);
         for length in 0..bytes.len() {

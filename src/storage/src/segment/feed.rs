@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
 
 use crate::filter::ColumnsBuilder;
 use crate::segment::boxes;
@@ -11,7 +13,7 @@ use crate::segment::row_table::RowEntry;
 use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_compute::{FullKind, VectorColumns, VectorRows};
 use lodestone_graph::{GraphWriter, RowGraph};
-use lodestone_text::{RowText, TextIndex, TextIndexBuilder};
+use lodestone_text::{RowText, TextBundle, TextIndex, TextIndexBuilder};
 use lodestone_types::{ChunkPlace, PageBox, RowId, SourceKind, SourceRecord};
 
 /// One chunk of a fresh source.
@@ -62,9 +64,12 @@ pub(super) trait RowFeed {
     fn origin(&self, row: u32) -> (usize, u32);
     /// Lists of a part that holds most of the rows, if there is one.
     fn older_lists(&self) -> Result<Option<(usize, Lists<'_>)>, SegmentError>;
-    /// The full-text bundle over all rows.
-    fn text_index(&self) -> Result<Vec<u8>, SegmentError>;
+    /// The full-text bundle over all rows; that of a merge lies in files that `scratch` makes.
+    fn text_index(&self, scratch: &Scratch<'_>) -> Result<TextBundle, SegmentError>;
 }
+
+/// Makes files without names.
+pub(super) type Scratch<'a> = dyn Fn() -> io::Result<File> + 'a;
 
 /// The row table's entries for a feed.
 pub(super) fn entries(feed: &dyn RowFeed) -> Vec<RowEntry> {
@@ -80,8 +85,7 @@ pub(super) fn entries(feed: &dyn RowFeed) -> Vec<RowEntry> {
 
 /// The rectangles of a feed, if it has any.
 pub(super) fn boxes(feed: &dyn RowFeed, rows: u32) -> Option<Vec<u8>> {
-    let all: Vec<Cow<'_, [PageBox]>> = (0..rows).map(|row| feed.boxes(row)).collect();
-    boxes::encode(all.iter().map(|row| &**row))
+    boxes::encode((0..rows).map(|row| feed.boxes(row)))
 }
 
 /// The graph of a feed; `None` if its rows and titles name no entity.
@@ -193,7 +197,7 @@ impl RowFeed for FreshRows<'_> {
         Ok(None)
     }
 
-    fn text_index(&self) -> Result<Vec<u8>, SegmentError> {
+    fn text_index(&self, _scratch: &Scratch<'_>) -> Result<TextBundle, SegmentError> {
         let mut builder = TextIndexBuilder::new();
         for (source, row) in &self.rows {
             let NewSource { title_text, searchable, .. } = source;
@@ -225,6 +229,13 @@ impl<'a> MergedRows<'a> {
                 sources.push((segment.record(source)?, (rows.len() - before) as u32));
             }
         }
+        let alive = |(segment, dead): &(&Segment, &TombstoneSet)| {
+            u64::from(segment.row_count()) - dead.rows.len()
+        };
+        if rows.len() as u64 != inputs.iter().map(alive).sum::<u64>() {
+            let problem = "rows of a dead source are alive".to_owned();
+            return Err(SegmentError::BadInput { problem });
+        }
         Ok(Self { inputs, sources, rows })
     }
 
@@ -239,11 +250,6 @@ impl<'a> MergedRows<'a> {
         let rows: Vec<(u32, RowId)> = live.map(|row| (0, RowId(*row))).collect();
         let sources = vec![(record, rows.len() as u32)];
         Self { inputs: vec![(segment, dead)], sources, rows }
-    }
-
-    /// For each new row, the input it comes from and its row there.
-    pub(super) fn origins(&self) -> &[(u32, RowId)] {
-        &self.rows
     }
 
     fn segment_of(&self, row: u32) -> (&'a Segment, RowId) {
@@ -309,7 +315,7 @@ impl RowFeed for MergedRows<'_> {
 
     /// Rows of one input are taken in the order of its sources, which is its row order, so the
     /// merged index numbers them as this feed does.
-    fn text_index(&self) -> Result<Vec<u8>, SegmentError> {
+    fn text_index(&self, scratch: &Scratch<'_>) -> Result<TextBundle, SegmentError> {
         let mut alive = Vec::with_capacity(self.inputs.len());
         let mut next = 0;
         for (input, _) in self.inputs.iter().enumerate() {
@@ -324,6 +330,6 @@ impl RowFeed for MergedRows<'_> {
             .zip(&alive)
             .map(|((segment, _), alive)| (segment.text_index(), Some(alive)))
             .collect();
-        Ok(TextIndex::merge(&inputs)?)
+        Ok(TextIndex::merge(&inputs, scratch)?)
     }
 }

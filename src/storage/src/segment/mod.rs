@@ -35,7 +35,7 @@
 //! - `format`: header, section table, trailer
 //! - `row_table`, `text_store`, `source_table`, `boxes`: sections whose format is defined here
 //! - `feed`, `feed_rows`, `writer`: write fresh sources, or the live rows of older segments, to a
-//!   file
+//!   file; `spool`: what waits for its place there; `merge_cost`: sizes of a merge
 //! - `reader`: an open file; `tiers`: its vectors; `flat`: vector search; `lists`: inverted lists
 //!   and T0, which that search reads
 //! - `tombstones`: dead rows; `verify`: a walk that checks every promise of the format
@@ -47,9 +47,11 @@ mod feed_rows;
 pub mod flat;
 pub mod format;
 pub mod lists;
+mod merge_cost;
 mod reader;
 mod row_table;
 mod source_table;
+mod spool;
 mod text_store;
 mod tiers;
 mod tombstones;
@@ -62,7 +64,7 @@ pub use format::VectorKind;
 pub use reader::Segment;
 pub use tombstones::TombstoneSet;
 pub use verify::{SegmentCensus, verify};
-pub use writer::{MergedSegment, SegmentMeta, SegmentShape, write, write_amended, write_merged};
+pub use writer::{SegmentMeta, SegmentShape, write, write_amended, write_merged};
 
 #[cfg(test)]
 mod tests;

@@ -14,8 +14,8 @@ use crate::segment::text_store::TextStore;
 use crate::segment::tiers::VectorSections;
 use crate::segment::{SegmentError, SegmentMeta};
 use lodestone_graph::GraphIndex;
-use lodestone_io::BlockFile;
 use lodestone_io::store::{BlobStore, Key};
+use lodestone_io::{BlockFile, StableBytes};
 use lodestone_text::TextIndex;
 use lodestone_types::{
     ChunkPlace, CollectionId, Filter, PageBox, RowId, SegmentId, Sequence, SourceId, SourceRecord,
@@ -81,7 +81,7 @@ impl Segment {
             Some(_) => bytes(section).map(Some),
             None => Ok(None),
         };
-        let text_index = TextIndex::open(bytes(Section::TextIndex)?)?;
+        let text_index = TextIndex::open(StableBytes::from(bytes(Section::TextIndex)?))?;
         if text_index.rows() != header.rows {
             return Err(damaged("the text index has another number of rows"));
         }

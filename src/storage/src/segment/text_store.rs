@@ -9,6 +9,9 @@
 //! A reader rejects positions that do not ascend or that lie outside, and frames that do not
 //! unpack to exactly their length.
 
+use std::borrow::Cow;
+use std::io::{self, Write};
+
 use bytes::Bytes;
 
 use lodestone_types::RowId;
@@ -19,22 +22,25 @@ const BLOCK_BYTES: usize = 16 << 10;
 /// zstd's own default level.
 const LEVEL: i32 = 3;
 
-/// The section's bytes for texts in row order.
+/// Packs texts in row order. Returns the section's bytes before the frames, which go to `frames`.
 ///
 /// # Errors
-/// Only where zstd fails to allocate.
+/// Those of `frames`, and where zstd fails to allocate.
 pub fn encode<'a>(
-    texts: impl Iterator<Item = std::borrow::Cow<'a, str>>,
-) -> std::io::Result<Vec<u8>> {
+    texts: impl Iterator<Item = Cow<'a, str>>,
+    frames: &mut dyn Write,
+) -> io::Result<Vec<u8>> {
     let mut starts = vec![0u64];
     let mut blocks = vec![(0u64, 0u64)];
-    let mut packed = Vec::new();
+    let mut packed = 0_u64;
     let mut open = Vec::with_capacity(BLOCK_BYTES * 2);
     let mut unpacked = 0u64;
     let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
-    let mut close = |open: &mut Vec<u8>, unpacked: u64| -> std::io::Result<()> {
-        packed.extend(compressor.compress(open)?);
-        blocks.push((unpacked, packed.len() as u64));
+    let mut close = |open: &mut Vec<u8>, unpacked: u64| -> io::Result<()> {
+        let frame = compressor.compress(open)?;
+        frames.write_all(&frame)?;
+        packed += frame.len() as u64;
+        blocks.push((unpacked, packed));
         open.clear();
         Ok(())
     };
@@ -49,14 +55,13 @@ pub fn encode<'a>(
     if !open.is_empty() {
         close(&mut open, unpacked)?;
     }
-    let mut bytes = Vec::with_capacity(8 + starts.len() * 8 + blocks.len() * 16 + packed.len());
+    let mut bytes = Vec::with_capacity(8 + starts.len() * 8 + blocks.len() * 16);
     bytes.extend((blocks.len() as u64 - 1).to_le_bytes());
     starts.iter().for_each(|start| bytes.extend(start.to_le_bytes()));
     for (unpacked, packed) in blocks {
         bytes.extend(unpacked.to_le_bytes());
         bytes.extend(packed.to_le_bytes());
     }
-    bytes.extend(packed);
     Ok(bytes)
 }
 
@@ -148,7 +153,12 @@ impl TextStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::borrow::Cow;
+
+    fn whole<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<u8> {
+        let mut frames = Vec::new();
+        let head = encode(texts.map(Cow::Borrowed), &mut frames).unwrap();
+        [head, frames].concat()
+    }
 
     fn aligned(bytes: Vec<u8>) -> Bytes {
         let mut padded = rkyv::util::AlignedVec::<16>::new();
@@ -159,7 +169,7 @@ mod tests {
     #[test]
     fn texts_come_back_over_block_borders() {
         let texts: Vec<String> = (0..300).map(|n| format!("text {n} ").repeat(n % 40)).collect();
-        let bytes = encode(texts.iter().map(|text| Cow::Borrowed(text.as_str()))).unwrap();
+        let bytes = whole(texts.iter().map(String::as_str));
         let store = TextStore::open(aligned(bytes), 300).unwrap();
         for (row, text) in texts.iter().enumerate() {
             assert_eq!(&store.text(RowId(row as u32)).unwrap(), text);
@@ -168,9 +178,9 @@ mod tests {
 
     #[test]
     fn no_rows_and_empty_texts() {
-        let none = encode(std::iter::empty()).unwrap();
+        let none = whole(std::iter::empty());
         assert!(TextStore::open(aligned(none), 0).is_ok());
-        let empty = encode([Cow::Borrowed(""), Cow::Borrowed("")].into_iter()).unwrap();
+        let empty = whole(["", ""].into_iter());
         let store = TextStore::open(aligned(empty), 2).unwrap();
         assert_eq!(store.text(RowId(1)).unwrap(), "");
     }
@@ -178,7 +188,7 @@ mod tests {
     #[test]
     fn damage_is_an_error_and_never_a_panic() {
         let texts = ["alpha", "beta", "gamma"];
-        let good = encode(texts.iter().map(|text| Cow::Borrowed(*text))).unwrap();
+        let good = whole(texts.into_iter());
         for cut in 0..good.len() {
             let _ =
                 TextStore::open(aligned(good[..cut].to_vec()), 3).map(|store| store.text(RowId(0)));

@@ -1,18 +1,20 @@
-//! Writes a segment file in one pass, in bounded memory apart from its feed.
+//! Writes a segment file in one pass, section by section: of those that are not copied from the
+//! feed piece by piece, one at a time is in memory.
 
 use std::io::{self, Write};
 
-use crate::segment::feed::{self, FreshRows, MergedRows, NewSource, RowFeed};
+use crate::segment::feed::{self, FreshRows, MergedRows, NewSource, RowFeed, Scratch};
 use crate::segment::feed_rows::FeedRows;
 use crate::segment::format::{
     FORMAT_VERSION, Footer, Header, SECTION_ALIGN, Section, SectionEntry, VectorKind,
 };
 use crate::segment::lists::{self, ListPolicy, ONE_BIT_ROWS_MIN};
+use crate::segment::spool::Spool;
 use crate::segment::{Segment, SegmentError, TombstoneSet, row_table, source_table, text_store};
 use lodestone_compute::{ComputeBackend, FullRows, SimdBackend};
 use lodestone_io::BlockHasher;
 use lodestone_io::store::{BlobStore, Key};
-use lodestone_types::{CollectionId, RowId, SegmentId, SourceRecord};
+use lodestone_types::{CollectionId, SegmentId, SourceRecord};
 
 /// Properties of a segment file that its collection binds in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,17 +60,9 @@ pub fn write(
     write_feed(store, key, shape, &feed, &SimdBackend)
 }
 
-/// A merged segment, and the origin of each of its rows.
-#[derive(Debug)]
-pub struct MergedSegment {
-    /// The file.
-    pub meta: SegmentMeta,
-    /// For each new row, the position of its input and its row there.
-    pub origins: Vec<(u32, RowId)>,
-}
-
-/// Writes the live rows of `inputs` to a new file at `key`, with the promise of [`write()`]. Lists
-/// over them are built by `backend`, and are the same whichever it is.
+/// Writes the live rows of `inputs` to a new file at `key`, with the promise of [`write()`]: the
+/// sources and rows of one input after those of the other, in their order there. Lists over them
+/// are built by `backend`, and are the same whichever it is.
 ///
 /// # Errors
 /// Errors of reading the inputs or of the disk. No file is left behind.
@@ -78,7 +72,7 @@ pub fn write_merged(
     shape: SegmentShape,
     inputs: Vec<(&Segment, &TombstoneSet)>,
     backend: &dyn ComputeBackend,
-) -> Result<MergedSegment, SegmentError> {
+) -> Result<SegmentMeta, SegmentError> {
     let is_of_shape = |(segment, _): &(&Segment, &TombstoneSet)| {
         (segment.dimension(), segment.vector_kind()) == (shape.dimension, shape.vector_kind)
     };
@@ -87,8 +81,7 @@ pub fn write_merged(
         return Err(SegmentError::BadInput { problem });
     }
     let feed = MergedRows::new(inputs)?;
-    let meta = write_feed(store, key, shape, &feed, backend)?;
-    Ok(MergedSegment { meta, origins: feed.origins().to_vec() })
+    write_feed(store, key, shape, &feed, backend)
 }
 
 /// Writes the live rows of one source, under another record, to a new file at `key`, with the
@@ -115,31 +108,22 @@ fn write_feed(
     feed: &dyn RowFeed,
     backend: &dyn ComputeBackend,
 ) -> Result<SegmentMeta, SegmentError> {
-    let entries = feed::entries(feed);
+    let rows = feed.sources().iter().map(|(_, rows)| rows).sum();
     let header = Header {
         version: FORMAT_VERSION,
         collection: shape.collection,
         segment: shape.segment,
-        rows: entries.len() as u32,
+        rows,
         sources: feed.sources().len() as u32,
         dimension: shape.dimension as u32,
         vector_kind: shape.vector_kind,
     };
-    let parts = Parts {
-        rows: row_table::encode(&entries, header.sources),
-        texts: encode_texts(feed, header.rows)?,
-        sources: source_table::encode(feed.sources().iter().map(|(record, _)| record)),
-        details: source_table::encode_details(feed.sources().iter().map(|(record, _)| record)),
-        boxes: feed::boxes(feed, header.rows),
-        graph: feed::graph(feed, header.rows)?,
-        columns: feed::columns(feed),
-        text_index: feed.text_index()?,
-    };
+    let scratch = || store.scratch().map_err(io::Error::other);
     let mut failure = None;
     let mut checksum = 0;
     let written = store.put_with(key, &mut |file| {
         let mut out = SectionWriter::new(file);
-        match write_sections(&mut out, &header, &parts, feed, backend) {
+        match write_sections(&mut out, &header, feed, backend, &scratch) {
             Ok(()) => {
                 checksum = out.finish()?;
                 Ok(())
@@ -176,51 +160,27 @@ impl From<SegmentError> for Failure {
     }
 }
 
-fn encode_texts(feed: &dyn RowFeed, rows: u32) -> Result<Vec<u8>, SegmentError> {
-    let mut failure = None;
-    let texts = (0..rows).map_while(|row| match feed.text(row) {
-        Ok(text) => Some(text),
-        Err(error) => {
-            failure = Some(error);
-            None
-        }
-    });
-    let encoded = text_store::encode(texts)
-        .map_err(|error| SegmentError::BadInput { problem: format!("zstd: {error}") })?;
-    failure.map_or(Ok(encoded), Err)
-}
-
-struct Parts {
-    rows: Vec<u8>,
-    texts: Vec<u8>,
-    sources: rkyv::util::AlignedVec,
-    details: Option<rkyv::util::AlignedVec>,
-    boxes: Option<Vec<u8>>,
-    graph: Option<Vec<u8>>,
-    columns: Vec<u8>,
-    text_index: Vec<u8>,
-}
-
 fn write_sections(
     out: &mut SectionWriter<'_>,
     header: &Header,
-    parts: &Parts,
     feed: &dyn RowFeed,
     backend: &dyn ComputeBackend,
+    scratch: &Scratch<'_>,
 ) -> Result<(), Failure> {
+    let records = || feed.sources().iter().map(|(record, _)| record);
     out.write(&header.encode())?;
     out.begin(Section::Rows)?;
-    out.write(&parts.rows)?;
+    out.write(&row_table::encode(&feed::entries(feed), header.sources))?;
     out.begin(Section::Texts)?;
-    out.write(&parts.texts)?;
+    write_texts(out, header, feed, scratch)?;
     out.begin(Section::Sources)?;
-    out.write(&parts.sources)?;
+    out.write(&source_table::encode(records()))?;
     out.begin(Section::Columns)?;
-    out.write(&parts.columns)?;
+    out.write(&feed::columns(feed))?;
 
     write_vectors(out, header, feed)?;
     out.begin(Section::TextIndex)?;
-    out.write(&parts.text_index)?;
+    feed.text_index(scratch)?.write_to(&mut out.file)?;
     if header.rows as usize >= ONE_BIT_ROWS_MIN {
         let rows = FeedRows::new(feed, header, backend)?;
         let built = lists::build(&rows, ListPolicy::default());
@@ -229,19 +189,44 @@ fn write_sections(
         out.begin(Section::OneBit)?;
         out.write(&built.one_bit)?;
     }
-    if let Some(details) = &parts.details {
+    if let Some(details) = source_table::encode_details(records()) {
         out.begin(Section::Details)?;
-        out.write(details)?;
+        out.write(&details)?;
     }
-    if let Some(boxes) = &parts.boxes {
+    if let Some(boxes) = feed::boxes(feed, header.rows) {
         out.begin(Section::Boxes)?;
-        out.write(boxes)?;
+        out.write(&boxes)?;
     }
-    if let Some(graph) = &parts.graph {
+    if let Some(graph) = feed::graph(feed, header.rows)? {
         out.begin(Section::Graph)?;
-        out.write(graph)?;
+        out.write(&graph)?;
     }
     Ok(())
+}
+
+/// The texts: their blocks wait in memory or, where they are many, in a file, until the positions
+/// that come before them are known.
+fn write_texts(
+    out: &mut SectionWriter<'_>,
+    header: &Header,
+    feed: &dyn RowFeed,
+    scratch: &Scratch<'_>,
+) -> Result<(), Failure> {
+    let mut failure = None;
+    let texts = (0..header.rows).map_while(|row| match feed.text(row) {
+        Ok(text) => Some(text),
+        Err(error) => {
+            failure = Some(error);
+            None
+        }
+    });
+    let mut blocks = Spool::new(scratch);
+    let head = text_store::encode(texts, &mut blocks)?;
+    if let Some(error) = failure {
+        return Err(error.into());
+    }
+    out.write(&head)?;
+    Ok(blocks.copy_to(&mut out.file)?)
 }
 
 /// T1 and T2, copied row by row.

@@ -8,7 +8,7 @@ fn an_empty_collection_has_no_head_and_no_rows() {
     let collection = dir.open();
     assert_eq!((collection.head(), collection.snapshot().rows()), (None, 0));
     assert!(visible(&collection).is_empty());
-    assert!(!collection.merge_once(u64::MAX).unwrap());
+    assert!(!collection.merge_once(MergeBudget::MOST).unwrap());
     assert_eq!(collection.collect_garbage().unwrap(), 0);
     assert!(dir.files().is_empty());
 }

@@ -1,9 +1,10 @@
 //! Merges: nothing visible changes, whatever happens meanwhile.
 
 use super::super::edit::Replacement;
-use super::super::merge::{FAN_IN, plan};
+use super::super::plan::FAN_IN;
 use super::*;
 use lodestone_compute::SimdBackend;
+use proptest::prelude::*;
 
 /// As many small segments as fill a tier, with some sources replaced and some removed.
 fn filled(dir: &CollectionDir) -> Collection {
@@ -19,7 +20,7 @@ fn filled(dir: &CollectionDir) -> Collection {
 }
 
 fn replacement(collection: &Collection, base: &Snapshot, chosen: &[usize]) -> Edit {
-    let inputs: Vec<_> = chosen.iter().map(|at| &base.segments[*at]).collect();
+    let inputs: Vec<_> = chosen.iter().map(|at| Arc::clone(&base.segments[*at])).collect();
     let shape = SegmentShape {
         collection: ID,
         segment: SegmentId(collection.ids.uuid()),
@@ -30,11 +31,7 @@ fn replacement(collection: &Collection, base: &Snapshot, chosen: &[usize]) -> Ed
     let pinned = inputs.iter().map(|live| (&*live.segment, &live.dead)).collect();
     let merged =
         segment::write_merged(&*collection.store, &key, shape, pinned, &SimdBackend).unwrap();
-    let replace = Some(Replacement {
-        inputs: inputs.iter().map(|live| live.segment.id()).collect(),
-        segment: collection.adopt(&merged.meta).unwrap(),
-        origins: merged.origins,
-    });
+    let replace = Some(Replacement { segment: collection.adopt(&merged).unwrap(), inputs });
     Edit { replace, ..Edit::default() }
 }
 
@@ -43,12 +40,12 @@ fn a_merge_changes_nothing_that_is_visible() {
     let dir = CollectionDir::new();
     let collection = filled(&dir);
     let before = visible(&collection);
-    assert!(collection.merge_once(u64::MAX).unwrap());
+    assert!(collection.merge_once(MergeBudget::MOST).unwrap());
     let snapshot = collection.snapshot();
     assert_eq!((snapshot.segments.len(), visible(&collection)), (1, before.clone()));
     assert!(snapshot.segments[0].dead.rows.is_empty(), "dead rows are gone");
     segment::verify(&snapshot.segments[0].segment).unwrap();
-    assert!(!collection.merge_once(u64::MAX).unwrap(), "once is enough");
+    assert!(!collection.merge_once(MergeBudget::MOST).unwrap(), "once is enough");
     collection.collect_garbage().unwrap();
     drop(snapshot);
     assert_eq!(visible(&dir.open()), before);
@@ -63,13 +60,12 @@ fn a_worn_segment_is_rewritten() {
     add(&collection, &sources);
     commit(&collection, &removing("s", "d1"));
     commit(&collection, &removing("s", "d2"));
-    assert_eq!(plan(&collection.snapshot()), None, "a fifth may be dead");
+    assert!(!collection.merge_once(MergeBudget::MOST).unwrap(), "a fifth may be dead");
     commit(&collection, &removing("s", "d3"));
-    assert_eq!(plan(&collection.snapshot()), Some(vec![0]));
     let before = visible(&collection);
-    assert!(collection.merge_once(u64::MAX).unwrap());
+    assert!(collection.merge_once(MergeBudget::MOST).unwrap());
     assert_eq!(visible(&collection), before);
-    assert_eq!(plan(&collection.snapshot()), None);
+    assert!(!collection.merge_once(MergeBudget::MOST).unwrap());
 }
 
 /// Goal: what dies between the reading of the inputs and the commit stays dead, and what is
@@ -94,6 +90,46 @@ fn what_happens_during_a_merge_is_kept() {
     let again = dir.open();
     assert_eq!(visible(&again), before);
     assert!(!again.snapshot().segments.is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Goal: the same for any inputs and any changes, of sources and rows that died before too.
+    #[test]
+    fn whatever_happens_during_a_merge_is_kept(
+        earlier in proptest::collection::vec((0_u8..3, 0_u64..9), 0..5),
+        chosen in proptest::sample::subsequence((0..8).collect::<Vec<_>>(), 1..8),
+        meanwhile in proptest::collection::vec((0_u8..4, 0_u64..9), 0..8),
+    ) {
+        let dir = CollectionDir::new();
+        let collection = filled(&dir);
+        let mut sequence = 200;
+        let mut change = |(kind, number): (u8, u64)| {
+            sequence += 1;
+            let id = format!("own{number}");
+            let (sub_tenant, source_id) = named("s", &id);
+            match kind {
+                0 => drop(commit(&collection, &removing("s", &id))),
+                1 => {
+                    let remove_chunks = vec![(sub_tenant, source_id, vec![(number % 2) as u32])];
+                    commit(&collection, &Edit { remove_chunks, ..Edit::default() });
+                }
+                2 => drop(add(&collection, &[source("s", &id, sequence, &["new"])])),
+                _ => drop(collection.merge_once(MergeBudget::MOST).unwrap()),
+            }
+        };
+        earlier.into_iter().for_each(&mut change);
+        let base = collection.snapshot();
+        let chosen: Vec<_> = chosen.into_iter().filter(|at| *at < base.segments.len()).collect();
+        prop_assume!(!chosen.is_empty());
+        let merge = replacement(&collection, &base, &chosen);
+        meanwhile.into_iter().for_each(&mut change);
+        let before = visible(&collection);
+        commit(&collection, &merge);
+        prop_assert_eq!(visible(&collection), before.clone());
+        prop_assert_eq!(visible(&dir.open()), before);
+    }
 }
 
 #[test]
@@ -135,23 +171,46 @@ fn a_source_without_chunks_survives_a_merge() {
     let collection = filled(&dir);
     add(&collection, &[source("s", "none", 300, &[])]);
     let before = visible(&collection);
-    assert!(collection.merge_once(u64::MAX).unwrap());
+    assert!(collection.merge_once(MergeBudget::MOST).unwrap());
     assert_eq!(visible(&collection), before);
     assert_eq!(collection.snapshot().segments.len(), 1);
 }
 
+/// Goal: the output fits, since it takes what was asked for; less is merged where less is free.
 #[test]
-fn a_merge_that_does_not_fit_waits() {
+fn a_merge_asks_for_the_sum_of_its_inputs() {
     let dir = CollectionDir::new();
     let collection = dir.open();
     for n in 0..8 {
         add(&collection, &[source("s", &format!("s{n}"), n + 1, &["x"])]);
     }
-    let snapshot = collection.snapshot();
-    let largest = snapshot.segments.iter().map(|live| live.entry.bytes).max().unwrap();
+    let inputs: Vec<u64> =
+        collection.snapshot().segments.iter().map(|live| live.entry.bytes).collect();
+    let with = |disk_bytes| MergeBudget { disk_bytes, ..MergeBudget::MOST };
     let (files, before) = (dir.files(), visible(&collection));
-    assert!(!collection.merge_once(2 * largest - 1).unwrap());
+    let two = inputs[0] + inputs[1];
+    assert!(!collection.merge_once(with(two - 1)).unwrap());
     assert_eq!(dir.files(), files, "nothing was written");
-    assert!(collection.merge_once(2 * largest).unwrap());
+    let all = collection.plan_merge(MergeBudget::MOST).unwrap();
+    assert_eq!(all.rows(), 8);
+    drop(all);
+    let five: u64 = inputs[..5].iter().sum();
+    assert!(collection.merge_once(with(five + inputs[5] / 2)).unwrap());
+    let snapshot = collection.snapshot();
+    assert_eq!((visible(&collection), snapshot.segments.len()), (before, 4));
+    assert!(snapshot.segments.iter().all(|live| live.entry.bytes <= five));
+}
+
+/// Goal: two merges of one collection at once take different segments.
+#[test]
+fn a_planned_merge_keeps_its_inputs_for_itself() {
+    let dir = CollectionDir::new();
+    let collection = filled(&dir);
+    let before = visible(&collection);
+    let first = collection.plan_merge(MergeBudget::MOST).unwrap();
+    assert!(collection.plan_merge(MergeBudget::MOST).is_none(), "they are taken");
+    drop(first);
+    let again = collection.plan_merge(MergeBudget::MOST).unwrap();
+    again.run().unwrap();
     assert_eq!((visible(&collection), collection.snapshot().segments.len()), (before, 1));
 }

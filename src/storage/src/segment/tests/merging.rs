@@ -30,7 +30,7 @@ fn scores(parts: &[(&Segment, &TombstoneSet)], query: &str) -> Vec<(String, u32,
     let mut found = Vec::new();
     for (segment, dead) in parts {
         let scope = scope(segment, dead);
-        let scored = segment.text_index().score(&query, &stats, Some(&scope), None).unwrap();
+        let scored = segment.text_index().score(&query, &stats, Some(&scope)).unwrap();
         for row in scope {
             let source = segment.source_key(segment.source_of(RowId(row))).1.to_owned();
             let score = scored.get(RowId(row)).to_bits();
@@ -57,16 +57,17 @@ fn a_merge_holds_the_live_rows_of_its_inputs_and_scores_them_the_same() {
         let key = Files::key(output.segment);
         let merged =
             write_merged(&files.store, &key, output, inputs.to_vec(), &SimdBackend).unwrap();
-        let segment = files.open(&merged.meta).unwrap();
+        let segment = files.open(&merged).unwrap();
         verify(&segment).unwrap();
 
-        let live = 64 - gone.len() + 2;
-        assert_eq!((merged.origins.len(), segment.row_count()), (live, live as u32));
-        for (row, (input, origin)) in merged.origins.iter().enumerate() {
-            let (from, dead) = inputs[*input as usize];
-            assert!(!dead.rows.contains(origin.0));
-            assert_eq!(row_of(&segment, row as u32), row_of(from, origin.0));
-            let (new, old) = (segment.source_of(RowId(row as u32)), from.source_of(*origin));
+        assert_eq!(segment.row_count() as usize, 64 - gone.len() + 2);
+        let origins = inputs.iter().flat_map(|(from, dead)| {
+            let living = (0..from.row_count()).filter(|row| !dead.rows.contains(*row));
+            living.map(move |row| (*from, row))
+        });
+        for (row, (from, origin)) in origins.enumerate() {
+            assert_eq!(row_of(&segment, row as u32), row_of(from, origin));
+            let (new, old) = (segment.source_of(RowId(row as u32)), from.source_of(RowId(origin)));
             assert_eq!(segment.record(new).unwrap(), from.record(old).unwrap());
         }
         for query in ["apples", "passage 13 crimson", "title of guide", "green"] {
@@ -89,7 +90,7 @@ fn inputs_without_a_live_row_merge_to_a_segment_without_rows() {
         let merged =
             write_merged(&files.store, &Files::key(output.segment), output, inputs, &SimdBackend)
                 .unwrap();
-        let segment = files.open(&merged.meta).unwrap();
+        let segment = files.open(&merged).unwrap();
         assert_eq!(verify(&segment).unwrap(), SegmentCensus::default());
     }
 }
@@ -157,7 +158,7 @@ fn a_merge_keeps_what_live_rows_name_and_state() {
     let merged =
         write_merged(&files.store, &Files::key(output.segment), output, inputs, &SimdBackend)
             .unwrap();
-    let segment = files.open(&merged.meta).unwrap();
+    let segment = files.open(&merged).unwrap();
     let stored = segment.graph().unwrap().unwrap();
     assert_eq!(stored.row(0), sources[1].rows[0].graph);
     assert!(!stored.row(0).triplets.is_empty());
