@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use crate::query::QueryError;
+use crate::query::{QueryError, side_by_side};
 use lodestone_compute::{ComputeBackend, PreparedQuery};
 use lodestone_storage::collection::{LiveSegment, ScopeRows, Snapshot};
 use lodestone_storage::segment::flat::{self, RowFilter, Thoroughness, search_together};
@@ -59,6 +59,11 @@ pub(super) struct RowAddress {
 
 /// The best rows of one leg over all segments, best first.
 pub(super) type LegHits = Vec<(RowAddress, f32)>;
+
+/// Rows that a search may look at.
+fn rows(segments: &[SegmentScope]) -> u64 {
+    segments.iter().map(|segment| segment.rows).sum()
+}
 
 fn best(mut hits: LegHits, k: usize) -> LegHits {
     hits.sort_by(|(a, a_score), (b, b_score)| b_score.total_cmp(a_score).then(a.cmp(b)));
@@ -124,13 +129,18 @@ pub(super) fn nearest_of_each(
 ) -> Result<(Vec<LegHits>, Vec<&'static str>), QueryError> {
     let mut paths = Vec::new();
     let mut find = |queries: &[PreparedQuery], k| -> Result<Vec<LegHits>, QueryError> {
-        let mut hits = vec![LegHits::new(); queries.len()];
-        for (at, segment) in segments.iter().enumerate().filter(|(_, segment)| segment.rows > 0) {
+        let search = |(_, segment): &(usize, &SegmentScope)| -> Result<_, QueryError> {
             let tiers = segment.live.segment.tiers()?;
             let filter = segment.mask.as_ref().map(|mask| RowFilter::new(mask, tiers.rows.len()));
             let filter = filter.as_ref();
-            let found = search_together(backend, &tiers, queries, filter, k, thoroughness)?;
-            for (hits, found) in hits.iter_mut().zip(found) {
+            Ok(search_together(backend, &tiers, queries, filter, k, thoroughness)?)
+        };
+        let searched: Vec<_> =
+            segments.iter().enumerate().filter(|(_, segment)| segment.rows > 0).collect();
+        let results = side_by_side::each(&searched, rows(segments), search);
+        let mut hits = vec![LegHits::new(); queries.len()];
+        for ((at, _), found) in searched.into_iter().zip(results) {
+            for (hits, found) in hits.iter_mut().zip(found?) {
                 hits.extend(addressed(at, found.hits));
                 if !paths.contains(&found.path.as_str()) {
                     paths.push(found.path.as_str());
@@ -201,12 +211,16 @@ impl KeywordScores {
         if query.is_empty() {
             return Ok(Self(segments.iter().map(|_| None).collect()));
         }
+        let count = |segment: &SegmentScope| -> Result<TermCounts, QueryError> {
+            let index = segment.live.segment.text_index();
+            // Kept with the scope; here so that segments are looked through side by side.
+            segment.live.scope_stats(&segment.scope);
+            Ok(index.term_counts(query, segment.scope.mask())?)
+        };
         let mut stats = CorpusStats::default();
-        for segment in segments {
-            let (live, scope) = (&segment.live, &segment.scope);
-            let index = live.segment.text_index();
-            let counts: TermCounts = index.term_counts(query, scope.mask())?;
-            stats.add(*live.scope_stats(scope), &counts);
+        let counts = side_by_side::each(segments, rows(segments), count);
+        for (segment, counts) in segments.iter().zip(counts) {
+            stats.add(*segment.live.scope_stats(&segment.scope), &counts?);
         }
         let score = |segment: &SegmentScope| -> Result<Option<RowScores>, QueryError> {
             if segment.rows == 0 {
@@ -215,7 +229,8 @@ impl KeywordScores {
             let index = segment.live.segment.text_index();
             Ok(Some(index.score(query, &stats, segment.mask.as_ref())?))
         };
-        Ok(Self(segments.iter().map(score).collect::<Result<_, _>>()?))
+        let scores = side_by_side::each(segments, rows(segments), score);
+        Ok(Self(scores.into_iter().collect::<Result<_, _>>()?))
     }
 
     /// The best `k` rows, best first.

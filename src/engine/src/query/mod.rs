@@ -17,7 +17,7 @@
 //! - Ties are broken by rule, so that the same data gives the same answer.
 //!
 //! - `request`: requests and results; `plan`: decisions before the search
-//! - `legs`: both legs over the segments of a scope
+//! - `legs`: both legs over the segments of a scope; `side_by_side`: on several threads
 //! - `ranking`: candidates, their features, their order
 //! - `steer`: moving the query vector towards memories and first results
 //! - `rerank`: verdicts of the reranker on the first candidates
@@ -38,6 +38,7 @@ mod ranking;
 mod request;
 mod rerank;
 mod retrieve;
+mod side_by_side;
 mod steer;
 mod vectors;
 
