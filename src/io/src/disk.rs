@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-use crate::{IoError, MappedFile, Operation};
+use crate::{FileSlice, IoError, MappedFile, Operation};
 
 /// Bytes collected before they go to the operating system.
 const WRITE_BUFFER_BYTES: usize = 256 << 10;
@@ -115,6 +115,14 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`IoError::NotFound`] or the system's.
     fn read(&self, path: &Path) -> Result<Vec<u8>, IoError>;
+
+    /// A whole published file, opened to be read piece by piece.
+    ///
+    /// # Errors
+    /// [`IoError::NotFound`] or the system's.
+    fn open(&self, path: &Path) -> Result<FileSlice, IoError> {
+        FileSlice::open(path)
+    }
 
     /// A whole published file, mapped.
     ///

@@ -25,10 +25,12 @@
 //! - `data_dir`: the lock, the mode, temporary names, poisoning after a failed sync
 //! - `publish`: the operations that change the data directory, with their cost in fsyncs
 //! - `gauge`: fullness of the disk as a level; `memory`: private memory of this process
-//! - `priority`: lower priority for background threads
+//! - `priority`: lower priority for background threads, the limit of open files
 //! - `mmap`: read-only mappings and zero-copy slices of them; `stable_bytes`: slices that libraries
 //!   may refer to
 //! - `blocks`: 64 KiB blocks, their checksums, verification before first use
+//! - `slice`: parts of files, read piece by piece
+//! - `spill`: requests and answers that are too large to wait in memory
 //! - `sealed`: small files of a first line and a body, with or without a hash
 //! - `archive`: rkyv values read in place after one check
 //! - `store`: blobs by key, on top of all this
@@ -48,6 +50,8 @@ mod mmap;
 mod priority;
 mod publish;
 pub mod sealed;
+mod slice;
+mod spill;
 mod stable_bytes;
 #[cfg(feature = "testing")]
 mod stand_in;
@@ -61,10 +65,12 @@ pub use data_dir::DataDir;
 pub use disk::{DirectoryEntry, Disk, RealDisk, Space, WriteContents};
 pub use error::{IoError, Operation};
 pub use gauge::{Fullness, SpaceGauge};
-pub use memory::{MemoryGauge, ProcessMemory};
+pub use memory::{MemoryGauge, ProcessMemory, memory_of_machine};
 pub use mmap::MappedFile;
-pub use priority::run_in_background;
+pub use priority::{raise_file_limit, run_in_background};
 pub use publish::Created;
+pub use slice::FileSlice;
+pub use spill::{SPILL_MEMORY_BYTES, Spill, Spilled, SpilledFile, Spills};
 pub use stable_bytes::StableBytes;
 #[cfg(feature = "testing")]
 pub use stand_in::StandInDisk;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use memmap2::Mmap;
 
-use crate::{IoError, Operation};
+use crate::{FileSlice, IoError, Operation};
 
 /// A whole file, mapped read-only. Clones and slices share the mapping; it ends with the last of
 /// them, also where the file has lost its name by then.
@@ -40,6 +40,20 @@ impl MappedFile {
         let mapping = unsafe { Mmap::map(&file) };
         let mapping = mapping.map_err(|e| IoError::new(Operation::Map, path, e))?;
         Ok(Self { path: path.into(), contents: Bytes::from_owner(mapping) })
+    }
+
+    /// Maps a file without a name that is written no more.
+    ///
+    /// # Errors
+    /// Errors of mapping.
+    pub(super) fn of_unnamed(file: &FileSlice) -> Result<Self, IoError> {
+        // SAFETY: the file was made without a name by this process, nobody else can open it, and
+        // its one handle is inside of the slice, which only reads: it is neither changed nor
+        // shortened while the mapping lives.
+        #[allow(unsafe_code)]
+        let mapping = unsafe { Mmap::map(file.file()) };
+        let mapping = mapping.map_err(|e| IoError::new(Operation::Map, file.path(), e))?;
+        Ok(Self { path: file.path().into(), contents: Bytes::from_owner(mapping) })
     }
 
     /// The file's name when it was mapped; for messages.

@@ -1,4 +1,6 @@
-//! Lower priority for background threads.
+//! Lower priority for background threads, and the number of files that the process may open.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Steps of niceness. With ten a thread gets about a tenth of what a thread of the usual priority
 /// gets on a core where both want to run (Linux, `sched_prio_to_weight`), and is preempted as soon
@@ -14,5 +16,16 @@ pub fn run_in_background() {
     }
     if let Err(error) = rustix::process::nice(BACKGROUND_STEPS) {
         tracing::debug!(%error, "background work keeps the usual priority");
+    }
+}
+
+/// Raises the number of files that this process may have open to the most that the system allows
+/// it. The usual first limit, 1,024, is as many as there may be connections: then nothing would be
+/// left for the data. A refusal leaves it as it was.
+pub fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::debug!(%error, "the number of open files keeps its limit");
     }
 }

@@ -7,6 +7,8 @@
 //! Manifests, source lists and tenant descriptors are sealed. Originals are labelled: their hash is
 //! part of their name.
 
+use std::ops::Range;
+
 use crate::checksum;
 
 fn first_line(words: &str, body: &[u8]) -> String {
@@ -40,12 +42,23 @@ pub fn label(words: &str, label: &[u8], content: &[u8]) -> Vec<u8> {
 /// # Errors
 /// The rule that is broken, as a phrase.
 pub fn read_label<'a>(words: &str, bytes: &'a [u8]) -> Result<(&'a [u8], usize), &'static str> {
-    let (line, rest) = split_line(bytes)?;
+    let range = label_range(words, bytes)?;
+    let label = bytes.get(range.clone()).ok_or("the label is cut")?;
+    Ok((label, range.end))
+}
+
+/// The place of the label in a labelled file, of which `head` holds at least the first line. The
+/// content begins at its end.
+///
+/// # Errors
+/// The rule that is broken, as a phrase.
+pub fn label_range(words: &str, head: &[u8]) -> Result<Range<usize>, &'static str> {
+    let (line, _) = split_line(head)?;
+    let start = line.len() + 1;
     let line = std::str::from_utf8(line).ok().and_then(|line| line.strip_prefix(words));
     let length = line.and_then(|line| line.strip_prefix(' ')?.parse::<usize>().ok());
     let length = length.ok_or("the first line is not that of this format")?;
-    let (label, content) = rest.split_at_checked(length).ok_or("the label is cut")?;
-    Ok((label, bytes.len() - content.len()))
+    Ok(start..start.checked_add(length).ok_or("the label is cut")?)
 }
 
 fn split_line(bytes: &[u8]) -> Result<(&[u8], &[u8]), &'static str> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::{DirectoryEntry, Disk, IoError, MappedFile, RealDisk, Space, WriteContents};
+use crate::{DirectoryEntry, Disk, FileSlice, IoError, MappedFile, RealDisk, Space, WriteContents};
 
 type Act = dyn Fn(&Path) + Send + Sync;
 
@@ -34,6 +34,13 @@ impl StandInDisk {
     pub fn pretend(&self, space: Space) {
         *self.space.lock() = Some(space);
     }
+
+    fn act(&self, path: &Path) {
+        let act = self.before_read.lock().clone();
+        if let Some(act) = act {
+            act(path);
+        }
+    }
 }
 
 impl fmt::Debug for StandInDisk {
@@ -44,11 +51,12 @@ impl fmt::Debug for StandInDisk {
 
 impl Disk for StandInDisk {
     fn read(&self, path: &Path) -> Result<Vec<u8>, IoError> {
-        let act = self.before_read.lock().clone();
-        if let Some(act) = act {
-            act(path);
-        }
+        self.act(path);
         RealDisk.read(path)
+    }
+    fn open(&self, path: &Path) -> Result<FileSlice, IoError> {
+        self.act(path);
+        RealDisk.open(path)
     }
     fn space(&self, path: &Path) -> Result<Space, IoError> {
         let pretended = *self.space.lock();

@@ -7,7 +7,7 @@ use super::model::Node;
 use super::{CrashDisk, Fault, FaultKind, check_power, take_fault};
 use crate::WriteContents;
 use crate::disk::write_unsynced;
-use crate::{DirectoryEntry, Disk, IoError, MappedFile, Operation, RealDisk, Space};
+use crate::{DirectoryEntry, Disk, FileSlice, IoError, MappedFile, Operation, RealDisk, Space};
 
 /// A writer that takes one byte and then fails.
 struct FailingWriter<'a> {
@@ -160,6 +160,11 @@ impl Disk for CrashDisk {
     fn read(&self, path: &Path) -> Result<Vec<u8>, IoError> {
         self.powered(Operation::Read, path)?;
         RealDisk.read(path)
+    }
+
+    fn open(&self, path: &Path) -> Result<FileSlice, IoError> {
+        self.powered(Operation::Open, path)?;
+        RealDisk.open(path)
     }
 
     fn map(&self, path: &Path) -> Result<MappedFile, IoError> {

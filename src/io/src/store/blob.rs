@@ -4,8 +4,8 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 
-use crate::MappedFile;
 use crate::store::{Created, Key, StoreError};
+use crate::{FileSlice, MappedFile};
 
 /// Fills a new blob; called once.
 pub type WriteBlob<'a> = dyn FnMut(&mut dyn Write) -> io::Result<()> + 'a;
@@ -56,6 +56,12 @@ pub trait BlobStore: Send + Sync + fmt::Debug {
     /// # Errors
     /// `NotFound` or another [`StoreError::Io`].
     fn get(&self, key: &Key) -> Result<Vec<u8>, StoreError>;
+
+    /// A whole blob, opened to be read piece by piece; it stays readable after a delete. No fsync.
+    ///
+    /// # Errors
+    /// `NotFound` or another [`StoreError::Io`].
+    fn open(&self, key: &Key) -> Result<FileSlice, StoreError>;
 
     /// A whole blob, mapped; it stays readable after a delete. No fsync.
     ///

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::store::{BlobStore, Key, StoreError, WriteBlob};
-use crate::{Created, DataDir, IoError, MappedFile};
+use crate::{Created, DataDir, FileSlice, IoError, MappedFile};
 
 /// The blob store of one machine: key `v1/x/y` is the file `<data>/v1/x/y`.
 #[derive(Debug, Clone)]
@@ -64,6 +64,10 @@ impl BlobStore for LocalBlobs {
 
     fn get(&self, key: &Key) -> Result<Vec<u8>, StoreError> {
         Ok(self.data.disk().read(&self.path(key))?)
+    }
+
+    fn open(&self, key: &Key) -> Result<FileSlice, StoreError> {
+        Ok(self.data.disk().open(&self.path(key))?)
     }
 
     fn map(&self, key: &Key) -> Result<MappedFile, StoreError> {

@@ -1,0 +1,281 @@
+//! Requests and answers that are too large to wait in memory for a slow client.
+//!
+//! ```text
+//! bytes -> 64 KiB in memory -> a file without a name in tmp/ -> mapped, or read piece by piece
+//! ```
+//! The file belongs to this process alone and ends with its last user or with the process. All
+//! files together, and those of one owner, have a bound, and none is written while the disk is full.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::{DataDir, FileSlice, Fullness, IoError, MappedFile, Operation, SpaceGauge};
+
+/// Bytes that wait in memory before they go to the file.
+pub const SPILL_MEMORY_BYTES: usize = 64 << 10;
+/// Bytes of all files together.
+const BYTES_MAX: u64 = 16 << 30;
+/// Bytes of the files of one owner: a few of the largest requests.
+const OWNER_BYTES_MAX: u64 = 4 << 30;
+
+/// The files of requests and answers that are on their way.
+#[derive(Debug)]
+pub struct Spills {
+    data: Arc<DataDir>,
+    gauge: Arc<SpaceGauge>,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    bytes: u64,
+    owners: HashMap<Arc<str>, u64>,
+}
+
+impl Spills {
+    /// No files yet; they will be made on the file system of `data`.
+    pub fn new(data: Arc<DataDir>, gauge: Arc<SpaceGauge>) -> Arc<Self> {
+        Arc::new(Self { data, gauge, held: Mutex::default() })
+    }
+
+    /// The beginning of a request or an answer of `owner`.
+    pub fn begin(self: &Arc<Self>, owner: &Arc<str>) -> Spill {
+        let (spills, owner) = (Arc::clone(self), Arc::clone(owner));
+        Spill { memory: Vec::new(), file: None, share: Share { spills, owner, bytes: 0 } }
+    }
+
+    /// Bytes in the files of all owners.
+    pub fn bytes(&self) -> u64 {
+        self.held.lock().bytes
+    }
+}
+
+/// Bytes of one owner in files; given back when dropped.
+#[derive(Debug)]
+struct Share {
+    spills: Arc<Spills>,
+    owner: Arc<str>,
+    bytes: u64,
+}
+
+impl Share {
+    fn grow(&mut self, bytes: u64) -> io::Result<()> {
+        let mut held = self.spills.held.lock();
+        let of_owner = held.owners.get(&self.owner).copied().unwrap_or(0) + bytes;
+        if of_owner > OWNER_BYTES_MAX {
+            let message = format!("one key has more than {OWNER_BYTES_MAX} bytes on their way");
+            return Err(io::Error::new(ErrorKind::QuotaExceeded, message));
+        }
+        if held.bytes + bytes > BYTES_MAX {
+            let message = format!("more than {BYTES_MAX} bytes are on their way");
+            return Err(io::Error::new(ErrorKind::QuotaExceeded, message));
+        }
+        held.bytes += bytes;
+        held.owners.insert(Arc::clone(&self.owner), of_owner);
+        self.bytes += bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut held = self.spills.held.lock();
+        held.bytes -= self.bytes;
+        if let Some(of_owner) = held.owners.get_mut(&self.owner) {
+            *of_owner -= self.bytes;
+            if *of_owner == 0 {
+                held.owners.remove(&self.owner);
+            }
+        }
+    }
+}
+
+/// Bytes on their way in or out.
+#[derive(Debug)]
+pub struct Spill {
+    memory: Vec<u8>,
+    file: Option<File>,
+    share: Share,
+}
+
+impl Spill {
+    /// Whether a write of so many bytes touches memory alone, so that it does not block.
+    pub fn fits(&self, bytes: usize) -> bool {
+        self.memory.len() + bytes <= SPILL_MEMORY_BYTES
+    }
+
+    /// Whether there is no file yet.
+    pub fn is_in_memory(&self) -> bool {
+        self.file.is_none()
+    }
+
+    /// Number of bytes so far.
+    pub fn len(&self) -> u64 {
+        self.share.bytes + self.memory.len() as u64
+    }
+
+    /// Whether there are none yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes, whole.
+    ///
+    /// # Errors
+    /// As [`Write::write`] has; see there.
+    pub fn finish(mut self) -> Result<Spilled, IoError> {
+        if self.file.is_none() {
+            return Ok(Spilled::Memory(self.memory.into()));
+        }
+        let spills = Arc::clone(&self.share.spills);
+        let path = spills.data.root();
+        self.write_out(&[]).map_err(|e| IoError::new(Operation::Write, path, e))?;
+        let Self { memory: _, file, share } = self;
+        let file = FileSlice::of(file.expect("looked at above"), path)?;
+        Ok(Spilled::File(SpilledFile { file, _share: Arc::new(share) }))
+    }
+
+    /// Moves what is in memory, and `more`, to the file.
+    fn write_out(&mut self, more: &[u8]) -> io::Result<()> {
+        let spills = &self.share.spills;
+        if spills.gauge.level() >= Fullness::Full {
+            return Err(io::Error::new(ErrorKind::StorageFull, "the disk is full"));
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            file => file.insert(spills.data.scratch().map_err(io::Error::other)?),
+        };
+        self.share.grow((self.memory.len() + more.len()) as u64)?;
+        file.write_all(&self.memory)?;
+        file.write_all(more)?;
+        self.memory.clear();
+        Ok(())
+    }
+}
+
+impl Write for Spill {
+    /// Takes all bytes or fails: [`ErrorKind::QuotaExceeded`] where the owner, or all together,
+    /// have too many on their way, [`ErrorKind::StorageFull`] where the disk is full.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.fits(bytes.len()) {
+            true => self.memory.extend_from_slice(bytes),
+            false => self.write_out(bytes)?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A whole request or answer.
+#[derive(Debug, Clone)]
+pub enum Spilled {
+    /// It is short.
+    Memory(Bytes),
+    /// It is in a file.
+    File(SpilledFile),
+}
+
+/// A request or an answer in a file without a name. Clones share it.
+#[derive(Debug, Clone)]
+pub struct SpilledFile {
+    /// Its bytes.
+    pub file: FileSlice,
+    _share: Arc<Share>,
+}
+
+impl Spilled {
+    /// All bytes as one slice, which costs page cache but no memory of the process.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn into_bytes(self) -> Result<Bytes, IoError> {
+        match self {
+            Self::Memory(bytes) => Ok(bytes),
+            Self::File(spilled) => {
+                let mapped = MappedFile::of_unnamed(&spilled.file)?;
+                Ok(Bytes::from_owner(Mapped { mapped, _spilled: spilled }))
+            }
+        }
+    }
+}
+
+struct Mapped {
+    mapped: MappedFile,
+    _spilled: SpilledFile,
+}
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        &self.mapped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{RealDisk, Space, StandInDisk};
+    use lodestone_types::ManualClock;
+
+    fn spills(disk: Arc<dyn crate::Disk>) -> (tempfile::TempDir, Arc<Spills>, Arc<ManualClock>) {
+        let root = tempfile::tempdir().unwrap();
+        let data = Arc::new(DataDir::open(root.path(), disk).unwrap());
+        let clock = Arc::new(ManualClock::default());
+        let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), clock.clone()));
+        let spills = Spills::new(data, gauge);
+        (root, spills, clock)
+    }
+
+    #[test]
+    fn short_bytes_stay_in_memory_and_long_ones_come_back_from_a_file_without_a_name() {
+        let (root, spills, _) = spills(Arc::new(RealDisk));
+        let owner: Arc<str> = "a".into();
+        let bytes: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
+        for (length, piece) in [(0, 1), (1000, 7), (65_536, 4096), (65_537, 4096), (300_000, 999)] {
+            let mut spill = spills.begin(&owner);
+            for piece in bytes[..length].chunks(piece) {
+                spill.write_all(piece).unwrap();
+            }
+            assert_eq!(spill.len(), length as u64);
+            let spilled = spill.finish().unwrap();
+            let is_file = matches!(spilled, Spilled::File(_));
+            assert_eq!(is_file, length > SPILL_MEMORY_BYTES, "{length}");
+            if let Spilled::File(spilled) = &spilled {
+                let mut read = Vec::new();
+                spilled.file.pieces(|piece| read.extend_from_slice(piece)).unwrap();
+                assert_eq!(read, &bytes[..length]);
+            }
+            assert_eq!(std::fs::read_dir(root.path().join("tmp")).unwrap().count(), 0);
+            assert_eq!(spilled.into_bytes().unwrap(), &bytes[..length]);
+            assert_eq!(spills.bytes(), 0, "given back");
+        }
+    }
+
+    #[test]
+    fn owners_have_a_bound_and_a_full_disk_is_told() {
+        let disk = Arc::new(StandInDisk::default());
+        let (_root, spills, clock) = spills(disk.clone());
+        let (first, other): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+        let share = |owner: &Arc<str>| spills.begin(owner).share;
+        let mut of_first = share(&first);
+        of_first.grow(OWNER_BYTES_MAX).unwrap();
+        let error = share(&first).grow(1).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::QuotaExceeded, "{error}");
+        share(&other).grow(OWNER_BYTES_MAX).unwrap();
+        drop(of_first);
+        share(&first).grow(1).unwrap();
+        assert!(spills.held.lock().owners.is_empty());
+        disk.pretend(Space { total_bytes: 1000, free_bytes: 10, free_files: u64::MAX });
+        clock.advance_millis(60_000);
+        let mut spill = spills.begin(&first);
+        spill.write_all(&[0; SPILL_MEMORY_BYTES]).unwrap();
+        assert_eq!(spill.write_all(b"x").unwrap_err().kind(), ErrorKind::StorageFull);
+    }
+}
