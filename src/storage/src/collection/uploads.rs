@@ -14,13 +14,17 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::collection::CollectionError;
-use lodestone_io::sealed;
-use lodestone_io::store::{BlobStore, Key};
+use lodestone_io::store::{BlobStore, Key, StoreError};
+use lodestone_io::{FileSlice, IoError, sealed};
 use lodestone_types::random::wire_id_time;
 use lodestone_types::{CollectionId, IdSource, Metadata, Origin, Timestamp};
 
 const FIRST_WORDS: &str = "lodestone upload 1";
 const HASH_DIGITS: usize = 32;
+/// Bytes read at first: the first line, and as a rule the label.
+const HEAD_BYTES: usize = 4096;
+/// Bytes of a label; two metadata maps and the origin are far smaller.
+const LABEL_BYTES_MAX: usize = 16 << 20;
 
 /// Label of an upload: the fields given when it was accepted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +59,41 @@ pub struct Upload {
     pub content: Vec<u8>,
 }
 
+/// An original whose label has been read and whose content is still in its file.
+#[derive(Debug)]
+pub struct StoredUpload {
+    /// Its label.
+    pub label: UploadLabel,
+    raw_key: String,
+    file: FileSlice,
+    content: FileSlice,
+}
+
+impl StoredUpload {
+    /// The content; [`Self::verify`] says whether it is what was stored.
+    pub fn content(&self) -> &FileSlice {
+        &self.content
+    }
+
+    /// Reads the file once, piece by piece, compares it with the hash in its name, and gives the
+    /// content to `see` on the way.
+    ///
+    /// # Errors
+    /// [`CollectionError::BadUpload`] if it does not match; errors of the store.
+    pub fn verify(&self, mut see: impl FnMut(&[u8])) -> Result<(), CollectionError> {
+        let mut hash = Sha256::new();
+        let mut label_left = self.file.len() - self.content.len();
+        let read = self.file.pieces(|piece| {
+            hash.update(piece);
+            let of_label = label_left.min(piece.len() as u64) as usize;
+            label_left -= of_label as u64;
+            see(&piece[of_label..]);
+        });
+        read.map_err(StoreError::from)?;
+        check_hash(&self.raw_key, hash)
+    }
+}
+
 /// Key prefix of the originals of a collection.
 pub fn prefix(collection: CollectionId) -> Key {
     Key::parse(&format!("v1/raw/{collection}")).expect("opaque ids make valid keys")
@@ -73,12 +112,16 @@ pub fn put(
     content: &[u8],
 ) -> Result<Key, CollectionError> {
     let label_json = serde_json::to_vec(label).expect("plain data always prints");
-    let bytes = sealed::label(FIRST_WORDS, &label_json, content);
-    let hash = hex::encode(Sha256::digest(&bytes));
+    let head = sealed::label(FIRST_WORDS, &label_json, b"");
+    let hash = hex::encode(Sha256::new_with_prefix(&head).chain_update(content).finalize());
     let id = ids.wire_id("", Timestamp(label.uploaded_at));
     let name = format!("v1/raw/{collection}/{id}-{}", &hash[..HASH_DIGITS]);
     let key = Key::parse(&name).expect("ids and digits make valid keys");
-    store.put(&key, &bytes)?;
+    // In two writes: the content may be 100 MiB, and need not be copied.
+    store.put_with(&key, &mut |out| {
+        out.write_all(&head)?;
+        out.write_all(content)
+    })?;
     Ok(key)
 }
 
@@ -88,20 +131,51 @@ pub fn put(
 /// [`CollectionError::BadUpload`] if the bytes do not match the hash in the name or the format;
 /// errors of the store.
 pub fn get(store: &dyn BlobStore, raw_key: &str) -> Result<Upload, CollectionError> {
-    let bad = |problem: &str| CollectionError::BadUpload {
-        key: raw_key.to_owned(),
-        problem: problem.to_owned(),
-    };
-    let key = Key::parse(raw_key).map_err(|_| bad("the name is not a key"))?;
-    let mut bytes = store.get(&key)?;
-    let expected = raw_key.rsplit('-').next().unwrap_or_default();
-    if hex::encode(Sha256::digest(&bytes))[..HASH_DIGITS] != *expected {
-        return Err(bad("the bytes do not match the hash in the name"));
-    }
+    let mut bytes = store.get(&key_of(raw_key)?)?;
+    check_hash(raw_key, Sha256::new_with_prefix(&bytes))?;
+    let bad = |problem: &str| bad_upload(raw_key, problem);
     let (label, content_at) = sealed::read_label(FIRST_WORDS, &bytes).map_err(bad)?;
     let label = serde_json::from_slice(label).map_err(|error| bad(&error.to_string()))?;
     let content = bytes.split_off(content_at);
     Ok(Upload { label, content })
+}
+
+/// Opens an original and reads its label; the content is not read.
+///
+/// # Errors
+/// [`CollectionError::BadUpload`] if the label is not one; errors of the store.
+pub fn open(store: &dyn BlobStore, raw_key: &str) -> Result<StoredUpload, CollectionError> {
+    let file = store.open(&key_of(raw_key)?)?;
+    let bad = |problem: &str| bad_upload(raw_key, problem);
+    let io = |error: IoError| CollectionError::from(StoreError::from(error));
+    let mut head = vec![0; HEAD_BYTES];
+    let read = file.read_at(0, &mut head).map_err(io)?;
+    head.truncate(read);
+    let range = sealed::label_range(FIRST_WORDS, &head).map_err(bad)?;
+    if range.len() > LABEL_BYTES_MAX || range.end as u64 > file.len() {
+        return Err(bad("the label is cut"));
+    }
+    let mut label = vec![0; range.len()];
+    file.read_at(range.start as u64, &mut label).map_err(io)?;
+    let label = serde_json::from_slice(&label).map_err(|error| bad(&error.to_string()))?;
+    let content = file.after(range.end as u64);
+    Ok(StoredUpload { label, raw_key: raw_key.to_owned(), file, content })
+}
+
+fn key_of(raw_key: &str) -> Result<Key, CollectionError> {
+    Key::parse(raw_key).map_err(|_| bad_upload(raw_key, "the name is not a key"))
+}
+
+fn bad_upload(raw_key: &str, problem: &str) -> CollectionError {
+    CollectionError::BadUpload { key: raw_key.to_owned(), problem: problem.to_owned() }
+}
+
+fn check_hash(raw_key: &str, hash: Sha256) -> Result<(), CollectionError> {
+    let expected = raw_key.rsplit('-').next().unwrap_or_default();
+    match hex::encode(hash.finalize())[..HASH_DIGITS] == *expected {
+        true => Ok(()),
+        false => Err(bad_upload(raw_key, "the bytes do not match the hash in the name")),
+    }
 }
 
 /// Time at which the upload of a key began.
