@@ -1,6 +1,6 @@
 //! A bounded cache of values read from the file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -10,6 +10,8 @@ use super::error::Result;
 
 struct State<K, V> {
     entries: HashMap<K, Arc<V>>,
+    /// Keys without a value, where the cache remembers them.
+    absent: HashSet<K>,
     /// Counts invalidations.
     generation: u64,
 }
@@ -19,16 +21,22 @@ struct State<K, V> {
 pub(super) struct Cache<K, V> {
     state: RwLock<State<K, V>>,
     capacity: usize,
+    remembers_absence: bool,
 }
 
 impl<K: Hash + Eq + Clone, V> Cache<K, V> {
     pub(super) fn new(capacity: usize) -> Self {
-        let state = State { entries: HashMap::new(), generation: 0 };
-        Self { state: RwLock::new(state), capacity }
+        let state = State { entries: HashMap::new(), absent: HashSet::new(), generation: 0 };
+        Self { state: RwLock::new(state), capacity, remembers_absence: false }
     }
 
-    /// The entry of `key`, read by `load` if it is missing. Absence is not cached, because the
-    /// number of names that do not exist is unbounded.
+    /// The same cache, which also remembers up to `capacity` keys without a value. Whoever makes a
+    /// value calls [`Self::forget`].
+    pub(super) fn remembering_absence(self) -> Self {
+        Self { remembers_absence: true, ..self }
+    }
+
+    /// The entry of `key`, read by `load` if it is missing.
     pub(super) fn get_or_load(
         &self,
         key: &K,
@@ -39,10 +47,26 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
             if let Some(value) = state.entries.get(key) {
                 return Ok(Some(Arc::clone(value)));
             }
+            if state.absent.contains(key) {
+                return Ok(None);
+            }
             state.generation
         };
-        let Some(value) = load()?.map(Arc::new) else { return Ok(None) };
+        let loaded = load()?.map(Arc::new);
+        if loaded.is_none() && !self.remembers_absence {
+            return Ok(None);
+        }
         let mut state = self.state.write();
+        let Some(value) = loaded else {
+            if state.generation == generation {
+                // Apart from the entries: unknown keys cannot push known ones out.
+                if state.absent.len() >= self.capacity {
+                    state.absent.clear();
+                }
+                state.absent.insert(key.clone());
+            }
+            return Ok(None);
+        };
         if state.generation == generation {
             // Starting over is crude, but it costs one read for each entry and no bookkeeping.
             if state.entries.len() >= self.capacity {
@@ -58,6 +82,7 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
         let mut state = self.state.write();
         state.generation += 1;
         state.entries.remove(key);
+        state.absent.remove(key);
     }
 
     /// Forgets everything.
@@ -65,6 +90,7 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
         let mut state = self.state.write();
         state.generation += 1;
         state.entries.clear();
+        state.absent.clear();
     }
 }
 
@@ -92,6 +118,26 @@ mod tests {
         });
         assert_eq!(overtaken.unwrap(), Some(Arc::new(10)));
         assert_eq!(cache.get_or_load(&1, || Ok(Some(11))).unwrap(), Some(Arc::new(11)));
+    }
+
+    #[test]
+    fn absence_is_read_once_until_a_value_is_made() {
+        let cache: Cache<u32, u32> = Cache::new(8).remembering_absence();
+        cache.get_or_load(&1, || Ok(Some(1))).unwrap();
+        for key in 100..200 {
+            assert_eq!(cache.get_or_load(&key, || Ok(None)).unwrap(), None);
+            assert_eq!(cache.get_or_load(&key, || unreachable!()).unwrap(), None);
+            assert!(cache.state.read().absent.len() <= 8);
+        }
+        assert!(cache.get_or_load(&1, || unreachable!()).unwrap().is_some(), "still there");
+        cache.forget(&199);
+        assert_eq!(cache.get_or_load(&199, || Ok(Some(2))).unwrap(), Some(Arc::new(2)));
+        let overtaken = cache.get_or_load(&2, || {
+            cache.forget(&2);
+            Ok(None)
+        });
+        assert_eq!(overtaken.unwrap(), None);
+        assert!(cache.get_or_load(&2, || Ok(Some(3))).unwrap().is_some());
     }
 
     #[test]

@@ -148,13 +148,16 @@ impl Catalog {
         let scope = KeyScope::AllTenants;
         let (name, role) = ("first key".into(), Role::Admin);
         let key = self.fresh_key(NewKey { name, role, scope, expires_at: None });
-        self.write(move |connection| {
+        let id = key.info.id.clone();
+        let made = self.write(move |connection| {
             if connection.prepare_cached("SELECT 1 FROM api_keys")?.exists([])? {
                 return Ok(None);
             }
             insert(connection, &key)?;
             Ok(Some(key.text))
-        })
+        });
+        self.inner.keys.forget(&id);
+        made
     }
 
     /// Makes a key on behalf of `maker`, within whose role and scope it must be.
@@ -166,10 +169,14 @@ impl Catalog {
             return Err(CatalogError::ScopeTooWide);
         }
         let key = self.fresh_key(new);
-        self.write(move |connection| {
+        let id = key.info.id.clone();
+        let created = self.write(move |connection| {
             insert(connection, &key)?;
             Ok(key)
-        })
+        });
+        // Somebody may have asked for this id before.
+        self.inner.keys.forget(&id);
+        created
     }
 
     fn fresh_key(&self, new: NewKey) -> CreatedKey {

@@ -84,7 +84,7 @@ impl Catalog {
             clock,
             ids,
             tenants: Cache::new(TENANTS_CACHED),
-            keys: Cache::new(KEYS_CACHED),
+            keys: Cache::new(KEYS_CACHED).remembering_absence(),
             operator_key: RwLock::new(None),
             stages: Stages::default(),
             work: WorkSignals::default(),

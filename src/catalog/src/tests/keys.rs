@@ -54,6 +54,23 @@ fn anything_else_is_refused() {
     assert!(fixture.catalog.authenticate(text).is_ok());
 }
 
+/// Goal: a key that was asked for before it was made works from then on, although its absence was
+/// remembered. Method: two catalogs with the same seed make the same key.
+#[test]
+fn a_key_works_although_it_was_asked_for_before_it_was_made() {
+    let make = |fixture: &Fixture| {
+        make(fixture, &Catalog::operator_grant(), new_key(Role::Read, KeyScope::AllTenants))
+    };
+    let key = make(&Fixture::new());
+    let fixture = Fixture::new();
+    for _ in 0..2 {
+        let failure = fixture.catalog.authenticate(key.expose()).unwrap_err();
+        assert!(matches!(failure, AuthError::Invalid));
+    }
+    assert_eq!(make(&fixture).expose(), key.expose());
+    assert!(fixture.catalog.authenticate(key.expose()).is_ok());
+}
+
 #[test]
 fn a_right_id_with_a_wrong_secret_is_refused() {
     let fixture = Fixture::new();
