@@ -9,7 +9,8 @@ use lodestone_embed::{Model, ModelFiles};
 use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine, take_device};
 use lodestone_extract::sandbox::Sandbox;
-use lodestone_io::{Disk, RealDisk};
+use lodestone_io::{Disk, RealDisk, raise_file_limit};
+use lodestone_server::ListenSettings;
 use lodestone_types::{Clock, SystemClock};
 use tracing_subscriber::EnvFilter;
 
@@ -25,6 +26,7 @@ pub fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     let listener = std::net::TcpListener::bind(address)
         .map_err(|error| format!("cannot listen on {address}: {error}"))?;
     listener.set_nonblocking(true)?;
+    raise_file_limit();
     let files =
         ModelFiles::read(&settings.model_dir, &|path| std::fs::read(path)).map_err(|error| {
             let dir = settings.model_dir.display();
@@ -52,13 +54,8 @@ async fn serve(engine: Arc<Engine>, listener: std::net::TcpListener) -> Result<(
     let stop = lodestone_server::stop_on_signals()?;
     eprint!("{}", banner(&engine, listener.local_addr()?));
     let router = lodestone_server::product_router(Arc::clone(&engine), stop.clone());
-    let drained = lodestone_server::serve(
-        listener,
-        router,
-        lodestone_server::ListenSettings::default(),
-        stop,
-    )
-    .await;
+    let limits = ListenSettings::of(engine.settings());
+    let drained = lodestone_server::serve(listener, router, limits, stop).await;
     tracing::info!(drained, "stopped");
     Ok(())
 }

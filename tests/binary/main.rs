@@ -2,6 +2,7 @@
 //!
 //! - `lifecycle`: first key, second process, stopping, restarting after a kill
 //! - `sockets`: slow clients, event streams
+//! - `memory`: hostile clients and a small machine
 //! - `models`: a reranker installed, listed and used
 //! - `settings`: what the environment sets, and what the log tells
 //! - `streams`: events one by one, clients that leave, the same answer in company
@@ -17,6 +18,8 @@ mod documents;
 mod image;
 mod ingest;
 mod lifecycle;
+mod memory;
+mod memory_group;
 mod models;
 #[path = "../process/mod.rs"]
 mod process;
@@ -29,6 +32,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use memory_group::MemoryGroup;
 use process::Server;
 use process::http::Client;
 use process::patience::Patience;
@@ -59,10 +63,22 @@ impl Installation {
 
     /// The same with variables of the environment.
     fn start_with(&self, variables: &[(&str, &str)]) -> (Server, Client) {
+        self.start_in(None, variables)
+    }
+
+    /// The same in a control group.
+    fn start_in(
+        &self,
+        group: Option<&MemoryGroup>,
+        variables: &[(&str, &str)],
+    ) -> (Server, Client) {
         let mut command = process::lodestone(&["serve", "--listen", "127.0.0.1:0"]);
         command.arg("--data-dir").arg(self.data()).arg("--model-dir").arg(&self.model);
         command.env("LODESTONE_API_KEY", KEY).envs(variables.iter().copied());
-        let mut server = Server::run(command);
+        let mut server = Server::run(match group {
+            Some(group) => group.around(&command),
+            None => command,
+        });
         let (banner, _) = server.ready();
         (server, banner.client(KEY))
     }

@@ -17,18 +17,19 @@ const DRIP: Duration = Duration::from_millis(500);
 /// Well beyond the header's time limit, and less than all bytes of the slow client take.
 const TOO_LONG: Duration = Duration::from_secs(45);
 
-/// Sends `head` at once and `drip` byte by byte; returns after how long the server hung up.
-fn hung_up_after(client: &Client, head: &[u8], drip: &[u8]) -> Duration {
+/// Sends `head` at once and `drip` byte by byte; returns after how long the server hung up, and
+/// what it said before.
+fn hung_up_after(client: &Client, head: &[u8], drip: &[u8]) -> (Duration, String) {
     let mut stream = TcpStream::connect(client.address).expect("a connection");
     stream.set_read_timeout(Some(DRIP)).expect("a time above zero");
     stream.write_all(head).expect("the server reads");
     let begun = Instant::now();
     let mut drip = drip.iter();
-    let mut answer = [0; 1024];
+    let (mut answer, mut part) = (Vec::new(), [0; 1024]);
     while begun.elapsed() < TOO_LONG {
-        match stream.read(&mut answer) {
+        match stream.read(&mut part) {
             Ok(0) => break,
-            Ok(_) => {}
+            Ok(read) => answer.extend_from_slice(&part[..read]),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 // A server that has hung up may refuse the byte; the next read tells.
                 if let Some(byte) = drip.next() {
@@ -38,13 +39,13 @@ fn hung_up_after(client: &Client, head: &[u8], drip: &[u8]) -> Duration {
             Err(_) => break,
         }
     }
-    begun.elapsed()
+    (begun.elapsed(), String::from_utf8_lossy(&answer).into_owned())
 }
 
 #[test]
 fn silent_and_slow_clients_are_closed_after_five_seconds() {
     let Some(installation) = Installation::new("silent_and_slow_clients") else { return };
-    let (_server, client) = installation.start();
+    let (_server, client) = installation.start_with(&[("LODESTONE_KEEP_ALIVE_SECONDS", "5")]);
     let client = &client;
     let request = b"GET /healthz HTTP/1.1\r\nhost: lodestone\r\n\r\n";
     let cases: [(&str, &[u8], &[u8]); 4] = [
@@ -58,11 +59,28 @@ fn silent_and_slow_clients_are_closed_after_five_seconds() {
             (name, scope.spawn(move || hung_up_after(client, head, drip)))
         });
         for (name, time) in times {
-            let seconds = time.join().expect("the client returns").as_secs_f64();
+            let seconds = time.join().expect("the client returns").0.as_secs_f64();
             assert!((4.0..40.0).contains(&seconds), "{name}: closed after {seconds:.1} s");
         }
     });
     assert_eq!(ask(client, "GET", "/healthz", Value::Null)["status"], "ok");
+}
+
+/// Goal: a body that comes drop by drop ends with an answer that says so.
+#[test]
+fn a_dripped_body_is_408() {
+    let Some(installation) = Installation::new("a_dripped_body_is_408") else { return };
+    let variables =
+        [("LODESTONE_SLOW_CLIENT_SECONDS", "1"), ("LODESTONE_SLOW_CLIENT_RATE", "10KiB")];
+    let (_server, client) = installation.start_with(&variables);
+    let head = format!(
+        "POST /search/retrieve HTTP/1.1\r\nhost: lodestone\r\nauthorization: Bearer {KEY}\r\n\
+         content-type: application/json\r\ncontent-length: 1000\r\n\r\n{{"
+    );
+    let (_, answer) = hung_up_after(&client, head.as_bytes(), &[b' '; 500]);
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("\"reason\":\"body_timeout\""), "{answer}");
+    assert!(answer.contains("connection: close"), "{answer}");
 }
 
 struct Event {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::Request;
+use lodestone_engine::settings::RateLimit;
 use lodestone_types::{ManualClock, Timestamp};
 use serde_json::{Value, json};
 
@@ -173,4 +174,43 @@ fn what_could_not_be_processed_can_be_fetched() {
     assert_eq!(given["file_content"].as_str().unwrap().as_bytes(), empty);
     fetch(&server, "nope", true).error(404, "source_not_found");
     fetch(&server, "nope", false).error(404, "source_not_found");
+}
+
+/// Goal: a URL is given without reading the content, and content that does not match its hash is
+/// not sent by either door.
+#[test]
+fn damaged_content_is_not_sent_and_a_url_reads_nothing() {
+    let server = TestServer::start();
+    let text = "apples fall \u{1f34e} ".repeat(20_000);
+    server.index("acme", "default", "a", &text);
+    assert_eq!(fetch(&server, "a", true).ok()["file_content"], text);
+    let url = url_of(&server, "a");
+    assert_eq!(follow(&server, &url).bytes, text.as_bytes());
+    let originals = server.engine.settings().data_dir.join("v1/raw");
+    let collection = std::fs::read_dir(originals).unwrap().next().unwrap().unwrap().path();
+    let original = std::fs::read_dir(collection).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&original).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&original, &bytes).unwrap();
+    let given = fetch(&server, "a", false).ok();
+    assert_eq!(given["size_bytes"], text.len());
+    for refused in [fetch(&server, "a", true), follow(&server, &url)] {
+        check_error(&refused, "damaged");
+        assert!(refused.status >= 500, "{}", refused.status);
+    }
+}
+
+/// Goal: downloads by URL count against the rate of the key that asked for the URL.
+#[test]
+fn downloads_have_the_rate_of_their_key() {
+    let limit = RateLimit { per_second: 0.01, burst: 40.0 };
+    let server = TestServer::start_with(|settings| settings.rate_limit = Some(limit));
+    let body = json!({"content": "apples", "file_id": "a"});
+    server.post("/upload/upload_text?tenant_id=acme", body).ok();
+    let url = url_of(&server, "a");
+    let statuses: Vec<u16> = (0..40).map(|_| follow(&server, &url).status).collect();
+    assert_eq!((statuses[0], statuses[39]), (200, 429));
+    follow(&server, &url).error(429, "rate_limited");
+    let unknown = url.replace("/download/", "/download/x");
+    follow(&server, &unknown).error(404, "download_not_found");
 }

@@ -46,12 +46,13 @@ pub use access::TenantAccess;
 pub use device::{TakenDevice, open_cuda, take_device};
 pub use error::EngineError;
 pub use health::{ComponentState, Health};
+pub use lodestone_io::{FileSlice, IoError, Spill, Spilled, SpilledFile, Spills};
 pub use sources::{FoundStatus, Original};
 pub use tenants::Stats;
 
 use crate::answer::Answerer;
 use crate::answer::generate::{Generator, OpenAiGenerator, Writer};
-use crate::ingest::{ClaimCounts, GraphReader, Ingest, IngestParts};
+use crate::ingest::{ClaimCounts, GraphReader, Ingest, IngestParts, MemoryBudget};
 use crate::query::Query;
 use crate::reading::GeneratorReader;
 use crate::settings::Settings;
@@ -62,13 +63,25 @@ use lodestone_embed::Embedder;
 use lodestone_extract::sandbox::{InProcess, Parser};
 use lodestone_fetch::{Fetcher, Rules, SystemResolver};
 use lodestone_io::store::{BlobStore, LocalBlobs};
-use lodestone_io::{DataDir, Disk, RealDisk, SpaceGauge};
+use lodestone_io::{DataDir, Disk, ProcessMemory, RealDisk, SpaceGauge, memory_of_machine};
 use lodestone_rank::Reranker;
 use lodestone_storage::collection::Registry;
 use lodestone_types::{Clock, IdSource, RandomIds, SystemClock, WebClient};
 
 const CATALOG_NAME: &str = "catalog.sqlite";
 const MILLIS_PER_HOUR: u64 = 3_600_000;
+/// Bytes that one connection may hold without a share of its own: buffers of both directions, a
+/// body of 64 KiB, and an answer that is kept in memory.
+const CONNECTION_BYTES: u64 = 192 << 10;
+
+/// The memory that work draws from: that of the settings, else three quarters of what this process
+/// may have. The rest is for mapped files.
+fn budget_of(settings: &Settings) -> Arc<MemoryBudget> {
+    let of_machine = || memory_of_machine().map(|bytes| bytes / 4 * 3);
+    let limit_bytes = settings.memory_limit.or_else(of_machine);
+    let connection_bytes = settings.connections as u64 * CONNECTION_BYTES;
+    Arc::new(MemoryBudget::new(Box::new(ProcessMemory), limit_bytes, connection_bytes))
+}
 
 /// Live parts that tests replace.
 #[derive(Debug, Clone)]
@@ -120,6 +133,8 @@ pub struct Engine {
     registry: Arc<Registry>,
     store: Arc<dyn BlobStore>,
     gauge: Arc<SpaceGauge>,
+    spills: Arc<Spills>,
+    memory: Arc<MemoryBudget>,
     ingest: Arc<Ingest>,
     query: Query,
     backend: Arc<dyn ComputeBackend>,
@@ -166,6 +181,7 @@ impl Engine {
             Registry::new(Arc::clone(&store), Arc::clone(&ids), epoch, settings.open_collections);
         let registry = Arc::new(registry.with_backend(Arc::clone(&backend)));
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
+        let memory = budget_of(&settings);
         // Not asked for anything yet: a start never waits for it.
         let configured = settings.generator()?.map(|llm| Arc::new(OpenAiGenerator::new(llm)) as _);
         let generator = generator.or(configured);
@@ -180,7 +196,7 @@ impl Engine {
             web: web.unwrap_or_else(|| fetcher(&settings)),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
-            memory_limit: settings.memory_limit,
+            memory: Arc::clone(&memory),
             graph_reader: graph_reader
                 .map(|one| Arc::new(GeneratorReader::new(one)) as Arc<dyn GraphReader>),
         }));
@@ -190,6 +206,7 @@ impl Engine {
         }
         let threads = ingest.start(settings.ingest_threads);
         Ok(Arc::new(Self {
+            spills: Spills::new(Arc::clone(&data), Arc::clone(&gauge)),
             query: Query::new(Arc::clone(&backend), Arc::clone(&embedder))
                 .with_reranker(reranker.clone()),
             backend,
@@ -202,6 +219,7 @@ impl Engine {
             registry,
             store,
             gauge,
+            memory,
             ingest,
             embedder,
             reranker,
@@ -232,6 +250,16 @@ impl Engine {
     /// The reranker of `accurate` searches, if there is one.
     pub fn reranker(&self) -> Option<&dyn Reranker> {
         self.reranker.as_deref()
+    }
+
+    /// The files of requests and answers that are too large to wait in memory.
+    pub fn spills(&self) -> &Arc<Spills> {
+        &self.spills
+    }
+
+    /// The memory that work draws from.
+    pub fn memory(&self) -> &Arc<MemoryBudget> {
+        &self.memory
     }
 
     /// Counts of the calls to the generator for graphs since the start, and of their results.

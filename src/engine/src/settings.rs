@@ -59,8 +59,9 @@ pub struct Settings {
         value_parser = parse_bytes
     )]
     pub gpu_memory_limit: Option<u64>,
-    /// Memory beyond which documents wait to be processed and merges are cut smaller, for example
-    /// 4GiB; mapped files and confined parsers do not count [default: no limit].
+    /// Memory that work may take, for example 4GiB: beyond it documents and large requests wait, and
+    /// merges are cut smaller. Mapped files do not count [default: three quarters of the machine's
+    /// or the container's].
     #[arg(long, env = "LODESTONE_MEMORY_LIMIT", value_name = "BYTES", value_parser = parse_bytes)]
     pub memory_limit: Option<u64>,
     /// Threads that embed, at least 1 [default: one per core].
@@ -104,6 +105,46 @@ pub struct Settings {
     /// Requests per second and key, `R` or `R/BURST` [default: no limit].
     #[arg(long, env = "LODESTONE_RATE_LIMIT", value_name = "RATE")]
     pub rate_limit: Option<RateLimit>,
+    /// Connections at once, at least 16; at this bound idle ones are closed, those without a key
+    /// first.
+    #[arg(long, env = "LODESTONE_CONNECTIONS", value_name = "CONNECTIONS", default_value_t = 1024)]
+    pub connections: usize,
+    /// Connections at once from one public address, 0 for no limit; loopback and private addresses,
+    /// where proxies are, have none.
+    #[arg(
+        long,
+        env = "LODESTONE_CONNECTIONS_PER_ADDRESS",
+        value_name = "CONNECTIONS",
+        default_value_t = 256
+    )]
+    pub connections_per_address: usize,
+    /// Seconds for which a connection without a request is kept, at least 1; more than the proxy in
+    /// front keeps it.
+    #[arg(
+        long,
+        env = "LODESTONE_KEEP_ALIVE_SECONDS",
+        value_name = "SECONDS",
+        default_value_t = 75
+    )]
+    pub keep_alive_seconds: u64,
+    /// Seconds of waiting for a client after which its rate is looked at, at least 1.
+    #[arg(
+        long,
+        env = "LODESTONE_SLOW_CLIENT_SECONDS",
+        value_name = "SECONDS",
+        default_value_t = 30
+    )]
+    pub slow_client_seconds: u64,
+    /// Bytes a second that a client must send of a body and read of an answer, while it is waited
+    /// for; a slower one is ended.
+    #[arg(
+        long,
+        env = "LODESTONE_SLOW_CLIENT_RATE",
+        value_name = "BYTES",
+        value_parser = parse_bytes,
+        default_value = "4KiB"
+    )]
+    pub slow_client_rate: u64,
     /// Origins whose pages may call the server from a browser, separated by commas [default: none].
     #[arg(long, env = "LODESTONE_CORS_ORIGINS", value_name = "ORIGINS", value_delimiter = ',')]
     pub cors_origins: Vec<String>,
@@ -194,6 +235,8 @@ pub struct InvalidSetting {
 
 /// Least memory limit: the model, the catalog and one document need as much.
 const MEMORY_LIMIT_MIN: u64 = 512 << 20;
+/// Least number of connections.
+const CONNECTIONS_MIN: usize = 16;
 /// Least number of characters of a key given by the operator.
 const API_KEY_CHARS_MIN: usize = 32;
 
@@ -257,6 +300,17 @@ impl Settings {
         ];
         if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0) {
             return Err(InvalidSetting { name, problem: "must be at least 1".to_owned() });
+        }
+        let seconds = [
+            ("keep-alive-seconds", self.keep_alive_seconds),
+            ("slow-client-seconds", self.slow_client_seconds),
+        ];
+        if let Some((name, _)) = seconds.iter().find(|(_, seconds)| *seconds == 0) {
+            return Err(InvalidSetting { name, problem: "must be at least 1".to_owned() });
+        }
+        if self.connections < CONNECTIONS_MIN {
+            let problem = format!("must be at least {CONNECTIONS_MIN}");
+            return Err(InvalidSetting { name: "connections", problem });
         }
         if self.memory_limit.is_some_and(|bytes| bytes < MEMORY_LIMIT_MIN) {
             let problem = format!("must be at least {MEMORY_LIMIT_MIN} bytes");

@@ -7,7 +7,9 @@ use crate::query::{self, SourceView};
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_catalog::job::JobRow;
 use lodestone_catalog::{JobFilter, JobPage, JobScope};
-use lodestone_storage::collection::{CollectionError, uploads};
+use lodestone_io::FileSlice;
+use lodestone_storage::collection::CollectionError;
+use lodestone_storage::collection::uploads::{self, StoredUpload};
 use lodestone_types::{
     ErrorKind, Grant, JobStatus, KeyScope, Scope, Sequence, SourceId, SourceRecord, SubTenantId,
     TenantId, TenantMode,
@@ -30,13 +32,42 @@ pub struct FoundStatus {
     pub view: SourceView,
 }
 
-/// The stored original of a source.
-#[derive(Debug, Clone, PartialEq)]
+/// The stored original of a source. Its content is still in its file.
+#[derive(Debug)]
 pub struct Original {
     /// The source.
     pub record: Arc<SourceRecord>,
-    /// The bytes.
-    pub content: Vec<u8>,
+    /// The stored file; `None` where nothing was stored yet.
+    stored: Option<StoredUpload>,
+}
+
+impl Original {
+    /// The content; [`Self::verify`] says whether it is what was stored.
+    pub fn content(&self) -> Option<&FileSlice> {
+        self.stored.as_ref().map(StoredUpload::content)
+    }
+
+    /// Bytes of the content.
+    pub fn len(&self) -> u64 {
+        self.content().map_or(0, FileSlice::len)
+    }
+
+    /// Whether it has no content.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Reads the content once, piece by piece, compares it with its hash, and gives it to `see` on
+    /// the way.
+    ///
+    /// # Errors
+    /// Damage.
+    pub fn verify(&self, see: impl FnMut(&[u8])) -> Result<(), EngineError> {
+        match &self.stored {
+            Some(stored) => Ok(stored.verify(see)?),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Engine {
@@ -204,7 +235,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// The original of the visible version; where there is none, of the accepted one.
+    /// The original of the visible version; where there is none, of the accepted one. It is opened,
+    /// and its content is not read.
     ///
     /// A replacement may be published between the look-up and the read, and the file that was
     /// looked up is then gone. The new version is read instead; a file that is missing although
@@ -218,10 +250,10 @@ impl Engine {
         let mut record = look_up()?;
         for _ in 0..LOOK_UPS_MAX {
             if record.raw_key.is_empty() {
-                return Ok(Original { record, content: Vec::new() });
+                return Ok(Original { record, stored: None });
             }
-            match uploads::get(&*self.store, &record.raw_key) {
-                Ok(upload) => return Ok(Original { record, content: upload.content }),
+            match uploads::open(&*self.store, &record.raw_key) {
+                Ok(stored) => return Ok(Original { record, stored: Some(stored) }),
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     let now = look_up()?;
                     if now.raw_key == record.raw_key {

@@ -8,11 +8,15 @@
 //! answer, and all would end late instead of some at once.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::{ApiError, Condition};
+use crate::rate::RateLimiter;
+use lodestone_engine::Spills;
+use lodestone_engine::ingest::MemoryBudget;
 use lodestone_types::Role;
 
 /// Seconds after which a refused client should try again; a queue of this length is done by then.
@@ -61,6 +65,29 @@ impl Admitted {
     /// Returns the permits early, for a call that only waits from here on.
     pub fn give_back(&self) {
         self.0.lock().take();
+    }
+}
+
+/// The resources that operations share, with their bounds.
+#[derive(Debug)]
+pub struct Gate {
+    /// Rates of keys; `None` where there is no limit.
+    pub limiter: Option<RateLimiter>,
+    /// Permits to run.
+    pub admission: Admission,
+    /// Files of large requests and answers.
+    pub spills: Arc<Spills>,
+    /// The memory that inputs and answers draw from.
+    pub memory: Arc<MemoryBudget>,
+}
+
+impl Gate {
+    /// Counts one request of a key.
+    ///
+    /// # Errors
+    /// 429 where the key is above its rate.
+    pub fn count(&self, key_id: &Arc<str>) -> Result<(), ApiError> {
+        self.limiter.as_ref().map_or(Ok(()), |limiter| limiter.take(key_id, Instant::now()))
     }
 }
 

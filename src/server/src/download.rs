@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! token = base64url(claim) "." base64url(HMAC-SHA-256(secret, claim))
-//! claim = JSON array: collection, tenant, sub-tenant, source, end in epoch milliseconds
+//! claim = JSON array: key, collection, tenant, sub-tenant, source, end in epoch milliseconds
 //! ```
 //! The secret lives as long as the process, so a restart ends every URL. The collection stands in
-//! the claim so that a tenant made later under the same name does not open to it.
+//! the claim so that a tenant made later under the same name does not open to it; the id of the key
+//! that asked for the URL, so that its downloads count against the rate of that key.
 
 use std::fmt;
 
@@ -22,6 +23,8 @@ const LIFE_MILLIS: u64 = 3_600_000;
 /// The original that a token lets its holder read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
+    /// Id of the key that asked for it.
+    pub key_id: String,
     /// The collection of the tenant, in its text form.
     pub collection: String,
     /// Scope of the source.
@@ -51,9 +54,10 @@ impl DownloadSigner {
 
     /// A token for `claim`, and when it ends.
     pub fn sign(&self, claim: &Claim, now: Timestamp) -> (String, Timestamp) {
-        let Claim { collection, scope: Scope { tenant, sub_tenant }, source } = claim;
+        let Claim { key_id, collection, scope: Scope { tenant, sub_tenant }, source } = claim;
         let end = now.plus_millis(LIFE_MILLIS);
-        let names = (collection, tenant.as_str(), sub_tenant.as_str(), source.as_str(), end.0);
+        let (tenant, sub_tenant) = (tenant.as_str(), sub_tenant.as_str());
+        let names = (key_id, collection, tenant, sub_tenant, source.as_str(), end.0);
         let text = serde_json::to_vec(&names).expect("texts and a number always print");
         let seal = self.mac(&text).finalize().into_bytes();
         let token = format!("{}.{}", URL_SAFE_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(seal));
@@ -67,7 +71,8 @@ impl DownloadSigner {
         let text = URL_SAFE_NO_PAD.decode(text).ok()?;
         let seal = URL_SAFE_NO_PAD.decode(seal).ok()?;
         self.mac(&text).verify_slice(&seal).ok()?;
-        let (collection, tenant, sub_tenant, source, end): (String, String, String, String, u64) =
+        type Names = (String, String, String, String, String, u64);
+        let (key_id, collection, tenant, sub_tenant, source, end): Names =
             serde_json::from_slice(&text).ok()?;
         if now >= Timestamp(end) {
             return None;
@@ -75,7 +80,7 @@ impl DownloadSigner {
         let tenant = TenantId::parse(&tenant).ok()?;
         let sub_tenant = SubTenantId::parse(&sub_tenant).ok()?;
         let source = SourceId::parse(&source).ok()?;
-        Some(Claim { collection, scope: Scope { tenant, sub_tenant }, source })
+        Some(Claim { key_id, collection, scope: Scope { tenant, sub_tenant }, source })
     }
 
     fn mac(&self, text: &[u8]) -> Hmac<Sha256> {
@@ -93,6 +98,7 @@ mod tests {
 
     fn claim() -> Claim {
         Claim {
+            key_id: "operator".to_owned(),
             collection: "c-1".to_owned(),
             scope: Scope {
                 tenant: TenantId::parse("acme").unwrap(),

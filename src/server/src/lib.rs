@@ -21,7 +21,7 @@
 //! - `routes`: the table of operations, with instructions for adding one
 //! - `request`: bytes to typed input
 //! - `dto`: every request and response of the wire
-//! - `reply`, `sse`: typed output to bytes; event streams
+//! - `reply`, `sse`, `file_body`: typed output to bytes; event streams; files as they are sent
 //! - `product`: the table over one engine
 //! - `error`: the error body and its table of conditions
 
@@ -34,6 +34,7 @@ pub mod download;
 pub mod dto;
 mod engine_error;
 pub mod error;
+pub mod file_body;
 pub mod frame;
 pub mod listen;
 pub mod product;

@@ -1,75 +1,117 @@
 //! The accept loop: HTTP/1.1 with time limits.
 //!
-//! `axum::serve` (0.8.9) has no header timeout: a silent connection, half a header and an idle
-//! keep-alive stay open for ever. hyper's builder with a timer closes all of them.
+//! `axum::serve` (0.8.9) has no limits on time: a silent connection, half a header and a client
+//! that does not read stay for ever, and with them the memory of an answer.
 //!
 //! ```text
-//! accept -> bound per address -> hyper (header timeout, counts, sizes) -> router -> linger
-//!                     writes without progress end
+//! accept -> table: limits, eviction -> hyper: counts, sizes -> router -> rest of body -> linger
+//!                                        |
+//!                        stream: times for a header, between requests, and for reading
 //! ```
-//!
-//! A client that does not read what it asked for would hold its answer in memory for ever: a write
-//! that makes no progress for a while ends the connection.
-//!
 //! After the last response of a connection we close our half and read on for a moment: closing
 //! with unread bytes (a refused upload) would reset the connection and could destroy the response.
+//!
+//! - `table`: the open connections, and which of them goes when there is no room
+//! - `peer`: the state of one connection
+//! - `stream`: its socket, with the times that the client may take
+//! - `pace`: the least rate of a client
+//! - `leftover`: bodies that nobody read
 
-use std::collections::HashMap;
+mod leftover;
+pub mod pace;
+mod peer;
+mod stream;
+mod table;
+
 use std::future::poll_fn;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::response::Response;
+use http::{HeaderValue, Version};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use parking_lot::Mutex;
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt;
+
+use crate::error::{ApiError, Condition};
+use crate::listen::pace::Pace;
+use crate::listen::peer::Patience;
+use crate::listen::stream::PeerStream;
+use crate::listen::table::{Place, Table};
+use lodestone_engine::settings::Settings;
+
+pub use peer::Peer;
 
 /// Time and bytes for which a closing connection is read on.
 const LINGER: Duration = Duration::from_secs(1);
-const LINGER_BYTES: usize = 64 << 10;
+const LINGER_BYTES: usize = 1 << 20;
 /// Pause after a failed accept; the usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Bytes of an answer that wait for its reader in memory, beside one piece of a large one.
+const BUFFER_BYTES: usize = 64 << 10;
+/// Refused connections that are answered at once, and the time for it; others are just closed.
+const REFUSALS_MAX: usize = 32;
+const REFUSAL: Duration = Duration::from_secs(2);
 
 /// Bounds of the accept loop.
 #[derive(Debug, Clone, Copy)]
 pub struct ListenSettings {
-    /// Time for a whole request header; also the life of a silent or idle connection.
+    /// Time for a whole request header; also the life of a connection that says nothing.
     pub header_timeout: Duration,
+    /// Time between two requests. Proxies that keep connections for 60 s must not meet one that we
+    /// are just closing.
+    pub idle_timeout: Duration,
     /// Header fields of one request.
     pub headers_max: usize,
     /// Bytes of one request header.
     pub header_bytes_max: usize,
-    /// Time in which a client must take some of what is written to it.
-    pub write_timeout: Duration,
-    /// Connections at once; further ones wait in the operating system's queue.
+    /// Least rate at which a client must take what is written to it.
+    pub pace: Pace,
+    /// Connections at once; at this bound idle ones make room.
     pub connections_max: usize,
-    /// Connections at once from one address; loopback is exempt.
+    /// Connections at once from one public address; 0 is no limit.
     pub connections_per_address_max: usize,
+    /// Time for the rest of a body that nobody wants.
+    pub rest_timeout: Duration,
     /// Time that requests in flight get to finish when the server stops.
     pub drain: Duration,
+}
+
+impl ListenSettings {
+    /// The bounds that the operator set.
+    pub fn of(settings: &Settings) -> Self {
+        Self {
+            idle_timeout: Duration::from_secs(settings.keep_alive_seconds),
+            pace: Pace::of(settings),
+            connections_max: settings.connections,
+            connections_per_address_max: settings.connections_per_address,
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for ListenSettings {
     fn default() -> Self {
         Self {
             header_timeout: Duration::from_secs(5),
+            idle_timeout: Duration::from_secs(75),
             headers_max: 64,
             header_bytes_max: 16 << 10,
-            write_timeout: Duration::from_secs(60),
+            pace: Pace::default(),
             connections_max: 1024,
-            connections_per_address_max: 64,
+            connections_per_address_max: 256,
+            rest_timeout: Duration::from_secs(2),
             drain: Duration::from_secs(30),
         }
     }
@@ -121,31 +163,32 @@ pub async fn serve(
     settings: ListenSettings,
     mut stop: watch::Receiver<Stop>,
 ) -> bool {
-    let slots = Arc::new(Semaphore::new(settings.connections_max));
-    let addresses = Arc::new(Addresses::default());
+    let table = Table::new(settings.connections_max, settings.connections_per_address_max);
+    let refusals = Refusals::default();
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        let accepted = tokio::select! {
+        let entered = tokio::select! {
             biased;
             () = reached(&mut stop, Stop::Drain) => break,
-            accepted = accept(&listener, &slots) => accepted,
+            entered = enter(&listener, &table) => entered,
         };
-        let (stream, peer, slot) = match accepted {
-            Ok(accepted) => accepted,
+        let (stream, place) = match entered {
+            Ok(entered) => entered,
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
+                table.evict_one();
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        let max = settings.connections_per_address_max;
-        let Some(permit) = addresses.enter(peer.ip().to_canonical(), max) else { continue };
-        let (router, stop) = (router.clone(), stop.clone());
-        connections.spawn(async move {
-            serve_connection(stream, router, settings, stop).await;
-            drop((permit, slot));
-        });
+        match place {
+            Some(place) => {
+                let (router, stop) = (router.clone(), stop.clone());
+                connections.spawn(serve_connection(stream, place, router, settings, stop));
+            }
+            None => refusals.refuse(stream, &mut connections),
+        }
     }
     drop(listener);
     let all_ended = async { while connections.join_next().await.is_some() {} };
@@ -155,15 +198,54 @@ pub async fn serve(
     }
 }
 
-type Slot = tokio::sync::OwnedSemaphorePermit;
-
-async fn accept(
+/// The next connection, with its place unless its address has too many.
+async fn enter(
     listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, SocketAddr, Slot)> {
-    let slot = Arc::clone(slots).acquire_owned().await.expect("the semaphore is never closed");
+    table: &Arc<Table>,
+) -> io::Result<(TcpStream, Option<Place>)> {
     let (stream, peer) = listener.accept().await?;
-    Ok((stream, peer, slot))
+    let place = table.enter(peer.ip()).await;
+    Ok((stream, place))
+}
+
+/// Connections that were refused because their address has too many.
+struct Refusals {
+    count: AtomicU64,
+    answering: Arc<Semaphore>,
+}
+
+impl Default for Refusals {
+    fn default() -> Self {
+        Self { count: AtomicU64::new(0), answering: Arc::new(Semaphore::new(REFUSALS_MAX)) }
+    }
+}
+
+impl Refusals {
+    /// Answers the first request of a connection with 503. Logged whenever their number doubles, so
+    /// that nobody can fill the log.
+    fn refuse(&self, stream: TcpStream, connections: &mut JoinSet<()>) {
+        let refused = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        if refused.is_power_of_two() {
+            let message = "connections of an address above connections-per-address were refused";
+            tracing::warn!(refused, message);
+        }
+        let Ok(permit) = Arc::clone(&self.answering).try_acquire_owned() else { return };
+        let service = service_fn(|_: hyper::Request<Incoming>| {
+            let message = "this address has too many connections open";
+            let error = ApiError::new(Condition::Unavailable, "too_many_connections", message);
+            std::future::ready(Ok::<_, std::convert::Infallible>(error.into_response("")))
+        });
+        connections.spawn(async move {
+            let mut builder = http1::Builder::new();
+            builder.keep_alive(false).header_read_timeout(None::<Duration>);
+            let connection = builder.serve_connection(TokioIo::new(stream), service);
+            let answered = timeout(REFUSAL, connection.without_shutdown()).await;
+            if let Ok(Ok(parts)) = answered {
+                linger(parts.io.into_inner()).await;
+            }
+            drop(permit);
+        });
+    }
 }
 
 /// Resolves once the stop signal is at least `level`; a lost sender means none.
@@ -175,37 +257,64 @@ pub(super) async fn reached(stop: &mut watch::Receiver<Stop>, level: Stop) {
 
 async fn serve_connection(
     stream: TcpStream,
+    place: Place,
     router: Router,
     settings: ListenSettings,
     mut stop: watch::Receiver<Stop>,
 ) {
     // Small responses must not wait for the client's delayed acknowledgement.
     let _ = stream.set_nodelay(true);
-    let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(settings.write_timeout));
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
-        Box::pin(router.clone().oneshot(request.map(Body::new)))
+    let peer = Arc::clone(&place.peer);
+    let patience = Patience { header: settings.header_timeout, idle: settings.idle_timeout };
+    let stream = PeerStream::new(stream, Arc::clone(&peer), patience, settings.pace);
+    let of_requests = Arc::clone(&peer);
+    let service = service_fn(move |request| {
+        Box::pin(answer(request, router.clone(), Arc::clone(&of_requests), settings))
     });
     let mut connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(settings.header_timeout)
+        .header_read_timeout(None::<Duration>)
         .max_headers(settings.headers_max)
         .max_header_size(settings.header_bytes_max)
+        .max_buf_size(BUFFER_BYTES)
         .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let mut is_draining = false;
-    let served = loop {
+    loop {
         tokio::select! {
-            served = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break served,
+            _ = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break,
+            () = peer.evicted() => break,
             () = reached(&mut stop, Stop::Drain), if !is_draining => {
                 is_draining = true;
                 std::pin::Pin::new(&mut connection).graceful_shutdown();
             }
         }
-    };
-    // A connection that timed out has nothing left to send or read.
-    if !served.is_err_and(|error| error.is_timeout()) {
+    }
+    // One that timed out has nothing left to send or read.
+    if !peer.is_timed_out() {
         linger(connection.into_parts().io.into_inner()).await;
     }
+    drop(place);
+}
+
+/// The answer to one request, and what follows from it for the connection.
+async fn answer(
+    request: hyper::Request<Incoming>,
+    router: Router,
+    peer: Arc<Peer>,
+    settings: ListenSettings,
+) -> Result<Response<Body>, std::convert::Infallible> {
+    peer.begin_request();
+    let is_old = request.version() < Version::HTTP_11;
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.insert(Arc::clone(&peer));
+    let (body, leftover) = leftover::lend(body, &parts.headers);
+    let mut response = router.oneshot(hyper::Request::from_parts(parts, Body::new(body))).await?;
+    leftover.settle(&mut response, settings.rest_timeout).await;
+    if !is_old && !response.headers().contains_key(http::header::CONNECTION) {
+        let keep_alive = format!("timeout={}", settings.idle_timeout.as_secs());
+        let keep_alive = HeaderValue::try_from(keep_alive).expect("digits are a header");
+        response.headers_mut().insert("keep-alive", keep_alive);
+    }
+    Ok(response.map(|body| Body::new(peer::Answered::new(body, peer))))
 }
 
 async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
@@ -223,43 +332,6 @@ async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
         }
     };
     let _ = timeout(LINGER, read_on).await;
-}
-
-/// Connections by address.
-#[derive(Debug, Default)]
-struct Addresses(Mutex<HashMap<IpAddr, usize>>);
-
-impl Addresses {
-    /// A permit for one more connection of `address`, or `None` at the bound.
-    fn enter(self: &Arc<Self>, address: IpAddr, max: usize) -> Option<ConnectionPermit> {
-        if address.is_loopback() {
-            return Some(ConnectionPermit(None));
-        }
-        let mut counts = self.0.lock();
-        let count = counts.entry(address).or_default();
-        if *count >= max {
-            return None;
-        }
-        *count += 1;
-        Some(ConnectionPermit(Some((Arc::clone(self), address))))
-    }
-}
-
-/// The permit of one connection; returned on drop.
-#[derive(Debug)]
-struct ConnectionPermit(Option<(Arc<Addresses>, IpAddr)>);
-
-impl Drop for ConnectionPermit {
-    fn drop(&mut self) {
-        let Some((addresses, address)) = self.0.take() else { return };
-        let mut counts = addresses.0.lock();
-        if let Some(count) = counts.get_mut(&address) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&address);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -21,7 +23,9 @@ struct Server {
 async fn start(router: Router, change: impl FnOnce(&mut ListenSettings)) -> Server {
     let mut settings = ListenSettings {
         header_timeout: Duration::from_millis(300),
+        idle_timeout: Duration::from_millis(300),
         drain: GENEROUS,
+        rest_timeout: GENEROUS,
         ..ListenSettings::default()
     };
     change(&mut settings);
@@ -96,44 +100,158 @@ async fn one_connection_serves_several_requests() {
 
 #[tokio::test]
 async fn connections_are_bounded() {
-    let change = |settings: &mut ListenSettings| {
-        settings.connections_max = 1;
-        settings.header_timeout = Duration::from_millis(300);
-    };
-    let server = start(Rig::new().router, change).await;
-    let _holder = TcpStream::connect(server.address).await.unwrap();
-    let started = Instant::now();
-    // Waits in the operating system's queue until the silent holder is closed.
-    assert!(exchange(&server, CLOSE.as_bytes()).await.starts_with("HTTP/1.1 200"));
-    assert!(started.elapsed() >= Duration::from_millis(150));
+    let (entered, mut entries) = tokio::sync::mpsc::channel(2);
+    let (release, released) = watch::channel(false);
+    let router = Router::new().route("/", axum::routing::get(held(entered, released)));
+    let server = start(router, |settings| settings.connections_max = 1).await;
+    let request = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let mut first = TcpStream::connect(server.address).await.unwrap();
+    first.write_all(request).await.unwrap();
+    entries.recv().await.unwrap();
+    // Without a key the first has to go: it is the oldest of those that nobody knows.
+    let mut second = TcpStream::connect(server.address).await.unwrap();
+    second.write_all(request).await.unwrap();
+    entries.recv().await.unwrap();
+    assert_eq!(read_all(&mut first).await, "");
+    release.send_replace(true);
+    assert!(read_all(&mut second).await.ends_with("finished"));
 }
 
-#[test]
-fn addresses_are_bounded_but_loopback_is_not() {
-    let addresses = Arc::new(Addresses::default());
-    let remote: IpAddr = "192.0.2.1".parse().unwrap();
-    let held: Vec<ConnectionPermit> = (0..2).map(|_| addresses.enter(remote, 2).unwrap()).collect();
-    assert!(addresses.enter(remote, 2).is_none());
-    assert!(addresses.enter("192.0.2.2".parse().unwrap(), 2).is_some());
-    assert!(addresses.enter("127.0.0.1".parse().unwrap(), 0).is_some());
-    drop(held);
-    assert!(addresses.enter(remote, 2).is_some());
-    assert!(addresses.0.lock().is_empty(), "nothing is kept for those who left");
+/// A handler that tells when it begins and ends when it is released.
+fn held(
+    entered: tokio::sync::mpsc::Sender<()>,
+    released: watch::Receiver<bool>,
+) -> impl Fn() -> std::pin::Pin<Box<dyn Future<Output = &'static str> + Send>> + Clone {
+    move || {
+        let (entered, mut released) = (entered.clone(), released.clone());
+        Box::pin(async move {
+            entered.send(()).await.unwrap();
+            released.wait_for(|released| *released).await.unwrap();
+            "finished"
+        })
+    }
+}
+
+/// Goal: connections that only ask for what needs no key cannot keep out one that has a key.
+#[tokio::test]
+async fn a_table_full_of_strangers_lets_a_key_in_and_keeps_it() {
+    let change = |settings: &mut ListenSettings| {
+        settings.connections_max = 16;
+        settings.idle_timeout = GENEROUS;
+        settings.header_timeout = GENEROUS;
+    };
+    let server = start(Rig::new().router, change).await;
+    let open = b"GET /open HTTP/1.1\r\nhost: x\r\n\r\n";
+    let keyed = b"GET /echo HTTP/1.1\r\nhost: x\r\nauthorization: Bearer read-key\r\n\r\n";
+    let mut strangers = Vec::new();
+    let mut known = None;
+    for turn in 0..40 {
+        let mut stranger = TcpStream::connect(server.address).await.unwrap();
+        stranger.write_all(open).await.unwrap();
+        assert_eq!(status_of(&mut stranger).await, 200);
+        strangers.push(stranger);
+        if turn == 20 {
+            known = Some(TcpStream::connect(server.address).await.unwrap());
+        }
+        if let Some(known) = &mut known {
+            known.write_all(keyed).await.unwrap();
+            assert_eq!(status_of(known).await, 200, "turn {turn}");
+        }
+    }
+}
+
+/// The status of the next answer on a connection, whose body is read too.
+async fn status_of(stream: &mut TcpStream) -> u16 {
+    let mut answer = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&answer);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let length: usize =
+                length.expect("answers of the tests have a length").parse().unwrap();
+            if body.len() >= length {
+                return head[9..12].parse().unwrap();
+            }
+        }
+        let mut part = [0; 4096];
+        let read = timeout(GENEROUS, stream.read(&mut part)).await.unwrap().unwrap();
+        assert!(read > 0, "closed after {}", String::from_utf8_lossy(&answer));
+        answer.extend_from_slice(&part[..read]);
+    }
+}
+
+/// Goal: a refused request whose body comes later does not cost the next one on its connection.
+#[tokio::test]
+async fn a_connection_outlives_requests_that_are_refused_before_their_body() {
+    let server = start(Rig::new().router, |settings| settings.header_timeout = GENEROUS).await;
+    let key = |key: &str| format!("authorization: Bearer {key}\r\n");
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    for (line, key, media_type, status) in [
+        ("POST /echo", "", "application/json", 401),
+        ("POST /echo", &*key("read-key"), "application/json", 403),
+        ("POST /nowhere", &*key("read-key"), "application/json", 404),
+        ("PUT /echo", &*key("read-key"), "application/json", 405),
+        ("POST /echo", &*key("write-key"), "text/xml", 415),
+    ] {
+        for chunked in [false, true] {
+            let framing = match chunked {
+                true => "transfer-encoding: chunked",
+                false => "content-length: 70000",
+            };
+            let head = format!(
+                "{line} HTTP/1.1\r\nhost: x\r\n{key}content-type: {media_type}\r\n{framing}\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes()).await.unwrap();
+            // The answer cannot come before the body: the server is still reading it.
+            let mut byte = [0; 1];
+            tokio::task::yield_now().await;
+            assert!(stream.try_read(&mut byte).is_err());
+            let body = match chunked {
+                true => format!("11170\r\n{}\r\n0\r\n\r\n", "x".repeat(70_000)),
+                false => "x".repeat(70_000),
+            };
+            stream.write_all(body.as_bytes()).await.unwrap();
+            assert_eq!(status_of(&mut stream).await, status, "{line} {status}");
+        }
+        stream.write_all(b"GET /open HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        assert_eq!(status_of(&mut stream).await, 200, "after {line} {status}");
+    }
+}
+
+/// Goal: where the rest is not read, the answer says that the connection ends.
+#[tokio::test]
+async fn an_answer_before_a_long_body_says_that_it_closes() {
+    let server = start(Rig::new().router, |_| {}).await;
+    for more in ["content-length: 2000000\r\n", "expect: 100-continue\r\ncontent-length: 5\r\n"] {
+        let head = format!("POST /echo HTTP/1.1\r\nhost: x\r\n{more}\r\n");
+        let answer = exchange(&server, head.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+        assert!(answer.contains("connection: close\r\n"), "{answer}");
+    }
+    let answer = exchange(&server, b"GET /open HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    assert!(answer.contains("keep-alive: timeout=0\r\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_refused_connection_is_told_so_and_counted() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (refusals, mut connections) = (Refusals::default(), JoinSet::new());
+    for turn in 1..=3 {
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        refusals.refuse(listener.accept().await.unwrap().0, &mut connections);
+        client.write_all(b"POST /x HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let answer = read_all(&mut client).await;
+        assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("retry-after"), "{answer}");
+        assert!(answer.contains("\"reason\":\"too_many_connections\""), "{answer}");
+        assert_eq!(refusals.count.load(Ordering::Relaxed), turn);
+    }
 }
 
 #[tokio::test]
 async fn draining_finishes_requests_in_flight() {
     let (entered, mut entries) = tokio::sync::mpsc::channel(1);
     let (release, released) = watch::channel(false);
-    let handler = move || {
-        let (entered, mut released) = (entered.clone(), released.clone());
-        async move {
-            entered.send(()).await.unwrap();
-            released.wait_for(|released| *released).await.unwrap();
-            "finished"
-        }
-    };
-    let router = Router::new().route("/", axum::routing::get(handler));
+    let router = Router::new().route("/", axum::routing::get(held(entered, released)));
     let server = start(router, |_| {}).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
@@ -179,7 +297,10 @@ async fn a_client_that_does_not_read_is_left() {
             async { Body::from_stream(parts) }
         }),
     );
-    let server = start(router, |s| s.write_timeout = Duration::from_millis(100)).await;
+    let server = start(router, |s| {
+        s.pace = Pace { window: Duration::from_millis(100), bytes_per_second_min: 1 };
+    })
+    .await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     // The endless answer is dropped while the client holds its connection open and silent.

@@ -1,14 +1,24 @@
 //! Responses of handlers: types that are both the response and its documentation.
 
-use axum::body::Body;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
 use axum::response::Response;
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode};
+use http_body_util::BodyExt;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
+use crate::admission::Gate;
 use crate::error::ApiError;
+use crate::file_body::{self, FromFile};
+use crate::request::spool;
+use lodestone_engine::Spilled;
 
 /// Names the header that tells of an answer over damaged data (API 8.20).
 pub const DEGRADED_HEADER: &str = "x-lodestone-degraded";
@@ -73,6 +83,45 @@ impl<T: Serialize + JsonSchema + Send + 'static> Reply for Json<T> {
         tell_degraded(response.headers_mut(), &self.degraded);
         Ok(response)
     }
+}
+
+/// Answers up to this size wait in memory for their reader, and are compressed if it asks.
+const IN_MEMORY_BYTES_MAX: u64 = 128 << 10;
+
+/// Moves the body of a large answer to a file: however slowly it is read, it takes no memory then.
+/// On a full disk it stays in memory, as long as the budget has room.
+pub(super) fn store_large(
+    response: Response,
+    gate: &Gate,
+    owner: &Arc<str>,
+) -> Result<Response, ApiError> {
+    let bytes = response.body().size_hint().exact().unwrap_or(0);
+    if bytes <= IN_MEMORY_BYTES_MAX || response.extensions().get::<FromFile>().is_some() {
+        return Ok(response);
+    }
+    let (mut parts, mut body) = response.into_parts();
+    // A body in memory is one piece, and there at once.
+    let Some(Some(Ok(piece))) = body.frame().now_or_never() else {
+        return Err(ApiError::internal("a body of known length is not in memory"));
+    };
+    let piece = piece.into_data().unwrap_or_default();
+    let mut spill = gate.spills.begin(owner);
+    let body = match spill.write_all(&piece) {
+        Ok(()) => match spill.finish() {
+            Ok(Spilled::File(spilled)) => {
+                drop(piece);
+                file_body::body_of_spilled(spilled)
+            }
+            Ok(Spilled::Memory(bytes)) => Body::from(bytes),
+            Err(error) => return Err(ApiError::internal(error.to_string())),
+        },
+        Err(error) => match gate.memory.take(bytes, Duration::ZERO) {
+            Some(share) => file_body::body_in_memory(piece, share),
+            None => return Err(spool::refused(&error)),
+        },
+    };
+    parts.extensions.insert(FromFile);
+    Ok(Response::from_parts(parts, body))
 }
 
 /// Sets the header that tells what an answer lacks, if it lacks anything.

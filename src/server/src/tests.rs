@@ -6,7 +6,7 @@ pub mod support;
 use axum::body::{Body, Bytes};
 use futures_util::stream;
 use http::{Method, Request, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::tests::support::{Answer, Rig, multipart_body};
 
@@ -467,4 +467,24 @@ async fn the_log_names_the_route_and_nothing_of_the_caller() {
         assert!(!text.contains(unwanted), "{unwanted} in {text}");
     }
     assert!(text.contains("secret"), "the cause of an internal error is logged: {text}");
+}
+
+/// Goal: a large answer is in a file while it waits for its reader, however slow that is.
+#[tokio::test]
+async fn a_large_answer_waits_in_a_file() {
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+    let rig = Rig::new();
+    let request = Rig::request(&Method::GET, "/large", Some("read-key"), "");
+    let response = rig.router.clone().oneshot(request).await.unwrap();
+    let length: u64 = response.headers()["content-length"].to_str().unwrap().parse().unwrap();
+    assert!(length > support::LARGE_BYTES as u64);
+    assert_eq!(rig.spools.bytes(), length);
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(body.len() as u64, length);
+    let told: Value = serde_json::from_slice(&body).unwrap();
+    assert!(told["file"].as_str().unwrap().bytes().all(|byte| byte == b'x'));
+    assert_eq!(rig.spools.bytes(), 0, "given back");
+    let small = rig.get("/echo", Some("read-key")).await;
+    assert_eq!((small.status, rig.spools.bytes()), (StatusCode::OK, 0));
 }

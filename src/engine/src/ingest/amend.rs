@@ -90,7 +90,7 @@ impl Ingest {
         let submission = Submission {
             source: Some(record.id.clone()),
             kind: record.kind,
-            content: upload.content,
+            content: upload.content.into(),
             filename: record.filename.clone(),
             content_type: Some(record.content_type.clone()),
             tenant_metadata: MetadataChange::Keep,

@@ -1,4 +1,10 @@
-//! A memory budget: claims wait, and the log says so, before the process exceeds its limit.
+//! The memory budget of the process: work waits, and the log says so, before its limit is exceeded.
+//!
+//! ```text
+//! limit = idle process + connections + shares of requests and answers + shares of claims
+//! ```
+//! A request whose input is large takes a share while it is carried out, never while its client
+//! sends or reads. One request always goes on, however little is left.
 //!
 //! A worker reserves the bytes that its claim may take before it reads an original. It waits while
 //! the memory of the process, the reservations of others and its own are beyond the limit together.
@@ -6,8 +12,9 @@
 //! always goes on, however little is left, so that nothing waits for ever. A merge takes what is
 //! left, up to a share of the limit; where it would take more it is cut smaller.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -31,9 +38,11 @@ const MERGE_BYTES_MIN: u64 = 64 << 20;
 
 /// The budget of the process. Without a limit nothing waits.
 #[derive(Debug)]
-pub(super) struct MemoryBudget {
+pub struct MemoryBudget {
     gauge: Box<dyn MemoryGauge>,
     limit_bytes: Option<u64>,
+    /// Bytes of the process before any work, and of its connections.
+    base_bytes: u64,
     promised: Mutex<Promised>,
     given_back: Condvar,
     is_waiting: AtomicBool,
@@ -42,6 +51,7 @@ pub(super) struct MemoryBudget {
 #[derive(Debug, Default)]
 struct Promised {
     claims: usize,
+    requests: usize,
     bytes: u64,
 }
 
@@ -53,15 +63,53 @@ pub(super) struct Share<'a> {
     bytes: u64,
 }
 
+/// Memory for one request; given back when dropped.
+#[derive(Debug)]
+pub struct MemoryShare {
+    budget: Arc<MemoryBudget>,
+    bytes: u64,
+}
+
 impl MemoryBudget {
-    pub(super) fn new(gauge: Box<dyn MemoryGauge>, limit_bytes: Option<u64>) -> Self {
+    /// A budget of which the process without work, and `connection_bytes`, are a part.
+    pub fn new(
+        gauge: Box<dyn MemoryGauge>,
+        limit_bytes: Option<u64>,
+        connection_bytes: u64,
+    ) -> Self {
+        let base_bytes = gauge.own_bytes().unwrap_or(0).saturating_add(connection_bytes);
         Self {
             gauge,
             limit_bytes,
+            base_bytes,
             promised: Mutex::default(),
             given_back: Condvar::new(),
             is_waiting: AtomicBool::new(false),
         }
+    }
+
+    /// The limit; `None` where there is none.
+    pub fn limit_bytes(&self) -> Option<u64> {
+        self.limit_bytes
+    }
+
+    /// Memory for a request; `None` where there is none within `wait`. Blocks.
+    pub fn take(self: &Arc<Self>, bytes: u64, wait: Duration) -> Option<MemoryShare> {
+        let deadline = Instant::now() + wait;
+        let mut promised = self.promised.lock();
+        while promised.requests > 0 && !self.has_room(&promised, bytes) {
+            if self.given_back.wait_until(&mut promised, deadline).timed_out() {
+                return None;
+            }
+        }
+        promised.requests += 1;
+        promised.bytes = promised.bytes.saturating_add(bytes);
+        Some(MemoryShare { budget: Arc::clone(self), bytes })
+    }
+
+    fn has_room(&self, promised: &Promised, bytes: u64) -> bool {
+        let wanted = self.base_bytes.saturating_add(promised.bytes).saturating_add(bytes);
+        self.limit_bytes.is_none_or(|limit| wanted <= limit)
     }
 
     /// Whether work waits for memory now.
@@ -123,6 +171,15 @@ struct Shortage {
     own_bytes: u64,
 }
 
+impl Drop for MemoryShare {
+    fn drop(&mut self) {
+        let mut promised = self.budget.promised.lock();
+        promised.requests -= 1;
+        promised.bytes = promised.bytes.saturating_sub(self.bytes);
+        self.budget.given_back.notify_all();
+    }
+}
+
 impl Drop for Share<'_> {
     fn drop(&mut self) {
         let mut promised = self.budget.promised.lock();
@@ -135,7 +192,6 @@ impl Drop for Share<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use std::sync::atomic::AtomicU64;
 
     #[derive(Debug, Clone, Default)]
@@ -151,7 +207,7 @@ mod tests {
     fn one_claim_always_goes_on_and_others_wait_for_it() {
         let own = Told::default();
         own.0.store(1 << 40, Ordering::SeqCst);
-        let budget = MemoryBudget::new(Box::new(own.clone()), Some(1 << 30));
+        let budget = MemoryBudget::new(Box::new(own.clone()), Some(1 << 30), 0);
         let stopping = Stopping::default();
         let first = budget.share(100 << 20, &stopping).expect("the first never waits");
         std::thread::scope(|scope| {
@@ -169,7 +225,7 @@ mod tests {
     fn room_that_the_process_makes_is_noticed_and_a_stop_ends_the_wait() {
         let own = Told::default();
         own.0.store(1 << 30, Ordering::SeqCst);
-        let budget = MemoryBudget::new(Box::new(own.clone()), Some(1 << 30));
+        let budget = MemoryBudget::new(Box::new(own.clone()), Some(1 << 30), 0);
         let stopping = Stopping::default();
         let first = budget.share(0, &stopping).unwrap();
         std::thread::scope(|scope| {
@@ -186,10 +242,33 @@ mod tests {
         drop(first);
     }
 
+    /// Goal: requests share what the idle process and the connections leave, one of them always
+    /// goes on, and one that finds no room is told so.
+    #[test]
+    fn requests_share_what_is_left() {
+        let own = Told::default();
+        own.0.store(100, Ordering::SeqCst);
+        let budget = Arc::new(MemoryBudget::new(Box::new(own.clone()), Some(1000), 300));
+        let take = |bytes| budget.take(bytes, Duration::ZERO);
+        let large = take(5000).expect("the first always goes on");
+        assert!(take(1).is_none());
+        drop(large);
+        let half = take(400).unwrap();
+        assert!(take(201).is_none());
+        let rest = take(200).unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| budget.take(200, Duration::from_secs(600)).is_some());
+            drop(rest);
+            assert!(waiting.join().unwrap());
+        });
+        drop(half);
+        assert_eq!(budget.promised.lock().bytes, 0);
+    }
+
     #[test]
     fn a_merge_takes_its_share_of_what_is_left_and_claims_wait_beside_it() {
         let own = Told::default();
-        let budget = MemoryBudget::new(Box::new(own.clone()), Some(1 << 30));
+        let budget = MemoryBudget::new(Box::new(own.clone()), Some(1 << 30), 0);
         assert_eq!(budget.room_for_merge(), 256 << 20);
         own.0.store((1 << 30) - (100 << 20), Ordering::SeqCst);
         assert_eq!(budget.room_for_merge(), 100 << 20);
@@ -210,7 +289,7 @@ mod tests {
 
     #[test]
     fn without_a_limit_nothing_waits() {
-        let budget = MemoryBudget::new(Box::new(Told(Arc::new(AtomicU64::new(u64::MAX)))), None);
+        let budget = MemoryBudget::new(Box::new(Told(Arc::new(AtomicU64::new(u64::MAX)))), None, 0);
         let stopping = Stopping::default();
         let shares = [u64::MAX, 7, 1 << 40].map(|bytes| budget.share(bytes, &stopping));
         assert!(shares.iter().all(Option::is_some) && !budget.is_waiting());

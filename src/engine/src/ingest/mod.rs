@@ -23,7 +23,7 @@
 //! - `failure`: jobs that end badly while an older version stays visible
 //! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
 //! - `maintenance`: merging, garbage, orphans; `rebuild`: sources of damaged segments
-//! - `web`: pages of the web; `memory`: work that waits for memory
+//! - `web`: pages of the web; `memory`: the memory of the process, and work that waits for it
 
 mod amend;
 mod app;
@@ -57,6 +57,7 @@ pub use claims::{ClaimCounts, GraphReader};
 pub use delete::Deleted;
 pub use error::IngestError;
 pub use memories::{AddedMemory, NewMemory};
+pub use memory::{MemoryBudget, MemoryShare};
 pub use submit::{Accepted, Submission};
 pub use vectors::AcceptedVectors;
 
@@ -66,12 +67,11 @@ use lodestone_catalog::{Catalog, Tenant};
 use lodestone_embed::Embedder;
 use lodestone_extract::sandbox::Parser;
 use lodestone_io::store::BlobStore;
-use lodestone_io::{Fullness, ProcessMemory, SpaceGauge};
+use lodestone_io::{Fullness, SpaceGauge};
 use lodestone_storage::collection::{Collection, Registry};
 use lodestone_text::chunk::TokenOffsets;
 use lodestone_types::{Clock, IdSource, WebClient, limits};
 use maintenance::Maintenance;
-use memory::MemoryBudget;
 use rebuild::GivenUp;
 
 /// Parts of the ingest pipeline; every one can be replaced in a test.
@@ -95,8 +95,8 @@ pub struct IngestParts {
     pub clock: Arc<dyn Clock>,
     /// Ids.
     pub ids: Arc<dyn IdSource>,
-    /// Bytes of memory that work may bring the process to; `None` for no bound.
-    pub memory_limit: Option<u64>,
+    /// The memory that work draws from.
+    pub memory: Arc<MemoryBudget>,
     /// The generator that adds to the graphs of chunks; `None` leaves them to the rules.
     pub graph_reader: Option<Arc<dyn GraphReader>>,
 }
@@ -116,7 +116,7 @@ pub struct Ingest {
     maintenance: Maintenance,
     given_up: GivenUp,
     kept: KeptVectors,
-    memory: MemoryBudget,
+    memory: Arc<MemoryBudget>,
     graph_reader: Option<Arc<dyn GraphReader>>,
     claimed: Claimed,
     stopping: Stopping,
@@ -135,7 +135,7 @@ impl Ingest {
             web,
             clock,
             ids,
-            memory_limit,
+            memory,
             graph_reader,
         } = parts;
         Self {
@@ -151,7 +151,7 @@ impl Ingest {
             maintenance: Maintenance::default(),
             given_up: GivenUp::default(),
             kept: KeptVectors::default(),
-            memory: MemoryBudget::new(Box::new(ProcessMemory), memory_limit),
+            memory,
             graph_reader,
             claimed: Claimed::default(),
             stopping: Stopping::default(),

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::ingest::{Ingest, IngestError, app};
@@ -23,7 +24,7 @@ pub struct Submission {
     /// Kind of the source.
     pub kind: SourceKind,
     /// The bytes.
-    pub content: Vec<u8>,
+    pub content: Bytes,
     /// The file's name without path parts; empty for text.
     pub filename: String,
     /// Media type as the client said it.

@@ -113,7 +113,7 @@ fn submission(source: &str, content: &str, document_metadata: &Metadata) -> Subm
     Submission {
         source: Some(id(source)),
         kind: SourceKind::Text,
-        content: content.as_bytes().to_vec(),
+        content: content.as_bytes().to_vec().into(),
         filename: String::new(),
         content_type: None,
         tenant_metadata: MetadataChange::Replace(Metadata::new()),

@@ -2,7 +2,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequestParts, Path, Query};
@@ -13,14 +12,16 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request};
 
-use crate::admission::Admission;
+use crate::admission::Gate;
 use crate::auth::{self, Authenticator};
 use crate::error::{ApiError, Condition, Location};
 use crate::frame::outer::{RequestId, Template};
-use crate::rate::RateLimiter;
-use crate::request::body::{BodyMemory, BodyReader, Pace};
-use crate::request::{Call, Form, Idempotency, Input, Payload, multipart};
-use crate::routes::{Media, Route, RouteSpec, openapi};
+use crate::listen::Peer;
+use crate::listen::pace::Pace;
+use crate::request::body::BodyReader;
+use crate::request::spool::Spooler;
+use crate::request::{Call, Idempotency, Input, Payload, multipart};
+use crate::routes::{Media, Route, RouteSpec, off_thread, openapi};
 use lodestone_types::Grant;
 
 /// Characters of an `Idempotency-Key` (API 5.15).
@@ -30,9 +31,7 @@ const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 pub(super) struct Shared<S> {
     pub app: S,
     pub keys: Arc<dyn Authenticator>,
-    pub limiter: Option<RateLimiter>,
-    pub admission: Admission,
-    pub memory: BodyMemory,
+    pub gate: Arc<Gate>,
     pub pace: Pace,
 }
 
@@ -82,51 +81,56 @@ where
     let is_public =
         entry.is_some_and(|entry| entry.routes.iter().all(|route| route.spec.role.is_none()));
     let grant = if is_public { None } else { Some(admit(shared, &parts.headers)?) };
+    let peer = parts.extensions.get::<Arc<Peer>>().cloned();
+    if let (Some(_), Some(peer)) = (&grant, &peer) {
+        peer.authenticate();
+    }
     let route = find_route(entry, &parts.method)?;
     if let (Some(grant), Some(role)) = (&grant, route.spec.role) {
         auth::require_role(grant, role)?;
     }
     let content_type = check_media(&route.spec, &parts.headers, &body)?;
-    let reader = open_body(shared, &route.spec, &parts.headers, body)?;
+    let reader = open_body(shared, &route.spec, &parts.headers, body, grant.as_ref())?;
     let query = query_of(&parts)?;
     let path = path_of(&mut parts).await?;
-    let mut reservation = None;
     let payload = match (reader, content_type) {
         (None, _) => Payload::Json(Bytes::new()),
         (Some(reader), Some(content_type)) if route.spec.media == Media::Multipart => {
-            reservation = Some(reader.reservation());
             Payload::Form(multipart::read(reader, content_type, route.spec.fields).await?)
         }
         (Some(reader), Some(_)) if route.spec.media == Media::UrlEncoded => {
-            reservation = Some(reader.reservation());
-            let texts = form_urlencoded::parse(&reader.collect().await?).into_owned().collect();
-            Payload::Form(Form { texts, files: Vec::new() })
+            Payload::Form(multipart::read_urlencoded(&reader.collect().await?)?)
         }
-        (Some(reader), _) => {
-            reservation = Some(reader.reservation());
-            Payload::Json(reader.collect().await?)
-        }
+        (Some(reader), _) => Payload::Json(reader.collect().await?),
     };
     let admitted = match route.spec.role {
-        Some(role) => Some(Arc::new(shared.admission.enter(role).await?)),
+        Some(role) => Some(Arc::new(shared.gate.admission.enter(role).await?)),
         None => None,
     };
     let input = Input { query, path, payload };
-    let idempotency = idempotency_of(&parts.headers, &input)?;
+    let (input, idempotency) = idempotency_of(&parts.headers, input).await?;
     let request_id = Arc::clone(request_id);
     let base_url = base_url(&parts, route.spec.path);
     let route_path = route.spec.path;
-    let call =
-        Call { grant, request_id, route: route_path, base_url, idempotency, reservation, admitted };
+    let gate = Arc::clone(&shared.gate);
+    let call = Call {
+        grant,
+        request_id,
+        route: route_path,
+        base_url,
+        idempotency,
+        memory: None,
+        admitted,
+        gate,
+        peer,
+    };
     (route.handler)(shared.app.clone(), call, input).await
 }
 
 /// Key, then rate: both before anything is routed or read.
 fn admit<S>(shared: &Shared<S>, headers: &HeaderMap) -> Result<Grant, ApiError> {
     let grant = auth::authenticate(&*shared.keys, headers)?;
-    if let Some(limiter) = &shared.limiter {
-        limiter.take(&grant.key_id, Instant::now())?;
-    }
+    shared.gate.count(&grant.key_id)?;
     Ok(grant)
 }
 
@@ -190,14 +194,16 @@ fn open_body<S>(
     spec: &RouteSpec,
     headers: &HeaderMap,
     body: Body,
+    grant: Option<&Grant>,
 ) -> Result<Option<BodyReader>, ApiError> {
     if spec.media == Media::None || body.is_end_stream() {
         return Ok(None);
     }
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let length = announced.and_then(|text| text.parse().ok());
-    let memory = shared.memory.clone();
-    BodyReader::new(body, length, spec.body_bytes_max, shared.pace, memory).map(Some)
+    let owner = grant.map_or_else(|| "".into(), |grant| Arc::clone(&grant.key_id));
+    let spooler = Spooler { spills: Arc::clone(&shared.gate.spills), owner };
+    BodyReader::new(body, length, spec.body_bytes_max, shared.pace, spooler).map(Some)
 }
 
 fn query_of(parts: &Parts) -> Result<Vec<(String, String)>, ApiError> {
@@ -231,12 +237,21 @@ fn base_url(parts: &Parts, route: &str) -> String {
     format!("{scheme}://{host}{}", path.strip_suffix(route).unwrap_or_default())
 }
 
-fn idempotency_of(headers: &HeaderMap, input: &Input) -> Result<Option<Idempotency>, ApiError> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+/// The idempotency key, with the digest of the input. Hashing may take a second.
+async fn idempotency_of(
+    headers: &HeaderMap,
+    input: Input,
+) -> Result<(Input, Option<Idempotency>), ApiError> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok((input, None)) };
     match value.to_str() {
-        Ok("") => Ok(None),
+        Ok("") => Ok((input, None)),
         Ok(key) if key.len() <= IDEMPOTENCY_KEY_CHARS_MAX => {
-            Ok(Some(Idempotency { key: key.to_owned(), digest: input.digest() }))
+            let key = key.to_owned();
+            off_thread(move || {
+                let digest = input.digest();
+                Ok((input, Some(Idempotency { key, digest })))
+            })
+            .await
         }
         Ok(_) | Err(_) => {
             let problem = format!("must be 1 to {IDEMPOTENCY_KEY_CHARS_MAX} ASCII characters");

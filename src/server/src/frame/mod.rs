@@ -21,26 +21,29 @@ pub mod outer;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::routing::any;
 use axum::{Router, middleware};
 use bytes::Bytes;
-use http::Request;
+use http::{Extensions, HeaderMap, Request, StatusCode, Version};
 use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{DefaultPredicate, Predicate};
 
-use crate::admission::{Admission, AdmissionSettings};
+use crate::admission::{Admission, AdmissionSettings, Gate};
 use crate::auth::Authenticator;
+use crate::file_body::FromFile;
 use crate::frame::dispatch::{Entry, Shared, dispatch};
 use crate::frame::outer::{Outer, outer};
+use crate::listen::pace::Pace;
 use crate::rate::RateLimiter;
 use crate::reply::Document;
 use crate::request::Call;
-use crate::request::body::{BodyMemory, Pace};
 use crate::routes::{Route, openapi};
+use lodestone_engine::Spills;
+use lodestone_engine::ingest::MemoryBudget;
 use lodestone_engine::settings::RateLimit;
-use lodestone_types::{Clock, IdSource, limits};
+use lodestone_types::{Clock, IdSource};
 
 /// Settings of the HTTP interface.
 #[derive(Debug, Clone)]
@@ -53,8 +56,6 @@ pub struct HttpSettings {
     pub admission: AdmissionSettings,
     /// Least rate at which a client must send its body.
     pub pace: Pace,
-    /// Bytes of all bodies being received or handled at once.
-    pub body_memory_bytes: usize,
     /// Prefix of every path, for example `/lodestone`; empty for none.
     pub path_prefix: String,
 }
@@ -65,15 +66,11 @@ impl Default for HttpSettings {
             rate_limit: None,
             cors_origins: Vec::new(),
             admission: AdmissionSettings::default(),
-            pace: Pace { stall: Duration::from_secs(60), bytes_per_second_min: 1024 },
-            body_memory_bytes: 2 << 30,
+            pace: Pace::default(),
             path_prefix: String::new(),
         }
     }
 }
-
-// The largest body must fit into the default budget.
-const _: () = assert!(limits::BATCH_BYTES_MAX + limits::BODY_BYTES_MAX <= 2 << 30);
 
 /// Components of the frame.
 pub struct Frame<S> {
@@ -85,6 +82,10 @@ pub struct Frame<S> {
     pub clock: Arc<dyn Clock>,
     /// Randomness, for request ids.
     pub ids: Arc<dyn IdSource>,
+    /// Files of large requests and answers.
+    pub spills: Arc<Spills>,
+    /// The memory that inputs and answers draw from.
+    pub memory: Arc<MemoryBudget>,
     /// Settings of the operator.
     pub settings: HttpSettings,
 }
@@ -101,13 +102,16 @@ where
     S: Clone + Send + Sync + 'static,
 {
     table.push(openapi_route(&table));
-    let Frame { app, keys, clock, ids, settings } = frame;
+    let Frame { app, keys, clock, ids, spills, memory, settings } = frame;
     let shared = Arc::new(Shared {
         app,
         keys,
-        limiter: settings.rate_limit.map(RateLimiter::new),
-        admission: Admission::new(settings.admission),
-        memory: BodyMemory::new(settings.body_memory_bytes),
+        gate: Arc::new(Gate {
+            limiter: settings.rate_limit.map(RateLimiter::new),
+            admission: Admission::new(settings.admission),
+            spills,
+            memory,
+        }),
         pace: settings.pace,
     });
     let mut entries: BTreeMap<&'static str, Vec<Route<S>>> = BTreeMap::new();
@@ -128,8 +132,13 @@ where
     let around = Arc::new(Outer { clock, ids, cors_origins: settings.cors_origins });
     router
         .fallback(fallback)
-        .layer(CompressionLayer::new())
+        .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(is_in_memory)))
         .layer(middleware::from_fn_with_state(around, outer))
+}
+
+/// Whether a response is compressed where the client asks for it; see [`FromFile`].
+fn is_in_memory(_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions) -> bool {
+    extensions.get::<FromFile>().is_none()
 }
 
 fn openapi_route<S: Send + 'static>(table: &[Route<S>]) -> Route<S> {

@@ -73,7 +73,13 @@ pub async fn outer(
     let route = response.extensions().get::<Template>().map_or("-", |template| template.0);
     let status = response.status().as_u16();
     let ms = started.elapsed().as_secs_f64() * 1000.0;
-    tracing::info!(%method, route, status, ms, request_id = %id, "request");
+    match route {
+        // Probes come every few seconds, and from anybody.
+        "/healthz" | "/readyz" => {
+            tracing::debug!(%method, route, status, ms, request_id = %id, "request");
+        }
+        _ => tracing::info!(%method, route, status, ms, request_id = %id, "request"),
+    }
     response
 }
 

@@ -1,84 +1,27 @@
-//! Reading a body under a byte limit, a pace and a share of memory.
+//! Reading a body under a byte limit and a pace.
 //!
-//! Nothing is read before the caller asks, so a refused request costs one header. All bodies
-//! together may hold a bounded number of bytes; at that bound a reader waits, then gives up.
-
-use std::sync::Arc;
-use std::time::Duration;
+//! Nothing is read before the caller asks, so a refused request costs one header. What has arrived
+//! is in memory up to 64 KiB and in a file beyond: a slow body takes no more than that, and keeps
+//! nobody waiting.
 
 use axum::body::Body;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::BodyExt;
-use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 use crate::error::{ApiError, Condition};
-
-/// Bodies up to this size are read without a share; the number of connections bounds them.
-const FREE_BYTES: usize = 64 << 10;
-/// A body of unknown length reserves memory in steps of this size.
-const STEP_BYTES: usize = 1 << 20;
-/// Time that a body waits for memory before the client is told to come back.
-const MEMORY_WAIT: Duration = Duration::from_secs(10);
-
-/// Least rate at which a client must send.
-#[derive(Debug, Clone, Copy)]
-pub struct Pace {
-    /// Longest silence; also the time before the rate counts.
-    pub stall: Duration,
-    /// Least bytes for each second over the whole body.
-    pub bytes_per_second_min: u64,
-}
-
-/// The memory that all bodies together may hold.
-#[derive(Debug, Clone)]
-pub struct BodyMemory(Arc<Semaphore>);
-
-impl BodyMemory {
-    /// A budget of `bytes`, counted in KiB.
-    pub fn new(bytes: usize) -> Self {
-        Self(Arc::new(Semaphore::new((bytes >> 10).min(Semaphore::MAX_PERMITS))))
-    }
-}
-
-/// A body's part of the budget; given back when the last holder lets go.
-#[derive(Debug, Default)]
-pub struct Reservation {
-    permit: Mutex<Option<OwnedSemaphorePermit>>,
-}
-
-impl Reservation {
-    async fn grow_to(&self, memory: &BodyMemory, bytes: usize) -> Result<(), ApiError> {
-        let held = self.permit.lock().as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let missing = bytes.div_ceil(1024).saturating_sub(held) as u32;
-        if bytes <= FREE_BYTES || missing == 0 {
-            return Ok(());
-        }
-        let acquired = timeout(MEMORY_WAIT, Arc::clone(&memory.0).acquire_many_owned(missing));
-        let Ok(Ok(permit)) = acquired.await else {
-            let message = "too many large bodies are being received";
-            return Err(ApiError::new(Condition::Unavailable, "overloaded", message));
-        };
-        match &mut *self.permit.lock() {
-            Some(held) => held.merge(permit),
-            none => *none = Some(permit),
-        }
-        Ok(())
-    }
-}
+use crate::listen::pace::{Pace, Waited};
+use crate::request::spool::Spooler;
 
 /// One body on its way in.
 #[derive(Debug)]
 pub struct BodyReader {
     body: Body,
-    length: Option<usize>,
     bytes_max: usize,
     pace: Pace,
-    memory: BodyMemory,
-    reservation: Arc<Reservation>,
+    spooler: Spooler,
     received: usize,
-    started: Option<Instant>,
+    waited: Waited,
 }
 
 impl BodyReader {
@@ -91,36 +34,31 @@ impl BodyReader {
         length: Option<usize>,
         bytes_max: usize,
         pace: Pace,
-        memory: BodyMemory,
+        spooler: Spooler,
     ) -> Result<Self, ApiError> {
         if length.is_some_and(|length| length > bytes_max) {
             return Err(too_large(bytes_max));
         }
-        let reservation = Arc::default();
-        let (received, started) = (0, None);
-        Ok(Self { body, length, bytes_max, pace, memory, reservation, received, started })
+        Ok(Self { body, bytes_max, pace, spooler, received: 0, waited: Waited::default() })
     }
 
-    /// The body's share of memory, to be held as long as its bytes are.
-    pub fn reservation(&self) -> Arc<Reservation> {
-        Arc::clone(&self.reservation)
+    /// Maker of files for what is read.
+    pub fn spooler(&self) -> Spooler {
+        self.spooler.clone()
     }
 
     /// The next piece; `None` at the end.
     ///
     /// # Errors
-    /// 413 over the limit, 408 below the pace, 400 when the client breaks off, 503 without memory.
+    /// 413 over the limit, 408 below the pace, 400 when the client breaks off.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
-        let started = match self.started {
-            Some(started) => started,
-            None => {
-                self.reservation.grow_to(&self.memory, self.length.unwrap_or(0)).await?;
-                *self.started.insert(Instant::now())
-            }
-        };
         loop {
-            let frame = match timeout(self.pace.stall, self.body.frame()).await {
-                Err(_) => return Err(too_slow()),
+            let deadline = self.waited.begin(self.pace, Instant::now());
+            let frame = match timeout_at(deadline, self.body.frame()).await {
+                Err(_) if self.waited.is_too_slow(self.pace, Instant::now()) => {
+                    return Err(too_slow());
+                }
+                Err(_) => continue,
                 Ok(None) => return Ok(None),
                 Ok(Some(Err(error))) => {
                     let message = format!("the body broke off: {error}");
@@ -128,20 +66,14 @@ impl BodyReader {
                 }
                 Ok(Some(Ok(frame))) => frame,
             };
-            let Ok(data) = frame.into_data() else { continue };
+            let data = frame.into_data().unwrap_or_default();
+            self.waited.end(data.len(), Instant::now());
+            if data.is_empty() {
+                continue;
+            }
             self.received += data.len();
             if self.received > self.bytes_max {
                 return Err(too_large(self.bytes_max));
-            }
-            let elapsed = started.elapsed();
-            let least = elapsed.as_secs().saturating_mul(self.pace.bytes_per_second_min);
-            if elapsed > self.pace.stall && (self.received as u64) < least {
-                return Err(too_slow());
-            }
-            if self.length.is_none() {
-                let step = self.received.next_multiple_of(STEP_BYTES);
-                let wanted = if self.received <= FREE_BYTES { self.received } else { step };
-                self.reservation.grow_to(&self.memory, wanted).await?;
             }
             return Ok(Some(data));
         }
@@ -150,18 +82,13 @@ impl BodyReader {
     /// The whole body.
     ///
     /// # Errors
-    /// As [`Self::next`].
+    /// As [`Self::next`]; 503 where it finds no place.
     pub async fn collect(mut self) -> Result<Bytes, ApiError> {
-        let Some(first) = self.next().await? else { return Ok(Bytes::new()) };
-        let Some(second) = self.next().await? else { return Ok(first) };
-        let capacity = self.length.unwrap_or(first.len() + second.len());
-        let mut bytes = BytesMut::with_capacity(capacity);
-        bytes.extend_from_slice(&first);
-        bytes.extend_from_slice(&second);
+        let mut spool = self.spooler.begin();
         while let Some(data) = self.next().await? {
-            bytes.extend_from_slice(&data);
+            spool.push(data).await?;
         }
-        Ok(bytes.freeze())
+        spool.finish().await
     }
 }
 
@@ -178,9 +105,11 @@ fn too_slow() -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::support::Spools;
     use futures_util::stream;
+    use std::time::Duration;
 
-    const QUICK: Pace = Pace { stall: Duration::from_millis(30), bytes_per_second_min: 0 };
+    const QUICK: Pace = Pace { window: Duration::from_millis(30), bytes_per_second_min: 0 };
 
     fn chunked(pieces: &'static [&'static [u8]]) -> Body {
         let pieces = pieces.iter().map(|piece| Ok::<_, std::io::Error>(Bytes::from_static(piece)));
@@ -188,7 +117,7 @@ mod tests {
     }
 
     fn reader(body: Body, length: Option<usize>, bytes_max: usize) -> Result<BodyReader, ApiError> {
-        BodyReader::new(body, length, bytes_max, QUICK, BodyMemory::new(1 << 20))
+        BodyReader::new(body, length, bytes_max, QUICK, Spools::new().spooler())
     }
 
     #[tokio::test]
@@ -208,15 +137,33 @@ mod tests {
         assert_eq!(error.into_response("r").status(), 408);
     }
 
+    /// Goal: what a client announces costs nothing, and what it has sent is on disk.
     #[tokio::test]
-    async fn memory_is_given_back() {
-        let memory = BodyMemory::new(1 << 20);
-        let body = Body::from(vec![0; 1 << 20]);
-        let reader = BodyReader::new(body, Some(1 << 20), 1 << 20, QUICK, memory.clone()).unwrap();
-        let reservation = reader.reservation();
-        assert_eq!(reader.collect().await.unwrap().len(), 1 << 20);
-        assert_eq!(memory.0.available_permits(), 0);
-        drop(reservation);
-        assert_eq!(memory.0.available_permits(), 1024);
+    async fn bodies_grow_with_what_has_arrived_and_in_a_file() {
+        let spools = Spools::new();
+        let slow = Pace { window: Duration::from_secs(600), bytes_per_second_min: 0 };
+        let (sender, receiver) = tokio::sync::mpsc::channel::<Bytes>(1);
+        let pieces = stream::unfold(receiver, |mut receiver| async move {
+            let piece = receiver.recv().await?;
+            Some((Ok::<_, std::io::Error>(piece), receiver))
+        });
+        let announced = 500 << 20;
+        let body = Body::from_stream(pieces);
+        let reader = BodyReader::new(body, Some(announced), announced, slow, spools.spooler());
+        let reading = tokio::spawn(reader.unwrap().collect());
+        let piece = Bytes::from(vec![7; 50_000]);
+        for _ in 0..10 {
+            sender.send(piece.clone()).await.unwrap();
+        }
+        while spools.bytes() < 400_000 {
+            tokio::task::yield_now().await;
+        }
+        assert!(spools.bytes() <= 500_000, "{}", spools.bytes());
+        drop(sender);
+        let whole = reading.await.unwrap().unwrap();
+        assert_eq!((whole.len(), spools.bytes()), (500_000, 500_000));
+        assert!(whole.iter().all(|byte| *byte == 7));
+        drop(whole);
+        assert_eq!(spools.bytes(), 0, "given back");
     }
 }

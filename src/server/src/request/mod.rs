@@ -1,7 +1,7 @@
 //! From bytes to typed input: the layer between the frame and a handler.
 //!
 //! ```text
-//! body -> reader (limit, pace, memory) -> JSON members | form parts --+
+//! body -> reader (limit, pace, file) --> JSON members | form parts --+
 //! query, path --------------------------------------------------------+-> Fields -> Request
 //! ```
 //!
@@ -15,7 +15,7 @@
 //! - `scalars`, `collections`: numbers, words, times; lists and maps
 //! - `json`, `vectors`: a JSON body into members; number arrays into one flat buffer
 //! - `multipart`: a form into texts and files
-//! - `body`: reading under limits
+//! - `body`, `spool`: reading under limits, into memory or a file
 //! - `moment`: times as callers write them
 
 pub mod body;
@@ -26,6 +26,7 @@ pub mod json;
 pub mod moment;
 pub mod multipart;
 pub mod scalars;
+pub mod spool;
 pub mod vectors;
 
 use std::sync::Arc;
@@ -33,9 +34,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use crate::admission::Admitted;
+use crate::admission::{Admitted, Gate};
 use crate::error::ApiError;
-use crate::request::body::Reservation;
+use crate::listen::Peer;
+use lodestone_engine::ingest::MemoryShare;
 use lodestone_types::Grant;
 
 pub use field::{Field, Kind};
@@ -86,10 +88,14 @@ pub struct Call {
     pub base_url: String,
     /// The idempotency key, if the client sent one.
     pub idempotency: Option<Idempotency>,
-    /// The body's share of memory, held until the handler has finished.
-    pub(super) reservation: Option<Arc<Reservation>>,
+    /// The input's share of memory, held until the handler has finished.
+    pub(super) memory: Option<Arc<MemoryShare>>,
     /// The slot it runs in, held as long as any part of the work is at it.
     pub(super) admitted: Option<Arc<Admitted>>,
+    /// Rates and permits, for an operation without a key that finds out itself whose it is.
+    pub(super) gate: Arc<Gate>,
+    /// The connection; `None` where the router is called without one.
+    pub(super) peer: Option<Arc<Peer>>,
 }
 
 impl Call {

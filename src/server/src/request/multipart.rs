@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::multipart::Field as Part;
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::stream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request};
@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use crate::error::{ApiError, Location};
 use crate::request::body::BodyReader;
 use crate::request::field::{Field, Kind};
+use crate::request::spool::Spooler;
 use lodestone_types::limits;
 
 /// Parts of one form; far above any sensible batch.
@@ -23,7 +24,7 @@ const TEXT_BYTES_MAX: usize = limits::BODY_BYTES_MAX;
 /// Characters of a file name; what file systems allow.
 const FILENAME_CHARS_MAX: usize = 255;
 
-/// An uploaded file, wholly in memory.
+/// An uploaded file. A large one is in a temporary file, which is mapped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UploadedFile {
     /// Its name without path parts and control characters; empty when none was sent.
@@ -43,6 +44,23 @@ pub struct Form {
     pub files: Vec<(String, UploadedFile)>,
 }
 
+/// Reads a urlencoded form.
+///
+/// # Errors
+/// 400 `too_many_items`.
+pub fn read_urlencoded(bytes: &[u8]) -> Result<Form, ApiError> {
+    let texts: Vec<_> = form_urlencoded::parse(bytes).into_owned().take(PARTS_MAX + 1).collect();
+    match texts.len() > PARTS_MAX {
+        true => Err(too_many_parts()),
+        false => Ok(Form { texts, ..Form::default() }),
+    }
+}
+
+fn too_many_parts() -> ApiError {
+    let message = format!("the form has more than {PARTS_MAX} parts");
+    ApiError::invalid("too_many_items", message)
+}
+
 /// Reads a form. Parts that `fields` do not name are read past.
 ///
 /// # Errors
@@ -52,6 +70,7 @@ pub async fn read(
     content_type: HeaderValue,
     fields: &'static [&'static Field],
 ) -> Result<Form, ApiError> {
+    let spooler = reader.spooler();
     let read_error: Arc<Mutex<Option<ApiError>>> = Arc::default();
     let cell = Arc::clone(&read_error);
     let pieces = stream::unfold((reader, cell), |(mut reader, cell)| async move {
@@ -69,7 +88,7 @@ pub async fn read(
     request.headers_mut().insert(CONTENT_TYPE, content_type);
     // The reader counts the bytes already.
     DefaultBodyLimit::disable().apply(&mut request);
-    let form = read_parts(request, fields).await;
+    let form = read_parts(request, fields, &spooler).await;
     // An error of the reader reaches the parser as a broken stream; report the cause instead.
     match read_error.lock().take() {
         Some(error) => Err(error),
@@ -80,17 +99,18 @@ pub async fn read(
 async fn read_parts(
     request: Request<Body>,
     fields: &'static [&'static Field],
+    spooler: &Spooler,
 ) -> Result<Form, ApiError> {
     let mut parts = Multipart::from_request(request, &())
         .await
         .map_err(|error| malformed(&error.body_text()))?;
     let mut form = Form::default();
     let (mut count, mut text_bytes) = (0, 0);
+    let mut texts = Vec::new();
     while let Some(part) = parts.next_field().await.map_err(|e| malformed(&e.body_text()))? {
         count += 1;
         if count > PARTS_MAX {
-            let message = format!("the form has more than {PARTS_MAX} parts");
-            return Err(ApiError::invalid("too_many_items", message));
+            return Err(too_many_parts());
         }
         let Some(name) = part.name().map(str::to_owned) else { continue };
         let base = name.split('[').next().unwrap_or_default();
@@ -98,13 +118,18 @@ async fn read_parts(
             None => {}
             Some(field) if matches!(field.kind, Kind::File | Kind::Files) => {
                 check_room(field, &form)?;
-                form.files.push((field.name.to_owned(), read_file(field, part).await?));
+                let file = read_file(field, part, spooler).await?;
+                form.files.push((field.name.to_owned(), file));
             }
             Some(field) => {
-                let text = read_text(field, part, &mut text_bytes).await?;
-                form.texts.push((name, text));
+                let text = read_text(field, part, &mut text_bytes, spooler).await?;
+                texts.push((field, name, text));
             }
         }
+    }
+    // Only now in memory: until here the client may take its time.
+    for (field, name, text) in texts {
+        form.texts.push((name, text_of(field, &text)?));
     }
     Ok(form)
 }
@@ -122,27 +147,32 @@ fn check_room(field: &Field, form: &Form) -> Result<(), ApiError> {
     Err(ApiError::field("too_many_items", Location::Form, field.name, &problem))
 }
 
-async fn read_file(field: &Field, mut part: Part<'_>) -> Result<UploadedFile, ApiError> {
+async fn read_file(
+    field: &Field,
+    mut part: Part<'_>,
+    spooler: &Spooler,
+) -> Result<UploadedFile, ApiError> {
     let filename = clean_filename(part.file_name().unwrap_or_default());
     let content_type = part.content_type().unwrap_or_default().to_owned();
-    let mut bytes = BytesMut::new();
+    let mut bytes = spooler.begin();
     while let Some(data) = part.chunk().await.map_err(|e| malformed(&e.body_text()))? {
-        if bytes.len() + data.len() > limits::FILE_BYTES_MAX {
+        if bytes.len() + data.len() as u64 > limits::FILE_BYTES_MAX as u64 {
             let message = format!("a file may hold at most {} bytes", limits::FILE_BYTES_MAX);
             let error = ApiError::too_large("file_too_large", message);
             return Err(error.at(Location::Form, field.name));
         }
-        bytes.extend_from_slice(&data);
+        bytes.push(data).await?;
     }
-    Ok(UploadedFile { filename, content_type, bytes: bytes.freeze() })
+    Ok(UploadedFile { filename, content_type, bytes: bytes.finish().await? })
 }
 
 async fn read_text(
     field: &Field,
     mut part: Part<'_>,
     text_bytes: &mut usize,
-) -> Result<String, ApiError> {
-    let mut bytes = Vec::new();
+    spooler: &Spooler,
+) -> Result<Bytes, ApiError> {
+    let mut bytes = spooler.begin();
     while let Some(data) = part.chunk().await.map_err(|e| malformed(&e.body_text()))? {
         *text_bytes += data.len();
         if *text_bytes > TEXT_BYTES_MAX {
@@ -150,9 +180,13 @@ async fn read_text(
             let error = ApiError::too_large("content_too_large", message);
             return Err(error.at(Location::Form, field.name));
         }
-        bytes.extend_from_slice(&data);
+        bytes.push(data).await?;
     }
-    String::from_utf8(bytes).map_err(|_| {
+    bytes.finish().await
+}
+
+fn text_of(field: &Field, bytes: &[u8]) -> Result<String, ApiError> {
+    String::from_utf8(bytes.to_vec()).map_err(|_| {
         ApiError::field("invalid_value", Location::Form, field.name, "is not valid UTF-8")
     })
 }
@@ -173,7 +207,8 @@ fn clean_filename(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::body::{BodyMemory, Pace};
+    use crate::listen::pace::Pace;
+    use crate::tests::support::Spools;
     use std::time::Duration;
 
     static FILE: Field = Field::form("file", Kind::File, "a file").required();
@@ -181,9 +216,9 @@ mod tests {
     static FIELDS: &[&Field] = &[&FILE, &TENANT];
 
     async fn read_bytes(body: &[u8], bytes_max: usize) -> Result<Form, ApiError> {
-        let pace = Pace { stall: Duration::from_secs(1), bytes_per_second_min: 0 };
+        let pace = Pace { window: Duration::from_secs(1), bytes_per_second_min: 0 };
         let body = Body::from(body.to_vec());
-        let reader = BodyReader::new(body, None, bytes_max, pace, BodyMemory::new(1 << 20));
+        let reader = BodyReader::new(body, None, bytes_max, pace, Spools::new().spooler());
         let content_type = HeaderValue::from_static("multipart/form-data; boundary=B");
         read(reader?, content_type, FIELDS).await
     }

@@ -118,7 +118,7 @@ fn upload_app_sources(
         let submission = record.map(|(origin, content)| Submission {
             source: id,
             kind: SourceKind::App,
-            content,
+            content: content.into(),
             filename: String::new(),
             content_type: None,
             tenant_metadata: replaced(tenant_metadata),

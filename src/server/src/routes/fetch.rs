@@ -1,9 +1,11 @@
 //! Originals: their content, or a URL that gives it for an hour.
+//!
+//! An original is read twice: once to compare it with its hash, before the answer begins and while
+//! the request holds its slot, and once while it is sent. Neither takes memory that grows with it.
 
 use axum::body::Body;
 use axum::response::Response;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
     X_CONTENT_TYPE_OPTIONS,
@@ -12,14 +14,15 @@ use http::{HeaderMap, HeaderValue};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::{Schema, SchemaGenerator};
 
-use crate::app::{App, blocking, degraded, lookup_error};
+use crate::app::{App, Handling, blocking, degraded, lookup_error};
 use crate::download::Claim;
 use crate::dto::sources::{Download, FetchContent, FetchedContent};
 use crate::error::{ApiError, Condition};
+use crate::file_body::{self, Coding, FromFile, TextPieces, base64_len, json_text_len};
 use crate::reply::{Json, Reply};
 use crate::request::Call;
-use crate::routes::{Group, Route, RouteDraft};
-use lodestone_engine::{EngineError, Original};
+use crate::routes::{Group, Route, RouteDraft, off_thread};
+use lodestone_engine::{EngineError, FileSlice, Original};
 use lodestone_types::access::TenantGrant;
 use lodestone_types::{Grant, KeyScope, Role, Scope, SourceRecord, TenantMode};
 
@@ -38,56 +41,119 @@ pub fn routes() -> Vec<Route<App>> {
             "Get the original of a source",
         )
         .handle(blocking(fetch_content)),
-        RouteDraft { group: Group::Fetch, ..download }.handle(blocking(redeem)),
+        RouteDraft { group: Group::Fetch, ..download }.handle(redeem),
     ]
 }
 
-fn fetch_content(
-    app: &App,
-    call: &Call,
-    request: FetchContent,
-) -> Result<Json<FetchedContent>, ApiError> {
+fn fetch_content(app: &App, call: &Call, request: FetchContent) -> Result<Fetched, ApiError> {
     let FetchContent { scope, file_id, return_content } = request;
-    let access = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
+    let grant = call.grant()?;
+    let access = app.engine.open(grant, &scope, Some(TenantMode::Standard))?;
     let original = app.engine.original(&access, &file_id);
-    let Original { record, content } = original.map_err(|error| lookup_error(&access, error))?;
-    let size_bytes = content.len() as u64;
-    let (text, encoding) = match String::from_utf8(content) {
-        Ok(text) => (text, "utf-8"),
-        Err(_) if !return_content => (String::new(), "base64"),
-        Err(error) => (STANDARD.encode(error.as_bytes()), "base64"),
-    };
-    let (file_content, url, end) = match return_content {
-        true => (text, None, None),
-        false => {
-            let collection = access.tenant.collection.to_string();
-            let claim = Claim { collection, scope, source: file_id.clone() };
-            let (token, end) = app.download.sign(&claim, app.engine.clock().now());
-            let url = format!("{}/fetch/download/{token}", call.base_url);
-            (String::new(), Some(url), Some(end.to_string()))
-        }
-    };
-    let body = FetchedContent {
+    let original = original.map_err(|error| lookup_error(&access, error))?;
+    let mut answer = FetchedContent {
         file_id: file_id.to_string(),
         success: true,
         message: "Successfully fetched content".to_owned(),
-        file_content,
-        encoding: encoding.to_owned(),
-        content_type: media_type(&record.content_type).to_owned(),
-        size_bytes,
-        download_url: url,
-        expires_at: end,
+        file_content: String::new(),
+        encoding: "utf-8".to_owned(),
+        content_type: media_type(&original.record.content_type).to_owned(),
+        size_bytes: original.len(),
+        download_url: None,
+        expires_at: None,
     };
-    Ok(Json::new(body).with_degraded(degraded(&access)))
+    let mut coding = None;
+    if return_content {
+        let found = judge(&original)?;
+        if found.0 == Coding::Base64 {
+            answer.encoding = "base64".to_owned();
+        }
+        coding = Some(found);
+    } else {
+        let key_id = grant.key_id.to_string();
+        let collection = access.tenant.collection.to_string();
+        let claim = Claim { key_id, collection, scope, source: file_id };
+        let (token, end) = app.download.sign(&claim, app.engine.clock().now());
+        answer.download_url = Some(format!("{}/fetch/download/{token}", call.base_url));
+        answer.expires_at = Some(end.to_string());
+    }
+    let content = coding.zip(original.content().cloned());
+    Ok(Fetched { answer: Json::new(answer).with_degraded(degraded(&access)), content })
 }
 
-fn redeem(app: &App, _: &Call, request: Download) -> Result<File, ApiError> {
-    let gone = || {
-        let message = "the download URL is not valid or has expired";
-        ApiError::new(Condition::SourceNotFound, "download_not_found", message)
-    };
-    let claim = app.download.open(&request.token, app.engine.clock().now()).ok_or_else(gone)?;
-    let Claim { collection, scope, source } = claim;
+/// Verifies an original, and finds the coding in which JSON can hold it, with its length there.
+fn judge(original: &Original) -> Result<(Coding, u64), ApiError> {
+    let (mut pieces, mut is_text, mut text_bytes) = (TextPieces::default(), true, 0);
+    original.verify(|piece| {
+        if !is_text {
+            return;
+        }
+        match pieces.text_of(piece) {
+            Some(text) => text_bytes += json_text_len(&text),
+            None => is_text = false,
+        }
+    })?;
+    Ok(match is_text && pieces.is_whole() {
+        true => (Coding::JsonText, text_bytes),
+        false => (Coding::Base64, base64_len(original.len())),
+    })
+}
+
+/// The answer to `fetch_content`; the content is read from its file while it is sent.
+struct Fetched {
+    answer: Json<FetchedContent>,
+    content: Option<((Coding, u64), FileSlice)>,
+}
+
+impl Reply for Fetched {
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        Json::<FetchedContent>::schema(generator)
+    }
+
+    fn into_response(self) -> Result<Response, ApiError> {
+        const EMPTY: &str = "\"file_content\":\"\"";
+        let Self { answer, content } = self;
+        let Some(((coding, coded_bytes), file)) = content else { return answer.into_response() };
+        let json = serde_json::to_string(&answer.body)
+            .map_err(|error| ApiError::internal(format!("a response is not JSON: {error}")))?;
+        // Quotes inside of other values are escaped, so this is found where it is written.
+        let at = json.find(EMPTY).ok_or_else(|| ApiError::internal("no place for the content"))?;
+        let (head, tail) = json.split_at(at + EMPTY.len() - 1);
+        let (head, tail) = (Bytes::from(head.to_owned()), Bytes::from(tail.to_owned()));
+        let mut response = answer.into_response()?;
+        *response.body_mut() = file_body::body(head, file, coding, coded_bytes, tail);
+        response.extensions_mut().insert(FromFile);
+        Ok(response)
+    }
+}
+
+/// Sends an original to the holder of a signed URL. The token is judged before the request may
+/// wait for anything, and counts against the rate of the key that made it.
+fn redeem(app: App, call: Call, request: Download) -> Handling<File> {
+    Box::pin(async move {
+        let claim = app.download.open(&request.token, app.engine.clock().now());
+        let claim = claim.ok_or_else(gone)?;
+        if let Some(peer) = &call.peer {
+            peer.authenticate();
+        }
+        call.gate.count(&claim.key_id.as_str().into())?;
+        let admitted = call.gate.admission.enter(Role::Read).await?;
+        off_thread(move || {
+            let file = claimed(&app, claim);
+            drop(admitted);
+            file
+        })
+        .await
+    })
+}
+
+fn gone() -> ApiError {
+    let message = "the download URL is not valid or has expired";
+    ApiError::new(Condition::SourceNotFound, "download_not_found", message)
+}
+
+fn claimed(app: &App, claim: Claim) -> Result<File, ApiError> {
+    let Claim { key_id: _, collection, scope, source } = claim;
     let access = match app.engine.open(&bearer(&scope), &scope, Some(TenantMode::Standard)) {
         Err(EngineError::TenantNotFound | EngineError::ModeMismatch { .. }) => return Err(gone()),
         access => access?,
@@ -96,7 +162,10 @@ fn redeem(app: &App, _: &Call, request: Download) -> Result<File, ApiError> {
         return Err(gone());
     }
     match app.engine.original(&access, &source) {
-        Ok(original) => Ok(File(original)),
+        Ok(original) => {
+            original.verify(|_| ())?;
+            Ok(File(original))
+        }
         Err(error) => match lookup_error(&access, error) {
             error if error.condition() == Condition::SourceNotFound => Err(gone()),
             error => Err(error),
@@ -137,9 +206,14 @@ impl Reply for File {
     }
 
     fn into_response(self) -> Result<Response, ApiError> {
-        let Original { record, content } = self.0;
-        let mut response = Response::new(Body::from(content));
-        describe(response.headers_mut(), &record)?;
+        let Self(original) = self;
+        let body = original.content().cloned().map_or_else(Body::empty, |file| {
+            let bytes = file.len();
+            file_body::body(Bytes::new(), file, Coding::Raw, bytes, Bytes::new())
+        });
+        let mut response = Response::new(body);
+        response.extensions_mut().insert(FromFile);
+        describe(response.headers_mut(), &original.record)?;
         Ok(response)
     }
 }

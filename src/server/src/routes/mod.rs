@@ -57,15 +57,18 @@ mod tests;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::response::Response;
 use http::Method;
 use schemars::{Schema, SchemaGenerator};
 
+use crate::admission::Gate;
 use crate::app::App;
-use crate::error::ApiError;
-use crate::reply::Reply;
+use crate::error::{ApiError, Condition};
+use crate::reply::{Reply, store_large};
 use crate::request::{Call, Field, Input, Request};
+use lodestone_engine::ingest::MemoryShare;
 use lodestone_types::{Role, limits};
 
 /// Every operation of the server.
@@ -88,8 +91,13 @@ pub fn table() -> Vec<Route<App>> {
     .concat()
 }
 
-/// Inputs of more bytes are parsed off the async threads.
-const PARSE_INLINE_BYTES_MAX: usize = 256 << 10;
+/// Inputs of more bytes are parsed off the async threads, and take a share of the memory budget.
+const PARSE_INLINE_BYTES_MAX: usize = 64 << 10;
+/// Bytes of memory for each byte of an input: the input is in a file, its texts are in memory once
+/// as members and once as what the operation makes of them.
+const BYTES_PER_INPUT_BYTE: u64 = 3;
+/// Time that an input waits for memory before the client is told to come back.
+const MEMORY_WAIT: Duration = Duration::from_secs(10);
 
 /// A chapter of the API; the tag in the OpenAPI document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -281,18 +289,35 @@ impl RouteDraft {
     {
         let Self { method, path, group, role, media, body_bytes_max, summary } = self;
         let (fields, reply_schema) = (R::FIELDS, T::schema as _);
-        let handler: Handler<S> = Arc::new(move |app, call, input| {
+        let handler: Handler<S> = Arc::new(move |app, mut call, input| {
             let handler = handler.clone();
             Box::pin(async move {
                 let request = match input.bytes() > PARSE_INLINE_BYTES_MAX {
-                    true => off_thread(move || input.read::<R>()).await?,
+                    true => {
+                        let gate = Arc::clone(&call.gate);
+                        let (memory, request) = off_thread(move || {
+                            Ok((memory_for(&input, &gate)?, input.read::<R>()?))
+                        })
+                        .await?;
+                        call.memory = Some(Arc::new(memory));
+                        request
+                    }
                     false => input.read::<R>()?,
                 };
                 // The share of memory and the slot are held until the answer is made.
-                let held = (call.reservation.clone(), call.admitted.clone());
+                let held = (call.memory.clone(), call.admitted.clone());
+                let gate = Arc::clone(&call.gate);
+                let Some(owner) = call.grant.as_ref().map(|grant| Arc::clone(&grant.key_id)) else {
+                    // What needs no key is short, or comes from a file.
+                    return handler(app, call, request).await?.into_response();
+                };
                 let reply = handler(app, call, request).await?;
-                drop(held);
-                reply.into_response()
+                off_thread(move || {
+                    let response = store_large(reply.into_response()?, &gate, &owner);
+                    drop(held);
+                    response
+                })
+                .await
             })
         });
         let spec = RouteSpec {
@@ -309,6 +334,15 @@ impl RouteDraft {
         };
         Route { spec, handler }
     }
+}
+
+/// The share of memory for an input. Blocks while others have it.
+fn memory_for(input: &Input, gate: &Gate) -> Result<MemoryShare, ApiError> {
+    let bytes = input.bytes() as u64 * BYTES_PER_INPUT_BYTE;
+    gate.memory.take(bytes, MEMORY_WAIT).ok_or_else(|| {
+        let message = "the server's memory-limit is in use by other large requests";
+        ApiError::new(Condition::Unavailable, "overloaded", message)
+    })
 }
 
 /// Runs blocking work where it may block.

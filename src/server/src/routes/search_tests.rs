@@ -50,6 +50,8 @@ impl Rig {
             app,
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
+            spills: Arc::clone(engine.spills()),
+            memory: Arc::clone(engine.memory()),
             settings: HttpSettings::default(),
         };
         let router = router(table(), frame);

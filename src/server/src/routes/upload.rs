@@ -90,7 +90,7 @@ pub(super) fn text_submission(
     Submission {
         source,
         kind: SourceKind::Text,
-        content: content.into_bytes(),
+        content: content.into_bytes().into(),
         filename: String::new(),
         content_type: Some(TEXT_TYPE.to_owned()),
         tenant_metadata,
@@ -110,7 +110,7 @@ pub(super) fn file_submission(
     Submission {
         source,
         kind: SourceKind::File,
-        content: bytes.into(),
+        content: bytes,
         filename,
         content_type: Some(content_type).filter(|word| !word.is_empty()),
         tenant_metadata,

@@ -1,5 +1,7 @@
 //! Pages of the web: accepted here, fetched in the background (API 3.1 #2, 3.8).
 
+use bytes::Bytes;
+
 use crate::app::{App, blocking, lookup_error};
 use crate::dto::batch::BatchResult;
 use crate::dto::upload::Accepted;
@@ -46,7 +48,7 @@ fn submission(
     Submission {
         source,
         kind: SourceKind::Webpage,
-        content: Vec::new(),
+        content: Bytes::new(),
         filename: String::new(),
         content_type: None,
         tenant_metadata,

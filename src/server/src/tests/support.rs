@@ -19,11 +19,14 @@ use crate::dto::search::Retrieve;
 use crate::dto::upload::UploadDocument;
 use crate::error::ApiError;
 use crate::frame::{Frame, HttpSettings, router};
+use crate::listen::pace::Pace;
 use crate::reply::Json;
-use crate::request::body::Pace;
+use crate::request::spool::Spooler;
 use crate::request::{Call, Field, Fields, Kind, Request as Input};
 use crate::routes::{Group, Route, RouteSpec, off_thread};
 use crate::sse;
+use lodestone_engine::ingest::MemoryBudget;
+use lodestone_io::{DataDir, ProcessMemory, RealDisk, SpaceGauge, Spills};
 use lodestone_types::access::KeyScope;
 use lodestone_types::{Grant, ManualClock, Role, SeededIds};
 
@@ -88,6 +91,13 @@ async fn search(_: (), _: Call, request: Retrieve) -> Result<Json<Told>, ApiErro
     Ok(Json::new(Told { file: request.request.query, scope: request.scope.tenant.to_string() }))
 }
 
+/// Longer than an answer that waits in memory.
+pub const LARGE_BYTES: usize = 1 << 20;
+
+async fn large(_: (), _: Call, (): ()) -> Result<Json<Told>, ApiError> {
+    Ok(Json::new(Told { file: "x".repeat(LARGE_BYTES), scope: String::new() }))
+}
+
 async fn stream(_: (), call: Call, (): ()) -> Result<QnaReply, ApiError> {
     let (events, stream) = sse::channel(call.request_id);
     tokio::task::spawn_blocking(move || events.send_last("done", &json!({})));
@@ -118,6 +128,7 @@ fn table() -> Vec<Route<()>> {
         Route::<()>::post("/admin", Admin, Role::Admin, "Makes").handle(plain),
         Route::<()>::post("/form", Upload, Role::Write, "Form").multipart(1000).handle(form),
         Route::<()>::post("/search", Search, Role::Read, "Search").handle(search),
+        Route::<()>::get("/large", Search, Role::Read, "Long").handle(large),
         Route::<()>::get("/stream", Search, Role::Read, "Events").handle(stream),
         Route::<()>::get("/panic", Operations, Role::Read, "Panics").handle(panic),
         Route::<()>::get("/panic-off-thread", Operations, Role::Read, "Panics")
@@ -143,6 +154,31 @@ impl Answer {
 /// A router over the test table.
 pub struct Rig {
     pub router: Router,
+    pub spools: Spools,
+}
+
+/// A place for the files of large bodies.
+pub struct Spools {
+    spooler: Spooler,
+    _root: tempfile::TempDir,
+}
+
+impl Spools {
+    pub fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let data = Arc::new(DataDir::open(root.path(), Arc::new(RealDisk)).unwrap());
+        let gauge = SpaceGauge::new(Arc::clone(&data), Arc::new(ManualClock::default()));
+        let spills = Spills::new(data, Arc::new(gauge));
+        Self { spooler: Spooler { spills, owner: "a".into() }, _root: root }
+    }
+
+    pub fn spooler(&self) -> Spooler {
+        self.spooler.clone()
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.spooler.spills.bytes()
+    }
 }
 
 impl Rig {
@@ -154,17 +190,20 @@ impl Rig {
     }
 
     pub fn with(change: impl FnOnce(&mut HttpSettings)) -> Self {
-        let pace = Pace { stall: Duration::from_millis(50), bytes_per_second_min: 1 };
+        let pace = Pace { window: Duration::from_millis(50), bytes_per_second_min: 1 };
         let mut settings = HttpSettings { pace, ..HttpSettings::default() };
         change(&mut settings);
+        let spools = Spools::new();
         let frame = Frame {
             app: (),
             keys: Arc::new(Keys),
             clock: Arc::new(ManualClock::default()),
             ids: Arc::new(SeededIds::new(1)),
+            spills: Arc::clone(&spools.spooler().spills),
+            memory: Arc::new(MemoryBudget::new(Box::new(ProcessMemory), None, 0)),
             settings,
         };
-        Self { router: router(table(), frame) }
+        Self { router: router(table(), frame), spools }
     }
 
     /// Every operation, the document's own included.

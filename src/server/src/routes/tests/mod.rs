@@ -151,12 +151,15 @@ impl Server {
         let (ids, frame_clock) = (Arc::clone(&components.ids), Arc::clone(&components.clock));
         let engine = Engine::start(settings, components).unwrap();
         let key = engine.take_first_key().unwrap().expose().to_owned();
+        let (spills, memory) = (Arc::clone(engine.spills()), Arc::clone(engine.memory()));
         let app = App::new(engine, never_stops());
         let frame = Frame {
             keys: Arc::new(app.clone()),
             app,
             clock: frame_clock,
             ids,
+            spills,
+            memory,
             settings: HttpSettings::default(),
         };
         let router = router(super::table(), frame);

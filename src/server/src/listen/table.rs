@@ -1,0 +1,213 @@
+//! The open connections: how many there are, whose they are, and which of them goes when there is
+//! room for no other.
+//!
+//! ```text
+//! full -> the oldest without an authenticated request, idle ones first
+//!      -> else the one that has been idle longest
+//!      -> else the newcomer waits, and those behind it in the operating system's queue
+//! ```
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::listen::peer::Peer;
+
+/// Time after which a full table is looked through again: a connection may have become idle.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// The open connections.
+#[derive(Debug)]
+pub(super) struct Table {
+    connections_max: usize,
+    per_address_max: usize,
+    state: Mutex<State>,
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next: u64,
+    /// In the order in which they were accepted.
+    peers: BTreeMap<u64, Arc<Peer>>,
+    /// Connections of each address that is counted.
+    addresses: HashMap<IpAddr, usize>,
+    evicted: u64,
+}
+
+impl Table {
+    /// An empty table; `per_address_max` of 0 is no limit.
+    pub(super) fn new(connections_max: usize, per_address_max: usize) -> Arc<Self> {
+        let (state, freed) = (Mutex::default(), Notify::new());
+        Arc::new(Self { connections_max, per_address_max, state, freed })
+    }
+
+    /// A place for a connection from `address`; waits while the table is full of connections at
+    /// work. `None` where the address has as many as it may.
+    pub(super) async fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+        let address = counted(address).filter(|_| self.per_address_max > 0);
+        loop {
+            let freed = self.freed.notified();
+            {
+                let mut state = self.state.lock();
+                if let Some(address) = address
+                    && state.addresses.get(&address).is_some_and(|n| *n >= self.per_address_max)
+                {
+                    return None;
+                }
+                if state.peers.len() < self.connections_max {
+                    let (id, peer) = (state.next, Arc::new(Peer::new()));
+                    state.next += 1;
+                    state.peers.insert(id, Arc::clone(&peer));
+                    if let Some(address) = address {
+                        *state.addresses.entry(address).or_default() += 1;
+                    }
+                    return Some(Place { table: Arc::clone(self), id, address, peer });
+                }
+                state.evict_one();
+            }
+            let _ = timeout(LOOK_AGAIN, freed).await;
+        }
+    }
+
+    /// Ends one connection, if any may be ended: files that can be opened have run out.
+    pub(super) fn evict_one(&self) {
+        self.state.lock().evict_one();
+    }
+}
+
+impl State {
+    fn evict_one(&mut self) {
+        if self.peers.values().any(|peer| peer.is_timed_out()) {
+            // One is on its way out.
+            return;
+        }
+        let unknown = self.peers.values().filter(|peer| !peer.is_authenticated());
+        // The first of equals is the oldest.
+        let unknown = unknown.min_by_key(|peer| peer.idle_since().is_none());
+        let idle = || self.peers.values().filter_map(|peer| Some((peer.idle_since()?, peer)));
+        let victim =
+            unknown.or_else(|| idle().min_by_key(|(since, _)| *since).map(|found| found.1));
+        let Some(victim) = victim.cloned() else { return };
+        victim.evict();
+        self.evicted += 1;
+        if self.evicted.is_power_of_two() {
+            let evicted = self.evicted;
+            tracing::warn!(evicted, "the table of connections was full: idle ones were closed");
+        }
+    }
+}
+
+/// The place of one connection; free again when dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    table: Arc<Table>,
+    id: u64,
+    address: Option<IpAddr>,
+    pub(super) peer: Arc<Peer>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.table.state.lock();
+        state.peers.remove(&self.id);
+        if let Some(address) = self.address
+            && let Some(count) = state.addresses.get_mut(&address)
+        {
+            *count -= 1;
+            if *count == 0 {
+                state.addresses.remove(&address);
+            }
+        }
+        drop(state);
+        self.table.freed.notify_one();
+    }
+}
+
+/// The address under which a connection is counted: of IPv6 the network of one customer. Loopback
+/// and private addresses are not counted; that is where proxies are.
+fn counted(address: IpAddr) -> Option<IpAddr> {
+    match address.to_canonical() {
+        IpAddr::V4(v4) if v4.is_loopback() || v4.is_private() || v4.is_link_local() => None,
+        IpAddr::V4(v4) => Some(IpAddr::V4(v4)),
+        IpAddr::V6(v6) if v6.is_loopback() || v6.is_unique_local() => None,
+        IpAddr::V6(v6) if v6.is_unicast_link_local() => None,
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            Some(IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn public_addresses_are_bounded_and_places_of_proxies_are_not() {
+        let table = Table::new(100, 2);
+        let enter = async |address: &str| table.enter(ip(address)).await;
+        let held = [enter("192.0.2.1").await.unwrap(), enter("::ffff:192.0.2.1").await.unwrap()];
+        assert!(enter("192.0.2.1").await.is_none());
+        let other = enter("192.0.2.2").await.unwrap();
+        let network = [enter("2001:db8::1").await.unwrap(), enter("2001:db8::2").await.unwrap()];
+        assert!(enter("2001:db8::3").await.is_none());
+        assert!(enter("2001:db8:0:1::3").await.is_some());
+        for near in ["127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.0.9", "::1", "fd00::1"] {
+            let held = [enter(near).await, enter(near).await, enter(near).await];
+            assert!(held.iter().all(Option::is_some), "{near}");
+        }
+        drop(held);
+        assert!(enter("192.0.2.1").await.is_some());
+        drop((other, network));
+        assert!(table.state.lock().addresses.is_empty(), "nothing is kept for those who left");
+        let unlimited = Table::new(100, 0);
+        assert!(unlimited.enter(ip("192.0.2.1")).await.is_some());
+    }
+
+    /// Goal: connections without a key go first, idle before busy ones, then those that have been
+    /// idle longest; one at work is never ended.
+    #[tokio::test]
+    async fn a_full_table_makes_room_in_its_order() {
+        let table = Table::new(4, 0);
+        let near = ip("127.0.0.1");
+        let [known_busy, known_idle, unknown_busy, unknown_idle] = [
+            table.enter(near).await.unwrap(),
+            table.enter(near).await.unwrap(),
+            table.enter(near).await.unwrap(),
+            table.enter(near).await.unwrap(),
+        ];
+        for place in [&known_busy, &known_idle] {
+            place.peer.authenticate();
+        }
+        for place in [&known_busy, &unknown_busy] {
+            place.peer.begin_request();
+        }
+        let mut newcomers = Vec::new();
+        for victim in [unknown_idle, unknown_busy, known_idle] {
+            let mut entering = Box::pin(table.enter(near));
+            assert!((&mut entering).now_or_never().is_none());
+            assert!(victim.peer.evicted().now_or_never().is_some());
+            drop(victim);
+            let newcomer = entering.await.unwrap();
+            newcomer.peer.authenticate();
+            newcomer.peer.begin_request();
+            newcomers.push(newcomer);
+        }
+        let mut entering = Box::pin(table.enter(near));
+        assert!((&mut entering).now_or_never().is_none());
+        assert!(known_busy.peer.evicted().now_or_never().is_none());
+        drop(newcomers);
+        assert!(entering.await.is_some());
+    }
+}

@@ -1,0 +1,175 @@
+//! Memory under hostile load: clients that do not read, do not send, and send much.
+
+#![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::memory_group::{MemoryGroup, own_bytes_of_tree};
+use crate::process::http::Client;
+use crate::process::patience::{Patience, STILL};
+use crate::{Installation, KEY, ask, settled, upload};
+
+const MIB: usize = 1 << 20;
+/// Memory of the machine that the server runs on.
+const MACHINE_BYTES: u64 = 1 << 30;
+/// Bytes of an original, and clients that ask for it in each of two ways and do not read. The
+/// contents, as they were once held, are four times as much as the machine has.
+const ORIGINAL_BYTES: usize = 24 * MIB;
+const SILENT_READERS: usize = 24;
+/// Clients that announce a form of 500 MiB and send a part of it.
+const DRIPPING: usize = 10;
+/// Requests with a body of 15 MiB at once.
+const LARGE_BODIES: usize = 16;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+fn connect(client: &Client) -> TcpStream {
+    let stream = TcpStream::connect(client.address).expect("a connection");
+    stream.set_read_timeout(Some(STILL)).expect("a time above zero");
+    stream
+}
+
+fn head(method: &str, path: &str, kind: &str, length: usize) -> String {
+    format!(
+        "{method} {path} HTTP/1.1\r\nhost: lodestone\r\nauthorization: Bearer {KEY}\r\n\
+         content-type: {kind}\r\ncontent-length: {length}\r\n\r\n"
+    )
+}
+
+/// Sends a request and reads no more of the answer than that it has begun.
+fn begun(client: &Client, request: &str) -> TcpStream {
+    let mut stream = connect(client);
+    stream.write_all(request.as_bytes()).expect("the server reads");
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).expect("an answer begins");
+    assert_eq!(&status, b"HTTP/1.1 200", "{request}");
+    stream
+}
+
+/// A document that cannot be processed; its original is kept and can be fetched.
+fn store_original(client: &Client) {
+    let mut broken = b"%PDF-1.7\n".to_vec();
+    broken.resize(ORIGINAL_BYTES, 0xe9);
+    let path = "/upload/upload_document?tenant_id=acme";
+    let reply = client.file(path, "broken.pdf", &broken, &[("file_id", "broken")]);
+    assert_eq!(reply.expect("an answer").status, 200);
+    assert_eq!(settled(client, "broken"), "errored");
+}
+
+fn innocent_is_served(client: &Client, turn: usize) {
+    let query = json!({"tenant_id": "other", "query": "apples"});
+    let found = ask(client, "POST", "/search/retrieve", query);
+    assert_eq!(found["chunks"][0]["source_id"], "kept", "turn {turn}");
+    let id = format!("during-{turn}");
+    let body = json!({"content": "pears fall", "file_id": id});
+    ask(client, "POST", "/upload/upload_text?tenant_id=other", body);
+    // Large enough to need a place of its own.
+    let mut broken = b"%PDF-1.7\n".to_vec();
+    broken.resize(200 << 10, 0xe9);
+    let path = "/upload/upload_document?tenant_id=other";
+    let reply = client.file(path, "broken.pdf", &broken, &[("file_id", "large")]);
+    assert_eq!(reply.expect("an answer").status, 200, "turn {turn}");
+}
+
+fn settled_of_other(client: &Client, id: &str) {
+    let path = format!("/upload/verify_processing?tenant_id=other&file_id={id}");
+    let mut patience = Patience::new();
+    loop {
+        let status = ask(client, "POST", &path, Value::Null);
+        if status["status"] == "success" {
+            return;
+        }
+        assert!(!patience.is_over(status.clone()), "{id} is stuck: {status}");
+    }
+}
+
+/// Goal: whatever clients ask for, do not read, and do not finish, a server on a machine of 1 GiB
+/// keeps within it and serves others. Method: all of it at once against the real server, in a
+/// control group where one can be made; its private memory is measured all the while.
+#[test]
+fn a_small_machine_survives_hostile_clients() {
+    let Some(installation) = Installation::new("a_small_machine_survives") else { return };
+    let group = MemoryGroup::new(MACHINE_BYTES);
+    if group.is_none() {
+        println!("SKIPPED the control group of a_small_machine_survives: it cannot be made here");
+    }
+    let limit = (MACHINE_BYTES / 4 * 3).to_string();
+    let variables = [("LODESTONE_MEMORY_LIMIT", limit.as_str())];
+    let (mut server, client) = installation.start_in(group.as_ref(), &variables);
+    let client = &client;
+    store_original(client);
+    let kept = json!({"content": "apples fall", "file_id": "kept"});
+    ask(client, "POST", "/upload/upload_text?tenant_id=other", kept);
+    settled_of_other(client, "kept");
+
+    let peak = AtomicU64::new(0);
+    let (end, has_ended) = std::sync::mpsc::channel::<()>();
+    let process = server.id();
+    let open: Mutex<Vec<TcpStream>> = Mutex::default();
+    std::thread::scope(|scope| {
+        let peak = &peak;
+        scope.spawn(move || {
+            while has_ended.recv_timeout(BETWEEN_LOOKS) == Err(RecvTimeoutError::Timeout) {
+                peak.fetch_max(own_bytes_of_tree(process), Ordering::Relaxed);
+            }
+        });
+        let hostile = std::thread::scope(|clients| {
+            let mut threads = Vec::new();
+            let body = json!({"tenant_id": "acme", "file_id": "broken"}).to_string();
+            let fetch =
+                head("POST", "/fetch/fetch_content", "application/json", body.len()) + &body;
+            let asked = json!({"tenant_id": "acme", "file_id": "broken", "return_content": false});
+            let url = ask(client, "POST", "/fetch/fetch_content", asked)["download_url"].clone();
+            let path = url.as_str().expect("a URL").splitn(4, '/').nth(3).expect("a path");
+            let download = format!("GET /{path} HTTP/1.1\r\nhost: lodestone\r\n\r\n");
+            for request in [fetch, download] {
+                for _ in 0..SILENT_READERS {
+                    let (request, open) = (request.clone(), &open);
+                    threads.push(clients.spawn(move || {
+                        let stream = begun(client, &request);
+                        open.lock().expect("no client fails").push(stream);
+                    }));
+                }
+            }
+            for _ in 0..DRIPPING {
+                let mut stream = connect(client);
+                let kind = "multipart/form-data; boundary=B";
+                let path = "/upload/batch_upload?tenant_id=acme";
+                let form = "--B\r\ncontent-disposition: form-data; name=\"files\"; \
+                     filename=\"a.txt\"\r\n\r\n";
+                let sent = head("POST", path, kind, 500 * MIB) + form + &"x".repeat(MIB);
+                stream.write_all(sent.as_bytes()).expect("the server reads");
+                open.lock().expect("no client fails").push(stream);
+            }
+            for _ in 0..LARGE_BODIES {
+                threads.push(clients.spawn(|| {
+                    let query = "x".repeat(15 * MIB);
+                    let body = json!({"tenant_id": "acme", "query": query});
+                    let reply = client.call("POST", "/search/retrieve", &body);
+                    let status = reply.expect("an answer").status;
+                    assert!([400, 503].contains(&status), "{status}");
+                }));
+            }
+            for turn in 0..10 {
+                innocent_is_served(client, turn);
+            }
+            threads.into_iter().try_for_each(|thread| thread.join())
+        });
+        innocent_is_served(client, 10);
+        drop(end);
+        hostile.expect("every client is answered");
+    });
+    settled_of_other(client, "during-10");
+    let peak = peak.into_inner();
+    println!("private memory of the server and its children: {} MiB", peak >> 20);
+    assert!(peak < MACHINE_BYTES, "{} MiB", peak >> 20);
+    assert_eq!(open.into_inner().expect("no client fails").len(), 2 * SILENT_READERS + DRIPPING);
+    assert!(!server.output().contains("\"level\":\"ERROR\""), "{}", server.output());
+    upload(client, "after", "plums fall");
+}
