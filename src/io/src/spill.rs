@@ -221,7 +221,7 @@ impl AsRef<[u8]> for Mapped {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{RealDisk, Space, StandInDisk};
+    use crate::{Space, StandInDisk};
     use lodestone_types::ManualClock;
 
     fn spills(disk: Arc<dyn crate::Disk>) -> (tempfile::TempDir, Arc<Spills>, Arc<ManualClock>) {
@@ -235,7 +235,9 @@ mod tests {
 
     #[test]
     fn short_bytes_stay_in_memory_and_long_ones_come_back_from_a_file_without_a_name() {
-        let (root, spills, _) = spills(Arc::new(RealDisk));
+        let disk = StandInDisk::default();
+        disk.pretend(Space { total_bytes: 1000, free_bytes: 900, free_files: u64::MAX });
+        let (root, spills, _) = spills(Arc::new(disk));
         let owner: Arc<str> = "a".into();
         let bytes: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
         for (length, piece) in [(0, 1), (1000, 7), (65_536, 4096), (65_537, 4096), (300_000, 999)] {

@@ -124,6 +124,20 @@ fn held(
     Body::new(OfKnownLength { stream, left, _held: held })
 }
 
+/// The bytes of a file from `at` on, at most one piece; none at its end.
+///
+/// # Errors
+/// The system's.
+pub async fn piece(file: FileSlice, at: u64) -> io::Result<Bytes> {
+    let read = tokio::task::spawn_blocking(move || {
+        let mut piece = vec![0; PIECE_BYTES];
+        let read = file.read_at(at, &mut piece).map_err(io::Error::other)?;
+        piece.truncate(read);
+        Ok(piece.into())
+    });
+    read.await.map_err(io::Error::other)?
+}
+
 struct Reader {
     file: FileSlice,
     at: u64,
@@ -201,7 +215,7 @@ mod tests {
         let text = "a\u{e9}\u{20ac}\u{1f4da}\"\\\n\u{1}\u{7f}".repeat(10_001);
         let text = &text[..text.len() - 1];
         let bytes = text.as_bytes();
-        assert!(bytes.len() > 3 * PIECE_BYTES && bytes.len() % 3 != 0);
+        assert!(bytes.len() > 3 * PIECE_BYTES && !bytes.len().is_multiple_of(3));
         assert_eq!(sent(bytes, Coding::Raw, bytes.len() as u64).await, bytes);
         let coded = sent(bytes, Coding::Base64, base64_len(bytes.len() as u64)).await;
         assert_eq!(coded, STANDARD.encode(bytes).into_bytes());

@@ -86,7 +86,7 @@ impl<T: Serialize + JsonSchema + Send + 'static> Reply for Json<T> {
 }
 
 /// Answers up to this size wait in memory for their reader, and are compressed if it asks.
-const IN_MEMORY_BYTES_MAX: u64 = 128 << 10;
+pub(super) const IN_MEMORY_BYTES_MAX: u64 = 128 << 10;
 
 /// Moves the body of a large answer to a file: however slowly it is read, it takes no memory then.
 /// On a full disk it stays in memory, as long as the budget has room.

@@ -3,9 +3,11 @@
 //! Each event has an increasing id and one JSON object as data. A comment line is sent whenever
 //! nothing was for 15 s, so that proxies keep the connection. When the client goes away the body
 //! is dropped, and the sender's next send fails: that is how a generator learns to stop. A sender
-//! that ends without a last event leaves an `error` event, never a silent end.
+//! that ends without a last event leaves an `error` event, never a silent end. The data of a large
+//! event is in a file while it waits for a slow reader.
 
 use std::any::Any;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +23,9 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::timeout;
 
 use crate::error::ApiError;
-use crate::reply;
+use crate::request::spool::Spooler;
+use crate::{file_body, reply};
+use lodestone_engine::{Spilled, SpilledFile};
 
 /// Longest silence on a stream.
 const PING_AFTER: Duration = Duration::from_secs(15);
@@ -36,14 +40,22 @@ pub struct Disconnected;
 #[derive(Debug)]
 struct Event {
     name: &'static str,
-    data: String,
+    data: Data,
     is_last: bool,
+}
+
+/// One JSON object.
+#[derive(Debug)]
+enum Data {
+    Text(String),
+    File(SpilledFile),
 }
 
 /// The sending end of the channel.
 #[derive(Debug, Clone)]
 pub struct EventSender {
     events: mpsc::Sender<Event>,
+    spooler: Spooler,
     request_id: Arc<str>,
 }
 
@@ -57,10 +69,10 @@ pub struct EventStream {
     held: Option<Box<dyn Any + Send>>,
 }
 
-/// A stream of the request `request_id`.
-pub fn channel(request_id: Arc<str>) -> (EventSender, EventStream) {
+/// A stream of the request `request_id`, with a maker of files for its large events.
+pub fn channel(request_id: Arc<str>, spooler: Spooler) -> (EventSender, EventStream) {
     let (events_in, events) = mpsc::channel(WAITING_MAX);
-    let sender = EventSender { events: events_in, request_id: Arc::clone(&request_id) };
+    let sender = EventSender { events: events_in, spooler, request_id: Arc::clone(&request_id) };
     let (ping_after, degraded, held) = (PING_AFTER, Vec::new(), None);
     (sender, EventStream { events, request_id, ping_after, degraded, held })
 }
@@ -71,7 +83,7 @@ impl EventSender {
     /// # Errors
     /// [`Disconnected`] when the client has gone.
     pub fn send(&self, name: &'static str, data: &impl Serialize) -> Result<(), Disconnected> {
-        let event = Event { name, data: encode(data), is_last: false };
+        let event = Event { name, data: self.encode(data), is_last: false };
         self.events.blocking_send(event).map_err(|_| Disconnected)
     }
 
@@ -82,7 +94,7 @@ impl EventSender {
     pub fn offer(&self, name: &'static str, data: &impl Serialize) -> Result<bool, Disconnected> {
         match self.events.try_reserve() {
             Ok(permit) => {
-                permit.send(Event { name, data: encode(data), is_last: false });
+                permit.send(Event { name, data: self.encode(data), is_last: false });
                 Ok(true)
             }
             Err(TrySendError::Full(())) => Ok(false),
@@ -95,7 +107,7 @@ impl EventSender {
     /// # Errors
     /// [`Disconnected`] when the client has gone.
     pub fn send_last(self, name: &'static str, data: &impl Serialize) -> Result<(), Disconnected> {
-        let event = Event { name, data: encode(data), is_last: true };
+        let event = Event { name, data: self.encode(data), is_last: true };
         self.events.blocking_send(event).map_err(|_| Disconnected)
     }
 
@@ -122,6 +134,19 @@ impl EventSender {
     pub fn is_closed(&self) -> bool {
         self.events.is_closed()
     }
+
+    fn encode(&self, data: &impl Serialize) -> Data {
+        let text = encode(data);
+        if text.len() as u64 <= reply::IN_MEMORY_BYTES_MAX {
+            return Data::Text(text);
+        }
+        let mut spill = self.spooler.spills.begin(&self.spooler.owner);
+        match spill.write_all(text.as_bytes()).map(|()| spill.finish()) {
+            Ok(Ok(Spilled::File(spilled))) => Data::File(spilled),
+            // On a full disk it stays in memory.
+            _ => Data::Text(text),
+        }
+    }
 }
 
 fn encode(data: &impl Serialize) -> String {
@@ -133,28 +158,55 @@ struct Progress {
     stream: EventStream,
     next_id: u64,
     has_ended: bool,
+    /// The data of an event, and how much of it was sent.
+    file: Option<(SpilledFile, u64)>,
 }
 
 impl Progress {
-    fn format(&mut self, event: &Event) -> Bytes {
+    fn format(&mut self, event: Event) -> Bytes {
+        let Event { name, data, is_last } = event;
         let id = self.next_id;
         self.next_id += 1;
-        self.has_ended = event.is_last;
-        Bytes::from(format!("id: {id}\nevent: {}\ndata: {}\n\n", event.name, event.data))
+        self.has_ended = is_last;
+        let head = format!("id: {id}\nevent: {name}\ndata: ");
+        match data {
+            Data::Text(text) => Bytes::from(format!("{head}{text}\n\n")),
+            Data::File(spilled) => {
+                self.file = Some((spilled, 0));
+                Bytes::from(head)
+            }
+        }
     }
 
-    async fn next(&mut self) -> Option<Bytes> {
+    /// The next piece of a large event; the blank line after the last one.
+    async fn piece(&mut self, spilled: SpilledFile, at: u64) -> io::Result<Bytes> {
+        let bytes = file_body::piece(spilled.file.clone(), at).await?;
+        if bytes.is_empty() {
+            return Ok(Bytes::from_static(b"\n\n"));
+        }
+        self.file = Some((spilled, at + bytes.len() as u64));
+        Ok(bytes)
+    }
+
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        if let Some((spilled, at)) = self.file.take() {
+            return Some(self.piece(spilled, at).await);
+        }
+        self.next_event().await.map(Ok)
+    }
+
+    async fn next_event(&mut self) -> Option<Bytes> {
         if self.has_ended {
             return None;
         }
         match timeout(self.stream.ping_after, self.stream.events.recv()).await {
             Err(_) => Some(Bytes::from_static(b": ping\n\n")),
-            Ok(Some(event)) => Some(self.format(&event)),
+            Ok(Some(event)) => Some(self.format(event)),
             Ok(None) => {
                 let error = ApiError::internal("a stream ended without its last event");
                 tracing::error!(request_id = %self.stream.request_id, cause = error.cause());
-                let data = encode(&error.body(&self.stream.request_id));
-                Some(self.format(&Event { name: "error", data, is_last: true }))
+                let data = Data::Text(encode(&error.body(&self.stream.request_id)));
+                Some(self.format(Event { name: "error", data, is_last: true }))
             }
         }
     }
@@ -178,10 +230,10 @@ impl EventStream {
     pub fn into_response(mut self) -> Response {
         let degraded = std::mem::take(&mut self.degraded);
         let held = self.held.take();
-        let progress = Progress { stream: self, next_id: 1, has_ended: false };
+        let progress = Progress { stream: self, next_id: 1, has_ended: false, file: None };
         let body = stream::unfold((progress, held), |(mut progress, held)| async move {
             let piece = progress.next().await?;
-            Some((Ok::<_, std::convert::Infallible>(piece), (progress, held)))
+            Some((piece, (progress, held)))
         });
         let mut response = Response::new(Body::from_stream(body));
         let headers = response.headers_mut();
@@ -197,6 +249,7 @@ impl EventStream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::support::Spools;
     use http_body_util::BodyExt;
     use serde_json::json;
 
@@ -207,7 +260,7 @@ mod tests {
 
     #[tokio::test]
     async fn events_are_numbered_and_end_with_the_last() {
-        let (sender, stream) = channel("r-1".into());
+        let (sender, stream) = channel("r-1".into(), Spools::new().spooler());
         std::thread::spawn(move || {
             sender.send("token", &json!({"delta": "a\nb"})).unwrap();
             sender.send_last("done", &json!({"answer": "a\nb"})).unwrap();
@@ -219,8 +272,27 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_large_event_waits_in_a_file() {
+        let spools = Spools::new();
+        let (sender, stream) = channel("r-1".into(), spools.spooler());
+        let large = json!({"sources": "x".repeat(300_000)});
+        let (data, spooler) = (large.clone(), spools.spooler());
+        let sending = tokio::task::spawn_blocking(move || {
+            sender.send("sources", &data).unwrap();
+            sender.send_last("done", &json!({})).unwrap();
+            spooler.spills.bytes()
+        });
+        assert!(sending.await.unwrap() > 300_000);
+        let text = text_of(stream.into_response()).await;
+        let expected =
+            format!("id: 1\nevent: sources\ndata: {large}\n\nid: 2\nevent: done\ndata: {{}}\n\n");
+        assert!(text == expected, "{} bytes", text.len());
+        assert_eq!(spools.bytes(), 0, "given back");
+    }
+
+    #[tokio::test]
     async fn a_lost_sender_is_an_error_event() {
-        let (sender, stream) = channel("r-1".into());
+        let (sender, stream) = channel("r-1".into(), Spools::new().spooler());
         drop(sender);
         let text = text_of(stream.into_response()).await;
         assert!(text.starts_with("id: 1\nevent: error\ndata: {"), "{text}");
@@ -229,7 +301,7 @@ mod tests {
 
     #[tokio::test]
     async fn silence_is_filled_and_a_gone_client_is_noticed() {
-        let (sender, mut stream) = channel("r-1".into());
+        let (sender, mut stream) = channel("r-1".into(), Spools::new().spooler());
         stream.ping_after = Duration::from_millis(1);
         let mut body = stream.into_response().into_body();
         let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();

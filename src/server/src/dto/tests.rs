@@ -23,6 +23,7 @@ use crate::error::ApiError;
 use crate::request::{Form, Input, Payload, Request, UploadedFile};
 use crate::routes::qna::AnswerStream;
 use crate::sse;
+use crate::tests::support::Spools;
 use lodestone_engine::query::{Alpha, Mode};
 use lodestone_text::Operator;
 use lodestone_types::access::KeyScope;
@@ -483,7 +484,7 @@ fn answer(text: &str) -> QnaResponse {
 async fn a_streamed_answer_says_what_the_whole_one_says() {
     use http_body_util::BodyExt;
     let run = |tokens: &'static [&'static str]| async move {
-        let (events, stream) = sse::channel("r".into());
+        let (events, stream) = sse::channel("r".into(), Spools::new().spooler());
         std::thread::spawn(move || {
             let start = StartEvent { request_id: "r".into(), session_id: None, model: None };
             let sources =

@@ -46,7 +46,7 @@ use lodestone_engine::settings::RateLimit;
 use lodestone_types::{Clock, IdSource};
 
 /// Settings of the HTTP interface.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct HttpSettings {
     /// Rate of one key; `None` is no bound.
     pub rate_limit: Option<RateLimit>,
@@ -58,18 +58,6 @@ pub struct HttpSettings {
     pub pace: Pace,
     /// Prefix of every path, for example `/lodestone`; empty for none.
     pub path_prefix: String,
-}
-
-impl Default for HttpSettings {
-    fn default() -> Self {
-        Self {
-            rate_limit: None,
-            cors_origins: Vec::new(),
-            admission: AdmissionSettings::default(),
-            pace: Pace::default(),
-            path_prefix: String::new(),
-        }
-    }
 }
 
 /// Components of the frame.

@@ -37,6 +37,7 @@ use sha2::{Digest, Sha256};
 use crate::admission::{Admitted, Gate};
 use crate::error::ApiError;
 use crate::listen::Peer;
+use crate::request::spool::Spooler;
 use lodestone_engine::ingest::MemoryShare;
 use lodestone_types::Grant;
 
@@ -99,6 +100,13 @@ pub struct Call {
 }
 
 impl Call {
+    /// Maker of files for large answers.
+    pub(super) fn spooler(&self) -> Spooler {
+        let owner =
+            self.grant.as_ref().map_or_else(|| "".into(), |grant| Arc::clone(&grant.key_id));
+        Spooler { spills: Arc::clone(&self.gate.spills), owner }
+    }
+
     /// The caller.
     ///
     /// # Errors

@@ -89,7 +89,8 @@ async fn begin_stream(
     asked: Arc<Asked>,
     listening: CancellationGuard,
 ) -> Result<QnaReply, ApiError> {
-    let (events, stream) = sse::channel(Arc::clone(&asked.call.request_id));
+    let call = &asked.call;
+    let (events, stream) = sse::channel(Arc::clone(&call.request_id), call.spooler());
     let (starting, started) = oneshot::channel();
     let answered = tokio::spawn(stream_answer(asked, events, starting));
     if let Ok(degraded) = started.await {

@@ -26,7 +26,7 @@ use crate::request::{Call, Field, Fields, Kind, Request as Input};
 use crate::routes::{Group, Route, RouteSpec, off_thread};
 use crate::sse;
 use lodestone_engine::ingest::MemoryBudget;
-use lodestone_io::{DataDir, ProcessMemory, RealDisk, SpaceGauge, Spills};
+use lodestone_io::{DataDir, ProcessMemory, Space, SpaceGauge, Spills, StandInDisk};
 use lodestone_types::access::KeyScope;
 use lodestone_types::{Grant, ManualClock, Role, SeededIds};
 
@@ -99,7 +99,7 @@ async fn large(_: (), _: Call, (): ()) -> Result<Json<Told>, ApiError> {
 }
 
 async fn stream(_: (), call: Call, (): ()) -> Result<QnaReply, ApiError> {
-    let (events, stream) = sse::channel(call.request_id);
+    let (events, stream) = sse::channel(call.request_id.clone(), call.spooler());
     tokio::task::spawn_blocking(move || events.send_last("done", &json!({})));
     Ok(QnaReply::Stream(stream))
 }
@@ -166,7 +166,11 @@ pub struct Spools {
 impl Spools {
     pub fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let data = Arc::new(DataDir::open(root.path(), Arc::new(RealDisk)).unwrap());
+        // Whatever disk the tests run on.
+        let disk = StandInDisk::default();
+        let (total_bytes, free_bytes) = (2 << 40, 1 << 40);
+        disk.pretend(Space { total_bytes, free_bytes, free_files: u64::MAX });
+        let data = Arc::new(DataDir::open(root.path(), Arc::new(disk)).unwrap());
         let gauge = SpaceGauge::new(Arc::clone(&data), Arc::new(ManualClock::default()));
         let spills = Spills::new(data, Arc::new(gauge));
         Self { spooler: Spooler { spills, owner: "a".into() }, _root: root }
