@@ -205,6 +205,18 @@ fn without_a_session_nothing_is_kept() {
     }
 }
 
+/// Point 5.10: a question that wants no answer is no turn: the last answer stays the last turn.
+#[test]
+fn a_question_without_an_answer_is_no_turn() {
+    let server = with_texts();
+    let place = json!({"session_id": "talk"});
+    begin(&server, &place);
+    for n in 0..11 {
+        first_source(&server, &format!("Which number comes behind {n}?"), &place);
+    }
+    assert_eq!(first_source(&server, FOLLOW_UP, &place), "tower");
+}
+
 /// Point 5.10: filters are not inherited, and a refused question is no turn.
 #[test]
 fn a_session_hands_on_questions_and_no_filters() {

@@ -99,6 +99,35 @@ impl Catalog {
         })
     }
 
+    /// Notes that a session is in use, without a turn; begins none.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn touch_session(
+        &self,
+        collection: CollectionId,
+        sub_tenant: &SubTenantId,
+        session: &SessionId,
+    ) -> Result<()> {
+        let (sub_tenant, session) = (sub_tenant.clone(), session.clone());
+        let (idle_since, now) = (self.idle_since(), self.inner.clock.now().0 as i64);
+        self.write(move |connection| {
+            connection
+                .prepare_cached(
+                    "UPDATE sessions SET last_at = ?5
+                     WHERE collection = ?1 AND sub_tenant = ?2 AND name = ?3 AND last_at > ?4",
+                )?
+                .execute(params![
+                    blob(collection),
+                    sub_tenant.as_str(),
+                    session.as_str(),
+                    idle_since,
+                    now
+                ])?;
+            Ok(())
+        })
+    }
+
     /// Sessions last used at this time or before have expired; -1 if sessions never expire.
     fn idle_since(&self) -> i64 {
         match self.inner.options.session_idle_millis {

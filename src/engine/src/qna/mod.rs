@@ -224,7 +224,7 @@ impl Engine {
         self.writer.as_ref()
     }
 
-    /// Adds a turn to a session.
+    /// Adds a turn to a session. A question that wanted no answer is no turn; it keeps the session.
     ///
     /// # Errors
     /// Errors of the catalog.
@@ -233,9 +233,12 @@ impl Engine {
         access: &TenantAccess,
         session: &SessionId,
         question: &str,
-        answer: &str,
+        answer: Option<&str>,
     ) -> Result<(), EngineError> {
         let (collection, sub_tenant) = (access.tenant.collection, &access.sub_tenant);
+        let Some(answer) = answer else {
+            return Ok(self.catalog.touch_session(collection, sub_tenant, session)?);
+        };
         let (question, answer) = (question.to_owned(), answer.to_owned());
         Ok(self.catalog.append_turn(collection, sub_tenant, session, question, answer)?)
     }

@@ -248,7 +248,8 @@ impl Asked {
         let Self { app, call, input, .. } = self;
         let Some(session) = &input.session_id else { return };
         let question = &input.request.query;
-        if let Err(error) = app.engine.remember(access, session, question, &response.answer) {
+        let answer = input.ai_generation.then_some(response.answer.as_str());
+        if let Err(error) = app.engine.remember(access, session, question, answer) {
             tracing::warn!(%error, request_id = %call.request_id, "a turn was not remembered");
             response.metadata.search.degraded.push("session_not_remembered".to_owned());
         }
