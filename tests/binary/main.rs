@@ -6,6 +6,7 @@
 //! - `models`: a reranker installed, listed and used
 //! - `settings`: what the environment sets, and what the log tells
 //! - `streams`: events one by one, clients that leave, the same answer in company
+//! - `fairness`: searches of one tenant beside the answers of another; clients that leave
 //! - `damage`: what `lodestone verify` finds
 //! - `documents`: files of all formats and hostile ones, read by confined children
 //! - `ingest`: the client verb, through changes and kills
@@ -15,6 +16,7 @@
 mod damage;
 mod documentation;
 mod documents;
+mod fairness;
 mod image;
 mod ingest;
 mod lifecycle;

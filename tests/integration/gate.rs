@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex};
 
 use lodestone_embed::{EmbedError, EmbedStats, Embedder, HashEmbedder, Lane};
+use lodestone_types::RequestContext;
 
 use crate::support::TestServer;
 
@@ -72,7 +73,12 @@ impl Embedder for Gated {
         HashEmbedder.token_offsets(text)
     }
 
-    fn embed(&self, lane: Lane, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError> {
+    fn embed_within(
+        &self,
+        lane: Lane,
+        _: &RequestContext,
+        texts: Vec<String>,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
         if lane == Lane::Bulk {
             let is_closed = self.0.is_closed.lock().unwrap();
             drop(self.0.changed.wait_while(is_closed, |is_closed| *is_closed).unwrap());

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use lodestone_engine::answer::generate::{
-    CancellationToken, Effort, GenerateError, Generator, GeneratorSettings, Message,
-    OpenAiGenerator, Prompt, Secret, Speaker,
+    Effort, GenerateError, Generator, GeneratorSettings, Message, OpenAiGenerator, Prompt, Secret,
+    Speaker,
 };
 use lodestone_engine::settings::Settings;
+use lodestone_types::CancellationToken;
 use serde_json::{Value, json};
 
 use crate::corpus::{ids_of, list, with};

@@ -6,6 +6,7 @@ mod answers;
 mod apps;
 mod contract;
 mod corpus;
+mod deadlines;
 mod documented;
 mod errors;
 mod fetch;

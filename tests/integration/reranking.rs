@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lodestone_rank::{RerankError, Reranker};
-use lodestone_types::{ErrorKind, limits};
+use lodestone_types::{ErrorKind, RequestContext, limits};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -27,7 +27,12 @@ impl Reranker for Preference {
         "preference-test-double"
     }
 
-    fn score(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>, RerankError> {
+    fn score(
+        &self,
+        _: &RequestContext,
+        query: &str,
+        passages: &[&str],
+    ) -> Result<Vec<f32>, RerankError> {
         if self.fails.load(Ordering::Relaxed) {
             return Err(RerankError::new(ErrorKind::Overloaded, "told to"));
         }

@@ -136,6 +136,19 @@ impl TestServer {
         })
     }
 
+    /// Sends JSON and leaves as soon as the work for it has `begun`.
+    pub fn leave(&self, path: &str, body: &Value, begun: impl Fn() -> bool) {
+        let request = Request::post(path).header("authorization", format!("Bearer {KEY}"));
+        let request = request.body(Body::from(body.to_string())).expect("a request");
+        let router = self.router.clone();
+        let asking = self.runtime.spawn(router.oneshot(request));
+        let mut patience = Patience::new();
+        while !begun() {
+            assert!(!asking.is_finished() && !patience.is_over(()), "{path} is not at work");
+        }
+        asking.abort();
+    }
+
     /// Sends JSON (or nothing, for `null`) with a key.
     pub fn call_as(&self, key: &str, method: &str, path: &str, body: &Value) -> Reply {
         let request = Request::builder()

@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 use lodestone_embed::{EmbedError, EmbedStats, Embedder, HashEmbedder, Lane};
 use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine};
-use lodestone_types::{Clock, ManualClock, Timestamp};
+use lodestone_types::{Clock, ManualClock, RequestContext, Timestamp};
 use serde_json::Value;
 use tempfile::TempDir;
 use tower::ServiceExt;
@@ -229,7 +229,12 @@ impl Embedder for BlindEmbedder {
         HashEmbedder.token_offsets(text)
     }
 
-    fn embed(&self, lane: Lane, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError> {
+    fn embed_within(
+        &self,
+        lane: Lane,
+        _: &RequestContext,
+        texts: Vec<String>,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
         HashEmbedder.embed(lane, texts.iter().map(|text| canary::blank(text)).collect())
     }
 

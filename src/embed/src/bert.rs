@@ -12,9 +12,9 @@ use candle_core::{CpuStorage, Device, InplaceOp1, InplaceOp2, Layout, Tensor};
 use crate::EmbedError;
 use crate::config::{Activation, ModelConfig, Pooling};
 use crate::elementwise::{self, Norm};
+use crate::forward::Forward;
 use crate::int16;
 use crate::precision::{Arithmetic, Precision};
-use crate::queue::Forward;
 use crate::weights::{Dense, Weights};
 
 /// A loaded encoder.

@@ -4,14 +4,21 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::EmbedError;
+use lodestone_types::RequestContext;
 
 /// Priority of an embedding call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// A query that a user waits for: goes before all bulk work.
+    /// A query that a user waits for: goes before everything else.
     Query,
-    /// Documents being ingested: fills the machine when no query waits.
+    /// The many texts of an answer or of a memory that a user waits for: goes before documents.
+    Answer,
+    /// Documents being ingested: fills the machine when nobody waits.
     Bulk,
+}
+
+impl Lane {
+    pub(super) const ALL: [Self; 3] = [Self::Query, Self::Answer, Self::Bulk];
 }
 
 /// Counters of the model's work since it was loaded. They only grow.
@@ -54,13 +61,27 @@ pub trait Embedder: Send + Sync + fmt::Debug {
     }
 
     /// One vector of length 1 for each text, in the order of the texts. A text longer than the
-    /// model's window is cut there. Blocks until all are done; in [`Lane::Bulk`] also while the
-    /// queue is full.
+    /// model's window is cut there. Blocks until all are done or the request is over; in lanes
+    /// other than [`Lane::Query`] also while the queue is full. In each lane tenants take turns.
     ///
     /// # Errors
-    /// [`EmbedError::Overloaded`] when too many queries wait, [`EmbedError::Closed`] after
+    /// [`EmbedError::Overloaded`] when too many queries of the tenant wait,
+    /// [`EmbedError::Stopped`] when the request is over, [`EmbedError::Closed`] after
     /// [`Embedder::close`], otherwise errors of the model. On an error no vector is returned.
-    fn embed(&self, lane: Lane, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError>;
+    fn embed_within(
+        &self,
+        lane: Lane,
+        context: &RequestContext,
+        texts: Vec<String>,
+    ) -> Result<Vec<Vec<f32>>, EmbedError>;
+
+    /// The same for work of the server's own, which has all the time.
+    ///
+    /// # Errors
+    /// As [`Self::embed_within`].
+    fn embed(&self, lane: Lane, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError> {
+        self.embed_within(lane, &RequestContext::default(), texts)
+    }
 
     /// Counters of the work so far.
     fn stats(&self) -> EmbedStats;

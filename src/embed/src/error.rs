@@ -1,6 +1,6 @@
 //! Errors of models, and of texts on their way to a vector.
 
-use lodestone_types::ErrorKind;
+use lodestone_types::{ErrorKind, Stopped};
 
 /// Error of a refused model, or of a text without a vector.
 ///
@@ -68,8 +68,8 @@ pub enum EmbedError {
         /// The panic's message.
         message: String,
     },
-    /// More queries wait for the model than it may hold.
-    #[error("{waiting} tokens of queries wait for the model, at most {max} may")]
+    /// More queries of the tenant wait for the model than may.
+    #[error("{waiting} tokens of queries of this tenant wait for the model, at most {max} may")]
     Overloaded {
         /// Tokens that would wait.
         waiting: usize,
@@ -79,13 +79,16 @@ pub enum EmbedError {
     /// The embedder was closed before the text had its turn.
     #[error("the model is shutting down")]
     Closed,
+    /// The request that it was for is over.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
 }
 
 impl EmbedError {
     /// Its kind, which says what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unreadable { .. } | Self::Closed => ErrorKind::Unavailable,
+            Self::Unreadable { .. } | Self::Closed | Self::Stopped(_) => ErrorKind::Unavailable,
             Self::Unsupported { .. } => ErrorKind::Invalid,
             Self::Malformed { .. } | Self::MissingTensor { .. } | Self::WrongShape { .. } => {
                 ErrorKind::Corrupt

@@ -6,6 +6,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{EmbedError, EmbedStats, Embedder, Lane};
+use lodestone_types::RequestContext;
 
 /// Numbers in a vector of [`HashEmbedder`].
 const DIMENSION: usize = 64;
@@ -55,7 +56,12 @@ impl Embedder for HashEmbedder {
         text.unicode_word_indices().map(|(start, word)| start..start + word.len()).collect()
     }
 
-    fn embed(&self, _: Lane, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError> {
+    fn embed_within(
+        &self,
+        _: Lane,
+        _: &RequestContext,
+        texts: Vec<String>,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
         Ok(texts.iter().map(|text| Self::vector(text)).collect())
     }
 

@@ -1,68 +1,20 @@
 //! Texts that wait for the model, and their order. Plain data: the queue locks it.
+//!
+//! ```text
+//! lane   tenants take turns, in each the calls of the tenant, in each its texts: one text a turn
+//! lanes  queries, then answers, then documents; answers never hold documents up for good
+//! ```
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
+use crate::Lane;
+use crate::forward::BatchPolicy;
+use crate::reply::Reply;
+use lodestone_types::CollectionId;
 
-use crate::EmbedError;
-
-/// The vectors of one call to `embed`, collected until all are there.
-#[derive(Debug)]
-pub(super) struct Reply {
-    progress: Mutex<Progress>,
-    is_settled: Condvar,
-}
-
-#[derive(Debug)]
-struct Progress {
-    vectors: Vec<Vec<f32>>,
-    missing: usize,
-    error: Option<EmbedError>,
-}
-
-impl Reply {
-    /// A reply of `count` vectors, all of them missing.
-    pub fn new(count: usize) -> Arc<Self> {
-        let progress = Progress { vectors: vec![Vec::new(); count], missing: count, error: None };
-        Arc::new(Self { progress: Mutex::new(progress), is_settled: Condvar::new() })
-    }
-
-    /// Puts one vector in its place.
-    pub fn fulfil(&self, index: usize, vector: Vec<f32>) {
-        let mut progress = self.progress.lock();
-        debug_assert!(progress.vectors[index].is_empty());
-        progress.vectors[index] = vector;
-        progress.missing -= 1;
-        if progress.missing == 0 {
-            self.is_settled.notify_all();
-        }
-    }
-
-    /// Ends the call with `error`; the first error stays.
-    pub fn fail(&self, error: &EmbedError) {
-        let mut progress = self.progress.lock();
-        progress.error.get_or_insert_with(|| error.clone());
-        self.is_settled.notify_all();
-    }
-
-    /// The error that ended the call already, if one did.
-    pub fn error(&self) -> Option<EmbedError> {
-        self.progress.lock().error.clone()
-    }
-
-    /// Waits for all vectors or the first error.
-    pub fn wait(&self) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let mut progress = self.progress.lock();
-        while progress.missing > 0 && progress.error.is_none() {
-            self.is_settled.wait(&mut progress);
-        }
-        match progress.error.take() {
-            Some(error) => Err(error),
-            None => Ok(std::mem::take(&mut progress.vectors)),
-        }
-    }
-}
+/// Batches of answers that go before waiting documents, one behind the other.
+const ANSWERS_IN_A_ROW: usize = 4;
 
 /// A text that waits: its tokens, and the reply that its vector goes to.
 #[derive(Debug)]
@@ -80,10 +32,18 @@ struct Submission {
     tokens: usize,
 }
 
-/// One lane: a ring of submissions that take turns, one passage a turn.
+/// Waiting calls of one tenant. Never empty while in the ring.
+#[derive(Debug)]
+struct Owned {
+    owner: Option<CollectionId>,
+    calls: VecDeque<Submission>,
+    tokens: usize,
+}
+
+/// One lane: a ring of tenants that take turns, in each a ring of its calls.
 #[derive(Debug, Default)]
 pub(super) struct LaneQueue {
-    ring: VecDeque<Submission>,
+    ring: VecDeque<Owned>,
     tokens: usize,
 }
 
@@ -93,9 +53,14 @@ impl LaneQueue {
         self.tokens
     }
 
+    /// Tokens of one tenant that wait in the lane.
+    pub fn tokens_of_owner(&self, owner: Option<CollectionId>) -> usize {
+        self.ring.iter().find(|owned| owned.owner == owner).map_or(0, |owned| owned.tokens)
+    }
+
     /// Tokens of the call behind `reply` that wait in the lane.
     pub fn tokens_of(&self, reply: &Arc<Reply>) -> usize {
-        self.find(reply).map_or(0, |at| self.ring[at].tokens)
+        self.find(reply).map_or(0, |(at, call)| self.ring[at].calls[call].tokens)
     }
 
     /// Appends passages of one call; a call that waits already keeps its turn.
@@ -104,34 +69,51 @@ impl LaneQueue {
         if passages.is_empty() {
             return;
         }
+        let owner = reply.owner();
+        let at = self.ring.iter().position(|owned| owned.owner == owner).unwrap_or_else(|| {
+            self.ring.push_back(Owned { owner, calls: VecDeque::new(), tokens: 0 });
+            self.ring.len() - 1
+        });
+        let owned = &mut self.ring[at];
         self.tokens += tokens;
-        if let Some(at) = self.find(reply) {
-            self.ring[at].passages.extend(passages);
-            self.ring[at].tokens += tokens;
-        } else {
-            let passages = passages.into();
-            self.ring.push_back(Submission { reply: Arc::clone(reply), passages, tokens });
+        owned.tokens += tokens;
+        match owned.calls.iter_mut().find(|call| Arc::ptr_eq(&call.reply, reply)) {
+            Some(call) => {
+                call.passages.extend(passages);
+                call.tokens += tokens;
+            }
+            None => {
+                let passages = passages.into();
+                owned.calls.push_back(Submission { reply: Arc::clone(reply), passages, tokens });
+            }
         }
     }
 
-    /// The next batch: turn by turn over all waiting calls, until `budget` tokens are full; at
-    /// least one passage where one waits.
+    /// The next batch: turn by turn over all waiting tenants and their calls, until `budget` tokens
+    /// are full; at least one passage where one waits.
     pub fn take(&mut self, budget: usize) -> Vec<QueuedText> {
         let mut batch = Vec::new();
         let mut filled = 0;
-        while let Some(mut submission) = self.ring.pop_front() {
-            let next = submission.passages.front().map_or(0, |passage| passage.ids.len());
+        while let Some(owned) = self.ring.front_mut() {
+            let call = owned.calls.front_mut().expect("a tenant in the ring has a call");
+            let next = call.passages.front().map_or(0, |passage| passage.ids.len());
             if !batch.is_empty() && filled + next > budget {
-                self.ring.push_front(submission);
                 break;
             }
-            let passage = submission.passages.pop_front().expect("a submission is never empty");
             filled += next;
             self.tokens -= next;
-            submission.tokens -= next;
-            batch.push(passage);
-            if !submission.passages.is_empty() {
-                self.ring.push_back(submission);
+            owned.tokens -= next;
+            call.tokens -= next;
+            batch.push(call.passages.pop_front().expect("a call in the ring has a passage"));
+            let is_done = call.passages.is_empty();
+            owned.calls.rotate_left(1);
+            if is_done {
+                owned.calls.pop_back();
+            }
+            let is_done = owned.calls.is_empty();
+            self.ring.rotate_left(1);
+            if is_done {
+                self.ring.pop_back();
             }
         }
         batch
@@ -139,69 +121,125 @@ impl LaneQueue {
 
     /// Drops the waiting texts of the call behind `reply`.
     pub fn forget(&mut self, reply: &Arc<Reply>) {
-        if let Some(at) = self.find(reply) {
-            let dropped = self.ring.remove(at).expect("found just now");
-            self.tokens -= dropped.tokens;
+        let Some((at, call)) = self.find(reply) else { return };
+        let owned = &mut self.ring[at];
+        let dropped = owned.calls.remove(call).expect("found just now");
+        owned.tokens -= dropped.tokens;
+        self.tokens -= dropped.tokens;
+        if owned.calls.is_empty() {
+            self.ring.remove(at);
         }
     }
 
     /// Empties the lane and returns the calls that waited there.
     pub fn drain(&mut self) -> Vec<Arc<Reply>> {
         self.tokens = 0;
-        self.ring.drain(..).map(|submission| submission.reply).collect()
+        self.ring.drain(..).flat_map(|owned| owned.calls).map(|call| call.reply).collect()
     }
 
-    fn find(&self, reply: &Arc<Reply>) -> Option<usize> {
-        self.ring.iter().position(|submission| Arc::ptr_eq(&submission.reply, reply))
+    /// Position of a waiting call: of its tenant in the ring, and of the call there.
+    fn find(&self, reply: &Arc<Reply>) -> Option<(usize, usize)> {
+        let at = self.ring.iter().position(|owned| owned.owner == reply.owner())?;
+        let mut calls = self.ring[at].calls.iter();
+        Some((at, calls.position(|call| Arc::ptr_eq(&call.reply, reply))?))
+    }
+}
+
+/// All lanes, and the workers that serve them.
+#[derive(Debug, Default)]
+pub(super) struct Lanes {
+    pub query: LaneQueue,
+    pub answer: LaneQueue,
+    pub bulk: LaneQueue,
+    /// Batches of answers since documents that wait had a batch.
+    answers_in_a_row: usize,
+    /// Workers inside a batch that they began between batches.
+    busy: usize,
+    /// Those of them whose batch is of the bulk lane.
+    busy_with_bulk: usize,
+}
+
+impl Lanes {
+    /// A lane.
+    pub fn of(&mut self, lane: Lane) -> &mut LaneQueue {
+        match lane {
+            Lane::Query => &mut self.query,
+            Lane::Answer => &mut self.answer,
+            Lane::Bulk => &mut self.bulk,
+        }
+    }
+
+    /// The next batch of a worker that has none, of `workers` in all: of queries, of answers, of
+    /// documents, in this order; of documents after some batches of answers too.
+    pub fn next(&mut self, policy: BatchPolicy, workers: usize) -> Option<(Lane, Vec<QueuedText>)> {
+        let is_bulk_due = self.answers_in_a_row >= ANSWERS_IN_A_ROW;
+        let order = match is_bulk_due {
+            true => [Lane::Query, Lane::Bulk, Lane::Answer],
+            false => [Lane::Query, Lane::Answer, Lane::Bulk],
+        };
+        let taken = order.into_iter().find_map(|lane| {
+            let batch = match lane {
+                Lane::Query | Lane::Answer => self.of(lane).take(policy.share),
+                Lane::Bulk => self.bulk_batch(policy, workers),
+            };
+            (!batch.is_empty()).then_some((lane, batch))
+        })?;
+        match taken.0 {
+            Lane::Query => {}
+            Lane::Answer if self.bulk.tokens() > 0 => self.answers_in_a_row += 1,
+            Lane::Answer | Lane::Bulk => self.answers_in_a_row = 0,
+        }
+        self.busy += 1;
+        self.busy_with_bulk += usize::from(taken.0 == Lane::Bulk);
+        Some(taken)
+    }
+
+    /// A batch for the pause of a batch of `lane`: of queries, and in documents else of answers.
+    pub fn between(&mut self, lane: Lane, policy: BatchPolicy) -> Option<(Lane, Vec<QueuedText>)> {
+        let served: &[Lane] = match lane {
+            Lane::Query => &[],
+            Lane::Answer => &[Lane::Query],
+            Lane::Bulk => &[Lane::Query, Lane::Answer],
+        };
+        served.iter().find_map(|lane| {
+            let batch = self.of(*lane).take(policy.share);
+            (!batch.is_empty()).then_some((*lane, batch))
+        })
+    }
+
+    /// Notes the end of a batch of [`Self::next`]; whether documents wait that it may have barred.
+    pub fn ended(&mut self, lane: Lane) -> bool {
+        let bulk = usize::from(lane == Lane::Bulk);
+        self.busy -= 1;
+        self.busy_with_bulk -= bulk;
+        bulk > 0 && self.bulk.tokens() > 0
+    }
+
+    /// Drops the waiting texts of the call behind `reply`.
+    pub fn forget(&mut self, reply: &Arc<Reply>) {
+        for lane in Lane::ALL {
+            self.of(lane).forget(reply);
+        }
+    }
+
+    /// Empties all lanes and returns the calls that waited there.
+    pub fn drain(&mut self) -> Vec<Arc<Reply>> {
+        Lane::ALL.into_iter().flat_map(|lane| self.of(lane).drain()).collect()
+    }
+
+    fn bulk_batch(&mut self, policy: BatchPolicy, workers: usize) -> Vec<QueuedText> {
+        if self.busy_with_bulk >= policy.workers.max(1) {
+            return Vec::new();
+        }
+        // At most as many as the policy lets into bulk batches count as idle.
+        let barred = workers.saturating_sub(policy.workers);
+        let busy = self.busy.max(self.busy_with_bulk + barred);
+        let idle = workers.saturating_sub(busy).max(1);
+        let share = self.bulk.tokens().div_ceil(idle).max(policy.share);
+        self.bulk.take(share.min(policy.batch))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn passages(reply: &Arc<Reply>, count: usize, tokens: usize) -> Vec<QueuedText> {
-        let passage = |index| QueuedText { ids: vec![0; tokens], reply: Arc::clone(reply), index };
-        (0..count).map(passage).collect()
-    }
-
-    #[test]
-    fn callers_take_turns_within_the_budget() {
-        let (large, small) = (Reply::new(50), Reply::new(2));
-        let mut lane = LaneQueue::default();
-        lane.push(&large, passages(&large, 50, 10));
-        lane.push(&small, passages(&small, 2, 10));
-        assert_eq!((lane.tokens(), lane.tokens_of(&small)), (520, 20));
-
-        let batch = lane.take(60);
-        let from_small = batch.iter().filter(|p| Arc::ptr_eq(&p.reply, &small)).count();
-        assert_eq!((batch.len(), from_small), (6, 2));
-        let order: Vec<usize> =
-            batch.iter().filter(|p| Arc::ptr_eq(&p.reply, &large)).map(|p| p.index).collect();
-        assert_eq!(order, [0, 1, 2, 3]);
-        assert_eq!((lane.tokens(), lane.tokens_of(&small)), (460, 0));
-    }
-
-    #[test]
-    fn a_passage_above_the_budget_goes_alone() {
-        let reply = Reply::new(2);
-        let mut lane = LaneQueue::default();
-        lane.push(&reply, passages(&reply, 2, 100));
-        assert_eq!(lane.take(10).len(), 1);
-        assert_eq!(lane.take(10).len(), 1);
-        assert!(lane.take(10).is_empty());
-        assert_eq!(lane.tokens(), 0);
-    }
-
-    #[test]
-    fn forgotten_calls_leave_no_tokens_behind() {
-        let (first, second) = (Reply::new(3), Reply::new(3));
-        let mut lane = LaneQueue::default();
-        lane.push(&first, passages(&first, 3, 5));
-        lane.push(&second, passages(&second, 3, 7));
-        lane.forget(&first);
-        assert_eq!(lane.tokens(), 21);
-        assert_eq!(lane.drain().len(), 1);
-        assert_eq!(lane.tokens(), 0);
-    }
-}
+#[path = "lanes_tests.rs"]
+mod tests;

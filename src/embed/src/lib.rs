@@ -7,10 +7,10 @@
 //! ```text
 //! embed(lane, texts)                         caller's thread
 //!   tokens   text -> ids, framed, cut at the window
-//!   lanes    ids wait in the query lane or the bulk lane; bulk callers take turns
-//!   queue    worker: queries first, else a batch of at most 1,024 tokens over all bulk callers
+//!   lanes    ids wait in the lane of queries, answers or documents; tenants take turns
+//!   queue    worker: queries first, then answers, else a batch of documents of 1,024 tokens
 //!   bert     packed batch -> token states -> one vector of length 1 a passage;
-//!            after each layer the worker serves a waiting query
+//!            after each layer the worker serves what stands higher
 //!   device   the same on a GPU where there is one, in batches of 16,384 tokens; candle there where
 //!            our kernels do not serve, in builds that have it for GPUs
 //!   reply    all vectors of the call are there: the caller wakes
@@ -19,9 +19,11 @@
 //! Invariants:
 //! - A vector depends on its text only, but for float rounding: passages of a batch are packed
 //!   one behind the other without padding, and attention never crosses a passage's border.
-//! - A query waits for one layer of one bulk batch at most before it is served; on a GPU, for the
-//!   batches under way, which is one of each of two workers at most.
-//! - Waiting work is bounded in tokens: bulk callers block, queries are refused.
+//! - A query waits for one layer of one batch at most before it is served; on a GPU, for the
+//!   batches under way, which is one of each of two workers at most. It never waits for the answers
+//!   or documents of anybody, and for one query of each other tenant at most.
+//! - Waiting work is bounded in tokens: callers block, queries are refused.
+//! - The texts of a request that is over leave the queue.
 //! - A panic in the model fails the batch it happened in, and nothing else.
 //! - Vectors are comparable only under equal fingerprints.
 //!
@@ -33,7 +35,8 @@
 //! - `bert`: the forward pass; `product`: its dense layers; `elementwise`: the loops between
 //! - `int16`: the same layers in 16-bit integers; `precision`: the choice between the two
 //! - `cross`: query and passage together to one score
-//! - `lanes`: the order of waiting work; `queue`: the worker threads
+//! - `lanes`: the order of waiting work; `queue`: the worker threads; `reply`: a call that waits
+//! - `forward`: the forward pass as the queue sees it
 //! - `hashing`: an embedder without a model, with the feature `testing`
 //! - `error`: errors of models and texts
 
@@ -46,6 +49,7 @@ mod device;
 mod elementwise;
 mod embedder;
 mod error;
+mod forward;
 #[cfg(feature = "testing")]
 mod hashing;
 mod int16;
@@ -54,6 +58,7 @@ mod model;
 mod precision;
 mod product;
 mod queue;
+mod reply;
 mod tokens;
 mod weights;
 

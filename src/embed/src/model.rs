@@ -10,24 +10,27 @@ use sha2::{Digest, Sha256};
 use crate::bert::Bert;
 use crate::config::ModelConfig;
 use crate::device::{EmbedDevice, Engine, with_fallback};
-use crate::lanes::{QueuedText, Reply};
+use crate::forward::BatchPolicy;
+use crate::lanes::QueuedText;
 use crate::precision::{Arithmetic, Precision};
-use crate::queue::{BatchPolicy, Queue, QueueBounds, SHARE_TOKENS_MIN};
+use crate::queue::{Queue, QueueBounds, SHARE_TOKENS_MIN};
+use crate::reply::Reply;
 use crate::tokens::Tokeniser;
 use crate::weights::Weights;
 use crate::{EmbedError, EmbedStats, Embedder, Lane};
-use lodestone_types::limits;
+use lodestone_types::{RequestContext, limits};
 
 /// Changes whenever the same files would give other vectors than before: another window,
 /// another pooling. It is part of the fingerprint.
 const COMPUTATION: &str = "lodestone bert 1";
 
-/// Queries are refused when more than this waits: some seconds of work.
+/// Queries of a tenant are refused when more than this waits: some seconds of work.
 const QUERY_TOKENS_MAX: usize = 32 * limits::EMBED_BATCH_TOKENS;
-/// Most tokens that one bulk call has waiting: the next batches of a few workers.
-const BULK_CALL_TOKENS_MAX: usize = 8 * limits::EMBED_BATCH_TOKENS;
-/// All bulk calls together: 4 MiB of tokens.
-const BULK_TOKENS_MAX: usize = 512 * limits::EMBED_BATCH_TOKENS;
+/// Most tokens that one call for documents or answers has waiting: the next batches of a few
+/// workers.
+const CALL_TOKENS_MAX: usize = 8 * limits::EMBED_BATCH_TOKENS;
+/// All such calls of a lane together: 4 MiB of tokens.
+const LANE_TOKENS_MAX: usize = 512 * limits::EMBED_BATCH_TOKENS;
 
 /// Half of the largest batch: a query waits for one layer of a batch. The dense products alone are
 /// as fast at 128 tokens as at 1,024; the cost of the smaller batch to the whole pass was not
@@ -36,11 +39,11 @@ const BATCH_TOKENS: usize = limits::EMBED_BATCH_TOKENS / 2;
 
 const BOUNDS: QueueBounds = QueueBounds {
     batch: BATCH_TOKENS,
-    bulk_call: BULK_CALL_TOKENS_MAX,
-    bulk: BULK_TOKENS_MAX,
+    call: CALL_TOKENS_MAX,
+    lane: LANE_TOKENS_MAX,
     query: QUERY_TOKENS_MAX,
 };
-/// Batches of a device that one bulk call may have waiting, beyond those that are computed.
+/// Batches of a device that one call may have waiting, beyond those that are computed.
 const CALL_DEVICE_BATCHES: usize = 4;
 /// Workers beside a device at least: two keep it busy, one is there for queries.
 const DEVICE_WORKERS_MIN: usize = 3;
@@ -180,10 +183,15 @@ impl Embedder for Model {
         self.tokeniser.offsets(text).expect("loading has tried the tokenizer's only failure")
     }
 
-    fn embed(&self, lane: Lane, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let reply = Reply::new(texts.len());
-        self.submit(lane, texts, &reply).inspect_err(|_| self.queue.abandon(&reply))?;
-        reply.wait()
+    fn embed_within(
+        &self,
+        lane: Lane,
+        context: &RequestContext,
+        texts: Vec<String>,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let reply = self.queue.call(context, texts.len());
+        let vectors = self.submit(lane, texts, &reply).and_then(|()| reply.wait());
+        vectors.inspect_err(|_| self.queue.abandon(&reply))
     }
 
     fn stats(&self) -> EmbedStats {
@@ -212,8 +220,8 @@ fn start(
     let Some(forward) = with_fallback(config, &bert, weights, device, cpu) else {
         return Queue::start(bert, workers, BOUNDS);
     };
-    let bulk_call = BULK_CALL_TOKENS_MAX.max(CALL_DEVICE_BATCHES * limits.batch_tokens);
-    let bounds = QueueBounds { bulk_call, ..BOUNDS };
+    let call = CALL_TOKENS_MAX.max(CALL_DEVICE_BATCHES * limits.batch_tokens);
+    let bounds = QueueBounds { call, ..BOUNDS };
     Queue::start(forward, workers.max(DEVICE_WORKERS_MIN), bounds)
 }
 

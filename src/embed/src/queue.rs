@@ -1,15 +1,19 @@
-//! Worker threads over the two lanes.
+//! Worker threads over the lanes.
 //!
-//! A worker takes a batch from the query lane, else from the bulk lane. During a bulk batch it
-//! serves waiting queries after every layer, so a query waits for one layer of a batch at most,
-//! not for the batch. No worker is kept free for queries: on two cores that would halve ingestion
-//! for no more than the queries between layers gain already.
+//! A worker takes a batch of queries, else of answers, else of documents. Batches of queries and of
+//! answers are as small as is efficient. During a batch of documents a worker serves waiting
+//! queries and answers after every layer, and during one of answers waiting queries: so a query
+//! waits for one layer of a batch at most, not for the batch. No worker is kept free for queries:
+//! on two cores that would halve ingestion for no more than the queries between layers gain
+//! already.
 //!
-//! Less waiting work than fills every idle worker's budget is shared out evenly between the idle
-//! workers.
+//! Fewer waiting documents than fill every idle worker's budget are shared out evenly between the
+//! idle workers.
+//!
+//! A call whose request is over leaves its lane at once: by a hook where the client has gone, by
+//! its caller where the time is over.
 
 use std::any::Any;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,52 +22,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::lanes::{LaneQueue, QueuedText, Reply};
+use crate::forward::{BatchPolicy, DeviceCounts, Forward};
+use crate::lanes::{Lanes, QueuedText};
+use crate::reply::Reply;
 use crate::{EmbedError, EmbedStats, Engine, Lane};
-
-/// A forward pass that runs on the workers: token ids to vectors.
-pub(super) trait Forward: Send + Sync + fmt::Debug {
-    /// One vector of length 1 for each passage, in order. Single-threaded. Calls `pause` now and
-    /// then; other batches may run inside that call.
-    fn forward(
-        &self,
-        batch: &[&[u32]],
-        pause: &mut dyn FnMut(),
-    ) -> Result<Vec<Vec<f32>>, EmbedError>;
-
-    /// Its batch policy at the moment, where the queue's `usual` one does not suit it.
-    fn policy(&self, usual: BatchPolicy) -> BatchPolicy {
-        usual
-    }
-
-    /// The engine that computes at the moment.
-    fn engine(&self) -> Engine {
-        Engine::Cpu
-    }
-
-    /// Counters of a device, where there is one.
-    fn device_counts(&self) -> DeviceCounts {
-        DeviceCounts::default()
-    }
-}
-
-/// Sizes of batches, and the number of workers in them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BatchPolicy {
-    /// Tokens of a batch at most.
-    pub batch: usize,
-    /// Tokens of a batch at least, before waiting work is shared out between idle workers.
-    pub share: usize,
-    /// Workers in bulk batches at the same time; queries find any that is idle.
-    pub workers: usize,
-}
-
-/// Batches that a device computed, and that it failed to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct DeviceCounts {
-    pub batches: u64,
-    pub fallbacks: u64,
-}
+use lodestone_types::{RequestContext, Stopped};
 
 /// The bounds of a queue, in tokens. A token takes four bytes, and a passage has at least one,
 /// so these bound items and bytes as well.
@@ -71,12 +34,13 @@ pub(super) struct DeviceCounts {
 pub(super) struct QueueBounds {
     /// A batch through the model.
     pub batch: usize,
-    /// Tokens of one bulk call that may wait; the call blocks at more. So a large document cannot
-    /// fill the lane.
-    pub bulk_call: usize,
-    /// Tokens of all bulk calls that may wait; calls block at more.
-    pub bulk: usize,
-    /// Tokens of all queries that may wait; queries are refused at more.
+    /// Tokens of one call for documents or answers that may wait; the call blocks at more. So a
+    /// large document cannot fill the lane.
+    pub call: usize,
+    /// Tokens of all such calls of a lane that may wait; calls block at more.
+    pub lane: usize,
+    /// Tokens of the queries of one tenant that may wait; queries are refused at more. The number
+    /// of tenants is bounded by that of the requests that run at once.
     pub query: usize,
 }
 
@@ -84,7 +48,7 @@ pub(super) struct QueueBounds {
 /// the weights is bound by reading them.
 pub(super) const SHARE_TOKENS_MIN: usize = 128;
 
-/// Two lanes and the threads that serve them. Dropping it closes it and waits for the threads.
+/// The lanes and the threads that serve them. Dropping it closes it and waits for the threads.
 #[derive(Debug)]
 pub(super) struct Queue {
     shared: Arc<Shared>,
@@ -96,7 +60,7 @@ struct Shared {
     forward: Arc<dyn Forward>,
     bounds: QueueBounds,
     worker_count: usize,
-    lanes: Mutex<Lanes>,
+    state: Mutex<State>,
     has_work: Condvar,
     has_capacity: Condvar,
     model_nanos: AtomicU64,
@@ -105,13 +69,8 @@ struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct Lanes {
-    query: LaneQueue,
-    bulk: LaneQueue,
-    /// Workers inside a batch.
-    busy: usize,
-    /// Those of them whose batch is of the bulk lane.
-    busy_with_bulk: usize,
+struct State {
+    lanes: Lanes,
     is_closed: bool,
 }
 
@@ -123,7 +82,7 @@ impl Queue {
             forward,
             bounds,
             worker_count,
-            lanes: Mutex::new(Lanes::default()),
+            state: Mutex::default(),
             has_work: Condvar::new(),
             has_capacity: Condvar::new(),
             model_nanos: AtomicU64::new(0),
@@ -141,7 +100,21 @@ impl Queue {
         Self { shared, workers }
     }
 
-    /// Hands texts of one call to the workers. A full bulk lane blocks; a full query lane refuses.
+    /// A call of `count` texts for a request. It ends when the request is cancelled.
+    pub fn call(&self, context: &RequestContext, count: usize) -> Arc<Reply> {
+        let reply = Reply::new(context, count);
+        let (shared, ended) = (Arc::clone(&self.shared), Arc::downgrade(&reply));
+        context.cancel().on_cancel(move || {
+            if let Some(reply) = ended.upgrade() {
+                reply.fail(&Stopped::ClientGone.into());
+                shared.forget(&reply);
+            }
+        });
+        reply
+    }
+
+    /// Hands texts of one call to the workers. Queries are refused where their tenant has too many;
+    /// all others wait for room in their lane.
     pub fn push(
         &self,
         lane: Lane,
@@ -150,56 +123,55 @@ impl Queue {
     ) -> Result<(), EmbedError> {
         let tokens: usize = passages.iter().map(|passage| passage.ids.len()).sum();
         let bounds = self.shared.bounds;
-        let mut lanes = self.shared.lanes.lock();
+        let mut state = self.shared.state.lock();
         loop {
-            if lanes.is_closed {
+            if state.is_closed {
                 return Err(EmbedError::Closed);
             }
-            if let Some(error) = reply.error() {
-                return Err(error);
-            }
-            match lane {
+            reply.check()?;
+            let queue = state.lanes.of(lane);
+            let fits = match lane {
                 Lane::Query => {
-                    let waiting = lanes.query.tokens() + tokens;
-                    if lanes.query.tokens() > 0 && waiting > bounds.query {
-                        return Err(EmbedError::Overloaded { waiting, max: bounds.query });
+                    let own = queue.tokens_of_owner(reply.owner());
+                    if own > 0 && own + tokens > bounds.query {
+                        let (waiting, max) = (own + tokens, bounds.query);
+                        return Err(EmbedError::Overloaded { waiting, max });
                     }
-                    lanes.query.push(reply, passages);
-                    break;
+                    true
                 }
-                Lane::Bulk => {
-                    let (own, all) = (lanes.bulk.tokens_of(reply), lanes.bulk.tokens());
-                    let fits_call = own == 0 || own + tokens <= bounds.bulk_call;
-                    let fits_lane = all == 0 || all + tokens <= bounds.bulk;
-                    if fits_call && fits_lane {
-                        lanes.bulk.push(reply, passages);
-                        break;
-                    }
-                    self.shared.has_capacity.wait(&mut lanes);
+                Lane::Answer | Lane::Bulk => {
+                    let (own, all) = (queue.tokens_of(reply), queue.tokens());
+                    let fits_call = own == 0 || own + tokens <= bounds.call;
+                    fits_call && (all == 0 || all + tokens <= bounds.lane)
                 }
+            };
+            if fits {
+                queue.push(reply, passages);
+                break;
+            }
+            match reply.context().deadline() {
+                Some(until) => {
+                    self.shared.has_capacity.wait_until(&mut state, until);
+                }
+                None => self.shared.has_capacity.wait(&mut state),
             }
         }
-        drop(lanes);
+        drop(state);
         self.shared.has_work.notify_all();
         Ok(())
     }
 
     /// Drops the waiting texts of a call that its caller gave up.
     pub fn abandon(&self, reply: &Arc<Reply>) {
-        let mut lanes = self.shared.lanes.lock();
-        lanes.query.forget(reply);
-        lanes.bulk.forget(reply);
-        drop(lanes);
-        self.shared.has_capacity.notify_all();
+        self.shared.forget(reply);
     }
 
     /// Refuses new work and fails waiting texts; batches in progress are finished.
     pub fn close(&self) {
-        let mut lanes = self.shared.lanes.lock();
-        lanes.is_closed = true;
-        let mut waiting = lanes.query.drain();
-        waiting.extend(lanes.bulk.drain());
-        drop(lanes);
+        let mut state = self.shared.state.lock();
+        state.is_closed = true;
+        let waiting = state.lanes.drain();
+        drop(state);
         for reply in waiting {
             reply.fail(&EmbedError::Closed);
         }
@@ -225,11 +197,10 @@ impl Queue {
         self.shared.forward.engine()
     }
 
-    /// Tokens that wait: queries, bulk.
+    /// Tokens that wait in a lane.
     #[cfg(test)]
-    pub fn waiting(&self) -> (usize, usize) {
-        let lanes = self.shared.lanes.lock();
-        (lanes.query.tokens(), lanes.bulk.tokens())
+    pub fn waiting(&self, lane: Lane) -> usize {
+        self.shared.state.lock().lanes.of(lane).tokens()
     }
 }
 
@@ -246,50 +217,23 @@ impl Drop for Queue {
 impl Shared {
     fn work(&self) {
         loop {
-            let mut lanes = self.lanes.lock();
+            let mut state = self.state.lock();
             let (lane, batch) = loop {
-                if let Some(found) = self.next(&mut lanes) {
+                if let Some(found) = state.lanes.next(self.policy(), self.worker_count) {
                     break found;
                 }
-                if lanes.is_closed {
+                if state.is_closed {
                     return;
                 }
-                self.has_work.wait(&mut lanes);
+                self.has_work.wait(&mut state);
             };
-            let bulk = usize::from(lane == Lane::Bulk);
-            lanes.busy += 1;
-            lanes.busy_with_bulk += bulk;
-            drop(lanes);
-            if lane == Lane::Bulk {
-                self.has_capacity.notify_all();
-            }
+            drop(state);
             self.run(lane, batch);
-            let mut lanes = self.lanes.lock();
-            lanes.busy -= 1;
-            lanes.busy_with_bulk -= bulk;
-            let may_be_for_others = bulk > 0 && lanes.bulk.tokens() > 0;
-            drop(lanes);
-            if may_be_for_others {
-                // The policy may have changed since they went to sleep.
+            if self.state.lock().lanes.ended(lane) {
+                // The policy may have changed since the others went to sleep.
                 self.has_work.notify_all();
             }
         }
-    }
-
-    fn next(&self, lanes: &mut Lanes) -> Option<(Lane, Vec<QueuedText>)> {
-        let policy = self.policy();
-        let query = lanes.query.take(self.share(policy, lanes.query.tokens(), lanes.busy));
-        if !query.is_empty() {
-            return Some((Lane::Query, query));
-        }
-        if lanes.busy_with_bulk >= policy.workers.max(1) {
-            return None;
-        }
-        // At most as many as the policy lets into bulk batches count as idle.
-        let barred = self.worker_count.saturating_sub(policy.workers);
-        let busy = lanes.busy.max(lanes.busy_with_bulk + barred);
-        let bulk = lanes.bulk.take(self.share(policy, lanes.bulk.tokens(), busy));
-        (!bulk.is_empty()).then_some((Lane::Bulk, bulk))
     }
 
     fn policy(&self) -> BatchPolicy {
@@ -297,23 +241,18 @@ impl Shared {
         self.forward.policy(BatchPolicy { batch, share: SHARE_TOKENS_MIN, workers })
     }
 
-    /// Tokens of the next batch, where `waiting` tokens wait and `busy` workers are occupied.
-    fn share(&self, policy: BatchPolicy, waiting: usize, busy: usize) -> usize {
-        let idle = self.worker_count.saturating_sub(busy).max(1);
-        waiting.div_ceil(idle).max(policy.share).min(policy.batch)
-    }
-
     /// Runs one batch and answers all calls that have a text in it, whatever happens.
     fn run(&self, lane: Lane, batch: Vec<QueuedText>) {
+        if lane != Lane::Query {
+            self.has_capacity.notify_all();
+        }
         let ids: Vec<&[u32]> = batch.iter().map(|passage| passage.ids.as_slice()).collect();
         let began = Instant::now();
         let mut elsewhere = Duration::ZERO;
         let mut pause = || {
-            if lane == Lane::Bulk {
-                let left = Instant::now();
-                self.serve_queries();
-                elsewhere += left.elapsed();
-            }
+            let left = Instant::now();
+            self.serve_between(lane);
+            elsewhere += left.elapsed();
         };
         let outcome = catch_unwind(AssertUnwindSafe(|| self.forward.forward(&ids, &mut pause)));
         self.count(&ids, began.elapsed().saturating_sub(elsewhere));
@@ -336,29 +275,26 @@ impl Shared {
         }
     }
 
-    /// One batch of queries, where any wait. Only one, so that a stream of queries cannot hold
-    /// up the bulk batch that paused for it.
-    fn serve_queries(&self) {
-        let mut lanes = self.lanes.lock();
-        let budget = self.share(self.policy(), lanes.query.tokens(), lanes.busy);
-        let batch = lanes.query.take(budget);
-        drop(lanes);
-        if !batch.is_empty() {
-            self.run(Lane::Query, batch);
+    /// One batch of what goes before `lane`, where any waits. Only one, so that a stream of queries
+    /// cannot hold up the batch that paused for it.
+    fn serve_between(&self, lane: Lane) {
+        let policy = self.policy();
+        let found = self.state.lock().lanes.between(lane, policy);
+        if let Some((lane, batch)) = found {
+            self.run(lane, batch);
         }
     }
 
+    fn forget(&self, reply: &Arc<Reply>) {
+        self.state.lock().lanes.forget(reply);
+        self.has_capacity.notify_all();
+    }
+
     fn fail(&self, batch: &[QueuedText], error: &EmbedError) {
-        let mut lanes = self.lanes.lock();
-        for passage in batch {
-            lanes.query.forget(&passage.reply);
-            lanes.bulk.forget(&passage.reply);
-        }
-        drop(lanes);
         for passage in batch {
             passage.reply.fail(error);
+            self.forget(&passage.reply);
         }
-        self.has_capacity.notify_all();
     }
 
     fn count(&self, ids: &[&[u32]], spent: Duration) {

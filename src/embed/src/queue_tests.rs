@@ -54,14 +54,12 @@ struct Fixture {
 }
 
 /// Passages of ten tokens; a batch holds one of them, a bulk call may have two waiting.
-const BOUNDS: QueueBounds = QueueBounds { batch: 10, bulk_call: 20, bulk: 1000, query: 40 };
+const BOUNDS: QueueBounds = QueueBounds { batch: 10, call: 20, lane: 1000, query: 40 };
+/// So that a batch of queries or of answers holds one of them too.
+const SMALL: BatchPolicy = BatchPolicy { batch: 10, share: 10, workers: 1 };
 
 fn bench(workers: usize) -> Fixture {
-    bench_with(workers, BOUNDS)
-}
-
-fn bench_with(workers: usize, bounds: QueueBounds) -> Fixture {
-    bench_with_policy(workers, bounds, None)
+    bench_with_policy(workers, BOUNDS, Some(BatchPolicy { workers, ..SMALL }))
 }
 
 fn bench_with_policy(workers: usize, bounds: QueueBounds, policy: Option<BatchPolicy>) -> Fixture {
@@ -75,19 +73,38 @@ fn bench_with_policy(workers: usize, bounds: QueueBounds, policy: Option<BatchPo
 impl Fixture {
     /// Embeds one ten-token passage for each tag, each pushed on its own, in a thread.
     fn call(&self, lane: Lane, tags: &'static [u32]) -> JoinHandle<Result<Vec<f32>, EmbedError>> {
-        let queue = Arc::clone(&self.queue);
+        self.call_within(&RequestContext::default(), lane, tags)
+    }
+
+    fn call_within(
+        &self,
+        context: &RequestContext,
+        lane: Lane,
+        tags: &'static [u32],
+    ) -> JoinHandle<Result<Vec<f32>, EmbedError>> {
+        let (queue, context) = (Arc::clone(&self.queue), context.clone());
         thread::spawn(move || {
-            let reply = Reply::new(tags.len());
-            for (index, tag) in tags.iter().enumerate() {
+            let reply = queue.call(&context, tags.len());
+            let push = |(index, tag): (usize, &u32)| {
                 let passage = QueuedText { ids: vec![*tag; 10], reply: Arc::clone(&reply), index };
-                queue.push(lane, &reply, vec![passage])?;
-            }
-            Ok(reply.wait()?.into_iter().flatten().collect())
+                queue.push(lane, &reply, vec![passage])
+            };
+            let pushed = tags.iter().enumerate().try_for_each(push);
+            let vectors = pushed.and_then(|()| reply.wait());
+            let vectors = vectors.inspect_err(|_| queue.abandon(&reply))?;
+            Ok(vectors.into_iter().flatten().collect())
         })
     }
 
+    /// Waits until so many tokens of queries and of documents wait.
     fn wait_until(&self, holds: impl Fn((usize, usize)) -> bool) {
-        while !holds(self.queue.waiting()) {
+        while !holds((self.queue.waiting(Lane::Query), self.queue.waiting(Lane::Bulk))) {
+            thread::yield_now();
+        }
+    }
+
+    fn wait_for(&self, lane: Lane, tokens: usize) {
+        while self.queue.waiting(lane) != tokens {
             thread::yield_now();
         }
     }
@@ -160,6 +177,68 @@ fn a_query_is_answered_in_the_middle_of_a_bulk_batch() {
     assert_eq!(bulk.join().expect("no panic"), Ok(vec![1.0]));
 }
 
+/// The answers of one tenant and its own queries stand behind a query of another.
+#[test]
+fn a_query_is_answered_in_the_middle_of_an_answer() {
+    let bench = bench(1);
+    let answer = bench.call(Lane::Answer, &[1, 2, 3]);
+    assert_eq!(bench.next(), [1]);
+    let query = bench.call(Lane::Query, &[9]);
+    bench.wait_for(Lane::Query, 10);
+    bench.order(Order::LookAtQueries);
+    assert_eq!(bench.next(), [9]);
+    bench.order(Order::Finish);
+    assert_eq!(query.join().expect("no panic"), Ok(vec![9.0]));
+    for expected in [2, 3] {
+        bench.order(Order::Finish);
+        assert_eq!(bench.next(), [expected]);
+    }
+    bench.order(Order::Finish);
+    assert_eq!(answer.join().expect("no panic"), Ok(vec![1.0, 2.0, 3.0]));
+}
+
+/// The texts of a call leave with its client, and a push that waits for room waits no longer.
+#[test]
+fn a_cancelled_call_leaves_the_queue() {
+    let bench = bench(1);
+    for lane in [Lane::Answer, Lane::Bulk] {
+        let context = RequestContext::default();
+        let call = bench.call_within(&context, lane, &[1, 2, 3, 4, 5]);
+        assert_eq!(bench.next(), [1]);
+        bench.wait_for(lane, 20);
+        context.cancel().cancel();
+        assert_eq!(call.join().expect("no panic"), Err(Stopped::ClientGone.into()));
+        assert_eq!(bench.queue.waiting(lane), 0);
+        let late = bench.call_within(&context, Lane::Query, &[6]).join().expect("no panic");
+        assert_eq!(late, Err(Stopped::ClientGone.into()));
+        // The batch in progress is finished, and nothing of the call comes behind it.
+        let next = bench.call(Lane::Query, &[7]);
+        bench.wait_for(Lane::Query, 10);
+        bench.order(Order::Finish);
+        assert_eq!(bench.next(), [7]);
+        bench.order(Order::Finish);
+        assert_eq!(next.join().expect("no panic"), Ok(vec![7.0]));
+    }
+}
+
+/// A request waits for the model until its time is over, whether it is in the queue or before it.
+#[test]
+fn a_call_ends_with_the_time_of_its_request() {
+    let bench = bench(1);
+    let running = bench.call(Lane::Query, &[1]);
+    assert_eq!(bench.next(), [1]);
+    let limit = Duration::from_millis(20);
+    for (lane, tags) in [(Lane::Query, &[2][..]), (Lane::Answer, &[3, 4, 5, 6])] {
+        let call = bench.call_within(&RequestContext::with_limit(limit), lane, tags);
+        let exceeded = Stopped::DeadlineExceeded { limit };
+        assert_eq!(call.join().expect("no panic"), Err(exceeded.into()));
+        assert_eq!(bench.queue.waiting(lane), 0);
+    }
+    bench.order(Order::Finish);
+    assert_eq!(running.join().expect("no panic"), Ok(vec![1.0]));
+    assert_eq!(bench.queue.stats().passages, 1);
+}
+
 #[test]
 fn a_bulk_call_blocks_at_its_bound_and_another_still_gets_in() {
     let bench = bench(1);
@@ -171,7 +250,7 @@ fn a_bulk_call_blocks_at_its_bound_and_another_still_gets_in() {
     let mut order = vec![1];
     for _ in 0..6 {
         for _ in 0..1_000 {
-            assert!(bench.queue.waiting().1 <= 30);
+            assert!(bench.queue.waiting(Lane::Bulk) <= 30);
             thread::yield_now();
         }
         bench.order(Order::Finish);
@@ -192,9 +271,17 @@ fn queries_are_refused_at_their_bound() {
     bench.wait_until(|(query, _)| query == 40);
     let refused = bench.call(Lane::Query, &[6]).join().expect("no panic");
     assert_eq!(refused, Err(EmbedError::Overloaded { waiting: 50, max: 40 }));
-    for _ in 0..5 {
+    // Another tenant is not refused, and is served before the rest.
+    let tenant = "7".repeat(32).parse().expect("an id");
+    let other = RequestContext::default().of_tenant(tenant);
+    let other = bench.call_within(&other, Lane::Query, &[7]);
+    bench.wait_for(Lane::Query, 50);
+    for expected in [2, 7, 3, 4, 5] {
         bench.order(Order::Finish);
+        assert_eq!(bench.next(), [expected]);
     }
+    bench.order(Order::Finish);
+    assert_eq!(other.join().expect("no panic"), Ok(vec![7.0]));
     assert_eq!(running.join().expect("no panic"), Ok(vec![1.0]));
     assert_eq!(waiting.join().expect("no panic").expect("vectors").len(), 4);
 }
@@ -210,7 +297,7 @@ fn a_failed_or_panicked_batch_ends_its_call_only() {
         bench.order(order);
         let error = failing.join().expect("the panic stays inside").expect_err("a failure");
         assert_eq!(matches!(error, EmbedError::Panicked { .. }), is_panic, "{error}");
-        assert_eq!(bench.queue.waiting(), (0, 0), "the rest of the call is dropped");
+        assert_eq!(bench.queue.waiting(Lane::Bulk), 0, "the rest of the call is dropped");
         let next = bench.call(Lane::Bulk, &[8]);
         assert_eq!(bench.next(), [8]);
         bench.order(Order::Finish);
@@ -237,9 +324,9 @@ fn closing_fails_what_waits_and_finishes_what_runs() {
 
 #[test]
 fn what_waits_is_shared_out_over_idle_workers() {
-    let bounds = QueueBounds { batch: 10_000, bulk_call: 10_000, bulk: 10_000, query: 10_000 };
-    let bench = bench_with(2, bounds);
-    let reply = Reply::new(8);
+    let bounds = QueueBounds { batch: 10_000, call: 10_000, lane: 10_000, query: 10_000 };
+    let bench = bench_with_policy(2, bounds, None);
+    let reply = bench.queue.call(&RequestContext::default(), 8);
     let passage = |index| QueuedText { ids: vec![0; 100], reply: Arc::clone(&reply), index };
     bench.queue.push(Lane::Bulk, &reply, (0..8).map(passage).collect()).expect("accepted");
     assert_eq!([bench.next().len(), bench.next().len()], [4, 4]);

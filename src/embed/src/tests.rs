@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::bert::Bert;
 use super::config::ModelConfig;
-use super::queue::Forward;
+use super::forward::Forward;
 use super::weights::Weights;
 use super::*;
 use lodestone_types::{ErrorKind, limits};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{Engine, EngineError};
 use lodestone_catalog::{AuthError, CatalogError, Tenant};
 use lodestone_storage::collection::Collection;
-use lodestone_types::{Grant, Scope, SubTenantId, TenantId, TenantMode};
+use lodestone_types::{Grant, RequestContext, Scope, SubTenantId, TenantId, TenantMode};
 
 /// Access of a key to one sub-tenant: every operation on data takes one.
 #[derive(Debug, Clone)]
@@ -15,11 +15,24 @@ pub struct TenantAccess {
     /// The sub-tenant inside it; it may not exist yet.
     pub sub_tenant: SubTenantId,
     pub(super) collection: Arc<Collection>,
+    /// The bounds of the request that it was opened for.
+    pub(super) context: RequestContext,
     missing_when_opened: usize,
     needs_help: bool,
 }
 
 impl TenantAccess {
+    /// The same access for a request: its searches and answers end with it.
+    #[must_use]
+    pub fn within(self, context: &RequestContext) -> Self {
+        Self { context: context.of_tenant(self.tenant.collection), ..self }
+    }
+
+    /// The same access with all of the request's time before it.
+    pub(super) fn restarted(&self) -> Self {
+        Self { context: self.context.restarted(), ..self.clone() }
+    }
+
     /// Number of damaged segments that answers have to do without, now or when the scope was
     /// opened: an answer that began before a rebuild ended is not taken for a whole one.
     pub fn segments_missing(&self) -> usize {
@@ -113,7 +126,15 @@ impl Engine {
         let missing_when_opened = collection.snapshot().damaged.len();
         let needs_help = missing_when_opened > 0 && self.ingest.needs_help(&collection);
         let sub_tenant = scope.sub_tenant.clone();
-        Ok(TenantAccess { tenant, sub_tenant, collection, missing_when_opened, needs_help })
+        let context = RequestContext::default().of_tenant(tenant.collection);
+        Ok(TenantAccess {
+            tenant,
+            sub_tenant,
+            collection,
+            context,
+            missing_when_opened,
+            needs_help,
+        })
     }
 }
 

@@ -1,10 +1,10 @@
 //! Personal memories (API 3.7).
 
-use crate::answer::generate::{CancellationToken, Said};
+use crate::answer::generate::Said;
 use crate::ingest::{AddedMemory, NewMemory};
 use crate::query::{self, FoundMemory, MemoryRequest};
 use crate::{Engine, EngineError, TenantAccess};
-use lodestone_types::{Memory, SourceId};
+use lodestone_types::{CancellationToken, Memory, SourceId};
 
 impl Engine {
     /// Adds a memory; visible on return. A generator, where there is one, condenses it `as_said`.
@@ -63,7 +63,9 @@ impl Engine {
     /// Errors of the disk.
     pub fn memories(&self, access: &TenantAccess) -> Result<Vec<Memory>, EngineError> {
         let now = self.clock.now();
-        self.read(access, |snapshot| query::memories(snapshot, &access.sub_tenant, now))
+        self.read(access, |snapshot| {
+            query::memories(&access.context, snapshot, &access.sub_tenant, now)
+        })
     }
 
     /// Looks memories up by meaning and by words, best first.
@@ -77,7 +79,8 @@ impl Engine {
     ) -> Result<Vec<FoundMemory>, EngineError> {
         let now = self.clock.now();
         self.read(access, |snapshot| {
-            self.query.search_memories(snapshot, &access.sub_tenant, request, now)
+            let TenantAccess { sub_tenant, context, .. } = access;
+            self.query.search_memories(context, snapshot, sub_tenant, request, now)
         })
     }
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::answer::generate::{CancellationToken, Effort, Generator, Message, Prompt, Speaker};
+use crate::answer::generate::{Effort, Generator, Message, Prompt, Speaker};
 use crate::ingest::GraphReader;
 use lodestone_graph::claims::{REPLY_BYTES_MAX, REPLY_TOKENS_MAX, Request};
+use lodestone_types::CancellationToken;
 
 /// A generator that reads passages.
 #[derive(Debug)]

@@ -49,7 +49,8 @@ impl Engine {
         let schema = access.tenant.schema.as_ref();
         let now = self.clock.now();
         self.read(access, |snapshot| {
-            self.query.retrieve(snapshot, &access.sub_tenant, schema, request, now)
+            let TenantAccess { sub_tenant, context, .. } = access;
+            self.query.retrieve(context, snapshot, sub_tenant, schema, request, now)
         })
     }
 
@@ -64,7 +65,7 @@ impl Engine {
     ) -> Result<Vec<RetrievedChunk>, EngineError> {
         let schema = access.tenant.schema.as_ref();
         self.read(access, |snapshot| {
-            self.query.full_text(snapshot, &access.sub_tenant, schema, request)
+            self.query.full_text(&access.context, snapshot, &access.sub_tenant, schema, request)
         })
     }
 
@@ -136,7 +137,8 @@ impl Engine {
         max_chunks: usize,
     ) -> Result<Vec<Vec<VectorHit>>, EngineError> {
         self.read(access, |snapshot| {
-            self.query.nearest_vectors(snapshot, &access.sub_tenant, queries, max_chunks)
+            let TenantAccess { sub_tenant, context, .. } = access;
+            self.query.nearest_vectors(context, snapshot, sub_tenant, queries, max_chunks)
         })
     }
 

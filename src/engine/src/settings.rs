@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Args, Command, FromArgMatches, ValueEnum};
 
@@ -90,6 +91,16 @@ pub struct Settings {
     /// Tenants that are kept open while nobody uses them, at least 1.
     #[arg(long, env = "LODESTONE_OPEN_COLLECTIONS", value_name = "TENANTS", default_value_t = 256)]
     pub open_collections: usize,
+    /// Seconds that a search or an answer may take, for example 2.5; the time in which a generator
+    /// writes is not counted.
+    #[arg(
+        long,
+        env = "LODESTONE_QUERY_TIMEOUT",
+        value_name = "SECONDS",
+        default_value = "60",
+        value_parser = parse_seconds
+    )]
+    pub query_timeout: Duration,
     /// Whether a first upload creates its tenant.
     #[arg(
         long,
@@ -360,6 +371,17 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(unit).ok_or_else(wrong)
 }
 
+/// A time above 0 from seconds, with or without a fraction.
+///
+/// # Errors
+/// A text that is no such time.
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.trim().parse::<f64>().ok();
+    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let wrong = || format!("{text:?} is not a number of seconds above 0, for example 60 or 2.5");
+    time.filter(|time| !time.is_zero()).ok_or_else(wrong)
+}
+
 impl std::str::FromStr for RateLimit {
     type Err = String;
 
@@ -399,6 +421,15 @@ mod tests {
         assert_eq!(parse_bytes(" 500 mb"), Ok(500_000_000));
         for wrong in ["", "GiB", "8GX", "-1", "1.5GiB", "99999999999TiB"] {
             assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_are_seconds_above_zero() {
+        assert_eq!(parse_seconds("60"), Ok(Duration::from_secs(60)));
+        assert_eq!(parse_seconds(" 0.001"), Ok(Duration::from_millis(1)));
+        for wrong in ["", "0", "-1", "inf", "NaN", "1e300", "5s"] {
+            assert!(parse_seconds(wrong).is_err(), "{wrong}");
         }
     }
 

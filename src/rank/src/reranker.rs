@@ -12,7 +12,7 @@
 
 use std::fmt;
 
-use lodestone_types::ErrorKind;
+use lodestone_types::{ErrorKind, RequestContext};
 
 /// Share of the reranker in the score of the passages that it read: more than half, so that a sure
 /// verdict outweighs any difference of the legs; not all, so that the legs order passages with
@@ -26,11 +26,17 @@ pub trait Reranker: Send + Sync + fmt::Debug {
 
     /// Relevance of each passage to the query, 0 to 1, in the order of the passages. It may stop
     /// before the last passage where all of them are more than it reads at once, but not before
-    /// the first. The same pair gives the same score, alone or with others.
+    /// the first. The same pair gives the same score, alone or with others. It ends with the
+    /// request.
     ///
     /// # Errors
     /// [`RerankError`]; then no passage has a score.
-    fn score(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>, RerankError>;
+    fn score(
+        &self,
+        context: &RequestContext,
+        query: &str,
+        passages: &[&str],
+    ) -> Result<Vec<f32>, RerankError>;
 
     /// Fails waiting calls and refuses later ones. May be called more than once.
     fn close(&self) {}

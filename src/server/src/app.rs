@@ -4,14 +4,16 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use crate::admission::AdmissionSettings;
 use crate::auth::{AuthFailure, Authenticator};
 use crate::download::DownloadSigner;
 use crate::error::{ApiError, Condition};
 use crate::listen::Stop;
 use crate::request::Call;
 use crate::routes::off_thread;
+use crate::turns::{Turn, Turns};
 use lodestone_engine::{Engine, EngineError, TenantAccess};
-use lodestone_types::Grant;
+use lodestone_types::{Grant, RequestContext};
 use tokio::sync::watch;
 
 /// The application behind the table of routes. Clones share one.
@@ -23,13 +25,40 @@ pub struct App {
     pub download: Arc<DownloadSigner>,
     /// The stop signal, which ends requests that only wait.
     pub stop: watch::Receiver<Stop>,
+    turns: Turns,
 }
 
 impl App {
     /// The application over an engine, until `stop` says so.
     pub fn new(engine: Arc<Engine>, stop: watch::Receiver<Stop>) -> Self {
         let download = Arc::new(DownloadSigner::new(engine.ids()));
-        Self { engine, download, stop }
+        let slots = AdmissionSettings::default();
+        // An answer that a generator writes waits for that, and not for a core.
+        let at_once = match engine.writer() {
+            Some(_) => slots.running_max,
+            None => engine.settings().embed_threads,
+        };
+        let turns = Turns::new(at_once, slots.waiting_max);
+        Self { engine, download, stop, turns }
+    }
+
+    /// The bounds of a search or an answer that begins now.
+    pub fn search_context(&self) -> RequestContext {
+        RequestContext::with_limit(self.engine.settings().query_timeout)
+    }
+
+    /// Waits for the turn of an expensive request, in place of the slot that it had.
+    ///
+    /// # Errors
+    /// As [`Turns::enter`].
+    pub async fn turn(
+        &self,
+        call: &Call,
+        context: &RequestContext,
+        access: &TenantAccess,
+    ) -> Result<Turn, ApiError> {
+        call.give_back();
+        self.turns.enter(context, access.tenant.collection).await
     }
 }
 
@@ -60,6 +89,24 @@ where
     T: Send + 'static,
 {
     move |app, call, request| Box::pin(off_thread(move || work(&app, &call, request)))
+}
+
+/// Makes a handler of a search: of work that blocks, and ends with its client and its time.
+pub fn searching<R, T>(
+    work: fn(&App, &Call, &RequestContext, R) -> Result<T, ApiError>,
+) -> impl Fn(App, Call, R) -> Handling<T> + Clone + Send + Sync + 'static
+where
+    R: Send + 'static,
+    T: Send + 'static,
+{
+    move |app, call, request| {
+        Box::pin(async move {
+            let context = app.search_context();
+            // Dropped with this future, when the client has gone.
+            let _listening = context.cancel().on_drop();
+            off_thread(move || work(&app, &call, &context, request)).await
+        })
+    }
 }
 
 /// Parts that an answer through `access` lacks, for [`crate::Json::with_degraded`].

@@ -8,13 +8,14 @@ use lodestone_catalog::CatalogError;
 use lodestone_catalog::job::JobError;
 use lodestone_embed::EmbedError;
 use lodestone_engine::EngineError;
+use lodestone_engine::answer::AnswerError;
 use lodestone_engine::ingest::IngestError;
 use lodestone_engine::query::QueryError;
 use lodestone_extract::ExtractError;
 use lodestone_storage::collection::CollectionError;
-use lodestone_types::ErrorKind;
 use lodestone_types::metadata::InvalidMetadata;
 use lodestone_types::schema::SchemaError;
+use lodestone_types::{ErrorKind, Stopped};
 
 impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
@@ -37,7 +38,7 @@ impl From<EngineError> for ApiError {
             EngineError::Query(error) => query(error),
             EngineError::Catalog(error) => catalog(&error),
             EngineError::Collection(error) => collection(&error),
-            EngineError::Answer(error) => of_server(error.kind(), message),
+            EngineError::Answer(AnswerError::Embed(error)) => embed(&error),
             EngineError::Generate(_) => generation().caused_by(message),
             EngineError::Embed(error) => embed(&error),
             EngineError::Io(error) => of_server(error.kind(), message),
@@ -96,6 +97,7 @@ fn query(error: QueryError) -> ApiError {
         QueryError::DimensionMismatch { .. } => ApiError::invalid("dimension_mismatch", message),
         QueryError::Embed(error) => embed(&error),
         QueryError::Collection(error) => collection(&error),
+        QueryError::Stopped(stopped) => stopped.into(),
         error => of_server(error.kind(), message),
     }
 }
@@ -203,6 +205,7 @@ fn embed(error: &EmbedError) -> ApiError {
             unavailable("overloaded", "too many queries wait for the embedding model")
         }
         EmbedError::Closed => unavailable("shutting_down", "the server is shutting down"),
+        EmbedError::Stopped(stopped) => (*stopped).into(),
         error => of_server(error.kind(), message),
     }
 }
@@ -226,6 +229,19 @@ fn of_server(kind: ErrorKind, cause: String) -> ApiError {
         | ErrorKind::Internal => return ApiError::internal(cause),
     };
     answer.caused_by(cause)
+}
+
+impl From<Stopped> for ApiError {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            // Nobody reads it.
+            Stopped::ClientGone => unavailable("client_gone", &stopped.to_string()),
+            Stopped::DeadlineExceeded { .. } => {
+                let message = format!("{stopped} (query-timeout)");
+                unavailable("deadline_exceeded", &message)
+            }
+        }
+    }
 }
 
 fn unavailable(reason: &'static str, message: &str) -> ApiError {

@@ -43,6 +43,7 @@ pub mod reply;
 pub mod request;
 pub mod routes;
 pub mod sse;
+pub mod turns;
 
 #[cfg(test)]
 mod tests;

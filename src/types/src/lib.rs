@@ -46,6 +46,7 @@
 //! - `script`: classes of characters by script
 //! - `quoted`: text of documents as quoted data for a language model
 //! - `clock`, `random`: time and identifiers as components
+//! - `context`: the tenant, the deadline and the cancellation of a request
 #![forbid(unsafe_code)]
 
 /// Gives the values of an enum their words on the wire and in the catalog.
@@ -73,6 +74,7 @@ macro_rules! words {
 pub mod access;
 pub mod chunk;
 pub mod clock;
+mod context;
 pub mod document;
 pub mod error;
 pub mod filter;
@@ -97,6 +99,7 @@ pub mod web;
 pub use access::{Grant, KeyScope, Role, TenantGrant};
 pub use chunk::{ChunkDraft, ChunkPlace, PageRef};
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
+pub use context::{CancellationGuard, CancellationToken, RequestContext, Stopped};
 pub use document::{Block, BlockKind, Extracted, PageStart};
 pub use error::ErrorKind;
 pub use filter::{Comparison, Condition, Filter, FilterMap, FilterValue};

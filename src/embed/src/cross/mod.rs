@@ -27,28 +27,29 @@ use std::sync::Arc;
 
 use crate::bert::Bert;
 use crate::config::ModelConfig;
-use crate::lanes::{QueuedText, Reply};
+use crate::forward::Forward;
+use crate::lanes::QueuedText;
 use crate::model::fingerprint;
 use crate::precision::Precision;
-use crate::queue::{Forward, Queue, QueueBounds};
+use crate::queue::{Queue, QueueBounds};
 use crate::tokens::Tokeniser;
 use crate::weights::Weights;
 use crate::{EmbedError, Lane, ModelFiles};
 use head::Head;
 use lodestone_rank::{RerankError, Reranker};
-use lodestone_types::limits;
+use lodestone_types::{RequestContext, limits};
 use pairs::Pairs;
 
 /// Tokens of a batch at most: a few pairs, so that workers share the pairs of one search.
 const BATCH_TOKENS: usize = limits::EMBED_BATCH_TOKENS / 2;
-/// Searches that wait at most, by their tokens.
+/// Searches of one tenant that wait at most, by their tokens.
 const WAITING_TOKENS_MAX: usize = 4 * limits::RERANK_TOKENS_MAX;
 
-/// Nothing waits in the bulk lane.
+/// Nothing waits in the other lanes.
 const BOUNDS: QueueBounds = QueueBounds {
     batch: BATCH_TOKENS,
-    bulk_call: BATCH_TOKENS,
-    bulk: BATCH_TOKENS,
+    call: BATCH_TOKENS,
+    lane: BATCH_TOKENS,
     query: WAITING_TOKENS_MAX,
 };
 
@@ -107,14 +108,21 @@ impl CrossEncoder {
         Ok(pairs)
     }
 
-    fn scores(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>, EmbedError> {
+    fn scores(
+        &self,
+        context: &RequestContext,
+        query: &str,
+        passages: &[&str],
+    ) -> Result<Vec<f32>, EmbedError> {
         let pairs = self.first_pairs(query, passages)?;
-        let reply = Reply::new(pairs.len());
+        let reply = self.queue.call(context, pairs.len());
         let waiting = pairs.into_iter().enumerate();
         let waiting =
             waiting.map(|(index, ids)| QueuedText { ids, reply: Arc::clone(&reply), index });
-        self.queue.push(Lane::Query, &reply, waiting.collect())?;
-        Ok(reply.wait()?.into_iter().flatten().collect())
+        let pushed = self.queue.push(Lane::Query, &reply, waiting.collect());
+        let scores = pushed.and_then(|()| reply.wait());
+        let scores = scores.inspect_err(|_| self.queue.abandon(&reply))?;
+        Ok(scores.into_iter().flatten().collect())
     }
 }
 
@@ -123,8 +131,13 @@ impl Reranker for CrossEncoder {
         &self.name
     }
 
-    fn score(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>, RerankError> {
-        self.scores(query, passages).map_err(|error| RerankError::new(error.kind(), error))
+    fn score(
+        &self,
+        context: &RequestContext,
+        query: &str,
+        passages: &[&str],
+    ) -> Result<Vec<f32>, RerankError> {
+        self.scores(context, query, passages).map_err(|error| RerankError::new(error.kind(), error))
     }
 
     fn close(&self) {

@@ -5,7 +5,7 @@
 use crate::bert::Bert;
 use crate::config::ModelConfig;
 use crate::device::{COSINE_MIN, SQUARE_SLACK, Vectors};
-use crate::queue::Forward;
+use crate::forward::Forward;
 use lodestone_compute::cuda::DeviceError;
 
 /// Tokens of the passages: the shortest, one beyond a tile of attention, and the whole window.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use crate::EmbedError;
 use crate::bert::Bert;
 use crate::device::{Engine, Vectors};
-use crate::queue::{BatchPolicy, DeviceCounts, Forward};
+use crate::forward::{BatchPolicy, DeviceCounts, Forward};
 use lodestone_compute::cuda::DeviceError;
 
 /// Bulk batches in flight: one computes while the next is packed and copied.

@@ -46,7 +46,7 @@ use crate::candle::CandleModel;
 use crate::config::ModelConfig;
 use crate::device::forward::EncoderStream;
 use crate::device::weights::{DeviceWeights, HostWeights};
-use crate::queue::{BatchPolicy, Forward};
+use crate::forward::{BatchPolicy, Forward};
 use crate::weights::Weights;
 use lodestone_compute::cuda::DeviceError;
 use lodestone_compute::cuda::encoder::{HEADS, HIDDEN_MAX, Packed, WIDTH_STEP};

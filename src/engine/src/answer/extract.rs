@@ -6,8 +6,9 @@ use crate::answer::AnswerError;
 use crate::answer::candidates::{Candidate, candidates};
 use crate::answer::compose::{Answer, SourceOrder, compose};
 use crate::answer::score::{Evidence, Score, dot, scores};
+use crate::answer::vectors::{PassageVectors, key_of};
 use lodestone_embed::{Embedder, Lane};
-use lodestone_types::RetrievedChunk;
+use lodestone_types::{RequestContext, RetrievedChunk};
 
 /// The text of an answer when nothing in the chunks answers.
 pub const ABSTENTION: &str = "Nothing in the indexed content answers this question.";
@@ -26,21 +27,24 @@ const SAMENESS_WEIGHT: f32 = 0.2;
 #[derive(Debug, Clone)]
 pub struct Answerer {
     embedder: Arc<dyn Embedder>,
+    known: Arc<PassageVectors>,
 }
 
 impl Answerer {
     /// An answerer that compares by the vectors of a model.
     pub fn new(embedder: Arc<dyn Embedder>) -> Self {
-        Self { embedder }
+        Self { embedder, known: Arc::default() }
     }
 
     /// Answers from the chunks, which are given best first; [`ABSTENTION`] when nothing in them
-    /// does. Blocking: one call of the model for the question and all sentences.
+    /// does. Blocking: one call of the model for the question and the passages that it has not read
+    /// for the tenant lately.
     ///
     /// # Errors
-    /// [`AnswerError::Embed`] when the model gives no vectors.
+    /// [`AnswerError::Embed`] when the model gives no vectors, or the request is over.
     pub fn answer(
         &self,
+        context: &RequestContext,
         question: &str,
         chunks: &[RetrievedChunk],
         order: SourceOrder,
@@ -49,14 +53,41 @@ impl Answerer {
         if candidates.is_empty() {
             return Ok(compose(question, chunks, &[], order));
         }
-        let compared = candidates.iter().map(|candidate| candidate.compared.clone());
-        let texts = std::iter::once(question.to_owned()).chain(compared).collect();
-        let mut vectors = self.embedder.embed(Lane::Query, texts)?;
-        let question_vector = vectors.remove(0);
+        let (question_vector, vectors) = self.vectors(context, question, &candidates, chunks)?;
         let scores = scores(question, &question_vector, &candidates, &vectors, chunks);
         let chosen = choose(&candidates, &scores, &vectors, &Evidence::needed_for(question));
         let chosen: Vec<&Candidate> = chosen.into_iter().map(|at| &candidates[at]).collect();
         Ok(compose(question, chunks, &chosen, order))
+    }
+
+    /// The vectors of the question and of the candidates.
+    fn vectors(
+        &self,
+        context: &RequestContext,
+        question: &str,
+        candidates: &[Candidate],
+        chunks: &[RetrievedChunk],
+    ) -> Result<(Vec<f32>, Vec<Vec<f32>>), AnswerError> {
+        let tenant = context.tenant();
+        let keys: Vec<_> =
+            candidates.iter().map(|candidate| key_of(tenant, candidate, chunks)).collect();
+        let mut vectors: Vec<_> = keys.iter().map(|key| self.known.get(*key)).collect();
+        let mut texts = vec![question.to_owned()];
+        for (candidate, vector) in candidates.iter().zip(&vectors) {
+            if vector.is_none() {
+                texts.push(candidate.compared.clone());
+            }
+        }
+        let mut embedded = self.embedder.embed_within(Lane::Answer, context, texts)?.into_iter();
+        let mut next = || embedded.next().expect("a vector for each text");
+        let question_vector = next();
+        for (key, vector) in keys.into_iter().zip(&mut vectors) {
+            if vector.is_none() {
+                let new = vector.insert(next());
+                self.known.keep(key, new);
+            }
+        }
+        Ok((question_vector, vectors.into_iter().flatten().collect()))
     }
 }
 

@@ -26,7 +26,8 @@
 //! - `sentences`: text to sentences; `stops`: full stops that end none; `notes`: marks of
 //!   footnotes; `tables`: rows under their header
 //! - `words`: the words that give a question its form
-//! - `candidates`, `score`, `extract`, `compose`: the steps above
+//! - `candidates`, `score`, `extract`, `compose`: the steps above; `vectors`: those of passages
+//!   that were compared before
 //! - `sources`: chunks grouped by source; `snippet`: the part of a text that shows why it was found
 //! - `generate`: answers that a model writes
 //! - `session`: follow-up questions; `pointers`: words that refer back
@@ -49,7 +50,8 @@ mod stops;
 mod stream;
 mod tables;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
+mod vectors;
 mod words;
 
 pub use compose::{Answer, Citation, SourceOrder};

@@ -15,7 +15,7 @@ use lodestone_embed::{EmbedError, EmbedStats, Embedder, HashEmbedder, Lane, Mode
 use lodestone_types::*;
 
 /// A chunk of a source, at a place of its text.
-pub(super) fn chunk(source: &str, index: u32, text: &str, score: f32) -> RetrievedChunk {
+pub(crate) fn chunk(source: &str, index: u32, text: &str, score: f32) -> RetrievedChunk {
     let record = SourceRecord {
         sub_tenant: SubTenantId::default_name(),
         id: SourceId::parse(source).unwrap(),
@@ -54,7 +54,7 @@ pub(super) fn chunk(source: &str, index: u32, text: &str, score: f32) -> Retriev
 
 fn extracted(question: &str, chunks: &[RetrievedChunk]) -> Answer {
     let answerer = Answerer::new(Arc::new(HashEmbedder));
-    answerer.answer(question, chunks, SourceOrder::ByUse).unwrap()
+    answerer.answer(&RequestContext::default(), question, chunks, SourceOrder::ByUse).unwrap()
 }
 
 /// A row or record has all its values, and nothing but them and what its head says.
@@ -259,12 +259,17 @@ impl Embedder for Remembering {
         self.model.token_offsets(text)
     }
 
-    fn embed(&self, lane: Lane, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError> {
+    fn embed_within(
+        &self,
+        lane: Lane,
+        context: &RequestContext,
+        texts: Vec<String>,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
         let mut vectors = self.vectors.lock();
         let is_new = |text: &&String| !vectors.contains_key(*text);
         let new: Vec<String> = texts.iter().filter(is_new).cloned().collect();
         if !new.is_empty() {
-            let fresh = self.model.embed(lane, new.clone())?;
+            let fresh = self.model.embed_within(lane, context, new.clone())?;
             vectors.extend(new.into_iter().zip(fresh));
         }
         Ok(texts.iter().map(|text| vectors[text].clone()).collect())
@@ -297,7 +302,9 @@ fn only_the_row_that_is_asked_for_is_told() {
     let text = "| Pump | Litres |\n|---|---|\n| Red | 17 |\n| Blue | 42 |";
     let chunks = [chunk("Pumps", 0, text, 0.9)];
     let question = "How many litres does the blue pump lift?";
-    let answer = Answerer::new(model).answer(question, &chunks, SourceOrder::ByUse).unwrap();
+    let answer = Answerer::new(model)
+        .answer(&RequestContext::default(), question, &chunks, SourceOrder::ByUse)
+        .unwrap();
     check(&answer, &chunks);
     assert_eq!(answer.text, "Pump: Blue; Litres: 42 [1]");
 }
@@ -336,7 +343,9 @@ fn the_model_answers_and_abstains() {
         ("When do unused leave days expire?", "end of March"),
         ("Where can I find the kitchen?", "second floor"),
     ] {
-        let answer = answerer.answer(question, &chunks, SourceOrder::ByUse).unwrap();
+        let answer = answerer
+            .answer(&RequestContext::default(), question, &chunks, SourceOrder::ByUse)
+            .unwrap();
         check(&answer, &chunks);
         assert!(answer.text.contains(part), "{question} {}", answer.text);
     }
@@ -349,7 +358,9 @@ fn the_model_answers_and_abstains() {
         "When was the Magna Carta signed?",
         "How many paid parking spaces does the airport have?",
     ] {
-        let answer = answerer.answer(question, &chunks, SourceOrder::ByUse).unwrap();
+        let answer = answerer
+            .answer(&RequestContext::default(), question, &chunks, SourceOrder::ByUse)
+            .unwrap();
         assert!(answer.is_abstained, "{question} {}", answer.text);
     }
 }
@@ -387,7 +398,9 @@ fn the_model_finds_the_answer_in_a_later_source() {
         ("What is the hotel limit for travel to Poland?", "Hotel limit: 110 EUR"),
         ("Who has to approve travel?", "team lead"),
     ] {
-        let answer = answerer.answer(question, &chunks, SourceOrder::ByUse).unwrap();
+        let answer = answerer
+            .answer(&RequestContext::default(), question, &chunks, SourceOrder::ByUse)
+            .unwrap();
         check(&answer, &chunks);
         assert!(answer.text.contains(part), "{question} {}", answer.text);
     }
@@ -457,7 +470,9 @@ fn questions_of_a_collection_are_answered() {
             })
             .collect();
         chunks.sort_by(|a, b| b.score.total_cmp(&a.score));
-        let answer = answerer.answer(question, &chunks, SourceOrder::ByUse).unwrap();
+        let answer = answerer
+            .answer(&RequestContext::default(), question, &chunks, SourceOrder::ByUse)
+            .unwrap();
         check(&answer, &chunks);
         answer
     };

@@ -16,7 +16,7 @@ use lodestone_embed::{EmbedError, Lane};
 use lodestone_storage::collection::Snapshot;
 use lodestone_storage::segment::{NewSource, SegmentError};
 use lodestone_text::chunk::passage;
-use lodestone_types::{ErrorKind, Fault, RowId, Sequence, SourceKind, Stage};
+use lodestone_types::{ErrorKind, Fault, RequestContext, RowId, Sequence, SourceKind, Stage};
 
 /// Passages of one slice: some seconds of one core, so that little is lost and much is batched.
 const SLICE_PASSAGES: usize = 256;
@@ -59,12 +59,17 @@ impl Ingest {
             drafts.iter().map(|draft| (draft.record.sequence, draft.chunk_count())).collect();
         self.tell_progress(&jobs, &vectors);
         let is_long = missing.len() > SLICE_PASSAGES;
+        let mut context = RequestContext::default();
+        if let Some(kept) = kept.as_deref() {
+            context = context.of_tenant(kept.collection());
+        }
         for slice in missing.chunks(SLICE_PASSAGES) {
             if is_long && !self.is_wanted(kept.is_some(), &jobs) {
                 return Err(Outcome::Released);
             }
             let texts = slice.iter().map(|at| passages[*at].clone()).collect();
-            let embedded = self.embedder.embed(Lane::Bulk, texts).map_err(failed)?;
+            let embedded = self.embedder.embed_within(Lane::Bulk, &context, texts);
+            let embedded = embedded.map_err(failed)?;
             if let Some(kept) = kept.as_deref_mut().filter(|_| is_long) {
                 let texts = slice.iter().map(|at| passages[*at].as_str());
                 kept.keep(texts.zip(embedded.iter().map(Vec::as_slice)));

@@ -48,6 +48,13 @@ pub(super) struct Kept<'a> {
     written: Vec<Key>,
 }
 
+impl Kept<'_> {
+    /// The collection of the claim.
+    pub(super) fn collection(&self) -> CollectionId {
+        self.collection
+    }
+}
+
 impl KeptVectors {
     /// The kept vectors of the jobs of a claim, from the first to the last of `jobs`. Files are
     /// looked for once after a start, and again after a claim that ended with work left.

@@ -1,7 +1,7 @@
 //! Personal memories: visible when the call returns, and on disk before (API 3.7).
 //!
 //! ```text
-//! cut -> embed (query lane) -> originals on disk -> [writer's lock: sequences -> segment
+//! cut -> embed (lane of answers) -> originals on disk -> [writer's lock: sequences -> segment
 //!     -> commit]: visible, and only now acknowledged
 //! ```
 //! A client waits for each of them, so they make no jobs. A crash or an error before the commit
@@ -29,12 +29,10 @@ use lodestone_storage::collection::uploads::{self, UploadLabel};
 use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, Snapshot};
 use lodestone_storage::segment::{NewSource, VectorKind};
 use lodestone_types::{
-    Extracted, Fault, Filter, Memory, Metadata, Origin, Sequence, SourceDetail, SourceId,
-    SourceKind, SourceRecord, SubTenantId, Timestamp, limits, memory,
+    Extracted, Fault, Filter, Memory, Metadata, Origin, RequestContext, Sequence, SourceDetail,
+    SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp, limits, memory,
 };
 
-/// Passages that are embedded in one go, so that queries come in between.
-const PASSAGES_TOGETHER: usize = 4;
 const MILLIS_PER_SECOND: u64 = 1000;
 
 /// A memory to be added.
@@ -229,15 +227,13 @@ impl Ingest {
             };
             IngestError::MemoryText { problem }
         })?;
-        Ok(Prepared { source: self.embed_memory(draft)?, original })
+        Ok(Prepared { source: self.embed_memory(tenant, draft)?, original })
     }
 
-    fn embed_memory(&self, draft: Draft) -> Result<NewSource, IngestError> {
+    fn embed_memory(&self, tenant: &Tenant, draft: Draft) -> Result<NewSource, IngestError> {
+        let context = RequestContext::default().of_tenant(tenant.collection);
         let passages: Vec<String> = draft.passages().collect();
-        let mut vectors = Vec::with_capacity(passages.len());
-        for together in passages.chunks(PASSAGES_TOGETHER) {
-            vectors.extend(self.embedder.embed(Lane::Query, together.to_vec())?);
-        }
+        let vectors = self.embedder.embed_within(Lane::Answer, &context, passages)?;
         Ok(draft.into_source(vectors))
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::answer::generate::{CancellationToken, Understood, Usage};
+use crate::answer::generate::{Understood, Usage};
 use crate::qna::QnaRequest;
 use crate::query::Retrieved;
 use crate::{Engine, EngineError, TenantAccess};
@@ -32,18 +32,21 @@ impl Engine {
         &self,
         access: &TenantAccess,
         request: &QnaRequest,
-        cancel: &CancellationToken,
     ) -> Result<Grounds, EngineError> {
         let past = match &request.session {
             Some(session) => self.past_turns(access, session)?,
             None => Vec::new(),
         };
         let mut search = request.search.clone();
-        let understood = match &self.writer {
+        let (understood, access) = match &self.writer {
             Some(writer) if request.ai_generation => {
-                writer.understand(&search.query, &past, request.may_split, cancel)
+                let cancel = access.context.cancel();
+                let query = &search.query;
+                let understood = writer.understand(query, &past, request.may_split, cancel);
+                // The generator has limits of its own.
+                (understood, &access.restarted())
             }
-            _ => Understood::by_rule(&search.query, &past),
+            _ => (Understood::by_rule(&search.query, &past), access),
         };
         let Understood { question, parts, is_generated, usage, .. } = understood;
         search.query.clone_from(&question);

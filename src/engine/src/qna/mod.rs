@@ -21,11 +21,12 @@ use std::time::Instant;
 pub use grounds::Grounds;
 
 use crate::answer::generate::{
-    CancellationToken, Delivery, GenerateError, Question, Unsupported, Usage, Writer, Written,
+    Delivery, GenerateError, Question, Unsupported, Usage, Writer, Written,
 };
 use crate::answer::{AnswerSource, SourceOrder, deltas, sources_only};
 use crate::query::RetrieveRequest;
 use crate::{Engine, EngineError, TenantAccess};
+use lodestone_types::RequestContext;
 use lodestone_types::id::SessionId;
 
 /// Name of the model that writes answers without a generator.
@@ -109,17 +110,16 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Self::retrieve`], before `start`. Errors of the model and, where the settings want no
-    /// fallback or some of its text was told already, of the generator.
-    /// [`GenerateError::Cancelled`] when the sink breaks off.
+    /// fallback or some of its text was told already, of the generator, whose time is not part of
+    /// the request's. [`GenerateError::Cancelled`] when the sink breaks off.
     pub fn qna(
         &self,
         access: &TenantAccess,
         request: &QnaRequest,
-        cancel: &CancellationToken,
         sink: Option<AnswerSink<'_>>,
     ) -> Result<QnaAnswer, EngineError> {
         let begun = Instant::now();
-        let grounds = self.grounds(access, request, cancel)?;
+        let grounds = self.grounds(access, request)?;
         let searched = Instant::now();
         let mut silent = |_: AnswerEvent<'_>| ControlFlow::Continue(());
         let (delivery, sink): (Delivery, AnswerSink<'_>) = match sink {
@@ -135,9 +135,9 @@ impl Engine {
         };
         told(sink(AnswerEvent::Start(model)))?;
         let (text, sources, generation) = match writer {
-            Some(writer) => self.generate(writer, request, &grounds, delivery, cancel, sink)?,
+            Some(writer) => self.generate(writer, access, request, &grounds, delivery, sink)?,
             None => {
-                let draft = self.extract(request, &grounds)?;
+                let draft = self.extract(&access.context, request, &grounds)?;
                 told(sink(AnswerEvent::Sources(&grounds, &draft.1)))?;
                 tell_text(sink, &draft.0)?;
                 draft
@@ -152,10 +152,10 @@ impl Engine {
     fn generate(
         &self,
         writer: &Writer,
+        access: &TenantAccess,
         request: &QnaRequest,
         grounds: &Grounds,
         delivery: Delivery,
-        cancel: &CancellationToken,
         sink: AnswerSink<'_>,
     ) -> Result<Draft, EngineError> {
         let chunks = grounds.retrieved.chunks.as_slice();
@@ -168,7 +168,8 @@ impl Engine {
             user_instructions: &request.user_instructions,
         };
         let mut has_told = false;
-        let written = writer.write(&question, &sources, chunks, delivery, cancel, &mut |piece| {
+        let context = &access.context;
+        let written = writer.write(&question, &sources, chunks, delivery, context, &mut |piece| {
             has_told = delivery == Delivery::Streamed;
             sink(AnswerEvent::Token(piece))
         });
@@ -189,17 +190,22 @@ impl Engine {
             }
             Err(error) => error,
         };
-        if has_told || cancel.is_cancelled() || !self.settings.llm_fallback {
+        if has_told || context.cancel().is_cancelled() || !self.settings.llm_fallback {
             return Err(error.into());
         }
-        let (text, sources, generation) = self.extract(request, grounds)?;
+        let (text, sources, generation) = self.extract(&context.restarted(), request, grounds)?;
         tell_text(sink, &text)?;
         let generation = Generation { is_fallback: true, error: Some(error), ..generation };
         Ok((text, sources, generation))
     }
 
     /// The answer without a generator: sentences of the chunks, or none where none is wanted.
-    fn extract(&self, request: &QnaRequest, grounds: &Grounds) -> Result<Draft, EngineError> {
+    fn extract(
+        &self,
+        context: &RequestContext,
+        request: &QnaRequest,
+        grounds: &Grounds,
+    ) -> Result<Draft, EngineError> {
         let (question, chunks) = (&grounds.question, &grounds.retrieved.chunks);
         if !request.ai_generation {
             let generation = Generation { is_fallback: true, ..Generation::default() };
@@ -209,7 +215,7 @@ impl Engine {
             Some(_) => SourceOrder::ByRelevance,
             None => SourceOrder::ByUse,
         };
-        let answer = self.answerer.answer(question, chunks, order)?;
+        let answer = self.answerer.answer(context, question, chunks, order)?;
         let generation = Generation {
             model: Some(EXTRACTIVE.to_owned()),
             is_fallback: self.writer.is_none(),

@@ -6,7 +6,7 @@ use lodestone_storage::collection::CollectionError;
 use lodestone_storage::filter::FilterError;
 use lodestone_storage::segment::SegmentError;
 use lodestone_text::TextError;
-use lodestone_types::ErrorKind;
+use lodestone_types::{ErrorKind, Stopped};
 
 /// A refused or failed read.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +37,9 @@ pub enum QueryError {
     /// The collection.
     #[error(transparent)]
     Collection(#[from] CollectionError),
+    /// The request is over.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
 }
 
 impl QueryError {
@@ -62,6 +65,7 @@ impl QueryError {
             Self::Text(error) => error.kind(),
             Self::Segment(error) => error.kind(),
             Self::Collection(error) => error.kind(),
+            Self::Stopped(_) => ErrorKind::Unavailable,
         }
     }
 }

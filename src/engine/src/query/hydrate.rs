@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::query::QueryError;
 use crate::query::legs::{RowAddress, SegmentScope};
 use lodestone_storage::segment::Segment;
-use lodestone_types::{RetrievedChunk, RowId, ScoreParts, SourceRecord};
+use lodestone_types::{RequestContext, RetrievedChunk, RowId, ScoreParts, SourceRecord};
 
 /// A ranked row with its scores.
 #[derive(Debug, Clone, Copy)]
@@ -41,12 +41,14 @@ pub(super) fn chunk_uuid(segment: &Segment, row: RowId) -> String {
 
 /// Reads text, place and source of the ranked rows. The record of a source is read once.
 pub(super) fn hydrate(
+    context: &RequestContext,
     segments: &[SegmentScope],
     ranked: &[Ranked],
 ) -> Result<Vec<RetrievedChunk>, QueryError> {
     let mut records: BTreeMap<(usize, u32), Arc<SourceRecord>> = BTreeMap::new();
     let mut chunks = Vec::with_capacity(ranked.len());
     for Ranked { address, score, parts } in ranked.iter().copied() {
+        context.check()?;
         let (segment, row) = (&segments[address.segment].live.segment, address.row);
         let position = segment.source_of(row);
         let source = match records.get(&(address.segment, position)) {

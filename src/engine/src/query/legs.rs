@@ -13,7 +13,7 @@ use lodestone_compute::{ComputeBackend, PreparedQuery};
 use lodestone_storage::collection::{LiveSegment, ScopeRows, Snapshot};
 use lodestone_storage::segment::flat::{self, RowFilter, Thoroughness, search_together};
 use lodestone_text::{CorpusStats, RowScores, TermCounts, TextQuery};
-use lodestone_types::{Filter, Hit, RowId, SubTenantId};
+use lodestone_types::{Filter, Hit, RequestContext, RowId, SubTenantId};
 
 /// A segment with the rows that a search may return from it.
 #[derive(Debug)]
@@ -27,12 +27,14 @@ pub(super) struct SegmentScope {
 
 /// The segments with rows of a sub-tenant, and those of the rows that pass the filter.
 pub(super) fn segments_in_scope(
+    context: &RequestContext,
     snapshot: &Snapshot,
     sub_tenant: &SubTenantId,
     filter: &Filter,
 ) -> Result<Vec<SegmentScope>, QueryError> {
     let mut segments = Vec::with_capacity(snapshot.segments.len());
     for live in &snapshot.segments {
+        context.check()?;
         let scope = live.scope(sub_tenant);
         if scope.rows.is_empty() {
             continue;
@@ -108,6 +110,7 @@ fn with_ties(
 /// The semantic leg: the nearest `k` rows by cosine, those as near as the last of them, and the
 /// search paths that were taken.
 pub(super) fn nearest(
+    context: &RequestContext,
     backend: &dyn ComputeBackend,
     segments: &[SegmentScope],
     query: &PreparedQuery,
@@ -115,12 +118,13 @@ pub(super) fn nearest(
     thoroughness: Thoroughness,
 ) -> Result<(LegHits, Vec<&'static str>), QueryError> {
     let queries = std::slice::from_ref(query);
-    let (mut hits, paths) = nearest_of_each(backend, segments, queries, k, thoroughness)?;
+    let (mut hits, paths) = nearest_of_each(context, backend, segments, queries, k, thoroughness)?;
     Ok((hits.remove(0), paths))
 }
 
 /// As [`nearest`] for several queries, which share one scan of the rows where that pays.
 pub(super) fn nearest_of_each(
+    context: &RequestContext,
     backend: &dyn ComputeBackend,
     segments: &[SegmentScope],
     queries: &[PreparedQuery],
@@ -130,6 +134,7 @@ pub(super) fn nearest_of_each(
     let mut paths = Vec::new();
     let mut find = |queries: &[PreparedQuery], k| -> Result<Vec<LegHits>, QueryError> {
         let search = |(_, segment): &(usize, &SegmentScope)| -> Result<_, QueryError> {
+            context.check()?;
             let tiers = segment.live.segment.tiers()?;
             let filter = segment.mask.as_ref().map(|mask| RowFilter::new(mask, tiers.rows.len()));
             let filter = filter.as_ref();
@@ -159,6 +164,7 @@ pub(super) fn nearest_of_each(
 
 /// True cosines for listed rows, in the order given.
 pub(super) fn cosines(
+    context: &RequestContext,
     backend: &dyn ComputeBackend,
     segments: &[SegmentScope],
     query: &PreparedQuery,
@@ -167,6 +173,7 @@ pub(super) fn cosines(
     debug_assert!(rows.is_sorted());
     let mut cosines = Vec::with_capacity(rows.len());
     for group in rows.chunk_by(|a, b| a.segment == b.segment) {
+        context.check()?;
         let rows: Vec<RowId> = group.iter().map(|address| address.row).collect();
         let vectors = segments[group[0].segment].live.segment.vectors()?;
         cosines.extend(flat::scores(backend, &vectors, query, &rows)?);
@@ -185,11 +192,12 @@ pub(super) struct KeywordLeg {
 impl KeywordLeg {
     /// Scores the rows of all segments and takes the best `k`.
     pub(super) fn compute<Q: TextQuery>(
+        context: &RequestContext,
         segments: &[SegmentScope],
         query: &Q,
         k: usize,
     ) -> Result<Self, QueryError> {
-        let scores = KeywordScores::compute(segments, query)?;
+        let scores = KeywordScores::compute(context, segments, query)?;
         let top = with_ties(k, scores.first(k + 1), |k| Ok(scores.first(k)))?;
         Ok(Self { scores, top })
     }
@@ -207,11 +215,16 @@ impl fmt::Debug for KeywordScores {
 impl KeywordScores {
     /// BM25 with the statistics of the scope's live rows over all segments: the scores are those
     /// of one index that holds nothing else.
-    fn compute<Q: TextQuery>(segments: &[SegmentScope], query: &Q) -> Result<Self, QueryError> {
+    fn compute<Q: TextQuery>(
+        context: &RequestContext,
+        segments: &[SegmentScope],
+        query: &Q,
+    ) -> Result<Self, QueryError> {
         if query.is_empty() {
             return Ok(Self(segments.iter().map(|_| None).collect()));
         }
         let count = |segment: &SegmentScope| -> Result<TermCounts, QueryError> {
+            context.check()?;
             let index = segment.live.segment.text_index();
             // Kept with the scope; here so that segments are looked through side by side.
             segment.live.scope_stats(&segment.scope);
@@ -223,6 +236,7 @@ impl KeywordScores {
             stats.add(*segment.live.scope_stats(&segment.scope), &counts?);
         }
         let score = |segment: &SegmentScope| -> Result<Option<RowScores>, QueryError> {
+            context.check()?;
             if segment.rows == 0 {
                 return Ok(None);
             }

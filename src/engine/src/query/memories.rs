@@ -11,7 +11,9 @@ use crate::query::{Query, QueryError};
 use lodestone_compute::PreparedQuery;
 use lodestone_storage::collection::Snapshot;
 use lodestone_storage::segment::flat::Thoroughness;
-use lodestone_types::{Filter, Memory, SourceId, SubTenantId, Timestamp, limits, memory};
+use lodestone_types::{
+    Filter, Memory, RequestContext, SourceId, SubTenantId, Timestamp, limits, memory,
+};
 
 /// Cosine from which on a memory counts as near a query.
 ///
@@ -63,16 +65,18 @@ pub struct NearMemory {
 
 /// The memories of a sub-tenant, by segment.
 fn memory_segments(
+    context: &RequestContext,
     snapshot: &Snapshot,
     sub_tenant: &SubTenantId,
     now: Timestamp,
 ) -> Result<Vec<SegmentScope>, QueryError> {
     let scope = sub_tenant.of_memories();
-    let segments = legs::segments_in_scope(snapshot, &scope, &Filter::All)?;
+    let segments = legs::segments_in_scope(context, snapshot, &scope, &Filter::All)?;
     if segments.is_empty() {
         return Ok(segments);
     }
-    let mut segments = legs::segments_in_scope(snapshot, &scope, &memory::unexpired(now))?;
+    let unexpired = memory::unexpired(now);
+    let mut segments = legs::segments_in_scope(context, snapshot, &scope, &unexpired)?;
     segments.retain(|segment| segment.rows > 0);
     Ok(segments)
 }
@@ -87,12 +91,13 @@ fn sources(segment: &SegmentScope) -> Vec<u32> {
 /// # Errors
 /// Malformed stored bytes.
 pub fn memories(
+    context: &RequestContext,
     snapshot: &Snapshot,
     sub_tenant: &SubTenantId,
     now: Timestamp,
 ) -> Result<Vec<Memory>, QueryError> {
     let mut found = Vec::new();
-    for scoped in memory_segments(snapshot, sub_tenant, now)? {
+    for scoped in memory_segments(context, snapshot, sub_tenant, now)? {
         let segment = &scoped.live.segment;
         for source in sources(&scoped) {
             let memory = Memory::of(&segment.record(source)?);
@@ -113,7 +118,7 @@ pub fn memory_count(
     sub_tenant: &SubTenantId,
     now: Timestamp,
 ) -> Result<u64, QueryError> {
-    let segments = memory_segments(snapshot, sub_tenant, now)?;
+    let segments = memory_segments(&RequestContext::default(), snapshot, sub_tenant, now)?;
     Ok(segments.iter().map(|segment| sources(segment).len() as u64).sum())
 }
 
@@ -125,17 +130,19 @@ impl Query {
     /// Errors of the disk.
     pub fn near_memories(
         &self,
+        context: &RequestContext,
         snapshot: &Snapshot,
         sub_tenant: &SubTenantId,
         query: &PreparedQuery,
         now: Timestamp,
     ) -> Result<Vec<NearMemory>, QueryError> {
-        let segments = memory_segments(snapshot, sub_tenant, now)?;
+        let segments = memory_segments(context, snapshot, sub_tenant, now)?;
         if segments.is_empty() {
             return Ok(Vec::new());
         }
         let exact = Thoroughness::Exact;
-        let (hits, _) = legs::nearest(&*self.backend, &segments, query, NEAR_CHUNKS, exact)?;
+        let (hits, _) =
+            legs::nearest(context, &*self.backend, &segments, query, NEAR_CHUNKS, exact)?;
         let mut near: Vec<NearMemory> = Vec::new();
         let mut seen = BTreeSet::new();
         for (RowAddress { segment: at, row }, similarity) in hits {
@@ -163,6 +170,7 @@ impl Query {
     /// Errors of the model or the disk.
     pub fn search_memories(
         &self,
+        context: &RequestContext,
         snapshot: &Snapshot,
         sub_tenant: &SubTenantId,
         request: &MemoryRequest,
@@ -183,7 +191,7 @@ impl Query {
             filter: memory::unexpired(now).into(),
         };
         loop {
-            let chunks = self.retrieve(snapshot, &scope, None, &search, now)?.chunks;
+            let chunks = self.retrieve(context, snapshot, &scope, None, &search, now)?.chunks;
             let is_all = chunks.len() < search.max_chunks;
             let mut found: Vec<FoundMemory> = Vec::new();
             for chunk in chunks {

@@ -18,13 +18,14 @@ use crate::query::request::{CandidateCounts, RetrieveRequest};
 use lodestone_compute::{ComputeBackend, PreparedQuery};
 use lodestone_rank::{Candidate, RankKey};
 use lodestone_storage::segment::flat::Thoroughness;
-use lodestone_types::ScoreParts;
+use lodestone_types::{RequestContext, ScoreParts};
 
 /// Rows that good results name, and the weight of the best of those links.
 pub(super) type Links = BTreeMap<RowAddress, f32>;
 
 /// One search: all that is the same for each of its query vectors.
 pub(super) struct Search<'a> {
+    pub(super) context: &'a RequestContext,
     pub(super) backend: &'a dyn ComputeBackend,
     pub(super) request: &'a RetrieveRequest,
     pub(super) segments: &'a [SegmentScope],
@@ -55,7 +56,8 @@ impl Search<'_> {
         vector: Option<&PreparedQuery>,
     ) -> Result<(LegHits, Vec<&'static str>), QueryError> {
         let Some(vector) = vector else { return Ok(Default::default()) };
-        legs::nearest(self.backend, self.segments, vector, self.pool, self.thoroughness)
+        let (context, backend) = (self.context, self.backend);
+        legs::nearest(context, backend, self.segments, vector, self.pool, self.thoroughness)
     }
 
     /// The union of both legs, each row with both true scores. `near` are the rows nearest to
@@ -124,7 +126,7 @@ impl Search<'_> {
         let mut known = candidates.cosines.borrow_mut();
         let is_new = |row: &RowAddress| !known.contains_key(row);
         let new: Vec<RowAddress> = rows.iter().copied().filter(is_new).collect();
-        let computed = legs::cosines(self.backend, self.segments, vector, &new)?;
+        let computed = legs::cosines(self.context, self.backend, self.segments, vector, &new)?;
         known.extend(new.into_iter().zip(computed));
         Ok(Some(rows.iter().map(|row| known[row]).collect()))
     }

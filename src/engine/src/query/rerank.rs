@@ -39,12 +39,13 @@ pub(super) fn verdicts(
     }
     let passages = passages(search.segments, schema, first)?;
     let passages: Vec<&str> = passages.iter().map(String::as_str).collect();
-    match reranker.score(&search.request.steered_query(), &passages) {
+    match reranker.score(search.context, &search.request.steered_query(), &passages) {
         Ok(scores) => {
             let rows = first.iter().map(|ranked| ranked.address);
             Ok(Some(rows.zip(scores.into_iter().map(lodestone_rank::settle)).collect()))
         }
         Err(error) => {
+            search.context.check()?;
             tracing::warn!(%error, reranker = reranker.name(), "a search goes on without verdicts");
             Ok(None)
         }

@@ -14,15 +14,17 @@ use lodestone_compute::PreparedQuery;
 use lodestone_embed::Lane;
 use lodestone_storage::collection::Snapshot;
 use lodestone_text::HybridQuery;
-use lodestone_types::{Relations, SubTenantId, TenantSchema, Timestamp};
+use lodestone_types::{Relations, RequestContext, SubTenantId, TenantSchema, Timestamp};
 
 impl Query {
     /// Searches one scope of one snapshot.
     ///
     /// # Errors
-    /// [`QueryError::Filter`] for a bad filter; errors of the model or the disk.
+    /// [`QueryError::Filter`] for a bad filter; [`QueryError::Stopped`] where the request is over
+    /// before it is done; errors of the model or the disk.
     pub fn retrieve(
         &self,
+        context: &RequestContext,
         snapshot: &Snapshot,
         sub_tenant: &SubTenantId,
         schema: Option<&TenantSchema>,
@@ -32,7 +34,7 @@ impl Query {
         let begun = Instant::now();
         let filter = request.filter.for_schema(schema).map_err(QueryError::Filter)?;
         let (alpha, alpha_reason) = plan::alpha(request.alpha, &request.query, &*self.embedder);
-        let segments = legs::segments_in_scope(snapshot, sub_tenant, filter)?;
+        let segments = legs::segments_in_scope(context, snapshot, sub_tenant, filter)?;
         let mut result = Retrieved {
             alpha,
             alpha_reason,
@@ -47,15 +49,16 @@ impl Query {
             return Ok(result);
         }
         let vector = match alpha > 0.0 {
-            true => Some(self.vector_of(snapshot, sub_tenant, request, now, &mut result)?),
+            true => Some(self.vector_of(context, snapshot, sub_tenant, request, now, &mut result)?),
             false => None,
         };
         let pool = plan::pool(request.mode, request.max_chunks);
         let keyword = timed(&mut result.timings.keyword, || {
-            let leg = |query| KeywordLeg::compute(&segments, &query, pool);
+            let leg = |query| KeywordLeg::compute(context, &segments, &query, pool);
             (alpha < 1.0).then(|| leg(HybridQuery::analyse(&request.query))).transpose()
         })?;
         let search = Search {
+            context,
             backend: &*self.backend,
             request,
             segments: &segments,
@@ -76,7 +79,7 @@ impl Query {
             });
             result.relations = Some(relations?);
         }
-        result.chunks = hydrate(&segments, shown)?;
+        result.chunks = hydrate(context, &segments, shown)?;
         result.timings.total = millis(begun);
         Ok(result)
     }
@@ -126,19 +129,21 @@ impl Query {
     /// The query vector, moved towards near memories where that is asked for.
     fn vector_of(
         &self,
+        context: &RequestContext,
         snapshot: &Snapshot,
         sub_tenant: &SubTenantId,
         request: &RetrieveRequest,
         now: Timestamp,
         result: &mut Retrieved,
     ) -> Result<PreparedQuery, QueryError> {
-        let embed = || self.embedder.embed(Lane::Query, vec![request.steered_query()]);
+        let texts = vec![request.steered_query()];
+        let embed = || self.embedder.embed_within(Lane::Query, context, texts);
         let vectors = timed(&mut result.timings.embed, embed)?;
         let vector = PreparedQuery::new(&vectors[0])?;
         if !request.is_personalised {
             return Ok(vector);
         }
-        let near = self.near_memories(snapshot, sub_tenant, &vector, now)?;
+        let near = self.near_memories(context, snapshot, sub_tenant, &vector, now)?;
         result.memories_used = near.iter().map(|memory| memory.id.clone()).collect();
         steered(vector, &near)
     }

@@ -7,7 +7,7 @@ use crate::query::{Query, QueryError};
 use lodestone_compute::PreparedQuery;
 use lodestone_storage::collection::Snapshot;
 use lodestone_storage::segment::flat::Thoroughness;
-use lodestone_types::{Filter, RowId, SourceId, SubTenantId};
+use lodestone_types::{Filter, RequestContext, RowId, SourceId, SubTenantId};
 
 /// A stored vector near a query.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,15 +22,17 @@ impl Query {
     /// The nearest stored vectors of each query, best first, ties by chunk id.
     ///
     /// # Errors
-    /// [`QueryError::DimensionMismatch`] where a query has another width than the stored vectors.
+    /// [`QueryError::DimensionMismatch`] where a query has another width than the stored vectors;
+    /// [`QueryError::Stopped`].
     pub fn nearest_vectors(
         &self,
+        context: &RequestContext,
         snapshot: &Snapshot,
         sub_tenant: &SubTenantId,
         queries: &[Vec<f32>],
         max_chunks: usize,
     ) -> Result<Vec<Vec<VectorHit>>, QueryError> {
-        let segments = legs::segments_in_scope(snapshot, sub_tenant, &Filter::All)?;
+        let segments = legs::segments_in_scope(context, snapshot, sub_tenant, &Filter::All)?;
         if let Some(first) = segments.first() {
             let expected = first.live.segment.dimension();
             if let Some(other) = queries.iter().find(|query| query.len() != expected) {
@@ -40,8 +42,9 @@ impl Query {
         let queries: Vec<PreparedQuery> =
             queries.iter().map(|query| PreparedQuery::new(query)).collect::<Result<_, _>>()?;
         let thoroughness = Thoroughness::default();
+        let backend = &*self.backend;
         let (all, _) =
-            legs::nearest_of_each(&*self.backend, &segments, &queries, max_chunks, thoroughness)?;
+            legs::nearest_of_each(context, backend, &segments, &queries, max_chunks, thoroughness)?;
         let mut results = Vec::with_capacity(queries.len());
         for found in all {
             let mut hits: Vec<(VectorHit, (String, u32))> = found

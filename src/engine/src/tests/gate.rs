@@ -5,6 +5,7 @@ use std::ops::Range;
 use parking_lot::{Condvar, Mutex};
 
 use lodestone_embed::{EmbedError, EmbedStats, Embedder, HashEmbedder, Lane};
+use lodestone_types::RequestContext;
 
 /// See the module.
 #[derive(Debug)]
@@ -68,7 +69,12 @@ impl Embedder for GatedEmbedder {
     fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {
         HashEmbedder.token_offsets(text)
     }
-    fn embed(&self, lane: Lane, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError> {
+    fn embed_within(
+        &self,
+        lane: Lane,
+        _: &RequestContext,
+        texts: Vec<String>,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
         if lane == Lane::Bulk {
             let mut state = self.state.lock();
             state.waiting += 1;

@@ -129,7 +129,8 @@ fn near_memories_are_few_and_nearest_first() {
         let vector = lodestone_compute::PreparedQuery::new(&vector.unwrap()[0]).unwrap();
         let access = access(engine);
         let (snapshot, now) = (access.collection.snapshot(), engine.clock.now());
-        engine.query.near_memories(&snapshot, &access.sub_tenant, &vector, now).unwrap()
+        let TenantAccess { context, sub_tenant, .. } = &access;
+        engine.query.near_memories(context, &snapshot, sub_tenant, &vector, now).unwrap()
     };
     assert!(near("green tea").is_empty(), "there are none");
     rig.upload("doc", "green tea");

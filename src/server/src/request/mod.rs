@@ -114,6 +114,13 @@ impl Call {
     pub fn grant(&self) -> Result<&Grant, ApiError> {
         self.grant.as_ref().ok_or_else(|| ApiError::internal("this route has no grant"))
     }
+
+    /// Returns its slot early: what is left of it does not work, or not in that slot.
+    pub(super) fn give_back(&self) {
+        if let Some(admitted) = &self.admitted {
+            admitted.give_back();
+        }
+    }
 }
 
 /// A body as it was received.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::app::{App, blocking, degraded, lookup_error};
+use crate::app::{App, blocking, degraded, lookup_error, searching};
 use crate::dto::embeddings::{
     DeletedEmbeddings, EmbeddingHits, NamedChunks, RetrievedEmbeddings, ScoredChunk,
     SearchEmbeddings, UpdateEmbeddings, UpdatedEmbeddings, UploadEmbeddings, UploadedEmbeddings,
@@ -16,7 +16,7 @@ use crate::routes::once::{Once, once};
 use crate::routes::{Group, Route};
 use lodestone_engine::query::{QueryError, VectorHit};
 use lodestone_engine::{EngineError, TenantAccess};
-use lodestone_types::{Role, SourceId, TenantMode, limits};
+use lodestone_types::{RequestContext, Role, SourceId, TenantMode, limits};
 
 const MODE: Option<TenantMode> = Some(TenantMode::Embeddings);
 
@@ -54,7 +54,7 @@ pub fn routes() -> Vec<Route<App>> {
             "Find the stored vectors nearest to one or several query vectors",
         )
         .json(limits::BODY_BYTES_MAX_VECTORS)
-        .handle(blocking(search)),
+        .handle(searching(search)),
         Route::<App>::post(
             "/embeddings/retrieve_by_ids",
             GROUP,
@@ -135,9 +135,10 @@ fn delete(app: &App, call: &Call, input: NamedChunks) -> Result<Json<DeletedEmbe
 fn search(
     app: &App,
     call: &Call,
+    context: &RequestContext,
     input: SearchEmbeddings,
 ) -> Result<Json<EmbeddingHits>, ApiError> {
-    let access = app.engine.open(call.grant()?, &input.scope, MODE)?;
+    let access = app.engine.open(call.grant()?, &input.scope, MODE)?.within(context);
     check_width(&access, input.queries.dimension)?;
     let queries = rows(&input.queries);
     let found = app.engine.nearest_vectors(&access, &queries, input.max_chunks)?;

@@ -1,6 +1,6 @@
 //! Personal memories (API 3.7).
 
-use crate::app::{App, blocking, degraded, lookup_error};
+use crate::app::{App, blocking, degraded, lookup_error, searching};
 use crate::dto::memories::{
     AddMemory, AddedMemory, DeleteMemory, DeletedMemory, GenerateMemories, GeneratedMemories,
     Inferring, ListMemories, MemoryList, MemoryView, RetrieveMemories, RetrievedMemories,
@@ -14,7 +14,7 @@ use crate::routes::{Group, Route};
 use lodestone_engine::answer::generate::Said;
 use lodestone_engine::ingest::NewMemory;
 use lodestone_engine::query::{FoundMemory, MemoryRequest};
-use lodestone_types::{Role, TenantMode};
+use lodestone_types::{RequestContext, Role, TenantMode};
 
 const MODE: Option<TenantMode> = Some(TenantMode::Standard);
 
@@ -50,7 +50,7 @@ pub fn routes() -> Vec<Route<App>> {
             by_reader,
             "Search memories by meaning and words, best first",
         )
-        .handle(blocking(retrieve)),
+        .handle(searching(retrieve)),
         Route::<App>::post(
             "/user_memory/generate_user_memory",
             GROUP,
@@ -104,9 +104,10 @@ fn delete(app: &App, call: &Call, request: DeleteMemory) -> Result<Json<DeletedM
 fn retrieve(
     app: &App,
     call: &Call,
+    context: &RequestContext,
     request: RetrieveMemories,
 ) -> Result<Json<RetrievedMemories>, ApiError> {
-    let access = app.engine.open(call.grant()?, &request.scope, MODE)?;
+    let access = app.engine.open(call.grant()?, &request.scope, MODE)?.within(context);
     let RetrieveMemories { max_count, query, user_name, .. } = request;
     let found =
         app.engine.search_memories(&access, &MemoryRequest { query, user_name, max_count })?;

@@ -1,7 +1,8 @@
 //! Answers from retrieved sources, at once or as events (API 3.5 #23, 5.4, 5.10, 5.11).
 //!
 //! ```text
-//! parse -> Engine::qna -+- at once:  remember the turn -> response
+//! parse -> access -> turn (see `turns`), where an answer is wanted
+//!       -> Engine::qna -+- at once:  remember the turn -> response
 //!                       +- streamed: start, sources, tokens -> all taken by the client?
 //!                                    -> remember the turn -> done
 //! ```
@@ -33,11 +34,11 @@ use crate::routes::graph::{graph_relations, relate};
 use crate::routes::search::metadata_of;
 use crate::routes::{Group, Route, off_thread};
 use crate::sse::{self, Disconnected, EventSender};
+use crate::turns::Turn;
 use lodestone_engine::TenantAccess;
-use lodestone_engine::answer::generate::{CancellationGuard, CancellationToken};
 use lodestone_engine::answer::{AnswerSource, DELTAS_MAX};
 use lodestone_engine::qna::{AnswerEvent, Generation, Grounds, QnaAnswer, QnaRequest};
-use lodestone_types::{Role, TenantMode};
+use lodestone_types::{CancellationGuard, RequestContext, Role, TenantMode};
 
 /// Entry of `metadata.degraded` for an answer that the generator should have written.
 const GENERATOR_UNAVAILABLE: &str = "generator_unavailable";
@@ -59,17 +60,23 @@ pub fn routes() -> Vec<Route<App>> {
 }
 
 async fn qna(app: App, call: Call, input: Qna) -> Result<QnaReply, ApiError> {
-    let cancel = CancellationToken::default();
+    let context = app.search_context();
     // Dropped when the client goes: with this handler, or with the body of a stream.
-    let listening = cancel.on_drop();
-    let asked = Arc::new(Asked { app, call, input, cancel });
+    let listening = context.cancel().on_drop();
+    let asked = Arc::new(Asked { app, call, input, context });
+    let opening = Arc::clone(&asked);
+    let access = off_thread(move || opening.open()).await?;
+    let turn = match asked.input.ai_generation {
+        true => Some(asked.app.turn(&asked.call, &asked.context, &access).await?),
+        false => None,
+    };
     if asked.input.stream {
-        return begin_stream(asked, listening).await;
+        return begin_stream(asked, access, turn, listening).await;
     }
     let asking = Arc::clone(&asked);
     let (access, mut response) = off_thread(move || {
-        let (access, request) = asking.open()?;
-        let answer = asking.app.engine.qna(&access, &request, &asking.cancel, None)?;
+        let answer = asking.app.engine.qna(&access, &asking.request(), None)?;
+        drop(turn);
         let sources = asking.sources(&answer.grounds, &answer.sources);
         Ok((access, asking.response(answer, sources)))
     })
@@ -87,12 +94,14 @@ async fn qna(app: App, call: Call, input: Qna) -> Result<QnaReply, ApiError> {
 /// The response of a stream, once the search is done.
 async fn begin_stream(
     asked: Arc<Asked>,
+    access: TenantAccess,
+    turn: Option<Turn>,
     listening: CancellationGuard,
 ) -> Result<QnaReply, ApiError> {
     let call = &asked.call;
     let (events, stream) = sse::channel(Arc::clone(&call.request_id), call.spooler());
     let (starting, started) = oneshot::channel();
-    let answered = tokio::spawn(stream_answer(asked, events, starting));
+    let answered = tokio::spawn(stream_answer(asked, access, turn, events, starting));
     if let Ok(degraded) = started.await {
         return Ok(QnaReply::Stream(stream.with_degraded(degraded).holding(listening)));
     }
@@ -106,13 +115,21 @@ async fn begin_stream(
 /// before `start`.
 async fn stream_answer(
     asked: Arc<Asked>,
+    access: TenantAccess,
+    turn: Option<Turn>,
     events: EventSender,
     starting: oneshot::Sender<Vec<String>>,
 ) -> Result<(), ApiError> {
     let telling = Arc::clone(&asked);
     // A panic drops the sender, and the stream ends with an `error` event.
-    let told = off_thread(move || telling.tell(events, starting)).await?;
-    let Some((access, stream, mut response)) = told else { return Ok(()) };
+    let told = off_thread(move || {
+        let told = telling.tell(access, events, starting);
+        drop(turn);
+        told
+    });
+    let Some((access, stream, mut response)) = told.await? else { return Ok(()) };
+    // What is left waits for the client.
+    asked.call.give_back();
     if stream.drained().await.is_err() {
         return Ok(());
     }
@@ -131,32 +148,36 @@ struct Asked {
     app: App,
     call: Call,
     input: Qna,
-    cancel: CancellationToken,
+    context: RequestContext,
 }
 
 impl Asked {
-    fn open(&self) -> Result<(TenantAccess, QnaRequest), ApiError> {
-        let Self { app, call, input, .. } = self;
-        let request = QnaRequest {
+    fn open(&self) -> Result<TenantAccess, ApiError> {
+        let Self { app, call, input, context } = self;
+        let mode = Some(TenantMode::Standard);
+        Ok(app.engine.open(call.grant()?, &input.scope, mode)?.within(context))
+    }
+
+    fn request(&self) -> QnaRequest {
+        let input = &self.input;
+        QnaRequest {
             search: input.request.clone(),
             session: input.session_id.clone(),
             ai_generation: input.ai_generation,
             may_split: input.multi_step_reasoning,
             user_name: input.user_name.clone(),
             user_instructions: input.user_instructions.clone(),
-        };
-        let access = app.engine.open(call.grant()?, &input.scope, Some(TenantMode::Standard))?;
-        Ok((access, request))
+        }
     }
 
     /// Sends everything but the end of the stream; `None` where an `error` event has ended it.
     /// Waits for the client only to send it an error.
     fn tell(
         &self,
+        access: TenantAccess,
         events: EventSender,
         starting: oneshot::Sender<Vec<String>>,
     ) -> Result<Option<(TenantAccess, AnswerStream, QnaResponse)>, ApiError> {
-        let (access, request) = self.open()?;
         let mut sink = EventSink {
             asked: self,
             access: &access,
@@ -165,7 +186,7 @@ impl Asked {
             sources: None,
         };
         let mut send = |event: AnswerEvent<'_>| sink.send(event);
-        let answer = self.app.engine.qna(&access, &request, &self.cancel, Some(&mut send));
+        let answer = self.app.engine.qna(&access, &self.request(), Some(&mut send));
         let EventSink { starting, stream, sources, .. } = sink;
         match answer {
             Ok(answer) => {
@@ -175,7 +196,7 @@ impl Asked {
             Err(error) if starting.is_some() => Err(error.into()),
             Err(error) => {
                 let error = ApiError::from(error);
-                if !self.cancel.is_cancelled() {
+                if !self.context.cancel().is_cancelled() {
                     let (request_id, cause) = (&self.call.request_id, error.cause());
                     tracing::error!(%request_id, cause, "a streamed answer failed");
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::app::{App, blocking, degraded};
+use crate::app::{App, degraded, searching};
 use crate::dto::answers::{
     CandidateCounts, GraphCounts, RetrieveResponse, SearchMetadata, StageTimings,
 };
@@ -13,9 +13,10 @@ use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::chunks_out::{chunk, explanation};
 use crate::routes::graph::{graph_relations, relate};
-use crate::routes::{Group, Route};
+use crate::routes::{Group, Route, off_thread};
+use lodestone_engine::TenantAccess;
 use lodestone_engine::query::{Alpha, Mode, RetrieveRequest, Retrieved};
-use lodestone_types::{Relations, RetrievedChunk, Role, TenantMode};
+use lodestone_types::{Relations, RequestContext, RetrievedChunk, Role, Scope, TenantMode};
 
 /// The operations.
 pub fn routes() -> Vec<Route<App>> {
@@ -26,21 +27,63 @@ pub fn routes() -> Vec<Route<App>> {
             Role::Read,
             "Search chunks by meaning and words",
         )
-        .handle(blocking(retrieve)),
+        .handle(retrieve),
         Route::<App>::post(
             "/search/full-text-search",
             Group::Search,
             Role::Read,
             "Search chunks for the words of a query",
         )
-        .handle(blocking(full_text_search)),
+        .handle(searching(full_text_search)),
     ]
 }
 
-fn retrieve(app: &App, call: &Call, input: Retrieve) -> Result<Json<RetrieveResponse>, ApiError> {
-    let Retrieve { scope, request, explain } = input;
-    let access = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
-    let found = app.engine.retrieve(&access, &request)?;
+async fn retrieve(
+    app: App,
+    call: Call,
+    input: Retrieve,
+) -> Result<Json<RetrieveResponse>, ApiError> {
+    let context = app.search_context();
+    // Dropped with this future, when the client has gone.
+    let _listening = context.cancel().on_drop();
+    let is_reranked = input.request.mode == Mode::Accurate && app.engine.reranker().is_some();
+    if !is_reranked {
+        return off_thread(move || {
+            let access = opened(&app, &call, &context, &input.scope)?;
+            found(&app, &call, &access, input)
+        })
+        .await;
+    }
+    let (opening, asked, within) = (app.clone(), call.clone(), context.clone());
+    let opened = off_thread(move || Ok((opened(&opening, &asked, &within, &input.scope)?, input)));
+    let (access, input) = opened.await?;
+    let turn = app.turn(&call, &context, &access).await?;
+    off_thread(move || {
+        let found = found(&app, &call, &access, input);
+        drop(turn);
+        found
+    })
+    .await
+}
+
+fn opened(
+    app: &App,
+    call: &Call,
+    context: &RequestContext,
+    scope: &Scope,
+) -> Result<TenantAccess, ApiError> {
+    let mode = Some(TenantMode::Standard);
+    Ok(app.engine.open(call.grant()?, scope, mode)?.within(context))
+}
+
+fn found(
+    app: &App,
+    call: &Call,
+    access: &TenantAccess,
+    input: Retrieve,
+) -> Result<Json<RetrieveResponse>, ApiError> {
+    let Retrieve { request, explain, .. } = input;
+    let found = app.engine.retrieve(access, &request)?;
     let metadata = metadata_of(app, call, &request, &found);
     let graph_relations = graph_relations(&found);
     let relations = found.relations;
@@ -57,15 +100,16 @@ fn retrieve(app: &App, call: &Call, input: Retrieve) -> Result<Json<RetrieveResp
         metadata,
         success: true,
     };
-    Ok(Json::new(body).with_degraded(degraded(&access)))
+    Ok(Json::new(body).with_degraded(degraded(access)))
 }
 
 fn full_text_search(
     app: &App,
     call: &Call,
+    context: &RequestContext,
     input: FullTextSearch,
 ) -> Result<Json<Vec<Chunk>>, ApiError> {
-    let access = app.engine.open(call.grant()?, &input.scope, Some(TenantMode::Standard))?;
+    let access = opened(app, call, context, &input.scope)?;
     let found = app.engine.full_text(&access, &input.request)?;
     let chunks = found.into_iter().map(chunk).collect();
     Ok(Json::new(chunks).with_degraded(degraded(&access)))

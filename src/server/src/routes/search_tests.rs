@@ -17,7 +17,6 @@ use crate::app::App;
 use crate::frame::{Frame, HttpSettings, router};
 use crate::routes::table;
 use lodestone_embed::HashEmbedder;
-use lodestone_engine::answer::generate::CancellationToken;
 use lodestone_engine::qna::QnaRequest;
 use lodestone_engine::query::{Alpha, Mode, RetrieveRequest};
 use lodestone_engine::settings::Settings;
@@ -169,7 +168,7 @@ impl Rig {
             user_name: String::new(),
             user_instructions: String::new(),
         };
-        let answer = self.engine.qna(&access, &request, &CancellationToken::default(), None);
+        let answer = self.engine.qna(&access, &request, None);
         answer.unwrap().grounds.question
     }
 

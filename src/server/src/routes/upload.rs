@@ -248,9 +248,7 @@ fn verify_processing(
             if reply.body.status.is_settled() || Instant::now() >= deadline {
                 return Ok(reply);
             }
-            if let Some(admitted) = &call.admitted {
-                admitted.give_back();
-            }
+            call.give_back();
             let mut stop = app.stop.clone();
             tokio::select! {
                 () = next_change(&app, seen, deadline) => {}

@@ -22,13 +22,12 @@
 //!   are not followed, proxies of the environment are not used.
 //!
 //! - `settings`: which generator; `openai`: the client, `request` and `reply` its two halves
-//! - `events`, `thinking`: parts of a reply; `cancel`: cancellation tokens
+//! - `events`, `thinking`: parts of a reply
 //! - `prompt`, `tokens`, `plain`: the text that the model is shown
 //! - `marks`, `support`: citations while and after they are written
 //! - `condense`: sentences worth remembering; `lines`: a reply of one thing a line
 //! - `queries`: queries for a question; `write`: the steps in order; `error`: errors of generators
 
-mod cancel;
 mod condense;
 mod error;
 mod events;
@@ -53,13 +52,14 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-pub use cancel::{CancellationGuard, CancellationToken};
 pub use condense::{CONDENSED_MAX, Said};
 pub use error::GenerateError;
 pub use openai::OpenAiGenerator;
 pub use queries::{QUERIES_MAX, Understood};
 pub use settings::{CONTEXT_TOKENS_DEFAULT, GeneratorSettings, Secret};
 pub use write::{Delivery, Question, Unsupported, Writer, Written};
+
+use lodestone_types::CancellationToken;
 
 /// Role of the author of a chat message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use crate::answer::score::dot;
 use crate::answer::{AnswerSource, question_terms, sentences};
 use lodestone_embed::{EmbedError, Embedder, Lane};
 use lodestone_text::HybridQuery;
-use lodestone_types::RetrievedChunk;
+use lodestone_types::{RequestContext, RetrievedChunk};
 
 // Looked at on sentences of the written answers of a collection of questions about code: 28 with
 // the chunks that they were written from, 28 with chunks of another project, 13 with the chunk
@@ -55,6 +55,7 @@ struct Claim<'a> {
 /// The marks that are in doubt. `shown` are positions of the chunks that the model has seen.
 pub(super) fn doubts(
     embedder: &dyn Embedder,
+    context: &RequestContext,
     marked: &MarkedText,
     sources: &[AnswerSource],
     chunks: &[RetrievedChunk],
@@ -65,7 +66,7 @@ pub(super) fn doubts(
     let total = claims.len();
     claims.retain(|claim| claim.overlap < OVERLAP_MIN);
     if !claims.is_empty() {
-        let near = nearness(embedder, &claims, &texts)?;
+        let near = nearness(embedder, context, &claims, &texts)?;
         let mut position = 0;
         claims.retain(|claim| {
             position += 1;
@@ -129,6 +130,7 @@ fn terms(texts: &[&str]) -> BTreeSet<String> {
 /// The highest cosine of each claim with a passage of its source.
 fn nearness(
     embedder: &dyn Embedder,
+    context: &RequestContext,
     claims: &[Claim<'_>],
     texts: &BTreeMap<usize, Vec<&str>>,
 ) -> Result<Vec<f32>, EmbedError> {
@@ -143,7 +145,7 @@ fn nearness(
     passages.truncate(PASSAGES_MAX);
     let said = claims.iter().map(|claim| claim.text);
     let all = said.chain(passages.iter().map(|(_, passage)| *passage)).map(str::to_owned);
-    let vectors = embedder.embed(Lane::Query, all.collect())?;
+    let vectors = embedder.embed_within(Lane::Answer, context, all.collect())?;
     let (said, found) = vectors.split_at(claims.len());
     let near = |(claim, vector): (&Claim<'_>, &Vec<f32>)| {
         let of_source =

@@ -14,7 +14,7 @@ use crate::answer::generate::*;
 use crate::answer::sources_only;
 use crate::answer::tests::{chunk, model};
 use lodestone_embed::HashEmbedder;
-use lodestone_types::{RandomIds, RetrievedChunk};
+use lodestone_types::{RandomIds, RequestContext, RetrievedChunk};
 
 /// Says its pieces, or fails after them, and remembers what it was asked.
 #[derive(Debug)]
@@ -82,8 +82,8 @@ fn write(
         told.push(piece.to_owned());
         ControlFlow::Continue(())
     };
-    let cancel = CancellationToken::default();
-    let written = writer.write(&question, &sources, chunks, delivery, &cancel, &mut tell);
+    let context = RequestContext::default();
+    let written = writer.write(&question, &sources, chunks, delivery, &context, &mut tell);
     (told, written)
 }
 
@@ -134,7 +134,7 @@ fn failures_are_told_apart() {
         &sources_only("What?", &pumps()),
         &pumps(),
         Delivery::Streamed,
-        &CancellationToken::default(),
+        &RequestContext::default(),
         &mut |_| ControlFlow::Break(()),
     );
     assert_eq!(gone, Err(GenerateError::Cancelled));
@@ -146,7 +146,7 @@ fn failures_are_told_apart() {
         &sources_only("why", &pumps()),
         &pumps(),
         Delivery::Whole,
-        &CancellationToken::default(),
+        &RequestContext::default(),
         &mut |_| ControlFlow::Continue(()),
     );
     assert_eq!(none.unwrap_err().reason(), "question_too_long");
@@ -286,7 +286,9 @@ fn the_model_tells_right_citations_from_wrong_ones() {
             marked.marks.push(Mark { at: marked.plain.len(), number });
             marked.plain.push_str(". ");
         }
-        let found = doubts(&*model, &marked, &sources, &chunks, &[0, 1]).unwrap();
+        let found =
+            doubts(&*model, &RequestContext::default(), &marked, &sources, &chunks, &[0, 1]);
+        let found = found.unwrap();
         found.into_iter().map(|doubt| doubt.mark).collect::<Vec<_>>()
     };
     assert_eq!(doubted(0), Vec::<usize>::new());

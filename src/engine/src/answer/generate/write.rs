@@ -14,11 +14,10 @@ use crate::answer::generate::prompt::{Shown, show};
 use crate::answer::generate::queries::understand;
 use crate::answer::generate::support::{Doubt, doubts};
 use crate::answer::generate::{
-    ANSWERING, CancellationToken, GenerateError, Generator, Prompt, Said, Tell, Understood, Usage,
-    tokens,
+    ANSWERING, GenerateError, Generator, Prompt, Said, Tell, Understood, Usage, tokens,
 };
 use lodestone_embed::Embedder;
-use lodestone_types::{IdSource, RetrievedChunk};
+use lodestone_types::{CancellationToken, IdSource, RequestContext, RetrievedChunk};
 
 /// Answers that are written at once; each holds a thread and a connection for its time.
 const RUNNING_MAX: usize = 32;
@@ -146,7 +145,8 @@ impl Writer {
     }
 
     /// Writes an answer over `chunks`, best first, whose sources are numbered as in `sources`;
-    /// tells its pieces, which joined are the text if it is [`Delivery::Streamed`].
+    /// tells its pieces, which joined are the text if it is [`Delivery::Streamed`]. Of the request
+    /// only the cancellation and the tenant count: the generator has limits of its own.
     ///
     /// # Errors
     /// Errors of the generator, possibly after some pieces were told.
@@ -156,7 +156,7 @@ impl Writer {
         sources: &[AnswerSource],
         chunks: &[RetrievedChunk],
         delivery: Delivery,
-        cancel: &CancellationToken,
+        context: &RequestContext,
         tell: Tell<'_>,
     ) -> Result<Written, GenerateError> {
         let _permit = self.enter()?;
@@ -169,6 +169,7 @@ impl Writer {
             effort: ANSWERING,
         };
         let mut filter = MarkFilter::new(numbers.clone());
+        let cancel = context.cancel();
         let ended =
             self.generator.generate(&prompt, cancel, &mut |piece| match filter.push(piece) {
                 piece if piece.is_empty() => ControlFlow::Continue(()),
@@ -184,7 +185,8 @@ impl Writer {
             return Err(GenerateError::Cancelled);
         }
         let usage = ended.usage.unwrap_or_else(|| tokens::usage(messages, &text));
-        let doubts = doubts(&*self.embedder, &marked, sources, chunks, &shown.chunks);
+        let checking = context.restarted();
+        let doubts = doubts(&*self.embedder, &checking, &marked, sources, chunks, &shown.chunks);
         // The answer is worth giving unchecked.
         let doubts = doubts.unwrap_or_else(|error| {
             tracing::warn!(%error, "the citations of an answer were not checked");

@@ -28,6 +28,7 @@ impl Neighbourhood<'_> {
             keys.iter().filter_map(|(key, _)| self.meant(key.as_str())).collect();
         let mut links = Links::new();
         for namer in first(ranked) {
+            self.search.context.check()?;
             let own = self.search.source(namer.address);
             let mut named = self.titles_named(namer)?;
             for tied in self.entities_tied(namer, &asked) {

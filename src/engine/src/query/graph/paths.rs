@@ -44,6 +44,7 @@ impl Neighbourhood<'_> {
     fn paths(&self, ranked: &[Ranked]) -> Result<Vec<EntityPath>, QueryError> {
         let mut paths: Vec<EntityPath> = Vec::new();
         for (start, weight) in self.starts(ranked) {
+            self.search.context.check()?;
             for first in self.steps(&start, None, FIRST_STEPS_MAX)? {
                 let step = |triplets: Vec<Triplet>| {
                     let length = triplets.len() as i32;

@@ -13,8 +13,8 @@ use lodestone_io::{DataDir, RealDisk};
 use lodestone_storage::collection::{AddedSegment, Collection, Edit};
 use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_types::{
-    ChunkPlace, CollectionId, Filter, Metadata, SeededIds, Sequence, SourceDetail, SourceId,
-    SourceKind, SourceRecord, SubTenantId, Timestamp,
+    ChunkPlace, CollectionId, Filter, Metadata, RequestContext, SeededIds, Sequence, SourceDetail,
+    SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp,
 };
 
 const NOW: Timestamp = Timestamp(1_000);
@@ -106,7 +106,8 @@ fn ask(mut sources: Vec<NewSource>, is_split: bool, query: &str) -> Retrieved {
     };
     let searches = Query::new(Arc::new(SimdBackend), Arc::new(HashEmbedder));
     let scope = SubTenantId::default_name();
-    let mut found = searches.retrieve(&collection.snapshot(), &scope, None, &request, NOW).unwrap();
+    let (context, snapshot) = (RequestContext::default(), collection.snapshot());
+    let mut found = searches.retrieve(&context, &snapshot, &scope, None, &request, NOW).unwrap();
     found.timings = Default::default();
     found.paths.clear();
     found

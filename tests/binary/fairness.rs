@@ -1,0 +1,171 @@
+//! Tenants beside each other, with the real model: what the answers of one cost another, and what
+//! the questions of clients cost that have left.
+//!
+//! Answers are counted, not timed: on a busy machine all of them are slow.
+
+#![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::process::http::Client;
+use crate::process::patience::Patience;
+use crate::{Installation, KEY, ask};
+
+/// More than run at once in any way.
+const ASKERS: usize = 80;
+const NOTES: usize = 300;
+
+/// Notes of eight sentences, all of which may answer.
+fn upload_notes(client: &Client, tenant: &str, notes: usize) {
+    let sentence = |n: usize, s: usize| {
+        let litres = n * 8 + s;
+        format!("Pump {s} of hall {n} lifts {litres} litres of water an hour into its tank.")
+    };
+    let items: Vec<Value> = (0..notes)
+        .map(|n| {
+            let content: Vec<String> = (0..8).map(|s| sentence(n, s)).collect();
+            json!({"file_id": format!("n{n}"), "content": content.join(" ")})
+        })
+        .collect();
+    for items in items.chunks(100) {
+        let path = format!("/upload/batch_upload_text?tenant_id={tenant}");
+        ask(client, "POST", &path, json!({ "items": items }));
+    }
+    for n in 0..notes {
+        let path = format!("/upload/verify_processing?tenant_id={tenant}&file_id=n{n}");
+        let mut patience = Patience::new();
+        loop {
+            let status = ask(client, "POST", &path, Value::Null);
+            if status["status"] == "success" {
+                break;
+            }
+            assert!(!patience.is_over(status.clone()), "{status}");
+        }
+    }
+}
+
+/// Each about other notes, so that their passages are not known from before.
+fn question(tenant: &str, n: usize) -> Value {
+    let question = format!("How many litres of water does a pump of hall {n} lift?");
+    json!({"tenant_id": tenant, "question": question})
+}
+
+/// While many clients of one tenant ask for answers, a search of another tenant is not behind
+/// them, nor is an answer: at most a few of theirs are given meanwhile.
+#[test]
+fn answers_of_one_tenant_do_not_hold_up_another() {
+    let Some(installation) = Installation::new("answers_of_one_tenant_do_not_hold_up_another")
+    else {
+        return;
+    };
+    let variables = [("LODESTONE_QUERY_TIMEOUT", "3600"), ("LODESTONE_EMBED_THREADS", "2")];
+    let (server, client) = installation.start_with(&variables);
+    upload_notes(&client, "loud", NOTES);
+    upload_notes(&client, "quiet", 10);
+    let given = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for n in 0..ASKERS {
+            let (client, given) = (&client, &given);
+            scope.spawn(move || {
+                // Until the server is gone.
+                let mut asked = (n..).step_by(ASKERS).map(|n| question("loud", n % NOTES));
+                let mut ask = || client.call("POST", "/search/qna", &asked.next()?).ok();
+                while let Some(reply) = ask() {
+                    assert_eq!(reply.status, 200, "{}", reply.json());
+                    given.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        let wait_for = |answers: usize| {
+            let mut patience = Patience::new();
+            while given.load(Ordering::SeqCst) < answers {
+                assert!(!patience.is_over(given.load(Ordering::SeqCst)), "no answers are given");
+            }
+        };
+        wait_for(2);
+        // Answers of the others that were given during as many requests.
+        let meanwhile = |count: usize, path: &str| -> usize {
+            let before = given.load(Ordering::SeqCst);
+            for n in 0..count {
+                let mut body = question("quiet", n);
+                body["query"] = body["question"].clone();
+                ask(&client, "POST", path, body);
+            }
+            given.load(Ordering::SeqCst) - before
+        };
+        let searches = meanwhile(20, "/search/retrieve");
+        let answers = meanwhile(3, "/search/qna");
+        println!("{searches} answers during 20 searches, {answers} during 3 answers");
+        server.kill();
+        assert!(searches <= 60, "{searches} answers of the others during 20 searches");
+        assert!(answers <= 60, "{answers} answers of the others during 3 answers");
+    });
+}
+
+/// The questions of clients that have left cost a quarter of their answers at most.
+#[test]
+fn questions_of_clients_that_left_are_not_worked_on() {
+    let Some(installation) = Installation::new("questions_of_clients_that_left") else { return };
+    let (server, client) = installation.start_with(&[("LODESTONE_QUERY_TIMEOUT", "3600")]);
+    upload_notes(&client, "acme", NOTES);
+    let asked = |n| ask(&client, "POST", "/search/qna", question("acme", n));
+    asked(NOTES - 1);
+    let before = processor_ticks(server.id());
+    [120, 160, 200, 240].into_iter().for_each(|n| drop(asked(n)));
+    let each = (processor_ticks(server.id()) - before) / 4;
+
+    let begin = |n: usize| {
+        let body = question("acme", n).to_string();
+        let head = format!(
+            "POST /search/qna HTTP/1.1\r\nhost: lodestone\r\nauthorization: Bearer {KEY}\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut stream = TcpStream::connect(client.address).expect("a connection");
+        stream.write_all(head.as_bytes()).expect("the server reads");
+        stream
+    };
+    let before = processor_ticks(server.id());
+    let streams: Vec<TcpStream> = (0..ASKERS).map(begin).collect();
+    drop(streams);
+    // Behind all of them, as it is of the same tenant.
+    asked(1);
+    let spent = processor_ticks(server.id()) - before;
+    println!("{each} ticks an answer, {spent} for {ASKERS} questions that were left");
+    assert!(spent < each * ASKERS as u64 / 4, "{spent} ticks at {each} an answer");
+}
+
+/// Processor time of a process so far, in ticks of the system.
+fn processor_ticks(process: u32) -> u64 {
+    let path = format!("/proc/{process}/stat");
+    let stat = std::fs::read_to_string(path).expect("Linux tells of its processes");
+    // Fields 14 and 15; the second one, the name, may hold spaces.
+    let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
+    let mut fields = fields.split_whitespace().skip(11);
+    let mut next = || fields.next().and_then(|field| field.parse::<u64>().ok()).expect("a number");
+    next() + next()
+}
+
+/// With a deadline that no search meets, searches are refused, and nothing else is.
+#[test]
+fn a_deadline_refuses_searches_and_nothing_else() {
+    let Some(installation) = Installation::new("a_deadline_refuses_searches") else { return };
+    let (server, client) = installation.start_with(&[("LODESTONE_QUERY_TIMEOUT", "0.001")]);
+    upload_notes(&client, "acme", 1);
+    let mut long = question("acme", 1);
+    long["query"] = json!("how many litres of water ".repeat(100));
+    for path in ["/search/retrieve", "/search/qna"] {
+        let reply = client.call("POST", path, &long).expect("an answer");
+        assert_eq!((reply.status, &reply.json()["reason"]), (503, &json!("deadline_exceeded")));
+    }
+    assert_eq!(ask(&client, "GET", "/readyz", Value::Null)["status"], "ok");
+    assert_eq!(ask(&client, "GET", "/list/sources?tenant_id=acme", Value::Null)["success"], true);
+    server.kill();
+    let (_server, client) = installation.start();
+    assert_eq!(ask(&client, "POST", "/search/retrieve", long)["success"], true);
+}
