@@ -48,6 +48,36 @@ fn retrieve_gives_ten_scored_chunks_unless_told() {
     }
 }
 
+/// A document that fills the candidates of both legs leaves room for others under its limit,
+/// at every weight and mode, and for a question in parts.
+#[test]
+fn a_limit_a_source_still_gives_as_many_chunks_as_were_asked_for() {
+    let server = TestServer::start();
+    let large = "granite stone of the northern quarry wall ".repeat(10_000);
+    let mut items = vec![json!({"file_id": "large", "content": large})];
+    items.extend((0..12).map(|n| {
+        let content = format!("Note {n} of the mason in summer, on stone and on his dog.");
+        json!({"file_id": format!("s{n}"), "content": content})
+    }));
+    server.index_items("acme", "default", &items);
+    let query = "granite stone of the northern quarry wall";
+    for (most, alpha, mode) in [
+        (1, json!(0.8), "fast"),
+        (1, json!(0), "fast"),
+        (1, json!(1), "accurate"),
+        (3, json!("auto"), "accurate"),
+    ] {
+        let changes = json!({"max_chunks_per_source": most, "alpha": alpha, "mode": mode,
+            "max_chunks": 12});
+        let ids = ids_of(&server.chunks(query, &changes));
+        assert_eq!(ids.len(), 12, "{changes}: {ids:?}");
+        let of_large = ids.iter().filter(|id| *id == "large").count();
+        assert_eq!((of_large, ids[0].as_str()), (most, "large"), "{changes}");
+        let unlimited = server.chunks(query, &json!({"alpha": alpha, "mode": mode}));
+        assert!(ids_of(&unlimited).iter().all(|id| id == "large"), "{changes}");
+    }
+}
+
 /// Statement 36: `metadata` says what was done (5.5).
 #[test]
 fn the_metadata_of_a_search_tells_what_was_done() {

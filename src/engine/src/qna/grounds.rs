@@ -7,7 +7,7 @@ use crate::qna::QnaRequest;
 use crate::query::Retrieved;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_types::id::SessionId;
-use lodestone_types::{RetrievedChunk, limits};
+use lodestone_types::{RetrievedChunk, SourceId, limits};
 
 /// The grounds of an answer: the question as understood and the results of its search.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Engine {
             search.query.clone_from(part);
             pools.push(self.retrieve(access, &search)?);
         }
-        let retrieved = merged(pools, search.max_chunks);
+        let retrieved = merged(pools, search.max_chunks, search.per_source_max);
         let mut queries = Vec::new();
         if is_generated {
             queries.push(question.clone());
@@ -77,8 +77,13 @@ impl Engine {
 
 /// Merges the results of the parts of a question: from each in turn its next best chunk until there
 /// are enough, so that no part is crowded out by another; then by score, as any other result. The
-/// results of the whole question come first and give everything but the chunks.
-fn merged(mut pools: Vec<Retrieved>, chunks_max: usize) -> Retrieved {
+/// results of the whole question come first and give everything but the chunks. No source has more
+/// chunks than `per_source_max`.
+fn merged(
+    mut pools: Vec<Retrieved>,
+    chunks_max: usize,
+    per_source_max: Option<usize>,
+) -> Retrieved {
     let mut first = pools.remove(0);
     if pools.is_empty() {
         return first;
@@ -97,6 +102,7 @@ fn merged(mut pools: Vec<Retrieved>, chunks_max: usize) -> Retrieved {
     let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
     let mut position_of: BTreeMap<String, usize> = BTreeMap::new();
     let mut taken: Vec<RetrievedChunk> = Vec::new();
+    let mut of_source: BTreeMap<SourceId, usize> = BTreeMap::new();
     loop {
         let mut is_over = true;
         for column in &mut columns {
@@ -105,6 +111,11 @@ fn merged(mut pools: Vec<Retrieved>, chunks_max: usize) -> Retrieved {
             match position_of.get(&chunk.uuid) {
                 Some(known) => taken[*known].score = taken[*known].score.max(chunk.score),
                 None if taken.len() < chunks_max => {
+                    let count = of_source.entry(chunk.source.id.clone()).or_default();
+                    if per_source_max.is_some_and(|most| *count >= most) {
+                        continue;
+                    }
+                    *count += 1;
                     position_of.insert(chunk.uuid.clone(), taken.len());
                     taken.push(chunk);
                 }
@@ -122,4 +133,33 @@ fn merged(mut pools: Vec<Retrieved>, chunks_max: usize) -> Retrieved {
     }
     first.chunks = taken;
     first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::tests::chunk;
+
+    /// The parts of a question share one limit for each source.
+    #[test]
+    fn merged_parts_keep_to_the_limit_a_source() {
+        let part = |words: &str| {
+            let found = |(at, (source, score)): (usize, (&str, f32))| {
+                chunk(source, at as u32, words, score)
+            };
+            let sources = [("large", 0.9), ("large", 0.8), (words, 0.5)].into_iter().enumerate();
+            let chunks = sources.map(found).map(|mut chunk| {
+                chunk.uuid += words;
+                chunk
+            });
+            Retrieved { chunks: chunks.collect(), ..Retrieved::default() }
+        };
+        let sources = |most| -> Vec<String> {
+            let merged = merged(vec![part("one"), part("two")], 10, most);
+            merged.chunks.iter().map(|chunk| chunk.source.id.to_string()).collect()
+        };
+        assert_eq!(sources(None), ["large", "large", "large", "large", "one", "two"]);
+        assert_eq!(sources(Some(1)), ["large", "one", "two"]);
+        assert_eq!(sources(Some(3)), ["large", "large", "large", "one", "two"]);
+    }
 }

@@ -51,6 +51,29 @@ pub(super) fn segments_in_scope(
     Ok(segments)
 }
 
+/// The same segments without the rows of some sources, each a segment and a position there.
+pub(super) fn without_sources<'a>(
+    segments: &[SegmentScope],
+    sources: impl Iterator<Item = &'a (usize, u32)>,
+) -> Vec<SegmentScope> {
+    let mut masks: Vec<RoaringBitmap> = segments
+        .iter()
+        .map(|segment| segment.mask.as_ref().unwrap_or(&segment.scope.rows).clone())
+        .collect();
+    for (at, source) in sources {
+        for row in segments[*at].live.segment.rows_of(*source) {
+            masks[*at].remove(*row);
+        }
+    }
+    let narrowed = |(segment, mask): (&SegmentScope, RoaringBitmap)| SegmentScope {
+        live: Arc::clone(&segment.live),
+        scope: Arc::clone(&segment.scope),
+        rows: mask.len(),
+        mask: Some(mask),
+    };
+    segments.iter().zip(masks).map(narrowed).collect()
+}
+
 /// A row of one of the segments of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RowAddress {
@@ -248,7 +271,7 @@ impl KeywordScores {
     }
 
     /// The best `k` rows, best first.
-    fn first(&self, k: usize) -> LegHits {
+    pub(super) fn first(&self, k: usize) -> LegHits {
         let scored = self.0.iter().enumerate();
         let hits = scored.filter_map(|(at, scores)| Some((at, scores.as_ref()?)));
         best(hits.flat_map(|(at, scores)| addressed(at, scores.top(k))).collect(), k)

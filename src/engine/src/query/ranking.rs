@@ -20,6 +20,9 @@ use lodestone_rank::{Candidate, RankKey};
 use lodestone_storage::segment::flat::Thoroughness;
 use lodestone_types::{RequestContext, ScoreParts};
 
+/// Factor by which more rows are asked for while few sources fill the candidates.
+const POOL_GROWTH: usize = 4;
+
 /// Rows that good results name, and the weight of the best of those links.
 pub(super) type Links = BTreeMap<RowAddress, f32>;
 
@@ -77,7 +80,49 @@ impl Search<'_> {
             from_semantic: near.len(),
         };
         self.add(&mut candidates, rows)?;
+        if let Some(most) = self.request.per_source_max {
+            self.fill(&mut candidates, most)?;
+        }
         Ok(candidates)
+    }
+
+    /// Adds candidates of further sources until the result can be filled with `most` of each, or
+    /// there are no more. Sources that have as many already are left out, and more rows are asked
+    /// for each time, so that a few searches pass even the largest sources. The best of each leg
+    /// are candidates before: what is added changes the score of nothing.
+    fn fill(&self, candidates: &mut Candidates, most: usize) -> Result<(), QueryError> {
+        let mut asked = self.pool;
+        let mut is_exhausted = false;
+        loop {
+            let mut counts: BTreeMap<(usize, u32), usize> = BTreeMap::new();
+            for row in &candidates.rows {
+                *counts.entry(self.source(row.address)).or_default() += 1;
+            }
+            let fit: usize = counts.values().map(|count| (*count).min(most)).sum();
+            if is_exhausted || fit >= self.request.max_chunks {
+                return Ok(());
+            }
+            counts.retain(|_, count| *count >= most);
+            let near = match &candidates.vector {
+                Some(vector) => {
+                    let open = legs::without_sources(self.segments, counts.keys());
+                    let (context, backend) = (self.context, self.backend);
+                    legs::nearest(context, backend, &open, vector, asked, self.thoroughness)?.0
+                }
+                None => LegHits::new(),
+            };
+            let by_words = self.keyword.as_ref().map(|leg| leg.scores.first(asked));
+            let by_words = by_words.unwrap_or_default();
+            is_exhausted = near.len() < asked && by_words.len() < asked;
+            let mut found = Vec::new();
+            for mut hits in [near, by_words] {
+                hits.retain(|(row, _)| !counts.contains_key(&self.source(*row)));
+                lodestone_rank::cap_per_source(&mut hits, most, |(row, _)| self.source(*row));
+                found.extend(hits.into_iter().take(self.pool).map(|(row, _)| row));
+            }
+            self.add(candidates, found)?;
+            asked = asked.saturating_mul(POOL_GROWTH);
+        }
     }
 
     /// Gives candidates the weight of their links; rows that are linked become candidates.
