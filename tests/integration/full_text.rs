@@ -91,6 +91,21 @@ fn words_are_whole_and_folded() {
     assert_eq!(found("the"), ["t0", "t5"], "a common word is a word");
 }
 
+/// A word with marks inside is found as a whole and by what stands between them.
+#[test]
+fn words_are_found_by_their_pieces_too() {
+    let server =
+        with_texts(&["Status:urgent since Monday", "see src/main.rs:12", "the main thing"]);
+    let found = |query: &str| id_set(&server.words(query, &json!({"operator": "and"})));
+    for query in ["urgent", "status", "Status:urgent", "STATUS Monday"] {
+        assert_eq!(found(query), ["t0"], "{query}");
+    }
+    assert_eq!(found("main.rs"), ["t1"], "the whole is meant");
+    assert_eq!(found("main"), ["t1", "t2"]);
+    assert_eq!(found("rs 12"), ["t1"]);
+    assert!(found("status:late").is_empty());
+}
+
 /// Point 3.5 #25: without word characters there is nothing to find.
 #[test]
 fn a_query_without_word_characters_finds_nothing() {

@@ -36,6 +36,8 @@ pub(super) fn is_stop_word(term: &str) -> bool {
 pub(super) enum Kind {
     /// A word, or a part of one.
     Word,
+    /// A part between marks inside the word before, at the same place (whole words).
+    Piece,
     /// Two neighbours in a run without spaces (hybrid).
     Bigram,
     /// A run of a single character (hybrid).
@@ -93,16 +95,18 @@ impl Analyser {
         );
     }
 
-    /// Terms of the field of whole words of a text in NFKC: words, folded, nothing else; of runs
-    /// without spaces each character, joined to the one before.
+    /// Terms of the field of whole words of a text in NFKC: words, folded; behind one with marks
+    /// inside (`main.rs`) its pieces; of runs without spaces each character, joined to the one
+    /// before.
     pub(super) fn whole(&mut self, text: &str, mut each: impl FnMut(Term<'_>)) {
         split(text, is_unspaced, |piece| match piece {
             Piece::Word(word, range) => {
-                self.folded.clear();
-                fold_into(cut(word), &mut self.folded);
-                if !self.folded.is_empty() {
-                    each(Term { text: &self.folded, range, kind: Kind::Word });
-                }
+                let word = cut(word);
+                self.fold_to(word, range.clone(), Kind::Word, &mut each);
+                identifier::pieces(word, |piece| {
+                    let place = range.start + piece.start..range.start + piece.end;
+                    self.fold_to(&word[piece], place, Kind::Piece, &mut each);
+                });
             }
             Piece::Run(run, range) => {
                 for (at, c) in run.char_indices() {
@@ -113,6 +117,20 @@ impl Analyser {
                 }
             }
         });
+    }
+
+    fn fold_to(
+        &mut self,
+        word: &str,
+        range: Range<usize>,
+        kind: Kind,
+        each: &mut impl FnMut(Term<'_>),
+    ) {
+        self.folded.clear();
+        fold_into(word, &mut self.folded);
+        if !self.folded.is_empty() {
+            each(Term { text: &self.folded, range, kind });
+        }
     }
 
     fn word(&mut self, word: &str, range: Range<usize>, each: &mut impl FnMut(Term<'_>)) {
@@ -208,6 +226,13 @@ mod tests {
         assert_eq!(hybrid("max_chunks"), ["max", "chunk", "max_chunks"]);
         assert_eq!(hybrid("kebab-case"), ["kebab", "case"]);
         assert_eq!(whole("getUserName max_chunks"), ["getusername", "max_chunks"]);
+    }
+
+    #[test]
+    fn whole_words_have_their_pieces_beside_them() {
+        assert_eq!(whole("src/Main.rs:12"), ["src", "main.rs", "main", "rs", "12"]);
+        assert_eq!(whole("Status:urgent"), ["status:urgent", "status", "urgent"]);
+        assert_eq!(whole("don't e.g. 3.14 it"), ["don't", "e.g", "3.14", "it"]);
     }
 
     #[test]

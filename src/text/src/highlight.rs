@@ -18,7 +18,8 @@ pub fn matches(query: &HybridQuery, text: &str) -> Vec<Range<usize>> {
     analyser.hybrid(&normal, |term| found.extend(is_found(&term).then_some(term.range)));
     // A lone character of the query matches inside runs too.
     if terms.iter().any(|term| term.chars().count() == 1) {
-        let is_found = |term: &Term<'_>| term.kind != Kind::Word && is_found(term);
+        let is_in_run = |kind| matches!(kind, Kind::First | Kind::Next);
+        let is_found = |term: &Term<'_>| is_in_run(term.kind) && is_found(term);
         analyser.whole(&normal, |term| found.extend(is_found(&term).then_some(term.range)));
     }
     // Parts of an identifier come before it, and overlap it.

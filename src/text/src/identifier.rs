@@ -87,6 +87,28 @@ pub(super) fn parts(word: &str, mut each: impl FnMut(Range<usize>)) {
     finish(part);
 }
 
+/// Calls `each` with the byte range of every piece of a word between marks inside it, in order;
+/// never with the whole word. Apostrophes and underscores are no such marks, and single letters and
+/// words without a letter are left as they are.
+pub(super) fn pieces(word: &str, mut each: impl FnMut(Range<usize>)) {
+    let is_mark =
+        |c: char| class(c) == Class::Separator && !is_apostrophe(c) && c != '_' && c != '\u{203F}';
+    if !word.contains(is_mark) || !word.chars().any(char::is_alphabetic) {
+        return;
+    }
+    let mut start = 0;
+    let mut found = 0;
+    for piece in word.split_inclusive(is_mark) {
+        let text = piece.trim_end_matches(is_mark);
+        let is_piece = text.starts_with(char::is_numeric) || text.chars().nth(1).is_some();
+        if is_piece && text.len() < word.len() && found < PARTS_MAX {
+            found += 1;
+            each(start..start + text.len());
+        }
+        start += piece.len();
+    }
+}
+
 fn is_end(next: Option<Class>) -> bool {
     matches!(next, None | Some(Class::Separator))
 }

@@ -25,8 +25,9 @@
 //! Hybrid analysis: NFKC, words by UAX #29 (combining marks stay), case folding; beside an
 //! identifier its parts; stems: English for Latin letters, Russian, Greek and Arabic for theirs;
 //! runs of Han, Kana, Hangul, Thai, Lao, Khmer and Myanmar as bigrams. Whole words: NFKC, words,
-//! case folding; in scripts without spaces every character is a term and a run of them in the
-//! query is a phrase (API 8.14). Hangul is written with spaces and is compared by words there.
+//! case folding; in rows also the pieces of a word with marks inside (`main.rs`); in scripts
+//! without spaces every character is a term and a run of them in the query is a phrase (API 8.14).
+//! Hangul is written with spaces and is compared by words there.
 //! Alternatives refused: removing stop words from the index (idf does it, and a query of nothing
 //! else would find nothing); one field for both searches (API 3.5 wants whole words, ranking wants
 //! stems); stemming other languages in Latin script (a guess at the language is wrong too often on
@@ -54,13 +55,14 @@
 //! ```
 //! A reader rejects another magic or version, a table or file that reaches outside, another schema,
 //! more than one tantivy segment, a count of documents or lengths that differs from the rows.
-//! Checksums are the segment's; a change of the analysis is a change of the version.
+//! Checksums are the segment's; a change of the analysis is a change of the version, unless it only
+//! adds terms to rows: bundles from before the pieces of words are found by the whole words alone.
 //!
 //! # Invariants
 //!
 //! - tantivy's DocId is the RowId: rows are added in order, nothing is sorted, merging keeps order
 //! - equal rows give equal bytes
-//! - rows and queries go through the same functions of `analysis`
+//! - rows and queries go through the same functions of `analysis`; a query leaves out the pieces
 //!
 //! # Modules
 //!

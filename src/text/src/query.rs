@@ -113,11 +113,13 @@ pub struct WordQuery {
 }
 
 impl WordQuery {
-    /// Analyses a query as rows are analysed. A run of a script without spaces is one phrase.
+    /// Analyses a query as rows are analysed, but for the pieces of a word, which rows hold beside
+    /// it: who writes `main.rs` means the whole. A run of a script without spaces is one phrase.
     pub fn analyse(query: &str, operator: Operator) -> Self {
         let mut phrases: Vec<Vec<String>> = Vec::new();
         Analyser::new().whole(&nfkc(query), |term| match (term.kind, phrases.last_mut()) {
             (Kind::Next, Some(phrase)) => phrase.push(term.text.to_owned()),
+            (Kind::Piece, _) => {}
             _ => phrases.push(vec![term.text.to_owned()]),
         });
         let mut seen: HashMap<&[String], usize> = HashMap::new();

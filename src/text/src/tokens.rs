@@ -38,7 +38,11 @@ struct TermBuffer {
 impl TermBuffer {
     /// A run leaves a gap before itself, so that a phrase never reaches across two runs.
     fn push(&mut self, term: &Term<'_>) {
-        let step = if term.kind == Kind::First { 2 } else { 1 };
+        let step = match term.kind {
+            Kind::First => 2,
+            Kind::Piece => 0,
+            Kind::Word | Kind::Bigram | Kind::Lone | Kind::Next => 1,
+        };
         let position = self.terms.last().map_or(0, |(_, last)| last + step);
         self.text.push_str(term.text);
         self.terms.push((self.text.len(), position));
