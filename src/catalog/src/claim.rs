@@ -33,6 +33,19 @@ impl Catalog {
     /// # Errors
     /// [`CatalogError::NotRecovered`] before interrupted jobs were requeued; storage errors.
     pub fn claim(&self, duty: Duty, limits: ClaimLimits) -> Result<Option<Claim>> {
+        self.claim_except(duty, limits, Vec::new())
+    }
+
+    /// As [`Self::claim`], but the jobs of some collections wait.
+    ///
+    /// # Errors
+    /// As [`Self::claim`].
+    pub fn claim_except(
+        &self,
+        duty: Duty,
+        limits: ClaimLimits,
+        except: Vec<CollectionId>,
+    ) -> Result<Option<Claim>> {
         if !self.inner.is_recovered.load(std::sync::atomic::Ordering::SeqCst) {
             return Err(CatalogError::NotRecovered);
         }
@@ -40,7 +53,9 @@ impl Catalog {
         let changes = work.changes();
         // Asking first costs no write: an idle worker causes no fsync.
         let now = self.inner.clock.now();
-        let (has_ready, due_at) = self.read(|connection| next_work(connection, duty))?;
+        let except: Vec<[u8; 16]> = except.into_iter().map(blob).collect();
+        let (has_ready, due_at) = self
+            .read(|connection| Ok((is_ready(connection, duty, &except)?, next_due(connection)?)))?;
         if !has_ready && due_at.is_none_or(|due| due > now) {
             work.found_nothing(changes, due_at);
             return Ok(None);
@@ -48,7 +63,7 @@ impl Catalog {
         let served = Arc::clone(&self.inner.last_served);
         let claim = self.write(move |connection| {
             requeue_due(connection, now)?;
-            next_claim(connection, &served, duty, limits, now)
+            next_claim(connection, &served, duty, limits, &except, now)
         })?;
         match &claim {
             Some(claim) => self.inner.stages.begin(claim.jobs.iter().map(|job| job.sequence)),
@@ -95,17 +110,26 @@ impl Catalog {
     }
 }
 
-/// Whether a job is ready, and when the next delayed one is due.
-fn next_work(connection: &Connection, duty: Duty) -> Result<(bool, Option<Timestamp>)> {
+/// Whether a job of a collection other than these is ready.
+fn is_ready(connection: &Connection, duty: Duty, except: &[[u8; 16]]) -> Result<bool> {
+    let mut next = next_collection(connection, duty, None)?;
+    while let Some(id) = next {
+        if !except.contains(&id) {
+            return Ok(true);
+        }
+        next = next_collection(connection, duty, Some(id))?;
+    }
+    Ok(false)
+}
+
+/// When the next delayed job is due.
+fn next_due(connection: &Connection) -> Result<Option<Timestamp>> {
     let mut look = connection.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM jobs
-                WHERE status = 'queued' AND not_before = 0 AND fetch = ?1),
-            (SELECT min(not_before) FROM jobs WHERE status = 'queued' AND not_before > 0)",
+        "SELECT min(not_before) FROM jobs WHERE status = 'queued' AND not_before > 0",
     )?;
-    let mut rows = look.query([fetches(duty)])?;
-    let row = rows.next()?.expect("a SELECT without FROM has one row");
-    let mut cells = Cells::of(row);
-    Ok((cells.next()?, cells.optional_time()?))
+    let mut rows = look.query([])?;
+    let row = rows.next()?.expect("an aggregate has one row");
+    Cells::of(row).optional_time()
 }
 
 /// The column `fetch` of the jobs that wait for a duty.
@@ -131,6 +155,7 @@ fn next_claim(
     served: &Mutex<[[u8; 16]; Duty::ALL.len()]>,
     duty: Duty,
     limits: ClaimLimits,
+    except: &[[u8; 16]],
     now: Timestamp,
 ) -> Result<Option<Claim>> {
     let turn = fetches(duty) as usize;
@@ -149,7 +174,9 @@ fn next_claim(
             return Ok(None);
         }
         let collection = CollectionId(uuid::Uuid::from_bytes(id));
-        if let Some(tenant) = tenants::owner(connection, collection)? {
+        if !except.contains(&id)
+            && let Some(tenant) = tenants::owner(connection, collection)?
+        {
             let sequences = choose(connection, collection, duty, limits)?;
             if !sequences.is_empty() {
                 let mut jobs = Vec::with_capacity(sequences.len());

@@ -196,15 +196,17 @@ impl Engine {
             web: web.unwrap_or_else(|| fetcher(&settings)),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
+            workers: settings.ingest_threads,
             memory: Arc::clone(&memory),
             graph_reader: graph_reader
                 .map(|one| Arc::new(GeneratorReader::new(one)) as Arc<dyn GraphReader>),
         }));
         let interrupted = ingest.recover()?;
-        if interrupted > 0 {
-            tracing::info!(interrupted, "jobs of the last run go on");
+        let waiting = catalog.job_counts(&JobScope::Everywhere)?.queued;
+        if waiting > 0 {
+            tracing::info!(jobs = waiting, interrupted, "jobs of the last run go on");
         }
-        let threads = ingest.start(settings.ingest_threads);
+        let threads = ingest.start();
         Ok(Arc::new(Self {
             spills: Spills::new(Arc::clone(&data), Arc::clone(&gauge)),
             query: Query::new(Arc::clone(&backend), Arc::clone(&embedder))

@@ -79,7 +79,8 @@ pub struct Settings {
     #[arg(long, env = "LODESTONE_EMBEDDING_PRECISION", value_name = "PRECISION", default_value_t)]
     pub embedding_precision: Precision,
     // One more than embeds: while one builds a segment the others keep the model busy.
-    /// Threads that process documents, at least 1 [default: cores + 1].
+    /// Threads that process documents of one tenant, at least 1; one more is kept for other tenants
+    /// [default: cores + 1].
     #[arg(
         long,
         env = "LODESTONE_INGEST_THREADS",

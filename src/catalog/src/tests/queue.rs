@@ -297,3 +297,40 @@ fn the_trait_says_what_the_caller_should_do() {
     let error = queue.submit(fixture.job(nowhere, "s")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
+
+/// Goal: who waits for a job looks again when a job of that source changed, not when others did.
+#[test]
+fn a_change_is_told_to_its_own_source() {
+    let fixture = Fixture::new();
+    let a = fixture.tenant("a").collection;
+    let of = |name: &str| fixture.catalog.job_changes(&source(name));
+    let before = of("mine");
+    for n in 0..20 {
+        fixture.submit(a, &format!("other{n}"));
+    }
+    for job in fixture.claim().unwrap().jobs {
+        fixture.settle(a, job.sequence, PUBLISHED);
+    }
+    assert_eq!(of("mine"), before);
+    let job = fixture.submit(a, "mine");
+    let accepted = of("mine");
+    fixture.claim().unwrap();
+    fixture.settle(a, job.sequence, PUBLISHED);
+    let ended = of("mine");
+    fixture.catalog.cancel_sources(a, &sub("default"), &[source("mine")]).unwrap();
+    assert!(before < accepted && accepted < ended && ended < of("mine"));
+}
+
+#[test]
+fn collections_that_have_to_wait_are_passed_over() {
+    let fixture = Fixture::new();
+    let (a, b) = (fixture.tenant("a").collection, fixture.tenant("b").collection);
+    for collection in [a, b] {
+        fixture.submit(collection, "s");
+    }
+    let claim = |except| fixture.catalog.claim_except(Duty::Process, NO_LIMIT, except).unwrap();
+    assert_eq!(claim(vec![a, b]), None);
+    assert_eq!(claim(vec![a]).unwrap().collection, b);
+    assert_eq!(claim(vec![a]), None);
+    assert_eq!(claim(vec![b]).unwrap().collection, a);
+}

@@ -19,6 +19,7 @@
 //!
 //! - `submit`: accepting; `app`: records of applications; `pipeline`: one document to chunks
 //! - `embed`: chunks to vectors; `kept`: vectors of unfinished work; `worker`: claims, publication
+//! - `turns`: workers shared among tenants
 //! - `claims`: triplets that a language model adds to graphs
 //! - `failure`: jobs that end badly while an older version stays visible
 //! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
@@ -39,6 +40,7 @@ mod memory;
 mod pipeline;
 mod rebuild;
 mod submit;
+mod turns;
 mod vectors;
 mod web;
 mod worker;
@@ -73,6 +75,7 @@ use lodestone_text::chunk::TokenOffsets;
 use lodestone_types::{Clock, IdSource, WebClient, limits};
 use maintenance::Maintenance;
 use rebuild::GivenUp;
+use turns::Turns;
 
 /// Parts of the ingest pipeline; every one can be replaced in a test.
 #[derive(Debug, Clone)]
@@ -95,6 +98,8 @@ pub struct IngestParts {
     pub clock: Arc<dyn Clock>,
     /// Ids.
     pub ids: Arc<dyn IdSource>,
+    /// Claims of one tenant that are processed at once at most; at least 1.
+    pub workers: usize,
     /// The memory that work draws from.
     pub memory: Arc<MemoryBudget>,
     /// The generator that adds to the graphs of chunks; `None` leaves them to the rules.
@@ -117,6 +122,8 @@ pub struct Ingest {
     given_up: GivenUp,
     kept: KeptVectors,
     memory: Arc<MemoryBudget>,
+    workers: usize,
+    turns: Turns,
     graph_reader: Option<Arc<dyn GraphReader>>,
     claimed: Claimed,
     stopping: Stopping,
@@ -135,9 +142,12 @@ impl Ingest {
             web,
             clock,
             ids,
+            workers,
             memory,
             graph_reader,
         } = parts;
+        // One more: it is kept for a tenant of which nothing is in work.
+        let workers = workers + 1;
         Self {
             catalog,
             registry,
@@ -152,21 +162,23 @@ impl Ingest {
             given_up: GivenUp::default(),
             kept: KeptVectors::default(),
             memory,
+            workers,
+            turns: Turns::new(workers, limits::WEB_FETCHES_MAX),
             graph_reader,
             claimed: Claimed::default(),
             stopping: Stopping::default(),
         }
     }
 
-    /// Starts `workers` threads, those that wait for pages, and two for background work. Call
-    /// [`Self::recover`] before.
-    pub fn start(self: &Arc<Self>, workers: usize) -> Vec<JoinHandle<()>> {
+    /// Starts the threads that process originals, those that wait for pages, and two for background
+    /// work. Call [`Self::recover`] before.
+    pub fn start(self: &Arc<Self>) -> Vec<JoinHandle<()>> {
         let spawn = |name: String, run: fn(&Self)| {
             let ingest = Arc::clone(self);
             let builder = std::thread::Builder::new().name(name);
             builder.spawn(move || run(&ingest)).expect("the system provides threads at start")
         };
-        let workers = (0..workers).map(|n| spawn(format!("ingest-{n}"), Self::work));
+        let workers = (0..self.workers).map(|n| spawn(format!("ingest-{n}"), Self::work));
         let web =
             (0..limits::WEB_FETCHES_MAX).map(|n| spawn(format!("web-{n}"), Self::work_on_pages));
         let background = [

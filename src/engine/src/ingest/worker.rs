@@ -2,7 +2,8 @@
 //!
 //! Each takes the waiting jobs of one collection, up to a bound, and publishes them together: one
 //! segment, one commit, one step in the catalog. Several work at once, so that while one builds a
-//! segment another keeps the model busy.
+//! segment another keeps the model busy. A claim reads documents for [`READ_MILLIS`]; the jobs that
+//! it has not come to by then are queued again, so that slow documents do not hold a worker.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use lodestone_types::{ErrorKind, Fault, Sequence, Stage};
 /// One claim: large enough that a commit's half dozen fsyncs are a small share of embedding it,
 /// small enough that its first document is visible within seconds on one core.
 pub(super) const CLAIM: ClaimLimits = ClaimLimits { jobs: 128, bytes: 256 << 10 };
+/// Time after which a claim reads no further document.
+const READ_MILLIS: u64 = 2000;
 /// Sleep of an idle worker before it looks for retries that have become due.
 const IDLE: Duration = Duration::from_secs(1);
 /// Pause of a worker after jobs had to be given back.
@@ -41,8 +44,8 @@ impl Ingest {
                 self.stopping.wait(PAUSE);
                 continue;
             }
-            match self.catalog.claim(duty, limits) {
-                Ok(Some(claim)) => self.process_claim(duty, claim),
+            match self.turns.take(duty, |except| self.catalog.claim_except(duty, limits, except)) {
+                Ok(Some((claim, _turn))) => self.process_claim(duty, claim),
                 Ok(None) => {
                     self.catalog.wait_for_work(duty, IDLE);
                 }
@@ -56,9 +59,9 @@ impl Ingest {
 
     /// Processes one claim. After any error or panic every job is settled or given back.
     fn process_claim(&self, duty: Duty, claim: Claim) {
-        let sequences: Vec<Sequence> = claim.jobs.iter().map(|job| job.sequence).collect();
+        let mut held: Vec<Sequence> = claim.jobs.iter().map(|job| job.sequence).collect();
         let collection = claim.collection;
-        let result = catch_unwind(AssertUnwindSafe(|| self.try_process(duty, claim)));
+        let result = catch_unwind(AssertUnwindSafe(|| self.try_process(duty, claim, &mut held)));
         let outcome = match result {
             Ok(Ok(())) => return,
             Ok(Err(error)) => give_back(&error),
@@ -67,7 +70,7 @@ impl Ingest {
                 message: "processing failed unexpectedly; see the server's log".to_owned(),
             },
         };
-        let settlements = sequences
+        let settlements = held
             .into_iter()
             .map(|sequence| Settlement { sequence, outcome: outcome.clone() })
             .collect();
@@ -79,7 +82,13 @@ impl Ingest {
         }
     }
 
-    fn try_process(&self, duty: Duty, claim: Claim) -> Result<(), IngestError> {
+    /// `held` are the jobs of the claim, without those that are queued again meanwhile.
+    fn try_process(
+        &self,
+        duty: Duty,
+        claim: Claim,
+        held: &mut Vec<Sequence>,
+    ) -> Result<(), IngestError> {
         let Some(tenant) = self.catalog.tenant(&claim.tenant)? else { return Ok(()) };
         let collection = self.open(&tenant)?;
         let Fetched { jobs: claimed, mut ended } = match duty {
@@ -93,7 +102,9 @@ impl Ingest {
         };
         let snapshot = collection.snapshot();
         let (mut jobs, mut drafts) = (Vec::new(), Vec::new());
-        for job in claimed {
+        let reads_until = self.clock.now().plus_millis(READ_MILLIS);
+        let mut unread = claimed.into_iter();
+        for job in unread.by_ref() {
             match self.draft(&tenant, &snapshot, &job) {
                 Ok(draft) => {
                     drafts.push(draft);
@@ -101,8 +112,12 @@ impl Ingest {
                 }
                 Err(outcome) => ended.push((job, outcome)),
             }
+            if self.clock.now() >= reads_until {
+                break;
+            }
         }
         drop(snapshot);
+        self.queue_again(&collection, unread.as_slice(), held)?;
         let drafted: Vec<Sequence> = jobs.iter().map(|job| job.sequence).collect();
         self.catalog.set_stage(&drafted, Stage::Embedding);
         let claimed = drafted.first().zip(drafted.last()).map(|(first, last)| (*first, *last));
@@ -118,6 +133,23 @@ impl Ingest {
             self.publish(&tenant, &collection, jobs, sources)?;
         }
         kept.map_or(Ok(()), |kept| self.kept.close(kept, &self.catalog))
+    }
+
+    /// Queues jobs again that a claim has not come to. Others may take them at once.
+    fn queue_again(
+        &self,
+        collection: &Collection,
+        unread: &[ClaimedJob],
+        held: &mut Vec<Sequence>,
+    ) -> Result<(), IngestError> {
+        if unread.is_empty() {
+            return Ok(());
+        }
+        let released =
+            |job: &ClaimedJob| Settlement { sequence: job.sequence, outcome: Outcome::Released };
+        self.catalog.settle(collection.id(), unread.iter().map(released).collect(), None)?;
+        held.retain(|sequence| unread.iter().all(|job| job.sequence != *sequence));
+        Ok(())
     }
 
     /// Settles jobs that are not published now.

@@ -45,14 +45,25 @@ impl GatedEmbedder {
         self.changed.notify_all();
     }
 
+    /// Lets so many more submissions pass.
+    pub(super) fn let_pass(&self, passes: u64) {
+        self.state.lock().passes += passes;
+        self.changed.notify_all();
+    }
+
     /// Passages of documents that were embedded.
     pub(super) fn embedded(&self) -> u64 {
         self.state.lock().embedded
     }
 
+    /// Submissions that stand before the gate.
+    pub(super) fn waiting(&self) -> u64 {
+        self.state.lock().waiting
+    }
+
     /// Whether somebody stands before the gate.
     pub(super) fn has_waiting(&self) -> bool {
-        self.state.lock().waiting > 0
+        self.waiting() > 0
     }
 }
 

@@ -1,8 +1,10 @@
 //! Tests of the whole engine without its HTTP, one file a theme.
 
 mod amendments;
+mod fairness;
 mod full_disk;
 mod gate;
+mod listing;
 mod memories;
 mod originals;
 mod rebuild;
@@ -22,15 +24,32 @@ use crate::ingest::Submission;
 use crate::query::SourceView;
 use gate::GatedEmbedder;
 use lodestone_catalog::job::MetadataChange;
+use lodestone_extract::{ExtractError, Format};
 use lodestone_io::StandInDisk;
 use lodestone_types::{
-    Grant, JobStatus, KeyScope, ManualClock, Metadata, Origin, Role, Scope, SourceId, SourceKind,
-    SubTenantId, TenantId, TenantMode, Timestamp,
+    Extracted, Grant, JobStatus, KeyScope, ManualClock, Metadata, Origin, Role, Scope, SourceId,
+    SourceKind, SubTenantId, TenantId, TenantMode, Timestamp,
 };
 
 /// Time after which a test calls background work stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The beginning of a document that takes [`SLOW_MILLIS`] to read.
+const SLOW: &str = "slowly read";
+const SLOW_MILLIS: u64 = 1500;
 const START: Timestamp = Timestamp(1_750_000_000_000);
+
+/// A parser that takes its time, by the clock of the test, over some documents.
+#[derive(Debug)]
+struct SlowParser(Arc<ManualClock>);
+
+impl Parser for SlowParser {
+    fn parse(&self, format: Format, bytes: &[u8]) -> Result<Extracted, ExtractError> {
+        if bytes.starts_with(SLOW.as_bytes()) {
+            self.0.advance_millis(SLOW_MILLIS);
+        }
+        InProcess.parse(format, bytes)
+    }
+}
 
 /// An engine over a directory that outlives it.
 struct Rig {
@@ -85,6 +104,7 @@ fn start(
     let mut components = Components::real(Arc::clone(gate) as Arc<dyn Embedder>);
     components.disk = Arc::clone(disk) as Arc<dyn Disk>;
     components.clock = Arc::clone(clock) as Arc<dyn Clock>;
+    components.parser = Arc::new(SlowParser(Arc::clone(clock)));
     Engine::start(settings, components)
 }
 

@@ -1,0 +1,70 @@
+//! A tenant with slow documents, and another one beside it.
+
+use super::*;
+
+/// Upload to a tenant of some name.
+fn submit_to(engine: &Engine, tenant: &str, source: &str, content: &str) {
+    let tenant = TenantId::parse(tenant).unwrap();
+    let scope = Scope { tenant, sub_tenant: SubTenantId::default_name() };
+    let access = engine.open_or_create(&grant(), &scope).unwrap();
+    engine.submit(&access, submission(source, content, &Metadata::new())).unwrap();
+}
+
+fn count(engine: &Engine, status: JobStatus) -> u64 {
+    let jobs = engine.jobs(&grant(), None, None, None, 1, None).unwrap().counts;
+    match status {
+        JobStatus::Queued => jobs.queued,
+        JobStatus::InProgress => jobs.in_progress,
+        JobStatus::Success => jobs.success,
+        JobStatus::Errored => jobs.errored,
+    }
+}
+
+/// Goal: a claim reads documents for two seconds, and publishes those; the others are queued again
+/// and lose nothing.
+/// Method: each slow document moves the clock by a second and a half. The worker stands before the
+/// gate with what it has read.
+#[test]
+fn a_claim_ends_after_a_time_however_many_jobs_it_took() {
+    let rig = Rig::new();
+    rig.upload("first", "makes the tenant");
+    let rig = rig.restart(GatedEmbedder::with_passes(0), |_| {});
+    let engine = &rig.engine;
+    submit(engine, "busy", "keeps the worker busy", &Metadata::new());
+    wait_for("the worker", || rig.gate.has_waiting().then_some(()));
+    for n in 0..7 {
+        submit(engine, &format!("slow{n}"), &format!("{SLOW} {n}"), &Metadata::new());
+    }
+    rig.gate.let_pass(1);
+    wait_for("the next claim", || {
+        let is_busy_done = count(engine, JobStatus::Success) == 2;
+        (is_busy_done && rig.gate.has_waiting()).then_some(())
+    });
+    assert_eq!(count(engine, JobStatus::InProgress), 2, "the documents of three seconds");
+    assert_eq!(count(engine, JobStatus::Queued), 5);
+    rig.gate.open();
+    for n in 0..7 {
+        let view = settled(engine, &format!("slow{n}"));
+        assert_eq!((view.status, view.version), (JobStatus::Success, 1));
+    }
+}
+
+/// Goal: a tenant with any number of slow documents leaves a worker to a tenant that comes later.
+/// Method: the documents of the first tenant stand before the closed gate.
+#[test]
+fn no_tenant_has_all_workers() {
+    let rig = Rig::new();
+    rig.upload("first", "makes the tenant");
+    let rig = rig.restart(GatedEmbedder::with_passes(0), |_| {});
+    let engine = &rig.engine;
+    submit(engine, "one", "keeps the worker busy", &Metadata::new());
+    wait_for("the worker", || rig.gate.has_waiting().then_some(()));
+    for n in 0..100 {
+        submit(engine, &format!("more{n}"), "waits", &Metadata::new());
+    }
+    submit_to(engine, "other", "text", "comes later and does not wait");
+    wait_for("the other tenant's text", || (rig.gate.waiting() == 2).then_some(()));
+    assert_eq!(count(engine, JobStatus::Queued), 100);
+    rig.gate.open();
+    assert_eq!(settled(engine, "more99").status, JobStatus::Success);
+}
