@@ -9,9 +9,13 @@ use std::sync::Arc;
 use crate::ingest::submit::check_metadata;
 use crate::ingest::{Ingest, IngestError, Submission, pipeline};
 use lodestone_catalog::Tenant;
-use lodestone_catalog::job::MetadataChange;
+use lodestone_catalog::job::{MetadataChange, NewJob};
 use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, uploads};
 use lodestone_types::{Metadata, Origin, SourceId, SourceRecord, SubTenantId};
+
+/// Rounds of one change at most: each but the first two takes another publication of the same
+/// source in between.
+const ROUNDS_MAX: usize = 16;
 
 /// New maps; `None` keeps what is stored.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,10 +28,13 @@ pub struct Amendment {
 
 impl Ingest {
     /// Replaces metadata maps. Filters and listings use them when this returns. Where words that
-    /// searches use have changed, the original is accepted for processing once more.
+    /// searches use have changed, the original is accepted for processing once more, with the new
+    /// maps and before they are visible: after an error in between, the job brings all of it, and
+    /// nothing but the job does.
     ///
     /// # Errors
-    /// [`IngestError::SourceUnknown`]; maps against limits or schema; what the disk says.
+    /// [`IngestError::SourceUnknown`]; maps against limits or schema; a full queue; what the disk
+    /// says.
     pub fn amend(
         &self,
         tenant: &Tenant,
@@ -39,52 +46,66 @@ impl Ingest {
         let Amendment { tenant_metadata, document_metadata } = &amendment;
         check_metadata(tenant, tenant_metadata.as_ref(), document_metadata.as_ref())?;
         self.require_room_for_changes()?;
-        let mut writer = collection.writer()?;
-        let snapshot = writer.base();
-        snapshot.require_readable(sub_tenant, source)?;
-        let mut reprocess = None;
-        let is_visible = match snapshot.find(sub_tenant, source) {
-            None => false,
-            Some(found) => {
-                let before = found.record().map_err(CollectionError::from)?;
-                let after = amended(&before, &amendment);
-                if words(tenant, &before) != words(tenant, &after) {
-                    reprocess = Some(after.clone());
+        let mut again: Option<(SourceRecord, NewJob)> = None;
+        for _ in 0..ROUNDS_MAX {
+            let mut writer = collection.writer()?;
+            let snapshot = writer.base();
+            snapshot.require_readable(sub_tenant, source)?;
+            let visible = snapshot.find(sub_tenant, source);
+            let before = visible.map(|found| found.record()).transpose();
+            let before = before.map_err(CollectionError::from)?;
+            let reached = self.catalog.amend(
+                collection.id(),
+                sub_tenant,
+                source,
+                tenant_metadata.as_ref(),
+                document_metadata.as_ref(),
+            )?;
+            let Some((found, before)) = visible.zip(before) else {
+                drop(writer);
+                self.drop_unused(again);
+                return match reached.waits || reached.is_errored {
+                    true => Ok(()),
+                    false => Err(IngestError::SourceUnknown { source_id: source.clone() }),
+                };
+            };
+            let after = amended(&before, &amendment);
+            if !reached.waits && words(tenant, &before) != words(tenant, &after) {
+                match again.take() {
+                    Some((record, job)) if record == after => {
+                        self.accept(job)?;
+                    }
+                    outdated => {
+                        // The original may be large: not under the writer's lock.
+                        drop(writer);
+                        self.drop_unused(outdated);
+                        let job = self.stored_again(collection, &after)?;
+                        again = Some((after, job));
+                        continue;
+                    }
                 }
-                let segment = collection.build_amended(&found, after)?;
-                let add = vec![AddedSegment { segment, withheld: Vec::new() }];
-                writer.commit(&Edit { add, ..Edit::default() })?;
-                true
             }
-        };
-        let reached = self.catalog.amend(
-            collection.id(),
-            sub_tenant,
-            source,
-            tenant_metadata.as_ref(),
-            document_metadata.as_ref(),
-        )?;
-        self.record_head(collection)?;
-        drop(writer);
-        self.maintenance.wake(collection);
-        if !is_visible && !reached.waits && !reached.is_errored {
-            return Err(IngestError::SourceUnknown { source_id: source.clone() });
+            let segment = collection.build_amended(&found, after)?;
+            let add = vec![AddedSegment { segment, withheld: Vec::new() }];
+            writer.commit(&Edit { add, ..Edit::default() })?;
+            self.record_head(collection)?;
+            drop(writer);
+            self.drop_unused(again);
+            self.maintenance.wake(collection);
+            return Ok(());
         }
-        match reprocess {
-            Some(record) if !reached.waits => self.resubmit(tenant, collection, &record),
-            _ => Ok(()),
-        }
+        self.drop_unused(again);
+        let (collection, look_ups) = (collection.id(), ROUNDS_MAX);
+        Err(CollectionError::Unsettled { collection, look_ups }.into())
     }
-}
 
-impl Ingest {
-    /// Accepts the original of a visible source once more, as of when it was first accepted.
-    fn resubmit(
+    /// Stores the original of a visible source once more, for a job of the time when it was first
+    /// accepted.
+    fn stored_again(
         &self,
-        tenant: &Tenant,
-        collection: &Arc<Collection>,
+        collection: &Collection,
         record: &SourceRecord,
-    ) -> Result<(), IngestError> {
+    ) -> Result<NewJob, IngestError> {
         let upload = uploads::get(&*self.store, &record.raw_key)?;
         let (url, detail) = (record.url.clone(), record.detail.clone());
         let submission = Submission {
@@ -93,13 +114,17 @@ impl Ingest {
             content: upload.content.into(),
             filename: record.filename.clone(),
             content_type: Some(record.content_type.clone()),
-            tenant_metadata: MetadataChange::Keep,
-            document_metadata: MetadataChange::Keep,
+            tenant_metadata: MetadataChange::Replace(record.tenant_metadata.clone()),
+            document_metadata: MetadataChange::Replace(record.document_metadata.clone()),
             origin: Origin { url, detail, ..upload.label.origin },
         };
-        let at = record.uploaded_at;
-        self.submit_at(tenant, collection, &record.sub_tenant, submission, at)?;
-        Ok(())
+        self.store_original(collection, &record.sub_tenant, submission, record.uploaded_at)
+    }
+
+    fn drop_unused(&self, stored: Option<(SourceRecord, NewJob)>) {
+        if let Some((_, job)) = stored {
+            self.delete_originals(&[job.raw_key]);
+        }
     }
 }
 

@@ -88,18 +88,19 @@ impl Ingest {
         submission: Submission,
     ) -> Result<Accepted, IngestError> {
         self.require_room_for_content()?;
-        self.submit_at(tenant, collection, sub_tenant, submission, self.clock.now())
+        self.check(tenant, &submission)?;
+        let job = self.store_original(collection, sub_tenant, submission, self.clock.now())?;
+        self.accept(job)
     }
 
-    pub(super) fn submit_at(
+    /// Stores the original of a job that is not accepted yet.
+    pub(super) fn store_original(
         &self,
-        tenant: &Tenant,
-        collection: &Arc<Collection>,
+        collection: &Collection,
         sub_tenant: &SubTenantId,
         submission: Submission,
         uploaded_at: Timestamp,
-    ) -> Result<Accepted, IngestError> {
-        self.check(tenant, &submission)?;
+    ) -> Result<NewJob, IngestError> {
         let now = self.clock.now();
         let source = match &submission.source {
             Some(source) => source.clone(),
@@ -123,10 +124,10 @@ impl Ingest {
         // catalog is rebuilt from.
         let raw_key =
             uploads::put(&*self.store, &*self.ids, collection.id(), &label, &submission.content)?;
-        let submitted = self.catalog.submit(NewJob {
+        Ok(NewJob {
             collection: collection.id(),
             sub_tenant: sub_tenant.clone(),
-            source: source.clone(),
+            source,
             kind: submission.kind,
             raw_key: raw_key.as_str().to_owned(),
             filename: submission.filename,
@@ -140,11 +141,16 @@ impl Ingest {
             uploaded_at,
             origin_at: submission.origin.changed_at,
             detail: submission.origin.detail,
-        });
-        let submitted = match submitted {
+        })
+    }
+
+    /// Accepts a job whose original is stored. The original of one that is refused is deleted.
+    pub(super) fn accept(&self, job: NewJob) -> Result<Accepted, IngestError> {
+        let (source, raw_key) = (job.source.clone(), job.raw_key.clone());
+        let submitted = match self.catalog.submit(job) {
             Ok(submitted) => submitted,
             Err(error) => {
-                self.delete_originals(&[raw_key.as_str().to_owned()]);
+                self.delete_originals(&[raw_key]);
                 return Err(error.into());
             }
         };

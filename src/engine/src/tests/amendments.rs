@@ -24,13 +24,8 @@ fn team(name: &str) -> Amendment {
     Amendment { tenant_metadata, ..Amendment::default() }
 }
 
-/// Goal: a searchable value that is changed while a replacement waits is found in the version that
-/// stays visible when the replacement fails, and the failure is still shown.
-/// Method: the only worker stands before the gate while the replacement is queued.
-#[test]
-fn words_changed_before_a_failure_are_searchable() {
-    let rig = Rig::new();
-    let engine = &rig.engine;
+/// A tenant whose searches use the value `team`.
+fn create_tenant(engine: &Engine) {
     let field = SchemaField {
         key: "team".into(),
         field_type: FieldType::String,
@@ -40,6 +35,42 @@ fn words_changed_before_a_failure_are_searchable() {
     let schema = TenantSchema { fields: vec![field] };
     let acme = Some(scope().tenant);
     engine.create_tenant(&grant(), acme, TenantMode::Standard, Some(schema)).unwrap();
+}
+
+/// Goal: a change that fails before its words can be made searchable changes nothing, and the same
+/// change made once more does all of it.
+/// Method: the original cannot be read meanwhile.
+#[test]
+fn a_change_that_failed_is_made_whole_by_a_retry() {
+    let rig = Rig::new();
+    let engine = &rig.engine;
+    create_tenant(engine);
+    rig.upload("doc", "a text about wind");
+    let original = engine.original(&access(engine), &id("doc")).unwrap().record.raw_key.clone();
+    let original = engine.data.root().join(original);
+    let aside = original.with_extension("aside");
+    std::fs::rename(&original, &aside).unwrap();
+    engine.amend(&access(engine), &id("doc"), team("scarlet")).unwrap_err();
+    assert_eq!(settled(engine, "doc").record.tenant_metadata, Metadata::new());
+
+    std::fs::rename(&aside, &original).unwrap();
+    engine.amend(&access(engine), &id("doc"), team("scarlet")).unwrap();
+    let view = settled(engine, "doc");
+    assert_eq!((view.status, view.version), (JobStatus::Success, 2));
+    assert_eq!(view.record.tenant_metadata, map(json!({"team": "scarlet"})));
+    assert_eq!(found(engine, "scarlet"), [("doc".to_owned(), 2)]);
+    let kept = || std::fs::read_dir(original.parent().unwrap()).unwrap().count();
+    wait_for("the end of the first original", || (kept() == 1).then_some(()));
+}
+
+/// Goal: a searchable value that is changed while a replacement waits is found in the version that
+/// stays visible when the replacement fails, and the failure is still shown.
+/// Method: the only worker stands before the gate while the replacement is queued.
+#[test]
+fn words_changed_before_a_failure_are_searchable() {
+    let rig = Rig::new();
+    let engine = &rig.engine;
+    create_tenant(engine);
     rig.upload("doc", "a text about wind");
     engine.amend(&access(engine), &id("doc"), team("scarlet")).unwrap();
     assert_eq!(settled(engine, "doc").status, JobStatus::Success);
