@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::query::QueryError;
-use crate::query::graph::{Neighbourhood, first};
+use crate::query::graph::{Neighbourhood, ROWS_LOOKED_AT_MAX, first};
 use crate::query::hydrate::{Ranked, chunk_identity};
 use crate::query::legs::RowAddress;
 use crate::query::ranking::Links;
@@ -31,7 +31,7 @@ impl Neighbourhood<'_> {
             self.search.context.check()?;
             let own = self.search.source(namer.address);
             let mut named = self.titles_named(namer)?;
-            for tied in self.entities_tied(namer, &asked) {
+            for tied in self.entities_tied(namer, own, &asked) {
                 // A source about an entity tells more than statements of others about it.
                 if !named.iter().any(|other| other.key == tied.key) {
                     named.push(tied);
@@ -87,17 +87,22 @@ impl Neighbourhood<'_> {
                 let before = titled.len();
                 titled.extend(visible.map(|row| RowAddress { segment, row: RowId(*row) }));
                 sources += usize::from(titled.len() > before);
+                if sources > NAMESAKES_MAX {
+                    return Vec::new();
+                }
             }
-        }
-        if sources > NAMESAKES_MAX {
-            titled.clear();
         }
         titled
     }
 
     /// Entities that a triplet of the result connects with an entity of the query, with the rows
     /// that state something of them.
-    fn entities_tied(&self, namer: &Ranked, asked: &BTreeSet<String>) -> Vec<Named> {
+    fn entities_tied(
+        &self,
+        namer: &Ranked,
+        own: (usize, u32),
+        asked: &BTreeSet<String>,
+    ) -> Vec<Named> {
         let RowAddress { segment, row } = namer.address;
         let Some(graph) = self.graphs[segment] else { return Vec::new() };
         let mut named = Vec::new();
@@ -109,13 +114,13 @@ impl Neighbourhood<'_> {
                 [false, true] => ends[0],
                 _ => continue,
             };
-            named.push(Named { key: other.to_owned(), rows: self.rows_stating(other) });
+            named.push(Named { key: other.to_owned(), rows: self.rows_stating(other, own) });
         }
         named
     }
 
-    /// Visible rows with a triplet that begins at an entity.
-    fn rows_stating(&self, key: &str) -> Vec<RowAddress> {
+    /// The first visible rows of other sources with a triplet that begins at an entity.
+    fn rows_stating(&self, key: &str, own: (usize, u32)) -> Vec<RowAddress> {
         let mut stating = Vec::new();
         for (segment, graph) in self.each_graph() {
             let Some(entity) = graph.find(key) else { continue };
@@ -123,8 +128,10 @@ impl Neighbourhood<'_> {
                 let mut triplets = graph.triplets_of_row(*row);
                 triplets.any(|id| graph.triplet(id).source == entity)
             };
-            let rows = self.rows_naming(segment, graph, entity).filter(begins);
-            stating.extend(rows.map(|row| RowAddress { segment, row: RowId(row) }));
+            let rows = self.rows_naming(segment, graph, entity).take(ROWS_LOOKED_AT_MAX);
+            let rows = rows.filter(begins).map(|row| RowAddress { segment, row: RowId(row) });
+            let others = rows.filter(|row| self.search.source(*row) != own);
+            stating.extend(others.take(ROWS_COMPARED_MAX - stating.len()));
         }
         stating
     }

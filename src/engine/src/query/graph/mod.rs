@@ -13,6 +13,7 @@
 //!
 //! - `links`: rows that good results lead to; `paths`: from entity to entity
 //! - `statements`: triplets with their sentences, their ids and how relevant they are
+//! - `visible`: rows of an entity that the search may see
 //! - `listed`: the statements of sources, apart from any query
 
 mod links;
@@ -21,6 +22,7 @@ mod paths;
 mod statements;
 #[cfg(test)]
 mod tests;
+mod visible;
 
 use std::collections::BTreeSet;
 
@@ -31,10 +33,12 @@ use crate::query::ranking::{Candidates, Search};
 use lodestone_graph::{EntityId, GraphIndex};
 use lodestone_storage::segment::Segment;
 use lodestone_text::HybridQuery;
+use visible::VisibleRows;
 
 /// Results whose names are followed (RETRIEVAL 1.5).
 const FIRST_RESULTS: usize = 4;
-type RowsNaming<'a> = Box<dyn Iterator<Item = u32> + 'a>;
+/// Visible rows of an entity in one segment that are looked at.
+const ROWS_LOOKED_AT_MAX: usize = 1 << 14;
 
 /// The graphs of the segments that a search reaches, as far as it may see them.
 pub(super) struct Neighbourhood<'a> {
@@ -77,9 +81,8 @@ impl<'a> Neighbourhood<'a> {
         segment: usize,
         graph: &'a GraphIndex,
         entity: EntityId,
-    ) -> RowsNaming<'_> {
-        let rows = graph.rows_of(entity).iter().copied();
-        Box::new(rows.filter(move |row| self.is_visible(segment, *row)))
+    ) -> VisibleRows<'_> {
+        VisibleRows::new(graph.rows_of(entity), self.search.segments[segment].mask.as_ref())
     }
 
     /// Rows of the scope, in all segments, that name the entity with a key. A filter does not
@@ -87,8 +90,11 @@ impl<'a> Neighbourhood<'a> {
     fn count_naming(&self, key: &str) -> u64 {
         let named = self.each_graph().map(|(segment, graph)| {
             let rows = graph.find(key).map_or(&[][..], |entity| graph.rows_of(entity));
-            let scope = &self.search.segments[segment].scope.rows;
-            rows.iter().filter(|row| scope.contains(**row)).count() as u64
+            let scope = &self.search.segments[segment].scope;
+            match scope.is_whole_segment {
+                true => rows.len() as u64,
+                false => visible::frequency(rows, &scope.rows),
+            }
         });
         named.sum()
     }
@@ -106,7 +112,7 @@ impl<'a> Neighbourhood<'a> {
         let mut meant: BTreeSet<&str> = BTreeSet::new();
         for (segment, graph) in self.each_graph() {
             for entity in graph.also_called(key) {
-                let mut rows = self.rows_naming(segment, graph, entity);
+                let mut rows = self.rows_naming(segment, graph, entity).take(ROWS_LOOKED_AT_MAX);
                 if rows.any(|row| graph.calls(row, entity, key)) {
                     meant.insert(graph.key(entity));
                 }

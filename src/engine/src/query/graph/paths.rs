@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::query::QueryError;
 use crate::query::graph::statements::TripletRef;
-use crate::query::graph::{Neighbourhood, first};
+use crate::query::graph::{Neighbourhood, ROWS_LOOKED_AT_MAX, first};
 use crate::query::hydrate::{Ranked, chunk_uuid};
 use crate::query::legs::RowAddress;
-use lodestone_graph::Predicate;
+use lodestone_graph::{EntityId, Predicate};
 use lodestone_types::{EntityPath, Relations, RowId, Triplet};
 
 /// Entities from which paths begin.
@@ -111,30 +111,31 @@ impl Neighbourhood<'_> {
         let mut found = Vec::new();
         for (segment, graph) in self.each_graph() {
             let Some(entity) = graph.find(key) else { continue };
-            for id in graph.triplets_of_entity(entity) {
+            let rows = self.rows_naming(segment, graph, entity).take(ROWS_LOOKED_AT_MAX);
+            let triplets = rows.flat_map(|row| graph.triplets_of_row(row));
+            let steps = triplets.filter_map(|id| {
                 let triplet = graph.triplet(id);
-                if !self.is_visible(segment, triplet.row) {
-                    continue;
-                }
-                let end = if triplet.source == entity { triplet.target } else { triplet.source };
-                let end = graph.key(end);
-                if back != Some(end) {
-                    let address = RowAddress { segment, row: RowId(triplet.row) };
-                    found.push((TripletRef { segment, id }, end.to_owned(), triplet, address));
-                }
-            }
+                let end = match (triplet.source == entity, triplet.target == entity) {
+                    (true, _) => triplet.target,
+                    (false, true) => triplet.source,
+                    (false, false) => return None,
+                };
+                let address = RowAddress { segment, row: RowId(triplet.row) };
+                let step = (TripletRef { segment, id }, end, triplet.predicate, address);
+                (back != Some(graph.key(end))).then_some(step)
+            });
+            found.extend(steps.take(TRIPLETS_COMPARED_MAX - found.len()));
         }
-        found.truncate(TRIPLETS_COMPARED_MAX);
         // Near rows first, and statements with a predicate of their own, so that few are read.
         let mut rows: Vec<RowAddress> = found.iter().map(|(.., address)| *address).collect();
         rows.sort_unstable();
         rows.dedup();
         let nearness = self.nearness(&rows)?;
-        let mut ordered: Vec<(f32, TripletRef, String)> = found
+        let mut ordered: Vec<(f32, TripletRef, EntityId)> = found
             .into_iter()
-            .map(|(one, end, triplet, address)| {
+            .map(|(one, end, predicate, address)| {
                 let at = rows.binary_search(&address).expect("rows hold every address");
-                let is_plain = triplet.predicate == Predicate::RelatedTo;
+                let is_plain = predicate == Predicate::RelatedTo;
                 (nearness[at] - if is_plain { 0.1 } else { 0.0 }, one, end)
             })
             .collect();
@@ -142,7 +143,11 @@ impl Neighbourhood<'_> {
         ordered.truncate(most);
         let chosen: Vec<TripletRef> = ordered.iter().map(|(_, one, _)| *one).collect();
         let triplets = self.shown(&chosen)?.into_iter();
-        Ok(triplets.zip(ordered).map(|(triplet, (_, _, end))| Step { triplet, end }).collect())
+        let steps = triplets.zip(ordered).map(|(triplet, (_, one, end))| {
+            let end = self.graph(one.segment).key(end).to_owned();
+            Step { triplet, end }
+        });
+        Ok(steps.collect())
     }
 }
 
