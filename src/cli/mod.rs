@@ -44,3 +44,20 @@ pub fn run() -> Result<ExitCode, Box<dyn Error>> {
     }
     Ok(ExitCode::SUCCESS)
 }
+
+/// A number of things: `1 row`, `2 rows`.
+fn counted(count: u64, thing: &str) -> String {
+    match count {
+        1 => format!("1 {thing}"),
+        _ => format!("{count} {thing}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn one_thing_is_singular() {
+        let of = |count| super::counted(count, "segment");
+        assert_eq!([of(0), of(1), of(2)], ["0 segments", "1 segment", "2 segments"]);
+    }
+}

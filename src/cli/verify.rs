@@ -11,6 +11,7 @@ use lodestone_storage::segment;
 use lodestone_types::{CollectionId, JobStatus, RandomIds, SystemClock};
 
 use crate::cli::arguments::VerifyOptions;
+use crate::cli::counted;
 
 /// Checks every tenant. Nothing is changed but what a start would clean up.
 pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
@@ -35,7 +36,8 @@ pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
         match checked {
             Ok((found, 0)) => println!("{}: {found}", tenant.id),
             Ok((found, waiting)) => {
-                println!("{}: {found}; {waiting} originals of unfinished jobs too", tenant.id);
+                let waiting = counted(waiting as u64, "original");
+                println!("{}: {found}; {waiting} of unfinished jobs too", tenant.id);
             }
             Err(error) => {
                 problems += 1;
@@ -45,6 +47,7 @@ pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
     }
     match problems {
         0 => Ok(()),
+        1 => Err("1 tenant has damage".into()),
         _ => Err(format!("{problems} tenants have damage").into()),
     }
 }
@@ -76,9 +79,11 @@ fn verify_tenant(
     let note = match without_list {
         0 => String::new(),
         // Older releases wrote none; the server writes them when it first uses the tenant.
-        missing => format!(" ({missing} segments have no source list yet)"),
+        missing => format!(" ({} without a source list yet)", counted(missing as u64, "segment")),
     };
-    Ok(format!("{segments} segments, {rows} rows, {originals} originals: all sound{note}"))
+    let found = [(segments as u64, "segment"), (rows, "row"), (originals, "original")];
+    let found = found.map(|(count, thing)| counted(count, thing)).join(", ");
+    Ok(format!("{found}: all sound{note}"))
 }
 
 /// Checks the originals of jobs that a start would go on with; returns how many there are.

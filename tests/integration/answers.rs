@@ -58,6 +58,7 @@ fn a_question_and_a_tenant_are_enough() {
     assert!(of("answer") > 0.0 && of("total") >= of("answer") + of("embed"), "{times}");
     let generation = &metadata["generation"];
     assert_eq!(generation["fallback"], true);
+    assert_eq!(generation["fallback_reason"], "not_configured");
     assert_eq!(generation["model"], found["model_used"]);
     assert!(found["model_used"].is_string(), "it says what wrote the answer");
     assert!(generation["input_tokens"].is_u64() && generation["output_tokens"].is_u64());

@@ -57,7 +57,7 @@ use crate::query::Query;
 use crate::reading::GeneratorReader;
 use crate::settings::Settings;
 use lodestone_catalog::job::QueueLimits;
-use lodestone_catalog::{Catalog, CatalogOptions, KeyText};
+use lodestone_catalog::{Catalog, CatalogOptions, JobScope, KeyText};
 use lodestone_compute::{ComputeBackend, SimdBackend};
 use lodestone_embed::Embedder;
 use lodestone_extract::sandbox::{InProcess, Parser};

@@ -121,9 +121,9 @@ pub struct GenerationMetadata {
     pub input_tokens: u64,
     /// Tokens that it wrote.
     pub output_tokens: u64,
-    /// Why there was a fallback from a generator that is configured: `unreachable`, `timed_out`,
+    /// Why there was a fallback: `not_configured` without a generator; `unreachable`, `timed_out`,
     /// `refused`, `overloaded`, `broken_reply`, `too_long`, `empty_answer`, `question_too_long` or
-    /// `busy`.
+    /// `busy` where it failed.
     pub fallback_reason: Option<String>,
     /// Reason why the generator stopped: `stop`, or `length` for an answer that is cut.
     pub finish_reason: Option<String>,

@@ -72,7 +72,7 @@ pub async fn outer(
     headers.insert(REQUEST_ID_HEADER, id_value);
     let route = response.extensions().get::<Template>().map_or("-", |template| template.0);
     let status = response.status().as_u16();
-    let ms = started.elapsed().as_secs_f64() * 1000.0;
+    let ms = started.elapsed().as_micros() as f64 / 1000.0;
     match route {
         // Probes come every few seconds, and from anybody.
         "/healthz" | "/readyz" => {

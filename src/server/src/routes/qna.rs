@@ -321,12 +321,17 @@ fn generation_metadata(generation: Generation, queries: Vec<String>) -> Generati
         start: citation.answer_chars.start,
         end: citation.answer_chars.end,
     });
+    let is_unconfigured = is_fallback && error.is_none() && model.is_some();
+    let fallback_reason = match error {
+        Some(error) => Some(error.reason()),
+        None => is_unconfigured.then_some("not_configured"),
+    };
     GenerationMetadata {
         model,
         fallback: is_fallback,
         input_tokens: usage.input_tokens,
         output_tokens: usage.output_tokens,
-        fallback_reason: error.map(|error| error.reason().to_owned()),
+        fallback_reason: fallback_reason.map(str::to_owned),
         finish_reason,
         queries,
         chunks_shown,
