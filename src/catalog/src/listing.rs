@@ -63,6 +63,17 @@ pub struct JobPage {
     pub next: Option<Sequence>,
 }
 
+/// A source whose newest job waits, runs or has failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenSource {
+    /// The source.
+    pub source: SourceId,
+    /// The state of that job.
+    pub status: JobStatus,
+    /// When it was accepted.
+    pub uploaded_at: Timestamp,
+}
+
 impl Catalog {
     /// The newest job of a source, in any state.
     ///
@@ -118,20 +129,26 @@ impl Catalog {
     ///
     /// # Errors
     /// Storage errors.
-    pub fn unsettled_or_errored(
+    pub fn open_sources(
         &self,
         collection: CollectionId,
         sub_tenant: &SubTenantId,
-    ) -> Result<Vec<JobRow>> {
-        let rest = "WHERE j.collection = ?1 AND j.sub_tenant = ?2 AND t.deleting = 0
+    ) -> Result<Vec<OpenSource>> {
+        let sql = "SELECT j.source, j.status, j.uploaded_at
+            FROM jobs j JOIN tenants t ON t.collection = j.collection
+            WHERE j.collection = ?1 AND j.sub_tenant = ?2 AND t.deleting = 0
               AND j.status IN ('queued', 'in_progress', 'errored')
               AND NOT EXISTS (SELECT 1 FROM jobs n
                 WHERE n.source = j.source AND n.collection = j.collection
-                  AND n.sub_tenant = j.sub_tenant AND n.seq > j.seq)
-            ORDER BY j.seq DESC";
-        let scope = params![blob(collection), sub_tenant.as_str()];
-        let rows = self.read(|connection| select(connection, rest, scope))?;
-        Ok(rows.into_iter().map(|row| self.staged(row)).collect())
+                  AND n.sub_tenant = j.sub_tenant AND n.seq > j.seq)";
+        self.read(|connection| {
+            let mut find = connection.prepare_cached(sql)?;
+            let rows = find.query(params![blob(collection), sub_tenant.as_str()])?;
+            Cells::collect(rows, |cells| {
+                let (source, status) = (cells.source()?, cells.word(JobStatus::from_word)?);
+                Ok(OpenSource { source, status, uploaded_at: cells.time()? })
+            })
+        })
     }
 
     /// One page of jobs, newest first, and the counts of the scope.

@@ -153,7 +153,7 @@ impl Engine {
         Ok(Stats {
             objects: snapshot.rows_in(&access.sub_tenant),
             tenant_objects: reached.iter().map(|name| snapshot.rows_in(name)).sum(),
-            sources: self.sources(access)?.len() as u64,
+            sources: self.source_count(access)?,
             memories: query::memory_count(&snapshot, &access.sub_tenant, self.clock.now())?,
             dimension,
         })

@@ -1,14 +1,11 @@
 //! Sources as listings show them: the visible version, and the newest accepted one.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::query::QueryError;
 use lodestone_catalog::job::{JobRow, MetadataChange};
-use lodestone_storage::collection::{FoundSource, Snapshot};
-use lodestone_types::{
-    Fault, JobStatus, Metadata, Progress, SourceId, SourceRecord, SubTenantId, Timestamp,
-};
+use lodestone_storage::collection::FoundSource;
+use lodestone_types::{Fault, JobStatus, Metadata, Progress, SourceRecord, Timestamp};
 
 /// A source in any state.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,32 +111,4 @@ fn accepted(row: &JobRow) -> SourceRecord {
         raw_key: job.raw_key.clone(),
         detail: job.detail.clone(),
     }
-}
-
-/// Every source of a sub-tenant: newest upload first, then by id. `jobs` holds the newest job of
-/// each source that is not a success.
-///
-/// # Errors
-/// Malformed stored bytes.
-pub fn list(
-    snapshot: &Snapshot,
-    sub_tenant: &SubTenantId,
-    jobs: Vec<JobRow>,
-) -> Result<Vec<SourceView>, QueryError> {
-    let mut jobs: BTreeMap<SourceId, JobRow> =
-        jobs.into_iter().map(|row| (row.job.source.clone(), row)).collect();
-    let mut views = Vec::new();
-    for found in snapshot.sources(sub_tenant) {
-        let id = found.live.segment.source_key(found.source).1;
-        let job = SourceId::parse(id).ok().and_then(|id| jobs.remove(&id));
-        views.extend(SourceView::join(Some(found), job)?);
-    }
-    for job in jobs.into_values() {
-        views.extend(SourceView::join(None, Some(job))?);
-    }
-    views.sort_by(|a, b| {
-        let (a, b) = (&a.record, &b.record);
-        b.uploaded_at.cmp(&a.uploaded_at).then_with(|| a.id.cmp(&b.id))
-    });
-    Ok(views)
 }

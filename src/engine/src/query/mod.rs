@@ -45,7 +45,7 @@ mod vectors;
 use std::sync::Arc;
 
 pub use error::QueryError;
-pub use listing::{SourceView, list};
+pub use listing::SourceView;
 pub use memories::{FoundMemory, MemoryRequest, NearMemory, memories, memory_count};
 pub use request::{
     Alpha, CandidateCounts, FullTextRequest, Mode, RetrieveRequest, Retrieved, Timings,

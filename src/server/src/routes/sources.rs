@@ -60,27 +60,13 @@ fn list_sources(
     let ListSources { scope, limit, cursor, status } = request;
     let after = cursor.as_deref().map(read_cursor).transpose()?;
     let access = app.engine.open(call.grant()?, &scope, None)?;
-    let mut views = app.engine.sources(&access)?;
-    views.retain(|view| status.is_none_or(|status| view.status == status));
-    let total = views.len();
-    if let Some((uploaded_at, id)) = after {
-        // Newest first, then by id: the page holds what comes after the last one of the page
-        // before, whether that source still exists or not.
-        let start = views.partition_point(|view| {
-            let record = &view.record;
-            (record.uploaded_at > uploaded_at)
-                || (record.uploaded_at == uploaded_at && record.id <= id)
-        });
-        views.drain(..start);
-    }
-    let has_more = limit.is_some_and(|limit| views.len() > limit);
-    views.truncate(limit.unwrap_or(usize::MAX));
-    let next_cursor = views.last().filter(|_| has_more).map(write_cursor);
+    let page = app.engine.list_sources(&access, status, after, limit)?;
+    let next_cursor = page.sources.last().filter(|_| page.has_more).map(write_cursor);
     let body = SourceList {
-        sources: views.iter().map(source).collect(),
+        sources: page.sources.iter().map(source).collect(),
         success: true,
         message: "Successfully fetched sources".to_owned(),
-        total,
+        total: page.total as usize,
         next_cursor,
     };
     Ok(Json::new(body).with_degraded(degraded(&access)))

@@ -29,11 +29,13 @@
 //! - `manifest`, `log`: the format, and the commit as creation of a numbered file
 //! - `edit`: operations; `draft`: applies them to a version without touching the disk; `commit`:
 //!   writes the result
-//! - `open`: recovery; `snapshot`: an open version
+//! - `open`: recovery; `snapshot`: an open version; `by_time`: its sources in the order
+//!   of listings
 //! - `plan`: which segments are merged; `merge`, `gc`: background work
 //! - `quarantine`: damaged segments; `source_list`: the list of sources beside each segment
 //! - `registry`: open collections; `uploads`: upload blobs; `layout`: keys of all files
 
+mod by_time;
 mod commit;
 mod draft;
 mod edit;

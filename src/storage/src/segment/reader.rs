@@ -169,6 +169,16 @@ impl Segment {
         self.sources.last_updated_at(source)
     }
 
+    /// When a source was uploaded.
+    pub fn uploaded_at(&self, source: u32) -> Timestamp {
+        self.sources.uploaded_at(source)
+    }
+
+    /// The sources of a sub-tenant, dead ones included: newest upload first, then by id.
+    pub fn newest_first(&self, sub_tenant: &SubTenantId) -> &[u32] {
+        self.sources.newest_first(sub_tenant.as_str())
+    }
+
     /// The record of a source.
     ///
     /// # Errors

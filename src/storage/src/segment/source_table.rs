@@ -4,7 +4,9 @@
 //! that can be searched. Details of records of applications are in a section of their own, which
 //! segments without such records do not have.
 
+use std::cmp::Reverse;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use rkyv::util::AlignedVec;
@@ -122,6 +124,9 @@ pub(super) fn encode_details<'a>(
 #[derive(Debug)]
 pub(super) struct SourceTable {
     sources: Archive<StoredSources>,
+    /// The order of `by_key`, but within a sub-tenant by upload, newest first. Made by the first
+    /// listing.
+    by_time: OnceLock<Vec<u32>>,
     details: Option<Archive<StoredDetails>>,
 }
 
@@ -136,7 +141,7 @@ impl SourceTable {
         let archive =
             Archive::<StoredSources>::open(bytes, path).map_err(|error| error.to_string())?;
         let details = details.map(|bytes| open_details(bytes, path, sources)).transpose()?;
-        let table = Self { sources: archive, details };
+        let table = Self { sources: archive, by_time: OnceLock::new(), details };
         let stored = table.sources.get();
         if stored.records.len() != sources as usize || stored.by_key.len() != sources as usize {
             return Err("the source section has another count".into());
@@ -169,6 +174,27 @@ impl SourceTable {
     /// When a source was last updated at its origin.
     pub(super) fn last_updated_at(&self, source: u32) -> Timestamp {
         Timestamp(self.stored(source).last_updated_at.to_native())
+    }
+
+    /// When a source was uploaded.
+    pub(super) fn uploaded_at(&self, source: u32) -> Timestamp {
+        Timestamp(self.stored(source).uploaded_at.to_native())
+    }
+
+    /// The sources of a sub-tenant: newest upload first, then by id.
+    pub(super) fn newest_first(&self, sub_tenant: &str) -> &[u32] {
+        let by_key = &self.sources.get().by_key;
+        let order = self.by_time.get_or_init(|| {
+            let mut order: Vec<u32> = by_key.iter().map(|at| at.to_native()).collect();
+            for part in order.chunk_by_mut(|a, b| self.key(*a).0 == self.key(*b).0) {
+                // Stable, so what was uploaded at the same time stays in the order of ids.
+                part.sort_by_key(|source| Reverse(self.uploaded_at(*source)));
+            }
+            order
+        });
+        let start = by_key.partition_point(|at| self.key(at.to_native()).0 < sub_tenant);
+        let end = by_key.partition_point(|at| self.key(at.to_native()).0 <= sub_tenant);
+        &order[start..end]
     }
 
     /// The position of a source.

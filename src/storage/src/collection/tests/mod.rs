@@ -2,6 +2,7 @@
 
 mod edits;
 mod garbage;
+mod listings;
 mod merging;
 mod quarantine;
 mod recovery;

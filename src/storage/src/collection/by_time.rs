@@ -1,0 +1,62 @@
+//! Sources in the order of listings: newest upload first, then by id.
+
+use std::cmp::Reverse;
+
+use crate::collection::{FoundSource, Snapshot};
+use lodestone_types::{SourceId, SubTenantId, Timestamp};
+
+impl<'a> FoundSource<'a> {
+    /// When it was uploaded.
+    pub fn uploaded_at(&self) -> Timestamp {
+        self.live.segment.uploaded_at(self.source)
+    }
+
+    /// Its id, as stored.
+    pub fn id(&self) -> &'a str {
+        self.live.segment.source_key(self.source).1
+    }
+
+    /// Its place in a listing.
+    fn place(&self) -> (Reverse<Timestamp>, &'a str) {
+        (Reverse(self.uploaded_at()), self.id())
+    }
+}
+
+impl Snapshot {
+    /// The visible sources of a sub-tenant, newest upload first, then by id; with `after`, those
+    /// behind the place of a source, whether that one exists or not. Reads no record, and of the
+    /// sources only those that are taken.
+    pub fn newest_first<'a>(
+        &'a self,
+        sub_tenant: &SubTenantId,
+        after: Option<(Timestamp, &SourceId)>,
+    ) -> impl Iterator<Item = FoundSource<'a>> + use<'a> {
+        let after = after.map(|(at, id)| (Reverse(at), id.as_str()));
+        let parts = self.segments.iter().map(|live| {
+            let order = live.segment.newest_first(sub_tenant);
+            let is_before = |source: &u32| {
+                after.is_some_and(|after| FoundSource { live, source: *source }.place() <= after)
+            };
+            let rest = order[order.partition_point(is_before)..].iter();
+            let alive = rest.filter(|source| !live.dead.sources.contains(**source));
+            alive.map(|source| FoundSource { live, source: *source }).peekable()
+        });
+        let mut parts: Vec<_> = parts.collect();
+        std::iter::from_fn(move || {
+            let heads = parts.iter_mut().enumerate();
+            let heads = heads.filter_map(|(at, part)| Some((part.peek()?.place(), at)));
+            let (_, first) = heads.min()?;
+            parts[first].next()
+        })
+    }
+
+    /// The number of visible sources of a sub-tenant. Costs a look at each dead one.
+    pub fn source_count(&self, sub_tenant: &SubTenantId) -> u64 {
+        let of_segment = |live: &crate::collection::LiveSegment| {
+            let all = live.segment.newest_first(sub_tenant).len() as u64;
+            let is_its = |source: &u32| live.segment.source_key(*source).0 == sub_tenant.as_str();
+            all - live.dead.sources.iter().filter(is_its).count() as u64
+        };
+        self.segments.iter().map(|live| of_segment(live)).sum()
+    }
+}
