@@ -115,6 +115,11 @@ fn the_catalog_lists_what_it_was_given() {
     assert_eq!(jobs[2].chunks, Some(3));
     assert_eq!(jobs[0].job.detail.title, "A title");
 
+    let done = SourceId::parse("done").unwrap();
+    let known = catalog.scopes_of(&done, &JobScope::Everywhere, None).unwrap();
+    assert_eq!((known.len(), &known[0].sub_tenant), (1, &sub_tenant()));
+    assert_eq!(catalog.tenants_not_known().unwrap(), [tenant.id.clone()]);
+
     let turns = catalog.turns(collection, &sub_tenant(), &session(), 10).unwrap();
     let [turn] = &turns[..] else { panic!("one turn: {turns:?}") };
     assert_eq!((turn.question.as_str(), turn.answer.as_str()), ("Why?", "Because."));

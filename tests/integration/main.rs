@@ -32,6 +32,7 @@ mod replacement;
 mod reranking;
 mod scopes;
 mod search;
+mod status;
 mod streams;
 mod support;
 mod uploads;

@@ -2,13 +2,13 @@
 
 use rusqlite::{Connection, params};
 
-use super::Catalog;
 use super::error::Result;
 use super::rows::{Cells, blob};
+use super::{Catalog, known};
 use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId};
 
 /// Rows in one step of a long removal, so that others write in between.
-const ROWS_PER_STEP: i64 = 1000;
+pub(super) const ROWS_PER_STEP: i64 = 1000;
 
 /// Jobs that a cancellation removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,12 +33,13 @@ impl Catalog {
         sub_tenant: &SubTenantId,
         sources: &[SourceId],
     ) -> Result<Canceled> {
-        let (sub_tenant, sources) = (sub_tenant.clone(), sources.to_vec());
+        let (sub_tenant, removed) = (sub_tenant.clone(), sources.to_vec());
         let canceled = self.write(move |connection| {
             let mut canceled = Canceled::default();
-            for source in &sources {
+            for source in &removed {
                 let before = canceled.sequences.len();
                 remove_source_jobs(connection, collection, &sub_tenant, source, &mut canceled)?;
+                known::forget(connection, collection, &sub_tenant, source)?;
                 if canceled.sequences.len() > before {
                     canceled.existed.push(source.clone());
                 }
@@ -46,6 +47,9 @@ impl Catalog {
             Ok(canceled)
         })?;
         self.inner.stages.end(canceled.sequences.iter().copied());
+        for source in sources {
+            self.inner.changes.note(source.as_str());
+        }
         Ok(canceled)
     }
 

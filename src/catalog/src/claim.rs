@@ -16,7 +16,7 @@ use super::error::{CatalogError, Result};
 use super::rows::{Cells, JOB_COLUMNS, blob, read_job, read_state};
 use super::tenants;
 use crate::job::{Claim, ClaimLimits, ClaimedJob, Duty};
-use lodestone_types::{CollectionId, JobEvent, JobStatus, Sequence, Stage, Timestamp};
+use lodestone_types::{CollectionId, JobEvent, JobStatus, Sequence, SourceId, Stage, Timestamp};
 
 /// Delayed jobs requeued by one claim at most.
 const WAKE_MAX: i64 = 1000;
@@ -77,10 +77,10 @@ impl Catalog {
         self.inner.stages.set(sequences, stage);
     }
 
-    /// Counter of changes of jobs in any collection. It rises with every change of a job's state
-    /// but its deletion.
-    pub fn job_changes(&self) -> u64 {
-        self.inner.work.of(Duty::Process).changes()
+    /// Counter of changes of the jobs of a source, in any collection. It rises when one is
+    /// accepted, ends or is removed, and now and then when that happens to another source.
+    pub fn job_changes(&self, source: &SourceId) -> u64 {
+        self.inner.changes.of(source.as_str())
     }
 
     /// Notes how many chunks of a claimed job have their vectors, for status. Not durable.

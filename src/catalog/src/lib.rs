@@ -10,12 +10,13 @@
 //! callers --closures--> writer thread: BEGIN [savepoint ...]* COMMIT+fsync --answers--> callers
 //! callers <--rows------ up to 4 read-only connections (WAL: they never wait for the writer)
 //!
-//! catalog.sqlite, format 2                    key                         also found by
+//! catalog.sqlite, format 3                    key                         also found by
 //!   tenants       one row each, also those    collection                  name, unless deleted
 //!                 with a pending delete
 //!     sub_tenants all but `default`           collection, name
 //!     jobs        newest and recent ones      seq = types::Sequence       source; status; ready
 //!       job_counts, queue_total               kept by triggers on jobs
+//!     known_sources scopes of source ids      source, scope               scope
 //!     sessions    one row each                id                          scope and name; age
 //!       turns     the last 10 of a session    id                          session
 //!   api_keys      hash of the secret          id
@@ -44,7 +45,7 @@
 //!   catalog
 //! - `job`: data of a job, and the queue as a trait; `queue`: the catalog as that trait
 //! - `submit`, `amend`, `claim`, `fetched`, `settle`, `cancel`, `recovery`: operations on jobs
-//! - `listing`: jobs as status and listings show them
+//! - `listing`: jobs as status and listings show them; `known`: scopes of source ids
 //! - `keys`, `key_text`: API keys and their text
 //! - `sessions`: past turns; `idempotency`: repeated requests
 #![forbid(unsafe_code)]
@@ -60,6 +61,7 @@ mod idempotency;
 pub mod job;
 mod key_text;
 mod keys;
+mod known;
 mod listing;
 mod migrations;
 mod open;
@@ -91,7 +93,7 @@ pub use error::CatalogError;
 pub use idempotency::{IDEMPOTENCY_MILLIS, RequestGuard, RequestStart};
 pub use key_text::KeyText;
 pub use keys::{AuthError, CreatedKey, KeyInfo, NewKey};
-pub use listing::{JobCounts, JobFilter, JobPage, JobScope};
+pub use listing::{JobCounts, JobFilter, JobPage, JobScope, OpenSource};
 pub use sessions::Turn;
 pub use settle::{RETENTION_MILLIS, RETRY_PAUSE_MILLIS};
 pub use tenants::{RestoredTenant, Tenant};
@@ -133,6 +135,7 @@ struct Inner {
     operator_key: RwLock<Option<[u8; 32]>>,
     stages: work::Stages,
     work: work::WorkSignals,
+    changes: work::Changes,
     last_served: claim::LastServed,
     is_recovered: AtomicBool,
     in_flight: Mutex<HashSet<idempotency::Name>>,

@@ -6,14 +6,9 @@ use rusqlite::{Connection, params, params_from_iter};
 use super::Catalog;
 use super::error::Result;
 use super::rows::{Cells, JOB_COLUMNS, STATE_COLUMNS, blob, read_job_row};
-use super::tenants;
 use crate::job::JobRow;
-use lodestone_types::{
-    CollectionId, JobStatus, KeyScope, Sequence, SourceId, SubTenantId, TenantGrant,
-};
+use lodestone_types::{CollectionId, JobStatus, Sequence, SourceId, SubTenantId, Timestamp};
 
-/// Scopes of one source id that a look-up without a scope returns at most.
-const SCOPES_MAX: i64 = 100;
 const STATUSES: [JobStatus; 4] =
     [JobStatus::Queued, JobStatus::InProgress, JobStatus::Success, JobStatus::Errored];
 
@@ -91,41 +86,8 @@ impl Catalog {
         Ok(self.read(|connection| select(connection, rest, scope))?.pop().map(|r| self.staged(r)))
     }
 
-    /// The newest job of this source in each scope within `scope` that has one, most recently
-    /// accepted first, at most 100 (API 3.1 #3). Sources whose jobs are no longer kept are not
-    /// found.
-    ///
-    /// # Errors
-    /// Storage errors.
-    pub fn find_source(&self, source: &SourceId, scope: &KeyScope) -> Result<Vec<JobRow>> {
-        let newest = "AND t.deleting = 0 AND NOT EXISTS (SELECT 1 FROM jobs n
-                WHERE n.source = j.source AND n.collection = j.collection
-                  AND n.sub_tenant = j.sub_tenant AND n.seq > j.seq)
-            ORDER BY j.seq DESC LIMIT ?2";
-        let mut found = self.read(|connection| match scope {
-            KeyScope::AllTenants => {
-                let rest = format!("WHERE j.source = ?1 {newest}");
-                select(connection, &rest, params![source.as_str(), SCOPES_MAX])
-            }
-            KeyScope::Tenants(grants) => {
-                let rest = format!("WHERE j.source = ?1 AND j.collection = ?3 {newest}");
-                let mut found = Vec::new();
-                for TenantGrant { tenant, sub_tenants: _ } in grants {
-                    let Some(tenant) = tenants::read_tenant(connection, tenant)? else { continue };
-                    let place = params![source.as_str(), SCOPES_MAX, blob(tenant.collection)];
-                    found.extend(select(connection, &rest, place)?);
-                }
-                Ok(found)
-            }
-        })?;
-        found.retain(|row| scope.allows(&row.tenant, &row.job.sub_tenant));
-        found.sort_by_key(|row| std::cmp::Reverse(row.job.sequence));
-        found.truncate(SCOPES_MAX as usize);
-        Ok(found.into_iter().map(|row| self.staged(row)).collect())
-    }
-
-    /// The newest job of each source of a sub-tenant, where it is not a success: a listing of
-    /// sources adds these to the visible ones. Newest first.
+    /// The sources of a sub-tenant whose newest job is not a success: a listing of sources adds
+    /// these to the visible ones.
     ///
     /// # Errors
     /// Storage errors.
@@ -238,7 +200,7 @@ fn page(connection: &Connection, filter: &JobFilter) -> Result<Vec<JobRow>> {
 }
 
 /// The condition that a sub-tenant is one of `names`, whose values are appended.
-fn among(names: Option<&[SubTenantId]>, table: &str, values: &mut Vec<Value>) -> String {
+pub(super) fn among(names: Option<&[SubTenantId]>, table: &str, values: &mut Vec<Value>) -> String {
     let Some(names) = names else { return String::new() };
     let first = values.len() + 1;
     values.extend(names.iter().map(|name| Value::Text(name.as_str().into())));

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use super::cache::Cache;
 use super::error::{CatalogError, Result};
 use super::readers::Readers;
-use super::work::{Stages, WorkSignals};
+use super::work::{Changes, Stages, WorkSignals};
 use super::writer::Writer;
 use super::{Catalog, CatalogOptions, Inner, migrations};
 use lodestone_types::{Clock, IdSource};
@@ -88,6 +88,7 @@ impl Catalog {
             operator_key: RwLock::new(None),
             stages: Stages::default(),
             work: WorkSignals::default(),
+            changes: Changes::default(),
             last_served: Arc::default(),
             is_recovered: AtomicBool::new(!has_interrupted),
             in_flight: Mutex::default(),

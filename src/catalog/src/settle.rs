@@ -42,21 +42,25 @@ impl Catalog {
     ) -> Result<Settled> {
         let now = self.inner.clock.now();
         let sequences: Vec<Sequence> = settlements.iter().map(|end| end.sequence).collect();
-        let settled = self.write(move |connection| {
-            let mut settled = Settled::default();
+        let (settled, sources) = self.write(move |connection| {
+            let (mut settled, mut sources) = (Settled::default(), Vec::new());
             for Settlement { sequence, outcome } in settlements {
                 let Some(ended) = find(connection, sequence)? else { continue };
                 if ended.collection == blob(collection) {
                     let end = End::of(outcome);
                     apply(connection, &ended, end, now, &mut settled)?;
+                    sources.push(ended.source);
                 }
             }
             if let Some(head) = head {
                 tenants::store_head(connection, collection, head)?;
             }
             purge(connection, now)?;
-            Ok(settled)
+            Ok((settled, sources))
         })?;
+        for source in &sources {
+            self.inner.changes.note(source);
+        }
         self.inner.stages.end(sequences.into_iter());
         self.inner.work.notify();
         Ok(settled)

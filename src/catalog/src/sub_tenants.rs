@@ -7,11 +7,11 @@ use super::Catalog;
 use super::cancel::{self, Canceled};
 use super::error::{CatalogError, Result};
 use super::rows::{Cells, blob};
-use super::tenants;
-use lodestone_types::{CollectionId, Sequence, SubTenantId, Timestamp};
+use super::{known, tenants};
+use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId, Timestamp};
 
 impl Catalog {
-    /// Takes the next sequence for an operation that is no job (vectors, changed metadata), and
+    /// Takes the next sequence for a source that is made without a job (vectors, memories), and
     /// creates its sub-tenant if needed. Durable, so that no later operation gets the same one.
     ///
     /// # Errors
@@ -20,12 +20,16 @@ impl Catalog {
         &self,
         collection: CollectionId,
         sub_tenant: &SubTenantId,
+        source: &SourceId,
     ) -> Result<Sequence> {
         let (name, now) = (sub_tenant.clone(), self.inner.clock.now());
+        let source = source.clone();
         self.write(move |connection| {
             tenants::require(connection, collection)?;
             ensure(connection, collection, &name, now)?;
-            tenants::take_sequence(connection)
+            let sequence = tenants::take_sequence(connection)?;
+            known::add(connection, collection, &name, &source, sequence)?;
+            Ok(sequence)
         })
     }
 
@@ -69,13 +73,19 @@ impl Catalog {
             return Err(CatalogError::SubTenantProtected);
         }
         let mut raw_keys = self.remove_settled_jobs(collection, name)?;
+        self.forget_sub_tenant(collection, name)?;
         let name = name.clone();
         let mut canceled = self.write(move |connection| {
             if !exists(connection, collection, &name)? {
                 return Err(CatalogError::SubTenantUnknown { sub_tenant: name });
             }
             let canceled = cancel::remove_sub_tenant_jobs(connection, collection, &name)?;
-            for table in ["sessions WHERE sub_tenant", "sub_tenants WHERE name"] {
+            let tables = [
+                "sessions WHERE sub_tenant",
+                "known_sources WHERE sub_tenant",
+                "sub_tenants WHERE name",
+            ];
+            for table in tables {
                 let sql = format!("DELETE FROM {table} = ?2 AND collection = ?1");
                 let mut delete = connection.prepare_cached(&sql)?;
                 delete.execute(params![blob(collection), name.as_str()])?;

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use super::Catalog;
 use super::error::{CatalogError, Result};
 use super::rows::{Cells, blob, detail_to_text, metadata_to_text};
-use super::{sub_tenants, tenants};
+use super::{known, sub_tenants, tenants};
 use crate::job::{NewJob, QueueLimits, Submitted};
 use lodestone_types::{CollectionId, JobStatus, Sequence, SourceKind};
 
@@ -39,7 +39,9 @@ impl Catalog {
     pub fn submit(&self, job: NewJob) -> Result<Submitted> {
         let job_id = self.inner.ids.wire_id("job_", self.inner.clock.now());
         let limits = self.inner.options.queue;
+        let source = job.source.clone();
         let submitted = self.write(move |connection| accept(connection, &job, job_id, &limits))?;
+        self.inner.changes.note(source.as_str());
         self.inner.work.notify();
         Ok(submitted)
     }
@@ -97,6 +99,7 @@ fn accept(
         detail_to_text(&job.detail),
     ])?;
     let sequence = Sequence(connection.last_insert_rowid() as u64);
+    known::add(connection, job.collection, &job.sub_tenant, &job.source, sequence)?;
     obsolete_raw_keys.retain(|key| *key != job.raw_key);
     Ok(Submitted { job_id, sequence, version, overwritten, obsolete_raw_keys })
 }

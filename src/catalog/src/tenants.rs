@@ -67,6 +67,8 @@ impl Catalog {
                 return Err(CatalogError::TenantExists { tenant: tenant.id });
             }
             insert(connection, &tenant)?;
+            let known = "UPDATE tenants SET sources_known = 1 WHERE collection = ?1";
+            connection.prepare_cached(known)?.execute([blob(tenant.collection)])?;
             Ok(Arc::new(tenant))
         })
     }
@@ -221,6 +223,9 @@ impl Catalog {
         const ROWS_PER_STEP: i64 = 1000;
         let tables = [
             "jobs WHERE seq IN (SELECT seq FROM jobs WHERE collection = ?1 LIMIT ?2)",
+            "known_sources WHERE (source, collection, sub_tenant) IN
+                (SELECT source, collection, sub_tenant FROM known_sources
+                 WHERE collection = ?1 LIMIT ?2)",
             "sessions WHERE id IN (SELECT id FROM sessions WHERE collection = ?1 LIMIT ?2)",
             "sub_tenants WHERE collection = ?1 AND name IN
                 (SELECT name FROM sub_tenants WHERE collection = ?1 LIMIT ?2)",

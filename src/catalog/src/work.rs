@@ -1,12 +1,18 @@
-//! State of the queue that is kept in memory only: signals for workers, and stages of claimed jobs.
+//! State of the queue that is kept in memory only: signals for workers, counters of changes, and
+//! stages of claimed jobs.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
 use crate::job::Duty;
 use lodestone_types::{Progress, Sequence, Stage, Timestamp};
+
+/// Counters of changes.
+const COUNTERS: usize = 4096;
 
 #[derive(Debug)]
 struct Seen {
@@ -90,6 +96,32 @@ impl WorkSignals {
     pub(super) fn notify(&self) {
         self.process.notify();
         self.fetch.notify();
+    }
+}
+
+/// Counters of changes of jobs. Each counts for the sources that share a part of their hash: many
+/// enough that a source rarely hears of another one, few enough to be kept for any number.
+pub(super) struct Changes(Box<[AtomicU64]>);
+
+impl Default for Changes {
+    fn default() -> Self {
+        Self((0..COUNTERS).map(|_| AtomicU64::new(0)).collect())
+    }
+}
+
+impl Changes {
+    fn counter(&self, source: &str) -> &AtomicU64 {
+        let mut hasher = DefaultHasher::new();
+        source.hash(&mut hasher);
+        &self.0[hasher.finish() as usize % COUNTERS]
+    }
+
+    pub(super) fn of(&self, source: &str) -> u64 {
+        self.counter(source).load(Ordering::SeqCst)
+    }
+
+    pub(super) fn note(&self, source: &str) {
+        self.counter(source).fetch_add(1, Ordering::SeqCst);
     }
 }
 

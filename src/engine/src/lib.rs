@@ -23,6 +23,7 @@ mod error;
 mod health;
 pub mod ingest;
 mod keys;
+mod listing;
 mod memories;
 pub mod qna;
 pub mod query;
@@ -32,6 +33,7 @@ mod search;
 pub mod settings;
 mod sources;
 pub mod statements;
+mod status;
 mod tenants;
 
 #[cfg(test)]
@@ -46,8 +48,10 @@ pub use access::TenantAccess;
 pub use device::{TakenDevice, open_cuda, take_device};
 pub use error::EngineError;
 pub use health::{ComponentState, Health};
+pub use listing::SourcePage;
 pub use lodestone_io::{FileSlice, IoError, Spill, Spilled, SpilledFile, Spills};
-pub use sources::{FoundStatus, Original};
+pub use sources::Original;
+pub use status::FoundStatus;
 pub use tenants::Stats;
 
 use crate::answer::Answerer;

@@ -134,5 +134,5 @@ pub fn lookup_error(access: &TenantAccess, error: EngineError) -> ApiError {
         return error;
     }
     let message = "what was named may be in a part of the tenant that is quarantined";
-    ApiError::new(Condition::Unavailable, "quarantined", message)
+    ApiError::new(Condition::Unavailable, "quarantined", message).with_degraded(degraded(access))
 }

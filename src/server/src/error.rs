@@ -6,6 +6,7 @@ use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde_json::{Map, Value, json};
 
+use crate::reply::tell_degraded;
 use lodestone_types::id::InvalidIdentifier;
 
 /// Seconds after which a client that met a full queue or a full disk should try again.
@@ -141,6 +142,7 @@ struct Parts {
     allow: Option<String>,
     members: Map<String, Value>,
     cause: Option<String>,
+    degraded: Vec<String>,
 }
 
 impl ApiError {
@@ -160,6 +162,7 @@ impl ApiError {
             allow: None,
             members: Map::new(),
             cause: None,
+            degraded: Vec::new(),
         }))
     }
 
@@ -240,6 +243,13 @@ impl ApiError {
         self
     }
 
+    /// Names parts that were missing when the request was answered.
+    #[must_use]
+    pub fn with_degraded(mut self, degraded: Vec<String>) -> Self {
+        self.0.degraded = degraded;
+        self
+    }
+
     /// The row of the table.
     pub fn condition(&self) -> Condition {
         self.0.condition
@@ -306,6 +316,7 @@ impl ApiError {
             let allow = HeaderValue::try_from(allow).expect("method names are header text");
             headers.insert(ALLOW, allow);
         }
+        tell_degraded(headers, &self.0.degraded);
         response
     }
 }

@@ -4,10 +4,11 @@
 //! with its new number, so a crash leaves the file at one format or the next. A file of a newer
 //! format is refused: an older release could not keep what it does not know.
 //!
-//! - `v1`: the first format; `v2`: records of applications, pages of the web
+//! - `v1`: the first format; `v2`: records of applications, pages of the web; `v3`: known sources
 
 mod v1;
 mod v2;
+mod v3;
 
 use std::path::Path;
 
@@ -18,7 +19,7 @@ use super::error::{CatalogError, Result};
 /// "LODE", by which tools recognise the file.
 const APPLICATION_ID: i64 = 0x4C4F_4445;
 /// Step `n` leads from format `n` to format `n + 1`.
-const STEPS: [&str; 2] = [v1::SQL, v2::SQL];
+const STEPS: [&str; 3] = [v1::SQL, v2::SQL, v3::SQL];
 
 pub(super) fn migrate(connection: &Connection, path: &Path) -> Result<()> {
     let number =

@@ -3,8 +3,8 @@
 use super::*;
 use crate::claim::CHOOSE;
 use crate::job::Duty;
-use crate::{JobFilter, JobScope};
-use lodestone_types::{KeyScope, TenantGrant};
+use crate::{JobFilter, JobScope, RestoredTenant};
+use lodestone_types::Scope;
 
 fn sources(rows: &[crate::job::JobRow]) -> Vec<&str> {
     rows.iter().map(|row| row.job.source.as_str()).collect()
@@ -57,17 +57,63 @@ fn a_source_is_found_wherever_the_key_may_look() {
     let mut inner = fixture.job(a, "s");
     inner.sub_tenant = sub("x");
     fixture.catalog.submit(inner).unwrap();
-    let places = |scope: &KeyScope| {
-        let rows = fixture.catalog.find_source(&source("s"), scope).unwrap();
-        let place = |row: &crate::job::JobRow| format!("{}/{}", row.tenant, row.job.sub_tenant);
-        rows.iter().map(place).collect::<Vec<_>>()
+    fixture.catalog.reserve_sequence(b, &sub("y"), &source("s")).unwrap();
+    let places = |scope: &JobScope| {
+        let scopes = fixture.catalog.scopes_of(&source("s"), scope, None).unwrap();
+        let place = |scope: &Scope| format!("{}/{}", scope.tenant, scope.sub_tenant);
+        scopes.iter().map(place).collect::<Vec<_>>()
     };
-    assert_eq!(places(&KeyScope::AllTenants), ["a/x", "b/default", "a/default"]);
-    let only =
-        |sub_tenants| KeyScope::Tenants(vec![TenantGrant { tenant: tenant("a"), sub_tenants }]);
+    assert_eq!(places(&JobScope::Everywhere), ["b/y", "a/x", "b/default", "a/default"]);
+    let only = |sub_tenants| JobScope::Within(vec![(a, sub_tenants)]);
     assert_eq!(places(&only(None)), ["a/x", "a/default"]);
     assert_eq!(places(&only(Some(vec![sub("default")]))), ["a/default"]);
-    assert!(places(&KeyScope::Tenants(Vec::new())).is_empty());
+    assert!(places(&JobScope::Within(Vec::new())).is_empty());
+    let both = JobScope::Within(vec![(a, Some(vec![sub("x")])), (b, None)]);
+    assert_eq!(places(&both), ["b/y", "a/x", "b/default"]);
+
+    fixture.catalog.cancel_sources(a, &sub("default"), &[source("s")]).unwrap();
+    fixture.catalog.delete_sub_tenant(b, &sub("y")).unwrap();
+    assert_eq!(places(&JobScope::Everywhere), ["a/x", "b/default"]);
+    fixture.catalog.begin_delete_tenant(&tenant("a")).unwrap();
+    assert_eq!(places(&JobScope::Everywhere), ["b/default"]);
+    fixture.catalog.finish_delete_collection(a).unwrap();
+    assert_eq!(places(&JobScope::Everywhere), ["b/default"]);
+}
+
+/// Goal: a source is found after its job is no longer kept.
+#[test]
+fn a_source_stays_known_without_its_job() {
+    let fixture = Fixture::new();
+    let a = fixture.tenant("a").collection;
+    let old = fixture.submit(a, "old");
+    fixture.claim().unwrap();
+    fixture.settle(a, old.sequence, PUBLISHED);
+    fixture.clock.advance_millis(crate::RETENTION_MILLIS + 1);
+    let next = fixture.submit(a, "next");
+    fixture.claim().unwrap();
+    fixture.settle(a, next.sequence, PUBLISHED);
+    assert_eq!(fixture.status(a, "old"), None);
+    let found = fixture.catalog.scopes_of(&source("old"), &JobScope::Everywhere, None).unwrap();
+    assert_eq!(found.len(), 1);
+}
+
+/// Goal: what an earlier release holds is found too, once it was added.
+#[test]
+fn sources_of_a_restored_tenant_become_known() {
+    let fixture = Fixture::new();
+    let tenant = fixture.catalog.fresh_tenant(tenant("a"), TenantMode::Embeddings, None);
+    let collection = tenant.collection;
+    let (head, sub_tenants) = (None, vec![sub("x")]);
+    let newest_sequence = Sequence(9);
+    let restored = RestoredTenant { tenant, head, sub_tenants, newest_sequence };
+    fixture.catalog.restore_tenant(restored).unwrap();
+    assert_eq!(fixture.catalog.tenants_not_known().unwrap(), [super::tenant("a")]);
+    let sources = vec![(sub("x"), source("batch"), Sequence(4))];
+    fixture.catalog.add_known(collection, sources).unwrap();
+    fixture.catalog.all_known(collection).unwrap();
+    assert!(fixture.catalog.tenants_not_known().unwrap().is_empty());
+    let found = fixture.catalog.scopes_of(&source("batch"), &JobScope::Everywhere, None).unwrap();
+    assert_eq!(found[0].sub_tenant, sub("x"));
 }
 
 #[test]
@@ -80,11 +126,11 @@ fn sources_that_are_not_settled_well_are_listed_once() {
         fixture.settle(a, job.sequence, outcome);
     }
     fixture.submit(a, "again");
-    let rows = fixture.catalog.unsettled_or_errored(a, &sub("default")).unwrap();
-    assert_eq!(sources(&rows), ["again", "bad"]);
-    assert_eq!(rows[0].status, JobStatus::Queued);
-    assert_eq!(rows[1].job.document_metadata, MetadataChange::Replace(metadata("by", "bad")));
-    assert!(fixture.catalog.unsettled_or_errored(a, &sub("x")).unwrap().is_empty());
+    let mut open = fixture.catalog.open_sources(a, &sub("default")).unwrap();
+    open.sort_by(|a, b| a.source.cmp(&b.source));
+    let open: Vec<_> = open.iter().map(|open| (open.source.as_str(), open.status)).collect();
+    assert_eq!(open, [("again", JobStatus::Queued), ("bad", JobStatus::Errored)]);
+    assert!(fixture.catalog.open_sources(a, &sub("x")).unwrap().is_empty());
 }
 
 /// With 50,000 jobs waiting in one collection, a claim takes no more steps than with 500: the
@@ -147,7 +193,7 @@ fn hot_queries_use_their_indexes() {
             .unwrap()
     };
     let choose = CHOOSE.replace("?1", "x''").replace("?2", "5").replace("?3", "0");
-    let checks: [(&str, &str); 8] = [
+    let checks: [(&str, &str); 9] = [
         (&choose, "jobs_ready"),
         (
             "SELECT 1 FROM jobs WHERE status = 'queued' AND not_before = 0 AND fetch = 0",
@@ -180,6 +226,11 @@ fn hot_queries_use_their_indexes() {
             "jobs_purgeable",
         ),
         ("SELECT * FROM tenants WHERE name = 'a' AND deleting = 0", "tenants_by_name"),
+        (
+            "SELECT name FROM tenants WHERE sources_known = 0 AND deleting = 0
+             ORDER BY collection",
+            "tenants_unknown",
+        ),
     ];
     for (sql, index) in checks {
         let plan = plan(sql);

@@ -56,7 +56,7 @@ fn a_deleted_tenant_is_invisible_and_its_name_is_free() {
     let job = fixture.submit(old, "running");
     fixture.claim().unwrap();
     fixture.submit(old, "waiting");
-    fixture.catalog.reserve_sequence(old, &sub("x")).unwrap();
+    fixture.catalog.reserve_sequence(old, &sub("x"), &source("v")).unwrap();
     assert_eq!(fixture.catalog.begin_delete_tenant(&tenant("a")).unwrap(), old);
     let again = fixture.catalog.begin_delete_tenant(&tenant("a")).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::NotFound);
@@ -90,8 +90,8 @@ fn sub_tenants_come_with_the_first_write() {
     let mut job = fixture.job(collection, "s");
     job.sub_tenant = sub("x");
     fixture.catalog.submit(job).unwrap();
-    fixture.catalog.reserve_sequence(collection, &sub("b")).unwrap();
-    fixture.catalog.reserve_sequence(collection, &sub("c")).unwrap();
+    fixture.catalog.reserve_sequence(collection, &sub("b"), &source("v")).unwrap();
+    fixture.catalog.reserve_sequence(collection, &sub("c"), &source("v")).unwrap();
     let names = fixture.catalog.sub_tenants(collection).unwrap();
     assert_eq!(names, ["default", "b", "c", "x"].map(sub));
 }
@@ -124,7 +124,10 @@ fn reserved_sequences_and_jobs_share_one_order() {
     let mut last = Sequence(0);
     for n in 0..6 {
         let next = match n % 2 {
-            0 => fixture.catalog.reserve_sequence(collection, &sub("default")).unwrap(),
+            0 => {
+                let name = sub("default");
+                fixture.catalog.reserve_sequence(collection, &name, &source("v")).unwrap()
+            }
             _ => fixture.submit(collection, "s").sequence,
         };
         assert!(next > last, "{next:?} {last:?}");

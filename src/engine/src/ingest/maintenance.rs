@@ -16,7 +16,9 @@ use crate::ingest::{Ingest, IngestError, Stopping};
 use lodestone_catalog::descriptors::{self, Descriptor};
 use lodestone_io::{Fullness, run_in_background};
 use lodestone_storage::collection::{Collection, CollectionError, MergeBudget, layout, uploads};
-use lodestone_types::{CollectionId, ErrorKind, TenantId, Timestamp};
+use lodestone_types::{
+    CollectionId, ErrorKind, Sequence, SourceId, SubTenantId, TenantId, Timestamp,
+};
 
 /// Time between two looks at collections for which something has to wait.
 const ROUND: Duration = Duration::from_secs(5);
@@ -32,6 +34,8 @@ const ORPHAN_MILLIS: u64 = 3_600_000;
 const SWEEP_MILLIS: u64 = 3_600_000;
 /// Time between two tenants, so that idle ones are not all opened at once.
 const SWEEP_PAUSE_MILLIS: u64 = 1000;
+/// Sources that the catalog is told of in one step.
+const KNOWN_PER_STEP: usize = 1000;
 
 /// The tenants that are still to be swept in this round.
 #[derive(Debug, Default)]
@@ -259,6 +263,7 @@ impl Ingest {
         sweep.next_due_at = now.plus_millis(SWEEP_PAUSE_MILLIS);
         let Some(tenant) = self.catalog.tenant(&name)? else { return Ok(()) };
         let collection = self.open(&tenant)?;
+        self.know_sources(&name, &collection)?;
         let expired = self.remove_expired_memories(&collection)?;
         if expired > 0 {
             tracing::info!(tenant = %name, expired, "expired memories removed");
@@ -269,6 +274,29 @@ impl Ingest {
             tracing::info!(tenant = %name, deleted, "originals without a source deleted");
         }
         Ok(())
+    }
+
+    /// Tells the catalog of the sources of a tenant of an earlier release, or of a rebuilt catalog.
+    fn know_sources(&self, name: &TenantId, collection: &Collection) -> Result<(), IngestError> {
+        if !self.catalog.tenants_not_known()?.contains(name) {
+            return Ok(());
+        }
+        let snapshot = collection.snapshot();
+        let lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());
+        let lost =
+            lost.map(|record| (record.sub_tenant.clone(), record.id.clone(), record.sequence));
+        let mut known: Vec<(SubTenantId, SourceId, Sequence)> = lost.collect();
+        for found in snapshot.all_sources() {
+            let record = found.record().map_err(CollectionError::from)?;
+            known.push((record.sub_tenant, record.id, record.sequence));
+        }
+        for part in known.chunks(KNOWN_PER_STEP) {
+            self.catalog.add_known(collection.id(), part.to_vec())?;
+        }
+        match snapshot.unknown_segments() {
+            0 => Ok(self.catalog.all_known(collection.id())?),
+            _ => Ok(()),
+        }
     }
 
     /// Deletes originals that neither a visible source nor a job refers to: a crash between storing

@@ -277,7 +277,8 @@ impl Ingest {
             let older = snapshot.record(&record.sub_tenant, &record.id)?;
             record.version = older.map_or(1, |older| older.version + 1);
             // This creates the sub-tenant that the client named (API 1.3).
-            record.sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant)?;
+            record.sequence =
+                self.catalog.reserve_sequence(collection.id(), sub_tenant, &record.id)?;
         }
         let segment = collection.build(self.embedder.dimension(), VectorKind::F16, sources)?;
         let edit = Edit {

@@ -49,6 +49,7 @@ impl Ingest {
         let older = snapshot.record(sub_tenant, &batch)?;
         let rows = vectors.into_iter().enumerate().map(|(index, vector)| new_row(index, vector));
         let rows: Vec<NewRow> = rows.collect();
+        let sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant, &batch)?;
         let record = SourceRecord {
             sub_tenant: sub_tenant.clone(),
             id: batch.clone(),
@@ -64,7 +65,7 @@ impl Ingest {
             uploaded_at: now,
             last_updated_at: now,
             version: older.as_ref().map_or(1, |older| older.version + 1),
-            sequence: self.catalog.reserve_sequence(collection.id(), sub_tenant)?,
+            sequence,
             raw_key: String::new(),
             detail: SourceDetail::default(),
         };
@@ -124,7 +125,7 @@ impl Ingest {
         }
         let now = self.clock.now();
         let record = found.record().map_err(CollectionError::from)?;
-        let sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant)?;
+        let sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant, batch)?;
         let version = record.version + 1;
         let record = SourceRecord { version, sequence, last_updated_at: now, ..record };
         self.publish_batch(collection, writer, expected, record, rows)?;

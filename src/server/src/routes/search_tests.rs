@@ -70,7 +70,7 @@ impl Rig {
             let id = SourceId::parse(id).unwrap();
             let status = || {
                 let (tenant, sub_tenant) = (Some(&tenant), Some(&sub_tenant));
-                rig.engine.status(&grant, tenant, sub_tenant, &id).unwrap().view.status
+                rig.engine.status(&grant, tenant, sub_tenant, &id).unwrap().view.unwrap().status
             };
             while status() != JobStatus::Success {
                 assert_ne!(status(), JobStatus::Errored);

@@ -17,15 +17,16 @@ use crate::routes::once::{Once, once};
 use crate::routes::{Group, Route, off_thread};
 use lodestone_catalog::job::MetadataChange;
 use lodestone_engine::ingest::{Amendment, Submission};
-use lodestone_engine::{EngineError, TenantAccess};
+use lodestone_engine::{EngineError, FoundStatus, TenantAccess};
 use lodestone_types::{
     JobStatus, Metadata, Origin, Role, Scope, SourceId, SourceKind, TenantMode, limits,
 };
 
 /// Interval at which a waiting request reads the count of changes: one atomic load.
 const TICK: Duration = Duration::from_millis(20);
-/// Interval at which it asks again in any case: deletions do not count as changes.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Interval at which it asks again in any case: the deletion of a whole sub-tenant does not count
+/// as a change.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// Media type of the original of a text.
 const TEXT_TYPE: &str = "text/plain; charset=utf-8";
 
@@ -233,7 +234,8 @@ fn update_metadata(
     Ok(Json::new(accepted).with_degraded(degraded(&access)))
 }
 
-/// Answers at once, or waits for the end of processing. What waits takes no slot from others.
+/// Answers at once, or waits for the end of processing. What waits takes no slot from others, and
+/// looks again when a job of its own source changes.
 fn verify_processing(
     app: App,
     call: Call,
@@ -242,7 +244,7 @@ fn verify_processing(
     Box::pin(async move {
         let deadline = Instant::now() + request.wait;
         loop {
-            let seen = app.engine.job_changes();
+            let seen = app.engine.job_changes(&request.file_id);
             let (asked, caller, question) = (app.clone(), call.clone(), request.clone());
             let reply = off_thread(move || processing(&asked, &caller, question)).await?;
             if reply.body.status.is_settled() || Instant::now() >= deadline {
@@ -251,17 +253,18 @@ fn verify_processing(
             call.give_back();
             let mut stop = app.stop.clone();
             tokio::select! {
-                () = next_change(&app, seen, deadline) => {}
+                () = next_change(&app, &request.file_id, seen, deadline) => {}
                 () = reached(&mut stop, Stop::Drain) => return Ok(reply),
             }
         }
     })
 }
 
-/// Resolves when a job may have changed its state, at the latest after [`LOOK_AGAIN`].
-async fn next_change(app: &App, seen: u64, deadline: Instant) {
+/// Resolves when a job of the source may have changed its state, at the latest after
+/// [`LOOK_AGAIN`].
+async fn next_change(app: &App, source: &SourceId, seen: u64, deadline: Instant) {
     let until = deadline.min(Instant::now() + LOOK_AGAIN);
-    while app.engine.job_changes() == seen && Instant::now() < until {
+    while app.engine.job_changes(source) == seen && Instant::now() < until {
         tokio::time::sleep(TICK).await;
     }
 }
@@ -272,21 +275,12 @@ fn processing(
     request: VerifyProcessing,
 ) -> Result<Json<ProcessingStatus>, ApiError> {
     let VerifyProcessing { tenant, sub_tenant, file_id, wait: _ } = request;
-    let grant = call.grant()?;
-    let found = app.engine.status(grant, tenant.as_ref(), sub_tenant.as_ref(), &file_id);
-    let found = match (found, tenant) {
-        (Err(error @ EngineError::SourceNotFound { .. }), Some(tenant)) => {
-            // Any sub-tenant will do: damage is the tenant's. One that is out of reach is not
-            // asked, and the answer stays 404.
-            let sub_tenants = app.engine.sub_tenants(grant, &tenant)?.1;
-            let Some(sub_tenant) = sub_tenants.into_iter().next() else { return Err(error.into()) };
-            let access = app.engine.open(grant, &Scope { tenant, sub_tenant }, None)?;
-            return Err(lookup_error(&access, error));
-        }
-        (found, _) => found?,
-    };
-    let access = app.engine.open(grant, &found.scope, None)?;
-    let (scope, view) = (found.scope, found.view);
+    let found = app.engine.status(call.grant()?, tenant.as_ref(), sub_tenant.as_ref(), &file_id)?;
+    let FoundStatus { access, view } = found;
+    let view = view.ok_or_else(|| {
+        let source_id = file_id.clone();
+        lookup_error(&access, EngineError::SourceNotFound { source_id })
+    })?;
     let status = Status::from(view.status);
     let message = match view.status {
         JobStatus::Errored if view.message.is_empty() => "processing failed".to_owned(),
@@ -300,8 +294,8 @@ fn processing(
         success: true,
         message,
         error_code: view.fault.map_or("", |fault| fault.as_str()).to_owned(),
-        tenant_id: scope.tenant.to_string(),
-        sub_tenant_id: scope.sub_tenant.to_string(),
+        tenant_id: access.tenant.id.to_string(),
+        sub_tenant_id: access.sub_tenant.to_string(),
         updated_at: view.updated_at.to_string(),
         version: version_name(view.version),
         stage: view.progress.map(|progress| progress.stage.as_str().to_owned()),

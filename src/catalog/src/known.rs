@@ -1,0 +1,175 @@
+//! Known sources: the scopes in which a source id was accepted, so that one can be found without a
+//! scope and without opening any collection.
+//!
+//! A source becomes known with the sequence of its acceptance, before it is visible, and is
+//! forgotten when it is deleted. A crash in between leaves one that is not there: who finds it
+//! looks at its collection anyway.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, params, params_from_iter};
+
+use super::Catalog;
+use super::cancel::ROWS_PER_STEP;
+use super::error::Result;
+use super::listing::{JobScope, among};
+use super::rows::{Cells, blob};
+use lodestone_types::{CollectionId, Scope, Sequence, SourceId, SubTenantId, TenantId};
+
+/// Scopes of one source id that a look-up returns at most.
+const SCOPES_MAX: i64 = 100;
+
+impl Catalog {
+    /// The scopes within `scope` that know a source, most recently accepted first, at most 100 (API
+    /// 3.1 #3); with `only`, those of a sub-tenant of that name.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn scopes_of(
+        &self,
+        source: &SourceId,
+        scope: &JobScope,
+        only: Option<&SubTenantId>,
+    ) -> Result<Vec<Scope>> {
+        let mut found = self.read(|connection| match scope {
+            JobScope::Everywhere => find(connection, source, only, None),
+            JobScope::Within(places) => {
+                let mut found = Vec::new();
+                for place in places {
+                    found.extend(find(connection, source, only, Some(place))?);
+                }
+                Ok(found)
+            }
+        })?;
+        found.sort_by_key(|(sequence, _)| std::cmp::Reverse(*sequence));
+        found.truncate(SCOPES_MAX as usize);
+        Ok(found.into_iter().map(|(_, scope)| scope).collect())
+    }
+
+    /// Tenants of an earlier release, or of a rebuilt catalog, that may have sources which are not
+    /// known yet.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn tenants_not_known(&self) -> Result<Vec<TenantId>> {
+        let sql = "SELECT name FROM tenants WHERE sources_known = 0 AND deleting = 0
+            ORDER BY collection";
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            Cells::collect(statement.query([])?, |cells| cells.tenant())
+        })
+    }
+
+    /// Adds sources of a collection that are visible. Those that are known stay as they are.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn add_known(
+        &self,
+        collection: CollectionId,
+        sources: Vec<(SubTenantId, SourceId, Sequence)>,
+    ) -> Result<()> {
+        self.write(move |connection| {
+            for (sub_tenant, source, sequence) in &sources {
+                let mut insert = connection.prepare_cached(
+                    "INSERT INTO known_sources (source, collection, sub_tenant, seq)
+                     VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+                )?;
+                let (source, sub_tenant) = (source.as_str(), sub_tenant.as_str());
+                insert.execute(params![source, blob(collection), sub_tenant, sequence.0 as i64])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Forgets the sources of a sub-tenant in steps, as [`Self::remove_settled_jobs`] does.
+    pub(super) fn forget_sub_tenant(
+        &self,
+        collection: CollectionId,
+        sub_tenant: &SubTenantId,
+    ) -> Result<()> {
+        loop {
+            let name = sub_tenant.clone();
+            let forgotten = self.write(move |connection| {
+                let mut delete = connection.prepare_cached(
+                    "DELETE FROM known_sources WHERE (source, collection, sub_tenant) IN
+                        (SELECT source, collection, sub_tenant FROM known_sources
+                         WHERE collection = ?1 AND sub_tenant = ?2 LIMIT ?3)",
+                )?;
+                Ok(delete.execute(params![blob(collection), name.as_str(), ROWS_PER_STEP])?)
+            })?;
+            if (forgotten as i64) < ROWS_PER_STEP {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Notes that every source of a collection is known.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn all_known(&self, collection: CollectionId) -> Result<()> {
+        let sql = "UPDATE tenants SET sources_known = 1 WHERE collection = ?1";
+        self.write(move |connection| {
+            connection.prepare_cached(sql)?.execute([blob(collection)])?;
+            Ok(())
+        })
+    }
+}
+
+fn find(
+    connection: &Connection,
+    source: &SourceId,
+    only: Option<&SubTenantId>,
+    place: Option<&(CollectionId, Option<Vec<SubTenantId>>)>,
+) -> Result<Vec<(u64, Scope)>> {
+    let only = only.map_or(Value::Null, |name| Value::Text(name.as_str().into()));
+    let mut values = vec![Value::Text(source.as_str().into()), Value::Integer(SCOPES_MAX), only];
+    let mut condition = String::new();
+    if let Some((collection, sub_tenants)) = place {
+        values.push(Value::Blob(blob(*collection).to_vec()));
+        let names = among(sub_tenants.as_deref(), "k", &mut values);
+        condition = format!("AND k.collection = ?4 {names}");
+    }
+    let sql = format!(
+        "SELECT k.seq, t.name, k.sub_tenant
+         FROM known_sources k JOIN tenants t ON t.collection = k.collection
+         WHERE k.source = ?1 AND (?3 IS NULL OR k.sub_tenant = ?3) AND t.deleting = 0 {condition}
+         ORDER BY k.seq DESC LIMIT ?2"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    Cells::collect(statement.query(params_from_iter(values))?, |cells| {
+        let sequence = cells.number()?;
+        Ok((sequence, Scope { tenant: cells.tenant()?, sub_tenant: cells.sub_tenant()? }))
+    })
+}
+
+/// Notes the acceptance of a source inside a transaction.
+pub(super) fn add(
+    connection: &Connection,
+    collection: CollectionId,
+    sub_tenant: &SubTenantId,
+    source: &SourceId,
+    sequence: Sequence,
+) -> Result<()> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO known_sources (source, collection, sub_tenant, seq) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT DO UPDATE SET seq = excluded.seq",
+    )?;
+    let (source, sub_tenant) = (source.as_str(), sub_tenant.as_str());
+    insert.execute(params![source, blob(collection), sub_tenant, sequence.0 as i64])?;
+    Ok(())
+}
+
+/// Forgets a source inside a transaction.
+pub(super) fn forget(
+    connection: &Connection,
+    collection: CollectionId,
+    sub_tenant: &SubTenantId,
+    source: &SourceId,
+) -> Result<()> {
+    let mut delete = connection.prepare_cached(
+        "DELETE FROM known_sources WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3",
+    )?;
+    delete.execute(params![source.as_str(), blob(collection), sub_tenant.as_str()])?;
+    Ok(())
+}
