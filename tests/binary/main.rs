@@ -7,7 +7,8 @@
 //! - `settings`: what the environment sets, and what the log tells
 //! - `streams`: events one by one, clients that leave, the same answer in company
 //! - `fairness`: searches of one tenant beside the answers of another; clients that leave
-//! - `damage`: what `lodestone verify` finds
+//! - `damage`: what `lodestone verify` finds; `catalogs`: those that are old, empty or damaged
+//! - `full_disk`: disks without a free byte or inode
 //! - `documents`: files of all formats and hostile ones, read by confined children
 //! - `ingest`: the client verb, through changes and kills
 //! - `image`: the recipe of its container image
@@ -17,6 +18,7 @@ mod damage;
 mod documentation;
 mod documents;
 mod fairness;
+mod full_disk;
 mod image;
 mod ingest;
 mod lifecycle;

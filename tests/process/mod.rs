@@ -79,6 +79,14 @@ impl Server {
 
     /// Waits for the banner; returns what it says and how long it took.
     pub fn ready(&mut self) -> (Banner, Duration) {
+        match self.try_ready() {
+            Some(ready) => ready,
+            None => panic!("the server did not become ready:\n{}", self.output()),
+        }
+    }
+
+    /// The same; `None` where it ends without a banner.
+    pub fn try_ready(&mut self) -> Option<(Banner, Duration)> {
         let mut banner = Banner::default();
         while let Some(line) = self.next_line() {
             if let Some(url) = value_of(&line, "url") {
@@ -87,10 +95,10 @@ impl Server {
             }
             banner.key = banner.key.or(value_of(&line, "key"));
             if banner.address.is_some() && line.is_empty() {
-                return (banner, self.begun.elapsed());
+                return Some((banner, self.begun.elapsed()));
             }
         }
-        panic!("the server did not become ready:\n{}", self.output());
+        None
     }
 
     /// Kills it as `kill -9` does and waits until it is gone.

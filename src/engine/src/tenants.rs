@@ -102,6 +102,7 @@ impl Engine {
             let need = "deleting a tenant needs a key for all of its sub-tenants";
             return Err(EngineError::Forbidden { need });
         }
+        self.gauge.make_room();
         let collection = self.catalog.begin_delete_tenant(&tenant.id).map_err(absent)?;
         // Before the answer: a deleted tenant must not come back with a rebuilt catalog.
         descriptors::mark_deleted(&*self.store, collection)?;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::{Disk, IoError, Operation};
+use crate::{Disk, IoError, Operation, reserve};
 
 const LOCK_NAME: &str = "LOCK";
 const TEMPORARY_NAME: &str = "tmp";
@@ -47,7 +47,7 @@ impl DataDir {
         disk.create_dir_all(root)?;
         let root = root.canonicalize().map_err(|e| IoError::new(Operation::Inspect, root, e))?;
         restrict(&root)?;
-        let lock = take_lock(&root)?;
+        let lock = take_lock(&root, &*disk)?;
         let temporary = root.join(TEMPORARY_NAME);
         let opened = Self {
             root,
@@ -178,7 +178,7 @@ fn restrict(root: &Path) -> Result<(), IoError> {
 }
 
 /// Takes the flock, which ends with the process however it dies. The file holds the process number.
-fn take_lock(root: &Path) -> Result<File, IoError> {
+fn take_lock(root: &Path, disk: &dyn Disk) -> Result<File, IoError> {
     let path = root.join(LOCK_NAME);
     let failed = |e| IoError::new(Operation::Lock, &path, e);
     let mut options = OpenOptions::new();
@@ -186,6 +186,8 @@ fn take_lock(root: &Path) -> Result<File, IoError> {
     let mut lock = options.open(&path).map_err(failed)?;
     let taken = lock.try_lock();
     check_taken(root, &mut lock, taken)?;
+    // The first write of a start; all that follow find what is freed here.
+    reserve::make_room(disk, root);
     lock.set_len(0).map_err(failed)?;
     writeln!(lock, "{}", std::process::id()).map_err(failed)?;
     Ok(lock)

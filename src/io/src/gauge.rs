@@ -97,6 +97,19 @@ impl SpaceGauge {
         self.read().1
     }
 
+    /// Gives the reserve of the data directory up if next to nothing is free, for a deletion.
+    pub fn make_room(&self) {
+        self.data.make_room();
+    }
+
+    /// Makes the reserve of the data directory again, if there is room.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn keep_reserve(&self) -> Result<(), IoError> {
+        self.data.keep_reserve()
+    }
+
     fn read(&self) -> (Fullness, u64) {
         let now = self.clock.now();
         let mut last = self.last.lock();

@@ -24,7 +24,8 @@
 //! - `disk`: the file system as a component, and the real one
 //! - `data_dir`: the lock, the mode, temporary names, poisoning after a failed sync
 //! - `publish`: the operations that change the data directory, with their cost in fsyncs
-//! - `gauge`: fullness of the disk as a level; `memory`: private memory of this process
+//! - `gauge`: fullness of the disk as a level; `reserve`: bytes and files for a full one
+//! - `memory`: private memory of this process
 //! - `priority`: lower priority for background threads, the limit of open files
 //! - `mmap`: read-only mappings and zero-copy slices of them; `stable_bytes`: slices that libraries
 //!   may refer to
@@ -49,6 +50,7 @@ mod memory;
 mod mmap;
 mod priority;
 mod publish;
+mod reserve;
 pub mod sealed;
 mod slice;
 mod spill;

@@ -30,6 +30,7 @@ impl Ingest {
         sub_tenant: &SubTenantId,
         ids: &[SourceId],
     ) -> Result<Deleted, IngestError> {
+        self.gauge.make_room();
         let mut writer = collection.writer()?;
         let snapshot = writer.base();
         let is_visible = |id: &&SourceId| {
@@ -79,6 +80,7 @@ impl Ingest {
         collection: &Arc<Collection>,
         sub_tenant: &SubTenantId,
     ) -> Result<bool, IngestError> {
+        self.gauge.make_room();
         let mut writer = collection.writer()?;
         if !self.catalog.sub_tenant_exists(collection.id(), sub_tenant)? {
             return Ok(false);

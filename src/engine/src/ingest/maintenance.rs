@@ -162,6 +162,9 @@ impl Ingest {
                 self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
                 self.stopping.wait(ROUND);
             }
+            if let Err(error) = self.gauge.keep_reserve() {
+                tracing::warn!(%error, "there is no reserve for deletions on a full disk");
+            }
             for (collection, is_first) in self.maintenance.take(&self.stopping) {
                 self.maintain_one(&collection, is_first);
             }

@@ -162,6 +162,7 @@ impl Ingest {
         sub_tenant: &SubTenantId,
         chunks: &[(SourceId, u32)],
     ) -> Result<Vec<bool>, IngestError> {
+        self.gauge.make_room();
         let mut by_batch: BTreeMap<&SourceId, Vec<u32>> = BTreeMap::new();
         for (batch, index) in chunks {
             by_batch.entry(batch).or_default().push(*index);

@@ -1,0 +1,132 @@
+//! A reserve of bytes and files that deletions and starts can use on a full disk.
+//!
+//! `<data>/reserve/` holds a file of bytes that no file system can pack, and empty directories,
+//! each of which takes an inode as a file does. Where next to nothing is free, a start or a
+//! deletion gives the reserve up, and background work makes it again when there is room. It may be
+//! deleted by hand.
+
+use std::io;
+use std::path::Path;
+
+use crate::{DataDir, Disk, IoError};
+
+const NAME: &str = "reserve";
+const BYTES_NAME: &str = "bytes";
+/// Several times what a deletion writes: tombstones, a manifest, pages of the catalog's log.
+const BYTES: usize = 4 << 20;
+const FILES: u64 = 32;
+/// Free bytes and files from which on the reserve is made.
+const FREE_BYTES_TO_MAKE: u64 = 4 * BYTES as u64;
+const FREE_FILES_TO_MAKE: u64 = 1024;
+
+impl DataDir {
+    /// Makes the reserve if it is not there and there is room for it. One fsync where it is made.
+    ///
+    /// # Errors
+    /// [`IoError::Poisoned`] or the system's; nothing is left of it then.
+    pub fn keep_reserve(&self) -> Result<(), IoError> {
+        let (disk, reserve) = (self.disk(), self.root().join(NAME));
+        let space = disk.space(self.root())?;
+        let has_room =
+            space.free_bytes >= FREE_BYTES_TO_MAKE && space.free_files >= FREE_FILES_TO_MAKE;
+        if !has_room || disk.exists(&reserve.join(BYTES_NAME))? {
+            return Ok(());
+        }
+        self.check_not_poisoned()?;
+        let made = (|| {
+            make_directory(&**disk, &reserve)?;
+            for number in 0..FILES {
+                make_directory(&**disk, &reserve.join(number.to_string()))?;
+            }
+            self.watch(disk.write_new(&reserve.join(BYTES_NAME), &mut write_noise))
+        })();
+        made.map(drop).inspect_err(|_| drop(give_up(&**disk, self.root())))
+    }
+
+    /// Gives the reserve up if next to nothing is free.
+    pub fn make_room(&self) {
+        make_room(&**self.disk(), self.root());
+    }
+}
+
+/// Gives the reserve below `root` up if next to nothing is free.
+pub(super) fn make_room(disk: &dyn Disk, root: &Path) {
+    // A file system without numbers has none to go by: a write that does not fit fails by itself.
+    let is_full = disk.space(root).is_ok_and(|space| {
+        let has_no_bytes = space.total_bytes > 0 && space.free_bytes < BYTES as u64 / 2;
+        has_no_bytes || space.free_files < FILES / 2
+    });
+    if !is_full {
+        return;
+    }
+    match give_up(disk, root) {
+        Ok(true) => tracing::warn!("the disk is full: its reserve is given up"),
+        Ok(false) => {}
+        Err(error) => tracing::warn!(%error, "the disk is full, and its reserve stays"),
+    }
+}
+
+/// Removes the reserve; returns whether there was one.
+fn give_up(disk: &dyn Disk, root: &Path) -> Result<bool, IoError> {
+    let reserve = root.join(NAME);
+    if !disk.exists(&reserve)? {
+        return Ok(false);
+    }
+    for entry in disk.list(&reserve)? {
+        let path = reserve.join(&entry.name);
+        match entry.is_directory {
+            true => disk.remove_dir(&path)?,
+            false => disk.remove(&path)?,
+        }
+    }
+    disk.remove_dir(&reserve)?;
+    Ok(true)
+}
+
+fn make_directory(disk: &dyn Disk, path: &Path) -> Result<(), IoError> {
+    match disk.create_dir(path) {
+        Ok(()) | Err(IoError::AlreadyExists { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Bytes of a linear congruential generator: they cannot be packed, and need not be secret.
+fn write_noise(out: &mut dyn io::Write) -> io::Result<()> {
+    let mut state = 1_u64;
+    for _ in 0..BYTES / 4 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        out.write_all(&((state >> 32) as u32).to_le_bytes())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{Space, StandInDisk};
+
+    /// Goal: the reserve is there while there is room, goes when nothing is free, and comes back.
+    #[test]
+    fn the_reserve_follows_the_free_space() {
+        let root = tempfile::tempdir().unwrap();
+        let disk = Arc::<StandInDisk>::default();
+        let data = DataDir::open(root.path(), Arc::clone(&disk) as Arc<dyn Disk>).unwrap();
+        let bytes = root.path().join("reserve/bytes");
+        let ample = Space { total_bytes: 1 << 40, free_bytes: 1 << 39, free_files: 1 << 20 };
+        let nearly_full = [Space { free_bytes: 9, ..ample }, Space { free_files: 1, ..ample }];
+        for full in nearly_full {
+            disk.pretend(ample);
+            data.keep_reserve().unwrap();
+            data.make_room();
+            assert_eq!(std::fs::metadata(&bytes).unwrap().len(), BYTES as u64);
+            let entries = std::fs::read_dir(root.path().join("reserve")).unwrap();
+            assert_eq!(entries.count() as u64, FILES + 1);
+            disk.pretend(full);
+            data.make_room();
+            data.keep_reserve().unwrap();
+            assert!(!root.path().join("reserve").exists());
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Disks without a free byte or inode: a small tmpfs in a mount namespace of its own, which needs
+//! root.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::process::http::Client;
+use crate::process::patience::Patience;
+use crate::process::{self, Server};
+use crate::{KEY, ask, files, found, settled, upload};
+
+/// A tmpfs that only this process and those it starts there can see.
+struct SmallDisk {
+    /// Holds the namespace until its input is closed.
+    holder: Child,
+    dir: TempDir,
+    model: PathBuf,
+}
+
+impl SmallDisk {
+    /// A disk, or `None` after saying which test is skipped.
+    fn new(test: &str, options: &str) -> Option<Self> {
+        let model = process::model_dir(test)?;
+        let dir = TempDir::new().expect("a temporary directory");
+        let script = "mount -t tmpfs -o $0 none $1 && echo mounted && cat";
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", script, options]).arg(dir.path());
+        let holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut disk = Self { holder: holder.ok()?, dir, model };
+        let mut line = String::new();
+        let said = disk.holder.stdout.take().expect("a pipe");
+        BufReader::new(said).read_line(&mut line).expect("a line");
+        if line.trim() == "mounted" {
+            return Some(disk);
+        }
+        println!("SKIPPED {test}: no tmpfs can be mounted here");
+        None
+    }
+
+    /// Its root as this process sees it.
+    fn root(&self) -> PathBuf {
+        let below = self.dir.path().strip_prefix("/").expect("an absolute path");
+        Path::new("/proc").join(self.holder.id().to_string()).join("root").join(below)
+    }
+
+    fn command(&self) -> Command {
+        let inner = process::lodestone(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut command = Command::new("nsenter");
+        command.args(["-m", "-t", &self.holder.id().to_string()]);
+        command.arg(inner.get_program()).args(inner.get_args());
+        for (name, value) in inner.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.arg("--data-dir").arg(self.dir.path().join("data"));
+        command.arg("--model-dir").arg(&self.model).env("LODESTONE_API_KEY", KEY);
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        command
+    }
+
+    fn start(&self) -> (Server, Client) {
+        let mut server = Server::run(self.command());
+        let (banner, _) = server.ready();
+        (server, banner.client(KEY))
+    }
+
+    /// Takes all bytes but the last `kept`.
+    fn fill(&self, kept: usize) {
+        let path = self.root().join("filler");
+        let mut filler = OpenOptions::new().create(true).append(true).open(&path).expect("a file");
+        for block in [1 << 20, 4096] {
+            while filler.write_all(&vec![1; block]).is_ok() {}
+        }
+        let bytes = filler.metadata().expect("a file").len();
+        filler.set_len(bytes - kept as u64).expect("it can be cut");
+    }
+
+    /// Takes all inodes.
+    fn fill_inodes(&self) {
+        let _ = std::fs::create_dir(self.root().join("fillers"));
+        let mut number = 0;
+        while File::create(self.root().join("fillers").join(number.to_string())).is_ok() {
+            number += 1;
+        }
+    }
+
+    fn empty(&self) {
+        let _ = std::fs::remove_file(self.root().join("filler"));
+        let _ = std::fs::remove_dir_all(self.root().join("fillers"));
+    }
+
+    fn has_reserve(&self) -> bool {
+        self.root().join("data/reserve/bytes").exists()
+    }
+
+    fn wait_for_reserve(&self, server: &mut Server) {
+        let mut patience = Patience::new();
+        while !self.has_reserve() {
+            assert!(!patience.is_over(server.output().len()), "there is no reserve");
+        }
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        drop(self.holder.stdin.take());
+        let _ = self.holder.wait();
+    }
+}
+
+fn delete(client: &Client, id: &str) {
+    let body = json!({"tenant_id": "acme", "source_ids": [id]});
+    let reply = client.call("DELETE", "/upload/delete_source", &body).expect("an answer");
+    assert_eq!(reply.status, 200, "{}", reply.json());
+}
+
+/// Goal: with nothing free a server starts and deletes; with room again the reserve comes back.
+fn with_nothing_free(test: &str, fill: fn(&SmallDisk)) {
+    let Some(disk) = SmallDisk::new(test, "size=40m,nr_inodes=6000") else { return };
+    let (mut server, client) = disk.start();
+    for n in 0..6 {
+        upload(&client, &format!("d{n}"), "A wall of granite.");
+    }
+    (0..6).for_each(|n| assert_eq!(settled(&client, &format!("d{n}")), "success"));
+    let text = json!({"file_id": "x", "content": "A tenant that will go."});
+    ask(&client, "POST", "/upload/upload_text?tenant_id=gone", text);
+    disk.wait_for_reserve(&mut server);
+
+    fill(&disk);
+    let refused = json!({"file_id": "new", "content": "A wall of slate."});
+    let refused = client.call("POST", "/upload/upload_text?tenant_id=acme", &refused);
+    let refused = refused.expect("an answer");
+    assert_eq!((refused.status, &refused.json()["reason"]), (503, &json!("storage_full")));
+    delete(&client, "d0");
+    assert_eq!(found(&client, "granite").len(), 5);
+    ask(&client, "DELETE", "/tenant/delete?tenant_id=gone&confirm=gone", Value::Null);
+    assert!(!disk.has_reserve(), "it was given up");
+    disk.empty();
+    disk.wait_for_reserve(&mut server);
+    server.terminate();
+    assert!(server.ended().expect("it ends").success());
+
+    fill(&disk);
+    let (mut server, client) = disk.start();
+    assert_eq!(found(&client, "granite").len(), 5);
+    delete(&client, "d1");
+    disk.empty();
+    disk.wait_for_reserve(&mut server);
+    let mut patience = Patience::new();
+    let storage = || ask(&client, "GET", "/readyz", Value::Null)["components"]["storage"].clone();
+    while storage() != "ok" {
+        assert!(!patience.is_over(server.output().len()), "{}", storage());
+    }
+    upload(&client, "d1", "A wall of granite.");
+    assert_eq!(settled(&client, "d1"), "success");
+    assert_eq!(found(&client, "granite").len(), 5);
+}
+
+#[test]
+fn without_a_free_byte_deletions_and_starts_go_on() {
+    with_nothing_free("without_a_free_byte", |disk| disk.fill(0));
+}
+
+#[test]
+fn without_a_free_inode_deletions_and_starts_go_on() {
+    with_nothing_free("without_a_free_inode", SmallDisk::fill_inodes);
+}
+
+/// Goal: a catalog is rebuilt whole or not at all, however little of it fits on the disk.
+#[test]
+fn a_catalog_is_rebuilt_whole_or_not_at_all() {
+    const TENANTS: usize = 20;
+    let test = "a_catalog_is_rebuilt_whole_or_not_at_all";
+    let Some(disk) = SmallDisk::new(test, "size=24m") else { return };
+    let (server, client) = disk.start();
+    for n in 0..TENANTS {
+        let body = json!({"tenant_id": format!("tenant-{n:03}-{}", "x".repeat(80))});
+        ask(&client, "POST", "/user/create_tenant", body);
+    }
+    upload(&client, "doc", "A wall of granite.");
+    assert_eq!(settled(&client, "doc"), "success");
+    server.kill();
+    let data = disk.root().join("data");
+    let (mut refused, mut served) = (0, 0);
+    for kilobytes in (0..=900).step_by(50) {
+        for path in files(&data) {
+            let name = path.file_name().expect("a name").to_str().expect("UTF-8");
+            if name.starts_with("catalog.sqlite") {
+                std::fs::remove_file(&path).expect("a file");
+            }
+        }
+        // The reserve would do, so it is not there.
+        let _ = std::fs::remove_dir_all(data.join("reserve"));
+        disk.fill(kilobytes << 10);
+        let mut server = Server::run(disk.command());
+        let is_ready = server.try_ready().is_some();
+        let said = server.kill();
+        assert!(
+            !said.contains("malformed") && !said.contains("damaged"),
+            "{kilobytes} KiB: {said}"
+        );
+        refused += usize::from(!is_ready);
+        served += usize::from(is_ready);
+        disk.empty();
+        let (server, client) = disk.start();
+        assert_eq!(found(&client, "granite"), ["doc"], "{kilobytes} KiB");
+        let last = format!("tenant-{:03}-{}", TENANTS - 1, "x".repeat(80));
+        ask(&client, "GET", &format!("/list/sources?tenant_id={last}"), Value::Null);
+        server.kill();
+    }
+    println!("{refused} starts were refused, {served} were not");
+    assert!(refused > 0 && served > 0, "{refused} refused, {served} served");
+}
