@@ -1,9 +1,12 @@
 //! `lodestone verify`: reads everything in a data directory and checks it.
 
 use std::error::Error;
+use std::fmt::Display;
+use std::path::Path;
 use std::sync::Arc;
 
-use lodestone_catalog::{Catalog, CatalogOptions, JobFilter, JobScope, descriptors};
+use lodestone_catalog::{Catalog, CatalogOptions, JobFilter, JobScope, Tenant, descriptors};
+use lodestone_embed::{Embedder, Model, ModelFiles};
 use lodestone_io::store::{BlobStore, LocalBlobs};
 use lodestone_io::{DataDir, RealDisk};
 use lodestone_storage::collection::{Collection, uploads};
@@ -13,50 +16,67 @@ use lodestone_types::{CollectionId, JobStatus, RandomIds, SystemClock};
 use crate::cli::arguments::VerifyOptions;
 use crate::cli::counted;
 
-/// Checks every tenant. Nothing is changed but what a start would clean up.
+/// Checks the catalog and every tenant. Nothing is changed but what a start would clean up.
 pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
-    if !options.data_dir.join("catalog.sqlite").exists() {
-        return Err(format!("{} holds no catalog", options.data_dir.display()).into());
+    let dir = options.data_dir.display();
+    let path = options.data_dir.join("catalog.sqlite");
+    if !options.data_dir.exists() {
+        return Err(format!("the data directory {dir} does not exist").into());
+    }
+    if !path.exists() {
+        return Err(format!("{dir} holds no catalog.sqlite").into());
     }
     let data = Arc::new(DataDir::open(&options.data_dir, Arc::new(RealDisk))?);
-    let path = data.root().join("catalog.sqlite");
+    let store: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(data));
+    Catalog::exists(&path, &*store)?;
     let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
     let catalog = Catalog::open(&path, CatalogOptions::default(), clock, ids)?;
     let store: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(data));
     let mut problems = 0;
+    let mut tell = |about: &str, problem: &dyn Display| {
+        problems += 1;
+        println!("{about}: {problem}");
+    };
+    if let Err(error) = catalog.verify() {
+        tell("catalog.sqlite", &error);
+    }
     for tenant in catalog.tenants()? {
-        let expected = catalog.head(tenant.collection)?;
-        if let Err(error) = descriptors::read(&*store, tenant.collection) {
-            problems += 1;
-            println!("{}: {error}", tenant.id);
-            continue;
+        match verify_tenant(&catalog, &store, &tenant, loaded.as_deref()) {
+            Ok(found) => println!("{}: {found}", tenant.id),
+            Err(error) => tell(tenant.id.as_str(), &error),
         }
-        let checked = verify_tenant(&store, tenant.collection, expected)
-            .and_then(|found| Ok((found, verify_waiting(&catalog, &*store, tenant.collection)?)));
-        match checked {
-            Ok((found, 0)) => println!("{}: {found}", tenant.id),
-            Ok((found, waiting)) => {
-                let waiting = counted(waiting as u64, "original");
-                println!("{}: {found}; {waiting} of unfinished jobs too", tenant.id);
-            }
-            Err(error) => {
-                problems += 1;
-                println!("{}: {error}", tenant.id);
-            }
+    }
+    let known = catalog.collections()?;
+    let described = descriptors::collections(&*store)?;
+    for collection in described.into_iter().filter(|collection| !known.contains(collection)) {
+        match descriptors::read(&*store, collection) {
+            Ok(Some(found)) if !found.is_deleted => tell(
+                found.tenant.id.as_str(),
+                &format!(
+                    "described in v1/t/{collection} and not in catalog.sqlite, which is older: \
+                     the next start takes it up"
+                ),
+            ),
+            Ok(_) => {}
+            Err(error) => tell(&collection.to_string(), &error),
         }
     }
     match problems {
         0 => Ok(()),
-        1 => Err("1 tenant has damage".into()),
-        _ => Err(format!("{problems} tenants have damage").into()),
+        _ => Err(counted(problems, "problem").into()),
     }
 }
 
+/// Checks one tenant and the originals of its unfinished jobs.
 fn verify_tenant(
+    catalog: &Catalog,
     store: &Arc<dyn BlobStore>,
-    id: CollectionId,
-    expected: Option<lodestone_types::CommitHead>,
+    tenant: &Tenant,
+    loaded: Option<&str>,
 ) -> Result<String, Box<dyn Error>> {
+    let id = tenant.collection;
+    let expected = catalog.head(id)?;
+    descriptors::read(&**store, id)?;
     let collection = Collection::open(id, Arc::clone(store), Arc::new(RandomIds), 0, expected)?;
     let snapshot = collection.snapshot();
     if let Some(damaged) = snapshot.damaged.first() {
@@ -70,7 +90,7 @@ fn verify_tenant(
     for found in snapshot.all_sources() {
         let record = found.record()?;
         if !record.raw_key.is_empty() {
-            uploads::get(&**store, &record.raw_key)?;
+            uploads::get(store, &record.raw_key)?;
             originals += 1;
         }
     }

@@ -15,7 +15,7 @@ use crate::{Installation, ask, files, settled, upload};
 const FLIPS: usize = 24;
 
 /// Whether the directory is sound, and what was said.
-fn verify(data: &Path) -> (bool, String) {
+pub(crate) fn verify(data: &Path) -> (bool, String) {
     let output = lodestone(&["verify", "--data-dir"]).arg(data).output().expect("it runs");
     let said = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8(said).expect("UTF-8"))

@@ -14,6 +14,7 @@
 //! - `image`: the recipe of its container image
 //! - `documentation`: the README and `docs/`, example by example
 
+mod catalogs;
 mod damage;
 mod documentation;
 mod documents;

@@ -154,6 +154,7 @@ fn label() -> UploadLabel {
         tenant_metadata: None,
         document_metadata: Some(kept().document_metadata),
         origin: Origin::default(),
+        after: None,
     }
 }
 

@@ -110,6 +110,7 @@ fn label() -> UploadLabel {
         tenant_metadata: None,
         document_metadata: None,
         origin: origin(),
+        after: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Errors of the catalog.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
@@ -32,6 +32,12 @@ pub enum CatalogError {
         path: PathBuf,
         /// The application id in it.
         found: i64,
+    },
+    /// The file has no bytes, although there are tenants.
+    #[error("{path} is empty although there are tenants: {}", remedy(path))]
+    Emptied {
+        /// The file.
+        path: PathBuf,
     },
     /// A tenant of this name exists.
     #[error("tenant {tenant} exists already")]
@@ -170,7 +176,9 @@ impl CatalogError {
             | Self::NotRecovered
             | Self::Poisoned { .. }
             | Self::Io { .. } => ErrorKind::Unavailable,
-            Self::Corrupt { .. } | Self::BadDescriptor { .. } => ErrorKind::Corrupt,
+            Self::Emptied { .. } | Self::Corrupt { .. } | Self::BadDescriptor { .. } => {
+                ErrorKind::Corrupt
+            }
             Self::Store(error) => error.kind(),
             Self::Sqlite { source } => match source.sqlite_error_code() {
                 Some(ErrorCode::DatabaseBusy | ErrorCode::CannotOpen | ErrorCode::ReadOnly) => {
@@ -186,9 +194,28 @@ impl CatalogError {
         matches!(self, Self::Io { .. } | Self::Corrupt { .. })
     }
 
+    /// The error of opening `path`; damage names the file and what its operator can do.
+    pub(super) fn with_remedy(self, path: &Path) -> Self {
+        match self {
+            Self::Corrupt { what } => {
+                Self::corrupt(format!("{}: {what}; {}", path.display(), remedy(path)))
+            }
+            error => error,
+        }
+    }
+
     pub(super) fn corrupt(what: impl Into<String>) -> Self {
         Self::Corrupt { what: what.into() }
     }
+}
+
+/// The remedy for damage to the file at `path`.
+fn remedy(path: &Path) -> String {
+    let file = path.file_name().unwrap_or_default().display();
+    format!(
+        "restore {file} from a backup, or move it away with the files {file}-wal and {file}-shm: \
+         the next start then rebuilds it without API keys, conversations and the history of jobs"
+    )
 }
 
 impl From<rusqlite::Error> for CatalogError {

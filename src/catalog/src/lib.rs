@@ -42,7 +42,7 @@
 //! - `writer`: group commit; `readers`: read-only connections; `rows`: columns to values
 //! - `cache`: bounded maps of tenants and keys; `work`: signals and stages, in memory only
 //! - `tenants`, `sub_tenants`: creation and deletion of scopes; `descriptors`: tenants beside the
-//!   catalog
+//!   catalog; `sequences`: the numbers of accepted operations
 //! - `job`: data of a job, and the queue as a trait; `queue`: the catalog as that trait
 //! - `submit`, `amend`, `claim`, `fetched`, `settle`, `cancel`, `recovery`: operations on jobs
 //! - `listing`: jobs as status and listings show them; `known`: scopes of source ids
@@ -69,6 +69,7 @@ mod queue;
 mod readers;
 mod recovery;
 mod rows;
+mod sequences;
 mod sessions;
 mod settle;
 mod sub_tenants;

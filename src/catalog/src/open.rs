@@ -12,9 +12,11 @@ use rusqlite::Connection;
 use super::cache::Cache;
 use super::error::{CatalogError, Result};
 use super::readers::Readers;
+use super::rows::Cells;
 use super::work::{Changes, Stages, WorkSignals};
 use super::writer::Writer;
 use super::{Catalog, CatalogOptions, Inner, migrations};
+use lodestone_io::store::{BlobStore, Key};
 use lodestone_types::{Clock, IdSource};
 
 /// Time for which a statement waits for a lock of another process (a backup, an inspection).
@@ -68,12 +70,14 @@ impl Catalog {
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
     ) -> Result<Self> {
-        let connection = connect(path)?;
-        let has_interrupted: bool = connection.query_row(
-            "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'in_progress')",
-            [],
-            |row| row.get(0),
-        )?;
+        let connect = || {
+            let connection = connect(path)?;
+            let sql = "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'in_progress')";
+            let has_interrupted: bool = connection.query_row(sql, [], |row| row.get(0))?;
+            Ok((connection, has_interrupted))
+        };
+        let connected = connect().map_err(|error: CatalogError| error.with_remedy(path));
+        let (connection, has_interrupted) = connected?;
         let writer = Writer::start(connection).map_err(|error| CatalogError::Poisoned {
             cause: format!("the writer thread did not start: {error}"),
         })?;
@@ -96,9 +100,25 @@ impl Catalog {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Whether there is a catalog file at `path`.
-    pub fn exists(path: &Path) -> bool {
-        path.exists()
+    /// Whether there is a catalog file at `path`. An empty one counts where `store` is empty too: a
+    /// first start may have been interrupted.
+    ///
+    /// # Errors
+    /// [`CatalogError::Emptied`]; errors of the disk.
+    pub fn exists(path: &Path, store: &dyn BlobStore) -> Result<bool> {
+        let bytes = match fs::metadata(path) {
+            Ok(found) => found.len(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(CatalogError::corrupt(format!("{path:?}: {error}"))),
+        };
+        let is_used = |directory: &str| {
+            let directory = Key::parse(directory).expect("a fixed name is a key");
+            Ok::<_, CatalogError>(!store.list(&directory)?.is_empty())
+        };
+        if bytes == 0 && (is_used("v1/t")? || is_used("v1/c")? || is_used("v1/raw")?) {
+            return Err(CatalogError::Emptied { path: path.to_owned() });
+        }
+        Ok(true)
     }
 
     /// Renames logs that an earlier file left beside `path`, because SQLite would apply them to a
@@ -141,21 +161,47 @@ impl Catalog {
     }
 
     /// Closes a catalog that was built under another name and gives it the name `path`. Survives
-    /// a power cut on return; before it, `path` is as it was.
+    /// a power cut on return; before it, and after an error, `path` is as it was.
     ///
     /// # Errors
+    /// [`CatalogError::StorageFull`] where the log cannot be folded into the file;
     /// [`CatalogError::Corrupt`] if a clone is still in use or the file cannot be renamed.
     pub fn move_to(self, from: &Path, path: &Path) -> Result<()> {
         match Arc::try_unwrap(self.inner) {
             Ok(inner) => drop(inner),
             Err(_) => return Err(CatalogError::corrupt("the new catalog is still in use")),
         }
+        // Closing folds the log in and tells nobody whether it could. Without a log the file is
+        // whole by itself.
+        let whole = Connection::open(from)?;
+        let mode: String =
+            whole.pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get(0))?;
+        if !mode.eq_ignore_ascii_case("delete") {
+            return Err(CatalogError::corrupt("the log of the new catalog is still in use"));
+        }
+        drop(whole);
         let moved = || -> std::io::Result<()> {
             fs::File::open(from)?.sync_all()?;
             fs::rename(from, path)?;
             fs::File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
         };
         moved().map_err(|error| moving_failed(from, &error))
+    }
+
+    /// Reads the whole file and checks every page of it.
+    ///
+    /// # Errors
+    /// [`CatalogError::Corrupt`] with the first problems and the remedy; storage errors.
+    pub fn verify(&self) -> Result<()> {
+        let problems = self.read(|connection| {
+            let mut check = connection.prepare("PRAGMA integrity_check(5)")?;
+            Cells::collect(check.query([])?, |cells| cells.next::<String>())
+        });
+        let found = problems.and_then(|problems| match problems.join(", ").as_str() {
+            "ok" => Ok(()),
+            problems => Err(CatalogError::corrupt(problems)),
+        });
+        found.map_err(|error| error.with_remedy(self.inner.readers.path()))
     }
 
     /// Runs `body` in a transaction that is durable when this returns `Ok`.

@@ -29,6 +29,11 @@ impl Readers {
         Self { path: path.to_owned(), idle: Mutex::default(), returned: Condvar::new() }
     }
 
+    /// The file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Runs `body` on a connection; all its statements see one moment if it opens a transaction.
     pub(super) fn read<T>(&self, body: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let lent = ConnectionGuard { readers: self, connection: Some(self.take()?) };

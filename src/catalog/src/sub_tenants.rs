@@ -7,7 +7,7 @@ use super::Catalog;
 use super::cancel::{self, Canceled};
 use super::error::{CatalogError, Result};
 use super::rows::{Cells, blob};
-use super::{known, tenants};
+use super::{known, sequences, tenants};
 use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId, Timestamp};
 
 impl Catalog {
@@ -27,7 +27,7 @@ impl Catalog {
         self.write(move |connection| {
             tenants::require(connection, collection)?;
             ensure(connection, collection, &name, now)?;
-            let sequence = tenants::take_sequence(connection)?;
+            let sequence = sequences::take(connection)?;
             known::add(connection, collection, &name, &source, sequence)?;
             Ok(sequence)
         })

@@ -1,5 +1,6 @@
 //! Tenants: creation, look-up, deletion.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, params};
@@ -7,7 +8,7 @@ use uuid::Uuid;
 
 use super::error::{CatalogError, Result};
 use super::rows::{Cells, blob};
-use super::{Catalog, sub_tenants};
+use super::{Catalog, sequences, sub_tenants};
 use lodestone_types::{
     CollectionId, CommitHead, Sequence, SubTenantId, TenantId, TenantMode, TenantSchema, Timestamp,
 };
@@ -118,6 +119,18 @@ impl Catalog {
             let sql = format!("SELECT {COLUMNS} FROM tenants WHERE deleting = 0 ORDER BY name");
             let mut statement = connection.prepare_cached(&sql)?;
             Cells::collect(statement.query([])?, read_columns)
+        })
+    }
+
+    /// The collections of every tenant, those with a pending delete included.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn collections(&self) -> Result<BTreeSet<CollectionId>> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached("SELECT collection FROM tenants")?;
+            let all = Cells::collect(statement.query([])?, |cells| cells.collection())?;
+            Ok(all.into_iter().collect())
         })
     }
 
@@ -266,7 +279,7 @@ impl Catalog {
             for name in &sub_tenants {
                 sub_tenants::ensure(connection, tenant.collection, name, now)?;
             }
-            raise_sequence(connection, newest_sequence)
+            sequences::raise(connection, newest_sequence)
         })
     }
 }
@@ -344,27 +357,4 @@ pub(super) fn store_head(
     )?;
     update.execute(params![blob(collection), head.version as i64, head.nonce.into_bytes()])?;
     Ok(())
-}
-
-/// Makes every later sequence higher than `least`.
-fn raise_sequence(connection: &Connection, least: Sequence) -> Result<()> {
-    let least = least.0 as i64;
-    let raised = connection
-        .prepare_cached("UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'jobs'")?
-        .execute([least])?;
-    if raised == 0 {
-        connection
-            .prepare_cached("INSERT INTO sqlite_sequence (name, seq) VALUES ('jobs', ?1)")?
-            .execute([least])?;
-    }
-    Ok(())
-}
-
-/// Takes the next sequence for an operation that is no job.
-pub(super) fn take_sequence(connection: &Connection) -> Result<Sequence> {
-    raise_sequence(connection, Sequence(0))?;
-    let mut next = connection.prepare_cached(
-        "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'jobs' RETURNING seq",
-    )?;
-    Ok(Sequence(next.query_row([], |row| row.get::<_, i64>(0))? as u64))
 }

@@ -123,7 +123,8 @@ impl Engine {
             return Err(EngineError::ModeMismatch { tenant, found, needed });
         }
         let collection = self.ingest.open(&tenant)?;
-        let missing_when_opened = collection.snapshot().damaged.len();
+        let snapshot = collection.snapshot();
+        let missing_when_opened = snapshot.damaged.len();
         let needs_help = missing_when_opened > 0 && self.ingest.needs_help(&collection);
         let sub_tenant = scope.sub_tenant.clone();
         let context = RequestContext::default().of_tenant(tenant.collection);

@@ -76,6 +76,10 @@ impl Engine {
         let needs_help = damaged.iter().any(|collection| self.ingest.needs_help(collection));
         if is_poisoned {
             ComponentState::Degraded("a collection refuses writes")
+        } else if self.registry.unopenable() > 0 {
+            ComponentState::Degraded(
+                "a tenant's data cannot be opened: the log names the files to restore",
+            )
         } else if needs_help {
             ComponentState::Degraded(
                 "segments are quarantined and cannot be rebuilt from originals: see the log, and \

@@ -13,7 +13,7 @@
 //! - `tenants`, `sources`, `search`, `qna`, `memories`, `keys`: the operations
 //! - `device`: the device for vectors and the model
 //! - `reading`: the generator as the reader of graphs
-//! - `health`: state of the parts; `restore`: rebuilding a lost catalog
+//! - `health`: state of the parts; `restore`: rebuilding a lost catalog, completing an older one
 //! - `error`: errors of the operations, as the server sees them
 
 mod access;
@@ -157,7 +157,7 @@ pub struct Engine {
 
 impl Engine {
     /// Opens the data directory, recovers what a crash left, and starts the background threads.
-    /// The cost does not depend on the number of tenants: collections are opened at first use.
+    /// Collections are opened at first use: of each tenant only the name of its descriptor is read.
     ///
     /// # Errors
     /// An invalid setting; a data directory that another process holds; damage.
@@ -171,9 +171,7 @@ impl Engine {
             session_idle_millis: settings.session_idle_hours * MILLIS_PER_HOUR,
         };
         let store: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(Arc::clone(&data)));
-        restore::restore_if_lost(data.root(), &store, &clock, &ids)?;
-        let path = data.root().join(CATALOG_NAME);
-        let mut catalog = Catalog::open(&path, options, Arc::clone(&clock), Arc::clone(&ids))?;
+        let mut catalog = restore::open_catalog(data.root(), &store, &clock, &ids, options)?;
         let mut first_key = None;
         match &settings.api_key {
             Some(key) => catalog = catalog.with_operator_key(key)?,

@@ -1,48 +1,137 @@
-//! Rebuilding a lost catalog from the descriptors, the manifests and the originals.
+//! Rebuilding a lost catalog from the descriptors, the manifests and the originals, and completing
+//! one that is older than they are.
 //!
 //! ```text
 //! v1/t/<collection>    name, mode, schema      -> the tenant
 //! v1/c/<collection>    manifest, segments      -> head, sub-tenants, width, highest sequence
 //! v1/raw/<collection>  originals without rows  -> jobs: accepted, and not processed yet
 //! ```
+//! A catalog that was put back from a backup lacks the tenants that were made since: they are taken
+//! up from their descriptors in the same way.
+//!
 //! The new file gets its name in one step, after everything is in it, so a crash in between is
 //! followed by another attempt. Data that only the catalog held is lost: keys, conversations,
 //! answers to repeated requests, results of past jobs. Contradictions are left alone and logged.
+
+mod originals;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::{CATALOG_NAME, EngineError};
 use lodestone_catalog::descriptors::{self, Descriptor};
-use lodestone_catalog::job::{MetadataChange, NewJob, QueueLimits};
+use lodestone_catalog::job::QueueLimits;
 use lodestone_catalog::{Catalog, CatalogOptions, RestoredTenant, Tenant};
 use lodestone_io::store::{BlobStore, Key};
-use lodestone_storage::collection::{Collection, Snapshot, uploads};
-use lodestone_types::{
-    Clock, CollectionId, IdSource, Metadata, Sequence, SourceId, SourceKind, SubTenantId,
-    TenantMode, Timestamp,
-};
+use lodestone_storage::collection::{Collection, CollectionError};
+use lodestone_types::{Clock, CollectionId, CommitHead, IdSource, Sequence, TenantMode};
+use originals::{Contents, resubmit};
 
 /// Distance to the highest sequence found where a part of a collection could not be read.
 const SEQUENCE_GAP: u64 = 1 << 32;
+
+/// Opens the catalog: rebuilt if it is missing although there are tenants, completed if tenants are
+/// missing in it.
+///
+/// # Errors
+/// As [`restore_if_lost`]; damage of the file, of which nothing is changed then.
+pub(super) fn open_catalog(
+    root: &Path,
+    store: &Arc<dyn BlobStore>,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<dyn IdSource>,
+    options: CatalogOptions,
+) -> Result<Catalog, EngineError> {
+    let path = root.join(CATALOG_NAME);
+    restore_if_lost(&path, store, clock, ids)?;
+    let open = |options| Catalog::open(&path, options, Arc::clone(clock), Arc::clone(ids));
+    let catalog = open(options)?;
+    let described = descriptors::collections(&**store)?;
+    let known = catalog.collections()?;
+    let mut missing = described.iter().filter(|collection| !known.contains(collection)).peekable();
+    if missing.peek().is_none() {
+        return Ok(catalog);
+    }
+    drop(catalog);
+    let catalog = open(unlimited())?;
+    for collection in missing {
+        take_up(&catalog, store, ids, *collection, &described)?;
+    }
+    drop(catalog);
+    Ok(open(options)?)
+}
+
+/// Options under which everything that was accepted is accepted again.
+fn unlimited() -> CatalogOptions {
+    let queue = QueueLimits {
+        jobs_max: u64::MAX,
+        bytes_max: u64::MAX,
+        collection_jobs_max: u64::MAX,
+        collection_bytes_max: u64::MAX,
+    };
+    CatalogOptions { queue, ..CatalogOptions::default() }
+}
+
+/// Adds a tenant that is described and not in the catalog. One that cannot be added is left out, so
+/// that the others are served.
+fn take_up(
+    catalog: &Catalog,
+    store: &Arc<dyn BlobStore>,
+    ids: &Arc<dyn IdSource>,
+    collection: CollectionId,
+    described: &[CollectionId],
+) -> Result<(), EngineError> {
+    let tenant = match descriptors::read(&**store, collection) {
+        Ok(Some(found)) if !found.is_deleted => found.tenant,
+        Ok(_) => return Ok(()),
+        Err(error) => {
+            tracing::error!(%error, "a tenant that is not in catalog.sqlite is left out");
+            return Ok(());
+        }
+    };
+    let name = tenant.id.clone();
+    if let Some(other) = catalog.tenant(&name)? {
+        let is_gone = described.binary_search(&other.collection).is_err()
+            && !has_files(&**store, other.collection)?;
+        if !is_gone {
+            let other = other.collection;
+            tracing::error!(tenant = %name, %collection, %other, "two collections say that they \
+                are this tenant: the one in catalog.sqlite is served, the first is left as it is");
+            return Ok(());
+        }
+        // It was deleted after the backup, and then made anew.
+        catalog.begin_delete_tenant(&name)?;
+    }
+    let waiting = restore_tenant(catalog, store, ids, tenant)?;
+    tracing::error!(tenant = %name, jobs = waiting, "a tenant that is not in catalog.sqlite is \
+        taken up: the file is older than the tenant");
+    Ok(())
+}
+
+fn has_files(store: &dyn BlobStore, collection: CollectionId) -> Result<bool, EngineError> {
+    for directory in ["v1/c", "v1/raw"] {
+        if !store.list(&prefix(directory, collection))?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
 
 /// Rebuilds `catalog.sqlite` if it is missing although there are tenants.
 ///
 /// # Errors
 /// [`EngineError::CatalogLost`] where tenants and files contradict each other; errors of the disk.
 /// Nothing is changed then.
-pub(super) fn restore_if_lost(
-    root: &Path,
+fn restore_if_lost(
+    path: &Path,
     store: &Arc<dyn BlobStore>,
     clock: &Arc<dyn Clock>,
     ids: &Arc<dyn IdSource>,
 ) -> Result<(), EngineError> {
-    let path = root.join(CATALOG_NAME);
-    if Catalog::exists(&path) {
+    if Catalog::exists(path, &**store)? {
         return Ok(());
     }
     let found = survey(&**store)?;
@@ -50,22 +139,22 @@ pub(super) fn restore_if_lost(
         return Ok(());
     }
     tracing::error!(tenants = found.live.len(), "catalog.sqlite is missing: it is rebuilt");
-    Catalog::set_aside_logs(&path)?;
-    let fresh = root.join(format!("{CATALOG_NAME}.rebuilt"));
+    Catalog::set_aside_logs(path)?;
+    let fresh = path.with_file_name(format!("{CATALOG_NAME}.rebuilt"));
     Catalog::remove_left_over(&fresh)?;
-    let queue = QueueLimits {
-        jobs_max: u64::MAX,
-        bytes_max: u64::MAX,
-        collection_jobs_max: u64::MAX,
-        collection_bytes_max: u64::MAX,
+    let rebuild = || {
+        let catalog = Catalog::open(&fresh, unlimited(), Arc::clone(clock), Arc::clone(ids))?;
+        let mut waiting = 0;
+        for tenant in found.live {
+            waiting += restore_tenant(&catalog, store, ids, tenant)?;
+        }
+        catalog.move_to(&fresh, path)?;
+        Ok(waiting)
     };
-    let options = CatalogOptions { queue, ..CatalogOptions::default() };
-    let catalog = Catalog::open(&fresh, options, Arc::clone(clock), Arc::clone(ids))?;
-    let mut waiting = 0;
-    for tenant in found.live {
-        waiting += restore_tenant(&catalog, store, ids, tenant)?;
-    }
-    catalog.move_to(&fresh, &path)?;
+    let waiting = rebuild().inspect_err(|_: &EngineError| {
+        // What was written would fill the disk until the next start.
+        let _ = Catalog::remove_left_over(&fresh);
+    })?;
     for collection in found.deleted {
         store.delete_prefix(&prefix("v1/c", collection))?;
         store.delete_prefix(&prefix("v1/raw", collection))?;
@@ -160,7 +249,10 @@ fn restore_tenant(
     mut tenant: Tenant,
 ) -> Result<usize, EngineError> {
     let id = tenant.collection;
-    let opened = Collection::open(id, Arc::clone(store), Arc::clone(ids), 0, None);
+    let opened = match Collection::unlisted_segments(&**store, id)? {
+        0 => Collection::open(id, Arc::clone(store), Arc::clone(ids), 0, None),
+        segments => Err(CollectionError::Unlisted { collection: id, segments }),
+    };
     let collection = match opened {
         Ok(collection) => collection,
         Err(error) => {
@@ -168,7 +260,8 @@ fn restore_tenant(
             tracing::error!(tenant = %tenant.id, %error, "restored without its sources");
             catalog.restore_tenant(RestoredTenant {
                 tenant,
-                head: None,
+                // Something was committed: files are not taken for left-over ones.
+                head: Some(CommitHead { version: 1, nonce: Uuid::nil() }),
                 sub_tenants: Vec::new(),
                 newest_sequence: Sequence(SEQUENCE_GAP),
             })?;
@@ -186,100 +279,10 @@ fn restore_tenant(
         tenant,
         head: collection.head(),
         sub_tenants: contents.sub_tenants.into_iter().collect(),
-        newest_sequence: Sequence(contents.newest_sequence + gap),
+        newest_sequence: Sequence(snapshot.newest_sequence().0 + gap),
     })?;
     match snapshot.unknown_segments() {
         0 => resubmit(catalog, &**store, id, &contents.sources),
         _ => Ok(0),
     }
-}
-
-/// The sources of a collection.
-#[derive(Debug, Default)]
-struct Contents {
-    sub_tenants: BTreeSet<SubTenantId>,
-    newest_sequence: u64,
-    /// Version and original of each source.
-    sources: BTreeMap<(SubTenantId, SourceId), (u32, String)>,
-}
-
-impl Contents {
-    fn of(snapshot: &Snapshot) -> Result<Self, EngineError> {
-        let mut contents = Self::default();
-        let applied = snapshot.manifest.applied.iter().copied().max();
-        contents.newest_sequence = applied.unwrap_or(0);
-        let visible = snapshot.all_sources().map(|found| found.record());
-        let lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());
-        for record in visible.chain(lost.cloned().map(Ok)) {
-            let record = record.map_err(lodestone_storage::collection::CollectionError::from)?;
-            contents.sub_tenants.insert(record.sub_tenant.named());
-            contents.newest_sequence = contents.newest_sequence.max(record.sequence.0);
-            let key = (record.sub_tenant, record.id);
-            contents.sources.insert(key, (record.version, record.raw_key));
-        }
-        Ok(contents)
-    }
-}
-
-/// Makes jobs of the uploads that were accepted and have no rows yet: of each source the newest
-/// original, if it is newer than that of the visible version. Older ones were replaced.
-fn resubmit(
-    catalog: &Catalog,
-    store: &dyn BlobStore,
-    collection: CollectionId,
-    sources: &BTreeMap<(SubTenantId, SourceId), (u32, String)>,
-) -> Result<usize, EngineError> {
-    let mut newest: BTreeMap<(SubTenantId, SourceId), NewJob> = BTreeMap::new();
-    // Keys of one collection sort by the time of their uploads.
-    for key in store.list(&uploads::prefix(collection))? {
-        let upload = match uploads::get(store, key.as_str()) {
-            Ok(upload) => upload,
-            Err(error) => {
-                tracing::error!(%collection, %error, "an original is left out");
-                continue;
-            }
-        };
-        let label = upload.label;
-        let names = (SubTenantId::parse(&label.sub_tenant), SourceId::parse(&label.source));
-        let (Ok(sub_tenant), Ok(source)) = names else { continue };
-        let Some(kind) = SourceKind::from_word(&label.kind) else { continue };
-        // A memory without rows was never acknowledged, or is deleted.
-        if kind == SourceKind::Memory {
-            continue;
-        }
-        let place = (sub_tenant.clone(), source.clone());
-        let visible = sources.get(&place);
-        if visible.is_some_and(|(_, raw_key)| raw_key.as_str() >= key.as_str()) {
-            newest.remove(&place);
-            continue;
-        }
-        let change =
-            |map: Option<Metadata>| map.map_or(MetadataChange::Keep, MetadataChange::Replace);
-        let job = NewJob {
-            collection,
-            sub_tenant,
-            source,
-            kind,
-            raw_key: key.as_str().to_owned(),
-            filename: label.filename,
-            url: label.origin.url,
-            content_type: label.content_type,
-            size_bytes: upload.content.len() as u64,
-            content_hash: Sha256::digest(&upload.content).into(),
-            tenant_metadata: change(label.tenant_metadata),
-            document_metadata: change(label.document_metadata),
-            known_version: visible.map(|(version, _)| *version),
-            uploaded_at: Timestamp(label.uploaded_at),
-            origin_at: label.origin.changed_at,
-            detail: label.origin.detail,
-        };
-        newest.insert(place, job);
-    }
-    let mut jobs: Vec<NewJob> = newest.into_values().collect();
-    jobs.sort_by(|a, b| a.raw_key.cmp(&b.raw_key));
-    let count = jobs.len();
-    for job in jobs {
-        catalog.submit(job)?;
-    }
-    Ok(count)
 }

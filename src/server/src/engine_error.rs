@@ -126,6 +126,7 @@ fn catalog(error: &CatalogError) -> ApiError {
         | CatalogError::ResponseTooLong { .. } => ApiError::internal(message),
         CatalogError::TooNew { .. }
         | CatalogError::Foreign { .. }
+        | CatalogError::Emptied { .. }
         | CatalogError::StorageFull
         | CatalogError::Poisoned { .. }
         | CatalogError::Io { .. }
@@ -215,7 +216,7 @@ fn of_server(kind: ErrorKind, cause: String) -> ApiError {
     let answer = match kind {
         ErrorKind::Overloaded => unavailable("overloaded", "the server has too much to do"),
         ErrorKind::StorageFull => {
-            unavailable("storage_full", "the disk is full: reads and deletions go on")
+            unavailable("storage_full", "the disk is full: nothing was changed; reads go on")
         }
         ErrorKind::Unavailable => {
             unavailable("storage_unavailable", "a part of the storage is not usable now")

@@ -65,6 +65,11 @@ impl ManualClock {
         Self(AtomicU64::new(start.0))
     }
 
+    /// Moves the clock back.
+    pub fn set_back_millis(&self, millis: u64) {
+        self.0.fetch_sub(millis, Ordering::SeqCst);
+    }
+
     /// Moves the clock forward.
     pub fn advance_millis(&self, millis: u64) {
         self.0.fetch_add(millis, Ordering::SeqCst);

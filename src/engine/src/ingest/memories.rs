@@ -257,6 +257,7 @@ impl Ingest {
                 tenant_metadata: None,
                 document_metadata: Some(record.document_metadata.clone()),
                 origin: Origin { detail: record.detail.clone(), ..Origin::default() },
+                after: None,
             };
             let key = uploads::put(&*self.store, &*self.ids, collection.id(), &label, original)?;
             record.raw_key = key.as_str().to_owned();

@@ -204,10 +204,20 @@ impl Ingest {
     /// As [`Registry::get`].
     pub fn open(&self, tenant: &Tenant) -> Result<Arc<Collection>, IngestError> {
         let mut was_closed = false;
-        let collection = self.registry.get(tenant.collection, || {
+        let expected = || {
             was_closed = true;
             Ok::<_, IngestError>(self.catalog.head(tenant.collection)?)
-        })?;
+        };
+        let opened = |collection: &Collection| {
+            // What is accepted from now on is newer than everything that is stored.
+            if self.catalog.raise_sequence(collection.snapshot().newest_sequence())? {
+                let (tenant, collection) = (&tenant.id, collection.id());
+                tracing::error!(%tenant, %collection, "catalog.sqlite is older than this tenant's \
+                    segments, as a backup is: uploads that waited since then have to be repeated");
+            }
+            Ok(())
+        };
+        let collection = self.registry.get(tenant.collection, expected, opened)?;
         if was_closed {
             self.maintenance.wake_opened(&collection);
         }

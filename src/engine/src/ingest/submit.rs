@@ -9,8 +9,8 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::ingest::{Ingest, IngestError, app};
-use lodestone_catalog::Tenant;
 use lodestone_catalog::job::{MetadataChange, NewJob};
+use lodestone_catalog::{CatalogError, Tenant};
 use lodestone_io::store::Key;
 use lodestone_storage::collection::Collection;
 use lodestone_storage::collection::uploads::{self, UploadLabel};
@@ -119,6 +119,7 @@ impl Ingest {
             tenant_metadata: replaced(&submission.tenant_metadata).cloned(),
             document_metadata: replaced(&submission.document_metadata).cloned(),
             origin: submission.origin.clone(),
+            after: Some(self.catalog.newest_sequence()?.0),
         };
         // A page that has yet to be fetched has an original without bytes: its label is what a lost
         // catalog is rebuilt from.

@@ -74,6 +74,7 @@ impl Ingest {
             tenant_metadata: replaced(&job.tenant_metadata).cloned(),
             document_metadata: replaced(&job.document_metadata).cloned(),
             origin: Origin { url: url.clone(), ..Origin::default() },
+            after: job.sequence.0.checked_sub(1),
         };
         let id = collection.id();
         let raw_key = uploads::put(&*self.store, &*self.ids, id, &label, &page.bytes)?;

@@ -26,6 +26,9 @@ const READ_MILLIS: u64 = 2000;
 const IDLE: Duration = Duration::from_secs(1);
 /// Pause of a worker after jobs had to be given back.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Message of a job whose source was stored by a later operation. A catalog that is older than the
+/// segments may hold such jobs.
+const OUTDATED: &str = "a later version of this source is stored already; this one was not";
 
 impl Ingest {
     /// Processes originals until shutdown.
@@ -214,7 +217,10 @@ impl Ingest {
         let settlements = jobs.iter().zip(&sources).filter(|(job, _)| is_live(job));
         let settlements = settlements.map(|(job, source)| Settlement {
             sequence: job.sequence,
-            outcome: Outcome::Published { chunks: source.rows.len() as u64 },
+            outcome: match outcome.outdated.contains(&job.sequence) {
+                false => Outcome::Published { chunks: source.rows.len() as u64 },
+                true => Outcome::Rejected { fault: Fault::Internal, message: OUTDATED.to_owned() },
+            },
         });
         let ended = settlements.chain(amended.into_iter().map(released)).collect();
         let settled = self.catalog.settle(collection.id(), ended, collection.head())?;

@@ -157,6 +157,29 @@ fn accepted_uploads_outlive_the_catalog() {
     }
 }
 
+/// Goal: of two versions the one that was accepted later wins, whatever the clock shows.
+#[test]
+fn a_clock_that_was_set_back_changes_no_order() {
+    const HOUR: u64 = 3_600_000;
+    let rig = Rig::new();
+    rig.upload("seen", "everywhere is wind");
+    let rig = rig.restart(GatedEmbedder::with_passes(0), |_| {});
+    submit(&rig.engine, "late", "everywhere is rain", &Metadata::new());
+    wait_for("the worker", || rig.gate.has_waiting().then_some(()));
+    rig.clock.set_back_millis(HOUR);
+    for source in ["seen", "late"] {
+        submit(&rig.engine, source, "everywhere is snow", &Metadata::new());
+    }
+    let rig = rig.restart(GatedEmbedder::default(), lose_catalog);
+    for source in ["seen", "late"] {
+        assert_eq!(settled(&rig.engine, source).status, JobStatus::Success);
+        let original = rig.engine.original(&access(&rig.engine), &id(source)).unwrap();
+        let mut content = Vec::new();
+        original.verify(|piece| content.extend_from_slice(piece)).unwrap();
+        assert_eq!(content, b"everywhere is snow", "{source}");
+    }
+}
+
 #[test]
 fn contradictions_are_refused_and_nothing_is_touched() {
     type Harm = fn(&Path);

@@ -21,6 +21,7 @@ fn orphan(engine: &Engine, at: Timestamp) -> Key {
         tenant_metadata: None,
         document_metadata: None,
         origin: Origin::default(),
+        after: None,
     };
     let collection = access(engine).tenant.collection;
     uploads::put(&*engine.store, &*engine.ids, collection, &label, b"orphan").unwrap()

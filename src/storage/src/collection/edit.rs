@@ -44,6 +44,16 @@ pub struct Edit {
     pub embedding: Option<String>,
 }
 
+impl Edit {
+    /// The highest sequence of the sources that it adds; 0 where it adds none.
+    pub(super) fn newest_sequence(&self) -> Sequence {
+        let segments = self.add.iter().map(|added| &added.segment);
+        let sequences = segments
+            .flat_map(|segment| (0..segment.source_count()).map(|source| segment.sequence(source)));
+        sequences.max().unwrap_or(Sequence(0))
+    }
+}
+
 /// Effects of an edit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {

@@ -18,7 +18,10 @@ pub enum CollectionError {
         problem: String,
     },
     /// The newest manifest is older than the one that the catalog has seen.
-    #[error("collection {collection} has manifest {found}, but {expected} was committed")]
+    #[error(
+        "collection {collection} has manifest {found}, but {expected} was committed; restore \
+         v1/c/{collection} from a backup"
+    )]
     HeadMissing {
         /// The collection.
         collection: CollectionId,
@@ -26,6 +29,19 @@ pub enum CollectionError {
         found: u64,
         /// The newest manifest that the catalog has seen.
         expected: u64,
+    },
+    /// There are segments and no manifest, so it is not known which of their rows are alive.
+    #[error(
+        "collection {collection} has {segments} segments and no manifest, so it is not known what \
+         in them is alive; restore v1/c/{collection}/m from a backup, or move v1/c/{collection} \
+         and catalog.sqlite away: documents are then processed anew from v1/raw/{collection}, \
+         memories, client vectors and changed metadata are lost"
+    )]
+    Unlisted {
+        /// The collection.
+        collection: CollectionId,
+        /// Number of its segments.
+        segments: usize,
     },
     /// Written by a newer version of the program.
     #[error("collection {collection} needs reader version {needed}, this program has {ours}")]
@@ -106,6 +122,7 @@ impl CollectionError {
         match self {
             Self::BadManifest { .. }
             | Self::HeadMissing { .. }
+            | Self::Unlisted { .. }
             | Self::BadUpload { .. }
             | Self::BadList { .. } => ErrorKind::Corrupt,
             Self::TooNew { .. }

@@ -4,6 +4,8 @@
 //! the fields of [`Manifest`]. A reader rejects a broken seal, a version other than the one in the
 //! file's name, another collection, and a `min_reader` above its own.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -84,6 +86,10 @@ pub struct Manifest {
     pub applied: Vec<u64>,
     /// Fingerprint of the model that made the vectors; none for client vectors.
     pub embedding: Option<String>,
+    /// The highest sequence of any source that it or an earlier version has listed; absent where
+    /// the last writer was an older release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest_sequence: Option<u64>,
 }
 
 /// The one field whose name and type no later version may change.
@@ -106,6 +112,7 @@ impl Manifest {
             segments: Vec::new(),
             applied: Vec::new(),
             embedding: None,
+            newest_sequence: None,
         }
     }
 

@@ -59,6 +59,21 @@ impl Collection {
         Ok(collection)
     }
 
+    /// Number of segments in a collection without a manifest, which would tell the live ones. A
+    /// crash before the first commit leaves such, and so does the loss of the manifests.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub fn unlisted_segments(
+        store: &dyn BlobStore,
+        id: CollectionId,
+    ) -> Result<usize, CollectionError> {
+        match store.list(&layout::manifests(id))?.is_empty() {
+            true => Ok(store.list(&layout::segments(id))?.len()),
+            false => Ok(0),
+        }
+    }
+
     /// Opens the segments that a manifest lists.
     pub(super) fn load(&self, manifest: Manifest) -> Result<Snapshot, CollectionError> {
         let mut segments = Vec::with_capacity(manifest.segments.len());
@@ -174,7 +189,8 @@ fn check_head(
         0 => Some(&head.nonce),
         later => usize::try_from(later - 1).ok().and_then(|at| head.recent.get(at)),
     };
-    if found.is_some_and(|nonce| *nonce != expected.nonce) {
+    // Of a collection that was found without manifests only that it had one is known.
+    if !expected.nonce.is_nil() && found.is_some_and(|nonce| *nonce != expected.nonce) {
         let problem = "it does not descend from the one that was committed".to_owned();
         return Err(CollectionError::BadManifest { collection, version: head.version, problem });
     }

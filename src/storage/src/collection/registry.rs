@@ -1,7 +1,7 @@
 //! Registry of open collections. They are opened on first use, and idle ones are closed when there
 //! are too many.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::collection::{Collection, CollectionError};
 use lodestone_compute::{ComputeBackend, SimdBackend};
 use lodestone_io::store::BlobStore;
-use lodestone_types::{CollectionId, CommitHead, IdSource};
+use lodestone_types::{CollectionId, CommitHead, ErrorKind, IdSource};
 
 /// Time for which a listing of the open collections waits for the lock of one: longer than a
 /// look-up holds it, shorter than an opening may take.
@@ -25,6 +25,8 @@ pub struct Registry {
     epoch: u64,
     open_max: usize,
     slots: Mutex<Slots>,
+    /// Collections that were damaged when they were last to be opened.
+    unopenable: Mutex<BTreeSet<CollectionId>>,
 }
 
 #[derive(Debug, Default)]
@@ -50,7 +52,8 @@ impl Registry {
         open_max: usize,
     ) -> Self {
         let backend = Arc::new(SimdBackend);
-        Self { store, ids, backend, epoch, open_max, slots: Mutex::default() }
+        let (slots, unopenable) = Default::default();
+        Self { store, ids, backend, epoch, open_max, slots, unopenable }
     }
 
     /// The registry, with another backend for merges than the processor.
@@ -59,15 +62,16 @@ impl Registry {
         Self { backend, ..self }
     }
 
-    /// The open collection; opens it if need be, and calls `expected` only then.
+    /// The open collection; opens it if need be, and calls `expected` only then, and `opened` with
+    /// it before anybody else gets it.
     ///
     /// # Errors
-    /// As [`Collection::open`], and what `expected` returns. Errors are not remembered: the
-    /// next call tries again.
+    /// As [`Collection::open`], and what `expected` and `opened` return. The next call tries again.
     pub fn get<E: From<CollectionError>>(
         &self,
         id: CollectionId,
         expected: impl FnOnce() -> Result<Option<CommitHead>, E>,
+        opened: impl FnOnce(&Collection) -> Result<(), E>,
     ) -> Result<Arc<Collection>, E> {
         let slot = self.slot(id);
         let mut held = slot.lock();
@@ -75,10 +79,20 @@ impl Registry {
             return Ok(Arc::clone(collection));
         }
         let (store, ids) = (Arc::clone(&self.store), Arc::clone(&self.ids));
-        let collection = Collection::open(id, store, ids, self.epoch, expected()?)?;
-        let collection = Arc::new(collection.with_backend(Arc::clone(&self.backend)));
+        let found = Collection::open(id, store, ids, self.epoch, expected()?);
+        match &found {
+            Err(error) if error.kind() == ErrorKind::Corrupt => self.unopenable.lock().insert(id),
+            _ => self.unopenable.lock().remove(&id),
+        };
+        let collection = Arc::new(found?.with_backend(Arc::clone(&self.backend)));
+        opened(&collection)?;
         *held = Some(Arc::clone(&collection));
         Ok(collection)
+    }
+
+    /// Number of collections that could not be opened for damage when they were last asked for.
+    pub fn unopenable(&self) -> usize {
+        self.unopenable.lock().len()
     }
 
     fn slot(&self, id: CollectionId) -> Arc<Mutex<Option<Arc<Collection>>>> {
@@ -97,6 +111,7 @@ impl Registry {
     /// opening it anew could mistake files that are being written for left-over ones.
     pub fn close(&self, id: CollectionId) {
         self.slots.lock().by_id.remove(&id);
+        self.unopenable.lock().remove(&id);
     }
 
     /// Collections that are open now, in the order of their ids, without those that are being

@@ -10,7 +10,7 @@ use crate::collection::QuarantinedSegment;
 use crate::collection::manifest::{Manifest, SegmentEntry};
 use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_text::ScopeStats;
-use lodestone_types::{RowId, SourceId, SourceRecord, SubTenantId};
+use lodestone_types::{RowId, Sequence, SourceId, SourceRecord, SubTenantId};
 
 /// A segment together with its dead rows, as of one or more versions.
 #[derive(Debug)]
@@ -148,6 +148,19 @@ impl Snapshot {
             let alive = all.filter(|source| !live.dead.sources.contains(*source));
             alive.map(move |source| FoundSource { live, source })
         })
+    }
+
+    /// The highest sequence of its sources, those of damaged segments included, as far as known.
+    /// Costs a look at every source only where an older release has written the manifest.
+    pub fn newest_sequence(&self) -> Sequence {
+        if let Some(newest) = self.manifest.newest_sequence {
+            return Sequence(newest);
+        }
+        let visible = self.all_sources().map(|found| found.live.segment.sequence(found.source));
+        let lost = self.damaged.iter().flat_map(|segment| segment.lost());
+        let applied = self.manifest.applied.iter().copied().map(Sequence);
+        let all = visible.chain(lost.map(|record| record.sequence)).chain(applied);
+        all.max().unwrap_or(Sequence(0))
     }
 
     /// Live rows of a sub-tenant.

@@ -48,6 +48,10 @@ pub struct UploadLabel {
     /// Its origin; absent in labels of older versions.
     #[serde(default)]
     pub origin: Origin,
+    /// A sequence that was given before it was accepted; its own is higher. Orders the uploads of a
+    /// source whatever the clock shows; absent in labels of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
 }
 
 /// An original, read back and verified.

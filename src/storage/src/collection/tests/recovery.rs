@@ -124,7 +124,7 @@ fn the_registry_keeps_what_is_in_use_and_closes_the_rest() {
     let registry = Registry::new(store, ids, 1, 4);
     let open = |n: u128| {
         let id = CollectionId(Uuid::from_u128(n));
-        registry.get(id, || Ok::<_, CollectionError>(None)).unwrap()
+        registry.get(id, || Ok::<_, CollectionError>(None), |_| Ok(())).unwrap()
     };
     let used = open(1);
     let background = Arc::downgrade(&open(2));
@@ -143,7 +143,7 @@ fn the_registry_does_not_forget_poison() {
     let registry = Registry::new(store, ids, 1, 2);
     let open = |n: u128| {
         let id = CollectionId(Uuid::from_u128(n));
-        registry.get(id, || Ok::<_, CollectionError>(None)).unwrap()
+        registry.get(id, || Ok::<_, CollectionError>(None), |_| Ok(())).unwrap()
     };
     open(1).poisoned.store(true, Ordering::SeqCst);
     (2..=9).for_each(|n| drop(open(n)));
