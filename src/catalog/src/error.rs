@@ -123,6 +123,13 @@ pub enum CatalogError {
         /// The error.
         cause: String,
     },
+    /// A commit failed in a way that leaves unknown whether it has happened. Nothing is written
+    /// after it until the catalog is opened again.
+    #[error("it is not known whether a change of the catalog has happened: {cause}")]
+    InDoubt {
+        /// The error.
+        cause: String,
+    },
     /// The disk failed.
     #[error("input or output on the catalog failed: {source}")]
     Io {
@@ -175,6 +182,7 @@ impl CatalogError {
             | Self::Foreign { .. }
             | Self::NotRecovered
             | Self::Poisoned { .. }
+            | Self::InDoubt { .. }
             | Self::Io { .. } => ErrorKind::Unavailable,
             Self::Emptied { .. } | Self::Corrupt { .. } | Self::BadDescriptor { .. } => {
                 ErrorKind::Corrupt

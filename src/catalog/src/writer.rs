@@ -27,6 +27,8 @@ enum Failure {
     Full,
     RolledBack(String),
     Poisoned(String),
+    /// Poisoned by the commit of this batch, which may have happened.
+    InDoubt(String),
 }
 
 impl Failure {
@@ -40,6 +42,7 @@ impl Failure {
     fn error(&self) -> CatalogError {
         match self {
             Self::Full => CatalogError::StorageFull,
+            Self::InDoubt(cause) => CatalogError::InDoubt { cause: cause.clone() },
             Self::RolledBack(cause) | Self::Poisoned(cause) => {
                 CatalogError::Poisoned { cause: cause.clone() }
             }
@@ -168,9 +171,10 @@ fn serve(connection: &Connection, receiver: &Receiver<Box<dyn Task>>, counters: 
                 counters.commits.fetch_add(1, Ordering::SeqCst);
                 counters.writes.fetch_add(size, Ordering::SeqCst);
             }
-            Some(Failure::Poisoned(cause)) if poison.is_none() => {
+            Some(Failure::Poisoned(cause) | Failure::InDoubt(cause)) if poison.is_none() => {
                 tracing::error!(%cause, "the catalog refuses writes until it is opened again");
-                poison.clone_from(&failure);
+                // What comes later is refused, and so in no doubt.
+                poison = Some(Failure::Poisoned(cause.clone()));
             }
             Some(_) => {}
         }
@@ -207,5 +211,8 @@ fn commit_together(
         };
         run(end).map_err(|error| undo(Failure::of(error)))?;
     }
-    run("COMMIT").map_err(|error| undo(Failure::of(error)))
+    run("COMMIT").map_err(|error| match undo(Failure::of(error)) {
+        Failure::Poisoned(cause) => Failure::InDoubt(cause),
+        failure => failure,
+    })
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::access::absent;
+use crate::ingest::IngestError;
 use crate::query;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_catalog::descriptors::{self, Descriptor};
@@ -105,9 +106,9 @@ impl Engine {
         self.gauge.make_room();
         let collection = self.catalog.begin_delete_tenant(&tenant.id).map_err(absent)?;
         // Before the answer: a deleted tenant must not come back with a rebuilt catalog.
-        descriptors::mark_deleted(&*self.store, collection)?;
+        let marked = descriptors::mark_deleted(&*self.store, collection);
         self.ingest.clear_deleted_tenants();
-        Ok(())
+        marked.map_err(|error| IngestError::half_done(error).into())
     }
 
     /// A tenant with its sub-tenants that the key reaches: `default` first, then ascending.

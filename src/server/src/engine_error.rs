@@ -15,7 +15,7 @@ use lodestone_extract::ExtractError;
 use lodestone_storage::collection::CollectionError;
 use lodestone_types::metadata::InvalidMetadata;
 use lodestone_types::schema::SchemaError;
-use lodestone_types::{ErrorKind, Stopped};
+use lodestone_types::{ErrorKind, SourceId, Stopped};
 
 impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
@@ -76,6 +76,8 @@ fn ingest(error: IngestError) -> ApiError {
                 .with_member("not_found", missing.into())
         }
         IngestError::DimensionMismatch { .. } => ApiError::invalid("dimension_mismatch", message),
+        IngestError::ModelMismatch { .. } => conflict("model_mismatch", message),
+        IngestError::OutcomeUnknown { id, .. } => outcome_unknown(id.as_ref()).caused_by(message),
         IngestError::DiskFull { .. } => of_server(ErrorKind::StorageFull, message),
         IngestError::Job(error) => job(&error),
         IngestError::Catalog(error) => catalog(&error),
@@ -114,6 +116,7 @@ fn catalog(error: &CatalogError) -> ApiError {
             ApiError::invalid("default_sub_tenant_protected", message)
         }
         CatalogError::QueueFull { .. } => queue_full(),
+        CatalogError::InDoubt { .. } => outcome_unknown(None).caused_by(message),
         CatalogError::NotRecovered => unavailable("starting", "the server is starting"),
         CatalogError::KeyUnknown { .. } => {
             let message = "key_id does not exist or this key has no access to it";
@@ -144,6 +147,7 @@ fn collection(error: &CollectionError) -> ApiError {
             let told = "a part of the tenant is damaged and this operation needs all of it";
             unavailable("quarantined", told).caused_by(message)
         }
+        CollectionError::InDoubt { .. } => outcome_unknown(None).caused_by(message),
         CollectionError::Fenced { .. } => {
             let told = "another writer has changed the tenant";
             unavailable("storage_unavailable", told).caused_by(message)
@@ -249,6 +253,19 @@ fn unavailable(reason: &'static str, message: &str) -> ApiError {
     ApiError::new(Condition::Unavailable, reason, message)
 }
 
+/// A change that may have happened, about the source `id` where it was one.
+fn outcome_unknown(id: Option<&SourceId>) -> ApiError {
+    let reason = "outcome_unknown";
+    let told = "the disk failed while the change was made: it may have happened, or a part of it";
+    match id {
+        None => unavailable(reason, &format!("{told}; a deletion can be repeated")),
+        Some(id) => {
+            let told = format!("{told}; before sending it again, ask for {id} (verify_processing)");
+            unavailable(reason, &told).with_member("file_id", id.as_str().into())
+        }
+    }
+}
+
 fn generation() -> ApiError {
     unavailable("generation_unavailable", "the generator cannot be used now")
 }
@@ -268,7 +285,7 @@ fn insufficient_scope(need: &str) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lodestone_types::{SourceId, TenantId, TenantMode};
+    use lodestone_types::{TenantId, TenantMode};
 
     fn wire(error: impl Into<EngineError>) -> (u16, &'static str, String) {
         let error = ApiError::from(error.into());

@@ -126,7 +126,7 @@ fn after_a_failed_commit_nothing_is_written_until_reopened() {
         )?;
         Ok(())
     });
-    assert_eq!(failed.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert!(matches!(failed.unwrap_err(), CatalogError::InDoubt { .. }));
     let refused = fixture.catalog.submit(fixture.job(collection, "after")).unwrap_err();
     assert!(matches!(refused, CatalogError::Poisoned { .. }));
     assert_eq!(fixture.status(collection, "before"), Some(JobStatus::Queued), "reads go on");

@@ -60,7 +60,8 @@ impl Ingest {
                 source,
                 tenant_metadata.as_ref(),
                 document_metadata.as_ref(),
-            )?;
+            );
+            let reached = reached.map_err(|error| IngestError::from(error).about(source))?;
             let Some((found, before)) = visible.zip(before) else {
                 drop(writer);
                 self.drop_unused(again);
@@ -87,8 +88,9 @@ impl Ingest {
             }
             let segment = collection.build_amended(&found, after)?;
             let add = vec![AddedSegment { segment, withheld: Vec::new() }];
-            writer.commit(&Edit { add, ..Edit::default() })?;
-            self.record_head(collection)?;
+            let committed = writer.commit(&Edit { add, ..Edit::default() });
+            committed.map_err(|error| IngestError::from(error).about(source))?;
+            self.record_head(collection);
             drop(writer);
             self.drop_unused(again);
             self.maintenance.wake(collection);

@@ -44,8 +44,12 @@ impl Ingest {
                 visible.iter().map(|id| (sub_tenant.clone(), id.clone())).collect();
             outcome = writer.commit(&Edit { remove_sources, ..Edit::default() })?;
         }
-        let canceled = self.catalog.cancel_sources(collection.id(), sub_tenant, ids)?;
-        self.record_head(collection)?;
+        let canceled = self.catalog.cancel_sources(collection.id(), sub_tenant, ids);
+        let canceled = canceled.map_err(|error| match visible.is_empty() {
+            true => error.into(),
+            false => IngestError::half_done(error),
+        })?;
+        self.record_head(collection);
         drop(writer);
         self.delete_originals(&outcome.orphaned_uploads);
         self.delete_originals(&canceled.raw_keys);
@@ -63,11 +67,13 @@ impl Ingest {
         Ok(found)
     }
 
-    /// Tells the catalog of the newest commit, so that a disk that loses it is noticed.
-    pub(super) fn record_head(&self, collection: &Collection) -> Result<(), IngestError> {
-        match collection.head() {
-            Some(head) => Ok(self.catalog.record_head(collection.id(), head)?),
-            None => Ok(()),
+    /// Tells the catalog of the newest commit, so that a disk that loses it is noticed. The commit
+    /// is durable, so a catalog that cannot note it does not fail it.
+    pub(super) fn record_head(&self, collection: &Collection) {
+        let Some(head) = collection.head() else { return };
+        if let Err(error) = self.catalog.record_head(collection.id(), head) {
+            let id = collection.id();
+            tracing::error!(collection = %id, %error, "the newest commit could not be noted");
         }
     }
 
@@ -87,8 +93,9 @@ impl Ingest {
         }
         let edit = Edit { remove_sub_tenant: Some(sub_tenant.clone()), ..Edit::default() };
         let outcome = writer.commit(&edit)?;
-        let canceled = self.catalog.delete_sub_tenant(collection.id(), sub_tenant)?;
-        self.record_head(collection)?;
+        let canceled = self.catalog.delete_sub_tenant(collection.id(), sub_tenant);
+        let canceled = canceled.map_err(IngestError::half_done)?;
+        self.record_head(collection);
         drop(writer);
         self.delete_originals(&outcome.orphaned_uploads);
         self.delete_originals(&canceled.raw_keys);

@@ -63,6 +63,26 @@ pub enum IngestError {
         /// The request's.
         received: usize,
     },
+    /// The vectors of the tenant are of another model than the loaded one.
+    #[error(
+        "the vectors of this tenant were made by another model ({made_by}) than the server runs \
+         with ({loaded}): start it with that model, or delete the tenant and upload its sources \
+         again"
+    )]
+    ModelMismatch {
+        /// Fingerprint of the model that made them.
+        made_by: String,
+        /// Fingerprint of the loaded one.
+        loaded: String,
+    },
+    /// The change may have happened or not, or only a part of it has.
+    #[error("it is not known whether the change has happened: {cause}")]
+    OutcomeUnknown {
+        /// The source that it was about, where it was one.
+        id: Option<SourceId>,
+        /// The error.
+        cause: String,
+    },
     /// The disk is too full for this kind of change.
     #[error("the disk is full ({level:?}): {free_bytes} bytes are left")]
     DiskFull {
@@ -86,6 +106,23 @@ pub enum IngestError {
 }
 
 impl IngestError {
+    /// The error of a change about `id`: names it where the change may have happened all the same.
+    pub(super) fn about(self, id: &SourceId) -> Self {
+        match self {
+            Self::Catalog(CatalogError::InDoubt { cause })
+            | Self::Collection(CollectionError::InDoubt { cause, .. })
+            | Self::OutcomeUnknown { id: None, cause } => {
+                Self::OutcomeUnknown { id: Some(id.clone()), cause }
+            }
+            error => error,
+        }
+    }
+
+    /// The error of a step after one that is durable already.
+    pub(crate) fn half_done(error: impl std::fmt::Display) -> Self {
+        Self::OutcomeUnknown { id: None, cause: error.to_string() }
+    }
+
     /// The kind of error: it says what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -96,6 +133,8 @@ impl IngestError {
             | Self::DimensionMismatch { .. } => ErrorKind::Invalid,
             Self::Metadata { problem: InvalidMetadata::TooLarge { .. }, .. } => ErrorKind::TooLarge,
             Self::Metadata { .. } => ErrorKind::Invalid,
+            Self::ModelMismatch { .. } => ErrorKind::Conflict,
+            Self::OutcomeUnknown { .. } => ErrorKind::Unavailable,
             Self::DiskFull { .. } => ErrorKind::StorageFull,
             Self::SourceUnknown { .. }
             | Self::MemoryUnknown { .. }

@@ -195,7 +195,7 @@ impl Ingest {
             ..Edit::default()
         };
         writer.commit(&edit)?;
-        self.record_head(collection)?;
+        self.record_head(collection);
         drop(writer);
         let (id, damaged) = (collection.id(), collection.snapshot().damaged.len());
         tracing::warn!(collection = %id, sources = wanted.len(), damaged, "lost sources rebuilt");

@@ -78,8 +78,8 @@ impl Ingest {
     /// Stores the original and the job. Durable on return; processed in the background.
     ///
     /// # Errors
-    /// As [`Self::check`]; a full queue; [`IngestError::DiskFull`]; what the disk says. Nothing is
-    /// kept then.
+    /// As [`Self::check`]; [`IngestError::ModelMismatch`]; a full queue; [`IngestError::DiskFull`];
+    /// what the disk says. Nothing is kept then. [`IngestError::OutcomeUnknown`], where it may be.
     pub fn submit(
         &self,
         tenant: &Tenant,
@@ -150,6 +150,10 @@ impl Ingest {
         let (source, raw_key) = (job.source.clone(), job.raw_key.clone());
         let submitted = match self.catalog.submit(job) {
             Ok(submitted) => submitted,
+            // The job may be durable, and then it needs its original.
+            Err(error @ CatalogError::InDoubt { .. }) => {
+                return Err(IngestError::from(error).about(&source));
+            }
             Err(error) => {
                 self.delete_originals(&[raw_key]);
                 return Err(error.into());

@@ -70,7 +70,8 @@ impl Ingest {
             detail: SourceDetail::default(),
         };
         let accepted = AcceptedVectors { batch, rows: rows.len(), overwritten: older.is_some() };
-        self.publish_batch(collection, writer, dimension, record, rows)?;
+        self.publish_batch(collection, writer, dimension, record, rows)
+            .map_err(|error| error.about(&accepted.batch))?;
         Ok(accepted)
     }
 
@@ -128,8 +129,8 @@ impl Ingest {
         let sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant, batch)?;
         let version = record.version + 1;
         let record = SourceRecord { version, sequence, last_updated_at: now, ..record };
-        self.publish_batch(collection, writer, expected, record, rows)?;
-        Ok(())
+        self.publish_batch(collection, writer, expected, record, rows)
+            .map_err(|error| error.about(batch))
     }
 
     /// Makes the rows of a batch visible.
@@ -146,7 +147,7 @@ impl Ingest {
         let segment = collection.build(dimension, VectorKind::F32, &[source])?;
         let add = vec![AddedSegment { segment, withheld: Vec::new() }];
         writer.commit(&Edit { add, ..Edit::default() })?;
-        self.record_head(collection)?;
+        self.record_head(collection);
         drop(writer);
         self.look_after(collection);
         Ok(())
@@ -187,7 +188,7 @@ impl Ingest {
             return Ok(vec![false; chunks.len()]);
         }
         let outcome = writer.commit(&Edit { remove_chunks, ..Edit::default() })?;
-        self.record_head(collection)?;
+        self.record_head(collection);
         drop(writer);
         self.maintenance.wake(collection);
         Ok(chunks.iter().map(|chunk| outcome.removed_chunks.contains(chunk)).collect())

@@ -7,6 +7,7 @@ mod gate;
 mod listing;
 mod memories;
 mod originals;
+mod outcomes;
 mod rebuild;
 mod restore;
 mod resume;

@@ -62,9 +62,9 @@ impl Writer<'_> {
     ///
     /// # Errors
     /// `StorageFull` if the disk filled before the commit point, and errors of reading the visible
-    /// sources: nothing has changed then. After any other error the collection is poisoned, because
-    /// the change may or may not be durable: it refuses writes, and reads continue with the version
-    /// before.
+    /// sources: nothing has changed then. After any other error the collection is poisoned: it
+    /// refuses writes, and reads continue with the version before. [`CollectionError::InDoubt`]
+    /// alone says that the change may be durable.
     pub fn commit(&mut self, edit: &Edit) -> Result<Outcome, CollectionError> {
         let base = self.base();
         let draft = Draft::new(&base, edit)?;
@@ -98,7 +98,19 @@ impl Writer<'_> {
             if edit.embedding.is_some() {
                 next.embedding.clone_from(&edit.embedding);
             }
-            match collection.log.commit(&base.manifest, &next)? {
+            next.newest_sequence = Some(edit.newest_sequence().max(base.newest_sequence()).0);
+            // Before it nothing that was written is referred to.
+            let committed =
+                collection.log.commit(&base.manifest, &next).map_err(|error| {
+                    match error.leaves_doubt() {
+                        true => {
+                            let cause = error.to_string();
+                            CollectionError::InDoubt { collection: collection.id, cause }
+                        }
+                        false => error,
+                    }
+                });
+            match committed? {
                 Commit::Done => {
                     self.state.applied.extend(&edit.applied);
                     self.publish(&base, next_snapshot(next, draft.segments));

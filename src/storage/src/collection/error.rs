@@ -59,6 +59,17 @@ pub enum CollectionError {
         /// The collection.
         collection: CollectionId,
     },
+    /// A commit failed so that it is unknown whether it has happened; later ones are refused.
+    #[error(
+        "it is not known whether a commit to collection {collection} has happened: {cause}; \
+         restart the server"
+    )]
+    InDoubt {
+        /// The collection.
+        collection: CollectionId,
+        /// The error.
+        cause: String,
+    },
     /// A writer with a later epoch has taken over, or others kept winning.
     #[error("another writer has committed to collection {collection}")]
     Fenced {
@@ -127,6 +138,7 @@ impl CollectionError {
             | Self::BadList { .. } => ErrorKind::Corrupt,
             Self::TooNew { .. }
             | Self::Poisoned { .. }
+            | Self::InDoubt { .. }
             | Self::Fenced { .. }
             | Self::Quarantined { .. }
             | Self::Unsettled { .. } => ErrorKind::Unavailable,

@@ -1,0 +1,91 @@
+//! Errors of changes during which the disk fails.
+
+use super::*;
+use crate::ingest::{IngestError, NewMemory};
+use lodestone_io::{CrashDisk, Fault, FaultKind};
+use lodestone_storage::collection::CollectionError;
+
+type Change = fn(&Engine) -> Result<(), EngineError>;
+
+fn open(engine: &Engine, name: &str) -> TenantAccess {
+    let tenant = TenantId::parse(name).unwrap();
+    let scope = Scope { tenant, sub_tenant: SubTenantId::default_name() };
+    engine.open(&grant(), &scope, None).unwrap()
+}
+
+fn batches(engine: &Engine) -> u64 {
+    engine.stats(&grant(), &open(engine, "vectors")).unwrap().objects
+}
+
+fn memories(engine: &Engine) -> usize {
+    engine.memories(&access(engine)).unwrap().len()
+}
+
+fn add_vectors(engine: &Engine) -> Result<(), EngineError> {
+    let vectors = vec![vec![1.0, 0.0, 0.0]];
+    engine.upload_vectors(&open(engine, "vectors"), None, vectors).map(drop)
+}
+
+fn delete_vectors(engine: &Engine) -> Result<(), EngineError> {
+    engine.delete_sources(&open(engine, "vectors"), &[id("first")]).map(drop)
+}
+
+fn add_memory(engine: &Engine) -> Result<(), EngineError> {
+    let added = NewMemory { content: "Nora likes slate.".into(), ..NewMemory::default() };
+    engine.add_memory(&access(engine), added, None).map(drop)
+}
+
+/// Goal: whichever sync of a change fails, success means that it has happened, and an error that is
+/// not "outcome unknown" that it has not. Method: each sync in turn, and a look after a restart.
+#[test]
+fn an_error_says_whether_the_change_may_have_happened() {
+    const SYNCS: u64 = 12;
+    let changes: [(Change, bool); 3] =
+        [(add_vectors, true), (delete_vectors, false), (add_memory, true)];
+    let (mut happened, mut refused) = (0, 0);
+    for (change, is_new) in changes {
+        for nth in 0..SYNCS {
+            let base = tempfile::tempdir().unwrap();
+            let disk = Arc::new(CrashDisk::new(base.path()));
+            let mut settings = Settings::new(disk.root().join("data"), "unused".into());
+            settings.ingest_threads = 1;
+            let mut components = Components::real(Arc::new(GatedEmbedder::default()));
+            components.disk = Arc::clone(&disk) as Arc<dyn Disk>;
+            let engine = Engine::start(settings, components).unwrap();
+            let name = TenantId::parse("vectors").unwrap();
+            engine.create_tenant(&grant(), Some(name), TenantMode::Embeddings, None).unwrap();
+            let first = vec![vec![0.0, 1.0, 0.0]];
+            let vectors = open(&engine, "vectors");
+            engine.upload_vectors(&vectors, Some(id("first")), first).unwrap();
+            access(&engine);
+            drop(vectors);
+            disk.inject(Fault::Sync(disk.syncs() + nth), FaultKind::Device);
+            let told = change(&engine);
+            engine.shut_down();
+            drop(engine);
+
+            let clock = Arc::new(ManualClock::new(START));
+            let engine = start(disk.root(), &Arc::default(), &Arc::default(), &clock).unwrap();
+            let seen = (batches(&engine), memories(&engine));
+            let is_done = seen != (1, 0);
+            match told {
+                Ok(()) => assert!(is_done, "sync {nth}: {seen:?}"),
+                Err(EngineError::Ingest(IngestError::OutcomeUnknown { id, .. })) => {
+                    assert_eq!(id.is_some(), is_new, "sync {nth}");
+                    happened += u64::from(is_done);
+                }
+                Err(EngineError::Ingest(IngestError::Collection(CollectionError::InDoubt {
+                    ..
+                }))) => {
+                    assert!(!is_new, "a new source is named");
+                    happened += u64::from(is_done);
+                }
+                Err(error) => {
+                    assert!(!is_done, "sync {nth}: {error}, but {seen:?}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(happened > 0 && refused > 0, "{happened} happened in doubt, {refused} were refused");
+}
