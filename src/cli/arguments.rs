@@ -169,6 +169,9 @@ pub struct VerifyOptions {
     /// The data directory.
     #[arg(long, env = "LODESTONE_DATA_DIR", default_value = "data")]
     pub data_dir: PathBuf,
+    /// The server's embedding model: says which tenants have vectors of another one.
+    #[arg(long, env = "LODESTONE_MODEL_DIR")]
+    pub model_dir: Option<PathBuf>,
 }
 
 impl Arguments {

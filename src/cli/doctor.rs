@@ -15,9 +15,11 @@ use lodestone_extract::Format;
 use lodestone_extract::sandbox::{Parser, Sandbox};
 use lodestone_io::{DataDir, Disk, RealDisk};
 use lodestone_rank::Reranker;
+use lodestone_storage::collection::count_foreign_models;
 use lodestone_types::{Clock, SystemClock};
 
 use crate::cli::arguments::PARSE;
+use crate::cli::counted;
 use crate::cli::model::reranker;
 
 /// Looks at every part that a start needs and prints a line for each.
@@ -28,16 +30,20 @@ pub fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
     settings.validate()?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let (device, embedding) = device(settings, &disk);
+    let (model, fingerprint) = match model(settings, embedding) {
+        Ok((found, fingerprint)) => (Ok(found), Some(fingerprint)),
+        Err(problem) => (Err(problem), None),
+    };
     let parts = [
         ("version", Ok(env!("CARGO_PKG_VERSION").to_owned())),
         ("processor", Ok(processor())),
         ("memory", Ok(memory())),
         ("device", device),
-        ("model", model(settings, embedding)),
+        ("model", model),
         ("reranker", found_reranker(settings)),
         ("parsers", parsers()),
         ("generator", generator(settings)),
-        ("data", data(&*disk, &settings.data_dir)),
+        ("data", data(&*disk, &settings.data_dir, fingerprint.as_deref())),
         ("listen", listen(settings)),
     ];
     let mut problems = 0;
@@ -86,8 +92,8 @@ fn device(settings: &Settings, disk: &Arc<dyn Disk>) -> (Finding, Option<EmbedDe
     }
 }
 
-/// The model, and what embeds with it.
-fn model(settings: &Settings, embedding: Option<EmbedDevice>) -> Finding {
+/// The model with what embeds with it, and its fingerprint.
+fn model(settings: &Settings, embedding: Option<EmbedDevice>) -> Result<(String, String), String> {
     let dir = settings.model_dir.display();
     let files = ModelFiles::read(&settings.model_dir, &|path| std::fs::read(path));
     let files = files.map_err(|error| format!("{dir}: {error}"))?;
@@ -105,7 +111,7 @@ fn model(settings: &Settings, embedding: Option<EmbedDevice>) -> Finding {
     let (name, dimension) = (model.name(), model.dimension());
     let found = format!("{name}, {dimension} dimensions, {place}, in {dir}");
     model.close();
-    Ok(found)
+    Ok((found, model.fingerprint().to_owned()))
 }
 
 /// The reranker that accurate searches would have. A server starts without one.
@@ -154,8 +160,9 @@ fn generator(settings: &Settings) -> Finding {
     }
 }
 
-/// The directory, or the one in which it would be made.
-fn data(disk: &dyn Disk, dir: &Path) -> Finding {
+/// The directory, or the one in which it would be made; and its tenants whose vectors are of
+/// another model than that of `fingerprint`.
+fn data(disk: &dyn Disk, dir: &Path, fingerprint: Option<&str>) -> Finding {
     let standing = dir.ancestors().find(|path| path.exists());
     let standing = standing.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let is_new = standing != dir;
@@ -166,7 +173,15 @@ fn data(disk: &dyn Disk, dir: &Path) -> Finding {
     }
     DataDir::check_free(dir).map_err(|error| error.to_string())?;
     let note = if is_new { ", made at the first start" } else { "" };
-    Ok(format!("{}{note}; {} GiB free", dir.display(), gib(free)))
+    let foreign = fingerprint.map_or(0, |print| count_foreign_models(disk, dir, print));
+    let models = match foreign {
+        0 => String::new(),
+        tenants => format!(
+            "; {} with vectors of another model: searched by words only, no uploads",
+            counted(tenants as u64, "tenant")
+        ),
+    };
+    Ok(format!("{}{note}; {} GiB free{models}", dir.display(), gib(free)))
 }
 
 fn listen(settings: &Settings) -> Finding {

@@ -31,7 +31,7 @@ pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
     Catalog::exists(&path, &*store)?;
     let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
     let catalog = Catalog::open(&path, CatalogOptions::default(), clock, ids)?;
-    let store: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(data));
+    let loaded = options.model_dir.as_deref().map(fingerprint).transpose()?;
     let mut problems = 0;
     let mut tell = |about: &str, problem: &dyn Display| {
         problems += 1;
@@ -78,6 +78,37 @@ fn verify_tenant(
     let expected = catalog.head(id)?;
     descriptors::read(&**store, id)?;
     let collection = Collection::open(id, Arc::clone(store), Arc::new(RandomIds), 0, expected)?;
+    let found = verify_collection(&**store, &collection)?;
+    if collection.snapshot().newest_sequence() > catalog.newest_sequence()? {
+        let problem = "catalog.sqlite is older than its segments, as a backup is: uploads that \
+            waited since then have to be repeated";
+        return Err(problem.into());
+    }
+    let waiting = match verify_waiting(catalog, &**store, id)? {
+        0 => String::new(),
+        waiting => format!("; {} of unfinished jobs too", counted(waiting as u64, "original")),
+    };
+    let snapshot = collection.snapshot();
+    let made_by = loaded.and_then(|loaded| snapshot.manifest.foreign_model(loaded));
+    let model = made_by.map_or_else(String::new, |made_by| {
+        format!("; made by another model ({made_by}): searched by words only, takes no uploads")
+    });
+    Ok(format!("{found}{waiting}{model}"))
+}
+
+/// The fingerprint of the model in a directory.
+fn fingerprint(dir: &Path) -> Result<String, Box<dyn Error>> {
+    let model = ModelFiles::read(dir, &|path| std::fs::read(path))
+        .and_then(|files| Model::load(&files, 1))
+        .map_err(|error| format!("the model in {}: {error}", dir.display()))?;
+    model.close();
+    Ok(model.fingerprint().to_owned())
+}
+
+fn verify_collection(
+    store: &dyn BlobStore,
+    collection: &Collection,
+) -> Result<String, Box<dyn Error>> {
     let snapshot = collection.snapshot();
     if let Some(damaged) = snapshot.damaged.first() {
         return Err(format!("segment {} is damaged", damaged.id()).into());

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::process::http::Client;
 use crate::process::lodestone;
 use crate::process::patience::Patience;
-use crate::{Installation, ask, files, settled, upload};
+use crate::{Installation, ask, files, found, settled, upload};
 
 /// Places in one file at which a byte is changed, evenly apart.
 const FLIPS: usize = 24;
@@ -136,4 +136,51 @@ fn a_damaged_segment_is_rebuilt() {
     }
     println!("rebuilt after {:.1} s", begun.elapsed().as_secs_f64());
     assert_eq!(list(&client), listed);
+}
+
+/// Goal: with a tombstone file lost, what was accepted ends and what cannot be stored is refused;
+/// with the file back everything is there.
+#[test]
+fn a_lost_tombstone_file_leaves_no_job_waiting() {
+    let Some(installation) = Installation::new("a_lost_tombstone_file") else { return };
+    let (server, client) = installation.start_with(&[("LODESTONE_INGEST_THREADS", "1")]);
+    let texts = (0..10).map(|n| json!({"file_id": format!("d{n}"), "content": "A granite wall."}));
+    let batch = json!({"items": texts.collect::<Vec<_>>()});
+    ask(&client, "POST", "/upload/batch_upload_text?tenant_id=acme", batch);
+    (0..10).for_each(|n| assert_eq!(settled(&client, &format!("d{n}")), "success"));
+    let body = json!({"tenant_id": "acme", "source_ids": ["d9"]});
+    ask(&client, "DELETE", "/upload/delete_source", body);
+    for id in ["late", "later"] {
+        upload(&client, id, &"Everywhere is wind. ".repeat(600));
+    }
+    server.kill();
+    let is_tombstone = |path: &Path| path.parent().is_some_and(|dir| dir.ends_with("d"));
+    let lost: Vec<_> = files(&installation.data().join("v1/c"))
+        .into_iter()
+        .filter(|path| is_tombstone(path))
+        .map(|path| (std::fs::read(&path).expect("a readable file"), path))
+        .collect();
+    assert!(!lost.is_empty(), "a deletion leaves a tombstone file");
+    lost.iter().for_each(|(_, path)| std::fs::remove_file(path).expect("a file"));
+
+    let (server, client) = installation.start();
+    for id in ["late", "later"] {
+        assert_eq!(settled(&client, id), "errored");
+    }
+    let text = json!({"file_id": "new", "content": "A wall."});
+    let refused = client.call("POST", "/upload/upload_text?tenant_id=acme", &text);
+    let refused = refused.expect("an answer");
+    assert_eq!((refused.status, &refused.json()["reason"]), (503, &json!("quarantined")));
+    let ready = ask(&client, "GET", "/readyz", Value::Null)["components"]["index"].clone();
+    assert!(ready.as_str().expect("a text").starts_with("degraded"), "{ready}");
+    server.kill();
+    let (is_sound, said) = verify(&installation.data());
+    assert!(!is_sound && said.contains("acme: "), "{said}");
+    for (bytes, path) in lost {
+        std::fs::write(path, bytes).expect("a writable file");
+    }
+    let (_server, client) = installation.start();
+    upload(&client, "late", "A wall.");
+    assert_eq!(settled(&client, "late"), "success");
+    assert_eq!(found(&client, "granite").len(), 9);
 }

@@ -1,9 +1,11 @@
-//! `lodestone model`: a reranker from its directory to the searches of a server.
+//! `lodestone model`: a reranker from its directory to the searches of a server; another embedding
+//! model than that of the data.
 
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use crate::process::http::Client;
 use crate::process::lodestone;
 use crate::{Installation, KEY, ask, settled, upload};
 
@@ -150,4 +152,80 @@ fn a_named_reranker_that_is_none_is_told() {
         let (has_started, told) = command(&dir);
         assert!(!has_started && told.contains(&format!("reranker in {}", dir.display())), "{told}");
     }
+}
+
+/// A copy of a model that is another one by a byte.
+fn another_model(model: &Path, dir: &Path) {
+    std::fs::create_dir_all(dir.join("1_Pooling")).expect("a directory");
+    for name in ["config.json", "1_Pooling/config.json", "model.safetensors"] {
+        std::os::unix::fs::symlink(model.join(name), dir.join(name)).expect("a link");
+    }
+    let tokenizer = std::fs::read_to_string(model.join("tokenizer.json")).expect("a file");
+    std::fs::write(dir.join("tokenizer.json"), format!("{tokenizer}\n")).expect("a file");
+}
+
+/// Goal: vectors of one model are never compared with those of another, and the server, doctor and
+/// verify say so; with the model of before all is as before.
+#[test]
+fn a_tenant_of_another_model_is_searched_by_words_only() {
+    let test = "a_tenant_of_another_model_is_searched_by_words_only";
+    let Some(mut installation) = Installation::new(test) else { return };
+    let retrieve = |client: &Client, tenant: &str| {
+        let query = "which wall is made of granite?";
+        let body = json!({"tenant_id": tenant, "query": query, "alpha": 1.0});
+        ask(client, "POST", "/search/retrieve", body)
+    };
+    let (server, client) = installation.start();
+    upload(&client, "stone", "A wall of granite.");
+    upload(&client, "food", "Bread and butter.");
+    assert_eq!(settled(&client, "stone"), "success");
+    assert_eq!(settled(&client, "food"), "success");
+    server.kill();
+
+    let own = installation.model.clone();
+    installation.model = installation.dir.path().join("other-model");
+    another_model(&own, &installation.model);
+    let (server, client) = installation.start();
+    let found = retrieve(&client, "acme");
+    assert_eq!(found["metadata"]["degraded"], json!(["model_mismatch"]), "{found}");
+    let chunks = found["chunks"].as_array().expect("an array");
+    assert_eq!((chunks.len(), &chunks[0]["source_id"]), (1, &json!("stone")), "words only");
+    let text = json!({"file_id": "new", "content": "Another wall."});
+    let memory = json!({"tenant_id": "acme", "user_memory": "Nora likes slate."});
+    for (path, body) in
+        [("/upload/upload_text?tenant_id=acme", &text), ("/user_memory/add_user_memory", &memory)]
+    {
+        let refused = client.call("POST", path, body).expect("an answer");
+        let said = refused.json();
+        assert_eq!((refused.status, &said["reason"]), (409, &json!("model_mismatch")), "{said}");
+        assert!(said["message"].as_str().expect("a text").contains("delete the tenant"), "{said}");
+    }
+    ask(&client, "POST", "/upload/upload_text?tenant_id=fresh", text);
+    let path = "/upload/verify_processing?tenant_id=fresh&file_id=new&wait=30";
+    assert_eq!(ask(&client, "POST", path, Value::Null)["status"], "success");
+    assert_eq!(retrieve(&client, "fresh")["metadata"]["degraded"], json!([]));
+    let ready = ask(&client, "GET", "/readyz", Value::Null)["components"]["index"].clone();
+    assert!(ready.as_str().expect("a text").contains("another model"), "{ready}");
+    let log = server.kill();
+    assert!(log.contains("made by another model"), "{log}");
+
+    let (data, model) = (installation.data(), &installation.model);
+    let said_by = |verb: &str| {
+        let mut command = lodestone(&[verb, "--data-dir"]);
+        let output = command.arg(&data).arg("--model-dir").arg(model).output().expect("it runs");
+        String::from_utf8([output.stdout, output.stderr].concat()).expect("UTF-8")
+    };
+    assert!(said_by("doctor").contains("1 tenant with vectors of another model"));
+    let verified = said_by("verify");
+    let line = |tenant: &str| verified.lines().find(|line| line.starts_with(tenant)).expect("one");
+    assert!(line("acme: ").contains("made by another model"), "{verified}");
+    assert!(!line("fresh: ").contains("another model"), "{verified}");
+
+    installation.model = own;
+    let (_server, client) = installation.start();
+    let found = retrieve(&client, "acme");
+    assert_eq!(found["metadata"]["degraded"], json!([]));
+    assert_eq!(found["chunks"].as_array().expect("an array").len(), 2, "by meaning");
+    upload(&client, "new", "Another wall.");
+    assert_eq!(settled(&client, "new"), "success");
 }

@@ -19,6 +19,7 @@ pub struct TenantAccess {
     pub(super) context: RequestContext,
     missing_when_opened: usize,
     needs_help: bool,
+    has_foreign_model: bool,
 }
 
 impl TenantAccess {
@@ -37,6 +38,11 @@ impl TenantAccess {
     /// opened: an answer that began before a rebuild ended is not taken for a whole one.
     pub fn segments_missing(&self) -> usize {
         self.missing_when_opened.max(self.collection.snapshot().damaged.len())
+    }
+
+    /// Whether its vectors are of another model than the loaded one: it is searched by words only.
+    pub fn has_foreign_model(&self) -> bool {
+        self.has_foreign_model
     }
 
     /// Whether missing data cannot be rebuilt from what the server has: it has to be uploaded
@@ -126,6 +132,8 @@ impl Engine {
         let snapshot = collection.snapshot();
         let missing_when_opened = snapshot.damaged.len();
         let needs_help = missing_when_opened > 0 && self.ingest.needs_help(&collection);
+        let has_foreign_model =
+            snapshot.manifest.foreign_model(self.embedder.fingerprint()).is_some();
         let sub_tenant = scope.sub_tenant.clone();
         let context = RequestContext::default().of_tenant(tenant.collection);
         Ok(TenantAccess {
@@ -135,6 +143,7 @@ impl Engine {
             context,
             missing_when_opened,
             needs_help,
+            has_foreign_model,
         })
     }
 }

@@ -87,6 +87,11 @@ impl Engine {
             )
         } else if !damaged.is_empty() {
             ComponentState::Degraded("segments are quarantined and being rebuilt")
+        } else if open.iter().any(|collection| self.ingest.foreign_model(collection).is_some()) {
+            ComponentState::Degraded(
+                "a tenant's vectors are of another model: it is searched by words only, and takes \
+                 no uploads",
+            )
         } else if self.ingest.waits_for_memory() {
             ComponentState::Degraded("documents wait for memory: see LODESTONE_MEMORY_LIMIT")
         } else {

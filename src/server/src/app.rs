@@ -112,12 +112,15 @@ where
 /// Parts that an answer through `access` lacks, for [`crate::Json::with_degraded`].
 pub fn degraded(access: &TenantAccess) -> Vec<String> {
     let mut lacks = match access.segments_missing() {
-        0 => return Vec::new(),
+        0 => Vec::new(),
         1 => vec!["1 segment quarantined".to_owned()],
         missing => vec![format!("{missing} segments quarantined")],
     };
+    if access.has_foreign_model() {
+        lacks.push("vectors of another model: searched by words only".to_owned());
+    }
     if access.needs_help() {
-        lacks.push("not rebuilt for lack of originals".to_owned());
+        lacks.push("not rebuilt by itself: see the log".to_owned());
     }
     lacks
 }

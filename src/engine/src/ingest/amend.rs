@@ -54,6 +54,12 @@ impl Ingest {
             let visible = snapshot.find(sub_tenant, source);
             let before = visible.map(|found| found.record()).transpose();
             let before = before.map_err(CollectionError::from)?;
+            let has_new_words = |before: &SourceRecord| {
+                words(tenant, before) != words(tenant, &amended(before, &amendment))
+            };
+            if before.as_ref().is_some_and(has_new_words) {
+                self.require_model(collection)?;
+            }
             let reached = self.catalog.amend(
                 collection.id(),
                 sub_tenant,

@@ -83,6 +83,10 @@ impl Ingest {
         collection: &Arc<Collection>,
         record: SourceRecord,
     ) -> Result<Option<SourceRecord>, IngestError> {
+        if let Err(error) = self.require_model(collection) {
+            tracing::error!(source = %record.id, %error, "changed words are not searchable");
+            return Ok(Some(record));
+        }
         let sources = self.redraft(tenant, &record).and_then(|draft| self.embed(vec![draft], None));
         let sources = match sources {
             Ok(sources) => sources,

@@ -90,8 +90,8 @@ impl Ingest {
     /// Adds memories to a sub-tenant in one step.
     ///
     /// # Errors
-    /// [`IngestError::MemoryText`] for a text without words; [`IngestError::DiskFull`]; what model
-    /// and disk say. Nothing is kept then.
+    /// [`IngestError::MemoryText`] for a text without words; [`IngestError::DiskFull`];
+    /// [`IngestError::ModelMismatch`]; what model and disk say. Nothing is kept then.
     pub fn add_memories(
         &self,
         tenant: &Tenant,
@@ -103,6 +103,7 @@ impl Ingest {
         if added.is_empty() {
             return Ok(Vec::new());
         }
+        self.require_model(collection)?;
         let now = self.clock.now();
         let scope = sub_tenant.of_memories();
         let prepare = |memory| self.prepare_memory(tenant, &scope, memory, now);

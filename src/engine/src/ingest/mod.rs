@@ -219,9 +219,28 @@ impl Ingest {
         };
         let collection = self.registry.get(tenant.collection, expected, opened)?;
         if was_closed {
+            if let Err(error) = self.require_model(&collection) {
+                tracing::error!(tenant = %tenant.id, %error, "it is searched by words only");
+            }
             self.maintenance.wake_opened(&collection);
         }
         Ok(collection)
+    }
+
+    /// The model behind a collection's vectors, where it is another than the loaded one.
+    pub fn foreign_model(&self, collection: &Collection) -> Option<String> {
+        let snapshot = collection.snapshot();
+        snapshot.manifest.foreign_model(self.embedder.fingerprint()).map(str::to_owned)
+    }
+
+    /// Refuses to add vectors of the loaded model to those of another.
+    ///
+    /// # Errors
+    /// [`IngestError::ModelMismatch`].
+    fn require_model(&self, collection: &Collection) -> Result<(), IngestError> {
+        let Some(made_by) = self.foreign_model(collection) else { return Ok(()) };
+        let loaded = self.embedder.fingerprint().to_owned();
+        Err(IngestError::ModelMismatch { made_by, loaded })
     }
 
     /// Refuses new content while the disk is full.

@@ -66,7 +66,8 @@ impl Ingest {
         let cannot_build = |record: &SourceRecord| {
             record.raw_key.is_empty() || self.given_up.has(collection.id(), record)
         };
-        snapshot.unknown_segments() > 0 || lost.any(cannot_build)
+        let has_model = self.require_model(collection).is_ok();
+        snapshot.unknown_segments() > 0 || !has_model || lost.any(cannot_build)
     }
 
     /// Takes damaged segments out of service after a read has met damage, and has them rebuilt.
@@ -83,7 +84,7 @@ impl Ingest {
     pub(super) fn rebuild_once(&self, collection: &Arc<Collection>) -> Result<Round, IngestError> {
         let snapshot = collection.snapshot();
         let chosen = self.choose_lost(collection.id(), &snapshot);
-        if chosen.is_empty() {
+        if chosen.is_empty() || self.require_model(collection).is_err() {
             return Ok(Round::Idle);
         }
         if !self.has_room_to_work() {

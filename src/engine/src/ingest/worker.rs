@@ -94,6 +94,10 @@ impl Ingest {
     ) -> Result<(), IngestError> {
         let Some(tenant) = self.catalog.tenant(&claim.tenant)? else { return Ok(()) };
         let collection = self.open(&tenant)?;
+        if let Some(outcome) = self.hopeless(&collection) {
+            let ended = claim.jobs.into_iter().map(|job| (job, outcome.clone())).collect();
+            return self.end(&tenant, &collection, ended);
+        }
         let Fetched { jobs: claimed, mut ended } = match duty {
             Duty::Process => Fetched { jobs: claim.jobs, ended: Vec::new() },
             Duty::Fetch => self.fetch(&collection, claim)?,
@@ -136,6 +140,21 @@ impl Ingest {
             self.publish(&tenant, &collection, jobs, sources)?;
         }
         kept.map_or(Ok(()), |kept| self.kept.close(kept, &self.catalog))
+    }
+
+    /// The end of every job of a collection that takes no vectors of the loaded model, or no
+    /// commit before an operator repairs it. The originals of the jobs stay.
+    fn hopeless(&self, collection: &Collection) -> Option<Outcome> {
+        if let Err(error) = self.require_model(collection) {
+            let (fault, message) = (Fault::EmbeddingFailed, error.to_string());
+            return Some(Outcome::Rejected { fault, message });
+        }
+        collection.require_known().err().map(|error| {
+            tracing::error!(%error, "a document could not be stored");
+            let message = "a part of the tenant is damaged, so nothing can be added to it; upload \
+                it again when the tenant is repaired";
+            Outcome::Rejected { fault: Fault::Internal, message: message.to_owned() }
+        })
     }
 
     /// Queues jobs again that a claim has not come to. Others may take them at once.

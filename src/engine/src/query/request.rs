@@ -136,4 +136,6 @@ pub struct Retrieved {
     pub timings: Timings,
     /// Number of damaged segments that the answer lacks.
     pub segments_missing: usize,
+    /// Whether only words were searched, because the vectors are of another model.
+    pub has_foreign_model: bool,
 }

@@ -33,13 +33,19 @@ impl Query {
     ) -> Result<Retrieved, QueryError> {
         let begun = Instant::now();
         let filter = request.filter.for_schema(schema).map_err(QueryError::Filter)?;
-        let (alpha, alpha_reason) = plan::alpha(request.alpha, &request.query, &*self.embedder);
+        let has_foreign_model =
+            snapshot.manifest.foreign_model(self.embedder.fingerprint()).is_some();
+        let (alpha, alpha_reason) = match has_foreign_model {
+            true => (0.0, Some("the vectors are of another model")),
+            false => plan::alpha(request.alpha, &request.query, &*self.embedder),
+        };
         let segments = legs::segments_in_scope(context, snapshot, sub_tenant, filter)?;
         let mut result = Retrieved {
             alpha,
             alpha_reason,
             is_filtered: !filter.is_all(),
             segments_missing: snapshot.damaged.len(),
+            has_foreign_model,
             reranker: self.reranker_for(request.mode).map(|reranker| reranker.name().to_owned()),
             ..Retrieved::default()
         };

@@ -10,6 +10,7 @@ use lodestone_types::RequestContext;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct GatedEmbedder {
+    fingerprint: &'static str,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -36,7 +37,13 @@ impl GatedEmbedder {
     /// Lets so many submissions of documents pass, then none.
     pub(super) fn with_passes(passes: u64) -> Self {
         let state = State { passes, waiting: 0, embedded: 0, is_closed: false };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
+        let fingerprint = "hashing-test-double-1";
+        Self { fingerprint, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Open, and a model of its own.
+    pub(super) fn another() -> Self {
+        Self { fingerprint: "hashing-test-double-2", ..Self::default() }
     }
 
     /// Lets everything pass.
@@ -75,7 +82,7 @@ impl Embedder for GatedEmbedder {
         HashEmbedder.name()
     }
     fn fingerprint(&self) -> &str {
-        "hashing-test-double-1"
+        self.fingerprint
     }
     fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {
         HashEmbedder.token_offsets(text)

@@ -44,11 +44,19 @@ impl Collection {
         if self.poisoned.load(Ordering::SeqCst) {
             return Err(CollectionError::Poisoned { collection });
         }
-        let segments = self.snapshot().unknown_segments();
-        if segments > 0 {
-            return Err(CollectionError::Quarantined { collection, segments });
-        }
+        self.require_known()?;
         Ok(Writer { collection: self, state })
+    }
+
+    /// Refuses what would end in a commit while it is not known what a damaged segment held.
+    ///
+    /// # Errors
+    /// [`CollectionError::Quarantined`].
+    pub fn require_known(&self) -> Result<(), CollectionError> {
+        match self.snapshot().unknown_segments() {
+            0 => Ok(()),
+            segments => Err(CollectionError::Quarantined { collection: self.id, segments }),
+        }
     }
 }
 

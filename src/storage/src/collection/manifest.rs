@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::collection::CollectionError;
 use crate::segment::SegmentMeta;
-use lodestone_io::sealed;
+use lodestone_io::{DirectoryEntry, Disk, sealed};
 use lodestone_types::{CollectionId, SegmentId};
 
 /// The newest `min_reader` that this program understands.
@@ -124,6 +124,14 @@ impl Manifest {
         Self { version, nonce, parent: self.nonce, recent, epoch, ..self.clone() }
     }
 
+    /// The model behind its vectors, where it is another than that of `fingerprint`. Vectors of two
+    /// models cannot be compared, so such a version is searched by words only, and no vectors are
+    /// added to it. Client vectors are of no model.
+    pub fn foreign_model(&self, fingerprint: &str) -> Option<&str> {
+        let made_by = self.embedding.as_deref()?;
+        (made_by != fingerprint && !self.segments.is_empty()).then_some(made_by)
+    }
+
     /// The file's bytes.
     pub fn encode(&self) -> Vec<u8> {
         let body = serde_json::to_vec(self).expect("plain data always prints");
@@ -158,6 +166,22 @@ impl Manifest {
         }
         Ok(manifest)
     }
+}
+
+/// Number of collections below a data directory whose vectors are of another model than that of
+/// `fingerprint`. A server may run on it meanwhile; what cannot be read is left out.
+pub fn count_foreign_models(disk: &dyn Disk, data_dir: &Path, fingerprint: &str) -> usize {
+    let collections = data_dir.join("v1/c");
+    let is_foreign = |entry: &DirectoryEntry| -> Option<bool> {
+        let collection = CollectionId(Uuid::try_parse(&entry.name).ok()?);
+        let manifests = collections.join(&entry.name).join("m");
+        let newest = disk.list(&manifests).ok()?.pop()?.name;
+        let bytes = disk.read(&manifests.join(&newest)).ok()?;
+        let manifest = Manifest::decode(&bytes, collection, newest.parse().ok()?).ok()?;
+        Some(manifest.foreign_model(fingerprint).is_some())
+    };
+    let entries = disk.list(&collections).unwrap_or_default();
+    entries.iter().filter(|entry| is_foreign(entry) == Some(true)).count()
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub use commit::Writer;
 pub use edit::{AddedSegment, Edit, Outcome};
 pub use error::CollectionError;
 pub use log::{BlobCommitLog, Commit, CommitLog};
-pub use manifest::{Manifest, SegmentEntry, TombstoneEntry};
+pub use manifest::{Manifest, SegmentEntry, TombstoneEntry, count_foreign_models};
 pub use merge::PlannedMerge;
 pub use plan::MergeBudget;
 pub use quarantine::QuarantinedSegment;
