@@ -6,6 +6,7 @@ mod full_disk;
 mod gate;
 mod listing;
 mod memories;
+mod merging;
 mod models;
 mod originals;
 mod outcomes;
