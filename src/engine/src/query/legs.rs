@@ -20,9 +20,16 @@ use lodestone_types::{Filter, Hit, RequestContext, RowId, SubTenantId};
 pub(super) struct SegmentScope {
     pub(super) live: Arc<LiveSegment>,
     pub(super) scope: Arc<ScopeRows>,
-    /// Rows of the scope that pass the filter; `None` where the whole segment does.
-    pub(super) mask: Option<RoaringBitmap>,
+    /// Rows of the scope that pass the filter, if there is one.
+    passing: Option<RoaringBitmap>,
     pub(super) rows: u64,
+}
+
+impl SegmentScope {
+    /// Rows that a search may return; `None` where all rows of the segment are.
+    pub(super) fn mask(&self) -> Option<&RoaringBitmap> {
+        self.passing.as_ref().or_else(|| self.scope.mask())
+    }
 }
 
 /// The segments with rows of a sub-tenant, and those of the rows that pass the filter.
@@ -39,14 +46,14 @@ pub(super) fn segments_in_scope(
         if scope.rows.is_empty() {
             continue;
         }
-        let mask = match filter.is_all() {
-            true => scope.mask().cloned(),
+        let passing = match filter.is_all() {
+            true => None,
             false => Some(live.segment.matching(filter)? & &scope.rows),
         };
-        let rows = mask.as_ref().map_or(scope.rows.len(), RoaringBitmap::len);
+        let rows = passing.as_ref().unwrap_or(&scope.rows).len();
         // Without a passing row a segment still counts in the statistics of the keyword leg, so
         // that a filter does not change the scores of what it lets pass.
-        segments.push(SegmentScope { live: Arc::clone(live), scope, mask, rows });
+        segments.push(SegmentScope { live: Arc::clone(live), scope, passing, rows });
     }
     Ok(segments)
 }
@@ -58,7 +65,7 @@ pub(super) fn without_sources<'a>(
 ) -> Vec<SegmentScope> {
     let mut masks: Vec<RoaringBitmap> = segments
         .iter()
-        .map(|segment| segment.mask.as_ref().unwrap_or(&segment.scope.rows).clone())
+        .map(|segment| segment.mask().unwrap_or(&segment.scope.rows).clone())
         .collect();
     for (at, source) in sources {
         for row in segments[*at].live.segment.rows_of(*source) {
@@ -69,7 +76,7 @@ pub(super) fn without_sources<'a>(
         live: Arc::clone(&segment.live),
         scope: Arc::clone(&segment.scope),
         rows: mask.len(),
-        mask: Some(mask),
+        passing: Some(mask),
     };
     segments.iter().zip(masks).map(narrowed).collect()
 }
@@ -159,7 +166,7 @@ pub(super) fn nearest_of_each(
         let search = |(_, segment): &(usize, &SegmentScope)| -> Result<_, QueryError> {
             context.check()?;
             let tiers = segment.live.segment.tiers()?;
-            let filter = segment.mask.as_ref().map(|mask| RowFilter::new(mask, tiers.rows.len()));
+            let filter = segment.mask().map(|mask| RowFilter::new(mask, tiers.rows.len()));
             let filter = filter.as_ref();
             Ok(search_together(backend, &tiers, queries, filter, k, thoroughness)?)
         };
@@ -264,7 +271,7 @@ impl KeywordScores {
                 return Ok(None);
             }
             let index = segment.live.segment.text_index();
-            Ok(Some(index.score(query, &stats, segment.mask.as_ref())?))
+            Ok(Some(index.score(query, &stats, segment.mask())?))
         };
         let scores = side_by_side::each(segments, rows(segments), score);
         Ok(Self(scores.into_iter().collect::<Result<_, _>>()?))

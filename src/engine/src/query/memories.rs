@@ -82,7 +82,7 @@ fn memory_segments(
 }
 
 fn sources(segment: &SegmentScope) -> Vec<u32> {
-    let rows = segment.mask.as_ref().unwrap_or(&segment.scope.rows);
+    let rows = segment.mask().unwrap_or(&segment.scope.rows);
     segment.live.sources_of(rows)
 }
 

@@ -9,22 +9,23 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, available_parallelism, scope};
 
-/// Rows of a search from which on a helper pays: it takes some 30 microseconds to start.
-const ROWS_MIN: u64 = 50_000;
+/// Rows for which a helper pays: it takes some 30 microseconds to start.
+const ROWS_A_HELPER: u64 = 50_000;
 
 static HELPERS: LazyLock<Helpers> =
     LazyLock::new(|| Helpers::new(available_parallelism().map_or(0, |cores| cores.get() - 1)));
 
-/// Runs `work` on each item, with helpers where `rows` are many. The results are in the order of
-/// the items.
+/// Runs `work` on each item, with as many helpers as pay for so many rows. The results are in the
+/// order of the items.
 pub(super) fn each<T: Sync, R: Send>(
     items: &[T],
     rows: u64,
     work: impl Fn(&T) -> R + Sync,
 ) -> Vec<R> {
-    match rows < ROWS_MIN {
-        true => items.iter().map(work).collect(),
-        false => HELPERS.run(items, work),
+    let wanted = usize::try_from(rows / ROWS_A_HELPER).unwrap_or(usize::MAX);
+    match wanted.min(items.len().saturating_sub(1)) {
+        0 => items.iter().map(work).collect(),
+        wanted => HELPERS.run(items, wanted, work),
     }
 }
 
@@ -57,8 +58,13 @@ impl Helpers {
         Taken { free: &self.free, count: before.map_or(0, |free| free.min(wanted)) }
     }
 
-    fn run<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-        let taken = self.take(items.len().saturating_sub(1));
+    fn run<T: Sync, R: Send>(
+        &self,
+        items: &[T],
+        wanted: usize,
+        work: impl Fn(&T) -> R + Sync,
+    ) -> Vec<R> {
+        let taken = self.take(wanted);
         let next = AtomicUsize::new(0);
         let run = || {
             let mut done = Vec::new();
@@ -96,7 +102,7 @@ mod tests {
     #[test]
     fn two_items_are_worked_on_at_once() {
         let both = Barrier::new(2);
-        let results = Helpers::new(7).run(&[10, 20], |item| {
+        let results = Helpers::new(7).run(&[10, 20], 1, |item| {
             both.wait();
             item + 1
         });
@@ -109,7 +115,7 @@ mod tests {
         let (active, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let items: Vec<usize> = (0..200).collect();
         let search = || {
-            let results = helpers.run(&items, |item| {
+            let results = helpers.run(&items, 199, |item| {
                 most.fetch_max(active.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 std::thread::yield_now();
                 active.fetch_sub(1, Ordering::SeqCst);
@@ -125,9 +131,9 @@ mod tests {
     #[test]
     fn helpers_come_back_after_a_panic() {
         let helpers = Helpers::new(3);
-        let fails = || helpers.run(&[1, 2, 3, 4], |item| assert!(*item < 3));
+        let fails = || helpers.run(&[1, 2, 3, 4], 3, |item| assert!(*item < 3));
         assert!(catch_unwind(AssertUnwindSafe(fails)).is_err());
         assert_eq!(helpers.free.load(Ordering::SeqCst), 3);
-        assert!(helpers.run(&[] as &[u8], |item| *item).is_empty());
+        assert!(helpers.run(&[] as &[u8], 3, |item| *item).is_empty());
     }
 }

@@ -72,7 +72,7 @@ impl<'a> Neighbourhood<'a> {
     }
 
     fn is_visible(&self, segment: usize, row: u32) -> bool {
-        self.search.segments[segment].mask.as_ref().is_none_or(|mask| mask.contains(row))
+        self.search.segments[segment].mask().is_none_or(|mask| mask.contains(row))
     }
 
     /// Visible rows that name an entity, ascending.
@@ -82,7 +82,7 @@ impl<'a> Neighbourhood<'a> {
         graph: &'a GraphIndex,
         entity: EntityId,
     ) -> VisibleRows<'_> {
-        VisibleRows::new(graph.rows_of(entity), self.search.segments[segment].mask.as_ref())
+        VisibleRows::new(graph.rows_of(entity), self.search.segments[segment].mask())
     }
 
     /// Rows of the scope, in all segments, that name the entity with a key. A filter does not
