@@ -21,7 +21,7 @@ class Server:
         start = self.log.seek(0, os.SEEK_END)
         begun = time.monotonic()
         command = [options.binary, "serve", "--data-dir", data, "--listen", "127.0.0.1:0"]
-        environment = dict(os.environ, LODESTONE_API_KEY=KEY, LODESTONE_MODEL_DIR=options.model)
+        environment = dict(os.environ, LODESTONE_ADMIN_KEY=KEY, LODESTONE_MODEL_DIR=options.model)
         environment["RUST_LOG"] = getattr(options, "log", "warn")
         self.process = subprocess.Popen(command, stderr=self.log, env=environment)
         atexit.register(self.process.kill)  # where a measurement fails

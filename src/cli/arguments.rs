@@ -197,7 +197,11 @@ impl Arguments {
         let table: toml::Table = text.parse().map_err(|error| in_file(&error))?;
         let verb = command.find_subcommand(name).ok_or("no such verb")?;
         for (key, value) in &table {
-            let is_named = |flag: &&Arg| flag.get_long() == Some(key.as_str()) && key != "config";
+            let is_named = |flag: &&Arg| {
+                let mut names = flag.get_long_and_visible_aliases().unwrap_or_default();
+                names.extend(flag.get_all_aliases().unwrap_or_default());
+                names.contains(&key.as_str()) && key != "config"
+            };
             let flag = verb.get_arguments().find(is_named);
             let flag = flag.ok_or_else(|| in_file(&format!("unknown key {key}")))?;
             let is_given = matches!(

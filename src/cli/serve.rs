@@ -2,7 +2,10 @@
 
 use std::error::Error;
 use std::fmt::Write as _;
-use std::io::IsTerminal;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, IsTerminal, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use lodestone_embed::{Model, ModelFiles};
@@ -18,9 +21,10 @@ use crate::cli::arguments::PARSE;
 use crate::cli::model::reranker;
 
 /// Runs until a signal stops it.
-pub fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
-    settings.validate()?;
+pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     start_log();
+    read_variable_of_clients(&mut settings);
+    settings.validate()?;
     // Before anything is made: a first key that nobody could see would be lost.
     let address = settings.listen;
     let listener = std::net::TcpListener::bind(address)
@@ -52,12 +56,29 @@ pub fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
 async fn serve(engine: Arc<Engine>, listener: std::net::TcpListener) -> Result<(), Box<dyn Error>> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let stop = lodestone_server::stop_on_signals()?;
-    eprint!("{}", banner(&engine, listener.local_addr()?));
+    eprint!("{}", banner(&engine, listener.local_addr()?)?);
     let router = lodestone_server::product_router(Arc::clone(&engine), stop.clone());
     let limits = ListenSettings::of(engine.settings());
     let drained = lodestone_server::serve(listener, router, limits, stop).await;
     tracing::info!(drained, "stopped");
     Ok(())
+}
+
+/// Reads the operator's key where it stood in earlier versions, if nothing else names one.
+fn read_variable_of_clients(settings: &mut Settings) {
+    let variable = std::env::var("LODESTONE_API_KEY").unwrap_or_default();
+    if settings.admin_key.is_some() || variable.is_empty() {
+        return;
+    }
+    match settings.adopt_client_key(&variable) {
+        true => tracing::warn!(
+            "LODESTONE_API_KEY is taken for the server's own key: name it LODESTONE_ADMIN_KEY"
+        ),
+        false => tracing::warn!(
+            "LODESTONE_API_KEY is not read: it is for clients, and holds a key of a catalog or \
+             less than 32 characters; LODESTONE_ADMIN_KEY is the server's own key"
+        ),
+    }
 }
 
 /// Logs text to a terminal and JSON elsewhere.
@@ -86,7 +107,20 @@ fn generator(engine: &Engine) -> String {
     format!("{model} at {place}, {window} tokens; {otherwise}{graph}")
 }
 
-fn banner(engine: &Engine, address: std::net::SocketAddr) -> String {
+/// Puts the first key where only the owner of the process reads it.
+fn write_first_key(path: &Path, key: &str) -> std::io::Result<()> {
+    let fresh = path.with_extension("new");
+    match std::fs::remove_file(&fresh) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    file.write_all(format!("{key}\n").as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&fresh, path)
+}
+
+fn banner(engine: &Engine, address: std::net::SocketAddr) -> Result<String, Box<dyn Error>> {
     let Settings { data_dir, embed_threads, .. } = engine.settings();
     let embedder = engine.embedder();
     let mut text = String::new();
@@ -112,12 +146,21 @@ fn banner(engine: &Engine, address: std::net::SocketAddr) -> String {
     }
     line("generator", &generator(engine));
     match engine.take_first_key() {
-        Some(key) => {
+        Some(key) if std::io::stdout().is_terminal() && std::io::stderr().is_terminal() => {
             line("key", key.expose());
             line("", "shown this once: keep it, it is stored as a hash only");
         }
-        None if engine.settings().api_key.is_some() => line("access", "by the key you gave"),
-        None => line("access", "by the keys made before; if all are lost, --api-key gives another"),
+        // What is no terminal may be a log that is kept.
+        Some(key) => {
+            let path = data_dir.join("admin_key");
+            write_first_key(&path, key.expose()).map_err(|error| {
+                format!("{}: {error}; LODESTONE_ADMIN_KEY gives another key", path.display())
+            })?;
+            line("key", &format!("in {}", path.display()));
+            line("", "only its owner can read it; delete it once the key is kept elsewhere");
+        }
+        None if engine.settings().admin_key.is_some() => line("access", "by the key you gave"),
+        None => line("access", "by the keys made before; if all are lost, --admin-key gives one"),
     }
-    format!("\nLodestone\n{text}\n")
+    Ok(format!("\nLodestone\n{text}\n"))
 }

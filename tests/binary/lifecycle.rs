@@ -1,5 +1,6 @@
 //! Starting and stopping.
 
+use std::os::unix::fs::PermissionsExt;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -95,16 +96,21 @@ fn a_second_process_on_the_same_directory_is_refused() {
 }
 
 #[test]
-fn the_first_key_is_shown_once_and_kept_as_a_hash() {
-    let Some(installation) = Installation::new("the_first_key_is_shown_once") else { return };
+fn the_first_key_is_told_once_and_kept_as_a_hash() {
+    let Some(installation) = Installation::new("the_first_key_is_told_once") else { return };
     let mut server = Server::spawn(&installation.data(), &installation.model, None);
     let (banner, _) = server.ready();
     let key = banner.key.clone().expect("a key is made when there is none");
     let client = banner.client(&key);
     upload(&client, "doc", "Something to keep.");
     assert_eq!(settled(&client, "doc"), "success");
+    // What is no terminal may be kept: the key stands in a file that its owner alone reads.
     let output = server.kill();
-    assert_eq!(output.matches(&key).count(), 1, "{output}");
+    assert!(!output.contains(&key), "{output}");
+    let place = installation.data().join("admin_key");
+    let mode = std::fs::metadata(&place).expect("a file with the key").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    std::fs::remove_file(&place).expect("the operator has kept the key");
     let secret = key.as_bytes();
     for path in files(&installation.data()) {
         let bytes = std::fs::read(&path).expect("a readable file");
@@ -136,4 +142,42 @@ fn a_busy_port_costs_no_key() {
 
     let mut server = Server::spawn(&installation.data(), &installation.model, None);
     assert!(server.ready().0.key.is_some(), "the first start that listens shows the key");
+}
+
+/// A variable meant for clients makes no operator of the holder of a key.
+#[test]
+fn the_key_of_a_client_is_not_the_key_of_the_server() {
+    let Some(installation) = Installation::new("the_key_of_a_client") else { return };
+    let (server, client) = installation.start();
+    let body = json!({"name": "reader", "role": "read", "tenants": [{"tenant_id": "acme"}]});
+    let made = ask(&client, "POST", "/admin/api_keys", body);
+    let reader = made["api_key"].as_str().expect("a key").to_owned();
+    let gone = ask(&client, "POST", "/admin/api_keys", json!({"name": "gone", "role": "admin"}));
+    let path = format!("/admin/api_keys/{}", gone["key_id"].as_str().expect("an id"));
+    ask(&client, "DELETE", &path, Value::Null);
+    let gone = gone["api_key"].as_str().expect("a key").to_owned();
+    server.kill();
+
+    let start = |key: &str| {
+        let mut command = crate::process::lodestone(&["serve", "--listen", "localhost:0"]);
+        command.arg("--data-dir").arg(installation.data());
+        command.arg("--model-dir").arg(&installation.model).env("LODESTONE_API_KEY", key);
+        let mut server = Server::run(command);
+        let client = server.ready().0.client(key);
+        (server, client)
+    };
+    let status = |client: &Client| {
+        let reply = client.call("GET", "/tenant/list", &Value::Null).expect("an answer");
+        reply.status
+    };
+    for (key, expected) in [(&reader, 403), (&gone, 401)] {
+        let (server, client) = start(key);
+        assert_eq!(status(&client), expected);
+        let output = server.kill();
+        assert!(output.contains("LODESTONE_API_KEY is not read"), "{output}");
+    }
+    let (server, client) = start(crate::KEY);
+    assert_eq!(status(&client), 200, "any other text is still taken");
+    let output = server.kill();
+    assert!(output.contains("name it LODESTONE_ADMIN_KEY"), "{output}");
 }

@@ -113,7 +113,7 @@ impl TestServer {
         parts: impl FnOnce(&mut Components),
     ) -> Self {
         let mut settings = Settings::new(dir.path().join("data"), "unused".into());
-        settings.api_key = Some(KEY.to_owned());
+        settings.admin_key = Some(KEY.to_owned());
         change(&mut settings);
         let embedder: Arc<dyn Embedder> = Arc::new(HashEmbedder);
         let mut components = Components::real(embedder);

@@ -169,7 +169,7 @@ impl TestServer {
     pub fn start() -> Self {
         let dir = TempDir::new().expect("a temporary directory");
         let mut settings = Settings::new(dir.path().join("data"), "unused".into());
-        settings.api_key = Some(OPERATOR.to_owned());
+        settings.admin_key = Some(OPERATOR.to_owned());
         let clock = Arc::new(ManualClock::new(Timestamp(EPOCH_MILLIS)));
         let mut components = Components::real(Arc::new(BlindEmbedder));
         components.clock = Arc::clone(&clock) as Arc<dyn Clock>;

@@ -56,7 +56,7 @@ impl Server {
         let mut command = lodestone(&["serve", "--listen", "127.0.0.1:0"]);
         command.arg("--data-dir").arg(data_dir).arg("--model-dir").arg(model_dir);
         if let Some(key) = api_key {
-            command.env("LODESTONE_API_KEY", key);
+            command.env("LODESTONE_ADMIN_KEY", key);
         }
         Self::run(command)
     }
@@ -93,7 +93,13 @@ impl Server {
                 let address = url.strip_prefix("http://").expect("an http address");
                 banner.address = Some(address.parse().expect("an address and a port"));
             }
-            banner.key = banner.key.or(value_of(&line, "key"));
+            let place =
+                value_of(&line, "key").and_then(|key| Some(key.strip_prefix("in ")?.into()));
+            if let Some(place) = place {
+                let place: PathBuf = place;
+                let key = std::fs::read_to_string(&place).expect("a file with the key");
+                banner.key = Some(key.trim().to_owned());
+            }
             if banner.address.is_some() && line.is_empty() {
                 return Some((banner, self.begun.elapsed()));
             }

@@ -40,6 +40,12 @@ impl KeyText {
         &self.0[start..start + SECRET_CHARS]
     }
 
+    /// Whether a text has the form of a key, and so is one of this catalog, or was, or is one of
+    /// another.
+    pub fn has_form(text: &str) -> bool {
+        Self::parse(text).is_some()
+    }
+
     /// A fresh key.
     pub(super) fn generate(ids: &dyn IdSource) -> Self {
         let mut id = [0; ID_CHARS / 2];

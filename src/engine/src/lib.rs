@@ -173,7 +173,7 @@ impl Engine {
         let store: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(Arc::clone(&data)));
         let mut catalog = restore::open_catalog(data.root(), &store, &clock, &ids, options)?;
         let mut first_key = None;
-        match &settings.api_key {
+        match &settings.admin_key {
             Some(key) => catalog = catalog.with_operator_key(key)?,
             None => first_key = catalog.bootstrap_key()?,
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, Command, FromArgMatches, ValueEnum};
 
 use crate::answer::generate::{CONTEXT_TOKENS_DEFAULT, GeneratorSettings, Secret};
+use lodestone_catalog::KeyText;
 use lodestone_embed::Precision;
 use lodestone_fetch::Allowed;
 
@@ -22,7 +23,8 @@ pub struct Settings {
         long,
         env = "LODESTONE_LISTEN",
         value_name = "ADDRESS:PORT",
-        default_value = "127.0.0.1:8080"
+        default_value = "127.0.0.1:8080",
+        value_parser = parse_address
     )]
     pub listen: SocketAddr,
     /// Directory of the embedding model: config.json, tokenizer.json, model.safetensors.
@@ -39,8 +41,14 @@ pub struct Settings {
     pub reranker_dir: Option<PathBuf>,
     /// Admin key for all tenants, of at least 32 characters [default: one is made at the first
     /// start and shown once].
-    #[arg(long, env = "LODESTONE_API_KEY", value_name = "KEY", hide_env_values = true)]
-    pub api_key: Option<String>,
+    #[arg(
+        long,
+        alias = "api-key",
+        env = "LODESTONE_ADMIN_KEY",
+        value_name = "KEY",
+        hide_env_values = true
+    )]
+    pub admin_key: Option<String>,
     /// Device that computes over vectors: `auto` takes a GPU where one can be used, `cuda` refuses
     /// to start without one.
     #[arg(
@@ -250,7 +258,7 @@ const MEMORY_LIMIT_MIN: u64 = 512 << 20;
 /// Least number of connections.
 const CONNECTIONS_MIN: usize = 16;
 /// Least number of characters of a key given by the operator.
-const API_KEY_CHARS_MIN: usize = 32;
+const ADMIN_KEY_CHARS_MIN: usize = 32;
 
 impl Settings {
     /// The default settings for `data_dir` and the model in `model_dir`; the environment is not
@@ -265,6 +273,17 @@ impl Settings {
         let defaults = matches.and_then(|matches| Self::from_arg_matches(&matches));
         let defaults = defaults.expect("every default is valid");
         Self { data_dir, model_dir, ..defaults }
+    }
+
+    /// Takes the variable of clients for the operator's key, as earlier versions did; false where
+    /// it is none. A text with the form of a catalog's key has the rights that were given to it,
+    /// and none once it is revoked: it never becomes the operator's.
+    pub fn adopt_client_key(&mut self, key: &str) -> bool {
+        let is_usable = !KeyText::has_form(key) && key.chars().count() >= ADMIN_KEY_CHARS_MIN;
+        if is_usable {
+            self.admin_key = Some(key.to_owned());
+        }
+        is_usable
     }
 
     /// The generator that writes answers, `None` where none is named. An empty text names none.
@@ -328,11 +347,11 @@ impl Settings {
             let problem = format!("must be at least {MEMORY_LIMIT_MIN} bytes");
             return Err(InvalidSetting { name: "memory-limit", problem });
         }
-        if let Some(key) = &self.api_key
-            && key.chars().count() < API_KEY_CHARS_MIN
+        if let Some(key) = &self.admin_key
+            && key.chars().count() < ADMIN_KEY_CHARS_MIN
         {
-            let problem = format!("must have at least {API_KEY_CHARS_MIN} characters");
-            return Err(InvalidSetting { name: "api-key", problem });
+            let problem = format!("must have at least {ADMIN_KEY_CHARS_MIN} characters");
+            return Err(InvalidSetting { name: "admin-key", problem });
         }
         if let Some(limit) = self.rate_limit
             && !(limit.per_second > 0.0 && limit.per_second.is_finite() && limit.burst >= 1.0)
@@ -346,6 +365,19 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+/// An address and a port; `localhost` is 127.0.0.1, which clients on the same machine try.
+///
+/// # Errors
+/// A text that is neither.
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let numeric = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    let wrong = |_| format!("{text:?} is no address and port, for example 127.0.0.1:8080");
+    numeric.parse().map_err(wrong)
 }
 
 /// Bytes from `N` with a unit or none: `8GiB`, `500MB`, `1073741824`.
@@ -416,6 +448,15 @@ mod tests {
     }
 
     #[test]
+    fn a_name_is_an_address_too() {
+        assert_eq!(parse_address("localhost:8095"), Ok(([127, 0, 0, 1], 8095).into()));
+        assert_eq!(parse_address("[::1]:80").map(|address| address.port()), Ok(80));
+        for wrong in ["", "localhost", "127.0.0.1", "127.0.0.1:x", "example.com:80"] {
+            assert!(parse_address(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn bytes_have_units() {
         assert_eq!(parse_bytes("1024"), Ok(1024));
         assert_eq!(parse_bytes("8GiB"), Ok(8 << 30));
@@ -444,9 +485,9 @@ mod tests {
         settings.memory_limit = Some(1);
         assert_eq!(settings.validate().unwrap_err().name, "memory-limit");
         settings.memory_limit = None;
-        settings.api_key = Some("short".to_owned());
-        assert_eq!(settings.validate().unwrap_err().name, "api-key");
-        settings.api_key = None;
+        settings.admin_key = Some("short".to_owned());
+        assert_eq!(settings.validate().unwrap_err().name, "admin-key");
+        settings.admin_key = None;
         settings.llm_graph = true;
         assert_eq!(settings.validate().unwrap_err().name, "llm-graph");
         settings.llm_model = Some("small".to_owned());

@@ -41,7 +41,7 @@ impl Rig {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = Settings::new(directory.path().join("data"), "unused".into());
-        settings.api_key = Some(KEY.to_owned());
+        settings.admin_key = Some(KEY.to_owned());
         let engine = Engine::start(settings, Components::real(Arc::new(HashEmbedder))).unwrap();
         let app = App::new(Arc::clone(&engine), never_stops());
         let frame = Frame {
