@@ -7,6 +7,14 @@
 //! - `model`: models on this machine, and the reranker of a server
 //! - `bench`: measures parts of the product on your own data
 
+/// As the standard one, but a reader that is gone (`lodestone model ls | head -1`) ends the program
+/// quietly. It stands before the modules, and so holds in all of them.
+macro_rules! println {
+    ($($argument:tt)*) => {
+        $crate::cli::print_line(format_args!($($argument)*))
+    };
+}
+
 mod arguments;
 mod bench;
 mod doctor;
@@ -16,11 +24,22 @@ mod serve;
 mod verify;
 
 use std::error::Error;
+use std::fmt::Arguments as Text;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use lodestone_extract::sandbox::serve_one;
 
 use arguments::{Arguments, Verb};
+
+/// Prints a line; ends the program where nobody reads any more.
+fn print_line(text: Text<'_>) {
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => eprintln!("lodestone: standard output: {error}"),
+        Ok(()) => {}
+    }
+}
 
 /// Runs the verb that the command line names; `ingest` has exit codes of its own.
 ///

@@ -130,6 +130,34 @@ fn a_folder_goes_in_once_and_what_fails_is_named() {
     assert_eq!(total(&client), good);
 }
 
+/// `--delete` takes out what earlier runs sent and what is gone now, and nothing else.
+#[test]
+fn sources_whose_files_are_gone_are_deleted_when_asked() {
+    let Some(installation) = Installation::new("sources_whose_files_are_gone") else { return };
+    let (_server, client) = installation.start();
+    let docs = folder(&installation, 6);
+    let body = json!({"file_id": "docs:part0:by-hand.txt", "content": "Sent by another program."});
+    ask(&client, "POST", "/upload/upload_text?tenant_id=acme", body);
+    let (code, summary) = run(&mut command(&installation, &client, &docs));
+    assert_eq!((code, &summary["deleted"]), (Some(0), &json!(0)), "{summary}");
+    for name in ["part0/0.txt", "part1/1.txt"] {
+        std::fs::remove_file(docs.join(name)).expect("a file that can go");
+    }
+
+    let (_, summary) = run(&mut command(&installation, &client, &docs));
+    assert_eq!((&summary["deleted"], total(&client)), (&json!(0), 7), "only when asked: {summary}");
+    let mut deleting = command(&installation, &client, &docs);
+    deleting.args(["--delete", "--exclude", "part2"]);
+    let planned = run(command(&installation, &client, &docs).args(["--delete", "--dry-run"])).1;
+    let gone = json!(["docs:part0:0.txt", "docs:part1:1.txt"]);
+    assert_eq!((&planned["would_delete"], total(&client)), (&gone, 7));
+    let (code, summary) = run(&mut deleting);
+    assert_eq!((code, &summary["deleted"]), (Some(0), &json!(2)), "{summary}");
+    assert_eq!(total(&client), 5, "what a pattern leaves out is not gone");
+    assert_eq!(found(&client, "word0").len() + found(&client, "word1").len(), 0);
+    assert_eq!(run(&mut deleting).1["deleted"], 0, "it is forgotten");
+}
+
 #[test]
 fn a_killed_client_goes_on_where_it_was() {
     let Some(installation) = Installation::new("a_killed_client_goes_on_where_it_was") else {
@@ -165,7 +193,7 @@ fn a_killed_server_is_waited_for() {
     let listen = client.address.to_string();
     let mut again = lodestone(&["serve", "--listen", &listen]);
     again.arg("--data-dir").arg(installation.data()).arg("--model-dir").arg(&installation.model);
-    again.env("LODESTONE_API_KEY", KEY);
+    again.env("LODESTONE_ADMIN_KEY", KEY);
     let mut again = Server::run(again);
     again.ready();
     let (code, summary) = ended(&child.wait_with_output().expect("a child can be waited for"));

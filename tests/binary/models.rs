@@ -144,7 +144,7 @@ fn a_named_reranker_that_is_none_is_told() {
             .arg(installation.data())
             .arg("--model-dir")
             .arg(&installation.model);
-        command.arg("--reranker-dir").arg(dir).env("LODESTONE_API_KEY", KEY);
+        command.arg("--reranker-dir").arg(dir).env("LODESTONE_ADMIN_KEY", KEY);
         let run = command.output().expect("the binary runs");
         (run.status.success(), String::from_utf8_lossy(&run.stderr).into_owned())
     };
@@ -228,4 +228,18 @@ fn a_tenant_of_another_model_is_searched_by_words_only() {
     assert_eq!(found["chunks"].as_array().expect("an array").len(), 2, "by meaning");
     upload(&client, "new", "Another wall.");
     assert_eq!(settled(&client, "new"), "success");
+
+/// A reader that leaves ends the listing quietly.
+#[test]
+fn a_broken_pipe_is_no_error() {
+    for verb in [&["model", "ls"][..], &["doctor"]] {
+        let mut command = lodestone(verb);
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        command.args(["--model-dir", "/no/such/model"]).stdout(writer);
+        let output = command.output().expect("the binary starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!said.contains("panicked") && said.is_empty(), "{verb:?}: {said}");
+        assert_eq!(output.status.code(), Some(0), "{verb:?}");
+    }
 }

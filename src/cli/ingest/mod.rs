@@ -13,10 +13,12 @@
 //! - `state`: accepted items; `batch`: items of one request
 //! - `form`: a request read from disk; `transport`: one exchange; `call`: attempts until an answer
 //! - `server`: operations of the server; `send`: uploading; `wait`: waiting for processing
+//! - `delete`: sources whose files are gone
 //! - `stop`: Ctrl-C; `progress`: the bar or the lines; `summary`: the result
 
 mod batch;
 mod call;
+mod delete;
 mod form;
 mod ids;
 mod options;
@@ -103,7 +105,7 @@ fn ingest(options: &IngestOptions) -> Result<u8, Box<dyn Error>> {
     if options.json {
         println!("{}", serde_json::to_string_pretty(&summary)?);
     } else {
-        print!("{summary}");
+        println!("{}", summary.to_string().trim_end());
     }
     if summary.interrupted {
         eprintln!("lodestone: {HOW_TO_RESUME}");
@@ -134,6 +136,10 @@ impl Run<'_> {
     fn send(&self, http: &Http, address: &str, plan: Plan) -> Result<Summary, Box<dyn Error>> {
         let Plan { items, left_out, failures } = plan;
         let found = items.len();
+        let gone = match (self.options.delete, self.state) {
+            (true, Some(state)) => delete::gone(state.entries(), &self.options.inputs, &items),
+            _ => Vec::new(),
+        };
         let tally = Tally::default();
         let quiet = |_: &str| {};
         let mut caller = Caller {
@@ -176,6 +182,7 @@ impl Run<'_> {
             processed
         });
         progress.finish();
+        let deleted = self.delete(&sender.server, &tally, &gone);
         let decided = tally.decided.load(Ordering::Relaxed);
         let ended_by = tally.ended_by.lock().take();
         let interrupted = matches!(ended_by, Some(SendError::Call(CallError::Stopped)));
@@ -188,6 +195,7 @@ impl Run<'_> {
             skipped_unchanged: found - to_send,
             left_out,
             processed,
+            deleted,
             not_sent: to_send.saturating_sub(decided),
             failed,
             ended_by: ended_by.map(|error| match error {
@@ -197,6 +205,19 @@ impl Run<'_> {
             interrupted,
             seconds: 0.0,
         })
+    }
+
+    /// Number of sources that were deleted because their files are gone; none where something has
+    /// ended the run.
+    fn delete(&self, server: &Server<'_>, tally: &Tally, gone: &[state::Entry]) -> usize {
+        let Some(state) = self.state.filter(|_| tally.ended_by.lock().is_none()) else { return 0 };
+        match delete::delete(server, state, gone) {
+            Ok(deleted) => deleted,
+            Err(error) => {
+                *tally.ended_by.lock() = Some(error);
+                0
+            }
+        }
     }
 
     /// Number of items that ended well, if waiting was asked for and nothing ended the run.
@@ -333,6 +354,10 @@ fn dry_run(
         |item: &&Item| known.get(&item.id).is_none_or(|entry| !is_unchanged(entry, item, maps));
     let items: Vec<&Item> = plan.items.iter().filter(is_sent).collect();
     let unchanged = plan.items.len() - items.len();
+    let gone = match options.delete {
+        true => delete::gone(&known, &options.inputs, &plan.items),
+        false => Vec::new(),
+    };
     if options.json {
         let entry = |item: &&Item| {
             let (id, bytes) = (&item.id, item.stamp.bytes);
@@ -341,12 +366,16 @@ fn dry_run(
         let entries: Vec<Value> = items.iter().map(entry).collect();
         let report = json!({
             "would_send": entries, "skipped_unchanged": unchanged,
+            "would_delete": gone.iter().map(|entry| &entry.file_id).collect::<Vec<_>>(),
             "left_out": plan.left_out, "failed": plan.failures,
         });
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         for item in &items {
             println!("{}  as  {}", item.name(), item.id);
+        }
+        for entry in &gone {
+            println!("{}  is gone: would delete {}", entry.path, entry.file_id);
         }
         for failure in &plan.failures {
             println!("failed  {failure}");

@@ -33,6 +33,9 @@ pub struct IngestOptions {
     /// Requests in flight.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub jobs: u16,
+    /// Delete sources that earlier runs sent from the named folders and whose files are gone.
+    #[arg(long, conflicts_with = "no_state")]
+    pub delete: bool,
     /// End when everything is accepted, before it is processed.
     #[arg(long)]
     pub no_wait: bool,

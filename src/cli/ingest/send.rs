@@ -251,6 +251,7 @@ impl Sender<'_> {
                 mtime_ns: stamp.mtime_ns,
                 file_id: item.id.clone(),
                 metadata: self.maps.hash.clone(),
+                deleted: false,
             }),
         };
         let entries: Vec<Entry> = accepted.iter().filter_map(entry).collect();

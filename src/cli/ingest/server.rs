@@ -95,6 +95,16 @@ impl Server<'_> {
         Ok(found)
     }
 
+    /// Deletes sources. Those that the server does not have are none the worse.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn delete(&self, ids: &[&str]) -> Result<(), CallError> {
+        let pairs: Vec<(&str, &str)> = ids.iter().map(|id| ("source_ids", *id)).collect();
+        self.post("/upload/delete_source", &pairs, Payload::Delete)?;
+        Ok(())
+    }
+
     /// State of one source, once it has ended or the server has waited long enough; `None`
     /// when it is gone.
     ///

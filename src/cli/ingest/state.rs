@@ -62,6 +62,13 @@ pub struct Entry {
     /// The hash of the metadata that were sent along.
     #[serde(default)]
     pub metadata: String,
+    /// Whether the source was deleted since.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub deleted: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl Entry {
@@ -107,7 +114,12 @@ impl State {
         self.entries.get(file_id)
     }
 
-    /// Remembers what the server has accepted.
+    /// Items of earlier runs.
+    pub fn entries(&self) -> &HashMap<String, Entry> {
+        &self.entries
+    }
+
+    /// Remembers what the server has accepted or deleted.
     ///
     /// # Errors
     /// [`StateError::Io`].
@@ -138,8 +150,10 @@ fn read(file: &File) -> io::Result<HashMap<String, Entry>> {
     let mut reader = BufReader::new(file);
     let (mut entries, mut line) = (HashMap::new(), Vec::new());
     while reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? > 0 {
-        if let Ok(entry) = serde_json::from_slice::<Entry>(&line) {
-            entries.insert(entry.file_id.clone(), entry);
+        match serde_json::from_slice::<Entry>(&line) {
+            Ok(entry) if entry.deleted => drop(entries.remove(&entry.file_id)),
+            Ok(entry) => drop(entries.insert(entry.file_id.clone(), entry)),
+            Err(_) => {}
         }
         line.clear();
     }
@@ -187,7 +201,7 @@ mod tests {
 
     fn entry(id: &str, bytes: u64) -> Entry {
         let (path, metadata) = (format!("/x/{id}"), "m".to_owned());
-        Entry { path, bytes, mtime_ns: 5, file_id: id.into(), metadata }
+        Entry { path, bytes, mtime_ns: 5, file_id: id.into(), metadata, deleted: false }
     }
 
     #[test]

@@ -89,6 +89,8 @@ pub struct Summary {
     /// Items whose processing ended well, those included that an earlier run had sent and that
     /// were still at work; null when nobody waited.
     pub processed: Option<usize>,
+    /// Sources that were deleted because their files are gone.
+    pub deleted: usize,
     /// Items that were neither accepted nor refused before the run ended.
     pub not_sent: usize,
     /// Items that failed.
@@ -112,6 +114,9 @@ impl Display for Summary {
             write!(f, ", processed {processed}")?;
         }
         write!(f, ", unchanged {}, failed {}", self.skipped_unchanged, self.failed.len())?;
+        if self.deleted > 0 {
+            write!(f, ", deleted {}", self.deleted)?;
+        }
         if self.not_sent > 0 {
             write!(f, ", not sent {}", self.not_sent)?;
         }

@@ -82,7 +82,7 @@ impl Transport for Script {
     fn exchange(&self, request: &Request<'_>, sent_bytes: &AtomicU64) -> Result<Reply, Lost> {
         let mut body = String::new();
         match &request.body {
-            None | Some(Payload::Empty) => {}
+            None | Some(Payload::Empty | Payload::Delete) => {}
             Some(Payload::Json(json)) => body = json.to_string(),
             Some(Payload::Form(form)) => {
                 let read = form.reader(sent_bytes).unwrap().read_to_string(&mut body);

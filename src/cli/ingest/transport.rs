@@ -35,6 +35,8 @@ pub struct Request<'a> {
 pub enum Payload<'a> {
     /// Nothing.
     Empty,
+    /// Nothing, with the method DELETE.
+    Delete,
     /// JSON.
     Json(&'a Value),
     /// Files.
@@ -105,23 +107,27 @@ impl Http {
         sent_bytes: &AtomicU64,
     ) -> Result<ureq::http::Response<Body>, ureq::Error> {
         let url = format!("{}{}", self.server, request.path);
-        let Some(payload) = &request.body else {
-            let mut call = self.agent.get(&url);
+        let without_body = match &request.body {
+            None => Some(self.agent.get(&url)),
+            Some(Payload::Delete) => Some(self.agent.delete(&url)),
+            Some(_) => None,
+        };
+        if let Some(mut call) = without_body {
             if let Some(authorization) = &self.authorization {
                 call = call.header("authorization", authorization);
             }
             return call.call();
-        };
+        }
         let mut call = self.agent.post(&url);
         if let Some(authorization) = &self.authorization {
             call = call.header("authorization", authorization);
         }
-        match payload {
-            Payload::Empty => call.send_empty(),
-            Payload::Json(json) => {
+        match &request.body {
+            None | Some(Payload::Empty | Payload::Delete) => call.send_empty(),
+            Some(Payload::Json(json)) => {
                 call.header("content-type", "application/json").send(json.to_string())
             }
-            Payload::Form(form) => {
+            Some(Payload::Form(form)) => {
                 let mut reader = form.reader(sent_bytes)?;
                 // A server that refuses says so before the body is on its way.
                 call.header("expect", "100-continue")

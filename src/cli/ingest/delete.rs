@@ -1,0 +1,55 @@
+//! Sources whose files are gone: found in the record of earlier runs, deleted from the server.
+//!
+//! Only a file that was sent from one of the named folders, and that is neither there nor part of
+//! this run, counts as gone: one that a pattern leaves out, or that cannot be read, does not.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::plan::Item;
+use super::send::SendError;
+use super::server::Server;
+use super::state::{Entry, State};
+
+/// Ids of one request; they stand in its address.
+const IDS_MAX: usize = 20;
+
+/// Entries of earlier runs whose files are gone, by path.
+pub fn gone(entries: &HashMap<String, Entry>, inputs: &[PathBuf], items: &[Item]) -> Vec<Entry> {
+    let folders = inputs.iter().filter(|input| input.is_dir());
+    let folders: Vec<PathBuf> =
+        folders.filter_map(|folder| std::path::absolute(folder).ok()).collect();
+    let planned: HashSet<&str> = items.iter().map(|item| item.id.as_str()).collect();
+    let is_gone = |entry: &&Entry| {
+        let path = Path::new(&entry.path);
+        folders.iter().any(|folder| path.starts_with(folder))
+            && !planned.contains(entry.file_id.as_str())
+            // A name that is not UTF-8 was recorded in another form.
+            && !entry.path.contains(char::REPLACEMENT_CHARACTER)
+            && is_absent(path)
+    };
+    let mut gone: Vec<Entry> = entries.values().filter(is_gone).cloned().collect();
+    gone.sort_by(|one, other| one.path.cmp(&other.path));
+    gone
+}
+
+fn is_absent(path: &Path) -> bool {
+    fs::symlink_metadata(path)
+        .is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
+}
+
+/// Deletes their sources and forgets them; the number of them.
+///
+/// # Errors
+/// [`SendError`]; what was deleted before it is forgotten.
+pub fn delete(server: &Server<'_>, state: &State, gone: &[Entry]) -> Result<usize, SendError> {
+    for entries in gone.chunks(IDS_MAX) {
+        let ids: Vec<&str> = entries.iter().map(|entry| entry.file_id.as_str()).collect();
+        server.delete(&ids)?;
+        let forgotten = entries.iter().map(|entry| Entry { deleted: true, ..entry.clone() });
+        state.append(&forgotten.collect::<Vec<_>>())?;
+    }
+    Ok(gone.len())
+}
