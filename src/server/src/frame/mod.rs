@@ -113,8 +113,11 @@ where
         let service = any(move |request: Request<Body>| {
             dispatch(Arc::clone(&shared), Some(Arc::clone(&entry)), request)
         });
-        let path = format!("{}{path}", settings.path_prefix);
-        router = router.route(&format!("{path}/"), service.clone()).route(&path, service);
+        let path = format!("{}{}", settings.path_prefix, path.trim_end_matches('/'));
+        router = router.route(&format!("{path}/"), service.clone());
+        if !path.is_empty() {
+            router = router.route(&path, service);
+        }
     }
     let fallback = move |request: Request<Body>| dispatch(Arc::clone(&shared), None, request);
     let around = Arc::new(Outer { clock, ids, cors_origins: settings.cors_origins });
