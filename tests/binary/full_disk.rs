@@ -60,7 +60,7 @@ impl SmallDisk {
             };
         }
         command.arg("--data-dir").arg(self.dir.path().join("data"));
-        command.arg("--model-dir").arg(&self.model).env("LODESTONE_API_KEY", KEY);
+        command.arg("--model-dir").arg(&self.model).env("LODESTONE_ADMIN_KEY", KEY);
         command.stdin(Stdio::null()).stderr(Stdio::piped());
         command
     }

@@ -1,5 +1,6 @@
 //! The binary as its operator meets it: started, stopped, killed, asked over real sockets.
 //!
+//! - `bodies`: memory that hostile bodies cost
 //! - `lifecycle`: first key, second process, stopping, restarting after a kill
 //! - `sockets`: slow clients, event streams
 //! - `memory`: hostile clients and a small machine
@@ -14,6 +15,7 @@
 //! - `image`: the recipe of its container image
 //! - `documentation`: the README and `docs/`, example by example
 
+mod bodies;
 mod catalogs;
 mod damage;
 mod documentation;
@@ -79,7 +81,7 @@ impl Installation {
     ) -> (Server, Client) {
         let mut command = process::lodestone(&["serve", "--listen", "127.0.0.1:0"]);
         command.arg("--data-dir").arg(self.data()).arg("--model-dir").arg(&self.model);
-        command.env("LODESTONE_API_KEY", KEY).envs(variables.iter().copied());
+        command.env("LODESTONE_ADMIN_KEY", KEY).envs(variables.iter().copied());
         let mut server = Server::run(match group {
             Some(group) => group.around(&command),
             None => command,

@@ -228,6 +228,7 @@ fn a_tenant_of_another_model_is_searched_by_words_only() {
     assert_eq!(found["chunks"].as_array().expect("an array").len(), 2, "by meaning");
     upload(&client, "new", "Another wall.");
     assert_eq!(settled(&client, "new"), "success");
+}
 
 /// A reader that leaves ends the listing quietly.
 #[test]

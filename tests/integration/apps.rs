@@ -127,9 +127,9 @@ fn a_bad_request_changes_nothing() {
         (json!([]), "invalid_value"),
         (Value::from(many), "too_many_items"),
         (json!([record("a"), record("a")]), "duplicate_id"),
-        (json!([record("a/b")]), "invalid_identifier"),
+        (json!([record("a/b")]), "batch_failed"),
         (json!({"sources": [record("a")]}), "malformed_body"),
-        (json!(["text"]), "invalid_value"),
+        (json!(["text"]), "batch_failed"),
         (json!([{"id": "a", "content": {"text": "x"}, "document_metadata": 7}]), "invalid_value"),
     ] {
         server.post(PATH, body).error(400, reason);

@@ -212,8 +212,10 @@ fn sample_value(name: &str, schema: &Value) -> Value {
         "user_memory" | "user_message" => json!("word"),
         "file" | "files" => json!("content of a file"),
         "role" => json!("read"),
-        // One that texts and pages both take.
-        "items" => json!([{"content": "word", "web_url": UNREACHABLE}]),
+        "items" if schema["items"]["properties"].get("web_url").is_some() => {
+            json!([{"web_url": UNREACHABLE}])
+        }
+        "items" => json!([{"content": "word"}]),
         "web_url" => json!(UNREACHABLE),
         "embeddings" if schema["type"] == "object" => json!({"s_0": [1.0, 0.0]}),
         "embeddings" => json!([[1.0, 0.0]]),

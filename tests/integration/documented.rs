@@ -231,3 +231,24 @@ fn errors_have_the_documented_form() {
         }
     }
 }
+
+/// Descriptions are for readers who have this document alone.
+#[test]
+fn operations_are_described_and_refer_to_nothing_else() {
+    let server = TestServer::start();
+    let document = server.get("/openapi.json").ok();
+    for operation in operations(&server) {
+        let method = operation.method.to_ascii_lowercase();
+        let described = &document["paths"][&operation.path][method]["description"];
+        let text = described.as_str().unwrap_or_default();
+        assert!(text.len() > 20 && !text.contains('\n'), "{}: {text}", operation.name());
+    }
+    let text = document.to_string();
+    let digit = |at: usize| text.as_bytes().get(at + 4).is_some_and(u8::is_ascii_digit);
+    let referring: Vec<&str> = text
+        .match_indices("API ")
+        .filter(|(at, _)| digit(*at))
+        .filter_map(|(at, _)| text.get(at..at + 9))
+        .collect();
+    assert!(referring.is_empty(), "{referring:?}");
+}

@@ -57,6 +57,16 @@ fn health_and_the_document_need_no_key() {
     let page = get("/docs");
     assert_eq!(page.status, 200);
     assert!(page.headers["content-type"].to_str().unwrap().starts_with("text/html"));
+    let home = get("/");
+    assert_eq!(home.status, 200);
+    assert!(home.headers["content-type"].to_str().unwrap().starts_with("text/html"));
+    let policy = home.headers["content-security-policy"].to_str().unwrap();
+    assert!(policy.starts_with("default-src 'none'") && !policy.contains("script"), "{policy}");
+    let home = String::from_utf8(home.bytes).unwrap();
+    for link in ["docs", "openapi.json", "readyz"] {
+        assert!(home.contains(&format!("href=\"{link}\"")), "{link}");
+        assert_eq!(get(&format!("/{link}")).status, 200);
+    }
     let head = Request::builder().method("HEAD").uri("/healthz").body(Body::empty()).unwrap();
     let head = server.send(head);
     assert_eq!((head.status, head.bytes.len()), (200, 0));
@@ -137,8 +147,11 @@ fn a_body_announced_too_large_is_refused_unread_everywhere() {
             path if operation.is_multipart() && path.contains("batch") => 512,
             _ if operation.is_multipart() => 100,
             path if path.ends_with("_text") => 64,
+            "/embeddings/search" => 8,
             path if path.contains("embeddings") && operation.takes("embeddings") => 256,
-            _ => 16,
+            "/upload/upload_app_sources" => 256,
+            "/upload/batch_scrape_webpage" => 16,
+            _ => 1,
         };
         let within = server.send(announced(&operation, limit * MIB));
         assert_ne!(within.status, 413, "{} within {limit} MiB", operation.name());
@@ -148,7 +161,7 @@ fn a_body_announced_too_large_is_refused_unread_everywhere() {
 #[test]
 fn a_body_that_grows_too_large_is_cut_off() {
     let server = TestServer::start();
-    let body = format!("{{\"tenant_id\": \"acme\", \"query\": \"{}\"}}", "x".repeat(17 * MIB));
+    let body = format!("{{\"tenant_id\": \"acme\", \"query\": \"{}\"}}", "x".repeat(MIB));
     let request = Request::builder()
         .method("POST")
         .uri("/search/retrieve")
@@ -203,8 +216,8 @@ fn metadata_keeps_to_its_limits() {
     }
 }
 
-/// Parameters that are accepted whatever they hold (API 3.5 #23).
-const WITHOUT_EFFECT: &[&str] = &["auto_agent_routing", "search_modes"];
+/// Parameters that are accepted whatever they hold (API 3.5 #23, 3.6 #26).
+const WITHOUT_EFFECT: &[&str] = &["auto_agent_routing", "search_modes", "file_type"];
 
 /// Values that a field of this schema must refuse.
 fn mistyped(schema: &Value) -> Vec<Value> {

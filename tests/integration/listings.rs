@@ -163,7 +163,7 @@ fn a_deleted_source_is_gone_at_once() {
             server.call("DELETE", path, body).ok()
         };
         let deleted = delete();
-        assert_eq!(deleted["message"], "Memory deleted successfully");
+        assert_eq!(deleted["message"], "Deleted");
         assert_eq!((&deleted["deleted"], &deleted["deleted_count"]), (&json!(["a"]), &json!(1)));
         assert_eq!(deleted["not_found"], json!(["unknown"]));
         let stats = server.get("/tenant/stats?tenant_id=acme").ok();
@@ -373,8 +373,10 @@ fn a_schema_that_breaks_a_rule_makes_no_tenant() {
     ));
     cases.push((json!(many), "too_many_items"));
     cases.push((json!([{"key": "a", "type": "text"}]), "invalid_value"));
-    cases.push((json!([{"key": "a"}]), "invalid_value"));
-    cases.push((json!([{"type": "string"}]), "invalid_value"));
+    cases.push((json!([{"key": "a"}]), "missing_field"));
+    cases.push((json!([{"type": "string"}]), "missing_field"));
+    let mistyped = json!([{"key": "a", "type": "string", "filtrable": false}]);
+    cases.push((mistyped, "unknown_parameter"));
     cases.push((json!([{"key": "a", "type": "string", "filterable": "yes"}]), "invalid_value"));
     cases.push((json!({"key": "a"}), "invalid_value"));
     for (schema, reason) in cases {

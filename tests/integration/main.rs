@@ -23,6 +23,7 @@ mod listings;
 mod memories;
 mod metadata;
 mod modes;
+mod names;
 mod pages;
 #[path = "../process/patience.rs"]
 mod patience;

@@ -152,10 +152,14 @@ fn what_breaks_a_rule_is_refused_and_nothing_is_kept() {
     add(&server, json!({"user_assistant_pairs": [pair]})).error(413, "content_too_large");
     let many = vec![json!({"user": "a", "assistant": "b"}); 101];
     add(&server, json!({"user_assistant_pairs": many})).error(400, "too_many_items");
-    for pairs in
-        [json!([]), json!([{}]), json!([{"user": "a"}]), json!([{"user": "", "assistant": " "}])]
-    {
-        add(&server, json!({"user_assistant_pairs": pairs})).error(400, "invalid_value");
+    for (pairs, reason) in [
+        (json!([]), "invalid_value"),
+        (json!([7]), "invalid_value"),
+        (json!([{}]), "missing_field"),
+        (json!([{"user": "a"}]), "missing_field"),
+        (json!([{"user": "", "assistant": " "}]), "invalid_value"),
+    ] {
+        add(&server, json!({"user_assistant_pairs": pairs})).error(400, reason);
     }
     for expiry in [json!(0), json!(-1), json!(1.5), json!("soon"), json!(1e300)] {
         let body = json!({"user_memory": "x", "expiry_time": expiry});

@@ -417,8 +417,8 @@ fn a_batch_that_does_not_add_up_stores_nothing() {
     };
     with("file_ids", br#"["one"]"#).error(400, "count_mismatch");
     with("file_ids", br#"["one", "two", "three"]"#).error(400, "count_mismatch");
-    with("file_ids", br#"["one", 2]"#).error(400, "invalid_value");
-    with("file_ids", br#"["one", "a/b"]"#).error(400, "invalid_identifier");
+    with("file_ids", br#"["one", "two"#).error(400, "invalid_value");
+    with("file_ids", br#"[1, "a/b"]"#).error(400, "batch_failed");
     assert_eq!(with("file_ids", br#"["same", "same"]"#).status, 400);
     assert_eq!(with("document_metadata", br#"[{"n": 1}]"#).status, 400);
     assert_eq!(with("document_metadata", b"nonsense").status, 400);

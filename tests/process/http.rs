@@ -85,7 +85,14 @@ impl Client {
         self.send("POST", path, &media_type, &body)
     }
 
-    fn send(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<Reply, Failure> {
+    /// Sends bytes of a media type.
+    pub fn send(
+        &self,
+        method: &str,
+        path: &str,
+        kind: &str,
+        body: &[u8],
+    ) -> Result<Reply, Failure> {
         let mut stream = TcpStream::connect(self.address).map_err(Failure::Refused)?;
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\

@@ -7,6 +7,7 @@ use http::{HeaderValue, StatusCode};
 use serde_json::{Map, Value, json};
 
 use crate::reply::tell_degraded;
+use crate::request::names;
 use lodestone_types::id::InvalidIdentifier;
 
 /// Seconds after which a client that met a full queue or a full disk should try again.
@@ -141,6 +142,7 @@ struct Parts {
     retry_after_seconds: Option<u32>,
     allow: Option<String>,
     members: Map<String, Value>,
+    ignored: Vec<String>,
     cause: Option<String>,
     degraded: Vec<String>,
 }
@@ -161,6 +163,7 @@ impl ApiError {
             retry_after_seconds,
             allow: None,
             members: Map::new(),
+            ignored: Vec::new(),
             cause: None,
             degraded: Vec::new(),
         }))
@@ -236,6 +239,13 @@ impl ApiError {
         self
     }
 
+    /// Names the parameters that were ignored: one of them may be the reason.
+    #[must_use]
+    pub fn with_ignored(mut self, names: &[String]) -> Self {
+        self.0.ignored = names.to_vec();
+        self
+    }
+
     /// Sets `Retry-After`; at least 1.
     #[must_use]
     pub fn with_retry_after(mut self, seconds: u32) -> Self {
@@ -296,6 +306,9 @@ impl ApiError {
         for (name, value) in &self.0.members {
             body.insert(name.clone(), value.clone());
         }
+        if !self.0.ignored.is_empty() {
+            body.insert(names::IGNORED_MEMBER.into(), self.0.ignored.clone().into());
+        }
         Value::Object(body)
     }
 
@@ -308,6 +321,9 @@ impl ApiError {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if self.0.condition == Condition::Unauthorized {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if !self.0.ignored.is_empty() {
+            headers.insert(names::IGNORED_HEADER, names::header(&self.0.ignored));
         }
         if let Some(seconds) = self.0.retry_after_seconds {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));

@@ -12,11 +12,14 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::BodyExt;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Serialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::admission::Gate;
 use crate::error::ApiError;
 use crate::file_body::{self, FromFile};
+use crate::request::names::IGNORED_MEMBER;
 use crate::request::spool;
 use lodestone_engine::Spilled;
 
@@ -30,6 +33,15 @@ pub trait Reply: Send + 'static {
 
     /// The schema of the body.
     fn schema(generator: &mut SchemaGenerator) -> Schema;
+
+    /// The same outcome, naming parameters that were ignored where its body has a place for them.
+    #[must_use]
+    fn with_ignored(self, _names: &[String]) -> Self
+    where
+        Self: Sized,
+    {
+        self
+    }
 
     /// The response.
     ///
@@ -47,12 +59,14 @@ pub struct Json<T> {
     pub degraded: Vec<String>,
     /// The status: 200, but for readiness.
     pub status: StatusCode,
+    /// Names of parameters that were ignored.
+    pub ignored: Vec<String>,
 }
 
 impl<T> Json<T> {
     /// A complete answer.
     pub fn new(body: T) -> Self {
-        Self { body, degraded: Vec::new(), status: StatusCode::OK }
+        Self { body, degraded: Vec::new(), status: StatusCode::OK, ignored: Vec::new() }
     }
 
     /// The same answer, telling what it lacks.
@@ -75,9 +89,15 @@ impl<T: Serialize + JsonSchema + Send + 'static> Reply for Json<T> {
         generator.subschema_for::<T>()
     }
 
+    fn with_ignored(mut self, names: &[String]) -> Self {
+        self.ignored = names.to_vec();
+        self
+    }
+
     fn into_response(self) -> Result<Response, ApiError> {
         let json = serde_json::to_vec(&self.body)
             .map_err(|error| ApiError::internal(format!("a response is not JSON: {error}")))?;
+        let json = naming(json, &self.ignored);
         let mut response = json_response(json.into());
         *response.status_mut() = self.status;
         tell_degraded(response.headers_mut(), &self.degraded);
@@ -124,6 +144,24 @@ pub(super) fn store_large(
     Ok(Response::from_parts(parts, body))
 }
 
+/// A body in JSON with the names of ignored parameters at its top level, if there are any and the
+/// body is an object without `metadata`, which names them itself.
+pub(super) fn naming(mut json: Vec<u8>, ignored: &[String]) -> Vec<u8> {
+    #[derive(Deserialize)]
+    struct Top {
+        metadata: Option<IgnoredAny>,
+    }
+    let has_place = || matches!(serde_json::from_slice(&json), Ok(Top { metadata: None }));
+    if ignored.is_empty() || !json.ends_with(b"}") || !has_place() {
+        return json;
+    }
+    json.pop();
+    let separator = if json.len() > 1 { "," } else { "" };
+    let names = Value::from(ignored);
+    json.extend_from_slice(format!("{separator}\"{IGNORED_MEMBER}\":{names}}}").as_bytes());
+    json
+}
+
 /// Sets the header that tells what an answer lacks, if it lacks anything.
 pub(super) fn tell_degraded(headers: &mut HeaderMap, degraded: &[String]) {
     if !degraded.is_empty()
@@ -152,4 +190,23 @@ fn json_response(json: Bytes) -> Response {
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, json);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_names_join_an_object_that_has_no_other_place_for_them() {
+        let naming = |json: &str| {
+            let named = naming(json.as_bytes().to_vec(), &["a\"b".to_owned()]);
+            String::from_utf8(named).unwrap()
+        };
+        let names = r#""ignored_parameters":["a\"b"]"#;
+        assert_eq!(naming("{}"), format!("{{{names}}}"));
+        assert_eq!(naming(r#"{"x":[1]}"#), format!(r#"{{"x":[1],{names}}}"#));
+        for kept in ["[]", r#"[{"x":1}]"#, r#"{"metadata":{"x":1}}"#] {
+            assert_eq!(naming(kept), kept);
+        }
+    }
 }

@@ -273,8 +273,48 @@ async fn ids_may_stand_anywhere_but_must_agree() {
     assert_error(&other, 400, "conflicting_values");
     let twice = post("/search?tenant_id=u&tenant_id=t", r#"{"query": "q"}"#).await;
     assert_error(&twice, 400, "conflicting_values");
-    let ignored = post("/search?max_chunks=x", r#"{"query": "q", "tenant_id": "t"}"#).await;
-    assert_eq!(ignored.status, 200, "max_chunks does not belong into the query");
+    let misplaced = post("/search?max_chunks=x", r#"{"query": "q", "tenant_id": "t"}"#).await;
+    assert_error(&misplaced, 400, "unknown_parameter");
+    assert!(misplaced.text.contains("is read from the body"), "{}", misplaced.text);
+}
+
+#[tokio::test]
+async fn ignored_parameters_are_named_and_mistakes_refused() {
+    let rig = Rig::new();
+    let post = |uri: &'static str, prefer: &'static str, body: &'static str| {
+        let request = Request::post(uri).header("authorization", "Bearer write-key");
+        rig.send(request.header("prefer", prefer).body(body.into()).unwrap())
+    };
+    let body = r#"{"query": "q", "tenant_id": "t", "colour": [1, {"a": 2}], "max_chunk": 3}"#;
+    let refused = post("/search", "", body).await;
+    assert_error(&refused, 400, "unknown_parameter");
+    assert!(refused.text.contains("max_chunks"), "{}", refused.text);
+    assert_eq!(refused.json["detail"]["errors"][0]["field"], "max_chunk");
+    let lenient = post("/search?b%C3%A4r=1", "handling=lenient", body).await;
+    assert_eq!(lenient.status, 200, "{}", lenient.text);
+    assert_eq!(lenient.json["ignored_parameters"], json!(["bär", "colour", "max_chunk"]));
+    assert_eq!(lenient.header("x-ignored-parameters"), Some("b%C3%A4r, colour, max_chunk"));
+    let good = r#"{"query": "q", "tenant_id": "t"}"#;
+    let plain = post("/search", "handling=strict", good).await;
+    assert_eq!((plain.status.as_u16(), plain.header("x-ignored-parameters")), (200, None));
+    assert!(plain.json.get("ignored_parameters").is_none());
+    let strict = post("/search?colour=1", "handling=strict", good).await;
+    assert_error(&strict, 400, "unknown_parameter");
+    // A name that is too far from any other may be the reason for another error.
+    let missing = post("/search", "", r#"{"question": "q", "tenant_id": "t"}"#).await;
+    assert_error(&missing, 400, "missing_field");
+    assert_eq!(missing.json["ignored_parameters"], json!(["question"]));
+    assert_eq!(missing.header("x-ignored-parameters"), Some("question"));
+    // A write goes nowhere but where it was meant to.
+    let (media, form) = multipart_body(&[("tenant", None, "acme"), ("file", Some("a.txt"), "x")]);
+    let request = Request::post("/form?tenant_id=t").header("content-type", &media);
+    let request = request.header("authorization", "Bearer write-key").body(form.into()).unwrap();
+    assert_error(&rig.send(request).await, 400, "unknown_parameter");
+    let (media, form) = multipart_body(&[("colour", None, "red"), ("file", Some("a.txt"), "x")]);
+    let request = Request::post("/form?tenant_id=t").header("content-type", &media);
+    let request = request.header("authorization", "Bearer write-key").body(form.into()).unwrap();
+    let ignored = rig.send(request).await;
+    assert_eq!(ignored.json["ignored_parameters"], json!(["colour"]), "{}", ignored.text);
 }
 
 #[tokio::test]

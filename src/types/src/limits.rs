@@ -13,8 +13,17 @@ pub const TEXT_BYTES_MAX: usize = 10 << 20;
 pub const BODY_BYTES_MAX_VECTORS: usize = 256 << 20;
 /// Bytes of a JSON body that carries text.
 pub const BODY_BYTES_MAX_TEXT: usize = 64 << 20;
+/// Bytes of a JSON body with the largest number of query vectors: 26 bytes a number, which is a
+/// 64-bit float with sign, 17 digits and exponent.
+pub const BODY_BYTES_MAX_QUERIES: usize = 8 << 20;
+/// Bytes of a JSON body that carries pages of a batch with their metadata.
+pub const BODY_BYTES_MAX_PAGES: usize = 16 << 20;
+/// Bytes of a JSON body that carries ids, the longest ones with every character escaped.
+pub const BODY_BYTES_MAX_IDS: usize = 4 << 20;
 /// Bytes of any other JSON body.
-pub const BODY_BYTES_MAX: usize = 16 << 20;
+pub const BODY_BYTES_MAX: usize = 1 << 20;
+/// Bytes of all text parts of a form.
+pub const FORM_TEXT_BYTES_MAX: usize = 16 << 20;
 /// Items in one batch.
 pub const BATCH_ITEMS_MAX: usize = 100;
 /// Bytes of one batch in all.
@@ -45,6 +54,8 @@ pub const APP_COLLECTIONS_MAX: usize = 100;
 
 /// Bytes of one metadata map, as compact JSON.
 pub const METADATA_BYTES_MAX: usize = 64 << 10;
+/// Values in all metadata maps of one request, names and members of lists included.
+pub const METADATA_VALUES_MAX: usize = 100_000;
 /// Nesting of a metadata map.
 pub const METADATA_DEPTH_MAX: usize = 8;
 /// Characters of a metadata key.
@@ -54,6 +65,10 @@ pub const SCHEMA_FIELDS_MAX: usize = 64;
 
 /// Conditions in the filters of one request.
 pub const FILTER_CONDITIONS_MAX: usize = 64;
+/// Values in one list of a filter, for example of `$in`.
+pub const FILTER_LIST_MAX: usize = 1000;
+/// Values in all filters of one request, names and members of lists included.
+pub const FILTER_VALUES_MAX: usize = 4096;
 /// Nesting of a filter.
 pub const FILTER_DEPTH_MAX: usize = 8;
 
@@ -138,6 +153,11 @@ const _: () = assert!(EMBED_BATCH_TOKENS <= EMBED_DEVICE_BATCH_TOKENS);
 const _: () = assert!(WEB_PAGE_BYTES_MAX < WEB_WIRE_BYTES_MAX);
 const _: () = assert!(WEB_PAGE_BYTES_MAX <= FILE_BYTES_MAX);
 const _: () = assert!(TEXT_BYTES_MAX <= BODY_BYTES_MAX_TEXT);
+const _: () = assert!(VECTOR_QUERIES_MAX * VECTOR_DIMENSION_MAX * 26 <= BODY_BYTES_MAX_QUERIES);
+const _: () = assert!(CHUNK_IDS_MAX * ID_BYTES_MAX < BODY_BYTES_MAX_IDS);
+const _: () = assert!(SOURCE_IDS_MAX <= CHUNK_IDS_MAX);
+const _: () = assert!(2 * BATCH_ITEMS_MAX * METADATA_BYTES_MAX < FORM_TEXT_BYTES_MAX);
+const _: () = assert!(FILTER_LIST_MAX < FILTER_VALUES_MAX);
 const _: () = assert!(MEMORY_BYTES_MAX < BODY_BYTES_MAX);
 const _: () = assert!(MEMORY_SECONDS_MAX < (1 << 53) / 1000);
 const _: () = assert!(FILE_BYTES_MAX <= BATCH_BYTES_MAX);

@@ -52,7 +52,7 @@ pub struct StageTimings {
     pub total: f64,
 }
 
-/// `metadata` of a search (API 5.5).
+/// `metadata` of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SearchMetadata {
     /// Id of the request.
@@ -93,6 +93,8 @@ pub struct SearchMetadata {
     pub vector_paths: Vec<String>,
     /// Parts of the answer that were skipped or are missing.
     pub degraded: Vec<String>,
+    /// Parameters that were sent and have no effect.
+    pub ignored_parameters: Vec<String>,
 }
 
 /// Answer to `search/retrieve`.
@@ -155,8 +157,6 @@ pub struct QnaMetadata {
     pub search: SearchMetadata,
     /// Details of the generation.
     pub generation: GenerationMetadata,
-    /// Parameters that were sent and have no effect.
-    pub ignored_parameters: Vec<String>,
 }
 
 /// Answer to `search/qna`.

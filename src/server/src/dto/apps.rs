@@ -1,30 +1,37 @@
 //! Records of applications (API 3.1 #9).
 //!
-//! Ids and metadata maps that are wrong fail the request; anything else fails its item.
+//! Metadata maps that are wrong fail the request; anything else fails its item.
 
 use serde_json::{Value, json};
 
 use crate::dto::inputs::{
-    DOCUMENT_METADATA, SUB_TENANT_QUERY, TENANT_METADATA, TENANT_QUERY, check_distinct, chosen_id,
-    query_scope, source_id,
+    BatchItem, DOCUMENT_METADATA, OTHER_THAN_ID, SUB_TENANT_QUERY, TENANT_METADATA, TENANT_QUERY,
+    batch_items, query_scope,
 };
 use crate::error::ApiError;
-use crate::request::fields::missing;
-use crate::request::json::JsonBody;
+use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
-use lodestone_types::{Metadata, Origin, Scope, SourceDetail, SourceId, limits};
+use lodestone_types::{Origin, Scope, SourceDetail, limits};
 
 const LINE: Kind = Kind::Text { chars_max: limits::APP_LINE_CHARS_MAX, is_filled: false };
 const PROSE: Kind = Kind::Text { chars_max: limits::APP_PROSE_CHARS_MAX, is_filled: false };
 
 static RECORDS: Field = Field::body(
     "sources",
-    Kind::Objects { item: record_schema, min: 1, max: limits::BATCH_ITEMS_MAX },
+    Kind::Objects {
+        item: &[
+            &ID, &TITLE, &TYPE, &DESCRIPTION, &NOTE, &URL, &TIMESTAMP, &COLLECTIONS, &META,
+            &TENANT_METADATA, &DOCUMENT_METADATA, &CONTENT, &ATTACHMENTS,
+        ],
+        min: 1,
+        max: limits::BATCH_ITEMS_MAX,
+    },
     "The records: the body itself is this list.",
 )
 .required()
 .whole();
-static ID: Field = Field::body("id", Kind::Identifier, "Id of the source; generated when absent.");
+static ID: Field = Field::body("id", Kind::Identifier, "Id of the source; generated when absent.")
+    .or(OTHER_THAN_ID);
 static TITLE: Field =
     Field::body("title", LINE, "Title; it takes precedence over the document's own.");
 static TYPE: Field =
@@ -42,44 +49,31 @@ static COLLECTIONS: Field = Field::body(
     "Collections of the record; returned as `source_collection`.",
 );
 
-fn record_schema() -> Value {
-    let (text, map) = (json!({"type": "string"}), json!({"type": "object"}));
-    let texts = json!({"type": "array", "items": text});
+static CONTENT: Field =
+    Field::body("content", Kind::Any { schema: content_schema }, "Parts of the text.");
+static ATTACHMENTS: Field =
+    Field::body("attachments", Kind::Any { schema: attachments_schema }, "Attached files.");
+
+fn content_schema() -> Value {
+    let text = json!({"type": "string"});
     json!({
         "type": "object",
         "properties": {
-            "id": text, "title": text, "type": text, "description": text, "note": text,
-            "url": text, "timestamp": TIMESTAMP.kind.schema(), "collections": texts, "meta": map,
-            "tenant_metadata": map, "document_metadata": map,
-            "content": {
-                "type": "object",
-                "properties": {
-                    "text": text, "markdown": text, "html_base64": text, "csv_base64": text,
-                    "files": {"type": "array"}, "layout": {},
-                },
-            },
-            "attachments": {"type": "array", "items": {
-                "type": "object",
-                "properties": {
-                    "id": text, "url": text, "title": text, "content_type": text,
-                    "content_url": text, "misc": {}, "content": text,
-                },
-            }},
+            "text": text, "markdown": text, "html_base64": text, "csv_base64": text,
+            "files": {"type": "array"}, "layout": {},
         },
     })
 }
 
-/// One record on its way in.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AppItem {
-    /// Its id; generated when `None`.
-    pub id: Option<SourceId>,
-    /// Its own description and the whole record as JSON; or the error of this item.
-    pub record: Result<(Origin, Vec<u8>), ApiError>,
-    /// Map of the tenant's schema.
-    pub tenant_metadata: Option<Metadata>,
-    /// Map of the document.
-    pub document_metadata: Option<Metadata>,
+fn attachments_schema() -> Value {
+    let text = json!({"type": "string"});
+    json!({"type": "array", "items": {
+        "type": "object",
+        "properties": {
+            "id": text, "url": text, "title": text, "content_type": text, "content_url": text,
+            "misc": {}, "content": text,
+        },
+    }})
 }
 
 /// `POST /upload/upload_app_sources`.
@@ -88,7 +82,7 @@ pub struct UploadAppSources {
     /// Destination scope.
     pub scope: Scope,
     /// The records in request order.
-    pub items: Vec<AppItem>,
+    pub items: Vec<BatchItem<(Origin, Vec<u8>)>>,
 }
 
 impl Request for UploadAppSources {
@@ -96,29 +90,23 @@ impl Request for UploadAppSources {
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let scope = query_scope(fields)?;
-        let records = fields.objects(&RECORDS)?.ok_or_else(|| missing(&RECORDS))?;
-        let items: Vec<AppItem> = records.into_iter().map(item).collect::<Result<_, _>>()?;
-        check_distinct(items.iter().filter_map(|item| item.id.as_ref()))?;
+        let items = batch_items(fields, &RECORDS, record)?;
         Ok(Self { scope, items })
     }
 }
 
-fn item(members: Metadata) -> Result<AppItem, ApiError> {
-    let original = serde_json::to_vec(&members).expect("JSON values always print");
-    let body = JsonBody { members, vectors: None };
-    let mut fields = Fields { body, ..Fields::default() };
-    let id = source_id(&mut fields, &ID)?;
-    let tenant_metadata = fields.metadata(&TENANT_METADATA)?;
-    let document_metadata = fields.metadata(&DOCUMENT_METADATA)?;
-    let id = chosen_id(id, document_metadata.as_ref())?;
-    let record = match original.len() > limits::FILE_BYTES_MAX {
-        true => {
+/// One record: its own description, and the whole of it as JSON.
+fn record(mut item: Item) -> Result<BatchItem<(Origin, Vec<u8>)>, ApiError> {
+    let text = std::mem::take(&mut item.text);
+    BatchItem::read(item, &ID, |fields| {
+        if text.len() > limits::FILE_BYTES_MAX {
             let message = format!("the record is larger than {} bytes", limits::FILE_BYTES_MAX);
-            Err(ApiError::too_large("content_too_large", message))
+            return (String::new(), Err(ApiError::too_large("content_too_large", message)));
         }
-        false => origin(&mut fields).map(|origin| (origin, original)),
-    };
-    Ok(AppItem { id, record, tenant_metadata, document_metadata })
+        let origin = origin(fields);
+        let title = origin.as_ref().map(|origin| origin.detail.title.clone()).unwrap_or_default();
+        (title, origin.map(|origin| (origin, text)))
+    })
 }
 
 fn origin(fields: &mut Fields) -> Result<Origin, ApiError> {

@@ -1,21 +1,21 @@
 //! Many documents or texts in one call (API 3.1 #4, #8, 3.8, 5.2).
 //!
-//! Errors of the request as a whole (counts, ids, metadata) fail it here; errors of one item
-//! (empty file, blank text) travel with the item.
+//! Errors of the request as a whole (counts, metadata, an id twice) fail it here; errors of one
+//! item (empty file, blank text, wrong type, bad id) travel with the item.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::dto::inputs::{
-    CONTENT, DOCUMENT_METADATA, FILE_ID_BODY, SUB_TENANT_QUERY, TENANT_METADATA, TENANT_QUERY,
-    check_distinct, chosen_id, item_schema, query_scope, source_id,
+    BatchItem, CONTENT, DOCUMENT_METADATA, FILE_ID_BODY, OTHER_THAN_FILE_IDS,
+    OTHER_THAN_SOURCE_IDS, SUB_TENANT_QUERY, TENANT_METADATA, TENANT_QUERY, batch_items,
+    check_distinct, chosen_id, query_scope,
 };
 use crate::dto::upload::Status;
 use crate::error::{ApiError, Location};
 use crate::reply::Json;
 use crate::request::fields::missing;
-use crate::request::json::JsonBody;
 use crate::request::{Field, Fields, Kind, Request, UploadedFile};
 use lodestone_types::{Metadata, Scope, SourceId, limits};
 
@@ -28,9 +28,11 @@ static FILE_IDS: Field = Field::form(
     "file_ids",
     IDS,
     "One id per file, as a JSON array or repeated parts; empty ids are generated.",
-);
+)
+.or(OTHER_THAN_FILE_IDS);
 static SOURCE_IDS: Field =
     Field::form("source_ids", IDS, "One id per file, as a JSON array or repeated parts.")
+        .or(OTHER_THAN_SOURCE_IDS)
         .required();
 static TENANT_METADATA_OF_ITEMS: Field =
     Field::form("tenant_metadata", Kind::MetadataOrList, BATCH_METADATA_DOC);
@@ -38,21 +40,22 @@ static DOCUMENT_METADATA_OF_ITEMS: Field =
     Field::form("document_metadata", Kind::MetadataOrList, BATCH_METADATA_DOC);
 static ITEMS: Field = Field::body(
     "items",
-    Kind::Objects { item: text_item_schema, min: 1, max: limits::BATCH_ITEMS_MAX },
+    Kind::Objects {
+        item: &[&CONTENT, &FILE_ID_BODY, &TENANT_METADATA, &DOCUMENT_METADATA],
+        min: 1,
+        max: limits::BATCH_ITEMS_MAX,
+    },
     "The texts.",
 )
 .required();
-fn text_item_schema() -> Value {
-    item_schema("content")
-}
 
 /// One file of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileItem {
     /// The file; an empty one fails this item alone.
     pub file: UploadedFile,
-    /// Its id; generated when `None`. Always there in an update.
-    pub id: Option<SourceId>,
+    /// Its id, generated when `None`, which never is in an update; or the error of this item.
+    pub id: Result<Option<SourceId>, ApiError>,
     /// Map of the tenant's schema; `None` in an update keeps what is stored.
     pub tenant_metadata: Option<Metadata>,
     /// Map of the document; `None` in an update keeps what is stored.
@@ -109,7 +112,7 @@ impl Request for BatchUpdate {
         let scope = query_scope(fields)?;
         let ids = item_ids(fields, &SOURCE_IDS)?.ok_or_else(|| missing(&SOURCE_IDS))?;
         let items = file_items(fields, Some(ids), &SOURCE_IDS, false)?;
-        if items.iter().any(|item| item.id.is_none()) {
+        if items.iter().any(|item| item.id == Ok(None)) {
             let problem = "must name a source for every file";
             let reason = "count_mismatch";
             return Err(ApiError::field(reason, Location::Form, "source_ids", problem));
@@ -118,40 +121,38 @@ impl Request for BatchUpdate {
     }
 }
 
+/// Ids of files, each with its own error.
+type ItemIds = Vec<Result<Option<SourceId>, ApiError>>;
+
 /// The ids as parts: one JSON array, or one part an id. `None` where there is no such part.
-fn item_ids(
-    fields: &mut Fields,
-    field: &'static Field,
-) -> Result<Option<Vec<Option<SourceId>>>, ApiError> {
-    let parts = fields.form_texts(field.name);
-    let texts: Vec<Option<String>> = match parts.as_slice() {
+fn item_ids(fields: &mut Fields, field: &'static Field) -> Result<Option<ItemIds>, ApiError> {
+    let parts = fields.form_texts(field)?;
+    let values: Vec<Value> = match parts.as_slice() {
         [] => return Ok(None),
-        [array] if array.trim_start().starts_with('[') => {
-            serde_json::from_str(array).map_err(|error| {
-                let problem = format!("is not a JSON array of strings: {error}");
-                ApiError::field("invalid_value", Location::Form, field.name, &problem)
-            })?
-        }
+        [array] if array.trim_start().starts_with('[') => fields.values(field, array)?,
         // A single empty or null part is how form clients send "none".
         [none] if matches!(none.trim(), "" | "null") => return Ok(None),
-        _ => parts.into_iter().map(Some).collect(),
+        _ => parts.into_iter().map(Value::String).collect(),
     };
-    let mut ids = Vec::with_capacity(texts.len());
-    for text in texts {
-        ids.push(match text.as_deref() {
-            None | Some("") => None,
-            Some(text) => Some(
-                SourceId::parse_field(field.name, text)
-                    .map_err(|error| ApiError::from(error).at(Location::Form, field.name))?,
-            ),
-        });
-    }
-    Ok(Some(ids))
+    let wrong = |error: ApiError| error.at(Location::Form, field.name);
+    let id = |value| match value {
+        Value::Null => Ok(None),
+        Value::String(text) if text.is_empty() => Ok(None),
+        Value::String(text) => {
+            let id = SourceId::parse_field(field.name, &text);
+            id.map(Some).map_err(|error| wrong(error.into()))
+        }
+        _ => {
+            let message = format!("{} has an entry that is not a string", field.name);
+            Err(wrong(ApiError::invalid("invalid_value", message)))
+        }
+    };
+    Ok(Some(values.into_iter().map(id).collect()))
 }
 
 fn file_items(
     fields: &mut Fields,
-    ids: Option<Vec<Option<SourceId>>>,
+    ids: Option<ItemIds>,
     ids_field: &'static Field,
     takes_id_from_metadata: bool,
 ) -> Result<Vec<FileItem>, ApiError> {
@@ -159,7 +160,7 @@ fn file_items(
     if files.is_empty() {
         return Err(missing(&FILES));
     }
-    let ids = ids.unwrap_or_else(|| vec![None; files.len()]);
+    let ids = ids.unwrap_or_else(|| vec![Ok(None); files.len()]);
     if ids.len() != files.len() {
         let problem = format!("holds {} entries for {} files", ids.len(), files.len());
         let name = ids_field.name;
@@ -171,26 +172,13 @@ fn file_items(
     let mut items = Vec::with_capacity(files.len());
     for ((file, id), (tenant_metadata, document_metadata)) in files.into_iter().zip(ids).zip(maps) {
         let id = match takes_id_from_metadata {
-            true => chosen_id(id, document_metadata.as_ref())?,
+            true => id.and_then(|id| chosen_id(id, document_metadata.as_ref())),
             false => id,
         };
         items.push(FileItem { file, id, tenant_metadata, document_metadata });
     }
-    check_distinct(items.iter().filter_map(|item| item.id.as_ref()))?;
+    check_distinct(items.iter().filter_map(|item| item.id.as_ref().ok()?.as_ref()))?;
     Ok(items)
-}
-
-/// One text of a batch.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TextItem {
-    /// The text, or the error of this item.
-    pub content: Result<String, ApiError>,
-    /// Its id; generated when `None`.
-    pub id: Option<SourceId>,
-    /// Map of the tenant's schema.
-    pub tenant_metadata: Option<Metadata>,
-    /// Map of the document.
-    pub document_metadata: Option<Metadata>,
 }
 
 /// `POST /upload/batch_upload_text`.
@@ -199,7 +187,7 @@ pub struct BatchUploadText {
     /// Destination scope.
     pub scope: Scope,
     /// The texts in request order.
-    pub items: Vec<TextItem>,
+    pub items: Vec<BatchItem<String>>,
 }
 
 impl Request for BatchUploadText {
@@ -207,22 +195,13 @@ impl Request for BatchUploadText {
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let scope = query_scope(fields)?;
-        let objects = fields.objects(&ITEMS)?.ok_or_else(|| missing(&ITEMS))?;
-        let items: Vec<TextItem> = objects.into_iter().map(text_item).collect::<Result<_, _>>()?;
-        check_distinct(items.iter().filter_map(|item| item.id.as_ref()))?;
+        let items = batch_items(fields, &ITEMS, |item| {
+            BatchItem::read(item, &FILE_ID_BODY, |fields| {
+                (String::new(), fields.required_text(&CONTENT))
+            })
+        })?;
         Ok(Self { scope, items })
     }
-}
-
-fn text_item(members: Metadata) -> Result<TextItem, ApiError> {
-    let body = JsonBody { members, vectors: None };
-    let mut fields = Fields { body, ..Fields::default() };
-    let id = source_id(&mut fields, &FILE_ID_BODY)?;
-    let tenant_metadata = fields.metadata(&TENANT_METADATA)?;
-    let document_metadata = fields.metadata(&DOCUMENT_METADATA)?;
-    let id = chosen_id(id, document_metadata.as_ref())?;
-    let content = fields.required_text(&CONTENT);
-    Ok(TextItem { content, id, tenant_metadata, document_metadata })
 }
 
 /// An accepted item.

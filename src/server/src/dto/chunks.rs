@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::dto::graph::ExtraContext;
 use lodestone_types::{ChunkPlace, Metadata, PageArea, PageBox, PageRef, limits};
 
-/// A chunk of retrieve and of full-text search (API 4.3, 4.4).
+/// A chunk of retrieve and of full-text search.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Chunk {
     /// Its id.
@@ -126,7 +126,7 @@ impl From<&PageBox> for BoundingBox {
     }
 }
 
-/// A chunk of qna (API 4.5).
+/// A chunk of qna.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QnaChunk {
     /// The chunk.
@@ -146,7 +146,7 @@ pub struct QnaChunk {
     pub source_index: usize,
 }
 
-/// A source of an answer (API 4.6). Pairs of equal members are the old and the new name.
+/// A source of an answer. Pairs of equal members are the old and the new name.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QnaSource {
     /// Its id.

@@ -1,6 +1,6 @@
 //! Client vectors (API 3.1 #10, #11, 3.2 #13, 3.4).
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -41,7 +41,7 @@ static MAX_CHUNKS: Field = Field::body(
     "Number of results wanted.",
 );
 
-/// The batch and the row of a chunk id: split at the last underscore, index decimal (API 1.5).
+/// The batch and the row of a chunk id: split at the last underscore, index decimal.
 pub fn split_chunk_id(chunk_id: &str) -> Option<(&str, u32)> {
     let (batch, index) = chunk_id.rsplit_once('_')?;
     // One spelling for each index: no sign, no leading zero.
@@ -94,7 +94,7 @@ impl Request for UpdateEmbeddings {
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let scope = query_scope(fields)?;
-        let vectors = last_of_each_name(fields.vectors(&NAMED_ROWS)?);
+        let vectors = each_name_once(fields.vectors(&NAMED_ROWS)?)?;
         let refuse = |reason: &'static str, problem: &str| {
             Err(ApiError::field(reason, Location::Body, NAMED_ROWS.name, problem))
         };
@@ -117,22 +117,33 @@ impl Request for UpdateEmbeddings {
     }
 }
 
-/// Of a repeated JSON key the last wins.
-fn last_of_each_name(vectors: Vectors) -> Vectors {
-    let mut seen = HashSet::new();
-    let mut kept: Vec<usize> =
-        (0..vectors.len()).rev().filter(|&row| seen.insert(&vectors.names[row])).collect();
-    if kept.len() == vectors.len() {
-        return vectors;
+/// The rows, each name once.
+///
+/// # Errors
+/// 400 `conflicting_values` for a name with two different rows.
+fn each_name_once(vectors: Vectors) -> Result<Vectors, ApiError> {
+    if vectors.names.iter().collect::<HashSet<_>>().len() == vectors.len() {
+        return Ok(vectors);
     }
-    kept.reverse();
-    let dimension = vectors.dimension;
-    let row = |row: &usize| &vectors.values[row * dimension..(row + 1) * dimension];
-    Vectors {
-        dimension,
-        values: kept.iter().flat_map(row).copied().collect(),
-        names: kept.iter().map(|&row| vectors.names[row].clone()).collect(),
+    let mut first: HashMap<&str, &[f32]> = HashMap::with_capacity(vectors.len());
+    let mut once = Vectors { dimension: vectors.dimension, ..Vectors::default() };
+    for (name, row) in vectors.names.iter().zip(vectors.rows()) {
+        match first.insert(name, row) {
+            None => {
+                once.names.push(name.clone());
+                once.values.extend_from_slice(row);
+            }
+            Some(earlier) if earlier == row => {}
+            Some(_) => {
+                let problem = "holds a chunk id twice, with different vectors";
+                let location = Location::Body;
+                return Err(ApiError::field(
+                    "conflicting_values", location, NAMED_ROWS.name, problem,
+                ));
+            }
+        }
     }
+    Ok(once)
 }
 
 /// Chunk ids in a scope: `DELETE /embeddings/delete`, `POST /embeddings/retrieve_by_ids`.
@@ -250,7 +261,7 @@ pub struct EmbeddingHits {
 }
 
 impl EmbeddingHits {
-    /// Merges the lists: best score of each chunk, up to `max_chunks`, ties by id (API 5.14).
+    /// Merges the lists: best score of each chunk, up to `max_chunks`, ties by id.
     pub fn merge(results: Vec<Vec<ScoredChunk>>, max_chunks: usize) -> Self {
         let mut best: BTreeMap<&str, f32> = BTreeMap::new();
         for hit in results.iter().flatten() {

@@ -7,7 +7,8 @@ use lodestone_engine::query::QueryError;
 use lodestone_storage::filter::{self, RequestFilter};
 use lodestone_types::limits;
 
-const FILTER_DOC: &str = "Filter: equality, lists (any of), $gt, $in and others.";
+const FILTER_DOC: &str =
+    "Filter: equality, lists (any of, up to 1,000 values), $gt, $in and others.";
 
 pub(super) static TENANT_FILTER: Field = Field::body("tenant_metadata", Kind::Filter, FILTER_DOC);
 pub(super) static DOCUMENT_FILTER: Field =
@@ -18,10 +19,11 @@ pub(super) static CONTEXT_LIST: Field = Field::body(
     "context_list",
     Kind::Texts { min: 0, max: limits::SOURCE_IDS_MAX },
     "Search only these sources; empty: all sources.",
-);
+)
+.or(&["source_ids", "file_ids", "ids"]);
 
 /// The filter maps of a search and its `context_list`, parsed. A wrong one is 400 whether or not
-/// the tenant exists (API 8.1); the tenant's schema is checked when the search runs.
+/// the tenant exists; the tenant's schema is checked when the search runs.
 pub(super) fn read_filter(fields: &mut Fields) -> Result<RequestFilter, ApiError> {
     let sources = fields.source_ids(&CONTEXT_LIST)?.filter(|list| !list.is_empty());
     let tenant = fields.filter(&TENANT_FILTER)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::dto::inputs::{SUB_TENANT_BODY, TENANT_BODY, body_scope};
+use crate::dto::inputs::{OTHER_THAN_SOURCE_IDS, SUB_TENANT_BODY, TENANT_BODY, body_scope};
 use crate::error::ApiError;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::{Scope, SourceId, limits};
@@ -15,6 +15,7 @@ static SOURCE_IDS: Field = Field::body(
     Kind::Texts { min: 1, max: limits::RELATED_SOURCES_MAX },
     "Sources whose relations are wanted.",
 )
+.or(OTHER_THAN_SOURCE_IDS)
 .required();
 static LIMIT: Field = Field::body(
     "limit",
@@ -68,7 +69,7 @@ pub struct EntityPath {
     pub relevancy_score: f32,
 }
 
-/// Relations that the graph holds for a result (API 4.7).
+/// Relations that the graph holds for a result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct GraphRelations {
     /// Paths between entities, best first.

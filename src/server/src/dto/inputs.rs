@@ -2,15 +2,28 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::ApiError;
+use crate::request::fields::missing;
+use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind};
 use lodestone_types::{Metadata, Scope, SourceId, TenantId, limits};
 
 const TENANT_DOC: &str = "The tenant.";
 const SUB_TENANT_DOC: &str = "Sub-tenant; absent and empty mean `default`.";
 const METADATA_DOC: &str = "Free-form map: 64 KiB, depth 8, keys up to 128 characters.";
+
+/// Names of an id, where one source is meant: any of them stands for the others.
+pub(super) const OTHER_THAN_FILE_ID: &[&str] = &["source_id", "id"];
+/// The same, beside `source_id`.
+pub(super) const OTHER_THAN_SOURCE_ID: &[&str] = &["file_id", "id"];
+/// The same, beside `id`.
+pub(super) const OTHER_THAN_ID: &[&str] = &["file_id", "source_id"];
+/// Names of a list of sources beside `source_ids`.
+pub(super) const OTHER_THAN_SOURCE_IDS: &[&str] = &["file_ids", "ids"];
+/// The same, beside `file_ids`.
+pub(super) const OTHER_THAN_FILE_IDS: &[&str] = &["source_ids", "ids"];
 
 pub(super) static TENANT_QUERY: Field =
     Field::query("tenant_id", Kind::Identifier, TENANT_DOC).required();
@@ -26,11 +39,14 @@ pub(super) static SUB_TENANT_BODY: Field =
 pub(super) static SUB_TENANT_FORM: Field =
     Field::form("sub_tenant_id", Kind::Identifier, SUB_TENANT_DOC);
 pub(super) static FILE_ID_BODY: Field =
-    Field::body("file_id", Kind::Identifier, "Id of the source; generated when absent.");
+    Field::body("file_id", Kind::Identifier, "Id of the source; generated when absent.")
+        .or(OTHER_THAN_FILE_ID);
 pub(super) static FILE_ID_FORM: Field =
-    Field::form("file_id", Kind::Identifier, "Id of the source; generated when absent.");
+    Field::form("file_id", Kind::Identifier, "Id of the source; generated when absent.")
+        .or(OTHER_THAN_FILE_ID);
 pub(super) static SOURCE_ID_QUERY: Field =
     Field::query("source_id", Kind::Identifier, "Source to replace; created when unknown.")
+        .or(OTHER_THAN_SOURCE_ID)
         .required();
 pub(super) static TENANT_METADATA: Field =
     Field::body("tenant_metadata", Kind::Metadata, METADATA_DOC);
@@ -48,17 +64,66 @@ pub(super) static CONTENT: Field = Field::body(
 )
 .required();
 
-/// The schema of a batch item, which is required to have the text `name`.
-pub(super) fn item_schema(name: &str) -> Value {
-    let map = json!({"type": "object", "additionalProperties": true});
-    json!({
-        "type": "object",
-        "required": [name],
-        "properties": {
-            (name): {"type": "string"}, "file_id": {"type": "string"},
-            "tenant_metadata": map, "document_metadata": map,
-        },
-    })
+/// One entry of a batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BatchItem<T> {
+    /// Its content, or the error that fails it alone.
+    pub content: Result<T, ApiError>,
+    /// Its name in the answer; empty where only its id can name it.
+    pub name: String,
+    /// Its id; generated when `None`.
+    pub id: Option<SourceId>,
+    /// Map of the tenant's schema; `None` in an update keeps what is stored.
+    pub tenant_metadata: Option<Metadata>,
+    /// Map of the document; `None` in an update keeps what is stored.
+    pub document_metadata: Option<Metadata>,
+}
+
+impl<T> BatchItem<T> {
+    /// An entry whose id stands in `id`; `read` takes name and content from its other members.
+    ///
+    /// # Errors
+    /// That of a metadata map, which fails the whole request.
+    pub(super) fn read(
+        item: Item,
+        id: &Field,
+        read: impl FnOnce(&mut Fields) -> (String, Result<T, ApiError>),
+    ) -> Result<Self, ApiError> {
+        let mut fields = match item.fields() {
+            Ok(fields) => fields,
+            Err(error) => {
+                let (name, id) = (String::new(), None);
+                let (tenant_metadata, document_metadata) = (None, None);
+                let content = Err(error);
+                return Ok(Self { content, name, id, tenant_metadata, document_metadata });
+            }
+        };
+        let tenant_metadata = fields.metadata(&TENANT_METADATA)?;
+        let document_metadata = fields.metadata(&DOCUMENT_METADATA)?;
+        let id = source_id(&mut fields, id);
+        let id = id.and_then(|id| chosen_id(id, document_metadata.as_ref()));
+        let (name, content) = read(&mut fields);
+        let (id, content) = match id {
+            Ok(id) => (id, content),
+            Err(error) => (None, Err(error)),
+        };
+        Ok(Self { content, name, id, tenant_metadata, document_metadata })
+    }
+}
+
+/// Reads the entries of a batch; their ids must differ.
+///
+/// # Errors
+/// 400 for a count, an id that occurs twice or a wrong metadata map.
+pub(super) fn batch_items<T>(
+    fields: &mut Fields,
+    field: &Field,
+    read: impl Fn(Item) -> Result<BatchItem<T>, ApiError>,
+) -> Result<Vec<BatchItem<T>>, ApiError> {
+    let items = fields.items(field)?.ok_or_else(|| missing(field))?;
+    let items = items.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    check_distinct(items.iter().filter_map(|item| item.id.as_ref()))?;
+    Ok(items)
 }
 
 /// The scope of an operation with its ids in the query string.

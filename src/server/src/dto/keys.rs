@@ -2,13 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
-use crate::error::{ApiError, Location};
+use crate::error::ApiError;
 use crate::request::fields::missing;
+use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::access::{KeyScope, TenantGrant};
-use lodestone_types::{Metadata, Role, SubTenantId, TenantId, Timestamp, limits};
+use lodestone_types::{Role, SubTenantId, TenantId, Timestamp, limits};
 
 /// Tenants that one key may list.
 const TENANTS_MAX: usize = limits::SOURCE_IDS_MAX;
@@ -27,7 +27,7 @@ static ROLE: Field = Field::body(
 .required();
 static TENANTS: Field = Field::body(
     "tenants",
-    Kind::Objects { item: tenant_schema, min: 1, max: TENANTS_MAX },
+    Kind::Objects { item: &[&TENANT, &SUB_TENANTS], min: 1, max: TENANTS_MAX },
     "The tenants that it reaches; absent: all.",
 );
 static EXPIRES_AT: Field = Field::body(
@@ -37,16 +37,12 @@ static EXPIRES_AT: Field = Field::body(
 );
 static KEY_ID: Field = Field::path("key_id", Kind::Identifier, "The key to revoke.");
 
-fn tenant_schema() -> Value {
-    json!({
-        "type": "object",
-        "required": ["tenant_id"],
-        "properties": {
-            "tenant_id": {"type": "string"},
-            "sub_tenant_ids": {"type": "array", "items": {"type": "string"}},
-        },
-    })
-}
+static TENANT: Field = Field::body("tenant_id", Kind::Identifier, "The tenant.").required();
+static SUB_TENANTS: Field = Field::body(
+    "sub_tenant_ids",
+    Kind::Texts { min: 1, max: limits::SOURCE_IDS_MAX },
+    "Sub-tenants that it reaches; absent: all.",
+);
 
 /// `POST /admin/api_keys`.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,10 +64,10 @@ impl Request for CreateKey {
         let name = fields.required_text(&NAME)?;
         let role = fields.choice(&ROLE)?.and_then(Role::from_word);
         let role = role.ok_or_else(|| missing(&ROLE))?;
-        let scope = match fields.objects(&TENANTS)? {
+        let scope = match fields.items(&TENANTS)? {
             None => KeyScope::AllTenants,
-            Some(objects) => {
-                KeyScope::Tenants(objects.iter().map(tenant_grant).collect::<Result<_, _>>()?)
+            Some(items) => {
+                KeyScope::Tenants(items.into_iter().map(tenant_grant).collect::<Result<_, _>>()?)
             }
         };
         let expires_at = fields.moment(&EXPIRES_AT)?;
@@ -79,26 +75,14 @@ impl Request for CreateKey {
     }
 }
 
-fn tenant_grant(object: &Metadata) -> Result<TenantGrant, ApiError> {
-    let wrong =
-        |problem: &str| ApiError::field("invalid_value", Location::Body, TENANTS.name, problem);
-    let Some(Value::String(name)) = object.get("tenant_id") else {
-        return Err(wrong("has an entry without a text 'tenant_id'"));
+fn tenant_grant(item: Item) -> Result<TenantGrant, ApiError> {
+    let mut fields = item.fields()?;
+    let tenant = fields.id(&TENANT, TenantId::parse_field)?.ok_or_else(|| missing(&TENANT))?;
+    let Some(names) = fields.texts(&SUB_TENANTS)? else {
+        return Ok(TenantGrant { tenant, sub_tenants: None });
     };
-    let tenant = TenantId::parse(name)?;
-    let names = match object.get("sub_tenant_ids") {
-        None | Some(Value::Null) => return Ok(TenantGrant { tenant, sub_tenants: None }),
-        Some(Value::Array(names)) if !names.is_empty() => names,
-        Some(_) => return Err(wrong("has an entry whose 'sub_tenant_ids' is not a filled array")),
-    };
-    let mut sub_tenants = Vec::with_capacity(names.len());
-    for name in names {
-        let Value::String(name) = name else {
-            return Err(wrong("has an entry whose 'sub_tenant_ids' are not all strings"));
-        };
-        sub_tenants.push(SubTenantId::parse_optional(Some(name))?);
-    }
-    Ok(TenantGrant { tenant, sub_tenants: Some(sub_tenants) })
+    let names = names.iter().map(|name| SubTenantId::parse_optional(Some(name)));
+    Ok(TenantGrant { tenant, sub_tenants: Some(names.collect::<Result<_, _>>()?) })
 }
 
 /// `DELETE /admin/api_keys/{key_id}`.

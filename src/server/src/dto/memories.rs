@@ -2,11 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::dto::inputs::{SUB_TENANT_QUERY, TENANT_QUERY, query_scope, source_id};
 use crate::error::{ApiError, Location};
-use crate::request::fields::{missing, wrong};
+use crate::request::fields::{is_blank, missing, wrong};
+use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::{Memory, Metadata, Scope, SourceId, limits};
 
@@ -19,10 +20,10 @@ static CONTENT: Field = Field::body(
     Kind::Content { bytes_max: limits::MEMORY_BYTES_MAX },
     "Text of the memory, up to 32 KiB; this or `user_assistant_pairs` is required.",
 )
-.or("raw_text");
+.or(&["raw_text"]);
 static PAIRS: Field = Field::body(
     "user_assistant_pairs",
-    Kind::Objects { item: pair_schema, min: 1, max: limits::MEMORY_PAIRS_MAX },
+    Kind::Objects { item: &[&USER, &ASSISTANT], min: 1, max: limits::MEMORY_PAIRS_MAX },
     "Exchanges of user and assistant; not used where a text is sent.",
 );
 static EXPIRY: Field = Field::body(
@@ -70,12 +71,23 @@ static MESSAGE: Field = Field::body(
 )
 .required();
 
-fn pair_schema() -> Value {
-    json!({
-        "type": "object",
-        "required": ["user", "assistant"],
-        "properties": {"user": {"type": "string"}, "assistant": {"type": "string"}},
-    })
+/// All texts of a conversation together have a limit in bytes; one alone needs no other.
+const SAID: Kind = Kind::Text { chars_max: limits::BODY_BYTES_MAX, is_filled: false };
+static USER: Field = Field::body("user", SAID, "Text of the user.").required();
+static ASSISTANT: Field = Field::body("assistant", SAID, "Text of the assistant.").required();
+
+/// One exchange of user and assistant.
+struct Exchange {
+    user: String,
+    assistant: String,
+}
+
+impl Exchange {
+    fn read(item: Item) -> Result<Self, ApiError> {
+        let mut fields = item.fields()?;
+        let user = fields.required_text(&USER)?;
+        Ok(Self { user, assistant: fields.required_text(&ASSISTANT)? })
+    }
 }
 
 /// `POST /user_memory/add_user_memory`.
@@ -113,7 +125,10 @@ impl Request for AddMemory {
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let scope = query_scope(fields)?;
         let text = fields.text(&CONTENT)?;
-        let pairs = fields.objects(&PAIRS)?;
+        let pairs: Option<Vec<Exchange>> = match fields.items(&PAIRS)? {
+            Some(items) => Some(items.into_iter().map(Exchange::read).collect::<Result<_, _>>()?),
+            None => None,
+        };
         let life_seconds = fields.integer(&EXPIRY)?;
         let infer = fields.boolean(&INFER)?;
         let custom_instructions = fields.text(&INSTRUCTIONS)?;
@@ -130,7 +145,8 @@ impl Request for AddMemory {
             (EXPIRY.name.to_owned(), life_seconds.into()),
         ]);
         if let Some(pairs) = &pairs {
-            let pairs = pairs.iter().cloned().map(Value::Object).collect();
+            let pair = |pair: &Exchange| json!({"user": pair.user, "assistant": pair.assistant});
+            let pairs = pairs.iter().map(pair).collect();
             sent.insert(PAIRS.name.to_owned(), pairs);
         }
         let content = match (text, pairs) {
@@ -143,16 +159,13 @@ impl Request for AddMemory {
 }
 
 /// Exchanges as one text, one speaker a line.
-fn conversation(pairs: &[Metadata], user_name: Option<&str>) -> Result<String, ApiError> {
+fn conversation(pairs: &[Exchange], user_name: Option<&str>) -> Result<String, ApiError> {
     let user = user_name.map(str::trim).filter(|name| !name.is_empty()).unwrap_or("User");
     let mut lines = Vec::with_capacity(2 * pairs.len());
     for pair in pairs {
-        for (role, speaker) in [("user", user), ("assistant", "Assistant")] {
-            let said = pair.get(role).and_then(Value::as_str);
-            let problem = "must hold objects with the texts user and assistant";
-            let said = said.ok_or_else(|| wrong(&PAIRS, Location::Body, problem))?.trim();
-            if !said.is_empty() {
-                lines.push(format!("{speaker}: {said}"));
+        for (speaker, said) in [(user, &pair.user), ("Assistant", &pair.assistant)] {
+            if !is_blank(said) {
+                lines.push(format!("{speaker}: {}", said.trim()));
             }
         }
     }
@@ -258,7 +271,7 @@ fn named(fields: &mut Fields) -> Result<Option<String>, ApiError> {
     Ok(fields.text(&USER_NAME)?.filter(|name| !name.trim().is_empty()))
 }
 
-/// A memory (API 4.8).
+/// A memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MemoryView {
     /// Its id.
@@ -282,7 +295,7 @@ impl From<Memory> for MemoryView {
     }
 }
 
-/// A memory that was looked up (API 4.8).
+/// A memory that was looked up.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RetrievedMemory {
     /// The memory.

@@ -32,7 +32,7 @@ static TOP_N: Field = Field::body(
     Kind::Integer { min: 1, max: RESULTS_MAX, default: Some(10) },
     "Number of chunks to answer from.",
 )
-.or("max_chunks");
+.or(&["max_chunks"]);
 static MODE: Field = Field::body(
     "mode",
     Kind::Choice { words: &["fast", "accurate"], default: Some("fast"), is_exact: true },
@@ -107,9 +107,10 @@ static MULTI_STEP: Field = Field::body(
     "Whether the question may be split; needs a generator.",
 );
 static AUTO_AGENT_ROUTING: Field =
-    Field::body("auto_agent_routing", Kind::Boolean { default: false }, IGNORED_DOC);
+    Field::body("auto_agent_routing", Kind::Boolean { default: false }, IGNORED_DOC)
+        .without_effect();
 static SEARCH_MODES: Field =
-    Field::body("search_modes", Kind::Texts { min: 0, max: 100 }, IGNORED_DOC);
+    Field::body("search_modes", Kind::Texts { min: 0, max: 100 }, IGNORED_DOC).without_effect();
 
 /// The fields that retrieve and qna share, and whether scores are to be explained.
 fn read_search(
@@ -228,8 +229,6 @@ pub struct Qna {
     pub user_instructions: String,
     /// Whether the question may be split.
     pub multi_step_reasoning: bool,
-    /// Parameters that were sent and have no effect.
-    pub ignored_parameters: Vec<&'static str>,
 }
 
 impl Request for Qna {
@@ -252,12 +251,6 @@ impl Request for Qna {
         let user_name = fields.text(&USER_NAME)?.unwrap_or_default();
         let user_instructions = fields.text(&USER_INSTRUCTIONS)?.unwrap_or_default();
         let multi_step_reasoning = fields.boolean(&MULTI_STEP)?;
-        let mut ignored_parameters = Vec::new();
-        for field in [&AUTO_AGENT_ROUTING, &SEARCH_MODES] {
-            if fields.is_given(field)? {
-                ignored_parameters.push(field.name);
-            }
-        }
         Ok(Self {
             scope,
             session_id,
@@ -269,7 +262,6 @@ impl Request for Qna {
             user_name,
             user_instructions,
             multi_step_reasoning,
-            ignored_parameters,
         })
     }
 }

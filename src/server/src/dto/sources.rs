@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::dto::inputs::{
-    SUB_TENANT_BODY, SUB_TENANT_QUERY, TENANT_BODY, TENANT_QUERY, body_scope, query_scope,
-    required_source_id,
+    OTHER_THAN_FILE_ID, OTHER_THAN_SOURCE_IDS, SUB_TENANT_BODY, SUB_TENANT_QUERY, TENANT_BODY,
+    TENANT_QUERY, body_scope, query_scope, required_source_id,
 };
 use crate::dto::upload::Status;
 use crate::error::ApiError;
@@ -21,6 +21,7 @@ static DELETED_IDS: Field = Field::body(
     Kind::Texts { min: 1, max: limits::SOURCE_IDS_MAX },
     "Sources to delete; also as repeated query parameters.",
 )
+.or(OTHER_THAN_SOURCE_IDS)
 .required()
 .anywhere();
 static LISTED_IDS: Field = Field::body(
@@ -28,6 +29,7 @@ static LISTED_IDS: Field = Field::body(
     Kind::Texts { min: 0, max: limits::SOURCE_IDS_MAX },
     "Sources to look up.",
 )
+.or(OTHER_THAN_SOURCE_IDS)
 .required();
 static LIMIT: Field = Field::query(
     "limit",
@@ -44,7 +46,14 @@ pub(super) static STATUS: Field = Field::query(
     Kind::Choice { words: STATUS_WORDS, default: None, is_exact: true },
     "List only entries in this state.",
 );
-static FILE_ID: Field = Field::body("file_id", Kind::Identifier, "The source.").required();
+static FILE_ID: Field =
+    Field::body("file_id", Kind::Identifier, "The source.").or(OTHER_THAN_FILE_ID).required();
+static FILE_TYPE: Field = Field::body(
+    "file_type",
+    Kind::Text { chars_max: limits::ID_CHARS_MAX, is_filled: false },
+    "Accepted without effect.",
+)
+.without_effect();
 /// More than any request line holds, so that no token is refused in another way than a false one.
 const TOKEN_CHARS_MAX: usize = 64 << 10;
 static TOKEN: Field = Field::path(
@@ -137,7 +146,7 @@ pub struct FetchContent {
 
 impl Request for FetchContent {
     const FIELDS: &'static [&'static Field] =
-        &[&TENANT_BODY, &SUB_TENANT_BODY, &FILE_ID, &RETURN_CONTENT];
+        &[&TENANT_BODY, &SUB_TENANT_BODY, &FILE_ID, &FILE_TYPE, &RETURN_CONTENT];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let scope = body_scope(fields)?;
@@ -177,7 +186,7 @@ pub struct DeletedSources {
     pub deleted_count: usize,
 }
 
-/// A source (API 4.2).
+/// A source.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Source {
     /// Same value as `file_id` and `source_id`.

@@ -2,38 +2,50 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::dto::inputs::{SUB_TENANT_QUERY, TENANT_OPTIONAL, TENANT_QUERY, query_scope, tenant};
 use crate::error::{ApiError, Location};
 use crate::request::fields::missing;
+use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::schema::SchemaError;
-use lodestone_types::{
-    FieldType, Metadata, SchemaField, Scope, SubTenantId, TenantId, TenantSchema, limits,
-};
+use lodestone_types::{FieldType, SchemaField, Scope, SubTenantId, TenantId, TenantSchema, limits};
 
 static SCHEMA: Field = Field::body(
     "tenant_metadata_schema",
-    Kind::Objects { item: schema_field_schema, min: 0, max: limits::SCHEMA_FIELDS_MAX },
+    Kind::Objects {
+        item: &[&KEY, &TYPE, &SEARCHABLE, &FILTERABLE],
+        min: 0,
+        max: limits::SCHEMA_FIELDS_MAX,
+    },
     "Declared keys of tenant_metadata; they cannot be changed later.",
 );
 static CONFIRM: Field =
     Field::query("confirm", Kind::Identifier, "The tenant_id again, as a confirmation.").required();
 
-fn schema_field_schema() -> Value {
-    let words = ["string", "number", "boolean", "array", "datetime"];
-    json!({
-        "type": "object",
-        "required": ["key", "type"],
-        "properties": {
-            "key": {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]{0,63}$"},
-            "type": {"type": "string", "enum": words},
-            "searchable": {"type": "boolean", "default": false},
-            "filterable": {"type": "boolean", "default": true},
-        },
-    })
-}
+static KEY: Field = Field::body(
+    "key",
+    Kind::Text { chars_max: limits::METADATA_KEY_CHARS_MAX, is_filled: true },
+    "A letter, then up to 63 letters, digits and underscores.",
+)
+.required();
+static TYPE: Field = Field::body(
+    "type",
+    Kind::Choice {
+        words: &["string", "number", "boolean", "array", "datetime"],
+        default: None,
+        is_exact: true,
+    },
+    "Type of its values.",
+)
+.required();
+static SEARCHABLE: Field = Field::body(
+    "searchable",
+    Kind::Boolean { default: false },
+    "Whether its value joins keyword search and embeddings.",
+);
+static FILTERABLE: Field =
+    Field::body("filterable", Kind::Boolean { default: true }, "Whether filters may name it.");
 
 /// A request that names a tenant: `GET /tenant/sub_tenant_ids`, `POST /embeddings/create_tenant`.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,11 +113,11 @@ impl Request for CreateTenant {
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let tenant = tenant(fields, &TENANT_OPTIONAL)?;
-        let objects = fields.objects(&SCHEMA)?.unwrap_or_default();
-        if objects.is_empty() {
+        let items = fields.items(&SCHEMA)?.unwrap_or_default();
+        if items.is_empty() {
             return Ok(Self { tenant, schema: None });
         }
-        let declared: Vec<_> = objects.iter().map(schema_field).collect::<Result<_, _>>()?;
+        let declared: Vec<_> = items.into_iter().map(schema_field).collect::<Result<_, _>>()?;
         let schema = TenantSchema { fields: declared };
         schema.validate().map_err(|error| {
             let reason = match error {
@@ -120,28 +132,18 @@ impl Request for CreateTenant {
     }
 }
 
-fn schema_field(object: &Metadata) -> Result<SchemaField, ApiError> {
-    let wrong =
-        |problem: &str| ApiError::field("invalid_value", Location::Body, SCHEMA.name, problem);
-    let text = |name: &str| object.get(name).and_then(Value::as_str);
-    let flag = |name: &str, default: bool| match object.get(name) {
-        None | Some(Value::Null) => Ok(default),
-        Some(Value::Bool(flag)) => Ok(*flag),
-        Some(_) => Err(wrong(&format!("has an entry whose {name} is not a boolean"))),
-    };
-    let key = text("key").ok_or_else(|| wrong("has an entry without a text 'key'"))?.to_owned();
-    let field_type = match text("type") {
+fn schema_field(item: Item) -> Result<SchemaField, ApiError> {
+    let mut fields = item.fields()?;
+    let key = fields.required_text(&KEY)?;
+    let field_type = match fields.choice(&TYPE)? {
         Some("string") => FieldType::String,
         Some("number") => FieldType::Number,
         Some("boolean") => FieldType::Boolean,
         Some("array") => FieldType::Array,
         Some("datetime") => FieldType::Datetime,
-        _ => {
-            let words = "string, number, boolean, array, datetime";
-            return Err(wrong(&format!("has an entry whose type is not one of {words}")));
-        }
+        _ => return Err(missing(&TYPE)),
     };
-    let (searchable, filterable) = (flag("searchable", false)?, flag("filterable", true)?);
+    let (searchable, filterable) = (fields.boolean(&SEARCHABLE)?, fields.boolean(&FILTERABLE)?);
     Ok(SchemaField { key, field_type, searchable, filterable })
 }
 
@@ -179,7 +181,7 @@ pub struct SchemaProperty {
     pub field_type: String,
 }
 
-/// A tenant's schema as listings show it (API 4.9).
+/// A tenant's schema as listings show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SchemaView {
     /// In declaration order.
@@ -277,7 +279,7 @@ pub struct TenantOutcome {
     pub message: String,
 }
 
-/// A tenant (API 4.1).
+/// A tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TenantView {
     /// Its name.

@@ -20,6 +20,7 @@ use crate::dto::upload::{
     UpdateDocument, UpdateMetadata, UpdateText, UploadDocument, UploadText, VerifyProcessing,
 };
 use crate::error::ApiError;
+use crate::request::names::Handling;
 use crate::request::{Form, Input, Payload, Request, UploadedFile};
 use crate::routes::qna::AnswerStream;
 use crate::sse;
@@ -38,8 +39,12 @@ fn pairs(query: &str) -> Vec<(String, String)> {
 }
 
 fn read<R: Request>(query: &str, body: Value) -> Result<R, ApiError> {
-    let payload = Payload::Json(body.to_string().into());
-    Input { query: pairs(query), path: Vec::new(), payload }.read()
+    read_payload(query, Payload::Json(body.to_string().into()))
+}
+
+fn read_payload<R: Request>(query: &str, payload: Payload) -> Result<R, ApiError> {
+    let (query, path, handling) = (pairs(query), Vec::new(), Handling::Usual);
+    Ok(Input { query, path, payload, handling }.read(true)?.0)
 }
 
 fn read_form<R: Request>(
@@ -52,8 +57,8 @@ fn read_form<R: Request>(
         let (filename, content_type) = ((*filename).to_owned(), String::new());
         ((*name).to_owned(), UploadedFile { filename, content_type, bytes: (*text).into() })
     };
-    let form = Form { texts, files: files.iter().map(file).collect() };
-    Input { query: pairs(query), path: Vec::new(), payload: Payload::Form(form) }.read()
+    let form = Form { texts, files: files.iter().map(file).collect(), ..Form::default() };
+    read_payload(query, Payload::Form(form))
 }
 
 fn reason<R>(read: Result<R, ApiError>) -> &'static str {
@@ -127,7 +132,8 @@ fn an_update_names_one_source() {
     let request = update("tenant_id=t&source_id=s", body.clone()).unwrap();
     assert_eq!((request.source_id.as_str(), request.tenant_metadata), ("s", None));
     assert_eq!(reason(update("tenant_id=t&source_id=u", body.clone())), "conflicting_values");
-    assert_eq!(reason(update("tenant_id=t", body)), "missing_field");
+    assert_eq!(update("tenant_id=t", body).unwrap().source_id.as_str(), "s");
+    assert_eq!(reason(update("tenant_id=t", json!({"content": "x"}))), "missing_field");
     let metadata = json!({"tenant_id": "t", "source_id": "s", "document_metadata": {}});
     let request: UpdateMetadata = read("", metadata).unwrap();
     assert_eq!(request.tenant_metadata, None);
@@ -160,8 +166,10 @@ fn batches_pair_files_with_ids_and_metadata() {
     let files = [("files", "a", "1"), ("files", "b", ""), ("files", "c", "3")];
     let ids = |texts: &[(&str, &str)]| -> Result<Vec<Option<String>>, ApiError> {
         let request: BatchUpload = read_form("tenant_id=t", texts, &files)?;
-        let id = |item: &super::batch::FileItem| item.id.as_ref().map(ToString::to_string);
-        Ok(request.items.iter().map(id).collect::<Vec<_>>())
+        let id = |item: &super::batch::FileItem| {
+            item.id.clone().map(|id| id.as_ref().map(ToString::to_string))
+        };
+        request.items.iter().map(id).collect()
     };
     let some = |names: [&str; 3]| Ok(names.map(|n| (!n.is_empty()).then(|| n.to_owned())).to_vec());
     assert_eq!(ids(&[]), some(["", "", ""]));
@@ -189,6 +197,59 @@ fn batches_pair_files_with_ids_and_metadata() {
     assert_eq!(reason(update(&[("source_ids", "[\"x\", \"y\"]")])), "count_mismatch");
     assert_eq!(reason(update(&[("source_ids", "[\"x\", \"y\", null]")])), "count_mismatch");
     assert_eq!(update(&[("source_ids", "[\"x\", \"y\", \"z\"]")]).unwrap().items.len(), 3);
+}
+
+/// A name that is not read would give a key more than was meant.
+#[test]
+fn a_mistyped_name_in_a_key_is_no_wider_key() {
+    let tenants = json!([{"tenant_id": "a", "sub_tenants": ["x"]}]);
+    let body = json!({"name": "n", "role": "read", "tenants": tenants});
+    assert_eq!(reason(read::<CreateKey>("", body)), "unknown_parameter");
+    let body = json!({"name": "n", "role": "read", "tenant_ids": ["a"]});
+    assert_eq!(reason(read::<CreateKey>("", body)), "unknown_parameter");
+}
+
+#[test]
+fn one_source_has_four_names() {
+    for name in ["file_id", "source_id", "id"] {
+        let in_query: VerifyProcessing = read(&format!("{name}=s"), json!({})).unwrap();
+        assert_eq!(in_query.file_id.as_str(), "s");
+        let in_body: FetchContent = read("tenant_id=t", json!({ name: "s" })).unwrap();
+        assert_eq!(in_body.file_id.as_str(), "s");
+        let text: UploadText = read("tenant_id=t", json!({"content": "x", name: "s"})).unwrap();
+        assert_eq!(text.file_id.unwrap().as_str(), "s");
+        let both = json!({"content": "x", name: "s"});
+        let other = read::<UpdateText>("tenant_id=t&source_id=u", both);
+        assert_eq!(reason(other), "conflicting_values", "{name}");
+        let items = json!({"items": [{"content": "x", name: "s"}]});
+        let items: BatchUploadText = read("tenant_id=t", items).unwrap();
+        assert_eq!(items.items[0].id.as_ref().unwrap().as_str(), "s");
+    }
+    for name in ["source_ids", "file_ids", "ids"] {
+        let body = json!({"tenant_id": "t", name: ["a", "b"]});
+        assert_eq!(read::<DeleteSources>("", body.clone()).unwrap().source_ids.len(), 2);
+        assert_eq!(read::<SourcesById>("", body.clone()).unwrap().source_ids.len(), 2);
+        let again = read::<DeleteSources>("source_ids=a&source_ids=b", body.clone());
+        assert_eq!(again.unwrap().source_ids.len(), 2);
+        let other = read::<DeleteSources>("source_ids=a", body);
+        assert_eq!(reason(other), "conflicting_values");
+    }
+}
+
+#[test]
+fn a_text_of_the_wrong_type_or_with_a_bad_id_fails_alone() {
+    let items = json!({"items": [
+        {"content": "x", "file_id": "a"}, null, "x", 7, [], {"content": "x", "file_id": "a/b"},
+        {"content": "x", "file_id": 5}, {"content": "x", "contnt": "y"},
+    ]});
+    let request: BatchUploadText = read("tenant_id=t", items).unwrap();
+    let reasons: Vec<_> =
+        request.items.iter().map(|item| item.content.as_ref().err().map(|e| e.reason())).collect();
+    let wrong = Some("invalid_value");
+    assert_eq!(reasons[..5], [None, wrong, wrong, wrong, wrong]);
+    assert_eq!(reasons[5..], [Some("invalid_identifier"), wrong, Some("unknown_parameter")]);
+    let bad_map = json!({"items": [{"content": "x", "tenant_metadata": 1}]});
+    assert_eq!(reason(read::<BatchUploadText>("tenant_id=t", bad_map)), "invalid_value");
 }
 
 #[test]
@@ -242,7 +303,8 @@ fn tenants() {
         (json!([field("a", "string"), field("a", "string")]), "schema_violation"),
         (json!([field("1a", "string")]), "invalid_value"),
         (json!([field("a", "text")]), "invalid_value"),
-        (json!([{"type": "string"}]), "invalid_value"),
+        (json!([{"type": "string"}]), "missing_field"),
+        (json!([{"key": "a", "type": "string", "filtrable": true}]), "unknown_parameter"),
         (json!(["a"]), "invalid_value"),
         (json!([{"key": "a", "type": "string", "filterable": "yes"}]), "invalid_value"),
         (json!(vec![field("a", "string"); 65]), "too_many_items"),
@@ -276,10 +338,12 @@ fn vectors_and_chunk_ids() {
     assert_eq!((good.batch_id.as_str(), good.indexes), ("b", vec![1, 0]));
     assert_eq!(reason(update(json!({"b_1": [1], "c_0": [2]}))), "invalid_value");
     assert_eq!(reason(update(json!({"b": [1]}))), "invalid_identifier");
-    let repeated = Payload::Json(r#"{"embeddings": {"b_1": [1], "b_0": [2], "b_1": [3]}}"#.into());
-    let repeated: UpdateEmbeddings =
-        Input { query: pairs("tenant_id=t"), path: Vec::new(), payload: repeated }.read().unwrap();
-    assert_eq!((repeated.indexes, repeated.vectors.values), (vec![0, 1], vec![2.0, 3.0]));
+    let repeated = |third: &str| {
+        let body = format!(r#"{{"embeddings": {{"b_1": [1], "b_0": [2], "b_1": [{third}]}}}}"#);
+        read_payload::<UpdateEmbeddings>("tenant_id=t", Payload::Json(body.into()))
+    };
+    assert_eq!(repeated("1.0").unwrap().indexes, [1, 0]);
+    assert_eq!(reason(repeated("3")), "conflicting_values");
     let search = |max: Value| {
         read::<SearchEmbeddings>(
             "",
@@ -330,6 +394,9 @@ fn searches_have_defaults_and_ranges() {
         json!({"graph_context": "true"}),
         json!({"graph_context": 1}),
         json!({"mode": "Fast"}),
+        json!({"mode": ""}),
+        json!({"query": "\u{200b}"}),
+        json!({"query": "\0"}),
         json!({"query": "x".repeat(16_385)}),
         json!({"context_list": "a"}),
     ] {
@@ -340,6 +407,8 @@ fn searches_have_defaults_and_ranges() {
     let full = json!({"query": "q", "tenant_id": "t", "operator": "AND"});
     let full: FullTextSearch = read("", full).unwrap();
     assert_eq!((full.request.operator, full.request.max_chunks), (Operator::And, 25));
+    let empty = json!({"query": "q", "tenant_id": "t", "operator": ""});
+    assert_eq!(reason(read::<FullTextSearch>("", empty)), "invalid_value");
 }
 
 #[test]
@@ -350,7 +419,6 @@ fn questions_have_their_own_names() {
     let qna: Qna = read("", body).unwrap();
     assert_eq!((qna.request.max_chunks, qna.request.alpha), (5, Alpha::Fixed(0.5)));
     assert!(qna.highlight_chunks, "ignored when ai_generation is false");
-    assert_eq!(qna.ignored_parameters, ["search_modes"]);
     assert!(qna.session_id.is_none());
     let both = json!({"question": "q", "tenant_id": "t", "top_n": 5, "max_chunks": 6});
     assert_eq!(reason(read::<Qna>("", both)), "conflicting_values");
@@ -378,14 +446,15 @@ fn keys_have_a_scope_and_an_end() {
         json!({"tenants": [{"tenant_id": 1}]}),
         json!({"tenants": [{"tenant_id": "a", "sub_tenant_ids": []}]}),
         json!({"role": "root"}),
+        json!({"role": ""}),
         json!({"expires_at": "soon"}),
         json!({"name": ""}),
     ] {
         assert_eq!(reason(create(bad.clone())), "invalid_value", "{bad}");
     }
-    let input =
-        Input { query: Vec::new(), path: pairs("key_id=key_1"), payload: Payload::Json("".into()) };
-    assert_eq!(input.read::<RevokeKey>().unwrap().key_id, "key_1");
+    let (path, payload) = (pairs("key_id=key_1"), Payload::Json("".into()));
+    let input = Input { query: Vec::new(), path, payload, handling: Handling::Usual };
+    assert_eq!(input.read::<RevokeKey>(true).unwrap().0.key_id, "key_1");
 }
 
 fn chunk(id: &str) -> QnaChunk {
@@ -465,9 +534,9 @@ fn answer(text: &str) -> QnaResponse {
         timings_ms: Default::default(),
         vector_paths: Vec::new(),
         degraded: Vec::new(),
+        ignored_parameters: Vec::new(),
     };
-    let metadata =
-        QnaMetadata { search, generation: Default::default(), ignored_parameters: Vec::new() };
+    let metadata = QnaMetadata { search, generation: Default::default() };
     QnaResponse {
         answer: text.into(),
         sources: Vec::new(),

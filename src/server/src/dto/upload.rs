@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use crate::dto::inputs::{
     CONTENT, DOCUMENT_METADATA, DOCUMENT_METADATA_FORM, FILE_ID_BODY, FILE_ID_FORM,
-    SOURCE_ID_QUERY, SUB_TENANT_BODY, SUB_TENANT_FORM, SUB_TENANT_QUERY, TENANT_BODY, TENANT_FORM,
-    TENANT_METADATA, TENANT_METADATA_FORM, TENANT_OPTIONAL, TENANT_QUERY, body_scope, chosen_id,
-    query_scope, required_source_id, source_id, tenant,
+    OTHER_THAN_FILE_ID, OTHER_THAN_SOURCE_ID, SOURCE_ID_QUERY, SUB_TENANT_BODY, SUB_TENANT_FORM,
+    SUB_TENANT_QUERY, TENANT_BODY, TENANT_FORM, TENANT_METADATA, TENANT_METADATA_FORM,
+    TENANT_OPTIONAL, TENANT_QUERY, body_scope, chosen_id, query_scope, required_source_id,
+    source_id, tenant,
 };
 use crate::error::{ApiError, Location};
 use crate::request::fields::missing;
@@ -22,8 +23,10 @@ static WAIT: Field = Field::query(
     Kind::Integer { min: 0, max: limits::WAIT_SECONDS_MAX, default: Some(0) },
     "Seconds to wait for the end of processing before answering.",
 );
-static FILE_ID_QUERY: Field = Field::query("file_id", Kind::Identifier, "The source.").required();
-static SOURCE_ID_BODY: Field = Field::body("source_id", Kind::Identifier, "The source.").required();
+static FILE_ID_QUERY: Field =
+    Field::query("file_id", Kind::Identifier, "The source.").or(OTHER_THAN_FILE_ID).required();
+static SOURCE_ID_BODY: Field =
+    Field::body("source_id", Kind::Identifier, "The source.").or(OTHER_THAN_SOURCE_ID).required();
 
 /// `POST /upload/upload_text`.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,27 +77,18 @@ pub struct UpdateText {
 
 impl Request for UpdateText {
     const FIELDS: &'static [&'static Field] = &[
-        &SOURCE_ID_QUERY, &TENANT_QUERY, &SUB_TENANT_QUERY, &CONTENT, &FILE_ID_BODY,
-        &TENANT_METADATA, &DOCUMENT_METADATA,
+        &SOURCE_ID_QUERY, &TENANT_QUERY, &SUB_TENANT_QUERY, &CONTENT, &TENANT_METADATA,
+        &DOCUMENT_METADATA,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let scope = query_scope(fields)?;
         let id = required_source_id(fields, &SOURCE_ID_QUERY)?;
-        check_same_id(source_id(fields, &FILE_ID_BODY)?, &id)?;
         let content = fields.required_text(&CONTENT)?;
         let tenant_metadata = fields.metadata(&TENANT_METADATA)?;
         let document_metadata = fields.metadata(&DOCUMENT_METADATA)?;
         Ok(Self { scope, source_id: id, content, tenant_metadata, document_metadata })
     }
-}
-
-fn check_same_id(file_id: Option<SourceId>, source_id: &SourceId) -> Result<(), ApiError> {
-    if file_id.is_none_or(|id| id == *source_id) {
-        return Ok(());
-    }
-    let problem = "differs from source_id";
-    Err(ApiError::field("conflicting_values", Location::Body, "file_id", problem))
 }
 
 /// `POST /upload/upload_document`.
@@ -162,7 +156,6 @@ impl Request for UpdateDocument {
         &TENANT_QUERY,
         &SUB_TENANT_QUERY,
         &FILE,
-        &FILE_ID_FORM,
         &TENANT_METADATA_FORM,
         &DOCUMENT_METADATA_FORM,
     ];
@@ -170,7 +163,6 @@ impl Request for UpdateDocument {
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let scope = query_scope(fields)?;
         let id = required_source_id(fields, &SOURCE_ID_QUERY)?;
-        check_same_id(source_id(fields, &FILE_ID_FORM)?, &id)?;
         let tenant_metadata = fields.metadata(&TENANT_METADATA_FORM)?;
         let document_metadata = fields.metadata(&DOCUMENT_METADATA_FORM)?;
         let file = one_file(fields)?;
@@ -209,7 +201,7 @@ impl Request for UpdateMetadata {
 pub struct VerifyProcessing {
     /// The tenant; `None` looks wherever the key may read.
     pub tenant: Option<TenantId>,
-    /// The sub-tenant; `None` looks in `default` first, then in the others (API 8.6).
+    /// The sub-tenant; `None` looks in `default` first, then in the others.
     pub sub_tenant: Option<SubTenantId>,
     /// The source.
     pub file_id: SourceId,

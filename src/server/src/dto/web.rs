@@ -1,15 +1,12 @@
 //! Pages of the web (API 3.1 #2, 3.8).
 
-use serde_json::Value;
-
 use crate::dto::inputs::{
-    DOCUMENT_METADATA, DOCUMENT_METADATA_FORM, FILE_ID_BODY, SOURCE_ID_QUERY, SUB_TENANT_QUERY,
-    TENANT_METADATA, TENANT_METADATA_FORM, TENANT_QUERY, check_distinct, chosen_id, item_schema,
-    query_scope, required_source_id, source_id,
+    BatchItem, DOCUMENT_METADATA, DOCUMENT_METADATA_FORM, FILE_ID_BODY, OTHER_THAN_FILE_ID,
+    SOURCE_ID_QUERY, SUB_TENANT_QUERY, TENANT_METADATA, TENANT_METADATA_FORM, TENANT_QUERY,
+    batch_items, chosen_id, query_scope, required_source_id, source_id,
 };
 use crate::error::ApiError;
-use crate::request::fields::{missing, wrong};
-use crate::request::json::JsonBody;
+use crate::request::fields::wrong;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::{Metadata, Scope, SourceId, WebUrl, limits};
 
@@ -24,32 +21,18 @@ static ITEM_WEB_URL: Field = Field::body("web_url", ADDRESS, ADDRESS_DOC).requir
 static TENANT_MAP: Field = TENANT_METADATA_FORM.anywhere();
 static DOCUMENT_MAP: Field = DOCUMENT_METADATA_FORM.anywhere();
 static FILE_ID: Field =
-    Field::query("file_id", Kind::Identifier, "Id of the source; generated when absent.");
+    Field::query("file_id", Kind::Identifier, "Id of the source; generated when absent.")
+        .or(OTHER_THAN_FILE_ID);
 static ITEMS: Field = Field::body(
     "items",
-    Kind::Objects { item: page_item_schema, min: 1, max: limits::BATCH_ITEMS_MAX },
+    Kind::Objects {
+        item: &[&ITEM_WEB_URL, &FILE_ID_BODY, &TENANT_METADATA, &DOCUMENT_METADATA],
+        min: 1,
+        max: limits::BATCH_ITEMS_MAX,
+    },
     "The pages.",
 )
 .required();
-
-fn page_item_schema() -> Value {
-    item_schema("web_url")
-}
-
-/// One page on its way in.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PageItem {
-    /// Address of the page, or the error of this item.
-    pub url: Result<WebUrl, ApiError>,
-    /// The address as it was given.
-    pub given: String,
-    /// Its id; generated when `None`.
-    pub id: Option<SourceId>,
-    /// Map of the tenant's schema.
-    pub tenant_metadata: Option<Metadata>,
-    /// Map of the document.
-    pub document_metadata: Option<Metadata>,
-}
 
 /// `POST /upload/scrape_webpage`.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,8 +101,8 @@ impl Request for UpdateWebpage {
 pub struct BatchScrapeWebpage {
     /// Destination scope.
     pub scope: Scope,
-    /// The pages in request order.
-    pub items: Vec<PageItem>,
+    /// The pages in request order; each is named after its address as it was given.
+    pub items: Vec<BatchItem<WebUrl>>,
 }
 
 impl Request for BatchScrapeWebpage {
@@ -127,24 +110,15 @@ impl Request for BatchScrapeWebpage {
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let scope = query_scope(fields)?;
-        let objects = fields.objects(&ITEMS)?.ok_or_else(|| missing(&ITEMS))?;
-        let items: Vec<PageItem> = objects.into_iter().map(item).collect::<Result<_, _>>()?;
-        check_distinct(items.iter().filter_map(|item| item.id.as_ref()))?;
+        let items = batch_items(fields, &ITEMS, |item| {
+            BatchItem::read(item, &FILE_ID_BODY, |fields| {
+                let given = fields.required_text(&ITEM_WEB_URL);
+                let url = given.clone().and_then(|given| address(&ITEM_WEB_URL, &given));
+                (given.unwrap_or_default(), url)
+            })
+        })?;
         Ok(Self { scope, items })
     }
-}
-
-/// Ids and metadata maps that are wrong fail the request, an address fails its item.
-fn item(members: Metadata) -> Result<PageItem, ApiError> {
-    let body = JsonBody { members, vectors: None };
-    let mut fields = Fields { body, ..Fields::default() };
-    let id = source_id(&mut fields, &FILE_ID_BODY)?;
-    let tenant_metadata = fields.metadata(&TENANT_METADATA)?;
-    let document_metadata = fields.metadata(&DOCUMENT_METADATA)?;
-    let id = chosen_id(id, document_metadata.as_ref())?;
-    let given = fields.required_text(&ITEM_WEB_URL);
-    let url = given.clone().and_then(|given| address(&ITEM_WEB_URL, &given));
-    Ok(PageItem { url, given: given.unwrap_or_default(), id, tenant_metadata, document_metadata })
 }
 
 fn address(field: &Field, text: &str) -> Result<WebUrl, ApiError> {

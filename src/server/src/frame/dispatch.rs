@@ -19,6 +19,7 @@ use crate::frame::outer::{RequestId, Template};
 use crate::listen::Peer;
 use crate::listen::pace::Pace;
 use crate::request::body::BodyReader;
+use crate::request::names::Handling;
 use crate::request::spool::Spooler;
 use crate::request::{Call, Idempotency, Input, Payload, multipart};
 use crate::routes::{Media, Route, RouteSpec, off_thread, openapi};
@@ -107,7 +108,8 @@ where
         Some(role) => Some(Arc::new(shared.gate.admission.enter(role).await?)),
         None => None,
     };
-    let input = Input { query, path, payload };
+    let handling = Handling::of(&parts.headers);
+    let input = Input { query, path, payload, handling };
     let (input, idempotency) = idempotency_of(&parts.headers, input).await?;
     let request_id = Arc::clone(request_id);
     let base_url = base_url(&parts, route.spec.path);
@@ -119,6 +121,7 @@ where
         route: route_path,
         base_url,
         idempotency,
+        ignored: [].into(),
         memory: None,
         admitted,
         gate,

@@ -65,7 +65,9 @@ pub async fn outer(
     }
     if let Some(origin) = origin {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        let exposed = HeaderValue::from_static("x-request-id, retry-after, x-lodestone-degraded");
+        let exposed = HeaderValue::from_static(
+            "x-request-id, retry-after, x-lodestone-degraded, x-ignored-parameters",
+        );
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
     let id_value = HeaderValue::try_from(&*id).expect("request ids are plain ASCII");
@@ -102,8 +104,9 @@ fn preflight() -> Response {
     let headers = response.headers_mut();
     let methods = HeaderValue::from_static("GET, HEAD, POST, PATCH, DELETE");
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
-    let names =
-        HeaderValue::from_static("authorization, content-type, idempotency-key, x-request-id");
+    let names = HeaderValue::from_static(
+        "authorization, content-type, idempotency-key, prefer, x-request-id",
+    );
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names);
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     response

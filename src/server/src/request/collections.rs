@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::error::{ApiError, Location};
 use crate::request::field::{Field, Kind};
-use crate::request::fields::{Fields, Given, misread, missing, wrong};
+use crate::request::fields::{Fields, Given, conflict, misread, missing, wrong};
+use crate::request::json;
 use lodestone_types::metadata::{self, InvalidMetadata};
 use lodestone_types::{Metadata, SourceId};
 
@@ -12,32 +13,31 @@ impl Fields {
     /// A list of texts: a JSON array, or repeated query parameters where the field allows them.
     ///
     /// # Errors
-    /// 400 for another type or too many or too few entries.
+    /// 400 for another type, too many or too few entries, or two lists that differ.
     pub fn texts(&mut self, field: &Field) -> Result<Option<Vec<String>>, ApiError> {
         let Kind::Texts { min, max } = field.kind else { return Err(misread(field)) };
-        let mut all = self.all_of(field, field.name);
-        all.retain(|(_, given)| !given.is_absent(field.kind));
-        let location = all.first().map_or(field.location, |(location, _)| *location);
-        let mut texts = Vec::new();
-        for (_, given) in &mut all {
-            match given {
-                Given::Text(text) => texts.push(std::mem::take(text)),
-                Given::Json(Value::Array(items)) => {
-                    for item in items.iter_mut() {
-                        let Value::String(text) = item else {
-                            return Err(wrong(field, location, "must be an array of strings"));
-                        };
-                        texts.push(std::mem::take(text));
-                    }
+        let mut found: Option<(Location, Vec<String>)> = None;
+        for name in field.names() {
+            let mut all = self.all_of(field, name)?;
+            all.retain(|(_, given)| !given.is_absent(field.kind));
+            for of_place in all.chunk_by_mut(|(one, _), (other, _)| one == other) {
+                let location = of_place[0].0;
+                let mut texts = Vec::new();
+                for (_, given) in of_place {
+                    add_texts(field, location, given, &mut texts)?;
                 }
-                Given::Json(_) => {
-                    return Err(wrong(field, location, "must be an array of strings"));
+                match &found {
+                    Some((_, earlier)) if *earlier != texts => {
+                        return Err(conflict(field, location));
+                    }
+                    Some(_) => {}
+                    None => found = Some((location, texts)),
                 }
             }
         }
-        if all.is_empty() {
+        let Some((location, texts)) = found else {
             return if field.is_required { Err(missing(field)) } else { Ok(None) };
-        }
+        };
         check_count(field, location, texts.len(), min, max)?;
         Ok(Some(texts))
     }
@@ -59,7 +59,7 @@ impl Fields {
     /// 400 for another type, depth or keys; 413 over 64 KiB.
     pub fn metadata(&mut self, field: &Field) -> Result<Option<Metadata>, ApiError> {
         let Some((location, given)) = self.find(field)? else { return Ok(None) };
-        match json_of(field, location, given)? {
+        match self.json_of(field, location, given)? {
             Value::Null => Ok(None),
             Value::Object(map) => checked_metadata(field, location, map).map(Some),
             _ => Err(wrong(field, location, "must be a JSON object")),
@@ -72,7 +72,7 @@ impl Fields {
     /// 400 `invalid_filter` for another type.
     pub fn filter(&mut self, field: &Field) -> Result<Option<Metadata>, ApiError> {
         let Some((location, given)) = self.find(field)? else { return Ok(None) };
-        match json_of(field, location, given)? {
+        match self.json_of(field, location, given)? {
             Value::Null => Ok(None),
             Value::Object(map) => Ok(Some(map)),
             _ => {
@@ -92,7 +92,7 @@ impl Fields {
         count: usize,
     ) -> Result<Vec<Option<Metadata>>, ApiError> {
         let Some((location, given)) = self.find(field)? else { return Ok(vec![None; count]) };
-        let items = match json_of(field, location, given)? {
+        let items = match self.json_of(field, location, given)? {
             Value::Null => return Ok(vec![None; count]),
             Value::Object(map) => {
                 let map = checked_metadata(field, location, map)?;
@@ -113,23 +113,43 @@ impl Fields {
         items.into_iter().map(read).collect()
     }
 
-    /// A list of JSON objects.
+    /// The entries of a list in the text of a form part, whatever their types.
     ///
     /// # Errors
-    /// 400 for another type or too many or too few entries.
-    pub fn objects(&mut self, field: &Field) -> Result<Option<Vec<Metadata>>, ApiError> {
-        let Kind::Objects { min, max, .. } = field.kind else { return Err(misread(field)) };
-        let Some((location, given)) = self.find(field)? else { return Ok(None) };
-        let Value::Array(items) = json_of(field, location, given)? else {
-            return Err(wrong(field, location, "must be an array of objects"));
-        };
-        check_count(field, location, items.len(), min, max)?;
-        let read = |item| match item {
-            Value::Object(map) => Ok(map),
-            _ => Err(wrong(field, location, "must be an array of objects")),
-        };
-        items.into_iter().map(read).collect::<Result<_, _>>().map(Some)
+    /// 400 for text that is no JSON array, or too many entries.
+    pub fn values(&self, field: &Field, text: &str) -> Result<Vec<Value>, ApiError> {
+        match json::value_of_text(text, field, Location::Form, &self.allowance)? {
+            Value::Array(items) => Ok(items),
+            _ => Err(wrong(field, Location::Form, "must be a JSON array")),
+        }
     }
+
+    fn json_of(&self, field: &Field, location: Location, given: Given) -> Result<Value, ApiError> {
+        match given {
+            Given::Json(value) => Ok(value),
+            Given::Text(text) => json::value_of_text(&text, field, location, &self.allowance),
+        }
+    }
+}
+
+fn add_texts(
+    field: &Field,
+    location: Location,
+    given: &mut Given,
+    texts: &mut Vec<String>,
+) -> Result<(), ApiError> {
+    let wrong_type = || wrong(field, location, "must be an array of strings");
+    match given {
+        Given::Text(text) => texts.push(std::mem::take(text)),
+        Given::Json(Value::Array(items)) => {
+            for item in items {
+                let Value::String(text) = item else { return Err(wrong_type()) };
+                texts.push(std::mem::take(text));
+            }
+        }
+        Given::Json(_) => return Err(wrong_type()),
+    }
+    Ok(())
 }
 
 fn check_count(
@@ -147,14 +167,6 @@ fn check_count(
         return Err(wrong(field, location, &format!("must hold at least {min} entries")));
     }
     Ok(())
-}
-
-fn json_of(field: &Field, location: Location, given: Given) -> Result<Value, ApiError> {
-    match given {
-        Given::Json(value) => Ok(value),
-        Given::Text(text) => serde_json::from_str(&text)
-            .map_err(|error| wrong(field, location, &format!("is not valid JSON: {error}"))),
-    }
 }
 
 /// Checks a metadata map.

@@ -2,7 +2,7 @@
 //!
 //! The reader (`fields`) and the OpenAPI document both work from these, so they cannot differ.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::error::Location;
 use lodestone_types::limits;
@@ -67,10 +67,10 @@ pub enum Kind {
     Filter,
     /// One metadata map for all items of a batch, or a list with one for each.
     MetadataOrList,
-    /// A list of objects, described by a JSON schema.
+    /// A list of objects.
     Objects {
-        /// Schema of one entry.
-        item: fn() -> Value,
+        /// Fields of one entry.
+        item: &'static [&'static Field],
         /// Fewest entries.
         min: usize,
         /// Most entries.
@@ -78,6 +78,11 @@ pub enum Kind {
     },
     /// Epoch seconds as a number or a text, or an RFC 3339 text.
     Moment,
+    /// Anything: it is not read here.
+    Any {
+        /// The JSON schema.
+        schema: fn() -> Value,
+    },
     /// A list of vectors.
     Rows,
     /// One vector or a list of vectors.
@@ -130,7 +135,10 @@ impl Kind {
             Self::MetadataOrList => {
                 json!({"anyOf": [object(), {"type": "array", "items": object()}]})
             }
-            Self::Objects { item, min, max } => array(item(), min, max),
+            Self::Objects { item, min, max } => {
+                array(object_schema(item.iter().copied()), min, max)
+            }
+            Self::Any { schema } => schema(),
             Self::Moment => json!({"anyOf": [{"type": "number"}, {"type": "string"}]}),
             Self::Rows => array(row(), 1, limits::VECTOR_ROWS_MAX),
             Self::RowOrRows => {
@@ -154,8 +162,8 @@ impl Kind {
 pub struct Field {
     /// Its name.
     pub name: &'static str,
-    /// Another accepted name of the same field.
-    pub alias: Option<&'static str>,
+    /// Other accepted names of the same field.
+    pub aliases: &'static [&'static str],
     /// Documented location.
     pub location: Location,
     /// Whether it may also come as query parameter, form part or JSON member (API 1.4).
@@ -166,6 +174,8 @@ pub struct Field {
     pub kind: Kind,
     /// Whether it must be there.
     pub is_required: bool,
+    /// Whether it is accepted, whatever it holds, and named as ignored.
+    pub is_without_effect: bool,
     /// Description, in one line.
     pub doc: &'static str,
 }
@@ -178,8 +188,18 @@ impl Field {
         doc: &'static str,
         is_anywhere: bool,
     ) -> Self {
-        let (alias, is_whole, is_required) = (None, false, false);
-        Self { name, alias, location, is_anywhere, is_whole, kind, is_required, doc }
+        let (is_whole, is_required, is_without_effect) = (false, false, false);
+        Self {
+            name,
+            aliases: &[],
+            location,
+            is_anywhere,
+            is_whole,
+            kind,
+            is_required,
+            is_without_effect,
+            doc,
+        }
     }
 
     /// An optional query parameter.
@@ -220,10 +240,21 @@ impl Field {
         self
     }
 
-    /// The same field with a second name.
-    pub const fn or(mut self, alias: &'static str) -> Self {
-        self.alias = Some(alias);
+    /// The same field with other names besides its own.
+    pub const fn or(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
         self
+    }
+
+    /// The same field, accepted without effect.
+    pub const fn without_effect(mut self) -> Self {
+        self.is_without_effect = true;
+        self
+    }
+
+    /// Its names, its own first.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 
     /// Whether a value found at `location` belongs to this field.
@@ -232,14 +263,41 @@ impl Field {
             || (self.is_anywhere && !matches!(location, Location::Path | Location::Header))
     }
 
+    /// Its description, with its other names.
+    pub fn description(&self) -> String {
+        let aliases: Vec<String> = self.aliases.iter().map(|name| format!("`{name}`")).collect();
+        match aliases.is_empty() {
+            true => self.doc.to_owned(),
+            false => format!("{} Other names: {}.", self.doc, aliases.join(", ")),
+        }
+    }
+
     /// The JSON schema of its value, with its description.
     pub fn schema(&self) -> Value {
         let mut schema = self.kind.schema();
         if let Some(members) = schema.as_object_mut() {
-            members.insert("description".into(), self.doc.into());
+            members.insert("description".into(), self.description().into());
         }
         schema
     }
+}
+
+/// The JSON schema of an object with these fields as members.
+pub fn object_schema<'a>(fields: impl Iterator<Item = &'a Field>) -> Value {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for field in fields {
+        for name in field.names() {
+            properties.insert(name.into(), field.schema());
+        }
+        if field.is_required {
+            required.push(field.name);
+        }
+    }
+    let mut schema = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
 }
 
 /// The JSON schema of an array.

@@ -1,14 +1,15 @@
 //! Typed reading of one request's input, wherever it stands (API 1.4).
 //!
 //! Each reader takes a [`Field`] and enforces what it documents. Absent, `null` and, for
-//! identifiers and words, the empty text are the same. Unknown names are ignored.
+//! identifiers and in a query or form, the empty text are the same.
 
 use serde_json::Value;
 
 use crate::error::{ApiError, Location};
 use crate::request::field::{Field, Kind};
-use crate::request::json::JsonBody;
+use crate::request::json::{Item, JsonBody, Member};
 use crate::request::multipart::{Form, UploadedFile};
+use crate::request::tree::Allowance;
 use crate::request::vectors::Vectors;
 use lodestone_types::id::InvalidIdentifier;
 use lodestone_types::{Scope, SubTenantId, TenantId};
@@ -27,9 +28,7 @@ impl Given {
         match self {
             Self::Text(text) => text.is_empty(),
             Self::Json(Value::Null) => true,
-            Self::Json(Value::String(text)) => {
-                text.is_empty() && matches!(kind, Kind::Identifier | Kind::Choice { .. })
-            }
+            Self::Json(Value::String(text)) => text.is_empty() && matches!(kind, Kind::Identifier),
             Self::Json(_) => false,
         }
     }
@@ -59,25 +58,22 @@ pub struct Fields {
     pub(crate) body: JsonBody,
     /// Fields that the operation documents; `None` inside an item of a batch.
     pub(crate) documented: Option<&'static [&'static Field]>,
+    /// Values that maps in query parameters and form parts may still hold.
+    pub(crate) allowance: Allowance,
 }
 
 impl Fields {
     /// The one value of a field, and where it stood.
     pub(super) fn find(&mut self, field: &Field) -> Result<Option<(Location, Given)>, ApiError> {
         let mut found: Option<(Location, Given)> = None;
-        for name in [Some(field.name), field.alias].into_iter().flatten() {
-            for (location, given) in self.all_of(field, name) {
+        for name in field.names() {
+            for (location, given) in self.all_of(field, name)? {
                 if given.is_absent(field.kind) {
                     continue;
                 }
                 match &found {
                     Some((_, earlier)) if !earlier.says_the_same(&given) => {
-                        let problem = match field.alias {
-                            Some(alias) => format!("or {alias} is given twice, with other values"),
-                            None => "is given twice with different values".to_owned(),
-                        };
-                        let reason = "conflicting_values";
-                        return Err(ApiError::field(reason, location, field.name, &problem));
+                        return Err(conflict(field, location));
                     }
                     Some(_) => {}
                     None => found = Some((location, given)),
@@ -91,7 +87,11 @@ impl Fields {
     }
 
     /// Every value under `name` in the places where the field may stand.
-    pub(super) fn all_of(&mut self, field: &Field, name: &str) -> Vec<(Location, Given)> {
+    pub(super) fn all_of(
+        &mut self,
+        field: &Field,
+        name: &str,
+    ) -> Result<Vec<(Location, Given)>, ApiError> {
         debug_assert!(
             self.documented.is_none_or(|all| all.iter().any(|known| known.name == field.name)),
             "{} is read but not documented",
@@ -109,20 +109,25 @@ impl Fields {
                 given.extend(of_name.map(|(_, text)| (location, Given::Text(text.clone()))));
             }
         }
-        if field.may_stand_in(Location::Body)
-            && let Some(value) = self.body.members.swap_remove(name)
-        {
-            given.push((Location::Body, Given::Json(value)));
+        match self.body.take(name) {
+            Some(Member::Value(value)) => given.push((Location::Body, Given::Json(value))),
+            Some(Member::Refused(error)) => return Err(error),
+            Some(Member::Vectors(_) | Member::Items(_)) => return Err(misread(field)),
+            None => {}
         }
-        given
+        Ok(given)
     }
 
-    /// Whether a field that has no effect was sent.
-    ///
-    /// # Errors
-    /// 400 `conflicting_values`.
-    pub fn is_given(&mut self, field: &Field) -> Result<bool, ApiError> {
-        Ok(self.find(field)?.is_some())
+    /// Names of fields without effect that were sent all the same.
+    pub(super) fn without_effect(&mut self) -> Vec<String> {
+        let documented = self.documented.unwrap_or_default();
+        let mut sent = Vec::new();
+        for field in documented.iter().filter(|field| field.is_without_effect) {
+            if !matches!(self.find(field), Ok(None)) {
+                sent.push(field.name.to_owned());
+            }
+        }
+        sent
     }
 
     /// Text of kind [`Kind::Text`], [`Kind::Content`] or [`Kind::Identifier`] (unchecked here).
@@ -136,7 +141,7 @@ impl Fields {
             Given::Json(_) => return Err(wrong(field, location, "must be a string")),
         };
         match field.kind {
-            Kind::Text { is_filled: true, .. } | Kind::Content { .. } if text.trim().is_empty() => {
+            Kind::Text { is_filled: true, .. } | Kind::Content { .. } if is_blank(&text) => {
                 return Err(wrong(field, location, "must not be blank"));
             }
             Kind::Text { chars_max, .. } if text.chars().count() > chars_max => {
@@ -191,7 +196,32 @@ impl Fields {
     /// # Errors
     /// 400 `missing_field`. Errors in them were found while the body was parsed.
     pub fn vectors(&mut self, field: &Field) -> Result<Vectors, ApiError> {
-        self.body.vectors.take().ok_or_else(|| missing(field))
+        match self.body.take(field.name) {
+            Some(Member::Vectors(vectors)) => Ok(vectors),
+            Some(Member::Refused(error)) => Err(error),
+            Some(Member::Value(_) | Member::Items(_)) | None => Err(missing(field)),
+        }
+    }
+
+    /// A list of objects, each entry with its own members.
+    ///
+    /// # Errors
+    /// 400 for another type or too many or too few entries.
+    pub fn items(&mut self, field: &Field) -> Result<Option<Vec<Item>>, ApiError> {
+        let Kind::Objects { min, .. } = field.kind else { return Err(misread(field)) };
+        match self.body.take(field.name) {
+            Some(Member::Items(items)) if items.len() < min => {
+                let problem = format!("must hold at least {min} entries");
+                Err(wrong(field, Location::Body, &problem))
+            }
+            Some(Member::Items(items)) => Ok(Some(items)),
+            Some(Member::Refused(error)) => Err(error),
+            Some(Member::Value(Value::Null)) | None if field.is_required => Err(missing(field)),
+            Some(Member::Value(Value::Null)) | None => Ok(None),
+            Some(Member::Value(_) | Member::Vectors(_)) => {
+                Err(wrong(field, Location::Body, "must be an array of objects"))
+            }
+        }
     }
 
     /// The uploaded files under the field's name, in order.
@@ -203,17 +233,63 @@ impl Fields {
         of_name.into_iter().map(|(_, file)| file).collect()
     }
 
-    /// The text parts of a form named `name`, `name[]` or `name[0]`, `name[1]` and on, in order.
-    pub fn form_texts(&mut self, name: &str) -> Vec<String> {
-        let is_of_name = |part: &str| {
-            part.strip_prefix(name).is_some_and(|rest| {
-                let index = rest.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-                rest.is_empty() || index.is_some_and(|i| i.bytes().all(|b| b.is_ascii_digit()))
-            })
+    /// The text parts of a form named `name`, `name[]` or `name[0]`, `name[1]` and on, in order,
+    /// for the one name of the field that occurs.
+    ///
+    /// # Errors
+    /// 400 `conflicting_values` for several names with different parts.
+    pub fn form_texts(&mut self, field: &Field) -> Result<Vec<String>, ApiError> {
+        let of_name = |name: &str| {
+            let is_of_name = |part: &str| {
+                part.strip_prefix(name).is_some_and(|rest| {
+                    let index = rest.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+                    rest.is_empty() || index.is_some_and(|i| i.bytes().all(|b| b.is_ascii_digit()))
+                })
+            };
+            let parts = self.form.texts.iter().filter(|(part, _)| is_of_name(part));
+            parts.map(|(_, text)| text.clone()).collect::<Vec<_>>()
         };
-        let of_name = self.form.texts.iter().filter(|(part, _)| is_of_name(part));
-        of_name.map(|(_, text)| text.clone()).collect()
+        let mut lists = field.names().map(of_name).filter(|list| !list.is_empty());
+        let first = lists.next().unwrap_or_default();
+        match lists.all(|list| list == first) {
+            true => Ok(first),
+            false => Err(conflict(field, Location::Form)),
+        }
     }
+}
+
+impl Item {
+    /// Reader of the entry's members.
+    ///
+    /// # Errors
+    /// The error of this entry: it is no object, or has a name that looks like a mistake.
+    pub fn fields(self) -> Result<Fields, ApiError> {
+        Ok(Fields { body: self.body?, ..Fields::default() })
+    }
+}
+
+/// Whether a text shows nothing: white space, control and invisible characters alone.
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || c.is_control() || is_invisible(c))
+}
+
+/// Characters that Unicode calls "default ignorable".
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// 400 `conflicting_values`.
+pub(super) fn conflict(field: &Field, location: Location) -> ApiError {
+    let problem = match field.aliases {
+        [] => "is given twice with different values".to_owned(),
+        aliases => format!("(or {}) is given twice with different values", aliases.join(", ")),
+    };
+    ApiError::field("conflicting_values", location, field.name, &problem)
 }
 
 /// 400 `missing_field`.
@@ -229,4 +305,19 @@ pub fn wrong(field: &Field, location: Location, problem: &str) -> ApiError {
 /// The error of a field that is read as another kind than it documents: a bug of the server.
 pub(super) fn misread(field: &Field) -> ApiError {
     ApiError::internal(format!("field {} is read as another kind than declared", field.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_shows_nothing_is_blank() {
+        for blank in ["", " \n", "\0", "\u{200b}", "\u{feff}\u{2060} \u{e0020}", "\u{3000}\u{ad}"] {
+            assert!(is_blank(blank), "{blank:?}");
+        }
+        for filled in ["x", "\u{200b}x", ".", "\u{1f600}\u{fe0f}", "か"] {
+            assert!(!is_blank(filled), "{filled:?}");
+        }
+    }
 }

@@ -1,70 +1,152 @@
-//! A JSON body into its members: vectors by the fast way, everything else as a tree.
+//! A JSON body into its documented members, each read as its field allows; the rest is read past.
 //!
-//! Nesting is bounded by serde_json (128 levels). Of a repeated key the last wins.
+//! ```text
+//! known member -> vectors: one flat buffer | list of objects: items, each as a body of its own |
+//!                 anything else: a value within the bounds of its kind
+//! unknown one  -> its name
+//! ```
+//!
+//! The memory that a body costs is therefore bounded by its fields, not by what it holds. The same
+//! member twice must say the same. Nesting of kept values is bounded by serde_json (128 levels).
 
 use std::cell::Cell;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 use serde_json::error::Category;
-use serde_json::{Map, Value};
 
 use crate::error::{ApiError, Location};
-use crate::request::field::Field;
+use crate::request::compact;
+use crate::request::field::{Field, Kind};
+use crate::request::names::{Rules, Unknown};
+use crate::request::tree::{self, Allowance};
 use crate::request::vectors::{ReasonCell, Vectors, VectorsSeed};
 
-/// The members of a JSON object.
-#[derive(Debug, Clone, Default)]
+/// The documented members of a JSON object, and the names of the others.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct JsonBody {
-    /// Members other than vectors.
-    pub members: Map<String, Value>,
-    /// The one member that holds vectors, if the operation has one and it is there.
-    pub vectors: Option<Vectors>,
+    members: Vec<(&'static str, Member)>,
+    /// Names that no field documents.
+    pub unknown: Unknown,
+    /// Names in the items of a list that are ignored.
+    pub ignored: Vec<String>,
 }
 
-/// Parses a body. Blank bytes are an object without members.
+/// One member.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Member {
+    /// A value within the bounds of its kind.
+    Value(Value),
+    /// Vectors.
+    Vectors(Vectors),
+    /// A list of objects.
+    Items(Vec<Item>),
+    /// The error that waits until the field is asked for.
+    Refused(ApiError),
+}
+
+/// One entry of a list of objects.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item {
+    /// Its members, or the error of this entry.
+    pub body: Result<JsonBody, ApiError>,
+    /// All of it as compact JSON, where the list is the body itself; else empty.
+    pub text: Vec<u8>,
+}
+
+impl JsonBody {
+    /// Takes the member of this name.
+    pub(super) fn take(&mut self, name: &str) -> Option<Member> {
+        let at = self.members.iter().position(|(known, _)| *known == name)?;
+        Some(self.members.swap_remove(at).1)
+    }
+
+    fn add(&mut self, name: &'static str, member: Member) {
+        match self.members.iter_mut().find(|(known, _)| *known == name) {
+            None => self.members.push((name, member)),
+            Some((_, earlier)) if *earlier == member => {}
+            Some((_, earlier)) => {
+                let problem = "is given twice with different values";
+                let error = ApiError::field("conflicting_values", Location::Body, name, problem);
+                *earlier = Member::Refused(error);
+            }
+        }
+    }
+}
+
+/// Rules and allowances of the request that is being read.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    /// Rules about names.
+    pub rules: Rules,
+    /// Values that its maps may still hold.
+    pub allowance: Allowance,
+}
+
+/// Parses a body. Blank bytes are an object without members; a byte order mark is no part of it.
 ///
 /// # Errors
 /// 400 `malformed_body` for what is not a JSON object, else the reason that the vectors gave.
-pub fn parse(bytes: &[u8], fields: &[&Field]) -> Result<JsonBody, ApiError> {
+pub fn parse(bytes: &[u8], fields: &[&Field], reading: &Reading) -> Result<JsonBody, ApiError> {
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(JsonBody::default());
     }
-    if let Some(field) = fields.iter().find(|field| field.is_whole) {
-        return parse_list(bytes, field);
-    }
-    let vectors_field = fields.iter().find(|field| field.kind.is_vectors()).copied();
-    let (reason, is_in_vectors) = (ReasonCell::new(None), Cell::new(false));
+    let vectors = VectorFaults::default();
+    let seed = BodySeed { fields, reading, vectors: &vectors };
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let seed = BodySeed { vectors_field, reason: &reason, is_in_vectors: &is_in_vectors };
-    let parsed = seed.deserialize(&mut deserializer).and_then(|body| {
+    let whole = fields.iter().find(|field| field.is_whole);
+    let parsed = match whole {
+        Some(field) => seed.member(field, &mut deserializer).map(|member| {
+            let members = vec![(field.name, member)];
+            JsonBody { members, ..JsonBody::default() }
+        }),
+        None => seed.deserialize(&mut deserializer),
+    };
+    let parsed = parsed.and_then(|body| {
         deserializer.end()?;
         Ok(body)
     });
-    parsed.map_err(|error| {
-        let is_of_vectors =
-            is_in_vectors.get() && (error.classify() == Category::Data || is_out_of_range(&error));
-        match vectors_field {
-            Some(field) if is_of_vectors => {
-                let reason = reason.get().unwrap_or("invalid_value");
-                let problem = format!("is refused: {error}");
-                ApiError::field(reason, Location::Body, field.name, &problem)
-            }
-            _ => {
-                let message = format!("the body is not a valid JSON object: {error}");
-                ApiError::invalid("malformed_body", message)
-            }
+    let form = if whole.is_some() { "array" } else { "object" };
+    let body = parsed.map_err(|error| match vectors.at.get() {
+        Some(name) if error.classify() == Category::Data || is_out_of_range(&error) => {
+            let reason = vectors.reason.get().unwrap_or("invalid_value");
+            ApiError::field(reason, Location::Body, name, &format!("is refused: {error}"))
         }
-    })
+        _ => {
+            let message = format!("the body is not a valid JSON {form}: {error}");
+            ApiError::invalid("malformed_body", message)
+        }
+    })?;
+    match (whole, body.members.first()) {
+        (Some(_), Some((_, Member::Value(_)))) => {
+            Err(ApiError::invalid("malformed_body", "the body is not a JSON array"))
+        }
+        _ => Ok(body),
+    }
 }
 
-/// A body that is a list; its one member is named after the field.
-fn parse_list(bytes: &[u8], field: &Field) -> Result<JsonBody, ApiError> {
-    let items: Vec<Value> = serde_json::from_slice(bytes).map_err(|error| {
-        ApiError::invalid("malformed_body", format!("the body is not a valid JSON array: {error}"))
-    })?;
-    let members = Map::from_iter([(field.name.to_owned(), Value::Array(items))]);
-    Ok(JsonBody { members, vectors: None })
+/// Reads JSON in the text of a query parameter or a form part.
+///
+/// # Errors
+/// 400 `invalid_value` for text that is no JSON, and the error of a value beyond its limits.
+pub(super) fn value_of_text(
+    text: &str,
+    field: &Field,
+    location: Location,
+    allowance: &Allowance,
+) -> Result<Value, ApiError> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = tree::value(field, location, allowance, &mut deserializer);
+    let value = value.and_then(|value| {
+        deserializer.end()?;
+        Ok(value)
+    });
+    value.unwrap_or_else(|error| {
+        let problem = format!("is not valid JSON: {error}");
+        Err(ApiError::field("invalid_value", location, field.name, &problem))
+    })
 }
 
 /// serde_json gives a number beyond f64 no code of its own.
@@ -72,10 +154,51 @@ fn is_out_of_range(error: &serde_json::Error) -> bool {
     error.classify() == Category::Syntax && error.to_string().starts_with("number out of range")
 }
 
+/// The member of vectors that is being read, and the reason for refusing it.
+#[derive(Default)]
+struct VectorFaults {
+    at: Cell<Option<&'static str>>,
+    reason: ReasonCell,
+}
+
+/// Reads an object into the members that `fields` document.
+#[derive(Clone, Copy)]
 struct BodySeed<'a> {
-    vectors_field: Option<&'a Field>,
-    reason: &'a ReasonCell,
-    is_in_vectors: &'a Cell<bool>,
+    fields: &'a [&'a Field],
+    reading: &'a Reading,
+    vectors: &'a VectorFaults,
+}
+
+impl BodySeed<'_> {
+    /// Reads the value of one member.
+    fn member<'de, D: Deserializer<'de>>(
+        self,
+        field: &Field,
+        deserializer: D,
+    ) -> Result<Member, D::Error> {
+        let Self { reading, vectors, fields: _ } = self;
+        match field.kind {
+            kind if kind.is_vectors() => {
+                let seed = VectorsSeed { kind, reason: &vectors.reason };
+                vectors.at.set(Some(field.name));
+                let read = seed.deserialize(deserializer)?;
+                vectors.at.set(None);
+                Ok(read.map_or(Member::Value(Value::Null), Member::Vectors))
+            }
+            Kind::Objects { item, max, .. } => {
+                let seed = Self { fields: item, ..self };
+                deserializer.deserialize_any(ItemsVisitor { field, max, seed })
+            }
+            Kind::Any { .. } => {
+                deserializer.deserialize_ignored_any(IgnoredAny)?;
+                Ok(Member::Value(Value::Null))
+            }
+            _ => {
+                let value = tree::value(field, Location::Body, &reading.allowance, deserializer)?;
+                Ok(value.map_or_else(Member::Refused, Member::Value))
+            }
+        }
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for BodySeed<'_> {
@@ -96,19 +219,180 @@ impl<'de> Visitor<'de> for BodySeed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonBody, A::Error> {
         let mut body = JsonBody::default();
         while let Some(name) = map.next_key::<String>()? {
-            match self.vectors_field {
-                Some(field) if field.name == name => {
-                    let seed = VectorsSeed { kind: field.kind, reason: self.reason };
-                    self.is_in_vectors.set(true);
-                    body.vectors = map.next_value_seed(seed)?;
-                    self.is_in_vectors.set(false);
+            let in_body = self.fields.iter().filter(|field| field.may_stand_in(Location::Body));
+            let mut named = in_body.flat_map(|field| field.names().map(move |name| (name, field)));
+            match named.find(|(known, _)| *known == name) {
+                Some((known, field)) => {
+                    let member = map.next_value_seed(MemberSeed { field, seed: self })?;
+                    if let Member::Items(items) = &member {
+                        let bodies = items.iter().filter_map(|item| item.body.as_ref().ok());
+                        let names = bodies.flat_map(|body| body.ignored.iter());
+                        body.ignored.extend(names.map(|name| format!("{known}.{name}")));
+                    }
+                    body.add(known, member);
                 }
-                _ => {
-                    body.members.insert(name, map.next_value()?);
+                None => {
+                    body.unknown.add(Location::Body, &name);
+                    map.next_value::<IgnoredAny>()?;
                 }
             }
         }
         Ok(body)
+    }
+}
+
+/// Reads one member of an object.
+struct MemberSeed<'a> {
+    field: &'a Field,
+    seed: BodySeed<'a>,
+}
+
+impl<'de> DeserializeSeed<'de> for MemberSeed<'_> {
+    type Value = Member;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Member, D::Error> {
+        self.seed.member(self.field, deserializer)
+    }
+}
+
+/// Visits of scalars that all become what `of_scalar` says.
+macro_rules! visit_scalars {
+    () => {
+        fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
+            Ok(self.of_scalar())
+        }
+
+        fn visit_i64<E: Error>(self, _: i64) -> Result<Self::Value, E> {
+            Ok(self.of_scalar())
+        }
+
+        fn visit_u64<E: Error>(self, _: u64) -> Result<Self::Value, E> {
+            Ok(self.of_scalar())
+        }
+
+        fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {
+            Ok(self.of_scalar())
+        }
+
+        fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
+            Ok(self.of_scalar())
+        }
+    };
+}
+
+/// A value that is no list.
+const NO_LIST: Member = Member::Value(Value::Bool(false));
+
+/// Reads a list of objects.
+struct ItemsVisitor<'a> {
+    field: &'a Field,
+    max: usize,
+    seed: BodySeed<'a>,
+}
+
+impl ItemsVisitor<'_> {
+    fn of_scalar(&self) -> Member {
+        NO_LIST
+    }
+}
+
+impl<'de> Visitor<'de> for ItemsVisitor<'_> {
+    type Value = Member;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of objects")
+    }
+
+    visit_scalars!();
+
+    fn visit_unit<E: Error>(self) -> Result<Member, E> {
+        Ok(Member::Value(Value::Null))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Member, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(NO_LIST)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Member, A::Error> {
+        let Self { field, max, seed } = self;
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element_seed(ItemSeed { field, seed })? {
+            items.push(item);
+            if items.len() > max {
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                let problem = format!("holds more than {max} entries");
+                let location = Location::Body;
+                let error = ApiError::field("too_many_items", location, field.name, &problem);
+                return Ok(Member::Refused(error));
+            }
+        }
+        Ok(Member::Items(items))
+    }
+}
+
+/// Reads one entry of a list of objects.
+struct ItemSeed<'a> {
+    field: &'a Field,
+    seed: BodySeed<'a>,
+}
+
+impl ItemSeed<'_> {
+    fn of_scalar(&self) -> Item {
+        let problem = "has an entry that is not a JSON object";
+        let error = ApiError::field("invalid_value", Location::Body, self.field.name, problem);
+        Item { body: Err(error), text: Vec::new() }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for ItemSeed<'_> {
+    type Value = Item;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Item, D::Error> {
+        if !self.field.is_whole {
+            return deserializer.deserialize_any(self);
+        }
+        let text = compact::write(deserializer)?;
+        let item = self.deserialize_text(&text).map_err(D::Error::custom)?;
+        Ok(Item { text, ..item })
+    }
+}
+
+impl ItemSeed<'_> {
+    fn deserialize_text(self, text: &[u8]) -> Result<Item, serde_json::Error> {
+        serde_json::Deserializer::from_slice(text).deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ItemSeed<'_> {
+    type Value = Item;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    visit_scalars!();
+
+    fn visit_unit<E: Error>(self) -> Result<Item, E> {
+        Ok(self.of_scalar())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Item, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(self.of_scalar())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Item, A::Error> {
+        let Self { field, seed } = self;
+        let mut body = seed.visit_map(map)?;
+        let unknown = std::mem::take(&mut body.unknown);
+        // A record is stored with whatever it holds.
+        let ignored = match field.is_whole {
+            true => Ok(Vec::new()),
+            false => unknown.checked(seed.fields, seed.reading.rules),
+        };
+        let body = ignored.map(|ignored| JsonBody { ignored, ..body });
+        Ok(Item { body, text: Vec::new() })
     }
 }
 
@@ -122,17 +406,83 @@ mod tests {
     static QUERIES: Field = Field::body("embeddings", Kind::RowOrRows, "queries");
     static NAMED: Field = Field::body("embeddings", Kind::NamedRows, "named");
 
+    static MAP: Field = Field::body("map", Kind::Metadata, "a map");
+    static TEXT: Field = Field::body("text", Kind::Identifier, "a text").or(&["other"]);
+    static LIST: Field =
+        Field::body("list", Kind::Objects { item: &[&TEXT, &MAP], min: 0, max: 3 }, "a list");
+
+    fn read(text: &str, fields: &[&Field]) -> Result<JsonBody, &'static str> {
+        let body = parse(text.as_bytes(), fields, &Reading::default());
+        body.map_err(|error| error.reason())
+    }
+
     fn vectors(fields: &[&Field], text: &str) -> Result<Vectors, &'static str> {
-        let body = parse(text.as_bytes(), fields).map_err(|error| error.reason())?;
-        body.vectors.ok_or("absent")
+        match read(text, fields)?.take("embeddings") {
+            Some(Member::Vectors(vectors)) => Ok(vectors),
+            Some(Member::Refused(error)) => Err(error.reason()),
+            _ => Err("absent"),
+        }
+    }
+
+    fn value(body: &mut JsonBody, name: &str) -> Result<Value, &'static str> {
+        match body.take(name) {
+            Some(Member::Value(value)) => Ok(value),
+            Some(Member::Refused(error)) => Err(error.reason()),
+            _ => Err("absent"),
+        }
+    }
+
+    #[test]
+    fn known_members_are_kept_and_others_named() {
+        let text = r#"{"text": "x", "more": [[0, 0], {"a": 1}], "map": {"a": [1]}, "other": "y"}"#;
+        let mut body = read(text, &[&MAP, &TEXT]).unwrap();
+        assert_eq!(value(&mut body, "text"), Ok(json!("x")));
+        assert_eq!(value(&mut body, "map"), Ok(json!({"a": [1]})));
+        assert_eq!(value(&mut body, "other"), Ok(json!("y")));
+        assert_eq!(value(&mut body, "more"), Err("absent"));
+        let names = body.unknown.checked(&[&MAP, &TEXT], Rules::default());
+        assert_eq!(names, Ok(vec!["more".to_owned()]));
+    }
+
+    #[test]
+    fn one_member_has_one_value() {
+        for (text, expected) in [
+            (r#"{"text": "x", "text": "x"}"#, Ok(json!("x"))),
+            (r#"{"text": "x", "text": "y"}"#, Err("conflicting_values")),
+            (r#"{"text": "x", "text": null}"#, Err("conflicting_values")),
+            (r#"{"text": "x", "text": ["x"], "text": "x"}"#, Err("conflicting_values")),
+        ] {
+            assert_eq!(value(&mut read(text, &[&TEXT]).unwrap(), "text"), expected, "{text}");
+        }
+        let rows = r#"{"embeddings": [[1]], "embeddings": [[2]]}"#;
+        assert_eq!(vectors(&[&ROWS], rows), Err("conflicting_values"));
+        let same = r#"{"embeddings": [[1]], "embeddings": [[1]]}"#;
+        assert_eq!(vectors(&[&ROWS], same).unwrap().values, [1.0]);
+        let unknown = r#"{"x": 1, "x": 2}"#;
+        assert!(read(unknown, &[&TEXT]).is_ok(), "what is ignored cannot conflict");
+    }
+
+    #[test]
+    fn each_entry_of_a_list_stands_alone() {
+        let text = r#"{"list": [{"text": "x", "far": 1}, 7, {"tex": "x"}]}"#;
+        let mut body = read(text, &[&LIST]).unwrap();
+        assert_eq!(body.ignored, ["list.far"]);
+        let Some(Member::Items(items)) = body.take("list") else { unreachable!("a list") };
+        let reasons: Vec<_> =
+            items.iter().map(|item| item.body.as_ref().err().map(|e| e.reason())).collect();
+        assert_eq!(reasons, [None, Some("invalid_value"), Some("unknown_parameter")]);
+        let mut long = read(r#"{"list": [{}, {}, {}, {}, {}]}"#, &[&LIST]).unwrap();
+        assert_eq!(value(&mut long, "list"), Err("too_many_items"));
+        for other in ["7", "\"x\"", "{\"a\": 1}", "true"] {
+            let mut body = read(&format!("{{\"list\": {other}}}"), &[&LIST]).unwrap();
+            assert!(matches!(body.take("list"), Some(Member::Value(Value::Bool(_)))), "{other}");
+        }
     }
 
     #[test]
     fn rows_become_one_buffer() {
-        let body = parse(br#"{"a": 1, "embeddings": [[1, -2.5], [3e0, 4]], "a": 2}"#, &[&ROWS]);
-        let body = body.unwrap();
-        assert_eq!(body.members, json!({"a": 2}).as_object().unwrap().clone());
-        let vectors = body.vectors.unwrap();
+        let vectors = vectors(&[&ROWS], r#"{"a": 1, "embeddings": [[1, -2.5], [3e0, 4]]}"#);
+        let vectors = vectors.unwrap();
         assert_eq!((vectors.len(), vectors.dimension), (2, 2));
         assert_eq!(vectors.rows().collect::<Vec<_>>(), [&[1.0, -2.5][..], &[3.0, 4.0][..]]);
     }
@@ -185,27 +535,30 @@ mod tests {
 
     #[test]
     fn only_objects_are_bodies() {
-        let reason = |bytes: &[u8]| parse(bytes, &[]).map_err(|error| error.reason()).err();
-        assert_eq!(reason(b""), None);
-        assert_eq!(reason(b" \n"), None);
-        assert_eq!(reason(b"{}"), None);
-        let deep = "[".repeat(100_000);
-        for bad in ["[]", "1", "null", "{", "{} x", "{\"a\":}", "\u{feff}{}", &deep] {
-            assert_eq!(reason(bad.as_bytes()), Some("malformed_body"), "{bad:.20}");
+        let reason = |text: &str| read(text, &[&MAP]).err();
+        for good in ["", " \n", "{}", "\u{feff}{}", "\u{feff}"] {
+            assert_eq!(reason(good), None, "{good:?}");
         }
-        let deep_member = format!("{{\"a\": {}", "[".repeat(100_000));
-        assert_eq!(reason(deep_member.as_bytes()), Some("malformed_body"));
+        let deep = "[".repeat(100_000);
+        for bad in ["[]", "1", "null", "{", "{} x", "{\"a\":}", "\u{feff}\u{feff}{}", &deep] {
+            assert_eq!(reason(bad), Some("malformed_body"), "{bad:.20}");
+        }
+        for name in ["a", "map"] {
+            let deep_member = format!("{{\"{name}\": {}", "[".repeat(100_000));
+            assert_eq!(reason(&deep_member), Some("malformed_body"));
+        }
     }
 
     #[test]
     fn a_whole_field_is_the_body_itself() {
-        static LIST: Field = Field::body("list", Kind::Metadata, "list").whole();
-        let list = |text: &str| parse(text.as_bytes(), &[&LIST]).map_err(|error| error.reason());
-        let body = list(r#"[{"a": 1}, 2]"#).unwrap();
-        assert_eq!(Value::Object(body.members), json!({"list": [{"a": 1}, 2]}));
-        assert_eq!(list(" ").unwrap().members.len(), 0);
-        for bad in ["{}", r#"{"list": []}"#, "[1", "[] x", "null"] {
-            assert_eq!(list(bad).err(), Some("malformed_body"), "{bad}");
+        static WHOLE: Field = LIST.whole();
+        let mut body = read(r#"[{"text": "x", "tex" : [0]}, 2]"#, &[&WHOLE]).unwrap();
+        let Some(Member::Items(items)) = body.take("list") else { unreachable!("a list") };
+        assert_eq!(items[0].text, br#"{"text":"x","tex":[0]}"#);
+        assert!(items[0].body.is_ok() && items[1].body.is_err());
+        assert!(read(" ", &[&WHOLE]).unwrap().take("list").is_none());
+        for bad in ["{}", r#"{"list": []}"#, "[1", "[] x", "null", "7"] {
+            assert_eq!(read(bad, &[&WHOLE]).err(), Some("malformed_body"), "{bad}");
         }
     }
 

@@ -14,19 +14,24 @@
 //! - `fields`: finding a field's one value; texts and identifiers
 //! - `scalars`, `collections`: numbers, words, times; lists and maps
 //! - `json`, `vectors`: a JSON body into members; number arrays into one flat buffer
+//! - `tree`, `compact`: values within bounds; a record as it came
+//! - `names`: names that an operation does not know
 //! - `multipart`: a form into texts and files
 //! - `body`, `spool`: reading under limits, into memory or a file
 //! - `moment`: times as callers write them
 
 pub mod body;
 pub mod collections;
+mod compact;
 pub mod field;
 pub mod fields;
 pub mod json;
 pub mod moment;
 pub mod multipart;
+pub mod names;
 pub mod scalars;
 pub mod spool;
+pub mod tree;
 pub mod vectors;
 
 use std::sync::Arc;
@@ -35,8 +40,10 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::admission::{Admitted, Gate};
-use crate::error::ApiError;
+use crate::error::{ApiError, Location};
 use crate::listen::Peer;
+use crate::request::json::Reading;
+use crate::request::names::{Handling, Rules};
 use crate::request::spool::Spooler;
 use lodestone_engine::ingest::MemoryShare;
 use lodestone_types::Grant;
@@ -89,6 +96,8 @@ pub struct Call {
     pub base_url: String,
     /// The idempotency key, if the client sent one.
     pub idempotency: Option<Idempotency>,
+    /// Names of parameters that were sent and are ignored.
+    pub ignored: Arc<[String]>,
     /// The input's share of memory, held until the handler has finished.
     pub(super) memory: Option<Arc<MemoryShare>>,
     /// The slot it runs in, held as long as any part of the work is at it.
@@ -138,6 +147,7 @@ pub(super) struct Input {
     pub query: Vec<(String, String)>,
     pub path: Vec<(String, String)>,
     pub payload: Payload,
+    pub handling: Handling,
 }
 
 impl Input {
@@ -149,15 +159,35 @@ impl Input {
         }
     }
 
-    /// Parses and validates.
-    pub fn read<R: Request>(self) -> Result<R, ApiError> {
-        let (query, path, documented) = (self.query, self.path, Some(R::FIELDS));
-        let mut fields = Fields { query, path, documented, ..Fields::default() };
+    /// Parses and validates; the names that are ignored come second.
+    ///
+    /// # Errors
+    /// 400 or 413 for the first fault: syntax, then names, then values.
+    pub fn read<R: Request>(self, is_mutation: bool) -> Result<(R, Vec<String>), ApiError> {
+        let rules = Rules { handling: self.handling, is_mutation };
+        let reading = Reading { rules, ..Reading::default() };
+        let mut fields = Fields { documented: Some(R::FIELDS), ..Fields::default() };
         match self.payload {
-            Payload::Json(bytes) => fields.body = json::parse(&bytes, R::FIELDS)?,
+            Payload::Json(bytes) => fields.body = json::parse(&bytes, R::FIELDS, &reading)?,
             Payload::Form(form) => fields.form = form,
         }
-        R::read(&mut fields)
+        let mut unknown = std::mem::take(&mut fields.body.unknown);
+        let names = self.query.iter().map(|(name, _)| name.as_str());
+        unknown.add_all(Location::Query, names, R::FIELDS);
+        let names = fields.form.texts.iter().map(|(name, _)| name.as_str());
+        unknown.add_all(Location::Form, names, R::FIELDS);
+        unknown.join(std::mem::take(&mut fields.form.unknown));
+        let mut ignored = unknown.checked(R::FIELDS, rules)?;
+        (fields.query, fields.path) = (self.query, self.path);
+        ignored.append(&mut fields.body.ignored);
+        ignored.extend(fields.without_effect());
+        ignored.sort_unstable();
+        ignored.dedup();
+        ignored.truncate(names::NAMES_MAX);
+        match R::read(&mut fields) {
+            Ok(request) => Ok((request, ignored)),
+            Err(error) => Err(error.with_ignored(&ignored)),
+        }
     }
 
     /// SHA-256 over everything, each part preceded by its length.

@@ -14,13 +14,14 @@ use parking_lot::Mutex;
 use crate::error::{ApiError, Location};
 use crate::request::body::BodyReader;
 use crate::request::field::{Field, Kind};
+use crate::request::names::Unknown;
 use crate::request::spool::Spooler;
 use lodestone_types::limits;
 
 /// Parts of one form; far above any sensible batch.
 const PARTS_MAX: usize = 1000;
 /// Bytes of all text parts together.
-const TEXT_BYTES_MAX: usize = limits::BODY_BYTES_MAX;
+const TEXT_BYTES_MAX: usize = limits::FORM_TEXT_BYTES_MAX;
 /// Characters of a file name; what file systems allow.
 const FILENAME_CHARS_MAX: usize = 255;
 
@@ -42,6 +43,8 @@ pub struct Form {
     pub texts: Vec<(String, String)>,
     /// File parts by the name of their field, in order.
     pub files: Vec<(String, UploadedFile)>,
+    /// Names of parts that no field documents; the parts were read past.
+    pub unknown: Unknown,
 }
 
 /// Reads a urlencoded form.
@@ -114,8 +117,11 @@ async fn read_parts(
         }
         let Some(name) = part.name().map(str::to_owned) else { continue };
         let base = name.split('[').next().unwrap_or_default();
-        match fields.iter().find(|field| field.name == base && field.may_stand_in(Location::Form)) {
-            None => {}
+        let is_of_name = |field: &&&Field| {
+            field.may_stand_in(Location::Form) && field.names().any(|name| name == base)
+        };
+        match fields.iter().find(is_of_name) {
+            None => form.unknown.add(Location::Form, &name),
             Some(field) if matches!(field.kind, Kind::File | Kind::Files) => {
                 check_room(field, &form)?;
                 let file = read_file(field, part, spooler).await?;

@@ -1,11 +1,11 @@
 //! Many texts, documents or records in one call. Each item stands alone (API 5.2).
 
 use crate::app::{App, blocking};
-use crate::dto::apps::{AppItem, UploadAppSources};
+use crate::dto::apps::UploadAppSources;
 use crate::dto::batch::{
-    BatchResult, BatchUpdate, BatchUpload, BatchUploadText, FailedItem, FileItem, TextItem,
-    UploadedItem,
+    BatchResult, BatchUpdate, BatchUpload, BatchUploadText, FailedItem, FileItem, UploadedItem,
 };
+use crate::dto::inputs::BatchItem;
 use crate::dto::upload::Status;
 use crate::error::ApiError;
 use crate::reply::Json;
@@ -13,9 +13,10 @@ use crate::request::Call;
 use crate::routes::once::{Once, RequestIds, once};
 use crate::routes::upload::{file_submission, is_passing, kept, replaced, text_submission};
 use crate::routes::{Group, Route};
+use lodestone_catalog::job::MetadataChange;
 use lodestone_engine::TenantAccess;
 use lodestone_engine::ingest::Submission;
-use lodestone_types::{Role, Scope, SourceId, SourceKind, limits};
+use lodestone_types::{Origin, Role, Scope, SourceId, SourceKind, limits};
 
 /// The operations.
 pub fn routes() -> Vec<Route<App>> {
@@ -55,12 +56,10 @@ fn batch_upload(
     let BatchUpload { scope, items } = request;
     let item = |item: FileItem| Item {
         filename: item.file.filename.clone(),
-        submission: Ok(file_submission(
-            item.id,
-            item.file,
-            replaced(item.tenant_metadata),
-            replaced(item.document_metadata),
-        )),
+        submission: item.id.map(|id| {
+            let tenant = replaced(item.tenant_metadata);
+            file_submission(id, item.file, tenant, replaced(item.document_metadata))
+        }),
     };
     upload_all(app, call, &scope, items.into_iter().map(item).collect())
 }
@@ -73,12 +72,10 @@ fn batch_update(
     let BatchUpdate { scope, items } = request;
     let item = |item: FileItem| Item {
         filename: item.file.filename.clone(),
-        submission: Ok(file_submission(
-            item.id,
-            item.file,
-            kept(item.tenant_metadata),
-            kept(item.document_metadata),
-        )),
+        submission: item.id.map(|id| {
+            let tenant = kept(item.tenant_metadata);
+            file_submission(id, item.file, tenant, kept(item.document_metadata))
+        }),
     };
     let mut items: Vec<Item> = items.into_iter().map(item).collect();
     match open_for(app, call, &scope, &mut items)? {
@@ -93,14 +90,8 @@ fn batch_upload_text(
     request: BatchUploadText,
 ) -> Result<Once<BatchResult>, ApiError> {
     let BatchUploadText { scope, items } = request;
-    let item = |item: TextItem| Item {
-        filename: item.id.as_ref().map_or_else(String::new, SourceId::to_string),
-        submission: item.content.map(|content| {
-            let tenant = replaced(item.tenant_metadata);
-            text_submission(item.id, content, tenant, replaced(item.document_metadata))
-        }),
-    };
-    upload_all(app, call, &scope, items.into_iter().map(item).collect())
+    let items = items.into_iter().map(|item| item_of(item, text_submission));
+    upload_all(app, call, &scope, items.collect())
 }
 
 fn upload_app_sources(
@@ -109,25 +100,32 @@ fn upload_app_sources(
     request: UploadAppSources,
 ) -> Result<Once<BatchResult>, ApiError> {
     let UploadAppSources { scope, items } = request;
-    let item = |item: AppItem| {
-        let AppItem { id, record, tenant_metadata, document_metadata } = item;
-        let named = record.as_ref().map(|(origin, _)| origin.detail.title.clone());
-        let named = named.ok().filter(|title| !title.is_empty());
-        let id_text = || id.as_ref().map_or_else(String::new, SourceId::to_string);
-        let filename = named.unwrap_or_else(id_text);
-        let submission = record.map(|(origin, content)| Submission {
-            source: id,
+    let item = |item: BatchItem<(Origin, Vec<u8>)>| {
+        item_of(item, |source, (origin, content), tenant_metadata, document_metadata| Submission {
+            source,
             kind: SourceKind::App,
             content: content.into(),
             filename: String::new(),
             content_type: None,
-            tenant_metadata: replaced(tenant_metadata),
-            document_metadata: replaced(document_metadata),
+            tenant_metadata,
+            document_metadata,
             origin,
-        });
-        Item { filename, submission }
+        })
     };
     upload_all(app, call, &scope, items.into_iter().map(item).collect())
+}
+
+/// An entry of a batch as a new source, named after itself or else its id.
+pub(super) fn item_of<T>(
+    item: BatchItem<T>,
+    submission: impl FnOnce(Option<SourceId>, T, MetadataChange, MetadataChange) -> Submission,
+) -> Item {
+    let BatchItem { content, name, id, tenant_metadata, document_metadata } = item;
+    let named = Some(name).filter(|name| !name.is_empty());
+    let id_text = || id.as_ref().map_or_else(String::new, SourceId::to_string);
+    let filename = named.unwrap_or_else(id_text);
+    let (tenant, document) = (replaced(tenant_metadata), replaced(document_metadata));
+    Item { filename, submission: content.map(|content| submission(id, content, tenant, document)) }
 }
 
 pub(super) fn upload_all(

@@ -46,6 +46,7 @@ pub fn routes() -> Vec<Route<App>> {
             Role::Write,
             "Delete vectors by chunk id, all at once",
         )
+        .json(limits::BODY_BYTES_MAX_IDS)
         .handle(blocking(delete)),
         Route::<App>::post(
             "/embeddings/search",
@@ -53,7 +54,7 @@ pub fn routes() -> Vec<Route<App>> {
             Role::Read,
             "Find the stored vectors nearest to one or several query vectors",
         )
-        .json(limits::BODY_BYTES_MAX_VECTORS)
+        .json(limits::BODY_BYTES_MAX_QUERIES)
         .handle(searching(search)),
         Route::<App>::post(
             "/embeddings/retrieve_by_ids",
@@ -61,6 +62,7 @@ pub fn routes() -> Vec<Route<App>> {
             Role::Read,
             "Get stored vectors by chunk id, bit for bit",
         )
+        .json(limits::BODY_BYTES_MAX_IDS)
         .handle(blocking(retrieve_by_ids)),
     ]
 }

@@ -67,7 +67,7 @@ use crate::admission::Gate;
 use crate::app::App;
 use crate::error::{ApiError, Condition};
 use crate::reply::{Reply, store_large};
-use crate::request::{Call, Field, Input, Request};
+use crate::request::{Call, Field, Input, Request, names};
 use lodestone_engine::ingest::MemoryShare;
 use lodestone_types::{Role, limits};
 
@@ -268,7 +268,7 @@ impl RouteDraft {
     /// With a multipart form whose parts hold up to `bytes_max`; the frame of the form is extra.
     #[must_use]
     pub fn multipart(self, bytes_max: usize) -> Self {
-        let body_bytes_max = bytes_max + limits::BODY_BYTES_MAX;
+        let body_bytes_max = bytes_max + limits::FORM_TEXT_BYTES_MAX;
         Self { media: Media::Multipart, body_bytes_max, ..self }
     }
 
@@ -289,31 +289,37 @@ impl RouteDraft {
     {
         let Self { method, path, group, role, media, body_bytes_max, summary } = self;
         let (fields, reply_schema) = (R::FIELDS, T::schema as _);
+        let is_mutation = method != Method::GET && role.is_some_and(|role| role > Role::Read);
         let handler: Handler<S> = Arc::new(move |app, mut call, input| {
             let handler = handler.clone();
             Box::pin(async move {
-                let request = match input.bytes() > PARSE_INLINE_BYTES_MAX {
+                let (request, ignored) = match input.bytes() > PARSE_INLINE_BYTES_MAX {
                     true => {
                         let gate = Arc::clone(&call.gate);
-                        let (memory, request) = off_thread(move || {
-                            Ok((memory_for(&input, &gate)?, input.read::<R>()?))
+                        let (memory, read) = off_thread(move || {
+                            Ok((memory_for(&input, &gate)?, input.read::<R>(is_mutation)?))
                         })
                         .await?;
                         call.memory = Some(Arc::new(memory));
-                        request
+                        read
                     }
-                    false => input.read::<R>()?,
+                    false => input.read::<R>(is_mutation)?,
                 };
+                call.ignored = ignored.into();
+                let ignored = Arc::clone(&call.ignored);
                 // The share of memory and the slot are held until the answer is made.
                 let held = (call.memory.clone(), call.admitted.clone());
                 let gate = Arc::clone(&call.gate);
-                let Some(owner) = call.grant.as_ref().map(|grant| Arc::clone(&grant.key_id)) else {
+                let owner = call.grant.as_ref().map(|grant| Arc::clone(&grant.key_id));
+                let reply = handler(app, call, request).await;
+                let reply = reply.map_err(|error| error.with_ignored(&ignored))?;
+                let respond = move || naming(reply.with_ignored(&ignored).into_response()?, &ignored);
+                let Some(owner) = owner else {
                     // What needs no key is short, or comes from a file.
-                    return handler(app, call, request).await?.into_response();
+                    return respond();
                 };
-                let reply = handler(app, call, request).await?;
                 off_thread(move || {
-                    let response = store_large(reply.into_response()?, &gate, &owner);
+                    let response = store_large(respond()?, &gate, &owner);
                     drop(held);
                     response
                 })
@@ -334,6 +340,14 @@ impl RouteDraft {
         };
         Route { spec, handler }
     }
+}
+
+/// Names the ignored parameters in the header of an answer.
+fn naming(mut response: Response, ignored: &[String]) -> Result<Response, ApiError> {
+    if !ignored.is_empty() {
+        response.headers_mut().insert(names::IGNORED_HEADER, names::header(ignored));
+    }
+    Ok(response)
 }
 
 /// The share of memory for an input. Blocks while others have it.

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::app::App;
 use crate::error::{ApiError, Condition};
-use crate::reply::{Json, Reply};
+use crate::reply::{Json, Reply, naming};
 use crate::request::Call;
 use lodestone_catalog::{RequestGuard, RequestStart};
 use lodestone_types::{IdSource, SourceId, Timestamp};
@@ -35,6 +35,13 @@ pub enum Once<T> {
 impl<T: Serialize + JsonSchema + Send + 'static> Reply for Once<T> {
     fn schema(generator: &mut SchemaGenerator) -> Schema {
         Json::<T>::schema(generator)
+    }
+
+    fn with_ignored(self, names: &[String]) -> Self {
+        match self {
+            Self::First(json) => Self::First(json.with_ignored(names)),
+            Self::Replayed { status, body } => Self::Replayed { status, body: naming(body, names) },
+        }
     }
 
     fn into_response(self) -> Result<Response, ApiError> {

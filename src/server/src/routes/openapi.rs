@@ -6,13 +6,15 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Condition, Location};
+use crate::request::field::object_schema;
+use crate::request::names::{IGNORED_HEADER, IGNORED_MEMBER};
 use crate::request::{Field, Kind};
 use crate::routes::{Media, RouteSpec};
 
-/// Conditions that any operation with a key may answer with.
 /// The media type of a short form.
 pub const URL_ENCODED: &str = "application/x-www-form-urlencoded";
 
+/// Conditions that any operation with a key may answer with.
 const COMMON: &[Condition] = &[
     Condition::Invalid,
     Condition::Unauthorized,
@@ -63,14 +65,18 @@ fn operation(spec: &RouteSpec, generator: &mut SchemaGenerator) -> Value {
     operation.insert("operationId".into(), operation_id(spec).into());
     operation.insert("tags".into(), json!([spec.group.as_str()]));
     operation.insert("summary".into(), spec.summary.into());
-    match spec.role {
+    let needs = match spec.role {
         None => {
             operation.insert("security".into(), json!([]));
+            "no key".to_owned()
         }
         Some(role) => {
             operation.insert("x-role".into(), role.as_str().into());
+            format!("a key with the role {}", role.as_str())
         }
-    }
+    };
+    let description = format!("{}. Needs {needs}.", spec.summary);
+    operation.insert("description".into(), description.into());
     let parameters: Vec<Value> = spec.fields.iter().filter_map(|field| parameter(field)).collect();
     if !parameters.is_empty() {
         operation.insert("parameters".into(), parameters.into());
@@ -100,7 +106,7 @@ fn parameter(field: &Field) -> Option<Value> {
         "name": field.name,
         "in": place,
         "required": field.is_required && !is_in_either(field),
-        "description": field.doc,
+        "description": field.description(),
         "schema": field.kind.schema(),
     }))
 }
@@ -117,27 +123,16 @@ fn request_body(spec: &RouteSpec) -> Option<Value> {
         Media::Multipart => (Location::Form, "multipart/form-data"),
         Media::UrlEncoded => (Location::Form, URL_ENCODED),
     };
-    let fields = || spec.fields.iter().filter(|field| field.location == place);
-    let mut properties = Map::new();
-    for field in fields() {
-        for name in [Some(field.name), field.alias].into_iter().flatten() {
-            properties.insert(name.into(), field.schema());
-        }
-    }
-    if properties.is_empty() {
-        return None;
-    }
-    let required = fields().filter(|field| field.is_required && !is_in_either(field));
-    let required: Vec<&str> = required.map(|field| field.name).collect();
-    let whole = fields().find(|field| field.is_whole).map(|field| field.schema());
-    if let Some(schema) = whole {
-        return Some(json!({"required": true, "content": {media_type: {"schema": schema}}}));
-    }
-    let mut schema = json!({"type": "object", "properties": properties});
-    if !required.is_empty() {
-        schema["required"] = json!(required);
-    }
-    let is_required = !required.is_empty();
+    let mut fields = spec.fields.iter().filter(|field| field.location == place).peekable();
+    fields.peek()?;
+    let fields: Vec<Field> = fields
+        .map(|field| Field { is_required: field.is_required && !is_in_either(field), ..**field })
+        .collect();
+    let schema = match fields.iter().find(|field| field.is_whole) {
+        Some(field) => field.schema(),
+        None => object_schema(fields.iter()),
+    };
+    let is_required = fields.iter().any(|field| field.is_required);
     Some(json!({"required": is_required, "content": {media_type: {"schema": schema}}}))
 }
 
@@ -149,7 +144,14 @@ fn responses(spec: &RouteSpec, generator: &mut SchemaGenerator) -> Value {
         content.insert((*media_type).into(), json!({"schema": of_type}));
     }
     let mut responses = Map::new();
-    responses.insert("200".into(), json!({"description": "Success", "content": content}));
+    let ignored = json!({
+        "description": "Names of parameters that were sent and are ignored, separated by commas; \
+            an object names them in `ignored_parameters` too.",
+        "schema": {"type": "string"},
+    });
+    let headers = json!({IGNORED_HEADER: ignored});
+    let success = json!({"description": "Success", "headers": headers, "content": content});
+    responses.insert("200".into(), success);
     let common = match spec.role {
         Some(_) => COMMON,
         None if spec.path.contains('{') => &[Condition::RouteNotFound, Condition::Internal],
@@ -180,6 +182,7 @@ fn error_schema() -> Value {
         "properties": {
             "error": text(), "message": text(), "success": {"const": false},
             "error_code": text(), "reason": text(), "request_id": text(),
+            IGNORED_MEMBER: {"type": "array", "items": text()},
             "detail": {
                 "type": "object",
                 "required": ["success", "message", "error_code"],

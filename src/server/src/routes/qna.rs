@@ -235,11 +235,6 @@ impl Asked {
             metadata: QnaMetadata {
                 search,
                 generation: generation_metadata(generation, grounds.queries),
-                ignored_parameters: input
-                    .ignored_parameters
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect(),
             },
         }
     }

@@ -158,6 +158,7 @@ pub(super) fn metadata_of(
         },
         vector_paths: found.paths.iter().map(|path| (*path).to_owned()).collect(),
         degraded: degradations(found, request.mode),
+        ignored_parameters: call.ignored.to_vec(),
     }
 }
 

@@ -13,12 +13,13 @@ use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::{Group, Route};
 use lodestone_engine::query::SourceView;
-use lodestone_types::{Role, SourceId, Timestamp};
+use lodestone_types::{Role, SourceId, Timestamp, limits};
 
 /// The operations.
 pub fn routes() -> Vec<Route<App>> {
     let delete = |path| {
         Route::<App>::delete(path, Group::Deletion, Role::Write, "Delete sources")
+            .json(limits::BODY_BYTES_MAX_IDS)
             .handle(blocking(delete_sources))
     };
     let (group, read) = (Group::Listing, Role::Read);
@@ -28,6 +29,7 @@ pub fn routes() -> Vec<Route<App>> {
         Route::<App>::get("/list/sources", group, read, "List sources, newest first")
             .handle(blocking(list_sources)),
         Route::<App>::post("/list/sources_by_id", group, read, "Get sources by id")
+            .json(limits::BODY_BYTES_MAX_IDS)
             .handle(blocking(sources_by_id)),
     ]
 }
@@ -43,8 +45,7 @@ fn delete_sources(
     let (deleted, not_found) = (names(found.deleted), names(found.not_found));
     let message = match deleted.is_empty() {
         true => "nothing was deleted: no source matched the given ids",
-        // The wording of the interface; clients of it show this text.
-        false => "Memory deleted successfully",
+        false => "Deleted",
     };
     let deleted_count = deleted.len();
     let message = message.to_owned();

@@ -5,18 +5,18 @@ use bytes::Bytes;
 use crate::app::{App, blocking, lookup_error};
 use crate::dto::batch::BatchResult;
 use crate::dto::upload::Accepted;
-use crate::dto::web::{BatchScrapeWebpage, PageItem, ScrapeWebpage, UpdateWebpage};
+use crate::dto::web::{BatchScrapeWebpage, ScrapeWebpage, UpdateWebpage};
 use crate::error::{ApiError, Location};
 use crate::reply::Json;
 use crate::request::Call;
-use crate::routes::batch::{Item, upload_all};
+use crate::routes::batch::{item_of, upload_all};
 use crate::routes::once::Once;
 use crate::routes::upload::{kept, replaced, update, upload};
 use crate::routes::{Group, Route};
 use lodestone_catalog::job::MetadataChange;
 use lodestone_engine::EngineError;
 use lodestone_engine::ingest::Submission;
-use lodestone_types::{Origin, Role, SourceId, SourceKind, TenantMode, WebUrl};
+use lodestone_types::{Origin, Role, SourceId, SourceKind, TenantMode, WebUrl, limits};
 
 /// The operations.
 pub fn routes() -> Vec<Route<App>> {
@@ -34,6 +34,7 @@ pub fn routes() -> Vec<Route<App>> {
             write,
             "Fetch and index several web pages",
         )
+        .json(limits::BODY_BYTES_MAX_PAGES)
         .handle(blocking(batch_scrape)),
     ]
 }
@@ -93,10 +94,8 @@ fn batch_scrape(
     request: BatchScrapeWebpage,
 ) -> Result<Once<BatchResult>, ApiError> {
     let BatchScrapeWebpage { scope, items } = request;
-    let item = |item: PageItem| {
-        let PageItem { url, given, id, tenant_metadata, document_metadata } = item;
-        let (tenant, document) = (replaced(tenant_metadata), replaced(document_metadata));
-        Item { filename: given, submission: url.map(|url| submission(id, &url, tenant, document)) }
-    };
-    upload_all(app, call, &scope, items.into_iter().map(item).collect())
+    let items = items.into_iter().map(|item| {
+        item_of(item, |id, url, tenant, document| submission(id, &url, tenant, document))
+    });
+    upload_all(app, call, &scope, items.collect())
 }

@@ -4,7 +4,9 @@ use serde_json::Value;
 
 use crate::filter::FilterError;
 use crate::filter::source::{SOURCE_ID, is_system_key};
-use lodestone_types::limits::{FILTER_CONDITIONS_MAX, FILTER_DEPTH_MAX, METADATA_KEY_CHARS_MAX};
+use lodestone_types::limits::{
+    FILTER_CONDITIONS_MAX, FILTER_DEPTH_MAX, FILTER_LIST_MAX, METADATA_KEY_CHARS_MAX,
+};
 use lodestone_types::{Comparison, Condition, Filter, FilterMap, FilterValue};
 use lodestone_types::{Metadata, SourceId, TenantSchema};
 
@@ -283,6 +285,10 @@ fn scalar(field: &RequestField, value: &Value) -> Result<FilterValue, FilterErro
 }
 
 fn scalars(field: &RequestField, values: &[Value]) -> Result<Vec<FilterValue>, FilterError> {
+    if values.len() > FILTER_LIST_MAX {
+        let problem = format!("has {} values, at most {FILTER_LIST_MAX} are allowed", values.len());
+        return Err(field.invalid(problem));
+    }
     let items = values.iter().enumerate();
     items.map(|(number, value)| scalar(&field.item(number), value)).collect()
 }

@@ -1,0 +1,247 @@
+//! Names that an operation does not know: ignored and named in the answer, or refused where they
+//! look like a known one.
+//!
+//! `Prefer: handling=lenient` (RFC 7240) has all of them ignored, `handling=strict` has all of them
+//! refused.
+
+use http::{HeaderMap, HeaderValue};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use strsim::osa_distance;
+
+use crate::error::{ApiError, Location};
+use crate::request::field::Field;
+
+/// Names the header that lists what was ignored.
+pub const IGNORED_HEADER: &str = "x-ignored-parameters";
+/// Names the member that lists it in a body.
+pub const IGNORED_MEMBER: &str = "ignored_parameters";
+
+/// Unknown names of one request that are looked at; those beyond are ignored without being named.
+pub(super) const NAMES_MAX: usize = 32;
+/// Characters of a name that are kept.
+const NAME_CHARS_MAX: usize = 64;
+/// Names of at most so many letters are similar at one edit, longer ones at two.
+const SHORT_CHARS_MAX: usize = 5;
+/// Beginnings that no unknown name has in a request that changes something: a write must not go to
+/// another place than was meant.
+const ADDRESSES: [&str; 4] = ["tenant", "sub_tenant", "file_id", "source_id"];
+/// Characters of a name that stand for themselves in a header.
+const IN_HEADER: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%').add(b',');
+
+/// Treatment of unknown names that the client prefers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Handling {
+    /// Names that look like a mistake are refused, the rest is ignored.
+    #[default]
+    Usual,
+    /// Everything is ignored.
+    Lenient,
+    /// Everything is refused.
+    Strict,
+}
+
+impl Handling {
+    /// The preference in `Prefer` headers; the first one counts.
+    pub fn of(headers: &HeaderMap) -> Self {
+        let texts = headers.get_all("prefer").into_iter().filter_map(|value| value.to_str().ok());
+        for preference in texts.flat_map(|text| text.split(',')) {
+            let preference = preference.split(';').next().unwrap_or_default();
+            let (name, value) = preference.split_once('=').unwrap_or_default();
+            if name.trim().eq_ignore_ascii_case("handling") {
+                match value.trim().trim_matches('"').to_ascii_lowercase().as_str() {
+                    "lenient" => return Self::Lenient,
+                    "strict" => return Self::Strict,
+                    _ => {}
+                }
+            }
+        }
+        Self::Usual
+    }
+}
+
+/// Names that came and are not documented where they stood, each once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Unknown(Vec<(Location, String)>);
+
+impl Unknown {
+    /// Adds a name.
+    pub fn add(&mut self, location: Location, name: &str) {
+        if self.0.len() >= NAMES_MAX {
+            return;
+        }
+        let entry = (location, name.chars().take(NAME_CHARS_MAX).collect());
+        if !self.0.contains(&entry) {
+            self.0.push(entry);
+        }
+    }
+
+    /// Adds those that were found elsewhere.
+    pub fn join(&mut self, others: Self) {
+        others.0.iter().for_each(|(location, name)| self.add(*location, name));
+    }
+
+    /// Adds those of `names` that no field documents at `location`.
+    pub fn add_all<'a>(
+        &mut self,
+        location: Location,
+        names: impl Iterator<Item = &'a str>,
+        fields: &[&Field],
+    ) {
+        for name in names {
+            if !is_known(name, location, fields) {
+                self.add(location, name);
+            }
+        }
+    }
+
+    /// The names, which are ignored.
+    ///
+    /// # Errors
+    /// 400 `unknown_parameter` for a name that `rules` refuse, with the name that may be meant.
+    pub fn checked(self, fields: &[&Field], rules: Rules) -> Result<Vec<String>, ApiError> {
+        for (location, name) in &self.0 {
+            if let Some(problem) = problem(name, *location, fields, rules) {
+                return Err(ApiError::field("unknown_parameter", *location, name, &problem));
+            }
+        }
+        Ok(self.0.into_iter().map(|(_, name)| name).collect())
+    }
+}
+
+/// Rules by which the names of one request are judged.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rules {
+    /// The client's preference.
+    pub handling: Handling,
+    /// Whether the operation changes something.
+    pub is_mutation: bool,
+}
+
+/// Whether a field documents `name` at `location`. Parts of a form may carry an index.
+pub fn is_known(name: &str, location: Location, fields: &[&Field]) -> bool {
+    let base = match location {
+        Location::Form => name.split('[').next().unwrap_or_default(),
+        _ => name,
+    };
+    let fields = fields.iter().filter(|field| field.may_stand_in(location));
+    fields.flat_map(|field| field.names()).any(|known| known == base)
+}
+
+/// The reason for refusing a name, if there is one.
+fn problem(name: &str, location: Location, fields: &[&Field], rules: Rules) -> Option<String> {
+    if rules.handling == Handling::Lenient {
+        return None;
+    }
+    if let Some(field) = fields.iter().find(|field| field.names().any(|known| known == name)) {
+        let (belongs, came) = (field.location.as_str(), location.as_str());
+        return Some(format!("is read from the {belongs}, not from the {came}"));
+    }
+    let distances = fields.iter().flat_map(|field| field.names()).map(|known| {
+        let chars = known.chars().count().min(name.chars().count());
+        (osa_distance(known, name), if chars > SHORT_CHARS_MAX { 2 } else { 1 }, known)
+    });
+    let similar = distances.clone().filter(|(edits, edits_max, _)| edits <= edits_max).min();
+    let is_address =
+        rules.is_mutation && ADDRESSES.iter().any(|beginning| name.starts_with(beginning));
+    match (similar.or_else(|| distances.filter(|_| is_address).min()), rules.handling) {
+        (Some((_, _, known)), _) => {
+            Some(format!("is no parameter of this operation: is {known} meant?"))
+        }
+        (None, Handling::Strict) => Some("is no parameter of this operation".to_owned()),
+        (None, _) if is_address => Some("is no parameter of this operation".to_owned()),
+        (None, _) => None,
+    }
+}
+
+/// The value of the header that lists ignored names.
+pub fn header(names: &[String]) -> HeaderValue {
+    let encoded: Vec<String> =
+        names.iter().map(|name| utf8_percent_encode(name, IN_HEADER).to_string()).collect();
+    HeaderValue::try_from(encoded.join(", ")).expect("percent-encoded text is plain ASCII")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::field::Kind;
+
+    static QUERY: Field =
+        Field::body("query", Kind::Text { chars_max: 9, is_filled: true }, "a query");
+    static TENANT: Field = Field::body("tenant_id", Kind::Identifier, "a tenant");
+    static MAX: Field = Field::body("max_chunks", Kind::Alpha, "a number").or(&["top_n"]);
+    static FIELDS: &[&Field] = &[&QUERY, &TENANT, &MAX];
+
+    fn check(name: &str, rules: Rules) -> Result<Vec<String>, String> {
+        let mut unknown = Unknown::default();
+        unknown.add_all(Location::Body, [name, name].into_iter(), FIELDS);
+        unknown.checked(FIELDS, rules).map_err(|error| {
+            assert_eq!(error.reason(), "unknown_parameter");
+            error.message().to_owned()
+        })
+    }
+
+    fn meant(name: &str, rules: Rules) -> Option<String> {
+        let message = check(name, rules).err()?;
+        Some(message.rsplit_once(": is ")?.1.trim_end_matches(" meant?").to_owned())
+    }
+
+    #[test]
+    fn similar_names_are_mistakes_and_others_are_ignored() {
+        let read = Rules::default();
+        for (name, known) in [
+            ("max_chunk", Some("max_chunks")),
+            ("maxchunks", Some("max_chunks")),
+            ("mx_chnks", Some("max_chunks")),
+            ("qurey", Some("query")),
+            ("topn", Some("top_n")),
+            ("tennant_id", Some("tenant_id")),
+            ("top_10", None),
+            ("chunks", None),
+            ("tenant", None),
+            ("question", None),
+        ] {
+            assert_eq!(meant(name, read).as_deref(), known, "{name}");
+        }
+        assert_eq!(check("question", read), Ok(vec!["question".to_owned()]));
+        assert_eq!(check("query", read), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_write_takes_no_other_address() {
+        let write = Rules { is_mutation: true, ..Rules::default() };
+        assert_eq!(meant("tenant", write).as_deref(), Some("tenant_id"));
+        assert!(check("source_identifier", write).is_err());
+        assert_eq!(check("question", write), Ok(vec!["question".to_owned()]));
+        let lenient = Rules { handling: Handling::Lenient, ..write };
+        assert_eq!(check("tenant", lenient), Ok(vec!["tenant".to_owned()]));
+        let strict = Rules { handling: Handling::Strict, ..Rules::default() };
+        assert!(check("question", strict).is_err());
+    }
+
+    #[test]
+    fn a_preference_stands_among_others() {
+        let of = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append("prefer", HeaderValue::try_from(*value).unwrap());
+            }
+            Handling::of(&headers)
+        };
+        assert_eq!(of(&[]), Handling::Usual);
+        assert_eq!(of(&["return=minimal, Handling = \"strict\""]), Handling::Strict);
+        assert_eq!(of(&["wait=10", "handling=lenient; x=1, handling=strict"]), Handling::Lenient);
+        assert_eq!(of(&["handling=odd"]), Handling::Usual);
+    }
+
+    #[test]
+    fn a_flood_of_names_is_cut() {
+        let mut unknown = Unknown::default();
+        for number in 0..1000 {
+            unknown.add(Location::Body, &format!("{number}{}", "é".repeat(1000)));
+        }
+        let names = unknown.checked(FIELDS, Rules::default()).unwrap();
+        assert_eq!((names.len(), names[0].chars().count()), (NAMES_MAX, NAME_CHARS_MAX));
+        assert!(header(&names).to_str().is_ok());
+        assert_eq!(header(&["a,b".to_owned(), "c\n".to_owned()]), "a%2Cb, c%0A");
+    }
+}
