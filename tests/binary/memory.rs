@@ -149,11 +149,10 @@ fn a_small_machine_survives_hostile_clients() {
             }
             for _ in 0..LARGE_BODIES {
                 threads.push(clients.spawn(|| {
-                    let query = "x".repeat(15 * MIB);
-                    let body = json!({"tenant_id": "acme", "query": query});
-                    let reply = client.call("POST", "/search/retrieve", &body);
-                    let status = reply.expect("an answer").status;
-                    assert!([400, 503].contains(&status), "{status}");
+                    let body = json!({"content": "x".repeat(15 * MIB)});
+                    let path = "/upload/upload_text?tenant_id=acme";
+                    let status = client.call("POST", path, &body).expect("an answer").status;
+                    assert!([413, 503].contains(&status), "{status}");
                 }));
             }
             for turn in 0..10 {

@@ -313,7 +313,8 @@ impl RouteDraft {
                 let owner = call.grant.as_ref().map(|grant| Arc::clone(&grant.key_id));
                 let reply = handler(app, call, request).await;
                 let reply = reply.map_err(|error| error.with_ignored(&ignored))?;
-                let respond = move || naming(reply.with_ignored(&ignored).into_response()?, &ignored);
+                let respond =
+                    move || naming(reply.with_ignored(&ignored).into_response()?, &ignored);
                 let Some(owner) = owner else {
                     // What needs no key is short, or comes from a file.
                     return respond();
