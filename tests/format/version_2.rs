@@ -49,6 +49,7 @@ fn detail() -> SourceDetail {
         note: "starred".into(),
         collections: vec!["orchard".into(), "2023".into()],
         meta: json!({"thread": 7}).as_object().cloned(),
+        ..SourceDetail::default()
     }
 }
 

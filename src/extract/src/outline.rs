@@ -99,7 +99,7 @@ impl Outline {
     pub(super) fn finish(self) -> Extracted {
         let title = self.title.or(self.first_heading);
         let Self { text, blocks, pages, geometry, .. } = self;
-        Extracted { text, title, blocks, pages, geometry }
+        Extracted { text, title, blocks, pages, geometry, warnings: Vec::new() }
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Geometry, PageRef};
+use crate::{Geometry, PageRef, Warning};
 
 /// Kind of a block of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -59,4 +59,7 @@ pub struct Extracted {
     /// Positions of its lines on the pages, for formats whose pages are fixed.
     #[serde(default)]
     pub geometry: Geometry,
+    /// Parts of the document that are not in the text.
+    #[serde(default)]
+    pub warnings: Vec<Warning>,
 }

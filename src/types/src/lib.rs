@@ -39,6 +39,7 @@
 //! - `job`: states of processing and the legal moves between them (API 4.10)
 //! - `head`: the identity of a commit
 //! - `hit`: scored rows and the rule that breaks ties; `retrieved`: the chunks of a result
+//! - `warning`: parts of a document that were not read
 //! - `relation`: entities and triplets of a result
 //! - `web`: addresses of web pages, and the results of fetching them
 //! - `limits`: every bound in one place; `error`: kinds of errors by the caller's remedy
@@ -94,6 +95,7 @@ pub mod schema;
 pub mod scope;
 pub mod script;
 pub mod source;
+pub mod warning;
 pub mod web;
 
 pub use access::{Grant, KeyScope, Role, TenantGrant};
@@ -118,5 +120,6 @@ pub use retrieved::{RetrievedChunk, ScoreParts};
 pub use schema::{FieldType, SchemaField, TenantSchema};
 pub use scope::{Scope, TenantMode};
 pub use source::{Origin, SourceDetail, SourceKind, SourceRecord};
+pub use warning::Warning;
 pub use web::{BlockedReason, FetchProblem, WebClient, WebFailure, WebHost, WebPage};
 pub use web::{WebStep, WebUrl, WebUrlError};

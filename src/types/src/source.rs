@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Metadata, Sequence, SourceId, SubTenantId, Timestamp};
+use crate::{Metadata, Sequence, SourceId, SubTenantId, Timestamp, Warning};
 
 /// Kind of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,8 +30,8 @@ words!(SourceKind {
     Memory = "memory",
 });
 
-/// Fields of records of applications (API 3.1 #9) and of memories. Empty for anything
-/// else.
+/// Fields that few sources have: those of records of applications (API 3.1 #9) and of memories, and
+/// the warnings of reading.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceDetail {
@@ -53,6 +53,9 @@ pub struct SourceDetail {
     /// Kept and returned, not filterable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub meta: Option<Metadata>,
+    /// Parts of this version that were not read (API 9.6); set when it is processed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
 }
 
 impl SourceDetail {

@@ -115,7 +115,8 @@ fn decoded(part: &'static str, text: &str) -> Result<Vec<u8>, AppProblem> {
 
 /// Appends the content of a part under its heading.
 pub(super) fn append(whole: &mut Extracted, heading: &str, part: Extracted) {
-    let Extracted { text, title, blocks, pages: _, .. } = part;
+    let Extracted { text, title, blocks, pages: _, geometry: _, warnings } = part;
+    whole.warnings.extend(warnings);
     let separate = |whole: &mut Extracted| {
         if !whole.text.is_empty() {
             whole.text.push_str("\n\n");

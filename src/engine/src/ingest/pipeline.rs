@@ -9,7 +9,7 @@ use lodestone_storage::segment::{NewRow, NewSource};
 use lodestone_text::chunk::{self, ChunkSizes, passage};
 use lodestone_types::{
     ChunkDraft, ErrorKind, Extracted, Fault, Metadata, PageBox, SourceDetail, SourceKind,
-    SourceRecord, Stage, TenantSchema, limits,
+    SourceRecord, Stage, TenantSchema, Warning, limits,
 };
 
 /// A source that is ready to be embedded.
@@ -78,6 +78,7 @@ struct Content {
     title: Option<String>,
     chunks: Vec<ChunkDraft>,
     boxes: Vec<Vec<PageBox>>,
+    warnings: Vec<Warning>,
 }
 
 impl Ingest {
@@ -184,7 +185,8 @@ impl Ingest {
             return Err(Outcome::Rejected { fault: Fault::NoText, message });
         }
         let boxes = boxes_of(&chunks, &extracted);
-        Ok(Content { format, text: extracted.text, title: extracted.title, chunks, boxes })
+        let Extracted { text, title, warnings, .. } = extracted;
+        Ok(Content { format, text, title, chunks, boxes, warnings })
     }
 
     /// The text of a record of an application: all its parts, one after the other.
@@ -214,6 +216,7 @@ fn drafted(tenant: &Tenant, mut record: SourceRecord, content: Content) -> Draft
         true => description(&content.text),
         false => description(&record.detail.description),
     };
+    record.detail.warnings = content.warnings;
     let schema = tenant.schema.as_ref();
     let searchable =
         schema.map(|schema| schema.searchable_text(&record.tenant_metadata)).unwrap_or_default();

@@ -7,7 +7,7 @@ use crate::dto::inputs::{
     OTHER_THAN_FILE_ID, OTHER_THAN_SOURCE_IDS, SUB_TENANT_BODY, SUB_TENANT_QUERY, TENANT_BODY,
     TENANT_QUERY, body_scope, query_scope, required_source_id,
 };
-use crate::dto::upload::Status;
+use crate::dto::upload::{Status, Warning};
 use crate::error::ApiError;
 use crate::request::fields::missing;
 use crate::request::{Field, Fields, Kind, Request};
@@ -226,6 +226,9 @@ pub struct Source {
     pub source_collection: Vec<String>,
     /// Kept and returned, not interpreted.
     pub meta: Option<Metadata>,
+    /// Parts of the visible version that were not read; absent where all of it was.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
 }
 
 /// Answer to `list/sources`.

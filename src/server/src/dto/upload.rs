@@ -15,7 +15,9 @@ use crate::dto::inputs::{
 use crate::error::{ApiError, Location};
 use crate::request::fields::missing;
 use crate::request::{Field, Fields, Kind, Request, UploadedFile};
-use lodestone_types::{JobStatus, Metadata, Scope, SourceId, SubTenantId, TenantId, limits};
+use lodestone_types::{
+    JobStatus, Metadata, Scope, SourceId, SourceRecord, SubTenantId, TenantId, limits,
+};
 
 static FILE: Field = Field::form("file", Kind::File, "The document; up to 100 MiB.").required();
 static WAIT: Field = Field::query(
@@ -300,6 +302,32 @@ pub struct ProcessingStatus {
     pub searchable: bool,
     /// Chunks of the visible version.
     pub chunk_count: Option<u64>,
+    /// Parts of the document that were not read; absent where all of it was.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
+}
+
+/// A part of a document that was not read although the rest was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Warning {
+    /// `unreadable_pages`, `pages_without_text` or `read_as_text`.
+    pub code: String,
+    /// Text for people.
+    pub message: String,
+    /// The pages it is about, at most 100 of them; absent where it is not about pages.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pages: Vec<u32>,
+}
+
+impl Warning {
+    /// The warnings of a version of a source.
+    pub fn of(record: &SourceRecord) -> Vec<Self> {
+        let shown = |warning: lodestone_types::Warning| {
+            let lodestone_types::Warning { code, message, pages } = warning;
+            Self { code, message, pages }
+        };
+        record.detail.warnings.iter().cloned().map(shown).collect()
+    }
 }
 
 /// The wire's name of a version.

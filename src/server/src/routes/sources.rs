@@ -7,7 +7,7 @@ use crate::app::{App, blocking, degraded};
 use crate::dto::sources::{
     DeleteSources, DeletedSources, ListSources, Source, SourceList, SourcesById, SourcesFound,
 };
-use crate::dto::upload::version_name;
+use crate::dto::upload::{Warning, version_name};
 use crate::error::{ApiError, Location};
 use crate::reply::Json;
 use crate::request::Call;
@@ -114,6 +114,7 @@ fn source(view: &SourceView) -> Source {
         updated_at: view.updated_at.to_string(),
         source_collection: record.detail.collections.clone(),
         meta: record.detail.meta.clone(),
+        warnings: if view.is_searchable { Warning::of(record) } else { Vec::new() },
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::app::{App, Handling, blocking, degraded, lookup_error};
 use crate::dto::upload::{
     Accepted, ProcessingStatus, Status, UpdateDocument, UpdateMetadata, UpdateText, UploadDocument,
-    UploadText, VerifyProcessing, version_name,
+    UploadText, VerifyProcessing, Warning, version_name,
 };
 use crate::error::{ApiError, Condition};
 use crate::listen::{Stop, reached};
@@ -302,6 +302,10 @@ fn processing(
         progress: view.progress.and_then(|progress| progress.share()),
         searchable: view.is_searchable,
         chunk_count: view.chunks,
+        warnings: match view.status {
+            JobStatus::Success => Warning::of(&view.record),
+            _ => Vec::new(),
+        },
     };
     Ok(Json::new(processing).with_degraded(degraded(&access)))
 }

@@ -1,0 +1,69 @@
+//! Warnings: parts of a document that were not read although the rest was.
+
+use serde::{Deserialize, Serialize};
+
+/// Pages that one warning lists; its message counts them all.
+const PAGES_MAX: usize = 100;
+
+/// A part of a document that was not read, or read in another way than its format asks for. Kept
+/// with the source (API 9.6).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// A stable word for programs. Not an enum: sources outlive the release that read them.
+    pub code: String,
+    /// The same in words, for people.
+    pub message: String,
+    /// The pages it is about, from 1; empty where it is not about pages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pages: Vec<u32>,
+}
+
+impl Warning {
+    /// Letters of these pages could not be read: their fonts do not say which letters they draw.
+    pub fn unreadable_pages(pages: &[u32]) -> Self {
+        Self::about_pages(
+            "unreadable_pages",
+            "text could not be read, because its fonts do not say which letters they draw,",
+            pages,
+        )
+    }
+
+    /// These pages hold pictures and no text.
+    pub fn pages_without_text(pages: &[u32]) -> Self {
+        Self::about_pages("pages_without_text", "there are only pictures and no text", pages)
+    }
+
+    /// A text is not quite in its format, and was read as plain text.
+    pub fn read_as_text(problem: &str) -> Self {
+        let message = format!("it was read as plain text: {problem}");
+        Self { code: "read_as_text".to_owned(), message, pages: Vec::new() }
+    }
+
+    fn about_pages(code: &str, problem: &str, pages: &[u32]) -> Self {
+        let listed = &pages[..pages.len().min(PAGES_MAX)];
+        let shown: Vec<String> = listed.iter().take(10).map(u32::to_string).collect();
+        let more = match pages.len().checked_sub(shown.len()) {
+            Some(more) if more > 0 => format!(" and {more} more"),
+            _ => String::new(),
+        };
+        let noun = if pages.len() == 1 { "page" } else { "pages" };
+        let message = format!("{problem} on {noun} {}{more}", shown.join(", "));
+        Self { code: code.to_owned(), message, pages: listed.to_vec() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_named_up_to_a_bound_and_counted_beyond() {
+        let one = Warning::pages_without_text(&[3]);
+        assert_eq!(one.message, "there are only pictures and no text on page 3");
+        assert_eq!(one.pages, [3]);
+        let all: Vec<u32> = (1..=5000).collect();
+        let many = Warning::pages_without_text(&all);
+        assert!(many.message.ends_with("on pages 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 4990 more"));
+        assert_eq!(many.pages, all[..PAGES_MAX]);
+    }
+}
