@@ -195,4 +195,9 @@ fn a_real_page_loses_its_languages_and_nothing_of_its_article() {
         assert!(all.contains(dropped) && !part.contains(dropped), "{dropped}");
     }
     assert!(part.len() * 10 > all.len() * 8, "{} of {}", part.len(), all.len());
+    // A file keeps them, behind its article.
+    let file = read_file(&page).unwrap().text;
+    let start = |text: &str| file.find(text).unwrap();
+    assert!(start("The word duck comes from") < start("Kapampangan"), "{file:.500}");
+    assert!(start("Duck is the common name") < 2_000, "{file:.500}");
 }

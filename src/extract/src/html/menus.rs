@@ -5,12 +5,16 @@
 //! not. The rule rather keeps a menu than drops a list that somebody wrote: a list of links between
 //! two paragraphs stays, and so does everything on a page that is mostly links.
 
+use std::ops::Range;
+
 use crate::grid::Letters;
 
 /// Letters outside of links that make a block prose.
 const PROSE_LETTERS_MIN: usize = 80;
 /// Links of a run that make it a menu.
 const RUN_LINKS_MIN: usize = 5;
+/// Links of a run that make it a menu in a file that somebody uploads.
+const LONG_RUN_LINKS_MIN: usize = 20;
 /// Letters of a link in a menu, on average over a block.
 const LINK_LETTERS_MAX: usize = 60;
 
@@ -35,29 +39,52 @@ impl Letters {
 /// Marks the blocks in the head of a page that are no prose; none where that would be half of the
 /// page.
 pub(super) fn found_above(blocks: &[Letters]) -> Vec<bool> {
-    believed(blocks, blocks.iter().map(|block| block.is_in_header && !block.is_prose()).collect())
+    believed(blocks, in_header(blocks))
+}
+
+/// Marks long menus above the first prose; none where they are half of the page.
+pub(super) fn long_above(blocks: &[Letters]) -> Vec<bool> {
+    let Some(first) = blocks.iter().position(|block| block.is_prose()) else {
+        return Vec::new();
+    };
+    let mut found = vec![false; blocks.len()];
+    mark_menus(blocks, LONG_RUN_LINKS_MIN, |run| run.end <= first, &mut found);
+    believed(blocks, found)
 }
 
 /// Marks menus, and the blocks in the head of a page that are no prose; none where that would be
 /// half of the page.
 pub(super) fn found_in(blocks: &[Letters]) -> Vec<bool> {
-    let mut dropped: Vec<bool> =
-        blocks.iter().map(|block| block.is_in_header && !block.is_prose()).collect();
     let Some(first) = blocks.iter().position(|block| block.is_prose()) else {
         return Vec::new();
     };
     let last = blocks.iter().rposition(|block| block.is_prose()).unwrap_or(first);
+    let mut dropped = in_header(blocks);
+    let is_outside = |run: &Range<usize>| run.end <= first || run.start > last;
+    mark_menus(blocks, RUN_LINKS_MIN, is_outside, &mut dropped);
+    believed(blocks, dropped)
+}
+
+fn in_header(blocks: &[Letters]) -> Vec<bool> {
+    blocks.iter().map(|block| block.is_in_header && !block.is_prose()).collect()
+}
+
+/// Marks runs of so many links in menus, at places that count.
+fn mark_menus(
+    blocks: &[Letters],
+    links_min: usize,
+    counts: impl Fn(&Range<usize>) -> bool,
+    dropped: &mut [bool],
+) {
     let mut start = 0;
     for run in blocks.chunk_by(|one, next| one.is_menu() == next.is_menu()) {
-        let end = start + run.len();
+        let place = start..start + run.len();
+        start = place.end;
         let links: usize = run.iter().map(|block| block.links).sum();
-        let is_outside = end <= first || start > last;
-        if run[0].is_menu() && is_outside && links >= RUN_LINKS_MIN {
-            dropped[start..end].fill(true);
+        if run[0].is_menu() && links >= links_min && counts(&place) {
+            dropped[place].fill(true);
         }
-        start = end;
     }
-    believed(blocks, dropped)
 }
 
 fn believed(blocks: &[Letters], dropped: Vec<bool>) -> Vec<bool> {
@@ -87,6 +114,11 @@ mod tests {
         let long = Letters { all: 90, linked: 90, links: 1, ..ITEM };
         assert!(!found_in(&[&[PROSE; 9][..], &[long; 9]].concat()).contains(&true));
         assert_eq!(found_in(&[]), Vec::<bool>::new());
+        // In a file only the long one, and only above the text.
+        let file = [&[ITEM; 6][..], &[NOTE], &[ITEM; 20], &[PROSE; 3], &[ITEM; 30]].concat();
+        let found = long_above(&file);
+        let numbers: Vec<usize> = (0..found.len()).filter(|&number| found[number]).collect();
+        assert_eq!(numbers, (7..27).collect::<Vec<_>>());
         let above = [NOTE, PROSE].map(|block| Letters { is_in_header: true, ..block });
         assert_eq!(found_in(&[&above[..], &[PROSE, NOTE]].concat()), [true, false, false, false]);
     }

@@ -21,7 +21,8 @@
 //! than a tenth of the visible text would be left, or next to nothing, everything is kept.
 //!
 //! Of a page that was fetched, menus around the text are left out too; their links give them away.
-//! Of a file that somebody uploads, lists of links are kept.
+//! Of a file that somebody uploads, lists of links are kept; long ones above all prose, such as the
+//! languages of an encyclopaedia's article, stand at its end.
 //!
 //! - `tokens`: tags and text; `entities`: character references
 //! - `head`: title and canonical address of a page; `menus`: blocks that are menus
@@ -93,8 +94,11 @@ fn read_site(text: &str, inner: Option<Scope>) -> Result<Extracted, ExtractError
     let is_xml = is_xml(text);
     let mut reader = |scope| {
         let page = render(text, scope, is_xml)?;
-        let find = if inner.is_some() { menus::found_in } else { menus::found_above };
-        if scope == Scope::Whole { Ok(page) } else { page.without(find) }
+        match inner {
+            _ if scope == Scope::Whole => Ok(page),
+            Some(_) => page.arranged(menus::found_in, |_| Vec::new()),
+            None => page.arranged(menus::found_above, menus::long_above),
+        }
     };
     read_part(&mut reader, has_main(text), inner)
 }

@@ -48,26 +48,35 @@ pub(super) struct Rendered {
 }
 
 impl Rendered {
-    /// The page without the blocks that `find` marks among those that have letters.
-    pub(super) fn without(
+    /// The page without the blocks that `dropped` marks among those that have letters; the blocks
+    /// that `last` marks stand at its end.
+    pub(super) fn arranged(
         self,
-        find: impl Fn(&[Letters]) -> Vec<bool>,
+        dropped: impl Fn(&[Letters]) -> Vec<bool>,
+        last: impl Fn(&[Letters]) -> Vec<bool>,
     ) -> Result<Self, ExtractError> {
         let judged: Vec<Letters> = self.letters.iter().copied().flatten().collect();
-        let found = find(&judged);
-        if !found.contains(&true) {
+        let (dropped, last) = (dropped(&judged), last(&judged));
+        if !dropped.contains(&true) && !last.contains(&true) {
             return Ok(self);
         }
         let Self { mut document, letters, mut kept, mut passed } = self;
-        let mut found = found.into_iter();
-        let mut letters = letters.into_iter();
-        document.blocks.retain(|_| {
-            let dropped = letters.next().flatten().filter(|_| found.next() == Some(true));
-            let all = dropped.map_or(0, |letters| letters.all);
-            kept = kept.saturating_sub(all);
-            passed += all;
-            dropped.is_none()
-        });
+        let (mut body, mut end, mut number) = (Vec::new(), Vec::new(), 0);
+        for (block, letters) in document.blocks.drain(..).zip(letters) {
+            let at = number;
+            number += usize::from(letters.is_some());
+            let is = |marks: &[bool]| letters.is_some() && marks.get(at) == Some(&true);
+            match letters {
+                Some(letters) if is(&dropped) => {
+                    kept = kept.saturating_sub(letters.all);
+                    passed += letters.all;
+                }
+                _ if is(&last) => end.push(block),
+                _ => body.push(block),
+            }
+        }
+        document.blocks = body;
+        document.blocks.append(&mut end);
         let mut flow = Flow::default();
         flow.append(&document)?;
         let document = Extracted { title: document.title, ..flow.finish()? };
