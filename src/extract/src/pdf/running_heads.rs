@@ -1,6 +1,11 @@
-//! Running headers and footers, page numbers among them: dropped from the pages of a document.
+//! Running headers and footers: one copy of each stays, page numbers go.
+//!
+//! A running header is the same text at the same height on several pages, numbers of pages aside:
+//! `Invoice 001` and `Invoice 002` differ, so both are content. A line of a table that happens to
+//! share a cell with a line at the same height of another page stays whole.
 
 use std::collections::HashMap;
+use std::iter;
 
 use crate::pdf::pieces::Piece;
 
@@ -10,10 +15,26 @@ const ZONE: f32 = 0.12;
 const NUMBER_ZONE: f32 = 0.2;
 /// Share of pages on which a text must stand at the same height. Left and right pages differ.
 const SHARE_MIN: f32 = 0.4;
-/// Pages on which a text must stand.
+/// Pages on which a text must stand, and on which numbers must count the pages.
 const PAGES_MIN: usize = 2;
 /// Points by which its height may vary.
 const DRIFT_MAX: f32 = 6.0;
+/// Points between baselines of one line.
+const SAME_LINE: f32 = 3.0;
+/// Numbers beside each other that may be those of a page and of all pages; dates have three.
+const NUMBERS_MAX: usize = 2;
+/// Characters of a running header at most; a longer text is a paragraph.
+const CHARS_MAX: usize = 300;
+
+/// Words beside the number of a page.
+const PAGE_WORDS: [&str; 30] = [
+    "page", "pages", "p", "pp", "pg", "seite", "s", "página", "pagina", "pág", "pag", "strona",
+    "str", "side", "sida", "sivu", "oldal", "strana", "stránka", "страница", "стр", "с",
+    "сторінка", "σελίδα", "sayfa", "halaman", "trang", "页", "ページ", "페이지",
+];
+/// Words between the number of a page and the number of pages.
+const OF_WORDS: [&str; 12] =
+    ["of", "von", "de", "di", "z", "из", "av", "af", "van", "sur", "共", "第"];
 
 /// Pieces of a page, and its height.
 #[derive(Debug)]
@@ -22,48 +43,97 @@ pub(super) struct PagePieces<'a> {
     pub pieces: &'a mut Vec<Piece>,
 }
 
-/// Number of pages on which a text stands at a height, and the last of them.
-type Counts = HashMap<(String, i32), (usize, usize)>;
+/// A text without the number of its page.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    text: String,
+    /// The number in it less the position of its page: the same on each page that it counts.
+    offset: Option<i64>,
+    /// Whether nothing but the number of a page is in it.
+    is_number: bool,
+}
 
-/// Drops the pieces that are repeated, unless there are no others.
+/// A piece in a margin.
+#[derive(Debug)]
+struct Found {
+    page: usize,
+    piece: usize,
+    baseline: f32,
+}
+
+/// Drops page numbers, and all but the first copy of each running header, unless there is nothing
+/// else on any page.
 pub(super) fn drop(pages: &mut [PagePieces<'_>]) {
-    let mut counts = Counts::new();
+    let mut margins: HashMap<Key, Vec<Found>> = HashMap::new();
     for (number, page) in pages.iter().enumerate() {
-        let margins = Margins::of(page);
-        for piece in page.pieces.iter().filter(|piece| margins.hold(piece)) {
-            let count = counts.entry((key(piece), height(piece))).or_insert((0, usize::MAX));
-            count.0 += usize::from(count.1 != number);
-            count.1 = number;
+        let margin = Margins::of(page);
+        for (piece, own) in page.pieces.iter().enumerate().filter(|(_, own)| margin.hold(own)) {
+            let whole = Key { text: own.text.clone(), offset: None, is_number: false };
+            for key in iter::once(whole).chain(folded(&own.text, number)) {
+                let found = Found { page: number, piece, baseline: own.baseline };
+                margins.entry(key).or_default().push(found);
+            }
         }
     }
-    let needed = PAGES_MIN.max((SHARE_MIN * pages.len() as f32).ceil() as usize);
-    let repeated: Vec<Vec<bool>> = pages
-        .iter()
-        .map(|page| {
-            let margins = Margins::of(page);
-            let is_repeated = |piece| margins.hold(piece) && count(&counts, piece) >= needed;
-            page.pieces.iter().map(is_repeated).collect()
-        })
-        .collect();
-    if repeated.iter().flatten().all(|is_repeated| *is_repeated) {
+    let share = (SHARE_MIN * pages.len() as f32).ceil() as usize;
+    // Of each page, its pieces that are repeated, and whether they stay.
+    let mut repeated: Vec<Vec<Option<bool>>> =
+        pages.iter().map(|page| vec![None; page.pieces.len()]).collect();
+    for (key, mut found) in margins {
+        let needed = if key.offset.is_some() { PAGES_MIN } else { PAGES_MIN.max(share) };
+        found.sort_by(|a, b| a.baseline.total_cmp(&b.baseline));
+        for same in by_height(&found) {
+            let mut numbers: Vec<usize> = same.iter().map(|found| found.page).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            if numbers.len() < needed {
+                continue;
+            }
+            for found in same {
+                let is_first = !key.is_number && found.page == numbers[0];
+                let stays = &mut repeated[found.page][found.piece];
+                *stays = Some(is_first && stays.unwrap_or(true));
+            }
+        }
+    }
+    for (page, repeated) in pages.iter().zip(&mut repeated) {
+        spare_mixed_lines(page.pieces, repeated);
+    }
+    if repeated.iter().flatten().all(Option::is_some) {
         return;
     }
     for (page, repeated) in pages.iter_mut().zip(repeated) {
         let mut repeated = repeated.into_iter();
-        page.pieces.retain(|_| !repeated.next().unwrap_or(false));
+        page.pieces.retain(|_| repeated.next().flatten().unwrap_or(true));
     }
 }
 
-/// Height at which a piece stands, in steps by which it may vary.
-fn height(piece: &Piece) -> i32 {
-    (piece.baseline / DRIFT_MAX).floor() as i32
+/// Keeps lines of which less than half is repeated: rows of tables that share a cell.
+fn spare_mixed_lines(pieces: &[Piece], repeated: &mut [Option<bool>]) {
+    let mut order: Vec<usize> = (0..pieces.len()).collect();
+    order.sort_by(|a, b| pieces[*a].baseline.total_cmp(&pieces[*b].baseline));
+    let near = |a: &usize, b: &usize| pieces[*b].baseline - pieces[*a].baseline < SAME_LINE;
+    for line in order.chunk_by(near) {
+        let letters = |is: &dyn Fn(usize) -> bool| -> usize {
+            line.iter().filter(|at| is(**at)).map(|at| pieces[*at].letters).sum()
+        };
+        if letters(&|at| repeated[at].is_some()) * 2 < letters(&|_| true) {
+            line.iter().for_each(|at| repeated[*at] = None);
+        }
+    }
 }
 
-/// Number of pages on which a piece stands at about its height.
-fn count(counts: &Counts, piece: &Piece) -> usize {
-    let (key, height) = (key(piece), height(piece));
-    let count = |height| counts.get(&(key.clone(), height)).map_or(0, |(pages, _)| *pages);
-    count(height) + count(height - 1).max(count(height + 1))
+/// The pieces at each height, sorted by height.
+fn by_height(found: &[Found]) -> Vec<&[Found]> {
+    let mut groups = Vec::new();
+    let mut rest = found;
+    while let Some(first) = rest.first() {
+        let end = rest.partition_point(|found| found.baseline - first.baseline <= DRIFT_MAX);
+        let (same, others) = rest.split_at(end);
+        groups.push(same);
+        rest = others;
+    }
+    groups
 }
 
 /// Top and bottom margin of a page.
@@ -84,6 +154,9 @@ impl Margins {
     /// Whether a piece stands in a margin. A number without words must stand outermost: tables
     /// hold others.
     fn hold(&self, piece: &Piece) -> bool {
+        if piece.letters > CHARS_MAX {
+            return false;
+        }
         let is_within = |zone: f32| piece.bottom < zone || piece.top > self.height - zone;
         if piece.text.contains(char::is_alphabetic) {
             return is_within(ZONE * self.height);
@@ -93,15 +166,94 @@ impl Margins {
     }
 }
 
-/// Text of a piece with a sign in place of numbers: they count the pages.
-fn key(piece: &Piece) -> String {
-    let mut key = String::with_capacity(piece.text.len());
-    for c in piece.text.chars() {
-        if !c.is_numeric() {
-            key.extend(c.to_lowercase());
-        } else if !key.ends_with('#') {
-            key.push('#');
+/// The key of a text with the number of the page at that position, if one is in it.
+fn folded(text: &str, page: usize) -> Option<Key> {
+    let words = words(text);
+    let is_among = |known: &[&str], word: &str| known.contains(&word.to_lowercase().as_str());
+    let numbers = words.iter().filter(|(_, word)| number(word).is_some()).count();
+    let is_number = numbers <= NUMBERS_MAX
+        && words.iter().all(|(_, word)| {
+            number(word).or_else(|| roman(word)).is_some()
+                || is_among(&PAGE_WORDS, word)
+                || is_among(&OF_WORDS, word)
+        });
+    let counts = |at: usize| {
+        let own = number(words[at].1).or_else(|| roman(words[at].1).filter(|_| is_number))?;
+        let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
+        let mut beside = beside.filter_map(|at| words.get(at));
+        (is_number || beside.any(|(_, word)| is_among(&PAGE_WORDS, word))).then_some(own)
+    };
+    let (at, own) = (0..words.len()).find_map(|at| Some((at, counts(at)?)))?;
+    let (start, word) = words[at];
+    let text = format!("{}#{}", &text[..start], &text[start + word.len()..]);
+    Some(Key { text, offset: Some(own - page as i64), is_number })
+}
+
+/// Runs of letters and of digits, with their first bytes.
+fn words(text: &str) -> Vec<(usize, &str)> {
+    let kind = |c: char| (c.is_alphabetic(), c.is_ascii_digit());
+    let mut words = Vec::new();
+    let mut start = 0;
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let end = at + c.len_utf8();
+        if chars.peek().is_some_and(|(_, next)| kind(*next) == kind(c)) {
+            continue;
+        }
+        if kind(c) != (false, false) {
+            words.push((start, &text[start..end]));
+        }
+        start = end;
+    }
+    words
+}
+
+/// A number as pages are numbered: without zeros before it.
+fn number(word: &str) -> Option<i64> {
+    let is_page = word.len() <= 5 && !word.starts_with('0');
+    if is_page { word.parse().ok() } else { None }
+}
+
+/// A number in small or in capital Roman numerals up to 399.
+fn roman(word: &str) -> Option<i64> {
+    if word.len() > 12 || (word != word.to_lowercase() && word != word.to_uppercase()) {
+        return None;
+    }
+    let value = |c: char| match c.to_ascii_lowercase() {
+        'i' => Some(1),
+        'v' => Some(5),
+        'x' => Some(10),
+        'l' => Some(50),
+        'c' => Some(100),
+        _ => None,
+    };
+    let values: Vec<i64> = word.chars().map(value).collect::<Option<_>>()?;
+    let signed = values.iter().enumerate().map(|(at, value)| match values.get(at + 1) {
+        Some(next) if next > value => -value,
+        _ => *value,
+    });
+    Some(signed.sum()).filter(|sum| *sum > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_numbers_of_pages_are_folded() {
+        let folded = |text: &str, page: usize| {
+            folded(text, page).map(|key| (key.text, key.offset.unwrap(), key.is_number))
+        };
+        assert_eq!(folded("Page 3 of 12", 2), Some(("Page # of 12".into(), 1, true)));
+        assert_eq!(folded("- 3 -", 2), Some(("- # -".into(), 1, true)));
+        assert_eq!(folded("iv", 3), Some(("#".into(), 1, true)));
+        assert_eq!(folded("第3页", 2), Some(("第#页".into(), 1, true)));
+        let header = "RFC 9110 Semantics [Page 7]";
+        assert_eq!(folded(header, 6), Some(("RFC 9110 Semantics [Page #]".into(), 1, false)));
+        let kept =
+            ["Invoice 001", "Invoice 2", "Chapter I", "Q3 2024", "007", "Total", "2026-11-22"];
+        for kept in kept {
+            assert_eq!(folded(kept, 0), None, "{kept}");
         }
     }
-    key
 }

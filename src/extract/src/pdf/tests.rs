@@ -242,33 +242,84 @@ fn text_from_the_right_is_read_from_the_right() {
     assert_eq!(text_of(&page(&drawn)), "\u{5D0}\u{5D1} \u{5D0}\u{5D1}\u{5D2}");
 }
 
-#[test]
-fn running_headers_and_footers_are_dropped() {
-    let body = ["Apples are red.", "Pears are green.", "Plums are blue."];
-    let drawn = body.iter().enumerate().map(|(number, text)| {
-        let drawn = line("F1", 9, 72.0, 760.0, "Annual Report of the Orchard")
-            + &line("F1", 10, 72.0, 500.0, text)
-            + &line("F1", 9, 300.0, 30.0, &format!("Page {} of 3", number + 1));
+/// Pages that each show lines at heights from the bottom.
+fn drawn_pages(shown: &[Vec<(f32, f32, String)>]) -> Vec<u8> {
+    let drawn = |lines: &Vec<(f32, f32, String)>| {
+        let drawn: String = lines.iter().map(|(x, y, text)| line("F1", 9, *x, *y, text)).collect();
         ("", stream("", drawn.as_bytes()))
-    });
-    let drawn: Vec<_> = drawn.collect();
-    let extracted = read(&pages(&drawn)).unwrap();
-    assert_eq!(extracted.text, body.join("\n\n"));
+    };
+    pages(&shown.iter().map(drawn).collect::<Vec<_>>())
+}
+
+#[test]
+fn of_running_headers_one_copy_stays_and_page_numbers_go() {
+    let body = ["Apples are red.", "Pears are green.", "Plums are blue."];
+    let shown: Vec<_> = (0..3)
+        .map(|page| {
+            vec![
+                (72.0, 760.0, "Annual Report of the Orchard".to_owned()),
+                (72.0, 500.0, body[page].to_owned()),
+                (300.0, 30.0, format!("Page {} of 3", page + 1)),
+            ]
+        })
+        .collect();
+    let extracted = read(&drawn_pages(&shown)).unwrap();
+    assert_eq!(extracted.text, format!("Annual Report of the Orchard\n\n{}", body.join("\n\n")));
     let start = |text: &str| extracted.text.find(text).unwrap();
-    let expected = body
+    let begins = ["Annual", body[1], body[2]];
+    let expected = begins
         .iter()
         .zip(1..)
         .map(|(text, number)| PageStart { page: PageRef::Page(number), start: start(text) });
     assert_eq!(extracted.pages, expected.collect::<Vec<_>>());
     assert_eq!(place(&extracted, body[2]).0, 3);
     // A text that is all there is stays.
-    let same: Vec<_> = (0..3)
-        .map(|_| drawn[0].clone())
-        .map(|(entries, _)| {
-            (entries, stream("", line("F1", 9, 72.0, 760.0, "Annual Report").as_bytes()))
+    let same = vec![vec![(72.0, 760.0, "Annual Report".to_owned())]; 3];
+    assert_eq!(text_of(&drawn_pages(&same)), "Annual Report\n\nAnnual Report\n\nAnnual Report");
+}
+
+#[test]
+fn headers_that_differ_between_pages_are_content() {
+    let shown: Vec<_> = (1..=12)
+        .map(|number| {
+            vec![
+                (72.0, 760.0, format!("Invoice {number:03}")),
+                (72.0, 740.0, format!("Number {number}")),
+                (72.0, 500.0, format!("Amount due: {}.50 EUR", 17 * number)),
+                (300.0, 30.0, number.to_string()),
+            ]
         })
         .collect();
-    assert_eq!(text_of(&pages(&same)), "Annual Report\n\nAnnual Report\n\nAnnual Report");
+    let text = text_of(&drawn_pages(&shown));
+    for number in 1..=12 {
+        assert!(text.contains(&format!("Invoice {number:03}")), "{number}: {text}");
+        assert!(text.contains(&format!("Number {number}\n")), "{number}: {text}");
+    }
+    assert!(!text.lines().any(|line| line == "7"), "{text}");
+}
+
+#[test]
+fn rows_of_tables_in_the_margins_of_a_page_stay() {
+    // Rows closer than the drift of headers, at the foot of one page and then of two.
+    let row = |page: usize, row: usize| -> Vec<(f32, f32, String)> {
+        let y = 110.0 - 10.0 * row as f32;
+        let (name, amount) = (format!("Row {page}{row}"), format!("{}", 100 * page + row));
+        vec![(72.0, y, name), (200.0, y, "paid".to_owned()), (300.0, y, amount)]
+    };
+    let body = |page: usize| vec![(72.0, 600.0, format!("Text of page {page} stands above it."))];
+    for count in [1, 2] {
+        let shown: Vec<_> = (1..=2)
+            .map(|page| match page <= count {
+                true => [body(page), (0..8).flat_map(|at| row(page, at)).collect()].concat(),
+                false => body(page),
+            })
+            .collect();
+        let text = text_of(&drawn_pages(&shown));
+        assert_eq!(text.matches("| paid |").count(), 8 * count, "{text}");
+        for (page, at) in (1..=count).flat_map(|page| (0..8).map(move |at| (page, at))) {
+            assert!(text.contains(&format!("| Row {page}{at} | paid | {}", 100 * page + at)));
+        }
+    }
 }
 
 #[test]
