@@ -62,6 +62,11 @@ pub(super) struct Interpreter<'f, 'a> {
     form_bytes: usize,
     chars: Vec<char>,
     pub drawn: Vec<Drawn<'a>>,
+    /// Codes that were shown, and those among them of which the font does not tell the character.
+    pub codes: usize,
+    pub lost: usize,
+    /// Whether a picture was drawn.
+    pub has_picture: bool,
 }
 
 impl<'f, 'a> Interpreter<'f, 'a> {
@@ -78,7 +83,8 @@ impl<'f, 'a> Interpreter<'f, 'a> {
             scale: 1.0,
             leading: 0.0,
         };
-        Self { fonts, state, form_bytes, chars: Vec::new(), drawn: Vec::new() }
+        let (chars, drawn) = (Vec::new(), Vec::new());
+        Self { fonts, state, form_bytes, chars, drawn, codes: 0, lost: 0, has_picture: false }
     }
 
     /// Follows a content stream with its resources, `depth` being the number of forms around it.
@@ -124,6 +130,7 @@ impl<'f, 'a> Interpreter<'f, 'a> {
     fn form(&mut self, form: &Stream<'a>, resources: &Resources<'a>, depth: usize) {
         let dict = form.dict();
         let is_form = dict.get::<Name<'_>>(SUBTYPE).is_some_and(|name| &*name == FORM);
+        self.has_picture |= !is_form;
         if !is_form || depth == FORM_DEPTH_MAX {
             return;
         }
@@ -196,7 +203,11 @@ impl<'f, 'a> Interpreter<'f, 'a> {
         if self.state.font.is_none() {
             self.state.font = self.fonts.load(None);
         }
-        let Some(font) = self.state.font.clone() else { return };
+        let Some(font) = self.state.font.clone() else {
+            self.codes += text.len();
+            self.lost += text.len();
+            return;
+        };
         let mut at = 0;
         while at < text.len() && self.drawn.len() < GLYPHS_MAX {
             let (code, length) = font.codes.read_code(text, at);
@@ -206,6 +217,8 @@ impl<'f, 'a> Interpreter<'f, 'a> {
             let matrix = self.state.glyph() * origin;
             self.chars.clear();
             font.push_chars(code, &mut self.chars);
+            self.codes += 1;
+            self.lost += usize::from(self.chars.iter().all(|c| is_lost(*c)));
             // The letters of a ligature stand in the order in which they are read.
             if self.chars.iter().all(|c| direction::runs_left(*c)) {
                 self.chars.reverse();
@@ -251,4 +264,9 @@ impl State<'_> {
 
 fn matrix(numbers: [Number; 6]) -> Affine {
     Affine::new(numbers.map(|number| number.as_f64()))
+}
+
+/// Whether a character stands for one that is not known. Fonts of symbols have private ones.
+fn is_lost(c: char) -> bool {
+    matches!(c, '\u{FFFD}' | '\u{E000}'..='\u{F8FF}') || (c.is_control() && !c.is_whitespace())
 }

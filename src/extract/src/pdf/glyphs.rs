@@ -1,6 +1,10 @@
 //! Glyphs of a page at the places where a reader sees them.
 
+use std::io::{self, Read};
+
+use flate2::read::ZlibDecoder;
 use hayro_font::kurbo::{Affine, Point, Vec2};
+use hayro_syntax::Filter;
 use hayro_syntax::object::dict::keys::CONTENTS;
 use hayro_syntax::object::{Object, Stream};
 use hayro_syntax::page::Page;
@@ -21,6 +25,11 @@ const SIZES: std::ops::Range<f32> = 0.5..2_000.0;
 /// Letters closer than this share of their width, and than these points, were drawn twice to look
 /// bold.
 const SAME_PLACE: (f32, f32) = (0.3, 2.0);
+
+/// Letters without a character from which on a page counts as unreadable, if they are at least one
+/// in so many. Bullets and other symbols are fewer.
+const LOST_MIN: usize = 20;
+const LOST_SHARE: usize = 10;
 
 /// One glyph that was drawn, or one letter of a ligature. Points from the top left corner.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +54,19 @@ pub(super) struct PageGlyphs {
     pub size: (f32, f32),
     /// Turns in which there is any text, upright first, with the text that is level then.
     pub turns: Vec<(Turn, Vec<Glyph>)>,
+    /// The part of the page that is missing.
+    pub missing: Missing,
+}
+
+/// The part of a page that could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// None.
+    Nothing,
+    /// All or many of its letters.
+    Letters,
+    /// It has no letters, but pictures, which may show some.
+    Pictures,
 }
 
 /// Reads the glyphs of a page. Content that cannot be decoded is left out.
@@ -56,13 +78,22 @@ pub(super) fn of_page<'a>(
     fonts: &mut Fonts<'a>,
 ) -> Result<PageGlyphs, ExtractError> {
     let frame = Frame::of_page(page);
-    let content = content(page)?;
+    let streams = streams(page);
+    let content = content(&streams)?;
     let mut interpreter = Interpreter::new(fonts, frame.matrix(), CONTENT_BYTES_MAX);
     interpreter.run(&content, page.resources(), 0);
     if interpreter.drawn.len() >= GLYPHS_MAX {
         let what = "glyphs of a page";
         return Err(ExtractError::BeyondLimit { what, max: GLYPHS_MAX });
     }
+    let is_lost = interpreter.lost >= LOST_MIN
+        && interpreter.lost.saturating_mul(LOST_SHARE) >= interpreter.codes;
+    let missing = match () {
+        () if is_lost => Missing::Letters,
+        () if interpreter.codes == 0 && !streams.iter().all(inflates) => Missing::Letters,
+        () if interpreter.codes == 0 && interpreter.has_picture => Missing::Pictures,
+        () => Missing::Nothing,
+    };
     let mut turns = Turn::ALL.map(|turn| (turn, Vec::new()));
     for drawn in interpreter.drawn {
         let Some(turn) = turn_of(&drawn) else { continue };
@@ -76,18 +107,22 @@ pub(super) fn of_page<'a>(
     for (_, glyphs) in &mut turns {
         drop_doubles(glyphs);
     }
-    Ok(PageGlyphs { size: frame.size(), turns })
+    Ok(PageGlyphs { size: frame.size(), turns, missing })
 }
 
-/// The content of a page: one stream or several, read as one.
-fn content(page: &Page<'_>) -> Result<Vec<u8>, ExtractError> {
-    let streams: Vec<Stream<'_>> = match page.raw().get::<Object<'_>>(CONTENTS) {
+/// The streams that draw a page.
+fn streams<'a>(page: &Page<'a>) -> Vec<Stream<'a>> {
+    match page.raw().get::<Object<'_>>(CONTENTS) {
         Some(Object::Stream(stream)) => vec![stream],
         Some(Object::Array(parts)) => {
             parts.raw_iter().filter_map(|part| page.xref().get(part.as_obj_ref()?.into())).collect()
         }
         _ => Vec::new(),
-    };
+    }
+}
+
+/// The content of a page: its streams, read as one.
+fn content(streams: &[Stream<'_>]) -> Result<Vec<u8>, ExtractError> {
     let mut content = Vec::new();
     for part in streams.iter().filter_map(|stream| stream.decoded_data().ok()) {
         if content.len() + part.len() > CONTENT_BYTES_MAX {
@@ -98,6 +133,15 @@ fn content(page: &Page<'_>) -> Result<Vec<u8>, ExtractError> {
         content.push(b'\n');
     }
     Ok(content)
+}
+
+/// Whether a stream is as its filter demands. Of a damaged one the library decodes as much as it
+/// can, which may be nothing.
+fn inflates(stream: &Stream<'_>) -> bool {
+    let [Filter::FlateDecode] = stream.filters()[..] else { return true };
+    let raw = stream.raw_data();
+    let inflated = ZlibDecoder::new(&*raw).take(CONTENT_BYTES_MAX as u64);
+    io::copy(&mut { inflated }, &mut io::sink()).is_ok()
 }
 
 /// The turn in which a glyph is level.

@@ -1,4 +1,4 @@
-//! The title in the document information of a file.
+//! The title in the document information of a file, and the encoding of such texts.
 
 use hayro_syntax::Pdf;
 
@@ -13,7 +13,7 @@ const ENDINGS: [&str; 9] =
 
 /// The title of a document, unless a program made it up.
 pub(super) fn title(pdf: &Pdf) -> Option<String> {
-    let title = text(pdf.metadata().title.as_deref()?);
+    let title = text(pdf.metadata().title.as_deref()?, TITLE_BYTES_MAX);
     let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
     let lower = title.to_lowercase();
     let is_made_up = NO_TITLES.iter().any(|start| lower.starts_with(start))
@@ -23,8 +23,8 @@ pub(super) fn title(pdf: &Pdf) -> Option<String> {
 }
 
 /// A text string: UTF-16 or UTF-8 behind a mark, otherwise near Latin-1.
-fn text(bytes: &[u8]) -> String {
-    let bytes = &bytes[..bytes.len().min(TITLE_BYTES_MAX)];
+pub(super) fn text(bytes: &[u8], bytes_max: usize) -> String {
+    let bytes = &bytes[..bytes.len().min(bytes_max)];
     if let Some(wide) = bytes.strip_prefix(b"\xFE\xFF") {
         let units: Vec<u16> =
             wide.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();

@@ -3,13 +3,13 @@
 //! `hayro-syntax` parses the file and `hayro-font` decodes the fonts; the rest is done here:
 //!
 //! ```text
-//! bytes -> guard -> parser -> content -> glyphs -> pieces (of lines) -> running heads dropped
+//! bytes -> guard -> parser -> content -> glyphs -> pieces (of lines) -> running heads once
 //!   -> columns -> lines -> tables, prose, items, listings -> headings -> outline with geometry
 //! ```
 //! Pages are taken as they are shown: cropped and turned. Text at right angles is read after the
 //! rest of its page; text at other angles (stamps across a page) is not read. Invisible text is
-//! read: scans carry it under their pictures. Optional content, tags, replacement texts, notes and
-//! the values of forms are not looked at.
+//! read: scans carry it under their pictures. Optional content, tags, replacement texts and notes
+//! are not looked at. Pages that cannot be read, or only in part, are named in a warning.
 //!
 //! Invariants
 //! - Letters of one column never get into a line of another.
@@ -17,11 +17,12 @@
 //! - Cost is that of sorting glyphs, but for columns: edges of pieces by pieces, bounded.
 //!
 //! - `guard`: checks before the file is parsed; `info`: the title of the document
-//! - `content`: glyphs that a page draws; `fonts`: their characters and widths
+//! - `content`: glyphs that a page draws; `fonts`: their characters and widths; `form`: values of
+//!   form fields
 //! - `frame`: the page as shown; `glyphs`: glyphs on the page as shown
 //! - `pieces`: glyphs to stretches of lines; `accents`: signs on letters; `direction`: text that is
 //!   read from the right
-//! - `running_heads`: running headers and footers; `columns`: the order of parts; `lines`: their
+//! - `running_heads`: headers and footers of each page; `columns`: the order of parts; `lines`: their
 //!   lines
 //! - `marks`: items of lists; `tables`: rows and columns; `prose`: paragraphs and listings
 //! - `page_block`: a block with the areas of its lines; `headings`: which blocks are titles
@@ -32,6 +33,7 @@ mod columns;
 mod content;
 mod direction;
 mod fonts;
+mod form;
 mod frame;
 mod glyphs;
 mod guard;
@@ -54,12 +56,13 @@ use hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
 
 use crate::outline::{Outline, too_long};
 use crate::pdf::fonts::Fonts;
-use crate::pdf::frame::Turn;
+use crate::pdf::frame::{Frame, Turn};
+use crate::pdf::glyphs::Missing;
 use crate::pdf::page_block::{Kind, PageBlock};
 use crate::pdf::pieces::Piece;
 use crate::pdf::words::Words;
 use crate::{ExtractError, TEXT_BYTES_MAX};
-use lodestone_types::{BlockKind, Extracted, PageRef, PlacedLine};
+use lodestone_types::{BlockKind, Extracted, PageRef, PlacedLine, Warning};
 
 /// Pages of a document.
 const PAGES_MAX: usize = 5_000;
@@ -78,6 +81,15 @@ struct Page {
     number: u32,
     size: (f32, f32),
     turns: Vec<(Turn, Vec<Piece>)>,
+    missing: Missing,
+}
+
+impl Page {
+    /// A page of which nothing could be read.
+    fn unreadable(page: &hayro_syntax::page::Page<'_>, number: u32) -> Self {
+        let size = Frame::of_page(page).size();
+        Self { number, size, turns: Vec::new(), missing: Missing::Letters }
+    }
 }
 
 /// Reads a PDF.
@@ -86,7 +98,17 @@ pub(super) fn read(bytes: &[u8]) -> Result<Extracted, ExtractError> {
     // A parser may panic on a file that contradicts itself.
     let outcome = catch_unwind(AssertUnwindSafe(|| decode(bytes)));
     let (pages, title) = outcome.unwrap_or_else(|_| Err(broken("it contradicts itself")))?;
-    let extracted = arrange(pages, title)?;
+    let numbers = |missing: Missing| -> Vec<u32> {
+        pages.iter().filter(|page| page.missing == missing).map(|page| page.number).collect()
+    };
+    let (unreadable, pictures) = (numbers(Missing::Letters), numbers(Missing::Pictures));
+    let mut extracted = arrange(pages, title)?;
+    if !unreadable.is_empty() {
+        extracted.warnings.push(Warning::unreadable_pages(&unreadable));
+    }
+    if !pictures.is_empty() {
+        extracted.warnings.push(Warning::pages_without_text(&pictures));
+    }
     if extracted.text.is_empty() && guard::has_pictures(bytes) {
         return Err(ExtractError::OnlyPictures { format: "PDF" });
     }
@@ -119,21 +141,41 @@ fn decode(bytes: &[u8]) -> Result<(Vec<Page>, Option<String>), ExtractError> {
     let (mut pages, mut fonts) = (Vec::new(), Fonts::new());
     let mut bytes_of_text = 0;
     for (page, number) in pdf.pages().iter().zip(1..) {
-        let found = glyphs::of_page(page, &mut fonts)?;
-        let turns = found.turns.into_iter();
-        let turns: Vec<_> =
-            turns.map(|(turn, glyphs)| (turn, pieces::of_glyphs(glyphs, &fonts))).collect();
-        let pieces = turns.iter().flat_map(|(_, pieces)| pieces);
+        // One page that the parser stumbles over does not cost the others.
+        let read = catch_unwind(AssertUnwindSafe(|| page_of(page, number, &mut fonts)));
+        let read = read.unwrap_or_else(|_| Ok(Page::unreadable(page, number)))?;
+        let pieces = read.turns.iter().flat_map(|(_, pieces)| pieces);
         bytes_of_text += pieces.map(|piece| piece.text.len()).sum::<usize>();
         if bytes_of_text > TEXT_BYTES_MAX {
             return Err(too_long());
         }
-        pages.push(Page { number, size: found.size, turns });
+        pages.push(read);
     }
     if pages.is_empty() {
         return Err(broken("it has no pages"));
     }
     Ok((pages, info::title(&pdf)))
+}
+
+/// The pieces of a page, the values of its form fields among them.
+fn page_of<'a>(
+    page: &hayro_syntax::page::Page<'a>,
+    number: u32,
+    fonts: &mut Fonts<'a>,
+) -> Result<Page, ExtractError> {
+    let found = glyphs::of_page(page, fonts)?;
+    let turns = found.turns.into_iter();
+    let mut turns: Vec<_> =
+        turns.map(|(turn, glyphs)| (turn, pieces::of_glyphs(glyphs, fonts))).collect();
+    let values = form::values(page);
+    let missing = match found.missing {
+        Missing::Pictures if !values.is_empty() => Missing::Nothing,
+        missing => missing,
+    };
+    if let Some((_, upright)) = turns.first_mut() {
+        upright.extend(values);
+    }
+    Ok(Page { number, size: found.size, turns, missing })
 }
 
 /// The text of all pages.

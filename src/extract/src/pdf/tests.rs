@@ -412,6 +412,61 @@ fn damage_is_told_or_healed() {
     assert_eq!(text_of(&whole[start..end]).matches("page number").count(), 4);
 }
 
+/// Two-byte codes of a font that says nothing about them.
+const SECRET: &str = "/Resources <</Font <</F1 <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>> \
+    /F9 <</Type /Font /Subtype /Type0 /BaseFont /Secret /Encoding /Identity-H /DescendantFonts \
+    [<</Type /Font /Subtype /CIDFontType2 /BaseFont /Secret /CIDSystemInfo <</Registry (Adobe) \
+    /Ordering (Identity) /Supplement 0>> >>]>> >> >>";
+
+#[test]
+fn pages_that_cannot_be_read_are_named() {
+    let good = stream("", line("F1", 10, 72.0, 700.0, "A page that can be read.").as_bytes());
+    let codes = "BT /F9 10 Tf 72 700 Td <00410042004300440045004600470048> Tj ET\n".repeat(5);
+    let secret = stream("", codes.as_bytes());
+    let damaged = stream("/Filter /FlateDecode", b"\x78\x9C\xFF\xFF no such stream");
+    // More of them than any bound on lost pages, then one that is whole.
+    let mut drawn = vec![("", good.clone())];
+    drawn.extend(vec![(SECRET, secret); 20]);
+    drawn.extend([("", damaged), ("", good)]);
+    let extracted = read(&pages(&drawn)).unwrap();
+    assert_eq!(extracted.text.matches("A page that can be read.").count(), 2);
+    let [warning] = &extracted.warnings[..] else { panic!("{:?}", extracted.warnings) };
+    assert_eq!(warning.code, "unreadable_pages");
+    assert_eq!(warning.pages, (2..=22).collect::<Vec<_>>());
+}
+
+#[test]
+fn values_of_forms_stand_beside_their_labels() {
+    let field = |place: &str, rest: &str| {
+        format!("<</Type /Annot /Subtype /Widget /Rect [{place}] {rest}>>")
+    };
+    let fields = [
+        field("150 695 300 711", "/FT /Tx /T (name) /V (Ada Lovelace)"),
+        field("150 675 300 691", "/Parent <</FT /Tx /T (city) /V <FEFF00C50072006800750073>>>"),
+        field("150 655 162 667", "/FT /Btn /AS /Yes"),
+        field("150 635 162 647", "/FT /Btn /AS /Off"),
+        field("150 615 300 631", "/FT /Ch /V [(red) (blue)]"),
+        field("150 595 300 611", "/FT /Tx /Ff 8192 /V (secret)"),
+    ];
+    let entries = format!("/Annots [{}]", fields.concat());
+    let labels = ["Name", "City", "Member", "Guest", "Colours", "Password"];
+    let drawn: String = labels
+        .iter()
+        .enumerate()
+        .map(|(at, label)| line("F1", 10, 72.0, 699.0 - 20.0 * at as f32, label))
+        .collect();
+    let extracted = read(&pages(&[(&entries, stream("", drawn.as_bytes()))])).unwrap();
+    let words: Vec<&str> = extracted.text.split(|c: char| c.is_whitespace() || c == '|').collect();
+    let text = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    let expected = ["Name Ada Lovelace", "City Århus", "Member [x]", "Guest Colours red, blue"];
+    for expected in expected {
+        assert!(text.contains(expected), "{text}");
+    }
+    assert!(!text.contains("secret"));
+    assert_eq!(extracted.warnings, []);
+    assert_near(place(&extracted, "Ada Lovelace").1, 150.0, 92.0, 60.0, 16.0);
+}
+
 #[test]
 fn a_scan_says_that_it_is_one() {
     let picture = stream(
