@@ -9,6 +9,9 @@ use std::ops::Range;
 use crate::{ExtractError, TEXT_BYTES_MAX, outline};
 use lodestone_types::{Block, BlockKind, Extracted};
 
+/// Lines of a head of metadata.
+const HEAD_LINES_MAX: usize = 200;
+
 /// Reads Markdown.
 pub(super) fn read(text: String) -> Result<Extracted, ExtractError> {
     if text.len() > TEXT_BYTES_MAX {
@@ -180,21 +183,42 @@ pub(super) fn heading_text(source: &str) -> String {
     first.trim().trim_matches('#').trim().to_owned()
 }
 
-/// The head between `---` lines, without the line end.
+/// The head between `---` lines, without the line end. Blank lines may stand in it; every other
+/// line must look like metadata, since `---` is a line across the page as well.
 fn metadata_head(text: &str) -> Option<Range<usize>> {
-    let body = text.strip_prefix("---\n")?;
-    let mut at = text.len() - body.len();
-    for line in body.split_inclusive('\n').take(200) {
+    let mut at = 0;
+    let mut has_key = false;
+    for (number, line) in text.split_inclusive('\n').take(HEAD_LINES_MAX).enumerate() {
         let content = line.trim_end();
-        if content == "---" || content == "..." {
-            return Some(0..at + content.len());
-        }
-        if content.is_empty() {
-            return None;
+        match content {
+            "---" if number == 0 => {}
+            _ if number == 0 => return None,
+            "---" | "..." => return has_key.then_some(0..at + content.len()),
+            _ if is_key(content) => has_key = true,
+            _ if !is_metadata(line, content) => return None,
+            _ => {}
         }
         at += line.len();
     }
     None
+}
+
+/// Whether a line is a name and a colon, with or without a value.
+fn is_key(line: &str) -> bool {
+    let Some((name, value)) = line.split_once(':') else { return false };
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ' | '"' | '\'');
+    !name.is_empty()
+        && name.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '"' | '\''))
+        && name.chars().all(is_name)
+        && (value.is_empty() || value.starts_with([' ', '\t']))
+}
+
+/// Whether a line continues a value, is an item of one, a comment or blank.
+fn is_metadata(line: &str, content: &str) -> bool {
+    content.is_empty()
+        || line.starts_with([' ', '\t', '#', ']', '}'])
+        || content == "-"
+        || content.starts_with("- ")
 }
 
 fn head_title(head: &str) -> Option<String> {

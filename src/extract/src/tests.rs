@@ -272,6 +272,25 @@ fn pages_read_as_a_browser_shows_them() {
 }
 
 #[test]
+fn a_head_of_metadata_may_hold_blank_lines() {
+    let heads = [
+        "---\ntitle: \"T\"\n\ntags:\n- one\n# a comment\n\n---\n",
+        "---\n\ntitle: T\ndate: 2026-11-22\n---\n\n",
+        "--- \ntitle: T\nlist:\n  - a\n\n  - b\n...\n",
+    ];
+    for head in heads {
+        let extracted = extract(Format::Md, format!("{head}Text.").as_bytes()).unwrap();
+        check(&extracted);
+        assert_eq!(extracted.title.as_deref(), Some("T"), "{head}");
+        let kinds: Vec<BlockKind> = extracted.blocks.iter().map(|block| block.kind).collect();
+        assert_eq!(kinds, [BlockKind::Record, BlockKind::Paragraph], "{head}");
+    }
+    // A line across the page, a text, and another line.
+    let ruled = extract(Format::Md, b"---\n\nA text: of words.\n\nMore\n\n---\nEnd").unwrap();
+    assert_eq!(ruled.blocks[0].kind, BlockKind::Paragraph);
+}
+
+#[test]
 fn json_becomes_lines_of_records() {
     let source = r#"{"team": "A\u00e9", "big": 123456789012345678901234567890,
         "people": [{"name": "Ada", "tags": ["x", "y"], "at": {"city": "L"}}, {"name": "Bo"}],
