@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use lodestone_extract::sandbox::{Parser, Sandbox};
+use lodestone_extract::{ExtractError, Format};
 use serde_json::{Value, json};
 
 use crate::process::http::Client;
@@ -99,4 +101,85 @@ fn markup_that_nests_without_end_is_read_or_refused() {
     assert_ne!(ended, "INTERNAL");
     upload(&client, "after", "Work goes on.");
     assert_eq!(settled(&client, "after"), "success");
+}
+
+/// A text that is not in the format of its name is indexed all the same, and whoever asks is told.
+#[test]
+fn a_document_that_was_read_in_part_says_so() {
+    let Some(installation) = Installation::new("a_document_that_was_read_in_part_says_so") else {
+        return;
+    };
+    let (_server, client) = installation.start();
+    let settings = b"// The port of the plover service.\n{\"port\": 8080,}\n";
+    let (status, answer) = send(&client, "settings", "settings.json", settings);
+    assert_eq!(status, 200, "{answer}");
+    upload(&client, "whole", "Nothing is missing here.");
+    for id in ["settings", "whole"] {
+        assert_eq!(outcome(&client, id), "success");
+    }
+    assert_eq!(found(&client, "plover port"), ["settings", "whole"]);
+    let verify = |id: &str| {
+        let path = format!("/upload/verify_processing?tenant_id=acme&file_id={id}");
+        ask(&client, "POST", &path, Value::Null)
+    };
+    let body = json!({"tenant_id": "acme", "source_ids": ["settings", "whole"]});
+    let named = ask(&client, "POST", "/list/sources_by_id", body);
+    let listed = ask(&client, "GET", "/list/sources?tenant_id=acme", Value::Null);
+    let of = |listing: &Value, id: &str| {
+        let sources = listing["sources"].as_array().expect("sources").clone();
+        sources.into_iter().find(|source| source["id"] == id).expect("listed")
+    };
+    let views = |id: &str| [verify(id), of(&named, id), of(&listed, id)];
+    for view in views("settings") {
+        let warnings = view["warnings"].as_array().expect("warnings");
+        assert_eq!(warnings.len(), 1, "{view}");
+        assert_eq!(warnings[0]["code"], "read_as_text");
+        let message = warnings[0]["message"].as_str().expect("a message");
+        assert!(message.contains("JSON") && message.contains("line 1"), "{message}");
+        assert!(warnings[0].get("pages").is_none(), "{view}");
+    }
+    for view in views("whole") {
+        assert!(view.get("warnings").is_none(), "{view}");
+    }
+}
+
+/// A text that cannot be indexed is refused while its sender still listens, with the limit.
+#[test]
+fn a_text_beyond_the_limit_is_refused_at_the_door() {
+    let Some(installation) = Installation::new("a_text_beyond_the_limit_is_refused_at_the_door")
+    else {
+        return;
+    };
+    let (_server, client) = installation.start();
+    let long = "the log goes on\n".repeat((33 << 20) / 16);
+    let (status, answer) = send(&client, "long", "long.log", long.as_bytes());
+    assert_eq!(status, 413, "{answer}");
+    let message = answer["message"].as_str().expect("a message");
+    assert!(message.contains(&(32 << 20).to_string()), "{message}");
+    // One zero in a log is no reason to refuse it.
+    let log = "The pump of the plovers runs.\n".repeat(30) + "\0\n";
+    assert_eq!(send(&client, "log", "pump.log", log.as_bytes()).0, 200);
+    assert_eq!(outcome(&client, "log"), "success");
+}
+
+/// The limit of memory holds with the program's own allocator, the same way each time: what fits is
+/// read, and what does not ends with the limit as its reason.
+#[test]
+fn the_memory_of_a_parser_ends_where_it_is_said_to() {
+    let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_lodestone").into(), &["parse"]);
+    // The bytes of a page and its decoded text are held at once: twice its size.
+    let page = |mebibytes: usize| {
+        let mut page = b"<p>The last words.</p><!--".to_vec();
+        page.resize((mebibytes << 20) - 3, b' ');
+        page.extend_from_slice(b"-->");
+        page
+    };
+    let (fits, exceeds) = (page(240), page(256));
+    for _ in 0..2 {
+        let read = sandbox.parse(Format::Html, &fits).map(|(_, extracted)| extracted.text);
+        assert_eq!(read.as_deref(), Ok("The last words."));
+        let error = sandbox.parse(Format::Html, &exceeds).expect_err("more than there is");
+        assert_eq!(error, ExtractError::OutOfMemory { format: "html" });
+        assert!(error.to_string().contains("512 MiB"), "{error}");
+    }
 }

@@ -7,6 +7,8 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 /// Bytes at the head of an HTML or XML document in which its encoding is looked for.
 const DECLARATION_BYTES: usize = 1024;
+/// Letters at the head of UTF-16 without a byte order mark.
+const WIDE_LETTERS_MIN: usize = 8;
 /// Bytes that are enough to guess an encoding by.
 const GUESS_BYTES: usize = 256 << 10;
 
@@ -40,14 +42,31 @@ pub(super) fn labelled(bytes: &[u8], label: Option<&str>) -> String {
     }
 }
 
-/// The Unicode encoding whose byte order mark `bytes` begin with.
+/// The Unicode encoding whose byte order mark `bytes` begin with, or UTF-16 that has none and begins
+/// with Latin text.
 pub(super) fn marked(bytes: &[u8]) -> Option<&'static Encoding> {
-    Encoding::for_bom(bytes).map(|(encoding, _)| encoding)
+    Encoding::for_bom(bytes).map(|(encoding, _)| encoding).or_else(|| wide(bytes))
+}
+
+/// UTF-16 without a byte order mark: nearly every other byte is zero, the others are ASCII.
+fn wide(bytes: &[u8]) -> Option<&'static Encoding> {
+    let head = &bytes[..bytes.len().min(DECLARATION_BYTES)];
+    let pairs = || head.chunks_exact(2);
+    let is_text = |b: u8| matches!(b, b'\t' | b'\r' | b'\n' | b' '..=b'~');
+    let little = pairs().filter(|pair| pair[1] == 0 && is_text(pair[0])).count();
+    let big = pairs().filter(|pair| pair[0] == 0 && is_text(pair[1])).count();
+    let is_most = |count: usize| count >= WIDE_LETTERS_MIN && count * 10 >= pairs().count() * 9;
+    match () {
+        () if is_most(little) => Some(UTF_16LE),
+        () if is_most(big) => Some(UTF_16BE),
+        () => None,
+    }
 }
 
 fn decode(bytes: &[u8], declared: Option<&'static Encoding>) -> String {
-    let decoded = if marked(bytes).is_some() {
-        UTF_8.decode(bytes).0
+    let decoded = if let Some(encoding) = marked(bytes) {
+        // Also drops the mark.
+        encoding.decode(bytes).0
     } else if let Ok(text) = std::str::from_utf8(bytes) {
         Cow::Borrowed(text)
     } else {
@@ -109,6 +128,10 @@ mod tests {
         assert_eq!(text(b"\xEF\xBB\xBFa\r\nb\rc\0"), "a\nb\nc\u{FFFD}");
         assert_eq!(text(b"\xFF\xFEh\0\xE9\0"), "hé");
         assert_eq!(text(b"\xFE\xFF\0h\0\xE9"), "hé");
+        let wide: Vec<u8> =
+            "Subject: caf\u{E9}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(text(&wide), "Subject: café");
+        assert_eq!(marked(b"a\0b\0"), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Detection of formats: by content first, then by extension, then by media type.
 
-use crate::{ExtractError, Format, container, decode, json, mail};
+use crate::{ExtractError, Format, TEXT_BYTES_MAX, container, decode, json, mail, outline};
 
 /// Bytes at the head of a file that detection reads.
 const HEAD_BYTES: usize = 64 << 10;
@@ -95,8 +95,12 @@ const BINARY: [(&str, Format); 18] = [
 /// Detects the format of a file. `filename` may have path parts; `content_type` is what the client
 /// sent.
 ///
+/// Nothing is parsed: this runs in the server's process. Of an archive the names of its parts are
+/// looked at; its reader judges it exactly.
+///
 /// # Errors
-/// [`ExtractError::EmptyFile`], or [`ExtractError::Unsupported`] with the name of the format.
+/// [`ExtractError::EmptyFile`], [`ExtractError::Unsupported`] with the name of the format, and
+/// [`ExtractError::BeyondLimit`] for a file whose text would be too long.
 pub fn detect(
     filename: &str,
     content_type: Option<&str>,
@@ -105,6 +109,21 @@ pub fn detect(
     if bytes.is_empty() {
         return Err(ExtractError::EmptyFile);
     }
+    let format = format_of(filename, content_type, bytes)?;
+    // Two bytes of UTF-16 are one of Latin text.
+    let is_wide = || decode::marked(bytes).is_some_and(|encoding| encoding != encoding_rs::UTF_8);
+    let max = if format.is_plain() && is_wide() { 2 * TEXT_BYTES_MAX } else { TEXT_BYTES_MAX };
+    match format.is_plain() && bytes.len() > max {
+        true => Err(outline::too_long()),
+        false => Ok(format),
+    }
+}
+
+fn format_of(
+    filename: &str,
+    content_type: Option<&str>,
+    bytes: &[u8],
+) -> Result<Format, ExtractError> {
     let extension = extension_of(filename);
     if container::is_zip(bytes) {
         return container::of_zip(bytes, of_binary_extension(&extension));
@@ -188,12 +207,15 @@ fn binary_name(bytes: &[u8], extension: &str) -> Option<String> {
     Some(refused_name(extension).unwrap_or(UNKNOWN_BINARY).to_owned())
 }
 
-/// Whether bytes without a byte order mark hold what text does not: a zero anywhere, or more than
-/// one control character in two hundred at the head.
+/// Whether bytes without a byte order mark hold what text does not: more than one control
+/// character in two hundred at the head, or more than one zero in a thousand anywhere. A single
+/// one is a slip of the program that wrote the text.
 fn has_binary(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(HEAD_BYTES)];
     let is_control = |b: &&u8| **b < 0x20 && !matches!(**b, b'\t' | b'\n' | b'\r' | 0x0C | 0x1B);
-    bytes.contains(&0) || head.iter().filter(is_control).count() * 200 > head.len()
+    let is_many = |count: usize, share: usize, of: &[u8]| count > 1 && count * share > of.len();
+    is_many(head.iter().filter(is_control).count(), 200, head)
+        || is_many(bytes.iter().filter(|b| **b == 0).count(), 1000, bytes)
 }
 
 /// The format of a text that names it by a document type, a root element or an XML declaration,

@@ -1,7 +1,7 @@
 //! Goal: documents built here say what their authors meant, and no damage to one of them brings a
 //! reader down. Real documents give their text within time and memory.
 
-use std::io::{Cursor, Write};
+use std::io::{Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
+use crate::sandbox::{InProcess, Parser};
 use crate::tests::check;
 use crate::{ExtractError, Format, detect, extract};
 use lodestone_types::{Extracted, Fault, PageRef};
@@ -412,6 +413,102 @@ fn book_sample() -> Vec<u8> {
     )
 }
 
+/// A package with further parts, and with further relationships of one part.
+fn with_parts(sample: &[u8], parts: &[(&str, &str)]) -> Vec<u8> {
+    let mut whole = zip::ZipArchive::new(Cursor::new(sample)).unwrap();
+    let names: Vec<String> = whole.file_names().map(|name| name.unwrap().into_owned()).collect();
+    let mut all = Vec::new();
+    for name in names.iter().filter(|name| !parts.iter().any(|(part, _)| part == name)) {
+        let mut content = String::new();
+        whole.by_name(name).unwrap().read_to_string(&mut content).unwrap();
+        all.push((name.clone(), content));
+    }
+    let all: Vec<(&str, &str)> =
+        all.iter().map(|(name, content)| (name.as_str(), content.as_str())).collect();
+    stored(&[&all, parts].concat())
+}
+
+/// A message that was saved as text by a program of Windows.
+#[test]
+fn a_message_in_utf_16_is_read_as_a_message() {
+    let message = "From: a@b\r\nTo: c@d\r\nSubject: Caf\u{E9}\r\nContent-Type: text/plain; \
+        charset=iso-8859-1\r\n\r\nThe pl\u{E4}ne is late.\r\n";
+    for mark in ["\u{FEFF}", ""] {
+        let wide: Vec<u8> =
+            format!("{mark}{message}").encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(detect("a.eml", None, &wide), Ok(Format::Eml));
+        let text = extract(Format::Eml, &wide).unwrap().text;
+        assert!(text.starts_with("# Caf\u{E9}\n\nFrom: a@b\n"), "{text}");
+        assert!(text.ends_with("The pl\u{E4}ne is late."), "{text}");
+    }
+}
+
+/// A directory that is said to hold more entries than it does.
+#[test]
+fn counts_of_containers_are_not_believed() {
+    let sound = word_sample();
+    let end = sound.len() - 22;
+    let (count, start) =
+        (30_000_000_u64, u32::from_le_bytes(sound[end + 16..end + 20].try_into().unwrap()));
+    let size = end as u64 - u64::from(start);
+    let mut wide = sound[..end].to_vec();
+    let wide_end = wide.len() as u64;
+    wide.extend_from_slice(b"PK\x06\x06");
+    wide.extend_from_slice(&44_u64.to_le_bytes());
+    wide.extend_from_slice(&[45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    for number in [count, count, size, u64::from(start)] {
+        wide.extend_from_slice(&number.to_le_bytes());
+    }
+    wide.extend_from_slice(b"PK\x06\x07\0\0\0\0");
+    wide.extend_from_slice(&wide_end.to_le_bytes());
+    wide.extend_from_slice(&1_u32.to_le_bytes());
+    wide.extend_from_slice(b"PK\x05\x06\0\0\0\0\xFF\xFF\xFF\xFF");
+    wide.extend_from_slice(&[0xFF; 8]);
+    wide.extend_from_slice(&[0, 0]);
+    let failure = extract(Format::Docx, &wide).unwrap_err();
+    assert!(failure.to_string().contains("fewer parts than it says"), "{failure}");
+    // A list that really is too long.
+    let entry = [b"PK\x01\x02".as_slice(), &[0; 42]].concat();
+    let long =
+        [sound[..start as usize].to_vec(), entry.repeat(10_001), sound[end..].to_vec()].concat();
+    let failure = extract(Format::Docx, &long).unwrap_err();
+    assert!(matches!(failure, ExtractError::BeyondLimit { .. }), "{failure}");
+    // The usual end of a file that was cut.
+    let cut = extract(Format::Docx, &sound[..sound.len() / 2]).unwrap_err().to_string();
+    assert!(cut.contains("cut short") && !cut.contains("EOCD"), "{cut}");
+}
+
+#[test]
+fn parts_that_are_stored_count_like_others() {
+    // One part, listed as every slide of a presentation.
+    let slide = format!(
+        "<p:sld><!--{}--><p:sp><p:txBody><a:p><a:r><a:t>x</a:t></a:r></a:p></p:txBody></p:sp></p:sld>",
+        " ".repeat(1 << 20)
+    );
+    let ids: String = (0..200).map(|_| "<p:sldId r:id='a'/>").collect();
+    let main = format!("<p:presentation><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>");
+    let parts = [("ppt/p.xml", main.as_str()), ("ppt/slides/1.xml", slide.as_str())];
+    let failure = extract(Format::Pptx, &with_parts(&slides_sample(), &parts)).unwrap_err();
+    assert!(failure.to_string().contains("bytes of unpacked content"), "{failure}");
+    assert_eq!(failure.fault(), Fault::TooLarge);
+}
+
+/// Detection sees names in the bytes; the reader opens the archive and knows better.
+#[test]
+fn archives_are_judged_twice() {
+    let presentation = slides_sample();
+    assert_eq!(detect("notes.docx", None, &presentation), Ok(Format::Docx));
+    let (format, extracted) = InProcess.parse(Format::Docx, &presentation).unwrap();
+    assert_eq!(format, Format::Pptx);
+    assert!(extracted.text.starts_with("# Deck"));
+    let other = stored(&[("holiday.txt", "sun")]);
+    let failure = detect("holiday.zip", None, &other).unwrap_err();
+    assert_eq!(failure.to_string(), "Unsupported file format: ZIP archive");
+    assert_eq!(detect("holiday.docx", None, &other), Ok(Format::Docx));
+    let failure = extract(Format::Docx, &other).unwrap_err();
+    assert_eq!(failure.to_string(), "Unsupported file format: ZIP archive");
+}
+
 /// Excel writes line ends that came from Windows as numbers.
 #[test]
 fn carriage_returns_in_cells_do_not_reach_the_text() {
@@ -566,7 +663,8 @@ fn bombs_end_in_errors() {
         table:number-columns-repeated='16384'><text:p>x</text:p></table:table-cell>\
              </table:table-row>";
     let sheet = format!("<o><table:table>{}</table:table></o>", row.repeat(1000));
-    refused(Format::Ods, &stored(&[("content.xml", &sheet)]));
+    let mimetype = "application/vnd.oasis.opendocument.spreadsheet";
+    refused(Format::Ods, &stored(&[("mimetype", mimetype), ("content.xml", &sheet)]));
     let many: Vec<(String, &str)> = (0..10_001).map(|n| (format!("p{n}"), "")).collect();
     let many: Vec<(&str, &str)> = many.iter().map(|(name, part)| (name.as_str(), *part)).collect();
     refused(Format::Docx, &stored(&many));

@@ -1,5 +1,6 @@
 //! Errors of documents and of the processes that read them.
 
+use crate::sandbox::MEMORY_BYTES_MAX;
 use lodestone_types::{ErrorKind, Fault};
 
 /// The reason why a document gives no text.
@@ -53,12 +54,23 @@ pub enum ExtractError {
         message: String,
         /// Its code in jobs.
         fault: Fault,
-        /// Whether it was beyond a limit.
-        is_too_large: bool,
     },
     /// A parser in another process crashed, twice.
-    #[error("the {format} reader broke down on it: damaged, or more than 512 MiB to read")]
+    #[error("the {format} reader broke down on it, twice: the file is damaged")]
     Crashed {
+        /// The format.
+        format: &'static str,
+    },
+    /// A parser in another process reached the limit of its memory.
+    #[error("reading the {format} takes more than {} MiB of memory", MEMORY_BYTES_MAX >> 20)]
+    OutOfMemory {
+        /// The format.
+        format: &'static str,
+    },
+    /// A parser in another process was killed from outside, twice, the second time with no other
+    /// beside it.
+    #[error("the system killed the {format} reader, twice, as it does when memory runs out")]
+    Killed {
         /// The format.
         format: &'static str,
     },
@@ -101,27 +113,27 @@ impl ExtractError {
             | Self::Encrypted { .. }
             | Self::OnlyPictures { .. }
             | Self::NoText => ErrorKind::Invalid,
-            Self::Reported { is_too_large: false, .. } => ErrorKind::Invalid,
-            Self::Reported { is_too_large: true, .. } => ErrorKind::TooLarge,
-            Self::NoParser { .. } => ErrorKind::Unavailable,
-            Self::BeyondLimit { .. } => ErrorKind::TooLarge,
+            Self::Reported { fault: Fault::TooLarge, .. } => ErrorKind::TooLarge,
+            Self::Reported { .. } => ErrorKind::Invalid,
+            Self::NoParser { .. } | Self::Killed { .. } => ErrorKind::Unavailable,
+            Self::BeyondLimit { .. } | Self::OutOfMemory { .. } => ErrorKind::TooLarge,
         }
     }
 
-    /// The code with which a job ends that met this error. Except for [`Self::NoParser`] the
-    /// document is the cause, and a retry cannot help.
+    /// The code with which a job ends that met this error. Except for [`Self::NoParser`] and
+    /// [`Self::Killed`] the document is the cause, and a retry cannot help.
     pub fn fault(&self) -> Fault {
         match self {
             Self::EmptyFile | Self::NoText | Self::OnlyPictures { .. } => Fault::NoText,
             Self::Reported { fault, .. } => *fault,
             Self::TooSlow { .. } => Fault::Timeout,
-            Self::NoParser { .. } => Fault::Internal,
+            Self::NoParser { .. } | Self::Killed { .. } => Fault::Internal,
+            Self::BeyondLimit { .. } | Self::OutOfMemory { .. } => Fault::TooLarge,
             Self::Encrypted { .. } => Fault::EncryptedFile,
             Self::Unsupported { .. }
             | Self::Damaged { .. }
             | Self::Broken { .. }
-            | Self::Crashed { .. }
-            | Self::BeyondLimit { .. } => Fault::CorruptFile,
+            | Self::Crashed { .. } => Fault::CorruptFile,
         }
     }
 }

@@ -69,7 +69,7 @@ mod xml;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
-use lodestone_types::Extracted;
+use lodestone_types::{Extracted, Warning};
 
 pub use detect::detect;
 pub use error::ExtractError;
@@ -158,6 +158,12 @@ impl Format {
         matches!(self, Self::Txt | Self::Md | Self::Json | Self::Csv | Self::Tsv)
     }
 
+    /// Whether it is a ZIP container.
+    pub(crate) fn is_package(self) -> bool {
+        use Format::{Docx, Epub, Odp, Ods, Odt, Pptx, Xlsx};
+        matches!(self, Docx | Pptx | Xlsx | Odt | Ods | Odp | Epub)
+    }
+
     /// The media type under which an original of this format is served.
     pub fn media_type(self) -> &'static str {
         match self {
@@ -190,25 +196,31 @@ impl Format {
 /// # Errors
 /// The document is damaged, encrypted, beyond a limit, or holds no text.
 pub fn extract(format: Format, bytes: &[u8]) -> Result<Extracted, ExtractError> {
-    read(format, bytes, &Budget::default())
+    Ok(read(format, bytes, &Budget::default())?.1)
 }
 
-/// [`extract`] under the budget of the upload that the document came in.
-fn read(format: Format, bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
+/// [`extract`] under the budget of the upload that the document came in, with its exact format: from
+/// outside an archive is judged by a few names.
+fn read(
+    judged: Format,
+    bytes: &[u8],
+    budget: &Budget,
+) -> Result<(Format, Extracted), ExtractError> {
     // Office encrypts a document by hiding it in a compound file.
-    let is_hidden = !matches!(format, Format::Msg) && compound::is_encrypted(bytes);
+    let is_hidden = judged != Format::Msg && !judged.is_plain() && compound::is_encrypted(bytes);
     if is_hidden {
         return Err(ExtractError::Encrypted { format: "document" });
     }
+    let format = container::exact(judged, bytes, budget)?;
     let extracted = match format {
         Format::Txt => txt::read(decode::text(bytes))?,
         Format::Md => md::read(decode::text(bytes))?,
         Format::Html => html::read_file(&decode::html(bytes))?,
         Format::WebPage => html::read_page(&decode::html(bytes))?,
-        Format::Json => json::read(&decode::text(bytes))?,
-        Format::Csv => delimited::read(&decode::text(bytes), None)?,
-        Format::Tsv => delimited::read(&decode::text(bytes), Some(b'\t'))?,
-        Format::Xml => xml::read(&decode::xml(bytes))?,
+        Format::Json => or_plain(decode::text(bytes), json::read)?,
+        Format::Csv => or_plain(decode::text(bytes), |text| delimited::read(text, None))?,
+        Format::Tsv => or_plain(decode::text(bytes), |text| delimited::read(text, Some(b'\t')))?,
+        Format::Xml => or_plain(decode::xml(bytes), xml::read)?,
         Format::Docx => office::document::read(bytes, budget)?,
         Format::Pptx => office::slides::read(bytes, budget)?,
         Format::Xlsx => office::workbook::read(bytes, budget)?,
@@ -223,7 +235,21 @@ fn read(format: Format, bytes: &[u8], budget: &Budget) -> Result<Extracted, Extr
     if outline::is_blank(&extracted.text) {
         return Err(ExtractError::NoText);
     }
-    Ok(extracted)
+    Ok((format, extracted))
+}
+
+/// Reads a text in its format; one that is not quite in it is still a text.
+fn or_plain(
+    text: String,
+    read: impl FnOnce(&str) -> Result<Extracted, ExtractError>,
+) -> Result<Extracted, ExtractError> {
+    match read(&text) {
+        Err(ref error @ ExtractError::Damaged { .. }) => {
+            let warnings = vec![Warning::read_as_text(&error.to_string())];
+            Ok(Extracted { warnings, ..txt::read(text)? })
+        }
+        read => read,
+    }
 }
 
 /// Reads title and canonical address from the head of an HTML page.

@@ -16,6 +16,9 @@ use zip::{CompressionMethod, ZipArchive};
 use crate::ExtractError;
 use crate::budget::Budget;
 
+/// The first bytes of an entry of a directory, and of the wide form of its end.
+const ENTRY_MARK: &[u8; 4] = b"PK\x01\x02";
+const WIDE_END_MARK: &[u8; 4] = b"PK\x06\x06";
 /// Entries of one container. Presentations and books of some thousand parts exist.
 const ENTRIES_MAX: usize = 10_000;
 /// Bytes out for each byte in. Deflate can do 1032; markup of tables reaches about 60.
@@ -55,15 +58,17 @@ impl<'a> Package<'a> {
         format: &'static str,
         budget: &'a Budget,
     ) -> Result<Self, ExtractError> {
-        let broken = |problem: String| ExtractError::Broken { format, problem };
-        if declared_entries(bytes).is_some_and(|count| count > ENTRIES_MAX) {
+        let broken = |problem: &str| ExtractError::Broken { format, problem: problem.to_owned() };
+        // What the directory says of itself is not believed: room is made for as many entries.
+        let listed = records(bytes, ENTRY_MARK).count();
+        if listed > ENTRIES_MAX {
             return Err(too_many());
         }
-        let mut archive =
-            ZipArchive::new(Cursor::new(bytes)).map_err(|failure| broken(failure.to_string()))?;
-        if archive.len() > ENTRIES_MAX {
-            return Err(too_many());
+        if records(bytes, WIDE_END_MARK).any(|end| wide_count(end) > listed as u64) {
+            return Err(broken("it lists fewer parts than it says"));
         }
+        let mut archive = ZipArchive::new(Cursor::new(bytes))
+            .map_err(|_| broken("its list of parts is missing or wrong; it may be cut short"))?;
         let mut entries = BTreeMap::new();
         for index in 0..archive.len() {
             // An entry that cannot be found is an error only for a reader that needs it.
@@ -139,17 +144,16 @@ fn normalised(name: &str) -> String {
     name.trim_start_matches(['/', '\\']).replace('\\', "/").to_ascii_lowercase()
 }
 
-/// The number of entries in the end record, so that a directory of millions is not read at all.
-fn declared_entries(bytes: &[u8]) -> Option<usize> {
-    const END_BYTES: usize = 22;
-    let tail = &bytes[bytes.len().saturating_sub((64 << 10) + END_BYTES)..];
-    let at = tail.windows(4).rposition(|window| window == b"PK\x05\x06")?;
-    let count = tail.get(at + 10..at + 12)?;
-    let size = tail.get(at + 12..at + 16)?;
-    let size = u32::from_le_bytes([size[0], size[1], size[2], size[3]]);
-    // The wide form says 65535 here; an entry of a directory has 46 bytes at least.
-    let by_size = usize::try_from(size).unwrap_or(usize::MAX) / 46;
-    Some(usize::from(u16::from_le_bytes([count[0], count[1]])).min(by_size))
+/// The bytes from each place on at which a record of the directory begins.
+fn records<'b>(bytes: &'b [u8], mark: &'static [u8; 4]) -> impl Iterator<Item = &'b [u8]> {
+    let starts = bytes.windows(mark.len()).enumerate().filter(move |(_, window)| window == mark);
+    starts.map(|(at, _)| &bytes[at..])
+}
+
+/// The number of entries that the wide form of the end of a directory (ZIP64) states.
+fn wide_count(end: &[u8]) -> u64 {
+    let count = end.get(32..40).and_then(|bytes| bytes.try_into().ok());
+    count.map_or(u64::MAX, u64::from_le_bytes)
 }
 
 /// A part while it is read.
@@ -232,7 +236,7 @@ struct Counted<'a> {
 impl Read for Counted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = match &mut self.source {
-            Source::Stored(bytes) => return bytes.read(buffer),
+            Source::Stored(bytes) => bytes.read(buffer)?,
             Source::Deflated(decoder) => decoder.read(buffer)?,
         };
         self.budget.inflate(read)?;

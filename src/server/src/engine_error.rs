@@ -173,8 +173,12 @@ fn document(error: &ExtractError) -> ApiError {
         ExtractError::Reported { .. }
         | ExtractError::Crashed { .. }
         | ExtractError::TooSlow { .. } => ApiError::invalid("corrupt_file", message),
-        ExtractError::NoParser { .. } => unavailable("parser_unavailable", &message),
-        ExtractError::BeyondLimit { .. } => ApiError::too_large("file_too_large", message),
+        ExtractError::NoParser { .. } | ExtractError::Killed { .. } => {
+            unavailable("parser_unavailable", &message)
+        }
+        ExtractError::BeyondLimit { .. } | ExtractError::OutOfMemory { .. } => {
+            ApiError::too_large("file_too_large", message)
+        }
     })
 }
 

@@ -79,6 +79,8 @@ pub enum Fault {
     EncryptedFile,
     /// The file is damaged.
     CorruptFile,
+    /// The document is beyond a limit: its text, its parts, or the memory that reading it takes.
+    TooLarge,
     /// There is no text in it.
     NoText,
     /// The page could not be fetched.
@@ -96,6 +98,7 @@ pub enum Fault {
 words!(Fault {
     EncryptedFile = "ENCRYPTED_FILE",
     CorruptFile = "CORRUPT_FILE",
+    TooLarge = "TOO_LARGE",
     NoText = "NO_TEXT",
     FetchFailed = "FETCH_FAILED",
     UrlBlocked = "URL_BLOCKED",

@@ -160,9 +160,7 @@ impl Ingest {
         let (format, extracted) = match kind {
             SourceKind::App => (Format::Json, self.read_app(original)?),
             SourceKind::Memory => (Format::Json, memories::read(original)?),
-            SourceKind::Text => {
-                (Format::Md, self.parser.parse(Format::Md, original).map_err(unread)?)
-            }
+            SourceKind::Text => self.parser.parse(Format::Md, original).map_err(unread)?,
             SourceKind::File | SourceKind::Webpage | SourceKind::Embeddings => {
                 let media_type = Some(names.1).filter(|word| !word.is_empty());
                 let format = lodestone_extract::detect(names.0, media_type, original)
@@ -172,7 +170,7 @@ impl Ingest {
                     (SourceKind::Webpage, Format::Html) => Format::WebPage,
                     _ => format,
                 };
-                (format, self.parser.parse(format, original).map_err(unread)?)
+                self.parser.parse(format, original).map_err(unread)?
             }
         };
         at_stage(Stage::Chunking);
@@ -198,7 +196,7 @@ impl Ingest {
         let mut whole = Extracted::default();
         for part in parts {
             match self.parser.parse(part.format, &part.bytes) {
-                Ok(extracted) => app::append(&mut whole, &part.heading, extracted),
+                Ok((_, extracted)) => app::append(&mut whole, &part.heading, extracted),
                 Err(ExtractError::NoText) => {}
                 Err(error) => return Err(unread(error)),
             }

@@ -27,11 +27,12 @@ use crate::ingest::Submission;
 use crate::query::SourceView;
 use gate::GatedEmbedder;
 use lodestone_catalog::job::MetadataChange;
-use lodestone_extract::{ExtractError, Format};
+use lodestone_extract::Format;
+use lodestone_extract::sandbox::Parsed;
 use lodestone_io::StandInDisk;
 use lodestone_types::{
-    Extracted, Grant, JobStatus, KeyScope, ManualClock, Metadata, Origin, Role, Scope, SourceId,
-    SourceKind, SubTenantId, TenantId, TenantMode, Timestamp,
+    Grant, JobStatus, KeyScope, ManualClock, Metadata, Origin, Role, Scope, SourceId, SourceKind,
+    SubTenantId, TenantId, TenantMode, Timestamp,
 };
 
 /// Time after which a test calls background work stuck.
@@ -46,7 +47,7 @@ const START: Timestamp = Timestamp(1_750_000_000_000);
 struct SlowParser(Arc<ManualClock>);
 
 impl Parser for SlowParser {
-    fn parse(&self, format: Format, bytes: &[u8]) -> Result<Extracted, ExtractError> {
+    fn parse(&self, format: Format, bytes: &[u8]) -> Parsed {
         if bytes.starts_with(SLOW.as_bytes()) {
             self.0.advance_millis(SLOW_MILLIS);
         }

@@ -40,8 +40,16 @@ pub(crate) fn is_message(head: &[u8]) -> bool {
     starts_early && known.len() >= KNOWN_MIN
 }
 
-/// Reads a message.
+/// Reads a message. One that was saved as text in a Unicode encoding has the charsets of its parts
+/// no more, those apart that are encoded for transfer.
 pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
+    match decode::marked(bytes) {
+        Some(_) => read_bytes(decode::text(bytes).as_bytes(), true, budget),
+        None => read_bytes(bytes, false, budget),
+    }
+}
+
+fn read_bytes(bytes: &[u8], is_decoded: bool, budget: &Budget) -> Result<Extracted, ExtractError> {
     let message = mime::parts_of(bytes);
     let mut flow = Flow::default();
     letter::write_headers(&headers_of(bytes, &message.headers), &mut flow)?;
@@ -64,9 +72,9 @@ pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractEr
             Some(group) => {
                 let parts = message.parts[number..].iter();
                 let same = parts.filter(|part| part.alternatives == Some(group));
-                body_of(bytes, same)?
+                body_of(bytes, is_decoded, same)?
             }
-            None => body_of(bytes, std::iter::once(part))?,
+            None => body_of(bytes, is_decoded, std::iter::once(part))?,
         };
         has_text |= body.plain.is_some() || body.page.is_some();
         body.write(&mut flow)?;
@@ -104,7 +112,11 @@ fn is_body(bytes: &[u8], part: &Part) -> bool {
 }
 
 /// The forms of one body.
-fn body_of<'p>(bytes: &[u8], parts: impl Iterator<Item = &'p Part>) -> Result<Body, ExtractError> {
+fn body_of<'p>(
+    bytes: &[u8],
+    is_decoded: bool,
+    parts: impl Iterator<Item = &'p Part>,
+) -> Result<Body, ExtractError> {
     let mut body = Body::default();
     for part in parts.filter(|part| is_body(bytes, part)) {
         let is_page = part.content_type.value == "text/html";
@@ -112,8 +124,10 @@ fn body_of<'p>(bytes: &[u8], parts: impl Iterator<Item = &'p Part>) -> Result<Bo
         if part.body.len() > TEXT_BYTES_MAX {
             return Err(outline::too_long());
         }
-        let charset = part.content_type.raw("charset");
-        let mut text = decode::labelled(&content_of(bytes, part), charset);
+        let content = content_of(bytes, part);
+        let is_text = is_decoded && matches!(content, Cow::Borrowed(_));
+        let charset = part.content_type.raw("charset").filter(|_| !is_text);
+        let mut text = decode::labelled(&content, charset);
         let is_flowed = part.content_type.raw("format").is_some_and(|word| word == "flowed");
         if is_flowed && !is_page {
             text = joined(&text);

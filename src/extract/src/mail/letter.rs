@@ -95,5 +95,5 @@ pub(super) fn write_attachments(
 fn read_attachment(attachment: &Attachment<'_>, budget: &Budget) -> Option<Extracted> {
     let media_type = Some(attachment.media_type.as_str()).filter(|word| !word.is_empty());
     let format = detect(&attachment.name, media_type, &attachment.content).ok()?;
-    budget.enclosed(|| read(format, &attachment.content, budget).ok())?
+    budget.enclosed(|| Some(read(format, &attachment.content, budget).ok()?.1))?
 }

@@ -2,9 +2,8 @@
 
 use std::io::{self, BufRead, Read, Write};
 
-use crate::extract;
 use crate::sandbox::confine::confine;
-use crate::sandbox::{Answer, Request};
+use crate::sandbox::{Answer, InProcess, Parser, Request};
 
 /// Bytes of the line before the document.
 const REQUEST_BYTES_MAX: u64 = 1 << 10;
@@ -24,7 +23,7 @@ pub fn serve_one() -> io::Result<()> {
     let request: Request = serde_json::from_slice(&line)?;
     let mut document = Vec::new();
     input.take(DOCUMENT_BYTES_MAX).read_to_end(&mut document)?;
-    let answer = Answer::new(extract(request.format, &document));
+    let answer = Answer::new(InProcess.parse(request.format, &document));
     let mut output = io::stdout().lock();
     serde_json::to_writer(io::BufWriter::new(&mut output), &answer)?;
     output.flush()

@@ -2,9 +2,8 @@
 
 use std::io;
 
-/// Bytes of address space: a document that needs more is a decompression bomb.
-#[cfg(unix)]
-const ADDRESS_BYTES: u64 = 512 << 20;
+/// Bytes of memory that a child may take: a document that needs more is a decompression bomb.
+pub const MEMORY_BYTES_MAX: u64 = 512 << 20;
 /// Seconds of CPU time.
 #[cfg(unix)]
 const CPU_SECONDS: u64 = 20;
@@ -25,7 +24,8 @@ pub fn confine() -> io::Result<()> {
 fn limit() -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let limits = [
-        (Resource::As, ADDRESS_BYTES),
+        // The program itself is mapped as well.
+        (Resource::As, address_bytes()?.saturating_add(MEMORY_BYTES_MAX)),
         (Resource::Cpu, CPU_SECONDS),
         (Resource::Fsize, 0),
         (Resource::Core, 0),
@@ -36,21 +36,41 @@ fn limit() -> io::Result<()> {
         if cfg!(target_os = "macos") && resource == Resource::As {
             continue;
         }
-        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+        // Of CPU time the kernel tells by SIGXCPU: at equal limits it would kill, as it does for
+        // want of memory.
+        let maximum = most + u64::from(resource == Resource::Cpu);
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(maximum) })?;
     }
     Ok(())
 }
 
+/// Bytes of address space that the process takes now; 0 where the system does not say.
+#[cfg(unix)]
+fn address_bytes() -> io::Result<u64> {
+    if !cfg!(target_os = "linux") {
+        return Ok(0);
+    }
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    let kib = kib.ok_or_else(|| io::Error::other("/proc/self/status does not tell VmSize"))?;
+    Ok(kib << 10)
+}
+
 #[cfg(target_os = "linux")]
-mod linux {
+pub(super) mod linux {
+    use std::collections::BTreeMap;
     use std::io;
 
     use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr};
-    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
+    use seccompiler::{
+        BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+        SeccompRule, TargetArch, apply_filter,
+    };
 
     /// System calls for memory, pipes and exit. All others, opening files and sockets first of all,
-    /// fail with EPERM.
-    const CALLS: [libc::c_long; 32] = [
+    /// fail with EPERM; so does a signal to another process.
+    const CALLS: [libc::c_long; 31] = [
         libc::SYS_read,
         libc::SYS_readv,
         libc::SYS_write,
@@ -75,7 +95,6 @@ mod linux {
         libc::SYS_getrandom,
         libc::SYS_getpid,
         libc::SYS_gettid,
-        libc::SYS_tgkill,
         libc::SYS_rt_sigaction,
         libc::SYS_rt_sigprocmask,
         libc::SYS_rt_sigreturn,
@@ -97,7 +116,7 @@ mod linux {
         let architecture =
             TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
         let filter = SeccompFilter::new(
-            CALLS.map(|call| (call, Vec::new())).into(),
+            rules(std::process::id()).map_err(io::Error::other)?,
             SeccompAction::Errno(libc::EPERM as u32),
             SeccompAction::Allow,
             architecture,
@@ -105,5 +124,18 @@ mod linux {
         let filter = filter.map_err(io::Error::other)?;
         let program: BpfProgram = filter.try_into().map_err(io::Error::other)?;
         apply_filter(&program).map_err(io::Error::other)
+    }
+
+    /// The calls above, and signals to this process.
+    pub(crate) fn rules(
+        own: u32,
+    ) -> Result<BTreeMap<libc::c_long, Vec<SeccompRule>>, seccompiler::BackendError> {
+        let mut rules: BTreeMap<_, _> = CALLS.map(|call| (call, Vec::new())).into();
+        let to = |process| {
+            let is = SeccompCmpOp::Eq;
+            SeccompCondition::new(0, SeccompCmpArgLen::Dword, is, u64::from(process))
+        };
+        rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![to(own)?])?]);
+        Ok(rules)
     }
 }

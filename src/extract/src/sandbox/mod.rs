@@ -16,7 +16,10 @@
 //! process: a child costs some milliseconds.
 //!
 //! Invariants
-//! - The server survives anything that a child does, and the job ends with a stable code.
+//! - The server survives anything that a child does, and the job ends with a stable code: the limit
+//!   of memory, that of time, a crash and a child that the system killed have one each.
+//! - A child has [`MEMORY_BYTES_MAX`] beyond what the program takes by itself: its allocator
+//!   reserves nothing in advance.
 //! - A child sees one document and no file, socket, argument or variable of the server's.
 //!
 //! - `confine`: rights that a child drops; `child`: reading one document
@@ -29,22 +32,28 @@ mod parent;
 mod tests;
 
 pub use child::serve_one;
+pub use confine::MEMORY_BYTES_MAX;
 pub use parent::Sandbox;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ExtractError, Format, extract};
-use lodestone_types::{ErrorKind, Extracted, Fault};
+use crate::budget::Budget;
+use crate::{ExtractError, Format, read};
+use lodestone_types::{Extracted, Fault};
+
+/// The format and the content of a document.
+pub type Parsed = Result<(Format, Extracted), ExtractError>;
 
 /// A reader of documents, in this process or in another.
 pub trait Parser: fmt::Debug + Send + Sync {
-    /// As [`extract`].
+    /// As [`crate::extract`] for a document that was judged to be of `format`; with the format that
+    /// it turned out to have, which differs where an archive was named for another.
     ///
     /// # Errors
-    /// As [`extract`], and errors of the child process.
-    fn parse(&self, format: Format, bytes: &[u8]) -> Result<Extracted, ExtractError>;
+    /// As [`crate::extract`], and errors of the child process.
+    fn parse(&self, format: Format, bytes: &[u8]) -> Parsed;
 }
 
 /// A reader in the process of the caller: for tests, and where there is no program to start.
@@ -52,8 +61,8 @@ pub trait Parser: fmt::Debug + Send + Sync {
 pub struct InProcess;
 
 impl Parser for InProcess {
-    fn parse(&self, format: Format, bytes: &[u8]) -> Result<Extracted, ExtractError> {
-        extract(format, bytes)
+    fn parse(&self, format: Format, bytes: &[u8]) -> Parsed {
+        read(format, bytes, &Budget::default())
     }
 }
 
@@ -66,28 +75,27 @@ struct Request {
 /// The answer of the child.
 #[derive(Debug, Serialize, Deserialize)]
 enum Answer {
-    Read(Extracted),
-    Failed { message: String, fault: String, is_too_large: bool },
+    Read(Format, Extracted),
+    Failed { message: String, fault: String },
 }
 
 impl Answer {
-    fn new(result: Result<Extracted, ExtractError>) -> Self {
+    fn new(result: Parsed) -> Self {
         match result {
-            Ok(extracted) => Self::Read(extracted),
+            Ok((format, extracted)) => Self::Read(format, extracted),
             Err(error) => Self::Failed {
                 message: error.to_string(),
                 fault: error.fault().as_str().to_owned(),
-                is_too_large: error.kind() == ErrorKind::TooLarge,
             },
         }
     }
 
-    fn into_result(self) -> Result<Extracted, ExtractError> {
+    fn into_result(self) -> Parsed {
         match self {
-            Self::Read(extracted) => Ok(extracted),
-            Self::Failed { message, fault, is_too_large } => {
+            Self::Read(format, extracted) => Ok((format, extracted)),
+            Self::Failed { message, fault } => {
                 let fault = Fault::from_word(&fault).unwrap_or(Fault::CorruptFile);
-                Err(ExtractError::Reported { message, fault, is_too_large })
+                Err(ExtractError::Reported { message, fault })
             }
         }
     }

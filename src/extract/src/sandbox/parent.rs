@@ -3,14 +3,13 @@
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, PoisonError, RwLock, mpsc};
 use std::time::Duration;
 
 use wait_timeout::ChildExt;
 
-use crate::sandbox::{Answer, Parser, Request};
-use crate::{ExtractError, Format, extract};
-use lodestone_types::Extracted;
+use crate::sandbox::{Answer, InProcess, Parsed, Parser, Request};
+use crate::{ExtractError, Format};
 
 /// Time that a child may take in all; its CPU time is limited in the child.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -20,12 +19,23 @@ const NONE: Duration = Duration::ZERO;
 /// Bytes of an answer: the text at its largest, escaped, with its structure.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
+/// Bytes of what a child says of its end.
+const LAST_WORDS_BYTES_MAX: u64 = 4 << 10;
+/// The words of a Rust program that cannot have the memory that it asks for: where it must have it,
+/// and where it can do without.
+const OUT_OF_MEMORY: [&str; 2] = ["memory allocation of", "out of memory"];
+/// The variable by which mimalloc reserves no address space in advance. It would reserve a
+/// gigabyte before the child limits itself, and what was reserved before does not count.
+const NO_RESERVE: (&str, &str) = ("MIMALLOC_ARENA_RESERVE", "0");
+
 /// Reads documents in children of this program.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     program: PathBuf,
     arguments: Vec<String>,
     timeout: Duration,
+    /// Held to write by a child that must have no other beside it.
+    pub(super) beside: Arc<RwLock<()>>,
 }
 
 /// The end of a child that gave no answer.
@@ -35,6 +45,8 @@ enum ChildError {
     TooSlow,
     /// It ended by itself, or by the kernel.
     Ended(ExitStatus),
+    /// It asked for more memory than it may have.
+    OutOfMemory,
     /// It could not be started, or a pipe failed.
     Failed(io::Error),
 }
@@ -46,6 +58,8 @@ struct Exchange {
     answer: Option<io::Result<Vec<u8>>>,
     /// Its exit status, if it ended by itself.
     ended: Option<ExitStatus>,
+    /// The beginning of what it wrote as errors.
+    last_words: String,
 }
 
 impl Sandbox {
@@ -53,7 +67,7 @@ impl Sandbox {
     /// [`super::serve_one`].
     pub fn new(program: PathBuf, arguments: &[&str]) -> Self {
         let arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
-        Self { program, arguments, timeout: TIMEOUT }
+        Self { program, arguments, timeout: TIMEOUT, beside: Arc::default() }
     }
 
     /// Children of the program that is running, under `verb`. On Linux that is the very file, even
@@ -74,15 +88,41 @@ impl Sandbox {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
             .env_clear()
+            .env(NO_RESERVE.0, NO_RESERVE.1)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .map_err(ChildError::Failed)?;
-        let Exchange { answer, ended } = self.exchange(&mut child, format, bytes)?;
+        let Exchange { answer, ended, last_words } = self.exchange(&mut child, format, bytes)?;
         let answer = answer.ok_or(ChildError::TooSlow)?.map_err(ChildError::Failed)?;
-        serde_json::from_slice(&answer)
-            .map_err(|_| ended.map_or(ChildError::TooSlow, ChildError::Ended))
+        serde_json::from_slice(&answer).map_err(|_| match ended {
+            Some(_) if OUT_OF_MEMORY.iter().any(|words| last_words.contains(words)) => {
+                ChildError::OutOfMemory
+            }
+            Some(status) => ChildError::Ended(status),
+            None => ChildError::TooSlow,
+        })
+    }
+
+    /// Reads in a child, or in a second one where the first was lost to something that may pass:
+    /// the machine was the cause of a crash, or it had too little memory for all that ran.
+    fn retried(&self, format: Format, bytes: &[u8]) -> Result<Answer, ChildError> {
+        let shared = self.beside.read().unwrap_or_else(PoisonError::into_inner);
+        let lost = match self.ask(format, bytes) {
+            Err(error @ (ChildError::Ended(_) | ChildError::Failed(_))) => error,
+            outcome => return outcome,
+        };
+        if lost.is_out_of_time() {
+            return Err(lost);
+        }
+        tracing::warn!(format = format.as_str(), error = ?lost, "a parser process is lost");
+        if !lost.is_killed() {
+            return self.ask(format, bytes);
+        }
+        drop(shared);
+        let _alone = self.beside.write().unwrap_or_else(PoisonError::into_inner);
+        self.ask(format, bytes)
     }
 
     /// Sends the document and receives everything that the child writes.
@@ -94,6 +134,7 @@ impl Sandbox {
     ) -> Result<Exchange, ChildError> {
         let mut input = child.stdin.take().expect("it was asked for");
         let output = child.stdout.take().expect("it was asked for");
+        let mut errors = child.stderr.take().expect("it was asked for");
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 // A child that ends early closes the pipe: its answer says why.
@@ -107,63 +148,64 @@ impl Sandbox {
                 let read = output.take(ANSWER_BYTES_MAX).read_to_end(&mut answer);
                 let _ = send.send(read.map(|_| answer));
             });
+            let errors = scope.spawn(move || {
+                let mut words = Vec::new();
+                let _ = errors.by_ref().take(LAST_WORDS_BYTES_MAX).read_to_end(&mut words);
+                // The rest is read as well: a child must not wait for a reader.
+                let _ = io::copy(&mut errors, &mut io::sink());
+                String::from_utf8_lossy(&words).into_owned()
+            });
             let answer = receive.recv_timeout(self.timeout).ok();
-            // Both threads end with the child's ends of the pipes: it must have ended here.
+            // The threads end with the child's ends of the pipes: it must have ended here.
             let exit_timeout = if answer.is_some() { EXIT_TIMEOUT.min(self.timeout) } else { NONE };
             let ended = child.wait_timeout(exit_timeout).unwrap_or_default();
             if ended.is_none() {
                 child.kill().and_then(|()| child.wait()).map_err(ChildError::Failed)?;
             }
-            Ok(Exchange { answer, ended })
+            let last_words = errors.join().unwrap_or_default();
+            Ok(Exchange { answer, ended, last_words })
         })
     }
 }
 
 impl Parser for Sandbox {
-    /// Reads in a child. One that crashes is retried once: the machine may have been the cause.
-    fn parse(&self, format: Format, bytes: &[u8]) -> Result<Extracted, ExtractError> {
+    /// Reads in a child.
+    fn parse(&self, format: Format, bytes: &[u8]) -> Parsed {
         if format.is_plain() {
-            return extract(format, bytes);
+            return InProcess.parse(format, bytes);
         }
-        let mut lost = None;
-        for _ in 0..2 {
-            match self.ask(format, bytes) {
-                Ok(answer) => return answer.into_result(),
-                Err(error) => {
-                    let is_final = error.is_out_of_time();
-                    tracing::warn!(
-                        format = format.as_str(),
-                        ?error,
-                        "a parser process gave no answer"
-                    );
-                    lost = Some(error);
-                    if is_final {
-                        break;
-                    }
-                }
-            }
-        }
-        Err(match lost.expect("the loop ran") {
+        let error = match self.retried(format, bytes) {
+            Ok(answer) => return answer.into_result(),
+            Err(error) => error,
+        };
+        tracing::warn!(format = format.as_str(), ?error, "a parser process gave no answer");
+        let format = format.as_str();
+        Err(match error {
             ChildError::Failed(error) => ExtractError::NoParser { problem: error.to_string() },
-            error if error.is_out_of_time() => ExtractError::TooSlow { format: format.as_str() },
-            _ => ExtractError::Crashed { format: format.as_str() },
+            ChildError::OutOfMemory => ExtractError::OutOfMemory { format },
+            error if error.is_out_of_time() => ExtractError::TooSlow { format },
+            error if error.is_killed() => ExtractError::Killed { format },
+            _ => ExtractError::Crashed { format },
         })
     }
 }
 
 impl ChildError {
     fn is_out_of_time(&self) -> bool {
+        matches!(self, Self::TooSlow) || self.signal() == Some(libc::SIGXCPU)
+    }
+
+    /// Whether it was killed, and not by us: the kernel does so for want of memory.
+    fn is_killed(&self) -> bool {
+        self.signal() == Some(libc::SIGKILL)
+    }
+
+    /// The signal that ended it.
+    fn signal(&self) -> Option<i32> {
         match self {
-            Self::TooSlow => true,
             #[cfg(unix)]
-            Self::Ended(status) => {
-                use std::os::unix::process::ExitStatusExt;
-                // Past the limit the kernel sends SIGXCPU, or SIGKILL where both limits are equal.
-                status
-                    .signal()
-                    .is_some_and(|signal| [libc::SIGXCPU, libc::SIGKILL].contains(&signal))
-            }
-            _ => false,
+            Self::Ended(status) => std::os::unix::process::ExitStatusExt::signal(status),
+            _ => None,
         }
     }
 }

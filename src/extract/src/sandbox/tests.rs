@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::confine::confine;
 use super::*;
+use lodestone_types::ErrorKind;
 
 /// A child that is a line of shell, for everything a parser may do wrong.
 fn shell(script: &str, timeout_millis: u64) -> Sandbox {
@@ -15,7 +16,8 @@ fn shell(script: &str, timeout_millis: u64) -> Sandbox {
 }
 
 fn ask(script: &str, timeout_millis: u64) -> Result<Extracted, ExtractError> {
-    shell(script, timeout_millis).parse(Format::Html, &vec![b'x'; 1 << 20])
+    let parsed = shell(script, timeout_millis).parse(Format::Html, &vec![b'x'; 1 << 20]);
+    parsed.map(|(_, extracted)| extracted)
 }
 
 const LONG: u64 = 60_000;
@@ -23,7 +25,7 @@ const LONG: u64 = 60_000;
 #[test]
 fn an_answer_is_taken_even_if_the_document_was_not_read() {
     let extracted = Extracted { text: "oneé\n".into(), ..Extracted::default() };
-    let answer = serde_json::to_string(&Answer::Read(extracted.clone())).unwrap();
+    let answer = serde_json::to_string(&Answer::Read(Format::Html, extracted.clone())).unwrap();
     assert_eq!(ask(&format!("printf '%s' '{answer}'"), LONG), Ok(extracted));
 
     let refusal = ExtractError::BeyondLimit { what: "entries", max: 9 };
@@ -52,8 +54,56 @@ fn a_child_that_takes_too_long_is_killed() {
         assert!(begun.elapsed() < Duration::from_secs(50), "{script}");
     }
     // As the kernel ends a child that has used up its CPU time.
-    let error = ask("kill -KILL $$", LONG).unwrap_err();
+    let error = ask("kill -XCPU $$", LONG).unwrap_err();
     assert_eq!(error, ExtractError::TooSlow { format: "html" });
+}
+
+#[test]
+fn a_child_without_memory_says_so_and_is_not_tried_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let runs = dir.path().join("runs");
+    let count = |script: &str| {
+        let error = ask(&format!("echo >>{}; {script}", runs.display()), LONG).unwrap_err();
+        let count = std::fs::read_to_string(&runs).unwrap().lines().count();
+        std::fs::remove_file(&runs).unwrap();
+        (error, count)
+    };
+    let (error, tries) = count("echo 'memory allocation of 1 bytes failed' >&2; kill -ABRT $$");
+    assert_eq!((&error, tries), (&ExtractError::OutOfMemory { format: "html" }, 1));
+    assert_eq!((error.fault(), error.kind()), (Fault::TooLarge, ErrorKind::TooLarge));
+    // As the kernel does where the machine has no memory left: not the fault of the document.
+    let (error, tries) = count("kill -KILL $$");
+    assert_eq!((&error, tries), (&ExtractError::Killed { format: "html" }, 2));
+    assert_eq!((error.fault(), error.kind()), (Fault::Internal, ErrorKind::Unavailable));
+}
+
+/// The second child of a document whose first was killed runs while no other does.
+#[test]
+fn a_killed_child_is_tried_again_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().display();
+    let answer = Answer::Read(Format::Html, Extracted { text: "t".into(), ..Extracted::default() });
+    let answer = serde_json::to_string(&answer).unwrap();
+    let script = format!(
+        "[ -e {place}/retry ] || {{ touch {place}/retry; kill -KILL $$; }}; \
+         cat >/dev/null; printf '%s' '{answer}'"
+    );
+    let sandbox = shell(&script, LONG);
+    let parsed = sandbox.parse(Format::Html, b"x").unwrap();
+    assert_eq!(parsed.1.text, "t");
+    // While a child runs, no one gets to be alone.
+    let shared = sandbox.beside.read().unwrap();
+    assert!(sandbox.beside.try_write().is_err());
+    drop(shared);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn signals_reach_only_the_process_itself() {
+    let rules = super::confine::linux::rules(4711).unwrap();
+    assert_eq!(rules[&libc::SYS_tgkill].len(), 1, "a call without a rule reaches any process");
+    let others = [libc::SYS_kill, libc::SYS_tkill, libc::SYS_rt_sigqueueinfo];
+    assert!(!others.iter().any(|call| rules.contains_key(call)));
 }
 
 #[test]
@@ -61,7 +111,7 @@ fn a_missing_program_is_no_error_of_the_document() {
     let error = Sandbox::new("/nonexistent".into(), &[]).parse(Format::Xml, b"<a/>").unwrap_err();
     assert_eq!((error.fault(), error.kind()), (Fault::Internal, ErrorKind::Unavailable));
     let text = Sandbox::new("/nonexistent".into(), &[]).parse(Format::Txt, b"plain").unwrap();
-    assert_eq!(text.text, "plain");
+    assert_eq!(text.1.text, "plain");
 }
 
 const CHILD: &str = "LODESTONE_TEST_CONFINED_CHILD";
