@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::ingest::Stopping;
+use lodestone_extract::sandbox::MEMORY_BYTES_MAX;
 use lodestone_io::MemoryGauge;
 
 /// Time between two looks of a waiting worker at the memory of the process.
@@ -28,6 +29,23 @@ const CLAIM_BYTES: u64 = 32 << 20;
 /// Bytes taken for each byte of an original: itself, its text, its chunks, the passages of the
 /// model, and 1.5 KiB of vector for every 700 bytes of text.
 const BYTES_PER_BYTE: u64 = 7;
+/// Bytes that the process which reads a document takes: the program itself, then so many for each
+/// byte of the document, up to the limit that it cannot exceed.
+const PARSER_BYTES: u64 = 48 << 20;
+const PARSER_BYTES_PER_BYTE: u64 = 16;
+
+/// Bytes to reserve for a claim of originals of these sizes. They are read one after the other.
+pub(super) fn claim_bytes(originals: impl Iterator<Item = u64>) -> u64 {
+    let (mut all, mut largest) = (0_u64, 0);
+    for bytes in originals {
+        all = all.saturating_add(bytes);
+        largest = bytes.max(largest);
+    }
+    let parser = PARSER_BYTES.saturating_add(largest.saturating_mul(PARSER_BYTES_PER_BYTE));
+    CLAIM_BYTES
+        .saturating_add(all.saturating_mul(BYTES_PER_BYTE))
+        .saturating_add(parser.min(MEMORY_BYTES_MAX))
+}
 
 /// Of the limit, one part in so many may be taken by a merge.
 const MERGE_SHARE: u64 = 4;
@@ -117,10 +135,8 @@ impl MemoryBudget {
         self.is_waiting.load(Ordering::SeqCst)
     }
 
-    /// Waits until there is memory to process originals of so many bytes; `None` when the server
-    /// stops meanwhile.
-    pub(super) fn share(&self, original_bytes: u64, stopping: &Stopping) -> Option<Share<'_>> {
-        let bytes = CLAIM_BYTES.saturating_add(original_bytes.saturating_mul(BYTES_PER_BYTE));
+    /// Waits until there are so many bytes of memory; `None` when the server stops meanwhile.
+    pub(super) fn share(&self, bytes: u64, stopping: &Stopping) -> Option<Share<'_>> {
         let mut promised = self.promised.lock();
         while let Some(problem) = self.problem(&promised, bytes) {
             if stopping.is_set() {
@@ -201,6 +217,18 @@ mod tests {
         fn own_bytes(&self) -> Option<u64> {
             Some(self.0.load(Ordering::SeqCst))
         }
+    }
+
+    #[test]
+    fn the_process_that_reads_the_largest_document_counts() {
+        let bytes = |originals: &[u64]| claim_bytes(originals.iter().copied());
+        let small = bytes(&[1 << 10]);
+        assert!(small > CLAIM_BYTES + PARSER_BYTES);
+        // One at a time: the second costs its text, and no second process.
+        assert_eq!(bytes(&[1 << 10, 1 << 10]) - small, BYTES_PER_BYTE << 10);
+        let large = bytes(&[100 << 20]);
+        assert_eq!(large, CLAIM_BYTES + (BYTES_PER_BYTE * (100 << 20)) + MEMORY_BYTES_MAX);
+        assert_eq!(bytes(&[u64::MAX, u64::MAX]), u64::MAX);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ingest::web::{self, Fetched};
-use crate::ingest::{Ingest, IngestError, failure, pipeline};
+use crate::ingest::{Ingest, IngestError, failure, memory, pipeline};
 use lodestone_catalog::Tenant;
 use lodestone_catalog::job::{Claim, ClaimLimits, ClaimedJob, Duty, JobQueue, Outcome, Settlement};
 use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
@@ -102,7 +102,7 @@ impl Ingest {
             Duty::Process => Fetched { jobs: claim.jobs, ended: Vec::new() },
             Duty::Fetch => self.fetch(&collection, claim)?,
         };
-        let bytes = claimed.iter().map(|job| job.size_bytes).sum();
+        let bytes = memory::claim_bytes(claimed.iter().map(|job| job.size_bytes));
         let Some(_memory) = self.memory.share(bytes, &self.stopping) else {
             let back = claimed.into_iter().map(|job| (job, Outcome::Released));
             return self.end(&tenant, &collection, back.chain(ended).collect());
