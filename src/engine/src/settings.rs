@@ -68,9 +68,9 @@ pub struct Settings {
         value_parser = parse_bytes
     )]
     pub gpu_memory_limit: Option<u64>,
-    /// Memory that work may take, for example 4GiB: beyond it documents and large requests wait, and
-    /// merges are cut smaller. Confined parsers count, mapped files do not [default: three quarters
-    /// of the machine's or the container's].
+    /// Memory that work may take, for example 4GiB: beyond it documents and large requests wait,
+    /// and merges are cut smaller. Confined parsers count, mapped files do not [default: three
+    /// quarters of the machine's or the container's].
     #[arg(long, env = "LODESTONE_MEMORY_LIMIT", value_name = "BYTES", value_parser = parse_bytes)]
     pub memory_limit: Option<u64>,
     /// Threads that embed, at least 1 [default: one per core].

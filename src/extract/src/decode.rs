@@ -42,8 +42,8 @@ pub(super) fn labelled(bytes: &[u8], label: Option<&str>) -> String {
     }
 }
 
-/// The Unicode encoding whose byte order mark `bytes` begin with, or UTF-16 that has none and begins
-/// with Latin text.
+/// The Unicode encoding whose byte order mark `bytes` begin with, or UTF-16 that has none and
+/// begins with Latin text.
 pub(super) fn marked(bytes: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_bom(bytes).map(|(encoding, _)| encoding).or_else(|| wide(bytes))
 }

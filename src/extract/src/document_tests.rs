@@ -428,6 +428,79 @@ fn with_parts(sample: &[u8], parts: &[(&str, &str)]) -> Vec<u8> {
     stored(&[&all, parts].concat())
 }
 
+#[test]
+fn comments_are_read_where_they_were_made() {
+    let body = "<w:p><w:commentRangeStart w:id='4'/><w:r><w:t>The rent is due.</w:t></w:r>\
+        <w:commentRangeEnd w:id='4'/><w:r><w:commentReference w:id='4'/></w:r></w:p>\
+        <w:p><w:r><w:t>Next.</w:t></w:r></w:p>";
+    let relations_of = relations(&[("c", "comments", "c.xml")]);
+    let comments = "<w:comments><w:comment w:id='4' w:author='Ada'><w:p><w:r><w:t>Only from</w:t>\
+        </w:r></w:p><w:p><w:r><w:t>March on.</w:t></w:r></w:p></w:comment></w:comments>";
+    let parts = [("doc/_rels/main.xml.rels", relations_of.as_str()), ("doc/c.xml", comments)];
+    let word = read(&with_parts(&docx(body), &parts));
+    let expected = "The rent is due.\n\n[1] Comment by Ada: Only from March on.\n\nNext.";
+    assert_eq!(word.text, expected);
+
+    let relations_of = relations(&[("a", "comments", "c.xml"), ("b", "threadedComment", "t.xml")]);
+    let old = "<comments><authors><author>Ada</author></authors><commentList><comment ref='B4' \
+        authorId='0'><text><r><rPr/><t>an early </t></r><r><t>count</t></r></text></comment>\
+        <comment ref='C4'><text><t>[Threaded comment] Your version of Excel</t></text></comment>\
+        </commentList></comments>";
+    let thread = "<ThreadedComments><threadedComment ref='C4'><text>without tax</text>\
+        </threadedComment><threadedComment ref='C4'><text>Thanks!</text></threadedComment>\
+        </ThreadedComments>";
+    let parts =
+        [("xl/_rels/1.xml.rels", relations_of.as_str()), ("xl/c.xml", old), ("xl/t.xml", thread)];
+    let text = read(&with_parts(&workbook_sample(), &parts)).text;
+    let expected = "Comment on B4: an early count\n\nComment on C4: without tax\n\n\
+        Comment on C4: Thanks!\n\n## Form";
+    assert!(text.contains(expected) && !text.contains("Your version"), "{text}");
+
+    let relations_of = relations(&[("a", "comments", "../c.xml"), ("b", "comments", "../d.xml")]);
+    let old = "<p:cmLst><p:cm authorId='0'><p:pos x='1'/><p:text>too small</p:text></p:cm>\
+        </p:cmLst>";
+    let new = "<p188:cmLst><p188:cm id='x'><p188:replyLst><p188:reply><p188:txBody><a:p><a:r>\
+        <a:t>agreed</a:t></a:r></a:p></p188:txBody></p188:reply></p188:replyLst><p188:txBody>\
+        <a:p><a:r><a:t>wrong year</a:t></a:r></a:p></p188:txBody></p188:cm></p188:cmLst>";
+    let parts = [
+        ("ppt/slides/_rels/2.xml.rels", relations_of.as_str()),
+        ("ppt/c.xml", old),
+        ("ppt/d.xml", new),
+    ];
+    let text = read(&with_parts(&slides_sample(), &parts)).text;
+    for comment in ["too small", "agreed", "wrong year"] {
+        assert!(text.contains(&format!("Comment: {comment}\n\n")), "{text}");
+    }
+}
+
+#[test]
+fn equations_keep_their_operators() {
+    let run = |text: &str| format!("<m:r><m:t>{text}</m:t></m:r>");
+    let sum = format!(
+        "<m:nary><m:naryPr><m:chr m:val='\u{2211}'/></m:naryPr><m:sub>{}</m:sub><m:sup>{}</m:sup>\
+         <m:e>{}</m:e></m:nary>",
+        run("i=1"),
+        run("n"),
+        run("x")
+    );
+    let integral =
+        format!("<m:nary><m:naryPr/><m:sub/><m:sup/><m:e>{}</m:e></m:nary>", run("f dx"));
+    let bracket = format!(
+        "<m:d><m:dPr><m:begChr m:val='['/><m:endChr m:val=']'/></m:dPr><m:e>{}</m:e></m:d>",
+        run("a")
+    );
+    let root = format!("<m:rad><m:radPr/><m:deg/><m:e>{}</m:e></m:rad>", run("b"));
+    let share = format!("<m:f><m:num>{}</m:num><m:den>{}</m:den></m:f>", run("1"), run("2"));
+    let math = format!("<m:oMath>{sum}{}{integral}{bracket}{root}{share}</m:oMath>", run("="));
+    let expected = "\u{2211}_i=1^nx=\u{222B}_^f dx[a]\u{221A}(b)1/2";
+    let word = read(&docx(&format!("<w:p>{math}</w:p>")));
+    assert!(word.text.starts_with(expected), "{}", word.text);
+    let slide = format!("<p:sp><p:txBody><a:p><a14:m>{math}</a14:m></a:p></p:txBody></p:sp>");
+    let parts = [("ppt/slides/2.xml", slide.as_str())];
+    let slides = read(&with_parts(&slides_sample(), &parts));
+    assert!(slides.text.contains(expected), "{}", slides.text);
+}
+
 /// A message that was saved as text by a program of Windows.
 #[test]
 fn a_message_in_utf_16_is_read_as_a_message() {
@@ -482,7 +555,8 @@ fn counts_of_containers_are_not_believed() {
 fn parts_that_are_stored_count_like_others() {
     // One part, listed as every slide of a presentation.
     let slide = format!(
-        "<p:sld><!--{}--><p:sp><p:txBody><a:p><a:r><a:t>x</a:t></a:r></a:p></p:txBody></p:sp></p:sld>",
+        "<p:sld><!--{}--><p:sp><p:txBody><a:p><a:r><a:t>x</a:t></a:r></a:p></p:txBody></p:sp>\
+         </p:sld>",
         " ".repeat(1 << 20)
     );
     let ids: String = (0..200).map(|_| "<p:sldId r:id='a'/>").collect();

@@ -199,8 +199,8 @@ pub fn extract(format: Format, bytes: &[u8]) -> Result<Extracted, ExtractError> 
     Ok(read(format, bytes, &Budget::default())?.1)
 }
 
-/// [`extract`] under the budget of the upload that the document came in, with its exact format: from
-/// outside an archive is judged by a few names.
+/// [`extract`] under the budget of the upload that the document came in, with its exact format:
+/// from outside an archive is judged by a few names.
 fn read(
     judged: Format,
     bytes: &[u8],

@@ -239,7 +239,7 @@ mod tests {
         let stopping = Stopping::default();
         let first = budget.share(100 << 20, &stopping).expect("the first never waits");
         std::thread::scope(|scope| {
-            let second = scope.spawn(|| budget.share(1, &stopping).is_some());
+            let second = scope.spawn(|| budget.share(CLAIM_BYTES, &stopping).is_some());
             while !budget.is_waiting() {
                 std::thread::yield_now();
             }
@@ -255,9 +255,9 @@ mod tests {
         own.0.store(1 << 30, Ordering::SeqCst);
         let budget = MemoryBudget::new(Box::new(own.clone()), Some(1 << 30), 0);
         let stopping = Stopping::default();
-        let first = budget.share(0, &stopping).unwrap();
+        let first = budget.share(CLAIM_BYTES, &stopping).unwrap();
         std::thread::scope(|scope| {
-            let second = scope.spawn(|| budget.share(0, &stopping).is_some());
+            let second = scope.spawn(|| budget.share(CLAIM_BYTES, &stopping).is_some());
             while !budget.is_waiting() {
                 std::thread::yield_now();
             }
@@ -266,7 +266,7 @@ mod tests {
         });
         own.0.store(1 << 30, Ordering::SeqCst);
         stopping.set();
-        assert!(budget.share(0, &stopping).is_none());
+        assert!(budget.share(CLAIM_BYTES, &stopping).is_none());
         drop(first);
     }
 
@@ -303,9 +303,9 @@ mod tests {
         let merge = budget.take_for_merge(90 << 20);
         assert_eq!(budget.room_for_merge(), MERGE_BYTES_MIN);
         let stopping = Stopping::default();
-        let first = budget.share(0, &stopping).expect("the first never waits");
+        let first = budget.share(CLAIM_BYTES, &stopping).expect("the first never waits");
         std::thread::scope(|scope| {
-            let second = scope.spawn(|| budget.share(0, &stopping).is_some());
+            let second = scope.spawn(|| budget.share(CLAIM_BYTES, &stopping).is_some());
             while !budget.is_waiting() {
                 std::thread::yield_now();
             }

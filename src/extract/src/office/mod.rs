@@ -8,11 +8,14 @@
 //!
 //! - `relations`: links between parts; `core`: title of the document
 //! - `document`: Word; `slides`: PowerPoint; `workbook`: Excel
-//! - `chart`: charts and diagrams as text
+//! - `chart`: charts and diagrams as text; `comments`: those on cells and slides; `equation`: signs
+//!   of equations
 
 mod chart;
+mod comments;
 mod core;
 pub(super) mod document;
+mod equation;
 mod relations;
 pub(super) mod slides;
 pub(super) mod workbook;

@@ -22,8 +22,8 @@
 //! - `frame`: the page as shown; `glyphs`: glyphs on the page as shown
 //! - `pieces`: glyphs to stretches of lines; `accents`: signs on letters; `direction`: text that is
 //!   read from the right
-//! - `running_heads`: headers and footers of each page; `columns`: the order of parts; `lines`: their
-//!   lines
+//! - `running_heads`: headers and footers of each page; `columns`: the order of parts; `lines`:
+//!   their lines
 //! - `marks`: items of lists; `tables`: rows and columns; `prose`: paragraphs and listings
 //! - `page_block`: a block with the areas of its lines; `headings`: which blocks are titles
 //! - `words`: hyphens that belong to words

@@ -413,7 +413,8 @@ fn damage_is_told_or_healed() {
 }
 
 /// Two-byte codes of a font that says nothing about them.
-const SECRET: &str = "/Resources <</Font <</F1 <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>> \
+const SECRET: &str = "/Resources <</Font <<\
+    /F1 <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>> \
     /F9 <</Type /Font /Subtype /Type0 /BaseFont /Secret /Encoding /Identity-H /DescendantFonts \
     [<</Type /Font /Subtype /CIDFontType2 /BaseFont /Secret /CIDSystemInfo <</Registry (Adobe) \
     /Ordering (Identity) /Supplement 0>> >>]>> >> >>";

@@ -4,9 +4,9 @@
 //! styles, numbering, notes -> walker over the body -> flow
 //! ```
 //! The text is that of the printed page: inserted text stays, deleted text and hidden text go, a
-//! text box stands before its paragraph, a note behind the paragraph that refers to it. Headers and
-//! footers are written once, at the end: often only a letterhead has the address. Page numbers are
-//! left out.
+//! text box stands before its paragraph, a note or a comment behind the paragraph that refers to
+//! it. Headers and footers are written once, at the end: often only a letterhead has the address.
+//! Page numbers are left out.
 //!
 //! - `properties`, `styles`, `numbering`: kinds of paragraphs
 //! - `walker`: the body; `paragraph`: one paragraph; `notes`: notes, headers and footers
@@ -37,7 +37,7 @@ pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractEr
     let styles = Styles::read(&package, &named("styles", "word/styles.xml"))?;
     let mut numbering = Numbering::read(&package, &named("numbering", "word/numbering.xml"))?;
     let mut notes = Notes::default();
-    for kind in ["footnotes", "endnotes"] {
+    for kind in ["footnotes", "endnotes", "comments"] {
         if let Some(name) = relations.first(kind) {
             notes.read(&package, name)?;
         }

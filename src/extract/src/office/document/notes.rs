@@ -1,4 +1,4 @@
-//! Texts beside the body: notes, headers and footers.
+//! Texts beside the body: notes, comments, headers and footers.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::package::Package;
 /// Headers and footers of one document: each section may have six.
 const HEADERS_MAX: usize = 60;
 
-/// The notes of a document, by their kind and id.
+/// The notes and comments of a document, by their kind and id.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     texts: BTreeMap<String, String>,
@@ -35,6 +35,11 @@ impl Notes {
                         key = key_of(element.name(), &element.attribute("id").unwrap_or_default());
                         text.clear();
                     }
+                    "comment" => {
+                        key = key_of(element.name(), &element.attribute("id").unwrap_or_default());
+                        let author = element.attribute("author").unwrap_or_default();
+                        text = format!("Comment by {author}:");
+                    }
                     "t" => is_text = true,
                     "tab" | "br" | "p" => text.push(' '),
                     "pPr" | "del" | "moveFrom" | "Fallback" => events.skip()?,
@@ -42,7 +47,7 @@ impl Notes {
                 },
                 Event::Close(name) => match name.as_str() {
                     "t" => is_text = false,
-                    "footnote" | "endnote" => {
+                    "footnote" | "endnote" | "comment" => {
                         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
                         self.texts.insert(std::mem::take(&mut key), text);
                     }

@@ -9,6 +9,7 @@ use crate::office::document::numbering::Numbering;
 use crate::office::document::paragraph::Paragraph;
 use crate::office::document::properties::{self, of_paragraph};
 use crate::office::document::styles::Styles;
+use crate::office::equation::Equations;
 use crate::office::relations::Relations;
 use crate::outline::too_long;
 use crate::package::Package;
@@ -50,6 +51,7 @@ pub(super) struct Walker<'w> {
     skips_page_numbers: bool,
     /// Charts and diagrams to be written after the paragraph.
     charts: Vec<String>,
+    equations: Equations,
 }
 
 impl<'w> Walker<'w> {
@@ -78,6 +80,7 @@ impl<'w> Walker<'w> {
             is_placeholder: false,
             skips_page_numbers: false,
             charts: Vec::new(),
+            equations: Equations::default(),
         }
     }
 
@@ -136,6 +139,9 @@ impl<'w> Walker<'w> {
     }
 
     fn open(&mut self, element: &Element<'_>) -> Result<Next, ExtractError> {
+        if let Some(sign) = self.equations.open(element) {
+            self.write(&sign)?;
+        }
         match element.name() {
             "p" => self.paragraphs.push(self.joined.take().unwrap_or_default()),
             "pPr" => return Ok(Next::Paragraph),
@@ -154,7 +160,7 @@ impl<'w> Walker<'w> {
                     return Ok(Next::Skip);
                 }
             }
-            "footnoteReference" | "endnoteReference" => {
+            "footnoteReference" | "endnoteReference" | "commentReference" => {
                 let id = element.attribute("id").unwrap_or_default();
                 if let Some(note) = self.notes.take(element.name(), &id) {
                     self.flow.note(&note);
@@ -179,9 +185,6 @@ impl<'w> Walker<'w> {
             "sdtPr" => return Ok(Next::Control),
             "sdtContent" if std::mem::take(&mut self.is_placeholder) => return Ok(Next::Skip),
             "docPr" => self.picture(element)?,
-            "den" => self.write("/")?,
-            "sup" => self.write("^")?,
-            "sub" => self.write("_")?,
             "chart" | "relIds" => self.charts.extend(
                 element
                     .prefixed("id")
@@ -199,6 +202,9 @@ impl<'w> Walker<'w> {
     }
 
     fn close(&mut self, name: &str) -> Result<(), ExtractError> {
+        if let Some(sign) = self.equations.close(name) {
+            self.write(&sign)?;
+        }
         match name {
             "t" => self.is_text = false,
             "instrText" => self.is_instruction = false,

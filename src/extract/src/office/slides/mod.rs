@@ -4,8 +4,8 @@
 //! presentation -> slides -> shapes of each -> order of reading -> flow
 //!                 layouts: positions of placeholders that have none themselves
 //! ```
-//! The title comes first, then the other shapes in reading order, then the speaker's notes.
-//! Numbers, dates and footers of slides are left out.
+//! The title comes first, then the other shapes in reading order, the comments, the speaker's
+//! notes. Numbers, dates and footers of slides are left out.
 //!
 //! - `shape`: shapes of a slide; `parser`: shapes from XML
 //! - `layout`: positions and bullets of placeholders; `order`: the order of reading
@@ -22,7 +22,7 @@ use crate::flow::Flow;
 use crate::office::relations::{self, Relations};
 use crate::office::slides::layout::Layouts;
 use crate::office::slides::shape::{Role, Shape};
-use crate::office::{chart, core};
+use crate::office::{chart, comments, core};
 use crate::package::Package;
 use lodestone_types::{Extracted, PageRef};
 
@@ -79,6 +79,9 @@ fn slide(
         layouts.apply(package, layout, &mut shapes)?;
     }
     write(package, shapes, flow)?;
+    for name in relations.of_kind("comments") {
+        comments::write(package, name, flow)?;
+    }
     let Some(notes) = relations.first("notesSlide") else { return Ok(()) };
     let relations = Relations::of(package, notes)?;
     let mut notes = parser::read(package, notes, &relations)?;

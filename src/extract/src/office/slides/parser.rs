@@ -3,6 +3,7 @@
 
 use crate::events::{Element, Event, Events};
 use crate::grid::{Grid, Piece};
+use crate::office::equation::Equations;
 use crate::office::relations::Relations;
 use crate::office::slides::order;
 use crate::office::slides::shape::{Bullet, Line, Role, Shape};
@@ -56,6 +57,7 @@ struct Parser<'p> {
     is_in_cell: bool,
     is_in_style: bool,
     is_picture: bool,
+    equations: Equations,
 }
 
 impl<'p> Parser<'p> {
@@ -70,6 +72,7 @@ impl<'p> Parser<'p> {
             is_in_cell: false,
             is_in_style: false,
             is_picture: false,
+            equations: Equations::default(),
         }
     }
 
@@ -83,6 +86,7 @@ impl<'p> Parser<'p> {
 
     /// Takes an element that begins; says whether what is in it is to be read.
     fn open(&mut self, element: &Element<'_>) -> bool {
+        self.line.text.extend(self.equations.open(element));
         match element.name() {
             "sp" | "cxnSp" | "graphicFrame" | "grpSp" | "pic" => {
                 self.is_picture = element.name() == "pic";
@@ -216,6 +220,7 @@ impl<'p> Parser<'p> {
     }
 
     fn close(&mut self, name: &str) {
+        self.line.text.extend(self.equations.close(name));
         match name {
             "t" => self.is_text = false,
             "xfrm" => self.is_in_bounds = false,

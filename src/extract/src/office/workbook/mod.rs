@@ -24,7 +24,7 @@ use crate::flow::Flow;
 use crate::office::relations::{self, Relations};
 use crate::office::workbook::formats::Formats;
 use crate::office::workbook::strings::SharedStrings;
-use crate::office::{chart, core};
+use crate::office::{chart, comments, core};
 use crate::package::Package;
 use lodestone_types::{Extracted, PageRef};
 
@@ -116,6 +116,11 @@ impl Book<'_> {
             let relations = Relations::of(self.package, drawing)?;
             for name in relations.of_kind("chart") {
                 chart::write(self.package, name, &mut inner)?;
+            }
+        }
+        for kind in ["comments", "threadedComment"] {
+            for name in relations.of_kind(kind) {
+                comments::write(self.package, name, &mut inner)?;
             }
         }
         if inner.len() == 0 {
