@@ -187,34 +187,45 @@ impl DataDir {
     /// synced the parent, and any other caller that finds it there syncs the parent too.
     /// Directories from before this process are durable, because opening ends with a sync of the
     /// file system.
+    ///
+    /// Those that were made before one could not be made are synced too: nobody else would take
+    /// them out of `unsynced_directories`.
     fn ensure_directories(&self, directories: &BTreeSet<&Path>) -> Result<(), IoError> {
-        let mut parents = BTreeSet::new();
-        let mut made = Vec::new();
-        {
-            let mut unsynced = self.unsynced_directories.lock();
-            for directory in directories {
-                if unsynced.is_empty() && self.disk.exists(directory)? {
-                    continue;
-                }
-                let below_root = directory.ancestors().take_while(|step| *step != self.root);
-                let mut steps: Vec<&Path> = below_root.collect();
-                steps.reverse();
-                for step in steps {
-                    if !self.disk.exists(step)? {
-                        self.disk.create_dir(step)?;
-                        unsynced.insert(step.to_path_buf());
-                        made.push(step);
-                    }
-                    if unsynced.contains(step) {
-                        parents.insert(self.directory_of(step));
-                    }
-                }
-            }
-        }
+        let (mut parents, mut made) = (BTreeSet::new(), Vec::new());
+        let result = self.make_directories(directories, &mut parents, &mut made);
         self.sync_directories(&parents)?;
         let mut unsynced = self.unsynced_directories.lock();
         for step in made {
             unsynced.remove(step);
+        }
+        result
+    }
+
+    /// Makes missing directories; returns the parents to sync and the directories made.
+    fn make_directories<'a>(
+        &self,
+        directories: &BTreeSet<&'a Path>,
+        parents: &mut BTreeSet<&'a Path>,
+        made: &mut Vec<&'a Path>,
+    ) -> Result<(), IoError> {
+        let mut unsynced = self.unsynced_directories.lock();
+        for directory in directories {
+            if unsynced.is_empty() && self.disk.exists(directory)? {
+                continue;
+            }
+            let below_root = directory.ancestors().take_while(|step| *step != self.root);
+            let mut steps: Vec<&Path> = below_root.collect();
+            steps.reverse();
+            for step in steps {
+                if !self.disk.exists(step)? {
+                    self.disk.create_dir(step)?;
+                    unsynced.insert(step.to_path_buf());
+                    made.push(step);
+                }
+                if unsynced.contains(step) {
+                    parents.insert(self.directory_of(step));
+                }
+            }
         }
         Ok(())
     }

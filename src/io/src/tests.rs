@@ -401,3 +401,18 @@ fn many_threads_share_fresh_directories() {
         assert_eq!(found.len(), 8);
     }
 }
+
+/// Statement of B7: a directory that could not be made leaves nothing behind that every later
+/// change would pay for.
+#[test]
+fn a_directory_that_cannot_be_made_is_forgotten() {
+    let root = tempfile::tempdir().unwrap();
+    let data = DataDir::open(root.path(), Arc::new(RealDisk)).unwrap();
+    let too_long = "x".repeat(300);
+    let target = data.root().join("v1/fresh").join(too_long).join("f");
+    data.publish(&target, &mut |out| out.write_all(b"1")).unwrap_err();
+    assert!(data.root().join("v1/fresh").is_dir(), "one was made before");
+    assert!(data.unsynced_directories.lock().is_empty());
+    let target = data.root().join("v1/fresh/f");
+    data.publish(&target, &mut |out| out.write_all(b"1")).unwrap();
+}
