@@ -1,6 +1,7 @@
 //! Snapshots: open manifests. A query uses exactly one, which keeps its files alive.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
@@ -12,6 +13,9 @@ use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_text::ScopeStats;
 use lodestone_types::{RowId, Sequence, SourceId, SourceRecord, SubTenantId};
 
+/// Scopes that are kept of a segment. Those used last stay.
+const SCOPES_MAX: usize = 256;
+
 /// A segment together with its dead rows, as of one or more versions.
 #[derive(Debug)]
 pub struct LiveSegment {
@@ -22,6 +26,8 @@ pub struct LiveSegment {
     /// Its dead rows and sources.
     pub dead: TombstoneSet,
     scopes: RwLock<BTreeMap<SubTenantId, Arc<ScopeRows>>>,
+    /// Counts uses of scopes.
+    uses: AtomicU64,
 }
 
 /// The live rows of one sub-tenant in one segment.
@@ -32,6 +38,8 @@ pub struct ScopeRows {
     /// Whether these are all rows of the segment, so that no mask is needed.
     pub is_whole_segment: bool,
     stats: OnceLock<ScopeStats>,
+    /// The number of its last use.
+    last_use: AtomicU64,
 }
 
 impl ScopeRows {
@@ -44,21 +52,37 @@ impl ScopeRows {
 impl LiveSegment {
     /// A segment with its tombstones.
     pub fn new(entry: SegmentEntry, segment: Arc<Segment>, dead: TombstoneSet) -> Self {
-        Self { entry, segment, dead, scopes: RwLock::default() }
+        Self { entry, segment, dead, scopes: RwLock::default(), uses: AtomicU64::new(0) }
     }
 
-    /// The live rows of a sub-tenant. Computed once, kept while the segment stays as it is.
+    /// The live rows of a sub-tenant. Kept while the segment stays as it is and few others are
+    /// asked for.
     pub fn scope(&self, sub_tenant: &SubTenantId) -> Arc<ScopeRows> {
+        let now = self.uses.fetch_add(1, Ordering::Relaxed);
         if let Some(scope) = self.scopes.read().get(sub_tenant) {
+            scope.last_use.store(now, Ordering::Relaxed);
             return Arc::clone(scope);
         }
         let rows = self.segment.rows_of_sub_tenant(sub_tenant) - &self.dead.rows;
         let is_whole_segment = rows.len() == u64::from(self.segment.row_count());
-        let scope = Arc::new(ScopeRows { rows, is_whole_segment, stats: OnceLock::new() });
+        let (stats, last_use) = (OnceLock::new(), AtomicU64::new(now));
+        let scope = Arc::new(ScopeRows { rows, is_whole_segment, stats, last_use });
         if !scope.rows.is_empty() {
-            self.scopes.write().insert(sub_tenant.clone(), Arc::clone(&scope));
+            let mut scopes = self.scopes.write();
+            if scopes.len() >= SCOPES_MAX {
+                let last_use = |scope: &ScopeRows| scope.last_use.load(Ordering::Relaxed);
+                let oldest = scopes.iter().min_by_key(|(_, scope)| last_use(scope));
+                let oldest = oldest.map(|(name, _)| name.clone());
+                oldest.and_then(|name| scopes.remove(&name));
+            }
+            scopes.insert(sub_tenant.clone(), Arc::clone(&scope));
         }
         scope
+    }
+
+    #[cfg(test)]
+    pub(super) fn kept_scopes(&self) -> usize {
+        self.scopes.read().len()
     }
 
     /// The sources that some rows belong to, ascending.

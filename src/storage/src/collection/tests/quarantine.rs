@@ -158,3 +158,22 @@ fn lists_that_are_missing_or_damaged_are_written_anew() {
     assert_eq!(collection.verify_source_lists().unwrap(), 0);
     assert_eq!(collection.repair_source_lists().unwrap(), 0);
 }
+
+/// Statement of B8: however many sub-tenants are asked for, few scopes are kept, the busy ones.
+#[test]
+fn few_scopes_of_a_segment_are_kept() {
+    let dir = CollectionDir::new();
+    let collection = dir.open();
+    let names: Vec<String> = (0..400).map(|n| format!("t{n}")).collect();
+    let sources: Vec<NewSource> =
+        names.iter().zip(1..).map(|(name, n)| source(name, "a", n, &["x"])).collect();
+    add(&collection, &sources);
+    let live = Arc::clone(&collection.snapshot().segments[0]);
+    let busy = live.scope(&sub("t0"));
+    for name in &names {
+        assert_eq!(live.scope(&sub(name)).rows.len(), 1);
+        assert!(Arc::ptr_eq(&busy, &live.scope(&sub("t0"))), "after {name}");
+        assert!(live.kept_scopes() <= 256);
+    }
+    assert_eq!(live.kept_scopes(), 256);
+}
