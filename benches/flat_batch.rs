@@ -17,7 +17,7 @@ mod vectors;
 
 fn flat_batch(criterion: &mut Criterion) {
     let (columns, _) = vectors::clustered(100_000);
-    let tiers = Tiers { rows: columns.view(), listed: None };
+    let tiers = Tiers::new(columns.view(), None);
     let exact = Thoroughness::Exact;
     let mut unit = vec![0.0; tiers.rows.dimension()];
     let mut group = criterion.benchmark_group("flat_batch");

@@ -30,8 +30,8 @@ fn flat_paths(criterion: &mut Criterion) {
     let one_list = ListPolicy { listed_rows_min: usize::MAX, ..ListPolicy::default() };
     let (built, rotation) = (build(&rows, one_list), Rotation::new(rows.dimension()));
     let lists = Lists::view(rows.dimension(), &built.lists, &built.one_bit).expect("as built");
-    let tiers = Tiers { rows, listed: None };
-    let with_one_bit = Tiers { rows, listed: Some((lists, &rotation)) };
+    let tiers = Tiers::new(rows, None);
+    let with_one_bit = Tiers::new(rows, Some((lists, &rotation)));
     let mut group = criterion.benchmark_group("flat_paths");
     for passing in [128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 65_536] {
         let listed: Vec<RowId> = (0..passing).map(|i| RowId((i * ROWS / passing) as u32)).collect();

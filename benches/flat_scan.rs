@@ -27,12 +27,12 @@ fn flat_scan(criterion: &mut Criterion) {
         let one_list = ListPolicy { listed_rows_min: usize::MAX, ..ListPolicy::default() };
         let (built, rotation) = (build(&view, one_list), Rotation::new(view.dimension()));
         let lists = Lists::view(view.dimension(), &built.lists, &built.one_bit).expect("as built");
-        let tiers = Tiers { rows: view, listed: Some((lists, &rotation)) };
+        let tiers = Tiers::new(view, Some((lists, &rotation)));
         group.bench_function(BenchmarkId::new("one_bit", rows), |bencher| {
             let (backend, exact) = (&SimdBackend, Thoroughness::Exact);
             bencher.iter(|| flat::search(backend, &tiers, black_box(&query), None, 10, exact));
         });
-        let tiers = Tiers { listed: None, ..tiers };
+        let tiers = Tiers::new(tiers.rows, None);
         for backend in backends {
             let id = BenchmarkId::new(backend.name(), rows);
             group.bench_function(id, |bencher| {

@@ -25,7 +25,7 @@ fn lists(criterion: &mut Criterion) {
     let (rows, rotation) = (columns.view(), Rotation::new(columns.view().dimension()));
     let built = build(&rows, ListPolicy::default());
     let lists = Lists::view(rows.dimension(), &built.lists, &built.one_bit).expect("as built");
-    let tiers = Tiers { rows, listed: Some((lists, &rotation)) };
+    let tiers = Tiers::new(rows, Some((lists, &rotation)));
     let ask = |query: &PreparedQuery, thoroughness| -> FlatHits {
         search(&SimdBackend, &tiers, query, None, 10, thoroughness).expect("as wide")
     };

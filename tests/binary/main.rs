@@ -9,6 +9,7 @@
 //! - `streams`: events one by one, clients that leave, the same answer in company
 //! - `fairness`: searches of one tenant beside the answers of another; clients that leave
 //! - `damage`: what `lodestone verify` finds; `catalogs`: those that are old, empty or damaged
+//! - `unreadable`: segments damaged under a running server
 //! - `full_disk`: disks without a free byte or inode
 //! - `documents`: files of all formats and hostile ones, read by confined children
 //! - `ingest`: the client verb, through changes and kills
@@ -33,6 +34,7 @@ mod process;
 mod settings;
 mod sockets;
 mod streams;
+mod unreadable;
 
 use std::path::{Path, PathBuf};
 

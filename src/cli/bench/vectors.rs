@@ -64,6 +64,7 @@ fn measure(options: &BenchVectors, folder: &Path) -> Result<Value, Box<dyn Error
         "wall_s": round(begun.elapsed().as_secs_f64()),
         "cpu_s": round(cpu_seconds() - cpu),
     });
+    built.segment.prepare_vectors()?;
     let tiers = built.segment.tiers()?;
     let prepared: Vec<PreparedQuery> =
         queries.rows().map(PreparedQuery::new).collect::<Result<_, _>>()?;

@@ -89,6 +89,12 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
         0
     }
 
+    /// Whether a search may copy all of its rows, as a device does that keeps them: they are then
+    /// verified before.
+    fn copies_rows(&self) -> bool {
+        false
+    }
+
     /// Holds `count` rows on a device while lists are built from them, to find the points near them
     /// in less time. `None` where the CPU has to do it.
     fn hold_rows(&self, rows: &dyn CodeRows, count: usize) -> Option<Box<dyn HeldRows>> {

@@ -96,7 +96,7 @@ impl Engine {
             sources.extend(view);
         }
         let has_more = visible.peek().is_some() || waiting.peek().is_some();
-        Ok(SourcePage { sources, total, has_more })
+        self.sound(collection, &snapshot, SourcePage { sources, total, has_more })
     }
 
     /// Every source of a scope, in every state: newest upload first, then by id.

@@ -1,27 +1,62 @@
 //! Searches, and the vectors of embeddings tenants.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 
 use crate::ingest::{AcceptedVectors, IngestError};
 use crate::query::{FullTextRequest, QueryError, RetrieveRequest, Retrieved, VectorHit};
 use crate::{Engine, EngineError, TenantAccess};
-use lodestone_storage::collection::Snapshot;
+use lodestone_storage::collection::{Collection, Snapshot};
 use lodestone_types::{ErrorKind, RetrievedChunk, SourceId, Triplet};
 
 impl Engine {
-    /// Reads one snapshot. Where a block turns out to be damaged at its first use, its segment is
-    /// quarantined, and the rest is read once more: the answer then says that it is incomplete.
+    /// Reads one snapshot. Where a segment turns out to be damaged, it is quarantined, and the rest
+    /// is read once more: the answer then says that it is incomplete. Bytes that changed after they
+    /// were verified may end in a panic; it is taken for damage where some is found.
     pub(super) fn read<T>(
         &self,
         access: &TenantAccess,
         read: impl Fn(&Snapshot) -> Result<T, QueryError>,
     ) -> Result<T, EngineError> {
-        match read(&access.collection.snapshot()) {
-            Err(error) if error.is_damage() && self.ingest.quarantine(&access.collection) > 0 => {
-                Ok(read(&access.collection.snapshot())?)
+        let collection = &access.collection;
+        // Each further round has a segment less.
+        loop {
+            let snapshot = collection.snapshot();
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                let found = read(&snapshot)?;
+                snapshot.check()?;
+                Ok::<T, QueryError>(found)
+            }));
+            let may_be_damage = match &result {
+                Ok(result) => result.as_ref().is_err_and(QueryError::is_damage),
+                Err(_panic) => true,
+            };
+            let has_less = || {
+                // Another request may have noticed it too.
+                collection.snapshot().damaged.len() > snapshot.damaged.len()
+                    || self.ingest.quarantine(collection) > 0
+            };
+            if may_be_damage && has_less() {
+                continue;
             }
-            result => Ok(result?),
+            return Ok(result.unwrap_or_else(|panic| resume_unwind(panic))?);
         }
+    }
+
+    /// Passes on what was read from a snapshot, unless a part of that is damaged: it is then
+    /// quarantined, and the request may be repeated.
+    pub(super) fn sound<T>(
+        &self,
+        collection: &Arc<Collection>,
+        snapshot: &Snapshot,
+        found: T,
+    ) -> Result<T, EngineError> {
+        if let Err(error) = snapshot.check() {
+            self.ingest.quarantine(collection);
+            return Err(QueryError::from(error).into());
+        }
+        Ok(found)
     }
 
     /// Passes on the result of a change that had to read rows. Damage is quarantined; the change

@@ -125,7 +125,7 @@ impl Engine {
         let job = self.catalog.latest(tenant.collection, sub_tenant, id)?;
         let job = job.filter(|row| row.status != JobStatus::Success);
         let snapshot = collection.snapshot();
-        Ok(SourceView::join(snapshot.find(sub_tenant, id), job)?)
+        self.sound(collection, &snapshot, SourceView::join(snapshot.find(sub_tenant, id), job)?)
     }
 
     /// The original of the visible version; where there is none, of the accepted one. It is opened,

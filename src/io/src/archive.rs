@@ -1,10 +1,11 @@
-//! Structured data read in place: rkyv, checked once when it is opened.
+//! Structured data read in place: rkyv, checked before it is read.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::path::Path;
 
 use bytes::Bytes;
+use rkyv::Portable;
 use rkyv::api::high::{HighSerializer, HighValidator};
 use rkyv::bytecheck::CheckBytes;
 use rkyv::rancor;
@@ -27,8 +28,9 @@ where
     rkyv::to_bytes::<rancor::Error>(value).expect("plain data can be archived")
 }
 
-/// An archived `T`: holds its bytes (and so the mapping beneath them), which were checked in full
-/// when it was opened; [`Archive::get`] costs nothing.
+/// An archived `T`: holds its bytes, and so the mapping beneath them. It is checked as a whole when
+/// a file is opened, and each part again when it is read: a page of the file may become unreadable
+/// meanwhile, and a pointer in it may then lead anywhere.
 pub struct Archive<T> {
     bytes: Bytes,
     _archived: PhantomData<fn() -> T>,
@@ -37,37 +39,42 @@ pub struct Archive<T> {
 impl<T> Archive<T>
 where
     T: rkyv::Archive,
-    T::Archived: for<'a> CheckBytes<HighValidator<'a, rancor::Error>>,
+    T::Archived: Portable + for<'a> CheckBytes<HighValidator<'a, rancor::Error>>,
 {
-    /// Checks `bytes`, which must be one whole encoded value and should be verified against their
-    /// checksum before; `path` is for messages. Bytes that do not begin on a multiple of 16 are
-    /// copied; sections begin on 4 KiB boundaries of a mapping and are not.
-    ///
-    /// # Errors
-    /// [`IoError::CorruptFile`] if the bytes are not a valid archive of `T`.
-    pub fn open(bytes: Bytes, path: &Path) -> Result<Self, IoError> {
+    /// Takes one whole encoded value. Bytes that do not begin on a multiple of 16 are copied;
+    /// sections begin on 4 KiB boundaries of a mapping and are not.
+    pub fn new(bytes: Bytes) -> Self {
         const { assert!(align_of::<T::Archived>() <= ALIGNMENT) };
         let is_aligned = bytes.as_ptr().addr().is_multiple_of(ALIGNMENT);
         let bytes = if is_aligned { bytes } else { copy_aligned(&bytes) };
-        match rkyv::access::<T::Archived, rancor::Error>(&bytes) {
-            Ok(_) => Ok(Self { bytes, _archived: PhantomData }),
-            Err(reason) => Err(IoError::CorruptFile {
-                path: path.to_path_buf(),
-                problem: format!("not an archived {}: {reason}", std::any::type_name::<T>()),
-            }),
-        }
+        Self { bytes, _archived: PhantomData }
     }
 
-    /// The value in its archived form.
-    pub fn get(&self) -> &T::Archived {
-        // SAFETY: `open`, the only constructor, ran the checked access on these very bytes with
-        // this very type, and they cannot have changed or moved since: `Bytes` is immutable, its
-        // memory stays in place when the handle moves, and a mapping beneath it is that of a
-        // published file (see mmap.rs).
-        #[allow(unsafe_code)]
-        unsafe {
-            rkyv::access_unchecked::<T::Archived>(&self.bytes)
-        }
+    /// The whole value, after every part of it was checked; `path` is for messages.
+    ///
+    /// # Errors
+    /// [`IoError::CorruptFile`] if the bytes are not a valid archive of `T`.
+    pub fn check(&self, path: &Path) -> Result<&T::Archived, IoError> {
+        rkyv::access::<T::Archived, rancor::Error>(&self.bytes).map_err(|reason| {
+            let problem = format!("not an archived {}: {reason}", std::any::type_name::<T>());
+            IoError::CorruptFile { path: path.to_path_buf(), problem }
+        })
+    }
+}
+
+impl<T> Archive<T> {
+    /// The place of a part that [`Self::check`] has led to.
+    pub fn position_of<P>(&self, part: *const P) -> usize {
+        part.addr() - self.bytes.as_ptr().addr()
+    }
+
+    /// The part at a place, after it and what it points to were checked; `None` where they are not
+    /// what they were.
+    pub fn part<P>(&self, position: usize) -> Option<&P>
+    where
+        P: Portable + for<'a> CheckBytes<HighValidator<'a, rancor::Error>>,
+    {
+        rkyv::api::high::access_pos::<P, rancor::Error>(&self.bytes, position).ok()
     }
 }
 
@@ -101,10 +108,13 @@ mod tests {
     }
 
     fn assert_is_table(archive: &Archive<Table>) {
-        let found = archive.get();
+        let found = archive.check(Path::new("s")).unwrap();
         assert_eq!(found.names[0].as_str(), "a name longer than what is kept inline");
         assert_eq!(found.offsets[99].to_native(), 99);
         assert_eq!((found.pairs[0].0.as_str(), found.pairs[0].1.to_native()), ("inner", 7));
+        let name = archive.position_of(&raw const found.names[0]);
+        let name: &rkyv::string::ArchivedString = archive.part(name).unwrap();
+        assert_eq!(name.as_str(), "a name longer than what is kept inline");
     }
 
     #[test]
@@ -116,7 +126,7 @@ mod tests {
             shifted.extend_from_slice(&encoded);
             let bytes = Bytes::from_owner(shifted).slice(shift..);
             let address = bytes.as_ptr();
-            let archive = Archive::<Table>::open(bytes, Path::new("s")).unwrap();
+            let archive = Archive::<Table>::new(bytes);
             assert_eq!(archive.bytes.as_ptr() == address, shift == 0, "copied only if needed");
             assert_is_table(&archive);
             let moved = Box::new(archive);
@@ -124,28 +134,40 @@ mod tests {
         }
     }
 
-    /// Method: cut and overwrite; each result is refused or readable without leaving the bytes
-    /// (miri and the sanitizers check this), and a good number are refused.
+    /// Method: cut and overwrite; each result is refused or readable without leaving the bytes, as
+    /// a whole and in parts.
     #[test]
     fn damaged_bytes_are_refused() {
         let encoded = encode(&table());
-        for len in 0..encoded.len() {
-            let cut = Bytes::copy_from_slice(&encoded[..len]);
-            if let Ok(archive) = Archive::<Table>::open(cut, Path::new("s")) {
-                let _ = archive.get().names.len();
+        let good = Archive::<Table>::new(Bytes::copy_from_slice(&encoded));
+        let whole = good.check(Path::new("s")).unwrap();
+        let [first, second] = [&whole.names[0], &whole.names[1]]
+            .map(|name| good.position_of(std::ptr::from_ref(name)));
+        let read = |archive: &Archive<Table>| {
+            for position in [first, second] {
+                let name = archive.part::<rkyv::string::ArchivedString>(position);
+                assert!(name.is_none_or(|name| name.as_str().len() <= encoded.len()));
             }
+        };
+        for len in 0..encoded.len() {
+            let archive = Archive::<Table>::new(Bytes::copy_from_slice(&encoded[..len]));
+            if let Ok(found) = archive.check(Path::new("s")) {
+                let _ = found.names.len();
+            }
+            read(&archive);
         }
         let mut refused = 0;
         for at in 0..encoded.len() {
             let mut bad = encoded.to_vec();
             bad[at] ^= 0xff;
-            let error = Archive::<Table>::open(bad.into(), Path::new("seg")).err();
-            if let Some(error) = error {
+            let archive = Archive::<Table>::new(bad.into());
+            if let Err(error) = archive.check(Path::new("seg")) {
                 assert!(error.to_string().contains("seg"), "{error}");
                 refused += 1;
             }
+            read(&archive);
         }
         assert!(refused > 20, "{refused}");
-        assert!(Archive::<Table>::open(Bytes::new(), Path::new("s")).is_err());
+        assert!(Archive::<Table>::new(Bytes::new()).check(Path::new("s")).is_err());
     }
 }

@@ -1,5 +1,8 @@
 //! Files of checksummed blocks: no byte is used before its block was verified.
 //!
+//! Blocks are verified one by one, when they are first needed, from a buffer that is read from the
+//! file: a bad sector is an error there, and no signal. The bytes themselves are read in place.
+//!
 //! ```text
 //! byte      0            65536         131072            data_len
 //!           | block 0    | block 1     | block 2 (short) | not covered: table and footer
@@ -11,15 +14,20 @@
 
 use std::io::{self, Write};
 use std::ops::Range;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::{IoError, MappedFile};
+use lodestone_types::ErrorKind;
 
 /// Bytes of a block; the last one of a file may be shorter.
 pub const BLOCK_BYTES: usize = 64 << 10;
+
+/// Blocks that are read at once.
+const BLOCKS_AT_ONCE: usize = 16;
 
 /// The checksum of one run of bytes (xxh3-64, seed 0), for headers and footers too.
 pub fn checksum(bytes: &[u8]) -> u64 {
@@ -101,6 +109,10 @@ pub struct BlockFile {
     checksums: Box<[u64]>,
     /// One bit for each block that was found good.
     verified: Box<[AtomicU64]>,
+    /// Bytes read to verify blocks.
+    read_bytes: AtomicU64,
+    /// The first damage that was found.
+    damage: OnceLock<String>,
 }
 
 impl BlockFile {
@@ -115,8 +127,14 @@ impl BlockFile {
         } else if checksums.len() != blocks {
             format!("{} checksums for {blocks} blocks", checksums.len())
         } else {
-            let verified = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-            return Ok(Self { mapped, data_len, checksums: checksums.into(), verified });
+            return Ok(Self {
+                mapped,
+                data_len,
+                checksums: checksums.into(),
+                verified: (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+                read_bytes: AtomicU64::new(0),
+                damage: OnceLock::new(),
+            });
         };
         Err(IoError::CorruptFile { path: mapped.path().to_path_buf(), problem })
     }
@@ -131,53 +149,152 @@ impl BlockFile {
         self.data_len
     }
 
-    /// The bytes of `range`, after each block that they touch was verified; a block is verified
-    /// once in the life of this value. No copy.
+    /// Bytes that were read to verify blocks, scrubs included.
+    pub fn read_bytes(&self) -> u64 {
+        self.read_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Verifies the blocks that `range` touches, each once in the life of this value; costs a look
+    /// at one bit for a block that was verified before.
     ///
     /// # Errors
-    /// [`IoError::CorruptBlock`] names the first damaged block; [`IoError::CorruptFile`] for a
-    /// range outside the data, because ranges come out of files.
+    /// [`IoError::CorruptBlock`] names the first damaged block, other errors the block that cannot
+    /// be read; [`IoError::CorruptFile`] for a range outside the data, because ranges come out of
+    /// files.
+    #[inline]
+    pub fn verify(&self, range: Range<usize>) -> Result<(), IoError> {
+        if self.is_verified(&range) { Ok(()) } else { self.verify_unseen(range) }
+    }
+
+    /// Whether each block that `range` touches was verified.
+    #[inline]
+    pub fn is_verified(&self, range: &Range<usize>) -> bool {
+        range.start <= range.end
+            && range.end <= self.data_len
+            && blocks_of(range).all(|block| self.has_verified(block))
+    }
+
+    /// The bytes of `range`, after [`Self::verify`]. No copy.
+    ///
+    /// # Errors
+    /// As [`Self::verify`].
     pub fn verified(&self, range: Range<usize>) -> Result<Bytes, IoError> {
-        if range.start > range.end || range.end > self.data_len {
-            let problem = format!("range {range:?} lies outside of {} bytes", self.data_len);
-            return Err(IoError::CorruptFile { path: self.mapped.path().into(), problem });
-        }
-        if !range.is_empty() {
-            for block in range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES) {
-                // Relaxed: the bit is about bytes that never change; it does not publish them.
-                let is_verified =
-                    self.verified[block / 64].load(Ordering::Relaxed) >> (block % 64) & 1;
-                if is_verified == 0 {
-                    self.verify_block(block)?;
-                }
-            }
-        }
+        self.verify(range.clone())?;
         Ok(self.mapped.bytes(range))
+    }
+
+    /// The bytes of `range`, none of them verified: the caller calls [`Self::verify`] for each part
+    /// before reading it. No copy.
+    ///
+    /// # Errors
+    /// [`IoError::CorruptFile`] for a range outside the data.
+    pub fn unverified(&self, range: Range<usize>) -> Result<Bytes, IoError> {
+        self.check_range(&range)?;
+        Ok(self.mapped.bytes(range))
+    }
+
+    /// Whether everything that was read so far is what was verified. Asked before what was read is
+    /// passed on: a page may have become unreadable after its block was verified, and readers who
+    /// could not return an error may have gone on over damage.
+    ///
+    /// # Errors
+    /// [`IoError::CorruptFile`] for good after the first damage of the file.
+    pub fn check(&self) -> Result<(), IoError> {
+        let corrupt = |problem: &str| {
+            let (path, problem) = (self.mapped.path().to_path_buf(), problem.to_owned());
+            Err(IoError::CorruptFile { path, problem })
+        };
+        match self.damage.get() {
+            Some(problem) => corrupt(problem),
+            None if self.mapped.has_faulted() => corrupt("a part of it could not be read"),
+            None if !self.mapped.is_whole() => corrupt("it is shorter than when it was opened"),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the bytes of `range` in the mapping match their checksums now.
+    pub fn is_intact(&self, range: Range<usize>) -> bool {
+        let matches = |block| xxh3_64(&self.mapped[self.bytes_of(block)]) == self.checksums[block];
+        range.end <= self.data_len && blocks_of(&range).all(matches)
     }
 
     /// Reads every block again, whether or not it was verified before; the scrub.
     ///
     /// # Errors
-    /// [`IoError::CorruptBlock`] names the first damaged block.
+    /// As [`Self::verify`], and as [`Self::check`].
     pub fn verify_all(&self) -> Result<(), IoError> {
-        for block in 0..self.checksums.len() {
-            self.verify_block(block)?;
+        let mut buffer = Vec::new();
+        for first in (0..self.checksums.len()).step_by(BLOCKS_AT_ONCE) {
+            let last = self.checksums.len().min(first + BLOCKS_AT_ONCE);
+            self.verify_blocks(first..last, &mut buffer)?;
+        }
+        self.check()
+    }
+
+    fn check_range(&self, range: &Range<usize>) -> Result<(), IoError> {
+        if range.start <= range.end && range.end <= self.data_len {
+            return Ok(());
+        }
+        let problem = format!("range {range:?} lies outside of {} bytes", self.data_len);
+        Err(IoError::CorruptFile { path: self.mapped.path().into(), problem })
+    }
+
+    // Relaxed: the bit is about bytes that never change; it does not publish them.
+    #[inline]
+    fn has_verified(&self, block: usize) -> bool {
+        self.verified[block / 64].load(Ordering::Relaxed) >> (block % 64) & 1 == 1
+    }
+
+    fn bytes_of(&self, block: usize) -> Range<usize> {
+        let start = block * BLOCK_BYTES;
+        start..self.data_len.min(start + BLOCK_BYTES)
+    }
+
+    #[cold]
+    fn verify_unseen(&self, range: Range<usize>) -> Result<(), IoError> {
+        self.check_range(&range)?;
+        self.check()?;
+        let mut unseen = blocks_of(&range).filter(|block| !self.has_verified(*block)).peekable();
+        let mut buffer = Vec::new();
+        while let Some(first) = unseen.next() {
+            let mut end = first + 1;
+            while end - first < BLOCKS_AT_ONCE && unseen.next_if_eq(&end).is_some() {
+                end += 1;
+            }
+            self.verify_blocks(first..end, &mut buffer)?;
         }
         Ok(())
     }
 
-    fn verify_block(&self, block: usize) -> Result<(), IoError> {
-        let start = block * BLOCK_BYTES;
-        let end = self.data_len.min(start + BLOCK_BYTES);
-        let found = xxh3_64(&self.mapped[start..end]);
-        let expected = self.checksums[block];
-        if found != expected {
-            let path = self.mapped.path().to_path_buf();
-            return Err(IoError::CorruptBlock { path, block, expected, found });
+    /// Reads a run of blocks and compares each with its checksum.
+    fn verify_blocks(&self, blocks: Range<usize>, buffer: &mut Vec<u8>) -> Result<(), IoError> {
+        let bytes = self.bytes_of(blocks.start).start..self.bytes_of(blocks.end - 1).end;
+        buffer.resize(bytes.len(), 0);
+        let found = self.mapped.read_at(bytes.start, buffer).and_then(|()| {
+            self.read_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            blocks.zip(buffer.chunks(BLOCK_BYTES)).try_for_each(|(block, bytes)| {
+                let (found, expected) = (xxh3_64(bytes), self.checksums[block]);
+                if found != expected {
+                    let path = self.mapped.path().to_path_buf();
+                    return Err(IoError::CorruptBlock { path, block, expected, found });
+                }
+                self.verified[block / 64].fetch_or(1 << (block % 64), Ordering::Relaxed);
+                Ok(())
+            })
+        });
+        if let Err(error) = &found
+            && error.kind() == ErrorKind::Corrupt
+        {
+            self.damage.get_or_init(|| error.to_string());
         }
-        self.verified[block / 64].fetch_or(1 << (block % 64), Ordering::Relaxed);
-        Ok(())
+        found
     }
+}
+
+/// The blocks that a range touches; none for an empty one.
+#[inline]
+fn blocks_of(range: &Range<usize>) -> Range<usize> {
+    if range.is_empty() { 0..0 } else { range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES) }
 }
 
 #[cfg(test)]
@@ -247,17 +364,72 @@ mod tests {
         for flipped in [0, BLOCK_BYTES - 1, BLOCK_BYTES, 2 * BLOCK_BYTES + 499] {
             let mut damaged = data.clone();
             damaged[flipped] ^= 1;
-            let file = open(&damaged, data.len(), sums.clone()).unwrap();
-            for block in 0..3 {
+            let open = || open(&damaged, data.len(), sums.clone()).unwrap();
+            let bad = flipped / BLOCK_BYTES;
+            let file = open();
+            for block in (0..3).filter(|block| *block != bad) {
                 let start = block * BLOCK_BYTES;
-                let read = file.verified(start..start + 10);
-                assert_eq!(read.is_err(), block == flipped / BLOCK_BYTES);
+                file.verified(start..start + 10).unwrap();
             }
+            file.check().unwrap();
             let whole = file.verified(0..data.len()).unwrap_err();
-            assert!(matches!(whole, IoError::CorruptBlock { block, .. }
-                if block == flipped / BLOCK_BYTES));
-            assert!(file.verify_all().is_err());
+            assert!(matches!(whole, IoError::CorruptBlock { block, .. } if block == bad));
+            assert!(file.check().unwrap_err().to_string().contains("block"), "it is remembered");
+            assert!(file.verified(bad * BLOCK_BYTES..bad * BLOCK_BYTES + 1).is_err());
+            assert!(open().verify_all().is_err());
+            assert!(!file.is_intact(0..data.len()));
+            let good = (bad + 1) % 3 * BLOCK_BYTES;
+            assert!(file.is_intact(good..good + 1));
         }
+    }
+
+    /// Statement of B2 at its cause: what is read is verified, once, and nothing else is.
+    #[test]
+    fn as_many_bytes_are_verified_as_blocks_are_touched() {
+        let data = pattern(40 * BLOCK_BYTES);
+        let file = open(&data, data.len(), checksums(&data)).unwrap();
+        let mut blocks = 0;
+        for (range, fresh) in [
+            (0..0, 0),
+            (5..6, 1),
+            (0..BLOCK_BYTES, 0),
+            (BLOCK_BYTES - 1..BLOCK_BYTES + 1, 1),
+            (10 * BLOCK_BYTES..30 * BLOCK_BYTES, 20),
+            (9 * BLOCK_BYTES..31 * BLOCK_BYTES, 2),
+            (39 * BLOCK_BYTES + 1..40 * BLOCK_BYTES, 1),
+        ] {
+            file.verify(range.clone()).unwrap();
+            assert!(file.is_verified(&range));
+            blocks += fresh;
+            assert_eq!(file.read_bytes(), (blocks * BLOCK_BYTES) as u64, "{range:?}");
+        }
+        assert!(!file.is_verified(&(0..data.len())));
+        file.verify(0..data.len()).unwrap();
+        assert_eq!(file.read_bytes(), data.len() as u64);
+    }
+
+    /// Goal: what was lost after it was verified is told to those who have read it.
+    #[test]
+    fn a_file_that_is_cut_after_verification_is_damaged() {
+        let (data, directory) = (pattern(4 * BLOCK_BYTES), tempfile::tempdir().unwrap());
+        let path = directory.path().join("f");
+        std::fs::write(&path, &data).unwrap();
+        let open = || {
+            let mapped = MappedFile::open(&path).unwrap();
+            BlockFile::open(mapped, data.len(), checksums(&data)).unwrap()
+        };
+        let (read, unread) = (open(), open());
+        let bytes = read.verified(0..data.len()).unwrap();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_len(BLOCK_BYTES as u64).unwrap();
+        let error = read.check().unwrap_err();
+        assert!(error.to_string().contains("shorter"), "{error}");
+        assert_eq!(bytes[3 * BLOCK_BYTES], 0, "the process goes on");
+        assert_eq!(read.check().unwrap_err().kind(), ErrorKind::Corrupt);
+        assert_eq!(read.verify_all().unwrap_err().kind(), ErrorKind::Corrupt);
+        assert!(read.is_intact(0..1) && !read.is_intact(0..data.len()));
+        let error = unread.verify(2 * BLOCK_BYTES..2 * BLOCK_BYTES + 1).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     }
 
     #[test]

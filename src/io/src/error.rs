@@ -148,6 +148,14 @@ pub enum IoError {
     },
 }
 
+/// Whether reading failed because of what the device holds: a bad sector, or a block whose checksum
+/// the file system found wrong.
+fn is_of_medium(error: &io::Error) -> bool {
+    const ERRORS: [i32; 5] =
+        [libc::EIO, libc::EBADMSG, libc::EUCLEAN, libc::ENODATA, libc::EREMOTEIO];
+    error.raw_os_error().is_some_and(|errno| ERRORS.contains(&errno))
+}
+
 fn holder_name(holder: &Option<u32>) -> String {
     match holder {
         Some(process) => format!("process {process}"),
@@ -178,6 +186,9 @@ impl IoError {
             Self::NotFound { .. } => ErrorKind::NotFound,
             Self::AlreadyExists { .. } => ErrorKind::Conflict,
             Self::StorageFull { .. } => ErrorKind::StorageFull,
+            Self::Failed { operation: Operation::Read, source, .. } if is_of_medium(source) => {
+                ErrorKind::Corrupt
+            }
             Self::Failed { .. } => ErrorKind::Internal,
             Self::InUse { .. } | Self::Poisoned { .. } | Self::Unsupported { .. } => {
                 ErrorKind::Unavailable
@@ -228,6 +239,8 @@ mod tests {
             assert_eq!(raised(Operation::Write, errno).kind(), ErrorKind::StorageFull);
         }
         assert_eq!(raised(Operation::Write, libc::EIO).kind(), ErrorKind::Internal);
+        assert_eq!(raised(Operation::Read, libc::EIO).kind(), ErrorKind::Corrupt, "a bad sector");
+        assert_eq!(raised(Operation::Read, libc::EACCES).kind(), ErrorKind::Internal);
         assert_eq!(raised(Operation::Read, libc::ENOENT).kind(), ErrorKind::NotFound);
         assert_eq!(raised(Operation::Link, libc::EEXIST).kind(), ErrorKind::Conflict);
     }

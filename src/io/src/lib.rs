@@ -8,7 +8,7 @@
 //! <data>/...         published files: complete, synced, never changed again
 //!
 //! write    contents -> tmp/<n> -> fsync -> rename or link into place -> fsync directory
-//! read     path -> MappedFile -> BlockFile (checksums) -> Bytes -> Archive (checked once)
+//! read     path -> MappedFile -> BlockFile (checksums by pread) -> Bytes -> Archive (checked)
 //! ```
 //!
 //! Invariants:
@@ -18,6 +18,8 @@
 //! - After a failed sync nothing is written until the directory is opened again, and a sync is
 //!   never tried twice.
 //! - No byte of data is handed on before its block was verified; no archive before it was checked.
+//! - A page that cannot be read does not end the process: it is zeros and a mark on its file, for
+//!   which a reader asks before passing on what was read.
 //!
 //! Modules:
 //! - `error`: errors with their path, and kinds by the caller's remedy
@@ -28,12 +30,12 @@
 //! - `memory`: private memory of this process
 //! - `priority`: lower priority for background threads, the limit of open files
 //! - `mmap`: read-only mappings and zero-copy slices of them; `stable_bytes`: slices that libraries
-//!   may refer to
+//!   may refer to; `faults`: pages that cannot be read
 //! - `blocks`: 64 KiB blocks, their checksums, verification before first use
 //! - `slice`: parts of files, read piece by piece
 //! - `spill`: requests and answers that are too large to wait in memory
 //! - `sealed`: small files of a first line and a body, with or without a hash
-//! - `archive`: rkyv values read in place after one check
+//! - `archive`: rkyv values read in place, each part after a check
 //! - `store`: blobs by key, on top of all this
 //! - `crash_disk`: a disk that loses power on demand (feature `testing`)
 //! - `stand_in`: the real disk with hooks for tests (feature `testing`)
@@ -45,6 +47,7 @@ pub mod crash_disk;
 mod data_dir;
 mod disk;
 mod error;
+mod faults;
 mod gauge;
 mod memory;
 mod mmap;

@@ -3,26 +3,45 @@
 use std::fmt;
 use std::fs::File;
 use std::ops::{Deref, Range};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use memmap2::Mmap;
 
+use crate::faults::Watch;
 use crate::{FileSlice, IoError, Operation};
 
 /// A whole file, mapped read-only. Clones and slices share the mapping; it ends with the last of
 /// them, also where the file has lost its name by then.
+///
+/// A page that cannot be read, because its sector is bad or somebody has shortened the file, is
+/// zeros, and [`Self::has_faulted`] from then on.
 #[derive(Clone)]
 pub struct MappedFile {
     path: Arc<Path>,
+    file: Arc<File>,
+    watch: Arc<Watch>,
     contents: Bytes,
+}
+
+/// A mapping under watch. Fields are dropped in order: the watch ends first.
+struct Mapping {
+    _watch: Arc<Watch>,
+    mapped: Mmap,
+}
+
+impl AsRef<[u8]> for Mapping {
+    fn as_ref(&self) -> &[u8] {
+        &self.mapped
+    }
 }
 
 impl MappedFile {
     /// Maps the file at `path`, which must be one that this process or an earlier one published
-    /// (see `publish.rs`). The mapping begins on a page, so offsets keep their alignment up to
-    /// 4 KiB.
+    /// (see `publish.rs`). Nothing of it is read. The mapping begins on a page, so offsets keep
+    /// their alignment up to 4 KiB. The file stays open as long as it is mapped.
     ///
     /// # Errors
     /// [`IoError::NotFound`], or errors of opening and mapping.
@@ -34,12 +53,13 @@ impl MappedFile {
         // they are never modified or truncated afterwards, replaced only by another inode, and
         // unlinked only after the last snapshot drops, which leaves the inode to this mapping.
         // The flock on LOCK keeps other instances of the server out, and mode 0700 other users.
-        // What remains: a person with our rights who truncates a file by hand raises SIGBUS,
-        // and one who edits it changes bytes after their checksum was taken.
+        // What remains: a person with our rights who truncates a file by hand, and sectors that
+        // go bad, turn pages into zeros (faults.rs); one who edits a file changes bytes after
+        // their checksum was taken.
         #[allow(unsafe_code)]
-        let mapping = unsafe { Mmap::map(&file) };
-        let mapping = mapping.map_err(|e| IoError::new(Operation::Map, path, e))?;
-        Ok(Self { path: path.into(), contents: Bytes::from_owner(mapping) })
+        let mapped = unsafe { Mmap::map(&file) };
+        let mapped = mapped.map_err(|e| IoError::new(Operation::Map, path, e))?;
+        Ok(Self::watched(path, file, mapped))
     }
 
     /// Maps a file without a name that is written no more.
@@ -51,9 +71,16 @@ impl MappedFile {
         // its one handle is inside of the slice, which only reads: it is neither changed nor
         // shortened while the mapping lives.
         #[allow(unsafe_code)]
-        let mapping = unsafe { Mmap::map(file.file()) };
-        let mapping = mapping.map_err(|e| IoError::new(Operation::Map, file.path(), e))?;
-        Ok(Self { path: file.path().into(), contents: Bytes::from_owner(mapping) })
+        let mapped = unsafe { Mmap::map(file.file()) };
+        let failed = |e| IoError::new(Operation::Map, file.path(), e);
+        let handle = file.file().try_clone().map_err(failed)?;
+        Ok(Self::watched(file.path(), handle, mapped.map_err(failed)?))
+    }
+
+    fn watched(path: &Path, file: File, mapped: Mmap) -> Self {
+        let watch = Arc::new(Watch::new(&mapped));
+        let contents = Bytes::from_owner(Mapping { _watch: Arc::clone(&watch), mapped });
+        Self { path: path.into(), file: Arc::new(file), watch, contents }
     }
 
     /// The file's name when it was mapped; for messages.
@@ -62,12 +89,39 @@ impl MappedFile {
     }
 
     /// The bytes of `range` without a copy; they keep the mapping alive. Unverified: data goes
-    /// through [`crate::BlockFile::verified`].
+    /// through [`crate::BlockFile`].
     ///
     /// # Panics
     /// If the range does not lie within the file, as slicing does.
     pub fn bytes(&self, range: Range<usize>) -> Bytes {
         self.contents.slice(range)
+    }
+
+    /// Whether a part of the mapping could not be read, so that zeros stood in its place. Asked
+    /// after reading, and before what was read is passed on.
+    pub fn has_faulted(&self) -> bool {
+        self.watch.has_faulted()
+    }
+
+    /// Whether the file has not become shorter. The rest of its last page is zeros then, which
+    /// nothing marks.
+    pub fn is_whole(&self) -> bool {
+        self.file.metadata().is_ok_and(|found| found.len() >= self.contents.len() as u64)
+    }
+
+    /// Fills `buffer` from the file and not from the mapping, so that a bad sector is an error.
+    ///
+    /// # Errors
+    /// [`IoError::CorruptFile`] where the file ends earlier than when it was mapped, or the
+    /// system's.
+    pub fn read_at(&self, offset: usize, buffer: &mut [u8]) -> Result<(), IoError> {
+        self.file.read_exact_at(buffer, offset as u64).map_err(|error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => {
+                let problem = format!("it ends before byte {}", offset + buffer.len());
+                IoError::CorruptFile { path: self.path.to_path_buf(), problem }
+            }
+            _ => IoError::new(Operation::Read, &self.path, error),
+        })
     }
 }
 
@@ -81,8 +135,8 @@ impl Deref for MappedFile {
 
 impl fmt::Debug for MappedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, contents } = self;
-        f.debug_struct("MappedFile").field("path", path).field("bytes", &contents.len()).finish()
+        let bytes = self.contents.len();
+        f.debug_struct("MappedFile").field("path", &self.path).field("bytes", &bytes).finish()
     }
 }
 
@@ -111,5 +165,42 @@ mod tests {
         assert!(MappedFile::open(&path).unwrap().is_empty());
         let missing = MappedFile::open(&directory.path().join("none")).unwrap_err();
         assert!(matches!(missing, IoError::NotFound { .. }), "{missing}");
+    }
+
+    /// Statement of F2 at its cause: a page that is gone reads as zeros and marks its mapping,
+    /// and no other one.
+    #[test]
+    fn a_mapping_survives_a_file_that_was_cut() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = |name: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, vec![7; 5 << 20]).unwrap();
+            MappedFile::open(&path).unwrap()
+        };
+        let (cut, whole) = (open("cut"), open("whole"));
+        let file = File::options().write(true).open(cut.path()).unwrap();
+        file.set_len(100_000).unwrap();
+        assert!(!cut.has_faulted(), "nothing was read yet");
+        assert_eq!(cut[0], 7);
+        assert!(!cut.has_faulted(), "this page is there");
+        // Last page first, then all of them, from several threads: each fault is handled.
+        assert_eq!(cut[cut.len() - 1], 0);
+        assert!(cut.has_faulted());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| assert!(cut.iter().step_by(4096).all(|byte| [0, 7].contains(byte))));
+            }
+        });
+        let error = cut.read_at(0, &mut [0; 100_001]).unwrap_err();
+        assert!(matches!(error, IoError::CorruptFile { .. }), "{error}");
+        assert!(whole.iter().all(|byte| *byte == 7) && !whole.has_faulted());
+
+        let slice = cut.bytes(4_000_000..4_000_010);
+        drop(cut);
+        assert_eq!(&slice[..], [0; 10], "the slice keeps the mapping");
+        drop(slice);
+        let again = open("cut");
+        assert!(again.iter().all(|byte| *byte == 7));
+        assert!(!again.has_faulted(), "a mark does not stay");
     }
 }

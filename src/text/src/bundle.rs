@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use tantivy::HasLen;
-use tantivy::directory::FileSlice;
+use tantivy::directory::{FileSlice, OwnedBytes};
 
 use crate::TextError;
 
@@ -23,6 +23,28 @@ const ALIGNMENT: usize = 8;
 const FILES_MAX: usize = 64;
 /// Bytes that are read from disk at once.
 const PIECE_BYTES: usize = 1 << 20;
+
+/// Storage of a bundle, read range by range: only what an index needs is read of it.
+pub trait BundleBytes: fmt::Debug + Send + Sync {
+    /// Bytes of the bundle.
+    fn byte_count(&self) -> usize;
+
+    /// The bytes of a range that lies inside.
+    ///
+    /// # Errors
+    /// If they are not those that were written.
+    fn read(&self, range: Range<usize>) -> io::Result<OwnedBytes>;
+}
+
+impl BundleBytes for OwnedBytes {
+    fn byte_count(&self) -> usize {
+        self.len()
+    }
+
+    fn read(&self, range: Range<usize>) -> io::Result<OwnedBytes> {
+        Ok(self.slice(range))
+    }
+}
 
 /// The files of a bundle, by their ranges of bytes.
 #[derive(Debug, PartialEq)]
@@ -99,8 +121,11 @@ impl fmt::Debug for TextBundle {
 }
 
 /// Reads the table of a bundle. Checks magic, version, and that every file lies inside.
-pub(super) fn read(bundle: &[u8]) -> Result<Contents, TextError> {
-    let mut rest = bundle;
+pub(super) fn read(bundle: &dyn BundleBytes) -> Result<Contents, TextError> {
+    let bytes = bundle.byte_count();
+    let read = |range| bundle.read(range).map_err(TextError::damaged);
+    let header = read(0..HEADER_BYTES.min(bytes))?;
+    let mut rest = header.as_slice();
     if take(&mut rest, MAGIC.len())? != MAGIC {
         return Err(TextError::damaged("it does not begin with the magic bytes"));
     }
@@ -111,7 +136,11 @@ pub(super) fn read(bundle: &[u8]) -> Result<Contents, TextError> {
     let rows = u32_of(&mut rest)?;
     let count = u32_of(&mut rest)? as usize;
     let table_bytes = u32_of(&mut rest)? as usize;
-    let mut table = take(&mut rest, table_bytes)?;
+    if table_bytes > bytes - HEADER_BYTES {
+        return Err(TextError::damaged("it ends too early"));
+    }
+    let table = read(HEADER_BYTES..HEADER_BYTES + table_bytes)?;
+    let mut table = table.as_slice();
     if count > FILES_MAX || (count == 0) != (rows == 0) {
         return Err(TextError::damaged(format!("{count} files for {rows} rows")));
     }
@@ -122,10 +151,9 @@ pub(super) fn read(bundle: &[u8]) -> Result<Contents, TextError> {
         let name = std::str::from_utf8(take(&mut table, usize::from(name_bytes))?)
             .map_err(|_| TextError::damaged("a file name is not UTF-8"))?;
         let (start, length) = (u64_of(&mut table)?, u64_of(&mut table)?);
-        let end = start.checked_add(length).filter(|end| *end <= bundle.len() as u64);
+        let end = start.checked_add(length).filter(|end| *end <= bytes as u64);
         let Some(end) = end.filter(|_| start >= (HEADER_BYTES + table_bytes) as u64) else {
-            let size = bundle.len();
-            let problem = format!("file {name} at {start}+{length} is outside of {size} bytes");
+            let problem = format!("file {name} at {start}+{length} is outside of {bytes} bytes");
             return Err(TextError::damaged(problem));
         };
         files.insert(name.to_owned(), start as usize..end as usize);
@@ -156,6 +184,10 @@ fn u64_of(rest: &mut &[u8]) -> Result<u64, TextError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(bundle: &[u8]) -> Result<Contents, TextError> {
+        super::read(&OwnedBytes::new(bundle.to_vec()))
+    }
 
     fn sample() -> Vec<u8> {
         let files = [("a.idx", vec![1, 2, 3]), ("meta.json", vec![4; 9]), ("z", vec![])];

@@ -15,7 +15,7 @@ use tantivy::directory::{
 };
 use tantivy::{Directory, HasLen};
 
-use crate::bundle::Contents;
+use crate::bundle::{BundleBytes, Contents};
 
 /// Files of an index at most: those of one segment.
 pub(super) const INDEX_FILES_MAX: usize = 6;
@@ -33,8 +33,32 @@ struct Files {
 
 #[derive(Debug, Clone)]
 enum Stored {
-    Memory(OwnedBytes),
+    Bundled(Arc<Bundled>),
     Scratch(Arc<Scratch>),
+}
+
+/// A file in a bundle, by its place there.
+#[derive(Debug)]
+struct Bundled {
+    bundle: Arc<dyn BundleBytes>,
+    place: Range<usize>,
+}
+
+impl HasLen for Bundled {
+    fn len(&self) -> usize {
+        self.place.len()
+    }
+}
+
+impl FileHandle for Bundled {
+    /// The library asks for the dictionaries and the field lengths once, at opening, and for one
+    /// posting list at a time after that.
+    fn read_bytes(&self, range: Range<usize>) -> io::Result<OwnedBytes> {
+        if range.start > range.end || range.end > self.place.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.bundle.read(self.place.start + range.start..self.place.start + range.end)
+    }
 }
 
 /// A file without a name, and its length.
@@ -46,9 +70,10 @@ struct Scratch {
 
 impl IndexDirectory {
     /// The files of a bundle. `contents` was read from it, so every range lies inside.
-    pub(super) fn of_bundle(bundle: &OwnedBytes, contents: &Contents) -> Self {
+    pub(super) fn of_bundle(bundle: &Arc<dyn BundleBytes>, contents: &Contents) -> Self {
         let file = |(name, range): (&String, &Range<usize>)| {
-            (PathBuf::from(name), Stored::Memory(bundle.slice(range.clone())))
+            let file = Bundled { bundle: Arc::clone(bundle), place: range.clone() };
+            (PathBuf::from(name), Stored::Bundled(Arc::new(file)))
         };
         let whole = contents.files.iter().map(file).collect();
         Self(Arc::new(Mutex::new(Files { whole, blank: Vec::new() })))
@@ -118,7 +143,7 @@ impl TerminatingWrite for OpenFile {
 impl Directory for IndexDirectory {
     fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
         Ok(match self.stored(path)? {
-            Stored::Memory(bytes) => Arc::new(bytes),
+            Stored::Bundled(file) => file,
             Stored::Scratch(scratch) => scratch,
         })
     }
@@ -154,7 +179,9 @@ impl Directory for IndexDirectory {
     }
 
     fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
-        let bytes = Stored::Memory(OwnedBytes::new(data.to_vec()));
+        let bytes = OwnedBytes::new(data.to_vec());
+        let bytes = Bundled { place: 0..bytes.len(), bundle: Arc::new(bytes) };
+        let bytes = Stored::Bundled(Arc::new(bytes));
         self.files().whole.insert(path.to_owned(), bytes);
         Ok(())
     }

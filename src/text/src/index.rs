@@ -8,7 +8,7 @@ use tantivy::directory::OwnedBytes;
 use tantivy::{Index, InvertedIndexReader, Segment, SegmentReader};
 
 use crate::TextError;
-use crate::bundle;
+use crate::bundle::{self, BundleBytes};
 use crate::directory::IndexDirectory;
 use crate::schema::{Field, schema};
 
@@ -41,8 +41,17 @@ impl TextIndex {
     pub fn open(
         bundle: impl StableDeref<Target = [u8]> + Send + Sync + 'static,
     ) -> Result<Self, TextError> {
-        let bundle = OwnedBytes::new(bundle);
-        let contents = bundle::read(&bundle)?;
+        Self::open_lazily(Arc::new(OwnedBytes::new(bundle)))
+    }
+
+    /// As [`Self::open`], but of the bundle only what is needed is read: now its dictionaries and
+    /// the lengths of the fields, in a search the postings of its words. Checksums are verified by
+    /// `bundle`.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_lazily(bundle: Arc<dyn BundleBytes>) -> Result<Self, TextError> {
+        let contents = bundle::read(&*bundle)?;
         let rows = contents.rows;
         if rows == 0 {
             return Ok(Self { rows, opened: None });

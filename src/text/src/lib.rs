@@ -103,13 +103,14 @@ mod stats;
 mod tokens;
 
 pub use build::{RowText, TextIndexBuilder};
-pub use bundle::TextBundle;
+pub use bundle::{BundleBytes, TextBundle};
 pub use error::TextError;
 pub use highlight::matches;
 pub use index::TextIndex;
 pub use query::{HybridQuery, Operator, PHRASE_CHARS_MAX, QUERY_TERMS_MAX, TextQuery, WordQuery};
 pub use score::RowScores;
 pub use stats::{CorpusStats, ScopeStats, TermCounts};
+pub use tantivy::directory::OwnedBytes;
 
 #[cfg(test)]
 mod exhaustive_tests;

@@ -231,6 +231,10 @@ impl ComputeBackend for CudaBackend {
         if resident.is_ok() { rows.len() } else { 0 }
     }
 
+    fn copies_rows(&self) -> bool {
+        true
+    }
+
     fn hold_rows(&self, rows: &dyn CodeRows, count: usize) -> Option<Box<dyn HeldRows>> {
         let is_worth_it = count >= HELD_ROWS_MIN && rows.codes(0).len() <= STRIDE_MAX;
         let held = is_worth_it

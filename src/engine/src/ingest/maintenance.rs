@@ -5,6 +5,7 @@
 //! segments of others, and new ones of the same collection, are merged meanwhile.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -166,7 +167,7 @@ impl Ingest {
                 tracing::warn!(%error, "there is no reserve for deletions on a full disk");
             }
             for (collection, is_first) in self.maintenance.take(&self.stopping) {
-                self.maintain_one(&collection, is_first);
+                self.guarded(&collection, || self.maintain_one(&collection, is_first));
             }
         }
     }
@@ -175,8 +176,19 @@ impl Ingest {
     pub(super) fn merge_large(&self) {
         run_in_background();
         while let Some(collection) = self.maintenance.take_large(&self.stopping) {
-            let merged = self.merge_next(&collection, u64::MAX);
-            self.after_work(&collection, merged.map(|_| Round::Progress));
+            self.guarded(&collection, || {
+                let merged = self.merge_next(&collection, u64::MAX);
+                self.after_work(&collection, merged.map(|_| Round::Progress));
+            });
+        }
+    }
+
+    /// Works on a collection. A panic, as of bytes that changed after they were verified, does not
+    /// end the thread: damage is looked for.
+    fn guarded(&self, collection: &Arc<Collection>, work: impl FnOnce()) {
+        if catch_unwind(AssertUnwindSafe(work)).is_err() {
+            tracing::error!(collection = %collection.id(), "work in the background failed");
+            self.quarantine(collection);
         }
     }
 

@@ -65,6 +65,16 @@ impl Ingest {
         let mut held: Vec<Sequence> = claim.jobs.iter().map(|job| job.sequence).collect();
         let collection = claim.collection;
         let result = catch_unwind(AssertUnwindSafe(|| self.try_process(duty, claim, &mut held)));
+        let may_be_damage = match &result {
+            Ok(result) => result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Corrupt),
+            Err(_panic) => true,
+        };
+        if may_be_damage
+            && let Ok(Some(tenant)) = self.catalog.tenant_of(collection)
+            && let Ok(collection) = self.open(&tenant)
+        {
+            self.quarantine(&collection);
+        }
         let outcome = match result {
             Ok(Ok(())) => return,
             Ok(Err(error)) => give_back(&error),

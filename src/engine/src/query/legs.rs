@@ -205,7 +205,8 @@ pub(super) fn cosines(
     for group in rows.chunk_by(|a, b| a.segment == b.segment) {
         context.check()?;
         let rows: Vec<RowId> = group.iter().map(|address| address.row).collect();
-        let vectors = segments[group[0].segment].live.segment.vectors()?;
+        let segment = &segments[group[0].segment].live.segment;
+        let vectors = segment.originals_of(rows.iter().copied())?;
         cosines.extend(flat::scores(backend, &vectors, query, &rows)?);
     }
     Ok(cosines)

@@ -33,7 +33,8 @@ pub struct Writer<'a> {
 }
 
 impl Collection {
-    /// Waits for the writer's lock.
+    /// Waits for the writer's lock. Segments that were found damaged meanwhile are quarantined
+    /// first, so that nothing is decided by what they hold.
     ///
     /// # Errors
     /// [`CollectionError::Poisoned`] after a failed commit, [`CollectionError::Quarantined`] while
@@ -44,6 +45,7 @@ impl Collection {
         if self.poisoned.load(Ordering::SeqCst) {
             return Err(CollectionError::Poisoned { collection });
         }
+        self.quarantine_noticed(&state);
         self.require_known()?;
         Ok(Writer { collection: self, state })
     }
@@ -69,13 +71,14 @@ impl Writer<'_> {
     /// Makes `edit` durable and visible. Returns what it removed.
     ///
     /// # Errors
-    /// `StorageFull` if the disk filled before the commit point, and errors of reading the visible
-    /// sources: nothing has changed then. After any other error the collection is poisoned: it
-    /// refuses writes, and reads continue with the version before. [`CollectionError::InDoubt`]
-    /// alone says that the change may be durable.
+    /// `StorageFull` if the disk filled before the commit point, errors of reading the visible
+    /// sources, and damage of a segment that the edit was made from: nothing has changed then.
+    /// After any other error the collection is poisoned: it refuses writes, and reads continue with
+    /// the version before. [`CollectionError::InDoubt`] alone says that the change may be durable.
     pub fn commit(&mut self, edit: &Edit) -> Result<Outcome, CollectionError> {
         let base = self.base();
         let draft = Draft::new(&base, edit)?;
+        check_read(&base, edit)?;
         let result = self.try_commit(edit, base, draft);
         if let Err(error) = &result
             && error.leaves_doubt()
@@ -204,6 +207,14 @@ impl Writer<'_> {
         drop(pending_deletes);
         collection.snapshot.store(Arc::new(next));
     }
+}
+
+/// Refuses an edit that may have been made from unreadable bytes: damage of a segment of the base
+/// that was noticed since the lock was taken, or of an input of a merge.
+fn check_read(base: &Snapshot, edit: &Edit) -> Result<(), CollectionError> {
+    base.check()?;
+    let mut inputs = edit.replace.iter().flat_map(|replacement| &replacement.inputs);
+    Ok(inputs.try_for_each(|live| live.segment.check())?)
 }
 
 /// The snapshot of a manifest that was just committed.

@@ -92,6 +92,8 @@ pub struct Collection {
     pending_deletes: Mutex<Vec<PendingDelete>>,
     /// Inputs of the merges that are under way.
     merging: Mutex<Vec<SegmentId>>,
+    /// Held while all blocks are read; the version of which all were sound.
+    scrubbing: Mutex<Option<u64>>,
     poisoned: AtomicBool,
 }
 

@@ -49,6 +49,7 @@ impl Collection {
             writer: Mutex::new(WriterState { applied }),
             pending_deletes: Mutex::default(),
             merging: Mutex::default(),
+            scrubbing: Mutex::new(None),
             poisoned: AtomicBool::new(false),
         };
         let snapshot = collection.load(head)?;

@@ -8,10 +8,12 @@
 
 use std::sync::Arc;
 
+use parking_lot::MutexGuard;
+
 use crate::collection::manifest::SegmentEntry;
 use crate::collection::snapshot::{LiveSegment, Snapshot};
 use crate::collection::source_list::{ListedSource, SourceList};
-use crate::collection::{Collection, CollectionError, layout};
+use crate::collection::{Collection, CollectionError, WriterState, layout};
 use crate::segment::{Segment, TombstoneSet};
 use lodestone_io::store::Key;
 use lodestone_types::{CollectionId, ErrorKind, SegmentId, SourceId, SourceRecord, SubTenantId};
@@ -104,19 +106,22 @@ impl Snapshot {
 }
 
 impl Collection {
-    /// Quarantines a segment. Its sources are read from its open file, where only parts are
-    /// damaged, otherwise from the list beside it.
+    /// Quarantines a segment. Its sources are read from the list beside it, or from its open file
+    /// where only other parts of that are damaged.
     pub(super) fn quarantine(
         &self,
         entry: &SegmentEntry,
         open: Option<&LiveSegment>,
     ) -> QuarantinedSegment {
+        let list = self.read_list(entry);
         let known = match open {
-            Some(live) => SourceList::of(&live.segment)
-                .map_err(CollectionError::from)
-                .or_else(|_| self.read_list(entry))
+            Some(live) => list
+                .or_else(|error| match live.segment.has_intact_sources() {
+                    true => Ok(SourceList::of(&live.segment)?),
+                    false => Err(error),
+                })
                 .map(|sources| (sources, live.dead.clone())),
-            None => self.read_list(entry).and_then(|list| Ok((list, self.read_dead(entry)?))),
+            None => list.and_then(|list| Ok((list, self.read_dead(entry)?))),
         };
         let known = match known {
             Ok((sources, dead)) => Some(KnownContents { sources: Arc::new(sources), dead }),
@@ -194,35 +199,51 @@ impl Collection {
         Ok(missing.len())
     }
 
-    /// Reads every block of every segment and quarantines the damaged ones. Returns their number.
-    /// Called when a read has met damage; reading the blocks needs no lock.
+    /// Quarantines the segments that reading has found damaged; if there are none, every block of
+    /// every segment is read and compared. Returns their number. Called when a read has met damage
+    /// or has ended in a panic.
+    ///
+    /// Blocks are read without the writer's lock, by one caller at a time, and once for a version
+    /// in which all of them were sound: a request that fails for another reason does not have
+    /// everything read again and again.
     pub fn quarantine_damaged(&self) -> usize {
-        let is_damaged = |live: &Arc<LiveSegment>| match live.segment.verify_blocks() {
-            Err(error) if error.kind() == ErrorKind::Corrupt => {
+        let found = self.quarantine_noticed(&self.writer.lock());
+        if found > 0 {
+            return found;
+        }
+        let Some(mut sound_version) = self.scrubbing.try_lock() else { return 0 };
+        let seen = self.snapshot();
+        if *sound_version == Some(seen.manifest.version) {
+            return 0;
+        }
+        // Each segment remembers its damage.
+        let scrub = |live: &Arc<LiveSegment>| live.segment.verify_blocks();
+        let failed = seen.segments.iter().filter_map(|live| scrub(live).err()).count();
+        if failed == 0 {
+            *sound_version = Some(seen.manifest.version);
+        }
+        self.quarantine_noticed(&self.writer.lock())
+    }
+
+    /// Quarantines the segments that are known to be damaged. Returns their number.
+    pub(super) fn quarantine_noticed(&self, _no_commit: &MutexGuard<'_, WriterState>) -> usize {
+        let now = self.snapshot();
+        let is_bad = |live: &Arc<LiveSegment>| match live.segment.check() {
+            Err(error) => {
                 tracing::error!(collection = %self.id, %error, "segment quarantined");
                 true
             }
-            _ => false,
+            Ok(()) => false,
         };
-        let seen = self.snapshot();
-        let bad: Vec<SegmentId> =
-            seen.segments.iter().filter(|live| is_damaged(live)).map(|l| l.segment.id()).collect();
-        if bad.is_empty() {
-            return 0;
+        let (bad, sound): (Vec<_>, Vec<_>) = now.segments.iter().cloned().partition(is_bad);
+        if !bad.is_empty() {
+            let mut damaged = now.damaged.clone();
+            let lost = bad.iter().map(|live| self.quarantine(&live.entry, Some(live)));
+            damaged.extend(lost.map(Arc::new));
+            let manifest = now.manifest.clone();
+            self.snapshot.store(Arc::new(Snapshot { manifest, segments: sound, damaged }));
         }
-        let _no_commit = self.writer.lock();
-        let now = self.snapshot();
-        let (bad, sound): (Vec<_>, Vec<_>) = now
-            .segments
-            .iter()
-            .cloned()
-            .partition(|live: &Arc<LiveSegment>| bad.contains(&live.segment.id()));
-        let found = bad.len();
-        let mut damaged = now.damaged.clone();
-        damaged.extend(bad.iter().map(|live| Arc::new(self.quarantine(&live.entry, Some(live)))));
-        let manifest = now.manifest.clone();
-        self.snapshot.store(Arc::new(Snapshot { manifest, segments: sound, damaged }));
-        found
+        bad.len()
     }
 
     /// The files of a segment and of the list beside it.

@@ -147,6 +147,15 @@ impl FoundSource<'_> {
 }
 
 impl Snapshot {
+    /// Whether everything that was read through this snapshot is what was written. Asked before the
+    /// result of reading is passed on or stored, see [`Segment::check`].
+    ///
+    /// # Errors
+    /// Damage of any segment.
+    pub fn check(&self) -> Result<(), SegmentError> {
+        self.segments.iter().try_for_each(|live| live.segment.check())
+    }
+
     /// A visible source.
     pub fn find(&self, sub_tenant: &SubTenantId, id: &SourceId) -> Option<FoundSource<'_>> {
         self.segments.iter().rev().find_map(|live| {

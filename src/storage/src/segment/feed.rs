@@ -292,7 +292,12 @@ impl RowFeed for MergedRows<'_> {
     }
 
     fn parts(&self) -> Result<Vec<VectorRows<'_>>, SegmentError> {
-        self.inputs.iter().map(|(segment, _)| segment.vectors()).collect()
+        let mut parts = Vec::with_capacity(self.inputs.len());
+        for (input, (segment, _)) in self.inputs.iter().enumerate() {
+            let rows = self.rows.iter().filter(|(of, _)| *of as usize == input);
+            parts.push(segment.vectors_of(rows.map(|(_, row)| *row))?);
+        }
+        Ok(parts)
     }
 
     fn origin(&self, row: u32) -> (usize, u32) {

@@ -15,11 +15,18 @@
 //! bounds of both, and ends when further lists bring no better rows: it finds about 99 of 100
 //! neighbours. Returned rows have true scores, and are never fewer than min(k, m).
 //!
+//! Blocks of the file are verified before they are read. Damage does not end a search, for which
+//! every inner loop would pay: the file remembers it, and the caller asks [`Segment::check`] before
+//! it passes the result on.
+//!
+//! [`Segment::check`]: crate::segment::Segment::check
+//!
 //! - `path`: choice of the cheapest path; `filter`: the passing rows in the forms that paths need
 //! - `listed`: search through lists, by the backend or by the processor
 //! - `together`: several queries in one pass
 
 use crate::segment::lists::{Effort, Lists, NearRows, Probed};
+use crate::segment::tiers::TierBlocks;
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{
     BoundedQuery, ComputeBackend, ComputeError, ErrorBound, PreparedQuery, RowMask, Selection,
@@ -58,6 +65,8 @@ pub struct Tiers<'a> {
     pub rows: VectorRows<'a>,
     /// T0, and the rotation that its codes were made with.
     pub listed: Option<(Lists<'a>, &'a Rotation)>,
+    /// `None` where everything was verified, or needs not be.
+    blocks: Option<TierBlocks<'a>>,
 }
 
 /// Share of the neighbours that a search may miss.
@@ -77,7 +86,46 @@ pub enum Thoroughness {
     },
 }
 
-impl Tiers<'_> {
+impl<'a> Tiers<'a> {
+    /// The tiers of rows that need not be verified.
+    pub fn new(rows: VectorRows<'a>, listed: Option<(Lists<'a>, &'a Rotation)>) -> Self {
+        Self { rows, listed, blocks: None }
+    }
+
+    /// The tiers, each part of which is verified before it is read.
+    #[must_use]
+    pub(super) fn behind(self, blocks: Option<TierBlocks<'a>>) -> Self {
+        let listed = self.listed.map(|(lists, rotation)| (lists.behind(blocks), rotation));
+        Self { listed, blocks, ..self }
+    }
+
+    /// Verifies everything for a backend that may copy it.
+    fn prepare_for(&self, backend: &dyn ComputeBackend) {
+        if let Some(blocks) = self.blocks.filter(|_| backend.copies_rows()) {
+            blocks.all();
+        }
+    }
+
+    /// Verifies T1 of the rows that a scan reads.
+    fn prepare_scan(&self, filter: Option<&RowFilter<'_>>) {
+        match (self.blocks, filter) {
+            (None, _) => {}
+            (Some(blocks), None) => {
+                blocks.all_codes();
+            }
+            (Some(blocks), Some(filter)) => {
+                let _first_damaged = filter.rows().find(|row| !blocks.codes_of(*row));
+            }
+        }
+    }
+
+    /// Verifies T2 of rows.
+    fn prepare_exact(&self, rows: &[RowId]) {
+        if let Some(blocks) = self.blocks {
+            let _first_damaged = rows.iter().find(|row| !blocks.original_of(**row));
+        }
+    }
+
     /// Bytes that most searches read: T0 and the lists, or T1 where there are none.
     pub fn hot_bytes(&self) -> usize {
         match &self.listed {
@@ -102,6 +150,7 @@ pub fn search(
 ) -> Result<FlatHits, ComputeError> {
     let rows = &tiers.rows;
     query.check_rows(rows)?;
+    tiers.prepare_for(backend);
     let path = choose(backend, tiers, passing_rows(rows, filter), k, thoroughness);
     let hits = if query.is_zero() {
         let first = listed_rows(rows, filter).into_iter().take(k);
@@ -140,18 +189,22 @@ fn search_on(
     let rows = &tiers.rows;
     let bound = thoroughness.bound(query, rows);
     match (path, filter, &tiers.listed) {
-        (SearchPath::Gather, _, _) => gather(backend, rows, query, &listed_rows(rows, filter), k),
+        (SearchPath::Gather, _, _) => gather(backend, tiers, query, &listed_rows(rows, filter), k),
         (SearchPath::OneBit | SearchPath::Lists, _, Some(_)) => {
             let queries = std::slice::from_ref(query);
             let found = through_lists(path, backend, tiers, queries, filter, k, thoroughness)?;
             let candidates = found.into_iter().next().expect("one answer for one query");
-            rescore(backend, rows, query, candidates, k)
+            rescore(backend, tiers, query, candidates, k)
         }
         (SearchPath::MaskedScan, Some(filter), _) => {
+            tiers.prepare_scan(Some(filter));
             let listed = filter.listed_if_few();
-            scan(backend, bound, rows, query, filter.selection(&listed), k)
+            scan(backend, bound, tiers, query, filter.selection(&listed), k)
         }
-        _ => scan(backend, bound, rows, query, Selection::All, k),
+        _ => {
+            tiers.prepare_scan(None);
+            scan(backend, bound, tiers, query, Selection::All, k)
+        }
     }
 }
 
@@ -186,6 +239,7 @@ fn ranked(probed: Probed) -> Vec<Hit> {
 /// T1 under a filter, for one query.
 struct SeenRows<'a> {
     rows: &'a VectorRows<'a>,
+    blocks: Option<TierBlocks<'a>>,
     query: &'a PreparedQuery,
     bound: ErrorBound,
     filter: Option<&'a RowFilter<'a>>,
@@ -202,6 +256,9 @@ impl NearRows for SeenRows<'_> {
     }
 
     fn fetch(&self, row: RowId) {
+        if let Some(blocks) = self.blocks {
+            blocks.codes_of(row);
+        }
         self.rows.prefetch(row.0 as usize);
     }
 
@@ -214,13 +271,14 @@ impl NearRows for SeenRows<'_> {
 /// Scores all of `listed` from T2.
 fn gather(
     backend: &dyn ComputeBackend,
-    rows: &VectorRows<'_>,
+    tiers: &Tiers<'_>,
     query: &PreparedQuery,
     listed: &[RowId],
     k: usize,
 ) -> Result<Vec<Hit>, ComputeError> {
     let mut best = TopK::new(k);
-    for (&row, score) in listed.iter().zip(scores(backend, rows, query, listed)?) {
+    tiers.prepare_exact(listed);
+    for (&row, score) in listed.iter().zip(scores(backend, &tiers.rows, query, listed)?) {
         best.push(row, score);
     }
     Ok(best.into_hits())
@@ -230,20 +288,20 @@ fn gather(
 fn scan(
     backend: &dyn ComputeBackend,
     bound: ErrorBound,
-    rows: &VectorRows<'_>,
+    tiers: &Tiers<'_>,
     query: &PreparedQuery,
     selection: Selection<'_>,
     k: usize,
 ) -> Result<Vec<Hit>, ComputeError> {
-    let found = backend.candidates(rows, &[BoundedQuery { query, bound }], selection, k)?;
+    let found = backend.candidates(&tiers.rows, &[BoundedQuery { query, bound }], selection, k)?;
     let candidates = found.into_iter().next().expect("one answer for one query");
-    rescore(backend, rows, query, candidates, k)
+    rescore(backend, tiers, query, candidates, k)
 }
 
 /// The best k of candidates with falling upper bounds, scored from T2.
 fn rescore(
     backend: &dyn ComputeBackend,
-    rows: &VectorRows<'_>,
+    tiers: &Tiers<'_>,
     query: &PreparedQuery,
     candidates: Vec<Hit>,
     k: usize,
@@ -258,7 +316,8 @@ fn rescore(
         }
         listed.clear();
         listed.extend(part.iter().map(|candidate| candidate.row));
-        backend.exact(rows, query, &listed, &mut exact)?;
+        tiers.prepare_exact(&listed);
+        backend.exact(&tiers.rows, query, &listed, &mut exact)?;
         for (&row, &score) in listed.iter().zip(&exact) {
             best.push(row, score);
         }

@@ -1,11 +1,12 @@
 //! Header, section table and trailer of a segment file. The drawing is in `mod.rs`.
 
-use bytes::Bytes;
+use std::ops::Range;
+
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::segment::SegmentError;
-use lodestone_io::BlockFile;
+use lodestone_io::BLOCK_BYTES;
 use lodestone_types::{CollectionId, SegmentId};
 
 /// The version that this program writes.
@@ -218,35 +219,40 @@ impl Footer {
         (bytes, hash)
     }
 
-    /// Reads trailer and footer of a whole file. Returns the footer, its offset and its hash.
+    /// Reads trailer and footer of a file of `file_bytes` bytes through `read`, and nothing else of
+    /// it. Returns the footer, its offset and its hash.
     ///
     /// # Errors
-    /// [`SegmentError::Damaged`] names the rule that is broken.
-    pub fn decode(name: &str, file: &[u8]) -> Result<(Self, u64, u64), SegmentError> {
+    /// [`SegmentError::Damaged`] names the rule that is broken; errors of `read`.
+    pub fn decode(
+        name: &str,
+        file_bytes: usize,
+        read: impl Fn(Range<usize>) -> Result<Vec<u8>, SegmentError>,
+    ) -> Result<(Self, u64, u64), SegmentError> {
         let damaged = |problem: &str| SegmentError::Damaged {
             segment: name.to_owned(),
             problem: problem.to_owned(),
         };
-        let trailer_at = file
-            .len()
+        let trailer_at = file_bytes
             .checked_sub(TRAILER_BYTES)
             .ok_or_else(|| damaged("shorter than a trailer"))?;
-        let trailer = &file[trailer_at..];
+        let trailer = read(trailer_at..file_bytes)?;
         if &trailer[32..] != END_MAGIC {
             return Err(damaged("the trailer has another magic: the file is cut or extended"));
         }
-        let (offset, footer_bytes) = (read_u64(trailer, 0), read_u64(trailer, 8));
-        if read_u64(trailer, 24) != file.len() as u64
+        let (offset, footer_bytes) = (read_u64(&trailer, 0), read_u64(&trailer, 8));
+        if read_u64(&trailer, 24) != file_bytes as u64
             || offset.checked_add(footer_bytes) != Some(trailer_at as u64)
+            || footer_bytes > footer_bytes_max(file_bytes)
         {
             return Err(damaged("the trailer does not fit the length of the file"));
         }
-        let footer = &file[offset as usize..trailer_at];
-        let hash = read_u64(trailer, 16);
-        if xxh3_64(footer) != hash {
+        let footer = read(offset as usize..trailer_at)?;
+        let hash = read_u64(&trailer, 16);
+        if xxh3_64(&footer) != hash {
             return Err(damaged("the footer does not match its hash"));
         }
-        let parsed = Self::parse(footer, offset).ok_or_else(|| damaged("bad section table"))?;
+        let parsed = Self::parse(&footer, offset).ok_or_else(|| damaged("bad section table"))?;
         Ok((parsed, offset, hash))
     }
 
@@ -285,21 +291,26 @@ impl Footer {
     }
 }
 
-/// The verified bytes of a section of the segment `name`.
+/// Bytes of the footer of a file at most, so that a wrong number in the trailer is not believed.
+fn footer_bytes_max(file_bytes: usize) -> u64 {
+    const SECTIONS_MAX: usize = 64;
+    (8 + SECTIONS_MAX * TABLE_ENTRY_BYTES + file_bytes.div_ceil(BLOCK_BYTES) * 8) as u64
+}
+
+/// The place of a section in the file of the segment `name`.
 ///
 /// # Errors
-/// [`SegmentError::Damaged`] where it is missing or a block does not match its checksum.
-pub fn section_bytes(
+/// [`SegmentError::Damaged`] where it is missing.
+pub fn place_of(
     name: &str,
     footer: &Footer,
-    file: &BlockFile,
     section: Section,
-) -> Result<Bytes, SegmentError> {
+) -> Result<Range<usize>, SegmentError> {
     let entry = footer.entry(section).ok_or_else(|| SegmentError::Damaged {
         segment: name.to_owned(),
         problem: format!("section {section:?} is missing"),
     })?;
-    Ok(file.verified(entry.offset as usize..(entry.offset + entry.bytes) as usize)?)
+    Ok(entry.offset as usize..(entry.offset + entry.bytes) as usize)
 }
 
 pub(super) fn read_u32(bytes: &[u8], at: usize) -> u32 {
@@ -351,6 +362,10 @@ mod tests {
         assert!(matches!(error, SegmentError::TooNew { needed: 9, ours: READER_VERSION, .. }));
     }
 
+    fn footer_of(file: &[u8]) -> Result<(Footer, u64, u64), SegmentError> {
+        Footer::decode("x", file.len(), |range| Ok(file[range].to_vec()))
+    }
+
     #[test]
     fn a_footer_survives_and_damage_does_not() {
         let footer = Footer {
@@ -360,14 +375,14 @@ mod tests {
         let mut file = vec![0; 8192];
         let (bytes, hash) = footer.encode(8192);
         file.extend(bytes);
-        assert_eq!(Footer::decode("x", &file).unwrap(), (footer, 8192, hash));
+        assert_eq!(footer_of(&file).unwrap(), (footer, 8192, hash));
         for cut in 1..=file.len() {
-            assert!(Footer::decode("x", &file[..file.len() - cut]).is_err(), "cut {cut}");
+            assert!(footer_of(&file[..file.len() - cut]).is_err(), "cut {cut}");
         }
         for position in 8192..file.len() {
             let mut damaged = file.clone();
             damaged[position] ^= 0x40;
-            assert!(Footer::decode("x", &damaged).is_err(), "byte {position}");
+            assert!(footer_of(&damaged).is_err(), "byte {position}");
         }
     }
 }

@@ -36,8 +36,8 @@
 //! - `row_table`, `text_store`, `source_table`, `boxes`: sections whose format is defined here
 //! - `feed`, `feed_rows`, `writer`: write fresh sources, or the live rows of older segments, to a
 //!   file; `spool`: what waits for its place there; `merge_cost`: sizes of a merge
-//! - `reader`: an open file; `tiers`: its vectors; `flat`: vector search; `lists`: inverted lists
-//!   and T0, which that search reads
+//! - `reader`: an open file; `section`: a part of it that is verified as it is read; `tiers`: its
+//!   vectors; `flat`: vector search; `lists`: inverted lists and T0, which that search reads
 //! - `tombstones`: dead rows; `verify`: a walk that checks every promise of the format
 
 mod boxes;
@@ -50,6 +50,7 @@ pub mod lists;
 mod merge_cost;
 mod reader;
 mod row_table;
+mod section;
 mod source_table;
 mod spool;
 mod text_store;

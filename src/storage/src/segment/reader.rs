@@ -1,21 +1,24 @@
 //! Open segments: everything is checked before its first use, and read in place.
 
-use std::sync::OnceLock;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
 use roaring::RoaringBitmap;
 
 use crate::filter::Columns;
 use crate::segment::boxes::BoxTable;
-use crate::segment::format::{Footer, Header, SECTION_ALIGN, Section, VectorKind, section_bytes};
+use crate::segment::format::{
+    Footer, HEADER_BYTES, Header, SECTION_ALIGN, Section, VectorKind, place_of,
+};
 use crate::segment::row_table::RowTable;
+use crate::segment::section::LazySection;
 use crate::segment::source_table::SourceTable;
 use crate::segment::text_store::TextStore;
 use crate::segment::tiers::VectorSections;
 use crate::segment::{SegmentError, SegmentMeta};
 use lodestone_graph::GraphIndex;
+use lodestone_io::BlockFile;
 use lodestone_io::store::{BlobStore, Key};
-use lodestone_io::{BlockFile, StableBytes};
 use lodestone_text::TextIndex;
 use lodestone_types::{
     ChunkPlace, CollectionId, Filter, PageBox, RowId, SegmentId, Sequence, SourceId, SourceRecord,
@@ -31,7 +34,7 @@ pub struct Segment {
     pub(super) header: Header,
     pub(super) meta: SegmentMeta,
     pub(super) footer: Footer,
-    pub(super) file: BlockFile,
+    pub(super) file: Arc<BlockFile>,
     rows: RowTable,
     sources: SourceTable,
     boxes: BoxTable,
@@ -40,13 +43,15 @@ pub struct Segment {
     texts: OnceLock<TextStore>,
     graph: OnceLock<GraphIndex>,
     pub(super) vectors: OnceLock<VectorSections>,
-    /// Held by the search that verifies the vectors; others that need them wait for it.
-    pub(super) verifying: Mutex<()>,
 }
 
 impl Segment {
     /// Opens the file at `key`, which must be the one that `meta` describes. Verifies header,
-    /// footer and every section but texts and vectors, which are verified on first use.
+    /// footer and the sections of rows, sources, boxes and columns; of the others each block is
+    /// verified when it is first read.
+    ///
+    /// Header and footer are read before anything of the mapping: a file that is shorter than they
+    /// say is refused.
     ///
     /// # Errors
     /// [`SegmentError::Damaged`] where a checksum, a binding or a rule of the format does not
@@ -63,8 +68,13 @@ impl Segment {
             problem: problem.to_owned(),
         };
         let mapped = store.map(key)?;
-        let header = Header::decode(&name, &mapped)?;
-        let (footer, data_bytes, checksum) = Footer::decode(&name, &mapped)?;
+        let read = |range: Range<usize>| -> Result<Vec<u8>, SegmentError> {
+            let mut bytes = vec![0; range.len()];
+            mapped.read_at(range.start, &mut bytes)?;
+            Ok(bytes)
+        };
+        let header = Header::decode(&name, &read(0..HEADER_BYTES.min(mapped.len()))?)?;
+        let (footer, data_bytes, checksum) = Footer::decode(&name, mapped.len(), read)?;
         if header.collection != collection || header.segment != meta.id {
             return Err(damaged("the file belongs to another collection or segment"));
         }
@@ -75,13 +85,17 @@ impl Segment {
             return Err(damaged("the file is not the one that the manifest lists"));
         }
         let file = BlockFile::open(mapped, data_bytes as usize, footer.checksums.clone())?;
-        file.verified(0..SECTION_ALIGN as usize)?;
-        let bytes = |section| section_bytes(&name, &footer, &file, section);
+        let file = Arc::new(file);
+        file.verify(0..SECTION_ALIGN as usize)?;
+        let bytes = |section| -> Result<_, SegmentError> {
+            Ok(file.verified(place_of(&name, &footer, section)?)?)
+        };
         let optional = |section| match footer.entry(section) {
             Some(_) => bytes(section).map(Some),
             None => Ok(None),
         };
-        let text_index = TextIndex::open(StableBytes::from(bytes(Section::TextIndex)?))?;
+        let text_index = LazySection::new(&file, place_of(&name, &footer, Section::TextIndex)?)?;
+        let text_index = TextIndex::open_lazily(Arc::new(text_index))?;
         if text_index.rows() != header.rows {
             return Err(damaged("the text index has another number of rows"));
         }
@@ -106,12 +120,39 @@ impl Segment {
             texts: OnceLock::new(),
             graph: OnceLock::new(),
             vectors: OnceLock::new(),
-            verifying: Mutex::new(()),
         })
     }
 
     pub(crate) fn damaged(&self, problem: impl Into<String>) -> SegmentError {
         SegmentError::Damaged { segment: self.meta.id.to_string(), problem: problem.into() }
+    }
+
+    fn place_of(&self, section: Section) -> Result<Range<usize>, SegmentError> {
+        place_of(&self.meta.id.to_string(), &self.footer, section)
+    }
+
+    /// Whether everything that was read of this file is what was written. Asked before the result
+    /// of reading is passed on or stored: a page may become unreadable after it was verified and
+    /// reads as zeros then, and a search goes on over damage.
+    ///
+    /// # Errors
+    /// Damage, for good after the first.
+    pub fn check(&self) -> Result<(), SegmentError> {
+        Ok(self.file.check()?)
+    }
+
+    /// Bytes that were read to verify blocks.
+    pub fn verified_bytes(&self) -> u64 {
+        self.file.read_bytes()
+    }
+
+    /// Whether rows and sources can still be read from this open file, although a part of it is
+    /// damaged.
+    pub(crate) fn has_intact_sources(&self) -> bool {
+        [Section::Rows, Section::Sources, Section::Details].into_iter().all(|section| {
+            self.footer.entry(section).is_none()
+                || self.place_of(section).is_ok_and(|place| self.file.is_intact(place))
+        })
     }
 
     /// Its entry in the manifest.
@@ -220,14 +261,15 @@ impl Segment {
         let texts = match self.texts.get() {
             Some(texts) => texts,
             None => {
-                let name = self.meta.id.to_string();
-                let bytes = section_bytes(&name, &self.footer, &self.file, Section::Texts)?;
-                let opened = TextStore::open(bytes, self.header.rows);
+                let section = LazySection::new(&self.file, self.place_of(Section::Texts)?)?;
+                let opened = TextStore::open(section, self.header.rows);
                 let opened = opened.map_err(|problem| self.damaged(problem))?;
                 self.texts.get_or_init(|| opened)
             }
         };
-        texts.text(row).map_err(|problem| self.damaged(problem))
+        let text = texts.text(row).map_err(|problem| self.damaged(problem))?;
+        self.check()?;
+        Ok(text)
     }
 
     /// Entities and triplets of the rows; `None` if they name none, and in segments from before
@@ -241,8 +283,7 @@ impl Segment {
             if self.footer.entry(Section::Graph).is_none() {
                 return Ok(None);
             }
-            let name = self.meta.id.to_string();
-            let bytes = section_bytes(&name, &self.footer, &self.file, Section::Graph)?;
+            let bytes = self.file.verified(self.place_of(Section::Graph)?)?;
             let opened = GraphIndex::open(bytes, self.header.rows, self.header.sources);
             let opened = opened.map_err(|problem| self.damaged(problem))?;
             self.graph.get_or_init(|| opened);

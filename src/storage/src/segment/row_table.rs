@@ -131,32 +131,38 @@ impl RowTable {
         &self.words()[6 * self.rows + self.sources + 1..]
     }
 
+    /// A number of a row; 0 for rows that only a file that became unreadable names.
+    fn number(&self, column: usize, row: RowId) -> u32 {
+        self.column(column).get(row.0 as usize).copied().unwrap_or(0)
+    }
+
     /// Position of the row's source.
     pub fn source(&self, row: RowId) -> u32 {
-        self.column(0)[row.0 as usize]
+        self.number(0, row)
     }
 
     /// Position of the row's chunk in its source.
     pub fn index(&self, row: RowId) -> u32 {
-        self.column(5)[row.0 as usize]
+        self.number(5, row)
     }
 
     /// Place of the row's chunk in the text.
     pub fn place(&self, row: RowId) -> ChunkPlace {
-        let at = row.0 as usize;
         ChunkPlace {
-            document_start: self.column(1)[at],
-            page_start: self.column(2)[at],
-            chars: self.column(3)[at],
-            page: decode_page(self.column(4)[at]),
+            document_start: self.number(1, row),
+            page_start: self.number(2, row),
+            chars: self.number(3, row),
+            page: decode_page(self.number(4, row)),
         }
     }
 
     /// Rows of a source, ascending by index.
     pub fn rows_of(&self, source: u32) -> &[u32] {
-        let starts = self.starts();
-        let (from, to) = (starts[source as usize], starts[source as usize + 1]);
-        &self.rows_of_all()[from as usize..to as usize]
+        let rows = match self.starts().get(source as usize..) {
+            Some([from, to, ..]) => self.rows_of_all().get(*from as usize..*to as usize),
+            _ => None,
+        };
+        rows.unwrap_or_default()
     }
 }
 

@@ -1,14 +1,21 @@
-//! Source records as a segment keeps them: an rkyv archive, checked once on open.
+//! Source records as a segment keeps them: an rkyv archive, checked when it is opened,
+//! and each record again when it is read.
 //!
 //! Metadata maps are kept as the JSON that the client sent; the filter columns hold them in a form
 //! that can be searched. Details of records of applications are in a section of their own, which
 //! segments without such records do not have.
 
 use std::cmp::Reverse;
+use std::mem::offset_of;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
+use rkyv::Portable;
+use rkyv::api::high::HighValidator;
+use rkyv::bytecheck::CheckBytes;
+use rkyv::primitive::ArchivedU64;
+use rkyv::string::ArchivedString;
 use rkyv::util::AlignedVec;
 
 use lodestone_io::Archive;
@@ -120,14 +127,28 @@ pub(super) fn encode_details<'a>(
     (!sources.is_empty()).then(|| lodestone_io::encode(&StoredDetails { sources, details }))
 }
 
-/// The sections, read in place.
+/// The sections, read in place. A source that is not there any more, because the file became
+/// unreadable after it was opened, has no name and no record.
 #[derive(Debug)]
 pub(super) struct SourceTable {
     sources: Archive<StoredSources>,
-    /// The order of `by_key`, but within a sub-tenant by upload, newest first. Made by the first
-    /// listing.
+    count: u32,
+    /// Place of the first record.
+    records_at: usize,
+    /// Positions ordered by (sub-tenant, id).
+    by_key: Vec<u32>,
+    /// The same, but within a sub-tenant by upload, newest first. Made by the first listing.
     by_time: OnceLock<Vec<u32>>,
-    details: Option<Archive<StoredDetails>>,
+    details: Option<DetailTable>,
+}
+
+/// Details of the sources that have any.
+#[derive(Debug)]
+struct DetailTable {
+    details: Archive<StoredDetails>,
+    sources: Vec<u32>,
+    /// Place of the first detail.
+    details_at: usize,
 }
 
 impl SourceTable {
@@ -138,86 +159,91 @@ impl SourceTable {
         path: &Path,
         sources: u32,
     ) -> Result<Self, String> {
-        let archive =
-            Archive::<StoredSources>::open(bytes, path).map_err(|error| error.to_string())?;
-        let details = details.map(|bytes| open_details(bytes, path, sources)).transpose()?;
-        let table = Self { sources: archive, by_time: OnceLock::new(), details };
-        let stored = table.sources.get();
+        let archive = Archive::<StoredSources>::new(bytes);
+        let stored = archive.check(path).map_err(|error| error.to_string())?;
         if stored.records.len() != sources as usize || stored.by_key.len() != sources as usize {
             return Err("the source section has another count".into());
         }
-        if stored.by_key.iter().any(|at| at.to_native() >= sources) {
+        let by_key: Vec<u32> = stored.by_key.iter().map(|at| at.to_native()).collect();
+        if by_key.iter().any(|at| *at >= sources) {
             return Err("the order of the sources names one that is not there".into());
         }
-        let keys = || stored.by_key.iter().map(|at| table.key(at.to_native()));
-        if keys().zip(keys().skip(1)).any(|(a, b)| a >= b) {
+        let key = |at: &u32| {
+            let stored = &stored.records[*at as usize];
+            (stored.sub_tenant.as_str(), stored.id.as_str())
+        };
+        if !by_key.is_sorted_by(|a, b| key(a) < key(b)) {
             return Err("the sources are not in order".into());
         }
-        Ok(table)
+        let records_at = archive.position_of(stored.records.as_ptr());
+        let details = details.map(|bytes| DetailTable::open(bytes, path, sources)).transpose()?;
+        let by_time = OnceLock::new();
+        Ok(Self { sources: archive, count: sources, records_at, by_key, by_time, details })
     }
 
-    fn stored(&self, source: u32) -> &ArchivedStoredSource {
-        &self.sources.get().records[source as usize]
+    /// A part of a record, `offset` bytes behind its beginning.
+    fn part<P>(&self, source: u32, offset: usize) -> Option<&P>
+    where
+        P: Portable + for<'a> CheckBytes<HighValidator<'a, rkyv::rancor::Error>>,
+    {
+        let record = self.records_at + source as usize * size_of::<ArchivedStoredSource>();
+        (source < self.count).then(|| self.sources.part(record + offset)).flatten()
+    }
+
+    fn text(&self, source: u32, offset: usize) -> &str {
+        self.part::<ArchivedString>(source, offset).map_or("", ArchivedString::as_str)
+    }
+
+    fn number(&self, source: u32, offset: usize) -> u64 {
+        self.part::<ArchivedU64>(source, offset).map_or(0, |number| number.to_native())
     }
 
     /// Sub-tenant and id of a source.
     pub(super) fn key(&self, source: u32) -> (&str, &str) {
-        let stored = self.stored(source);
-        (&stored.sub_tenant, &stored.id)
+        let sub_tenant = self.text(source, offset_of!(ArchivedStoredSource, sub_tenant));
+        (sub_tenant, self.text(source, offset_of!(ArchivedStoredSource, id)))
     }
 
     /// The operation that made a source.
     pub(super) fn sequence(&self, source: u32) -> Sequence {
-        Sequence(self.stored(source).sequence.to_native())
+        Sequence(self.number(source, offset_of!(ArchivedStoredSource, sequence)))
     }
 
     /// When a source was last updated at its origin.
     pub(super) fn last_updated_at(&self, source: u32) -> Timestamp {
-        Timestamp(self.stored(source).last_updated_at.to_native())
+        Timestamp(self.number(source, offset_of!(ArchivedStoredSource, last_updated_at)))
     }
 
     /// When a source was uploaded.
     pub(super) fn uploaded_at(&self, source: u32) -> Timestamp {
-        Timestamp(self.stored(source).uploaded_at.to_native())
+        Timestamp(self.number(source, offset_of!(ArchivedStoredSource, uploaded_at)))
     }
 
     /// The sources of a sub-tenant: newest upload first, then by id.
     pub(super) fn newest_first(&self, sub_tenant: &str) -> &[u32] {
-        let by_key = &self.sources.get().by_key;
         let order = self.by_time.get_or_init(|| {
-            let mut order: Vec<u32> = by_key.iter().map(|at| at.to_native()).collect();
+            let mut order = self.by_key.clone();
             for part in order.chunk_by_mut(|a, b| self.key(*a).0 == self.key(*b).0) {
                 // Stable, so what was uploaded at the same time stays in the order of ids.
                 part.sort_by_key(|source| Reverse(self.uploaded_at(*source)));
             }
             order
         });
-        let start = by_key.partition_point(|at| self.key(at.to_native()).0 < sub_tenant);
-        let end = by_key.partition_point(|at| self.key(at.to_native()).0 <= sub_tenant);
-        &order[start..end]
+        let start = self.by_key.partition_point(|at| self.key(*at).0 < sub_tenant);
+        let end = self.by_key.partition_point(|at| self.key(*at).0 <= sub_tenant);
+        order.get(start..end).unwrap_or_default()
     }
 
     /// The position of a source.
     pub(super) fn find(&self, sub_tenant: &str, id: &str) -> Option<u32> {
-        let by_key = &self.sources.get().by_key;
-        let at = by_key.partition_point(|at| self.key(at.to_native()) < (sub_tenant, id));
-        let source = by_key.get(at)?.to_native();
+        let at = self.by_key.partition_point(|at| self.key(*at) < (sub_tenant, id));
+        let source = *self.by_key.get(at)?;
         (self.key(source) == (sub_tenant, id)).then_some(source)
-    }
-
-    fn detail(&self, source: u32) -> Result<SourceDetail, String> {
-        let Some(stored) = self.details.as_ref().map(Archive::get) else {
-            return Ok(SourceDetail::default());
-        };
-        match stored.sources.binary_search_by_key(&source, |at| at.to_native()) {
-            Ok(at) => serde_json::from_str(&stored.details[at]).map_err(|error| error.to_string()),
-            Err(_) => Ok(SourceDetail::default()),
-        }
     }
 
     /// The whole record.
     pub(super) fn record(&self, source: u32) -> Result<SourceRecord, String> {
-        let stored = self.stored(source);
+        let stored: &ArchivedStoredSource = self.part(source, 0).ok_or("a source is not there")?;
         let map = |json: &str| match json.is_empty() {
             true => Ok(Metadata::new()),
             false => serde_json::from_str(json).map_err(|error| error.to_string()),
@@ -240,18 +266,35 @@ impl SourceTable {
             version: stored.version.to_native(),
             sequence: Sequence(stored.sequence.to_native()),
             raw_key: stored.raw_key.to_string(),
-            detail: self.detail(source)?,
+            detail: self
+                .details
+                .as_ref()
+                .map_or(Ok(SourceDetail::default()), |details| details.of(source))?,
         })
     }
 }
 
-fn open_details(bytes: Bytes, path: &Path, sources: u32) -> Result<Archive<StoredDetails>, String> {
-    let archive = Archive::<StoredDetails>::open(bytes, path).map_err(|error| error.to_string())?;
-    let stored = archive.get();
-    let is_in_order = stored.sources.windows(2).all(|pair| pair[0] < pair[1]);
-    let is_within = stored.sources.last().is_some_and(|last| last.to_native() < sources);
-    if !is_in_order || !is_within || stored.sources.len() != stored.details.len() {
-        return Err("the section of details does not fit the sources".into());
+impl DetailTable {
+    fn open(bytes: Bytes, path: &Path, sources: u32) -> Result<Self, String> {
+        let archive = Archive::<StoredDetails>::new(bytes);
+        let stored = archive.check(path).map_err(|error| error.to_string())?;
+        let with_detail: Vec<u32> = stored.sources.iter().map(|at| at.to_native()).collect();
+        let is_in_order = with_detail.is_sorted_by(|a, b| a < b);
+        let is_within = with_detail.last().is_some_and(|last| *last < sources);
+        if !is_in_order || !is_within || with_detail.len() != stored.details.len() {
+            return Err("the section of details does not fit the sources".into());
+        }
+        let details_at = archive.position_of(stored.details.as_ptr());
+        Ok(Self { details: archive, sources: with_detail, details_at })
     }
-    Ok(archive)
+
+    fn of(&self, source: u32) -> Result<SourceDetail, String> {
+        let Ok(at) = self.sources.binary_search(&source) else {
+            return Ok(SourceDetail::default());
+        };
+        let position = self.details_at + at * size_of::<ArchivedString>();
+        let detail =
+            self.details.part::<ArchivedString>(position).ok_or("a detail is not there")?;
+        serde_json::from_str(detail).map_err(|error| error.to_string())
+    }
 }

@@ -12,8 +12,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use bytes::Bytes;
-
+use crate::segment::section::LazySection;
 use lodestone_types::RowId;
 
 /// A block is closed when it holds this many unpacked bytes: small enough that unpacking for one
@@ -67,35 +66,36 @@ pub fn encode<'a>(
 
 /// The section, read in place.
 #[derive(Debug, Clone)]
-pub struct TextStore {
-    bytes: Bytes,
+pub(super) struct TextStore {
+    section: LazySection,
     rows: usize,
     blocks: usize,
 }
 
+/// Unpacked bytes of a block at most, so that a wrong number is not taken for a length: a block is
+/// closed behind the text that fills it, and a text is at most as long as a source.
+const UNPACKED_BYTES_MAX: u64 = 1 << 30;
+const CUT: &str = "the text section is cut";
+const UNREADABLE: &str = "a block of the text section is damaged";
+
 impl TextStore {
-    /// Checks lengths and the order of all positions.
+    /// Checks lengths and the table of blocks; the starts of texts are checked one by one, when
+    /// they are used.
     ///
     /// # Errors
     /// The broken rule, as a phrase.
-    pub fn open(bytes: Bytes, rows: u32) -> Result<Self, &'static str> {
-        const CUT: &str = "the text section is cut";
+    pub(super) fn open(section: LazySection, rows: u32) -> Result<Self, &'static str> {
         let rows = rows as usize;
-        let count = bytes.get(..8).ok_or(CUT)?;
-        let blocks = u64::from_le_bytes(count.try_into().expect("eight bytes"));
+        let count = section.read(0..section.len().min(8)).map_err(|_| UNREADABLE)?;
+        let blocks = u64::from_le_bytes(count.try_into().map_err(|_| CUT)?);
         let blocks = usize::try_from(blocks).ok().filter(|blocks| *blocks <= rows).ok_or(CUT)?;
-        let head = 8 * (1 + rows + 1 + 2 * (blocks + 1));
-        let packed_bytes = bytes.len().checked_sub(head).ok_or(CUT)?;
-        if bytemuck::try_cast_slice::<u8, u64>(&bytes[..head]).is_err() {
-            return Err("the text section is not aligned");
-        }
-        let store = Self { bytes, rows, blocks };
-        let (starts, table) = (store.starts(), store.table());
-        let total = starts[rows];
-        let ascends = |pair: &[u64]| pair[0] <= pair[1];
-        let table_ascends =
+        let store = Self { section, rows, blocks };
+        let packed_bytes = store.section.len().checked_sub(store.head_bytes()).ok_or(CUT)?;
+        let table = store.table()?;
+        let [first, total] = [store.starts(0..1)?[0], store.starts(rows..rows + 1)?[0]];
+        let ascends =
             table.windows(2).all(|pair| pair[0][0] < pair[1][0] && pair[0][1] < pair[1][1]);
-        if starts[0] != 0 || !starts.windows(2).all(ascends) || !table_ascends {
+        if first != 0 || !ascends {
             return Err("positions of the text section do not ascend");
         }
         if table[0] != [0, 0] || table[blocks] != [total, packed_bytes as u64] {
@@ -104,33 +104,40 @@ impl TextStore {
         Ok(store)
     }
 
-    fn words(&self) -> &[u64] {
-        let head = 8 * (1 + self.rows + 1 + 2 * (self.blocks + 1));
-        bytemuck::cast_slice(&self.bytes[..head])
+    fn head_bytes(&self) -> usize {
+        8 * (1 + self.rows + 1 + 2 * (self.blocks + 1))
     }
 
-    fn starts(&self) -> &[u64] {
-        &self.words()[1..self.rows + 2]
+    /// Starts of the texts of some rows.
+    fn starts(&self, rows: std::ops::Range<usize>) -> Result<&[u64], &'static str> {
+        let bytes = self.section.read(8 * (1 + rows.start)..8 * (1 + rows.end));
+        words(bytes.map_err(|_| UNREADABLE)?)
     }
 
     /// Unpacked and packed start of each block, and the ends.
-    fn table(&self) -> &[[u64; 2]] {
-        bytemuck::cast_slice(&self.words()[self.rows + 2..])
+    fn table(&self) -> Result<&[[u64; 2]], &'static str> {
+        let bytes = self.section.read(8 * (self.rows + 2)..self.head_bytes());
+        words(bytes.map_err(|_| UNREADABLE)?)
     }
 
     /// The text of a row.
     ///
     /// # Errors
     /// A phrase, where the block does not unpack to valid text of its length.
-    pub fn text(&self, row: RowId) -> Result<String, &'static str> {
-        let (from, to) = (self.starts()[row.0 as usize], self.starts()[row.0 as usize + 1]);
+    pub(super) fn text(&self, row: RowId) -> Result<String, &'static str> {
+        let row = row.0 as usize;
+        if row >= self.rows {
+            return Err("the text section has no such row");
+        }
+        let &[from, to] = self.starts(row..row + 2)? else { return Err(CUT) };
         if from == to {
             return Ok(String::new());
         }
-        let table = self.table();
-        let block = table.partition_point(|entry| entry[0] <= from) - 1;
-        let ([start, packed_from], [end, packed_to]) = (table[block], table[block + 1]);
-        if to > end {
+        let table = self.table()?;
+        let next = table.partition_point(|entry| entry[0] <= from);
+        let block = next.checked_sub(1).and_then(|block| table.get(block..block + 2));
+        let Some(&[[start, packed_from], [end, packed_to]]) = block else { return Err(CUT) };
+        if from < start || to < from || to > end || end - start > UNPACKED_BYTES_MAX {
             return Err("a text crosses its block");
         }
         let unpacked = self.unpack(packed_from as usize..packed_to as usize, end - start)?;
@@ -140,14 +147,20 @@ impl TextStore {
     }
 
     fn unpack(&self, range: std::ops::Range<usize>, bytes: u64) -> Result<Vec<u8>, &'static str> {
-        let packed = &self.bytes[8 * (1 + self.rows + 1 + 2 * (self.blocks + 1))..][range];
-        let unpacked = zstd::bulk::decompress(packed, bytes as usize)
+        let head = self.head_bytes();
+        let range = head.saturating_add(range.start)..head.saturating_add(range.end);
+        let packed = self.section.read(range);
+        let unpacked = zstd::bulk::decompress(packed.map_err(|_| UNREADABLE)?, bytes as usize)
             .map_err(|_| "a text block does not unpack")?;
         if unpacked.len() as u64 != bytes {
             return Err("a text block unpacks to another length");
         }
         Ok(unpacked)
     }
+}
+
+fn words<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> Result<&[T], &'static str> {
+    bytemuck::try_cast_slice(bytes).map_err(|_| "the text section is not aligned")
 }
 
 #[cfg(test)]
@@ -160,17 +173,15 @@ mod tests {
         [head, frames].concat()
     }
 
-    fn aligned(bytes: Vec<u8>) -> Bytes {
-        let mut padded = rkyv::util::AlignedVec::<16>::new();
-        padded.extend_from_slice(&bytes);
-        Bytes::from_owner(padded)
+    fn open(bytes: &[u8], rows: u32) -> Result<TextStore, &'static str> {
+        TextStore::open(LazySection::of(bytes), rows)
     }
 
     #[test]
     fn texts_come_back_over_block_borders() {
         let texts: Vec<String> = (0..300).map(|n| format!("text {n} ").repeat(n % 40)).collect();
         let bytes = whole(texts.iter().map(String::as_str));
-        let store = TextStore::open(aligned(bytes), 300).unwrap();
+        let store = open(&bytes, 300).unwrap();
         for (row, text) in texts.iter().enumerate() {
             assert_eq!(&store.text(RowId(row as u32)).unwrap(), text);
         }
@@ -179,9 +190,9 @@ mod tests {
     #[test]
     fn no_rows_and_empty_texts() {
         let none = whole(std::iter::empty());
-        assert!(TextStore::open(aligned(none), 0).is_ok());
+        assert!(open(&none, 0).is_ok());
         let empty = whole(["", ""].into_iter());
-        let store = TextStore::open(aligned(empty), 2).unwrap();
+        let store = open(&empty, 2).unwrap();
         assert_eq!(store.text(RowId(1)).unwrap(), "");
     }
 
@@ -190,13 +201,12 @@ mod tests {
         let texts = ["alpha", "beta", "gamma"];
         let good = whole(texts.into_iter());
         for cut in 0..good.len() {
-            let _ =
-                TextStore::open(aligned(good[..cut].to_vec()), 3).map(|store| store.text(RowId(0)));
+            let _ = open(&good[..cut], 3).map(|store| store.text(RowId(0)));
         }
         for position in 0..good.len() {
             let mut bad = good.clone();
             bad[position] ^= 0x10;
-            if let Ok(store) = TextStore::open(aligned(bad), 3) {
+            if let Ok(store) = open(&bad, 3) {
                 for row in 0..3 {
                     let _ = store.text(RowId(row));
                 }

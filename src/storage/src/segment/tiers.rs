@@ -1,40 +1,222 @@
-//! The vectors of an open segment: T0 to T2, verified together when they are first used.
+//! The vectors of an open segment: T0 to T2, verified block by block when they are first read.
+
+use std::ops::Range;
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 
 use crate::segment::flat::Tiers;
-use crate::segment::format::{Section, VectorKind, section_bytes};
+use crate::segment::format::{Section, VectorKind, place_of};
 use crate::segment::lists::Lists;
+use crate::segment::lists::view::HEAD_BYTES;
 use crate::segment::{Segment, SegmentError};
-use lodestone_compute::rotation::Rotation;
-use lodestone_compute::{FullRows, VectorRows};
+use lodestone_compute::one_bit::{BLOCK_ROWS, block_bytes};
+use lodestone_compute::rotation::{Rotation, rotated_width};
+use lodestone_compute::{FullRows, VectorRows, code_stride};
+use lodestone_io::{BlockFile, IoError};
 use lodestone_types::RowId;
 
-/// The vector sections. Verified on the first vector search, so that listing an idle tenant does
-/// not read its vectors.
+/// A section in place, none of it verified.
+#[derive(Debug)]
+struct Unverified {
+    bytes: Bytes,
+    place: Range<usize>,
+}
+
+/// The vector sections.
 #[derive(Debug)]
 pub(super) struct VectorSections {
-    codes: Bytes,
-    factors: Bytes,
-    originals: Bytes,
-    norms: Bytes,
+    codes: Unverified,
+    factors: Unverified,
+    originals: Unverified,
+    norms: Unverified,
     lists: Option<ListSections>,
+    /// Set once every block was verified: searches then ask for none.
+    is_verified: OnceLock<()>,
 }
 
 #[derive(Debug)]
 struct ListSections {
-    lists: Bytes,
-    one_bit: Bytes,
+    lists: Unverified,
+    /// Byte of `lists` at which the rows of the slots begin; what comes before is verified.
+    slots_at: usize,
+    one_bit: Unverified,
     rotation: Rotation,
 }
 
+/// The blocks of the vector sections, to be verified before their bytes are read. Damage is
+/// remembered by the file: a search goes on over it, and its caller asks [`Segment::check`] before
+/// passing the result on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TierBlocks<'a> {
+    file: &'a BlockFile,
+    sections: &'a VectorSections,
+    rows: usize,
+    code_bytes: usize,
+    original_bytes: usize,
+    one_bit_bytes: usize,
+}
+
+impl TierBlocks<'_> {
+    fn verify(&self, section: &Unverified, range: Range<usize>) -> Result<(), IoError> {
+        let start = section.place.start;
+        self.file.verify(start + range.start..start + range.end)
+    }
+
+    /// T1 of a row: its codes and both factors. Returns whether they are sound, as all below.
+    #[inline]
+    pub(super) fn codes_of(&self, row: RowId) -> bool {
+        self.check_codes(row.0 as usize).is_ok()
+    }
+
+    #[inline]
+    fn check_codes(&self, row: usize) -> Result<(), IoError> {
+        let VectorSections { codes, factors, .. } = self.sections;
+        self.verify(codes, row * self.code_bytes..(row + 1) * self.code_bytes)?;
+        self.verify(factors, row * 4..row * 4 + 4)?;
+        self.verify(factors, (self.rows + row) * 4..(self.rows + row) * 4 + 4)
+    }
+
+    /// T1 of all rows.
+    pub(super) fn all_codes(&self) -> bool {
+        let VectorSections { codes, factors, .. } = self.sections;
+        let both = [codes, factors];
+        both.into_iter().all(|section| self.file.verify(section.place.clone()).is_ok())
+    }
+
+    /// T2 of a row.
+    pub(super) fn original_of(&self, row: RowId) -> bool {
+        self.check_original(row.0 as usize).is_ok()
+    }
+
+    fn check_original(&self, row: usize) -> Result<(), IoError> {
+        let VectorSections { originals, norms, .. } = self.sections;
+        self.verify(originals, row * self.original_bytes..(row + 1) * self.original_bytes)?;
+        let norm = row * 4..row * 4 + 4;
+        if norms.place.is_empty() { Ok(()) } else { self.verify(norms, norm) }
+    }
+
+    /// T0 and the rows of a list: `blocks` blocks from `first`.
+    pub(super) fn list(&self, first: usize, blocks: usize) -> bool {
+        let Some(ListSections { lists, one_bit, slots_at, .. }) = &self.sections.lists else {
+            return false;
+        };
+        let of = |bytes: usize| first * bytes..(first + blocks) * bytes;
+        let Range { start, end } = of(BLOCK_ROWS * size_of::<u32>());
+        self.verify(lists, slots_at + start..slots_at + end).is_ok()
+            && self.verify(one_bit, of(self.one_bit_bytes)).is_ok()
+    }
+
+    /// Everything.
+    pub(super) fn all(&self) -> bool {
+        self.sections.verify_all(self.file).is_ok()
+    }
+}
+
+impl VectorSections {
+    fn all(&self) -> impl Iterator<Item = &Unverified> {
+        let lists = self.lists.iter().flat_map(|lists| [&lists.lists, &lists.one_bit]);
+        [&self.codes, &self.factors, &self.originals, &self.norms].into_iter().chain(lists)
+    }
+
+    fn verify_all(&self, file: &BlockFile) -> Result<(), IoError> {
+        self.all().try_for_each(|section| file.verify(section.place.clone()))
+    }
+
+    /// Whether every block was verified.
+    fn is_verified(&self, file: &BlockFile) -> bool {
+        let is_verified = self.is_verified.get().is_some()
+            || self.all().all(|section| file.is_verified(&section.place));
+        if is_verified {
+            self.is_verified.get_or_init(|| ());
+        }
+        is_verified
+    }
+}
+
 impl Segment {
-    /// The vector tiers.
+    /// T1 and T2, all verified. For readers of most rows.
     ///
     /// # Errors
     /// [`SegmentError::Damaged`] if a checksum does not match or a section has another length.
     pub fn vectors(&self) -> Result<VectorRows<'_>, SegmentError> {
         let sections = self.vector_sections()?;
+        let VectorSections { codes, factors, originals, norms, .. } = sections;
+        for section in [codes, factors, originals, norms] {
+            self.file.verify(section.place.clone())?;
+        }
+        self.view(sections)
+    }
+
+    /// T1 and T2, verified for some rows; of other rows nothing may be read.
+    ///
+    /// # Errors
+    /// As [`Self::vectors`].
+    pub(super) fn vectors_of(
+        &self,
+        rows: impl IntoIterator<Item = RowId>,
+    ) -> Result<VectorRows<'_>, SegmentError> {
+        let sections = self.vector_sections()?;
+        let view = self.view(sections)?;
+        if let Some(blocks) = self.blocks(sections) {
+            for RowId(row) in rows {
+                blocks.check_codes(row as usize)?;
+                blocks.check_original(row as usize)?;
+            }
+        }
+        Ok(view)
+    }
+
+    /// T1 and T2, of which T2 is verified for some rows; nothing else may be read.
+    ///
+    /// # Errors
+    /// As [`Self::vectors`].
+    pub fn originals_of(
+        &self,
+        rows: impl IntoIterator<Item = RowId>,
+    ) -> Result<VectorRows<'_>, SegmentError> {
+        let sections = self.vector_sections()?;
+        let view = self.view(sections)?;
+        if let Some(blocks) = self.blocks(sections) {
+            rows.into_iter().try_for_each(|row| blocks.check_original(row.0 as usize))?;
+        }
+        Ok(view)
+    }
+
+    /// The lists, in segments of many rows, all verified and checked.
+    ///
+    /// # Errors
+    /// As [`Self::vectors`].
+    pub fn lists(&self) -> Result<Option<Lists<'_>>, SegmentError> {
+        let sections = self.vector_sections()?;
+        let Some(ListSections { lists, one_bit, .. }) = &sections.lists else { return Ok(None) };
+        self.file.verify(lists.place.clone())?;
+        self.file.verify(one_bit.place.clone())?;
+        let (lists, _) = self.listed(sections)?.expect("there are lists");
+        lists.check(self.header.rows as usize).map_err(|problem| self.damaged(problem))?;
+        Ok(Some(lists))
+    }
+
+    /// The vector tiers and lists for a search, which verifies of them what it reads. Damage does
+    /// not end the search: the caller asks [`Self::check`] behind it.
+    ///
+    /// # Errors
+    /// As [`Self::vectors`].
+    pub fn tiers(&self) -> Result<Tiers<'_>, SegmentError> {
+        let sections = self.vector_sections()?;
+        let blocks = self.blocks(sections);
+        Ok(Tiers::new(self.view(sections)?, self.listed(sections)?).behind(blocks))
+    }
+
+    /// Verifies all vectors and lists, so that no search has to.
+    ///
+    /// # Errors
+    /// As [`Self::vectors`].
+    pub fn prepare_vectors(&self) -> Result<(), SegmentError> {
+        Ok(self.vector_sections()?.verify_all(&self.file)?)
+    }
+
+    fn view<'a>(&'a self, sections: &'a VectorSections) -> Result<VectorRows<'a>, SegmentError> {
         let rows = self.header.rows as usize;
         let factors = self.cast::<f32>(&sections.factors)?;
         let (scales, residuals) = factors
@@ -52,80 +234,76 @@ impl Segment {
         Ok(view.with_identity(self.meta.id.0.as_u128()))
     }
 
-    /// The lists, in segments of many rows.
-    ///
-    /// # Errors
-    /// As [`Self::vectors`].
-    pub fn lists(&self) -> Result<Option<Lists<'_>>, SegmentError> {
-        Ok(self.listed()?.map(|(lists, _)| lists))
+    fn listed<'a>(
+        &self,
+        sections: &'a VectorSections,
+    ) -> Result<Option<(Lists<'a>, &'a Rotation)>, SegmentError> {
+        let Some(ListSections { lists, one_bit, rotation, .. }) = &sections.lists else {
+            return Ok(None);
+        };
+        let lists = Lists::view(self.dimension(), &lists.bytes, &one_bit.bytes);
+        Ok(Some((lists.map_err(|problem| self.damaged(problem))?, rotation)))
     }
 
-    /// The vector tiers and lists that a search reads.
-    ///
-    /// # Errors
-    /// As [`Self::vectors`].
-    pub fn tiers(&self) -> Result<Tiers<'_>, SegmentError> {
-        Ok(Tiers { rows: self.vectors()?, listed: self.listed()? })
-    }
-
-    fn listed(&self) -> Result<Option<(Lists<'_>, &Rotation)>, SegmentError> {
-        let Some(sections) = &self.vector_sections()?.lists else { return Ok(None) };
-        let lists = Lists::view(self.dimension(), &sections.lists, &sections.one_bit);
-        Ok(Some((lists.map_err(|problem| self.damaged(problem))?, &sections.rotation)))
+    /// The blocks to verify; `None` where all were.
+    fn blocks<'a>(&'a self, sections: &'a VectorSections) -> Option<TierBlocks<'a>> {
+        (!sections.is_verified(&self.file)).then(|| TierBlocks {
+            file: &self.file,
+            sections,
+            rows: self.header.rows as usize,
+            code_bytes: code_stride(self.dimension()),
+            original_bytes: self.dimension() * self.header.vector_kind.component_bytes(),
+            one_bit_bytes: block_bytes(rotated_width(self.dimension())),
+        })
     }
 
     fn vector_sections(&self) -> Result<&VectorSections, SegmentError> {
-        if let Some(sections) = self.vectors.get() {
-            return Ok(sections);
-        }
-        let _only_one = self.verifying.lock();
         if self.vectors.get().is_none() {
-            self.prepare_vectors()?;
+            let opened = self.open_vectors()?;
+            self.vectors.get_or_init(|| opened);
         }
-        Ok(self.vectors.get().expect("prepared"))
+        Ok(self.vectors.get().expect("just opened"))
     }
 
-    /// Verifies the vectors, if no search has done so. For background threads, which hold no lock
-    /// here: a search never waits for a thread of low priority.
-    ///
-    /// # Errors
-    /// As [`Self::vectors`].
-    pub fn prepare_vectors(&self) -> Result<(), SegmentError> {
-        if self.vectors.get().is_none() {
-            let loaded = self.load_vectors()?;
-            self.vectors.get_or_init(|| loaded);
-        }
-        Ok(())
-    }
-
-    fn load_vectors(&self) -> Result<VectorSections, SegmentError> {
+    /// Finds the sections. Verifies of them the arrays of the lists, which every search reads.
+    fn open_vectors(&self) -> Result<VectorSections, SegmentError> {
         let name = self.meta.id.to_string();
-        let bytes = |section| section_bytes(&name, &self.footer, &self.file, section);
-        let lists = match self.footer.entry(Section::Lists) {
-            None => None,
-            Some(_) => {
-                let rotation = Rotation::new(self.dimension());
-                let (lists, one_bit) = (bytes(Section::Lists)?, bytes(Section::OneBit)?);
-                let view = Lists::view(self.dimension(), &lists, &one_bit);
-                let checked = view.and_then(|view| view.check(self.header.rows as usize));
-                checked.map_err(|problem| self.damaged(problem))?;
-                Some(ListSections { lists, one_bit, rotation })
-            }
+        let section = |section| -> Result<Unverified, SegmentError> {
+            let place = place_of(&name, &self.footer, section)?;
+            Ok(Unverified { bytes: self.file.unverified(place.clone())?, place })
         };
-        Ok(VectorSections {
-            lists,
-            codes: bytes(Section::Codes)?,
-            factors: bytes(Section::Factors)?,
-            originals: bytes(Section::Originals)?,
-            norms: bytes(Section::Norms)?,
-        })
+        let mut sections = VectorSections {
+            codes: section(Section::Codes)?,
+            factors: section(Section::Factors)?,
+            originals: section(Section::Originals)?,
+            norms: section(Section::Norms)?,
+            lists: None,
+            is_verified: OnceLock::new(),
+        };
+        if self.footer.entry(Section::Lists).is_some() {
+            let (lists, one_bit) = (section(Section::Lists)?, section(Section::OneBit)?);
+            let verify = |range: Range<usize>| {
+                let range = lists.place.start + range.start..lists.place.start + range.end;
+                self.file.verify(range)
+            };
+            verify(0..HEAD_BYTES.min(lists.place.len()))?;
+            let damaged = |problem| self.damaged(problem);
+            let view = Lists::view(self.dimension(), &lists.bytes, &one_bit.bytes);
+            let view = view.map_err(damaged)?;
+            let slots_at = lists.place.len() - view.slots_bytes();
+            verify(0..slots_at)?;
+            view.check_order(self.header.rows as usize).map_err(damaged)?;
+            let rotation = Rotation::new(self.dimension());
+            sections.lists = Some(ListSections { lists, slots_at, one_bit, rotation });
+        }
+        Ok(sections)
     }
 
     fn cast<'a, T: bytemuck::AnyBitPattern>(
         &self,
-        bytes: &'a [u8],
+        section: &'a Unverified,
     ) -> Result<&'a [T], SegmentError> {
-        bytemuck::try_cast_slice(bytes)
+        bytemuck::try_cast_slice(&section.bytes)
             .map_err(|error| self.damaged(format!("a vector section is malformed: {error}")))
     }
 
@@ -147,13 +325,15 @@ impl Segment {
     /// # Errors
     /// As [`Self::vectors`].
     pub fn original_vector(&self, row: RowId) -> Result<Vec<f32>, SegmentError> {
-        let vectors = self.vectors()?;
+        let vectors = self.originals_of([row])?;
         let range = row.0 as usize * self.dimension()..(row.0 as usize + 1) * self.dimension();
-        Ok(match vectors.full() {
-            FullRows::F16(bits) => {
-                bits[range].iter().map(|bits| half::f16::from_bits(*bits).to_f32()).collect()
-            }
-            FullRows::F32 { values, .. } => values[range].to_vec(),
-        })
+        let vector = match vectors.full() {
+            FullRows::F16(bits) => bits
+                .get(range)
+                .map(|bits| bits.iter().map(|bits| half::f16::from_bits(*bits).to_f32()).collect()),
+            FullRows::F32 { values, .. } => values.get(range).map(<[f32]>::to_vec),
+        };
+        self.check()?;
+        vector.ok_or_else(|| self.damaged("it has no such row"))
     }
 }

@@ -131,8 +131,11 @@ fn damage_is_found_while_serving() {
     assert!(damaged(&collection).is_empty());
     let reader = collection.snapshot();
     let found = reader.find(&named("s", "long").0, &named("s", "long").1).unwrap();
-    let error = found.live.segment.text(RowId(0)).unwrap_err();
+    assert!(found.live.segment.text(RowId(0)).is_ok(), "another block");
+    let read = |row| found.live.segment.text(RowId(row));
+    let error = (0..400).find_map(|row| read(row).err()).unwrap();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert_eq!(read(0).unwrap_err().kind(), ErrorKind::Corrupt, "the whole segment is suspect");
     assert_eq!(collection.quarantine_damaged(), 1);
     assert_eq!(damaged(&collection), [SegmentId(entry.id)]);
     assert_eq!(lost(&collection), owned(&[("long", 1)]));
@@ -157,6 +160,97 @@ fn lists_that_are_missing_or_damaged_are_written_anew() {
     assert_eq!(collection.repair_source_lists().unwrap(), 2);
     assert_eq!(collection.verify_source_lists().unwrap(), 0);
     assert_eq!(collection.repair_source_lists().unwrap(), 0);
+}
+
+/// Shortens the file of an open segment in place, as an operator's mistake does.
+fn cut(dir: &CollectionDir, segment: SegmentId, bytes: u64) {
+    let path = dir._root.path().join(layout::segment(ID, segment).as_str());
+    std::fs::File::options().write(true).open(path).unwrap().set_len(bytes).unwrap();
+}
+
+/// Goal: nothing is decided by what a damaged segment reads as now.
+#[test]
+fn a_writer_does_not_build_upon_a_segment_that_was_cut() {
+    let dir = CollectionDir::new();
+    let collection = two_segments(&dir);
+    let first = collection.snapshot().segments[0].segment.id();
+    let before = collection.snapshot();
+    cut(&dir, first, 5000);
+    assert_eq!(before.check().unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(collection.writer().unwrap().base().damaged.len(), 1);
+    assert_eq!((damaged(&collection), lost(&collection)), (vec![first], owned(&[("a", 1)])));
+    assert_eq!(add(&collection, &[source("s", "a", 9, &["n"])]).orphaned_uploads, ["v1/raw/a-1"]);
+    assert_eq!(sequences(&collection), owned(&[("a", 9), ("c", 3)]));
+
+    // While a writer decides: its commit changes nothing.
+    let second = collection.snapshot().segments[0].segment.id();
+    let edit = adding(&collection, &[source("s", "d", 10, &["m"])]);
+    let (mut writer, head) = (collection.writer().unwrap(), collection.head());
+    cut(&dir, second, 5000);
+    assert_eq!(writer.commit(&edit).unwrap_err().kind(), ErrorKind::Corrupt);
+    drop(writer);
+    assert!(!collection.is_poisoned());
+    assert_eq!(collection.head(), head);
+    commit(&collection, &edit);
+    assert_eq!(sequences(&collection), owned(&[("a", 9), ("d", 10)]));
+    assert_eq!(lost(&collection), owned(&[("c", 3)]));
+}
+
+/// Goal: a merge writes no zeros where its input could not be read.
+#[test]
+fn a_merge_of_a_segment_that_was_cut_is_not_committed() {
+    let dir = CollectionDir::new();
+    let collection = dir.open();
+    for n in 10..20 {
+        add(&collection, &[source("s", &format!("m{n}"), n, &["w"])]);
+    }
+    let all = sequences(&collection);
+    let third = collection.snapshot().segments[2].segment.id();
+    cut(&dir, third, 5000);
+    assert!(collection.merge_once(MergeBudget::MOST).is_err());
+    collection.quarantine_damaged();
+    assert_eq!((damaged(&collection), lost(&collection)), (vec![third], vec![all[2].clone()]));
+    let rest: Vec<_> = all.iter().filter(|source| **source != all[2]).cloned().collect();
+    assert_eq!(sequences(&collection), rest);
+    assert!(collection.merge_once(MergeBudget::MOST).unwrap(), "the others go on");
+    assert_eq!(sequences(&collection), rest);
+}
+
+/// Goal: without its list a segment's sources are taken from the open file, if they are intact.
+#[test]
+fn sources_are_saved_from_the_sound_part_of_an_open_file() {
+    for (cut_at, is_known) in [(u64::MAX, true), (5000, false)] {
+        let dir = CollectionDir::new();
+        let collection = two_segments(&dir);
+        let live = Arc::clone(&collection.snapshot().segments[0]);
+        dir.store.delete(&layout::source_list(ID, live.segment.id())).unwrap();
+        cut(&dir, live.segment.id(), cut_at.min(live.entry.bytes - 10));
+        assert_eq!(collection.quarantine_damaged(), 1);
+        assert_eq!(collection.snapshot().unknown_segments() == 0, is_known);
+        let expected = if is_known { owned(&[("a", 1)]) } else { Vec::new() };
+        assert_eq!(lost(&collection), expected);
+    }
+}
+
+/// Goal: a request that fails for another reason than damage has every block read once, not each
+/// time.
+#[test]
+fn sound_blocks_are_not_read_again_and_again() {
+    let dir = CollectionDir::new();
+    let collection = two_segments(&dir);
+    let read = || {
+        let snapshot = collection.snapshot();
+        snapshot.segments.iter().map(|live| live.segment.verified_bytes()).sum::<u64>()
+    };
+    let before = read();
+    assert_eq!(collection.quarantine_damaged(), 0);
+    let after = read();
+    assert!(after > before);
+    assert_eq!((collection.quarantine_damaged(), read()), (0, after));
+    add(&collection, &[source("s", "d", 4, &["new"])]);
+    let before = read();
+    collection.quarantine_damaged();
+    assert!(read() > before, "another version");
 }
 
 /// Statement of B8: however many sub-tenants are asked for, few scopes are kept, the busy ones.

@@ -33,8 +33,13 @@ impl<'a> RowFilter<'a> {
     }
 
     /// The passing rows, ascending.
+    pub fn rows(&self) -> impl Iterator<Item = RowId> + '_ {
+        self.bitmap.iter().take(self.passing).map(RowId)
+    }
+
+    /// The passing rows, ascending.
     pub fn listed(&self) -> Vec<RowId> {
-        self.bitmap.iter().take(self.passing).map(RowId).collect()
+        self.rows().collect()
     }
 
     /// The passing rows, if going through a list of them costs less than making words of them.

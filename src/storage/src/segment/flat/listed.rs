@@ -39,7 +39,7 @@ pub(super) fn through_lists(
     }
     let one_by_one = |(bounded, found): (&BoundedQuery<'_>, Option<Vec<Hit>>)| {
         let BoundedQuery { query, bound } = *bounded;
-        let seen = SeenRows { rows, query, bound, filter };
+        let seen = SeenRows { rows, blocks: tiers.blocks, query, bound, filter };
         found.unwrap_or_else(|| ranked(probe(&lists, rotation, query, k, effort, seen)))
     };
     Ok(bounded.iter().zip(found).map(one_by_one).collect())

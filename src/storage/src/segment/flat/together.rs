@@ -27,6 +27,7 @@ pub fn search_together(
     thoroughness: Thoroughness,
 ) -> Result<Vec<FlatHits>, ComputeError> {
     let rows = &tiers.rows;
+    tiers.prepare_for(backend);
     let path = choose(backend, tiers, passing_rows(rows, filter), k, thoroughness);
     let is_shared = path != SearchPath::Gather;
     let mut found = Vec::with_capacity(queries.len());
@@ -60,7 +61,7 @@ fn together(
             let deviations = thoroughness.effort(lists, path, k).deviations;
             let seen = |at: usize| {
                 let query = &queries[at];
-                SeenRows { rows, query, bound: bound(query), filter }
+                SeenRows { rows, blocks: tiers.blocks, query, bound: bound(query), filter }
             };
             let found = probe_together(lists, rotation, queries, k, deviations, seen);
             found.into_iter().map(ranked).collect()
@@ -71,11 +72,12 @@ fn together(
         _ => {
             let bounded = |query| BoundedQuery { query, bound: bound(query) };
             let queries: Vec<BoundedQuery<'_>> = queries.iter().map(bounded).collect();
+            tiers.prepare_scan(filter);
             let listed = filter.and_then(RowFilter::listed_if_few);
             let selection = filter.map_or(Selection::All, |filter| filter.selection(&listed));
             backend.candidates(rows, &queries, selection, k)?
         }
     };
     let pairs = queries.iter().zip(candidates);
-    pairs.map(|(query, candidates)| rescore(backend, rows, query, candidates, k)).collect()
+    pairs.map(|(query, candidates)| rescore(backend, tiers, query, candidates, k)).collect()
 }

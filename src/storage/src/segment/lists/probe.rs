@@ -66,7 +66,7 @@ pub trait NearRows {
     fn passes(&self, row: RowId) -> bool;
     /// Whether any of these rows passes.
     fn has_any(&self, rows: &[u32]) -> bool;
-    /// Prefetches the data that `estimate` will read.
+    /// Makes ready the data that `estimate` will read.
     fn fetch(&self, row: RowId);
     /// The row's cosine, and how far it may be off.
     fn estimate(&self, row: RowId) -> (f32, f32);
@@ -121,7 +121,7 @@ fn search_all<R: NearRows>(lists: &Lists<'_>, searches: &mut [Search<'_, R>]) {
     if lists.len() > 1 {
         searches.iter_mut().for_each(Search::probe_nearest);
     }
-    for list in 0..lists.len() {
+    for list in (0..lists.len()).filter(|list| lists.verify(*list)) {
         let seen: Vec<Option<Seen>> =
             searches.iter().map(|s| (!s.visited[list]).then(|| s.see(list))).collect();
         for first in (0..lists.one_bit(list).len()).step_by(RUN_BLOCKS) {
@@ -299,11 +299,15 @@ impl<'a, R: NearRows> Search<'a, R> {
 
     /// Reads a list; returns whether one of its rows is among the best so far.
     fn visit(&mut self, seen: &Seen) -> bool {
+        self.scanned += 1;
+        // The file remembers the damage: nothing that this search finds is passed on.
+        if !self.lists.verify(seen.list) {
+            return false;
+        }
         let mut has_news = false;
         for first in (0..self.lists.one_bit(seen.list).len()).step_by(RUN_BLOCKS) {
             has_news |= self.scan_run(seen, first);
         }
-        self.scanned += 1;
         has_news
     }
 

@@ -1,12 +1,13 @@
 //! Checked views of the sections of lists.
 
 use crate::segment::lists::{FEW_NEIGHBOURS, NO_ROW, SHARE_MAX};
+use crate::segment::tiers::TierBlocks;
 use lodestone_compute::one_bit::{BLOCK_ROWS, OneBitRows, block_bytes};
 use lodestone_compute::rotation::rotated_width;
 use lodestone_compute::{ListColumns, PreparedQuery, code_stride, dot_codes, prefetch};
 
 /// Bytes before the first array.
-pub(super) const HEAD_BYTES: usize = 64;
+pub(in crate::segment) const HEAD_BYTES: usize = 64;
 
 /// The lists of a segment.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +28,8 @@ pub struct Lists<'a> {
     points: OneBitRows<'a>,
     rows_of_slots: &'a [u32],
     one_bit: OneBitRows<'a>,
+    /// `None` where everything was verified.
+    blocks: Option<TierBlocks<'a>>,
 }
 
 impl<'a> Lists<'a> {
@@ -76,7 +79,28 @@ impl<'a> Lists<'a> {
             points,
             rows_of_slots,
             one_bit,
+            blocks: None,
         })
+    }
+
+    /// The lists, whose T0 and rows are verified before they are read.
+    #[must_use]
+    pub(in crate::segment) fn behind(self, blocks: Option<TierBlocks<'a>>) -> Self {
+        Self { blocks, ..self }
+    }
+
+    /// Verifies T0 and the rows of a list, if that has not been done; returns whether they are
+    /// sound.
+    pub(super) fn verify(&self, list: usize) -> bool {
+        self.blocks.is_none_or(|blocks| {
+            let count = (self.sizes[list] as usize).div_ceil(BLOCK_ROWS);
+            blocks.list(self.first_blocks[list] as usize, count)
+        })
+    }
+
+    /// Bytes of the last array, the rows of the slots.
+    pub(in crate::segment) fn slots_bytes(&self) -> usize {
+        size_of_val(self.rows_of_slots)
     }
 
     /// Checks that the blocks of the lists follow each other, and that each of `rows` rows stands
@@ -85,7 +109,25 @@ impl<'a> Lists<'a> {
     /// # Errors
     /// The rule that is broken.
     pub fn check(&self, rows: usize) -> Result<(), &'static str> {
+        self.check_order(rows)?;
         check_slots(rows, self.first_blocks, self.sizes, self.rows_of_slots)
+    }
+
+    /// The part of [`Self::check`] that does not read the slots.
+    ///
+    /// # Errors
+    /// The rule that is broken.
+    pub(in crate::segment) fn check_order(&self, rows: usize) -> Result<(), &'static str> {
+        let (mut next, mut listed) = (0, 0);
+        for (first, size) in self.first_blocks.iter().zip(self.sizes) {
+            if *first as usize != next {
+                return Err("the blocks of the lists are not in order");
+            }
+            next += (*size as usize).div_ceil(BLOCK_ROWS);
+            listed += *size as usize;
+        }
+        let is_complete = next * BLOCK_ROWS == self.rows_of_slots.len() && listed == rows;
+        is_complete.then_some(()).ok_or("the lists are cut, or a row is in no list")
     }
 
     /// The list of each row.
@@ -210,22 +252,18 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// A list's blocks begin where those of the list before end; every row has one slot.
+/// No row has two slots, in lists whose order was checked.
 fn check_slots(
     rows: usize,
     first_blocks: &[u32],
     sizes: &[u32],
     rows_of_slots: &[u32],
 ) -> Result<(), &'static str> {
-    let mut next = 0;
     let mut seen = vec![false; rows];
     for (first, size) in first_blocks.iter().zip(sizes) {
-        if *first as usize != next {
-            return Err("the blocks of the lists are not in order");
-        }
-        let begin = next * BLOCK_ROWS;
-        next += (*size as usize).div_ceil(BLOCK_ROWS);
-        let slots = rows_of_slots.get(begin..next * BLOCK_ROWS).ok_or("a list is cut")?;
+        let (first, blocks) = (*first as usize, (*size as usize).div_ceil(BLOCK_ROWS));
+        let slots = rows_of_slots.get(first * BLOCK_ROWS..(first + blocks) * BLOCK_ROWS);
+        let slots = slots.ok_or("a list is cut")?;
         let (listed, filling) = slots.split_at(*size as usize);
         for row in listed {
             let seen = seen.get_mut(*row as usize).ok_or("a list names a row that is not there")?;
@@ -237,8 +275,7 @@ fn check_slots(
             return Err("a slot behind a list names a row");
         }
     }
-    let is_complete = next * BLOCK_ROWS == rows_of_slots.len() && seen.iter().all(|seen| *seen);
-    is_complete.then_some(()).ok_or("a row is in no list")
+    Ok(())
 }
 
 /// The number measured for about `k` neighbours.

@@ -42,7 +42,7 @@ fn lists_find_what_brute_force_finds() {
         lists.check(ROWS).unwrap();
         assert!(lists.are_telling(10));
         assert_eq!(lists.len() > 1, policy == SMALL_LISTS);
-        let tiers = Tiers { rows, listed: Some((lists, &rotation)) };
+        let tiers = Tiers::new(rows, Some((lists, &rotation)));
         let wide: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 3 != 0).collect();
         let narrow: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 6 == 0).collect();
         let (mut wanted, mut found) = (0, 0);
@@ -96,7 +96,7 @@ fn a_fast_backend_scans_instead() {
     let rows = columns.view();
     let built = build(&rows, SMALL_LISTS);
     let lists = Lists::view(64, &built.lists, &built.one_bit).unwrap();
-    let tiers = Tiers { rows, listed: Some((lists, &rotation)) };
+    let tiers = Tiers::new(rows, Some((lists, &rotation)));
     let query = PreparedQuery::new(&columns_row(&rows, 7)).unwrap();
     let most: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 3 != 0).collect();
     for (rows_max, mask, path) in [
@@ -129,7 +129,7 @@ fn together_finds_what_each_finds_alone() {
         let rows = columns.view();
         let built = build(&rows, SMALL_LISTS);
         let lists = Lists::view(64, &built.lists, &built.one_bit).unwrap();
-        let with_lists = Tiers { rows, listed: Some((lists, &rotation)) };
+        let with_lists = Tiers::new(rows, Some((lists, &rotation)));
         let ids = SeededIds::new(18);
         let near = |at: usize| columns_row(&rows, at * 149 % ROWS);
         let mut vectors: Vec<Vec<f32>> = (0..20).map(near).collect();
@@ -175,7 +175,7 @@ fn recall_is_no_less_than_the_share_of_lists() {
             let query = PreparedQuery::new(&vector(&ids, 48)).unwrap();
             let truth = brute_force(&SimdBackend, &rows, &query, None, 10);
             let bound = ErrorBound::likely(&query, &rows);
-            let seen = SeenRows { rows: &rows, query: &query, bound, filter: None };
+            let seen = SeenRows { rows: &rows, blocks: None, query: &query, bound, filter: None };
             let effort = Effort::probing(Some(patience));
             let probed = probe(&lists, &rotation, &query, 10, effort, seen);
             looked_at += probed.lists;
@@ -202,7 +202,8 @@ fn a_probe_returns_k_rows_where_there_are_k() {
         let step = 3000 / passing;
         let mask: RoaringBitmap = (0..passing).map(|row| row * step).collect();
         let (filter, effort) = (RowFilter::new(&mask, 3000), Effort::probing(Some(1)));
-        let seen = SeenRows { rows: &rows, query: &query, bound, filter: Some(&filter) };
+        let seen =
+            SeenRows { rows: &rows, blocks: None, query: &query, bound, filter: Some(&filter) };
         let found = probe(&lists, &rotation, &query, k, effort, seen).candidates;
         assert!(found.len() >= k.min(passing as usize), "{} of {k}", found.len());
         assert!(found.iter().all(|hit| mask.contains(hit.row.0)));
@@ -294,7 +295,7 @@ fn a_backend_may_take_some_queries_through_the_lists() {
     let rows = columns.view();
     let built = build(&rows, SMALL_LISTS);
     let lists = Lists::view(64, &built.lists, &built.one_bit).unwrap();
-    let tiers = Tiers { rows, listed: Some((lists, &rotation)) };
+    let tiers = Tiers::new(rows, Some((lists, &rotation)));
     let ids = SeededIds::new(22);
     let queries: Vec<PreparedQuery> =
         (0..5).map(|_| PreparedQuery::new(&vector(&ids, 64)).unwrap()).collect();

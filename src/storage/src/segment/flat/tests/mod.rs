@@ -47,7 +47,7 @@ const PATHS: [SearchPath; 3] = [SearchPath::Gather, SearchPath::MaskedScan, Sear
 
 /// Rows without lists.
 fn flat(rows: VectorRows<'_>) -> Tiers<'_> {
-    Tiers { rows, listed: None }
+    Tiers::new(rows, None)
 }
 
 /// Distribution of rows.

@@ -1,0 +1,186 @@
+//! Faults in mappings: a page that cannot be read becomes zeros and a mark instead of the end of
+//! the process.
+//!
+//! The kernel raises SIGBUS in a thread that touches a mapped page which it cannot read: the sector
+//! is bad, or the file was shortened. The handler looks the address up in a table of mappings, puts
+//! zero pages over the place, marks the mapping and returns; the thread repeats its instruction and
+//! reads zeros. Who reads a mapping asks for the mark before passing on what was read.
+//!
+//! The handler uses atomics and `mmap` only, both safe in a signal handler. A fault outside of the
+//! table goes to the handler that was there before, by default to the end of the process.
+
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Once, OnceLock};
+
+use parking_lot::Mutex;
+
+/// Bytes that become zeros at the first fault of a mapping, aligned; a multiple of every page size.
+/// Each further fault covers twice as many: a file that was cut in half faults a few times, and its
+/// mapping does not fall into more pieces than a process may have.
+const FIRST_BYTES: usize = 64 << 10;
+
+/// A mapping in the table. Entries are never freed, but used again. All accesses are in one order
+/// (SeqCst), and `bytes` is 0 while `start` changes: a handler that reads `bytes`, `start` and the
+/// same `bytes` again has read them of one mapping.
+#[derive(Debug, Default)]
+struct Entry {
+    start: AtomicUsize,
+    bytes: AtomicUsize,
+    faults: AtomicUsize,
+    next: OnceLock<&'static Entry>,
+}
+
+static TABLE: Entry = Entry {
+    start: AtomicUsize::new(0),
+    bytes: AtomicUsize::new(0),
+    faults: AtomicUsize::new(0),
+    next: OnceLock::new(),
+};
+
+/// Entries without a mapping, and the end of the table. Never locked by the handler.
+static UNUSED: Mutex<Vec<&'static Entry>> = Mutex::new(Vec::new());
+
+/// The handler before ours.
+static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
+
+/// A mapping under watch. Must end before the mapping does.
+#[derive(Debug)]
+pub(super) struct Watch(Option<&'static Entry>);
+
+impl Watch {
+    /// Watches over a mapping that begins on a page.
+    pub(super) fn new(mapping: &[u8]) -> Self {
+        static INSTALLED: Once = Once::new();
+        INSTALLED.call_once(install);
+        if mapping.is_empty() {
+            return Self(None);
+        }
+        let mut unused = UNUSED.lock();
+        let entry = unused.pop().unwrap_or_else(|| {
+            let fresh: &'static Entry = Box::leak(Box::default());
+            // Under the lock nobody else appends.
+            let last = entries().last().expect("the table has a head");
+            last.next.set(fresh).expect("the last entry has no next one");
+            fresh
+        });
+        entry.faults.store(0, Ordering::SeqCst);
+        entry.start.store(mapping.as_ptr().addr(), Ordering::SeqCst);
+        entry.bytes.store(mapping.len(), Ordering::SeqCst);
+        Self(Some(entry))
+    }
+
+    /// Whether a part of the mapping could not be read since it was made.
+    pub(super) fn has_faulted(&self) -> bool {
+        self.0.is_some_and(|entry| entry.faults.load(Ordering::SeqCst) > 0)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(entry) = self.0 {
+            entry.bytes.store(0, Ordering::SeqCst);
+            UNUSED.lock().push(entry);
+        }
+    }
+}
+
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    std::iter::successors(Some(&TABLE), |entry| entry.next.get().copied())
+}
+
+impl Entry {
+    /// Start and length of the mapping, if it holds the address.
+    fn holding(&self, address: usize) -> Option<(usize, usize)> {
+        let bytes = self.bytes.load(Ordering::SeqCst);
+        let start = self.start.load(Ordering::SeqCst);
+        let is_stable = self.bytes.load(Ordering::SeqCst) == bytes;
+        (is_stable && address.wrapping_sub(start) < bytes).then_some((start, bytes))
+    }
+
+    /// Marks the mapping and puts zeros over the address. Returns whether it can be read now.
+    fn put_zeros(&self, address: usize, (start, bytes): (usize, usize)) -> bool {
+        let faults = self.faults.fetch_add(1, Ordering::SeqCst);
+        let span = FIRST_BYTES << faults.min(40);
+        let from = (address - start) / span * span;
+        let length = span.min(bytes - from);
+        // SAFETY: the range begins on a page and lies in a mapping of this process, read-only
+        // memory of a file that the faulting thread is reading just now: it cannot be unmapped
+        // meanwhile, because the thread holds it. Readers see zeros where the file's bytes were,
+        // which every value that is read in place here allows.
+        #[allow(unsafe_code)]
+        let mapped = unsafe {
+            libc::mmap(
+                std::ptr::without_provenance_mut::<c_void>(start + from),
+                length,
+                libc::PROT_READ,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
+                -1,
+                0,
+            )
+        };
+        mapped != libc::MAP_FAILED
+    }
+}
+
+fn install() {
+    // SAFETY: a zeroed `sigaction` is a valid one; the handler below keeps to what is safe in a
+    // signal handler, and runs on the stack for signals where the thread has one.
+    #[allow(unsafe_code)]
+    let previous = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = on_fault;
+        action.sa_sigaction = handler as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        let mut previous: libc::sigaction = std::mem::zeroed();
+        (libc::sigaction(libc::SIGBUS, &raw const action, &raw mut previous) == 0)
+            .then_some(previous)
+    };
+    match previous {
+        Some(previous) => drop(PREVIOUS.set(previous)),
+        None => {
+            let error = io::Error::last_os_error();
+            tracing::error!(%error, "unreadable pages will end the process: no handler");
+        }
+    }
+}
+
+extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel passes a valid `info`, and `errno` of this thread, which the interrupted
+    // code may be about to read, is put back.
+    #[allow(unsafe_code)]
+    let (address, errno) = unsafe { ((*info).si_addr().addr(), *libc::__errno_location()) };
+    let found = entries().find_map(|entry| Some((entry, entry.holding(address)?)));
+    if !found.is_some_and(|(entry, mapping)| entry.put_zeros(address, mapping)) {
+        pass_on(signal, info, context);
+    }
+    // SAFETY: as above.
+    #[allow(unsafe_code)]
+    unsafe {
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// Hands a signal to the handler before ours; without one the fault is repeated and ends the
+/// process, as it would have without us.
+fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let previous = PREVIOUS.get();
+    let handler = previous.map_or(libc::SIG_DFL, |previous| previous.sa_sigaction);
+    let takes_info = previous.is_some_and(|action| action.sa_flags & libc::SA_SIGINFO != 0);
+    // SAFETY: the kernel returned this handler with flags that tell its signature; `signal` with
+    // the default action is always allowed.
+    #[allow(unsafe_code)]
+    unsafe {
+        if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
+            libc::signal(signal, libc::SIG_DFL);
+        } else if takes_info {
+            let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
+                std::mem::transmute(handler);
+            handler(signal, info, context);
+        } else {
+            let handler: extern "C" fn(c_int) = std::mem::transmute(handler);
+            handler(signal);
+        }
+    }
+}

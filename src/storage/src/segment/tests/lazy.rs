@@ -1,0 +1,153 @@
+//! Blocks are verified when they are first read, and only then (B2); what happens to a file after
+//! that is noticed (B1).
+
+use roaring::RoaringBitmap;
+
+use super::flat::{RowFilter, SearchPath, Thoroughness, search};
+use super::*;
+use lodestone_compute::{PreparedQuery, SimdBackend};
+use lodestone_io::BLOCK_BYTES;
+use lodestone_types::{IdSource, SeededIds};
+
+/// Enough rows for a search through lists.
+const ROWS: u32 = 66_000;
+/// Rows of a topic, one behind the other as the passages of a source are.
+const TOPIC_ROWS: u32 = 220;
+
+fn noise(ids: &SeededIds) -> f32 {
+    let mut bytes = [0; 4];
+    ids.fill(&mut bytes);
+    u32::from_le_bytes(bytes) as f32 / u32::MAX as f32 - 0.5
+}
+
+fn vectors() -> Vec<Vec<f32>> {
+    let ids = SeededIds::new(5);
+    let mut topic = Vec::new();
+    let near = |row: u32| {
+        if row % TOPIC_ROWS == 0 {
+            topic = (0..DIMENSION).map(|_| noise(&ids)).collect();
+        }
+        let vector: Vec<f32> = topic.iter().map(|value| value + 0.2 * noise(&ids)).collect();
+        let norm = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
+        vector.into_iter().map(|value| value / norm).collect()
+    };
+    (0..ROWS).map(near).collect()
+}
+
+fn large(vectors: &[Vec<f32>]) -> NewSource {
+    let mut source = source(VectorKind::F16, record("default", "large", 1), &[]);
+    source.rows.extend(vectors.iter().zip(0..).map(|(vector, index)| NewRow {
+        index,
+        text: String::new(),
+        place: ChunkPlace { document_start: index, page_start: 0, chars: 0, page: PageRef::Whole },
+        boxes: Vec::new(),
+        graph: RowGraph::default(),
+        vector: vector.clone(),
+    }));
+    source
+}
+
+/// Statement of B2: the first searches verify what they read, not every tier, and find the same.
+#[test]
+fn a_first_search_verifies_what_it_reads() {
+    let (files, vectors) = (Files::new(), vectors());
+    let meta = files.write(1, VectorKind::F16, &[large(&vectors)]).meta().clone();
+    let warm = files.open(&meta).unwrap();
+    let opened = warm.verified_bytes();
+    warm.prepare_vectors().unwrap();
+    let all = warm.verified_bytes() - opened;
+    assert!(all > 150 * BLOCK_BYTES as u64, "the file is large enough to tell: {all}");
+
+    let few: RoaringBitmap = (1_000..1_020).collect();
+    let half: RoaringBitmap = (0..ROWS / 2).collect();
+    let passages: RoaringBitmap = (20_000..23_000).collect();
+    let probing = Thoroughness::Probing;
+    for (mask, path, share_max) in [
+        (None, SearchPath::Lists, 0.35),
+        (Some(&few), SearchPath::Gather, 0.05),
+        (Some(&passages), SearchPath::MaskedScan, 0.1),
+        (Some(&half), SearchPath::Lists, 0.35),
+    ] {
+        let cold = files.open(&meta).unwrap();
+        let before = cold.verified_bytes();
+        let filter = mask.map(|mask| RowFilter::new(mask, ROWS as usize));
+        let query = PreparedQuery::new(&vectors[777]).unwrap();
+        let ask = |segment: &Segment| {
+            let tiers = segment.tiers().unwrap();
+            search(&SimdBackend, &tiers, &query, filter.as_ref(), 10, probing).unwrap()
+        };
+        let found = ask(&cold);
+        assert_eq!((&found, found.path), (&ask(&warm), path));
+        cold.check().unwrap();
+        let share = (cold.verified_bytes() - before) as f64 / all as f64;
+        println!("{path:?}: {share:.3} of {all} bytes");
+        assert!(share > 0.0 && share < share_max, "{path:?}: {share} of {all} bytes");
+        let again = cold.verified_bytes();
+        assert_eq!(ask(&cold), found);
+        assert_eq!(cold.verified_bytes(), again, "nothing is verified twice");
+    }
+    let cold = files.open(&meta).unwrap();
+    let before = cold.verified_bytes();
+    cold.original_vector(RowId(40_000)).unwrap();
+    let blocks = (cold.verified_bytes() - before) / BLOCK_BYTES as u64;
+    assert!(blocks <= 6, "one row is in few blocks: {blocks}");
+}
+
+/// Goal: a search over damaged blocks is told from one over a sound file, and so is every later.
+#[test]
+fn a_search_over_damage_is_noticed() {
+    use format::Section::{Codes, Lists, OneBit, Originals};
+    let (files, vectors) = (Files::new(), vectors());
+    let meta = files.write(1, VectorKind::F16, &[large(&vectors)]).meta().clone();
+    let good = files.store.get(&Files::key(meta.id)).unwrap();
+    let read = |range: std::ops::Range<usize>| Ok(good[range].to_vec());
+    let (footer, ..) = format::Footer::decode("x", good.len(), read).unwrap();
+    let query = PreparedQuery::new(&vectors[777]).unwrap();
+    let searched = |segment: &Segment| {
+        let tiers = segment.tiers()?;
+        Ok(search(&SimdBackend, &tiers, &query, None, 10, Thoroughness::Probing)?)
+    };
+    for section in [Codes, Originals, OneBit, Lists] {
+        let entry = footer.entry(section).unwrap();
+        let mut bad = good.clone();
+        let (start, end) = (entry.offset as usize, (entry.offset + entry.bytes) as usize);
+        // Blocks that no other section has a part of.
+        bad[start.next_multiple_of(BLOCK_BYTES)..end / BLOCK_BYTES * BLOCK_BYTES].fill(0xA5);
+        files.store.put(&Files::key(meta.id), &bad).unwrap();
+        let segment = files.open(&meta).unwrap();
+        let found: Result<_, SegmentError> = searched(&segment);
+        assert!(found.and(segment.check()).is_err(), "{section:?}");
+        assert_eq!(segment.check().unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+    files.store.put(&Files::key(meta.id), &good).unwrap();
+    let segment = files.open(&meta).unwrap();
+    assert_eq!(searched(&segment).unwrap().path, SearchPath::Lists);
+    segment.check().unwrap();
+}
+
+/// Goal: texts are unpacked from their own blocks; a file that is cut after it was opened and read
+/// ends in errors, never in another text.
+#[test]
+fn a_cut_file_is_noticed_by_whoever_reads_it() {
+    let files = Files::new();
+    let texts: Vec<String> = (0..900).map(|n| passage(n, 900)).collect();
+    let texts: Vec<(u32, &str)> = (0..).zip(texts.iter().map(String::as_str)).collect();
+    let rows = source(VectorKind::F16, record("default", "texts", 1), &texts);
+    let meta = files.write(1, VectorKind::F16, &[rows]).meta().clone();
+    let segment = files.open(&meta).unwrap();
+    let before = segment.verified_bytes();
+    assert_eq!(segment.text(RowId(450)).unwrap(), texts[450].1);
+    let blocks = (segment.verified_bytes() - before) / BLOCK_BYTES as u64;
+    assert!(blocks <= 4, "one text is in few blocks: {blocks}");
+    segment.original_vector(RowId(450)).unwrap();
+
+    let path = segment.file.mapped().path().to_path_buf();
+    std::fs::File::options().write(true).open(path).unwrap().set_len(10_000).unwrap();
+    for row in [450, 0, 899] {
+        assert_eq!(segment.text(RowId(row)).unwrap_err().kind(), ErrorKind::Corrupt);
+        assert_eq!(segment.original_vector(RowId(row)).unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+    assert_eq!(segment.check().unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(verify(&segment).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(files.open(&meta).unwrap_err().kind(), ErrorKind::Corrupt, "refused when opened");
+}
