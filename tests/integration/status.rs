@@ -73,7 +73,9 @@ fn what_may_be_in_a_damaged_part_is_not_called_absent() {
     let server = TestServer::start();
     vectors(&server, "v", "batch");
     let server = server.restart_with(|settings| harm(&settings.data_dir, "s", &BTreeSet::new()));
-    status(&server, "batch").error(503, "quarantined");
+    let reply = status(&server, "batch");
+    reply.error(503, "quarantined");
+    assert!(reply.headers["x-lodestone-degraded"].to_str().unwrap().contains("1 segment"));
     status(&server, "nowhere").error(404, "source_not_found");
 }
 
