@@ -1,5 +1,5 @@
 //! Background work on collections: merging, garbage, rebuilding damaged segments, originals that
-//! nothing refers to, and the remains of deleted tenants.
+//! nothing refers to.
 //!
 //! One thread does it all but large merges, which take minutes and have a thread of their own:
 //! segments of others, and new ones of the same collection, are merged meanwhile.
@@ -14,9 +14,8 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::ingest::rebuild::Round;
 use crate::ingest::{Ingest, IngestError, Stopping};
-use lodestone_catalog::descriptors::{self, Descriptor};
 use lodestone_io::{Fullness, run_in_background};
-use lodestone_storage::collection::{Collection, CollectionError, MergeBudget, layout, uploads};
+use lodestone_storage::collection::{Collection, CollectionError, MergeBudget, uploads};
 use lodestone_types::{
     CollectionId, ErrorKind, Sequence, SourceId, SubTenantId, TenantId, Timestamp,
 };
@@ -354,60 +353,5 @@ impl Ingest {
     pub fn clear_deleted_tenants(&self) {
         self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
         self.maintenance.interrupt();
-    }
-
-    /// Deletes the files of tenants that were deleted. Readers that still use them keep theirs.
-    ///
-    /// # Errors
-    /// Errors of the disk or the catalog; the next start goes on.
-    pub fn finish_deleted_tenants(&self) -> Result<(), IngestError> {
-        for id in self.catalog.collections_pending_delete()? {
-            self.registry.close(id);
-            descriptors::mark_deleted(&*self.store, id)?;
-            self.delete_files(id)?;
-            self.catalog.finish_delete_collection(id)?;
-            descriptors::remove(&*self.store, id)?;
-        }
-        Ok(())
-    }
-
-    fn delete_files(&self, id: CollectionId) -> Result<(), CollectionError> {
-        for prefix in [layout::collection_prefix(id), uploads::prefix(id)] {
-            self.store.delete_prefix(&prefix)?;
-        }
-        Ok(())
-    }
-
-    /// Writes the descriptors that tenants of earlier releases lack, and removes those of deleted
-    /// tenants with the files that may be left.
-    ///
-    /// # Errors
-    /// Errors of the disk or the catalog; the next start goes on.
-    pub fn complete_descriptors(&self) -> Result<(), IngestError> {
-        let described = descriptors::collections(&*self.store)?;
-        for tenant in self.catalog.tenants()? {
-            if described.binary_search(&tenant.collection).is_err() {
-                let descriptor = Descriptor { tenant, is_deleted: false };
-                descriptors::write(&*self.store, &descriptor)?;
-            }
-        }
-        let doomed = self.catalog.collections_pending_delete()?;
-        for collection in described {
-            if doomed.contains(&collection) || self.catalog.tenant_of(collection)?.is_some() {
-                continue;
-            }
-            match descriptors::read(&*self.store, collection)? {
-                Some(found) if found.is_deleted => {
-                    self.delete_files(collection)?;
-                    descriptors::remove(&*self.store, collection)?;
-                }
-                Some(found) => {
-                    let tenant = found.tenant.id;
-                    tracing::warn!(%tenant, %collection, "described, but not in the catalog");
-                }
-                None => {}
-            }
-        }
-        Ok(())
     }
 }

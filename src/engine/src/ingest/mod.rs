@@ -23,7 +23,8 @@
 //! - `claims`: triplets that a language model adds to graphs
 //! - `failure`: jobs that end badly while an older version stays visible
 //! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
-//! - `maintenance`: merging, garbage, orphans; `rebuild`: sources of damaged segments
+//! - `maintenance`: merging, garbage, orphans; `rebuild`: sources of damaged segments; `remains`:
+//!   of deleted tenants
 //! - `web`: pages of the web; `memory`: the memory of the process, and work that waits for it
 
 mod amend;
@@ -39,6 +40,7 @@ mod memories;
 mod memory;
 mod pipeline;
 mod rebuild;
+mod remains;
 mod submit;
 mod turns;
 mod vectors;

@@ -1,0 +1,63 @@
+//! The remains of deleted tenants, and the descriptors of the others.
+
+use crate::ingest::{Ingest, IngestError};
+use lodestone_catalog::descriptors::{self, Descriptor};
+use lodestone_storage::collection::{CollectionError, layout, uploads};
+use lodestone_types::CollectionId;
+
+impl Ingest {
+    /// Deletes the files of tenants that were deleted. Readers that still use them keep theirs.
+    ///
+    /// # Errors
+    /// Errors of the disk or the catalog; the next start goes on.
+    pub fn finish_deleted_tenants(&self) -> Result<(), IngestError> {
+        for id in self.catalog.collections_pending_delete()? {
+            self.registry.close(id);
+            descriptors::mark_deleted(&*self.store, id)?;
+            self.delete_files(id)?;
+            self.catalog.finish_delete_collection(id)?;
+            descriptors::remove(&*self.store, id)?;
+        }
+        Ok(())
+    }
+
+    fn delete_files(&self, id: CollectionId) -> Result<(), CollectionError> {
+        for prefix in [layout::collection_prefix(id), uploads::prefix(id)] {
+            self.store.delete_prefix(&prefix)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the descriptors that tenants of earlier releases lack, and removes those of deleted
+    /// tenants with the files that may be left.
+    ///
+    /// # Errors
+    /// Errors of the disk or the catalog; the next start goes on.
+    pub fn complete_descriptors(&self) -> Result<(), IngestError> {
+        let described = descriptors::collections(&*self.store)?;
+        for tenant in self.catalog.tenants()? {
+            if described.binary_search(&tenant.collection).is_err() {
+                let descriptor = Descriptor { tenant, is_deleted: false };
+                descriptors::write(&*self.store, &descriptor)?;
+            }
+        }
+        let doomed = self.catalog.collections_pending_delete()?;
+        for collection in described {
+            if doomed.contains(&collection) || self.catalog.tenant_of(collection)?.is_some() {
+                continue;
+            }
+            match descriptors::read(&*self.store, collection)? {
+                Some(found) if found.is_deleted => {
+                    self.delete_files(collection)?;
+                    descriptors::remove(&*self.store, collection)?;
+                }
+                Some(found) => {
+                    let tenant = found.tenant.id;
+                    tracing::warn!(%tenant, %collection, "described, but not in the catalog");
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}
