@@ -9,9 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::{Disk, IoError, Operation, reserve};
+use crate::{Disk, IoError, Operation, raise_file_limit, reserve};
 
 const LOCK_NAME: &str = "LOCK";
 const TEMPORARY_NAME: &str = "tmp";
@@ -45,7 +44,8 @@ impl DataDir {
     /// [`IoError::InUse`] while another process holds it, [`IoError::Unsupported`] without hard
     /// links, or the system's.
     pub fn open(root: &Path, disk: Arc<dyn Disk>) -> Result<Self, IoError> {
-        raise_descriptor_limit();
+        // Each mapped file has a descriptor, for reading without the mapping.
+        raise_file_limit();
         disk.create_dir_all(root)?;
         let root = root.canonicalize().map_err(|e| IoError::new(Operation::Inspect, root, e))?;
         restrict(&root)?;
@@ -157,17 +157,6 @@ impl DataDir {
     }
 }
 
-/// Lets this process open as many files as it may: each mapped file has a descriptor, for reading
-/// without the mapping. Many systems allow 1024 at first and a million on request.
-fn raise_descriptor_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current != limit.maximum
-        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
-    {
-        tracing::warn!(%error, current = limit.current, "the limit of open files stays");
-    }
-}
-
 fn is_refusal(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)
 }
@@ -262,7 +251,7 @@ mod tests {
             let _open = open(&root).unwrap();
             assert_eq!(fs::metadata(&root).unwrap().permissions().mode() & 0o777, 0o700);
         }
-        let files = getrlimit(Resource::Nofile);
+        let files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         assert_eq!(files.current, files.maximum, "as many open files as the process may have");
     }
 
