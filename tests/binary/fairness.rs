@@ -65,7 +65,7 @@ fn answers_of_one_tenant_do_not_hold_up_another() {
     };
     let variables = [("LODESTONE_QUERY_TIMEOUT", "3600"), ("LODESTONE_EMBED_THREADS", "2")];
     let (server, client) = installation.start_with(&variables);
-    upload_notes(&client, "loud", NOTES);
+    upload_notes(&client, "loud", 2 * ASKERS);
     upload_notes(&client, "quiet", 10);
     let given = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -73,7 +73,7 @@ fn answers_of_one_tenant_do_not_hold_up_another() {
             let (client, given) = (&client, &given);
             scope.spawn(move || {
                 // Until the server is gone.
-                let mut asked = (n..).step_by(ASKERS).map(|n| question("loud", n % NOTES));
+                let mut asked = (n..).step_by(ASKERS).map(|n| question("loud", n % (2 * ASKERS)));
                 let mut ask = || client.call("POST", "/search/qna", &asked.next()?).ok();
                 while let Some(reply) = ask() {
                     assert_eq!(reply.status, 200, "{}", reply.json());
