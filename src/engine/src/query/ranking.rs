@@ -80,17 +80,16 @@ impl Search<'_> {
             from_semantic: near.len(),
         };
         self.add(&mut candidates, rows)?;
-        if let Some(most) = self.request.per_source_max {
-            self.fill(&mut candidates, most)?;
-        }
         Ok(candidates)
     }
 
-    /// Adds candidates of further sources until the result can be filled with `most` of each, or
-    /// there are no more. Sources that have as many already are left out, and more rows are asked
-    /// for each time, so that a few searches pass even the largest sources. The best of each leg
-    /// are candidates before: what is added changes the score of nothing.
-    fn fill(&self, candidates: &mut Candidates, most: usize) -> Result<(), QueryError> {
+    /// Where chunks of one source are limited, adds candidates of further sources until the result
+    /// can be filled under that limit, or there are no more. Sources that have as many already are
+    /// left out, and more rows are asked for each time, so that a few searches pass even the
+    /// largest sources. The best of each leg are candidates before: what is added changes the score
+    /// of nothing.
+    pub(super) fn fill(&self, candidates: &mut Candidates) -> Result<(), QueryError> {
+        let Some(most) = self.request.per_source_max else { return Ok(()) };
         let mut asked = self.pool;
         let mut is_exhausted = false;
         loop {

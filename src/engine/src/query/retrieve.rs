@@ -104,12 +104,14 @@ impl Query {
         let (near, paths) = timed(&mut timings.semantic, || search.nearest(vector.as_ref()))?;
         result.paths = paths;
         let mut candidates = timed(&mut timings.fuse, || search.candidates(vector, &near))?;
+        timed(&mut timings.semantic, || search.fill(&mut candidates))?;
         let mut ranked = timed(&mut timings.fuse, || search.order(&candidates));
         if mode == Mode::Accurate
             && let Some(moved) = feed_back(search, &candidates, &ranked)?
         {
             let (near, _) = timed(&mut timings.semantic, || search.nearest(Some(&moved)))?;
             candidates = timed(&mut timings.fuse, || search.candidates(Some(moved), &near))?;
+            timed(&mut timings.semantic, || search.fill(&mut candidates))?;
             ranked = timed(&mut timings.fuse, || search.order(&candidates));
         }
         if let Some(reranker) = self.reranker_for(mode) {
