@@ -65,8 +65,10 @@ impl Drop for MemoryGroup {
     }
 }
 
-/// Private memory in bytes of a process and of all its children.
+/// Private memory in bytes of a process and of all its children. A child that has just been made,
+/// and has yet to become another program, shares the memory of its parent and is left out.
 pub fn own_bytes_of_tree(process: u32) -> u64 {
+    let arguments = |process: u32| fs::read(format!("/proc/{process}/cmdline")).ok();
     let of = |process: u32, name: &str| -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -75,6 +77,8 @@ pub fn own_bytes_of_tree(process: u32) -> u64 {
     let entries = fs::read_dir("/proc").expect("Linux lists processes");
     let names = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let children = names.filter(|child| of(*child, "PPid:") == Some(u64::from(process)));
+    let parent = arguments(process);
+    let children = children.filter(|child| arguments(*child) != parent);
     let own = of(process, "RssAnon:").unwrap_or(0) * 1024;
     own + children.map(own_bytes_of_tree).sum::<u64>()
 }

@@ -1,6 +1,8 @@
 //! The settings of a server, defined once: each field of [`Settings`] is a flag, an environment
 //! variable and a key of the settings file.
 
+mod values;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +13,9 @@ use crate::answer::generate::{CONTEXT_TOKENS_DEFAULT, GeneratorSettings, Secret}
 use lodestone_catalog::KeyText;
 use lodestone_embed::Precision;
 use lodestone_fetch::Allowed;
+
+pub use values::RateLimit;
+use values::{parse_bytes, parse_seconds};
 
 /// Settings of the server. Each flag's environment variable stands beside it.
 #[derive(Debug, Clone, PartialEq, Args)]
@@ -234,15 +239,6 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A rate of requests and the number of them that may come at once (a token bucket).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RateLimit {
-    /// Requests per second, above 0.
-    pub per_second: f64,
-    /// Requests that may come at once, at least 1.
-    pub burst: f64,
-}
-
 /// A setting with an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("setting {name} {problem}")]
@@ -378,59 +374,6 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
     };
     let wrong = |_| format!("{text:?} is no address and port, for example 127.0.0.1:8080");
     numeric.parse().map_err(wrong)
-}
-
-/// Bytes from `N` with a unit or none: `8GiB`, `500MB`, `1073741824`.
-///
-/// # Errors
-/// A text that is no number of bytes, with an example of one.
-fn parse_bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is not a number of bytes, for example 8GiB or 500MB");
-    let digits = text.trim().find(|c: char| !c.is_ascii_digit()).unwrap_or(text.trim().len());
-    let (number, unit) = text.trim().split_at(digits);
-    let unit: u64 = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "kib" => 1 << 10,
-        "m" | "mib" => 1 << 20,
-        "g" | "gib" => 1 << 30,
-        "t" | "tib" => 1 << 40,
-        "kb" => 1_000,
-        "mb" => 1_000_000,
-        "gb" => 1_000_000_000,
-        "tb" => 1_000_000_000_000,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    number.checked_mul(unit).ok_or_else(wrong)
-}
-
-/// A time above 0 from seconds, with or without a fraction.
-///
-/// # Errors
-/// A text that is no such time.
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.trim().parse::<f64>().ok();
-    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let wrong = || format!("{text:?} is not a number of seconds above 0, for example 60 or 2.5");
-    time.filter(|time| !time.is_zero()).ok_or_else(wrong)
-}
-
-impl std::str::FromStr for RateLimit {
-    type Err = String;
-
-    /// `R` or `R/BURST`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is not R or R/BURST, for example 20 or 20/100");
-        let number = |part: &str| part.trim().parse::<f64>().map_err(|_| wrong());
-        let (per_second, burst) = match text.split_once('/') {
-            Some((rate, burst)) => (number(rate)?, number(burst)?),
-            None => (number(text)?, number(text)?.max(1.0)),
-        };
-        match per_second > 0.0 && per_second.is_finite() && burst >= 1.0 && burst.is_finite() {
-            true => Ok(Self { per_second, burst }),
-            false => Err(wrong()),
-        }
-    }
 }
 
 #[cfg(test)]

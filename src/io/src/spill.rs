@@ -4,7 +4,7 @@
 //! bytes -> 64 KiB in memory -> a file without a name in tmp/ -> mapped, or read piece by piece
 //! ```
 //! The file belongs to this process alone and ends with its last user or with the process. All
-//! files together, and those of one owner, have a bound, and none is written while the disk is full.
+//! files together, and those of one owner, have a bound; none is written while the disk is full.
 
 use std::collections::HashMap;
 use std::fs::File;
