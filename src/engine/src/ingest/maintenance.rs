@@ -4,16 +4,14 @@
 //! One thread does it all but large merges, which take minutes and have a thread of their own:
 //! segments of others, and new ones of the same collection, are merged meanwhile.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
-
-use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::ingest::rebuild::Round;
-use crate::ingest::{Ingest, IngestError, Stopping};
+use crate::ingest::{Ingest, IngestError};
 use lodestone_io::{Fullness, run_in_background};
 use lodestone_storage::collection::{Collection, CollectionError, MergeBudget, uploads};
 use lodestone_types::{
@@ -21,7 +19,7 @@ use lodestone_types::{
 };
 
 /// Time between two looks at collections for which something has to wait.
-const ROUND: Duration = Duration::from_secs(5);
+pub(super) const ROUND: Duration = Duration::from_secs(5);
 /// Rows of a merge, from which on it is large.
 const LARGE_MERGE_ROWS: u64 = 50_000;
 /// Segments of a collection from which on whoever adds one merges first: twice as many as the
@@ -43,102 +41,6 @@ struct Sweep {
     waiting: VecDeque<TenantId>,
     round_due_at: Timestamp,
     next_due_at: Timestamp,
-}
-
-/// A look at one collection.
-#[derive(Debug)]
-struct Task {
-    collection: Weak<Collection>,
-    /// Whether it was just opened.
-    is_first: bool,
-    /// Not before this time.
-    due_at: Option<Instant>,
-}
-
-/// Collections that may have something to merge or to delete.
-#[derive(Debug, Default)]
-pub(super) struct Maintenance {
-    waiting: Mutex<BTreeMap<CollectionId, Task>>,
-    has_deleted_tenants: AtomicBool,
-    woken: Condvar,
-    /// Collections with a large merge to make.
-    large: Mutex<BTreeMap<CollectionId, Weak<Collection>>>,
-    woken_for_large: Condvar,
-}
-
-impl Maintenance {
-    /// Asks for a look at a collection soon.
-    pub(super) fn wake(&self, collection: &Arc<Collection>) {
-        self.add(collection, false, None);
-    }
-
-    /// Asks for another look after a while.
-    fn postpone(&self, collection: &Arc<Collection>) {
-        self.add(collection, false, Some(Instant::now() + ROUND));
-    }
-
-    fn wake_for_large(&self, collection: &Arc<Collection>) {
-        self.large.lock().insert(collection.id(), Arc::downgrade(collection));
-        self.woken_for_large.notify_one();
-    }
-
-    /// Waits for a collection with a large merge; none when the server stops.
-    fn take_large(&self, stopping: &Stopping) -> Option<Arc<Collection>> {
-        let mut large = self.large.lock();
-        loop {
-            if stopping.is_set() {
-                return None;
-            }
-            match large.pop_first() {
-                Some((_, collection)) => {
-                    if let Some(open) = collection.upgrade() {
-                        return Some(open);
-                    }
-                }
-                None => self.woken_for_large.wait(&mut large),
-            }
-        }
-    }
-
-    /// The same for a collection that was just opened.
-    pub(super) fn wake_opened(&self, collection: &Arc<Collection>) {
-        self.add(collection, true, None);
-    }
-
-    fn add(&self, collection: &Arc<Collection>, is_first: bool, due_at: Option<Instant>) {
-        let mut waiting = self.waiting.lock();
-        let fresh = Task { collection: Weak::new(), is_first, due_at };
-        let task = waiting.entry(collection.id()).or_insert(fresh);
-        task.collection = Arc::downgrade(collection);
-        task.is_first |= is_first;
-        // `None`, at once, is the least.
-        task.due_at = task.due_at.min(due_at);
-        self.woken.notify_one();
-    }
-
-    fn take(&self, stopping: &Stopping) -> Vec<(Arc<Collection>, bool)> {
-        let mut waiting = self.waiting.lock();
-        let has_deleted_tenants = self.has_deleted_tenants.load(Ordering::SeqCst);
-        let is_due = |task: &Task| task.due_at.is_none_or(|due_at| due_at <= Instant::now());
-        if !waiting.values().any(is_due) && !has_deleted_tenants && !stopping.is_set() {
-            self.woken.wait_for(&mut waiting, ROUND);
-        }
-        let (due, later) =
-            std::mem::take(&mut *waiting).into_iter().partition(|(_, task)| is_due(task));
-        *waiting = later;
-        let due: BTreeMap<CollectionId, Task> = due;
-        let open = |task: Task| Some((task.collection.upgrade()?, task.is_first));
-        due.into_values().filter_map(open).collect()
-    }
-
-    /// Ends the wait of the thread.
-    pub(super) fn interrupt(&self) {
-        // Under the lock: between the thread's look at the flag and its wait there is no gap.
-        let _waiting = self.waiting.lock();
-        self.woken.notify_all();
-        let _large = self.large.lock();
-        self.woken_for_large.notify_all();
-    }
 }
 
 impl Ingest {
@@ -179,6 +81,9 @@ impl Ingest {
                 let merged = self.merge_next(&collection, u64::MAX);
                 self.after_work(&collection, merged.map(|_| Round::Progress));
             });
+            self.maintenance.end_large();
+            // The deletion of its tenant may have waited for this merge.
+            self.clear_deleted_tenants();
         }
     }
 

@@ -23,8 +23,8 @@
 //! - `claims`: triplets that a language model adds to graphs
 //! - `failure`: jobs that end badly while an older version stays visible
 //! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
-//! - `maintenance`: merging, garbage, orphans; `rebuild`: sources of damaged segments; `remains`:
-//!   of deleted tenants
+//! - `maintenance`: merging, garbage, orphans; `maintenance_queue`: what it looks at next;
+//!   `rebuild`: sources of damaged segments; `remains`: of deleted tenants
 //! - `web`: pages of the web; `memory`: the memory of the process, and work that waits for it
 
 mod amend;
@@ -36,6 +36,7 @@ mod error;
 mod failure;
 mod kept;
 mod maintenance;
+mod maintenance_queue;
 mod memories;
 mod memory;
 mod pipeline;
@@ -75,7 +76,7 @@ use lodestone_io::{Fullness, SpaceGauge};
 use lodestone_storage::collection::{Collection, Registry};
 use lodestone_text::chunk::TokenOffsets;
 use lodestone_types::{Clock, IdSource, WebClient, limits};
-use maintenance::Maintenance;
+use maintenance_queue::Maintenance;
 use rebuild::GivenUp;
 use turns::Turns;
 

@@ -1,0 +1,176 @@
+//! Collections that the threads of background work look at next.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::ingest::Stopping;
+use crate::ingest::maintenance::ROUND;
+use lodestone_storage::collection::Collection;
+use lodestone_types::CollectionId;
+
+/// A look at one collection.
+#[derive(Debug)]
+struct Task {
+    collection: Weak<Collection>,
+    /// Whether it was just opened.
+    is_first: bool,
+    /// Not before this time.
+    due_at: Option<Instant>,
+}
+
+/// Collections that may have something to merge or to delete.
+#[derive(Debug, Default)]
+pub(super) struct Maintenance {
+    waiting: Mutex<BTreeMap<CollectionId, Task>>,
+    pub(super) has_deleted_tenants: AtomicBool,
+    woken: Condvar,
+    large: Mutex<LargeMerges>,
+    woken_for_large: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct LargeMerges {
+    waiting: BTreeMap<CollectionId, Weak<Collection>>,
+    /// The collection that the thread works on.
+    running: Option<CollectionId>,
+}
+
+impl Maintenance {
+    /// Asks for a look at a collection soon.
+    pub(super) fn wake(&self, collection: &Arc<Collection>) {
+        self.add(collection, false, None);
+    }
+
+    /// The same for a collection that was just opened.
+    pub(super) fn wake_opened(&self, collection: &Arc<Collection>) {
+        self.add(collection, true, None);
+    }
+
+    /// Asks for another look after a while.
+    pub(super) fn postpone(&self, collection: &Arc<Collection>) {
+        self.add(collection, false, Some(Instant::now() + ROUND));
+    }
+
+    fn add(&self, collection: &Arc<Collection>, is_first: bool, due_at: Option<Instant>) {
+        let mut waiting = self.waiting.lock();
+        let fresh = Task { collection: Weak::new(), is_first, due_at };
+        let task = waiting.entry(collection.id()).or_insert(fresh);
+        task.collection = Arc::downgrade(collection);
+        task.is_first |= is_first;
+        // `None`, at once, is the least.
+        task.due_at = task.due_at.min(due_at);
+        self.woken.notify_one();
+    }
+
+    /// Waits a while for collections to look at; each with whether it was just opened.
+    pub(super) fn take(&self, stopping: &Stopping) -> Vec<(Arc<Collection>, bool)> {
+        let mut waiting = self.waiting.lock();
+        let has_deleted_tenants = self.has_deleted_tenants.load(Ordering::SeqCst);
+        let is_due = |task: &Task| task.due_at.is_none_or(|due_at| due_at <= Instant::now());
+        if !waiting.values().any(is_due) && !has_deleted_tenants && !stopping.is_set() {
+            self.woken.wait_for(&mut waiting, ROUND);
+        }
+        let (due, later) =
+            std::mem::take(&mut *waiting).into_iter().partition(|(_, task)| is_due(task));
+        *waiting = later;
+        let due: BTreeMap<CollectionId, Task> = due;
+        let open = |task: Task| Some((task.collection.upgrade()?, task.is_first));
+        due.into_values().filter_map(open).collect()
+    }
+
+    /// Hands a collection to the thread of large merges.
+    pub(super) fn wake_for_large(&self, collection: &Arc<Collection>) {
+        self.large.lock().waiting.insert(collection.id(), Arc::downgrade(collection));
+        self.woken_for_large.notify_one();
+    }
+
+    /// Waits for a collection with a large merge; none when the server stops.
+    /// [`Self::end_large`] follows.
+    pub(super) fn take_large(&self, stopping: &Stopping) -> Option<Arc<Collection>> {
+        let mut large = self.large.lock();
+        while !stopping.is_set() {
+            match large.waiting.pop_first() {
+                Some((id, collection)) => {
+                    if let Some(open) = collection.upgrade() {
+                        large.running = Some(id);
+                        return Some(open);
+                    }
+                }
+                None => self.woken_for_large.wait(&mut large),
+            }
+        }
+        None
+    }
+
+    /// Says that the merge that was taken has ended.
+    pub(super) fn end_large(&self) {
+        self.large.lock().running = None;
+    }
+
+    /// Has no large merge begun for a collection any more. Returns whether none is under way.
+    pub(super) fn give_up_large(&self, id: CollectionId) -> bool {
+        let mut large = self.large.lock();
+        large.waiting.remove(&id);
+        large.running != Some(id)
+    }
+
+    /// Ends the waits of the threads.
+    pub(super) fn interrupt(&self) {
+        // Under the locks: between a thread's look at the flag and its wait there is no gap.
+        let _waiting = self.waiting.lock();
+        self.woken.notify_all();
+        let _large = self.large.lock();
+        self.woken_for_large.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lodestone_io::store::LocalBlobs;
+    use lodestone_io::{DataDir, RealDisk};
+    use lodestone_types::SeededIds;
+    use uuid::Uuid;
+
+    fn collection(root: &std::path::Path) -> Arc<Collection> {
+        let data = DataDir::open(root, Arc::new(RealDisk)).unwrap();
+        let (id, ids) = (CollectionId(Uuid::from_u128(7)), Arc::new(SeededIds::new(1)));
+        let store = Arc::new(LocalBlobs::new(Arc::new(data)));
+        Arc::new(Collection::open(id, store, ids, 1, None).unwrap())
+    }
+
+    /// Goal: files of a deleted tenant are deleted after the last merge has written, not before.
+    #[test]
+    fn a_large_merge_is_waited_for_or_given_up() {
+        let root = tempfile::tempdir().unwrap();
+        let (queue, stopping) = (Maintenance::default(), Stopping::default());
+        let open = collection(root.path());
+        queue.wake_for_large(&open);
+        let taken = queue.take_large(&stopping).unwrap();
+        assert!(!queue.give_up_large(taken.id()), "it is under way");
+        queue.end_large();
+        queue.wake_for_large(&open);
+        assert!(queue.give_up_large(taken.id()));
+        stopping.set();
+        assert!(queue.take_large(&stopping).is_none(), "it was given up");
+    }
+
+    #[test]
+    fn what_was_postponed_comes_later_and_what_was_woken_at_once() {
+        let root = tempfile::tempdir().unwrap();
+        let (queue, stopping) = (Maintenance::default(), Stopping::default());
+        let open = collection(root.path());
+        // So that nothing waits.
+        stopping.set();
+        queue.postpone(&open);
+        assert!(queue.take(&stopping).is_empty());
+        queue.wake(&open);
+        queue.postpone(&open);
+        assert_eq!(queue.take(&stopping).len(), 1);
+        assert!(queue.take(&stopping).is_empty());
+    }
+}
