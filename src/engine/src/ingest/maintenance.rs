@@ -14,9 +14,7 @@ use crate::ingest::rebuild::Round;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_io::{Fullness, run_in_background};
 use lodestone_storage::collection::{Collection, CollectionError, MergeBudget, uploads};
-use lodestone_types::{
-    CollectionId, ErrorKind, Sequence, SourceId, SubTenantId, TenantId, Timestamp,
-};
+use lodestone_types::{ErrorKind, Sequence, SourceId, SubTenantId, TenantId, Timestamp};
 
 /// Time between two looks at collections for which something has to wait.
 pub(super) const ROUND: Duration = Duration::from_secs(5);
