@@ -83,7 +83,7 @@ impl Search<'_> {
         Ok(candidates)
     }
 
-    /// Where chunks of one source are limited, adds candidates of further sources until the result
+    /// Adds candidates of further sources, where chunks of one source are limited, until the result
     /// can be filled under that limit, or there are no more. Sources that have as many already are
     /// left out, and more rows are asked for each time, so that a few searches pass even the
     /// largest sources. The best of each leg are candidates before: what is added changes the score
