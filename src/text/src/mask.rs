@@ -49,7 +49,7 @@ impl<'a> RowMask<'a> {
         Windows {
             rows: self.rows,
             ranges: self.bitmap.map(RoaringBitmap::iter),
-            pending: self.bitmap.is_none().then(|| 0..=u32::MAX),
+            pending: self.bitmap.is_none().then_some(0..=u32::MAX),
         }
     }
 }

@@ -21,13 +21,13 @@ pub(super) struct Cursor(Kind);
 
 enum Kind {
     Term {
-        postings: BlockSegmentPostings,
+        postings: Box<BlockSegmentPostings>,
         /// Position of the next posting in the block.
         at: usize,
         /// Whether rows of the mask are looked up one by one.
         is_by_row: bool,
     },
-    Phrase(Phrase),
+    Phrase(Box<Phrase>),
 }
 
 impl Cursor {
@@ -41,12 +41,12 @@ impl Cursor {
         let term = |text: &String| Term::from_field_text(field.column(), text);
         let [single] = terms else {
             let phrase = Phrase::open(index, terms.iter().map(term))?;
-            return Ok(phrase.map(|phrase| Self(Kind::Phrase(phrase))));
+            return Ok(phrase.map(|phrase| Self(Kind::Phrase(Box::new(phrase)))));
         };
         let found = index.read_block_postings(&term(single), IndexRecordOption::WithFreqs);
         let of_term = |postings: BlockSegmentPostings| {
             let is_by_row = mask.count() * SEEK_RATIO < u64::from(postings.doc_freq());
-            Self(Kind::Term { postings, at: 0, is_by_row })
+            Self(Kind::Term { postings: Box::new(postings), at: 0, is_by_row })
         };
         Ok(found.map_err(TextError::damaged)?.map(of_term))
     }

@@ -212,8 +212,12 @@ fn what_cannot_be_built_stays_known() {
 #[test]
 fn damage_met_by_a_search_is_quarantined() {
     let rig = Rig::new();
-    let words = |n: usize| format!("w{} ", n * 7919 % 60_013);
-    let long: String = (0..150_000).map(words).collect::<String>() + "everywhere";
+    // Every block of texts has a chunk that is found: only what a search reads is verified.
+    let words = |n: usize| match n % 1000 {
+        0 => "everywhere ".to_owned(),
+        _ => format!("w{} ", n * 7919 % 60_013),
+    };
+    let long: String = (0..150_000).map(words).collect();
     rig.upload("long", &long);
     let before = look(&rig.engine);
     let rig = rig.restart(GatedEmbedder::with_passes(0), |data| {
