@@ -118,7 +118,7 @@ fn the_catalog_lists_what_it_was_given() {
     let done = SourceId::parse("done").unwrap();
     let known = catalog.scopes_of(&done, &JobScope::Everywhere, None).unwrap();
     assert_eq!((known.len(), &known[0].sub_tenant), (1, &sub_tenant()));
-    assert_eq!(catalog.tenants_not_known().unwrap(), [tenant.id.clone()]);
+    assert_eq!(catalog.tenants_not_known().unwrap(), std::slice::from_ref(&tenant.id));
 
     let turns = catalog.turns(collection, &sub_tenant(), &session(), 10).unwrap();
     let [turn] = &turns[..] else { panic!("one turn: {turns:?}") };

@@ -24,7 +24,7 @@ fn vectors() -> Vec<Vec<f32>> {
     let ids = SeededIds::new(5);
     let mut topic = Vec::new();
     let near = |row: u32| {
-        if row % TOPIC_ROWS == 0 {
+        if row.is_multiple_of(TOPIC_ROWS) {
             topic = (0..DIMENSION).map(|_| noise(&ids)).collect();
         }
         let vector: Vec<f32> = topic.iter().map(|value| value + 0.2 * noise(&ids)).collect();
