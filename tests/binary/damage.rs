@@ -144,6 +144,8 @@ fn a_damaged_segment_is_rebuilt() {
 fn a_lost_tombstone_file_leaves_no_job_waiting() {
     let Some(installation) = Installation::new("a_lost_tombstone_file") else { return };
     let (server, client) = installation.start_with(&[("LODESTONE_INGEST_THREADS", "1")]);
+    // While it is read the others gather and share a segment: a deletion leaves a tombstone there.
+    upload(&client, "first", &"Everywhere is wind. ".repeat(600));
     let texts = (0..10).map(|n| json!({"file_id": format!("d{n}"), "content": "A granite wall."}));
     let batch = json!({"items": texts.collect::<Vec<_>>()});
     ask(&client, "POST", "/upload/batch_upload_text?tenant_id=acme", batch);
