@@ -279,7 +279,11 @@ impl Catalog {
             for name in &sub_tenants {
                 sub_tenants::ensure(connection, tenant.collection, name, now)?;
             }
-            sequences::raise(connection, newest_sequence)
+            sequences::raise(connection, newest_sequence)?;
+            // A catalog that lacks one tenant may lack sources of the others.
+            connection
+                .execute("UPDATE tenants SET sources_known = 0 WHERE sources_known <> 0", [])?;
+            Ok(())
         })
     }
 }

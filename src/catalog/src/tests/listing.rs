@@ -114,6 +114,12 @@ fn sources_of_a_restored_tenant_become_known() {
     assert!(fixture.catalog.tenants_not_known().unwrap().is_empty());
     let found = fixture.catalog.scopes_of(&source("batch"), &JobScope::Everywhere, None).unwrap();
     assert_eq!(found[0].sub_tenant, sub("x"));
+
+    // A catalog that lacks another tenant may lack sources of this one.
+    let tenant = fixture.catalog.fresh_tenant(super::tenant("b"), TenantMode::Embeddings, None);
+    let restored = RestoredTenant { tenant, head, sub_tenants: Vec::new(), newest_sequence };
+    fixture.catalog.restore_tenant(restored).unwrap();
+    assert_eq!(fixture.catalog.tenants_not_known().unwrap().len(), 2);
 }
 
 #[test]
