@@ -48,7 +48,7 @@ impl Random {
 fn build(texts: &[String]) -> Vec<u8> {
     let mut builder = TextIndexBuilder::new();
     for body in texts {
-        let row = RowText { body, title: "", searchable: "" };
+        let row = RowText { body, ..RowText::default() };
         builder.add_row(&row).expect("the row is plain text");
     }
     let bundle = builder.finish().expect("the index is in memory");

@@ -33,7 +33,8 @@ const CRATES: &[(&str, &[&str])] = &[
             "text", "types",
         ],
     ),
-    ("server", &["catalog", "embed", "engine", "extract", "storage", "text", "types"]),
+    ("console", &[]),
+    ("server", &["catalog", "console", "embed", "engine", "extract", "storage", "text", "types"]),
 ];
 
 /// Foreign crates and the one crate of ours that may depend on each, tests aside.

@@ -4,13 +4,14 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
+use lodestone_catalog::Catalog;
 use lodestone_compute::{ComputeBackend, SimdBackend};
 use lodestone_embed::{
     Arithmetic, DeviceLimits, EmbedDevice, Embedder, Engine, Model, ModelFiles, Precision,
 };
 use lodestone_engine::answer::generate::{Generator, OpenAiGenerator};
-use lodestone_engine::open_cuda;
 use lodestone_engine::settings::{DeviceChoice, Settings};
+use lodestone_engine::{CATALOG_NAME, open_cuda};
 use lodestone_extract::Format;
 use lodestone_extract::sandbox::{Parser, Sandbox};
 use lodestone_io::{DataDir, Disk, RealDisk};
@@ -172,6 +173,8 @@ fn data(disk: &dyn Disk, dir: &Path, fingerprint: Option<&str>) -> Finding {
         return Err(format!("{} cannot be written", standing.display()));
     }
     DataDir::check_free(dir).map_err(|error| error.to_string())?;
+    let is_used = |below: &str| disk.list(&dir.join(below)).is_ok_and(|found| !found.is_empty());
+    Catalog::check(&dir.join(CATALOG_NAME), is_used).map_err(|error| error.to_string())?;
     let note = if is_new { ", made at the first start" } else { "" };
     let foreign = fingerprint.map_or(0, |print| count_foreign_models(disk, dir, print));
     let models = match foreign {

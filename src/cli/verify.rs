@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use lodestone_catalog::{Catalog, CatalogOptions, JobFilter, JobScope, Tenant, descriptors};
 use lodestone_embed::{Embedder, Model, ModelFiles};
+use lodestone_engine::CATALOG_NAME;
 use lodestone_io::store::{BlobStore, LocalBlobs};
 use lodestone_io::{DataDir, RealDisk};
 use lodestone_storage::collection::{Collection, uploads};
@@ -19,12 +20,12 @@ use crate::cli::counted;
 /// Checks the catalog and every tenant. Nothing is changed but what a start would clean up.
 pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
     let dir = options.data_dir.display();
-    let path = options.data_dir.join("catalog.sqlite");
+    let path = options.data_dir.join(CATALOG_NAME);
     if !options.data_dir.exists() {
         return Err(format!("the data directory {dir} does not exist").into());
     }
     if !path.exists() {
-        return Err(format!("{dir} holds no catalog.sqlite").into());
+        return Err(format!("{dir} holds no {CATALOG_NAME}").into());
     }
     let data = Arc::new(DataDir::open(&options.data_dir, Arc::new(RealDisk))?);
     let store: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(data));
@@ -38,7 +39,7 @@ pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
         println!("{about}: {problem}");
     };
     if let Err(error) = catalog.verify() {
-        tell("catalog.sqlite", &error);
+        tell(CATALOG_NAME, &error);
     }
     for tenant in catalog.tenants()? {
         match verify_tenant(&catalog, &store, &tenant, loaded.as_deref()) {
@@ -114,12 +115,13 @@ fn verify_collection(
         return Err(format!("segment {} is damaged", damaged.id()).into());
     }
     let without_list = collection.verify_source_lists()?;
-    let mut originals = 0;
+    let (mut sources, mut originals) = (0, 0);
     for live in &snapshot.segments {
         segment::verify(&live.segment)?;
     }
     for found in snapshot.all_sources() {
         let record = found.record()?;
+        sources += 1;
         if !record.raw_key.is_empty() {
             uploads::get(store, &record.raw_key)?;
             originals += 1;
@@ -132,9 +134,15 @@ fn verify_collection(
         // Older releases wrote none; the server writes them when it first uses the tenant.
         missing => format!(" ({} without a source list yet)", counted(missing as u64, "segment")),
     };
-    let found = [(segments as u64, "segment"), (rows, "row"), (originals, "original")];
+    let found =
+        [(segments as u64, "segment"), (rows, "row"), (sources, "source"), (originals, "original")];
     let found = found.map(|(count, thing)| counted(count, thing)).join(", ");
-    Ok(format!("{found}: all sound{note}"))
+    // Vectors that clients sent are all in the segments.
+    let without = match sources - originals {
+        0 => String::new(),
+        without => format!(" ({without} without: vectors of clients)"),
+    };
+    Ok(format!("{found}{without}: all sound{note}"))
 }
 
 /// Checks the originals of jobs that a start would go on with; returns how many there are.

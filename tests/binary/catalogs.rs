@@ -6,8 +6,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::damage::verify;
-use crate::process::Server;
 use crate::process::http::Client;
+use crate::process::{Server, lodestone};
 use crate::{Installation, KEY, ask, files, found, settled, upload};
 
 impl Installation {
@@ -21,6 +21,14 @@ impl Installation {
         let status = server.ended().expect("it ends by itself");
         assert!(!status.success(), "{}", server.output());
         server.output().to_owned()
+    }
+
+    /// Whether `doctor` would start it, and what it says.
+    fn doctor(&self) -> (bool, String) {
+        let mut command = lodestone(&["doctor", "--listen", "127.0.0.1:0", "--device", "cpu"]);
+        command.arg("--data-dir").arg(self.data()).arg("--model-dir").arg(&self.model);
+        let run = command.output().expect("it runs");
+        (run.status.success(), String::from_utf8(run.stdout).expect("UTF-8"))
     }
 }
 
@@ -167,13 +175,17 @@ fn an_emptied_catalog_is_no_new_installation() {
     let Some(installation) = Installation::new("an_emptied_catalog") else { return };
     std::fs::create_dir_all(installation.data()).expect("a directory");
     std::fs::write(installation.catalog(), "").expect("a writable file");
+    let (is_well, said) = installation.doctor();
+    assert!(is_well, "{said}");
     let (server, client) = installation.start();
     upload(&client, "doc", "A wall of granite.");
     assert_eq!(settled(&client, "doc"), "success");
     stop(server);
     for contents in ["", "no database at all, but more bytes than none"] {
         std::fs::write(installation.catalog(), contents).expect("a writable file");
-        for said in [installation.refused(), verify(&installation.data()).1] {
+        let (is_well, examined) = installation.doctor();
+        assert!(!is_well, "{examined}");
+        for said in [installation.refused(), verify(&installation.data()).1, examined] {
             let file = installation.catalog().display().to_string();
             assert!(said.contains(&file) && said.contains("move it away"), "{said}");
         }

@@ -5,12 +5,14 @@
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
-use std::io::Write;
+use std::io::{Cursor, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::{Value, json};
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
 
 use crate::process::http::Client;
 use crate::process::patience::Patience;
@@ -138,6 +140,48 @@ fn questions_of_clients_that_left_are_not_worked_on() {
     let spent = processor_ticks(server.id()) - before;
     println!("{each} ticks an answer, {spent} for {ASKERS} questions that were left");
     assert!(spent < each * ASKERS as u64 / 4, "{spent} ticks at {each} an answer");
+}
+
+/// A document whose paragraphs are empty but for the last: long to read, and quickly uploaded.
+fn slow_document() -> Vec<u8> {
+    let empty = "<w:p/>".repeat(1 << 20);
+    let text = format!(
+        "<w:document><w:body>{empty}<w:p><w:r><w:t>The end.</w:t></w:r></w:p></w:body></w:document>"
+    );
+    let mut package = ZipWriter::new(Cursor::new(Vec::new()));
+    package.start_file("word/document.xml", SimpleFileOptions::default()).expect("a new part");
+    package.write_all(text.as_bytes()).expect("memory takes it");
+    package.finish().expect("a whole package").into_inner()
+}
+
+/// A text of another tenant is searchable while a hundred slow documents wait, not behind them.
+/// Documents are counted, not timed.
+#[test]
+fn slow_documents_of_one_tenant_do_not_hold_up_another() {
+    const DOCUMENTS: usize = 100;
+    let name = "slow_documents_of_one_tenant_do_not_hold_up_another";
+    let Some(installation) = Installation::new(name) else { return };
+    let (server, client) = installation.start_with(&[("LODESTONE_INGEST_THREADS", "2")]);
+    upload_notes(&client, "quiet", 1);
+    let document = slow_document();
+    for n in 0..DOCUMENTS {
+        let (path, filename) = ("/upload/upload_document?tenant_id=slow", format!("{n}.docx"));
+        let id = format!("slow{n}");
+        let reply = client.file(path, &filename, &document, &[("file_id", &id)]);
+        assert_eq!(reply.expect("an answer").status, 200);
+    }
+    let ended = || {
+        let counts = &ask(&client, "GET", "/jobs?tenant_id=slow&limit=1", Value::Null)["counts"];
+        assert_eq!(counts["errored"], 0, "{counts}");
+        counts["success"].as_u64().expect("a number")
+    };
+    let before = ended();
+    upload_notes(&client, "quiet", 3);
+    let meanwhile = ended() - before;
+    println!("{meanwhile} of {DOCUMENTS} slow documents were read meanwhile, {before} before");
+    server.kill();
+    assert!(before < 50, "{before} were read while they were uploaded: they are not slow");
+    assert!(meanwhile <= 30, "{meanwhile} slow documents were read before three notes");
 }
 
 /// Processor time of a process so far, in ticks of the system.

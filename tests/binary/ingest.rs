@@ -153,9 +153,35 @@ fn sources_whose_files_are_gone_are_deleted_when_asked() {
     assert_eq!((&planned["would_delete"], total(&client)), (&gone, 7));
     let (code, summary) = run(&mut deleting);
     assert_eq!((code, &summary["deleted"]), (Some(0), &json!(2)), "{summary}");
+    let ids: Vec<&str> = summary["deleted_sources"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|source| source["file_id"].as_str().expect("an id"))
+        .collect();
+    assert_eq!(ids, ["docs:part0:0.txt", "docs:part1:1.txt"]);
     assert_eq!(total(&client), 5, "what a pattern leaves out is not gone");
     assert_eq!(found(&client, "word0").len() + found(&client, "word1").len(), 0);
     assert_eq!(run(&mut deleting).1["deleted"], 0, "it is forgotten");
+
+    for part in ["part0", "part1", "part2"] {
+        std::fs::remove_dir_all(docs.join(part)).expect("a folder that can go");
+    }
+    let refused = command(&installation, &client, &docs).output().expect("the binary starts");
+    assert_eq!(refused.status.code(), Some(2), "an empty folder says nothing without --delete");
+    let emptied = || {
+        let mut command = command(&installation, &client, &docs);
+        command.arg("--delete");
+        command
+    };
+    let (code, summary) = run(&mut emptied());
+    assert_eq!((code, &summary["deleted"]), (Some(0), &json!(4)), "{summary}");
+    assert_eq!(total(&client), 1, "what another program sent stays");
+    let (code, summary) = run(&mut emptied());
+    assert_eq!((code, &summary["deleted"]), (Some(0), &json!(0)), "{summary}");
+    std::fs::remove_dir(&docs).expect("an empty folder");
+    let refused = emptied().output().expect("the binary starts");
+    assert_eq!(refused.status.code(), Some(2), "a folder that is not there may be elsewhere");
 }
 
 #[test]

@@ -14,8 +14,14 @@ use crate::{Installation, ask, files, settled, upload};
 
 const DOCUMENTS: usize = 12;
 
-/// Uploads documents of one tenant and waits for them.
-fn fill(client: &Client) {
+/// The chunks of the tenant whose segments become unreadable, and the directory of its segments.
+struct Tenant {
+    directory: PathBuf,
+    whole: BTreeSet<(String, String)>,
+}
+
+/// Uploads documents of one tenant, waits for them, and adds another tenant beside it.
+fn fill(installation: &Installation, client: &Client) -> Tenant {
     for n in 0..DOCUMENTS {
         let sentence = format!("The stone number {n} lies in the hall, and everywhere is wind. ");
         upload(client, &format!("doc-{n}"), &sentence.repeat(120));
@@ -23,6 +29,11 @@ fn fill(client: &Client) {
     for n in 0..DOCUMENTS {
         assert_eq!(settled(client, &format!("doc-{n}")), "success");
     }
+    let directory = directory_of_tenant(&installation.data());
+    add_neighbour(client);
+    let (whole, is_marked) = chunks(&retrieve(client, "acme", 0.0));
+    assert!(!is_marked && whole.len() > DOCUMENTS);
+    Tenant { directory, whole }
 }
 
 fn retrieve(client: &Client, tenant: &str, alpha: f64) -> Reply {
@@ -100,11 +111,7 @@ fn a_segment_that_is_cut_ends_no_process() {
         return;
     };
     let (mut server, client) = installation.start();
-    fill(&client);
-    let directory = directory_of_tenant(&installation.data());
-    add_neighbour(&client);
-    let (whole, is_marked) = chunks(&retrieve(&client, "acme", 0.0));
-    assert!(!is_marked && whole.len() > DOCUMENTS);
+    let Tenant { directory, whole } = fill(&installation, &client);
     assert_eq!(retrieve(&client, "acme", 1.0).status, 200);
     for path in segments(&directory) {
         let file = std::fs::File::options().write(true).open(path).expect("a segment");
@@ -129,10 +136,7 @@ fn a_segment_that_is_overwritten_is_quarantined() {
         return;
     };
     let (mut server, client) = installation.start();
-    fill(&client);
-    let directory = directory_of_tenant(&installation.data());
-    add_neighbour(&client);
-    let (whole, _) = chunks(&retrieve(&client, "acme", 0.0));
+    let Tenant { directory, whole } = fill(&installation, &client);
     for path in segments(&directory) {
         let mut file = std::fs::File::options().write(true).open(path).expect("a segment");
         // The first section, behind the header: sources and places of rows.
@@ -192,10 +196,7 @@ fn a_bad_sector_is_quarantined() {
         return;
     };
     let (mut server, client) = installation.start();
-    fill(&client);
-    let directory = directory_of_tenant(&installation.data());
-    add_neighbour(&client);
-    let (whole, _) = chunks(&retrieve(&client, "acme", 0.0));
+    let Tenant { directory, whole } = fill(&installation, &client);
     server.terminate();
     assert!(server.ended().expect("it ends").success());
     let length = |path: &PathBuf| std::fs::metadata(path).map_or(0, |found| found.len());

@@ -59,18 +59,19 @@ fn check_held(device: Arc<dyn Device>) {
     let held = backend.hold_rows(&rows, ROWS).unwrap();
     // Every second row, from the last on.
     let listed: Vec<u32> = (0..ROWS as u32).rev().step_by(2).collect();
-    for nearest in [1, 3] {
-        let found = held.nearest(&points, &listed, nearest).unwrap();
-        assert_eq!(found, by_cpu(&points, &rows, &listed, nearest));
-    }
     let count = |name| backend.counters().get(name);
-    assert_eq!(count("gpu_rows_assigned"), 2 * listed.len() as u64);
     assert_eq!(held.nearest(&points, &listed[..100], 1), None, "little work");
     assert_eq!(count("gpu_fallbacks_refused"), 0);
     faults.calls_left.store(2, Ordering::SeqCst);
     assert_eq!(held.nearest(&points, &listed, 1), None, "refused");
     assert_eq!(count("gpu_fallbacks_refused"), 1);
-    assert!(held.nearest(&points, &listed, 1).is_some());
+    // The second nearest is found by the kernel that finds all later ones. Each pass takes ten
+    // seconds in the emulator, and less work is none for a device.
+    for nearest in [1, 2] {
+        let found = held.nearest(&points, &listed, nearest).unwrap();
+        assert_eq!(found, by_cpu(&points, &rows, &listed, nearest));
+    }
+    assert_eq!(count("gpu_rows_assigned"), 2 * listed.len() as u64);
     faults.is_full.store(true, Ordering::SeqCst);
     assert!(backend.hold_rows(&rows, ROWS).is_none());
     assert_eq!(count("gpu_fallbacks_out_of_memory"), 1);

@@ -17,19 +17,53 @@ use uuid::Uuid;
 
 use crate::version_1::copy;
 
-const COLLECTION: CollectionId = CollectionId(Uuid::from_u128(0x3333));
+const FIXTURE: Fixture = Fixture { directory: "v3", collection: 0x3333 };
 const TITLE: &str = "Northern Light";
 const TEXT: &str = "Northern Light is a film directed by Marta Lindqvist.";
 
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format/v3")
+/// A collection of one segment that a version has left.
+pub(crate) struct Fixture {
+    pub(crate) directory: &'static str,
+    pub(crate) collection: u128,
+}
+
+impl Fixture {
+    fn path(&self) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format").join(self.directory)
+    }
+
+    fn open_at(&self, root: &Path, seed: u64, epoch: u64) -> Collection {
+        let (id, ids) = (CollectionId(Uuid::from_u128(self.collection)), SeededIds::new(seed));
+        Collection::open(id, store(root), Arc::new(ids), epoch, None).unwrap()
+    }
+
+    /// Writes it on request; see `main.rs`.
+    pub(crate) fn write(&self, sources: &[NewSource]) {
+        if std::env::var_os("LODESTONE_WRITE_FIXTURES").is_none() {
+            return;
+        }
+        assert!(!self.path().exists(), "fixtures of a version are written once");
+        let root = tempfile::tempdir().unwrap();
+        let collection = self.open_at(root.path(), 1, 7);
+        let segment = collection.build(64, VectorKind::F16, sources).unwrap();
+        let add = vec![AddedSegment { segment, withheld: Vec::new() }];
+        let edit = Edit { add, embedding: Some("a-model-1".to_owned()), ..Edit::default() };
+        collection.writer().unwrap().commit(&edit).unwrap();
+        copy(&root.path().join("v1"), &self.path().join("v1"));
+    }
+
+    /// Opens a copy of it below `root`.
+    pub(crate) fn open(&self, root: &Path) -> Collection {
+        copy(&self.path().join("v1"), &root.join("v1"));
+        self.open_at(root, 9, 8)
+    }
 }
 
 fn store(root: &Path) -> Arc<dyn BlobStore> {
     Arc::new(LocalBlobs::new(Arc::new(DataDir::open(root, Arc::new(RealDisk)).unwrap())))
 }
 
-fn source(id: &str, title: &str, text: &str, graph: RowGraph) -> NewSource {
+pub(crate) fn source(id: &str, title: &str, text: &str, graph: RowGraph) -> NewSource {
     let record = SourceRecord {
         sub_tenant: SubTenantId::default_name(),
         id: SourceId::parse(id).unwrap(),
@@ -52,7 +86,7 @@ fn source(id: &str, title: &str, text: &str, graph: RowGraph) -> NewSource {
     let place = ChunkPlace { chars: text.len() as u32, ..ChunkPlace::default() };
     let vector = HashEmbedder::vector(text);
     let (boxes, text) = (Vec::new(), text.to_owned());
-    let rows = vec![NewRow { index: 0, text, place, boxes, graph, vector }];
+    let rows = vec![NewRow { index: 0, text, place, boxes, context: String::new(), graph, vector }];
     NewSource { record, title_text: title.into(), searchable: String::new(), rows }
 }
 
@@ -75,34 +109,18 @@ fn graph() -> RowGraph {
     }
 }
 
-/// Writes the fixtures on request; see `main.rs`.
 #[test]
 fn write_fixtures() {
-    if std::env::var_os("LODESTONE_WRITE_FIXTURES").is_none() {
-        return;
-    }
-    assert!(!fixtures().exists(), "fixtures of a version are written once");
-    let root = tempfile::tempdir().unwrap();
-    let store = store(root.path());
-    let ids = Arc::new(SeededIds::new(1));
-    let collection = Collection::open(COLLECTION, Arc::clone(&store), ids, 7, None).unwrap();
-    let sources = [
+    FIXTURE.write(&[
         source("bare", "bare", "pears", RowGraph::default()),
         source("film", TITLE, TEXT, graph()),
-    ];
-    let segment = collection.build(64, VectorKind::F16, &sources).unwrap();
-    let add = vec![AddedSegment { segment, withheld: Vec::new() }];
-    let edit = Edit { add, embedding: Some("a-model-1".to_owned()), ..Edit::default() };
-    collection.writer().unwrap().commit(&edit).unwrap();
-    copy(&root.path().join("v1"), &fixtures().join("v1"));
+    ]);
 }
 
 #[test]
 fn entities_and_triplets_read_back() {
     let root = tempfile::tempdir().unwrap();
-    copy(&fixtures().join("v1"), &root.path().join("v1"));
-    let ids = Arc::new(SeededIds::new(9));
-    let collection = Collection::open(COLLECTION, store(root.path()), ids, 8, None).unwrap();
+    let collection = FIXTURE.open(root.path());
     let snapshot = collection.snapshot();
     let sub_tenant = SubTenantId::default_name();
     let find = |id: &str| snapshot.find(&sub_tenant, &SourceId::parse(id).unwrap()).unwrap();

@@ -28,7 +28,7 @@ fn a_keyword_search_takes_memory_for_its_scope_only() {
     let mut builder = TextIndexBuilder::new();
     for row in 0..ROWS {
         let body = format!("common {}", if row % 2 == 0 { "even" } else { "odd" });
-        builder.add_row(&RowText { body: &body, title: "common", searchable: "" }).unwrap();
+        builder.add_row(&RowText { body: &body, title: "common", ..RowText::default() }).unwrap();
     }
     let index = TextIndex::open(builder.finish().unwrap().to_vec().unwrap()).unwrap();
     let scope: RoaringBitmap = (70_000..70_020).chain(190_000..190_005).collect();
@@ -84,6 +84,7 @@ fn source(number: usize, chance: &mut Chance) -> NewSource {
             index: index as u32,
             place: ChunkPlace { chars: text.chars().count() as u32, ..ChunkPlace::default() },
             boxes: Vec::new(),
+            context: String::new(),
             graph: match index % 10 {
                 0 => lodestone_graph::extract(&title, &text),
                 _ => RowGraph::default(),

@@ -84,6 +84,20 @@ fn an_answer_rests_on_what_it_cites() {
         }
         let expected: Vec<usize> = (1..=first_uses.len()).collect();
         assert_eq!(first_uses, expected, "cited sources come first, by first use");
+        for (at, source) in sources.iter().enumerate() {
+            assert_eq!(source["cited"], json!(at < first_uses.len()), "{question}: {source}");
+        }
+        let told = list(&found, "citations");
+        assert_eq!(told.len(), cited.len());
+        for (citation, (number, passage)) in told.iter().zip(&cited) {
+            assert_eq!(citation["n"], json!(number));
+            assert_eq!(citation["text"], json!(passage));
+            assert_eq!(citation["file_id"], sources[number - 1]["source_id"]);
+            let chars = citation["end"].as_u64().unwrap() - citation["start"].as_u64().unwrap();
+            assert_eq!(chars, passage.chars().count() as u64);
+            assert!(citation["chunk_uuid"].is_string() && citation["boxes"].is_array());
+            assert!(citation["page"].is_null(), "a text has no pages");
+        }
     }
     assert!(!citations(server.qna(QUESTION, &json!({}))["answer"].as_str().unwrap()).is_empty());
 }
@@ -94,7 +108,7 @@ fn chunks_and_sources_point_at_each_other() {
     let server = towers();
     let found = server.qna(QUESTION, &json!({"top_n": 20}));
     let (sources, chunks) = (list(&found, "sources"), list(&found, "chunks"));
-    let retrieved = server.chunks(QUESTION, &json!({"max_chunks": 20}));
+    let retrieved = server.chunks(QUESTION, &json!({"max_chunks": 20, "join_neighbours": false}));
     let uuids = |chunks: &[Value]| -> Vec<Value> {
         chunks.iter().map(|chunk| chunk["chunk_uuid"].clone()).collect()
     };
@@ -198,7 +212,9 @@ fn the_names_of_qna_mean_what_those_of_retrieve_mean() {
     for alpha in [json!(0), json!("0.3"), json!(1), json!("auto")] {
         let changes = json!({"search_alpha": alpha, "alpha": alpha, "max_chunks": 7});
         let answered = list(&server.qna("leaning tower", &changes), "chunks");
-        let retrieved = server.chunks("leaning tower", &changes);
+        let mut apart = changes.clone();
+        apart["join_neighbours"] = json!(false);
+        let retrieved = server.chunks("leaning tower", &apart);
         assert_eq!(ids_of(&answered), ids_of(&retrieved), "{alpha}");
         assert_eq!(scores_of(&answered), scores_of(&retrieved), "{alpha}");
     }

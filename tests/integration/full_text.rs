@@ -84,11 +84,147 @@ fn words_are_whole_and_folded() {
     assert!(found("appl").is_empty());
     assert_eq!(found("Straße"), found("strasse"));
     assert_eq!(found("strasse"), ["t2", "t3"]);
-    assert_eq!(found("CAFE\u{301}"), ["t2", "t3"]);
-    assert_eq!(found("café"), ["t2", "t3"]);
-    assert_eq!(found("cafe"), ["t5"], "an accent is part of the word");
+    assert_eq!(found("CAFE\u{301}"), ["t2", "t3", "t5"]);
+    assert_eq!(found("café"), ["t2", "t3", "t5"], "diacritics are folded");
+    assert_eq!(found("cafe"), ["t2", "t3", "t5"]);
+    assert_eq!(ids_of(&server.words("cafe", &json!({})))[0], "t5", "the form as written first");
+    assert_eq!(ids_of(&server.words("café", &json!({})))[2], "t5", "the form as written first");
     assert_eq!(found("file"), ["t4"]);
-    assert_eq!(found("the"), ["t0", "t5"], "a common word is a word");
+}
+
+/// Point 9.5: common words count only where nothing else is left, or all are wanted.
+#[test]
+fn common_words_count_where_nothing_else_is_left() {
+    let server = with_texts(&["the apple of it", "the pear", "to be or not to be"]);
+    let found = |query: &str| id_set(&server.words(query, &json!({})));
+    assert_eq!(found("the apple"), ["t0"]);
+    assert_eq!(found("the"), ["t0", "t1"]);
+    assert_eq!(found("to be or not to be"), ["t2"]);
+    let all = json!({"operator": "and"});
+    assert_eq!(id_set(&server.words("the pear", &all)), ["t1"]);
+    assert!(server.words("the pears", &all).is_empty());
+    assert_eq!(id_set(&server.words("pear th", &json!({"prefix": true}))), ["t0", "t1"]);
+}
+
+/// Point 9.5: misspellings and beginnings, where they are asked for.
+#[test]
+fn misspelt_and_unfinished_words_are_found_where_asked_for() {
+    let server = with_texts(&[
+        "The boundary layer separates.",
+        "Boundaries of the parish.",
+        "Order 4711 of unit AB12",
+        "Order 4712 of unit AB13",
+        "A cat sat.",
+    ]);
+    let found = |query: &str, changes: Value| id_set(&server.words(query, &changes));
+    for off in [json!({}), json!({"fuzzy": false}), json!({"fuzzy": null})] {
+        assert!(found("bondary", off).is_empty());
+    }
+    for on in [json!("auto"), json!(1), json!("2")] {
+        assert_eq!(found("bondary", json!({"fuzzy": on})), ["t0"], "{on}");
+    }
+    assert_eq!(found("bounadry", json!({"fuzzy": 1})), ["t0"], "swapped letters are one edit");
+    assert!(found("cta", json!({"fuzzy": "auto"})).is_empty(), "short words are not forgiven");
+    assert_eq!(found("cta", json!({"fuzzy": 1})), ["t4"]);
+    assert_eq!(found("4711", json!({"fuzzy": 2})), ["t2"], "numbers are exact");
+    assert_eq!(found("ab12", json!({"fuzzy": 2})), ["t2"], "identifiers are exact");
+    let both = server.words("boundary", &json!({"fuzzy": 2, "prefix": true}));
+    assert_eq!(ids_of(&both)[0], "t0", "the form as written first");
+    assert!(found("bound", json!({})).is_empty());
+    assert_eq!(found("bound", json!({"prefix": true})), ["t0", "t1"]);
+    assert_eq!(found("layer bound", json!({"prefix": true, "operator": "and"})), ["t0"]);
+    assert!(found("bound layer", json!({"prefix": true, "operator": "and"})).is_empty());
+    for wrong in [json!(3), json!("maybe"), json!(true), json!(1.5)] {
+        let changes = json!({"fuzzy": wrong});
+        server.ask("full-text-search", "cat", &changes).error(400, "invalid_value");
+    }
+}
+
+/// A query of a thousand words, each of which is similar to many, and a prefix of one letter are
+/// answered in bounded time; the rarest words are not lost.
+#[test]
+fn hostile_queries_are_bounded() {
+    let words = |n: usize| -> String { (0..500).map(|w| format!("a{}x ", n * 500 + w)).collect() };
+    let texts: Vec<String> = (0..8).map(words).collect();
+    let server = with_texts(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let begun = std::time::Instant::now();
+    let long: String = (0..1000).map(|n| format!("abcdefg{n} ")).collect();
+    for query in [long.as_str(), "a", &"aaaaaaaaab ".repeat(1000)] {
+        let changes = json!({"fuzzy": 2, "prefix": true, "offset": 10_000, "facets": []});
+        server.ask("full-text-search", query, &changes).ok();
+    }
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+    assert!(!server.words("a", &json!({"prefix": true})).is_empty());
+}
+
+/// Point 9.5: pages, totals and counts.
+#[test]
+fn pages_and_facets_count_all_that_matches() {
+    let server = TestServer::start();
+    let item = |n: usize| {
+        let kind = if n.is_multiple_of(3) { "memo" } else { "plan" };
+        let metadata = json!({"kind": kind, "year": 2020 + n % 2, "only": format!("v{n:03}")});
+        json!({"file_id": format!("t{n:03}"), "content": format!("stone number {n}"),
+            "document_metadata": metadata})
+    };
+    for items in (0..150).map(item).collect::<Vec<_>>().chunks(75) {
+        server.index_items("acme", "default", items);
+    }
+    let ask = |changes: &Value| server.ask("full-text-search", "stone", changes).ok();
+    let counted = json!({"facets": ["kind", "year", "only", "source_type", "none"]});
+    let page = ask(&counted);
+    assert_eq!((page["total"].as_u64(), page["next_offset"].as_u64()), (Some(150), Some(25)));
+    assert_eq!(page["facets"]["kind"], json!({"memo": 50, "plan": 100}));
+    assert_eq!(page["facets"]["year"], json!({"2020": 75, "2021": 75}));
+    assert_eq!(page["facets"]["only"].as_object().unwrap().len(), 100);
+    assert_eq!(page["facets"]["none"], json!({}));
+    assert_eq!(page["facets_left_out"], json!({"only": 50}));
+    let mut seen = Vec::new();
+    let mut offset = json!(0);
+    while !offset.is_null() {
+        let page = ask(&json!({"facets": [], "offset": offset, "max_chunks": 40}));
+        seen.extend(ids_of(&list(&page, "chunks")));
+        offset = page["next_offset"].clone();
+    }
+    assert_eq!(seen, ids_of(&server.words("stone", &json!({"max_chunks": 1001}))));
+    assert_eq!(server.words("stone", &json!({"offset": 149})).len(), 1);
+    assert!(server.words("stone", &json!({"offset": 150})).is_empty());
+    let memos = json!({"facets": ["year"], "document_metadata": {"kind": "memo"}});
+    assert_eq!(ask(&memos)["facets"]["year"], json!({"2020": 25, "2021": 25}));
+    let many: Vec<String> = (0..21).map(|n| format!("k{n}")).collect();
+    for wrong in [json!({"offset": 10_001}), json!({"facets": many})] {
+        assert_eq!(server.ask("full-text-search", "stone", &wrong).status, 400, "{wrong}");
+    }
+}
+
+/// Points 9.3 and 9.5: scores of the legs, a confidence, and where the words stand.
+#[test]
+fn chunks_say_what_they_score_and_where_the_words_stand() {
+    let server = with_texts(&["Der Caf\u{e9}-Besitzer: \u{1f34f} cafe", "A tea house with cake."]);
+    let found = server.words("cafe", &json!({"highlights": true}));
+    assert_eq!(found[0]["highlights"], json!([[4, 8], [21, 25]]));
+    assert_eq!(found[0]["vector_score"], Value::Null);
+    assert!(found[0]["keyword_score"].as_f64().is_some_and(|score| score > 0.0));
+    assert!(found[0]["confidence"].as_f64().is_some_and(|sure| sure > 0.5), "{}", found[0]);
+    assert!(server.words("cafe", &json!({}))[0].get("highlights").is_none());
+    let foreign = "cafe astronomy telescope nebula galaxy";
+    let all = server.words(foreign, &json!({}));
+    assert!(all[0]["confidence"].as_f64().is_some_and(|sure| sure < 0.2), "{}", all[0]);
+    assert!(server.words(foreign, &json!({"min_confidence": 0.5})).is_empty());
+    assert_eq!(server.words("tea cake", &json!({"min_confidence": 0.5})).len(), 1);
+    let retrieved = server.chunks("tea house cake", &json!({}));
+    assert_eq!(retrieved.len(), 2);
+    for chunk in &retrieved {
+        assert!(chunk["vector_score"].is_number() && chunk["keyword_score"].is_number(), "{chunk}");
+        let sure = chunk["confidence"].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&sure));
+    }
+    assert!(retrieved[0]["confidence"].as_f64() > retrieved[1]["confidence"].as_f64());
+    let some =
+        server.chunks("tea house cake", &json!({"min_confidence": retrieved[0]["confidence"]}));
+    assert_eq!(some.len(), 1);
+    assert_eq!(server.chunks("tea", &json!({"alpha": 1}))[0]["keyword_score"], Value::Null);
+    assert_eq!(server.chunks("tea", &json!({"alpha": 0}))[0]["vector_score"], Value::Null);
 }
 
 /// A word with marks inside is found as a whole and by what stands between them.
@@ -122,9 +258,10 @@ fn a_query_without_word_characters_finds_nothing() {
     assert_eq!(server.words("apples ?", &json!({"operator": "and"})).len(), 1);
 }
 
-/// Point 8.14: in scripts without spaces a run matches where the same run stands.
+/// Point 9.5: in scripts without spaces a run matches where two neighbours of it stand, and first
+/// where most of it does; with `and` where all of it stands.
 #[test]
-fn runs_without_spaces_match_where_the_same_run_stands() {
+fn runs_without_spaces_rank_by_how_much_of_them_stands() {
     let server = with_texts(&[
         "今日は東京都の天気です",
         "京都は古い町",
@@ -138,7 +275,10 @@ fn runs_without_spaces_match_where_the_same_run_stands() {
     assert_eq!(found(weather, "or"), ["t0"], "both characters alone stand in t2");
     assert_eq!(found("天", "or"), ["t0", "t2"], "one character matches itself");
     assert_eq!(found("京都", "or"), ["t0", "t1"], "wherever the run stands");
-    assert_eq!(found("東京都", "or"), ["t0"]);
+    assert_eq!(ids_of(&server.words("東京都", &json!({}))), ["t0", "t1"]);
+    assert_eq!(found("東京都", "and"), ["t0"]);
+    assert_eq!(found("京都の東京", "or"), ["t0", "t1"], "not in one piece");
+    assert!(found("京都の東京", "and").is_empty());
     assert!(found("都京", "or").is_empty(), "order counts");
     let two = "天気 古い";
     assert_eq!(found(two, "or"), ["t0", "t1"]);
@@ -209,7 +349,7 @@ fn offsets_of_one_document_agree_with_each_other() {
             [("file", Some(name), text.as_bytes()), ("file_id", None, name.as_bytes())];
         server.form("POST", "/upload/upload_document?tenant_id=acme", &parts).ok();
         assert_eq!(server.settled("acme", "default", name)["status"], "success", "{name}");
-        let within = json!({"context_list": [name], "max_chunks": 1001});
+        let within = json!({"context_list": [name], "max_chunks": 1001, "join_neighbours": false});
         let chunks = server.chunks("row", &within);
         assert!(chunks.len() > 2, "{name}: {} chunks", chunks.len());
         let text: String = laid_out(&chunks).into_iter().flatten().collect();

@@ -2,10 +2,9 @@
 //!
 //! With the gate closed a job stays `in_progress` at `embedding` for as long as a test likes.
 
-use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex};
 
-use lodestone_embed::{EmbedError, EmbedStats, Embedder, HashEmbedder, Lane};
+use lodestone_embed::{EmbedError, Embedder, EmbedderDouble, HashEmbedder, Lane};
 use lodestone_types::RequestContext;
 
 use crate::support::TestServer;
@@ -56,23 +55,7 @@ impl Drop for Gate {
 #[derive(Debug)]
 struct Gated(Arc<State>);
 
-impl Embedder for Gated {
-    fn dimension(&self) -> usize {
-        HashEmbedder.dimension()
-    }
-
-    fn name(&self) -> &str {
-        "gated-test-double"
-    }
-
-    fn fingerprint(&self) -> &str {
-        HashEmbedder.fingerprint()
-    }
-
-    fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {
-        HashEmbedder.token_offsets(text)
-    }
-
+impl EmbedderDouble for Gated {
     fn embed_within(
         &self,
         lane: Lane,
@@ -85,10 +68,4 @@ impl Embedder for Gated {
         }
         HashEmbedder.embed(lane, texts)
     }
-
-    fn stats(&self) -> EmbedStats {
-        HashEmbedder.stats()
-    }
-
-    fn close(&self) {}
 }

@@ -208,3 +208,39 @@ fn relations_are_listed_by_source() {
     ask(body).error(400, "invalid_value");
     ask(json!({"tenant_id": "nobody", "source_ids": ["x"]})).error(404, "tenant_not_found");
 }
+
+/// API 9.8: where it is left open, the form of the question and its first results decide.
+#[test]
+fn the_graph_is_used_where_the_question_calls_for_it() {
+    let server = server();
+    let ask = |question: &str, changes: Value| {
+        let found = server.ask("retrieve", question, &changes).ok();
+        (found["graph_relations"].is_object(), found["metadata"]["graph"]["reason"].clone())
+    };
+    let auto = || json!({"graph_context": "auto", "alpha": ALPHA});
+    for (question, is_used, reason) in [
+        (QUESTION, true, "the first results do not cover what is asked of the thing named"),
+        (
+            "Who was born first, Marta Lindqvist or Elsa Lindqvist?",
+            true,
+            "the question names several things",
+        ),
+        ("Northern Light", false, "the first results cover what is asked of the one thing named"),
+        ("who is the mother", false, "the question names nothing that documents are about"),
+    ] {
+        assert_eq!(ask(question, auto()), (is_used, json!(reason)), "{question}");
+        let accurate = ask(question, json!({"mode": "accurate", "alpha": ALPHA}));
+        assert_eq!(accurate, (is_used, json!(reason)), "{question}, by default");
+        assert_eq!(ask(question, json!({})), (false, Value::Null), "{question}, fast");
+        let given = ask(question, json!({"mode": "accurate", "graph_context": false}));
+        assert_eq!(given, (false, Value::Null), "{question}, refused");
+    }
+    let with_graph = list(&asked(&server, &json!({})), "chunks");
+    let by_itself = list(&asked(&server, &json!({"graph_context": "auto"})), "chunks");
+    assert_eq!(by_itself, with_graph, "the same search");
+    let nowhere = json!({"graph_context": "auto", "sub_tenant_id": "empty"});
+    assert_eq!(ask(QUESTION, nowhere), (false, json!("there is nothing to search")));
+    let refused = server.ask("retrieve", QUESTION, &json!({"graph_context": "Auto"}));
+    let body = refused.error(400, "invalid_value");
+    assert_eq!(body["message"], "graph_context must be true, false or 'auto'");
+}

@@ -47,7 +47,11 @@ fn a_source_is_listed_in_every_state() {
     let (server, gate) = gated_server();
     let body = json!({"content": "<!-- nothing -->", "file_id": "bad"});
     server.post("/upload/upload_text?tenant_id=acme", body).ok();
-    let is_errored = server.settled("acme", "default", "bad")["status"] == "errored";
+    let settled = server.settled("acme", "default", "bad");
+    let is_errored = settled["status"] == "errored";
+    let shown = server.source("acme", "default", "bad");
+    assert_eq!(shown["error_code"], settled["error_code"]);
+    assert_eq!(shown["error_message"] == "", !is_errored, "{shown}");
     server.index("acme", "default", "good", "apples");
     gate.close();
     let body =

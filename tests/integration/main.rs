@@ -4,7 +4,9 @@
 
 mod answers;
 mod apps;
+mod console;
 mod contract;
+mod conversations;
 mod corpus;
 mod deadlines;
 mod documented;
@@ -15,6 +17,7 @@ mod full_text;
 mod gate;
 mod generated;
 mod generated_graph;
+mod given;
 mod graph;
 mod http_rules;
 mod idempotency;

@@ -37,7 +37,9 @@ fn seen_in_chunks(read: &'static str, chunks: &[Value]) -> Seen {
 }
 
 fn retrieve(server: &TestServer) -> Seen {
-    let body = json!({"query": "beacon", "tenant_id": "acme", "max_chunks": 100});
+    let body = json!({
+        "query": "beacon", "tenant_id": "acme", "max_chunks": 100, "join_neighbours": false,
+    });
     let found = server.post("/search/retrieve", body).ok();
     seen_in_chunks("retrieve", found["chunks"].as_array().unwrap())
 }

@@ -73,7 +73,6 @@ const ROLES: &[(&str, &[&str])] = &[
 
 /// Operations that anybody may call.
 const PUBLIC: &[&str] = &[
-    "GET /",
     "GET /docs",
     "GET /fetch/download/{token}",
     "GET /healthz",

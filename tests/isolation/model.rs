@@ -160,13 +160,13 @@ pub struct Life {
     pub has_schema: bool,
     pub width: Option<usize>,
     pub sub_tenants: BTreeMap<String, SubTenant>,
-    /// Sub-tenant and session of each conversation. A question makes no sub-tenant.
-    pub sessions: BTreeSet<(String, String)>,
+    /// Words asked in each conversation, by sub-tenant and session. A question makes no sub-tenant.
+    pub sessions: BTreeMap<(String, String), Vec<String>>,
 }
 
 impl Life {
     pub fn new(created_at: u64, has_schema: bool) -> Self {
-        let (sub_tenants, sessions) = (BTreeMap::new(), BTreeSet::new());
+        let (sub_tenants, sessions) = (BTreeMap::new(), BTreeMap::new());
         Self { created_at, has_schema, width: None, sub_tenants, sessions }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::model::{COLOURS, Mode, REGIONS, Role, SESSIONS, SOURCES, TenantAt, Version, WORDS};
 use crate::server::{Ask, Reply};
-use crate::walk::{Need, Walk};
+use crate::walk::{Need, Sees, Walk};
 
 /// More than any scope holds.
 const CHUNKS_MAX: usize = 1001;
@@ -147,7 +147,18 @@ impl Walk {
 
     /// Sends a search; where its filter is refused by a schema, checks that.
     fn search_for(&mut self, key: usize, asked: &Question, ask: &Ask) -> Option<Reply> {
-        let sees = self.sees(asked.tenant, asked.sub_tenant);
+        self.search_with(key, asked, ask, Vec::new())
+    }
+
+    /// A search whose answer may repeat the words of `echo`.
+    fn search_with(
+        &mut self,
+        key: usize,
+        asked: &Question,
+        ask: &Ask,
+        echo: Vec<String>,
+    ) -> Option<Reply> {
+        let sees = Sees { echo, ..self.sees(asked.tenant, asked.sub_tenant) };
         let reply = self.ask(key, asked.need(), ask, &sees)?;
         let life = self.model.tenants[asked.tenant].life.as_ref();
         if matches!(asked.limit, Limit::Level) && life.is_some_and(|life| life.has_schema) {
@@ -203,6 +214,8 @@ impl Walk {
         body["alpha"] = self.seeded.pick(&alphas).clone();
         body["mode"] = json!(*self.seeded.pick(&["fast", "fast", "accurate"]));
         body["recency_bias"] = json!(*self.seeded.pick(&[0.0, 0.5]));
+        // The model counts chunks one by one.
+        body["join_neighbours"] = json!(false);
         let ask = Ask::new("POST", "/search/retrieve").json(body);
         let Some(reply) = self.search_for(key, &asked, &ask) else { return };
         let body = reply.json();
@@ -263,9 +276,16 @@ impl Walk {
         let talk = session.map(|session| (sub_tenant.to_owned(), session.to_owned()));
         body["session_id"] = json!(session);
         let ask = Ask::new("POST", "/search/qna").json(body);
-        let Some(reply) = self.search_for(key, &asked, &ask) else { return };
-        let life = self.model.tenants[tenant].life.as_mut().expect("it was asked");
-        let is_new = talk.is_none_or(|talk| life.sessions.insert(talk));
+        // The completed query repeats what was asked before in the conversation, in this scope.
+        let mut echo = asked.words.clone();
+        let mut is_new = true;
+        if let (Some(talk), Some(life)) = (talk, self.model.tenants[tenant].life.as_mut()) {
+            let told = life.sessions.entry(talk).or_default();
+            is_new = told.is_empty();
+            told.extend(asked.words.iter().cloned());
+            echo.clone_from(told);
+        }
+        let Some(reply) = self.search_with(key, &asked, &ask, echo) else { return };
         let body = reply.json();
         assert_eq!(body["session_id"], json!(session), "{body}");
         let expected = self.expected(&asked, |_| true);

@@ -1,14 +1,13 @@
 //! A server in this process with a clock that moves only when told to, and requests for it.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
-use lodestone_embed::{EmbedError, EmbedStats, Embedder, HashEmbedder, Lane};
+use lodestone_embed::{EmbedError, Embedder, EmbedderDouble, HashEmbedder, Lane};
 use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine};
 use lodestone_types::{Clock, ManualClock, RequestContext, Timestamp};
@@ -212,23 +211,7 @@ impl Drop for TestServer {
 #[derive(Debug)]
 struct BlindEmbedder;
 
-impl Embedder for BlindEmbedder {
-    fn dimension(&self) -> usize {
-        HashEmbedder.dimension()
-    }
-
-    fn name(&self) -> &str {
-        "blind-test-double"
-    }
-
-    fn fingerprint(&self) -> &str {
-        "blind-test-double-1"
-    }
-
-    fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {
-        HashEmbedder.token_offsets(text)
-    }
-
+impl EmbedderDouble for BlindEmbedder {
     fn embed_within(
         &self,
         lane: Lane,
@@ -237,10 +220,4 @@ impl Embedder for BlindEmbedder {
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
         HashEmbedder.embed(lane, texts.iter().map(|text| canary::blank(text)).collect())
     }
-
-    fn stats(&self) -> EmbedStats {
-        HashEmbedder.stats()
-    }
-
-    fn close(&self) {}
 }

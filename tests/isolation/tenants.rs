@@ -142,7 +142,7 @@ impl Walk {
         if life.sub_tenants.remove(sub_tenant).is_none() {
             return self.expect_refusal(&reply, 404, "sub_tenant_not_found");
         }
-        life.sessions.retain(|(name, _)| name != sub_tenant);
+        life.sessions.retain(|(name, _), _| name != sub_tenant);
         assert_eq!(reply.status, 200, "{}", reply.json());
     }
 

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 use super::cache::Cache;
 use super::error::{CatalogError, Result};
-use super::readers::Readers;
+use super::readers::{self, Readers};
 use super::rows::Cells;
 use super::work::{Changes, Stages, WorkSignals};
 use super::writer::Writer;
@@ -106,14 +106,30 @@ impl Catalog {
     /// # Errors
     /// [`CatalogError::Emptied`]; errors of the disk.
     pub fn exists(path: &Path, store: &dyn BlobStore) -> Result<bool> {
+        Self::exists_where(path, |directory| {
+            let directory = Key::parse(directory).expect("a fixed name is a key");
+            Ok(!store.list(&directory)?.is_empty())
+        })
+    }
+
+    /// Checks that the file at `path` can be opened, if there is one; `is_used` tells whether a
+    /// directory beside it holds anything. Changes nothing.
+    ///
+    /// # Errors
+    /// As [`Catalog::open`] and [`Catalog::exists`].
+    pub fn check(path: &Path, is_used: impl Fn(&str) -> bool) -> Result<()> {
+        if !Self::exists_where(path, |directory| Ok(is_used(directory)))? {
+            return Ok(());
+        }
+        let format = readers::connect(path).and_then(|found| migrations::format(&found, path));
+        format.map(drop).map_err(|error| error.with_remedy(path))
+    }
+
+    fn exists_where(path: &Path, is_used: impl Fn(&str) -> Result<bool>) -> Result<bool> {
         let bytes = match fs::metadata(path) {
             Ok(found) => found.len(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(CatalogError::corrupt(format!("{path:?}: {error}"))),
-        };
-        let is_used = |directory: &str| {
-            let directory = Key::parse(directory).expect("a fixed name is a key");
-            Ok::<_, CatalogError>(!store.list(&directory)?.is_empty())
         };
         if bytes == 0 && (is_used("v1/t")? || is_used("v1/c")? || is_used("v1/raw")?) {
             return Err(CatalogError::Emptied { path: path.to_owned() });

@@ -49,7 +49,7 @@ impl Readers {
             if idle.opened < CONNECTIONS_MAX {
                 idle.opened += 1;
                 drop(idle);
-                let opened = self.connect();
+                let opened = connect(&self.path);
                 if opened.is_err() {
                     self.idle.lock().opened -= 1;
                     self.returned.notify_one();
@@ -59,13 +59,14 @@ impl Readers {
             self.returned.wait(&mut idle);
         }
     }
+}
 
-    fn connect(&self) -> Result<Connection> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&self.path, flags)?;
-        open::prepare(&connection)?;
-        Ok(connection)
-    }
+/// A connection that cannot write.
+pub(super) fn connect(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    open::prepare(&connection)?;
+    Ok(connection)
 }
 
 /// Gives the connection back, also when the closure panics.

@@ -97,7 +97,7 @@ impl<'a> Cells<'a> {
         Ok(values)
     }
 
-    fn detail(&mut self) -> Result<SourceDetail> {
+    pub(super) fn detail(&mut self) -> Result<SourceDetail> {
         match self.next::<String>()?.as_str() {
             "" => Ok(SourceDetail::default()),
             text => serde_json::from_str(text)

@@ -7,7 +7,7 @@ use super::error::{CatalogError, Result};
 use super::rows::{Cells, blob, detail_to_text, metadata_to_text};
 use super::{known, sub_tenants, tenants};
 use crate::job::{NewJob, QueueLimits, Submitted};
-use lodestone_types::{CollectionId, JobStatus, Sequence, SourceKind};
+use lodestone_types::{CollectionId, JobStatus, Sequence, SourceDetail, SourceKind};
 
 /// The newest job of the same source, at the moment of acceptance.
 struct Earlier {
@@ -15,6 +15,8 @@ struct Earlier {
     version: u32,
     tenant_metadata: Option<String>,
     document_metadata: Option<String>,
+    url: String,
+    detail: SourceDetail,
 }
 
 impl Earlier {
@@ -31,7 +33,7 @@ impl Earlier {
 
 impl Catalog {
     /// Accepts a job: durable when this returns, with its sub-tenant. Queued jobs of the same
-    /// source are superseded and vanish. A change `Keep` takes over the maps of the job accepted
+    /// source are superseded and vanish. What a change keeps is taken over from the job accepted
     /// before it.
     ///
     /// # Errors
@@ -64,6 +66,10 @@ fn accept(
         .or_else(|| stored.and_then(|stored| stored.tenant_metadata.clone()));
     let document_metadata = metadata_to_text(&job.document_metadata)
         .or_else(|| stored.and_then(|stored| stored.document_metadata.clone()));
+    let (mut url, mut detail) = (job.url.clone(), job.detail.clone());
+    if let Some(stored) = stored {
+        detail.keep_from(&mut url, &stored.detail, &stored.url);
+    }
     let last_version = earlier.as_ref().map(|earlier| earlier.version).max(job.known_version);
     let version = last_version.map_or(1, |last| last.saturating_add(1));
     let overwritten = last_version.is_some();
@@ -89,14 +95,14 @@ fn accept(
         job.content_hash,
         job.raw_key,
         job.filename,
-        job.url,
+        url,
         job.content_type,
         job.uploaded_at.0 as i64,
         job.origin_at.map(|time| time.0 as i64),
         tenant_metadata,
         document_metadata,
         needs_fetch,
-        detail_to_text(&job.detail),
+        detail_to_text(&detail),
     ])?;
     let sequence = Sequence(connection.last_insert_rowid() as u64);
     known::add(connection, job.collection, &job.sub_tenant, &job.source, sequence)?;
@@ -106,7 +112,7 @@ fn accept(
 
 fn newest_of_source(connection: &Connection, job: &NewJob) -> Result<Option<Earlier>> {
     let mut find = connection.prepare_cached(
-        "SELECT status, version, tenant_metadata, document_metadata FROM jobs
+        "SELECT status, version, tenant_metadata, document_metadata, url, detail FROM jobs
          WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3 ORDER BY seq DESC LIMIT 1",
     )?;
     let scope = params![job.source.as_str(), blob(job.collection), job.sub_tenant.as_str()];
@@ -118,6 +124,8 @@ fn newest_of_source(connection: &Connection, job: &NewJob) -> Result<Option<Earl
         version: cells.next()?,
         tenant_metadata: cells.next()?,
         document_metadata: cells.next()?,
+        url: cells.next()?,
+        detail: cells.detail()?,
     }))
 }
 

@@ -12,6 +12,7 @@ use super::plan::Item;
 use super::send::SendError;
 use super::server::Server;
 use super::state::{Entry, State};
+use super::summary::Deleted;
 
 /// Ids of one request; they stand in its address.
 const IDS_MAX: usize = 20;
@@ -40,16 +41,26 @@ fn is_absent(path: &Path) -> bool {
         .is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 
-/// Deletes their sources and forgets them; the number of them.
+/// Deletes their sources, forgets them and adds them to `deleted`.
 ///
 /// # Errors
 /// [`SendError`]; what was deleted before it is forgotten.
-pub fn delete(server: &Server<'_>, state: &State, gone: &[Entry]) -> Result<usize, SendError> {
+pub fn delete(
+    server: &Server<'_>,
+    state: &State,
+    gone: &[Entry],
+    deleted: &mut Vec<Deleted>,
+) -> Result<(), SendError> {
     for entries in gone.chunks(IDS_MAX) {
         let ids: Vec<&str> = entries.iter().map(|entry| entry.file_id.as_str()).collect();
         server.delete(&ids)?;
         let forgotten = entries.iter().map(|entry| Entry { deleted: true, ..entry.clone() });
         state.append(&forgotten.collect::<Vec<_>>())?;
+        let named = entries.iter().map(|Entry { path, file_id, .. }| Deleted {
+            name: path.clone(),
+            file_id: file_id.clone(),
+        });
+        deleted.extend(named);
     }
-    Ok(gone.len())
+    Ok(())
 }

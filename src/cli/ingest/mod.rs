@@ -34,7 +34,7 @@ mod tests;
 mod transport;
 mod wait;
 
-pub use options::IngestOptions;
+pub use options::{IngestOptions, SourceTime};
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ use send::{Maps, SendError, Sender, Tally};
 use server::{Server, Status};
 use state::State;
 use stop::{EXIT_INTERRUPTED, HOW_TO_RESUME, Pause as _, Stop};
-use summary::Summary;
+use summary::{Deleted, Summary, sorted};
 use transport::Http;
 
 /// Something failed; the summary names it.
@@ -84,7 +84,9 @@ fn ingest(options: &IngestOptions) -> Result<u8, Box<dyn Error>> {
     let state_path = state_path(options, address)?;
     let filters = Filters::new(&options.include, &options.exclude)?;
     let plan = plan::plan(&options.inputs, &filters, plan::FILES_MAX)?;
-    if plan.items.is_empty() && plan.failures.is_empty() {
+    // A folder that has become empty leaves its sources to be deleted. One that is not there is an
+    // error of the plan: the disk that holds it may not be mounted.
+    if plan.items.is_empty() && plan.failures.is_empty() && !options.delete {
         return Err("nothing to send: the arguments name no file that is not left out".into());
     }
     if options.dry_run {
@@ -121,6 +123,13 @@ fn exit_code(summary: &Summary) -> u8 {
         (false, Some(_)) if summary.sent == 0 => EXIT_NOTHING_DONE,
         (false, Some(_)) => EXIT_FAILED,
         (false, None) => u8::from(!summary.failed.is_empty()) * EXIT_FAILED,
+    }
+}
+
+fn told(address: &str, error: SendError) -> String {
+    match error {
+        SendError::Call(error) => explain(address, &error),
+        SendError::State(error) => error.to_string(),
     }
 }
 
@@ -182,12 +191,12 @@ impl Run<'_> {
             processed
         });
         progress.finish();
-        let deleted = self.delete(&sender.server, &tally, &gone);
+        let deleted_sources = self.delete(&sender.server, &tally, &gone);
         let decided = tally.decided.load(Ordering::Relaxed);
         let ended_by = tally.ended_by.lock().take();
         let interrupted = matches!(ended_by, Some(SendError::Call(CallError::Stopped)));
-        let mut failed = std::mem::take(&mut *tally.failures.lock());
-        failed.sort_by(|one, other| one.name.cmp(&other.name));
+        let failed = sorted(&tally.failures, |failure| &failure.name);
+        let warnings = sorted(&tally.warnings, |warned| &warned.name);
         Ok(Summary {
             found,
             sent: tally.accepted_count.load(Ordering::Relaxed),
@@ -195,29 +204,27 @@ impl Run<'_> {
             skipped_unchanged: found - to_send,
             left_out,
             processed,
-            deleted,
+            deleted: deleted_sources.len(),
+            deleted_sources,
             not_sent: to_send.saturating_sub(decided),
+            warnings,
             failed,
-            ended_by: ended_by.map(|error| match error {
-                SendError::Call(error) => explain(address, &error),
-                SendError::State(error) => error.to_string(),
-            }),
+            ended_by: ended_by.map(|error| told(address, error)),
             interrupted,
             seconds: 0.0,
         })
     }
 
-    /// Number of sources that were deleted because their files are gone; none where something has
-    /// ended the run.
-    fn delete(&self, server: &Server<'_>, tally: &Tally, gone: &[state::Entry]) -> usize {
-        let Some(state) = self.state.filter(|_| tally.ended_by.lock().is_none()) else { return 0 };
-        match delete::delete(server, state, gone) {
-            Ok(deleted) => deleted,
-            Err(error) => {
-                *tally.ended_by.lock() = Some(error);
-                0
-            }
+    /// Sources that were deleted because their files are gone; none where something has ended the
+    /// run before.
+    fn delete(&self, server: &Server<'_>, tally: &Tally, gone: &[state::Entry]) -> Vec<Deleted> {
+        let mut deleted = Vec::new();
+        if let Some(state) = self.state.filter(|_| tally.ended_by.lock().is_none())
+            && let Err(error) = delete::delete(server, state, gone, &mut deleted)
+        {
+            *tally.ended_by.lock() = Some(error);
         }
+        deleted
     }
 
     /// Number of items that ended well, if waiting was asked for and nothing ended the run.
@@ -254,7 +261,7 @@ impl Run<'_> {
         let kept = server.sources(&known)?;
         let (mut rest, mut running) = (Vec::new(), Vec::new());
         for item in items {
-            match kept.get(&item.id) {
+            match kept.get(&item.id).map(|found| found.status) {
                 Some(Status::Success) => {}
                 Some(Status::Pending) => running.push((item.id.clone(), item.name())),
                 Some(Status::Errored) | None => rest.push(item),
@@ -305,8 +312,14 @@ fn maps(options: &IngestOptions) -> Result<Maps, Box<dyn Error>> {
     let document = options.metadata.as_deref().map(|text| map("--metadata", text)).transpose()?;
     let tenant = options.tenant_metadata.as_deref();
     let tenant = tenant.map(|text| map("--tenant-metadata", text)).transpose()?;
-    let hash = state::hash(&json!([document, tenant]).to_string());
-    Ok(Maps { document, tenant, hash })
+    let source_time = options.source_time;
+    // As earlier releases wrote it where nothing is new: what they sent is not sent again.
+    let hashed = match source_time {
+        None => json!([document, tenant]),
+        Some(SourceTime::Mtime) => json!([document, tenant, "mtime"]),
+    };
+    let hash = state::hash(&hashed.to_string());
+    Ok(Maps { document, tenant, source_time, hash })
 }
 
 /// A JSON object out of a flag, or out of the file that it names.

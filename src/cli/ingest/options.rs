@@ -30,6 +30,9 @@ pub struct IngestOptions {
     /// Tenant metadata of everything: a JSON object, or @FILE that holds one.
     #[arg(long, value_name = "JSON|@FILE")]
     pub tenant_metadata: Option<String>,
+    /// Date of each file [default: none, so that the time of its upload counts].
+    #[arg(long, value_enum, value_name = "FROM")]
+    pub source_time: Option<SourceTime>,
     /// Requests in flight.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub jobs: u16,
@@ -57,4 +60,11 @@ pub struct IngestOptions {
     /// Print the summary as JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// Origin of the date of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum SourceTime {
+    /// Its last modification.
+    Mtime,
 }

@@ -12,10 +12,11 @@ use serde_json::{Map, Value, json};
 use super::batch::Batch;
 use super::call::{BUSY_PATIENCE, CallError, ErrorBody, busy_pause};
 use super::form::{Form, OpenFile};
+use super::options::SourceTime;
 use super::plan::{Item, Origin, Stamp};
 use super::server::Server;
 use super::state::{Entry, State, StateError};
-use super::summary::Failure;
+use super::summary::{Failure, ReadInPart};
 
 /// Errors that end a run before everything is sent.
 #[derive(Debug, thiserror::Error)]
@@ -28,14 +29,16 @@ pub enum SendError {
     State(#[from] StateError),
 }
 
-/// Metadata that go with every item.
+/// Facts that go with every item: its metadata, and the origin of its date.
 #[derive(Debug, Default)]
 pub struct Maps {
     /// Of the document.
     pub document: Option<Map<String, Value>>,
     /// Of the tenant's schema.
     pub tenant: Option<Map<String, Value>>,
-    /// A hash of both.
+    /// Origin of the dates of files.
+    pub source_time: Option<SourceTime>,
+    /// A hash of all of it.
     pub hash: String,
 }
 
@@ -46,6 +49,8 @@ pub struct Tally {
     pub awaited: Mutex<Vec<(String, String)>>,
     /// Items that failed.
     pub failures: Mutex<Vec<Failure>>,
+    /// Documents that were processed, but not read whole.
+    pub warnings: Mutex<Vec<ReadInPart>>,
     /// Items of this run that were accepted.
     pub accepted_count: AtomicUsize,
     /// Bytes of accepted files.
@@ -185,6 +190,14 @@ impl Sender<'_> {
             if let Some(map) = map {
                 texts.push((name, json!(map).to_string()));
             }
+        }
+        if self.maps.source_time == Some(SourceTime::Mtime) {
+            let seconds = |(_, stamp): &(_, Stamp)| match stamp.mtime_ns {
+                0 => None,
+                nanoseconds => Some(nanoseconds as f64 / 1e9),
+            };
+            let times: Vec<Option<f64>> = items.iter().map(seconds).collect();
+            texts.push(("source_time", json!(times).to_string()));
         }
         Cargo::Files { form: Form::new(&texts, files, number), items }
     }

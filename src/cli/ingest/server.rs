@@ -23,6 +23,15 @@ pub enum Status {
     Errored,
 }
 
+/// A source as a listing shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// State of processing.
+    pub status: Status,
+    /// Messages about parts that were not read.
+    pub warnings: Vec<String>,
+}
+
 /// State of a source, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Processing {
@@ -62,11 +71,11 @@ impl Server<'_> {
         self.post("/upload/batch_scrape_webpage", &[], Payload::Json(items))
     }
 
-    /// States of sources; those that the server does not have are absent.
+    /// Sources by id; those that the server does not have are absent.
     ///
     /// # Errors
     /// [`CallError`].
-    pub fn sources(&self, ids: &[&str]) -> Result<HashMap<String, Status>, CallError> {
+    pub fn sources(&self, ids: &[&str]) -> Result<HashMap<String, Listed>, CallError> {
         let mut found = HashMap::with_capacity(ids.len());
         let mut blocks: Vec<&[&str]> = ids.chunks(limits::SOURCE_IDS_MAX).collect();
         if blocks.is_empty() {
@@ -88,7 +97,11 @@ impl Server<'_> {
             };
             for source in answer["sources"].as_array().map_or(&[][..], Vec::as_slice) {
                 if let Some(id) = source["id"].as_str() {
-                    found.insert(id.to_owned(), status(&source["status"]));
+                    let warnings = source["warnings"].as_array().into_iter().flatten();
+                    let text = |warning: &Value| warning["message"].as_str().map(str::to_owned);
+                    let warnings = warnings.filter_map(text).collect();
+                    let status = status(&source["status"]);
+                    found.insert(id.to_owned(), Listed { status, warnings });
                 }
             }
         }

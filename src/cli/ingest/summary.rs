@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -73,6 +74,26 @@ impl Display for Failure {
     }
 }
 
+/// A document that was processed, but not read whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReadInPart {
+    /// The path or address.
+    pub name: String,
+    /// The id of its source.
+    pub file_id: String,
+    /// The server's text about the part that was not read.
+    pub message: String,
+}
+
+/// A source that was deleted because its file is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Deleted {
+    /// The path that it had.
+    pub name: String,
+    /// The id of its source.
+    pub file_id: String,
+}
+
 /// The end of a run.
 #[derive(Debug, Serialize)]
 pub struct Summary {
@@ -89,10 +110,14 @@ pub struct Summary {
     /// Items whose processing ended well, those included that an earlier run had sent and that
     /// were still at work; null when nobody waited.
     pub processed: Option<usize>,
-    /// Sources that were deleted because their files are gone.
+    /// Number of sources that were deleted because their files are gone.
     pub deleted: usize,
+    /// Those sources.
+    pub deleted_sources: Vec<Deleted>,
     /// Items that were neither accepted nor refused before the run ended.
     pub not_sent: usize,
+    /// Documents that were not read whole, an entry a warning.
+    pub warnings: Vec<ReadInPart>,
     /// Items that failed.
     pub failed: Vec<Failure>,
     /// Error that ended the run early, or null.
@@ -103,8 +128,21 @@ pub struct Summary {
     pub seconds: f64,
 }
 
+/// Everything that was collected, by name.
+pub fn sorted<T>(collected: &Mutex<Vec<T>>, name: impl Fn(&T) -> &String) -> Vec<T> {
+    let mut collected = std::mem::take(&mut *collected.lock());
+    collected.sort_by(|one, other| name(one).cmp(name(other)));
+    collected
+}
+
 impl Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Deleted { name, file_id } in &self.deleted_sources {
+            writeln!(f, "deleted  {file_id}: {name} is gone")?;
+        }
+        for ReadInPart { name, message, .. } in &self.warnings {
+            writeln!(f, "warning  {name}: {message}")?;
+        }
         for failure in &self.failed {
             writeln!(f, "failed  {failure}")?;
         }

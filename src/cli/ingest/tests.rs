@@ -6,12 +6,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::slice::from_ref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::call::{BUSY_PATIENCE, CallError, Caller, LOST_ATTEMPTS_MAX};
+use super::options::SourceTime;
 use super::plan::{Filters, Item, Plan, PlanError, plan};
 use super::send::{Maps, SendError, Sender, Tally};
 use super::server::Server;
@@ -93,7 +94,13 @@ impl Transport for Script {
         if let Some(answer) = self.answers.lock().pop_front() {
             return answer;
         }
-        let found = |id: &str| json!({"id": id, "status": self.state_of(id)});
+        let found = |id: &str| {
+            let warnings = match id {
+                "c" => json!([{"code": "unreadable_pages", "message": "page 2 was not read"}]),
+                _ => json!([]),
+            };
+            json!({"id": id, "status": self.state_of(id), "warnings": warnings})
+        };
         match request.path.split('?').next().unwrap() {
             "/list/sources_by_id" => {
                 let asked: Value = serde_json::from_str(&body).unwrap();
@@ -148,12 +155,37 @@ fn with_server<T>(script: &Script, pauses: &Pauses, then: impl FnOnce(Server<'_>
 
 /// Sends items one batch after the other.
 fn send(script: &Script, pauses: &Pauses, items: Vec<Item>, state: Option<&State>) -> Tally {
-    let (tally, maps) = (Tally::default(), Maps::default());
+    send_with(&Maps::default(), script, pauses, items, state)
+}
+
+fn send_with(
+    maps: &Maps,
+    script: &Script,
+    pauses: &Pauses,
+    items: Vec<Item>,
+    state: Option<&State>,
+) -> Tally {
+    let tally = Tally::default();
     with_server(script, pauses, |server| {
-        let sender = Sender { server, state, maps: &maps, tally: &tally, halt: &|| {} };
+        let sender = Sender { server, state, maps, tally: &tally, halt: &|| {} };
         sender.send_all(&batch::batches(items), 1);
     });
     tally
+}
+
+#[test]
+fn files_carry_the_time_of_their_last_change_where_that_is_asked_for() {
+    let dir = folder(&["a.txt"]);
+    let file = fs::File::options().append(true).open(dir.path().join("a.txt")).unwrap();
+    file.set_modified(UNIX_EPOCH + Duration::from_millis(1_614_834_367_500)).unwrap();
+    for (source_time, is_sent) in [(None, false), (Some(SourceTime::Mtime), true)] {
+        let maps = Maps { source_time, ..Maps::default() };
+        let script = Script::default();
+        send_with(&maps, &script, &Pauses::default(), items(dir.path()), None);
+        let body = script.asked.lock()[0].1.clone();
+        let part = "name=\"source_time\"\r\n\r\n[1614834367.5]\r\n";
+        assert_eq!(body.contains(part), is_sent, "{body}");
+    }
 }
 
 fn folder(files: &[&str]) -> tempfile::TempDir {
@@ -391,6 +423,9 @@ fn waiting_ends_with_the_last_job_and_names_what_failed() {
     assert_eq!(failures.len(), 1);
     assert_eq!((failures[0].name.as_str(), failures[0].error_code.as_str()), ("/x/b", "NO_TEXT"));
     assert_eq!(failures[0].step, Step::Processing);
+    let warnings = tally.warnings.lock();
+    assert_eq!(warnings.len(), 1, "once, at the end: {warnings:?}");
+    assert_eq!((&*warnings[0].name, &*warnings[0].message), ("/x/c", "page 2 was not read"));
     assert_eq!(tally.processed.load(Ordering::Relaxed), 3);
     assert!(!pauses.taken.lock().is_empty(), "no round without a pause while jobs run");
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::call::CallError;
 use super::send::Tally;
 use super::server::{Server, Status};
-use super::summary::{Failure, Step};
+use super::summary::{Failure, ReadInPart, Step};
 
 /// Pause between rounds: a server that does not hold polls back is not asked without end.
 const ROUND_PAUSE: Duration = Duration::from_millis(500);
@@ -38,10 +38,16 @@ pub fn wait(
         }
         let known = server.sources(&pending)?;
         let before = pending.len();
-        pending.retain(|id| match known.get(*id) {
+        pending.retain(|id| match known.get(*id).map(|found| found.status) {
             Some(Status::Pending) => true,
             Some(Status::Success) => {
                 succeeded += 1;
+                let named = |message: &String| ReadInPart {
+                    name: names[id].to_owned(),
+                    file_id: (*id).to_owned(),
+                    message: message.clone(),
+                };
+                tally.warnings.lock().extend(known[*id].warnings.iter().map(named));
                 false
             }
             Some(Status::Errored) => {

@@ -55,9 +55,32 @@ pub trait Embedder: Send + Sync + fmt::Debug {
     /// Takes time linear in the text.
     fn token_offsets(&self, text: &str) -> Vec<Range<usize>>;
 
-    /// Tokens of the whole `text`, without framing.
-    fn count_tokens(&self, text: &str) -> usize {
-        self.token_offsets(text).len()
+    /// Byte ranges of the words of `text` that the vocabulary does not hold, not even in pieces.
+    fn unknown(&self, _text: &str) -> Vec<Range<usize>> {
+        Vec::new()
+    }
+
+    /// Share of the letters of `text` that the model cannot read: those of unknown words, and
+    /// those outside ASCII that are a token each. A model knows its own languages by words and
+    /// pieces of words, and spells what it does not know. 0 for a text without letters.
+    fn unread_share(&self, text: &str) -> f32 {
+        if text.is_ascii() {
+            return 0.0;
+        }
+        let letters = |range: Range<usize>| text[range].chars().filter(|c| c.is_alphabetic());
+        let all = letters(0..text.len()).count();
+        let is_spelt = |range: &Range<usize>| {
+            let mut own = letters(range.clone());
+            own.next().is_some_and(|c| !c.is_ascii()) && own.next().is_none()
+        };
+        let spelt = self.token_offsets(text).into_iter().filter(is_spelt).count();
+        let in_unknown = |range: Range<usize>| match letters(range).count() {
+            // Counted above, unless it is ASCII, of which no vocabulary lacks a letter.
+            0 | 1 => 0,
+            count => count,
+        };
+        let unknown: usize = self.unknown(text).into_iter().map(in_unknown).sum();
+        if all == 0 { 0.0 } else { ((spelt + unknown) as f32 / all as f32).min(1.0) }
     }
 
     /// One vector of length 1 for each text, in the order of the texts. A text longer than the

@@ -1,5 +1,6 @@
 //! An embedder without a model, for tests of every crate.
 
+use std::fmt;
 use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
@@ -70,6 +71,63 @@ impl Embedder for HashEmbedder {
     }
 
     fn close(&self) {}
+}
+
+/// A test double: [`HashEmbedder`] with a method of its own in place of its embedding.
+pub trait EmbedderDouble: Send + Sync + fmt::Debug {
+    /// In place of [`Embedder::embed_within`].
+    ///
+    /// # Errors
+    /// The double's.
+    fn embed_within(
+        &self,
+        lane: Lane,
+        context: &RequestContext,
+        texts: Vec<String>,
+    ) -> Result<Vec<Vec<f32>>, EmbedError>;
+
+    /// In place of [`Embedder::fingerprint`].
+    fn fingerprint(&self) -> &str {
+        HashEmbedder.fingerprint()
+    }
+
+    /// In place of [`Embedder::close`].
+    fn close(&self) {}
+}
+
+impl<T: EmbedderDouble> Embedder for T {
+    fn dimension(&self) -> usize {
+        HashEmbedder.dimension()
+    }
+
+    fn name(&self) -> &str {
+        HashEmbedder.name()
+    }
+
+    fn fingerprint(&self) -> &str {
+        EmbedderDouble::fingerprint(self)
+    }
+
+    fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {
+        HashEmbedder.token_offsets(text)
+    }
+
+    fn embed_within(
+        &self,
+        lane: Lane,
+        context: &RequestContext,
+        texts: Vec<String>,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        EmbedderDouble::embed_within(self, lane, context, texts)
+    }
+
+    fn stats(&self) -> EmbedStats {
+        HashEmbedder.stats()
+    }
+
+    fn close(&self) {
+        EmbedderDouble::close(self);
+    }
 }
 
 #[cfg(test)]

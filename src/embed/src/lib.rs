@@ -67,7 +67,7 @@ pub use device::{COSINE_MIN, DeviceLimits, EmbedDevice, Engine};
 pub use embedder::{EmbedStats, Embedder, Lane};
 pub use error::EmbedError;
 #[cfg(feature = "testing")]
-pub use hashing::HashEmbedder;
+pub use hashing::{EmbedderDouble, HashEmbedder};
 pub use model::{Model, ModelFiles};
 pub use precision::{Arithmetic, Precision};
 

@@ -183,6 +183,10 @@ impl Embedder for Model {
         self.tokeniser.offsets(text).expect("loading has tried the tokenizer's only failure")
     }
 
+    fn unknown(&self, text: &str) -> Vec<Range<usize>> {
+        self.tokeniser.unknown(text).expect("loading has tried the tokenizer's only failure")
+    }
+
     fn embed_within(
         &self,
         lane: Lane,

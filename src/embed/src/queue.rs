@@ -114,7 +114,7 @@ impl Queue {
     }
 
     /// Hands texts of one call to the workers. Queries are refused where their tenant has too many;
-    /// all others wait for room in their lane.
+    /// all others wait until their lane has space.
     pub fn push(
         &self,
         lane: Lane,

@@ -20,6 +20,8 @@ pub(super) struct Tokeniser {
     frame: usize,
     /// Tokens of one passage at most, framing included.
     window: usize,
+    /// The token of words that the vocabulary does not hold, if it has one.
+    unknown: Option<u32>,
 }
 
 impl Tokeniser {
@@ -40,8 +42,12 @@ impl Tokeniser {
         }
         // A letter of Linear B, which no vocabulary holds: a tokenizer without an unknown token
         // fails here and not in the middle of a document.
-        inner.encode("\u{10000}", false).map_err(|e| malformed(e.to_string()))?;
-        Ok(Self { inner, frame, window })
+        let lacking = inner.encode("\u{10000}", false).map_err(|e| malformed(e.to_string()))?;
+        let unknown = match lacking.get_ids() {
+            [id] => Some(*id),
+            _ => None,
+        };
+        Ok(Self { inner, frame, window, unknown })
     }
 
     /// The ids that the model gets for `text`: framed, cut at the window.
@@ -77,14 +83,28 @@ impl Tokeniser {
 
     /// Byte ranges of the tokens of all of `text`, without framing.
     pub fn offsets(&self, text: &str) -> Result<Vec<Range<usize>>, EmbedError> {
+        self.offsets_where(text, |_| true)
+    }
+
+    /// Byte ranges of the words of `text` that the vocabulary does not hold.
+    pub fn unknown(&self, text: &str) -> Result<Vec<Range<usize>>, EmbedError> {
+        let Some(unknown) = self.unknown else { return Ok(Vec::new()) };
+        self.offsets_where(text, |id| id == unknown)
+    }
+
+    fn offsets_where(
+        &self,
+        text: &str,
+        is_wanted: impl Fn(u32) -> bool,
+    ) -> Result<Vec<Range<usize>>, EmbedError> {
         let mut ranges = Vec::new();
         let mut start = 0;
         while start < text.len() {
             let end = start + piece_end(&text[start..]);
             let piece = self.inner.encode(&text[start..end], false).map_err(failed)?;
-            let offsets = piece.get_offsets().iter();
-            let filled = offsets.filter(|(from, to)| from < to);
-            ranges.extend(filled.map(|(from, to)| start + from..start + to));
+            let tokens = piece.get_offsets().iter().zip(piece.get_ids());
+            let wanted = tokens.filter(|((from, to), id)| from < to && is_wanted(**id));
+            ranges.extend(wanted.map(|((from, to), _)| start + from..start + to));
             start = end;
         }
         Ok(ranges)

@@ -72,7 +72,8 @@ use lodestone_rank::Reranker;
 use lodestone_storage::collection::Registry;
 use lodestone_types::{Clock, IdSource, RandomIds, SystemClock, WebClient};
 
-const CATALOG_NAME: &str = "catalog.sqlite";
+/// The catalog in the data directory.
+pub const CATALOG_NAME: &str = "catalog.sqlite";
 const MILLIS_PER_HOUR: u64 = 3_600_000;
 /// Bytes that one connection may hold without a share of its own: buffers of both directions, a
 /// body of 64 KiB, and an answer that is kept in memory.
@@ -214,7 +215,7 @@ impl Engine {
             query: Query::new(Arc::clone(&backend), Arc::clone(&embedder))
                 .with_reranker(reranker.clone()),
             backend,
-            answerer: Answerer::new(Arc::clone(&embedder)),
+            answerer: Answerer::new(Arc::clone(&embedder)).with_clock(Arc::clone(&clock)),
             writer: generator
                 .map(|generator| Writer::new(generator, Arc::clone(&embedder), Arc::clone(&ids))),
             settings,

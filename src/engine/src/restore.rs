@@ -107,7 +107,8 @@ fn take_up(
     }
     let waiting = restore_tenant(catalog, store, ids, tenant)?;
     tracing::error!(tenant = %name, jobs = waiting, "a tenant that is not in catalog.sqlite is \
-        taken up: the file is older than the tenant");
+        taken up: the file is older than the tenant, as a backup is; uploads that waited since \
+        then, of every tenant, have to be repeated");
     Ok(())
 }
 

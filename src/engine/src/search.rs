@@ -5,10 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use crate::ingest::{AcceptedVectors, IngestError};
-use crate::query::{FullTextRequest, QueryError, RetrieveRequest, Retrieved, VectorHit};
+use crate::query::{
+    FoundWords, FullTextRequest, QueryError, RetrieveRequest, Retrieved, VectorHit,
+};
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_storage::collection::{Collection, Snapshot};
-use lodestone_types::{ErrorKind, RetrievedChunk, SourceId, Triplet};
+use lodestone_types::{ErrorKind, SourceId, Triplet};
 
 impl Engine {
     /// Reads one snapshot. Where a segment turns out to be damaged, it is quarantined, and the rest
@@ -97,7 +99,7 @@ impl Engine {
         &self,
         access: &TenantAccess,
         request: &FullTextRequest,
-    ) -> Result<Vec<RetrievedChunk>, EngineError> {
+    ) -> Result<FoundWords, EngineError> {
         let schema = access.tenant.schema.as_ref();
         self.read(access, |snapshot| {
             self.query.full_text(&access.context, snapshot, &access.sub_tenant, schema, request)

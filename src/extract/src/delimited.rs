@@ -3,6 +3,8 @@
 //! A row with the names of its columns resembles a question about it; a row of bare values does
 //! not.
 
+use std::collections::BTreeMap;
+
 use crate::flow::Flow;
 use crate::{ExtractError, error};
 use lodestone_types::{BlockKind, Extracted};
@@ -13,6 +15,8 @@ const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 const SNIFF_ROWS: usize = 50;
 /// Bytes that are read to choose a delimiter.
 const SNIFF_BYTES: usize = 64 << 10;
+/// Rows of a single cell that may stand above a table as its titles.
+const TITLES_MAX: usize = 4;
 /// Characters of a column's name at most; a longer cell is prose, not a name.
 const NAME_CHARS_MAX: usize = 100;
 
@@ -20,11 +24,14 @@ const NAME_CHARS_MAX: usize = 100;
 pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, ExtractError> {
     let (told, text) = strip_hint(text);
     let delimiter = delimiter.or(told).unwrap_or_else(|| sniff(text));
+    let has_columns = agreement(text, delimiter).1 > 1;
     let mut reader = rows(text, delimiter);
     let mut row = csv::StringRecord::new();
     let mut flow = Flow::default();
     let mut names: Option<Vec<String>> = None;
+    let mut has_rows = false;
     let mut content = String::new();
+    let mut titles_left = TITLES_MAX;
     let mut is_first = true;
     loop {
         let more = reader.read_record(&mut row).map_err(|failure| ExtractError::Damaged {
@@ -36,15 +43,24 @@ pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, Extra
         })?;
         if !more {
             // A header without rows is all there is.
-            if let Some(names) = names.filter(|_| flow.len() == 0) {
+            if let Some(names) = names.filter(|_| !has_rows) {
                 flow.block(BlockKind::Record, &names.join(", "))?;
             }
             return flow.finish();
+        }
+        let mut cells = row.iter().map(str::trim).filter(|cell| !cell.is_empty());
+        if let (true, true, Some(title), None) =
+            (is_first && titles_left > 0, has_columns, cells.next(), cells.next())
+        {
+            flow.block(BlockKind::Paragraph, title)?;
+            titles_left -= 1;
+            continue;
         }
         if std::mem::take(&mut is_first) && is_header(&row) {
             names = Some(row.iter().map(|name| name.trim().to_owned()).collect());
             continue;
         }
+        has_rows = true;
         content.clear();
         match &names {
             Some(names) => write_named(&row, names, &mut content),
@@ -73,19 +89,24 @@ fn strip_hint(text: &str) -> (Option<u8>, &str) {
 
 /// The delimiter by which most rows have the same number of cells, more than one.
 fn sniff(text: &str) -> u8 {
-    let text = &text[..text.floor_char_boundary(SNIFF_BYTES)];
-    let agreement = |delimiter: u8| {
-        let mut counts: Vec<usize> = Vec::new();
-        let mut reader = rows(text, delimiter);
-        for row in reader.records().take(SNIFF_ROWS).flatten() {
-            counts.push(row.len());
-        }
-        let width = counts.first().copied().unwrap_or(1);
-        let same = counts.iter().filter(|&&count| count == width).count();
-        if width > 1 { (same * 100 / counts.len().max(1), width) } else { (0, 0) }
-    };
-    let best = DELIMITERS.iter().rev().copied().max_by_key(|&delimiter| agreement(delimiter));
+    let best = DELIMITERS.iter().rev().copied().max_by_key(|&delimiter| agreement(text, delimiter));
     best.unwrap_or(b',')
+}
+
+/// The share of the first rows, in hundredths, that have the most frequent number of cells, and
+/// that number; nothing where it is one.
+fn agreement(text: &str, delimiter: u8) -> (usize, usize) {
+    let text = &text[..text.floor_char_boundary(SNIFF_BYTES)];
+    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut total = 0;
+    for row in rows(text, delimiter).records().take(SNIFF_ROWS).flatten() {
+        *counts.entry(row.len()).or_default() += 1;
+        total += 1;
+    }
+    match counts.into_iter().max_by_key(|(width, count)| (*count, *width)) {
+        Some((width, count)) if width > 1 => (count * 100 / total, width),
+        _ => (0, 0),
+    }
 }
 
 /// Whether the first row names the columns: short, different words, none of them a number.

@@ -25,6 +25,14 @@ pub enum ExtractError {
         /// Description of the damage.
         problem: String,
     },
+    /// It holds comments, which its format does not have.
+    #[error("line {line} holds a comment, and comments are not {format}")]
+    Commented {
+        /// The format.
+        format: &'static str,
+        /// The line at which reading stopped, from 1.
+        line: usize,
+    },
     /// The container or the binary structure of a document is not what the format demands.
     #[error("the {format} is damaged: {problem}")]
     Broken {
@@ -107,6 +115,7 @@ impl ExtractError {
             Self::Unsupported { .. }
             | Self::EmptyFile
             | Self::Damaged { .. }
+            | Self::Commented { .. }
             | Self::Broken { .. }
             | Self::Crashed { .. }
             | Self::TooSlow { .. }
@@ -132,6 +141,7 @@ impl ExtractError {
             Self::Encrypted { .. } => Fault::EncryptedFile,
             Self::Unsupported { .. }
             | Self::Damaged { .. }
+            | Self::Commented { .. }
             | Self::Broken { .. }
             | Self::Crashed { .. } => Fault::CorruptFile,
         }

@@ -244,7 +244,7 @@ fn or_plain(
     read: impl FnOnce(&str) -> Result<Extracted, ExtractError>,
 ) -> Result<Extracted, ExtractError> {
     match read(&text) {
-        Err(ref error @ ExtractError::Damaged { .. }) => {
+        Err(ref error @ (ExtractError::Damaged { .. } | ExtractError::Commented { .. })) => {
             let warnings = vec![Warning::read_as_text(&error.to_string())];
             Ok(Extracted { warnings, ..txt::read(text)? })
         }

@@ -105,11 +105,10 @@ impl Entry {
         let span = FIRST_BYTES << faults.min(40);
         let from = (address - start) / span * span;
         let length = span.min(bytes - from);
-        // SAFETY: the range begins on a page and lies in a mapping of this process, read-only
-        // memory of a file that the faulting thread is reading just now: it cannot be unmapped
-        // meanwhile, because the thread holds it. Readers see zeros where the file's bytes were,
-        // which every value that is read in place here allows.
+        // The thread that reads the mapping holds it, so it is not unmapped meanwhile.
         #[allow(unsafe_code)]
+        // SAFETY: the range begins on a page and lies in a mapping that is only read, and that is
+        // there as long as this thread reads it. Zeros are allowed in all that is read in place.
         let mapped = unsafe {
             libc::mmap(
                 std::ptr::without_provenance_mut::<c_void>(start + from),

@@ -47,16 +47,15 @@ impl MappedFile {
     /// [`IoError::NotFound`], or errors of opening and mapping.
     pub fn open(path: &Path) -> Result<Self, IoError> {
         let file = File::open(path).map_err(|e| IoError::new(Operation::Map, path, e))?;
-        // SAFETY: a mapping is sound while the file beneath it is neither changed nor shortened.
         // Files are published complete under a temporary name and renamed or linked into place
-        // (publish.rs guarantees it: nothing in this crate opens an existing file for writing);
-        // they are never modified or truncated afterwards, replaced only by another inode, and
-        // unlinked only after the last snapshot drops, which leaves the inode to this mapping.
-        // The flock on LOCK keeps other instances of the server out, and mode 0700 other users.
-        // What remains: a person with our rights who truncates a file by hand, and sectors that
-        // go bad, turn pages into zeros (faults.rs); one who edits a file changes bytes after
-        // their checksum was taken.
+        // (publish.rs guarantees it: nothing in this crate opens an existing file for writing).
+        // They are never changed afterwards, replaced only by another inode, and unlinked only
+        // after the last snapshot drops, which leaves the inode to this mapping. The flock on LOCK
+        // keeps other instances of the server out, and mode 0700 other users. What remains: a
+        // person with our rights who truncates a file by hand, and sectors that go bad, turn pages
+        // into zeros (faults.rs); one who edits a file changes bytes after their checksum.
         #[allow(unsafe_code)]
+        // SAFETY: a mapping is sound while its file is neither changed nor shortened; see above.
         let mapped = unsafe { Mmap::map(&file) };
         let mapped = mapped.map_err(|e| IoError::new(Operation::Map, path, e))?;
         Ok(Self::watched(path, file, mapped))

@@ -13,6 +13,7 @@
 //! - The order is total (API 5.7): score, then newer source, then chunk id.
 //!
 //! Children
+//! - `confidence`: the chance that a result is about what was asked for
 //! - `diversity`: the number of chunks of one source in a result
 //! - `fusion`: convex combination of both legs (API 5.7, RETRIEVAL 1.1)
 //! - `links`: the weight of being named by a good result
@@ -22,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod confidence;
 pub mod diversity;
 pub mod fusion;
 pub mod links;
@@ -29,6 +31,7 @@ pub mod order;
 pub mod recency;
 pub mod reranker;
 
+pub use confidence::confidence;
 pub use diversity::cap_per_source;
 pub use fusion::{Candidate, Fused, fuse};
 pub use links::{lifted, link_weight};

@@ -165,9 +165,9 @@ fn document(error: &ExtractError) -> ApiError {
         ExtractError::NoText | ExtractError::OnlyPictures { .. } => {
             ApiError::invalid("no_text", message)
         }
-        ExtractError::Damaged { .. } | ExtractError::Broken { .. } => {
-            ApiError::invalid("corrupt_file", message)
-        }
+        ExtractError::Damaged { .. }
+        | ExtractError::Commented { .. }
+        | ExtractError::Broken { .. } => ApiError::invalid("corrupt_file", message),
         ExtractError::Encrypted { .. } => ApiError::invalid("encrypted_file", message),
         // What a parser in another process says concerns jobs, which have a code of their own.
         ExtractError::Reported { .. }

@@ -22,7 +22,7 @@
 //! - `request`: bytes to typed input
 //! - `dto`: every request and response of the wire
 //! - `reply`, `sse`, `file_body`: typed output to bytes; event streams; files as they are sent
-//! - `product`: the table over one engine
+//! - `product`: the table over one engine; `console`: files for browsers beside it
 //! - `error`: the error body and its table of conditions
 
 #![forbid(unsafe_code)]
@@ -30,6 +30,7 @@
 pub mod admission;
 pub mod app;
 pub mod auth;
+mod console;
 pub mod download;
 pub mod dto;
 mod engine_error;

@@ -11,7 +11,7 @@
 //! After the last response of a connection we close our half and read on for a moment: closing
 //! with unread bytes (a refused upload) would reset the connection and could destroy the response.
 //!
-//! - `table`: the open connections, and which of them goes when there is no room
+//! - `table`: the open connections, and which of them is closed when there are too many
 //! - `peer`: the state of one connection
 //! - `stream`: its socket, with the times that the client may take
 //! - `pace`: the least rate of a client
@@ -78,7 +78,7 @@ pub struct ListenSettings {
     pub header_bytes_max: usize,
     /// Least rate at which a client must take what is written to it.
     pub pace: Pace,
-    /// Connections at once; at this bound idle ones make room.
+    /// Connections at once; at this bound idle ones are closed.
     pub connections_max: usize,
     /// Connections at once from one public address; 0 is no limit.
     pub connections_per_address_max: usize,

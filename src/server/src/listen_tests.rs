@@ -183,7 +183,11 @@ async fn status_of(stream: &mut TcpStream) -> u16 {
 /// Goal: a refused request whose body comes later does not cost the next one on its connection.
 #[tokio::test]
 async fn a_connection_outlives_requests_that_are_refused_before_their_body() {
-    let server = start(Rig::new().router, |settings| settings.header_timeout = GENEROUS).await;
+    let change = |settings: &mut ListenSettings| {
+        settings.header_timeout = GENEROUS;
+        settings.idle_timeout = GENEROUS;
+    };
+    let server = start(Rig::new().router, change).await;
     let key = |key: &str| format!("authorization: Bearer {key}\r\n");
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     for (line, key, media_type, status) in [

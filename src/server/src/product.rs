@@ -1,4 +1,4 @@
-//! The product's router: the table of routes over one engine.
+//! The product's router: the table of routes over one engine, and the console.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use axum::Router;
 use tokio::sync::watch;
 
 use crate::app::App;
+use crate::console;
 use crate::frame::{Frame, HttpSettings, router};
 use crate::listen::Stop;
 use crate::listen::pace::Pace;
@@ -13,7 +14,8 @@ use crate::routes;
 use lodestone_engine::Engine;
 use lodestone_types::{RandomIds, SystemClock};
 
-/// Every operation of the product, over `engine`. Requests that only wait end when `stop` says so.
+/// Every operation of the product, over `engine`, and the console. Requests that only wait end when
+/// `stop` says so.
 pub fn product_router(engine: Arc<Engine>, stop: watch::Receiver<Stop>) -> Router {
     let settings = engine.settings();
     let http = HttpSettings {
@@ -33,5 +35,5 @@ pub fn product_router(engine: Arc<Engine>, stop: watch::Receiver<Stop>) -> Route
         memory,
         settings: http,
     };
-    router(routes::table(), frame)
+    router(routes::table(), console::router(), frame)
 }

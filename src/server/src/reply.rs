@@ -109,7 +109,7 @@ impl<T: Serialize + JsonSchema + Send + 'static> Reply for Json<T> {
 pub(super) const IN_MEMORY_BYTES_MAX: u64 = 128 << 10;
 
 /// Moves the body of a large answer to a file: however slowly it is read, it takes no memory then.
-/// On a full disk it stays in memory, as long as the budget has room.
+/// On a full disk it stays in memory, as long as the budget allows.
 pub(super) fn store_large(
     response: Response,
     gate: &Gate,

@@ -34,6 +34,8 @@ pub struct RowText<'a> {
     pub body: &'a str,
     /// The source's title: found by hybrid search, not by full-text search.
     pub title: &'a str,
+    /// Words that stand over the chunk, headings for example: found by hybrid search.
+    pub context: &'a str,
     /// Values of searchable metadata, one a line: found by both.
     pub searchable: &'a str,
 }
@@ -65,6 +67,7 @@ impl TextIndexBuilder {
         let mut document = TantivyDocument::default();
         for (field, text) in [
             (Field::Body, row.title),
+            (Field::Body, row.context),
             (Field::Body, row.body),
             (Field::Body, row.searchable),
             (Field::Title, row.title),

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::HybridQuery;
 use crate::analysis::{Analyser, Kind, Term};
 use crate::normal::{nfkc, original_ranges};
+use crate::{HybridQuery, WordQuery};
+use lodestone_types::script::is_unspaced;
 
 /// Byte ranges of the text whose analysed form is a term of the query, ascending, overlapping
 /// ones joined. Every range begins and ends on a character boundary.
@@ -22,6 +23,34 @@ pub fn matches(query: &HybridQuery, text: &str) -> Vec<Range<usize>> {
         let is_found = |term: &Term<'_>| is_in_run(term.kind) && is_found(term);
         analyser.whole(&normal, |term| found.extend(is_found(&term).then_some(term.range)));
     }
+    joined(text, found)
+}
+
+/// Byte ranges of the text where a form of one of the query's words stands, as [`matches()`] gives
+/// them.
+pub fn word_matches(query: &WordQuery, text: &str) -> Vec<Range<usize>> {
+    let normal = nfkc(text);
+    let mut words = HashSet::new();
+    let mut found = Vec::new();
+    for form in query.forms() {
+        match form.terms.as_slice() {
+            [word] if !word.chars().all(is_unspaced) => {
+                words.insert(word.as_str());
+            }
+            run => {
+                let run = run.concat();
+                found.extend(normal.match_indices(&run).map(|(at, _)| at..at + run.len()));
+            }
+        }
+    }
+    Analyser::new().whole(&normal, |term| {
+        found.extend(words.contains(term.text).then_some(term.range));
+    });
+    joined(text, found)
+}
+
+/// Ranges of the normalised text as ascending ranges of the text, overlapping ones joined.
+fn joined(text: &str, mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
     // Parts of an identifier come before it, and overlap it.
     found.sort_unstable_by_key(|range| (range.start, range.end));
     let mut joined: Vec<Range<usize>> = Vec::new();
@@ -39,6 +68,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::Operator;
 
     fn found<'t>(query: &str, text: &'t str) -> Vec<&'t str> {
         let ranges = matches(&HybridQuery::analyse(query), text);
@@ -55,6 +85,17 @@ mod tests {
         assert_eq!(found("机器学", "x机器学习"), ["机器", "器学"].map(|_| "机器学")[..1]);
         assert_eq!(found("器", "机器学"), ["器"]);
         assert!(found("", "text").is_empty() && found("text", "").is_empty());
+    }
+
+    #[test]
+    fn words_of_full_text_are_found() {
+        let found = |query: &str, text| -> Vec<&str> {
+            let query = WordQuery::analyse(query, Operator::Or);
+            word_matches(&query, text).into_iter().map(|range| &text[range]).collect()
+        };
+        assert_eq!(found("wings", "wing WINGS"), ["WINGS"]);
+        assert_eq!(found("main", "see main.rs"), ["main"]);
+        assert_eq!(found("最高的山", "世界最高峰的山"), ["最高", "的山"]);
     }
 
     proptest! {

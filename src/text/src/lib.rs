@@ -24,14 +24,18 @@
 //!
 //! Hybrid analysis: NFKC, words by UAX #29 (combining marks stay), case folding; beside an
 //! identifier its parts; stems: English for Latin letters, Russian, Greek and Arabic for theirs;
-//! runs of Han, Kana, Hangul, Thai, Lao, Khmer and Myanmar as bigrams. Whole words: NFKC, words,
-//! case folding; in rows also the pieces of a word with marks inside (`main.rs`); in scripts
-//! without spaces every character is a term and a run of them in the query is a phrase (API 8.14).
-//! Hangul is written with spaces and is compared by words there.
+//! runs of Han, Kana and Hangul as pairs, of Thai, Lao, Khmer and Myanmar as two to four letters.
+//! Whole words: NFKC, words, case folding; in rows also the pieces of a word with marks inside
+//! (`main.rs`); in scripts without spaces every character is a term. A run of them in the query is
+//! a phrase where all words must occur, else it is looked up by its neighbours in the body, less
+//! those of the title (API 9.5). Hangul is written with spaces and is compared by words there.
+//! Words that differ in diacritics, misspelt ones and beginnings are found in the dictionary of the
+//! index when a query is asked, so that rows hold nothing for them.
 //! Alternatives refused: removing stop words from the index (idf does it, and a query of nothing
 //! else would find nothing); one field for both searches (API 3.5 wants whole words, ranking wants
 //! stems); stemming other languages in Latin script (a guess at the language is wrong too often on
-//! short queries). Diacritics are kept: they tell words apart in most languages that have them.
+//! short queries). Diacritics are kept: they tell words apart in most languages that have them; a
+//! full-text search looks past them, and ranks the form as written first.
 //!
 //! # Scores
 //!
@@ -56,7 +60,8 @@
 //! A reader rejects another magic or version, a table or file that reaches outside, another schema,
 //! more than one tantivy segment, a count of documents or lengths that differs from the rows.
 //! Checksums are the segment's; a change of the analysis is a change of the version, unless it only
-//! adds terms to rows: bundles from before the pieces of words are found by the whole words alone.
+//! adds terms to rows: bundles from before the pieces of words are found by the whole words alone,
+//! those from before the three and four letters of Thai by two.
 //!
 //! # Invariants
 //!
@@ -76,6 +81,8 @@
 //! - `directory`: a bundle as tantivy's directory; `build`: writing and merging; `index`: opening
 //! - `mask`: sets of rows, window by window; `postings`, `phrase`: occurrences in such windows
 //! - `stats`: counts over segments; `score`: BM25
+//! - `similar`: words of the dictionary that are similar to the query's
+//! - `vocabulary`: the words that an index holds
 //! - `highlight`: occurrences of a query's terms in a text
 //! - `error`: errors
 
@@ -98,17 +105,22 @@ mod postings;
 mod query;
 mod schema;
 mod score;
+mod similar;
 mod split;
 mod stats;
 mod tokens;
+mod vocabulary;
 
 pub use build::{RowText, TextIndexBuilder};
 pub use bundle::{BundleBytes, TextBundle};
 pub use error::TextError;
-pub use highlight::matches;
+pub use highlight::{matches, word_matches};
 pub use index::TextIndex;
-pub use query::{HybridQuery, Operator, PHRASE_CHARS_MAX, QUERY_TERMS_MAX, TextQuery, WordQuery};
+pub use query::{
+    Fuzzy, HybridQuery, Operator, PHRASE_CHARS_MAX, QUERY_TERMS_MAX, TextQuery, WordQuery,
+};
 pub use score::RowScores;
+pub use similar::SimilarWords;
 pub use stats::{CorpusStats, ScopeStats, TermCounts};
 pub use tantivy::directory::OwnedBytes;
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use unicode_normalization::char::decompose_canonical;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -66,6 +67,40 @@ pub(super) fn fold_into(word: &str, folded: &mut String) {
         folded.truncate(start);
         folded.push_str(&normal);
     }
+}
+
+/// The folded word without diacritics: of Latin, Greek and Cyrillic letters, and the vowel points
+/// of Hebrew and Arabic. Signs of other scripts are letters of their words.
+pub(super) fn fold_marks(word: &str) -> Cow<'_, str> {
+    if word.is_ascii() {
+        return Cow::Borrowed(word);
+    }
+    let mut plain = String::with_capacity(word.len());
+    for c in word.chars() {
+        let is_marked = matches!(c as u32, 0xC0..=0x24F | 0x370..=0x52F | 0x1E00..=0x1FFF);
+        match c {
+            'ø' => plain.push('o'),
+            'ł' => plain.push('l'),
+            'đ' | 'ð' => plain.push('d'),
+            'ħ' => plain.push('h'),
+            'ı' => plain.push('i'),
+            'æ' => plain.push_str("ae"),
+            'œ' => plain.push_str("oe"),
+            'þ' => plain.push_str("th"),
+            _ if is_mark(c) => {}
+            _ if is_marked => decompose_canonical(c, |part| {
+                if !is_mark(part) {
+                    plain.push(part);
+                }
+            }),
+            _ => plain.push(c),
+        }
+    }
+    Cow::Owned(plain)
+}
+
+fn is_mark(c: char) -> bool {
+    matches!(c as u32, 0x300..=0x36F | 0x591..=0x5BD | 0x5BF..=0x5C7 | 0x64B..=0x65F | 0x670)
 }
 
 #[cfg(test)]

@@ -2,12 +2,13 @@
 
 use tantivy::postings::BlockSegmentPostings;
 use tantivy::schema::IndexRecordOption;
-use tantivy::{InvertedIndexReader, Term};
+use tantivy::{InvertedIndexReader, TERMINATED, Term};
 
-use crate::TextError;
 use crate::mask::{RowMask, WINDOW_ROWS, Window};
 use crate::phrase::Phrase;
+use crate::query::Clause;
 use crate::schema::Field;
+use crate::{TextError, TextIndex};
 
 /// A row per this many postings or fewer is looked up by itself rather than scanned for.
 const SEEK_RATIO: u64 = 32;
@@ -15,6 +16,108 @@ const SEEK_RATIO: u64 = 32;
 /// every posting then and to drop the rows outside at the end: a test that comes out either way
 /// half of the time stalls the processor at every posting.
 const DENSE_SHARE: usize = 4;
+
+/// The occurrences of a clause in one field: of any of its forms.
+pub(super) enum Group {
+    /// One form, whose factor is 1.
+    Single(Cursor),
+    /// Several, added up row by row.
+    Several(Box<Several>),
+}
+
+/// Forms that count as one term, and what is taken off their frequency.
+pub(super) struct Several {
+    forms: Vec<(Cursor, f32)>,
+    less: Option<Cursor>,
+    frequencies: Vec<u32>,
+    factors: Vec<f32>,
+    touched: Vec<u32>,
+}
+
+impl Group {
+    /// Before the first row in which the clause occurs in `field`; None if it never does.
+    pub(super) fn open(
+        index: &TextIndex,
+        clause: &Clause,
+        field: Field,
+        mask: &RowMask<'_>,
+    ) -> Result<Option<Self>, TextError> {
+        let Some(open) = index.field(field).filter(|_| mask.count() > 0) else { return Ok(None) };
+        let mut forms = Vec::with_capacity(clause.forms.len());
+        for form in &clause.forms {
+            let cursor = Cursor::open(&open.postings, field, &form.terms, mask)?;
+            forms.extend(cursor.map(|cursor| (cursor, form.factor)));
+        }
+        let less = match (clause.less, clause.forms.first()) {
+            (Some(less), Some(form)) => {
+                let open = index.field(less);
+                let open = open.map(|open| Cursor::open(&open.postings, less, &form.terms, mask));
+                open.transpose()?.flatten()
+            }
+            _ => None,
+        };
+        let is_plain = less.is_none() && clause.forms.len() == 1;
+        if is_plain {
+            return Ok(forms.pop().map(|(cursor, _)| Self::Single(cursor)));
+        }
+        let (frequencies, factors) = (vec![0; WINDOW_ROWS], vec![0.0; WINDOW_ROWS]);
+        let several = Several { forms, less, frequencies, factors, touched: Vec::new() };
+        Ok((!several.forms.is_empty()).then(|| Self::Several(Box::new(several))))
+    }
+
+    /// The next row in which it may occur; [`TERMINATED`] at the end.
+    pub(super) fn row(&self) -> u32 {
+        match self {
+            Self::Single(cursor) => cursor.row(),
+            Self::Several(several) => {
+                several.forms.iter().map(|(cursor, _)| cursor.row()).min().unwrap_or(TERMINATED)
+            }
+        }
+    }
+
+    /// Calls `each` with the place in the window of every row in which it occurs, how often, and
+    /// the greatest factor of the forms there, and goes on behind the window. All rows of the
+    /// window's mask are among them; others may be.
+    pub(super) fn each_in(&mut self, window: &Window, mut each: impl FnMut(u32, u32, f32)) {
+        match self {
+            Self::Single(cursor) => cursor.each_in(window, |place, count| each(place, count, 1.0)),
+            Self::Several(several) => several.each_in(window, each),
+        }
+    }
+}
+
+impl Several {
+    fn each_in(&mut self, window: &Window, mut each: impl FnMut(u32, u32, f32)) {
+        let Self { forms, less, frequencies, factors, touched } = self;
+        for (cursor, form) in forms {
+            cursor.each_in(window, |place, count| {
+                let at = place as usize;
+                // A row outside of the window comes from damage; it is left out.
+                let Some(frequency) = frequencies.get_mut(at) else { return };
+                if *frequency == 0 {
+                    touched.push(place);
+                }
+                *frequency += count;
+                factors[at] = factors[at].max(*form);
+            });
+        }
+        if let Some(less) = less {
+            less.each_in(window, |place, count| {
+                if let Some(frequency) = frequencies.get_mut(place as usize) {
+                    *frequency = frequency.saturating_sub(count);
+                }
+            });
+        }
+        for place in touched.drain(..) {
+            let at = place as usize;
+            let frequency = std::mem::take(&mut frequencies[at]);
+            let factor = std::mem::take(&mut factors[at]);
+            if frequency > 0 {
+                each(place, frequency, factor);
+            }
+        }
+    }
+}
 
 /// A place in the postings of one term or phrase.
 pub(super) struct Cursor(Kind);
@@ -51,7 +154,18 @@ impl Cursor {
         Ok(found.map_err(TextError::damaged)?.map(of_term))
     }
 
-    /// The next row that may hold it; [`tantivy::TERMINATED`] at the end.
+    /// Rows of the mask that hold it.
+    pub(super) fn count(mut self, mask: &RowMask<'_>) -> u64 {
+        let (mut windows, mut next, mut count) = (mask.windows(), 0, 0);
+        while self.row() != TERMINATED {
+            let Some(window) = windows.next_from(self.row().max(next)) else { break };
+            self.each_in(&window, |place, _| count += u64::from(window.has(place)));
+            next = window.end();
+        }
+        count
+    }
+
+    /// The next row that may hold it; [`TERMINATED`] at the end.
     pub(super) fn row(&self) -> u32 {
         match &self.0 {
             Kind::Term { postings, at, .. } => postings.doc(*at),

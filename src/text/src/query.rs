@@ -1,10 +1,12 @@
 //! Analysed queries: which terms, in which fields, with which weight.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::analysis::{Analyser, Kind, is_stop_word};
 use crate::normal::nfkc;
 use crate::schema::Field;
+use crate::similar::{Likeness, Pattern, SIMILAR_MAX, Similar, SimilarWords};
 use lodestone_types::script::is_unspaced;
 
 /// Distinct terms of a query; those beyond are left out. Bounds the work of one search.
@@ -13,6 +15,9 @@ pub const QUERY_TERMS_MAX: usize = 256;
 /// Characters of one run without spaces that are compared in full-text search; a longer run
 /// matches where its beginning stands.
 pub const PHRASE_CHARS_MAX: usize = 256;
+
+/// Forms of all words of a full-text query together, at least one a word.
+const FORMS_MAX: usize = 1024;
 
 /// Weight of a term's score in the title, added to its score in the body (which holds the title
 /// too). Of 0, .2, .4, .5, .6 and 1 the best over cranfield, cacm, scifact and twowiki, by nDCG@10,
@@ -29,20 +34,47 @@ pub enum Operator {
     And,
 }
 
-/// One thing to look up: a term or a phrase.
+/// One thing to look up: a term or a phrase, and the forms that stand for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Clause {
     /// The field whose postings are read.
     pub field: Field,
     /// The field whose length normalises the frequency.
     pub length: Field,
-    /// One term, or the terms of a phrase in order.
-    pub terms: Vec<String>,
+    /// The forms, of which one has the factor 1. Frequencies of all that occur in a row are added;
+    /// the greatest factor counts.
+    pub forms: Vec<Form>,
     /// Factor of the score: how often the query says it.
     pub weight: f32,
     /// Whether the title is looked at too. Its score uses the same idf: how special a term is
     /// does not depend on where it stands.
     pub is_in_title: bool,
+    /// A field whose occurrences of the first form are taken off: the body without its title.
+    pub less: Option<Field>,
+}
+
+/// One form of a clause.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Form {
+    /// One term, or the terms of a phrase in order.
+    pub terms: Vec<String>,
+    /// Factor of the score where no better form occurs: 1 as written, less for what is similar.
+    pub factor: f32,
+}
+
+impl Clause {
+    fn written(field: Field, terms: Vec<String>, weight: f32) -> Self {
+        let forms = vec![Form { terms, factor: 1.0 }];
+        Self { field, length: field, forms, weight, is_in_title: false, less: None }
+    }
+
+    /// The term, where it is all that the clause is.
+    pub(super) fn plain_term(&self) -> Option<&str> {
+        match (self.forms.as_slice(), self.less) {
+            ([form], None) if form.terms.len() == 1 => Some(&form.terms[0]),
+            _ => None,
+        }
+    }
 }
 
 /// A query as the scorer reads it.
@@ -87,13 +119,11 @@ impl HybridQuery {
             found.retain(|(term, ..)| !is_stop_word(term));
         }
         found.truncate(QUERY_TERMS_MAX);
-        let clause = |(term, is_lone, count): &(String, bool, u32)| Clause {
-            // A lone character is no bigram of the body; the whole words hold every character.
-            field: if *is_lone { Field::Words } else { Field::Body },
-            length: Field::Body,
-            terms: vec![term.clone()],
-            weight: *count as f32,
-            is_in_title: true,
+        let clause = |(term, is_lone, count): &(String, bool, u32)| {
+            // A lone character is no pair of the body; the whole words hold every character.
+            let field = if *is_lone { Field::Words } else { Field::Body };
+            let clause = Clause::written(field, vec![term.clone()], *count as f32);
+            Clause { length: Field::Body, is_in_title: true, ..clause }
         };
         let clauses = found.iter().map(clause).collect();
         Self { terms: found.into_iter().map(|(term, ..)| term).collect(), clauses }
@@ -105,41 +135,163 @@ impl HybridQuery {
     }
 }
 
+/// Misspellings that a full-text search forgives in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fuzzy {
+    /// None.
+    #[default]
+    Off,
+    /// One in words of four letters or more, two in those of eight or more.
+    Auto,
+    /// So many edits, 1 or 2, in words that are longer than that.
+    Edits(u8),
+}
+
+impl Fuzzy {
+    /// Edits allowed in a folded word; none in numbers and identifiers, where each sign counts.
+    fn edits(self, word: &str) -> u8 {
+        let letters = word.chars().count();
+        if word.chars().any(|c| !c.is_alphabetic() && c != '\'') {
+            return 0;
+        }
+        match self {
+            Self::Off => 0,
+            Self::Auto => u8::from(letters >= 4) + u8::from(letters >= 8),
+            Self::Edits(edits) => edits.min(2).min(letters.saturating_sub(1) as u8),
+        }
+    }
+}
+
 /// A full-text query over whole words.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WordQuery {
     operator: Operator,
     clauses: Vec<Clause>,
+    fuzzy: Fuzzy,
+    /// The clause whose word is the beginning of one.
+    prefix: Option<usize>,
 }
 
 impl WordQuery {
     /// Analyses a query as rows are analysed, but for the pieces of a word, which rows hold beside
-    /// it: who writes `main.rs` means the whole. A run of a script without spaces is one phrase.
+    /// it: who writes `main.rs` means the whole. A run of a script without spaces is one phrase
+    /// where all must occur, else each two neighbours of it are a term (of letters up to four), and
+    /// common English words are left out while others remain.
     pub fn analyse(query: &str, operator: Operator) -> Self {
-        let mut phrases: Vec<Vec<String>> = Vec::new();
-        Analyser::new().whole(&nfkc(query), |term| match (term.kind, phrases.last_mut()) {
-            (Kind::Next, Some(phrase)) => phrase.push(term.text.to_owned()),
-            (Kind::Piece, _) => {}
-            _ => phrases.push(vec![term.text.to_owned()]),
+        Self::new(query, operator, Fuzzy::Off, false)
+    }
+
+    /// As [`Self::analyse`], with words that are similar to those of the query, and with those that
+    /// begin with its last one. [`Self::expand`] finds them.
+    pub fn new(query: &str, operator: Operator, fuzzy: Fuzzy, is_prefix: bool) -> Self {
+        let query = nfkc(query);
+        let mut grams = Vec::new();
+        if operator == Operator::Or {
+            Analyser::new().hybrid(&query, |term| {
+                if term.kind == Kind::Gram && term.text.chars().all(is_unspaced) {
+                    grams.push((term.range.start, term.text.to_owned()));
+                }
+            });
+        }
+        let mut grams = grams.into_iter().peekable();
+        let mut found: Vec<(Field, Vec<String>)> = Vec::new();
+        let mut is_last_word = false;
+        Analyser::new().whole(&query, |term| {
+            let is_in_run = matches!(term.kind, Kind::First | Kind::Next);
+            if term.kind == Kind::Piece {
+                return;
+            }
+            is_last_word = !is_in_run;
+            let begin = found.len();
+            while let Some((_, gram)) = grams.next_if(|(at, _)| *at <= term.range.start) {
+                found.push((Field::Body, vec![gram]));
+            }
+            let has_grams = found.len() > begin;
+            match (term.kind, found.last_mut()) {
+                (Kind::Next, Some((Field::Words, phrase))) if operator == Operator::And => {
+                    phrase.push(term.text.to_owned());
+                }
+                (Kind::Next, _) => {}
+                _ if has_grams => {}
+                _ => found.push((Field::Words, vec![term.text.to_owned()])),
+            }
         });
+        let last = found.len().checked_sub(1).filter(|_| is_prefix && is_last_word);
+        Self::of_terms(found, operator, fuzzy, last)
+    }
+
+    fn of_terms(
+        found: Vec<(Field, Vec<String>)>,
+        operator: Operator,
+        fuzzy: Fuzzy,
+        last: Option<usize>,
+    ) -> Self {
+        let is_common = |at: usize| last != Some(at) && found[at].1.iter().all(|t| is_stop_word(t));
+        let drops_common = operator == Operator::Or && (0..found.len()).any(|at| !is_common(at));
         let mut seen: HashMap<&[String], usize> = HashMap::new();
         let mut clauses: Vec<Clause> = Vec::new();
-        for phrase in &phrases {
-            let terms = &phrase[..phrase.len().min(PHRASE_CHARS_MAX)];
+        let mut prefix = None;
+        for (at, (field, terms)) in found.iter().enumerate() {
+            if drops_common && is_common(at) {
+                continue;
+            }
+            let terms = &terms[..terms.len().min(PHRASE_CHARS_MAX)];
             if let Some(&at) = seen.get(terms) {
                 clauses[at].weight += 1.0;
             } else if clauses.len() < QUERY_TERMS_MAX {
                 seen.insert(terms, clauses.len());
-                clauses.push(Clause {
-                    field: Field::Words,
-                    length: Field::Words,
-                    terms: terms.to_vec(),
-                    weight: 1.0,
-                    is_in_title: false,
+                let clause = Clause::written(*field, terms.to_vec(), 1.0);
+                clauses.push(match field {
+                    Field::Body => Clause { less: Some(Field::Title), ..clause },
+                    _ => clause,
                 });
             }
+            if last == Some(at) {
+                prefix = seen.get(terms).copied();
+            }
         }
-        Self { operator, clauses }
+        Self { operator, clauses, fuzzy, prefix }
+    }
+
+    /// The words of the query for which similar ones are looked up, each with its clause.
+    pub(super) fn patterns(&self) -> Vec<(usize, Pattern)> {
+        let patterns = self.clauses.iter().enumerate().filter_map(|(at, clause)| {
+            let word = clause.plain_term()?;
+            let is_run = word.chars().all(is_unspaced);
+            let is_prefix = self.prefix == Some(at);
+            (!is_run).then(|| (at, Pattern::new(word, self.fuzzy.edits(word), is_prefix)))
+        });
+        patterns.collect()
+    }
+
+    /// Takes up the forms that the segments of the scope hold of each word. `found` has the similar
+    /// words of each segment.
+    pub fn expand(&mut self, found: impl IntoIterator<Item = SimilarWords>) {
+        let mut words: BTreeMap<usize, BTreeMap<String, (Likeness, u64)>> = BTreeMap::new();
+        for SimilarWords(similar) in found {
+            for Similar { clause, word, likeness, rows } in similar {
+                let of_clause = words.entry(clause).or_default();
+                of_clause.entry(word).or_insert((likeness, 0)).1 += rows;
+            }
+        }
+        let most = (FORMS_MAX / self.clauses.len().max(1)).clamp(1, SIMILAR_MAX);
+        for (clause, words) in words {
+            let mut words: Vec<(String, (Likeness, u64))> = words.into_iter().collect();
+            words.sort_by_key(|(_, (likeness, rows))| (*likeness, Reverse(*rows)));
+            words.truncate(most);
+            let Some((_, (best, _))) = words.first() else { continue };
+            let scale = 1.0 / best.factor();
+            let form = |(word, (likeness, _)): (String, (Likeness, u64))| Form {
+                terms: vec![word],
+                factor: likeness.factor() * scale,
+            };
+            self.clauses[clause].forms = words.into_iter().map(form).collect();
+        }
+    }
+
+    /// The forms of all words of the query.
+    pub(super) fn forms(&self) -> impl Iterator<Item = &Form> {
+        self.clauses.iter().flat_map(|clause| &clause.forms)
     }
 }
 
@@ -214,14 +366,15 @@ mod tests {
         assert_eq!(HybridQuery::analyse(&many.join(" ")).terms().len(), QUERY_TERMS_MAX);
         let query = WordQuery::analyse(&many.join(" "), Operator::And);
         assert_eq!(query.clauses().len(), QUERY_TERMS_MAX);
-        let long = WordQuery::analyse(&"机".repeat(1000), Operator::Or);
-        assert_eq!(long.clauses()[0].terms.len(), PHRASE_CHARS_MAX);
+        let long = WordQuery::analyse(&"机".repeat(1000), Operator::And);
+        assert_eq!(long.clauses()[0].forms[0].terms.len(), PHRASE_CHARS_MAX);
     }
 
     #[test]
     fn runs_are_phrases() {
         let query = WordQuery::analyse("AI 机器, 器", Operator::And);
-        let lengths: Vec<_> = query.clauses().iter().map(|clause| clause.terms.len()).collect();
+        let lengths: Vec<_> =
+            query.clauses().iter().map(|clause| clause.forms[0].terms.len()).collect();
         assert_eq!(lengths, [1, 2, 1]);
         assert!(WordQuery::analyse("?!", Operator::Or).is_empty());
     }

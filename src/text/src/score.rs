@@ -11,7 +11,7 @@ use tantivy::fieldnorm::FieldNormReader;
 use tantivy::{TERMINATED, Term};
 
 use crate::mask::{RowMask, WINDOW_ROWS, Window};
-use crate::postings::Cursor;
+use crate::postings::Group;
 use crate::query::{Operator, TITLE_WEIGHT};
 use crate::schema::Field;
 use crate::stats::{CorpusStats, TermCounts};
@@ -31,6 +31,22 @@ pub struct RowScores {
 }
 
 impl RowScores {
+    /// Rows that match.
+    pub fn count(&self) -> u64 {
+        self.hits.len() as u64
+    }
+
+    /// Drops the rows for which `keep`, called in ascending order, is false.
+    pub fn retain(&mut self, mut keep: impl FnMut(RowId) -> bool) {
+        self.hits.retain(|hit| keep(hit.row));
+    }
+
+    /// The rows that match, ascending.
+    pub fn rows(&self) -> RoaringBitmap {
+        let rows = self.hits.iter().map(|hit| hit.row.0);
+        RoaringBitmap::from_sorted_iter(rows).expect("hits ascend by row")
+    }
+
     /// The best `k` rows, best first, equal scores by ascending row.
     pub fn top(&self, k: usize) -> Vec<Hit> {
         if k == 0 {
@@ -78,24 +94,21 @@ impl TextIndex {
         let mut counts = vec![0; clauses.len()];
         let mut scanned = Vec::new();
         for (at, clause) in clauses.iter().enumerate() {
-            let Some(field) = self.field(clause.field).filter(|_| mask.count() > 0) else {
-                continue;
-            };
-            if let [term] = clause.terms.as_slice()
-                && mask.is_all()
-            {
-                let term = Term::from_field_text(clause.field.column(), term);
-                let rows = field.postings.doc_freq(&term).map_err(TextError::damaged)?;
-                counts[at] = u64::from(rows);
-            } else if let Some(cursor) =
-                Cursor::open(&field.postings, clause.field, &clause.terms, &mask)?
-            {
-                scanned.push((cursor, at));
+            match clause.plain_term().filter(|_| mask.is_all()).zip(self.field(clause.field)) {
+                Some((term, field)) => {
+                    let term = Term::from_field_text(clause.field.column(), term);
+                    let rows = field.postings.doc_freq(&term).map_err(TextError::damaged)?;
+                    counts[at] = u64::from(rows);
+                }
+                None => {
+                    let group = Group::open(self, clause, clause.field, &mask)?;
+                    scanned.extend(group.map(|group| (group, at)));
+                }
             }
         }
         each_window(&mask, &mut scanned, |window, scanned| {
-            for (cursor, at) in scanned {
-                cursor.each_in(window, |place, _| counts[*at] += u64::from(window.has(place)));
+            for (group, at) in scanned {
+                group.each_in(window, |place, _, _| counts[*at] += u64::from(window.has(place)));
             }
         });
         Ok(TermCounts(counts))
@@ -133,25 +146,61 @@ impl TextIndex {
             let title = (Field::Title, Field::Title, weight * TITLE_WEIGHT);
             let looked_at = if clause.is_in_title { &[field, title][..] } else { &[field] };
             for &(field, length, weight) in looked_at {
-                let (Some(open), Some(lengths)) = (self.field(field), self.field(length)) else {
-                    continue;
-                };
-                let cursor = Cursor::open(&open.postings, field, &clause.terms, &mask)?;
+                let Some(lengths) = self.field(length) else { continue };
+                let group = Group::open(self, clause, field, &mask)?;
                 let (lengths, norms) = (lengths.lengths.as_slice(), &norms[length.index()]);
-                scored.extend(cursor.map(|cursor| (cursor, Worth { weight, lengths, norms })));
+                scored.extend(group.map(|group| (group, Worth { weight, lengths, norms })));
             }
         }
         let mut sums = Sums::new(needed);
         each_window(&mask, &mut scored, |window, scored| {
-            for (cursor, Worth { weight, lengths, norms }) in scored {
+            for (group, Worth { weight, lengths, norms }) in scored {
                 let lengths = lengths.get(window.start() as usize..).unwrap_or_default();
-                cursor.each_in(window, |place, frequency| {
-                    sums.add(place, frequency as f32, *weight, lengths, norms);
+                group.each_in(window, |place, frequency, factor| {
+                    sums.add(place, frequency as f32, *weight * factor, lengths, norms);
                 });
             }
             sums.take(window, &mut scores.hits);
         });
         Ok(scores)
+    }
+}
+
+impl TextIndex {
+    /// For each row of `rows`, ascending, the share of the query that occurs in it: the clauses
+    /// there by idf and how often the query says them, out of all. A word that occurs in no row of
+    /// the scope weighs most.
+    ///
+    /// # Errors
+    /// [`TextError::Damaged`] if postings cannot be read.
+    pub fn coverage<Q: TextQuery>(
+        &self,
+        query: &Q,
+        stats: &CorpusStats,
+        rows: &RoaringBitmap,
+    ) -> Result<Vec<f32>, TextError> {
+        let mask = RowMask::new(self.rows(), Some(rows));
+        let mut listed = Vec::with_capacity(mask.count() as usize);
+        mask.for_each(|row| listed.push(row));
+        let mut shares = vec![0.0; listed.len()];
+        let (mut groups, mut whole) = (Vec::new(), 0.0);
+        for (at, clause) in query.clauses().iter().enumerate() {
+            let weight = clause.weight * stats.rarity(at);
+            whole += weight;
+            let group = Group::open(self, clause, clause.field, &mask)?;
+            groups.extend(group.map(|group| (group, weight)));
+        }
+        each_window(&mask, &mut groups, |window, groups| {
+            for (group, weight) in groups {
+                group.each_in(window, |place, _, _| {
+                    if let Ok(at) = listed.binary_search(&window.start().saturating_add(place)) {
+                        shares[at] += *weight;
+                    }
+                });
+            }
+        });
+        shares.iter_mut().for_each(|share| *share /= f32::max(whole, f32::MIN_POSITIVE));
+        Ok(shares)
     }
 }
 
@@ -166,11 +215,11 @@ struct Worth<'a> {
 /// all behind the window.
 fn each_window<T>(
     mask: &RowMask<'_>,
-    terms: &mut [(Cursor, T)],
-    mut visit: impl FnMut(&Window, &mut [(Cursor, T)]),
+    terms: &mut [(Group, T)],
+    mut visit: impl FnMut(&Window, &mut [(Group, T)]),
 ) {
     let (mut windows, mut next) = (mask.windows(), 0);
-    while let Some(row) = terms.iter().map(|(cursor, _)| cursor.row()).min() {
+    while let Some(row) = terms.iter().map(|(group, _)| group.row()).min() {
         if row == TERMINATED {
             return;
         }

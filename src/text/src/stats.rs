@@ -76,13 +76,17 @@ impl CorpusStats {
     /// Lucene's idf: ln(1 + (N - df + 0.5) / (df + 0.5)), always above zero. 0 if no row holds
     /// the term.
     pub(super) fn idf(&self, clause: usize) -> f32 {
+        match self.counts.0.get(clause) {
+            None | Some(0) => 0.0,
+            Some(_) => self.rarity(clause),
+        }
+    }
+
+    /// As [`Self::idf`], but greatest where no row holds the term.
+    pub(super) fn rarity(&self, clause: usize) -> f32 {
         let rows = self.scope.rows as f64;
         let count = self.counts.0.get(clause).copied().unwrap_or(0) as f64;
-        if count == 0.0 {
-            return 0.0;
-        }
-        let absent = (rows - count).max(0.0);
-        ((absent + 0.5) / (count + 0.5)).ln_1p() as f32
+        (((rows - count).max(0.0) + 0.5) / (count + 0.5)).ln_1p() as f32
     }
 
     /// Mean length of a field over the rows that have it; at least 1.

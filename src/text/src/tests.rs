@@ -76,20 +76,29 @@ fn every_row_stays_in_its_place() {
 
 #[test]
 fn equal_rows_give_equal_bytes() {
-    let rows = [RowText { body: "alpha beta", title: "gamma", searchable: "delta" }; 3];
+    let rows =
+        [RowText { body: "alpha beta", title: "gamma", searchable: "delta", ..RowText::default() };
+            3];
     assert_eq!(bundle(&rows), bundle(&rows));
 }
 
 #[test]
 fn fields_are_searched_as_promised() {
     let rows = [
-        RowText { body: "plain text", title: "heading", searchable: "colour-red" },
-        RowText { body: "heading", title: "", searchable: "" },
+        RowText {
+            body: "plain text",
+            title: "heading",
+            context: "chapter one",
+            searchable: "colour-red",
+        },
+        RowText { body: "heading", title: "", searchable: "", ..RowText::default() },
         RowText::default(),
     ];
     let index = index(&rows);
     assert_eq!(found(&index, "headings"), [0, 1]);
     assert_eq!(found(&index, "red"), [0]);
+    assert_eq!(found(&index, "chapter"), [0]);
+    assert_eq!(words(&index, "chapter", Operator::Or), Vec::<u32>::new());
     assert_eq!(words(&index, "heading", Operator::Or), [1]);
     assert_eq!(words(&index, "headings", Operator::Or), Vec::<u32>::new());
     assert_eq!(words(&index, "red", Operator::Or), [0]);
@@ -104,8 +113,8 @@ fn fields_are_searched_as_promised() {
 #[test]
 fn a_hit_in_the_title_counts_more() {
     let rows = [
-        RowText { body: "wing of a bird", title: "feathers", searchable: "" },
-        RowText { body: "feathers of a bird", title: "wing", searchable: "" },
+        RowText { body: "wing of a bird", title: "feathers", searchable: "", ..RowText::default() },
+        RowText { body: "feathers of a bird", title: "wing", searchable: "", ..RowText::default() },
     ];
     let top = scores(&index(&rows), &HybridQuery::analyse("wing"), None).top(2);
     assert_eq!(top[0].row, RowId(1));
@@ -146,17 +155,18 @@ fn languages_are_found() {
 }
 
 #[test]
-fn a_run_without_spaces_is_a_phrase_in_full_text_search() {
+fn a_run_without_spaces_is_a_phrase_where_all_must_occur() {
     let index = bodies(&["机器学习", "学习机器", "机 器", "机x器", "谢谢谢 机机器", "การ"]);
     assert_eq!(words(&index, "机器", Operator::And), [0, 1, 4]);
     assert_eq!(words(&index, "器学", Operator::Or), [0]);
     assert_eq!(words(&index, "机", Operator::Or), [0, 1, 2, 3, 4]);
     assert_eq!(words(&index, "机 器", Operator::And), [0, 1, 2, 3, 4]);
     assert_eq!(words(&index, "谢谢", Operator::And), [4]);
-    assert_eq!(words(&index, "谢谢谢谢", Operator::Or), Vec::<u32>::new());
+    assert_eq!(words(&index, "谢谢谢谢", Operator::And), Vec::<u32>::new());
+    assert_eq!(words(&index, "谢谢谢谢", Operator::Or), [4]);
     assert_eq!(words(&index, "าร", Operator::Or), [5]);
     // Text and searchable values do not run into each other.
-    let rows = [RowText { body: "机", title: "", searchable: "器" }];
+    let rows = [RowText { body: "机", title: "", searchable: "器", ..RowText::default() }];
     assert!(words(&super::tests::index(&rows), "机器", Operator::Or).is_empty());
 }
 
@@ -191,7 +201,9 @@ fn nothing_is_found_in_nothing() {
 
 #[test]
 fn damage_is_an_error_and_never_a_panic() {
-    let good = bundle(&[RowText { body: "alpha beta", title: "gamma", searchable: "" }; 40]);
+    let good = bundle(
+        &[RowText { body: "alpha beta", title: "gamma", searchable: "", ..RowText::default() }; 40],
+    );
     for length in (0..good.len()).step_by(7) {
         assert!(TextIndex::open(good[..length].to_vec()).is_err(), "{length}");
     }
@@ -216,7 +228,12 @@ fn text(words: &[usize]) -> String {
 
 fn index_of(rows: &[Row]) -> TextIndex {
     let texts: Vec<_> = rows.iter().map(|row| row.each_ref().map(|words| text(words))).collect();
-    let rows = texts.iter().map(|[body, title, searchable]| RowText { body, title, searchable });
+    let rows = texts.iter().map(|[body, title, searchable]| RowText {
+        body,
+        title,
+        searchable,
+        ..RowText::default()
+    });
     index(&rows.collect::<Vec<_>>())
 }
 
@@ -350,7 +367,8 @@ proptest! {
 
     #[test]
     fn any_text_can_be_indexed_and_finds_itself(text in "\\PC{0,60}") {
-        let index = index(&[RowText { body: &text, title: &text, searchable: "" }]);
+        let row = RowText { body: &text, title: &text, searchable: "", ..RowText::default() };
+        let index = index(&[row]);
         for operator in [Operator::Or, Operator::And] {
             let query = WordQuery::analyse(&text, operator);
             let found = scores(&index, &query, None).top(2).len();
@@ -386,4 +404,95 @@ fn candidates_narrow_and_change_no_score() {
                 .map(|count| count as u64)
         );
     }
+}
+
+/// Rows that a query with similar words finds, best first.
+fn similar(index: &TextIndex, query: &mut WordQuery, scope: Option<&RoaringBitmap>) -> Vec<u32> {
+    query.expand([index.similar(query, scope).unwrap()]);
+    scores(index, query, scope).top(100).iter().map(|hit| hit.row.0).collect()
+}
+
+#[test]
+fn similar_words_rank_behind_the_form_as_written() {
+    let index = bodies(&[
+        "café café café",
+        "a long text about a cafe and many other things besides it",
+        "caffè",
+        "cafeteria",
+        "safe",
+    ]);
+    let ask = |query: &str, fuzzy, is_prefix| {
+        similar(&index, &mut WordQuery::new(query, Operator::Or, fuzzy, is_prefix), None)
+    };
+    assert_eq!(ask("cafe", Fuzzy::Off, false), [1, 0]);
+    assert_eq!(ask("café", Fuzzy::Off, false), [0, 1]);
+    assert_eq!(ask("cafe", Fuzzy::Off, true), [1, 0, 3]);
+    assert_eq!(ask("cafe", Fuzzy::Auto, false), [1, 0, 2, 4]);
+    assert_eq!(ask("caff", Fuzzy::Off, true), [2]);
+    assert_eq!(ask("zafe", Fuzzy::Off, false), [0; 0]);
+}
+
+/// Rows outside of the scope change nothing.
+#[test]
+fn similar_words_are_those_of_the_scope() {
+    let index = bodies(&["café", "cafe", "cafés"]);
+    let first = RoaringBitmap::from([0]);
+    let alone = bodies(&["café"]);
+    let mut queries = [(); 2].map(|()| WordQuery::new("cafe", Operator::Or, Fuzzy::Auto, false));
+    assert_eq!(similar(&index, &mut queries[0], Some(&first)), [0]);
+    assert_eq!(similar(&alone, &mut queries[1], None), [0]);
+    assert_eq!(queries[0], queries[1]);
+    let of = |index, query, scope| scores(index, query, scope).get(RowId(0));
+    assert_eq!(of(&index, &queries[0], Some(&first)), of(&alone, &queries[1], None));
+}
+
+#[test]
+fn similar_words_are_bounded() {
+    let texts: Vec<String> = (0..400_u32)
+        .map(|n| {
+            let letter = |place: u32| char::from(b'a' + (n / 20_u32.pow(place) % 20) as u8);
+            format!("word{}{}", letter(0), letter(1))
+        })
+        .collect();
+    let index = bodies(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut query = WordQuery::new("word", Operator::Or, Fuzzy::Edits(2), true);
+    assert_eq!(similar(&index, &mut query, None).len(), 64);
+    let mut many = WordQuery::new(&texts.join(" "), Operator::Or, Fuzzy::Edits(2), true);
+    many.expand([index.similar(&many, None).unwrap()]);
+    assert!(many.forms().count() <= 1024, "{}", many.forms().count());
+}
+
+#[test]
+fn coverage_is_the_share_of_the_query_by_rarity() {
+    let index = bodies(&["common rare", "common", "common other", "nothing"]);
+    let query = HybridQuery::analyse("common rare absent");
+    let stats = stats(&query, &[(&index, None)]);
+    let coverage =
+        |rows: &[u32]| index.coverage(&query, &stats, &rows.iter().copied().collect()).unwrap();
+    let all = coverage(&[0, 1, 2, 3]);
+    assert!(all[0] > 0.4 && all[0] < 0.6 && all[1] < 0.2 && all[1] == all[2] && all[3] == 0.0);
+    assert_eq!(coverage(&[2, 3]), all[2..]);
+}
+
+/// Words of the title alone are no match of full text, in any script.
+#[test]
+fn parts_of_runs_are_looked_up_in_the_text_and_not_in_its_title() {
+    let rows = [
+        RowText {
+            body: "แมวกินปลา", title: "", searchable: "", ..RowText::default()
+        },
+        RowText {
+            body: "หมา", title: "แมวกินปลา", searchable: "", ..RowText::default()
+        },
+        RowText { body: "ปลา", title: "ปลา", searchable: "", ..RowText::default() },
+    ];
+    let index = index(&rows);
+    let top = |query: &str| {
+        let query = WordQuery::analyse(query, Operator::Or);
+        let top = scores(&index, &query, None).top(9);
+        top.iter().map(|hit| hit.row.0).collect::<Vec<_>>()
+    };
+    assert_eq!(top("แมวกินปลา"), [0, 2]);
+    assert_eq!(top("แมว"), [0]);
+    assert_eq!(words(&index, "แมวกิน", Operator::And), [0]);
 }

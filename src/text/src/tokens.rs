@@ -41,7 +41,7 @@ impl TermBuffer {
         let step = match term.kind {
             Kind::First => 2,
             Kind::Piece => 0,
-            Kind::Word | Kind::Bigram | Kind::Lone | Kind::Next => 1,
+            Kind::Word | Kind::Gram | Kind::Lone | Kind::Next => 1,
         };
         let position = self.terms.last().map_or(0, |(_, last)| last + step);
         self.text.push_str(term.text);

@@ -34,6 +34,7 @@
 //! - `source`: records of sources; `memory`: personal memories as sources, and their expiry
 //! - `chunk`: one searchable piece and its position in the source
 //! - `document`: text and structure of an extracted document; `geometry`: its lines on the pages
+//! - `language`: language tags
 //! - `metadata`: free-form maps and their limits; `schema`: a tenant's declared keys
 //! - `filter`: the syntax tree of metadata filters (API 5.3)
 //! - `job`: states of processing and the legal moves between them (API 4.10)
@@ -84,6 +85,7 @@ pub mod head;
 pub mod hit;
 pub mod id;
 pub mod job;
+pub mod language;
 pub mod limits;
 pub mod memory;
 pub mod metadata;

@@ -45,10 +45,12 @@ pub const WEB_WIRE_BYTES_MAX: usize = 24 << 20;
 /// Bytes of the head of one HTTP response while fetching a web page.
 pub const WEB_HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// Characters of a title, a type or an address that an application gives.
+/// Characters of a title, a type or an address that is given with an upload.
 pub const APP_LINE_CHARS_MAX: usize = 2048;
 /// Characters of a description or a note that an application gives.
 pub const APP_PROSE_CHARS_MAX: usize = 16_384;
+/// Characters of a language tag: what RFC 5646 4.4.1 asks of software that has a limit.
+pub const LANGUAGE_CHARS_MAX: usize = 35;
 /// Collections that one record of an application names.
 pub const APP_COLLECTIONS_MAX: usize = 100;
 
@@ -107,6 +109,9 @@ pub const RERANK_CANDIDATES: usize = 50;
 pub const CHUNK_TOKENS: usize = 200;
 /// Model tokens that neighbouring chunks share.
 pub const CHUNK_OVERLAP_TOKENS: usize = 32;
+/// Chunks of a short source at most: an abstract, a message, a page. All of them are about what
+/// the title says, and a second one is the same find.
+pub const SHORT_SOURCE_CHUNKS: usize = 4;
 /// Model tokens of one passage at most, framing included; longer input is cut by the model.
 pub const MODEL_TOKENS_MAX: usize = 256;
 /// Tokens, framing included, that a reranker reads for one search at most; candidates beyond are

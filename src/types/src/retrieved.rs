@@ -11,6 +11,9 @@ pub struct RetrievedChunk {
     pub uuid: String,
     /// The source, shared by its chunks.
     pub source: Arc<SourceRecord>,
+    /// Ids of the neighbouring chunks that it was joined from, itself among them, in reading
+    /// order; empty for a chunk alone.
+    pub joined: Vec<String>,
     /// Position in the source.
     pub index: u32,
     /// The text.
@@ -44,6 +47,10 @@ pub struct ScoreParts {
     pub recency: f32,
     /// Score of the reranker, 0 to 1, if one has read the chunk.
     pub rerank: Option<f32>,
+    /// Share of the query's words, by how rare they are, that chunk and title hold.
+    pub coverage: f32,
+    /// Chance that the chunk is about what was asked for, 0 to 1.
+    pub confidence: f32,
 }
 
 impl Default for ScoreParts {
@@ -56,6 +63,8 @@ impl Default for ScoreParts {
             link: 0.0,
             recency: 1.0,
             rerank: None,
+            coverage: 0.0,
+            confidence: 0.0,
         }
     }
 }

@@ -19,6 +19,14 @@ pub fn is_unspaced(c: char) -> bool {
         | 0x1AFF0..=0x1B16F | 0x20000..=0x323AF)
 }
 
+/// Whether the character is part of a script without spaces that writes sounds by letters: Thai,
+/// Lao, Myanmar, Khmer. A word is several of them; one of Han or Kana is one or two characters.
+pub fn is_unspaced_letter(c: char) -> bool {
+    is_unspaced(c)
+        && matches!(c as u32,
+            0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0xA9E0..=0xA9FF | 0xAA60..=0xAA7F)
+}
+
 /// Whether the character stands in a block of a script without spaces, digits and punctuation
 /// included, Bopomofo and rare extensions left out.
 ///

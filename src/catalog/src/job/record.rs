@@ -39,7 +39,7 @@ pub struct NewJob {
     pub raw_key: String,
     /// Name of the uploaded file, without path parts; empty when none.
     pub filename: String,
-    /// Address from which it was fetched; empty when none.
+    /// Address from which it was fetched, or that was given with it; empty when none.
     pub url: String,
     /// Media type of the original.
     pub content_type: String,
@@ -57,7 +57,7 @@ pub struct NewJob {
     pub uploaded_at: Timestamp,
     /// Origin time, where the source has one.
     pub origin_at: Option<Timestamp>,
-    /// Fields given by an application.
+    /// Fields given with the upload.
     pub detail: SourceDetail,
 }
 
@@ -102,7 +102,7 @@ pub struct ClaimedJob {
     pub revision: u32,
     /// False for a page of the web that has yet to be fetched.
     pub is_fetched: bool,
-    /// Fields given by an application.
+    /// Fields given with the upload.
     pub detail: SourceDetail,
 }
 

@@ -21,7 +21,8 @@ const APPLICATION_ID: i64 = 0x4C4F_4445;
 /// Step `n` leads from format `n` to format `n + 1`.
 const STEPS: [&str; 3] = [v1::SQL, v2::SQL, v3::SQL];
 
-pub(super) fn migrate(connection: &Connection, path: &Path) -> Result<()> {
+/// The format of a file that this release can open.
+pub(super) fn format(connection: &Connection, path: &Path) -> Result<usize> {
     let number =
         |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let application = number("application_id")?;
@@ -33,7 +34,11 @@ pub(super) fn migrate(connection: &Connection, path: &Path) -> Result<()> {
     if found > supported {
         return Err(CatalogError::TooNew { path: path.to_owned(), found, supported });
     }
-    for (format, sql) in (1_i64..).zip(STEPS).skip(found as usize) {
+    Ok(found as usize)
+}
+
+pub(super) fn migrate(connection: &Connection, path: &Path) -> Result<()> {
+    for (format, sql) in (1_i64..).zip(STEPS).skip(format(connection, path)?) {
         let step = format!(
             "BEGIN IMMEDIATE; {sql}
              PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {format}; COMMIT;"

@@ -1,244 +1,329 @@
-//! The passages that may answer: sentences, rows and records of the best chunks, each once.
+//! The passages that may answer: sentences, items, rows, records and whole lists, each once.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::answer::compose::shown;
+use crate::answer::blocks::{Blocks, Cell, Form, Kind, Unit, blocks};
+use crate::answer::compose;
+use crate::answer::document::{Stretch, stretches};
 use crate::answer::notes;
-use crate::answer::sentences::{SENTENCE_CHARS_MAX, Sentence, Shape, sentences};
-use crate::answer::tables::{Table, bare, labelled, tables};
+use crate::answer::sentences;
+use crate::answer::tables::{bare, told};
 use crate::answer::words::begins_with_reference;
 use lodestone_types::RetrievedChunk;
 
-/// Chunks that are read; later ones cost time and hardly ever hold the answer.
-const CHUNKS_MAX: usize = 8;
-/// Passages that are compared with the question. Bounds the work of the model for one answer, at
-/// some 30 tokens each.
-const CANDIDATES_MAX: usize = 80;
+/// Passages that are looked at. Bounds the work for one answer.
+const CANDIDATES_MAX: usize = 1200;
 /// Characters of a sentence, with the one that it was widened to, at most.
 const PASSAGE_CHARS_MAX: usize = 600;
+/// Items of a list that is told whole, or sentences of a procedure in prose.
+const ITEMS_MAX: usize = 20;
+/// Characters of a list that is told whole.
+const LIST_CHARS_MAX: usize = 2400;
 
-/// A passage that may answer: a sentence, widened to the one before it where it points there, a
-/// row of a table under its header, or a record.
+/// One quoted passage of a candidate.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Candidate {
+pub(super) struct Part {
     /// Position in the chunks given.
     pub(super) chunk: usize,
-    /// Its characters in the chunk's text.
+    /// Its characters in the chunk's text; where a border of chunks cuts it, the larger part.
     pub(super) chars: Range<usize>,
-    /// Characters of the line above that says what its values are, where it is shown with it.
-    pub(super) head_chars: Option<Range<usize>>,
+    /// The line that says what its values are, where it is shown with it: its chunk, and its
+    /// characters there.
+    pub(super) head: Option<(usize, Range<usize>)>,
     /// As an answer shows it.
     pub(super) shown: String,
-    /// The text that is compared with the question: with the lead above it.
+    /// Its characters in the text of the source.
+    pub(super) document_chars: Range<usize>,
+}
+
+/// Kind of a candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// A single unit.
+    Unit(Kind),
+    /// All items of a list, or all sentences of a short section.
+    Whole(Form),
+}
+
+/// A passage that may answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Candidate {
+    pub(super) shape: Shape,
+    /// The passages that are quoted, in order; never empty.
+    pub(super) parts: Vec<Part>,
+    /// Position of its text in the texts that were read.
+    pub(super) stretch: usize,
+    /// Its section and its group in that text.
+    pub(super) section: usize,
+    pub(super) group: usize,
+    /// Position among the units of its text, of the first.
+    pub(super) unit: usize,
+    /// Number of units that it spans.
+    pub(super) units: usize,
+    /// Named values of a row or record.
+    pub(super) cells: Vec<Cell>,
+    /// The text that is compared with the question: with the lead and the heading above it.
     pub(super) compared: String,
+    /// The text that announces it: a question above it, an introduction.
+    pub(super) lead: String,
+    /// The headings above it.
+    pub(super) context: String,
     /// Whether it announces text instead of being it.
     pub(super) is_lead: bool,
+    /// Whether it tells about the document and not about its matter.
+    pub(super) is_apparatus: bool,
+    /// The best chunk that was found and holds some of it; else the best one of its source.
+    pub(super) hit: usize,
+    /// Whether a chunk that was found holds some of it.
+    pub(super) is_hit: bool,
 }
 
 impl Candidate {
+    /// The text that an answer shows of it.
+    pub(super) fn shown(&self) -> String {
+        let parts: Vec<&str> = self.parts.iter().map(|part| part.shown.as_str()).collect();
+        parts.join(" ")
+    }
+
     /// Whether both say the same: a sentence is a candidate by itself and, where the next one
     /// refers to it, together with that one too.
     pub(super) fn repeats(&self, other: &Self) -> bool {
-        let overlaps = self.chars.start < other.chars.end && other.chars.start < self.chars.end;
-        (self.chunk == other.chunk && overlaps)
-            || self.shown.contains(&other.shown)
-            || other.shown.contains(&self.shown)
-    }
-
-    /// Whether both are rows below one header.
-    pub(super) fn shares_header(&self, other: &Self) -> bool {
-        self.head_chars.is_some()
-            && (self.chunk, &self.head_chars) == (other.chunk, &other.head_chars)
-    }
-}
-
-/// The candidates, in the order of the chunks and of the sentences in them.
-pub(super) fn candidates(chunks: &[RetrievedChunk]) -> Vec<Candidate> {
-    let mut found: Vec<Candidate> = Vec::new();
-    for (position, chunk) in chunks.iter().enumerate().take(CHUNKS_MAX) {
-        of_chunk(position, &chunk.text, &mut found);
-    }
-    let mut kept = distinct(found, chunks);
-    kept.truncate(CANDIDATES_MAX);
-    kept
-}
-
-fn of_chunk(position: usize, text: &str, found: &mut Vec<Candidate>) {
-    let sentences = sentences(text);
-    let reader = Reader { text, tables: tables(text), has_marks: notes::are_in(text) };
-    let mut lead: Option<&Sentence> = None;
-    let mut at = 0;
-    while let Some(sentence) = sentences.get(at) {
-        let next = sentences.get(at + 1);
-        let announces = sentence.shape == Shape::Lead || reader.is_header(sentence);
-        if announces && next.is_some_and(|next| next.shape != Shape::Lead) {
-            // The names of columns are shown with each row; what stands above them is the lead.
-            if !reader.is_header(sentence) {
-                lead = Some(sentence);
-            }
-            at += 1;
-            continue;
-        }
-        let passage = reader.passage(&sentences, at);
-        at += passage.sentences;
-        let compared = match lead {
-            Some(lead) if lead.bytes.end <= passage.start => {
-                format!("{} {}", &text[lead.bytes.clone()], passage.shown)
-            }
-            _ => passage.shown.clone(),
+        let overlap = |a: &Part, b: &Part| {
+            let meet = a.chars.start < b.chars.end && b.chars.start < a.chars.end;
+            (a.chunk == b.chunk && meet) || a.shown.contains(&b.shown) || b.shown.contains(&a.shown)
         };
-        found.push(Candidate {
-            chunk: position,
-            chars: passage.chars,
-            head_chars: passage.head_chars,
-            shown: passage.shown,
-            compared,
-            is_lead: sentence.shape == Shape::Lead,
-        });
-        // A lead speaks for all items of a list, and for one sentence of prose.
-        if sentence.shape == Shape::Prose {
-            lead = None;
-        }
+        self.parts.iter().any(|a| other.parts.iter().any(|b| overlap(a, b)))
+    }
+
+    /// Whether both stand in one group: rows of a table, items of a list.
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
+        (self.stretch, self.group) == (other.stretch, other.group)
+    }
+
+    /// Whether both stand under one heading.
+    pub(super) fn shares_section(&self, other: &Self) -> bool {
+        (self.stretch, self.section) == (other.stretch, other.section)
+    }
+
+    /// Whether it stands below a question as part of its answer.
+    pub(super) fn is_of_question(&self) -> bool {
+        self.lead.ends_with(['?', '\u{FF1F}']) && self.context.ends_with(&self.lead)
+    }
+
+    /// Whether it is a row, a record or a setting.
+    pub(super) fn has_values(&self) -> bool {
+        matches!(self.shape, Shape::Unit(Kind::Row | Kind::Record | Kind::Field))
     }
 }
 
-/// One or more sentences as one passage.
-struct Span {
-    /// First byte in the text.
-    start: usize,
-    chars: Range<usize>,
-    head_chars: Option<Range<usize>>,
-    shown: String,
-    /// Number of sentences that it spans.
-    sentences: usize,
+/// The texts that were read and the passages in them.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// The passages, by text and by place in it.
+    pub(super) candidates: Vec<Candidate>,
+    /// The units of each text.
+    pub(super) blocks: Vec<Blocks>,
+}
+
+/// Reads the chunks, of which the first `hits` were found, best first, and the others stand beside
+/// them; of sources alone whose chunks `is_quoted` lets pass, by their position.
+pub(super) fn read(
+    chunks: &[&RetrievedChunk],
+    hits: usize,
+    is_quoted: impl Fn(usize) -> bool,
+) -> Reading {
+    let mut reading = Reading::default();
+    let stretches = stretches(chunks, hits);
+    let quoted = stretches.iter().filter(|stretch| is_quoted(stretch.best));
+    for (position, stretch) in quoted.enumerate() {
+        let reader = Reader {
+            position,
+            stretch,
+            blocks: blocks(&stretch.text),
+            has_marks: notes::are_in(&stretch.text),
+            places: Places::new(&stretch.text),
+        };
+        reader.read(&mut reading.candidates);
+        reading.blocks.push(reader.blocks);
+    }
+    distinct(&mut reading.candidates);
+    reading.candidates.truncate(CANDIDATES_MAX);
+    reading
+}
+
+/// Counts the characters before a byte.
+struct Places(Vec<usize>);
+
+impl Places {
+    /// Bytes between the places that are remembered.
+    const STEP: usize = 256;
+
+    fn new(text: &str) -> Self {
+        let mut counts = Vec::with_capacity(text.len() / Self::STEP + 1);
+        let mut chars = 0;
+        for (at, byte) in text.bytes().enumerate() {
+            if at % Self::STEP == 0 {
+                counts.push(chars);
+            }
+            // Continuation bytes of UTF-8 begin no character.
+            chars += usize::from(byte & 0xC0 != 0x80);
+        }
+        Self(counts)
+    }
+
+    fn chars(&self, text: &str, bytes: &Range<usize>) -> Range<usize> {
+        let count = |at: usize| {
+            let from = (at / Self::STEP).min(self.0.len().saturating_sub(1));
+            let before = self.0.get(from).copied().unwrap_or(0);
+            let begins = |byte: &&u8| **byte & 0xC0 != 0x80;
+            before + text.as_bytes()[from * Self::STEP..at].iter().filter(begins).count()
+        };
+        count(bytes.start)..count(bytes.end)
+    }
 }
 
 struct Reader<'t> {
-    text: &'t str,
-    tables: Vec<Table>,
+    position: usize,
+    stretch: &'t Stretch,
+    blocks: Blocks,
     has_marks: bool,
+    places: Places,
 }
 
 impl Reader<'_> {
-    fn is_header(&self, sentence: &Sentence) -> bool {
-        self.tables.iter().any(|table| table.header.contains(&sentence.bytes.start))
-    }
-
-    /// The passage that begins with the sentence at `at`.
-    fn passage(&self, sentences: &[Sentence], at: usize) -> Span {
-        match sentences[at].shape {
-            Shape::Line => self.row(&sentences[at]),
-            Shape::Field => Some(self.record(sentences, at)),
-            Shape::Prose | Shape::Lead => None,
+    fn read(&self, found: &mut Vec<Candidate>) {
+        for at in 0..self.blocks.units.len() {
+            let first = self.widened(at);
+            found.extend(self.candidate(
+                Shape::Unit(self.blocks.units[at].kind),
+                first,
+                at + 1,
+                at,
+            ));
         }
-        .unwrap_or_else(|| self.prose(sentences, at))
-    }
-
-    fn prose(&self, sentences: &[Sentence], at: usize) -> Span {
-        let (text, sentence) = (self.text, &sentences[at]);
-        let before = at.checked_sub(1).map(|at| &sentences[at]);
-        let widened = before.filter(|before| {
-            begins_with_reference(&text[sentence.bytes.clone()])
-                && !matches!(before.shape, Shape::Line | Shape::Field)
-                && sentence.chars.end - before.chars.start <= PASSAGE_CHARS_MAX
-        });
-        let first = widened.unwrap_or(sentence);
-        Span {
-            start: first.bytes.start,
-            chars: first.chars.start..sentence.chars.end,
-            head_chars: None,
-            shown: shown(&text[first.bytes.start..sentence.bytes.end], self.has_marks),
-            sentences: 1,
-        }
-    }
-
-    /// A whole row of a table, under the header that names its values where one does.
-    fn row(&self, sentence: &Sentence) -> Option<Span> {
-        let (text, start) = (self.text, sentence.bytes.start);
-        let row = &text[sentence.bytes.clone()];
-        let names = |table: &&Table| {
-            let names = &text[table.header.clone()];
-            table.rows.contains(&start) && names.contains(char::is_alphanumeric)
-        };
-        let (told, head_chars) = match self.tables.iter().find(names) {
-            Some(table) => {
-                let behind = text[sentence.bytes.end..].trim_start_matches([' ', '\t']);
-                let is_whole = behind.is_empty() || behind.starts_with(['\n', '\r']);
-                let header = text[..table.header.start].chars().count();
-                let names = &text[table.header.clone()];
-                let told = is_whole.then(|| labelled(names, row))?;
-                (told, Some(header..header + names.chars().count()))
+        for group in &self.blocks.groups {
+            let is_whole = matches!(group.form, Form::List | Form::Paragraph | Form::Table);
+            if is_whole && (2..=ITEMS_MAX).contains(&group.units.len()) {
+                let Range { start, end } = group.units;
+                found.extend(self.candidate(Shape::Whole(group.form), start, end, start));
             }
-            None => (bare(row)?, None),
+        }
+    }
+
+    /// The unit with which the passage around this one begins: the sentence before it, where it
+    /// points there.
+    fn widened(&self, at: usize) -> usize {
+        let units = &self.blocks.units;
+        let unit = &units[at];
+        let Some(before) = at.checked_sub(1).map(|at| &units[at]) else { return at };
+        let points_back = matches!(unit.kind, Kind::Sentence | Kind::Item)
+            && begins_with_reference(&self.stretch.text[unit.bytes.clone()])
+            && before.section == unit.section
+            && matches!(before.kind, Kind::Sentence | Kind::Item)
+            && unit.bytes.end - before.bytes.start <= PASSAGE_CHARS_MAX;
+        if points_back { at - 1 } else { at }
+    }
+
+    /// The candidate of the units `from..to`, of which the one at `main` is what it is about.
+    fn candidate(&self, shape: Shape, from: usize, to: usize, main: usize) -> Option<Candidate> {
+        let units = &self.blocks.units[from..to];
+        let unit = &self.blocks.units[main];
+        let parts: Vec<Part> = match shape {
+            Shape::Unit(_) => self.passage(units, unit).into_iter().collect(),
+            Shape::Whole(_) => {
+                let told = units.iter().filter(|unit| !unit.is_lead);
+                told.filter_map(|unit| self.passage(std::slice::from_ref(unit), unit)).collect()
+            }
         };
-        (told.chars().count() <= PASSAGE_CHARS_MAX).then(|| Span {
-            start,
-            chars: sentence.chars.clone(),
-            head_chars,
-            shown: shown(&told, self.has_marks),
-            sentences: 1,
+        let chars: usize = parts.iter().map(|part| part.chars.len()).sum();
+        if parts.is_empty() || chars > LIST_CHARS_MAX {
+            return None;
+        }
+        let text = &self.stretch.text;
+        let path = &self.blocks.sections[unit.section];
+        let lead = unit.lead.clone().map_or("", |lead| &text[lead]);
+        let joined: Vec<&str> = parts.iter().map(|part| part.shown.as_str()).collect();
+        let above = path.last().map_or("", String::as_str);
+        let compared = [above, lead, &joined.join(" ")];
+        let compared: Vec<&str> = compared.into_iter().filter(|part| !part.is_empty()).collect();
+        let is_asked = |heading: &&String| sentences::announces(heading) && lead.is_empty();
+        let question = path.last().filter(is_asked).map_or(lead, String::as_str);
+        let place = self.places.chars(text, &(units[0].bytes.start..unit.bytes.end));
+        let hit = self.stretch.hit(&place);
+        Some(Candidate {
+            shape,
+            stretch: self.position,
+            section: unit.section,
+            group: unit.group,
+            unit: main,
+            units: to - from,
+            cells: match shape {
+                Shape::Unit(_) => unit.cells.clone(),
+                Shape::Whole(_) => Vec::new(),
+            },
+            compared: compared.join(" "),
+            lead: question.to_owned(),
+            context: path.join(" "),
+            is_lead: unit.is_lead && matches!(shape, Shape::Unit(_)),
+            is_apparatus: unit.is_apparatus,
+            hit: hit.unwrap_or(self.stretch.best),
+            is_hit: hit.is_some(),
+            parts,
         })
     }
 
-    /// The fields that stand together, or one of them behind the first where they are too long.
-    fn record(&self, sentences: &[Sentence], at: usize) -> Span {
-        let is_next = |pair: &[Sentence]| {
-            let between = &self.text[pair[0].bytes.end..pair[1].bytes.start];
-            let are_fields = pair.iter().all(|sentence| sentence.shape == Shape::Field);
-            are_fields && between.matches('\n').count() == 1
+    /// Units that stand together as one passage.
+    fn passage(&self, units: &[Unit], unit: &Unit) -> Option<Part> {
+        let text = &self.stretch.text;
+        let bytes = units[0].bytes.start..unit.bytes.end;
+        let (shown, head) = match unit.kind {
+            Kind::Row => (self.row(unit)?, unit.head.clone()),
+            Kind::Record => (told(&unit.cells), unit.head.clone()),
+            Kind::Field => (self.field(unit), unit.head.clone()),
+            Kind::Sentence | Kind::Item | Kind::Line => (text[bytes.clone()].to_owned(), None),
         };
-        let joined = |part: &[Sentence]| {
-            let fields =
-                part.iter().map(|field| shown(&self.text[field.bytes.clone()], self.has_marks));
-            fields.collect::<Vec<_>>().join("; ")
-        };
-        let first = at - sentences[..=at].windows(2).rev().take_while(|pair| is_next(pair)).count();
-        let end = at + 1 + sentences[at..].windows(2).take_while(|pair| is_next(pair)).count();
-        let chars = sentences[first].chars.start..sentences[end - 1].chars.end;
-        if chars.len() <= SENTENCE_CHARS_MAX {
-            return Span {
-                start: sentences[at].bytes.start,
-                chars,
-                head_chars: None,
-                shown: joined(&sentences[at..end]),
-                sentences: end - at,
-            };
+        let stands = self.places.chars(text, &bytes);
+        let placed = self.stretch.place(&stands)?;
+        let head = head.and_then(|head| self.stretch.place(&self.places.chars(text, &head)));
+        Some(Part {
+            chunk: placed.chunk,
+            chars: placed.in_chunk,
+            head: head.map(|head| (head.chunk, head.in_chunk)),
+            shown: compose::shown(&shown, self.has_marks),
+            document_chars: self.stretch.document_start + stands.start
+                ..self.stretch.document_start + stands.end,
+        })
+    }
+
+    fn row(&self, unit: &Unit) -> Option<String> {
+        if unit.cells.iter().any(|cell| !cell.name.is_empty()) {
+            return Some(told(&unit.cells));
         }
-        let (head, field) = (&sentences[first], &sentences[at.max(first + 1)]);
-        let is_bare = head.chars.len() + field.chars.len() > PASSAGE_CHARS_MAX;
-        let field = if is_bare { &sentences[at] } else { field };
-        Span {
-            start: field.bytes.start,
-            chars: field.chars.clone(),
-            head_chars: (!is_bare).then(|| head.chars.clone()),
-            shown: match is_bare {
-                true => joined(&sentences[at..=at]),
-                false => joined(&[head.clone(), field.clone()]),
-            },
-            sentences: if is_bare || first < at { 1 } else { 2 },
-        }
+        bare(&self.stretch.text[unit.bytes.clone()])
+    }
+
+    /// A setting behind the name of the part that it stands in.
+    fn field(&self, unit: &Unit) -> String {
+        let text = &self.stretch.text;
+        let own = &text[unit.bytes.clone()];
+        let above = unit.head.clone().map_or("", |head| &text[head]);
+        // A comment behind the name is told by the place in the document.
+        let above = above.split('#').next().unwrap_or_default().trim();
+        if above.is_empty() { own.to_owned() } else { format!("{above} {own}") }
     }
 }
 
-/// Drops sentences that are said already: equal ones, and pieces of another one of the same
-/// source, which the overlap of chunks leaves at their borders.
-fn distinct(found: Vec<Candidate>, chunks: &[RetrievedChunk]) -> Vec<Candidate> {
-    let folded: Vec<String> = found.iter().map(|one| one.shown.to_lowercase()).collect();
-    let mut seen = BTreeSet::new();
-    let is_same_source = |a: usize, b: usize| {
-        let (a, b) = (&chunks[found[a].chunk].source, &chunks[found[b].chunk].source);
-        a.id == b.id && a.sub_tenant == b.sub_tenant
-    };
-    let is_piece = |at: usize| {
-        folded.iter().enumerate().any(|(other, text)| {
-            found[other].chunk != found[at].chunk
-                && text.len() > folded[at].len()
-                && is_same_source(at, other)
-                && (text.starts_with(&folded[at]) || text.ends_with(&folded[at]))
-        })
-    };
-    let keep: Vec<bool> =
-        (0..found.len()).map(|at| seen.insert(&folded[at]) && !is_piece(at)).collect();
-    found.into_iter().zip(keep).filter_map(|(one, keep)| keep.then_some(one)).collect()
+/// Drops passages that are said already by another source or another version, word for word: the
+/// first one stays.
+fn distinct(found: &mut Vec<Candidate>) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut position = 0;
+    let folded: Vec<String> = found.iter().map(|one| one.shown().to_lowercase()).collect();
+    found.retain(|candidate| {
+        position += 1;
+        let known = *seen.entry(folded[position - 1].clone()).or_insert(position);
+        // A list of one source stays whole although another has the same items.
+        known == position || matches!(candidate.shape, Shape::Whole(_))
+    });
 }

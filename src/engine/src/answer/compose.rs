@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::answer::ABSTENTION;
-use crate::answer::candidates::Candidate;
+use crate::answer::candidates::Part;
 use crate::answer::notes;
 use crate::answer::snippet::folded;
 use crate::answer::sources::{AnswerSource, grouped};
@@ -20,6 +20,8 @@ pub struct Answer {
     pub sources: Vec<AnswerSource>,
     /// Whether nothing in the chunks answers.
     pub is_abstained: bool,
+    /// Whether it tells what several editions of one document say.
+    pub has_conflict: bool,
 }
 
 /// The origin of one passage of an answer.
@@ -27,19 +29,22 @@ pub struct Answer {
 pub struct Citation {
     /// The `n` of `[n]`: position in the sources, from 1.
     pub number: usize,
-    /// Position in the chunks that were given, from 0.
+    /// Position in the chunks that were given, from 0; those beside the found ones follow them.
     pub chunk: usize,
     /// The passage as the answer has it.
     pub sentence: String,
     /// Its Unicode characters in the answer.
     pub answer_chars: Range<usize>,
-    /// Its Unicode characters in the chunk's text. The text there differs from the passage in
-    /// white space, in marks of footnotes, in the brackets of numbers, in what stands between the
-    /// values of a row or record, and in what is taken from the head.
+    /// Its Unicode characters in the chunk's text; where a border of chunks cuts it, the larger
+    /// part. The text there differs from the passage in white space, in marks of footnotes, in the
+    /// brackets of numbers, in what stands between the values of a row or record, and in what is
+    /// taken from the head.
     pub chunk_chars: Range<usize>,
-    /// The line of the chunk that names the values of the passage, in Unicode characters: the
-    /// header of a table, or the first field of a long record.
-    pub head_chars: Option<Range<usize>>,
+    /// The line that names the values of the passage: the header of a table, or the setting that
+    /// it stands under. Its chunk, and its characters there.
+    pub head: Option<(usize, Range<usize>)>,
+    /// The characters of the passage in the text of its source.
+    pub document_chars: Range<usize>,
 }
 
 /// Order in which the sources of an answer are numbered.
@@ -51,59 +56,65 @@ pub enum SourceOrder {
     ByRelevance,
 }
 
-/// Puts the chosen candidates, best first, together: sources by their number, inside a source in
-/// the order of the document. None chosen is an abstention.
+/// Puts the chosen passages together in their order. None chosen is an abstention. The `sources`
+/// are those of the first `hits` chunks, and the other chunks are of them too.
 pub(super) fn compose(
     question: &str,
-    chunks: &[RetrievedChunk],
-    chosen: &[&Candidate],
+    chunks: &[&RetrievedChunk],
+    hits: usize,
+    chosen: &[&Part],
     order: SourceOrder,
 ) -> Answer {
     let cited: Vec<usize> = match order {
-        SourceOrder::ByUse => chosen.iter().map(|candidate| candidate.chunk).collect(),
+        SourceOrder::ByUse => chosen.iter().map(|part| part.chunk).collect(),
         SourceOrder::ByRelevance => Vec::new(),
     };
-    let sources = grouped(question, chunks, &cited);
+    let mut sources = grouped(question, chunks, hits, &cited);
     if chosen.is_empty() {
         let text = ABSTENTION.to_owned();
-        return Answer { text, citations: Vec::new(), sources, is_abstained: true };
+        return Answer {
+            text,
+            citations: Vec::new(),
+            sources,
+            is_abstained: true,
+            has_conflict: false,
+        };
     }
-    let number_of = |candidate: &Candidate| {
-        let holds = |source: &AnswerSource| source.chunks.contains(&candidate.chunk);
-        1 + sources.iter().position(holds).expect("every chunk has its source")
+    let number_of = |part: &Part| {
+        let own = &chunks[part.chunk].source;
+        let is_own = |source: &AnswerSource| {
+            source.source.id == own.id && source.source.sub_tenant == own.sub_tenant
+        };
+        1 + sources.iter().position(is_own).expect("every chunk has its source")
     };
-    let mut ordered: Vec<(usize, usize, &Candidate)> = Vec::new();
-    for candidate in chosen {
-        let chunk_start = chunks[candidate.chunk].place.document_start as usize;
-        ordered.push((number_of(candidate), chunk_start + candidate.chars.start, *candidate));
-    }
-    // Stable: what stands at one place keeps the order of its relevance.
-    ordered.sort_by_key(|(number, place, candidate)| {
-        (*number, *place, chunks[candidate.chunk].index, candidate.chars.start)
-    });
     let mut text = String::new();
     let mut chars = 0;
-    let mut citations = Vec::with_capacity(ordered.len());
-    for (number, _, candidate) in ordered {
+    let mut citations = Vec::with_capacity(chosen.len());
+    for part in chosen {
         if !text.is_empty() {
             text.push(' ');
             chars += 1;
         }
-        let end = chars + candidate.shown.chars().count();
-        text.push_str(&candidate.shown);
+        let number = number_of(part);
+        let end = chars + part.shown.chars().count();
+        text.push_str(&part.shown);
         citations.push(Citation {
             number,
-            chunk: candidate.chunk,
-            sentence: candidate.shown.clone(),
+            chunk: part.chunk,
+            sentence: part.shown.clone(),
             answer_chars: chars..end,
-            chunk_chars: candidate.chars.clone(),
-            head_chars: candidate.head_chars.clone(),
+            chunk_chars: part.chars.clone(),
+            head: part.head.clone(),
+            document_chars: part.document_chars.clone(),
         });
         let mark = format!(" [{number}]");
         chars = end + mark.len();
         text.push_str(&mark);
     }
-    Answer { text, citations, sources, is_abstained: false }
+    for citation in &citations {
+        sources[citation.number - 1].is_cited = true;
+    }
+    Answer { text, citations, sources, is_abstained: false, has_conflict: false }
 }
 
 /// A passage as an answer shows it: white space folded, and without marks of its own, be they

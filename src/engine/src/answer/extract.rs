@@ -1,44 +1,49 @@
-//! Answers made of sentences that stand in the chunks.
+//! Answers made of passages that stand in the chunks.
 
 use std::sync::Arc;
 
 use crate::answer::AnswerError;
-use crate::answer::candidates::{Candidate, candidates};
+use crate::answer::candidates::{Candidate, Part, Reading, read};
+use crate::answer::choose::Choice;
 use crate::answer::compose::{Answer, SourceOrder, compose};
-use crate::answer::score::{Evidence, Score, dot, scores};
+use crate::answer::editions::Editions;
+use crate::answer::question::Question;
+use crate::answer::score::{Evidence, by_words, dot};
 use crate::answer::vectors::{PassageVectors, key_of};
 use lodestone_embed::{Embedder, Lane};
-use lodestone_types::{RequestContext, RetrievedChunk};
+use lodestone_types::{Clock, RequestContext, RetrievedChunk, SystemClock};
 
 /// The text of an answer when nothing in the chunks answers.
 pub const ABSTENTION: &str = "Nothing in the indexed content answers this question.";
 
-/// Sentences of an answer at most.
-const SENTENCES_MAX: usize = 5;
-/// A further sentence is this much less relevant than the first at most; one that leads by more
-/// answers alone.
-const RELEVANCE_DROP_MAX: f32 = 0.4;
-/// Confidence that a further sentence needs; the first one needs 1.
-const FURTHER_CONFIDENCE_MIN: f32 = 0.9;
-/// Loss of relevance of a sentence that is like one chosen already.
-const SAMENESS_WEIGHT: f32 = 0.2;
+/// Passages that are compared with the question by the model: those that are best by their words
+/// and their chunk. Bounds the work of the model for one answer, at some 30 tokens each.
+const EMBEDDED_MAX: usize = 24;
 
 /// Makes extractive answers. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Answerer {
     embedder: Arc<dyn Embedder>,
     known: Arc<PassageVectors>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Answerer {
-    /// An answerer that compares by the vectors of a model.
+    /// An answerer that compares by the vectors of a model. Which editions of documents hold is
+    /// judged by the machine's clock.
     pub fn new(embedder: Arc<dyn Embedder>) -> Self {
-        Self { embedder, known: Arc::default() }
+        Self { embedder, known: Arc::default(), clock: Arc::new(SystemClock) }
     }
 
-    /// Answers from the chunks, which are given best first; [`ABSTENTION`] when nothing in them
-    /// does. Blocking: one call of the model for the question and the passages that it has not read
-    /// for the tenant lately.
+    /// The same by another clock.
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Answers from the chunks that were found, which are given best first, and from those of the
+    /// same sources that stand `around` them; [`ABSTENTION`] when nothing in them does. Blocking:
+    /// one call of the model for the question and the passages that it has not read for the tenant
+    /// lately.
     ///
     /// # Errors
     /// [`AnswerError::Embed`] when the model gives no vectors, or the request is over.
@@ -47,17 +52,59 @@ impl Answerer {
         context: &RequestContext,
         question: &str,
         chunks: &[RetrievedChunk],
+        around: &[RetrievedChunk],
         order: SourceOrder,
     ) -> Result<Answer, AnswerError> {
-        let candidates = candidates(chunks);
-        if candidates.is_empty() {
-            return Ok(compose(question, chunks, &[], order));
+        let (hits, chunks): (usize, Vec<&RetrievedChunk>) =
+            (chunks.len(), chunks.iter().chain(around).collect());
+        let editions = Editions::read(question, &chunks, self.clock.now());
+        let is_doubtful = |chunk| editions.is_doubtful(chunk);
+        let mut reading = read(&chunks, hits, |chunk| editions.holds(chunk));
+        let mut chosen = self.chosen(context, question, &chunks, &reading)?;
+        if chosen.is_empty() && (0..chunks.len()).any(is_doubtful) {
+            reading = read(&chunks, hits, is_doubtful);
+            chosen = self.chosen(context, question, &chunks, &reading)?;
         }
-        let (question_vector, vectors) = self.vectors(context, question, &candidates, chunks)?;
-        let scores = scores(question, &question_vector, &candidates, &vectors, chunks);
-        let chosen = choose(&candidates, &scores, &vectors, &Evidence::needed_for(question));
-        let chosen: Vec<&Candidate> = chosen.into_iter().map(|at| &candidates[at]).collect();
-        Ok(compose(question, chunks, &chosen, order))
+        let chosen: Vec<&Part> = chosen.iter().collect();
+        let mut answer = compose(question, &chunks, hits, &chosen, order);
+        answer.has_conflict = editions.are_mixed(chosen.iter().map(|part| part.chunk));
+        Ok(answer)
+    }
+
+    /// The passages of an answer out of what was read, in its order; none where nothing answers.
+    fn chosen(
+        &self,
+        context: &RequestContext,
+        question: &str,
+        chunks: &[&RetrievedChunk],
+        reading: &Reading,
+    ) -> Result<Vec<Part>, AnswerError> {
+        if reading.candidates.is_empty() {
+            return Ok(Vec::new());
+        }
+        let asked = Question::new(question);
+        let (mut scores, matches) = by_words(&asked, &reading.candidates, chunks);
+        let is_wanted = |at: &usize| asked.wants(reading.candidates[*at].shape);
+        let mut embedded: Vec<usize> = (0..scores.len()).filter(is_wanted).collect();
+        // Stable: of equal ones the first, so that the order of the chunks decides.
+        embedded.sort_by(|a, b| scores[*b].first().total_cmp(&scores[*a].first()));
+        embedded.truncate(EMBEDDED_MAX);
+        embedded.sort_unstable();
+        let best: Vec<&Candidate> = embedded.iter().map(|at| &reading.candidates[*at]).collect();
+        let (question_vector, vectors) = self.vectors(context, question, &best, chunks)?;
+        for (at, vector) in embedded.iter().zip(&vectors) {
+            scores[*at].cosine = dot(&question_vector, vector);
+        }
+        let choice = Choice {
+            question: &asked,
+            reading,
+            scores: &scores,
+            matches: &matches,
+            compared: &embedded,
+            vectors: &vectors,
+            evidence: Evidence::needed_for(question),
+        };
+        Ok(choice.parts())
     }
 
     /// The vectors of the question and of the candidates.
@@ -65,8 +112,8 @@ impl Answerer {
         &self,
         context: &RequestContext,
         question: &str,
-        candidates: &[Candidate],
-        chunks: &[RetrievedChunk],
+        candidates: &[&Candidate],
+        chunks: &[&RetrievedChunk],
     ) -> Result<(Vec<f32>, Vec<Vec<f32>>), AnswerError> {
         let tenant = context.tenant();
         let keys: Vec<_> =
@@ -89,54 +136,4 @@ impl Answerer {
         }
         Ok((question_vector, vectors.into_iter().flatten().collect()))
     }
-}
-
-/// Chooses the candidates that make the answer, best first; none where none is good enough.
-///
-/// After the first, each next one is the most relevant that is least like those before it
-/// (maximal marginal relevance; Carbonell and Goldstein 1998).
-fn choose(
-    candidates: &[Candidate],
-    scores: &[Score],
-    vectors: &[Vec<f32>],
-    evidence: &Evidence,
-) -> Vec<usize> {
-    let best_of = |value: &dyn Fn(usize) -> Option<f32>| {
-        // The first of equals, so that the order of the chunks decides.
-        let values = (0..scores.len()).filter_map(|at| value(at).map(|value| (at, value)));
-        values.fold(None, |best: Option<(usize, f32)>, (at, value)| match best {
-            Some((_, top)) if top.total_cmp(&value).is_ge() => best,
-            _ => Some((at, value)),
-        })
-    };
-    let Some((first, relevance)) = best_of(&|at| Some(scores[at].relevance())) else {
-        return Vec::new();
-    };
-    if scores[first].confidence(evidence) < 1.0 {
-        return Vec::new();
-    }
-    let mut chosen = vec![first];
-    while chosen.len() < SENTENCES_MAX {
-        let next = best_of(&|at| {
-            let is_near = scores[at].relevance() >= relevance - RELEVANCE_DROP_MAX;
-            let is_said = |other: &usize| candidates[*other].repeats(&candidates[at]);
-            let is_enough = scores[at].confidence(evidence) >= FURTHER_CONFIDENCE_MIN;
-            // A row that holds less of what was asked than another of its table is of something
-            // else.
-            let is_beside = |other: &usize| {
-                candidates[*other].shares_header(&candidates[at])
-                    && scores[*other].overlap > scores[at].overlap
-            };
-            let is_ruled_out = |other: &usize| is_said(other) || is_beside(other);
-            if !is_near || !is_enough || chosen.iter().any(is_ruled_out) {
-                return None;
-            }
-            let likeness = chosen.iter().map(|other| dot(&vectors[*other], &vectors[at]));
-            let likeness = likeness.fold(0.0_f32, f32::max);
-            Some(scores[at].relevance() - SAMENESS_WEIGHT * likeness)
-        });
-        let Some((at, _)) = next else { break };
-        chosen.push(at);
-    }
-    chosen
 }

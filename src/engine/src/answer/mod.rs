@@ -5,10 +5,15 @@
 //! finding the chunks (`query`), keeping sessions (`catalog`), the events of a stream (`server`).
 //!
 //! ```text
-//! question, past turns -> session::contextualise -> (query finds chunks, best first)
-//! chunks -> candidates: sentences of the best chunks, each once
-//!        -> score: cosine with the question, share of its terms, kind of answer, chunk
-//!        -> extract: enough confidence? up to four that say different things : abstain
+//! question, past turns -> session::contextualise -> (query finds chunks, best first, and reads
+//!                         those around them)
+//! chunks -> editions: those that hold; where they do not answer, those in doubt
+//!        -> document: neighbours put together -> blocks: sections, lists, tables, records
+//!        -> candidates: each sentence, item, row, record, setting; whole lists and tables
+//!        -> score: share of the question's terms, form that it wants, chunk; of the best 24 also
+//!           the cosine with the question
+//!        -> choose: enough confidence? a whole list, the rows that are meant, the row with the
+//!           largest value, up to three sentences : abstain
 //!        -> compose: "A sentence. [1] Another. [2]", citations, sources
 //!        -> stream: deltas
 //! ```
@@ -16,31 +21,50 @@
 //! Invariants of an extractive answer:
 //! - Every `[n]` of an answer is a citation of `sources[n - 1]`; brackets with numbers that come
 //!   out of documents are shown as parentheses, marks of footnotes not at all.
-//! - Every sentence of an answer stands in the chunk that it cites, at the place that it names,
-//!   but for white space and those marks. Text of documents is copied, never obeyed.
+//! - Every passage of an answer stands in the source that it cites, at the place that it names, but
+//!   for white space and those marks, and in the chunk that it cites, unless a border of chunks
+//!   cuts it: then the larger part does. Text of documents is copied, never obeyed.
 //! - A row of a table is shown value by value behind the names of the columns, which stand in the
-//!   header that its citation names too; the fields of a record stand in one line.
-//! - All chunks given have their source in `sources`, each source once.
+//!   header that its citation names too; the fields of a record stand in one line, a setting behind
+//!   the name of the part that it belongs to.
+//! - All chunks found have their source in `sources`, each source once. What is read around them is
+//!   of those sources.
 //! - The same question and chunks give the same answer.
 //!
 //! - `sentences`: text to sentences; `stops`: full stops that end none; `notes`: marks of
-//!   footnotes; `tables`: rows under their header
-//! - `words`: the words that give a question its form
-//! - `candidates`, `score`, `extract`, `compose`: the steps above; `vectors`: those of passages
-//!   that were compared before
+//!   footnotes; `tables`: rows under their header; `keyed`: lines `name: value`
+//! - `words`: the words that give a question its form; `question`: what it wants
+//! - `values`: days, numbers, ranges; `evaluate`: the row with the largest value
+//! - `document`, `blocks`, `candidates`, `score`, `choose`, `extract`, `compose`: the steps above;
+//!   `terms`: those of a question and a text, and their weights; `vectors`: those of passages that
+//!   were compared before
+//! - `editions`: which of several editions holds; `notices`: what sources say of themselves;
+//!   `dates`: days in text
+//! - `declining`: what speaks against an answer; `corrections`: misspelt words of a question
 //! - `sources`: chunks grouped by source; `snippet`: the part of a text that shows why it was found
 //! - `generate`: answers that a model writes
 //! - `session`: follow-up questions; `pointers`: words that refer back
 //! - `stream`: an answer in deltas
 //! - `error`: errors of extractive answers
 
+mod blocks;
 mod candidates;
+mod choose;
 mod compose;
+mod corrections;
+mod dates;
+mod declining;
+mod document;
+mod editions;
 mod error;
+mod evaluate;
 mod extract;
 pub mod generate;
+mod keyed;
 mod notes;
+mod notices;
 mod pointers;
+mod question;
 mod score;
 mod sentences;
 mod session;
@@ -49,12 +73,16 @@ mod sources;
 mod stops;
 mod stream;
 mod tables;
+mod terms;
 #[cfg(test)]
 pub(crate) mod tests;
+mod values;
 mod vectors;
 mod words;
 
 pub use compose::{Answer, Citation, SourceOrder};
+pub use corrections::Correction;
+pub(crate) use corrections::{Vocabulary, corrected, corrections};
 pub use error::AnswerError;
 pub use extract::{ABSTENTION, Answerer};
 pub use sentences::{SENTENCE_CHARS_MAX, Sentence, Shape, sentences};

@@ -1,31 +1,44 @@
-//! Scores: how relevant a sentence is to a question, and whether it answers it.
+//! Scores: how relevant a passage is to a question, and whether it answers it.
+//!
+//! In two stages, for the model is slow: the words of all passages are compared with those of the
+//! question, and the best of them are compared by their vectors too.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::answer::candidates::Candidate;
+use crate::answer::blocks::{Cell, Form, Kind};
+use crate::answer::candidates::{Candidate, Shape};
+use crate::answer::declining::{self, lacks_number};
+use crate::answer::question::{MONEY, Question, Wanted};
 use crate::answer::sources::question_terms;
-use crate::answer::words::{asked, holds};
+use crate::answer::terms::{Weights, terms, terms_of_ranges, wanted_terms};
+use crate::answer::values::{days, has_money, range_holds, span_holds};
+use crate::answer::words::{Asked, contains, holds, spaced};
 use lodestone_text::HybridQuery;
 use lodestone_types::RetrievedChunk;
 
 /// Features of one candidate. All are 0 to 1, the cosine -1 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Score {
-    /// Cosine of question and sentence.
+    /// Cosine of question and passage; 0 where they were not compared.
     pub(super) cosine: f32,
-    /// Cosine of question and chunk, where the search has told it; else that of the sentence.
-    pub(super) nearness: f32,
-    /// Share of the question's terms in the sentence, rare ones counting more.
+    /// Cosine of question and chunk, where the search has told it; else that of the passage.
+    pub(super) nearness: Option<f32>,
+    /// Share of the question's terms in the passage, rare ones counting more; those in the headings
+    /// above it count half.
     pub(super) overlap: f32,
+    /// The share in the passage alone.
+    pub(super) own: f32,
     /// The same share over the whole chunk and the title of its source.
     pub(super) coverage: f32,
     /// Score of the chunk beside the best one's.
     pub(super) chunk: f32,
-    /// Whether it holds something of the kind that is asked for.
-    pub(super) is_kind: bool,
-    /// Whether it only announces text.
-    pub(super) is_lead: bool,
+    /// Bonus for the form that the question wants, malus for what is seldom an answer.
+    pub(super) form: f32,
+    /// Confidence that is lost for a name of the question that neither the passage nor its chunk
+    /// nor its title holds.
+    pub(super) missing: f32,
+    /// Whether a number is asked for and none is there.
+    pub(super) lacks_number: bool,
 }
 
 // Weights found on the 1,190 questions each of XQuAD in English, German and Chinese, the right
@@ -38,50 +51,100 @@ const CHUNK_WEIGHT: f32 = 0.2;
 const KIND_BONUS: f32 = 0.1;
 /// A heading that nothing stands below is a poor answer.
 const LEAD_MALUS: f32 = 0.2;
+/// So is what a document says about itself, unless that is asked.
+const APPARATUS_MALUS: f32 = 0.15;
+/// A line of a log or of code answers only what nothing else does.
+const LINE_MALUS: f32 = 0.05;
+/// A passage of the very form that is asked for gains as much as a sixth of the question's terms.
+const FORM_BONUS: f32 = 0.1;
+/// A passage under a heading that says that it is the cause.
+const CAUSE_BONUS: f32 = 0.25;
+/// A whole list or procedure where that is asked for goes before each of its items.
+const WHOLE_BONUS: f32 = 0.25;
+/// A whole list of something else.
+const WHOLE_MALUS: f32 = 0.5;
+/// A row whose range does not hold the number that is asked for is about something else.
+const RANGE_MALUS: f32 = 0.5;
+/// Share of a term that stands in the headings above a passage and not in it.
+const CONTEXT_SHARE: f32 = 0.5;
+/// Weight of the chunk's cosine where the passage has none yet.
+const NEARNESS_WEIGHT: f32 = 0.5;
+/// A passage that stands beside the chunks that were found.
+const BESIDE_SHARE: f32 = 0.9;
 /// The first character behind the blocks of Latin letters.
 const LATIN_END: u32 = 0x250;
 
+const CAUSE_WORDS: &str = "\
+    because|due to|since|reason|caused|cause|causes|therefore|as a result|owing to|so that|\
+    thanks to|weil|da|grund|ursache|wegen|deshalb|denn|aufgrund|parce que|car|en raison|à cause|\
+    motif|raison|grâce à|porque|debido|causa|motivo|a causa|ya que";
+
 impl Score {
+    /// The relevance by what the words tell, by which candidates are chosen for the model.
+    pub(super) fn first(&self) -> f32 {
+        let nearness = self.nearness.unwrap_or(0.0);
+        NEARNESS_WEIGHT * nearness + self.relevance() - self.cosine
+    }
+
     /// The relevance by which candidates are ordered.
     pub(super) fn relevance(&self) -> f32 {
         self.cosine
             + OVERLAP_WEIGHT * self.overlap
             + COVERAGE_WEIGHT * self.coverage
             + CHUNK_WEIGHT * self.chunk
-            + if self.is_kind { KIND_BONUS } else { 0.0 }
-            - if self.is_lead { LEAD_MALUS } else { 0.0 }
+            + self.form
     }
 
     /// Confidence that it answers: at least 1 where there is an answer. Other chunks count only
     /// through the weights of the terms.
     pub(super) fn confidence(&self, evidence: &Evidence) -> f32 {
         // A sentence says little without the text and the title that it stands in.
-        let found = evidence.cosine * (self.cosine + self.nearness) / 2.0
+        let nearness = self.nearness.unwrap_or(self.cosine);
+        let mut found = evidence.cosine * evidence.cosines(self.cosine, nearness)
             + evidence.overlap * self.overlap
             + evidence.coverage * self.coverage;
+        found -= self.missing;
+        if self.lacks_number {
+            found -= MISSING_NUMBER_MALUS;
+        }
         found / evidence.needed
     }
 }
 
 /// Evidence for an answer: weights of the features, and the sum that they must reach.
-///
-/// Chosen on 1,825 questions to eleven collections, with their documents, without them, and
-/// out of other collections (`benches/runs/2026-11-22-2core-xeon/answers.md`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Evidence {
     cosine: f32,
     overlap: f32,
     coverage: f32,
     needed: f32,
+    is_foreign: bool,
 }
 
 /// The meaning decides; terms tell near misses from answers.
-const OF_LATIN: Evidence = Evidence { cosine: 1.0, overlap: 0.1, coverage: 0.4, needed: 0.5 };
+///
+/// Chosen among a dozen formulas on 1,190 questions to XQuAD in English with their paragraph, with
+/// the other paragraphs of its article, and without the article; on 484 questions of seven other
+/// collections; and on judged questions to office documents. There the greater of both cosines
+/// serves as well as their mean and declines fewer questions in the words of people.
+const OF_LATIN: Evidence =
+    Evidence { cosine: 1.0, overlap: 0.3, coverage: 0.2, needed: 0.56, is_foreign: false };
 /// A model of English finds everything alike that is written in another script; there the terms
-/// have to carry more.
-const OF_FOREIGN: Evidence = Evidence { cosine: 0.5, overlap: 0.3, coverage: 0.5, needed: 0.43 };
+/// have to carry more. Chosen on 1,825 questions to eleven collections
+/// (`benches/runs/2026-11-22-2core-xeon/answers.md`).
+const OF_FOREIGN: Evidence =
+    Evidence { cosine: 0.5, overlap: 0.3, coverage: 0.5, needed: 0.43, is_foreign: true };
+/// Confidence that is lost where a number is asked for and none is there.
+const MISSING_NUMBER_MALUS: f32 = 0.15;
 
 impl Evidence {
+    fn cosines(&self, of_passage: f32, of_chunk: f32) -> f32 {
+        match self.is_foreign {
+            true => (of_passage + of_chunk) / 2.0,
+            false => of_passage.max(of_chunk),
+        }
+    }
+
     /// The evidence that a question needs.
     pub(super) fn needed_for(question: &str) -> Self {
         let letters = question.chars().filter(|c| c.is_alphabetic());
@@ -90,80 +153,193 @@ impl Evidence {
     }
 }
 
-/// Scores of all candidates; `vectors` belong to them, in their order.
-pub(super) fn scores(
-    question: &str,
-    question_vector: &[f32],
+/// The terms of each candidate that the question has too, with their weights.
+pub(super) struct Matches {
+    pub(super) weights: Weights,
+    /// Of the passage with what announces it; of a whole list, of what stands above it.
+    pub(super) own: Vec<BTreeSet<String>>,
+    /// Of the headings above it, the names of its values and the title.
+    pub(super) above: Vec<BTreeSet<String>>,
+}
+
+/// The terms of the question that each candidate says: in its values or its text, by a range, by an
+/// amount.
+fn said_by(
+    question: &Question,
+    wanted: &BTreeSet<String>,
     candidates: &[Candidate],
-    vectors: &[Vec<f32>],
-    chunks: &[RetrievedChunk],
-) -> Vec<Score> {
-    let sets: Vec<BTreeSet<String>> =
-        candidates.iter().map(|candidate| terms(&candidate.compared)).collect();
-    let weights = Weights::new(&question_terms(question), &sets);
+) -> Vec<BTreeSet<String>> {
+    let money = terms(&MONEY.replace('|', " "));
+    let said = candidates.iter().map(|candidate| {
+        let mut said = terms(&values_of(candidate));
+        said.retain(|term| wanted.contains(term));
+        said.extend(terms_of_ranges(question, candidate));
+        // An amount of money says that something costs it.
+        if question.is_of_money && has_money(&candidate.shown()) {
+            said.extend(money.intersection(wanted).cloned());
+        }
+        said
+    });
+    said.collect()
+}
+
+/// Scores of all candidates by their words.
+pub(super) fn by_words(
+    question: &Question,
+    candidates: &[Candidate],
+    chunks: &[&RetrievedChunk],
+) -> (Vec<Score>, Matches) {
+    let wanted = wanted_terms(question);
+    let known = |terms: BTreeSet<String>| -> BTreeSet<String> {
+        terms.into_iter().filter(|term| wanted.contains(term)).collect()
+    };
+    let said = said_by(question, &wanted, candidates);
+    let names: Vec<String> =
+        candidates.iter().map(|candidate| names_above(candidate, chunks[candidate.hit])).collect();
+    let above: Vec<BTreeSet<String>> = names.iter().map(|names| known(terms(names))).collect();
+    // A list or table as a whole is found by what stands above it, anything else by what it says.
+    let own: Vec<BTreeSet<String>> = candidates
+        .iter()
+        .zip(said.iter().zip(&above))
+        .map(|(candidate, (said, above))| match candidate.shape {
+            Shape::Unit(_) => {
+                let lead = known(terms(&candidate.lead));
+                said.union(&lead).cloned().collect()
+            }
+            Shape::Whole(_) => above.clone(),
+        })
+        .collect();
+    let single = candidates.iter().zip(&own).filter(|(one, _)| matches!(one.shape, Shape::Unit(_)));
+    let weights = Weights::new(&wanted, single.map(|(_, own)| own));
     let best = chunks.iter().map(|chunk| chunk.score).fold(0.0_f32, f32::max);
-    let mut coverage: BTreeMap<usize, f32> = BTreeMap::new();
-    let lower = question.to_lowercase();
-    let asked = asked(question);
+    let mut of_chunk: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+    let wanted_names = declining::names(&question.text);
     let mut scores = Vec::with_capacity(candidates.len());
-    for ((candidate, set), vector) in candidates.iter().zip(&sets).zip(vectors) {
-        let chunk = &chunks[candidate.chunk];
-        let coverage = *coverage.entry(candidate.chunk).or_insert_with(|| {
-            weights.share(&terms(&format!("{}\n{}", chunk.source.title, chunk.text)))
-        });
-        let cosine = dot(question_vector, vector);
+    for (at, candidate) in candidates.iter().enumerate() {
+        let (chunk, own) = (chunks[candidate.hit], &own[at]);
+        let context = match candidate.shape {
+            Shape::Unit(_) => &above[at],
+            Shape::Whole(_) => &said[at],
+        };
+        let with_context = weights.share(own.union(context));
+        let alone = weights.share(own.iter());
+        let around = of_chunk
+            .entry(candidate.hit)
+            .or_insert_with(|| known(terms(&format!("{}\n{}", chunk.source.title, chunk.text))));
+        let coverage = match candidate.is_hit {
+            true => weights.share(around.iter()).max(with_context),
+            false => with_context,
+        };
+        let is_held =
+            |name: &String| around.contains(name) || own.contains(name) || context.contains(name);
+        let missing =
+            wanted_names.iter().filter(|(name, _)| wanted.contains(*name) && !is_held(name));
+        let missing = missing.map(|(_, malus)| *malus).fold(0.0_f32, f32::max);
+        let holds_kind = holds(question.asked, &candidate.shown(), &question.lower);
+        let beside = if candidate.is_hit { 1.0 } else { BESIDE_SHARE };
+        let chunk_score = if best > 0.0 { (chunk.score / best).clamp(0.0, 1.0) } else { 0.0 };
         scores.push(Score {
-            cosine,
-            nearness: chunk.parts.cosine.unwrap_or(cosine),
-            overlap: weights.share(set),
+            cosine: 0.0,
+            nearness: chunk.parts.cosine.map(|cosine| cosine * beside),
+            overlap: alone + CONTEXT_SHARE * (with_context - alone),
+            own: alone,
             coverage,
-            chunk: if best > 0.0 { (chunk.score / best).clamp(0.0, 1.0) } else { 0.0 },
-            is_kind: holds(asked, &candidate.shown, &lower),
-            is_lead: candidate.is_lead,
+            chunk: chunk_score * beside,
+            form: form(question, candidate, &names[at]),
+            missing,
+            lacks_number: lacks_number(question.asked, holds_kind),
         });
     }
-    scores
+    (scores, Matches { weights, own, above })
+}
+
+/// The words of a passage: of a row its values, for all rows have the same names.
+fn values_of(candidate: &Candidate) -> String {
+    let told = |cell: &Cell| match candidate.shape {
+        Shape::Unit(Kind::Field) => format!("{} {}", cell.name, cell.value),
+        _ => cell.value.clone(),
+    };
+    match candidate.cells.as_slice() {
+        [] => candidate.shown(),
+        cells => cells.iter().map(told).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+/// The words above a passage: headings, the names of its values, the title.
+fn names_above(candidate: &Candidate, chunk: &RetrievedChunk) -> String {
+    let names = candidate.cells.iter().map(|cell| cell.name.as_str());
+    let above = [candidate.context.as_str(), &candidate.lead, &chunk.source.title];
+    above.into_iter().chain(names).collect::<Vec<_>>().join("\n")
+}
+
+/// The part of a candidate's relevance that comes from its form.
+fn form(question: &Question, candidate: &Candidate, above: &str) -> f32 {
+    let shown = candidate.shown();
+    let mut form = 0.0;
+    if holds(question.asked, &shown, &question.lower) {
+        form += KIND_BONUS;
+        // A month is a poor answer where another passage has the day.
+        let is_dated = || days(&shown).iter().any(|(_, day)| day.day.is_some());
+        if question.asked == Asked::Date && is_dated() {
+            form += KIND_BONUS;
+        }
+    }
+    if candidate.is_lead {
+        form -= LEAD_MALUS;
+    }
+    if candidate.is_apparatus && !matches!(question.asked, Asked::Date | Asked::Person) {
+        form -= APPARATUS_MALUS;
+    }
+    if question.is_of_money && has_money(&shown) {
+        form += KIND_BONUS;
+    }
+    if candidate.shape == Shape::Unit(Kind::Line) {
+        form -= LINE_MALUS;
+    }
+    if matches!(candidate.shape, Shape::Whole(Form::List | Form::Table)) {
+        // A list is one of what stands above it.
+        let noun = question.noun.as_deref().map(HybridQuery::analyse);
+        let above = terms(above);
+        let is_of_noun = |noun: &HybridQuery| noun.terms().iter().any(|term| above.contains(term));
+        form += if noun.as_ref().is_none_or(is_of_noun) { WHOLE_BONUS } else { -WHOLE_MALUS };
+    }
+    let is_out = |one| range_holds(&candidate.cells, one) == Some(false);
+    if question.quantities.iter().any(is_out) {
+        form -= RANGE_MALUS;
+    }
+    if question.days.iter().any(|day| span_holds(&candidate.cells, *day) == Some(false)) {
+        form -= RANGE_MALUS;
+    }
+    match question.wanted {
+        Wanted::Cause => {
+            if tells_cause(&candidate.context) {
+                form += CAUSE_BONUS;
+            }
+            if tells_cause(&shown) {
+                form += FORM_BONUS;
+            }
+        }
+        Wanted::Definition if defines(question, &shown) => form += FORM_BONUS,
+        _ => {}
+    }
+    form
+}
+
+/// Whether a word for a cause stands in the text.
+pub(super) fn tells_cause(text: &str) -> bool {
+    let text = spaced(text);
+    CAUSE_WORDS.split('|').any(|words| contains(&text, words))
+}
+
+/// Whether a passage begins with the words that the question asks about.
+fn defines(question: &Question, shown: &str) -> bool {
+    let matter = question_terms(&question.text);
+    let first = HybridQuery::analyse(shown);
+    let first = first.terms().iter().take(matter.terms().len() + 1);
+    first.filter(|term| matter.terms().contains(term)).count() > 0
 }
 
 /// The cosine of two vectors of length 1.
 pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
-}
-
-/// The analysed terms of a text. A query keeps at most 256 of them, so long texts go in pieces.
-fn terms(text: &str) -> BTreeSet<String> {
-    let mut set = BTreeSet::new();
-    for line in crate::answer::sentences::sentences(text) {
-        set.extend(HybridQuery::analyse(&text[line.bytes]).terms().iter().cloned());
-    }
-    set
-}
-
-/// The question's terms with their weights: what stands in every sentence tells little.
-struct Weights {
-    terms: Vec<(String, f32)>,
-    sum: f32,
-}
-
-impl Weights {
-    fn new(query: &HybridQuery, sets: &[BTreeSet<String>]) -> Self {
-        let total = sets.len() as f32;
-        let weighted = query.terms().iter().map(|term| {
-            let holding = sets.iter().filter(|set| set.contains(term)).count() as f32;
-            // The inverse document frequency of BM25, over the candidates.
-            let weight = (1.0 + (total - holding + 0.5) / (holding + 0.5)).ln();
-            (term.clone(), weight)
-        });
-        let terms: Vec<_> = weighted.collect();
-        let sum = terms.iter().map(|(_, weight)| weight).sum();
-        Self { terms, sum }
-    }
-
-    fn share(&self, set: &BTreeSet<String>) -> f32 {
-        if self.sum <= 0.0 {
-            return 0.0;
-        }
-        let held = self.terms.iter().filter(|(term, _)| set.contains(term));
-        held.map(|(_, weight)| weight).sum::<f32>() / self.sum
-    }
 }

@@ -109,10 +109,9 @@ impl Cutter<'_> {
     fn flush(&mut self) {
         let Some(block) = self.block.take() else { return };
         let content = &self.text[block.range.clone()];
-        let has_end = content.trim_end_matches(is_closer).ends_with(is_end);
         if block.lines == 1
             && block.shape == Shape::Prose
-            && !has_end
+            && !is_ended(content)
             && !is_labelled(content)
             && columns(content) <= HEADING_COLUMNS_MAX
         {
@@ -127,23 +126,14 @@ impl Cutter<'_> {
         };
         for piece in pieces {
             let range = block.range.start + piece.start..block.range.start + piece.end;
-            let words = self.text[range.clone()].trim_end().trim_end_matches(is_closer);
-            let announces = words.ends_with(['?', '\u{FF1F}', '\u{61F}', ':', '\u{FF1A}']);
-            self.push_bounded(range, if announces { Shape::Lead } else { shape });
+            let is_lead = announces(&self.text[range.clone()]);
+            self.push_bounded(range, if is_lead { Shape::Lead } else { shape });
         }
     }
 
     fn push_bounded(&mut self, range: Range<usize>, shape: Shape) {
-        let mut rest = range;
-        while let Some((limit, _)) = self.text[rest.clone()].char_indices().nth(SENTENCE_CHARS_MAX)
-        {
-            let head = &self.text[rest.start..rest.start + limit];
-            let between = head.rfind(char::is_whitespace).filter(|at| *at >= limit / 2);
-            let cut = rest.start + between.unwrap_or(limit);
-            self.found.push((rest.start..cut, shape));
-            rest.start = cut;
-        }
-        self.found.push((rest, shape));
+        let pieces = bounded(self.text, range, SENTENCE_CHARS_MAX);
+        self.found.extend(pieces.into_iter().map(|piece| (piece, shape)));
     }
 
     fn finish(self) -> Vec<Sentence> {
@@ -162,6 +152,41 @@ impl Cutter<'_> {
             sentences.push(Sentence { bytes: start..end, chars: first..last, shape });
         }
         sentences
+    }
+}
+
+/// A range in pieces of at most `chars_max` characters, cut between words where there are any.
+pub(super) fn bounded(text: &str, range: Range<usize>, chars_max: usize) -> Vec<Range<usize>> {
+    let mut pieces = Vec::new();
+    let mut rest = range;
+    while let Some((limit, _)) = text[rest.clone()].char_indices().nth(chars_max) {
+        let head = &text[rest.start..rest.start + limit];
+        let between = head.rfind(char::is_whitespace).filter(|at| *at >= limit / 2);
+        let cut = rest.start + between.unwrap_or(limit);
+        pieces.push(rest.start..cut);
+        rest.start = cut;
+    }
+    pieces.push(rest);
+    pieces
+}
+
+/// Whether a text ends as a sentence does.
+pub(super) fn is_ended(text: &str) -> bool {
+    text.trim_end_matches(is_closer).ends_with(is_end)
+}
+
+/// Whether a sentence announces what stands behind it: a question, or one that ends with a colon.
+pub(super) fn announces(sentence: &str) -> bool {
+    let words = sentence.trim_end().trim_end_matches(is_closer);
+    words.ends_with(['?', '\u{FF1F}', '\u{61F}', ':', '\u{FF1A}'])
+}
+
+/// Bytes of the mark that makes a line an item of a list, 0 where a number is it, which belongs to
+/// the item. `None` where there is none.
+pub(super) fn item_mark(content: &str) -> Option<usize> {
+    match marker(content) {
+        (bytes, Shape::Line) => Some(bytes),
+        _ => None,
     }
 }
 
@@ -191,7 +216,7 @@ fn marker(content: &str) -> (usize, Shape) {
 }
 
 /// Whether a line of prose continues the one before it.
-fn goes_on(before: &str, line: &str) -> bool {
+pub(super) fn goes_on(before: &str, line: &str) -> bool {
     let is_small = line.chars().next().is_some_and(char::is_lowercase);
     is_small || (columns(before) >= WRAPPED_COLUMNS_MIN && !is_labelled(line))
 }
@@ -203,12 +228,12 @@ fn is_labelled(text: &str) -> bool {
 }
 
 /// Columns that the text takes, wide characters counted twice.
-fn columns(text: &str) -> usize {
+pub(super) fn columns(text: &str) -> usize {
     text.chars().map(|c| if (c as u32) < 0x2E80 { 1 } else { 2 }).sum()
 }
 
 /// The ranges of the sentences of a block; together they are the whole block.
-fn pieces(block: &str) -> Vec<Range<usize>> {
+pub(super) fn pieces(block: &str) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut start = 0;
     let mut ended: Option<char> = None;

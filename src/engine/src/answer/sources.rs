@@ -18,6 +18,8 @@ pub struct AnswerSource {
     pub chunks: Vec<usize>,
     /// Score of its best chunk.
     pub score: f32,
+    /// Whether an extracted answer cites it.
+    pub is_cited: bool,
     /// Snippet of the chunk that is cited first, or else of its best one.
     pub snippet: String,
 }
@@ -25,7 +27,8 @@ pub struct AnswerSource {
 /// The sources of the chunks, which are given best first, in the order of their best chunks.
 /// For a request that wants no answer.
 pub fn sources_only(question: &str, chunks: &[RetrievedChunk]) -> Vec<AnswerSource> {
-    grouped(question, chunks, &[])
+    let chunks: Vec<&RetrievedChunk> = chunks.iter().collect();
+    grouped(question, &chunks, chunks.len(), &[])
 }
 
 /// The terms of a question without the question words, for snippets and highlights.
@@ -33,30 +36,35 @@ pub fn question_terms(question: &str) -> HybridQuery {
     HybridQuery::analyse(&matter(question))
 }
 
-/// The sources: those of the `cited` chunks in that order, then the others as the chunks come.
+/// The sources of the first `hits` chunks: those of the `cited` chunks in that order, then the
+/// others as the chunks come. Chunks behind the first `hits` give their snippet only.
 pub(super) fn grouped(
     question: &str,
-    chunks: &[RetrievedChunk],
+    chunks: &[&RetrievedChunk],
+    hits: usize,
     cited: &[usize],
 ) -> Vec<AnswerSource> {
     let query = question_terms(question);
     let mut found: Vec<AnswerSource> = Vec::new();
     let mut positions: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for position in cited.iter().copied().chain(0..chunks.len()) {
-        let chunk = &chunks[position];
+    for position in cited.iter().copied().chain(0..hits) {
+        let chunk = chunks[position];
         let key = (chunk.source.sub_tenant.as_str(), chunk.source.id.as_str());
         let at = *positions.entry(key).or_insert_with(|| {
             found.push(AnswerSource {
                 source: Arc::clone(&chunk.source),
                 chunks: Vec::new(),
                 score: chunk.score,
+                is_cited: false,
                 snippet: snippet(&query, &chunk.text, SNIPPET_CHARS),
             });
             found.len() - 1
         });
         let source = &mut found[at];
         source.score = source.score.max(chunk.score);
-        source.chunks.push(position);
+        if position < hits {
+            source.chunks.push(position);
+        }
     }
     for source in &mut found {
         source.chunks.sort_unstable();

@@ -11,6 +11,8 @@
 
 use std::ops::Range;
 
+use crate::answer::blocks::Cell;
+
 /// Rows below one header, in bytes of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Table {
@@ -47,25 +49,13 @@ pub(super) fn tables(text: &str) -> Vec<Table> {
     tables
 }
 
-/// A row with the name of its column before each value: `Pump: A; Litres: 42`. Empty values are
-/// left out, and a value whose column has no name stands alone.
-pub(super) fn labelled(header: &str, row: &str) -> String {
-    let names = cells(header);
-    let mut shown = String::new();
-    for (column, value) in cells(row).into_iter().enumerate() {
-        if value.is_empty() {
-            continue;
-        }
-        if !shown.is_empty() {
-            shown.push_str("; ");
-        }
-        if let Some(name) = names.get(column).filter(|name| !name.is_empty()) {
-            shown.push_str(name.trim_end_matches(':'));
-            shown.push_str(": ");
-        }
-        shown.push_str(&value);
-    }
-    shown
+/// Values with their names before them: `Pump: A; Litres: 42`. A value without a name stands alone.
+pub(super) fn told(cells: &[Cell]) -> String {
+    let told = cells.iter().map(|Cell { name, value }| match name.as_str() {
+        "" => value.clone(),
+        name => format!("{name}: {value}"),
+    });
+    told.collect::<Vec<_>>().join("; ")
 }
 
 /// A row between bars whose header is not there: a name with its value where it has two cells, as
@@ -81,6 +71,14 @@ pub(super) fn bare(row: &str) -> Option<String> {
         [name, value] => Some(format!("{}: {value}", name.trim_end_matches(':'))),
         values => Some(values.join("; ")),
     }
+}
+
+/// The values of a row with the names of their columns, those that are not empty.
+pub(super) fn named_cells(header: &str, row: &str) -> Vec<Cell> {
+    let names = cells(header);
+    let name_of = |column: usize| names.get(column).map_or("", |name| name.trim_end_matches(':'));
+    let values = cells(row).into_iter().enumerate().filter(|(_, value)| !value.is_empty());
+    values.map(|(column, value)| Cell { name: name_of(column).to_owned(), value }).collect()
 }
 
 /// The cells of a line between its bars; `\|` is a bar in a cell.
@@ -136,6 +134,7 @@ mod tests {
     #[test]
     fn values_stand_behind_the_names_of_their_columns() {
         let header = "| Pump | Litres: | | Note |";
+        let labelled = |header, row| told(&named_cells(header, row));
         assert_eq!(labelled(header, "| A | 42 | x \\| y |  |"), "Pump: A; Litres: 42; x | y");
         assert_eq!(labelled(header, "A | 7"), "Pump: A; Litres: 7");
         assert_eq!(labelled("| a |", "| 1 | 2 | C:\\x |"), "a: 1; 2; C:\\x");

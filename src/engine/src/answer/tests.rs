@@ -39,6 +39,7 @@ pub(crate) fn chunk(source: &str, index: u32, text: &str, score: f32) -> Retriev
         boxes: Vec::new(),
         uuid: format!("{source}-{index}"),
         source: Arc::new(record),
+        joined: Vec::new(),
         index,
         text: text.to_owned(),
         place: ChunkPlace {
@@ -54,13 +55,13 @@ pub(crate) fn chunk(source: &str, index: u32, text: &str, score: f32) -> Retriev
 
 fn extracted(question: &str, chunks: &[RetrievedChunk]) -> Answer {
     let answerer = Answerer::new(Arc::new(HashEmbedder));
-    answerer.answer(&RequestContext::default(), question, chunks, SourceOrder::ByUse).unwrap()
+    answerer.answer(&RequestContext::default(), question, chunks, &[], SourceOrder::ByUse).unwrap()
 }
 
 /// A row or record has all its values, and nothing but them and what its head says.
-fn check_values(citation: &Citation, text: &str, stands: &str) {
-    let head = citation.head_chars.clone().unwrap_or_default();
-    let head: String = text.chars().skip(head.start).take(head.len()).collect();
+fn check_values(citation: &Citation, chunks: &[RetrievedChunk], stands: &str) {
+    let (chunk, head) = citation.head.clone().unwrap_or_default();
+    let head: String = chunks[chunk].text.chars().skip(head.start).take(head.len()).collect();
     let words = |text: &str| -> BTreeSet<String> {
         let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         words.map(str::to_owned).collect()
@@ -83,7 +84,7 @@ fn check(answer: &Answer, chunks: &[RetrievedChunk]) {
         let range = &citation.chunk_chars;
         let stands: String = text.chars().skip(range.start).take(range.len()).collect();
         if compose::shown(&stands, notes::are_in(text)) != citation.sentence {
-            check_values(citation, text, &stands);
+            check_values(citation, chunks, &stands);
         }
         let gap = if expected.is_empty() { "" } else { " " };
         expected += &format!("{gap}{} [{}]", citation.sentence, citation.number);
@@ -141,6 +142,31 @@ fn nothing_relevant_is_an_abstention_with_sources() {
 }
 
 #[test]
+fn the_edition_in_force_is_quoted() {
+    let rules = |version: u32, year: u32, days: u32| {
+        format!(
+            "Version {version}, valid from 1 January {year}.\n\n\
+             Staff receive {days} days of annual leave."
+        )
+    };
+    let chunks = [
+        chunk("leave-2022", 0, &rules(1, 2022, 25), 0.9),
+        chunk("leave-2025", 0, &rules(2, 2025, 28), 0.8),
+        chunk("leave-2099", 0, &rules(3, 2099, 30), 0.8),
+    ];
+    let question = "How many days of annual leave do staff receive?";
+    let answer = extracted(question, &chunks);
+    check(&answer, &chunks);
+    assert!(answer.text.starts_with("Staff receive 28 days of annual leave. [1]"), "{answer:?}");
+    assert!(!answer.text.contains("25 days") && !answer.has_conflict, "{answer:?}");
+    // Alone, what is not yet in force is better than nothing.
+    let answer = extracted(question, &chunks[2..]);
+    assert!(answer.text.starts_with("Staff receive 30 days of annual leave. [1]"), "{answer:?}");
+    let answer = extracted("How many days of annual leave did staff receive in 2022?", &chunks);
+    assert!(answer.text.starts_with("Staff receive 25 days of annual leave. [1]"), "{answer:?}");
+}
+
+#[test]
 fn overlapping_chunks_say_a_sentence_once() {
     let shared = "The blue pump lifts 42 litres.";
     let chunks = [
@@ -182,7 +208,7 @@ fn a_row_is_told_with_the_names_of_its_columns() {
     let citation = answer.citations.iter().find(cites).expect("the row of the red pump");
     let of = |range: &std::ops::Range<usize>| &text[range.clone()];
     assert_eq!(of(&citation.chunk_chars), "| Red | 17 | 120 EUR |");
-    assert_eq!(of(citation.head_chars.as_ref().unwrap()), "| Pump | Lift (litres) | Price |");
+    assert_eq!(of(&citation.head.as_ref().unwrap().1), "| Pump | Lift (litres) | Price |");
 }
 
 #[test]
@@ -303,7 +329,7 @@ fn only_the_row_that_is_asked_for_is_told() {
     let chunks = [chunk("Pumps", 0, text, 0.9)];
     let question = "How many litres does the blue pump lift?";
     let answer = Answerer::new(model)
-        .answer(&RequestContext::default(), question, &chunks, SourceOrder::ByUse)
+        .answer(&RequestContext::default(), question, &chunks, &[], SourceOrder::ByUse)
         .unwrap();
     check(&answer, &chunks);
     assert_eq!(answer.text, "Pump: Blue; Litres: 42 [1]");
@@ -344,7 +370,7 @@ fn the_model_answers_and_abstains() {
         ("Where can I find the kitchen?", "second floor"),
     ] {
         let answer = answerer
-            .answer(&RequestContext::default(), question, &chunks, SourceOrder::ByUse)
+            .answer(&RequestContext::default(), question, &chunks, &[], SourceOrder::ByUse)
             .unwrap();
         check(&answer, &chunks);
         assert!(answer.text.contains(part), "{question} {}", answer.text);
@@ -359,7 +385,7 @@ fn the_model_answers_and_abstains() {
         "How many paid parking spaces does the airport have?",
     ] {
         let answer = answerer
-            .answer(&RequestContext::default(), question, &chunks, SourceOrder::ByUse)
+            .answer(&RequestContext::default(), question, &chunks, &[], SourceOrder::ByUse)
             .unwrap();
         assert!(answer.is_abstained, "{question} {}", answer.text);
     }
@@ -399,7 +425,7 @@ fn the_model_finds_the_answer_in_a_later_source() {
         ("Who has to approve travel?", "team lead"),
     ] {
         let answer = answerer
-            .answer(&RequestContext::default(), question, &chunks, SourceOrder::ByUse)
+            .answer(&RequestContext::default(), question, &chunks, &[], SourceOrder::ByUse)
             .unwrap();
         check(&answer, &chunks);
         assert!(answer.text.contains(part), "{question} {}", answer.text);
@@ -471,7 +497,7 @@ fn questions_of_a_collection_are_answered() {
             .collect();
         chunks.sort_by(|a, b| b.score.total_cmp(&a.score));
         let answer = answerer
-            .answer(&RequestContext::default(), question, &chunks, SourceOrder::ByUse)
+            .answer(&RequestContext::default(), question, &chunks, &[], SourceOrder::ByUse)
             .unwrap();
         check(&answer, &chunks);
         answer
@@ -505,10 +531,11 @@ fn questions_of_a_collection_are_answered() {
         share(abstained_near),
         share(abstained_far),
     );
-    // Measured: 0.972, 0.000, 2.19, 0.500, 0.972.
-    assert!(share(right_answers) >= 0.90);
-    assert!(share(abstained) <= 0.03);
+    // Measured: 0.917, 0.056, 1.81, 0.694, 1.000. Of what documents nearly answer more than half is
+    // declined, which costs a few questions that they do answer.
+    assert!(share(right_answers) >= 0.88);
+    assert!(share(abstained) <= 0.08);
     assert!(share(sentences) <= 2.6);
-    assert!(share(abstained_near) >= 0.33);
-    assert!(share(abstained_far) >= 0.93);
+    assert!(share(abstained_near) >= 0.6);
+    assert!(share(abstained_far) >= 0.97);
 }

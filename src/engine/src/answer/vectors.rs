@@ -30,9 +30,9 @@ struct Halves {
 pub(super) fn key_of(
     tenant: Option<CollectionId>,
     candidate: &Candidate,
-    chunks: &[RetrievedChunk],
+    chunks: &[&RetrievedChunk],
 ) -> PassageKey {
-    let sub_tenant = chunks[candidate.chunk].source.sub_tenant.as_str();
+    let sub_tenant = chunks[candidate.hit].source.sub_tenant.as_str();
     let mut hash = Xxh3::new();
     for part in [
         tenant.map_or(0, |tenant| tenant.0.as_u128()).to_le_bytes().as_slice(),
@@ -74,36 +74,19 @@ impl Halves {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::Range;
     use std::sync::Arc;
 
     use super::*;
     use crate::answer::tests::chunk;
     use crate::answer::{Answer, Answerer, SourceOrder};
-    use lodestone_embed::{EmbedError, EmbedStats, Embedder, HashEmbedder, Lane};
+    use lodestone_embed::{EmbedError, Embedder, EmbedderDouble, HashEmbedder, Lane};
     use lodestone_types::{RequestContext, SubTenantId};
 
     /// The test model, with the number of texts of each call.
     #[derive(Debug, Default)]
     struct Counting(Mutex<Vec<usize>>);
 
-    impl Embedder for Counting {
-        fn dimension(&self) -> usize {
-            HashEmbedder.dimension()
-        }
-
-        fn name(&self) -> &str {
-            HashEmbedder.name()
-        }
-
-        fn fingerprint(&self) -> &str {
-            HashEmbedder.fingerprint()
-        }
-
-        fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {
-            HashEmbedder.token_offsets(text)
-        }
-
+    impl EmbedderDouble for Counting {
         fn embed_within(
             &self,
             lane: Lane,
@@ -113,12 +96,6 @@ mod tests {
             self.0.lock().push(texts.len());
             HashEmbedder.embed_within(lane, context, texts)
         }
-
-        fn stats(&self) -> EmbedStats {
-            HashEmbedder.stats()
-        }
-
-        fn close(&self) {}
     }
 
     /// A passage is read once for its tenant and sub-tenant, and the answer is the same.
@@ -131,7 +108,7 @@ mod tests {
         let ask = |tenant: &str, question: &str, chunks: &[RetrievedChunk]| -> Answer {
             let tenant = tenant.repeat(32).parse().unwrap();
             let context = RequestContext::default().of_tenant(tenant);
-            answerer.answer(&context, question, chunks, SourceOrder::ByUse).unwrap()
+            answerer.answer(&context, question, chunks, &[], SourceOrder::ByUse).unwrap()
         };
         let first = ask("1", "How many litres does the blue pump lift?", &chunks);
         let again = ask("1", "How many litres does the blue pump lift?", &chunks);

@@ -27,6 +27,9 @@ const NUMBER_QUESTIONS: &str = "\
 const DATE_QUESTIONS: &str = "\
     when|what year|which year|what date|what day|what month|what time|wann|welchem jahr|\
     welches jahr|cuándo|qué año|quand|quelle année|когда|каком году|什么时候|何时|哪一年|哪年|いつ";
+/// Date words that also join sentences, and question words that stand before them then.
+const JOINTS: &str = "when|quand|cuando";
+const OPEN: &str = "what|which|how|who|where|why|que|qui|quoi|comment|où|qué|quién|cómo|dónde";
 const PERSON_QUESTIONS: &str = "\
     who|whom|whose|wer|wen|wem|wessen|quién|quiénes|qui|кто|кого|кому|кем|谁|誰";
 
@@ -56,12 +59,12 @@ const REFERENCES: &str = "\
 const REFERENCE_RUNS: &str = "\
     它|他|她|这|那|该|此|其|それ|これ|彼|この|その";
 
-fn entries(list: &str) -> std::str::Split<'_, char> {
+pub(super) fn entries(list: &str) -> std::str::Split<'_, char> {
     list.split('|')
 }
 
 /// Whether the word, without case, is in the list.
-fn is_entry(list: &str, word: &str) -> bool {
+pub(super) fn is_entry(list: &str, word: &str) -> bool {
     let word = word.to_lowercase();
     entries(list).any(|entry| entry == word)
 }
@@ -79,7 +82,17 @@ pub(super) enum Asked {
 pub(super) fn asked(question: &str) -> Asked {
     let question = spaced(question);
     let has = |list: &str| entries(list).any(|phrase| contains(&question, phrase));
-    if has(DATE_QUESTIONS) {
+    // "What do I do when it rains?" asks for no day.
+    let joins = |joint: &str| {
+        let before = question.split(&format!(" {joint} ")).next().unwrap_or_default();
+        before.len() < question.len() && before.split(' ').any(|word| is_entry(OPEN, word))
+    };
+    let is_joined = entries(JOINTS).any(joins);
+    let is_dated = || {
+        entries(DATE_QUESTIONS)
+            .any(|phrase| contains(&question, phrase) && !(is_joined && is_entry(JOINTS, phrase)))
+    };
+    if is_dated() {
         Asked::Date
     } else if has(NUMBER_QUESTIONS) {
         Asked::Number
@@ -116,6 +129,7 @@ fn has_new_name(text: &str, question: &str) -> bool {
         word.chars().next().is_some_and(char::is_uppercase)
             && word.chars().nth(1).is_some_and(char::is_lowercase)
             && !question.contains(&word.to_lowercase())
+            && !is_entry(DATE_WORDS, word)
     };
     let words: Vec<&str> = text.unicode_words().collect();
     words.iter().skip(1).any(|word| is_name(word))
@@ -145,8 +159,11 @@ pub(super) fn is_interrogative(word: &str) -> bool {
 
 /// Whether the text begins with a word that points backwards.
 pub(super) fn begins_with_reference(text: &str) -> bool {
-    let first = text.unicode_words().next().unwrap_or_default();
-    is_reference(first) || entries(REFERENCE_RUNS).any(|run| text.starts_with(run))
+    let mut words = text.unicode_words();
+    let first = words.next().unwrap_or_default();
+    // "All of this", "both of them".
+    let is_part = words.next() == Some("of") && words.next().is_some_and(is_reference);
+    is_reference(first) || is_part || entries(REFERENCE_RUNS).any(|run| text.starts_with(run))
 }
 
 /// Whether the word points to something named before. `IT` is a department.
@@ -196,6 +213,8 @@ mod tests {
             ("这座塔是什么时候建成的？", Asked::Date),
             ("有多少人？", Asked::Number),
             ("What is a whole?", Asked::Other),
+            ("What do I do when it leaks?", Asked::Other),
+            ("And when does it open?", Asked::Date),
         ] {
             assert_eq!(asked(question), expected, "{question}");
         }
@@ -223,6 +242,7 @@ mod tests {
     #[test]
     fn references_are_seen_at_the_beginning() {
         assert!(begins_with_reference("They won."));
+        assert!(begins_with_reference("All of this set the stage."));
         assert!(begins_with_reference("它很大。"));
         assert!(!begins_with_reference("IT is a department."));
         assert!(!begins_with_reference("Item one."));

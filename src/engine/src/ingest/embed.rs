@@ -15,7 +15,7 @@ use lodestone_catalog::job::Outcome;
 use lodestone_embed::{EmbedError, Lane};
 use lodestone_storage::collection::Snapshot;
 use lodestone_storage::segment::{NewSource, SegmentError};
-use lodestone_text::chunk::passage;
+use lodestone_text::chunk::{Surroundings, passage};
 use lodestone_types::{ErrorKind, Fault, RequestContext, RowId, Sequence, SourceKind, Stage};
 
 /// Passages of one slice: some seconds of one core, so that little is lost and much is batched.
@@ -150,7 +150,8 @@ fn visible_vectors(
     let segment = &found.live.segment;
     for row in found.rows().into_iter().map(RowId) {
         let text = segment.text(row)?;
-        vectors.insert(passage(title, searchable, &text), segment.original_vector(row)?);
+        let around = Surroundings { title, searchable, context: segment.context(row) };
+        vectors.insert(passage(around, &text), segment.original_vector(row)?);
     }
     Ok(vectors)
 }

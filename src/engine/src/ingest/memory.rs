@@ -167,7 +167,7 @@ impl MemoryBudget {
     }
 
     /// Takes memory for a merge that was planned for [`Self::room_for_merge`]. Claims other than
-    /// the first wait until there is room beside it.
+    /// the first wait until there is memory beside it.
     pub(super) fn take_for_merge(&self, bytes: u64) -> Share<'_> {
         let mut promised = self.promised.lock();
         promised.bytes = promised.bytes.saturating_add(bytes);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     /// Goal: requests share what the idle process and the connections leave, one of them always
-    /// goes on, and one that finds no room is told so.
+    /// goes on, and one that finds no memory is told so.
     #[test]
     fn requests_share_what_is_left() {
         let own = Told::default();

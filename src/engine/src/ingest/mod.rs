@@ -222,6 +222,10 @@ impl Ingest {
         };
         let collection = self.registry.get(tenant.collection, expected, opened)?;
         if was_closed {
+            match collection.snapshot().damaged.len() {
+                0 => {}
+                segments => self.tell_damage(&collection, segments),
+            }
             if let Err(error) = self.require_model(&collection) {
                 tracing::error!(tenant = %tenant.id, %error, "it is searched by words only");
             }

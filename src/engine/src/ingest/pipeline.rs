@@ -6,9 +6,9 @@ use lodestone_catalog::job::{ClaimedJob, Outcome};
 use lodestone_extract::{ExtractError, Format};
 use lodestone_storage::collection::{CollectionError, Snapshot, uploads};
 use lodestone_storage::segment::{NewRow, NewSource};
-use lodestone_text::chunk::{self, ChunkSizes, passage};
+use lodestone_text::chunk::{self, ChunkSizes, Surroundings, passage};
 use lodestone_types::{
-    ChunkDraft, ErrorKind, Extracted, Fault, Metadata, PageBox, SourceDetail, SourceKind,
+    Block, ChunkDraft, ErrorKind, Extracted, Fault, Metadata, PageBox, SourceDetail, SourceKind,
     SourceRecord, Stage, TenantSchema, Warning, limits,
 };
 
@@ -19,6 +19,8 @@ pub(super) struct Draft {
     title_text: String,
     searchable: String,
     chunks: Vec<ChunkDraft>,
+    /// Headings and header row over each chunk.
+    contexts: Vec<String>,
     /// The rectangles of each chunk.
     boxes: Vec<Vec<PageBox>>,
     /// Vectors of chunks that need not be embedded again.
@@ -43,23 +45,27 @@ impl Draft {
         schema.map(|schema| schema.searchable_text(&record.tenant_metadata)).unwrap_or_default()
     }
 
-    /// The text that the model reads for each chunk: title and searchable values give a passage
-    /// the context that its neighbours would (RETRIEVAL 1.6).
+    /// The text that the model reads for each chunk: title, searchable values and headings give a
+    /// passage the context that its neighbours would (RETRIEVAL 1.6).
     pub(super) fn passages(&self) -> impl Iterator<Item = String> {
-        self.chunks.iter().map(|chunk| passage(&self.title_text, &self.searchable, &chunk.text))
+        let (title, searchable) = self.words();
+        self.chunks.iter().zip(&self.contexts).map(move |(chunk, context)| {
+            passage(Surroundings { title, searchable, context }, &chunk.text)
+        })
     }
 
     /// Vectors and, by rule, what each chunk names and states make rows of the chunks.
     pub(super) fn into_source(self, vectors: Vec<Vec<f32>>) -> NewSource {
-        let chunks = self.chunks.into_iter().zip(self.boxes);
+        let chunks = self.chunks.into_iter().zip(self.contexts).zip(self.boxes);
         let rows = chunks.zip(vectors).enumerate();
         let title = self.title_text.as_str();
-        let rows = rows.map(|(index, ((chunk, boxes), vector))| NewRow {
+        let rows = rows.map(|(index, (((chunk, context), boxes), vector))| NewRow {
             index: index as u32,
             graph: lodestone_graph::extract(title, &chunk.text),
             text: chunk.text,
             place: chunk.place,
             boxes,
+            context,
             vector,
         });
         NewSource {
@@ -77,6 +83,7 @@ struct Content {
     text: String,
     title: Option<String>,
     chunks: Vec<ChunkDraft>,
+    blocks: Vec<Block>,
     boxes: Vec<Vec<PageBox>>,
     warnings: Vec<Warning>,
 }
@@ -102,6 +109,11 @@ impl Ingest {
             job.tenant_metadata.clone().applied_to(map(|record| &record.tenant_metadata));
         let document_metadata =
             job.document_metadata.clone().applied_to(map(|record| &record.document_metadata));
+        let (mut url, mut detail) = (job.url.clone(), job.detail.clone());
+        match &stored {
+            Some(stored) => detail.keep_from(&mut url, &stored.detail, &stored.url),
+            None => detail.keeps = false,
+        }
         let record = SourceRecord {
             sub_tenant: job.sub_tenant.clone(),
             id: job.source.clone(),
@@ -109,17 +121,17 @@ impl Ingest {
             title: String::new(),
             description: String::new(),
             filename: job.filename.clone(),
-            url: job.url.clone(),
+            url,
             content_type: content_type(job.kind, content.format),
             size_bytes: job.size_bytes,
             tenant_metadata,
             document_metadata,
             uploaded_at: job.uploaded_at,
-            last_updated_at: job.origin_at.unwrap_or(job.uploaded_at),
+            last_updated_at: detail.source_time.or(job.origin_at).unwrap_or(job.uploaded_at),
             version: job.version,
             sequence: job.sequence,
             raw_key: job.raw_key.clone(),
-            detail: job.detail.clone(),
+            detail,
         };
         let mut draft = drafted(tenant, record, content);
         if stored.is_some() {
@@ -183,8 +195,8 @@ impl Ingest {
             return Err(Outcome::Rejected { fault: Fault::NoText, message });
         }
         let boxes = boxes_of(&chunks, &extracted);
-        let Extracted { text, title, warnings, .. } = extracted;
-        Ok(Content { format, text, title, chunks, boxes, warnings })
+        let Extracted { text, title, blocks, warnings, .. } = extracted;
+        Ok(Content { format, text, title, chunks, blocks, boxes, warnings })
     }
 
     /// The text of a record of an application: all its parts, one after the other.
@@ -219,9 +231,10 @@ fn drafted(tenant: &Tenant, mut record: SourceRecord, content: Content) -> Draft
     let searchable =
         schema.map(|schema| schema.searchable_text(&record.tenant_metadata)).unwrap_or_default();
     let title_text = named.unwrap_or_default();
-    let (chunks, boxes, schema) = (content.chunks, content.boxes, tenant.schema.clone());
-    let known = vec![None; chunks.len()];
-    Draft { record, title_text, searchable, chunks, boxes, known, schema }
+    let Content { text, blocks, chunks, boxes, .. } = content;
+    let contexts = chunk::contexts(&text, &blocks, &title_text, &chunks);
+    let (known, schema) = (vec![None; chunks.len()], tenant.schema.clone());
+    Draft { record, title_text, searchable, chunks, contexts, boxes, known, schema }
 }
 
 fn rejected(fault: Fault, error: &dyn std::error::Error) -> Outcome {

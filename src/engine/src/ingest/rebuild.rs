@@ -35,9 +35,11 @@ use lodestone_types::{CollectionId, Sequence, SourceRecord};
 pub(super) struct GivenUp(Mutex<BTreeMap<CollectionId, BTreeSet<Sequence>>>);
 
 impl GivenUp {
-    fn add(&self, collection: CollectionId, record: &SourceRecord, reason: &str) {
+    fn add(&self, tenant: &Tenant, record: &SourceRecord, reason: &str) {
+        let (collection, tenant) = (tenant.collection, &tenant.id);
         let (sub_tenant, source) = (&record.sub_tenant, &record.id);
-        tracing::error!(%collection, %sub_tenant, %source, reason, "a lost source stays lost");
+        tracing::error!(%tenant, %collection, %sub_tenant, %source, reason,
+            "a lost source stays lost");
         self.0.lock().entry(collection).or_default().insert(record.sequence);
     }
 
@@ -75,9 +77,19 @@ impl Ingest {
     pub fn quarantine(&self, collection: &Arc<Collection>) -> usize {
         let found = collection.quarantine_damaged();
         if found > 0 {
+            self.tell_damage(collection, found);
             self.maintenance.wake(collection);
         }
         found
+    }
+
+    /// Logs whose segments are damaged: storage knows collections, people know tenants.
+    pub(super) fn tell_damage(&self, collection: &Collection, segments: usize) {
+        let id = collection.id();
+        let tenant = self.catalog.tenant_of(id).ok().flatten();
+        let tenant = tenant.map_or_else(|| "unknown".to_owned(), |tenant| tenant.id.to_string());
+        tracing::error!(tenant, collection = %id, segments, "segments quarantined: what they held \
+            is missing until it is rebuilt from originals");
     }
 
     /// Builds the next lost sources of a collection.
@@ -99,15 +111,15 @@ impl Ingest {
                 Ok(draft) => drafts.push(draft),
                 Err(Outcome::Released | Outcome::Published { .. }) => return Ok(Round::Later),
                 Err(Outcome::Rejected { message, .. } | Outcome::Faulted { message, .. }) => {
-                    self.given_up.add(collection.id(), record, &message);
+                    self.given_up.add(&tenant, record, &message);
                 }
             }
         }
-        let Some(sources) = self.embed_lost(collection.id(), drafts) else {
+        let Some(sources) = self.embed_lost(&tenant, drafts) else {
             return Ok(Round::Later);
         };
         if !sources.is_empty() {
-            self.publish_rebuilt(collection, &sources)?;
+            self.publish_rebuilt(&tenant, collection, &sources)?;
         }
         Ok(Round::Progress)
     }
@@ -148,7 +160,7 @@ impl Ingest {
 
     /// Embeds all drafts, or, where the model refuses them together, each alone. Nothing where it
     /// should be tried later.
-    fn embed_lost(&self, collection: CollectionId, drafts: Vec<Draft>) -> Option<Vec<NewSource>> {
+    fn embed_lost(&self, tenant: &Tenant, drafts: Vec<Draft>) -> Option<Vec<NewSource>> {
         if drafts.is_empty() {
             return Some(Vec::new());
         }
@@ -163,7 +175,7 @@ impl Ingest {
             match self.embed(vec![draft], None) {
                 Ok(embedded) => sources.extend(embedded),
                 Err(Outcome::Released) => return None,
-                Err(outcome) => self.given_up.add(collection, &record, &format!("{outcome:?}")),
+                Err(outcome) => self.given_up.add(tenant, &record, &format!("{outcome:?}")),
             }
         }
         Some(sources)
@@ -171,6 +183,7 @@ impl Ingest {
 
     fn publish_rebuilt(
         &self,
+        tenant: &Tenant,
         collection: &Arc<Collection>,
         sources: &[NewSource],
     ) -> Result<(), IngestError> {
@@ -198,8 +211,10 @@ impl Ingest {
         writer.commit(&edit)?;
         self.record_head(collection);
         drop(writer);
-        let (id, damaged) = (collection.id(), collection.snapshot().damaged.len());
-        tracing::warn!(collection = %id, sources = wanted.len(), damaged, "lost sources rebuilt");
+        let (tenant, id, damaged) =
+            (&tenant.id, collection.id(), collection.snapshot().damaged.len());
+        tracing::warn!(%tenant, collection = %id, sources = wanted.len(), damaged,
+            "lost sources rebuilt");
         Ok(())
     }
 }

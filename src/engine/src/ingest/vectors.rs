@@ -197,5 +197,13 @@ impl Ingest {
 
 fn new_row(index: usize, vector: Vec<f32>) -> NewRow {
     let (index, text, place) = (index as u32, String::new(), ChunkPlace::default());
-    NewRow { boxes: Vec::new(), graph: RowGraph::default(), index, text, place, vector }
+    NewRow {
+        boxes: Vec::new(),
+        context: String::new(),
+        graph: RowGraph::default(),
+        index,
+        text,
+        place,
+        vector,
+    }
 }

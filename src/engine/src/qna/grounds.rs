@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::answer::generate::{Understood, Usage};
-use crate::qna::QnaRequest;
+use crate::answer::{Correction, corrected};
+use crate::qna::{Conversation, QnaRequest};
 use crate::query::Retrieved;
 use crate::{Engine, EngineError, TenantAccess};
-use lodestone_types::id::SessionId;
 use lodestone_types::{RetrievedChunk, SourceId, limits};
 
 /// The grounds of an answer: the question as understood and the results of its search.
@@ -20,6 +20,9 @@ pub struct Grounds {
     pub past: Vec<(String, String)>,
     /// The queries of the search where the generator has made them; else empty.
     pub queries: Vec<String>,
+    /// Words of the question that occur nowhere and were read as others, where no generator reads
+    /// it.
+    pub corrections: Vec<Correction>,
     /// Tokens of the generator for understanding the question.
     pub usage: Usage,
 }
@@ -33,10 +36,7 @@ impl Engine {
         access: &TenantAccess,
         request: &QnaRequest,
     ) -> Result<Grounds, EngineError> {
-        let past = match &request.session {
-            Some(session) => self.past_turns(access, session)?,
-            None => Vec::new(),
-        };
+        let past = self.past_turns(access, &request.conversation)?;
         let mut search = request.search.clone();
         let (understood, access) = match &self.writer {
             Some(writer) if request.ai_generation => {
@@ -48,7 +48,15 @@ impl Engine {
             }
             _ => (Understood::by_rule(&search.query, &past), access),
         };
-        let Understood { question, parts, is_generated, usage, .. } = understood;
+        let Understood { mut question, parts, is_generated, usage, .. } = understood;
+        let mut corrections = Vec::new();
+        if self.writer.is_none() {
+            corrections = self.read(access, |snapshot| {
+                let (context, sub_tenant) = (&access.context, &access.sub_tenant);
+                self.query.corrections(context, snapshot, sub_tenant, &question)
+            })?;
+            question = corrected(&question, &corrections);
+        }
         search.query.clone_from(&question);
         let mut pools = vec![self.retrieve(access, &search)?];
         for part in &parts {
@@ -61,14 +69,20 @@ impl Engine {
             queries.push(question.clone());
             queries.extend(parts);
         }
-        Ok(Grounds { retrieved, question, past, queries, usage })
+        Ok(Grounds { retrieved, question, past, queries, corrections, usage })
     }
 
-    fn past_turns(
+    /// The turns of a conversation, oldest first, each a question and its answer.
+    pub(super) fn past_turns(
         &self,
         access: &TenantAccess,
-        session: &SessionId,
+        conversation: &Conversation,
     ) -> Result<Vec<(String, String)>, EngineError> {
+        let session = match conversation {
+            Conversation::New => return Ok(Vec::new()),
+            Conversation::Told(turns) => return Ok(turns.clone()),
+            Conversation::Session(session) => session,
+        };
         let (collection, sub_tenant) = (access.tenant.collection, &access.sub_tenant);
         let turns = self.catalog.turns(collection, sub_tenant, session, limits::SESSION_TURNS)?;
         Ok(turns.into_iter().map(|turn| (turn.question, turn.answer)).collect())

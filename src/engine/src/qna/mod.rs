@@ -11,26 +11,39 @@
 //! text. Sources are numbered by relevance where a generator is configured, at once as in a
 //! stream, where they are told before the first token.
 //!
-//! - `grounds`: the search behind a question
+//! - `grounds`: the search behind a question; `quotes`: the passages behind an answer
 
 mod grounds;
+mod quotes;
 
 use std::ops::ControlFlow;
 use std::time::Instant;
 
 pub use grounds::Grounds;
+pub use quotes::Quote;
 
 use crate::answer::generate::{
     Delivery, GenerateError, Question, Unsupported, Usage, Writer, Written,
 };
-use crate::answer::{AnswerSource, SourceOrder, deltas, sources_only};
+use crate::answer::{AnswerSource, SourceOrder, contextualise, deltas, sources_only};
 use crate::query::RetrieveRequest;
 use crate::{Engine, EngineError, TenantAccess};
-use lodestone_types::RequestContext;
 use lodestone_types::id::SessionId;
 
 /// Name of the model that writes answers without a generator.
 const EXTRACTIVE: &str = "extractive";
+
+/// The turns before a question.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Conversation {
+    /// Nothing.
+    #[default]
+    New,
+    /// The turns of a session.
+    Session(SessionId),
+    /// Questions with their answers, oldest first.
+    Told(Vec<(String, String)>),
+}
 
 /// A question to answer.
 #[derive(Debug, Clone)]
@@ -38,7 +51,7 @@ pub struct QnaRequest {
     /// The search for its grounds; the query is the question.
     pub search: RetrieveRequest,
     /// The conversation it belongs to.
-    pub session: Option<SessionId>,
+    pub conversation: Conversation,
     /// Whether an answer is wanted, not only its sources; a generator, if there is one, may help.
     pub ai_generation: bool,
     /// Whether the generator may split the question; each part is then searched for.
@@ -71,6 +84,8 @@ pub struct QnaAnswer {
     pub text: String,
     /// Sources; `[n]` of the text refers to the n-th.
     pub sources: Vec<AnswerSource>,
+    /// The passages that it cites, in its order.
+    pub quotes: Vec<Quote>,
     /// The search results that it rests on.
     pub grounds: Grounds,
     /// Model, usage and errors behind the text.
@@ -98,10 +113,12 @@ pub struct Generation {
     pub chunks_shown: usize,
     /// Citations that their sources do not support.
     pub unsupported: Vec<Unsupported>,
+    /// Whether an extracted answer tells what several editions of one document say.
+    pub has_conflict: bool,
 }
 
 /// The text of an answer with its sources.
-type Draft = (String, Vec<AnswerSource>, Generation);
+type Draft = (String, Vec<AnswerSource>, Vec<Quote>, Generation);
 
 impl Engine {
     /// Answers a question and tells `sink`, if there is one, what is ready on the way. In a
@@ -134,10 +151,10 @@ impl Engine {
             None => request.ai_generation.then_some(EXTRACTIVE),
         };
         told(sink(AnswerEvent::Start(model)))?;
-        let (text, sources, generation) = match writer {
+        let (text, sources, quotes, generation) = match writer {
             Some(writer) => self.generate(writer, access, request, &grounds, delivery, sink)?,
             None => {
-                let draft = self.extract(&access.context, request, &grounds)?;
+                let draft = self.extract(access, request, &grounds)?;
                 told(sink(AnswerEvent::Sources(&grounds, &draft.1)))?;
                 tell_text(sink, &draft.0)?;
                 draft
@@ -145,7 +162,7 @@ impl Engine {
         };
         let millis = |since: Instant| since.elapsed().as_secs_f64() * 1e3;
         let (answer_ms, total_ms) = (millis(searched), millis(begun));
-        Ok(QnaAnswer { text, sources, grounds, generation, answer_ms, total_ms })
+        Ok(QnaAnswer { text, sources, quotes, grounds, generation, answer_ms, total_ms })
     }
 
     /// The answer of a generator; where it fails before its first token, sentences of the chunks.
@@ -186,48 +203,68 @@ impl Engine {
                     unsupported,
                     ..Generation::default()
                 };
-                return Ok((text, sources, generation));
+                let quotes = quotes::generated(&text, &sources, chunks);
+                return Ok((text, sources, quotes, generation));
             }
             Err(error) => error,
         };
         if has_told || context.cancel().is_cancelled() || !self.settings.llm_fallback {
             return Err(error.into());
         }
-        let (text, sources, generation) = self.extract(&context.restarted(), request, grounds)?;
+        let (text, sources, quotes, generation) =
+            self.extract(&access.restarted(), request, grounds)?;
         tell_text(sink, &text)?;
         let generation = Generation { is_fallback: true, error: Some(error), ..generation };
-        Ok((text, sources, generation))
+        Ok((text, sources, quotes, generation))
     }
 
     /// The answer without a generator: sentences of the chunks, or none where none is wanted.
     fn extract(
         &self,
-        context: &RequestContext,
+        access: &TenantAccess,
         request: &QnaRequest,
         grounds: &Grounds,
     ) -> Result<Draft, EngineError> {
         let (question, chunks) = (&grounds.question, &grounds.retrieved.chunks);
         if !request.ai_generation {
             let generation = Generation { is_fallback: true, ..Generation::default() };
-            return Ok((String::new(), sources_only(question, chunks), generation));
+            return Ok((String::new(), sources_only(question, chunks), Vec::new(), generation));
         }
         let order = match self.writer {
             Some(_) => SourceOrder::ByRelevance,
             None => SourceOrder::ByUse,
         };
-        let answer = self.answerer.answer(context, question, chunks, order)?;
+        let around = self.read(access, |snapshot| {
+            self.query.around(&access.context, snapshot, &access.sub_tenant, chunks)
+        })?;
+        let answer = self.answerer.answer(&access.context, question, chunks, &around, order)?;
         let generation = Generation {
             model: Some(EXTRACTIVE.to_owned()),
             is_fallback: self.writer.is_none(),
             usage: grounds.usage,
+            has_conflict: answer.has_conflict,
             ..Generation::default()
         };
-        Ok((answer.text, answer.sources, generation))
+        let quotes = quotes::extracted(&answer, chunks, &around);
+        Ok((answer.text, answer.sources, quotes, generation))
     }
 
     /// The writer of generated answers, where a generator is configured.
     pub fn writer(&self) -> Option<&Writer> {
         self.writer.as_ref()
+    }
+
+    /// A query as it should be searched behind a conversation, by the same rule as a question.
+    ///
+    /// # Errors
+    /// Errors of the catalog.
+    pub fn completed(
+        &self,
+        access: &TenantAccess,
+        conversation: &Conversation,
+        query: &str,
+    ) -> Result<String, EngineError> {
+        Ok(contextualise(query, &self.past_turns(access, conversation)?))
     }
 
     /// Adds a turn to a session. A question that wanted no answer is no turn; it keeps the session.

@@ -62,6 +62,7 @@ pub(super) fn hydrate(
         chunks.push(RetrievedChunk {
             uuid: chunk_uuid(segment, row),
             source,
+            joined: Vec::new(),
             index: segment.index(row),
             text: segment.text(row)?,
             place: segment.place(row),

@@ -12,7 +12,7 @@ use crate::query::{QueryError, side_by_side};
 use lodestone_compute::{ComputeBackend, PreparedQuery};
 use lodestone_storage::collection::{LiveSegment, ScopeRows, Snapshot};
 use lodestone_storage::segment::flat::{self, RowFilter, Thoroughness, search_together};
-use lodestone_text::{CorpusStats, RowScores, TermCounts, TextQuery};
+use lodestone_text::{CorpusStats, RowScores, SimilarWords, TermCounts, TextQuery, WordQuery};
 use lodestone_types::{Filter, Hit, RequestContext, RowId, SubTenantId};
 
 /// A segment with the rows that a search may return from it.
@@ -229,43 +229,94 @@ impl KeywordLeg {
         k: usize,
     ) -> Result<Self, QueryError> {
         let scores = KeywordScores::compute(context, segments, query)?;
-        let top = with_ties(k, scores.first(k + 1), |k| Ok(scores.first(k)))?;
+        let top = scores.top(k)?;
         Ok(Self { scores, top })
     }
 }
 
-/// Keyword scores of every matching row, by segment.
-pub(super) struct KeywordScores(Vec<Option<RowScores>>);
+/// Keyword scores of every matching row, by segment, and the statistics that they rest on.
+pub(super) struct KeywordScores {
+    of_segments: Vec<Option<RowScores>>,
+    pub(super) stats: CorpusStats,
+}
 
 impl fmt::Debug for KeywordScores {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("KeywordScores").field(&self.0.len()).finish()
+        f.debug_tuple("KeywordScores").field(&self.of_segments.len()).finish()
     }
+}
+
+/// Statistics of the scope's live rows over all segments.
+pub(super) fn corpus_stats<Q: TextQuery>(
+    context: &RequestContext,
+    segments: &[SegmentScope],
+    query: &Q,
+) -> Result<CorpusStats, QueryError> {
+    let count = |segment: &SegmentScope| -> Result<TermCounts, QueryError> {
+        context.check()?;
+        let index = segment.live.segment.text_index();
+        // Kept with the scope; here so that segments are looked through side by side.
+        segment.live.scope_stats(&segment.scope);
+        Ok(index.term_counts(query, segment.scope.mask())?)
+    };
+    let mut stats = CorpusStats::default();
+    let counts = side_by_side::each(segments, rows(segments), count);
+    for (segment, counts) in segments.iter().zip(counts) {
+        stats.add(*segment.live.scope_stats(&segment.scope), &counts?);
+    }
+    Ok(stats)
+}
+
+/// Takes up the forms of the query's words that the segments of the scope hold.
+pub(super) fn expand(
+    context: &RequestContext,
+    segments: &[SegmentScope],
+    query: &mut WordQuery,
+) -> Result<(), QueryError> {
+    let similar = |segment: &SegmentScope| -> Result<SimilarWords, QueryError> {
+        context.check()?;
+        Ok(segment.live.segment.text_index().similar(query, segment.scope.mask())?)
+    };
+    let found = side_by_side::each(segments, rows(segments), similar);
+    query.expand(found.into_iter().collect::<Result<Vec<_>, _>>()?);
+    Ok(())
+}
+
+/// The share of the query's words that each of the rows holds, in the order given. The rows of one
+/// segment are looked up together.
+pub(super) fn coverages<Q: TextQuery>(
+    context: &RequestContext,
+    segments: &[SegmentScope],
+    query: &Q,
+    stats: &CorpusStats,
+    rows: &[RowAddress],
+) -> Result<Vec<f32>, QueryError> {
+    let mut sorted = rows.to_vec();
+    sorted.sort_unstable();
+    let mut found = Vec::with_capacity(sorted.len());
+    for group in sorted.chunk_by(|a, b| a.segment == b.segment) {
+        context.check()?;
+        let index = segments[group[0].segment].live.segment.text_index();
+        let rows: RoaringBitmap = group.iter().map(|address| address.row.0).collect();
+        found.extend(index.coverage(query, stats, &rows)?);
+    }
+    let of = |row: &RowAddress| sorted.binary_search(row).map_or(0.0, |at| found[at]);
+    Ok(rows.iter().map(of).collect())
 }
 
 impl KeywordScores {
     /// BM25 with the statistics of the scope's live rows over all segments: the scores are those
     /// of one index that holds nothing else.
-    fn compute<Q: TextQuery>(
+    pub(super) fn compute<Q: TextQuery>(
         context: &RequestContext,
         segments: &[SegmentScope],
         query: &Q,
     ) -> Result<Self, QueryError> {
         if query.is_empty() {
-            return Ok(Self(segments.iter().map(|_| None).collect()));
+            let of_segments = segments.iter().map(|_| None).collect();
+            return Ok(Self { of_segments, stats: CorpusStats::default() });
         }
-        let count = |segment: &SegmentScope| -> Result<TermCounts, QueryError> {
-            context.check()?;
-            let index = segment.live.segment.text_index();
-            // Kept with the scope; here so that segments are looked through side by side.
-            segment.live.scope_stats(&segment.scope);
-            Ok(index.term_counts(query, segment.scope.mask())?)
-        };
-        let mut stats = CorpusStats::default();
-        let counts = side_by_side::each(segments, rows(segments), count);
-        for (segment, counts) in segments.iter().zip(counts) {
-            stats.add(*segment.live.scope_stats(&segment.scope), &counts?);
-        }
+        let stats = corpus_stats(context, segments, query)?;
         let score = |segment: &SegmentScope| -> Result<Option<RowScores>, QueryError> {
             context.check()?;
             if segment.rows == 0 {
@@ -275,19 +326,54 @@ impl KeywordScores {
             Ok(Some(index.score(query, &stats, segment.mask())?))
         };
         let scores = side_by_side::each(segments, rows(segments), score);
-        Ok(Self(scores.into_iter().collect::<Result<_, _>>()?))
+        let of_segments = scores.into_iter().collect::<Result<_, _>>()?;
+        Ok(Self { of_segments, stats })
+    }
+
+    /// Drops the rows that hold too little of the query: `is_enough` is asked for their coverage.
+    pub(super) fn keep<Q: TextQuery>(
+        &mut self,
+        context: &RequestContext,
+        segments: &[SegmentScope],
+        query: &Q,
+        is_enough: impl Fn(f32) -> bool,
+    ) -> Result<(), QueryError> {
+        for (segment, scores) in segments.iter().zip(&mut self.of_segments) {
+            let Some(scores) = scores else { continue };
+            context.check()?;
+            let index = segment.live.segment.text_index();
+            let mut coverage = index.coverage(query, &self.stats, &scores.rows())?.into_iter();
+            scores.retain(|_| coverage.next().is_some_and(&is_enough));
+        }
+        Ok(())
+    }
+
+    /// Rows that match.
+    pub(super) fn count(&self) -> u64 {
+        self.of_segments.iter().flatten().map(RowScores::count).sum()
+    }
+
+    /// The rows that match, by segment.
+    pub(super) fn rows(&self) -> Vec<RoaringBitmap> {
+        let rows = |scores: &Option<RowScores>| scores.as_ref().map(RowScores::rows);
+        self.of_segments.iter().map(|scores| rows(scores).unwrap_or_default()).collect()
+    }
+
+    /// The best `k` rows and those that equal the last of them.
+    pub(super) fn top(&self, k: usize) -> Result<LegHits, QueryError> {
+        with_ties(k, self.first(k + 1), |k| Ok(self.first(k)))
     }
 
     /// The best `k` rows, best first.
     pub(super) fn first(&self, k: usize) -> LegHits {
-        let scored = self.0.iter().enumerate();
+        let scored = self.of_segments.iter().enumerate();
         let hits = scored.filter_map(|(at, scores)| Some((at, scores.as_ref()?)));
         best(hits.flat_map(|(at, scores)| addressed(at, scores.top(k))).collect(), k)
     }
 
     /// The score of a row; 0 where no term occurs.
     pub(super) fn get(&self, row: RowAddress) -> f32 {
-        self.0[row.segment].as_ref().map_or(0.0, |scores| scores.get(row.row))
+        self.of_segments[row.segment].as_ref().map_or(0.0, |scores| scores.get(row.row))
     }
 }
 

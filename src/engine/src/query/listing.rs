@@ -52,7 +52,11 @@ impl SourceView {
                 version: record.version,
                 is_searchable: true,
                 chunks: Some(rows),
-                updated_at: record.last_updated_at.max(record.uploaded_at),
+                // The date of a document says nothing of when it changed here.
+                updated_at: match record.detail.source_time {
+                    Some(_) => record.uploaded_at,
+                    None => record.last_updated_at.max(record.uploaded_at),
+                },
                 record: Arc::new(record),
             });
             return Ok(settled);
@@ -105,7 +109,7 @@ fn accepted(row: &JobRow) -> SourceRecord {
         tenant_metadata: map(&job.tenant_metadata),
         document_metadata,
         uploaded_at: job.uploaded_at,
-        last_updated_at: job.origin_at.unwrap_or(job.uploaded_at),
+        last_updated_at: job.detail.source_time.or(job.origin_at).unwrap_or(job.uploaded_at),
         version: job.version,
         sequence: job.sequence,
         raw_key: job.raw_key.clone(),

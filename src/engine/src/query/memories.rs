@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::query::legs::{self, RowAddress, SegmentScope};
-use crate::query::request::{Alpha, Mode, RetrieveRequest};
+use crate::query::request::{Alpha, GraphContext, Join, Mode, RetrieveRequest};
 use crate::query::{Query, QueryError};
 use lodestone_compute::PreparedQuery;
 use lodestone_storage::collection::Snapshot;
@@ -186,8 +186,10 @@ impl Query {
             alpha: Alpha::Fixed(ALPHA),
             recency_bias: 0.0,
             is_personalised: false,
-            has_graph_context: false,
+            graph_context: GraphContext::Off,
             per_source_max: None,
+            join: Join::Never,
+            min_confidence: 0.0,
             filter: memory::unexpired(now).into(),
         };
         loop {

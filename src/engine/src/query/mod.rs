@@ -19,17 +19,23 @@
 //! - `request`: requests and results; `plan`: decisions before the search
 //! - `legs`: both legs over the segments of a scope; `side_by_side`: on several threads
 //! - `ranking`: candidates, their features, their order
+//! - `facets`: counts of metadata values over what matches
 //! - `steer`: moving the query vector towards memories and first results
 //! - `rerank`: verdicts of the reranker on the first candidates
 //! - `graph`: links, paths and statements of the results
-//! - `retrieve`, `full_text`, `vectors`: the searches
+//! - `join`: neighbouring chunks as one result
+//! - `retrieve`, `full_text`, `vectors`: the searches; `around`: chunks beside those found
+//! - `vocabulary`: the words of a scope, for misspelt questions
 //! - `memories`: personal memories, listed, looked up and near a query
 //! - `listing`: sources in every state; `hydrate`: rows to chunks; `error`: errors of searches
 
+mod around;
 mod error;
+mod facets;
 mod full_text;
 mod graph;
 mod hydrate;
+mod join;
 mod legs;
 mod listing;
 mod memories;
@@ -41,6 +47,7 @@ mod retrieve;
 mod side_by_side;
 mod steer;
 mod vectors;
+mod vocabulary;
 
 use std::sync::Arc;
 
@@ -48,7 +55,8 @@ pub use error::QueryError;
 pub use listing::SourceView;
 pub use memories::{FoundMemory, MemoryRequest, NearMemory, memories, memory_count};
 pub use request::{
-    Alpha, CandidateCounts, FullTextRequest, Mode, RetrieveRequest, Retrieved, Timings,
+    Alpha, CandidateCounts, Facet, FoundWords, FullTextRequest, GraphContext, Join, Mode,
+    RetrieveRequest, Retrieved, Timings,
 };
 pub use vectors::VectorHit;
 

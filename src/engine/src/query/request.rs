@@ -1,15 +1,28 @@
 //! Requests and results of searches.
 
 use lodestone_storage::filter::RequestFilter;
-use lodestone_text::Operator;
-use lodestone_types::{Relations, RetrievedChunk, SourceId};
+use lodestone_text::{Fuzzy, Operator, WordQuery};
+use lodestone_types::{Filter, Relations, RetrievedChunk, SourceId};
 
 /// Weight of meaning against words in the score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Alpha {
+    /// The same for every query whose script the model reads.
+    Default,
     /// 0 (words only) to 1 (meaning only).
     Fixed(f32),
     /// Decided from the query.
+    Auto,
+}
+
+/// Whether a search uses the graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GraphContext {
+    /// No.
+    Off,
+    /// Yes.
+    On,
+    /// Decided from the query and its first results.
     Auto,
 }
 
@@ -32,6 +45,18 @@ impl Mode {
     }
 }
 
+/// When neighbouring chunks of one source become one result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Join {
+    /// Each chunk is a result.
+    Never,
+    /// In every source.
+    Always,
+    /// In short sources.
+    #[default]
+    Auto,
+}
+
 /// A hybrid search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetrieveRequest {
@@ -50,9 +75,13 @@ pub struct RetrieveRequest {
     /// Whether the scope's memories steer the ranking.
     pub is_personalised: bool,
     /// Whether entities of the results take part, and relations are wanted.
-    pub has_graph_context: bool,
+    pub graph_context: GraphContext,
     /// Chunks of one source at most; `None` does not limit.
     pub per_source_max: Option<usize>,
+    /// When neighbouring chunks become one result.
+    pub join: Join,
+    /// Confidence below which results are left out.
+    pub min_confidence: f32,
     /// Condition on the sources.
     pub filter: RequestFilter,
 }
@@ -74,10 +103,61 @@ pub struct FullTextRequest {
     pub query: String,
     /// Whether one term suffices.
     pub operator: Operator,
+    /// Misspellings that are forgiven.
+    pub fuzzy: Fuzzy,
+    /// Whether the last word is the beginning of one.
+    pub is_prefix: bool,
+    /// Results passed over, best first.
+    pub offset: usize,
     /// Results at most.
     pub max_chunks: usize,
+    /// Confidence below which results are left out.
+    pub min_confidence: f32,
+    /// Metadata keys whose values are counted over all matching chunks.
+    pub facets: Vec<String>,
     /// Condition on the sources.
     pub filter: RequestFilter,
+}
+
+impl FullTextRequest {
+    /// Any of the words of a query, in any source.
+    pub fn new(query: impl Into<String>, max_chunks: usize) -> Self {
+        Self {
+            query: query.into(),
+            operator: Operator::Or,
+            fuzzy: Fuzzy::Off,
+            is_prefix: false,
+            offset: 0,
+            max_chunks,
+            min_confidence: 0.0,
+            facets: Vec::new(),
+            filter: Filter::All.into(),
+        }
+    }
+}
+
+/// The result of a search for whole words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundWords {
+    /// Chunks, best first.
+    pub chunks: Vec<RetrievedChunk>,
+    /// Matching chunks in all.
+    pub total: u64,
+    /// Counts of the keys that were asked for, in their order.
+    pub facets: Vec<Facet>,
+    /// The query with all forms of its words, to mark them in the chunks.
+    pub query: WordQuery,
+}
+
+/// Matching chunks by the value of a metadata key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facet {
+    /// The key.
+    pub key: String,
+    /// The most frequent values, most frequent first, each with its number of chunks.
+    pub values: Vec<(String, u64)>,
+    /// Further values, at most.
+    pub left_out: u64,
 }
 
 /// Numbers of candidates.
@@ -117,15 +197,17 @@ pub struct Retrieved {
     pub chunks: Vec<RetrievedChunk>,
     /// Weight of meaning that was used.
     pub alpha: f32,
-    /// Reason for the choice of `auto`; `None` where it was given.
+    /// Reason for the choice where it was made from the query.
     pub alpha_reason: Option<&'static str>,
     /// Name of the reranker that the ranking may rest on; `None` where none was asked for or
     /// installed, and where it failed.
     pub reranker: Option<String>,
     /// Ids of the memories that steered the ranking, nearest first.
     pub memories_used: Vec<SourceId>,
-    /// Relations of the results; `None` where they were not asked for.
+    /// Relations of the results; `None` where the graph was not used.
     pub relations: Option<Relations>,
+    /// Reason for the choice of [`GraphContext::Auto`]; `None` where it was given.
+    pub graph_reason: Option<&'static str>,
     /// Candidates by leg.
     pub candidates: CandidateCounts,
     /// Whether a filter was in force.

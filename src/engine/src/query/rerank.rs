@@ -9,7 +9,7 @@ use crate::query::ranking::Search;
 use crate::query::request::Mode;
 use crate::query::{Query, QueryError};
 use lodestone_rank::Reranker;
-use lodestone_text::chunk::passage;
+use lodestone_text::chunk::{Surroundings, passage};
 use lodestone_types::{SourceRecord, TenantSchema, limits};
 
 impl Query {
@@ -68,7 +68,8 @@ fn passages(
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(heading(&segment.record(position)?, schema)),
         };
-        passages.push(passage(title, searchable, &segment.text(address.row)?));
+        let around = Surroundings { title, searchable, context: segment.context(address.row) };
+        passages.push(passage(around, &segment.text(address.row)?));
     }
     Ok(passages)
 }

@@ -1,20 +1,25 @@
 //! Hybrid search: both legs, their ranking, and the relations of the results.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use crate::query::graph::Neighbourhood;
 use crate::query::hydrate::{Ranked, hydrate};
-use crate::query::legs::{self, KeywordLeg};
+use crate::query::join::{self, Place, Seat};
+use crate::query::legs::{self, KeywordLeg, corpus_stats};
 use crate::query::ranking::{Candidates, Search};
-use crate::query::request::{Mode, RetrieveRequest, Retrieved};
+use crate::query::request::{GraphContext, Mode, RetrieveRequest, Retrieved};
 use crate::query::rerank::verdicts;
 use crate::query::steer::{feed_back, steered};
 use crate::query::{Query, QueryError, plan};
 use lodestone_compute::PreparedQuery;
 use lodestone_embed::Lane;
+use lodestone_rank::confidence;
 use lodestone_storage::collection::Snapshot;
 use lodestone_text::HybridQuery;
-use lodestone_types::{Relations, RequestContext, SubTenantId, TenantSchema, Timestamp};
+use lodestone_types::{
+    Relations, RequestContext, RetrievedChunk, SubTenantId, TenantSchema, Timestamp,
+};
 
 impl Query {
     /// Searches one scope of one snapshot.
@@ -50,19 +55,20 @@ impl Query {
             ..Retrieved::default()
         };
         if segments.iter().all(|segment| segment.rows == 0) {
-            result.relations = request.has_graph_context.then(Relations::default);
             result.timings.total = millis(begun);
-            return Ok(result);
+            return Ok(nothing(request.graph_context, result));
         }
         let vector = match alpha > 0.0 {
             true => Some(self.vector_of(context, snapshot, sub_tenant, request, now, &mut result)?),
             false => None,
         };
         let pool = plan::pool(request.mode, request.max_chunks);
+        let words = HybridQuery::analyse(&request.query);
         let keyword = timed(&mut result.timings.keyword, || {
-            let leg = |query| KeywordLeg::compute(context, &segments, &query, pool);
-            (alpha < 1.0).then(|| leg(HybridQuery::analyse(&request.query))).transpose()
+            let leg = || KeywordLeg::compute(context, &segments, &words, pool);
+            (alpha < 1.0).then(leg).transpose()
         })?;
+        let plain = vector.clone();
         let search = Search {
             context,
             backend: &*self.backend,
@@ -73,32 +79,42 @@ impl Query {
             pool,
             thoroughness: plan::thoroughness(request.mode),
         };
-        let (candidates, mut ranked) = self.ranked(&search, vector, schema, &mut result)?;
+        let (candidates, mut ranked, uses_graph) =
+            self.ranked(&search, vector, schema, &mut result)?;
         result.candidates = search.counts(&candidates, &ranked);
+        if request.min_confidence > 0.0 {
+            self.judge(&search, &words, plain.as_ref(), &mut ranked)?;
+            ranked.retain(|row| row.parts.confidence >= request.min_confidence);
+        }
         if let Some(most) = request.per_source_max {
             lodestone_rank::cap_per_source(&mut ranked, most, |row| search.source(row.address));
         }
-        let shown = &ranked[..ranked.len().min(request.max_chunks)];
-        if request.has_graph_context {
+        let places = places(&search, &ranked);
+        let mut shown: Vec<Ranked> = places.iter().flat_map(|place| place.chunks.clone()).collect();
+        if request.min_confidence == 0.0 {
+            self.judge(&search, &words, plain.as_ref(), &mut shown)?;
+        }
+        if uses_graph {
             let relations = timed(&mut result.timings.graph, || {
-                Neighbourhood::open(&search, &candidates)?.relations(&ranked, shown)
+                Neighbourhood::open(&search, &candidates)?.relations(&ranked, &shown)
             });
             result.relations = Some(relations?);
         }
-        result.chunks = hydrate(context, &segments, shown)?;
+        result.chunks = joined(&places, hydrate(context, &segments, &shown)?);
         result.timings.total = millis(begun);
         Ok(result)
     }
 
     /// The candidates with all their features, and their order: of the query, in `accurate` of the
-    /// query moved towards its first results; with verdicts of a reranker; with links.
+    /// query moved towards its first results; with verdicts of a reranker; with links, where the
+    /// graph is used, which is the third part.
     fn ranked(
         &self,
         search: &Search<'_>,
         vector: Option<PreparedQuery>,
         schema: Option<&TenantSchema>,
         result: &mut Retrieved,
-    ) -> Result<(Candidates, Vec<Ranked>), QueryError> {
+    ) -> Result<(Candidates, Vec<Ranked>, bool), QueryError> {
         let mode = search.request.mode;
         let timings = &mut result.timings;
         let (near, paths) = timed(&mut timings.semantic, || search.nearest(vector.as_ref()))?;
@@ -124,14 +140,58 @@ impl Query {
                 None => result.reranker = None,
             }
         }
-        if search.request.has_graph_context {
+        let uses_graph = match search.request.graph_context {
+            GraphContext::Off => false,
+            GraphContext::On => true,
+            GraphContext::Auto => {
+                let judge = || Neighbourhood::open(search, &candidates)?.judge(&ranked);
+                let verdict = timed(&mut timings.graph, judge)?;
+                result.graph_reason = Some(verdict.reason);
+                verdict.is_used
+            }
+        };
+        if uses_graph {
             ranked = timed(&mut timings.graph, || {
                 let links = Neighbourhood::open(search, &candidates)?.links(&ranked)?;
                 search.link(&mut candidates, &links)?;
                 Ok::<_, QueryError>(search.order(&candidates))
             })?;
         }
-        Ok((candidates, ranked))
+        Ok((candidates, ranked, uses_graph))
+    }
+
+    /// Gives ranked rows their confidence: by their cosine with the query's own vector, unless the
+    /// model cannot read its script, and by the share of its words that they hold.
+    fn judge(
+        &self,
+        search: &Search<'_>,
+        words: &HybridQuery,
+        vector: Option<&PreparedQuery>,
+        ranked: &mut [Ranked],
+    ) -> Result<(), QueryError> {
+        let (context, request) = (search.context, search.request);
+        let known = search.keyword.as_ref().map(|leg| leg.scores.stats.clone());
+        let stats = known.map_or_else(|| corpus_stats(context, search.segments, words), Ok)?;
+        let rows: Vec<_> = ranked.iter().map(|row| row.address).collect();
+        let shares = legs::coverages(context, search.segments, words, &stats, &rows)?;
+        let is_unread = plan::is_unread(&request.query, &*self.embedder);
+        let vector = vector.filter(|_| !is_unread);
+        // Feedback has moved the vector towards the first results, whatever they are.
+        let moved = vector.filter(|_| request.mode == Mode::Accurate);
+        let cosines = moved.map(|vector| {
+            let mut sorted = rows.clone();
+            sorted.sort_unstable();
+            let cosines = legs::cosines(context, search.backend, search.segments, vector, &sorted)?;
+            Ok::<BTreeMap<_, _>, QueryError>(sorted.into_iter().zip(cosines).collect())
+        });
+        let cosines = cosines.transpose()?;
+        for (row, coverage) in ranked.iter_mut().zip(shares) {
+            let own = cosines.as_ref().and_then(|cosines| cosines.get(&row.address).copied());
+            let cosine = own.or(row.parts.cosine).filter(|_| !is_unread);
+            row.parts.coverage = coverage;
+            row.parts.confidence = confidence(cosine, coverage);
+        }
+        Ok(())
     }
 
     /// The query vector, moved towards near memories where that is asked for.
@@ -155,6 +215,35 @@ impl Query {
         result.memories_used = near.iter().map(|memory| memory.id.clone()).collect();
         steered(vector, &near)
     }
+}
+
+/// The result where there is nothing to search.
+fn nothing(graph: GraphContext, result: Retrieved) -> Retrieved {
+    let relations = (graph == GraphContext::On).then(Relations::default);
+    let graph_reason = (graph == GraphContext::Auto).then_some("there is nothing to search");
+    Retrieved { relations, graph_reason, ..result }
+}
+
+/// The first places of a ranking, as many as were asked for.
+fn places(search: &Search<'_>, ranked: &[Ranked]) -> Vec<Place> {
+    let request = search.request;
+    join::places(ranked, request.max_chunks, request.join, |row| {
+        let (at, source) = search.source(row.address);
+        let segment = &search.segments[at].live.segment;
+        let source_chunks = segment.rows_of(source).len();
+        Seat { source: (at, source), source_chunks, index: segment.index(row.address.row) }
+    })
+}
+
+/// The results of places, of their chunks one after the other.
+fn joined(places: &[Place], chunks: Vec<RetrievedChunk>) -> Vec<RetrievedChunk> {
+    let mut chunks = chunks.into_iter();
+    let result = |Place { best, chunks: rows }: &Place| {
+        let best = rows.iter().position(|row| row.address == best.address);
+        let own = chunks.by_ref().take(rows.len()).collect();
+        join::joined(own, best.expect("it is one of them"))
+    };
+    places.iter().map(result).collect()
 }
 
 fn millis(since: Instant) -> f64 {

@@ -5,17 +5,11 @@ use serde_json::json;
 use super::*;
 use crate::ingest::Amendment;
 use crate::query::FullTextRequest;
-use lodestone_text::Operator;
-use lodestone_types::{FieldType, Filter, SchemaField, TenantSchema};
+use lodestone_types::{FieldType, SchemaField, TenantSchema};
 
 fn found(engine: &Engine, word: &str) -> Vec<(String, u32)> {
-    let request = FullTextRequest {
-        query: word.into(),
-        operator: Operator::Or,
-        max_chunks: 10,
-        filter: Filter::All.into(),
-    };
-    let chunks = engine.full_text(&access(engine), &request).unwrap();
+    let request = FullTextRequest::new(word, 10);
+    let chunks = engine.full_text(&access(engine), &request).unwrap().chunks;
     chunks.iter().map(|chunk| (chunk.source.id.to_string(), chunk.source.version)).collect()
 }
 

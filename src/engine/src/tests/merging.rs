@@ -4,8 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use super::*;
-use crate::query::{Alpha, FullTextRequest, Mode, RetrieveRequest};
-use lodestone_text::Operator;
+use crate::query::{Alpha, FullTextRequest, GraphContext, Join, Mode, RetrieveRequest};
 use lodestone_types::{Filter, RetrievedChunk};
 use parking_lot::Mutex;
 
@@ -23,15 +22,16 @@ fn answers(engine: &Engine) -> [Vec<RetrievedChunk>; 2] {
         alpha: Alpha::Fixed(0.5),
         recency_bias: 0.0,
         is_personalised: false,
-        has_graph_context: true,
+        graph_context: GraphContext::On,
         per_source_max: None,
+        join: Join::Never,
+        min_confidence: 0.0,
         filter,
     };
-    let filter = Filter::All.into();
-    let words = FullTextRequest { query, operator: Operator::Or, max_chunks: 50, filter };
+    let words = FullTextRequest::new(query, 50);
     let access = access(engine);
     let found = engine.retrieve(&access, &hybrid).unwrap();
-    [found.chunks, engine.full_text(&access, &words).unwrap()]
+    [found.chunks, engine.full_text(&access, &words).unwrap().chunks]
 }
 
 /// Goal: chunks, order and scores do not depend on how rows are spread over segments. Method: on a

@@ -36,7 +36,9 @@ use lodestone_types::{
 };
 
 /// Time after which a test calls background work stuck.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Between two looks: the work that is waited for has the processor.
+const PAUSE: Duration = Duration::from_millis(1);
 /// The beginning of a document that takes [`SLOW_MILLIS`] to read.
 const SLOW: &str = "slowly read";
 const SLOW_MILLIS: u64 = 1500;
@@ -158,7 +160,7 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
             return found;
         }
         assert!(begun.elapsed() < PATIENCE, "{what} does not come");
-        std::thread::yield_now();
+        std::thread::park_timeout(PAUSE);
     }
 }
 

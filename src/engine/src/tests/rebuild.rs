@@ -7,8 +7,6 @@ use serde_json::json;
 use super::*;
 use crate::ingest::Amendment;
 use crate::query::FullTextRequest;
-use lodestone_text::Operator;
-use lodestone_types::Filter;
 
 pub(super) type Harm = fn(&Path);
 
@@ -22,13 +20,8 @@ struct Sight {
 
 fn look(engine: &Engine) -> (Sight, usize) {
     let access = access(engine);
-    let request = FullTextRequest {
-        query: "everywhere".into(),
-        operator: Operator::Or,
-        max_chunks: 1000,
-        filter: Filter::All.into(),
-    };
-    let found = engine.full_text(&access, &request).unwrap();
+    let request = FullTextRequest::new("everywhere", 1000);
+    let found = engine.full_text(&access, &request).unwrap().chunks;
     let mut chunks: Vec<_> =
         found.into_iter().map(|c| (c.source.id.to_string(), c.index, c.text)).collect();
     chunks.sort();

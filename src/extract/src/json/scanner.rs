@@ -132,6 +132,10 @@ impl<'a> Scanner<'a> {
 
     fn damaged(&self, problem: &str) -> ExtractError {
         let line = error::line_of(self.text, self.at);
+        let rest = &self.text.as_bytes()[self.at..];
+        if ["//", "/*", "#"].iter().any(|mark| rest.starts_with(mark.as_bytes())) {
+            return ExtractError::Commented { format: "JSON", line };
+        }
         ExtractError::Damaged { format: "JSON", line, problem: problem.to_owned() }
     }
 }

@@ -16,7 +16,7 @@ use crate::{Connection, Dialer, Fetcher, NameError, Resolver, Rules};
 use lodestone_types::{WebClient, WebFailure, WebPage, WebUrl};
 
 /// Longer than anything here takes; a test that waits for it has failed.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(180);
 /// The time that fetches get which are meant to run out of it.
 pub const HASTE: Duration = Duration::from_millis(300);
 

@@ -4,7 +4,7 @@ use axum::response::Response;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
-use crate::dto::chunks::{Chunk, QnaChunk, QnaSource};
+use crate::dto::chunks::{Chunk, QnaChunk, QnaCitation, QnaSource};
 use crate::dto::graph::{EntityPath, GraphRelations};
 use crate::error::ApiError;
 use crate::reply::{Json, Reply};
@@ -21,13 +21,15 @@ pub struct CandidateCounts {
     pub fused: usize,
 }
 
-/// Number of relations in `graph_relations`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+/// The graph's part in a search.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GraphCounts {
     /// Entries of `entity_paths`.
     pub entity_paths: usize,
     /// Entries of `chunk_triplets`.
     pub chunk_triplets: usize,
+    /// Why `auto` used the graph or not; null where the request decided.
+    pub reason: Option<String>,
 }
 
 /// Milliseconds of each stage.
@@ -57,11 +59,13 @@ pub struct StageTimings {
 pub struct SearchMetadata {
     /// Id of the request.
     pub request_id: String,
+    /// The query as it was searched, where the conversation before it completed it.
+    pub completed_query: Option<String>,
     /// `fast` or `accurate`.
     pub mode: String,
     /// Weight that was used.
     pub alpha: f32,
-    /// `fixed` or `auto`.
+    /// `fixed`: the given share, or the default; `auto`: decided from the query.
     pub alpha_mode: String,
     /// Reason for the number that `auto` chose; null where it was given.
     pub alpha_reason: Option<String>,
@@ -83,7 +87,7 @@ pub struct SearchMetadata {
     pub personalised: bool,
     /// Ids of those memories.
     pub memories_used: Vec<String>,
-    /// Relations returned.
+    /// Relations returned, and why they were looked for.
     pub graph: GraphCounts,
     /// Milliseconds of each stage.
     pub timings_ms: StageTimings,
@@ -155,8 +159,22 @@ pub struct QnaMetadata {
     /// As for retrieve.
     #[serde(flatten)]
     pub search: SearchMetadata,
+    /// Words of the question that occur nowhere here and were read as others that do; never numbers
+    /// or codes. Empty where a generator reads the question.
+    pub corrections: Vec<Correction>,
+    /// Whether the answer tells what several editions of one document say, as they differ.
+    pub conflict: bool,
     /// Details of the generation.
     pub generation: GenerationMetadata,
+}
+
+/// A word of a question that was read as another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Correction {
+    /// As it was written.
+    pub from: String,
+    /// As it was read.
+    pub to: String,
 }
 
 /// Answer to `search/qna`.
@@ -164,8 +182,10 @@ pub struct QnaMetadata {
 pub struct QnaResponse {
     /// The answer; `[n]` refers to the n-th of `sources`. Empty without generation.
     pub answer: String,
-    /// Cited ones first.
+    /// Cited ones first; where a generator is configured, by relevance.
     pub sources: Vec<QnaSource>,
+    /// The passages that the answer cites, in its order.
+    pub citations: Vec<QnaCitation>,
     /// The retrieved chunks.
     pub chunks: Vec<QnaChunk>,
     /// Always true.

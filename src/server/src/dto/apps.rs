@@ -136,5 +136,6 @@ fn origin(fields: &mut Fields) -> Result<Origin, ApiError> {
     }
     let meta = fields.metadata(&META)?;
     let changed_at = fields.moment(&TIMESTAMP)?;
-    Ok(Origin { url, changed_at, detail: SourceDetail { collections, meta, ..detail } })
+    let detail = SourceDetail { collections, meta, source_time: changed_at, ..detail };
+    Ok(Origin { url, changed_at, detail })
 }

@@ -7,6 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::dto::given::{
+    self, LANGUAGE_BODY, LANGUAGES, SOURCE_TIME_BODY, SOURCE_TIMES, TITLE_BODY, TITLES, URL_BODY,
+    URLS,
+};
 use crate::dto::inputs::{
     BatchItem, CONTENT, DOCUMENT_METADATA, FILE_ID_BODY, OTHER_THAN_FILE_IDS,
     OTHER_THAN_SOURCE_IDS, SUB_TENANT_QUERY, TENANT_METADATA, TENANT_QUERY, batch_items,
@@ -17,7 +21,7 @@ use crate::error::{ApiError, Location};
 use crate::reply::Json;
 use crate::request::fields::missing;
 use crate::request::{Field, Fields, Kind, Request, UploadedFile};
-use lodestone_types::{Metadata, Scope, SourceId, limits};
+use lodestone_types::{Metadata, Origin, Scope, SourceId, limits};
 
 const IDS: Kind = Kind::Texts { min: 0, max: limits::BATCH_ITEMS_MAX };
 const BATCH_METADATA_DOC: &str = "One map for all files, or a list with one map per file.";
@@ -41,7 +45,10 @@ static DOCUMENT_METADATA_OF_ITEMS: Field =
 static ITEMS: Field = Field::body(
     "items",
     Kind::Objects {
-        item: &[&CONTENT, &FILE_ID_BODY, &TENANT_METADATA, &DOCUMENT_METADATA],
+        item: &[
+            &CONTENT, &FILE_ID_BODY, &TENANT_METADATA, &DOCUMENT_METADATA, &TITLE_BODY, &URL_BODY,
+            &SOURCE_TIME_BODY, &LANGUAGE_BODY,
+        ],
         min: 1,
         max: limits::BATCH_ITEMS_MAX,
     },
@@ -60,6 +67,8 @@ pub struct FileItem {
     pub tenant_metadata: Option<Metadata>,
     /// Map of the document; `None` in an update keeps what is stored.
     pub document_metadata: Option<Metadata>,
+    /// Title, address, date and language; what is absent in an update stays.
+    pub origin: Origin,
 }
 
 /// `POST /upload/batch_upload`.
@@ -79,6 +88,10 @@ impl Request for BatchUpload {
         &FILE_IDS,
         &TENANT_METADATA_OF_ITEMS,
         &DOCUMENT_METADATA_OF_ITEMS,
+        &TITLES,
+        &URLS,
+        &SOURCE_TIMES,
+        &LANGUAGES,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
@@ -106,6 +119,10 @@ impl Request for BatchUpdate {
         &SOURCE_IDS,
         &TENANT_METADATA_OF_ITEMS,
         &DOCUMENT_METADATA_OF_ITEMS,
+        &TITLES,
+        &URLS,
+        &SOURCE_TIMES,
+        &LANGUAGES,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
@@ -154,7 +171,7 @@ fn file_items(
     fields: &mut Fields,
     ids: Option<ItemIds>,
     ids_field: &'static Field,
-    takes_id_from_metadata: bool,
+    is_new: bool,
 ) -> Result<Vec<FileItem>, ApiError> {
     let files = fields.files(&FILES);
     if files.is_empty() {
@@ -168,14 +185,22 @@ fn file_items(
     }
     let tenant_maps = fields.metadata_of_items(&TENANT_METADATA_OF_ITEMS, files.len())?;
     let document_maps = fields.metadata_of_items(&DOCUMENT_METADATA_OF_ITEMS, files.len())?;
+    let origins = given::origins_of_files(fields, files.len())?;
     let maps = tenant_maps.into_iter().zip(document_maps);
     let mut items = Vec::with_capacity(files.len());
-    for ((file, id), (tenant_metadata, document_metadata)) in files.into_iter().zip(ids).zip(maps) {
-        let id = match takes_id_from_metadata {
+    for (((file, id), (tenant_metadata, document_metadata)), origin) in
+        files.into_iter().zip(ids).zip(maps).zip(origins)
+    {
+        let id = match is_new {
             true => id.and_then(|id| chosen_id(id, document_metadata.as_ref())),
             false => id,
         };
-        items.push(FileItem { file, id, tenant_metadata, document_metadata });
+        let (id, mut origin) = match origin {
+            Ok(origin) => (id, origin),
+            Err(error) => (id.and(Err(error)), Origin::default()),
+        };
+        origin.detail.keeps = !is_new;
+        items.push(FileItem { file, id, tenant_metadata, document_metadata, origin });
     }
     check_distinct(items.iter().filter_map(|item| item.id.as_ref().ok()?.as_ref()))?;
     Ok(items)
@@ -187,7 +212,7 @@ pub struct BatchUploadText {
     /// Destination scope.
     pub scope: Scope,
     /// The texts in request order.
-    pub items: Vec<BatchItem<String>>,
+    pub items: Vec<BatchItem<(Origin, String)>>,
 }
 
 impl Request for BatchUploadText {
@@ -197,7 +222,9 @@ impl Request for BatchUploadText {
         let scope = query_scope(fields)?;
         let items = batch_items(fields, &ITEMS, |item| {
             BatchItem::read(item, &FILE_ID_BODY, |fields| {
-                (String::new(), fields.required_text(&CONTENT))
+                let content = fields.required_text(&CONTENT);
+                let origin = given::origin(fields, &given::BODY);
+                (String::new(), content.and_then(|content| Ok((origin?, content))))
             })
         })?;
         Ok(Self { scope, items })

@@ -1,7 +1,9 @@
 //! Chunks and cited sources as searches return them (API 4.3 to 4.6).
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::dto::graph::ExtraContext;
@@ -12,6 +14,9 @@ use lodestone_types::{ChunkPlace, Metadata, PageArea, PageBox, PageRef, limits};
 pub struct Chunk {
     /// Its id.
     pub chunk_uuid: String,
+    /// Ids of the neighbouring chunks that it was joined from, itself among them, in reading
+    /// order; empty for a chunk alone.
+    pub joined: Vec<String>,
     /// The source that it is part of.
     pub source_id: String,
     /// Its text.
@@ -22,7 +27,7 @@ pub struct Chunk {
     pub source_upload_time: String,
     /// Title of the source.
     pub source_title: String,
-    /// Origin time of the source, epoch seconds.
+    /// Date of the source (`source_time`), else its last update, epoch seconds.
     pub source_last_updated_time: String,
     /// Position in the document: JSON in a string.
     pub layout: Option<String>,
@@ -36,7 +41,8 @@ pub struct Chunk {
     pub extra_context: Option<ExtraContext>,
     /// Keys of `graph_relations.chunk_triplets`.
     pub graph_triplet_ids: Vec<String>,
-    /// Address that the source was fetched from; empty where it was not.
+    /// Address that the source was fetched from or that was given with it; empty where there is
+    /// none.
     pub source_url: String,
     /// Collections of the source.
     pub source_collection: Vec<String>,
@@ -44,6 +50,17 @@ pub struct Chunk {
     pub version: String,
     /// Score of the reranker, where one has read the chunk.
     pub rerank_score: Option<f32>,
+    /// Cosine with the query; null where meaning took no part.
+    pub vector_score: Option<f32>,
+    /// BM25; null where words took no part.
+    pub keyword_score: Option<f32>,
+    /// Chance that the chunk is about what was asked for, 0 to 1, comparable between queries and
+    /// collections.
+    pub confidence: f32,
+    /// Places of the words of the query, in full-text search with `highlights`: `[start, end)` in
+    /// Unicode characters of `chunk_content`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub highlights: Option<Vec<[usize; 2]>>,
     /// Parts of the score, where `explain` asked for them.
     pub explain: Option<Explanation>,
 }
@@ -61,6 +78,8 @@ pub struct Explanation {
     pub semantic_share: f32,
     /// Share of the keyword leg, up to 1 - alpha.
     pub keyword_share: f32,
+    /// Share of the query's words that the chunk and its title hold, weighed by how rare they are.
+    pub coverage: f32,
     /// Gain because a good result names this source or its entities.
     pub link: f32,
     /// Factor of the source's age.
@@ -162,7 +181,7 @@ pub struct QnaSource {
     /// Equal to `source_type`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Address that it was fetched from; empty where it was not.
+    /// Address that it was fetched from or that was given with it; empty where there is none.
     pub source_url: String,
     /// Name of its file.
     pub source_filename: String,
@@ -170,7 +189,7 @@ pub struct QnaSource {
     pub source_upload_time: String,
     /// Equal to `source_upload_time`.
     pub timestamp: String,
-    /// Origin time, epoch seconds.
+    /// Date of the source (`source_time`), else its last update, epoch seconds.
     pub source_last_updated_time: String,
     /// Pages of its chunks, ascending.
     pub page_numbers: Vec<u32>,
@@ -184,6 +203,64 @@ pub struct QnaSource {
     pub tenant_metadata: Metadata,
     /// Its chunks among the retrieved ones.
     pub chunk_uuids: Vec<String>,
+    /// Whether the answer cites it. While a generator still writes, false.
+    pub cited: bool,
+}
+
+/// A passage that an answer quotes or, where a generator has written it, rests on.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct QnaCitation {
+    /// Number of its source: `[n]` in the answer, `sources[n - 1]`.
+    pub n: usize,
+    /// Id of the source.
+    pub file_id: String,
+    /// The chunk that it stands in: one of `chunks`, or one beside them.
+    pub chunk_uuid: String,
+    /// Page, slide or sheet on which that chunk begins; null where there are none.
+    pub page: Option<u32>,
+    /// The passage.
+    pub text: String,
+    /// First character of the passage in the text of the source, counted as `layout` does.
+    pub start: usize,
+    /// Position after its last character.
+    pub end: usize,
+    /// Rectangles of the chunk; empty where pages are not fixed.
+    pub boxes: Vec<BoundingBox>,
+}
+
+/// The answer of full-text search: the chunks, or with `facets` an object.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum FoundChunks {
+    /// Without `facets`.
+    List(Vec<Chunk>),
+    /// With `facets`.
+    Page(FacetedChunks),
+}
+
+/// A page of chunks with counts over all that match.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct FacetedChunks {
+    /// The chunks of the page, best first.
+    pub chunks: Vec<Chunk>,
+    /// For each key its most frequent values, up to 100, each with its number of matching chunks.
+    pub facets: BTreeMap<String, ValueCounts>,
+    /// For each key whose values are not all listed the number of those that are not, at most.
+    pub facets_left_out: BTreeMap<String, u64>,
+    /// Matching chunks.
+    pub total: u64,
+    /// The `offset` of the next page; null on the last.
+    pub next_offset: Option<usize>,
+}
+
+/// Values with their counts, most frequent first.
+#[derive(Debug, Clone, PartialEq, JsonSchema)]
+pub struct ValueCounts(#[schemars(with = "BTreeMap<String, u64>")] pub Vec<(String, u64)>);
+
+impl Serialize for ValueCounts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(value, count)| (value, count)))
+    }
 }
 
 const _: () = assert!(limits::SNIPPET_CHARS == 300, "the docs above name the number");

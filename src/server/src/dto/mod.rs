@@ -13,6 +13,7 @@
 //!
 //! - `inputs`: fields that many operations share
 //! - `upload`, `batch`: texts and documents, alone and in company; `apps`: records of applications
+//! - `given`: what an uploader says of a document
 //! - `web`: pages of the web
 //! - `sources`: listing, looking up, deleting and fetching sources
 //! - `tenants`: tenants and sub-tenants
@@ -28,6 +29,7 @@ pub mod batch;
 pub mod chunks;
 pub mod embeddings;
 pub mod filters;
+mod given;
 pub mod graph;
 pub mod inputs;
 pub mod keys;

@@ -5,14 +5,20 @@ use crate::dto::filters::{
 };
 use crate::dto::inputs::{SUB_TENANT_BODY, TENANT_BODY, body_scope};
 use crate::error::ApiError;
+use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
-use lodestone_engine::query::{FullTextRequest, Mode, RetrieveRequest};
+use lodestone_engine::qna::Conversation;
+use lodestone_engine::query::{FullTextRequest, GraphContext, Join, Mode, RetrieveRequest};
 use lodestone_text::Operator;
 use lodestone_types::id::SessionId;
 use lodestone_types::{Scope, limits};
 
 const QUERY_TEXT: Kind = Kind::Text { chars_max: limits::QUERY_CHARS_MAX, is_filled: true };
 const RESULTS_MAX: u64 = limits::RESULTS_MAX as u64;
+/// Greatest `offset`: ten pages of the greatest size. Further results are found by a filter.
+const OFFSET_MAX: u64 = 10_000;
+/// Keys of one search that are counted.
+const FACETS_MAX: usize = 20;
 const IGNORED_DOC: &str = "Accepted without effect; named in metadata.ignored_parameters.";
 
 static QUERY: Field = Field::body("query", QUERY_TEXT, "The query.").required();
@@ -38,15 +44,46 @@ static MODE: Field = Field::body(
     Kind::Choice { words: &["fast", "accurate"], default: Some("fast"), is_exact: true },
     "`fast`: one pass; `accurate`: a second pass and a reranker.",
 );
+static MIN_CONFIDENCE: Field = Field::body(
+    "min_confidence",
+    Kind::Share { default: 0.0 },
+    "Leaves out chunks whose `confidence` is lower, 0 to 1.",
+);
+static FUZZY: Field = Field::body(
+    "fuzzy",
+    Kind::Fuzzy,
+    "Misspellings that are forgiven in a word: `false`; `auto` (one from 4 letters, two from 8); \
+     1; 2. None in numbers and identifiers.",
+);
+static PREFIX: Field = Field::body(
+    "prefix",
+    Kind::Boolean { default: false },
+    "Whether the last word is the beginning of one.",
+);
+static OFFSET: Field = Field::body(
+    "offset",
+    Kind::Integer { min: 0, max: OFFSET_MAX, default: Some(0) },
+    "Number of chunks to pass over, best first.",
+);
+static FACETS: Field = Field::body(
+    "facets",
+    Kind::Texts { min: 0, max: FACETS_MAX },
+    "Metadata keys whose values are counted over all matching chunks; makes the answer an object.",
+);
+static HIGHLIGHTS: Field = Field::body(
+    "highlights",
+    Kind::Boolean { default: false },
+    "Whether each chunk says where the words stand in it.",
+);
 static OPERATOR: Field = Field::body(
     "operator",
     Kind::Choice { words: &["or", "and"], default: Some("or"), is_exact: false },
     "`or`: at least one term occurs; `and`: all terms occur.",
 );
-static ALPHA: Field =
-    Field::body("alpha", Kind::Alpha, "Weight of meaning against words, 0 to 1; or `auto`.");
-static SEARCH_ALPHA: Field =
-    Field::body("search_alpha", Kind::Alpha, "Weight of meaning against words, 0 to 1; or `auto`.");
+const ALPHA_DOC: &str = "Weight of meaning against words, 0 to 1; or `auto`. Absent: 0.8, and less \
+    where the embedding model cannot read the query's script.";
+static ALPHA: Field = Field::body("alpha", Kind::Alpha, ALPHA_DOC);
+static SEARCH_ALPHA: Field = Field::body("search_alpha", Kind::Alpha, ALPHA_DOC);
 static RECENCY_BIAS: Field =
     Field::body("recency_bias", Kind::Share { default: 0.0 }, "Weight of recency, 0 to 1.");
 static PERSONALISE: Field = Field::body(
@@ -56,13 +93,21 @@ static PERSONALISE: Field = Field::body(
 );
 static GRAPH_CONTEXT: Field = Field::body(
     "graph_context",
-    Kind::Boolean { default: false },
-    "Whether relations of entities are added.",
+    Kind::GraphContext,
+    "Whether the search follows names and adds relations of entities. `auto`: where the question \
+     names several things, or asks of one what the first results do not hold. Absent: `auto` in \
+     mode `accurate`, else `false`.",
 );
 static PER_SOURCE: Field = Field::body(
     "max_chunks_per_source",
     Kind::Integer { min: 1, max: RESULTS_MAX, default: None },
     "Greatest number of chunks of one source; absent: no limit.",
+);
+static JOIN_NEIGHBOURS: Field = Field::body(
+    "join_neighbours",
+    Kind::BooleanOrAuto,
+    "Whether neighbouring chunks of one source become one result; `auto`: in sources of up to four \
+    chunks.",
 );
 static EXPLAIN: Field = Field::body(
     "explain",
@@ -78,6 +123,17 @@ static SESSION_ID: Field = Field::body(
     "session_id",
     Kind::Identifier,
     "Id of the conversation that the question continues.",
+);
+static HISTORY: Field = Field::body(
+    "history",
+    Kind::Objects { item: &[&PAST_QUESTION, &PAST_ANSWER], min: 0, max: limits::SESSION_TURNS },
+    "Turns before this one, oldest first, in place of `session_id`.",
+);
+static PAST_QUESTION: Field = Field::body("question", QUERY_TEXT, "A question.").required();
+static PAST_ANSWER: Field = Field::body(
+    "answer",
+    Kind::Text { chars_max: limits::QUERY_CHARS_MAX, is_filled: false },
+    "Its answer.",
 );
 static AI_GENERATION: Field = Field::body(
     "ai_generation",
@@ -127,7 +183,10 @@ fn read_search(
     let alpha = fields.alpha(alpha)?;
     let recency_bias = fields.share(&RECENCY_BIAS)?;
     let is_personalised = fields.boolean(&PERSONALISE)?;
-    let has_graph_context = fields.boolean(&GRAPH_CONTEXT)?;
+    let graph_context = fields.graph_context(&GRAPH_CONTEXT)?.unwrap_or(match mode {
+        Mode::Fast => GraphContext::Off,
+        Mode::Accurate => GraphContext::Auto,
+    });
     let per_source_max = fields.integer(&PER_SOURCE)?.map(|most| most as usize);
     let explain = fields.boolean(&EXPLAIN)?;
     let request = RetrieveRequest {
@@ -138,11 +197,34 @@ fn read_search(
         alpha,
         recency_bias,
         is_personalised,
-        has_graph_context,
+        graph_context,
         per_source_max,
+        join: Join::Never,
+        min_confidence: fields.share(&MIN_CONFIDENCE)?,
         filter: read_filter(fields)?,
     };
     Ok((request, explain))
+}
+
+/// The conversation so far: a session or the turns themselves.
+fn read_conversation(fields: &mut Fields) -> Result<Conversation, ApiError> {
+    let session = fields.id(&SESSION_ID, SessionId::parse_field)?;
+    let turn = |item: Item| {
+        let mut fields = item.fields()?;
+        let question = fields.required_text(&PAST_QUESTION)?;
+        Ok((question, fields.text(&PAST_ANSWER)?.unwrap_or_default()))
+    };
+    let turns = fields.items(&HISTORY)?.unwrap_or_default().into_iter().map(turn);
+    let turns = turns.collect::<Result<Vec<_>, ApiError>>()?;
+    match (session, turns.is_empty()) {
+        (Some(_), false) => {
+            let problem = "and session_id are given both; one of them is enough";
+            Err(ApiError::field("conflicting_values", HISTORY.location, HISTORY.name, problem))
+        }
+        (Some(session), true) => Ok(Conversation::Session(session)),
+        (None, false) => Ok(Conversation::Told(turns)),
+        (None, true) => Ok(Conversation::New),
+    }
 }
 
 /// `POST /search/retrieve`.
@@ -152,6 +234,8 @@ pub struct Retrieve {
     pub scope: Scope,
     /// The search.
     pub request: RetrieveRequest,
+    /// The conversation before it.
+    pub conversation: Conversation,
     /// Whether scores are explained.
     pub explain: bool,
 }
@@ -159,15 +243,22 @@ pub struct Retrieve {
 impl Request for Retrieve {
     const FIELDS: &'static [&'static Field] = &[
         &QUERY, &TENANT_BODY, &SUB_TENANT_BODY, &MAX_CHUNKS, &MODE, &ALPHA, &RECENCY_BIAS,
-        &PERSONALISE, &GRAPH_CONTEXT, &PER_SOURCE, &EXPLAIN, &EXTRA_CONTEXT, &TENANT_FILTER,
-        &DOCUMENT_FILTER, &SYSTEM_FILTER, &CONTEXT_LIST,
+        &PERSONALISE, &GRAPH_CONTEXT, &PER_SOURCE, &JOIN_NEIGHBOURS, &MIN_CONFIDENCE, &EXPLAIN,
+        &EXTRA_CONTEXT, &TENANT_FILTER, &DOCUMENT_FILTER, &SYSTEM_FILTER, &CONTEXT_LIST,
+        &SESSION_ID, &HISTORY,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let scope = body_scope(fields)?;
         let query = fields.required_text(&QUERY)?;
-        let (request, explain) = read_search(fields, query, &MAX_CHUNKS, &ALPHA)?;
-        Ok(Self { scope, request, explain })
+        let (mut request, explain) = read_search(fields, query, &MAX_CHUNKS, &ALPHA)?;
+        request.join = match fields.boolean_or_auto(&JOIN_NEIGHBOURS)? {
+            Some(true) => Join::Always,
+            Some(false) => Join::Never,
+            None => Join::Auto,
+        };
+        let conversation = read_conversation(fields)?;
+        Ok(Self { scope, request, conversation, explain })
     }
 }
 
@@ -178,6 +269,10 @@ pub struct FullTextSearch {
     pub scope: Scope,
     /// The search.
     pub request: FullTextRequest,
+    /// Whether counts are wanted, and with them the object instead of the list.
+    pub has_facets: bool,
+    /// Whether chunks say where the words stand.
+    pub has_highlights: bool,
 }
 
 impl Request for FullTextSearch {
@@ -186,7 +281,13 @@ impl Request for FullTextSearch {
         &TENANT_BODY,
         &SUB_TENANT_BODY,
         &OPERATOR,
+        &FUZZY,
+        &PREFIX,
         &FULL_TEXT_MAX_CHUNKS,
+        &OFFSET,
+        &MIN_CONFIDENCE,
+        &FACETS,
+        &HIGHLIGHTS,
         &TENANT_FILTER,
         &DOCUMENT_FILTER,
         &SYSTEM_FILTER,
@@ -201,8 +302,21 @@ impl Request for FullTextSearch {
             _ => Operator::Or,
         };
         let max_chunks = fields.integer(&FULL_TEXT_MAX_CHUNKS)?.unwrap_or(25) as usize;
-        let filter = read_filter(fields)?;
-        Ok(Self { scope, request: FullTextRequest { query, operator, max_chunks, filter } })
+        let facets = fields.texts(&FACETS)?;
+        let has_facets = facets.is_some();
+        let request = FullTextRequest {
+            query,
+            operator,
+            fuzzy: fields.fuzzy(&FUZZY)?,
+            is_prefix: fields.boolean(&PREFIX)?,
+            offset: fields.integer(&OFFSET)?.unwrap_or(0) as usize,
+            max_chunks,
+            min_confidence: fields.share(&MIN_CONFIDENCE)?,
+            facets: facets.unwrap_or_default(),
+            filter: read_filter(fields)?,
+        };
+        let has_highlights = fields.boolean(&HIGHLIGHTS)?;
+        Ok(Self { scope, request, has_facets, has_highlights })
     }
 }
 
@@ -211,8 +325,8 @@ impl Request for FullTextSearch {
 pub struct Qna {
     /// Scope to search.
     pub scope: Scope,
-    /// The conversation, if any.
-    pub session_id: Option<SessionId>,
+    /// The conversation before it.
+    pub conversation: Conversation,
     /// The search; its query is the question.
     pub request: RetrieveRequest,
     /// Whether scores are explained.
@@ -233,17 +347,17 @@ pub struct Qna {
 
 impl Request for Qna {
     const FIELDS: &'static [&'static Field] = &[
-        &QUESTION, &TENANT_BODY, &SUB_TENANT_BODY, &SESSION_ID, &CONTEXT_LIST, &AI_GENERATION,
-        &HIGHLIGHT_CHUNKS, &TENANT_FILTER, &DOCUMENT_FILTER, &SYSTEM_FILTER, &SEARCH_ALPHA,
-        &RECENCY_BIAS, &STREAM, &TOP_N, &USER_NAME, &USER_INSTRUCTIONS, &MULTI_STEP,
+        &QUESTION, &TENANT_BODY, &SUB_TENANT_BODY, &SESSION_ID, &HISTORY, &CONTEXT_LIST,
+        &AI_GENERATION, &HIGHLIGHT_CHUNKS, &TENANT_FILTER, &DOCUMENT_FILTER, &SYSTEM_FILTER,
+        &SEARCH_ALPHA, &RECENCY_BIAS, &STREAM, &TOP_N, &USER_NAME, &USER_INSTRUCTIONS, &MULTI_STEP,
         &AUTO_AGENT_ROUTING, &SEARCH_MODES, &MODE, &GRAPH_CONTEXT, &PERSONALISE, &PER_SOURCE,
-        &EXPLAIN, &EXTRA_CONTEXT,
+        &MIN_CONFIDENCE, &EXPLAIN, &EXTRA_CONTEXT,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let scope = body_scope(fields)?;
         let question = fields.required_text(&QUESTION)?;
-        let session_id = fields.id(&SESSION_ID, SessionId::parse_field)?;
+        let conversation = read_conversation(fields)?;
         let (request, explain) = read_search(fields, question, &TOP_N, &SEARCH_ALPHA)?;
         let ai_generation = fields.boolean(&AI_GENERATION)?;
         let highlight_chunks = fields.boolean(&HIGHLIGHT_CHUNKS)? || !ai_generation;
@@ -253,7 +367,7 @@ impl Request for Qna {
         let multi_step_reasoning = fields.boolean(&MULTI_STEP)?;
         Ok(Self {
             scope,
-            session_id,
+            conversation,
             request,
             explain,
             ai_generation,

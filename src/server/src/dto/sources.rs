@@ -208,7 +208,11 @@ pub struct Source {
     pub status: Status,
     /// Always equal to `status`.
     pub indexing_status: Status,
-    /// Address that it was fetched from; empty where it was not.
+    /// Error code of processing (as `verify_processing` gives it), or empty.
+    pub error_code: String,
+    /// The same in words, or empty.
+    pub error_message: String,
+    /// Address that it was fetched from or that was given with it; empty where there is none.
     pub url: String,
     /// A note; empty when none.
     pub note: String,
@@ -226,6 +230,10 @@ pub struct Source {
     pub source_collection: Vec<String>,
     /// Kept and returned, not interpreted.
     pub meta: Option<Metadata>,
+    /// Date of the document, epoch seconds; null where none was given.
+    pub source_time: Option<String>,
+    /// Language tag of the document; null where none was given.
+    pub language: Option<String>,
     /// Parts of the visible version that were not read; absent where all of it was.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,

@@ -25,6 +25,7 @@ use crate::request::{Form, Input, Payload, Request, UploadedFile};
 use crate::routes::qna::AnswerStream;
 use crate::sse;
 use crate::tests::support::Spools;
+use lodestone_engine::qna::Conversation;
 use lodestone_engine::query::{Alpha, Mode};
 use lodestone_text::Operator;
 use lodestone_types::access::KeyScope;
@@ -375,7 +376,7 @@ fn searches_have_defaults_and_ranges() {
         read::<Retrieve>("", body)
     };
     let plain = retrieve(json!({})).unwrap().request;
-    assert_eq!((plain.max_chunks, plain.mode, plain.alpha), (10, Mode::Fast, Alpha::Fixed(0.8)));
+    assert_eq!((plain.max_chunks, plain.mode, plain.alpha), (10, Mode::Fast, Alpha::Default));
     let empty = json!({"max_chunks": null, "alpha": null, "recency_bias": null, "context_list": [],
         "graph_context": null, "extra_context": "", "mode": null, "metadata": null});
     assert_eq!(retrieve(empty).unwrap().request, plain);
@@ -419,7 +420,7 @@ fn questions_have_their_own_names() {
     let qna: Qna = read("", body).unwrap();
     assert_eq!((qna.request.max_chunks, qna.request.alpha), (5, Alpha::Fixed(0.5)));
     assert!(qna.highlight_chunks, "ignored when ai_generation is false");
-    assert!(qna.session_id.is_none());
+    assert_eq!(qna.conversation, Conversation::New);
     let both = json!({"question": "q", "tenant_id": "t", "top_n": 5, "max_chunks": 6});
     assert_eq!(reason(read::<Qna>("", both)), "conflicting_values");
     let alias = json!({"question": "q", "tenant_id": "t", "max_chunks": 6});
@@ -462,6 +463,7 @@ fn chunk(id: &str) -> QnaChunk {
         ChunkPlace { document_start: 1024, page_start: 50, chars: 9, page: PageRef::Page(2) };
     let chunk = Chunk {
         chunk_uuid: id.into(),
+        joined: Vec::new(),
         source_id: "s".into(),
         chunk_content: "text".into(),
         source_type: "file".into(),
@@ -478,6 +480,10 @@ fn chunk(id: &str) -> QnaChunk {
         source_collection: Vec::new(),
         version: "v1".into(),
         rerank_score: None,
+        vector_score: None,
+        keyword_score: None,
+        confidence: 0.5,
+        highlights: None,
         explain: None,
     };
     QnaChunk {
@@ -517,6 +523,7 @@ fn chunks_have_all_their_members() {
 fn answer(text: &str) -> QnaResponse {
     let search = SearchMetadata {
         request_id: "r".into(),
+        completed_query: None,
         mode: "fast".into(),
         alpha: 0.8,
         alpha_mode: "fixed".into(),
@@ -536,10 +543,16 @@ fn answer(text: &str) -> QnaResponse {
         degraded: Vec::new(),
         ignored_parameters: Vec::new(),
     };
-    let metadata = QnaMetadata { search, generation: Default::default() };
+    let metadata = QnaMetadata {
+        search,
+        corrections: Vec::new(),
+        conflict: false,
+        generation: Default::default(),
+    };
     QnaResponse {
         answer: text.into(),
         sources: Vec::new(),
+        citations: Vec::new(),
         chunks: vec![chunk("c")],
         success: true,
         session_id: None,

@@ -5,6 +5,10 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::dto::given::{
+    self, LANGUAGE_BODY, LANGUAGE_FORM, SOURCE_TIME_BODY, SOURCE_TIME_FORM, TITLE_BODY, TITLE_FORM,
+    URL_BODY, URL_FORM,
+};
 use crate::dto::inputs::{
     CONTENT, DOCUMENT_METADATA, DOCUMENT_METADATA_FORM, FILE_ID_BODY, FILE_ID_FORM,
     OTHER_THAN_FILE_ID, OTHER_THAN_SOURCE_ID, SOURCE_ID_QUERY, SUB_TENANT_BODY, SUB_TENANT_FORM,
@@ -16,7 +20,7 @@ use crate::error::{ApiError, Location};
 use crate::request::fields::missing;
 use crate::request::{Field, Fields, Kind, Request, UploadedFile};
 use lodestone_types::{
-    JobStatus, Metadata, Scope, SourceId, SourceRecord, SubTenantId, TenantId, limits,
+    JobStatus, Metadata, Origin, Scope, SourceId, SourceRecord, SubTenantId, TenantId, limits,
 };
 
 static FILE: Field = Field::form("file", Kind::File, "The document; up to 100 MiB.").required();
@@ -43,12 +47,14 @@ pub struct UploadText {
     pub tenant_metadata: Option<Metadata>,
     /// Map of the document.
     pub document_metadata: Option<Metadata>,
+    /// Title, address, date and language.
+    pub origin: Origin,
 }
 
 impl Request for UploadText {
     const FIELDS: &'static [&'static Field] = &[
         &TENANT_QUERY, &SUB_TENANT_QUERY, &CONTENT, &FILE_ID_BODY, &TENANT_METADATA,
-        &DOCUMENT_METADATA,
+        &DOCUMENT_METADATA, &TITLE_BODY, &URL_BODY, &SOURCE_TIME_BODY, &LANGUAGE_BODY,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
@@ -58,7 +64,8 @@ impl Request for UploadText {
         let tenant_metadata = fields.metadata(&TENANT_METADATA)?;
         let document_metadata = fields.metadata(&DOCUMENT_METADATA)?;
         let file_id = chosen_id(file_id, document_metadata.as_ref())?;
-        Ok(Self { scope, content, file_id, tenant_metadata, document_metadata })
+        let origin = given::origin(fields, &given::BODY)?;
+        Ok(Self { scope, content, file_id, tenant_metadata, document_metadata, origin })
     }
 }
 
@@ -75,12 +82,14 @@ pub struct UpdateText {
     pub tenant_metadata: Option<Metadata>,
     /// The new map of the document.
     pub document_metadata: Option<Metadata>,
+    /// Title, address, date and language; what is absent stays.
+    pub origin: Origin,
 }
 
 impl Request for UpdateText {
     const FIELDS: &'static [&'static Field] = &[
         &SOURCE_ID_QUERY, &TENANT_QUERY, &SUB_TENANT_QUERY, &CONTENT, &TENANT_METADATA,
-        &DOCUMENT_METADATA,
+        &DOCUMENT_METADATA, &TITLE_BODY, &URL_BODY, &SOURCE_TIME_BODY, &LANGUAGE_BODY,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
@@ -89,7 +98,8 @@ impl Request for UpdateText {
         let content = fields.required_text(&CONTENT)?;
         let tenant_metadata = fields.metadata(&TENANT_METADATA)?;
         let document_metadata = fields.metadata(&DOCUMENT_METADATA)?;
-        Ok(Self { scope, source_id: id, content, tenant_metadata, document_metadata })
+        let origin = given::origin_of_update(fields, &given::BODY)?;
+        Ok(Self { scope, source_id: id, content, tenant_metadata, document_metadata, origin })
     }
 }
 
@@ -106,6 +116,8 @@ pub struct UploadDocument {
     pub tenant_metadata: Option<Metadata>,
     /// Map of the document.
     pub document_metadata: Option<Metadata>,
+    /// Title, address, date and language.
+    pub origin: Origin,
 }
 
 impl Request for UploadDocument {
@@ -116,6 +128,10 @@ impl Request for UploadDocument {
         &FILE_ID_FORM,
         &TENANT_METADATA_FORM,
         &DOCUMENT_METADATA_FORM,
+        &TITLE_FORM,
+        &URL_FORM,
+        &SOURCE_TIME_FORM,
+        &LANGUAGE_FORM,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
@@ -124,8 +140,9 @@ impl Request for UploadDocument {
         let tenant_metadata = fields.metadata(&TENANT_METADATA_FORM)?;
         let document_metadata = fields.metadata(&DOCUMENT_METADATA_FORM)?;
         let file_id = chosen_id(file_id, document_metadata.as_ref())?;
+        let origin = given::origin(fields, &given::FORM)?;
         let file = one_file(fields)?;
-        Ok(Self { scope, file, file_id, tenant_metadata, document_metadata })
+        Ok(Self { scope, file, file_id, tenant_metadata, document_metadata, origin })
     }
 }
 
@@ -150,6 +167,8 @@ pub struct UpdateDocument {
     pub tenant_metadata: Option<Metadata>,
     /// The new map of the document.
     pub document_metadata: Option<Metadata>,
+    /// Title, address, date and language; what is absent stays.
+    pub origin: Origin,
 }
 
 impl Request for UpdateDocument {
@@ -160,6 +179,10 @@ impl Request for UpdateDocument {
         &FILE,
         &TENANT_METADATA_FORM,
         &DOCUMENT_METADATA_FORM,
+        &TITLE_FORM,
+        &URL_FORM,
+        &SOURCE_TIME_FORM,
+        &LANGUAGE_FORM,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
@@ -167,8 +190,9 @@ impl Request for UpdateDocument {
         let id = required_source_id(fields, &SOURCE_ID_QUERY)?;
         let tenant_metadata = fields.metadata(&TENANT_METADATA_FORM)?;
         let document_metadata = fields.metadata(&DOCUMENT_METADATA_FORM)?;
+        let origin = given::origin_of_update(fields, &given::FORM)?;
         let file = one_file(fields)?;
-        Ok(Self { scope, source_id: id, file, tenant_metadata, document_metadata })
+        Ok(Self { scope, source_id: id, file, tenant_metadata, document_metadata, origin })
     }
 }
 
@@ -302,6 +326,10 @@ pub struct ProcessingStatus {
     pub searchable: bool,
     /// Chunks of the visible version.
     pub chunk_count: Option<u64>,
+    /// Date of the document, epoch seconds; null where none was given.
+    pub source_time: Option<String>,
+    /// Language tag of the document; null where none was given.
+    pub language: Option<String>,
     /// Parts of the document that were not read; absent where all of it was.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,

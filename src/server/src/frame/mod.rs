@@ -3,7 +3,7 @@
 //! ```text
 //! outer     request id, CORS, log line
 //!   compression, never of event streams
-//!     routing (axum: path to entry)
+//!     routing (axum: path to entry, or to a page for browsers)
 //!       dispatch: key -> rate -> 404/405 -> role -> 415 -> 413 -> body -> slot -> syntax ->
 //!                 handler
 //! ```
@@ -84,8 +84,9 @@ impl<S> std::fmt::Debug for Frame<S> {
     }
 }
 
-/// The service of a table. `/openapi.json` joins the table here.
-pub fn router<S>(mut table: Vec<Route<S>>, frame: Frame<S>) -> Router
+/// The service of a table, and of `pages` for browsers, which need no key. `/openapi.json` joins
+/// the table here.
+pub fn router<S>(mut table: Vec<Route<S>>, pages: Router, frame: Frame<S>) -> Router
 where
     S: Clone + Send + Sync + 'static,
 {
@@ -119,6 +120,10 @@ where
             router = router.route(&path, service);
         }
     }
+    router = match settings.path_prefix.as_str() {
+        "" => router.merge(pages),
+        prefix => router.nest(prefix, pages),
+    };
     let fallback = move |request: Request<Body>| dispatch(Arc::clone(&shared), None, request);
     let around = Arc::new(Outer { clock, ids, cors_origins: settings.cors_origins });
     router

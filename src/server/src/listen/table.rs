@@ -1,5 +1,5 @@
 //! The open connections: how many there are, whose they are, and which of them goes when there is
-//! room for no other.
+//! no place for another.
 //!
 //! ```text
 //! full -> the oldest without an authenticated request, idle ones first

@@ -40,11 +40,17 @@ pub enum Kind {
     },
     /// A number from 0 to 1, its text, or `auto`.
     Alpha,
+    /// `false`, `auto`, 1 or 2.
+    Fuzzy,
+    /// `true`, `false` or `auto`; what is absent depends on the mode.
+    GraphContext,
     /// `true` or `false`; in a query or form also `1` and `0`.
     Boolean {
         /// The value when absent.
         default: bool,
     },
+    /// `true`, `false` or `auto`, which is the value when absent.
+    BooleanOrAuto,
     /// One of some words.
     Choice {
         /// The words.
@@ -125,7 +131,15 @@ impl Kind {
                 "anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string"}],
                 "default": 0.8,
             }),
+            Self::Fuzzy => json!({"enum": [false, "auto", 1, 2], "default": false}),
+            Self::GraphContext => {
+                json!({"anyOf": [{"type": "boolean"}, {"type": "string", "enum": ["auto"]}]})
+            }
             Self::Boolean { default } => json!({"type": "boolean", "default": default}),
+            Self::BooleanOrAuto => json!({
+                "anyOf": [{"type": "boolean"}, {"type": "string", "enum": ["auto"]}],
+                "default": "auto",
+            }),
             Self::Choice { words, default: None, .. } => json!({"type": "string", "enum": words}),
             Self::Choice { words, default: Some(default), .. } => {
                 json!({"type": "string", "enum": words, "default": default})

@@ -63,6 +63,12 @@ pub struct Fields {
 }
 
 impl Fields {
+    /// Text parts of a form alone.
+    pub fn of_form_texts<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Self {
+        let texts = texts.map(|(name, text)| (name.to_owned(), text)).collect();
+        Self { form: Form { texts, ..Form::default() }, ..Self::default() }
+    }
+
     /// The one value of a field, and where it stood.
     pub(super) fn find(&mut self, field: &Field) -> Result<Option<(Location, Given)>, ApiError> {
         let mut found: Option<(Location, Given)> = None;
@@ -238,7 +244,7 @@ impl Fields {
     ///
     /// # Errors
     /// 400 `conflicting_values` for several names with different parts.
-    pub fn form_texts(&mut self, field: &Field) -> Result<Vec<String>, ApiError> {
+    pub fn form_texts(&self, field: &Field) -> Result<Vec<String>, ApiError> {
         let of_name = |name: &str| {
             let is_of_name = |part: &str| {
                 part.strip_prefix(name).is_some_and(|rest| {

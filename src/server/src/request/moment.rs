@@ -1,6 +1,11 @@
 //! Points in time as callers write them (API 8.15).
 
+use time::{Date, Month};
+
 use lodestone_types::Timestamp;
+
+/// The Julian day of 1 January 1970.
+const EPOCH: i32 = 2_440_588;
 
 /// Seconds of the last moment that RFC 3339 can write, 9999-12-31T23:59:59Z.
 const SECONDS_MAX: f64 = 253_402_300_799.0;
@@ -49,35 +54,14 @@ fn from_rfc_3339(text: &str) -> Option<Timestamp> {
         }
         _ => return None,
     };
-    let is_in_range = (1..=12).contains(&month)
-        && (1..=days_of_month(year, month)).contains(&day)
-        && hour < 24
-        && minute < 60
-        && second <= 60;
-    if !has_form || !is_in_range {
+    if !has_form || hour >= 24 || minute >= 60 || second > 60 {
         return None;
     }
-    let days = days_from_civil(year, month, day);
+    let month = Month::try_from(month as u8).ok()?;
+    let date = Date::from_calendar_date(year as i32, month, day as u8).ok()?;
+    let days = i64::from(date.to_julian_day() - EPOCH);
     let seconds = ((days * 24 + hour) * 60 + minute - offset_minutes) * 60 + second;
     from_seconds(seconds as f64 + fraction)
-}
-
-fn days_of_month(year: i64, month: i64) -> i64 {
-    match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days from 1970-01-01 (Howard Hinnant, "chrono-compatible low-level date algorithms").
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year - era * 400;
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use crate::error::ApiError;
 use crate::request::field::{Field, Kind};
 use crate::request::fields::{Fields, Given, misread, wrong};
 use crate::request::moment;
-use lodestone_engine::query::Alpha;
+use lodestone_engine::query::{Alpha, GraphContext};
+use lodestone_text::Fuzzy;
 use lodestone_types::Timestamp;
 
 impl Fields {
@@ -48,12 +49,12 @@ impl Fields {
         }
     }
 
-    /// A number from 0 to 1, its text, or `auto`; 0.8 when absent.
+    /// A number from 0 to 1, its text, or `auto`.
     ///
     /// # Errors
     /// 400 for anything else.
     pub fn alpha(&mut self, field: &Field) -> Result<Alpha, ApiError> {
-        let Some((location, given)) = self.find(field)? else { return Ok(Alpha::Fixed(0.8)) };
+        let Some((location, given)) = self.find(field)? else { return Ok(Alpha::Default) };
         let value = match &given {
             Given::Text(text) | Given::Json(Value::String(text)) => {
                 if text.trim().eq_ignore_ascii_case("auto") {
@@ -66,6 +67,25 @@ impl Fields {
         match value.filter(|value| (0.0..=1.0).contains(value)) {
             Some(value) => Ok(Alpha::Fixed(value as f32)),
             None => Err(wrong(field, location, "must be a number from 0 to 1, or 'auto'")),
+        }
+    }
+
+    /// Misspellings that are forgiven: `false` when absent.
+    ///
+    /// # Errors
+    /// 400 for anything but `false`, `auto`, 1 and 2.
+    pub fn fuzzy(&mut self, field: &Field) -> Result<Fuzzy, ApiError> {
+        let Some((location, given)) = self.find(field)? else { return Ok(Fuzzy::Off) };
+        let text = match &given {
+            Given::Text(text) | Given::Json(Value::String(text)) => text.clone(),
+            Given::Json(value) => value.to_string(),
+        };
+        match text.trim() {
+            "false" | "0" => Ok(Fuzzy::Off),
+            "auto" => Ok(Fuzzy::Auto),
+            "1" => Ok(Fuzzy::Edits(1)),
+            "2" => Ok(Fuzzy::Edits(2)),
+            _ => Err(wrong(field, location, "must be false, 'auto', 1 or 2")),
         }
     }
 
@@ -85,6 +105,40 @@ impl Fields {
             },
             Given::Json(_) => Err(wrong(field, location, "must be true or false")),
         }
+    }
+
+    /// A truth value; `None` for `auto` and when absent.
+    ///
+    /// # Errors
+    /// 400 for anything else.
+    pub fn boolean_or_auto(&mut self, field: &Field) -> Result<Option<bool>, ApiError> {
+        let Some((location, given)) = self.find(field)? else { return Ok(None) };
+        let text = match &given {
+            Given::Json(Value::Bool(value)) => return Ok(Some(*value)),
+            Given::Text(text) | Given::Json(Value::String(text)) => text.trim(),
+            Given::Json(_) => "",
+        };
+        match text.to_ascii_lowercase().as_str() {
+            "auto" => Ok(None),
+            "true" => Ok(Some(true)),
+            "false" => Ok(Some(false)),
+            _ => Err(wrong(field, location, "must be true, false or 'auto'")),
+        }
+    }
+
+    /// A truth value or `auto`; `None` when absent.
+    ///
+    /// # Errors
+    /// 400 for anything else.
+    pub fn graph_context(&mut self, field: &Field) -> Result<Option<GraphContext>, ApiError> {
+        let Some((location, given)) = self.find(field)? else { return Ok(None) };
+        let wanted = match &given {
+            Given::Json(Value::Bool(true)) => GraphContext::On,
+            Given::Json(Value::Bool(false)) => GraphContext::Off,
+            Given::Json(Value::String(text)) if text == "auto" => GraphContext::Auto,
+            _ => return Err(wrong(field, location, "must be true, false or 'auto'")),
+        };
+        Ok(Some(wanted))
     }
 
     /// One of the field's words; the default when absent.

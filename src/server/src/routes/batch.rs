@@ -58,7 +58,7 @@ fn batch_upload(
         filename: item.file.filename.clone(),
         submission: item.id.map(|id| {
             let tenant = replaced(item.tenant_metadata);
-            file_submission(id, item.file, tenant, replaced(item.document_metadata))
+            file_submission(id, (item.origin, item.file), tenant, replaced(item.document_metadata))
         }),
     };
     upload_all(app, call, &scope, items.into_iter().map(item).collect())
@@ -74,7 +74,7 @@ fn batch_update(
         filename: item.file.filename.clone(),
         submission: item.id.map(|id| {
             let tenant = kept(item.tenant_metadata);
-            file_submission(id, item.file, tenant, kept(item.document_metadata))
+            file_submission(id, (item.origin, item.file), tenant, kept(item.document_metadata))
         }),
     };
     let mut items: Vec<Item> = items.into_iter().map(item).collect();

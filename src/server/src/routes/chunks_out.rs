@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 
 use crate::dto::chunks::{
-    BoundingBox, Chunk, Explanation, QnaChunk, QnaSource, layout, page_number,
+    BoundingBox, Chunk, Explanation, QnaChunk, QnaCitation, QnaSource, layout, page_number,
 };
 use lodestone_engine::answer::{AnswerSource, question_terms, snippet};
+use lodestone_engine::qna::Quote;
 use lodestone_types::{PageBox, RetrievedChunk, ScoreParts, limits};
 
 /// A chunk of retrieve and of full-text search.
 pub(super) fn chunk(found: RetrievedChunk) -> Chunk {
-    let RetrievedChunk { uuid, source, text, place, boxes, score, parts, .. } = found;
+    let RetrievedChunk { uuid, joined, source, text, place, boxes, score, parts, .. } = found;
     Chunk {
         chunk_uuid: uuid,
+        joined,
         source_id: source.id.to_string(),
         chunk_content: text,
         source_type: source.source_type().to_owned(),
@@ -29,15 +31,26 @@ pub(super) fn chunk(found: RetrievedChunk) -> Chunk {
         source_collection: source.detail.collections.clone(),
         version: format!("v{}", source.version),
         rerank_score: parts.rerank,
+        vector_score: parts.cosine,
+        keyword_score: parts.keyword,
+        confidence: parts.confidence,
+        highlights: None,
         explain: None,
     }
 }
 
 /// The parts of a score as the wire shows them.
 pub(super) fn explanation(parts: &ScoreParts) -> Explanation {
-    let ScoreParts { cosine, keyword, semantic_share, keyword_share, link, recency, rerank } =
-        *parts;
-    Explanation { cosine, bm25: keyword, semantic_share, keyword_share, link, recency, rerank }
+    Explanation {
+        cosine: parts.cosine,
+        bm25: parts.keyword,
+        semantic_share: parts.semantic_share,
+        keyword_share: parts.keyword_share,
+        coverage: parts.coverage,
+        link: parts.link,
+        recency: parts.recency,
+        rerank: parts.rerank,
+    }
 }
 
 /// Chunks of qna. `sources` are the sources of these very chunks.
@@ -98,5 +111,21 @@ pub(super) fn qna_source(cited: &AnswerSource, found: &[RetrievedChunk]) -> QnaS
         document_metadata: source.document_metadata.clone(),
         tenant_metadata: source.tenant_metadata.clone(),
         chunk_uuids: own().map(|chunk| chunk.uuid.clone()).collect(),
+        cited: cited.is_cited,
+    }
+}
+
+/// A passage that an answer cites.
+pub(super) fn citation(quote: Quote) -> QnaCitation {
+    let Quote { number, chunk, text, document_chars } = quote;
+    QnaCitation {
+        n: number,
+        file_id: chunk.source.id.to_string(),
+        chunk_uuid: chunk.uuid,
+        page: page_number(&chunk.place),
+        text,
+        start: document_chars.start,
+        end: document_chars.end,
+        boxes: chunk.boxes.iter().map(BoundingBox::from).collect(),
     }
 }

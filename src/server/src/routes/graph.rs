@@ -71,9 +71,18 @@ pub(super) fn graph_relations(found: &Retrieved) -> Option<GraphRelations> {
 /// Gives a chunk of a result what it states.
 pub(super) fn relate(chunk: &mut Chunk, relations: Option<&Relations>) {
     let Some(relations) = relations else { return };
-    let triplets = stated(relations, &chunk.chunk_uuid);
+    let ids = match chunk.joined.as_slice() {
+        [] => std::slice::from_ref(&chunk.chunk_uuid),
+        joined => joined,
+    };
+    let mut triplets: Vec<&lodestone_types::Triplet> = Vec::new();
+    for triplet in ids.iter().flat_map(|id| stated(relations, id)) {
+        if !triplets.iter().any(|known| known.id == triplet.id) {
+            triplets.push(triplet);
+        }
+    }
     chunk.graph_triplet_ids = triplets.iter().map(|triplet| triplet.id.clone()).collect();
-    let chunk_relations = triplets.iter().map(|triplet| shown(triplet, true)).collect();
+    let chunk_relations = triplets.into_iter().map(|triplet| shown(triplet, true)).collect();
     chunk.extra_context = Some(ExtraContext { chunk_relations });
 }
 

@@ -19,10 +19,6 @@ use lodestone_engine::ComponentState;
 use lodestone_types::{Role, Sequence};
 
 const DOCS_PAGE: &str = include_str!("docs.html");
-const HOME_PAGE: &str = include_str!("home.html");
-/// The page has a style of its own and loads nothing.
-const HOME_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
-    form-action 'none'; frame-ancestors 'none'";
 /// The page runs its own script, reads the document from this server and nothing else.
 const DOCS_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; \
     style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
@@ -38,9 +34,7 @@ pub fn routes() -> Vec<Route<App>> {
         Route::<App>::public("/readyz", "Report whether storage, index and embedder are usable")
             .handle(blocking(readiness)),
         Route::<App>::public("/docs", "Documentation of the API for people")
-            .handle(|_: App, _: Call, (): ()| async { Ok(Page(DOCS_PAGE, DOCS_POLICY)) }),
-        Route::<App>::public("/", "Say what runs here and how to begin")
-            .handle(|_: App, _: Call, (): ()| async { Ok(Page(HOME_PAGE, HOME_POLICY)) }),
+            .handle(|_: App, _: Call, (): ()| async { Ok(Page) }),
     ]
 }
 
@@ -117,8 +111,8 @@ fn readiness(app: &App, _: &Call, (): ()) -> Result<Json<Readiness>, ApiError> {
     Ok(if is_ready { reply } else { reply.unavailable() })
 }
 
-/// A page for browsers, and what it may load.
-struct Page(&'static str, &'static str);
+/// The page that shows the API.
+struct Page;
 
 impl Reply for Page {
     const MEDIA_TYPES: &'static [&'static str] = &["text/html"];
@@ -128,10 +122,10 @@ impl Reply for Page {
     }
 
     fn into_response(self) -> Result<Response, ApiError> {
-        let mut response = Response::new(Body::from(self.0));
+        let mut response = Response::new(Body::from(DOCS_PAGE));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(self.1));
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(DOCS_POLICY));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         Ok(response)
     }

@@ -22,22 +22,24 @@ pub use stream::AnswerStream;
 
 use crate::app::{App, degraded};
 use crate::dto::answers::{
-    GenerationMetadata, QnaMetadata, QnaReply, QnaResponse, SourcesEvent, StartEvent,
+    Correction, GenerationMetadata, QnaMetadata, QnaReply, QnaResponse, SourcesEvent, StartEvent,
     UnsupportedCitation,
 };
 use crate::dto::search::Qna;
 use crate::error::ApiError;
 use crate::reply::Json;
 use crate::request::Call;
-use crate::routes::chunks_out::{explanation, qna_chunks, qna_source};
+use crate::routes::chunks_out::{citation, explanation, qna_chunks, qna_source};
 use crate::routes::graph::{graph_relations, relate};
-use crate::routes::search::metadata_of;
+use crate::routes::search::{completed, metadata_of};
 use crate::routes::{Group, Route, off_thread};
 use crate::sse::{self, Disconnected, EventSender};
 use crate::turns::Turn;
 use lodestone_engine::TenantAccess;
 use lodestone_engine::answer::{AnswerSource, DELTAS_MAX};
-use lodestone_engine::qna::{AnswerEvent, Generation, Grounds, QnaAnswer, QnaRequest};
+use lodestone_engine::qna::{
+    AnswerEvent, Conversation, Generation, Grounds, QnaAnswer, QnaRequest,
+};
 use lodestone_types::{CancellationGuard, RequestContext, Role, TenantMode};
 
 /// Entry of `metadata.degraded` for an answer that the generator should have written.
@@ -162,7 +164,7 @@ impl Asked {
         let input = &self.input;
         QnaRequest {
             search: input.request.clone(),
-            session: input.session_id.clone(),
+            conversation: input.conversation.clone(),
             ai_generation: input.ai_generation,
             may_split: input.multi_step_reasoning,
             user_name: input.user_name.clone(),
@@ -209,13 +211,17 @@ impl Asked {
     }
 
     fn session(&self) -> Option<String> {
-        self.input.session_id.as_ref().map(ToString::to_string)
+        match &self.input.conversation {
+            Conversation::Session(session) => Some(session.to_string()),
+            Conversation::New | Conversation::Told(_) => None,
+        }
     }
 
     fn response(&self, answer: QnaAnswer, sources: SourcesEvent) -> QnaResponse {
         let Self { app, call, input, .. } = self;
-        let QnaAnswer { text, grounds, generation, answer_ms, total_ms, .. } = answer;
+        let QnaAnswer { text, quotes, grounds, generation, answer_ms, total_ms, .. } = answer;
         let mut search = metadata_of(app, call, &input.request, &grounds.retrieved);
+        search.completed_query = completed(&input.request.query, &grounds.question);
         search.timings_ms.answer = input.ai_generation.then_some(answer_ms);
         // With the time of a generator to understand the question.
         search.timings_ms.total = total_ms;
@@ -223,10 +229,14 @@ impl Asked {
             tracing::warn!(%error, request_id = %call.request_id, "no generated answer");
             search.degraded.push(GENERATOR_UNAVAILABLE.to_owned());
         }
-        let SourcesEvent { sources, chunks, graph_relations } = sources;
+        let SourcesEvent { mut sources, chunks, graph_relations } = sources;
+        for quote in &quotes {
+            sources[quote.number - 1].cited = true;
+        }
         QnaResponse {
             answer: text,
             sources,
+            citations: quotes.into_iter().map(citation).collect(),
             chunks,
             success: true,
             session_id: self.session(),
@@ -234,6 +244,8 @@ impl Asked {
             model_used: generation.model.clone(),
             metadata: QnaMetadata {
                 search,
+                corrections: grounds.corrections.into_iter().map(correction).collect(),
+                conflict: generation.has_conflict,
                 generation: generation_metadata(generation, grounds.queries),
             },
         }
@@ -262,7 +274,7 @@ impl Asked {
     /// example of a full disk, is told and not fatal.
     fn remember(&self, access: &TenantAccess, response: &mut QnaResponse) {
         let Self { app, call, input, .. } = self;
-        let Some(session) = &input.session_id else { return };
+        let Conversation::Session(session) = &input.conversation else { return };
         let question = &input.request.query;
         let answer = input.ai_generation.then_some(response.answer.as_str());
         if let Err(error) = app.engine.remember(access, session, question, answer) {
@@ -308,9 +320,21 @@ impl EventSink<'_> {
     }
 }
 
+fn correction(found: lodestone_engine::answer::Correction) -> Correction {
+    Correction { from: found.from, to: found.to }
+}
+
 fn generation_metadata(generation: Generation, queries: Vec<String>) -> GenerationMetadata {
-    let Generation { model, is_fallback, error, usage, finish_reason, chunks_shown, unsupported } =
-        generation;
+    let Generation {
+        model,
+        is_fallback,
+        error,
+        usage,
+        finish_reason,
+        chunks_shown,
+        unsupported,
+        ..
+    } = generation;
     let unsupported = unsupported.into_iter().map(|citation| UnsupportedCitation {
         number: citation.number,
         start: citation.answer_chars.start,

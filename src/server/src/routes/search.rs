@@ -6,7 +6,7 @@ use crate::app::{App, degraded, searching};
 use crate::dto::answers::{
     CandidateCounts, GraphCounts, RetrieveResponse, SearchMetadata, StageTimings,
 };
-use crate::dto::chunks::Chunk;
+use crate::dto::chunks::{Chunk, FacetedChunks, FoundChunks, ValueCounts};
 use crate::dto::search::{FullTextSearch, Retrieve};
 use crate::error::ApiError;
 use crate::reply::Json;
@@ -15,8 +15,9 @@ use crate::routes::chunks_out::{chunk, explanation};
 use crate::routes::graph::{graph_relations, relate};
 use crate::routes::{Group, Route, off_thread};
 use lodestone_engine::TenantAccess;
-use lodestone_engine::query::{Alpha, Mode, RetrieveRequest, Retrieved};
-use lodestone_types::{Relations, RequestContext, RetrievedChunk, Role, Scope, TenantMode};
+use lodestone_engine::query::{Alpha, FoundWords, Mode, RetrieveRequest, Retrieved};
+use lodestone_text::{WordQuery, word_matches};
+use lodestone_types::{RequestContext, RetrievedChunk, Role, Scope, TenantMode};
 
 /// The operations.
 pub fn routes() -> Vec<Route<App>> {
@@ -82,9 +83,12 @@ fn found(
     access: &TenantAccess,
     input: Retrieve,
 ) -> Result<Json<RetrieveResponse>, ApiError> {
-    let Retrieve { request, explain, .. } = input;
+    let Retrieve { mut request, conversation, explain, .. } = input;
+    let query = app.engine.completed(access, &conversation, &request.query)?;
+    let completed_query = completed(&request.query, &query);
+    request.query = query;
     let found = app.engine.retrieve(access, &request)?;
-    let metadata = metadata_of(app, call, &request, &found);
+    let metadata = SearchMetadata { completed_query, ..metadata_of(app, call, &request, &found) };
     let graph_relations = graph_relations(&found);
     let relations = found.relations;
     let shown = |found: RetrievedChunk| {
@@ -108,11 +112,45 @@ fn full_text_search(
     call: &Call,
     context: &RequestContext,
     input: FullTextSearch,
-) -> Result<Json<Vec<Chunk>>, ApiError> {
+) -> Result<Json<FoundChunks>, ApiError> {
     let access = opened(app, call, context, &input.scope)?;
-    let found = app.engine.full_text(&access, &input.request)?;
-    let chunks = found.into_iter().map(chunk).collect();
-    Ok(Json::new(chunks).with_degraded(degraded(&access)))
+    let FullTextSearch { request, has_facets, has_highlights, .. } = input;
+    let FoundWords { chunks, total, facets, query } = app.engine.full_text(&access, &request)?;
+    let shown = |found: RetrievedChunk| {
+        let highlights = has_highlights.then(|| marked(&query, &found.text));
+        Chunk { highlights, ..chunk(found) }
+    };
+    let chunks: Vec<Chunk> = chunks.into_iter().map(shown).collect();
+    if !has_facets {
+        return Ok(Json::new(FoundChunks::List(chunks)).with_degraded(degraded(&access)));
+    }
+    let end = request.offset + chunks.len();
+    let left_out = facets.iter().filter(|facet| facet.left_out > 0);
+    let page = FacetedChunks {
+        facets_left_out: left_out.map(|facet| (facet.key.clone(), facet.left_out)).collect(),
+        facets: facets.into_iter().map(|facet| (facet.key, ValueCounts(facet.values))).collect(),
+        total,
+        next_offset: (!chunks.is_empty() && (end as u64) < total).then_some(end),
+        chunks,
+    };
+    Ok(Json::new(FoundChunks::Page(page)).with_degraded(degraded(&access)))
+}
+
+/// Places of the words of the query in a text, in characters.
+fn marked(query: &WordQuery, text: &str) -> Vec<[usize; 2]> {
+    let (mut at, mut characters) = (0, 0);
+    let mut characters_to = |to: usize| {
+        characters += text[at..to].chars().count();
+        at = to;
+        characters
+    };
+    let ranges = word_matches(query, text);
+    ranges.into_iter().map(|range| [range.start, range.end].map(&mut characters_to)).collect()
+}
+
+/// The query that was searched, where it is not the one that was asked.
+pub(super) fn completed(asked: &str, searched: &str) -> Option<String> {
+    (asked != searched).then(|| searched.to_owned())
 }
 
 /// `metadata` of a search.
@@ -125,11 +163,12 @@ pub(super) fn metadata_of(
     let Retrieved { candidates, timings, .. } = found;
     SearchMetadata {
         request_id: call.request_id.to_string(),
+        completed_query: None,
         mode: request.mode.as_str().to_owned(),
         alpha: found.alpha,
-        alpha_mode: match request.alpha {
-            Alpha::Fixed(_) => "fixed".to_owned(),
-            Alpha::Auto => "auto".to_owned(),
+        alpha_mode: match (request.alpha, found.alpha_reason) {
+            (Alpha::Fixed(_), _) | (Alpha::Default, None) => "fixed".to_owned(),
+            (Alpha::Auto, _) | (Alpha::Default, Some(_)) => "auto".to_owned(),
         },
         alpha_reason: found.alpha_reason.map(str::to_owned),
         recency_bias: request.recency_bias,
@@ -145,7 +184,7 @@ pub(super) fn metadata_of(
         reranker: found.reranker.clone(),
         personalised: !found.memories_used.is_empty(),
         memories_used: found.memories_used.iter().map(ToString::to_string).collect(),
-        graph: graph_counts(found.relations.as_ref()),
+        graph: graph_counts(found),
         timings_ms: StageTimings {
             embed: timings.embed,
             semantic: timings.semantic,
@@ -162,11 +201,14 @@ pub(super) fn metadata_of(
     }
 }
 
-fn graph_counts(relations: Option<&Relations>) -> GraphCounts {
-    let Some(relations) = relations else { return GraphCounts::default() };
+fn graph_counts(found: &Retrieved) -> GraphCounts {
+    let reason = found.graph_reason.map(str::to_owned);
+    let Some(relations) = &found.relations else {
+        return GraphCounts { reason, ..GraphCounts::default() };
+    };
     let ids: BTreeSet<&str> =
         relations.of_chunks.values().flatten().map(|triplet| triplet.id.as_str()).collect();
-    GraphCounts { entity_paths: relations.paths.len(), chunk_triplets: ids.len() }
+    GraphCounts { entity_paths: relations.paths.len(), chunk_triplets: ids.len(), reason }
 }
 
 /// Parts that the answer lacks, for people who read `metadata` and not headers.

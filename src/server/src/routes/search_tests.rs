@@ -17,8 +17,8 @@ use crate::app::App;
 use crate::frame::{Frame, HttpSettings, router};
 use crate::routes::table;
 use lodestone_embed::HashEmbedder;
-use lodestone_engine::qna::QnaRequest;
-use lodestone_engine::query::{Alpha, Mode, RetrieveRequest};
+use lodestone_engine::qna::{Conversation, QnaRequest};
+use lodestone_engine::query::{Alpha, GraphContext, Join, Mode, RetrieveRequest};
 use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine};
 use lodestone_types::id::SessionId;
@@ -53,7 +53,7 @@ impl Rig {
             memory: Arc::clone(engine.memory()),
             settings: HttpSettings::default(),
         };
-        let router = router(table(), frame);
+        let router = router(table(), Router::new(), frame);
         Self { engine, router, runtime: Runtime::new().unwrap(), _directory: directory }
     }
 
@@ -156,13 +156,15 @@ impl Rig {
             alpha: Alpha::Fixed(0.5),
             recency_bias: 0.0,
             is_personalised: false,
-            has_graph_context: false,
+            graph_context: GraphContext::Off,
             per_source_max: None,
+            join: Join::Never,
+            min_confidence: 0.0,
             filter: Filter::All.into(),
         };
         let request = QnaRequest {
             search,
-            session: Some(SessionId::parse(session).unwrap()),
+            conversation: Conversation::Session(SessionId::parse(session).unwrap()),
             ai_generation: false,
             may_split: false,
             user_name: String::new(),

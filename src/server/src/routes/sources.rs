@@ -13,7 +13,7 @@ use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::{Group, Route};
 use lodestone_engine::query::SourceView;
-use lodestone_types::{Role, SourceId, Timestamp, limits};
+use lodestone_types::{JobStatus, Role, SourceId, Timestamp, limits};
 
 /// The operations.
 pub fn routes() -> Vec<Route<App>> {
@@ -105,6 +105,11 @@ fn source(view: &SourceView) -> Source {
         tenant_metadata: record.tenant_metadata.clone(),
         status,
         indexing_status: status,
+        error_code: view.fault.map_or("", |fault| fault.as_str()).to_owned(),
+        error_message: match view.status {
+            JobStatus::Errored => view.message.clone(),
+            _ => String::new(),
+        },
         url: record.url.clone(),
         note: record.detail.note.clone(),
         content_type: Some(record.content_type.clone()).filter(|word| !word.is_empty()),
@@ -114,6 +119,8 @@ fn source(view: &SourceView) -> Source {
         updated_at: view.updated_at.to_string(),
         source_collection: record.detail.collections.clone(),
         meta: record.detail.meta.clone(),
+        source_time: record.detail.source_time.map(|time| time.to_string()),
+        language: Some(record.detail.language.clone()).filter(|tag| !tag.is_empty()),
         warnings: if view.is_searchable { Warning::of(record) } else { Vec::new() },
     }
 }

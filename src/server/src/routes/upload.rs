@@ -84,7 +84,7 @@ pub(super) fn kept(map: Option<Metadata>) -> MetadataChange {
 /// A text on its way in.
 pub(super) fn text_submission(
     source: Option<SourceId>,
-    content: String,
+    (origin, content): (Origin, String),
     tenant_metadata: MetadataChange,
     document_metadata: MetadataChange,
 ) -> Submission {
@@ -96,14 +96,14 @@ pub(super) fn text_submission(
         content_type: Some(TEXT_TYPE.to_owned()),
         tenant_metadata,
         document_metadata,
-        origin: Origin::default(),
+        origin,
     }
 }
 
 /// A document on its way in.
 pub(super) fn file_submission(
     source: Option<SourceId>,
-    file: UploadedFile,
+    (origin, file): (Origin, UploadedFile),
     tenant_metadata: MetadataChange,
     document_metadata: MetadataChange,
 ) -> Submission {
@@ -116,14 +116,15 @@ pub(super) fn file_submission(
         content_type: Some(content_type).filter(|word| !word.is_empty()),
         tenant_metadata,
         document_metadata,
-        origin: Origin::default(),
+        origin,
     }
 }
 
 fn upload_text(app: &App, call: &Call, request: UploadText) -> Result<Once<Accepted>, ApiError> {
-    let UploadText { scope, content, file_id, tenant_metadata, document_metadata } = request;
+    let UploadText { scope, content, file_id, tenant_metadata, document_metadata, origin } =
+        request;
     let (tenant, document) = (replaced(tenant_metadata), replaced(document_metadata));
-    upload(app, call, &scope, text_submission(file_id, content, tenant, document))
+    upload(app, call, &scope, text_submission(file_id, (origin, content), tenant, document))
 }
 
 fn upload_document(
@@ -131,15 +132,17 @@ fn upload_document(
     call: &Call,
     request: UploadDocument,
 ) -> Result<Once<Accepted>, ApiError> {
-    let UploadDocument { scope, file, file_id, tenant_metadata, document_metadata } = request;
+    let UploadDocument { scope, file, file_id, tenant_metadata, document_metadata, origin } =
+        request;
     let (tenant, document) = (replaced(tenant_metadata), replaced(document_metadata));
-    upload(app, call, &scope, file_submission(file_id, file, tenant, document))
+    upload(app, call, &scope, file_submission(file_id, (origin, file), tenant, document))
 }
 
 fn update_text(app: &App, call: &Call, request: UpdateText) -> Result<Json<Accepted>, ApiError> {
-    let UpdateText { scope, source_id, content, tenant_metadata, document_metadata } = request;
+    let UpdateText { scope, source_id, content, tenant_metadata, document_metadata, origin } =
+        request;
     let (tenant, document) = (kept(tenant_metadata), kept(document_metadata));
-    update(app, call, &scope, text_submission(Some(source_id), content, tenant, document))
+    update(app, call, &scope, text_submission(Some(source_id), (origin, content), tenant, document))
 }
 
 fn update_document(
@@ -147,9 +150,10 @@ fn update_document(
     call: &Call,
     request: UpdateDocument,
 ) -> Result<Json<Accepted>, ApiError> {
-    let UpdateDocument { scope, source_id, file, tenant_metadata, document_metadata } = request;
+    let UpdateDocument { scope, source_id, file, tenant_metadata, document_metadata, origin } =
+        request;
     let (tenant, document) = (kept(tenant_metadata), kept(document_metadata));
-    update(app, call, &scope, file_submission(Some(source_id), file, tenant, document))
+    update(app, call, &scope, file_submission(Some(source_id), (origin, file), tenant, document))
 }
 
 pub(super) fn update(
@@ -302,6 +306,8 @@ fn processing(
         progress: view.progress.and_then(|progress| progress.share()),
         searchable: view.is_searchable,
         chunk_count: view.chunks,
+        source_time: view.record.detail.source_time.map(|time| time.to_string()),
+        language: Some(view.record.detail.language.clone()).filter(|tag| !tag.is_empty()),
         warnings: match view.status {
             JobStatus::Success => Warning::of(&view.record),
             _ => Vec::new(),

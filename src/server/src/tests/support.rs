@@ -207,7 +207,7 @@ impl Rig {
             memory: Arc::new(MemoryBudget::new(Box::new(ProcessMemory), None, 0)),
             settings,
         };
-        Self { router: router(table(), frame), spools }
+        Self { router: router(table(), Router::new(), frame), spools }
     }
 
     /// Every operation, the document's own included.

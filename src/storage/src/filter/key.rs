@@ -82,6 +82,22 @@ pub(super) fn text_bytes(key: &[u8]) -> Option<&[u8]> {
     }
 }
 
+/// A boolean, number or text as a person writes it; `None` for other keys.
+pub(super) fn shown(key: &[u8]) -> Option<String> {
+    match key {
+        [TAG_BOOL, value] => Some((*value == 1).to_string()),
+        [TAG_TEXT, text @ ..] => std::str::from_utf8(text).ok().map(str::to_owned),
+        [TAG_NUMBER, payload @ ..] => {
+            let (bits, distance) = payload.split_first_chunk::<8>()?;
+            let distance = i128::from(u16::from_be_bytes(distance.try_into().ok()?));
+            let float = float_of(u64::from_be_bytes(*bits));
+            let is_whole = float.fract() == 0.0 && float.abs() < 2_f64.powi(64);
+            Some(if is_whole { (float as i128 + distance).to_string() } else { float.to_string() })
+        }
+        _ => None,
+    }
+}
+
 /// Whether stored bytes have the shape of a key.
 pub(super) fn is_well_formed(key: &[u8]) -> bool {
     match key {
@@ -105,6 +121,11 @@ fn ordered_bits(float: f64) -> u64 {
     if float.is_sign_negative() { !bits } else { bits | 1 << 63 }
 }
 
+/// The float of ordered bits.
+fn float_of(bits: u64) -> f64 {
+    f64::from_bits(if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,6 +133,16 @@ mod tests {
 
     fn key(value: serde_json::Value) -> Vec<u8> {
         of_number(value.as_number().unwrap())
+    }
+
+    #[test]
+    fn values_are_shown_as_they_were_given() {
+        for number in [json!(0), json!(-1.5), json!(2024), json!(i64::MIN), json!(u64::MAX)] {
+            assert_eq!(shown(&key(number.clone())).unwrap(), number.to_string());
+        }
+        assert_eq!(shown(&of_text("memo")).as_deref(), Some("memo"));
+        assert_eq!(shown(&of_bool(true)).as_deref(), Some("true"));
+        assert_eq!(shown(PRESENT), None);
     }
 
     #[test]

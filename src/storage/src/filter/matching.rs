@@ -89,7 +89,7 @@ impl Columns {
     }
 
     /// The rows that hold the first key of a path, even if only with a null.
-    fn holding(&self, root: Root, path: &str) -> Result<RoaringBitmap, FilterError> {
+    pub(super) fn holding(&self, root: Root, path: &str) -> Result<RoaringBitmap, FilterError> {
         let first_key = path.split('.').next().unwrap_or(path);
         let column = self.column(root, first_key);
         let marks = [key::PRESENT, key::NULL];

@@ -59,9 +59,11 @@
 //! - `key`: values as bytes whose order is theirs; exact numbers
 //! - `source`: the columns and values of a source
 //! - `format`: the tables above; `writer`: makes them; `reader`: checks them and looks up
+//! - `facets`: counts of the values of a key
 //! - `matching`: evaluates a filter; `error`: errors
 
 mod error;
+mod facets;
 mod format;
 mod key;
 mod matching;
@@ -73,6 +75,7 @@ mod tests;
 mod writer;
 
 pub use error::FilterError;
+pub use facets::ValueCounts;
 pub use parse::{RequestFilter, parse, sources};
 pub use reader::Columns;
 pub use writer::ColumnsBuilder;

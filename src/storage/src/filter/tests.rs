@@ -2,6 +2,7 @@
 
 mod columns;
 mod damage;
+mod facets;
 mod oracle;
 mod parse;
 

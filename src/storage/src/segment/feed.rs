@@ -7,6 +7,7 @@ use std::io;
 
 use crate::filter::ColumnsBuilder;
 use crate::segment::boxes;
+use crate::segment::contexts;
 use crate::segment::format::VectorKind;
 use crate::segment::lists::Lists;
 use crate::segment::row_table::RowEntry;
@@ -14,7 +15,7 @@ use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_compute::{FullKind, VectorColumns, VectorRows};
 use lodestone_graph::{GraphWriter, RowGraph};
 use lodestone_text::{RowText, TextBundle, TextIndex, TextIndexBuilder};
-use lodestone_types::{ChunkPlace, PageBox, RowId, SourceKind, SourceRecord};
+use lodestone_types::{ChunkPlace, PageBox, RowId, SourceKind, SourceRecord, limits};
 
 /// One chunk of a fresh source.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +28,8 @@ pub struct NewRow {
     pub place: ChunkPlace,
     /// Rectangles of the text, one a page; empty where pages are not fixed.
     pub boxes: Vec<PageBox>,
+    /// Headings and header row over the text, one a line; empty where there are none.
+    pub context: String,
     /// Entities and triplets of the text.
     pub graph: RowGraph,
     /// The vector, as the segment's [`VectorKind`] needs it: normalised for f16, raw for f32.
@@ -54,6 +57,8 @@ pub(super) trait RowFeed {
     fn entry(&self, row: u32) -> (u32, ChunkPlace);
     /// Rectangles of a row.
     fn boxes(&self, row: u32) -> Cow<'_, [PageBox]>;
+    /// Headings and header row over a row.
+    fn context(&self, row: u32) -> Cow<'_, str>;
     /// Entities and triplets of a row.
     fn graph(&self, row: u32) -> Result<Cow<'_, RowGraph>, SegmentError>;
     /// Text of a row.
@@ -86,6 +91,11 @@ pub(super) fn entries(feed: &dyn RowFeed) -> Vec<RowEntry> {
 /// The rectangles of a feed, if it has any.
 pub(super) fn boxes(feed: &dyn RowFeed, rows: u32) -> Option<Vec<u8>> {
     boxes::encode((0..rows).map(|row| feed.boxes(row)))
+}
+
+/// The contexts of a feed, if it has any.
+pub(super) fn contexts(feed: &dyn RowFeed, rows: u32) -> Option<Vec<u8>> {
+    contexts::encode((0..rows).map(|row| feed.context(row)))
 }
 
 /// The graph of a feed; `None` if its rows and titles name no entity.
@@ -177,6 +187,10 @@ impl RowFeed for FreshRows<'_> {
         Cow::Borrowed(&self.rows[row as usize].1.boxes)
     }
 
+    fn context(&self, row: u32) -> Cow<'_, str> {
+        Cow::Borrowed(&self.rows[row as usize].1.context)
+    }
+
     fn graph(&self, row: u32) -> Result<Cow<'_, RowGraph>, SegmentError> {
         Ok(Cow::Borrowed(&self.rows[row as usize].1.graph))
     }
@@ -197,11 +211,19 @@ impl RowFeed for FreshRows<'_> {
         Ok(None)
     }
 
+    /// The title is boosted in all chunks of a short source, which are one result, and once in a
+    /// long one, at its first chunk; at the others its words count as those of a heading. Boosted
+    /// there, too, it would bring a long document as often as there are results.
     fn text_index(&self, _scratch: &Scratch<'_>) -> Result<TextBundle, SegmentError> {
         let mut builder = TextIndexBuilder::new();
         for (source, row) in &self.rows {
-            let NewSource { title_text, searchable, .. } = source;
-            builder.add_row(&RowText { body: &row.text, title: title_text, searchable })?;
+            let NewSource { title_text, searchable, rows, .. } = source;
+            let is_short = rows.len() <= limits::SHORT_SOURCE_CHUNKS;
+            let (title, context) = match is_short || row.index == rows[0].index {
+                true => (title_text.as_str(), Cow::Borrowed(row.context.as_str())),
+                false => ("", Cow::Owned(format!("{title_text}\n{}", row.context))),
+            };
+            builder.add_row(&RowText { body: &row.text, title, context: &context, searchable })?;
         }
         Ok(builder.finish()?)
     }
@@ -271,6 +293,11 @@ impl RowFeed for MergedRows<'_> {
     fn boxes(&self, row: u32) -> Cow<'_, [PageBox]> {
         let (segment, row) = self.segment_of(row);
         Cow::Owned(segment.boxes(row))
+    }
+
+    fn context(&self, row: u32) -> Cow<'_, str> {
+        let (segment, row) = self.segment_of(row);
+        Cow::Borrowed(segment.context(row))
     }
 
     /// Copied. Segments from before version 3 have none: it is extracted from their texts.

@@ -10,10 +10,10 @@ use lodestone_io::BLOCK_BYTES;
 use lodestone_types::{CollectionId, SegmentId};
 
 /// The version that this program writes.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
 /// The newest `min_reader` that this program understands.
 pub const READER_VERSION: u32 = 2;
-/// The `min_reader` that this program writes. Versions 2 and 3 add sections that an older reader
+/// The `min_reader` that this program writes. Versions 2 to 4 add sections that an older reader
 /// can pass over; version 3 also adds memories, whose kind and scope an older reader would take
 /// for damage.
 const MIN_READER: u32 = 2;
@@ -98,6 +98,8 @@ pub enum Section {
     /// Entities and triplets of rows; only where there are such. The drawing is in
     /// `lodestone_graph`. Since version 3.
     Graph = 14,
+    /// Headings and header rows over chunks; only where there are such. Since version 4.
+    Contexts = 15,
 }
 
 /// The header.

@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use roaring::RoaringBitmap;
 
-use crate::filter::Columns;
+use crate::filter::{Columns, ValueCounts};
 use crate::segment::boxes::BoxTable;
+use crate::segment::contexts::ContextTable;
 use crate::segment::format::{
     Footer, HEADER_BYTES, Header, SECTION_ALIGN, Section, VectorKind, place_of,
 };
@@ -38,6 +39,7 @@ pub struct Segment {
     rows: RowTable,
     sources: SourceTable,
     boxes: BoxTable,
+    contexts: ContextTable,
     columns: Columns,
     text_index: TextIndex,
     texts: OnceLock<TextStore>,
@@ -47,8 +49,8 @@ pub struct Segment {
 
 impl Segment {
     /// Opens the file at `key`, which must be the one that `meta` describes. Verifies header,
-    /// footer and the sections of rows, sources, boxes and columns; of the others each block is
-    /// verified when it is first read.
+    /// footer and the sections of rows, sources, boxes, contexts and columns; of the others each
+    /// block is verified when it is first read.
     ///
     /// Header and footer are read before anything of the mapping: a file that is shorter than they
     /// say is refused.
@@ -111,6 +113,8 @@ impl Segment {
             )
             .map_err(|problem| damaged(&problem))?,
             boxes: BoxTable::open(optional(Section::Boxes)?, header.rows).map_err(damaged)?,
+            contexts: ContextTable::open(optional(Section::Contexts)?, header.rows)
+                .map_err(damaged)?,
             columns,
             text_index,
             header,
@@ -253,6 +257,12 @@ impl Segment {
         self.boxes.of(row)
     }
 
+    /// The headings and the header row over the chunk, one a line; empty where there are none, and
+    /// in segments from before version 4.
+    pub fn context(&self, row: RowId) -> &str {
+        self.contexts.of(row)
+    }
+
     /// The chunk's text.
     ///
     /// # Errors
@@ -317,6 +327,20 @@ impl Segment {
     /// [`SegmentError::Filter`] if a stored bitmap is malformed.
     pub fn matching(&self, filter: &Filter) -> Result<RoaringBitmap, SegmentError> {
         Ok(self.columns.matching(filter, self.header.rows)?)
+    }
+
+    /// Counts rows by the value of a metadata key, as [`Columns::value_counts`].
+    ///
+    /// # Errors
+    /// [`SegmentError::Filter`] if a stored bitmap is malformed.
+    pub fn value_counts(
+        &self,
+        path: &str,
+        among: &RoaringBitmap,
+        values_max: usize,
+        bytes_max: usize,
+    ) -> Result<ValueCounts, SegmentError> {
+        Ok(self.columns.value_counts(path, among, values_max, bytes_max)?)
     }
 
     /// Reads every block of the file and compares it with its checksum.

@@ -197,6 +197,10 @@ fn write_sections(
         out.begin(Section::Boxes)?;
         out.write(&boxes)?;
     }
+    if let Some(contexts) = feed::contexts(feed, header.rows) {
+        out.begin(Section::Contexts)?;
+        out.write(&contexts)?;
+    }
     if let Some(graph) = feed::graph(feed, header.rows)? {
         out.begin(Section::Graph)?;
         out.write(&graph)?;

@@ -17,8 +17,9 @@
 //! Invariants (property tests in `tests.rs`):
 //! - every character that is not white space is in at least one chunk; no chunk is empty;
 //! - a chunk begins and ends with a character that is not white space;
-//! - a chunk has at most [`ChunkSizes::tokens`] tokens of the text's own tokenisation, and at most
-//!   [`CHARS_PER_TOKEN_MAX`] characters for each of them. Only where one word alone is longer than
+//! - a chunk has at most [`ChunkSizes::tokens`] tokens of the text's own tokenisation, where a word
+//!   that is spelt letter by letter counts as 4/3, and at most [`CHARS_PER_TOKEN_MAX`] characters
+//!   for each of them. Only where one word alone is longer than
 //!   that is it cut inside a word, and there a tokenizer may count its pieces differently;
 //! - begins and ends ascend; equal input gives equal chunks; the cost is linear in the text.
 //!
@@ -26,11 +27,13 @@
 //! - `marks`: characters at the end of sentences
 //! - `cut`: the packing itself, overlap, characters and offsets
 //! - `ruler`: tokens counted between two places
+//! - `outline`: headings and header rows that stand over a chunk
 //! - `passage`: a chunk with the words of its source, as models read it
 
 mod breaks;
 mod cut;
 pub mod marks;
+mod outline;
 mod passage;
 mod ruler;
 #[cfg(test)]
@@ -41,7 +44,8 @@ use std::ops::Range;
 use lodestone_types::limits;
 
 pub use cut::chunk;
-pub use passage::passage;
+pub use outline::contexts;
+pub use passage::{Surroundings, passage};
 
 /// Characters that a chunk may have for each of its tokens.
 ///

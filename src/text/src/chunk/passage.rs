@@ -1,10 +1,23 @@
-//! The text that a model reads for a chunk: the words of its source before its own.
+//! The text that a model reads for a chunk: the words that stand over it before its own.
 
-/// Joins title, searchable values and text; a title that the text begins with is not repeated.
-pub fn passage(title: &str, searchable: &str, text: &str) -> String {
+/// Words around a chunk that are not in it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Surroundings<'a> {
+    /// Title of the source; empty if it is only the id.
+    pub title: &'a str,
+    /// Searchable values of the source, one a line.
+    pub searchable: &'a str,
+    /// Headings and header row over the chunk (see [`contexts`](crate::chunk::contexts)).
+    pub context: &'a str,
+}
+
+/// Joins title, searchable values, headings and text; a title that the text begins with is not
+/// repeated.
+pub fn passage(around: Surroundings<'_>, text: &str) -> String {
+    let Surroundings { title, searchable, context } = around;
     let is_repeated = text.trim_start_matches(['#', ' ']).starts_with(title);
     let title = if is_repeated { "" } else { title };
-    let parts = [title, searchable, text];
+    let parts = [title, searchable, context, text];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
@@ -14,9 +27,16 @@ mod tests {
 
     #[test]
     fn a_title_that_the_text_begins_with_is_not_repeated() {
-        assert_eq!(passage("Wings", "", "Wings\n\nlift"), "Wings\n\nlift");
-        assert_eq!(passage("Wings", "", "# Wings\nlift"), "# Wings\nlift");
-        assert_eq!(passage("Wings", "blue", "lift"), "Wings\nblue\nlift");
-        assert_eq!(passage("", "", "lift"), "lift");
+        let passage = |title, searchable, context, text| {
+            passage(Surroundings { title, searchable, context }, text)
+        };
+        assert_eq!(passage("Wings", "", "", "Wings\n\nlift"), "Wings\n\nlift");
+        assert_eq!(passage("Wings", "", "", "# Wings\nlift"), "# Wings\nlift");
+        assert_eq!(passage("Wings", "blue", "", "lift"), "Wings\nblue\nlift");
+        assert_eq!(
+            passage("Wings", "", "Flaps\n| a | b |", "lift"),
+            "Wings\nFlaps\n| a | b |\nlift"
+        );
+        assert_eq!(passage("", "", "", "lift"), "lift");
     }
 }

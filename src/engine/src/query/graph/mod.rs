@@ -11,11 +11,13 @@
 //! hides add no link and no triplet, and do not decide the spelling of an entity or the meaning of
 //! an alias. Bounds count visible rows, so that hidden ones do not crowd them out.
 //!
+//! - `gate`: whether a search uses any of this, where that is left open
 //! - `links`: rows that good results lead to; `paths`: from entity to entity
 //! - `statements`: triplets with their sentences, their ids and how relevant they are
 //! - `visible`: rows of an entity that the search may see
 //! - `listed`: the statements of sources, apart from any query
 
+mod gate;
 mod links;
 mod listed;
 mod paths;

@@ -1,6 +1,7 @@
 //! Paths from entity to entity, of one or two triplets.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::query::QueryError;
 use crate::query::graph::statements::TripletRef;
@@ -77,21 +78,8 @@ impl Neighbourhood<'_> {
     /// Keys of the entities that the query names, where the graph knows any; and the titles of the
     /// first results.
     fn starts(&self, ranked: &[Ranked]) -> Vec<(String, f32)> {
-        let mut starts: Vec<(String, f32)> = Vec::new();
-        let mut covered = 0;
-        for run in lodestone_graph::keys_in(self.query).chunk_by(|a, b| a.1.start == b.1.start) {
-            if run[0].1.start < covered {
-                continue;
-            }
-            let known = run
-                .iter()
-                .rev()
-                .find_map(|(key, range)| self.meant(key.as_str()).map(|entity| (entity, range)));
-            if let Some((entity, range)) = known {
-                covered = range.end;
-                starts.push((entity, QUERY_START));
-            }
-        }
+        let asked = self.asked().into_iter();
+        let mut starts: Vec<(String, f32)> = asked.map(|(key, _)| (key, QUERY_START)).collect();
         for result in first(ranked) {
             let RowAddress { segment, row } = result.address;
             if let Some(graph) = self.graphs[segment]
@@ -104,6 +92,27 @@ impl Neighbourhood<'_> {
         starts.retain(|(key, _)| seen.insert(key.clone()));
         starts.truncate(STARTS_MAX);
         starts
+    }
+
+    /// Keys of the entities that the query names, each with its bytes there. Where names overlap
+    /// the longest counts, from the left.
+    pub(super) fn asked(&self) -> Vec<(String, Range<usize>)> {
+        let mut asked: Vec<(String, Range<usize>)> = Vec::new();
+        let mut covered = 0;
+        for run in lodestone_graph::keys_in(self.query).chunk_by(|a, b| a.1.start == b.1.start) {
+            if run[0].1.start < covered {
+                continue;
+            }
+            let known = run
+                .iter()
+                .rev()
+                .find_map(|(key, range)| self.meant(key.as_str()).map(|entity| (entity, range)));
+            if let Some((entity, range)) = known {
+                covered = range.end;
+                asked.push((entity, range.clone()));
+            }
+        }
+        asked
     }
 
     /// The most relevant triplets of an entity, but for those that lead back to `back`.

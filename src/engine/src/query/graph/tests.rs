@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::query::{Alpha, Mode, Query, RetrieveRequest, Retrieved};
+use crate::query::{Alpha, GraphContext, Join, Mode, Query, RetrieveRequest, Retrieved};
 use lodestone_compute::SimdBackend;
 use lodestone_embed::HashEmbedder;
 use lodestone_io::store::LocalBlobs;
@@ -45,6 +45,7 @@ fn source(sub_tenant: &str, id: &str, title: &str, text: &str) -> NewSource {
         text: text.into(),
         place: ChunkPlace { chars: text.chars().count() as u32, ..ChunkPlace::default() },
         boxes: Vec::new(),
+        context: String::new(),
         graph: lodestone_graph::extract(title, text),
         vector: HashEmbedder::vector(text),
     };
@@ -100,8 +101,10 @@ fn ask(mut sources: Vec<NewSource>, is_split: bool, query: &str) -> Retrieved {
         alpha: Alpha::Fixed(0.3),
         recency_bias: 0.0,
         is_personalised: false,
-        has_graph_context: true,
+        graph_context: GraphContext::On,
         per_source_max: None,
+        join: Join::Never,
+        min_confidence: 0.0,
         filter: Filter::All.into(),
     };
     let searches = Query::new(Arc::new(SimdBackend), Arc::new(HashEmbedder));

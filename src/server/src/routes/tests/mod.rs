@@ -162,7 +162,7 @@ impl Server {
             memory,
             settings: HttpSettings::default(),
         };
-        let router = router(super::table(), frame);
+        let router = router(super::table(), Router::new(), frame);
         Self { router, clock, key, _directory: directory }
     }
 

@@ -108,6 +108,7 @@ fn source(sub_tenant: &str, id: &str, sequence: u64, texts: &[&str]) -> NewSourc
     };
     let row = |(index, text): (usize, &&str)| NewRow {
         boxes: Vec::new(),
+        context: String::new(),
         graph: RowGraph::default(),
         index: index as u32,
         text: (*text).to_owned(),

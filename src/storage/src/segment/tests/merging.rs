@@ -69,6 +69,8 @@ fn a_merge_holds_the_live_rows_of_its_inputs_and_scores_them_the_same() {
             assert_eq!(row_of(&segment, row as u32), row_of(from, origin));
             let (new, old) = (segment.source_of(RowId(row as u32)), from.source_of(RowId(origin)));
             assert_eq!(segment.record(new).unwrap(), from.record(old).unwrap());
+            let (new, old) = (segment.context(RowId(row as u32)), from.context(RowId(origin)));
+            assert_eq!((new, new.is_empty()), (old, from.index(RowId(origin)) % 2 == 0));
         }
         for query in ["apples", "passage 13 crimson", "title of guide", "green"] {
             let before = scores(&inputs, query);
@@ -167,4 +169,32 @@ fn a_merge_keeps_what_live_rows_name_and_state() {
     assert!(stored.sources_titled("southern light").is_empty());
     assert_eq!(stored.find("elsa berg"), None, "what only dead rows name is gone");
     verify(&segment).unwrap();
+}
+
+/// The title is boosted in a short source and at the first chunk of a long one.
+#[test]
+fn a_title_does_not_repeat_through_a_long_source() {
+    let files = Files::new();
+    let texts = |count: u32| (0..count).map(|index| (index, "pears")).collect::<Vec<_>>();
+    let sources = [
+        source(VectorKind::F16, record("default", "few", 1), &texts(4)),
+        source(VectorKind::F16, record("default", "many", 2), &texts(5)),
+    ];
+    let segment = files.write(1, VectorKind::F16, &sources);
+    let found = |query: &str| -> Vec<(u32, f32)> {
+        let query = HybridQuery::analyse(query);
+        let index = segment.text_index();
+        let mut stats = CorpusStats::default();
+        stats.add(index.scope_stats(None), &index.term_counts(&query, None).unwrap());
+        let mut hits = index.score(&query, &stats, None).unwrap().top(9);
+        hits.sort_by_key(|hit| hit.row);
+        hits.into_iter().map(|hit| (hit.row.0, hit.score)).collect()
+    };
+    let rows = |query: &str| found(query).into_iter().map(|(row, _)| row).collect::<Vec<_>>();
+    assert_eq!(rows("few"), [0, 1, 2, 3]);
+    assert_eq!(rows("many"), [4, 5, 6, 7, 8]);
+    let (of_few, of_many) = (found("few"), found("many"));
+    assert!(of_few[0].1 == of_few[2].1 && of_few[1].1 == of_few[3].1, "{of_few:?}");
+    assert!(of_many[1..].iter().all(|(_, score)| *score < of_many[0].1), "{of_many:?}");
+    assert_eq!(rows("part 3"), [1, 3, 5, 7], "headings are at every chunk");
 }

@@ -1,0 +1,186 @@
+// The frame of the console: key, tenant, navigation, and the page that the address names.
+import { watchConnection } from "./api.js";
+import { address, fill, h, problem } from "./dom.js";
+import { login } from "./login.js";
+import { listen, state, update } from "./state.js";
+import { choose, loadTenants, tenantPicker } from "./picker.js";
+import { ask } from "./ask.js";
+import { search } from "./search.js";
+import { sources } from "./sources.js";
+import { source } from "./source.js";
+import { jobs } from "./jobs.js";
+import { tenants } from "./tenants.js";
+import { keys } from "./keys.js";
+import { system } from "./system.js";
+import { memories } from "./memories.js";
+import { graph } from "./graph.js";
+import { vectors } from "./vectors.js";
+
+/**
+ * @typedef {object} Page
+ * @property {string} title
+ * @property {(params: URLSearchParams, signal: AbortSignal) => Node | Promise<Node>} make
+ * @property {"content" | "vectors" | "admin" | "any"} needs a tenant of documents, one of vectors, an admin key, nothing
+ * @property {boolean} [isHidden] whether the navigation leaves it out
+ */
+
+/** @type {Record<string, Page>} */
+const PAGES = {
+  ask: { title: "Ask", make: ask, needs: "content" },
+  search: { title: "Search", make: search, needs: "content" },
+  sources: { title: "Sources", make: sources, needs: "content" },
+  source: { title: "Source", make: source, needs: "content", isHidden: true },
+  graph: { title: "Graph", make: graph, needs: "content" },
+  memories: { title: "Memories", make: memories, needs: "content" },
+  vectors: { title: "Vectors", make: vectors, needs: "vectors" },
+  jobs: { title: "Jobs", make: jobs, needs: "any" },
+  tenants: { title: "Tenants", make: tenants, needs: "any" },
+  keys: { title: "Keys", make: keys, needs: "admin" },
+  system: { title: "System", make: system, needs: "any" },
+};
+/** Time after which a page that is not there says so. */
+const LOADING_MS = 200;
+const THEMES = ["auto", "light", "dark"];
+
+const root = /** @type {HTMLElement} */ (document.getElementById("app"));
+const main = h("main", { id: "main", tabindex: "-1" });
+const navigation = h("nav", { "aria-label": "Pages" });
+const banner = h("div", { class: "banners", role: "status" });
+let leaving = new AbortController();
+
+/** The page and the parameters of the address. */
+function place() {
+  const [name, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  return { name: name in PAGES ? name : "ask", params: new URLSearchParams(query) };
+}
+
+/** @param {Page} page */
+function isOffered(page) {
+  if (page.isHidden) return false;
+  if (page.needs === "admin") return state.isAdmin === true;
+  if (page.needs === "vectors") return state.mode === "embeddings";
+  return page.needs === "any" || state.mode !== "embeddings";
+}
+
+function showNavigation() {
+  const { name } = place();
+  const current = name === "source" ? "sources" : name;
+  const links = Object.entries(PAGES).filter(([, page]) => isOffered(page)).map(([to, page]) =>
+    h("a", { href: address(to), "aria-current": to === current ? "page" : null }, page.title));
+  fill(navigation, links, h("a", { href: "docs", target: "_blank", rel: "noopener" }, "API"));
+}
+
+function showBanner() {
+  fill(banner,
+    state.connection === "down" && h("p", { class: "banner bad" },
+      "The server does not answer. Trying again; nothing that you began is lost while this page stays open."),
+    state.warning && h("p", { class: "banner warn" }, state.warning,
+      h("button", { class: "link", onclick: () => update({ warning: "" }) }, "Hide")));
+}
+
+/** Shows the page of the address. */
+async function show() {
+  leaving.abort();
+  leaving = new AbortController();
+  const { signal } = leaving;
+  let { name, params } = place();
+  const tenant = params.get("tenant");
+  if (tenant) choose(tenant, params.get("sub") ?? "");
+  // Another tenant has shown the page already.
+  if (signal.aborted) return;
+  if (state.mode === "embeddings" && PAGES[name].needs === "content") name = "vectors";
+  showNavigation();
+  const page = PAGES[name];
+  document.title = `${page.title} · Lodestone`;
+  if (!state.tenant && page.needs !== "any" && page.needs !== "admin") {
+    fill(main, h("h1", {}, page.title), firstTenant());
+    return;
+  }
+  const waiting = setTimeout(() => !signal.aborted && fill(main, h("h1", {}, page.title), h("p", { class: "muted" }, "Loading…")), LOADING_MS);
+  try {
+    const made = await page.make(params, signal);
+    if (signal.aborted) return;
+    fill(main, made);
+    // The focus was on what is gone: it moves to the page, where a screen reader reads on.
+    if (document.activeElement === document.body) main.focus({ preventScroll: true });
+  } catch (error) {
+    if (!signal.aborted) fill(main, h("h1", {}, page.title), problem(error));
+  } finally {
+    clearTimeout(waiting);
+  }
+}
+
+function firstTenant() {
+  return h("div", { class: "empty" }, h("h2", {}, "Choose a tenant"),
+    h("p", {}, "A tenant is an isolated set of documents. Every page shows one tenant at a time."),
+    state.isAdmin ? h("a", { class: "button primary", href: address("tenants") }, "Make the first tenant")
+      : h("p", {}, "This key may not list tenants: type the name of yours into the box above."));
+}
+
+function themeButton() {
+  const button = h("button", { class: "quiet", type: "button", onclick: next });
+  let theme = stored();
+  apply();
+  function next() {
+    theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
+    try {
+      localStorage.setItem("lodestone.theme", theme);
+    } catch {
+      // Kept for this page only.
+    }
+    apply();
+  }
+  function apply() {
+    document.documentElement.dataset.theme = theme;
+    button.textContent = `Theme: ${theme}`;
+  }
+  return button;
+}
+
+function stored() {
+  try {
+    const theme = localStorage.getItem("lodestone.theme") ?? "";
+    return THEMES.includes(theme) ? theme : "auto";
+  } catch {
+    return "auto";
+  }
+}
+
+function showFrame() {
+  const leave = () => update({ key: "", isAdmin: null, tenant: "", subTenant: "", mode: "standard" });
+  const skip = h("button", { class: "skip", onclick: () => main.focus() }, "Skip to the page");
+  fill(root, skip,
+    h("header", { class: "top" }, h("a", { class: "brand", href: address("ask") }, "Lodestone"), tenantPicker(),
+      h("div", { class: "row tools" }, themeButton(), h("button", { class: "quiet", type: "button", onclick: leave }, "Sign out"))),
+    h("div", { class: "frame" }, navigation, h("div", { class: "page" }, banner, main)));
+}
+
+async function start() {
+  if (!state.key) {
+    leaving.abort();
+    document.title = "Lodestone";
+    fill(root, h("div", { class: "top-right" }, themeButton()), banner, login());
+    return;
+  }
+  showFrame();
+  try {
+    await loadTenants();
+  } catch (error) {
+    if (state.key) fill(main, problem(error));
+    return;
+  }
+  await show();
+}
+
+watchConnection();
+listen("key", start);
+listen("tenant", show);
+listen("subTenant", show);
+listen("mode", show);
+listen("isAdmin", showNavigation);
+listen("connection", showBanner);
+listen("warning", showBanner);
+window.addEventListener("hashchange", () => {
+  if (state.key) show();
+});
+start();

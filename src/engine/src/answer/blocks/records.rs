@@ -1,0 +1,110 @@
+//! Lines `name: value`: records and settings.
+
+use std::ops::Range;
+
+use super::{Cell, Form, Group, Kind, Parser};
+use crate::answer::keyed::{self, KeyedLine};
+use crate::answer::sentences::SENTENCE_CHARS_MAX;
+
+impl Parser<'_> {
+    pub(super) fn keyed(&mut self, at: usize, run: Vec<KeyedLine>) {
+        if keyed::are_settings(&run) {
+            self.settings(at, &run);
+        } else {
+            self.record(at, &run);
+        }
+    }
+
+    /// Lines of which deeper ones belong to the last one above that is less deep.
+    fn settings(&mut self, at: usize, run: &[KeyedLine]) {
+        self.begin(Form::Settings);
+        let mut above: Vec<usize> = Vec::new();
+        for (line, keyed) in run.iter().enumerate() {
+            above.retain(|above| self.lines[at + above].indent < self.lines[at + line].indent);
+            if keyed.value.is_empty() {
+                above.push(line);
+                continue;
+            }
+            let path = above.iter().map(|above| run[*above].key.as_str());
+            let path: Vec<&str> = path.chain([keyed.key.as_str()]).collect();
+            let cell = Cell { name: path.join(" "), value: keyed.value.clone() };
+            let head = above.last().map(|above| self.lines[at + above].bytes.clone());
+            let bytes = self.lines[at + line].bytes.clone();
+            if let Some(unit) = self.push(Kind::Field, bytes) {
+                unit.head = head;
+                unit.cells = vec![cell];
+            }
+        }
+    }
+
+    /// Fields of one thing. A question among them with its answer is read as such.
+    fn record(&mut self, at: usize, run: &[KeyedLine]) {
+        let whole = self.lines[at].bytes.start..self.lines[at + run.len() - 1].bytes.end;
+        let value_of = |line: usize| {
+            let end = self.lines[at + line].bytes.end;
+            end - run[line].value.len()..end
+        };
+        let question = run.iter().position(|line| line.value.ends_with(['?', '\u{FF1F}']));
+        let longest = (0..run.len()).max_by_key(|line| run[*line].value.len());
+        if let (Some(question), Some(text)) = (question, longest)
+            && question != text
+        {
+            let (question, text) = (value_of(question), value_of(text));
+            self.section_below(question);
+            self.begin(Form::Paragraph);
+            self.push_sentences(Kind::Sentence, text);
+            self.new_section();
+            return;
+        }
+        let names: Vec<&str> = run.iter().map(|line| line.key.as_str()).collect();
+        let is_same = |group: &Group| {
+            let last = self.found.units[group.units.clone()].last();
+            let first = last.and_then(|unit| unit.cells.first());
+            group.form == Form::Records
+                && first.is_some_and(|cell| keyed::leaf(names[0]) == cell.name)
+                && last.is_some_and(|unit| unit.section == self.section)
+        };
+        if !self.found.groups.last().is_some_and(is_same) {
+            self.begin(Form::Records);
+        }
+        let is_apparatus = keyed::is_mail_head(&names);
+        let cells: Vec<Cell> = run
+            .iter()
+            .map(|line| Cell { name: keyed::leaf(&line.key).to_owned(), value: line.value.clone() })
+            .collect();
+        if self.text[whole.clone()].chars().count() <= SENTENCE_CHARS_MAX {
+            self.push_record(whole, None, cells, is_apparatus);
+        } else {
+            // A long record is told field by field, each behind the first, which names it.
+            let first = self.lines[at].bytes.clone();
+            for (line, cell) in cells.iter().enumerate().skip(1) {
+                let bytes = self.lines[at + line].bytes.clone();
+                let pair = vec![cells[0].clone(), cell.clone()];
+                self.push_record(bytes, Some(first.clone()), pair, is_apparatus);
+            }
+        }
+        self.lead = None;
+    }
+
+    fn push_record(
+        &mut self,
+        bytes: Range<usize>,
+        head: Option<Range<usize>>,
+        cells: Vec<Cell>,
+        is_apparatus: bool,
+    ) {
+        if let Some(unit) = self.push(Kind::Record, bytes) {
+            unit.head = head;
+            unit.cells = cells;
+            unit.is_apparatus = is_apparatus;
+        }
+    }
+
+    /// Opens a section with a text that is no heading by its mark.
+    fn section_below(&mut self, heading: Range<usize>) {
+        let text = self.text[heading].to_owned();
+        self.new_section();
+        let section = self.section;
+        self.found.sections[section].push(text);
+    }
+}

@@ -1,0 +1,322 @@
+//! Chooses the passages that make an answer: the unit that the question wants, whole, and nothing
+//! beside it.
+
+use std::collections::BTreeSet;
+
+use crate::answer::blocks::{Cell, Form, Kind};
+use crate::answer::candidates::{Candidate, Part, Reading, Shape};
+use crate::answer::evaluate::extreme_rows;
+use crate::answer::question::{Question, Wanted};
+use crate::answer::score::{Evidence, Matches, Score, dot, tells_cause};
+
+/// Sentences or rows of an answer that wants no list.
+const PASSAGES_MAX: usize = 3;
+/// Characters of an answer below a question that is told whole.
+const SHORT_CHARS_MAX: usize = 400;
+/// A further row that holds as much of the question is this much less relevant at most.
+const ROW_DROP_MAX: f32 = 0.1;
+/// Rows of an answer that wants several.
+const ROWS_MAX: usize = 8;
+/// A further sentence is this much less relevant than the first at most; one that leads by more
+/// answers alone.
+const RELEVANCE_DROP_MAX: f32 = 0.4;
+/// The same for a sentence of another section that says nothing more of what was asked.
+const ELSEWHERE_DROP_MAX: f32 = 0.2;
+/// The same where it stands in another source.
+const OTHER_DROP_MAX: f32 = 0.1;
+/// Confidence that a further sentence needs; the first one needs 1.
+const FURTHER_CONFIDENCE_MIN: f32 = 0.9;
+/// The same two for the sentence behind the first one.
+const NEXT_DROP_MAX: f32 = 0.7;
+const NEXT_CONFIDENCE_MIN: f32 = 0.65;
+/// Loss of relevance of a sentence that is like one chosen already.
+const SAMENESS_WEIGHT: f32 = 0.2;
+/// Weight of the question's terms that a passage must add to those chosen already, to be needed
+/// for what they leave out.
+const GAIN_MIN: f32 = 0.15;
+/// Weights that differ by less are the same.
+const SAME: f32 = 1e-3;
+
+/// Everything that a choice rests on.
+pub(super) struct Choice<'a> {
+    pub(super) question: &'a Question,
+    pub(super) reading: &'a Reading,
+    pub(super) scores: &'a [Score],
+    pub(super) matches: &'a Matches,
+    /// The candidates that were compared by the model, ascending, and their vectors.
+    pub(super) compared: &'a [usize],
+    pub(super) vectors: &'a [Vec<f32>],
+    pub(super) evidence: Evidence,
+}
+
+impl Choice<'_> {
+    /// The passages of the answer, in its order; none where none is good enough.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        let Some(first) = self.best(|at| Some(self.relevance(at))) else {
+            return Vec::new();
+        };
+        if self.scores[first].confidence(&self.evidence) < 1.0 {
+            return Vec::new();
+        }
+        let chosen = match self.whole_of(first) {
+            Some(whole) => self.filtered(whole),
+            None if self.candidate(first).has_values() => self.rows(first),
+            None => self
+                .of_question(first)
+                .or_else(|| self.of_cause(first))
+                .unwrap_or_else(|| self.sentences(first)),
+        };
+        chosen.into_iter().flat_map(|at| self.candidate(at).parts.clone()).collect()
+    }
+
+    fn candidate(&self, at: usize) -> &Candidate {
+        &self.reading.candidates[at]
+    }
+
+    fn relevance(&self, at: usize) -> f32 {
+        self.scores[at].relevance()
+    }
+
+    /// The compared candidate with the greatest value, the first of equals.
+    fn best(&self, value: impl Fn(usize) -> Option<f32>) -> Option<usize> {
+        let values = self.compared.iter().filter_map(|at| value(*at).map(|value| (*at, value)));
+        let best = values.fold(None, |best: Option<(usize, f32)>, (at, value)| match best {
+            Some((_, top)) if top.total_cmp(&value).is_ge() => best,
+            _ => Some((at, value)),
+        });
+        best.map(|(at, _)| at)
+    }
+
+    /// The whole list or procedure that the candidate is part of or announces, where the question
+    /// wants one.
+    fn whole_of(&self, first: usize) -> Option<usize> {
+        let one = self.candidate(first);
+        let (is_list, is_steps) =
+            (self.question.wanted == Wanted::List, self.question.wanted == Wanted::Steps);
+        if matches!(one.shape, Shape::Whole(_)) {
+            return Some(first);
+        }
+        let wholes = self.reading.candidates.iter().enumerate();
+        let mut wholes = wholes.filter(|(_, other)| match other.shape {
+            Shape::Whole(Form::List) => {
+                let is_announced =
+                    one.is_lead && other.stretch == one.stretch && other.unit == one.unit + 1;
+                is_announced || ((is_list || is_steps) && other.is_beside(one))
+            }
+            Shape::Whole(_) => {
+                is_steps && one.shape == Shape::Unit(Kind::Sentence) && other.is_beside(one)
+            }
+            Shape::Unit(_) => false,
+        });
+        wholes.next().map(|(at, _)| at)
+    }
+
+    /// Of a whole table the rows that hold what the question says and nothing above the table does;
+    /// all of it where none or all do.
+    fn filtered(&self, whole: usize) -> Vec<usize> {
+        if self.candidate(whole).shape != Shape::Whole(Form::Table) {
+            return vec![whole];
+        }
+        self.held_by_some(&self.mates(whole), whole).unwrap_or_else(|| vec![whole])
+    }
+
+    /// The rows that hold most of what the question says and nothing above the table does; `None`
+    /// where none or all do.
+    fn held_by_some(&self, rows: &[usize], of: usize) -> Option<Vec<usize>> {
+        let above = &self.matches.above[of];
+        let new = |at: usize| {
+            let terms = self.matches.own[at].iter().filter(|term| !above.contains(*term));
+            self.matches.weights.share(terms)
+        };
+        let most = rows.iter().map(|at| new(*at)).fold(0.0_f32, f32::max);
+        let held: Vec<usize> = rows.iter().copied().filter(|at| new(*at) >= most - SAME).collect();
+        (most >= GAIN_MIN && held.len() < rows.len()).then_some(held)
+    }
+
+    /// The rows of the table of a candidate.
+    fn mates(&self, of: usize) -> Vec<usize> {
+        let is_mate = |at: &usize| {
+            let other = self.candidate(*at);
+            other.is_beside(self.candidate(of)) && other.has_values()
+        };
+        (0..self.reading.candidates.len()).filter(is_mate).collect()
+    }
+
+    /// The whole of a short answer that stands below the question that was found.
+    fn of_question(&self, first: usize) -> Option<Vec<usize>> {
+        let one = self.candidate(first);
+        if !one.is_of_question() {
+            return None;
+        }
+        let is_part = |at: &usize| {
+            let other = self.candidate(*at);
+            matches!(other.shape, Shape::Unit(Kind::Sentence))
+                && other.shares_section(one)
+                && !other.is_lead
+        };
+        let parts = (0..self.reading.candidates.len()).filter(is_part);
+        let parts = self.without_widened(parts.filter(|at| *at >= first).collect());
+        let chars: usize = parts.iter().map(|at| self.candidate(*at).shown().chars().count()).sum();
+        let is_short = parts.len() <= PASSAGES_MAX && chars <= SHORT_CHARS_MAX;
+        (is_short && parts.contains(&first)).then_some(parts)
+    }
+
+    /// Sentences without those that a later one, which points back, begins with.
+    fn without_widened(&self, mut sentences: Vec<usize>) -> Vec<usize> {
+        let all: Vec<usize> = sentences.clone();
+        sentences.retain(|at| {
+            let is_repeated = |other: &usize| {
+                let other = self.candidate(*other);
+                other.units > 1 && other.unit == self.candidate(*at).unit + 1
+            };
+            !all.iter().any(is_repeated)
+        });
+        sentences
+    }
+
+    /// The section that is headed as the cause, in the source of the first passage, where a cause
+    /// is asked for.
+    fn of_cause(&self, first: usize) -> Option<Vec<usize>> {
+        if self.question.wanted != Wanted::Cause {
+            return None;
+        }
+        let one = self.candidate(first);
+        let is_headed = |other: &Candidate| {
+            let headings = &self.reading.blocks[other.stretch].sections[other.section];
+            headings.last().is_some_and(|heading| tells_cause(heading))
+        };
+        let is_cause = |at: &usize| {
+            let other = self.candidate(*at);
+            other.stretch == one.stretch
+                && matches!(other.shape, Shape::Unit(Kind::Sentence | Kind::Item))
+                && is_headed(other)
+        };
+        let found: Vec<usize> = (0..self.reading.candidates.len()).filter(is_cause).collect();
+        let mut found = self.without_widened(found);
+        found.truncate(PASSAGES_MAX);
+        (!found.is_empty()).then_some(found)
+    }
+
+    /// Rows of the table of the first one that hold as much of what was asked.
+    fn rows(&self, first: usize) -> Vec<usize> {
+        if let Some(extreme) = self.extreme(first) {
+            return extreme;
+        }
+        let own = |at: usize| self.scores[at].own;
+        let is_listed = self.question.wanted == Wanted::List
+            || self.question.compares
+            || self.question.extreme.is_some();
+        let (most, drop) = match is_listed {
+            true => (ROWS_MAX, f32::INFINITY),
+            false => (PASSAGES_MAX, ROW_DROP_MAX),
+        };
+        let is_equal = |at: &usize| {
+            *at != first
+                && own(*at) >= own(first) - SAME
+                && self.scores[*at].form >= self.scores[first].form - SAME
+                && self.relevance(*at) >= self.relevance(first) - drop
+        };
+        let mut chosen = vec![first];
+        chosen.extend(self.mates(first).into_iter().filter(is_equal));
+        if chosen.len() > most {
+            chosen.truncate(1);
+        }
+        while let Some(next) = self.needed(&chosen) {
+            chosen.push(next);
+        }
+        chosen
+    }
+
+    /// The rows with the largest or smallest value, where one is asked for, among those that hold
+    /// what else the question says.
+    fn extreme(&self, first: usize) -> Option<Vec<usize>> {
+        self.question.extreme?;
+        let mates = self.mates(first);
+        let rows = match self.held_by_some(&mates, first) {
+            Some(held) if held.len() > 1 => held,
+            _ => mates,
+        };
+        let cells: Vec<&[Cell]> =
+            rows.iter().map(|at| self.candidate(*at).cells.as_slice()).collect();
+        let found = extreme_rows(self.question, &cells)?;
+        (found.len() <= PASSAGES_MAX).then(|| found.into_iter().map(|at| rows[at]).collect())
+    }
+
+    /// A passage that holds much of the question that the chosen ones leave out.
+    fn needed(&self, chosen: &[usize]) -> Option<usize> {
+        if chosen.len() >= PASSAGES_MAX {
+            return None;
+        }
+        let first = chosen[0];
+        let held: BTreeSet<&String> = chosen.iter().flat_map(|at| &self.matches.own[*at]).collect();
+        let weights = &self.matches.weights;
+        self.best(|at| {
+            let candidate = self.candidate(at);
+            let is_near = self.relevance(at) >= self.relevance(first) - RELEVANCE_DROP_MAX;
+            let is_elsewhere = !candidate.is_beside(self.candidate(first));
+            let is_ruled_out = !matches!(candidate.shape, Shape::Unit(_))
+                || candidate.is_lead
+                || (is_elsewhere && !self.question.compares)
+                || chosen.iter().any(|other| self.candidate(*other).repeats(candidate));
+            let new = self.matches.own[at].iter().filter(|term| !held.contains(term));
+            let gain = weights.share(new);
+            // Another row of the table that has something the first one lacks.
+            let is_pair = self.question.compares && !is_elsewhere && gain > SAME;
+            let value = gain + self.relevance(at) + if is_pair { 1.0 } else { 0.0 };
+            (is_near && !is_ruled_out && (is_pair || gain >= GAIN_MIN)).then_some(value)
+        })
+    }
+
+    /// The first sentence and those that it needs.
+    ///
+    /// After the first, each next one is the most relevant that is least like those before it
+    /// (maximal marginal relevance; Carbonell and Goldstein 1998).
+    fn sentences(&self, first: usize) -> Vec<usize> {
+        let mut chosen = vec![first];
+        let relevance = self.relevance(first);
+        let vector = |at: usize| {
+            let position = self.compared.binary_search(&at).ok();
+            position.map_or(&[][..], |position| &self.vectors[position])
+        };
+        let said =
+            |chosen: &[usize]| -> usize { chosen.iter().map(|at| self.candidate(*at).units).sum() };
+        while said(&chosen) < PASSAGES_MAX {
+            let held: BTreeSet<&String> =
+                chosen.iter().flat_map(|at| &self.matches.own[*at]).collect();
+            let next = self.best(|at| {
+                let candidate = self.candidate(at);
+                let new = self.matches.own[at].iter().filter(|term| !held.contains(term));
+                let is_needed = self.matches.weights.share(new) >= GAIN_MIN
+                    || candidate.shares_section(self.candidate(first));
+                let is_other = candidate.stretch != self.candidate(first).stretch;
+                let drop = match (is_needed, is_other) {
+                    (true, _) => RELEVANCE_DROP_MAX,
+                    (false, false) => ELSEWHERE_DROP_MAX,
+                    (false, true) => OTHER_DROP_MAX,
+                };
+                // The sentence behind the first one goes on with its matter.
+                let is_next = candidate.is_beside(self.candidate(first))
+                    && candidate.unit == self.candidate(first).unit + 1;
+                let (drop, needed) = match is_next {
+                    true => (NEXT_DROP_MAX, NEXT_CONFIDENCE_MIN),
+                    false => (drop, FURTHER_CONFIDENCE_MIN),
+                };
+                let is_near = self.relevance(at) >= relevance - drop;
+                let is_said = |other: &usize| self.candidate(*other).repeats(candidate);
+                let is_enough = self.scores[at].confidence(&self.evidence) >= needed;
+                let is_prose = matches!(candidate.shape, Shape::Unit(_))
+                    && !candidate.is_lead
+                    && said(&chosen) + candidate.units <= PASSAGES_MAX;
+                if !is_near || !is_enough || !is_prose || chosen.iter().any(is_said) {
+                    return None;
+                }
+                let likeness = chosen.iter().map(|other| dot(vector(*other), vector(at)));
+                let likeness = likeness.fold(0.0_f32, f32::max);
+                Some(self.relevance(at) - SAMENESS_WEIGHT * likeness)
+            });
+            let Some(at) = next else { break };
+            chosen.push(at);
+        }
+        chosen
+    }
+}

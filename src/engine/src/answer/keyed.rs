@@ -1,0 +1,124 @@
+//! Lines `name: value`: records, settings, the head of a mail.
+
+/// Bounds of a name.
+struct Limits {
+    chars: usize,
+    words: usize,
+}
+
+/// Of the first line, which might be prose.
+const FIRST: Limits = Limits { chars: 40, words: 4 };
+/// Of the lines below it: the columns of tables have long names too.
+const FURTHER: Limits = Limits { chars: 80, words: 10 };
+
+/// Names of the lines above a mail. Lower case.
+const MAIL_NAMES: &[&str] = &[
+    "from", "to", "cc", "bcc", "date", "sent", "subject", "reply-to", "von", "an", "datum",
+    "betreff", "gesendet", "de", "à", "objet", "envoyé", "para", "asunto", "fecha", "enviado",
+];
+
+/// A line with a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KeyedLine {
+    pub(super) key: String,
+    /// Possibly empty, where deeper lines follow. The line ends with it.
+    pub(super) value: String,
+    pub(super) indent: usize,
+}
+
+/// The keyed lines from the first on, each given with its indent, up to the first line that is
+/// none. Empty where the first is none, and where a single one is rather prose.
+pub(super) fn run<'t>(lines: impl Iterator<Item = (usize, &'t str)>) -> Vec<KeyedLine> {
+    let mut run: Vec<KeyedLine> = Vec::new();
+    for (indent, content) in lines {
+        let limits = if run.is_empty() { &FIRST } else { &FURTHER };
+        let Some(line) = keyed_line(indent, content, limits) else { break };
+        run.push(line);
+    }
+    match run.as_slice() {
+        [one] if !is_identifier(&one.key) || one.value.is_empty() => Vec::new(),
+        [] | [_, ..] => run,
+    }
+}
+
+fn keyed_line(indent: usize, content: &str, limits: &Limits) -> Option<KeyedLine> {
+    let (key, value) = match content.split_once(": ") {
+        Some((key, value)) if value.trim().starts_with('#') => (key, ""),
+        Some((key, value)) => (key, value.trim()),
+        None => match content.strip_suffix(':') {
+            Some(key) => (key, ""),
+            None => match content.split_once(" = ") {
+                Some((key, value)) => (key, value.trim()),
+                None => {
+                    // A comment may stand behind the name of a part.
+                    let (key, comment) = content.split_once(':')?;
+                    let is_comment = comment.trim_start().starts_with('#');
+                    (is_comment && !key.contains(' ')).then_some((key, ""))?
+                }
+            },
+        },
+    };
+    let is_name = |c: char| c.is_alphanumeric() || " ._-/()&'%€$£\":".contains(c);
+    let is_key = !key.is_empty()
+        && key.chars().count() <= limits.chars
+        && key.split(' ').count() <= limits.words
+        && key.starts_with(|c: char| c.is_alphanumeric() || c == '"')
+        && key.chars().all(is_name)
+        && !key.contains(". ");
+    is_key.then(|| KeyedLine {
+        key: key.trim_matches('"').to_owned(),
+        value: value.to_owned(),
+        indent,
+    })
+}
+
+/// A name as programs give them: one word, lower case or with marks inside.
+fn is_identifier(key: &str) -> bool {
+    !key.contains(' ') && (key.contains(['_', '.', '-']) || key.chars().all(char::is_lowercase))
+}
+
+/// Whether the lines are settings: some stand below others, or are named as programs do.
+pub(super) fn are_settings(run: &[KeyedLine]) -> bool {
+    run.iter().any(|line| line.value.is_empty() || line.indent > run[0].indent)
+}
+
+/// The last part of a name like `suppliers.phone`.
+pub(super) fn leaf(key: &str) -> &str {
+    let leaf = key.rsplit('.').next().unwrap_or(key);
+    if key.contains(' ') || leaf.is_empty() { key } else { leaf }
+}
+
+/// Whether these names stand above a mail.
+pub(super) fn is_mail_head(names: &[&str]) -> bool {
+    let known = |name: &&&str| MAIL_NAMES.contains(&name.to_lowercase().as_str());
+    names.len() >= 2 && names.iter().filter(known).count() * 3 >= names.len() * 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(text: &str) -> Vec<String> {
+        let lines = text.lines().map(|line| (line.len() - line.trim_start().len(), line.trim()));
+        run(lines).into_iter().map(|line| line.key).collect()
+    }
+
+    #[test]
+    fn names_and_prose_are_told_apart() {
+        assert_eq!(keys("Name: Ada\nRoom: 12\nThat is all."), ["Name", "Room"]);
+        assert_eq!(keys("server:\n  port: 80 # x\nother = 2"), ["server", "port", "other"]);
+        assert_eq!(keys("as_of: 2025-04-01"), ["as_of"]);
+        let rota = "from: 9 June\nto: 16 June\non call (Mon 06:00 to Mon 06:00): Ada";
+        assert_eq!(keys(rota)[2], "on call (Mon 06:00 to Mon 06:00)");
+        assert!(keys("Discussion: it was long.").is_empty());
+        assert!(keys("He said, on his way home: no.").is_empty());
+        assert!(keys("The steps are:").is_empty());
+    }
+
+    #[test]
+    fn heads_of_mails_are_seen() {
+        assert!(is_mail_head(&["From", "To", "Date"]) && is_mail_head(&["Von", "An", "Betreff"]));
+        assert!(!is_mail_head(&["name", "to"]));
+        assert_eq!((leaf("suppliers.phone"), leaf("St. Mary")), ("phone", "St. Mary"));
+    }
+}

@@ -1,0 +1,259 @@
+//! The wish of a question: the form of its answer, and what it is about.
+
+use crate::answer::blocks::Form;
+use crate::answer::candidates::Shape;
+use crate::answer::values::{Day, Quantity, days, quantities};
+use crate::answer::words::{self, Asked, asked, contains, spaced};
+
+const STEPS: &str = "\
+    how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
+    how to|how is|how are|what do i do|what do we do|what should i do|what should we do|what to do|\
+    what must i do|has to be done|needs to be done|must be done|should be done|what steps|\
+    which steps|the steps|steps to|what is the procedure|what now|what happens when|\
+    what happens if|\
+    wie mache ich|wie kann ich|wie gehe ich|wie wird|wie werden|was muss ich tun|was mache ich|\
+    was ist zu tun|was tun|welche schritte|wie muss ich|comment|que faire|que dois je faire|\
+    quelles étapes|quelles sont les étapes|cómo|qué hago|qué hay que hacer|qué debo hacer|\
+    qué pasos";
+/// Openings that ask for all that belongs to something.
+const ALLS: &str = "\
+    what should|what must|what do i need|what do we need|what was decided|what was agreed|\
+    what has been|what changed|what has changed|was muss|was soll|was sollte|was wurde|\
+    que dois|que doit|que faut|qu'a|qué debe|qué debo|qué se";
+const LISTS: &str = "\
+    what are|which are|who are|what were|list|list the|name the|name all|enumerate|give me all|\
+    show all|what all|all the|was sind|welche sind|welches sind|nenne|liste|zähle|quels sont|\
+    quelles sont|qui sont|cuáles son|quiénes son|enumera|lista";
+/// Words before the noun that tells by its plural that several things are asked for.
+const BEFORE_NOUN: &str = "which|what|welche|quels|quelles|qué|cuáles";
+const CAUSES: &str = "\
+    why|what caused|what causes|what was the cause|what is the cause|for what reason|\
+    what is the reason|what was the reason|how come|warum|weshalb|wieso|woran lag|pourquoi|por qué|\
+    a qué se debe";
+const DEFINITIONS: &str = "\
+    what is|what's|what does|what do|what is meant|define|was ist|was bedeutet|was heißt|\
+    was versteht|qu'est|qu est|que signifie|que veut dire|qué es|qué significa";
+const MEANINGS: &str = "mean|means|meant|stand|bedeutet|heißt|versteht|signifie|dire|significa|es";
+/// Words that want the largest value.
+const MOST: &str = "\
+    highest|most|largest|biggest|longest|best|latest|newest|maximum|greatest|heaviest|tallest|\
+    priciest|dearest|höchste|höchsten|größte|größten|längste|meisten|neueste|teuerste|beste|\
+    plus haut|plus élevé|plus grand|plus cher|mayor|más alto|más caro|más grande";
+/// Words that want the smallest one.
+const LEAST: &str = "\
+    lowest|least|smallest|shortest|fewest|cheapest|earliest|oldest|minimum|worst|lightest|\
+    niedrigste|niedrigsten|kleinste|kleinsten|kürzeste|wenigsten|billigste|günstigste|älteste|\
+    moins cher|plus bas|plus petit|menor|más bajo|más barato|más pequeño";
+/// Those of both that mean a time.
+const TIMES: &str = "latest|newest|earliest|oldest|neueste|älteste|más antiguo|más reciente";
+/// Words that compare two things.
+const COMPARATIVES: &str = "\
+    difference|differ|compared|compare|change|changed|versus|vs|than|unterschied|verglichen|als|\
+    geändert|différence|comparé|changé|diferencia|comparado|cambiado";
+/// Words that ask for an amount of money.
+pub(super) const MONEY: &str = "\
+    cost|costs|price|prices|fee|fees|pay|cheap|cheaper|cheapest|expensive|charge|spend|spent|\
+    kostet|kosten|preis|preise|gebühr|teurer|billiger|günstiger|zahlen|coûte|coûtent|prix|tarif|\
+    payer|cuesta|cuestan|precio|precios|tarifa|pagar";
+/// Other words that ask for one of two.
+const WHO_OR_WHERE: &str = "who|whose|where|wer|wo|qui|où|quién|dónde";
+const EITHER: &str = "or|oder|ou|o";
+
+/// Words behind the opening among which the noun stands: "what are the three main signs of".
+const NOUN_WORDS_MAX: usize = 4;
+
+/// The unit that a question wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// All that has to be done, in order.
+    Steps,
+    /// Several things.
+    List,
+    /// A cause.
+    Cause,
+    /// The meaning of a word.
+    Definition,
+    /// Anything else.
+    Fact,
+}
+
+/// Which of several values is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extreme {
+    Most,
+    Least,
+}
+
+/// A question as it is read.
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    pub(super) text: String,
+    pub(super) lower: String,
+    pub(super) wanted: Wanted,
+    /// Kind of thing that it asks for.
+    pub(super) asked: Asked,
+    pub(super) extreme: Option<Extreme>,
+    /// Whether two things are compared.
+    pub(super) compares: bool,
+    /// Whether an amount of money is asked for.
+    pub(super) is_of_money: bool,
+    /// The noun of several things that are asked for: "which clinics", "list the measures".
+    pub(super) noun: Option<String>,
+    pub(super) days: Vec<Day>,
+    pub(super) quantities: Vec<Quantity>,
+}
+
+impl Question {
+    pub(super) fn new(text: &str) -> Self {
+        // A follow-up stands behind the questions that it refers to.
+        let last = text.trim_end_matches(['?', ' ', '\u{A0}']);
+        let last = last.rsplit_once("? ").map_or(text, |(_, last)| last);
+        let spaced = spaced(last);
+        let has = |list: &str| list.split('|').any(|phrase| contains(&spaced, phrase));
+        let begins =
+            |list: &str| list.split('|').any(|phrase| spaced.starts_with(&format!(" {phrase} ")));
+        let asks_which = has(BEFORE_NOUN) || has(WHO_OR_WHERE);
+        let is_comparing = has(COMPARATIVES) || (has(EITHER) && asks_which);
+        let wanted = if has(CAUSES) {
+            Wanted::Cause
+        } else if begins(LISTS) || wants_several(&spaced) {
+            Wanted::List
+        } else if has(STEPS) && !is_comparing && asked(last) != Asked::Number {
+            Wanted::Steps
+        } else if begins(ALLS) {
+            Wanted::List
+        } else if begins(DEFINITIONS) && (has(MEANINGS) || matter_words(last) <= 3) {
+            Wanted::Definition
+        } else {
+            Wanted::Fact
+        };
+        let extreme = match (has(MOST), has(LEAST)) {
+            (true, false) => Some(Extreme::Most),
+            (false, true) => Some(Extreme::Least),
+            _ => None,
+        };
+        let found = days(text);
+        let is_in_day = |one: &Quantity| {
+            found
+                .iter()
+                .any(|(bytes, _)| bytes.start < one.bytes.end && one.bytes.start < bytes.end)
+        };
+        Self {
+            text: text.to_owned(),
+            lower: text.to_lowercase(),
+            wanted,
+            asked: match asked(last) {
+                Asked::Other if has(MONEY) => Asked::Number,
+                asked => asked,
+            },
+            noun: noun(&spaced),
+            extreme,
+            compares: is_comparing,
+            is_of_money: has(MONEY),
+            quantities: quantities(text).into_iter().filter(|one| !is_in_day(one)).collect(),
+            days: found.into_iter().map(|(_, day)| day).collect(),
+        }
+    }
+}
+
+impl Question {
+    /// Whether a passage of this shape may answer.
+    pub(super) fn wants(&self, shape: Shape) -> bool {
+        match shape {
+            Shape::Unit(_) => true,
+            Shape::Whole(Form::List) => matches!(self.wanted, Wanted::Steps | Wanted::List),
+            Shape::Whole(Form::Table) => self.wanted == Wanted::List,
+            // A paragraph is found by its sentences.
+            Shape::Whole(_) => false,
+        }
+    }
+}
+
+impl Question {
+    /// The question behind the word that asks for the largest or smallest.
+    pub(super) fn behind_extreme(&self) -> &str {
+        let words = MOST.split('|').chain(LEAST.split('|'));
+        let ends = words.filter_map(|word| {
+            let at = self.lower.find(word)? + word.len();
+            self.lower.is_char_boundary(at).then_some(at)
+        });
+        ends.max().map_or(&self.lower, |at| &self.lower[at..])
+    }
+
+    /// Whether the extreme is one of time.
+    pub(super) fn is_of_time(&self) -> bool {
+        TIMES.split('|').any(|word| contains(&spaced(&self.text), word))
+    }
+}
+
+fn matter_words(text: &str) -> usize {
+    let articles = ["the", "a", "an", "der", "die", "das", "ein", "eine", "le", "la", "un", "una"];
+    let matter = words::bare_matter(text);
+    let words = matter.split_whitespace().filter(|word| word.contains(char::is_alphanumeric));
+    words.filter(|word| !articles.contains(&word.to_lowercase().as_str())).count()
+}
+
+/// Whether a plural stands behind the question word: "which clinics", "what measures".
+fn wants_several(spaced: &str) -> bool {
+    let mut words = spaced.split_whitespace();
+    let is_asking = |first: &str| BEFORE_NOUN.split('|').any(|word| word == first);
+    words.next().is_some_and(is_asking) && words.next().is_some_and(is_plural)
+}
+
+fn is_plural(noun: &str) -> bool {
+    let is_no_noun = ["ss", "us", "is", "was", "does"].iter().any(|end| noun.ends_with(end));
+    noun.len() > 3 && noun.ends_with('s') && !is_no_noun
+}
+
+/// The first plural behind the opening words of a question for several things.
+fn noun(spaced: &str) -> Option<String> {
+    let mut openings: Vec<&str> = LISTS.split('|').chain(BEFORE_NOUN.split('|')).collect();
+    openings.sort_by_key(|phrase| std::cmp::Reverse(phrase.len()));
+    let behind = |phrase: &str| spaced.strip_prefix(&format!(" {phrase} "));
+    let behind = openings.into_iter().find_map(behind)?;
+    behind.split_whitespace().take(NOUN_WORDS_MAX).find(|word| is_plural(word)).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wanted_unit_is_seen() {
+        for (question, wanted) in [
+            ("How do I reset my password?", Wanted::Steps),
+            ("How is the pump checked in the morning?", Wanted::Steps),
+            ("A hand was cut, what has to be done?", Wanted::Steps),
+            ("Was ist zu tun, wenn die Pumpe steht?", Wanted::Steps),
+            ("Which tickets are still open?", Wanted::List),
+            ("What are the signs of a leak?", Wanted::List),
+            ("List the measures after the fire", Wanted::List),
+            ("Why did the pump fail?", Wanted::Cause),
+            ("Pourquoi la pompe est-elle en panne ?", Wanted::Cause),
+            ("What is a green card?", Wanted::Definition),
+            ("What does BOAS mean?", Wanted::Definition),
+            ("What do I do when the pump is down?", Wanted::Steps),
+            ("What should guests bring?", Wanted::List),
+            ("How many litres does the pump lift?", Wanted::Fact),
+            ("Who keeps the keys?", Wanted::Fact),
+            ("What is the phone number of the service of the pump?", Wanted::Fact),
+        ] {
+            assert_eq!(Question::new(question).wanted, wanted, "{question}");
+        }
+    }
+
+    #[test]
+    fn comparisons_and_extremes_are_seen() {
+        assert_eq!(Question::new("Which pump has the highest lift?").extreme, Some(Extreme::Most));
+        assert_eq!(Question::new("Which is the cheapest pump?").extreme, Some(Extreme::Least));
+        assert!(Question::new("Which is cheaper, the red or the blue pump?").compares);
+        assert!(Question::new("How did the rate change from 2023 to 2024?").compares);
+        assert!(!Question::new("Who keeps the keys?").compares);
+        let noun = |question| Question::new(question).noun;
+        assert_eq!(noun("What are the main signs of a leak?").as_deref(), Some("signs"));
+        assert_eq!(noun("Which pumps leak?").as_deref(), Some("pumps"));
+        assert_eq!(noun("What was decided in March?"), None);
+        let follow_up = Question::new("What happens if the pump leaks? Who is told about it?");
+        assert_eq!((follow_up.wanted, follow_up.asked), (Wanted::Fact, Asked::Person));
+    }
+}

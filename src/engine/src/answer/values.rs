@@ -1,0 +1,411 @@
+//! Days, numbers and ranges in questions, cells and sentences, by their form.
+//!
+//! ```text
+//! 2025-04-21, 21 April 2025, 21. April, April 21, 21.04.2025   one day, "04-21" and "2025-04"
+//! 10-20 kg, up to 8 cm, 25 kg and over, from: 10 .. to: 20     a range that holds a number or not
+//! ```
+
+use std::ops::Range;
+
+use time::{Date, Month};
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::answer::blocks::Cell;
+
+const MONTHS: [&str; 12] = [
+    "january|jan|januar|jänner|janvier|enero",
+    "february|feb|februar|février|febrero",
+    "march|mar|märz|mars|marzo",
+    "april|apr|avril|abril",
+    "may|mai|mayo",
+    "june|jun|juni|juin|junio",
+    "july|jul|juli|juillet|julio",
+    "august|aug|août|agosto",
+    "september|sep|sept|septembre|septiembre",
+    "october|oct|oktober|okt|octobre|octubre",
+    "november|nov|novembre|noviembre",
+    "december|dec|dezember|dez|décembre|diciembre",
+];
+const WEEKDAYS: [&str; 7] = [
+    "monday|mondays|mon|montag|montags|lundi|lundis|lunes",
+    "tuesday|tuesdays|tue|dienstag|dienstags|mardi|mardis|martes",
+    "wednesday|wednesdays|wed|mittwoch|mittwochs|mercredi|mercredis|miércoles",
+    "thursday|thursdays|thu|donnerstag|donnerstags|jeudi|jeudis|jueves",
+    "friday|fridays|fri|freitag|freitags|vendredi|vendredis|viernes",
+    "saturday|saturdays|sat|samstag|samstags|samedi|samedis|sábado|sábados",
+    "sunday|sundays|sun|sonntag|sonntags|dimanche|dimanches|domingo|domingos",
+];
+const CURRENCIES: &[&str] =
+    &["gbp", "eur", "usd", "chf", "euro", "euros", "pounds", "dollars", "franken"];
+/// Words before the upper end of a range. Lower case.
+const UP_TO: &[&str] = &[
+    "up to", "under", "below", "less than", "at most", "max", "maximum", "bis zu", "bis", "unter",
+    "weniger als", "höchstens", "jusqu'à", "moins de", "au plus", "hasta", "menos de", "<", "≤",
+];
+/// Words before or behind the lower end.
+const FROM: &[&str] = &[
+    "over", "above", "more than", "at least", "from", "min", "minimum", "and over", "and more",
+    "or more", "and above", "über", "mehr als", "mindestens", "ab", "und mehr", "plus de",
+    "au moins", "à partir de", "et plus", "más de", "desde", "a partir de", "y más", ">", "≥",
+];
+/// Pairs of names of two columns that hold the ends of a range. Lower case.
+const ENDS: &[(&str, &str)] = &[
+    ("from", "to"),
+    ("from", "until"),
+    ("min", "max"),
+    ("start", "end"),
+    ("von", "bis"),
+    ("ab", "bis"),
+    ("beginn", "ende"),
+    ("de", "à"),
+    ("du", "au"),
+    ("début", "fin"),
+    ("desde", "hasta"),
+    ("inicio", "fin"),
+];
+
+/// A day, or a month where no day is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Day {
+    pub(super) year: Option<u32>,
+    pub(super) month: u32,
+    pub(super) day: Option<u32>,
+}
+
+impl Day {
+    /// A number that orders days; `None` without a year.
+    pub(super) fn ordinal(self) -> Option<f64> {
+        let year = self.year?;
+        Some(f64::from(year * 10_000 + self.month * 100 + self.day.unwrap_or(1)))
+    }
+
+    /// The words for the day that a question and a text share, however they write it.
+    pub(super) fn terms(self) -> Vec<String> {
+        let of_day = self.day.map(|day| format!("day {:02}-{day:02}", self.month));
+        let of_month = self.year.map(|year| format!("month {year}-{:02}", self.month));
+        of_day.into_iter().chain(of_month).collect()
+    }
+}
+
+/// The days in a text and the bytes where they stand.
+pub(super) fn days(text: &str) -> Vec<(Range<usize>, Day)> {
+    let words: Vec<(usize, &str)> = text.unicode_word_indices().collect();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < words.len() {
+        match day_at(text, &words[at..]) {
+            Some((count, day)) => {
+                let (last, word) = words[at + count - 1];
+                found.push((words[at].0..last + word.len(), day));
+                at += count;
+            }
+            None => at += 1,
+        }
+    }
+    found
+}
+
+/// The day that begins with the first of the words, and how many words it takes.
+fn day_at(text: &str, words: &[(usize, &str)]) -> Option<(usize, Day)> {
+    let (start, first) = words[0];
+    let word = |at: usize| words.get(at).map(|(_, word)| *word);
+    // "21T02" is one word.
+    let number = |at: usize| word(at).and_then(|word| leading(word).parse().ok());
+    let year_at = |at: usize| number(at).filter(|year| (1000..=2999).contains(year));
+    if let Some(found) = numeric_day(first) {
+        return Some((1, found));
+    }
+    // 2025-04-21: the words are its numbers.
+    if let (Some(year), Some(month), Some(day)) = (year_at(0), number(1), number(2))
+        && text.as_bytes().get(start + 4) == Some(&b'-')
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+    {
+        return Some((3, Day { year: Some(year), month, day: Some(day) }));
+    }
+    if let Some(month) = month(first) {
+        // "April 21, 2025", "April 2025"; a month alone is a word like others.
+        if let Some(year) = year_at(1) {
+            return Some((2, Day { year: Some(year), month, day: None }));
+        }
+        let day = ordinal_number(word(1)?)?;
+        let year = year_at(2);
+        return Some((2 + usize::from(year.is_some()), Day { year, month, day: Some(day) }));
+    }
+    let day = ordinal_number(first)?;
+    let skipped = usize::from(matches!(word(1), Some("de" | "of")));
+    let month = month(word(1 + skipped)?)?;
+    let after = usize::from(word(2 + skipped) == Some("de"));
+    let year = year_at(2 + skipped + after);
+    let count = 2 + skipped + if year.is_some() { after + 1 } else { 0 };
+    Some((count, Day { year, month, day: Some(day) }))
+}
+
+/// The digits before the time of a stamp.
+fn leading(word: &str) -> &str {
+    word.split_once('T').map_or(word, |(day, _)| day).trim_end_matches(['.', ','])
+}
+
+/// "21", "21st", "1er".
+fn ordinal_number(word: &str) -> Option<u32> {
+    let digits = word.bytes().take_while(u8::is_ascii_digit).count();
+    let is_ending = matches!(&word[digits..], "" | "st" | "nd" | "rd" | "th" | "er" | "." | "º");
+    let day = word[..digits].parse().ok().filter(|day| (1..=31).contains(day))?;
+    is_ending.then_some(day)
+}
+
+/// "21.04.2025", a single word.
+fn numeric_day(word: &str) -> Option<Day> {
+    let mut parts = word.split('.').map(|part| part.parse::<u32>().ok());
+    let (day, month, year) = (parts.next()??, parts.next()??, parts.next()??);
+    let is_day = (1..=31).contains(&day) && (1..=12).contains(&month) && year >= 1000;
+    is_day.then_some(Day { year: Some(year), month, day: Some(day) })
+}
+
+fn month(word: &str) -> Option<u32> {
+    let lower = word.to_lowercase();
+    let lower = lower.trim_end_matches('.');
+    // "may" is a verb unless it is written as a name.
+    if lower == "may" && !word.starts_with('M') || lower == "mar" && word.starts_with('m') {
+        return None;
+    }
+    let at = MONTHS.iter().position(|names| names.split('|').any(|name| name == lower))?;
+    Some(at as u32 + 1)
+}
+
+/// The days of the week in a text, as one word each, however they are written.
+pub(super) fn weekdays(text: &str) -> Vec<String> {
+    let words = text.unicode_words().map(str::to_lowercase);
+    let at =
+        |word: String| WEEKDAYS.iter().position(|names| names.split('|').any(|name| name == word));
+    words.filter_map(at).map(|day| format!("weekday {day}")).collect()
+}
+
+/// Whether a text names an amount of money.
+pub(super) fn has_money(text: &str) -> bool {
+    let is_currency = |word: String| CURRENCIES.contains(&word.as_str());
+    text.contains(|c: char| c.is_ascii_digit())
+        && (text.contains(['£', '$', '€']) || words_of(text).any(is_currency))
+}
+
+/// A number with the unit behind it or the currency around it, possibly none.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Quantity {
+    pub(super) value: f64,
+    pub(super) unit: String,
+    /// Its place, with its unit.
+    pub(super) bytes: Range<usize>,
+}
+
+/// The numbers of a text. Marks between thousands are read over, "0,5" is a half.
+pub(super) fn quantities(text: &str) -> Vec<Quantity> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let is_inside = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
+        if !bytes[at].is_ascii_digit() || is_inside {
+            at += 1;
+            continue;
+        }
+        let mut end = at;
+        while end < bytes.len()
+            && (bytes[end].is_ascii_digit()
+                || (matches!(bytes[end], b'.' | b',')
+                    && bytes.get(end + 1).is_some_and(u8::is_ascii_digit)))
+        {
+            end += 1;
+        }
+        let value = number(&text[at..end]);
+        let before = text[..at].trim_end().chars().next_back();
+        let currency = before.filter(|c| matches!(c, '£' | '$' | '€'));
+        let rest = text[end..].trim_start_matches([' ', '\u{A0}', '\u{202F}']);
+        let stop = |c: char| !(c.is_alphabetic() || matches!(c, '%' | '°' | '€' | '£' | '$'));
+        let unit = &rest[..rest.find(stop).unwrap_or(rest.len())];
+        let last = if unit.is_empty() { end } else { text.len() - rest.len() + unit.len() };
+        if let Some(value) = value {
+            let unit = currency.map_or_else(|| unit.to_lowercase(), String::from);
+            found.push(Quantity { value, unit, bytes: at..last });
+        }
+        at = end.max(at + 1);
+    }
+    found
+}
+
+/// A number as people write it: "2140000", "3,870", "3.870,50", "0,5", "49.50".
+fn number(digits: &str) -> Option<f64> {
+    let last_mark = digits.rfind(['.', ',']);
+    let is_decimal = last_mark.is_some_and(|at| {
+        let mark = &digits[at..=at];
+        let behind = digits.len() - at - 1;
+        let is_lone = digits.matches(mark).count() == 1;
+        is_lone && (behind != 3 || mark == "." || digits.starts_with("0"))
+    });
+    let (whole, fraction) = match last_mark.filter(|_| is_decimal) {
+        Some(at) => (&digits[..at], &digits[at + 1..]),
+        None => (digits, ""),
+    };
+    let whole: String = whole.chars().filter(char::is_ascii_digit).collect();
+    format!("{whole}.{fraction}0").parse().ok()
+}
+
+/// The value of a cell as a number: a day, or the only number in it.
+pub(super) fn measure(value: &str) -> Option<f64> {
+    if let [(_, day)] = days(value)[..] {
+        return day.ordinal();
+    }
+    match &quantities(value)[..] {
+        [one] => Some(one.value),
+        _ => None,
+    }
+}
+
+/// Whether a row holds the number in one of its ranges: `None` where it has no range for it.
+pub(super) fn range_holds(cells: &[Cell], asked: &Quantity) -> Option<bool> {
+    let is_of_unit = |cell: &Cell| {
+        asked.unit.is_empty()
+            || words_of(&cell.name).any(|word| word == asked.unit)
+            || quantities(&cell.value).iter().any(|quantity| quantity.unit == asked.unit)
+    };
+    let mut verdict = None;
+    let ends = pairs(cells).filter_map(|(low, high)| {
+        let is_meant = is_of_unit(low) || is_of_unit(high);
+        (is_meant && days(&low.value).is_empty())
+            .then(|| Some(measure(&low.value)?..=measure(&high.value)?))
+            .flatten()
+    });
+    let stated = cells.iter().filter(|cell| is_of_unit(cell)).filter_map(|cell| range(&cell.value));
+    for range in ends.chain(stated) {
+        verdict = Some(verdict.unwrap_or(false) || range.contains(&asked.value));
+    }
+    verdict
+}
+
+/// Whether a row spans the day between two of its columns: `None` where it spans none.
+///
+/// A span of whole weeks from its first day to the same day of the week ends where the next one
+/// begins, so its last day is not in it.
+pub(super) fn span_holds(cells: &[Cell], asked: Day) -> Option<bool> {
+    let day = |cell: &Cell| days(&cell.value).first().map(|(_, day)| *day);
+    let (low, high) = pairs(cells).find_map(|(low, high)| Some((day(low)?, day(high)?)))?;
+    let has_years = [asked, low, high].iter().all(|day| day.year.is_some());
+    let number = |day: Day| day_number(day.year.filter(|_| has_years).unwrap_or(YEAR), day);
+    let (asked, low, high) = (number(asked)?, number(low)?, number(high)?);
+    let ends_before = high > low && (high - low) % 7 == 0;
+    Some(low <= asked && (asked < high || (asked == high && !ends_before)))
+}
+
+/// A year for days that have none, without a leap day.
+const YEAR: u32 = 2001;
+
+/// A number that counts days; `None` where only a month is named, or the calendar has no such day.
+fn day_number(year: u32, day: Day) -> Option<i32> {
+    let month = u8::try_from(day.month).ok().and_then(|month| Month::try_from(month).ok())?;
+    let date = Date::from_calendar_date(year as i32, month, u8::try_from(day.day?).ok()?).ok()?;
+    Some(date.to_julian_day())
+}
+
+/// Two columns that hold the ends of a range.
+fn pairs(cells: &[Cell]) -> impl Iterator<Item = (&Cell, &Cell)> {
+    cells.windows(2).filter_map(|pair| {
+        let has = |cell: &Cell, end: &str| words_of(&cell.name).any(|word| word == end);
+        let are_ends = ENDS.iter().any(|(low, high)| has(&pair[0], low) && has(&pair[1], high));
+        are_ends.then(|| (&pair[0], &pair[1]))
+    })
+}
+
+fn words_of(name: &str) -> impl Iterator<Item = String> {
+    name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase)
+}
+
+/// The range that a text states: "10-20 kg", "up to 8 cm", "25 kg and over".
+fn range(text: &str) -> Option<std::ops::RangeInclusive<f64>> {
+    let lower = text.to_lowercase();
+    let numbers = quantities(&lower);
+    let has = |words: &[&str]| words.iter().any(|word| is_said(&lower, word));
+    match &numbers[..] {
+        [low, high] => {
+            let between = lower[low.bytes.clone().end..high.bytes.start].trim();
+            let is_dash = matches!(between, "-" | "\u{2013}" | "to" | "bis" | "à" | "a" | "and");
+            (is_dash && low.value < high.value && days(text).is_empty())
+                .then_some(low.value..=high.value)
+        }
+        [one] if has(UP_TO) => Some(f64::NEG_INFINITY..=one.value),
+        [one] if has(FROM) || lower.ends_with('+') => Some(one.value..=f64::INFINITY),
+        _ => None,
+    }
+}
+
+fn is_said(lower: &str, words: &str) -> bool {
+    let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    lower.match_indices(words).any(|(at, _)| {
+        !is_word(lower[..at].chars().next_back())
+            && !is_word(lower[at + words.len()..].chars().next())
+            || !words.starts_with(char::is_alphanumeric)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells(pairs: &[(&str, &str)]) -> Vec<Cell> {
+        let cell = |(name, value): &(&str, &str)| Cell {
+            name: (*name).to_owned(),
+            value: (*value).to_owned(),
+        };
+        pairs.iter().map(cell).collect()
+    }
+
+    #[test]
+    fn one_day_in_many_forms() {
+        for text in [
+            "from 2025-04-21 on",
+            "the week of 21 April 2025",
+            "am 21. April 2025",
+            "21.04.2025",
+            "April 21, 2025",
+            "el 21 de abril de 2025",
+            "le 21 avril 2025",
+            "2025-04-21T02:00:01Z start",
+        ] {
+            let found = days(text);
+            let expected = Day { year: Some(2025), month: 4, day: Some(21) };
+            assert_eq!(found.iter().map(|(_, day)| *day).collect::<Vec<_>>(), [expected], "{text}");
+        }
+        assert_eq!(days("the 19th of March")[0].1.terms(), ["day 03-19"]);
+        assert_eq!(weekdays("sat: 9-12, samstags"), ["weekday 5", "weekday 5"]);
+        assert!(has_money("£5") && has_money("price_gbp: 5") && !has_money("5 pieces"));
+        assert_eq!(days("in March 2025")[0].1.terms(), ["month 2025-03"]);
+        assert!(days("it may be 5 or 0555 010 733").is_empty());
+    }
+
+    #[test]
+    fn numbers_as_people_write_them() {
+        let values = |text| quantities(text).iter().map(|one| one.value).collect::<Vec<_>>();
+        assert_eq!(values("£3,870 or 3.870,50 or 0,5 ml or 49.50"), [3870.0, 3870.5, 0.5, 49.5]);
+        assert!(values("HV2207 A131 S_3").is_empty());
+        let units: Vec<String> =
+            quantities("12 kg, £5, 40 %").into_iter().map(|one| one.unit).collect();
+        assert_eq!(units, ["kg", "£", "%"]);
+    }
+
+    #[test]
+    fn ranges_hold_numbers() {
+        let twelve = &quantities("a dog of 12 kg")[0];
+        let of = |pairs: &[(&str, &str)]| range_holds(&cells(pairs), twelve);
+        assert_eq!(of(&[("weight_from_kg", "10.0"), ("weight_to_kg", "24.9")]), Some(true));
+        assert_eq!(of(&[("weight_from_kg", "5.0"), ("weight_to_kg", "9.9")]), Some(false));
+        assert_eq!(of(&[("Weight", "10\u{2013}20 kg")]), Some(true));
+        assert_eq!(of(&[("Weight", "up to 10 kg")]), Some(false));
+        assert_eq!(of(&[("Weight", "10 kg and over")]), Some(true));
+        assert_eq!(of(&[("Thickness", "10-14 cm")]), None);
+        let week = cells(&[("from", "2025-04-21"), ("to", "2025-04-27")]);
+        let day = |text| span_holds(&week, days(text)[0].1);
+        assert_eq!((day("22 April 2025"), day("1 May 2025")), (Some(true), Some(false)));
+        assert_eq!((day("27 April 2025"), day("21 April")), (Some(true), Some(true)));
+        let rota = cells(&[("from", "9 June"), ("to", "16 June")]);
+        let day = |text| span_holds(&rota, days(text)[0].1);
+        assert_eq!((day("9 June 2025"), day("16 June")), (Some(true), Some(false)));
+    }
+}

@@ -1,0 +1,100 @@
+//! The chunks of a source that stand around those that were found.
+
+use std::collections::BTreeMap;
+
+use crate::query::hydrate::chunk_uuid;
+use crate::query::{Query, QueryError};
+use lodestone_storage::collection::{LiveSegment, Snapshot};
+use lodestone_types::{RequestContext, RetrievedChunk, RowId, ScoreParts, SourceId, SubTenantId};
+
+/// Sources that are read beyond the chunks found in them.
+const SOURCES_MAX: usize = 5;
+/// Chunks of one source, those found among them.
+const CHUNKS_A_SOURCE_MAX: usize = 24;
+/// Bytes of text that are read.
+const BYTES_MAX: usize = 64 << 10;
+
+impl Query {
+    /// The chunks nearest to those that were `found`, of the first few of their sources: whole
+    /// sources where they are short. They have no score. What has been replaced or deleted since is
+    /// left out.
+    ///
+    /// # Errors
+    /// [`QueryError::Stopped`] where the request is over; errors of the disk.
+    pub fn around(
+        &self,
+        context: &RequestContext,
+        snapshot: &Snapshot,
+        sub_tenant: &SubTenantId,
+        found: &[RetrievedChunk],
+    ) -> Result<Vec<RetrievedChunk>, QueryError> {
+        let mut order: Vec<&RetrievedChunk> = Vec::new();
+        let mut hits: BTreeMap<&SourceId, Vec<u32>> = BTreeMap::new();
+        for chunk in found {
+            let of_source = hits.entry(&chunk.source.id).or_default();
+            if of_source.is_empty() {
+                order.push(chunk);
+            }
+            of_source.push(chunk.index);
+        }
+        let mut around = Vec::new();
+        let mut bytes_left = BYTES_MAX;
+        for chunk in order.into_iter().take(SOURCES_MAX) {
+            context.check()?;
+            let Some((live, rows)) = rows_of(snapshot, sub_tenant, chunk) else { continue };
+            for row in nearest(live, &rows, &hits[&chunk.source.id]) {
+                let segment = &live.segment;
+                let text = segment.text(row)?;
+                let Some(left) = bytes_left.checked_sub(text.len()) else { return Ok(around) };
+                bytes_left = left;
+                around.push(RetrievedChunk {
+                    uuid: chunk_uuid(segment, row),
+                    source: chunk.source.clone(),
+                    joined: Vec::new(),
+                    index: segment.index(row),
+                    text,
+                    place: segment.place(row),
+                    boxes: segment.boxes(row),
+                    score: 0.0,
+                    parts: ScoreParts::default(),
+                });
+            }
+        }
+        Ok(around)
+    }
+}
+
+/// The live rows of the source of a chunk in the version that was found, ascending by index.
+fn rows_of<'s>(
+    snapshot: &'s Snapshot,
+    sub_tenant: &SubTenantId,
+    chunk: &RetrievedChunk,
+) -> Option<(&'s LiveSegment, Vec<RowId>)> {
+    let source = &chunk.source;
+    snapshot.segments.iter().find_map(|live| {
+        let segment = &live.segment;
+        let at = segment.find_source(sub_tenant, &source.id)?;
+        if segment.sequence(at) != source.sequence {
+            return None;
+        }
+        let scope = live.scope(sub_tenant);
+        let rows = segment.rows_of(at).iter().filter(|row| scope.rows.contains(**row));
+        Some((&**live, rows.map(|row| RowId(*row)).collect()))
+    })
+}
+
+/// The rows nearest to the hits and not hits themselves, nearest first.
+fn nearest(live: &LiveSegment, rows: &[RowId], hits: &[u32]) -> Vec<RowId> {
+    let distance = |row: RowId| {
+        let index = live.segment.index(row);
+        hits.iter().map(|hit| hit.abs_diff(index)).min().unwrap_or(0)
+    };
+    let mut others: Vec<(u32, RowId)> = rows
+        .iter()
+        .map(|row| (distance(*row), *row))
+        .filter(|(distance, _)| *distance > 0)
+        .collect();
+    others.sort_unstable();
+    others.truncate(CHUNKS_A_SOURCE_MAX.saturating_sub(hits.len()));
+    others.into_iter().map(|(_, row)| row).collect()
+}

@@ -1,0 +1,44 @@
+//! Counts of metadata values over the chunks that match.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use roaring::RoaringBitmap;
+
+use crate::query::QueryError;
+use crate::query::legs::SegmentScope;
+use crate::query::request::Facet;
+use lodestone_types::RequestContext;
+
+/// Values of a key in the answer.
+const SHOWN_MAX: usize = 100;
+/// Values of a key that are counted, over all segments: a key with one for every source is no
+/// facet. Bounds time and, with [`BYTES_MAX`], memory (13 MB while a key is counted).
+const COUNTED_MAX: usize = 50_000;
+/// Bytes of a value; longer ones are texts and left out.
+const BYTES_MAX: usize = 256;
+
+/// Counts the matching rows of each segment by the values of `key`.
+pub(super) fn count(
+    context: &RequestContext,
+    segments: &[SegmentScope],
+    matching: &[RoaringBitmap],
+    key: &str,
+) -> Result<Facet, QueryError> {
+    let mut counts: HashMap<String, u64> = HashMap::new();
+    let (mut left, mut unread) = (COUNTED_MAX, 0);
+    for (segment, rows) in segments.iter().zip(matching) {
+        context.check()?;
+        let found = segment.live.segment.value_counts(key, rows, left, BYTES_MAX)?;
+        left = left.saturating_sub(found.counts.len());
+        unread += found.unread;
+        for (value, count) in found.counts {
+            *counts.entry(value).or_default() += count;
+        }
+    }
+    let mut values: Vec<(String, u64)> = counts.into_iter().collect();
+    values.sort_by(|(a, a_count), (b, b_count)| (Reverse(a_count), a).cmp(&(Reverse(b_count), b)));
+    let left_out = (values.len().saturating_sub(SHOWN_MAX) + unread) as u64;
+    values.truncate(SHOWN_MAX);
+    Ok(Facet { key: key.to_owned(), values, left_out })
+}

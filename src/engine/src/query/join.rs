@@ -1,0 +1,252 @@
+//! Results that are places: neighbouring chunks of one source become one result, and the freed
+//! places are filled from the ranking.
+//!
+//! ```text
+//! ranking   a2 b7 a3 c0 a1 b9   (source and index)
+//! places    a1+a2+a3  b7  c0  b9
+//! ```
+//! A place stands where its best chunk stood and has that chunk's id, score and parts. Its text is
+//! that of its chunks in reading order, each character once.
+
+use std::collections::HashMap;
+
+use crate::query::hydrate::Ranked;
+use crate::query::request::Join;
+use lodestone_types::{PageBox, RetrievedChunk, limits};
+
+/// Chunks of one place at most: some two pages, so that a long document remains many results.
+const PLACE_CHUNKS_MAX: usize = 8;
+/// Characters between two chunks that are kept as white space; none of them was ever in a chunk.
+const GAP_CHARS_MAX: u32 = 80;
+
+/// Neighbouring chunks that are one result.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    /// The chunk that was ranked first.
+    pub(super) best: Ranked,
+    /// Its chunks, ascending by index.
+    pub(super) chunks: Vec<Ranked>,
+}
+
+/// A chunk as its neighbours are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Seat {
+    /// Segment and source.
+    pub(super) source: (usize, u32),
+    /// Chunks of that source.
+    pub(super) source_chunks: usize,
+    /// Position in the source.
+    pub(super) index: u32,
+}
+
+/// The first `wanted` places of a ranking, best first.
+pub(super) fn places(
+    ranked: &[Ranked],
+    wanted: usize,
+    join: Join,
+    seat: impl Fn(&Ranked) -> Seat,
+) -> Vec<Place> {
+    let mut places: Vec<Place> = Vec::new();
+    let mut place_of: HashMap<((usize, u32), u32), usize> = HashMap::new();
+    let mut filled = 0;
+    for row in ranked {
+        let Seat { source, source_chunks, index } = seat(row);
+        let is_joined = match join {
+            Join::Never => false,
+            Join::Always => true,
+            Join::Auto => source_chunks <= limits::SHORT_SOURCE_CHUNKS,
+        };
+        let beside = [index.checked_sub(1), index.checked_add(1)].into_iter().flatten();
+        let known = beside.filter_map(|index| place_of.get(&(source, index)).copied());
+        let is_open = |place: &usize| is_joined && places[*place].chunks.len() < PLACE_CHUNKS_MAX;
+        let mut near: Vec<usize> = known.filter(is_open).collect();
+        near.sort_unstable();
+        let Some(&home) = near.first() else {
+            if filled == wanted {
+                break;
+            }
+            filled += 1;
+            place_of.insert((source, index), places.len());
+            places.push(Place { best: *row, chunks: vec![*row] });
+            continue;
+        };
+        place_of.insert((source, index), home);
+        places[home].chunks.push(*row);
+        let other = near.get(1).copied();
+        let fits = |other: &usize| {
+            places[home].chunks.len() + places[*other].chunks.len() <= PLACE_CHUNKS_MAX
+        };
+        if let Some(other) = other.filter(fits) {
+            let moved = std::mem::take(&mut places[other].chunks);
+            for row in &moved {
+                place_of.insert((source, seat(row).index), home);
+            }
+            places[home].chunks.extend(moved);
+            filled -= 1;
+        }
+    }
+    places.retain(|place| !place.chunks.is_empty());
+    for place in &mut places {
+        place.chunks.sort_unstable_by_key(|row| seat(row).index);
+    }
+    places
+}
+
+/// One result of the chunks of a place, which follow one another; `best` is the position of the
+/// one that was ranked first.
+pub(super) fn joined(mut chunks: Vec<RetrievedChunk>, best: usize) -> RetrievedChunk {
+    if chunks.len() == 1 {
+        return chunks.remove(0);
+    }
+    let uuids = chunks.iter().map(|chunk| chunk.uuid.clone()).collect();
+    let (mut text, mut boxes) = (String::new(), Vec::new());
+    let mut place = chunks[0].place;
+    let mut end = place.document_start;
+    for chunk in &chunks {
+        append(&mut text, chunk, end);
+        end = chunk.place.document_start + chunk.place.chars;
+        chunk.boxes.iter().for_each(|area| surround(&mut boxes, *area));
+    }
+    place.chars = end - place.document_start;
+    RetrievedChunk { text, place, boxes, joined: uuids, ..chunks.swap_remove(best) }
+}
+
+/// Adds the part of a chunk that begins at character `end`, where the text ends so far. Between
+/// chunks that do not overlap is white space, which no chunk has kept: a break of lines, unless it
+/// is one character.
+fn append(text: &mut String, chunk: &RetrievedChunk, end: u32) {
+    let start = chunk.place.document_start;
+    match start.saturating_sub(end).min(GAP_CHARS_MAX) {
+        0 => {}
+        1 => text.push(' '),
+        gap => {
+            text.push_str("\n\n");
+            text.extend(std::iter::repeat_n(' ', gap as usize - 2));
+        }
+    }
+    text.extend(chunk.text.chars().skip(end.saturating_sub(start) as usize));
+}
+
+/// Adds a rectangle to those of a place, one a page.
+fn surround(boxes: &mut Vec<PageBox>, added: PageBox) {
+    match boxes.iter_mut().find(|known| known.page == added.page) {
+        Some(known) => known.area = known.area.around(added.area),
+        None => boxes.push(added),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::answer::tests::chunk;
+    use crate::query::legs::RowAddress;
+    use lodestone_types::{PageArea, RowId, ScoreParts};
+
+    /// Chunk `row % 100` of source `row / 100`; a source has as many chunks as its number.
+    fn row(row: u32) -> Ranked {
+        let address = RowAddress { segment: 0, row: RowId(row) };
+        Ranked { address, score: 0.5, parts: ScoreParts::default() }
+    }
+
+    fn seat(row: &Ranked) -> Seat {
+        let (source, index) = (row.address.row.0 / 100, row.address.row.0 % 100);
+        Seat { source: (0, source), source_chunks: source as usize, index }
+    }
+
+    fn rows_of(places: &[Place]) -> Vec<Vec<u32>> {
+        let rows = |place: &Place| place.chunks.iter().map(|row| row.address.row.0).collect();
+        places.iter().map(rows).collect()
+    }
+
+    fn placed(ranked: &[u32], wanted: usize, join: Join) -> Vec<Vec<u32>> {
+        let ranked: Vec<Ranked> = ranked.iter().map(|at| row(*at)).collect();
+        rows_of(&places(&ranked, wanted, join, seat))
+    }
+
+    #[test]
+    fn neighbours_become_one_place_and_free_others() {
+        let ranked = [902, 907, 903, 500, 901, 909, 908];
+        assert_eq!(placed(&ranked, 3, Join::Never), [[902], [907], [903]]);
+        let joined = placed(&ranked, 3, Join::Always);
+        assert_eq!(joined, [vec![901, 902, 903], vec![907], vec![500]]);
+        let bridged = placed(&ranked, 9, Join::Always);
+        assert_eq!(bridged, [vec![901, 902, 903], vec![907, 908, 909], vec![500]]);
+        assert_eq!(placed(&ranked, 9, Join::Auto).len(), ranked.len(), "a long source");
+        assert_eq!(placed(&[301, 902, 302, 903], 2, Join::Auto), [vec![301, 302], vec![902]]);
+        assert_eq!(placed(&[102, 203, 204], 9, Join::Always), [vec![102], vec![203, 204]]);
+    }
+
+    proptest! {
+        /// No row is lost or doubled, no more places than wanted, each a bounded run of one source
+        /// in the ranking's order; without joins it is the ranking.
+        #[test]
+        fn places_hold_the_first_rows_once(
+            ranked in prop::collection::btree_set((1_u32..6, 0_u32..20), 0..60),
+            order in any::<prop::sample::Index>(),
+            wanted in 1_usize..20,
+            join in prop::sample::select(vec![Join::Never, Join::Always, Join::Auto]),
+        ) {
+            let mut ranked: Vec<u32> = ranked.iter().map(|(s, i)| s * 100 + i).collect();
+            let by = order.index(997) as u32 + 1;
+            ranked.sort_by_key(|row| row.wrapping_mul(2_654_435_761).rotate_left(by % 31));
+            let found = placed(&ranked, wanted, join);
+            let mut rows: Vec<u32> = found.concat();
+            prop_assert!(found.len() <= wanted);
+            prop_assert!(found.len() == wanted || rows.len() == ranked.len());
+            for place in &found {
+                prop_assert!(place.len() <= PLACE_CHUNKS_MAX);
+                prop_assert!(place.windows(2).all(|pair| pair[1] == pair[0] + 1));
+                prop_assert!(place[0] / 100 == place[place.len() - 1] / 100);
+            }
+            let first: Vec<usize> = found.iter().map(|place| {
+                place.iter().map(|row| ranked.iter().position(|at| at == row).unwrap()).min()
+            }).map(Option::unwrap).collect();
+            prop_assert!(first.is_sorted());
+            rows.sort_unstable();
+            let mut expected = ranked[..rows.len()].to_vec();
+            expected.sort_unstable();
+            prop_assert_eq!(rows, expected, "a prefix of the ranking");
+        }
+
+        /// Any chunks that a text is cut into are the text again when they are joined.
+        #[test]
+        fn joined_text_is_the_slice(
+            text in "([a-zé\u{4e00}]{1,9}[ \n]{1,3}){4,40}",
+            tokens in 3_usize..12,
+            overlap in 0_usize..5,
+        ) {
+            let sizes = lodestone_text::chunk::ChunkSizes { tokens, overlap };
+            struct Words;
+            impl lodestone_text::chunk::TokenOffsets for Words {
+                fn token_offsets(&self, text: &str) -> Vec<std::ops::Range<usize>> {
+                    let words = text.split_whitespace();
+                    let at = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
+                    words.map(|word| at(word)..at(word) + word.len()).collect()
+                }
+            }
+            let drafts = lodestone_text::chunk::chunk(&text, &[], &Words, sizes);
+            let chunks: Vec<RetrievedChunk> = drafts.iter().zip(0..).map(|(draft, index)| {
+                RetrievedChunk { place: draft.place, ..chunk("s", index, &draft.text, 0.5) }
+            }).collect();
+            let whole = joined(chunks.clone(), chunks.len() / 2);
+            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            prop_assert_eq!(words(&whole.text), words(&text));
+            prop_assert_eq!(whole.place.chars as usize, whole.text.chars().count());
+            prop_assert_eq!(whole.uuid, chunks[chunks.len() / 2].uuid.clone());
+            prop_assert_eq!(whole.joined.len(), if chunks.len() > 1 { chunks.len() } else { 0 });
+        }
+    }
+
+    #[test]
+    fn rectangles_of_a_page_become_one() {
+        let area = |x| PageArea { x, y: 0.0, width: 10.0, height: 5.0 };
+        let mut boxes = Vec::new();
+        for (page, x) in [(1, 0.0), (1, 20.0), (2, 4.0)] {
+            surround(&mut boxes, PageBox { page, area: area(x) });
+        }
+        let shown: Vec<(u32, f32)> = boxes.iter().map(|one| (one.page, one.area.width)).collect();
+        assert_eq!(shown, [(1, 30.0), (2, 10.0)]);
+    }
+}

@@ -1,0 +1,77 @@
+//! The console for browsers: its files at `/` and `/console/NAME`, for everybody. What they show
+//! needs a key, as every operation does.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Path;
+use axum::response::Response;
+use axum::routing::any;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+
+use crate::error::{ApiError, Condition};
+use crate::frame::outer::{RequestId, Template};
+use lodestone_console::{File, POLICY};
+
+/// A new release is seen at once: browsers ask whether a file has changed.
+const CACHING: &str = "no-cache";
+
+/// The service.
+pub fn router() -> Router {
+    let home = |request: Request<Body>| async move { answer("index.html", "/", &request) };
+    let asset = |Path(name): Path<String>, request: Request<Body>| async move {
+        answer(&name, "/console/{file}", &request)
+    };
+    Router::new().route("/", any(home)).route("/console/{*file}", any(asset))
+}
+
+fn answer(name: &str, template: &'static str, request: &Request<Body>) -> Response {
+    let answered = find(name, request.method()).map(|file| respond(file, request.headers()));
+    let mut response = answered.unwrap_or_else(|error| {
+        let id = request.extensions().get::<RequestId>();
+        error.into_response(id.map_or("", |RequestId(id)| id))
+    });
+    response.extensions_mut().insert(Template(template));
+    response
+}
+
+fn find(name: &str, method: &Method) -> Result<&'static File, ApiError> {
+    let file = lodestone_console::file(name).ok_or_else(|| {
+        let message = "the console has no such file";
+        ApiError::new(Condition::RouteNotFound, "route_not_found", message)
+    })?;
+    match *method {
+        Method::GET | Method::HEAD => Ok(file),
+        _ => Err(ApiError::method_not_allowed("GET, HEAD".to_owned())),
+    }
+}
+
+fn respond(file: &'static File, asked: &HeaderMap) -> Response {
+    let is_known = asked.get_all(IF_NONE_MATCH).iter().any(|tags| names(tags, &file.tag));
+    let mut response = Response::new(Body::empty());
+    if is_known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    } else {
+        *response.body_mut() = Body::from(file.bytes);
+    }
+    let headers = response.headers_mut();
+    let fixed = [
+        (CONTENT_TYPE, file.media_type),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (CACHE_CONTROL, CACHING),
+    ];
+    headers.extend(fixed.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    headers.insert(ETAG, HeaderValue::try_from(&file.tag).expect("a tag is plain ASCII"));
+    response
+}
+
+/// Whether a list of tags names this one, or any; compressed copies have weak tags.
+fn names(tags: &HeaderValue, tag: &str) -> bool {
+    let tags = tags.to_str().unwrap_or_default();
+    tags.split(',').map(str::trim).any(|one| one == "*" || one.trim_start_matches("W/") == tag)
+}

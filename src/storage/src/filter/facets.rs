@@ -1,0 +1,83 @@
+//! Counts of the values of one key.
+
+use roaring::RoaringBitmap;
+
+use crate::filter::format::EntryRows;
+use crate::filter::key;
+use crate::filter::source::{Root, is_system_key};
+use crate::filter::{Columns, FilterError};
+
+/// Values of a key, each with the number of rows that carry it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ValueCounts {
+    /// Values as text, with at least one row each.
+    pub counts: Vec<(String, u64)>,
+    /// Further values, which were not looked at.
+    pub unread: usize,
+}
+
+impl Columns {
+    /// Counts the rows of `among` by the value of a key, for `values_max` values at most. Only a
+    /// value whose text has at most `bytes_max` bytes is read. A key is looked for as in the filter
+    /// `metadata`: system keys first, then the document's, then the tenant's where a document has
+    /// no such key.
+    ///
+    /// # Errors
+    /// [`FilterError::Damaged`] if a bitmap is.
+    pub fn value_counts(
+        &self,
+        path: &str,
+        among: &RoaringBitmap,
+        values_max: usize,
+        bytes_max: usize,
+    ) -> Result<ValueCounts, FilterError> {
+        let mut found = ValueCounts::default();
+        if is_system_key(path) {
+            self.count_values(Root::System, path, among, values_max, bytes_max, &mut found)?;
+            return Ok(found);
+        }
+        self.count_values(Root::Document, path, among, values_max, bytes_max, &mut found)?;
+        let others = among - self.holding(Root::Document, path)?;
+        self.count_values(Root::Tenant, path, &others, values_max, bytes_max, &mut found)?;
+        Ok(found)
+    }
+
+    fn count_values(
+        &self,
+        root: Root,
+        path: &str,
+        among: &RoaringBitmap,
+        values_max: usize,
+        bytes_max: usize,
+        found: &mut ValueCounts,
+    ) -> Result<(), FilterError> {
+        if among.is_empty() {
+            return Ok(());
+        }
+        let mut looked_at = 0;
+        for entry in self.entries_of(self.column(root, path)) {
+            let key = self.tables.key(entry);
+            if key == key::PRESENT || key == key::NULL {
+                continue;
+            }
+            looked_at += 1;
+            if looked_at > values_max || key.len() > bytes_max {
+                found.unread += 1;
+                continue;
+            }
+            let count = match self.tables.rows_of(entry) {
+                EntryRows::Run(rows) => {
+                    let (start, end) = (rows.start as u32, rows.end.saturating_sub(1) as u32);
+                    if rows.is_empty() { 0 } else { among.range_cardinality(start..=end) }
+                }
+                EntryRows::Bitmap(number) => self.bitmap(number)?.intersection_len(among),
+            };
+            if count > 0
+                && let Some(text) = key::shown(key)
+            {
+                found.counts.push((text, count));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,31 @@
+//! Counts of values.
+
+use super::*;
+use crate::filter::ValueCounts;
+
+/// A document's own key hides the tenant's; arrays count by each element; what is beyond the number
+/// or the length of values is told.
+#[test]
+fn rows_are_counted_by_value() {
+    let sources = one_row_each(vec![
+        source(0, json!({"kind": "tenant"}), json!({"kind": "memo", "n": 1})),
+        source(1, json!({"kind": "tenant"}), json!({"n": 2})),
+        source(2, json!({}), json!({"kind": ["memo", "plan"], "n": "a longer value"})),
+        source(3, json!({}), json!({"kind": null})),
+    ]);
+    let columns = opened(&sources);
+    let all: RoaringBitmap = (0..4).collect();
+    let count = |path: &str, among: &RoaringBitmap, most| {
+        let ValueCounts { mut counts, unread } =
+            columns.value_counts(path, among, most, 12).unwrap();
+        counts.sort();
+        (counts.into_iter().map(|(value, n)| format!("{value} {n}")).collect::<Vec<_>>(), unread)
+    };
+    let kinds = ["memo 2", "plan 1", "tenant 1"].map(str::to_owned).to_vec();
+    assert_eq!(count("kind", &all, 9), (kinds, 0));
+    assert_eq!(count("kind", &[2].into(), 9).0, ["memo 1", "plan 1"]);
+    assert_eq!(count("n", &all, 9), (vec!["1 1".to_owned(), "2 1".to_owned()], 1));
+    assert_eq!(count("n", &all, 1), (vec!["1 1".to_owned()], 2));
+    assert_eq!(count("none", &all, 9), (Vec::new(), 0));
+    assert_eq!(count("source_id", &all, 9).0.len(), 4);
+}

@@ -1,0 +1,343 @@
+//! Words of an index that are similar to a word of a query: equal but for diacritics, misspelt, or
+//! beginning with it. They are found in the dictionary of the segment when the query is asked, so
+//! the index holds nothing for it.
+//!
+//! The dictionary is an automaton over bytes; it is walked together with a table of edit distances
+//! (Damerau and Levenshtein, adjacent letters swapped once), of which only the cells that may still
+//! become small are kept. Letters are compared without diacritics.
+
+use std::cell::Cell;
+
+use roaring::RoaringBitmap;
+use tantivy_fst::Automaton;
+
+use crate::mask::RowMask;
+use crate::normal::fold_marks;
+use crate::postings::Cursor;
+use crate::query::WordQuery;
+use crate::schema::Field;
+use crate::{TextError, TextIndex};
+
+/// Similar words of one word at most, the nearest and then the most frequent.
+pub(super) const SIMILAR_MAX: usize = 64;
+/// Words of a dictionary that are looked at for one word of a query before the nearest are taken.
+const LISTED_MAX: usize = 4096;
+/// Steps through the dictionary of a segment for all words of one query: some 10 ms. Each word has
+/// an equal share of them.
+const STEPS_MAX: u32 = 1 << 18;
+/// Letters of a word that may be misspelt or be a beginning; a longer one is compared as it is.
+const LETTERS_MAX: usize = 64;
+
+/// Greatest number of edits.
+const EDITS_MAX: usize = 2;
+/// Cells of a row of the table that are kept: those at most [`EDITS_MAX`] off its diagonal.
+const CELLS: usize = 2 * EDITS_MAX + 1;
+/// A distance that is too great.
+const FAR: u8 = u8::MAX / 2;
+
+/// Nearness of a word to the one that was asked for; less is nearer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Likeness {
+    /// Edits, diacritics apart.
+    edits: u8,
+    /// Whether it goes on behind the prefix that was asked for.
+    is_longer: bool,
+    /// Whether diacritics differ.
+    is_folded: bool,
+}
+
+impl Likeness {
+    /// Factor of the score. One occurrence of a word as written is worth .53 of its idf in a row of
+    /// mean length and .34 in one four times as long, any number of occurrences at most 1: with .3
+    /// and less, rows with the word as written come first.
+    pub(super) fn factor(self) -> f32 {
+        match (self.edits, self.is_longer, self.is_folded) {
+            (0, false, false) => 1.0,
+            (0, false, true) => 0.3,
+            (0, true, _) => 0.25,
+            (1, ..) => 0.2,
+            _ => 0.1,
+        }
+    }
+}
+
+/// A word that is similar to one of a query.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Similar {
+    pub(super) clause: usize,
+    pub(super) word: String,
+    pub(super) likeness: Likeness,
+    /// Rows of the scope that hold it.
+    pub(super) rows: u64,
+}
+
+/// Words of a segment that are similar to those of a query.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SimilarWords(pub(super) Vec<Similar>);
+
+/// The words that count as similar to one.
+pub(super) struct Pattern {
+    word: String,
+    folded: Vec<char>,
+    edits: usize,
+    is_prefix: bool,
+    steps_left: Cell<u32>,
+}
+
+impl Pattern {
+    pub(super) fn new(word: &str, edits: u8, is_prefix: bool) -> Self {
+        let folded: Vec<char> = fold_marks(word).chars().collect();
+        let is_short = folded.len() <= LETTERS_MAX;
+        Self {
+            word: word.to_owned(),
+            edits: if is_short { usize::from(edits).min(EDITS_MAX) } else { 0 },
+            is_prefix: is_prefix && is_short,
+            folded,
+            steps_left: Cell::new(0),
+        }
+    }
+
+    fn likeness(&self, word: &str) -> Option<Likeness> {
+        let mut state = self.start();
+        for byte in word.bytes() {
+            state = self.next(&state, byte);
+        }
+        let whole = self.distance(&state).filter(|edits| usize::from(*edits) <= self.edits);
+        let edits = whole.or(state.begun)?;
+        let is_longer = whole.is_none();
+        let is_folded = word != self.word && edits == 0 && !is_longer;
+        Some(Likeness { edits, is_longer, is_folded })
+    }
+
+    /// Distance of all that was read from the whole word.
+    fn distance(&self, state: &State) -> Option<u8> {
+        let cell = (self.folded.len() + EDITS_MAX).checked_sub(state.read)?;
+        state.row.get(cell).copied()
+    }
+
+    fn next(&self, state: &State, byte: u8) -> State {
+        let mut next = state.clone();
+        if next.missing == 0 {
+            let Some(missing) = (match byte {
+                0..=0x7F => Some(0),
+                0xC2..=0xDF => Some(1),
+                0xE0..=0xEF => Some(2),
+                0xF0..=0xF4 => Some(3),
+                _ => None,
+            }) else {
+                next.is_dead = true;
+                return next;
+            };
+            // A sign of another script is not even tried: it is no misspelling of this one.
+            next.is_dead = missing > 0 && !self.may_begin(byte);
+            next.missing = missing;
+            next.code = u32::from(byte) & (0x7F >> (missing + u8::from(missing > 0)));
+        } else {
+            next.missing -= 1;
+            next.code = next.code << 6 | u32::from(byte & 0x3F);
+        }
+        if next.missing == 0 && !next.is_dead {
+            match char::from_u32(next.code) {
+                Some(c) => fold_marks(c.encode_utf8(&mut [0; 4]))
+                    .chars()
+                    .for_each(|c| self.read(&mut next, c)),
+                None => next.is_dead = true,
+            }
+        }
+        next
+    }
+
+    /// Whether a letter whose first byte is this one may be equal to one of the word's: it has the
+    /// same first byte, or it is one with a mark, of Latin, Greek, Cyrillic, Hebrew or Arabic.
+    fn may_begin(&self, byte: u8) -> bool {
+        let is_same = |c: &char| c.encode_utf8(&mut [0; 4]).as_bytes()[0] == byte;
+        matches!(byte, 0xC3..=0xC9 | 0xCC..=0xD2 | 0xD6..=0xD9 | 0xE1)
+            || self.folded.iter().any(is_same)
+            || self.word.chars().any(|c| is_same(&c))
+    }
+
+    /// One letter more of a word of the dictionary: the next row of the table.
+    fn read(&self, state: &mut State, c: char) {
+        let mut row = [FAR; CELLS];
+        let read = state.read + 1;
+        // Farther off the diagonal than the edits allowed no cell is near enough.
+        for cell in EDITS_MAX - self.edits..=EDITS_MAX + self.edits {
+            // Letters of the pattern up to this cell.
+            let Some(letters) = (read + cell).checked_sub(EDITS_MAX) else { continue };
+            if letters > self.folded.len() {
+                break;
+            }
+            let mut least = FAR;
+            if letters > 0 {
+                let letter = self.folded[letters - 1];
+                least = state.row[cell] + u8::from(letter != c);
+                if letters > 1 && state.last == Some(letter) && self.folded[letters - 2] == c {
+                    least = least.min(state.before[cell] + 1);
+                }
+            }
+            if let Some(above) = state.row.get(cell + 1) {
+                least = least.min(above + 1);
+            }
+            if let Some(left) = cell.checked_sub(1) {
+                least = least.min(row[left] + 1);
+            }
+            row[cell] = least.min(FAR);
+        }
+        (state.before, state.row) = (state.row, row);
+        (state.read, state.last) = (read, Some(c));
+        if self.is_prefix
+            && let Some(distance) = self.distance(state)
+            && usize::from(distance) <= self.edits
+        {
+            state.begun = Some(state.begun.map_or(distance, |begun| begun.min(distance)));
+        }
+    }
+}
+
+/// The part of a word of the dictionary that was read.
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    /// Letters, without marks.
+    read: usize,
+    row: [u8; CELLS],
+    before: [u8; CELLS],
+    last: Option<char>,
+    /// Least distance of a beginning, where beginnings count and one is near enough.
+    begun: Option<u8>,
+    /// Of a letter of several bytes.
+    code: u32,
+    missing: u8,
+    is_dead: bool,
+}
+
+impl Automaton for Pattern {
+    type State = State;
+
+    fn start(&self) -> State {
+        let mut row = [FAR; CELLS];
+        for letters in 0..=self.folded.len().min(EDITS_MAX) {
+            row[EDITS_MAX + letters] = letters as u8;
+        }
+        let before = [FAR; CELLS];
+        let (last, begun) = (None, None);
+        State { read: 0, row, before, last, begun, code: 0, missing: 0, is_dead: false }
+    }
+
+    fn is_match(&self, state: &State) -> bool {
+        let is_near = |edits: u8| usize::from(edits) <= self.edits;
+        let is_whole = state.missing == 0 && !state.is_dead;
+        is_whole && (state.begun.is_some() || self.distance(state).is_some_and(is_near))
+    }
+
+    fn can_match(&self, state: &State) -> bool {
+        let least = state.row.iter().min().copied().unwrap_or(FAR);
+        let is_near = state.begun.is_some() || usize::from(least) <= self.edits;
+        !state.is_dead && is_near && self.steps_left.get() > 0
+    }
+
+    fn accept(&self, state: &State, byte: u8) -> State {
+        self.steps_left.set(self.steps_left.get().saturating_sub(1));
+        self.next(state, byte)
+    }
+}
+
+impl TextIndex {
+    /// The words of rows in `scope` (None: all rows) that are similar to those of the query. Of a
+    /// word with very many, and of a query with very many words, some are left out.
+    ///
+    /// # Errors
+    /// [`TextError::Damaged`] if the dictionary or postings cannot be read.
+    pub fn similar(
+        &self,
+        query: &WordQuery,
+        scope: Option<&RoaringBitmap>,
+    ) -> Result<SimilarWords, TextError> {
+        let mask = RowMask::new(self.rows(), scope);
+        let Some(field) = self.field(Field::Words).filter(|_| mask.count() > 0) else {
+            return Ok(SimilarWords::default());
+        };
+        let patterns = query.patterns();
+        let steps = STEPS_MAX / patterns.len().max(1) as u32;
+        let mut found = Vec::new();
+        for (clause, pattern) in patterns {
+            pattern.steps_left.set(steps);
+            let words = field.postings.terms().search(&pattern);
+            let mut words = words.into_stream().map_err(TextError::damaged)?;
+            let mut similar = Vec::new();
+            while similar.len() < LISTED_MAX && words.advance() {
+                let Ok(word) = std::str::from_utf8(words.key()) else { continue };
+                let Some(likeness) = pattern.likeness(word) else { continue };
+                let rows = u64::from(words.value().doc_freq);
+                similar.push(Similar { clause, word: word.to_owned(), likeness, rows });
+            }
+            similar.sort_by_key(|word| (word.likeness, std::cmp::Reverse(word.rows)));
+            similar.truncate(SIMILAR_MAX);
+            let is_alone = similar.iter().all(|word| word.word == pattern.word);
+            if !mask.is_all() && !is_alone {
+                for word in &mut similar {
+                    let terms = std::slice::from_ref(&word.word);
+                    let cursor = Cursor::open(&field.postings, Field::Words, terms, &mask)?;
+                    word.rows = cursor.map_or(0, |cursor| cursor.count(&mask));
+                }
+                similar.retain(|word| word.rows > 0);
+            }
+            found.extend(similar);
+        }
+        Ok(SimilarWords(found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn likeness(asked: &str, edits: u8, is_prefix: bool, word: &str) -> Option<Likeness> {
+        Pattern::new(asked, edits, is_prefix).likeness(word)
+    }
+
+    fn edits(asked: &str, word: &str) -> Option<u8> {
+        likeness(asked, 2, false, word).map(|likeness| likeness.edits)
+    }
+
+    #[test]
+    fn edits_are_counted_and_swapped_letters_are_one() {
+        assert_eq!(edits("boundary", "boundary"), Some(0));
+        assert_eq!(edits("boundary", "bondary"), Some(1));
+        assert_eq!(edits("boundary", "bounndary"), Some(1));
+        assert_eq!(edits("boundary", "bounadry"), Some(1));
+        assert_eq!(edits("boundary", "obundray"), Some(2));
+        assert_eq!(edits("boundary", "bundry"), Some(2));
+        assert_eq!(edits("boundary", "laundry"), None);
+        assert_eq!(edits("москва", "масква"), Some(1));
+        assert_eq!(edits("ab", ""), Some(2));
+        assert_eq!(edits("", "ab"), Some(2));
+    }
+
+    #[test]
+    fn diacritics_are_no_edits() {
+        let folded = Some(Likeness { edits: 0, is_longer: false, is_folded: true });
+        for (asked, word) in [
+            ("cafe", "café"),
+            ("café", "cafe"),
+            ("smorrebrod", "smørrebrød"),
+            ("łódź", "lodz"),
+            ("oeuvre", "œuvre"),
+            ("елка", "ёлка"),
+            ("αθηνα", "αθήνα"),
+        ] {
+            assert_eq!(likeness(asked, 0, false, word), folded, "{asked} {word}");
+        }
+        assert_eq!(likeness("cafe", 0, false, "cafés"), None);
+        assert_eq!(likeness("हिन्दी", 0, false, "हन्द"), None, "vowel signs are letters");
+    }
+
+    #[test]
+    fn a_prefix_goes_on() {
+        let longer = |edits| Some(Likeness { edits, is_longer: true, is_folded: false });
+        assert_eq!(likeness("cof", 0, true, "coffee"), longer(0));
+        assert_eq!(likeness("cof", 0, true, "coot"), None);
+        assert_eq!(likeness("coff", 1, true, "cofeine"), longer(1));
+        assert_eq!(likeness("cafe", 0, true, "caféteria"), longer(0));
+        assert_eq!(likeness("cof", 0, false, "coffee"), None);
+    }
+}

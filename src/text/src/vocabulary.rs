@@ -1,0 +1,72 @@
+//! The words that an index holds: whether one occurs, and which ones begin alike.
+
+use roaring::RoaringBitmap;
+
+use crate::schema::Field;
+use crate::{HybridQuery, TextError, TextIndex};
+
+impl TextIndex {
+    /// Rows of `scope` (None: all rows) that hold a word in some inflection; of a word of several
+    /// parts the rows of the part that most hold.
+    ///
+    /// # Errors
+    /// [`TextError::Damaged`] if postings cannot be read.
+    pub fn rows_with(&self, word: &str, scope: Option<&RoaringBitmap>) -> Result<u64, TextError> {
+        let counts = self.term_counts(&HybridQuery::analyse(word), scope)?;
+        Ok(counts.0.into_iter().max().unwrap_or(0))
+    }
+
+    /// Calls `each` with the first `most` words of the dictionary that begin with a letter, in
+    /// lower case, ascending. Words of rows outside of a scope are among them.
+    ///
+    /// # Errors
+    /// [`TextError::Damaged`] if the dictionary cannot be read.
+    pub fn words_from(
+        &self,
+        initial: char,
+        most: usize,
+        mut each: impl FnMut(&str),
+    ) -> Result<(), TextError> {
+        let Some(field) = self.field(Field::Words) else { return Ok(()) };
+        let initial = initial.to_string();
+        let words = field.postings.terms().range().ge(initial.as_bytes()).into_stream();
+        let mut words = words.map_err(TextError::damaged)?;
+        for _ in 0..most {
+            if !words.advance() || !words.key().starts_with(initial.as_bytes()) {
+                break;
+            }
+            if let Ok(word) = std::str::from_utf8(words.key()) {
+                each(word);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{RowText, TextIndexBuilder};
+
+    #[test]
+    fn words_are_listed_and_counted() {
+        let mut builder = TextIndexBuilder::new();
+        for body in ["Fridges and alarms", "The fridge: an alarm", "Éclairs, fish"] {
+            builder.add_row(&RowText { title: "", body, context: "", searchable: "" }).unwrap();
+        }
+        let index = TextIndex::open(builder.finish().unwrap().to_vec().unwrap()).unwrap();
+        let from = |initial, most| {
+            let mut words = Vec::new();
+            index.words_from(initial, most, |word| words.push(word.to_owned())).unwrap();
+            words
+        };
+        assert_eq!(from('f', 9), ["fish", "fridge", "fridges"]);
+        assert_eq!(from('f', 1), ["fish"]);
+        assert_eq!(from('é', 9), ["éclairs"]);
+        assert_eq!(from('z', 9), [""; 0]);
+        assert_eq!(index.rows_with("fridge", None).unwrap(), 2);
+        assert_eq!(index.rows_with("frige", None).unwrap(), 0);
+        let last = RoaringBitmap::from_iter([2]);
+        assert_eq!(index.rows_with("fridge", Some(&last)).unwrap(), 0);
+    }
+}

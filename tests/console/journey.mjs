@@ -1,0 +1,309 @@
+// The console in a browser: what a new user does, what a hostile document does not, and a restart.
+// Run by scripts/console_check: node tests/console/journey.mjs BINARY DIRECTORY
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { BROKEN, GOOD, HOSTILE, HOSTILE_TITLE, PLAIN_QUESTION, QUESTION } from "./files.mjs";
+import { behindPrefix, call, freePort, KEY, kill, start } from "./server.mjs";
+
+const [binary, directory] = process.argv.slice(2).map((one) => path.resolve(one));
+const require = createRequire(path.join(directory, "package.json"));
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const WIDTHS = [390, 1440];
+const THEMES = ["light", "dark"];
+const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+
+const began = Date.now();
+const step = (text) => console.log(`${((Date.now() - began) / 1000).toFixed(1).padStart(5)} s  ${text}`);
+const work = mkdtempSync(path.join(tmpdir(), "console-check-"));
+const shots = path.join(directory, "shots");
+rmSync(shots, { recursive: true, force: true });
+mkdirSync(shots, { recursive: true });
+const port = await freePort();
+const origin = `http://127.0.0.1:${port}`;
+const log = path.join(directory, "server.log");
+rmSync(log, { force: true });
+let server = await start(binary, path.join(work, "data"), port, log);
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--host-resolver-rules=MAP console.test 127.0.0.1"] });
+const problems = [];
+
+/** A tab whose faults are noted. */
+async function open(url = `${origin}/`) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: "light", reducedMotion: "reduce" });
+  const page = await context.newPage();
+  page.setDefaultTimeout(20_000);
+  const { origin: own } = new URL(url);
+  page.on("request", (request) => {
+    const to = new URL(request.url());
+    if (!["data:", "blob:"].includes(to.protocol) && to.origin !== own) problems.push(`a request to ${to.origin}`);
+  });
+  page.on("console", (message) => {
+    // What the network refuses is shown on the page; everything else is a fault.
+    const isNetwork = message.text().startsWith("Failed to load resource");
+    if (message.type() === "error" && !isNetwork) problems.push(`console: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
+  page.on("dialog", (dialog) => {
+    if (dialog.type() !== "beforeunload") problems.push(`dialog: ${dialog.message()}`);
+    void dialog.accept();
+  });
+  await page.addInitScript(() => {
+    window.violations = [];
+    document.addEventListener("securitypolicyviolation", (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
+  });
+  await page.goto(url);
+  return page;
+}
+
+/** Checks a page as it stands: axe and a picture in both themes and widths. */
+async function look(page, name) {
+  const violations = await page.evaluate(() => window.violations);
+  assert.deepEqual(violations, [], `${name}: policy violations`);
+  assert.equal(await page.evaluate(() => window.executed), undefined, `${name}: a document was executed`);
+  for (const colorScheme of THEMES) {
+    await page.emulateMedia({ colorScheme });
+    for (const width of WIDTHS) {
+      await page.setViewportSize({ width, height: 900 });
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+      if (over > 0) problems.push(`${name}: ${over} pixels wider than ${width}`);
+      const found = await page.evaluate(`${axe};axe.run(document, {runOnly: ${JSON.stringify(RULES)}})`);
+      for (const { id, nodes } of found.violations) {
+        problems.push(`${name} ${colorScheme} ${width}: ${id} at ${nodes[0].target.join(" ")} (${nodes.length}): ${nodes[0].any[0]?.message ?? ""}`);
+      }
+      await page.screenshot({ path: path.join(shots, `${name}-${colorScheme}-${width}.png`) });
+    }
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize({ width: 1440, height: 900 });
+}
+
+async function signIn(page, key = KEY) {
+  await page.getByLabel("API key").fill(key);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("navigation", { name: "Pages" }).waitFor();
+}
+
+/** Files below the work directory, by name. */
+function write(files, folder = ".") {
+  mkdirSync(path.join(work, folder), { recursive: true });
+  return Object.entries(files).map(([name, content]) => {
+    const file = path.join(work, folder, name);
+    writeFileSync(file, content, "latin1");
+    return file;
+  });
+}
+
+const go = (page, name) => page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name, exact: true }).click();
+const ended = (page, status, many) => page.locator(`.uploads .badge.${status}`).nth(many - 1).waitFor();
+
+async function ask(page, question, words) {
+  await page.getByLabel("Question").fill(question);
+  await page.keyboard.press("Enter");
+  const turn = page.locator(".turn").first();
+  await turn.getByRole("heading", { name: question }).waitFor();
+  await turn.locator(".answer[aria-busy=false]").waitFor();
+  const answer = await turn.locator(".answer").innerText();
+  assert.ok(answer.includes(words), `the answer to "${question}" is "${answer}"`);
+  return turn;
+}
+
+try {
+  // --- a new user: key, tenant, files, question, citation --------------------------------------
+  const page = await open();
+  await page.getByLabel("API key").waitFor();
+  await look(page, "login");
+  await page.getByLabel("API key").fill("a wrong key");
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").getByText("does not know this key").waitFor();
+  await signIn(page);
+  await page.getByRole("link", { name: "Make the first tenant" }).waitFor();
+  await look(page, "no-tenant");
+  await page.getByRole("link", { name: "Make the first tenant" }).click();
+  await page.getByLabel("Name").fill("workshop");
+  await page.getByRole("button", { name: "Make", exact: true }).click();
+  await page.getByText("No documents yet").waitFor();
+  await look(page, "no-documents");
+  step("signed in, made a tenant");
+
+  await page.locator("input[type=file][multiple]").setInputFiles(write({ ...GOOD, ...BROKEN }));
+  await ended(page, "success", 5);
+  await page.locator(".uploads .item", { hasText: "torn.pdf" }).getByText(/again/).waitFor();
+  await look(page, "sources");
+  step("five files are searchable, one says why not");
+
+  const sent = page.waitForResponse((response) => response.url().includes("/upload/update_document"));
+  await page.locator("tr", { hasText: "torn.pdf" }).getByRole("button", { name: "Try again" }).click();
+  assert.equal((await sent).status(), 200);
+  await page.getByText("6 uploads: 5 searchable, 1 failed, 0 on the way").waitFor();
+  step("what failed is tried again");
+
+  await go(page, "Ask");
+  const quoted = await ask(page, QUESTION.text, QUESTION.words);
+  await look(page, "ask");
+  await quoted.locator(".cite").first().click();
+  const viewer = page.getByRole("dialog");
+  await viewer.locator("mark").first().waitFor();
+  assert.ok((await viewer.locator("mark").first().innerText()).includes(QUESTION.words));
+  await viewer.getByRole("heading", { name: QUESTION.file }).or(viewer.getByRole("heading", { name: "Glue" })).first().waitFor();
+  await look(page, "citation");
+  await page.keyboard.press("Escape");
+  await viewer.waitFor({ state: "detached" });
+  const plain = await ask(page, PLAIN_QUESTION.text, PLAIN_QUESTION.words);
+  await plain.locator(".cite").first().click();
+  assert.ok((await viewer.locator("pre mark").first().innerText()).includes(PLAIN_QUESTION.words));
+  await viewer.getByRole("link", { name: "Open as a page" }).click();
+  await page.locator("main pre mark").first().waitFor();
+  await look(page, "source");
+  await page.getByRole("button", { name: "Details" }).click();
+  await page.getByLabel("Metadata of the document (JSON)").fill("{\"team\": \"wood\"}");
+  await page.getByRole("button", { name: "Save the metadata" }).click();
+  await page.getByText("Saved.").waitFor();
+  step("asked, and saw the cited sentences marked");
+
+  // --- search, with a filter -------------------------------------------------------------------
+  await go(page, "Search");
+  await page.getByLabel("Query").fill("Norvik Logistics");
+  await page.keyboard.press("Enter");
+  await page.locator(".result").nth(1).waitFor();
+  await page.locator(".result mark").first().waitFor();
+  assert.ok(await page.locator(".result .bars rect").count() > 1, "scores have parts");
+  await look(page, "search");
+  await page.getByText("Options").click();
+  await page.getByLabel("Filters (JSON)").fill("{\"document_metadata\": {\"team\": \"wood\"}}");
+  await page.getByRole("button", { name: "Search" }).click();
+  await page.locator("main").getByText(/^1 passage/).waitFor();
+  await page.getByLabel("Filters (JSON)").fill("{broken");
+  await page.getByRole("button", { name: "Search" }).click();
+  await page.getByRole("alert").getByText(/^Filters:/).waitFor();
+  step("searched");
+
+  // --- a restart in the middle -----------------------------------------------------------------
+  await go(page, "Sources");
+  await page.getByText(/^\d+ sources$/).waitFor();
+  await kill(server);
+  await page.locator("input[type=file][multiple]").setInputFiles(write({ "late.txt": "The late delivery came by boat.\n" }));
+  await page.getByText("The server does not answer").waitFor();
+  await page.screenshot({ path: path.join(shots, "gone-light-1440.png") });
+  server = await start(binary, path.join(work, "data"), port, log);
+  await page.locator(".uploads .item", { hasText: "late.txt" }).locator(".badge.success").waitFor();
+  await page.getByText("The server does not answer").waitFor({ state: "detached" });
+  step("the server was killed and came back: nothing was lost");
+
+  // --- hostile documents -----------------------------------------------------------------------
+  await page.locator("input[type=file][multiple]").setInputFiles(write(HOSTILE));
+  await page.getByText("Paste a text").click();
+  await page.getByLabel("Title").fill(HOSTILE_TITLE);
+  await page.getByLabel("Text", { exact: true }).fill(`Zinnober pasted ${HOSTILE["hostile.md"]}`);
+  await page.getByRole("button", { name: "Add the text" }).click();
+  await page.getByText(/ 0 on the way/).waitFor();
+  await look(page, "hostile-sources");
+  await go(page, "Ask");
+  const hostile = await ask(page, "What is zinnober?", "");
+  await hostile.locator(".source-card").first().click();
+  await viewer.locator(".split").waitFor();
+  await look(page, "hostile-source");
+  await page.keyboard.press("Escape");
+  await go(page, "Search");
+  await page.getByLabel("Query").fill("zinnober");
+  await page.keyboard.press("Enter");
+  await page.locator(".result").nth(2).waitFor();
+  for (const href of await page.locator("a[href]").evaluateAll((links) => links.map((link) => link.href))) {
+    assert.match(href, /^https?:/);
+  }
+  await look(page, "hostile-search");
+  step("hostile documents executed nothing");
+
+  // --- the other pages -------------------------------------------------------------------------
+  await go(page, "Graph");
+  await page.getByText("Norvik Logistics").first().waitFor();
+  await page.waitForTimeout(400);
+  await look(page, "graph");
+  await go(page, "Memories");
+  await page.getByLabel("A new memory").fill("Ines prefers oak to pine.");
+  await page.getByRole("button", { name: "Add" }).click();
+  await page.locator("main .text", { hasText: "Ines prefers oak" }).waitFor();
+  await look(page, "memories");
+  await go(page, "Jobs");
+  await page.locator("tbody tr").nth(4).waitFor();
+  await look(page, "jobs");
+  await go(page, "System");
+  await page.getByText("Embedding model").waitFor();
+  await look(page, "system");
+  await go(page, "Keys");
+  await page.getByLabel("Name").fill("reader");
+  await page.getByLabel("Reaches").selectOption("workshop");
+  await page.getByRole("button", { name: "Make the key" }).click();
+  const reader = await page.locator(".secret").innerText();
+  await look(page, "keys");
+  await go(page, "Tenants");
+  await page.getByText(/\d+ sources/).first().waitFor();
+  await look(page, "tenants");
+  await page.getByRole("combobox", { name: "Sub-tenant" }).selectOption("new…");
+  await page.getByRole("dialog").getByLabel("Name").fill("attic");
+  await page.keyboard.press("Enter");
+  await go(page, "Ask");
+  await page.getByText("No documents yet").waitFor();
+  await page.getByRole("combobox", { name: "Sub-tenant" }).selectOption("default");
+  await go(page, "Sources");
+  await page.getByRole("button", { name: "Delete lamp.txt" }).click();
+  await look(page, "confirmation");
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("link", { name: "lamp.txt", exact: true }).and(page.locator("table a")).waitFor({ state: "detached" });
+  step("graph, memories, jobs, system, keys, tenants, deletion");
+
+  // --- a key that may read only; a tenant of vectors; the sample; a path prefix ----------------
+  const limited = await open();
+  await signIn(limited, reader);
+  await limited.getByLabel("Tenant", { exact: true }).last().fill("workshop");
+  await limited.getByRole("button", { name: "Use" }).click();
+  await ask(limited, QUESTION.text, QUESTION.words);
+  await go(limited, "Sources");
+  await limited.locator("input[type=file][multiple]").setInputFiles(write({ "no.txt": "no" }));
+  await limited.getByText("This key may read only").waitFor();
+  await limited.close();
+
+  await call(port, "POST", "/embeddings/create_tenant?tenant_id=points");
+  await call(port, "POST", "/upload/upload_embeddings?tenant_id=points", { file_id: "p", embeddings: [[1, 0], [0, 1], [0.7, 0.7]] });
+  await call(port, "POST", "/user/create_tenant?tenant_id=sample", {});
+  const proxy = await behindPrefix(port, "/below/here");
+  const other = await open(proxy.url);
+  await signIn(other);
+  await other.getByRole("combobox", { name: "Tenant", exact: true }).selectOption("points");
+  await other.getByRole("heading", { name: "Vectors" }).waitFor();
+  await other.getByLabel("Vector (JSON)").fill("[1, 0.1]");
+  await other.getByRole("button", { name: "Search" }).click();
+  await other.getByRole("button", { name: "p_0" }).waitFor();
+  await look(other, "vectors");
+  await other.getByRole("combobox", { name: "Tenant", exact: true }).selectOption("sample");
+  await go(other, "Ask");
+  await other.getByRole("button", { name: "Load a small sample" }).click();
+  await other.getByRole("heading", { name: "Three questions for the sample" }).waitFor();
+  for (const [question, words] of [["air filter", "six months"], ["error E4", "uneven voltage"], ["battery cells", "ten years"]]) {
+    await go(other, "Sources");
+    await other.goto(`${proxy.url}#/ask?sample=1`);
+    await other.getByRole("button", { name: question }).click();
+    await other.locator(".turn").first().locator(".answer[aria-busy=false]").waitFor();
+    const answer = await other.locator(".turn .answer").first().innerText();
+    assert.ok(answer.includes(words), `${question}: ${answer}`);
+  }
+  await look(other, "sample");
+  proxy.close();
+  step("a reading key, vectors, and the sample below a path prefix");
+  assert.deepEqual(problems, []);
+  step("nothing left the origin, nothing broke the policy, axe found nothing");
+} catch (error) {
+  for (const problem of problems) console.error(`  ${problem}`);
+  const pages = browser.contexts().flatMap((context) => context.pages());
+  await Promise.all(pages.map((page, i) => page.screenshot({ path: path.join(shots, `failed-${i}.png`) }).catch(() => {})));
+  console.error(error);
+  process.exitCode = 1;
+} finally {
+  await browser.close();
+  await kill(server);
+  rmSync(work, { recursive: true, force: true });
+}
+// A proxy that a failure left open does not keep the check from ending.
+process.exit();

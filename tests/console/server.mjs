@@ -1,0 +1,75 @@
+// The program under test, and a proxy that puts it below a path prefix.
+import { spawn } from "node:child_process";
+import { createWriteStream } from "node:fs";
+import http from "node:http";
+import net from "node:net";
+
+export const KEY = "console-check-key-0123456789abcdef0123456789";
+
+/** A port that is free now. */
+export function freePort() {
+  return new Promise((resolve) => {
+    const server = net.createServer().listen(0, "127.0.0.1", () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+/** Starts the program and waits until it answers. */
+export async function start(binary, data, port, log) {
+  const child = spawn(binary, ["serve", "--data-dir", data, "--listen", `127.0.0.1:${port}`], {
+    env: { ...process.env, LODESTONE_ADMIN_KEY: KEY },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const file = createWriteStream(log, { flags: "a" });
+  child.stdout.pipe(file);
+  child.stderr.pipe(file);
+  for (let tries = 0; tries < 300; tries += 1) {
+    if (child.exitCode !== null) throw new Error(`the program ended with ${child.exitCode}; see ${log}`);
+    const answered = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null);
+    if (answered?.ok) return child;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`the program did not become ready; see ${log}`);
+}
+
+/** Ends the program at once, and waits for that. */
+export function kill(child) {
+  return new Promise((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) return resolve();
+    child.once("exit", resolve);
+    child.kill("SIGKILL");
+  });
+}
+
+/** Calls the server without a browser. */
+export async function call(port, method, path, body) {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+  return response.json();
+}
+
+/**
+ * A proxy that serves the program below `prefix`, which it takes away, as a web server would. Its
+ * name is not localhost: browsers give pages without TLS fewer functions there.
+ */
+export async function behindPrefix(port, prefix) {
+  const own = await freePort();
+  const server = http.createServer((request, response) => {
+    if (!request.url.startsWith(`${prefix}/`)) return response.writeHead(404).end();
+    const path = request.url.slice(prefix.length);
+    const passed = http.request({ host: "127.0.0.1", port, path, method: request.method, headers: request.headers }, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    passed.on("error", () => response.destroy());
+    request.pipe(passed);
+  });
+  await new Promise((resolve) => server.listen(own, "127.0.0.1", resolve));
+  return { url: `http://console.test:${own}${prefix}/`, close: () => server.close() };
+}
