@@ -288,6 +288,23 @@ fn runs_without_spaces_rank_by_how_much_of_them_stands() {
     assert_eq!(found("gpu 価格", "and"), ["t4"]);
 }
 
+/// Goal: in Thai, which writes no spaces, at least nine of ten questions find their paragraph first.
+#[test]
+fn questions_in_thai_find_their_paragraphs() {
+    let pairs: Vec<(&str, &str)> = include_str!("thai.txt")
+        .lines()
+        .map(|line| line.split_once('\t').expect("a paragraph and its question"))
+        .collect();
+    let paragraphs: Vec<&str> = pairs.iter().map(|(paragraph, _)| *paragraph).collect();
+    let server = with_texts(&paragraphs);
+    let is_first = |(n, (_, question)): &(usize, &(&str, &str))| {
+        ids_of(&server.words(question, &json!({}))).first() == Some(&format!("t{n}"))
+    };
+    let first = pairs.iter().enumerate().filter(is_first).count();
+    println!("{first} of {} questions find their paragraph first", pairs.len());
+    assert!(first * 10 >= pairs.len() * 9, "{first} of {}", pairs.len());
+}
+
 /// The text of characters that a set of chunks covers, after checking that they agree.
 fn laid_out(chunks: &[Value]) -> Vec<Option<char>> {
     let mut text: Vec<Option<char>> = Vec::new();
