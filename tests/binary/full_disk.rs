@@ -202,7 +202,7 @@ fn a_catalog_is_rebuilt_whole_or_not_at_all() {
     server.kill();
     let data = disk.root().join("data");
     let (mut refused, mut served) = (0, 0);
-    for kilobytes in (0..=900).step_by(50) {
+    for kilobytes in (0..=900).step_by(90) {
         for path in files(&data) {
             let name = path.file_name().expect("a name").to_str().expect("UTF-8");
             if name.starts_with("catalog.sqlite") {

@@ -24,7 +24,7 @@ struct Tenant {
 fn fill(installation: &Installation, client: &Client) -> Tenant {
     for n in 0..DOCUMENTS {
         let sentence = format!("The stone number {n} lies in the hall, and everywhere is wind. ");
-        upload(client, &format!("doc-{n}"), &sentence.repeat(120));
+        upload(client, &format!("doc-{n}"), &sentence.repeat(60));
     }
     for n in 0..DOCUMENTS {
         assert_eq!(settled(client, &format!("doc-{n}")), "success");

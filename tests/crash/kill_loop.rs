@@ -12,7 +12,7 @@
 //!
 //! kill -9 keeps the page cache: this proves nothing about syncs; `every_sync` does.
 //!
-//! `LODESTONE_KILLS` (100) and `LODESTONE_SEED` (the clock) choose the run; scripts/crash_loop
+//! `LODESTONE_KILLS` (60) and `LODESTONE_SEED` (the clock) choose the run; scripts/crash_loop
 //! sets them. The seed fixes the operations, not the timing.
 
 mod dice;
@@ -143,7 +143,7 @@ struct Run {
 #[test]
 fn nothing_acknowledged_is_lost() {
     let Some(model) = model_dir("kill_loop") else { return };
-    let kills = number("LODESTONE_KILLS").unwrap_or(100);
+    let kills = number("LODESTONE_KILLS").unwrap_or(60);
     let now = lodestone_types::Clock::now(&lodestone_types::SystemClock);
     let seed = number("LODESTONE_SEED").unwrap_or(now.0 % 1_000_000);
     println!("kill_loop: LODESTONE_KILLS={kills} LODESTONE_SEED={seed}");
