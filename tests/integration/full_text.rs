@@ -288,7 +288,7 @@ fn runs_without_spaces_rank_by_how_much_of_them_stands() {
     assert_eq!(found("gpu 価格", "and"), ["t4"]);
 }
 
-/// Goal: in Thai, which writes no spaces, at least nine of ten questions find their paragraph first.
+/// Goal: in Thai, written without spaces, nine of ten questions find their paragraph first.
 #[test]
 fn questions_in_thai_find_their_paragraphs() {
     let pairs: Vec<(&str, &str)> = include_str!("thai.txt")
