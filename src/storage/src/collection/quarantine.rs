@@ -189,14 +189,18 @@ impl Collection {
                 Err(error) => return Err(error),
             }
         }
-        // Under the lock no segment leaves the manifest: a list never outlives its segment.
-        let _no_commit = self.writer.lock();
-        let now = self.snapshot();
-        missing.retain(|live| now.segments.iter().any(|other| other.entry.id == live.entry.id));
-        for live in &missing {
-            self.write_list(&live.segment)?;
+        let mut written = 0;
+        for live in missing {
+            // Under the lock no segment leaves the manifest: a list never outlives its segment.
+            // A writer waits for one list at most.
+            let _no_commit = self.writer.lock();
+            let is_live = |now: &Snapshot| now.segments.iter().any(|it| it.entry.id == live.entry.id);
+            if is_live(&self.snapshot()) {
+                self.write_list(&live.segment)?;
+                written += 1;
+            }
         }
-        Ok(missing.len())
+        Ok(written)
     }
 
     /// Quarantines the segments that reading has found damaged; if there are none, every block of
