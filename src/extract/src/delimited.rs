@@ -48,11 +48,12 @@ pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, Extra
             }
             return flow.finish();
         }
-        let mut cells = row.iter().map(str::trim).filter(|cell| !cell.is_empty());
-        if let (true, true, Some(title), None) =
-            (is_first && titles_left > 0, has_columns, cells.next(), cells.next())
+        if is_first
+            && titles_left > 0
+            && has_columns
+            && let Some(title) = title(&row)
         {
-            flow.block(BlockKind::Paragraph, title)?;
+            flow.block(BlockKind::Paragraph, &title)?;
             titles_left -= 1;
             continue;
         }
@@ -67,6 +68,21 @@ pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, Extra
             None => write_bare(&row, &mut content),
         }
         flow.block(BlockKind::Record, &content)?;
+    }
+}
+
+/// The text of a row that is the title of a table: a single cell, or cells at its beginning that
+/// are no more than half of it. `None` for any other row.
+fn title(row: &csv::StringRecord) -> Option<String> {
+    let cells: Vec<&str> = row.iter().map(str::trim).collect();
+    let filled = cells.iter().take_while(|cell| !cell.is_empty()).count();
+    let is_rest_empty = cells[filled..].iter().all(|cell| cell.is_empty());
+    match cells.iter().filter(|cell| !cell.is_empty()).count() {
+        1 => cells.into_iter().find(|cell| !cell.is_empty()).map(str::to_owned),
+        count if count > 1 && is_rest_empty && filled * 2 <= cells.len() => {
+            Some(cells[..filled].join(", "))
+        }
+        _ => None,
     }
 }
 

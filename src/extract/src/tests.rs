@@ -369,6 +369,11 @@ fn rows_carry_the_names_of_their_columns() {
     let titled = extract(Format::Csv, titled).unwrap();
     let expected = "PRICES FROM APRIL\n\nall in pounds\n\ncode: ADS\nitem: Adult swim\nprice: 6.40";
     assert_eq!(titled.text, expected);
+    let sheet =
+        b"Test sheet;North;02/06/2025;;;\ntime;basin;Cl;pH;by;note\n08:05;main;0.7;7.5;PN;low\n";
+    let expected = "Test sheet, North, 02/06/2025\n\n\
+        time: 08:05\nbasin: main\nCl: 0.7\npH: 7.5\nby: PN\nnote: low";
+    assert_eq!(extract(Format::Csv, sheet).unwrap().text, expected, "a title of several cells");
     let bare = extract(Format::Csv, b"1,2\n3,4\n").unwrap();
     assert_eq!(bare.text, "1, 2\n\n3, 4");
     assert_eq!(extract(Format::Tsv, b"a\tb\n1\t2,3\n").unwrap().text, "a: 1\nb: 2,3");

@@ -8,6 +8,8 @@
 //! | Code | Meaning |              header
 //! | A1   | Low     |              row, cells Code: A1, Meaning: Low
 //!
+//! turnover .... the whole volume  record with one cell, in a list of such lines
+//!
 //! name: Ada                       record, as rows of sheets and objects of JSON are extracted
 //! room: 12
 //!
@@ -147,6 +149,9 @@ impl Parser<'_> {
             self.rows(at, None, |content| content.starts_with('|'))
         } else if is_stamped(content) {
             self.lines_while(at, is_stamped)
+        } else if let Some(end) = self.entries_end(at) {
+            self.entries(at, end);
+            end
         } else if sentences::item_mark(content).is_some() {
             self.list(at)
         } else {
@@ -383,6 +388,27 @@ mod tests {
         );
         assert_eq!(found.units[1].group, found.units[2].group, "records of one kind");
         assert_eq!(&text[found.units[3].head.clone().unwrap()], "server:   # one");
+    }
+
+    #[test]
+    fn terms_with_explanations_are_records() {
+        let text = "WORDS\n\nAFR ....... a grown-up who pays\nload . people at once\n\
+            turnover .... the whole volume\n       goes through once\n\nThat is all.\n";
+        let found = blocks(text);
+        let cells: Vec<(&str, &str)> = found
+            .units
+            .iter()
+            .flat_map(|unit| &unit.cells)
+            .map(|cell| (cell.name.as_str(), cell.value.as_str()))
+            .collect();
+        assert_eq!(
+            cells,
+            [
+                ("AFR", "a grown-up who pays"),
+                ("load", "people at once"),
+                ("turnover", "the whole volume goes through once"),
+            ]
+        );
     }
 
     #[test]

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 
 use crate::answer::blocks::{Cell, Form, Kind};
 use crate::answer::candidates::{Candidate, Part, Reading, Shape};
+use crate::answer::editions::Editions;
 use crate::answer::evaluate::extreme_rows;
 use crate::answer::question::{Question, Wanted};
 use crate::answer::score::{Evidence, Matches, Score, dot, tells_cause};
+use crate::answer::terms::terms;
 
 /// Sentences or rows of an answer that wants no list.
 const PASSAGES_MAX: usize = 3;
@@ -29,11 +31,17 @@ const FURTHER_CONFIDENCE_MIN: f32 = 0.9;
 /// The same two for the sentence behind the first one.
 const NEXT_DROP_MAX: f32 = 0.7;
 const NEXT_CONFIDENCE_MIN: f32 = 0.65;
+/// The same for what another edition says.
+const OTHER_EDITION_CONFIDENCE_MIN: f32 = 0.75;
 /// Loss of relevance of a sentence that is like one chosen already.
 const SAMENESS_WEIGHT: f32 = 0.2;
 /// Weight of the question's terms that a passage must add to those chosen already, to be needed
 /// for what they leave out.
 const GAIN_MIN: f32 = 0.15;
+/// Gain for each word of the question that a row has beside those of one side of a comparison, and
+/// loss for each word of its key that the question does not have.
+const SHARED_WEIGHT: f32 = 0.3;
+const FOREIGN_WEIGHT: f32 = 0.25;
 /// Weights that differ by less are the same.
 const SAME: f32 = 1e-3;
 
@@ -41,6 +49,7 @@ const SAME: f32 = 1e-3;
 pub(super) struct Choice<'a> {
     pub(super) question: &'a Question,
     pub(super) reading: &'a Reading,
+    pub(super) editions: &'a Editions,
     pub(super) scores: &'a [Score],
     pub(super) matches: &'a Matches,
     /// The candidates that were compared by the model, ascending, and their vectors.
@@ -60,6 +69,9 @@ impl Choice<'_> {
         }
         let chosen = match self.whole_of(first) {
             Some(whole) => self.filtered(whole),
+            None if self.of_other_edition(first).is_some() => {
+                [first].into_iter().chain(self.of_other_edition(first)).collect()
+            }
             None if self.candidate(first).has_values() => self.rows(first),
             None => self
                 .of_question(first)
@@ -67,6 +79,22 @@ impl Choice<'_> {
                 .unwrap_or_else(|| self.sentences(first)),
         };
         chosen.into_iter().flat_map(|at| self.candidate(at).parts.clone()).collect()
+    }
+
+    /// The passage of another edition on the matter of the first one, where both are wanted.
+    fn of_other_edition(&self, first: usize) -> Option<usize> {
+        let one = self.candidate(first);
+        self.best(|at| {
+            let other = self.candidate(at);
+            let is_fit = other.stretch != one.stretch
+                && other.has_values() == one.has_values()
+                && matches!(other.shape, Shape::Unit(_))
+                && !other.is_lead
+                && !other.is_apparatus
+                && self.scores[at].confidence(&self.evidence) >= OTHER_EDITION_CONFIDENCE_MIN
+                && self.editions.are_compared(one.hit, other.hit);
+            is_fit.then(|| self.relevance(at))
+        })
     }
 
     fn candidate(&self, at: usize) -> &Candidate {
@@ -202,6 +230,9 @@ impl Choice<'_> {
         if let Some(extreme) = self.extreme(first) {
             return extreme;
         }
+        if let Some(sides) = self.sides(first) {
+            return sides;
+        }
         let own = |at: usize| self.scores[at].own;
         let is_listed = self.question.wanted == Wanted::List
             || self.question.compares
@@ -225,6 +256,31 @@ impl Choice<'_> {
             chosen.push(next);
         }
         chosen
+    }
+
+    /// The row of each side of a comparison, where the question names them and both are in the
+    /// table of the first one.
+    fn sides(&self, first: usize) -> Option<Vec<usize>> {
+        let (one, other) = self.question.sides.as_ref()?;
+        let mates = self.mates(first);
+        let asked = terms(&self.question.text);
+        let row = |side: &BTreeSet<String>| {
+            let fit = |at: usize| {
+                let cells = &self.candidate(at).cells;
+                let values = cells.iter().map(|cell| cell.value.as_str()).collect::<Vec<_>>();
+                let said = terms(&values.join("\n"));
+                let key = terms(values.first().copied().unwrap_or_default());
+                let held = said.intersection(side).count();
+                let shared = said.intersection(&asked).count() - held;
+                let foreign = key.difference(&asked).count();
+                let fit = held as f32 + SHARED_WEIGHT * shared as f32;
+                (held > 0).then_some(fit - FOREIGN_WEIGHT * foreign as f32)
+            };
+            let fits = mates.iter().filter_map(|at| fit(*at).map(|fit| (*at, fit)));
+            fits.max_by(|(at, a), (other, b)| a.total_cmp(b).then(other.cmp(at))).map(|(at, _)| at)
+        };
+        let (one, other) = (row(one)?, row(other)?);
+        (one != other).then(|| vec![one, other])
     }
 
     /// The rows with the largest or smallest value, where one is asked for, among those that hold

@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::answer::words::{Asked, contains, is_interrogative, spaced};
+use crate::answer::blocks::Cell;
+use crate::answer::values::measure;
+use crate::answer::words::{self, Asked, contains, is_interrogative, spaced};
 use lodestone_text::HybridQuery;
 
 /// Words that make a question one in English.
@@ -27,9 +29,35 @@ const NAMES_SHARE_MAX: f32 = 0.6;
 /// judged questions to office documents 7 of 100 right passages lack one, 46 of 100 near misses do.
 const NAME_MALUS: f32 = 0.15;
 /// The same for a year, of which another one is another thing.
-const YEAR_MALUS: f32 = 0.25;
+const YEAR_MALUS: f32 = 0.4;
 /// The same for a code, which nothing else can stand for.
 const CODE_MALUS: f32 = 0.4;
+
+/// The same for what is asked of a thing, such as its salary, where no word there says it.
+pub(super) const ATTRIBUTE_MALUS: f32 = 0.25;
+/// The same for a number of things that is asked for: of a row, which would name them, and of
+/// sentences, which may count other words.
+pub(super) const ROW_COUNT_MALUS: f32 = 0.35;
+pub(super) const COUNT_MALUS: f32 = 0.1;
+
+/// Openings before the noun that is asked of something.
+const OPENINGS: &str = "what is the |what was the |what's the |what are the |what were the ";
+const PREPOSITIONS: &str = "of|for|in|at|on|from|with|between|to|per|during|after|before|by";
+/// Words of the noun, with those before it.
+const ATTRIBUTE_WORDS_MAX: usize = 5;
+/// Nouns that an answer shows rather than says.
+const UNSAID: &str = "\
+    name|names|kind|type|sort|number|amount|reason|purpose|difference|order|time|date|day|year|\
+    month|place|location|way|meaning|definition|procedure|process|rule|rules|policy|price|cost|\
+    fee|address|email|phone|extension|title|role|status|deadline|limit|maximum|minimum|most|least|\
+    best|main|first|last|next|result|results|steps|requirements|consequence|problem|cause|point|\
+    percentage|age|length|height|weight|depth|size|colour|color|temperature|capital|origin|aim|\
+    goal|idea|theory|effect|effects|term|word|full|original|total|average";
+const COUNTS: &str = "how many|wie viele|combien de|cuántos|cuántas";
+/// Words of the things that are counted.
+const COUNTED_WORDS_MAX: usize = 3;
+/// Words between one of them and its number.
+const COUNT_WORDS_MAX: usize = 4;
 
 /// The terms of a question that name something, each with the confidence that is lost without it:
 /// capitalised words inside the question, codes, years.
@@ -66,6 +94,72 @@ pub(super) fn names(question: &str) -> BTreeMap<String, f32> {
     names
 }
 
+/// The noun that a question asks of something: "the salary of Ada", "Ada's salary". Nouns that an
+/// answer seldom repeats are none.
+pub(super) fn attribute(question: &str) -> Option<String> {
+    let text = question.to_lowercase().replace('\u{2019}', "'");
+    let of_owner = || {
+        let (before, behind) = text.split_once("'s ")?;
+        let owner = before.unicode_words().next_back()?;
+        // "It's", "what's": a verb and no owner.
+        let is_verb = is_interrogative(owner) || words::is_reference(owner) || owner == "there";
+        (!is_verb).then(|| behind.unicode_words().next()).flatten()
+    };
+    let of_thing = || {
+        let opening = OPENINGS.split('|').find_map(|opening| text.strip_prefix(opening))?;
+        let mut words = opening.unicode_words().take(ATTRIBUTE_WORDS_MAX + 1);
+        let mut before = words.next()?;
+        for word in words {
+            if PREPOSITIONS.split('|').any(|other| other == word) {
+                return Some(before);
+            }
+            before = word;
+        }
+        None
+    };
+    let noun = of_thing().or_else(of_owner)?;
+    let is_said = !UNSAID.split('|').any(|other| other == noun);
+    let term = HybridQuery::analyse(noun).terms().first().cloned();
+    term.filter(|_| is_said)
+}
+
+/// The terms of the things of which a question asks the number: "how many lockers", "how many days
+/// of leave".
+pub(super) fn counted(question: &str) -> Vec<String> {
+    let text = spaced(question);
+    let behind = COUNTS.split('|').find_map(|words| text.split_once(&format!(" {words} ")));
+    let words = behind.map_or("", |(_, behind)| behind).split_whitespace();
+    let things = words.take_while(|word| !is_interrogative(word)).take(COUNTED_WORDS_MAX);
+    things.flat_map(|word| HybridQuery::analyse(word).terms().to_vec()).collect()
+}
+
+/// Whether a passage has a number of things: one of their terms and a number a few words apart, or
+/// a term in the name of a value that is a number.
+pub(super) fn counts(things: &[String], cells: &[Cell], shown: &str) -> bool {
+    let is_thing = |word: &str| {
+        let word = HybridQuery::analyse(word);
+        word.terms().iter().any(|term| things.contains(term))
+    };
+    let is_number = |word: &str| {
+        word.chars().all(|c| c.is_numeric() || matches!(c, '.' | ',')) || words::is_number(word)
+    };
+    let stand_near = |text: &str| {
+        let all: Vec<&str> = text.unicode_words().collect();
+        let near = |at: usize| {
+            let from = at.saturating_sub(COUNT_WORDS_MAX);
+            all[from..(at + COUNT_WORDS_MAX + 1).min(all.len())].iter().any(|word| is_number(word))
+        };
+        (0..all.len()).any(|at| is_thing(all[at]) && near(at))
+    };
+    match cells {
+        [] => stand_near(shown),
+        cells => cells.iter().any(|cell| {
+            let is_named = cell.name.unicode_words().any(is_thing);
+            stand_near(&cell.value) || (is_named && measure(&cell.value).is_some())
+        }),
+    }
+}
+
 /// Whether a number is asked for and none is there. `holds_kind` says whether the passage holds the
 /// kind of thing that is asked for.
 pub(super) fn lacks_number(asked: Asked, holds_kind: bool) -> bool {
@@ -93,6 +187,33 @@ mod tests {
     fn other_languages_and_headings_name_nothing() {
         assert_eq!(named("Wie viel kostet ein Röntgenbild?"), [""; 0]);
         assert_eq!(named("What Is The Capital Of Portugal"), [""; 0]);
+    }
+
+    #[test]
+    fn the_noun_that_is_asked_of_something_is_seen() {
+        let of = |question| attribute(question);
+        assert_eq!(of("What is Dr Solheim's salary?").as_deref(), Some("salari"));
+        assert_eq!(of("What is the password of the office network?").as_deref(), Some("password"));
+        assert_eq!(of("What is the name of the harbour master?"), None, "a name is shown");
+        assert_eq!(of("What's the order of things?"), None);
+        assert_eq!(of("Where does it stand when it's hot?"), None);
+    }
+
+    #[test]
+    fn what_is_counted_stands_beside_a_number() {
+        let noun = counted("How many lockers does the hall have?");
+        assert!(counts(&noun, &[], "The hall has 64 blue lockers."));
+        assert!(counts(&noun, &[], "There are twelve lockers."));
+        assert!(!counts(
+            &noun,
+            &[],
+            "Lockers are opened with the key that reception gave you on level 2."
+        ));
+        let cell = |name: &str, value: &str| Cell { name: name.into(), value: value.into() };
+        assert!(counts(&noun, &[cell("hall", "North"), cell("lockers", "64")], ""));
+        assert!(!counts(&noun, &[cell("key", "K-07"), cell("opens", "Locker flaps")], ""));
+        assert!(counted("How much is it?").is_empty());
+        assert!(counts(&counted("How many vacation days do I have?"), &[], "You have 28 days."));
     }
 
     #[test]

@@ -15,11 +15,14 @@ use lodestone_types::{RetrievedChunk, Timestamp};
 
 /// Words of a question that wants more than what holds now.
 const CHANGES: &str = "\
-    change|changed|changes|differ|differs|difference|compare|compared|comparison|increase|\
-    increased|decrease|decreased|previous|previously|former|formerly|earlier|older|old|used to|\
-    in the past|so far|until now|geändert|änderung|unterschied|früher|frühere|vorher|bisher|alte|\
-    alten|vergleich|changé|changement|différence|auparavant|ancien|ancienne|cambiado|cambio|\
-    diferencia|anterior|draft|entwurf|brouillon|borrador|superseded|withdrawn";
+    what changed|has changed|have changed|was changed|were changed|changed since|changed from|\
+    changed to|change since|change from|changes since|increase|increased|decrease|decreased|\
+    previous|previously|former|formerly|earlier|older|old|used to|in the past|so far|until now|\
+    geändert|änderung|früher|frühere|vorher|bisher|alte|alten|changé|changement|auparavant|ancien|\
+    ancienne|cambiado|cambio|anterior|draft|entwurf|brouillon|borrador|superseded|withdrawn";
+/// Openings that want all editions where a word for change follows.
+const HOW_DID: &str = "how did|how has|how have|how does";
+const CHANGE: &str = "change|changed|differ|develop|developed";
 
 /// Whether what a source says holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub(super) struct Editions {
     of_chunk: Vec<usize>,
     /// For each notice.
     standing: Vec<Standing>,
+    /// Whether the question wants them all.
+    are_wanted: bool,
 }
 
 impl Editions {
@@ -74,7 +79,7 @@ impl Editions {
         };
         let standing =
             (0..notices.len()).map(|at| wish.standing(&notices, at, today, &holds_text)).collect();
-        Self { notices, of_chunk, standing }
+        Self { notices, of_chunk, standing, are_wanted: wish.wants_all }
     }
 
     /// Whether the chunk at a position is of a document that holds, as far as is known.
@@ -89,6 +94,12 @@ impl Editions {
 
     fn of(&self, chunk: usize) -> Standing {
         self.standing[self.of_chunk[chunk]]
+    }
+
+    /// Whether the chunks at two positions are of two editions of one document, both of which the
+    /// question wants.
+    pub(super) fn are_compared(&self, a: usize, b: usize) -> bool {
+        self.are_wanted && self.are_mixed([a, b].into_iter())
     }
 
     /// Whether several editions of one document are among the chunks.
@@ -116,7 +127,9 @@ impl Wish {
             .iter()
             .any(|word| contains(&words, word) || words.contains(&format!(" {word}")));
         Self {
-            wants_all: has(&words, CHANGES) || years.len() > 1,
+            wants_all: has(&words, CHANGES)
+                || (has(&words, HOW_DID) && has(&words, CHANGE))
+                || years.len() > 1,
             version: if is_of_version { numbers(question) } else { Vec::new() },
             years,
         }
@@ -280,6 +293,29 @@ mod tests {
             ),
         ];
         assert_eq!(standing("How many days?", &renamed), "-+");
+    }
+
+    #[test]
+    fn a_code_names_the_document_that_is_withdrawn() {
+        let rules = [
+            titled(
+                "breaks-LG1-2021.txt",
+                "breaks-LG1-2021",
+                "RULE LG-1  BREAKS\n1. Every 30 minutes.",
+            ),
+            titled(
+                "rotation-LG2.md",
+                "rotation-LG2",
+                "## LG-2 Rests\n\n*in force since 1 May 2025; LG-1 is withdrawn.*\n\n20 minutes.",
+            ),
+        ];
+        assert_eq!(standing("How long is a turn?", &rules), "-+");
+        assert_eq!(standing("How often do they change chairs?", &rules), "-+");
+        assert_eq!(standing("How did the turns change?", &rules), "++");
+        assert_eq!(standing("Old and new rule on turns", &rules), "++");
+        let both: Vec<&RetrievedChunk> = rules.iter().collect();
+        assert!(Editions::read("Old and new rule?", &both, NOW).are_compared(0, 1));
+        assert!(!Editions::read("How long is a turn?", &both, NOW).are_compared(0, 1));
     }
 
     #[test]

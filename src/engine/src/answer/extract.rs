@@ -60,10 +60,10 @@ impl Answerer {
         let editions = Editions::read(question, &chunks, self.clock.now());
         let is_doubtful = |chunk| editions.is_doubtful(chunk);
         let mut reading = read(&chunks, hits, |chunk| editions.holds(chunk));
-        let mut chosen = self.chosen(context, question, &chunks, &reading)?;
+        let mut chosen = self.chosen(context, question, &chunks, &reading, &editions)?;
         if chosen.is_empty() && (0..chunks.len()).any(is_doubtful) {
             reading = read(&chunks, hits, is_doubtful);
-            chosen = self.chosen(context, question, &chunks, &reading)?;
+            chosen = self.chosen(context, question, &chunks, &reading, &editions)?;
         }
         let chosen: Vec<&Part> = chosen.iter().collect();
         let mut answer = compose(question, &chunks, hits, &chosen, order);
@@ -78,6 +78,7 @@ impl Answerer {
         question: &str,
         chunks: &[&RetrievedChunk],
         reading: &Reading,
+        editions: &Editions,
     ) -> Result<Vec<Part>, AnswerError> {
         if reading.candidates.is_empty() {
             return Ok(Vec::new());
@@ -93,11 +94,16 @@ impl Answerer {
         let best: Vec<&Candidate> = embedded.iter().map(|at| &reading.candidates[*at]).collect();
         let (question_vector, vectors) = self.vectors(context, question, &best, chunks)?;
         for (at, vector) in embedded.iter().zip(&vectors) {
-            scores[*at].cosine = dot(&question_vector, vector);
+            let candidate = &reading.candidates[*at];
+            scores[*at].compare(
+                dot(&question_vector, vector),
+                candidate.has_values() && asked.wants_values(),
+            );
         }
         let choice = Choice {
             question: &asked,
             reading,
+            editions,
             scores: &scores,
             matches: &matches,
             compared: &embedded,

@@ -61,6 +61,8 @@ mod evaluate;
 mod extract;
 pub mod generate;
 mod keyed;
+mod keys;
+mod measures;
 mod notes;
 mod notices;
 mod pointers;

@@ -67,6 +67,10 @@ pub(super) struct Notice {
     pub(super) until: Option<Day>,
     /// The document that it says it replaces, words in lower case.
     pub(super) replaces: String,
+    /// Codes of documents in its names and its first line: "LG-1" is `lg1`.
+    codes: Vec<String>,
+    /// Codes of documents that it says do not hold any more.
+    ends: Vec<String>,
 }
 
 /// A name without the marks that tell editions apart.
@@ -125,6 +129,11 @@ impl Notice {
                 .or_else(|| head.behind(UNTIL))
                 .map(|dated| dated.last()),
             replaces: head.replaces(),
+            codes: [bare, source.title.as_str(), head.first()]
+                .into_iter()
+                .flat_map(codes)
+                .collect(),
+            ends: head.ends(),
             file,
             title,
         }
@@ -144,8 +153,13 @@ impl Notice {
         (of_names && !is_series) || self.is_replacing(other) || other.is_replacing(self)
     }
 
-    /// Whether it says that it replaces the other, by the title.
+    /// Whether it says that it replaces the other, by the title or by a code.
     pub(super) fn is_replacing(&self, other: &Self) -> bool {
+        let is_other = |code: &String| other.codes.contains(code) && !self.codes.contains(code);
+        self.ends.iter().any(is_other) || self.replaces_title_of(other)
+    }
+
+    fn replaces_title_of(&self, other: &Self) -> bool {
         other.title.stem.contains(' ')
             && self.title.stem != other.title.stem
             && self.replaces.contains(&format!(" {} ", other.title.stem))
@@ -232,6 +246,26 @@ fn numbered(words: &[String]) -> (Vec<u32>, Vec<usize>) {
     (Vec::new(), Vec::new())
 }
 
+/// The codes that stand for documents in a text: capitals and a number, "LG-1", "SOP 12"; letters
+/// and digits in one word, "lg1". No versions and no years.
+fn codes(text: &str) -> Vec<String> {
+    let words: Vec<&str> =
+        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let is_number = |word: &str| word.len() < 4 && word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_short =
+        |word: &str| word.len() <= 5 && word.bytes().all(|byte| byte.is_ascii_uppercase());
+    let pairs = words.windows(2).filter(|pair| is_short(pair[0]) && is_number(pair[1]));
+    let pairs = pairs.map(|pair| format!("{}{}", pair[0], pair[1]).to_lowercase());
+    let is_mixed = |word: &&&str| {
+        let digits = word.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        let letters = word.len() - digits.len();
+        (2..=5).contains(&letters) && is_number(digits) && !digits.is_empty()
+    };
+    let mixed = words.iter().filter(is_mixed).map(|word| word.to_lowercase());
+    let is_version = |code: &String| numbered(std::slice::from_ref(code)).0.is_empty();
+    pairs.chain(mixed).filter(is_version).collect()
+}
+
 /// The numbers of a version: `2.0`, `v3`, `version 1.3 of 2022`.
 pub(super) fn numbers(text: &str) -> Vec<u32> {
     let words: Vec<String> = text
@@ -290,6 +324,20 @@ impl Head {
     /// The first day of the first sentences.
     fn any(&self) -> Option<Dated> {
         self.sentences.iter().find_map(|sentence| dates::first(sentence))
+    }
+
+    /// The first line, which often is a title.
+    fn first(&self) -> &str {
+        self.sentences.first().map_or("", String::as_str)
+    }
+
+    /// The codes of other documents in sentences that say that something does not hold any more.
+    fn ends(&self) -> Vec<String> {
+        let is_ending = |sentence: &&String| {
+            let sentence = spaced(sentence);
+            has(&sentence, WITHDRAWN) || has(&sentence, REPLACES)
+        };
+        self.sentences.iter().filter(is_ending).flat_map(|sentence| codes(sentence)).collect()
     }
 
     fn replaces(&self) -> String {

@@ -1,7 +1,11 @@
 //! The wish of a question: the form of its answer, and what it is about.
 
+use std::collections::BTreeSet;
+
 use crate::answer::blocks::Form;
 use crate::answer::candidates::Shape;
+use crate::answer::measures::Measure;
+use crate::answer::terms::terms;
 use crate::answer::values::{Day, Quantity, days, quantities};
 use crate::answer::words::{self, Asked, asked, contains, spaced};
 
@@ -9,10 +13,12 @@ const STEPS: &str = "\
     how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
     how to|how is|how are|what do i do|what do we do|what should i do|what should we do|what to do|\
     what must i do|has to be done|needs to be done|must be done|should be done|what steps|\
-    which steps|the steps|steps to|what is the procedure|what now|what happens when|\
-    what happens if|\
+    which steps|the steps|steps to|what's the order|what is the order|what order|which order|\
+    order of things|step by step|which sequence|what sequence|what is the procedure|what now|\
+    what happens when|what happens if|\
     wie mache ich|wie kann ich|wie gehe ich|wie wird|wie werden|was muss ich tun|was mache ich|\
-    was ist zu tun|was tun|welche schritte|wie muss ich|comment|que faire|que dois je faire|\
+    was ist zu tun|was tun|welche schritte|wie muss ich|welcher reihenfolge|dans quel ordre|\
+    en qué orden|comment|que faire|que dois je faire|\
     quelles étapes|quelles sont les étapes|cómo|qué hago|qué hay que hacer|qué debo hacer|\
     qué pasos";
 /// Openings that ask for all that belongs to something.
@@ -58,6 +64,9 @@ pub(super) const MONEY: &str = "\
 /// Other words that ask for one of two.
 const WHO_OR_WHERE: &str = "who|whose|where|wer|wo|qui|où|quién|dónde";
 const EITHER: &str = "or|oder|ou|o";
+const BETWEEN: &str = "between|zwischen|entre";
+const AND: &str = "and|und|et|y";
+const VERSUS: &str = "versus|vs|than|als";
 
 /// Words behind the opening among which the noun stands: "what are the three main signs of".
 const NOUN_WORDS_MAX: usize = 4;
@@ -95,8 +104,12 @@ pub(super) struct Question {
     pub(super) extreme: Option<Extreme>,
     /// Whether two things are compared.
     pub(super) compares: bool,
+    /// The terms of either side of a comparison that the other one does not have.
+    pub(super) sides: Option<(BTreeSet<String>, BTreeSet<String>)>,
     /// Whether an amount of money is asked for.
     pub(super) is_of_money: bool,
+    /// The kind of value that it names, where it names one.
+    pub(super) measure: Option<Measure>,
     /// The noun of several things that are asked for: "which clinics", "list the measures".
     pub(super) noun: Option<String>,
     pub(super) days: Vec<Day>,
@@ -138,17 +151,21 @@ impl Question {
                 .iter()
                 .any(|(bytes, _)| bytes.start < one.bytes.end && one.bytes.start < bytes.end)
         };
+        let kind = match asked(last) {
+            Asked::Other if has(MONEY) => Asked::Number,
+            kind => kind,
+        };
         Self {
             text: text.to_owned(),
             lower: text.to_lowercase(),
             wanted,
-            asked: match asked(last) {
-                Asked::Other if has(MONEY) => Asked::Number,
-                asked => asked,
-            },
+            asked: kind,
+            measure: Measure::of(last, has(MONEY) && kind == Asked::Number)
+                .filter(|_| wanted != Wanted::Cause),
             noun: noun(&spaced),
             extreme,
             compares: is_comparing,
+            sides: sides(&spaced).filter(|_| is_comparing),
             is_of_money: has(MONEY),
             quantities: quantities(text).into_iter().filter(|one| !is_in_day(one)).collect(),
             days: found.into_iter().map(|(_, day)| day).collect(),
@@ -170,6 +187,11 @@ impl Question {
 }
 
 impl Question {
+    /// Whether a row or record is a likely answer.
+    pub(super) fn wants_values(&self) -> bool {
+        matches!(self.wanted, Wanted::Fact | Wanted::List)
+    }
+
     /// The question behind the word that asks for the largest or smallest.
     pub(super) fn behind_extreme(&self) -> &str {
         let words = MOST.split('|').chain(LEAST.split('|'));
@@ -184,6 +206,25 @@ impl Question {
     pub(super) fn is_of_time(&self) -> bool {
         TIMES.split('|').any(|word| contains(&spaced(&self.text), word))
     }
+}
+
+/// The two sides of a comparison: "between A and B", "A vs B", "B than A", "A or B".
+fn sides(spaced: &str) -> Option<(BTreeSet<String>, BTreeSet<String>)> {
+    let between = || {
+        let (_, behind) = BETWEEN.split('|').find_map(|word| split_at(spaced, word))?;
+        AND.split('|').find_map(|word| split_at(behind, word))
+    };
+    let (one, other) = between()
+        .or_else(|| VERSUS.split('|').find_map(|word| split_at(spaced, word)))
+        .or_else(|| EITHER.split('|').find_map(|word| split_at(spaced, word)))?;
+    let (one, other) = (terms(&words::bare_matter(one)), terms(&words::bare_matter(other)));
+    let sides = (&one - &other, &other - &one);
+    (!sides.0.is_empty() && !sides.1.is_empty()).then_some(sides)
+}
+
+/// The text before and behind a word of text made by [`spaced`].
+fn split_at<'t>(spaced: &'t str, word: &str) -> Option<(&'t str, &'t str)> {
+    spaced.split_once(&format!(" {word} "))
 }
 
 fn matter_words(text: &str) -> usize {
@@ -236,6 +277,7 @@ mod tests {
             ("What should guests bring?", Wanted::List),
             ("How many litres does the pump lift?", Wanted::Fact),
             ("Who keeps the keys?", Wanted::Fact),
+            ("Opening the hall, what's the order of things to do?", Wanted::Steps),
             ("What is the phone number of the service of the pump?", Wanted::Fact),
         ] {
             assert_eq!(Question::new(question).wanted, wanted, "{question}");
@@ -253,6 +295,17 @@ mod tests {
         assert_eq!(noun("What are the main signs of a leak?").as_deref(), Some("signs"));
         assert_eq!(noun("Which pumps leak?").as_deref(), Some("pumps"));
         assert_eq!(noun("What was decided in March?"), None);
+        let sides = |question| {
+            let sides = Question::new(question).sides;
+            sides.map(|(one, other)| (one.into_iter().collect(), other.into_iter().collect()))
+        };
+        let told = |one: &[&str], other: &[&str]| -> Option<(Vec<String>, Vec<String>)> {
+            let owned = |side: &[&str]| side.iter().map(|term| (*term).to_owned()).collect();
+            Some((owned(one), owned(other)))
+        };
+        assert_eq!(sides("What's the difference between red and blue?"), told(&["red"], &["blue"]));
+        assert_eq!(sides("red pump vs blue pump"), told(&["red"], &["blue"]));
+        assert_eq!(sides("Who keeps the keys?"), None);
         let follow_up = Question::new("What happens if the pump leaks? Who is told about it?");
         assert_eq!((follow_up.wanted, follow_up.asked), (Wanted::Fact, Asked::Person));
     }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::answer::blocks::{Cell, Form, Kind};
 use crate::answer::candidates::{Candidate, Shape};
 use crate::answer::declining::{self, lacks_number};
+use crate::answer::keys::Keys;
 use crate::answer::question::{MONEY, Question, Wanted};
 use crate::answer::sources::question_terms;
 use crate::answer::terms::{Weights, terms, terms_of_ranges, wanted_terms};
@@ -39,6 +40,10 @@ pub(super) struct Score {
     pub(super) missing: f32,
     /// Whether a number is asked for and none is there.
     pub(super) lacks_number: bool,
+    /// Whether it holds no value of the measure that is asked for.
+    pub(super) lacks_measure: bool,
+    /// Whether it is a row or record that was compared.
+    pub(super) has_values: bool,
 }
 
 // Weights found on the 1,190 questions each of XQuAD in English, German and Chinese, the right
@@ -69,6 +74,11 @@ const RANGE_MALUS: f32 = 0.5;
 const CONTEXT_SHARE: f32 = 0.5;
 /// Weight of the chunk's cosine where the passage has none yet.
 const NEARNESS_WEIGHT: f32 = 0.5;
+/// Overlap from which the values of a row speak for themselves, and the cosine that it stands for.
+const HELD_MIN: f32 = 0.6;
+const HELD_WEIGHT: f32 = 0.4;
+/// Share of the cosine of its chunk that a row has at least.
+const ROW_SHARE: f32 = 0.9;
 /// A passage that stands beside the chunks that were found.
 const BESIDE_SHARE: f32 = 0.9;
 /// The first character behind the blocks of Latin letters.
@@ -86,6 +96,14 @@ impl Score {
         NEARNESS_WEIGHT * nearness + self.relevance() - self.cosine
     }
 
+    /// Sets the cosine of question and passage. A row or record is no sentence, and like none: its
+    /// chunk speaks for it.
+    pub(super) fn compare(&mut self, cosine: f32, has_values: bool) {
+        let around = self.nearness.filter(|_| has_values).map_or(cosine, |near| near * ROW_SHARE);
+        self.cosine = cosine.max(around);
+        self.has_values = has_values;
+    }
+
     /// The relevance by which candidates are ordered.
     pub(super) fn relevance(&self) -> f32 {
         self.cosine
@@ -100,12 +118,21 @@ impl Score {
     pub(super) fn confidence(&self, evidence: &Evidence) -> f32 {
         // A sentence says little without the text and the title that it stands in.
         let nearness = self.nearness.unwrap_or(self.cosine);
+        // Values that hold most of the question answer it, however little they are like it.
+        let nearness = if self.has_values && self.overlap >= HELD_MIN {
+            nearness.max(HELD_WEIGHT * self.overlap)
+        } else {
+            nearness
+        };
         let mut found = evidence.cosine * evidence.cosines(self.cosine, nearness)
             + evidence.overlap * self.overlap
             + evidence.coverage * self.coverage;
         found -= self.missing;
         if self.lacks_number {
             found -= MISSING_NUMBER_MALUS;
+        }
+        if self.lacks_measure {
+            found -= MISSING_MEASURE_MALUS;
         }
         found / evidence.needed
     }
@@ -136,6 +163,8 @@ const OF_FOREIGN: Evidence =
     Evidence { cosine: 0.5, overlap: 0.3, coverage: 0.5, needed: 0.43, is_foreign: true };
 /// Confidence that is lost where a number is asked for and none is there.
 const MISSING_NUMBER_MALUS: f32 = 0.15;
+/// The same where a measure is named and a text has no value of it.
+const MISSING_MEASURE_MALUS: f32 = 0.25;
 
 impl Evidence {
     fn cosines(&self, of_passage: f32, of_chunk: f32) -> f32 {
@@ -214,6 +243,9 @@ pub(super) fn by_words(
     let best = chunks.iter().map(|chunk| chunk.score).fold(0.0_f32, f32::max);
     let mut of_chunk: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
     let wanted_names = declining::names(&question.text);
+    let attribute = declining::attribute(&question.text);
+    let counted = declining::counted(&question.text);
+    let keys = Keys::of(candidates);
     let mut scores = Vec::with_capacity(candidates.len());
     for (at, candidate) in candidates.iter().enumerate() {
         let (chunk, own) = (chunks[candidate.hit], &own[at]);
@@ -234,10 +266,24 @@ pub(super) fn by_words(
             |name: &String| around.contains(name) || own.contains(name) || context.contains(name);
         let missing =
             wanted_names.iter().filter(|(name, _)| wanted.contains(*name) && !is_held(name));
-        let missing = missing.map(|(_, malus)| *malus).fold(0.0_f32, f32::max);
+        let mut missing = missing.map(|(_, malus)| *malus).fold(0.0_f32, f32::max);
+        if attribute.as_ref().is_some_and(|noun| !is_held(noun)) {
+            missing = missing.max(declining::ATTRIBUTE_MALUS);
+        }
+        let is_counted =
+            counted.is_empty() || declining::counts(&counted, &candidate.cells, &candidate.shown());
+        if !is_counted {
+            missing += match candidate.has_values() {
+                true => declining::ROW_COUNT_MALUS,
+                false => declining::COUNT_MALUS,
+            };
+        }
         let holds_kind = holds(question.asked, &candidate.shown(), &question.lower);
         let beside = if candidate.is_hit { 1.0 } else { BESIDE_SHARE };
         let chunk_score = if best > 0.0 { (chunk.score / best).clamp(0.0, 1.0) } else { 0.0 };
+        let lacks_measure =
+            question.measure.is_some_and(|measure| !measure.is_in(&candidate.shown(), &names[at]));
+        let measure_malus = if lacks_measure { KIND_BONUS } else { 0.0 };
         scores.push(Score {
             cosine: 0.0,
             nearness: chunk.parts.cosine.map(|cosine| cosine * beside),
@@ -245,9 +291,12 @@ pub(super) fn by_words(
             own: alone,
             coverage,
             chunk: chunk_score * beside,
-            form: form(question, candidate, &names[at]),
+            form: form(question, candidate, &names[at]) - measure_malus
+                + keys.bonus(question, candidate, &wanted),
             missing,
             lacks_number: lacks_number(question.asked, holds_kind),
+            lacks_measure,
+            has_values: false,
         });
     }
     (scores, Matches { weights, own, above })
@@ -261,6 +310,7 @@ fn values_of(candidate: &Candidate) -> String {
     };
     match candidate.cells.as_slice() {
         [] => candidate.shown(),
+        [one] => format!("{} {}", one.name, one.value),
         cells => cells.iter().map(told).collect::<Vec<_>>().join("\n"),
     }
 }

@@ -37,6 +37,9 @@ const WHOLE_TERMS_MIN: usize = 2;
 /// damaged goods?".
 const SUBJECT_TERMS_MIN: usize = 3;
 
+/// Words of the name of a value in a row.
+const LABEL_WORDS_MAX: usize = 4;
+
 const CONNECTORS: &str = "\
     and|or|but|then|also|so|why not|und|oder|aber|y|o|pero|et|ou|mais|а|и|но|那|那么|那麼|では|じゃあ";
 /// Connectors before another subject, of which the same is asked.
@@ -153,7 +156,8 @@ fn names(answer: &str, question: &str) -> String {
     }
     let mut names: Vec<&str> = Vec::new();
     let mut is_first = true;
-    for word in answer.split_word_bounds() {
+    let values = values(answer);
+    for word in values.split_word_bounds() {
         let is_name = word.chars().next().is_some_and(char::is_uppercase)
             && word.chars().nth(1).is_some_and(char::is_lowercase);
         if is_name && !is_first && !names.contains(&word) && !question.contains(word) {
@@ -170,6 +174,21 @@ fn names(answer: &str, question: &str) -> String {
     names.join(" ")
 }
 
+/// An answer without the names of the values of rows: "Pump: Ada; Litres: 3" tells of Ada.
+fn values(answer: &str) -> String {
+    let parts = || answer.split("; ");
+    if parts().filter(|part| named_value(part).is_some()).count() < 2 {
+        return answer.to_owned();
+    }
+    parts().map(|part| named_value(part).unwrap_or(part)).collect::<Vec<_>>().join("; ")
+}
+
+/// The value of `name: value`.
+fn named_value(part: &str) -> Option<&str> {
+    let (name, value) = part.split_once(": ")?;
+    (name.split_whitespace().count() <= LABEL_WORDS_MAX).then_some(value)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -178,6 +197,13 @@ mod tests {
 
     fn past(turns: &[(&str, &str)]) -> Vec<(String, String)> {
         turns.iter().map(|(q, a)| ((*q).to_owned(), (*a).to_owned())).collect()
+    }
+
+    #[test]
+    fn names_of_values_are_no_names() {
+        let answer = "Situation: school; Main pool: 2; Remarks: ask Ada Tarn. [1]";
+        let turns = past(&[("How many guards?", answer)]);
+        assert_eq!(contextualise("And for her?", &turns), "How many guards? Ada Tarn And for her?");
     }
 
     #[test]

@@ -58,6 +58,25 @@ fn extracted(question: &str, chunks: &[RetrievedChunk]) -> Answer {
     answerer.answer(&RequestContext::default(), question, chunks, &[], SourceOrder::ByUse).unwrap()
 }
 
+/// The row whose key the question holds goes before rows that hold its words too.
+#[test]
+fn the_row_of_the_key_is_told() {
+    let list = "Prices in pounds\n\n| Item | Harbour | Lake |\n|---|---|---|\n\
+        | Family swim (2 adults, 2 children) | 16.50 | 18.00 |\n| Adult swim | 6.40 | 7.00 |\n\
+        | Ten swims adult | 57.60 | 63.00 |\n";
+    let mut list = [chunk("prices", 0, list, 0.6)];
+    list[0].parts.cosine = Some(0.6);
+    let answer = extracted("How much is an adult swim?", &list);
+    assert!(
+        answer.text.starts_with("Item: Adult swim; Harbour: 6.40; Lake: 7.00"),
+        "{}",
+        answer.text
+    );
+    let answer = extracted("Which is cheaper, an adult swim or a family swim?", &list);
+    let told: Vec<&str> = answer.citations.iter().map(|one| one.sentence.as_str()).collect();
+    assert!(told.len() == 2 && told[0].contains("6.40") && told[1].contains("16.50"), "{told:?}");
+}
+
 /// A row or record has all its values, and nothing but them and what its head says.
 fn check_values(citation: &Citation, chunks: &[RetrievedChunk], stands: &str) {
     let (chunk, head) = citation.head.clone().unwrap_or_default();

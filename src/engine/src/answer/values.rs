@@ -173,6 +173,13 @@ fn month(word: &str) -> Option<u32> {
     Some(at as u32 + 1)
 }
 
+/// Whether the word names a month or a day of the week.
+pub(super) fn is_calendar_word(word: &str) -> bool {
+    let word = word.to_lowercase();
+    let mut names = MONTHS.iter().chain(&WEEKDAYS).flat_map(|names| names.split('|'));
+    names.any(|name| name == word)
+}
+
 /// The days of the week in a text, as one word each, however they are written.
 pub(super) fn weekdays(text: &str) -> Vec<String> {
     let words = text.unicode_words().map(str::to_lowercase);

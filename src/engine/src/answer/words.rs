@@ -27,9 +27,12 @@ const NUMBER_QUESTIONS: &str = "\
 const DATE_QUESTIONS: &str = "\
     when|what year|which year|what date|what day|what month|what time|wann|welchem jahr|\
     welches jahr|cuándo|qué año|quand|quelle année|когда|каком году|什么时候|何时|哪一年|哪年|いつ";
-/// Date words that also join sentences, and question words that stand before them then.
+/// Date words that also join sentences, and do where they stand inside.
 const JOINTS: &str = "when|quand|cuando";
-const OPEN: &str = "what|which|how|who|where|why|que|qui|quoi|comment|où|qué|quién|cómo|dónde";
+/// Words before one of them that leave it a question word.
+const ASKED: &str = "\
+    since|until|till|by|from|and|or|but|so|then|me|know|say|depuis|jusqu|et|ou|mais|de|desde|hasta|\
+    y|o|pero";
 const PERSON_QUESTIONS: &str = "\
     who|whom|whose|wer|wen|wem|wessen|quién|quiénes|qui|кто|кого|кому|кем|谁|誰";
 
@@ -85,7 +88,9 @@ pub(super) fn asked(question: &str) -> Asked {
     // "What do I do when it rains?" asks for no day.
     let joins = |joint: &str| {
         let before = question.split(&format!(" {joint} ")).next().unwrap_or_default();
-        before.len() < question.len() && before.split(' ').any(|word| is_entry(OPEN, word))
+        let is_inside = before.len() < question.len() && !before.trim().is_empty();
+        let asks_there = before.split(' ').next_back().is_some_and(|word| is_entry(ASKED, word));
+        is_inside && !asks_there
     };
     let is_joined = entries(JOINTS).any(joins);
     let is_dated = || {
@@ -101,6 +106,11 @@ pub(super) fn asked(question: &str) -> Asked {
     } else {
         Asked::Other
     }
+}
+
+/// Whether the word is a number written as a word.
+pub(super) fn is_number(word: &str) -> bool {
+    is_entry(NUMBER_WORDS, word)
 }
 
 /// Whether the text holds something of the kind that is asked for. `question` is lower case.
@@ -215,6 +225,8 @@ mod tests {
             ("What is a whole?", Asked::Other),
             ("What do I do when it leaks?", Asked::Other),
             ("And when does it open?", Asked::Date),
+            ("things that are forbidden in the hall when it is hired", Asked::Other),
+            ("Since when is it open?", Asked::Date),
         ] {
             assert_eq!(asked(question), expected, "{question}");
         }

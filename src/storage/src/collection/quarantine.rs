@@ -194,7 +194,8 @@ impl Collection {
             // Under the lock no segment leaves the manifest: a list never outlives its segment.
             // A writer waits for one list at most.
             let _no_commit = self.writer.lock();
-            let is_live = |now: &Snapshot| now.segments.iter().any(|it| it.entry.id == live.entry.id);
+            let is_live =
+                |now: &Snapshot| now.segments.iter().any(|it| it.entry.id == live.entry.id);
             if is_live(&self.snapshot()) {
                 self.write_list(&live.segment)?;
                 written += 1;

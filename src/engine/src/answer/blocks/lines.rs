@@ -8,6 +8,10 @@ use crate::answer::{values, words};
 const RULE_CHARS_MIN: usize = 3;
 /// Words of a remark such as "Version 2.0, valid from 1 January 2025".
 const REMARK_WORDS_MAX: usize = 7;
+/// Bytes of a day before the time of a line: "[Wed September 24 23:59".
+const STAMP_BYTES_MAX: usize = 24;
+/// Characters of a term with an explanation.
+const ENTRY_CHARS_MAX: usize = 40;
 /// Lines at the top of a text that may tell about it: edition, author, date.
 const FRONT_CHARS_MAX: usize = 200;
 
@@ -62,14 +66,37 @@ pub(super) fn heading(content: &str) -> Option<(usize, &str)> {
     (1..=6).contains(&level).then(|| (level, text.trim()))
 }
 
-/// Whether the line begins with a day, as those of logs and chats do.
+/// Whether the line begins with a day and a time, as those of logs and chats do, in any order of
+/// day, month and year.
 pub(super) fn is_stamped(content: &str) -> bool {
-    let content = content.strip_prefix('[').unwrap_or(content).as_bytes();
-    let has = |at: usize, is_one: fn(&u8) -> bool| content.get(at).is_some_and(is_one);
-    (0..4).chain(5..7).chain(8..10).all(|at| has(at, u8::is_ascii_digit))
-        && [4, 7].iter().all(|at| has(*at, |byte| matches!(byte, b'-' | b'/')))
-        && has(10, |byte| matches!(byte, b'T' | b' '))
-        && has(11, u8::is_ascii_digit)
+    let content = content.strip_prefix('[').unwrap_or(content);
+    let Some(colon) = content.bytes().take(STAMP_BYTES_MAX).position(|byte| byte == b':') else {
+        return false;
+    };
+    let day = content[..colon].trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_time = (1..=2).contains(&(colon - day.len()))
+        && content[colon + 1..].starts_with(|c: char| c.is_ascii_digit());
+    let mut words = day
+        .strip_suffix('T')
+        .unwrap_or(day)
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .peekable();
+    let is_of_day = |word: &str| {
+        word.bytes().all(|byte| byte.is_ascii_digit()) || values::is_calendar_word(word)
+    };
+    is_time
+        && words.peek().is_some()
+        && words.all(is_of_day)
+        && day.contains(|c: char| c.is_ascii_digit())
+}
+
+/// Term and explanation of a line whose gap is filled with dots: `turnover .... the whole volume`.
+pub(super) fn entry(content: &str) -> Option<(&str, &str)> {
+    let (term, rest) = content.split_once(" .")?;
+    let value = rest.trim_start_matches('.').strip_prefix(' ')?.trim();
+    let is_term = term.chars().count() <= ENTRY_CHARS_MAX && term.contains(char::is_alphanumeric);
+    (is_term && !value.is_empty()).then_some((term.trim(), value))
 }
 
 /// Whether a message of a chat asks: it ends or begins as a question does.
@@ -91,4 +118,39 @@ pub(super) fn is_edition(content: &str) -> bool {
 pub(super) fn is_apparatus(content: &str) -> bool {
     let separators = [" \u{B7} ", " | ", " > ", " \u{BB} "];
     separators.iter().map(|mark| content.matches(mark).count()).sum::<usize>() >= 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_and_times_before_a_line_are_seen() {
+        for line in [
+            "2025-03-20 15:21 ann: hello",
+            "[2025-03-20T15:21:09] started",
+            "05/05/2025, 06:52 - Bridget KB: turnstile 2",
+            "[Sun May 04 23:59:58 2025] gateway ok",
+            "4 Mai 2025 9:05 Ada: bonjour",
+        ] {
+            assert!(is_stamped(line), "{line}");
+        }
+        for line in [
+            "2025-03-20 is the day",
+            "Open from 9:00 to 17:00.",
+            "9:00 registration",
+            "Ratio 3: see below",
+            "On 4 May 9:00 we begin.",
+        ] {
+            assert!(!is_stamped(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn dots_lead_from_a_term_to_its_explanation() {
+        assert_eq!(entry("turnover .... the whole volume"), Some(("turnover", "the whole volume")));
+        assert_eq!(entry("bather load . people at once"), Some(("bather load", "people at once")));
+        assert_eq!(entry("Contents ........ "), None);
+        assert_eq!(entry("A file .gitignore is here"), None);
+    }
 }

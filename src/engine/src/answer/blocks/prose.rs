@@ -47,6 +47,7 @@ impl Parser<'_> {
             || content.starts_with('|')
             || self.table_at(at).is_some()
             || is_stamped(content)
+            || self.entries_end(at).is_some()
             || sentences::item_mark(content).is_some()
             || !keyed::run(self.lines[at..].iter().map(|line| (line.indent, line.content)))
                 .is_empty()

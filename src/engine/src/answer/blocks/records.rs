@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::lines::{Line, entry};
 use super::{Cell, Form, Group, Kind, Parser};
 use crate::answer::keyed::{self, KeyedLine};
 use crate::answer::sentences::SENTENCE_CHARS_MAX;
@@ -82,6 +83,37 @@ impl Parser<'_> {
                 let pair = vec![cells[0].clone(), cell.clone()];
                 self.push_record(bytes, Some(first.clone()), pair, is_apparatus);
             }
+        }
+        self.lead = None;
+    }
+
+    /// The line behind the list of terms with explanations that begins with the line; `None` where
+    /// there are not two of them.
+    pub(super) fn entries_end(&self, at: usize) -> Option<usize> {
+        let first = &self.lines[at];
+        entry(first.content).filter(|_| first.content.contains(" .."))?;
+        let goes_on = |line: &&Line<'_>| {
+            let is_deeper = line.indent > first.indent && !line.content.is_empty();
+            is_deeper || entry(line.content).is_some()
+        };
+        let inside: Vec<&Line<'_>> = self.lines[at + 1..].iter().take_while(goes_on).collect();
+        let has_another = inside.iter().any(|line| entry(line.content).is_some());
+        has_another.then_some(at + 1 + inside.len())
+    }
+
+    /// Each term with its explanation, which may go on in deeper lines.
+    pub(super) fn entries(&mut self, at: usize, end: usize) {
+        self.begin(Form::Records);
+        let starts: Vec<usize> =
+            (at..end).filter(|line| entry(self.lines[*line].content).is_some()).collect();
+        for (one, start) in starts.iter().enumerate() {
+            let last = starts.get(one + 1).map_or(end, |next| *next) - 1;
+            let bytes = self.lines[*start].bytes.start..self.lines[last].bytes.end;
+            let Some((term, _)) = entry(self.lines[*start].content) else { continue };
+            let value = self.text[bytes.clone()][term.len()..].trim_start_matches([' ', '.']);
+            let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+            let cell = Cell { name: term.to_owned(), value };
+            self.push_record(bytes, None, vec![cell], false);
         }
         self.lead = None;
     }

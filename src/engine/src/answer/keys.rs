@@ -1,0 +1,56 @@
+//! Keys: values of a row that a question holds whole, by which it means that row.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::answer::blocks::Cell;
+use crate::answer::candidates::Candidate;
+use crate::answer::question::{Question, Wanted};
+use crate::answer::terms::terms;
+
+/// Relevance for a cell that the question holds whole, and the number of them that count.
+const KEY_BONUS: f32 = 0.1;
+const KEYS_MAX: usize = 2;
+/// Rows that have one value where it is the key of a row.
+const KEY_ROWS_MAX: usize = 3;
+
+/// Number of rows of a table that have each value.
+pub(super) struct Keys(BTreeMap<(usize, usize, String), usize>);
+
+impl Keys {
+    /// Counts the values of all rows.
+    pub(super) fn of(candidates: &[Candidate]) -> Self {
+        let mut counts = BTreeMap::new();
+        for candidate in candidates.iter().filter(|candidate| candidate.has_values()) {
+            for cell in &candidate.cells {
+                *counts.entry(Self::key(candidate, cell)).or_default() += 1;
+            }
+        }
+        Self(counts)
+    }
+
+    fn key(candidate: &Candidate, cell: &Cell) -> (usize, usize, String) {
+        (candidate.stretch, candidate.group, cell.value.to_lowercase())
+    }
+
+    /// The bonus for cells that the question holds whole and that set a row apart.
+    pub(super) fn bonus(
+        &self,
+        question: &Question,
+        one: &Candidate,
+        wanted: &BTreeSet<String>,
+    ) -> f32 {
+        if !one.has_values() || !question.wants_values() {
+            return 0.0;
+        }
+        let is_key = |cell: &&Cell| {
+            let is_rare =
+                self.0.get(&Self::key(one, cell)).is_some_and(|rows| *rows <= KEY_ROWS_MAX);
+            let said = || terms(&cell.value);
+            (is_rare || question.wanted == Wanted::List)
+                && cell.value.chars().count() > 1
+                && !said().is_empty()
+                && said().is_subset(wanted)
+        };
+        KEY_BONUS * one.cells.iter().filter(is_key).take(KEYS_MAX).count() as f32
+    }
+}

@@ -1,0 +1,155 @@
+//! Measures: questions that name what they want measured, and texts that hold such a value.
+//!
+//! "What does it cost?" wants money, "how heavy is it?" a weight. A text with a number of another
+//! kind does not answer. Only measures that a text shows by a unit or a mark are known here.
+
+use crate::answer::question::MONEY;
+use crate::answer::values::{has_money, quantities};
+use crate::answer::words::{contains, entries, is_interrogative, spaced};
+
+/// A kind of value that a question may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Measure {
+    Money,
+    Temperature,
+    Length,
+    Weight,
+    Share,
+    Phone,
+    Mail,
+}
+
+const TEMPERATURES: &str = "\
+    temperature|temperatures|how hot|how cold|how warm|temperatur|wie heiß|wie warm|wie kalt|\
+    température|temperatura";
+const LENGTHS: &str = "\
+    how deep|how tall|how wide|how thick|how high|how far|depth|height|width|thickness|wie tief|\
+    wie hoch|wie breit|wie dick|tiefe|höhe|breite|profondeur|hauteur|largeur|profundidad|altura";
+const WEIGHTS: &str = "\
+    weight|weigh|weighs|how heavy|gewicht|wiegt|wie schwer|poids|pèse|peso|pesa|cuánto pesa";
+const SHARES: &str = "\
+    percentage|what percent|how many percent|per cent|prozent|prozentsatz|pourcentage|porcentaje";
+const PHONES: &str = "\
+    phone number|telephone number|mobile number|phone|telephone|extension|telefonnummer|telefon|\
+    téléphone|teléfono";
+const MAILS: &str =
+    "email|e mail|email address|mail address|mailadresse|correo electrónico|courriel";
+/// Openings behind which a measure is the thing asked for and not part of its matter.
+const ASKING: &str = "\
+    what|what's|which|how|wie|was|welche|welcher|welches|quel|quelle|combien|cuál|qué|cuánto|\
+    cuánta";
+
+const TEMPERATURE_UNITS: &[&str] =
+    &["°", "°c", "°f", "c", "f", "degrees", "degree", "grad", "degrés", "grados"];
+const LENGTH_UNITS: &[&str] = &[
+    "m", "cm", "mm", "km", "ft", "foot", "feet", "in", "inch", "inches", "yd", "yards", "mile",
+    "miles", "metre", "metres", "meter", "meters", "centimetres", "millimetres", "kilometres",
+    "zentimeter", "millimeter", "kilometer", "mètres", "mètre", "metros", "metro", "x",
+];
+const WEIGHT_UNITS: &[&str] = &[
+    "kg", "g", "mg", "t", "lb", "lbs", "oz", "kilo", "kilos", "kilogram", "kilograms", "gram",
+    "grams", "tonne", "tonnes", "ton", "tons", "stone", "gramm", "kilogramm", "tonnen",
+    "kilogramme",
+];
+const SHARE_WORDS: &str = "percent|per cent|prozent|pour cent|por ciento|half|third|quarter";
+/// Digits of a telephone number or an extension at least.
+const PHONE_DIGITS_MIN: usize = 3;
+
+impl Measure {
+    /// The measure that a question asks for, of which the money is known already.
+    pub(super) fn of(question: &str, asks_amount: bool) -> Option<Self> {
+        let words = spaced(question);
+        let has = |list: &str| entries(list).any(|phrase| contains(&words, phrase));
+        let begins = entries(ASKING).any(|word| words.starts_with(&format!(" {word} ")));
+        // Keywords alone ask for what they name.
+        let asks =
+            begins || !words.split(' ').any(|word| !word.is_empty() && is_interrogative(word));
+        match () {
+            () if asks_amount => Some(Self::Money),
+            () if !asks => None,
+            () if has(TEMPERATURES) => Some(Self::Temperature),
+            () if has(LENGTHS) => Some(Self::Length),
+            () if has(WEIGHTS) => Some(Self::Weight),
+            () if has(SHARES) => Some(Self::Share),
+            () if has(MAILS) => Some(Self::Mail),
+            () if has(PHONES) => Some(Self::Phone),
+            () => None,
+        }
+    }
+
+    /// Whether a passage holds such a value. `above` is what names it: headings, columns, title.
+    pub(super) fn is_in(self, passage: &str, above: &str) -> bool {
+        let has_unit = |units: &[&str]| {
+            let named = |unit: &str| units.contains(&unit);
+            quantities(passage).iter().any(|one| named(&one.unit))
+        };
+        let has_digit = || passage.contains(|c: char| c.is_ascii_digit());
+        match self {
+            Self::Money => {
+                let text = spaced(&format!("{passage} {above}"));
+                let is_named = || entries(MONEY).any(|word| contains(&text, word));
+                let is_free = || contains(&text, "free");
+                has_money(passage)
+                    || is_free()
+                    || (has_digit() && (is_named() || has_currency(above)))
+            }
+            Self::Temperature => {
+                has_unit(TEMPERATURE_UNITS) || (has_digit() && passage.contains('°'))
+            }
+            Self::Length => has_unit(LENGTH_UNITS),
+            Self::Weight => has_unit(WEIGHT_UNITS),
+            Self::Share => {
+                let text = spaced(passage);
+                passage.contains('%') || entries(SHARE_WORDS).any(|word| contains(&text, word))
+            }
+            Self::Phone => passage.chars().filter(char::is_ascii_digit).count() >= PHONE_DIGITS_MIN,
+            Self::Mail => passage.contains('@'),
+        }
+    }
+}
+
+/// Whether the names above a value say a currency.
+fn has_currency(above: &str) -> bool {
+    has_money(&format!("{above} 0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_measure_wants_its_unit() {
+        for (question, answers, others) in [
+            ("How heavy is the pump?", "It weighs 14 kg.", "It has 2 wheels."),
+            (
+                "What temperature does the hall have?",
+                "The hall is kept at 21 °C.",
+                "Hall 4 is 30 m.",
+            ),
+            ("What percentage passed?", "62 % passed.", "Of 40 pupils some passed."),
+            ("What's the phone number of the porter?", "Porter: 0555 771.", "Ask the porter at 9."),
+            ("How deep is the shaft?", "The shaft goes down 12 m.", "The shaft opens at 9."),
+            ("hall temperature", "Kept at 21 degrees", "Hall 4"),
+            ("What is the email address of Ada?", "ada@example.org", "Ada sits in room 12."),
+        ] {
+            let measure = Measure::of(question, false).expect("a measure");
+            assert!(measure.is_in(answers, ""), "{question}");
+            assert!(!measure.is_in(others, ""), "{question}");
+        }
+        assert_eq!(Measure::of("Who measures the temperature?", false), None);
+    }
+
+    #[test]
+    fn money_is_told_by_a_currency_or_a_name() {
+        let money = Measure::of("What does it cost?", true).expect("money");
+        for (passage, above) in [
+            ("It is £5.", ""),
+            ("Adult: 6.40", "Prices 2025"),
+            ("Swim: 31", "in pounds"),
+            ("Free.", ""),
+        ] {
+            assert!(money.is_in(passage, above), "{passage} {above}");
+        }
+        assert!(!money.is_in("Two visits a year, within 24 h.", "Suppliers"));
+    }
+}
