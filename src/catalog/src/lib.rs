@@ -48,6 +48,7 @@
 //! - `listing`: jobs as status and listings show them; `known`: scopes of source ids
 //! - `keys`, `key_text`: API keys and their text
 //! - `sessions`: past turns; `idempotency`: repeated requests
+//! - `export`: rows for a backup, and into a fresh catalog
 #![forbid(unsafe_code)]
 
 mod amend;
@@ -56,6 +57,7 @@ mod cancel;
 mod claim;
 pub mod descriptors;
 mod error;
+mod export;
 mod fetched;
 mod idempotency;
 pub mod job;
@@ -91,6 +93,7 @@ use parking_lot::{Mutex, RwLock};
 pub use amend::Amended;
 pub use cancel::Canceled;
 pub use error::CatalogError;
+pub use export::{Import, Moment};
 pub use idempotency::{IDEMPOTENCY_MILLIS, RequestGuard, RequestStart};
 pub use key_text::KeyText;
 pub use keys::{AuthError, CreatedKey, KeyInfo, NewKey};

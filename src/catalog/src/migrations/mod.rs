@@ -19,7 +19,7 @@ use super::error::{CatalogError, Result};
 /// "LODE", by which tools recognise the file.
 const APPLICATION_ID: i64 = 0x4C4F_4445;
 /// Step `n` leads from format `n` to format `n + 1`.
-const STEPS: [&str; 3] = [v1::SQL, v2::SQL, v3::SQL];
+pub(super) const STEPS: [&str; 3] = [v1::SQL, v2::SQL, v3::SQL];
 
 /// The format of a file that this release can open.
 pub(super) fn format(connection: &Connection, path: &Path) -> Result<usize> {
@@ -38,7 +38,13 @@ pub(super) fn format(connection: &Connection, path: &Path) -> Result<usize> {
 }
 
 pub(super) fn migrate(connection: &Connection, path: &Path) -> Result<()> {
-    for (format, sql) in (1_i64..).zip(STEPS).skip(format(connection, path)?) {
+    migrate_to(connection, path, STEPS.len())
+}
+
+/// Takes the steps up to a format, all of which this release knows.
+pub(super) fn migrate_to(connection: &Connection, path: &Path, last: usize) -> Result<()> {
+    let found = format(connection, path)?;
+    for (format, sql) in (1_i64..).zip(STEPS).take(last).skip(found) {
         let step = format!(
             "BEGIN IMMEDIATE; {sql}
              PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {format}; COMMIT;"

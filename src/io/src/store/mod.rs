@@ -22,6 +22,7 @@
 //! - `key`: the grammar of names
 //! - `blob`: the trait, with the cost of each call
 //! - `local`: files below the data directory
+//! - `held`: another store with deletions that can be put off
 //! - `error`: its errors
 //! - `conformance`: the test suite of every implementation (tests only)
 
@@ -29,11 +30,13 @@ mod blob;
 #[cfg(test)]
 mod conformance;
 mod error;
+mod held;
 mod key;
 mod local;
 
 pub use crate::Created;
 pub use blob::{BlobStore, WriteBlob};
 pub use error::StoreError;
+pub use held::{DeletionHold, HeldBlobs};
 pub use key::Key;
 pub use local::LocalBlobs;
