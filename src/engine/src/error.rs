@@ -2,6 +2,7 @@
 
 use crate::answer::AnswerError;
 use crate::answer::generate::GenerateError;
+use crate::backup::BackupError;
 use crate::ingest::IngestError;
 use crate::query::QueryError;
 use crate::settings::InvalidSetting;
@@ -104,6 +105,9 @@ pub enum EngineError {
     /// The disk.
     #[error(transparent)]
     Io(#[from] IoError),
+    /// Backups.
+    #[error(transparent)]
+    Backup(#[from] BackupError),
     /// The blob store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -132,6 +136,7 @@ impl EngineError {
             Self::Collection(error) => error.kind(),
             Self::Embed(error) => error.kind(),
             Self::Io(error) => error.kind(),
+            Self::Backup(error) => error.kind(),
             Self::Store(error) => error.kind(),
         }
     }

@@ -14,10 +14,13 @@
 //! - `device`: the device for vectors and the model
 //! - `reading`: the generator as the reader of graphs
 //! - `health`: state of the parts; `restore`: rebuilding a lost catalog, completing an older one
+//! - `backup`: backups and restoring them; `backups`: those of this engine
 //! - `error`: errors of the operations, as the server sees them
 
 mod access;
 pub mod answer;
+pub mod backup;
+mod backups;
 mod device;
 mod error;
 mod health;
@@ -55,6 +58,7 @@ pub use status::FoundStatus;
 pub use tenants::Stats;
 
 use crate::answer::Answerer;
+use crate::backup::{BackupParts, Backups};
 use crate::answer::generate::{Generator, OpenAiGenerator, Writer};
 use crate::ingest::{ClaimCounts, GraphReader, Ingest, IngestParts, MemoryBudget};
 use crate::query::Query;
@@ -66,7 +70,7 @@ use lodestone_compute::{ComputeBackend, SimdBackend};
 use lodestone_embed::Embedder;
 use lodestone_extract::sandbox::{InProcess, Parser};
 use lodestone_fetch::{Fetcher, Rules, SystemResolver};
-use lodestone_io::store::{BlobStore, LocalBlobs};
+use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
 use lodestone_io::{DataDir, Disk, ProcessMemory, RealDisk, SpaceGauge, memory_of_machine};
 use lodestone_rank::Reranker;
 use lodestone_storage::collection::Registry;
@@ -149,6 +153,7 @@ pub struct Engine {
     reranker: Option<Arc<dyn Reranker>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
+    backups: Arc<Backups>,
     /// Held while a tenant is created.
     creating: Mutex<()>,
     first_key: Mutex<Option<KeyText>>,
@@ -171,7 +176,9 @@ impl Engine {
             queue: QueueLimits::default(),
             session_idle_millis: settings.session_idle_hours * MILLIS_PER_HOUR,
         };
-        let store: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(Arc::clone(&data)));
+        let local: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(Arc::clone(&data)));
+        let held = Arc::new(HeldBlobs::new(local));
+        let store: Arc<dyn BlobStore> = Arc::clone(&held) as _;
         let mut catalog = restore::open_catalog(data.root(), &store, &clock, &ids, options)?;
         let mut first_key = None;
         match &settings.admin_key {
@@ -210,6 +217,15 @@ impl Engine {
             tracing::info!(jobs = waiting, interrupted, "jobs of the last run go on");
         }
         let threads = ingest.start();
+        let backups = Arc::new(Backups::new(BackupParts {
+            settings: settings.backups.clone(),
+            catalog: catalog.clone(),
+            ingest: Arc::clone(&ingest),
+            store: held,
+            gauge: Arc::clone(&gauge),
+            clock: Arc::clone(&clock),
+        }));
+        backups.start();
         Ok(Arc::new(Self {
             spills: Spills::new(Arc::clone(&data), Arc::clone(&gauge)),
             query: Query::new(Arc::clone(&backend), Arc::clone(&embedder))
@@ -230,6 +246,7 @@ impl Engine {
             reranker,
             clock,
             ids,
+            backups,
             creating: Mutex::new(()),
             first_key: Mutex::new(first_key),
             probed: Mutex::new(None),
@@ -290,6 +307,7 @@ impl Engine {
     /// Stops the background threads after their current work. Unfinished jobs are durable and go on
     /// at the next start.
     pub fn shut_down(&self) {
+        self.backups.stop();
         self.ingest.stop();
         self.embedder.close();
         if let Some(reranker) = &self.reranker {

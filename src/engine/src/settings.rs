@@ -1,6 +1,7 @@
 //! The settings of a server, defined once: each field of [`Settings`] is a flag, an environment
 //! variable and a key of the settings file.
 
+mod backups;
 mod values;
 
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use lodestone_catalog::KeyText;
 use lodestone_embed::Precision;
 use lodestone_fetch::Allowed;
 
+pub use backups::BackupSettings;
 pub use values::RateLimit;
 use values::{parse_bytes, parse_seconds};
 
@@ -221,6 +223,9 @@ pub struct Settings {
         default_value_t = false
     )]
     pub llm_graph: bool,
+    /// Backups.
+    #[command(flatten)]
+    pub backups: BackupSettings,
 }
 
 /// Device that computes over vectors.
@@ -359,7 +364,7 @@ impl Settings {
             let problem = "needs llm-base-url".to_owned();
             return Err(InvalidSetting { name: "llm-graph", problem });
         }
-        Ok(())
+        self.backups.validate()
     }
 }
 

@@ -33,6 +33,7 @@
 //!   of listings
 //! - `plan`: which segments are merged; `merge`, `gc`: background work
 //! - `quarantine`: damaged segments; `source_list`: the list of sources beside each segment
+//! - `files`: what a version consists of
 //! - `registry`: open collections; `uploads`: upload blobs; `layout`: keys of all files
 
 mod by_time;
@@ -40,6 +41,7 @@ mod commit;
 mod draft;
 mod edit;
 mod error;
+mod files;
 mod gc;
 pub mod layout;
 mod log;

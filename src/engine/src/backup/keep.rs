@@ -1,0 +1,185 @@
+//! Listing, checking and removing backups.
+
+use std::collections::HashSet;
+
+use super::format::{BACKUPS, FileEntry, STARTED, read_files, read_list};
+use super::place::{Object, Place};
+use super::{BackupError, BackupManifest};
+
+/// A backup in a listing.
+#[derive(Debug)]
+pub enum Listed {
+    /// A finished one.
+    Finished(Box<BackupManifest>),
+    /// One that was begun: it was cut off, or is under way.
+    CutOff(String),
+    /// One whose manifest cannot be read.
+    Damaged(String, BackupError),
+}
+
+/// Every backup of a place, oldest first.
+///
+/// # Errors
+/// Errors of the place.
+pub fn list(place: &dyn Place) -> Result<Vec<Listed>, BackupError> {
+    let finished = place.names(BACKUPS)?;
+    let cut_off = place.names(STARTED)?.into_iter().filter(|id| !finished.contains(id));
+    let mut all: Vec<(String, bool)> = cut_off.map(|id| (id, false)).collect();
+    all.extend(finished.iter().map(|id| (id.clone(), true)));
+    all.sort_unstable();
+    let listed = |(id, is_finished): (String, bool)| match is_finished {
+        false => Listed::CutOff(id),
+        true => match BackupManifest::read(place, &id) {
+            Ok(manifest) => Listed::Finished(Box::new(manifest)),
+            Err(error) => Listed::Damaged(id, error),
+        },
+    };
+    Ok(all.into_iter().map(listed).collect())
+}
+
+/// Result of a check.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// Backups that were checked.
+    pub backups: u64,
+    /// Files that were read.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Every problem, with the file that it is about.
+    pub problems: Vec<String>,
+}
+
+/// Reads every file of the backups once and compares it with its hash; of one backup where `at`
+/// names it.
+///
+/// # Errors
+/// Errors of the place. Damage is a problem in the result.
+pub fn check(place: &dyn Place, at: Option<&str>) -> Result<Checked, BackupError> {
+    let ids = match at {
+        Some(id) => vec![id.to_owned()],
+        None => place.names(BACKUPS)?,
+    };
+    let (mut checked, mut seen) = (Checked::default(), HashSet::new());
+    for id in ids {
+        let manifest = match BackupManifest::read(place, &id) {
+            Ok(manifest) => manifest,
+            Err(error) => {
+                checked.problems.push(error.to_string());
+                continue;
+            }
+        };
+        checked.backups += 1;
+        for tenant in &manifest.tenants {
+            let of_tenant = check_lists(place, [&tenant.rows, &tenant.files], &mut seen, &mut checked)
+                .and_then(|is_sound| match is_sound {
+                    false => Ok(()),
+                    true => read_files(place, &tenant.files, |FileEntry(_, object)| {
+                        check_object(place, &object, &mut seen, &mut checked).map(|_| ())
+                    }),
+                });
+            of_tenant?;
+        }
+        if let Some(keys) = &manifest.keys {
+            check_lists(place, [keys, &Vec::new()], &mut seen, &mut checked)?;
+        }
+    }
+    Ok(checked)
+}
+
+fn check_lists(
+    place: &dyn Place,
+    lists: [&Vec<Object>; 2],
+    seen: &mut HashSet<Object>,
+    checked: &mut Checked,
+) -> Result<bool, BackupError> {
+    let mut is_sound = true;
+    for object in lists.into_iter().flatten() {
+        is_sound &= check_object(place, object, seen, checked)?;
+    }
+    Ok(is_sound)
+}
+
+/// Reads an object that was not read before; returns whether it is sound, as far as this call knows.
+fn check_object(
+    place: &dyn Place,
+    object: &Object,
+    seen: &mut HashSet<Object>,
+    checked: &mut Checked,
+) -> Result<bool, BackupError> {
+    if !seen.insert(object.clone()) {
+        return Ok(place.object_len(&object.sha256)? == Some(object.bytes));
+    }
+    checked.files += 1;
+    checked.bytes += object.bytes;
+    match place.read_object(object, &mut |_| Ok(())) {
+        Ok(()) => Ok(true),
+        Err(error @ BackupError::Damaged { .. }) => {
+            checked.problems.push(error.to_string());
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Result of removing backups.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Backups that were removed, cut-off ones included.
+    pub removed: Vec<String>,
+    /// Backups that are left.
+    pub kept: u64,
+    /// Files that no backup needs any more and that were removed.
+    pub files: u64,
+}
+
+/// Keeps the newest `keep` complete backups and what is newer than the oldest of them. Fewer
+/// complete ones than that remove nothing but remains of cut-off ones. The manifests go first, so a
+/// prune that is cut off leaves files that the next one removes.
+///
+/// # Errors
+/// A backup that is kept and cannot be read: no file is removed then. Errors of the place.
+pub fn prune(place: &dyn Place, keep: usize) -> Result<Pruned, BackupError> {
+    let mut pruned = Pruned::default();
+    let ids = place.names(BACKUPS)?;
+    let mut complete = 0;
+    let mut kept = Vec::new();
+    for id in ids.iter().rev() {
+        if complete >= keep {
+            pruned.removed.push(id.clone());
+            continue;
+        }
+        let manifest = BackupManifest::read(place, id)?;
+        complete += usize::from(manifest.is_complete());
+        kept.push(manifest);
+    }
+    let mut needed: HashSet<String> = HashSet::new();
+    for manifest in &kept {
+        needed.extend(manifest.lists().map(|object| object.sha256.clone()));
+        for tenant in &manifest.tenants {
+            read_list(place, &tenant.files, |line| {
+                let entry: Option<FileEntry> = serde_json::from_value(line).ok();
+                needed.extend(entry.map(|entry| entry.1.sha256));
+                Ok(())
+            })?;
+        }
+    }
+    for id in &pruned.removed {
+        place.remove(BACKUPS, id)?;
+    }
+    // Nobody else writes: what was begun and not finished is cut off.
+    for id in place.names(STARTED)? {
+        place.remove(STARTED, &id)?;
+        if !ids.contains(&id) {
+            pruned.removed.push(id);
+        }
+    }
+    for sha256 in place.objects()? {
+        if !needed.contains(&sha256) {
+            place.remove_object(&sha256)?;
+            pruned.files += 1;
+        }
+    }
+    pruned.kept = kept.len() as u64;
+    Ok(pruned)
+}

@@ -1,0 +1,340 @@
+//! The place of backups as a component, and a folder as one.
+
+use std::fmt;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::BackupError;
+use lodestone_io::{Disk, RealDisk};
+
+/// Bytes that are in memory while a file is copied.
+pub(super) const BUFFER_BYTES: usize = 256 << 10;
+const MARKER: &str = "lodestone-backups";
+const OBJECTS: &str = "objects";
+
+/// The content of one file, named by its hash.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Object {
+    /// SHA-256 in hex.
+    pub sha256: String,
+    /// Length in bytes.
+    pub bytes: u64,
+}
+
+/// Reads the next bytes into the buffer; 0 at the end.
+pub type ReadNext<'a> = dyn FnMut(&mut [u8]) -> Result<usize, BackupError> + 'a;
+/// Takes the next bytes.
+pub type TakeNext<'a> = dyn FnMut(&[u8]) -> Result<(), BackupError> + 'a;
+
+/// A store of contents under their hashes, and of small files under names of two components.
+pub trait Place: Send + Sync + fmt::Debug {
+    /// Its name for people.
+    fn name(&self) -> String;
+
+    /// Stores what `read` gives under its hash, in the place of an object of that name. Durable
+    /// after [`Self::sync`].
+    ///
+    /// # Errors
+    /// Those of `read` and of the place.
+    fn put_object(&self, read: &mut ReadNext<'_>) -> Result<Object, BackupError>;
+
+    /// Length of an object, if it is there. Its bytes are not read.
+    ///
+    /// # Errors
+    /// Those of the place.
+    fn object_len(&self, sha256: &str) -> Result<Option<u64>, BackupError>;
+
+    /// Gives an object to `take` and compares it with its hash and length on the way.
+    ///
+    /// # Errors
+    /// [`BackupError::Damaged`] names its file; what was taken until then is not to be used.
+    fn read_object(&self, object: &Object, take: &mut TakeNext<'_>) -> Result<(), BackupError>;
+
+    /// The hashes of all objects.
+    ///
+    /// # Errors
+    /// Those of the place.
+    fn objects(&self) -> Result<Vec<String>, BackupError>;
+
+    /// Removes an object; one that is not there counts as removed.
+    ///
+    /// # Errors
+    /// Those of the place.
+    fn remove_object(&self, sha256: &str) -> Result<(), BackupError>;
+
+    /// Makes everything durable that was stored before.
+    ///
+    /// # Errors
+    /// Those of the place.
+    fn sync(&self) -> Result<(), BackupError>;
+
+    /// Stores a small file in one step, durably.
+    ///
+    /// # Errors
+    /// Those of the place.
+    fn put(&self, group: &str, name: &str, bytes: &[u8]) -> Result<(), BackupError>;
+
+    /// A small file, if it is there.
+    ///
+    /// # Errors
+    /// Those of the place.
+    fn get(&self, group: &str, name: &str) -> Result<Option<Vec<u8>>, BackupError>;
+
+    /// The names of the small files of a group, ascending.
+    ///
+    /// # Errors
+    /// Those of the place.
+    fn names(&self, group: &str) -> Result<Vec<String>, BackupError>;
+
+    /// Removes a small file; one that is not there counts as removed.
+    ///
+    /// # Errors
+    /// Those of the place.
+    fn remove(&self, group: &str, name: &str) -> Result<(), BackupError>;
+}
+
+/// A folder of backups.
+///
+/// ```text
+/// lodestone-backups     marks the folder; locked while backups are made or removed
+/// objects/ab/<sha256>   contents, each once
+/// started/<id>          a backup that was begun; goes when it is finished
+/// backups/<id>          its manifest, written last
+/// tmp/<process>-<n>     files being written
+/// ```
+#[derive(Debug)]
+pub struct Folder {
+    root: PathBuf,
+    next: AtomicU64,
+    _lock: Option<File>,
+}
+
+impl Folder {
+    /// Opens a folder to add or remove backups, and makes it if it is missing.
+    ///
+    /// # Errors
+    /// [`BackupError::Busy`] while another process does so; [`BackupError::Refused`] for a folder
+    /// with other things in it.
+    pub fn create(root: &Path) -> Result<Self, BackupError> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(root)
+            .map_err(BackupError::file(root))?;
+        let marker = root.join(MARKER);
+        let mut entries = fs::read_dir(root).map_err(BackupError::file(root))?;
+        if !marker.exists() && entries.next().is_some() {
+            let root = root.display();
+            let problem = format!("{root} is not empty and holds no backups: name another folder");
+            return Err(BackupError::Refused { problem });
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let lock = options.open(&marker).map_err(BackupError::file(&marker))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Err(BackupError::Busy),
+            Err(fs::TryLockError::Error(error)) => return Err(BackupError::file(&marker)(error)),
+        }
+        let folder = Self { root: root.to_owned(), next: AtomicU64::new(0), _lock: Some(lock) };
+        // Nobody else writes: what is there was left by a process that was killed.
+        match fs::remove_dir_all(folder.root.join("tmp")) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(BackupError::file(&folder.root.join("tmp"))(error));
+            }
+            _ => {}
+        }
+        for name in ["tmp", OBJECTS, "started", "backups"] {
+            folder.make_directory(&folder.root.join(name))?;
+        }
+        Ok(folder)
+    }
+
+    /// Opens a folder that holds backups, to read.
+    ///
+    /// # Errors
+    /// [`BackupError::Refused`] for a folder that holds none.
+    pub fn open(root: &Path) -> Result<Self, BackupError> {
+        if !root.join(MARKER).exists() {
+            let root = root.display();
+            let problem = format!("{root} is no folder of backups: it holds no file {MARKER}");
+            return Err(BackupError::Refused { problem });
+        }
+        Ok(Self { root: root.to_owned(), next: AtomicU64::new(0), _lock: None })
+    }
+
+    fn make_directory(&self, path: &Path) -> Result<(), BackupError> {
+        match DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                Err(BackupError::file(path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn object(&self, sha256: &str) -> PathBuf {
+        self.root.join(OBJECTS).join(sha256.get(..2).unwrap_or("")).join(sha256)
+    }
+
+    fn temporary(&self) -> Result<(PathBuf, File), BackupError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let path = self.root.join("tmp").join(format!("{}-{number}", std::process::id()));
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let file = made.map_err(BackupError::file(&path))?;
+        Ok((path, file))
+    }
+
+    fn sync_directory(&self, path: &Path) -> Result<(), BackupError> {
+        File::open(path).and_then(|file| file.sync_all()).map_err(BackupError::file(path))
+    }
+}
+
+impl Place for Folder {
+    fn name(&self) -> String {
+        self.root.display().to_string()
+    }
+
+    fn put_object(&self, read: &mut ReadNext<'_>) -> Result<Object, BackupError> {
+        let (path, mut file) = self.temporary()?;
+        let mut copy = || {
+            let (mut hash, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; BUFFER_BYTES]);
+            loop {
+                let length = read(&mut buffer)?;
+                if length == 0 {
+                    return Ok(Object { sha256: hex::encode(hash.finalize()), bytes });
+                }
+                hash.update(&buffer[..length]);
+                bytes += length as u64;
+                file.write_all(&buffer[..length]).map_err(BackupError::file(&path))?;
+            }
+        };
+        let moved = copy().and_then(|object| {
+            let target = self.object(&object.sha256);
+            self.make_directory(target.parent().unwrap_or(&self.root))?;
+            fs::rename(&path, &target).map_err(BackupError::file(&target))?;
+            Ok(object)
+        });
+        if moved.is_err() {
+            // The next backup removes what could not be removed now.
+            let _ = fs::remove_file(&path);
+        }
+        moved
+    }
+
+    fn object_len(&self, sha256: &str) -> Result<Option<u64>, BackupError> {
+        let path = self.object(sha256);
+        match fs::metadata(&path) {
+            Ok(found) => Ok(Some(found.len())),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(BackupError::file(&path)(error)),
+        }
+    }
+
+    fn read_object(&self, object: &Object, take: &mut TakeNext<'_>) -> Result<(), BackupError> {
+        let path = self.object(&object.sha256);
+        let damaged = |problem: String| {
+            let file = path.display().to_string();
+            BackupError::Damaged { file, problem }
+        };
+        let mut file = File::open(&path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => damaged("the file is missing".to_owned()),
+            _ => BackupError::file(&path)(error),
+        })?;
+        let (mut hash, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; BUFFER_BYTES]);
+        loop {
+            let length = file.read(&mut buffer).map_err(BackupError::file(&path))?;
+            if length == 0 {
+                break;
+            }
+            hash.update(&buffer[..length]);
+            bytes += length as u64;
+            if bytes > object.bytes {
+                break;
+            }
+            take(&buffer[..length])?;
+        }
+        if bytes != object.bytes {
+            let expected = object.bytes;
+            return Err(damaged(format!("it should have {expected} bytes, and has another length")));
+        }
+        match hex::encode(hash.finalize()) == object.sha256 {
+            true => Ok(()),
+            false => Err(damaged("its bytes do not match its hash".to_owned())),
+        }
+    }
+
+    fn objects(&self) -> Result<Vec<String>, BackupError> {
+        let mut found = Vec::new();
+        let root = self.root.join(OBJECTS);
+        for group in names_in(&root)? {
+            found.extend(names_in(&root.join(group))?);
+        }
+        Ok(found)
+    }
+
+    fn remove_object(&self, sha256: &str) -> Result<(), BackupError> {
+        remove_file(&self.object(sha256))
+    }
+
+    fn sync(&self) -> Result<(), BackupError> {
+        Ok(RealDisk.sync_file_system(&self.root)?)
+    }
+
+    fn put(&self, group: &str, name: &str, bytes: &[u8]) -> Result<(), BackupError> {
+        let (path, mut file) = self.temporary()?;
+        let written = file.write_all(bytes).and_then(|()| file.sync_all());
+        written.map_err(BackupError::file(&path))?;
+        let directory = self.root.join(group);
+        let target = directory.join(name);
+        fs::rename(&path, &target).map_err(BackupError::file(&target))?;
+        self.sync_directory(&directory)
+    }
+
+    fn get(&self, group: &str, name: &str) -> Result<Option<Vec<u8>>, BackupError> {
+        let path = self.root.join(group).join(name);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(BackupError::file(&path)(error)),
+        }
+    }
+
+    fn names(&self, group: &str) -> Result<Vec<String>, BackupError> {
+        names_in(&self.root.join(group))
+    }
+
+    fn remove(&self, group: &str, name: &str) -> Result<(), BackupError> {
+        let directory = self.root.join(group);
+        remove_file(&directory.join(name))?;
+        self.sync_directory(&directory)
+    }
+}
+
+fn remove_file(path: &Path) -> Result<(), BackupError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(BackupError::file(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// The names in a directory, ascending; none where it is missing.
+fn names_in(path: &Path) -> Result<Vec<String>, BackupError> {
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(BackupError::file(path)(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(BackupError::file(path))?;
+        names.extend(entry.file_name().into_string().ok());
+    }
+    names.sort_unstable();
+    Ok(names)
+}

@@ -1,0 +1,164 @@
+//! Restoring a backup into a new data directory.
+//!
+//! Everything is written beside it and compared with its hashes; the directory gets its name in one
+//! step when it is whole.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::format::{FileEntry, read_files, read_list};
+use super::place::Place;
+use super::{BackupError, BackupManifest, TenantEntry};
+use crate::CATALOG_NAME;
+use lodestone_catalog::descriptors::{self, Descriptor};
+use lodestone_catalog::{Catalog, CatalogOptions, Import};
+use lodestone_io::store::{Key, LocalBlobs};
+use lodestone_io::{DataDir, Disk, RealDisk};
+use lodestone_types::{RandomIds, Sequence, SystemClock, TenantId};
+
+/// The part of a backup that is restored.
+#[derive(Debug, Clone, Default)]
+pub struct RestoreOptions {
+    /// The backup; the newest where none is named.
+    pub at: Option<String>,
+    /// This tenant alone.
+    pub tenant: Option<TenantId>,
+    /// Its new name.
+    pub rename_to: Option<TenantId>,
+}
+
+/// Restores into `data_dir`, which must be missing or empty; returns the manifest of the backup and
+/// the tenants that were restored.
+///
+/// # Errors
+/// [`BackupError::Damaged`] names the file; [`BackupError::Refused`] for a directory in use. Nothing
+/// stays then.
+pub fn restore(
+    place: &dyn Place,
+    options: &RestoreOptions,
+    data_dir: &Path,
+) -> Result<(BackupManifest, Vec<String>), BackupError> {
+    let manifest = match &options.at {
+        Some(id) => BackupManifest::read(place, id)?,
+        None => BackupManifest::newest(place)?,
+    };
+    let is_wanted = |entry: &&TenantEntry| {
+        options.tenant.as_ref().is_none_or(|tenant| tenant.as_str() == entry.name)
+    };
+    let tenants: Vec<&TenantEntry> = manifest.tenants.iter().filter(is_wanted).collect();
+    if let Some(tenant) = options.tenant.as_ref().filter(|_| tenants.is_empty()) {
+        return Err(BackupError::NoTenant { id: manifest.id.clone(), tenant: tenant.clone() });
+    }
+    let staging = staging_beside(data_dir)?;
+    let restored = fill(place, &manifest, &tenants, options, &staging)
+        .and_then(|()| take_name(&staging, data_dir));
+    if restored.is_err() {
+        // The next restore removes what could not be removed now.
+        let _ = fs::remove_dir_all(&staging);
+    }
+    restored?;
+    let names = match &options.rename_to {
+        Some(name) => vec![name.to_string()],
+        None => tenants.iter().map(|tenant| tenant.name.clone()).collect(),
+    };
+    Ok((manifest, names))
+}
+
+/// An empty directory beside `data_dir`, on the same file system.
+fn staging_beside(data_dir: &Path) -> Result<PathBuf, BackupError> {
+    let refused = |problem: String| BackupError::Refused { problem };
+    let shown = data_dir.display();
+    match fs::read_dir(data_dir) {
+        Ok(entries) if entries.count() > 0 => {
+            return Err(refused(format!("{shown} is not empty: name a new data directory")));
+        }
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(BackupError::file(data_dir)(error));
+        }
+        _ => {}
+    }
+    let Some(name) = data_dir.file_name() else {
+        return Err(refused(format!("{shown} has no name of its own")));
+    };
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    hidden.push(".restoring");
+    let parent = data_dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    fs::create_dir_all(parent).map_err(BackupError::file(parent))?;
+    let staging = parent.join(hidden);
+    if staging.exists() {
+        // Of a restore that was killed; one that runs holds the lock.
+        DataDir::check_free(&staging)?;
+        fs::remove_dir_all(&staging).map_err(BackupError::file(&staging))?;
+    }
+    Ok(staging)
+}
+
+fn fill(
+    place: &dyn Place,
+    manifest: &BackupManifest,
+    tenants: &[&TenantEntry],
+    options: &RestoreOptions,
+    staging: &Path,
+) -> Result<(), BackupError> {
+    let data = Arc::new(DataDir::open(staging, Arc::new(RealDisk))?);
+    let catalog_path = staging.join(CATALOG_NAME);
+    let import = Import::create(&catalog_path, manifest.catalog_format)?;
+    for tenant in tenants {
+        read_list(place, &tenant.rows, |row| Ok(import.add(&row)?))?;
+        read_files(place, &tenant.files, |entry| write_file(place, tenant, &entry, staging))?;
+    }
+    if options.tenant.is_none() {
+        read_list(place, manifest.keys.as_deref().unwrap_or_default(), |row| Ok(import.add(&row)?))?;
+    }
+    if let (Some(from), Some(to)) = (&options.tenant, &options.rename_to) {
+        import.rename(from, to)?;
+    }
+    import.finish(Sequence(manifest.newest_sequence))?;
+    let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
+    let catalog = Catalog::open(&catalog_path, CatalogOptions::default(), clock, ids)?;
+    catalog.verify()?;
+    let store = LocalBlobs::new(Arc::clone(&data));
+    for tenant in catalog.tenants()? {
+        descriptors::write(&store, &Descriptor { tenant, is_deleted: false })?;
+    }
+    drop((catalog, store, data));
+    Ok(RealDisk.sync_file_system(staging)?)
+}
+
+/// Writes one file of a tenant. Its name must be one of the tenant's collection.
+fn write_file(
+    place: &dyn Place,
+    tenant: &TenantEntry,
+    entry: &FileEntry,
+    staging: &Path,
+) -> Result<(), BackupError> {
+    let FileEntry(name, object) = entry;
+    let id = tenant.collection;
+    let is_own = ["c", "raw"].iter().any(|kind| name.starts_with(&format!("v1/{kind}/{id}/")));
+    let key = Key::parse(name).ok().filter(|_| is_own).ok_or_else(|| BackupError::Damaged {
+        file: format!("{}: list of files of tenant {}", place.name(), tenant.name),
+        problem: format!("{name:?} is no file of this tenant"),
+    })?;
+    let path = staging.join(key.as_str());
+    let parent = path.parent().unwrap_or(staging);
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(parent);
+    made.map_err(BackupError::file(parent))?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    let mut file = file.map_err(BackupError::file(&path))?;
+    place.read_object(object, &mut |piece| {
+        file.write_all(piece).map_err(BackupError::file(&path))
+    })
+}
+
+/// Gives the whole directory its name.
+fn take_name(staging: &Path, data_dir: &Path) -> Result<(), BackupError> {
+    // Over an empty directory too, and over nothing else.
+    fs::rename(staging, data_dir).map_err(BackupError::file(data_dir))?;
+    let parent = staging.parent().unwrap_or(Path::new("."));
+    File::open(parent).and_then(|parent| parent.sync_all()).map_err(BackupError::file(parent))
+}

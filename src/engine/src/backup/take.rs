@@ -1,0 +1,369 @@
+//! Taking a backup.
+//!
+//! ```text
+//! started/<id> -> deletions wait -> each tenant: writer's lock { moment of the catalog, snapshot }
+//!   -> lists and new files, copied while everybody works -> deletions go on -> sync -> backups/<id>
+//! ```
+//! The lock is held for the opening of one read transaction. A tenant's rows and its manifest are
+//! of one moment, which is after the backup began: it has everything that was acknowledged before.
+//! Files never change, so one whose name is in an earlier finished backup is not read again.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::format::{BACKUPS, FileEntry, ListWriter, STARTED, id_of, read_files};
+use super::place::{Object, Place};
+use super::{BackupError, BackupManifest, LeftOut, Pace, TakeOptions, TenantEntry};
+use crate::EngineError;
+use lodestone_catalog::{Catalog, Moment, Tenant};
+use lodestone_io::FileSlice;
+use lodestone_io::store::{BlobStore, HeldBlobs, Key};
+use lodestone_storage::collection::{Collection, CollectionError, Snapshot, uploads};
+use lodestone_storage::segment::Segment;
+use lodestone_types::{Clock, ErrorKind};
+
+/// Earlier backups whose files are known; a tenant that is in none of them is copied whole.
+const EARLIER_MAX: usize = 8;
+
+/// Opens the collection of a tenant.
+pub type OpenCollection<'a> = dyn Fn(&Tenant) -> Result<Arc<Collection>, EngineError> + Sync + 'a;
+
+/// The parts of a server, or of a data directory without one, that a backup reads.
+pub struct TakeParts<'a> {
+    /// The catalog.
+    pub catalog: &'a Catalog,
+    /// Opens collections.
+    pub open: &'a OpenCollection<'a>,
+    /// The blobs.
+    pub store: &'a Arc<HeldBlobs>,
+    /// Time.
+    pub clock: &'a dyn Clock,
+    /// Bounds the rate, and ends a backup early.
+    pub pace: &'a dyn Pace,
+}
+
+/// Takes a backup; returns its manifest. Tenants that cannot be read are left out and named there.
+///
+/// # Errors
+/// Errors of the place, of the catalog, and [`BackupError::GivenUp`]: the place then holds a backup
+/// that was begun and not finished.
+pub fn take(
+    parts: &TakeParts<'_>,
+    place: &dyn Place,
+    options: &TakeOptions,
+) -> Result<BackupManifest, BackupError> {
+    let started_at = parts.clock.now();
+    let id = id_of(started_at);
+    let mut tenants = parts.catalog.tenants()?;
+    if let Some(only) = &options.tenant {
+        tenants.retain(|tenant| tenant.id == *only);
+        if tenants.is_empty() {
+            return Err(BackupError::TenantUnknown { tenant: only.clone() });
+        }
+    }
+    let mut run = Run::new(parts, place, options)?;
+    place.put(STARTED, &id, b"")?;
+    let mut taken = Vec::with_capacity(tenants.len());
+    let mut left_out = Vec::new();
+    let hold = parts.store.hold();
+    for tenant in tenants {
+        match run.tenant(&tenant) {
+            Ok(entry) => taken.extend(entry),
+            Err(error) if is_of_tenant(&error) => {
+                let name = tenant.id.to_string();
+                tracing::error!(tenant = %name, %error, "left out of the backup");
+                left_out.push(LeftOut { tenant: name, reason: error.to_string() });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    drop(hold);
+    let keys = match options.with_keys {
+        true => Some(run.rows(&parts.catalog.moment()?, None)?.unwrap_or_default()),
+        false => None,
+    };
+    let manifest = BackupManifest {
+        id: id.clone(),
+        started_at: started_at.0,
+        release: env!("CARGO_PKG_VERSION").to_owned(),
+        catalog_format: Catalog::format(),
+        is_whole: options.tenant.is_none(),
+        tenants: taken,
+        keys,
+        left_out,
+        newest_sequence: parts.catalog.newest_sequence()?.0,
+        new_bytes: run.new_bytes,
+        new_files: run.new_files,
+    };
+    place.sync()?;
+    place.put(BACKUPS, &id, &manifest.encode())?;
+    place.remove(STARTED, &id)?;
+    Ok(manifest)
+}
+
+/// Whether an error concerns the data of one tenant, so that the others can still be taken.
+fn is_of_tenant(error: &BackupError) -> bool {
+    match error {
+        BackupError::Collection(_) | BackupError::Damaged { .. } => true,
+        BackupError::Io(error) => matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound),
+        BackupError::Store(error) => {
+            matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound)
+        }
+        _ => false,
+    }
+}
+
+/// One backup under way.
+struct Run<'a> {
+    parts: &'a TakeParts<'a>,
+    place: &'a dyn Place,
+    /// Lists of files of earlier backups, by collection.
+    earlier: HashMap<uuid::Uuid, Vec<Object>>,
+    /// Objects that an earlier backup has synced, or this one has stored.
+    stored: HashSet<Object>,
+    new_bytes: u64,
+    new_files: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        parts: &'a TakeParts<'a>,
+        place: &'a dyn Place,
+        options: &TakeOptions,
+    ) -> Result<Self, BackupError> {
+        let (earlier, stored) = Default::default();
+        let mut run = Self { parts, place, earlier, stored, new_bytes: 0, new_files: 0 };
+        if options.is_full {
+            return Ok(run);
+        }
+        for id in place.names(BACKUPS)?.iter().rev().take(EARLIER_MAX) {
+            let manifest = match BackupManifest::read(place, id) {
+                Ok(manifest) => manifest,
+                Err(error) => {
+                    tracing::warn!(%error, "an earlier backup is damaged and not built upon");
+                    continue;
+                }
+            };
+            run.stored.extend(manifest.lists().cloned());
+            for tenant in manifest.tenants {
+                run.earlier.entry(tenant.collection).or_insert(tenant.files);
+            }
+        }
+        Ok(run)
+    }
+
+    /// Takes a tenant; `None` if it was deleted meanwhile.
+    fn tenant(&mut self, tenant: &Tenant) -> Result<Option<TenantEntry>, BackupError> {
+        let id = tenant.collection;
+        let collection = match (self.parts.open)(tenant) {
+            Ok(collection) => collection,
+            Err(error) => {
+                return match self.parts.catalog.tenant_of(id)? {
+                    None => Ok(None),
+                    Some(_) => Err(BackupError::Damaged {
+                        file: format!("v1/c/{id}"),
+                        problem: error.to_string(),
+                    }),
+                };
+            }
+        };
+        // All that a writer waits for: everything else is done on what these two have pinned.
+        let (moment, snapshot) = {
+            let writer = collection.writer()?;
+            (self.parts.catalog.moment()?, writer.base())
+        };
+        if let Some(damaged) = snapshot.damaged.first() {
+            let problem = "the segment is damaged and not rebuilt yet".to_owned();
+            return Err(BackupError::Damaged { file: damaged.id().to_string(), problem });
+        }
+        let listing = self.parts.store.list(&uploads::prefix(id))?;
+        let mut originals = Originals::new(&listing);
+        let Some(rows) = self.rows(&moment, Some((tenant, &mut originals)))? else {
+            return Ok(None);
+        };
+        drop(moment);
+        let sources = originals.see_sources(&snapshot)?;
+        if originals.missing > 0 {
+            let missing = originals.missing;
+            tracing::error!(tenant = %tenant.id, missing, "originals are missing on the disk: the \
+                backup holds their sources without them, as the server does");
+        }
+        let mut keys = snapshot.manifest.files();
+        keys.extend(originals.wanted.into_iter().cloned());
+        let (files, bytes) = self.files(tenant, &snapshot, &keys)?;
+        Ok(Some(TenantEntry {
+            name: tenant.id.to_string(),
+            collection: id.0,
+            version: snapshot.manifest.version,
+            sources,
+            chunks: snapshot.rows(),
+            bytes,
+            rows,
+            files,
+        }))
+    }
+
+    /// Writes the rows of a tenant, or of the keys; `None` if there is no such tenant.
+    fn rows(
+        &mut self,
+        moment: &Moment,
+        mut of: Option<(&Tenant, &mut Originals<'_>)>,
+    ) -> Result<Option<Vec<Object>>, BackupError> {
+        let collection = of.as_ref().map(|(tenant, _)| tenant.collection);
+        let mut put = |bytes: &[u8]| self.put_list(bytes);
+        let mut list = ListWriter::new(&mut put);
+        let mut see = |row: serde_json::Value| {
+            if let Some((_, originals)) = &mut of {
+                originals.see_row(&row);
+            }
+            list.add(&row)
+        };
+        let is_there = match collection {
+            Some(collection) => moment.tenant(collection, &mut see)?,
+            None => moment.keys(&mut see).map(|()| true)?,
+        };
+        let list = list.finish()?;
+        Ok(is_there.then_some(list))
+    }
+
+    /// Stores a part of a list, unless an earlier backup has it.
+    fn put_list(&mut self, bytes: &[u8]) -> Result<Object, BackupError> {
+        use sha2::{Digest, Sha256};
+        let sha256 = hex::encode(Sha256::digest(bytes));
+        let object = Object { sha256, bytes: bytes.len() as u64 };
+        if self.is_stored(&object)? {
+            return Ok(object);
+        }
+        let mut rest = bytes;
+        self.put(&mut |buffer| Ok(std::io::Read::read(&mut rest, buffer).unwrap_or(0)))
+    }
+
+    fn is_stored(&self, object: &Object) -> Result<bool, BackupError> {
+        Ok(self.stored.contains(object)
+            && self.place.object_len(&object.sha256)? == Some(object.bytes))
+    }
+
+    fn put(
+        &mut self,
+        read: &mut dyn FnMut(&mut [u8]) -> Result<usize, BackupError>,
+    ) -> Result<Object, BackupError> {
+        let pace = self.parts.pace;
+        let object = self.place.put_object(&mut |buffer| {
+            let length = read(buffer)?;
+            pace.spend(length as u64)?;
+            Ok(length)
+        })?;
+        self.new_bytes += object.bytes;
+        self.new_files += 1;
+        self.stored.insert(object.clone());
+        Ok(object)
+    }
+
+    /// Copies the files that no earlier backup has; returns the list of all, and their bytes.
+    fn files(
+        &mut self,
+        tenant: &Tenant,
+        snapshot: &Snapshot,
+        keys: &[Key],
+    ) -> Result<(Vec<Object>, u64), BackupError> {
+        let mut known: HashMap<String, Object> = HashMap::new();
+        if let Some(list) = self.earlier.get(&tenant.collection.0) {
+            let read = read_files(self.place, list, |FileEntry(name, object)| {
+                known.insert(name, object);
+                Ok(())
+            });
+            if let Err(error) = read {
+                tracing::warn!(tenant = %tenant.id, %error, "its files are copied anew");
+                known.clear();
+            }
+        }
+        let mut entries = Vec::with_capacity(keys.len());
+        for key in keys {
+            let earlier = known.remove(key.as_str());
+            let object = match earlier {
+                Some(object) if self.place.object_len(&object.sha256)? == Some(object.bytes) => {
+                    Some(object)
+                }
+                _ => {
+                    let mut segments = snapshot.segments.iter().map(|live| &live.segment);
+                    let name = key.last().strip_suffix(".seg");
+                    let of_key = |one: &&Arc<Segment>| name == Some(one.id().to_string().as_str());
+                    // What is damaged now must not replace what is sound in earlier backups.
+                    if let Some(segment) = segments.find(of_key) {
+                        segment.verify_blocks().map_err(CollectionError::from)?;
+                    }
+                    self.copy(key)?
+                }
+            };
+            entries.extend(object.map(|object| FileEntry(key.as_str().to_owned(), object)));
+        }
+        let bytes = entries.iter().map(|entry| entry.1.bytes).sum();
+        let mut put = |bytes: &[u8]| self.put_list(bytes);
+        let mut list = ListWriter::new(&mut put);
+        for entry in &entries {
+            list.add(entry)?;
+        }
+        Ok((list.finish()?, bytes))
+    }
+
+    /// Copies a file; `None` for a list of sources that an older release did not write.
+    fn copy(&mut self, key: &Key) -> Result<Option<Object>, BackupError> {
+        let file: FileSlice = match self.parts.store.open(key) {
+            Ok(file) => file,
+            Err(error)
+                if error.kind() == ErrorKind::NotFound && key.as_str().contains("/r/") =>
+            {
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut at = 0;
+        let object = self.put(&mut |buffer| {
+            let length = file.read_at(at, buffer)?;
+            at += length as u64;
+            Ok(length)
+        })?;
+        // The name of an original carries the beginning of its hash.
+        let hash = key.last().rsplit_once('-').map(|(_, hash)| hash);
+        match hash {
+            Some(hash) if key.as_str().starts_with("v1/raw/") && !object.sha256.starts_with(hash) => {
+                let problem = "its bytes do not match the hash in its name".to_owned();
+                Err(BackupError::Damaged { file: key.as_str().to_owned(), problem })
+            }
+            _ => Ok(Some(object)),
+        }
+    }
+}
+
+/// The originals that a tenant needs: those of its visible sources and of its jobs.
+struct Originals<'a> {
+    listed: HashMap<&'a str, &'a Key>,
+    wanted: std::collections::BTreeSet<&'a Key>,
+    missing: u64,
+}
+
+impl<'a> Originals<'a> {
+    fn new(listing: &'a [Key]) -> Self {
+        let listed = listing.iter().map(|key| (key.as_str(), key)).collect();
+        Self { listed, wanted: std::collections::BTreeSet::new(), missing: 0 }
+    }
+
+    fn see_row(&mut self, row: &serde_json::Value) {
+        let cells = row.as_array().into_iter().flatten().filter_map(|cell| cell.as_str());
+        self.wanted.extend(cells.filter_map(|text| self.listed.get(text).copied()));
+    }
+
+    /// Returns the number of visible sources.
+    fn see_sources(&mut self, snapshot: &Snapshot) -> Result<u64, BackupError> {
+        let mut sources = 0;
+        for found in snapshot.all_sources() {
+            let raw_key = found.record().map_err(CollectionError::from)?.raw_key;
+            sources += 1;
+            match self.listed.get(raw_key.as_str()) {
+                Some(key) => drop(self.wanted.insert(key)),
+                None => self.missing += u64::from(!raw_key.is_empty()),
+            }
+        }
+        Ok(sources)
+    }
+}

@@ -1,0 +1,60 @@
+//! Backups of this engine, as operators ask for them.
+
+use std::path::Path;
+
+use crate::backup::{BackupState, Listed, TakeOptions};
+use crate::{ComponentState, Engine, EngineError};
+use lodestone_types::Grant;
+
+impl Engine {
+    /// Begins a backup; [`Self::backup_state`] tells of it. `to` is the folder of the settings,
+    /// which is taken where none is named, or one in it.
+    ///
+    /// # Errors
+    /// [`EngineError::Forbidden`] for a key that is not for all tenants; a folder, tenant or choice
+    /// that is refused; a backup that is under way.
+    pub fn begin_backup(
+        &self,
+        grant: &Grant,
+        to: Option<&Path>,
+        options: TakeOptions,
+    ) -> Result<(), EngineError> {
+        require_all(grant)?;
+        let to = to.or(self.backups.folder().map(AsRef::as_ref)).unwrap_or(Path::new(""));
+        Ok(self.backups.request(to, options)?)
+    }
+
+    /// State of the backups.
+    ///
+    /// # Errors
+    /// [`EngineError::Forbidden`] for a key that is not for all tenants.
+    pub fn backup_state(&self, grant: &Grant) -> Result<BackupState, EngineError> {
+        require_all(grant)?;
+        Ok(self.backups.state())
+    }
+
+    /// The backups in the folder of the settings, oldest first.
+    ///
+    /// # Errors
+    /// [`EngineError::Forbidden`] for a key that is not for all tenants; errors of the folder.
+    pub fn backups(&self, grant: &Grant) -> Result<Vec<Listed>, EngineError> {
+        require_all(grant)?;
+        Ok(self.backups.list()?)
+    }
+
+    /// Whether backups are made as the settings want them; `None` without a schedule.
+    pub fn backup_health(&self) -> Option<ComponentState> {
+        self.settings.backups.backup_every?;
+        Some(self.backups.problem().map_or(ComponentState::Usable, ComponentState::Degraded))
+    }
+}
+
+/// A backup holds the data of every tenant.
+fn require_all(grant: &Grant) -> Result<(), EngineError> {
+    match grant.is_all_tenants() {
+        true => Ok(()),
+        false => Err(EngineError::Forbidden {
+            need: "backups need a key with the scope of all tenants",
+        }),
+    }
+}

@@ -1,0 +1,107 @@
+//! Settings of backups.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args};
+
+use super::InvalidSetting;
+use super::values::parse_bytes;
+
+/// Backups that the server makes.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct BackupSettings {
+    /// Folder that backups of the running server go to, or to folders in it; an absolute path
+    /// [default: none, the server makes no backups].
+    #[arg(long, env = "LODESTONE_BACKUP_TO", value_name = "FOLDER")]
+    pub backup_to: Option<PathBuf>,
+    /// Hours between two backups that the server makes by itself, for example 24 or 0.5 [default:
+    /// none, backups are made when `lodestone backup` asks for them].
+    #[arg(
+        long,
+        env = "LODESTONE_BACKUP_EVERY",
+        value_name = "HOURS",
+        value_parser = parse_hours
+    )]
+    pub backup_every: Option<Duration>,
+    /// Complete backups that are kept by the schedule, at least 1 [default: all].
+    #[arg(long, env = "LODESTONE_BACKUP_KEEP", value_name = "BACKUPS")]
+    pub backup_keep: Option<usize>,
+    /// Bytes a second that a backup copies at most, so that searches keep the disk; at least 1MiB.
+    #[arg(
+        long,
+        env = "LODESTONE_BACKUP_RATE",
+        value_name = "BYTES",
+        value_parser = parse_bytes,
+        default_value = "100MiB"
+    )]
+    pub backup_rate: u64,
+    /// Whether backups by the schedule hold the names, scopes and hashes of API keys.
+    #[arg(
+        long,
+        env = "LODESTONE_BACKUP_WITH_KEYS",
+        value_name = "BOOLEAN",
+        action = ArgAction::Set,
+        default_value_t = false
+    )]
+    pub backup_with_keys: bool,
+}
+
+impl BackupSettings {
+    pub(super) fn validate(&self) -> Result<(), InvalidSetting> {
+        let invalid = |name, problem: &str| Err(InvalidSetting { name, problem: problem.to_owned() });
+        match &self.backup_to {
+            Some(folder) if !folder.is_absolute() => {
+                return invalid("backup-to", "must be an absolute path");
+            }
+            None if self.backup_every.is_some() => {
+                return invalid("backup-every", "needs backup-to");
+            }
+            _ => {}
+        }
+        if self.backup_keep == Some(0) {
+            return invalid("backup-keep", "must be at least 1");
+        }
+        match self.backup_rate < 1 << 20 {
+            true => invalid("backup-rate", "must be at least 1MiB"),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A time above 0 from hours, with or without a fraction.
+fn parse_hours(text: &str) -> Result<Duration, String> {
+    let hours = text.trim().parse::<f64>().ok();
+    let time = hours.and_then(|hours| Duration::try_from_secs_f64(hours * 3600.0).ok());
+    let wrong = || format!("{text:?} is not a number of hours above 0, for example 24 or 0.5");
+    time.filter(|time| time.as_millis() > 0).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    #[test]
+    fn hours_are_above_zero() {
+        assert_eq!(parse_hours("24"), Ok(Duration::from_secs(86_400)));
+        assert_eq!(parse_hours(" 0.5"), Ok(Duration::from_secs(1800)));
+        for wrong in ["", "0", "-1", "inf", "1d", "1e300"] {
+            assert!(parse_hours(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn settings_that_make_no_sense_are_named() {
+        let refused = |change: fn(&mut BackupSettings)| {
+            let mut settings = Settings::new("data".into(), "models".into()).backups;
+            change(&mut settings);
+            settings.validate().map_err(|error| error.name)
+        };
+        assert_eq!(refused(|_| ()), Ok(()));
+        assert_eq!(refused(|it| it.backup_to = Some("x".into())), Err("backup-to"));
+        assert_eq!(refused(|it| it.backup_every = Some(Duration::MAX)), Err("backup-every"));
+        assert_eq!(refused(|it| it.backup_keep = Some(0)), Err("backup-keep"));
+        assert_eq!(refused(|it| it.backup_rate = 1), Err("backup-rate"));
+    }
+}

@@ -1,0 +1,24 @@
+//! The files of one version of a collection, for a backup.
+
+use crate::collection::{Manifest, layout};
+use lodestone_io::store::Key;
+use lodestone_types::{CollectionId, SegmentId};
+
+impl Manifest {
+    /// Every file of this version but the originals: none before the first commit. A list of
+    /// sources may be absent where an older release wrote the segment.
+    pub fn files(&self) -> Vec<Key> {
+        let id = CollectionId(self.collection);
+        if self.version == 0 {
+            return Vec::new();
+        }
+        let mut files = vec![layout::manifest(id, self.version)];
+        for entry in &self.segments {
+            files.push(layout::segment(id, SegmentId(entry.id)));
+            files.push(layout::source_list(id, SegmentId(entry.id)));
+            files.extend(entry.tombstones.iter().map(|dead| layout::tombstone(id, dead.id)));
+        }
+        files.sort_unstable();
+        files
+    }
+}
