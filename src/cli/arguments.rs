@@ -10,6 +10,7 @@ use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lodestone_embed::Precision;
 use lodestone_engine::settings::Settings;
 
+use crate::cli::backup::{BackupOptions, RestoreArguments};
 use crate::cli::ingest::IngestOptions;
 use crate::cli::model::ModelVerb;
 
@@ -34,6 +35,10 @@ pub enum Verb {
     Doctor(Box<ServeOptions>),
     /// Send files, folders and web pages to a running server.
     Ingest(Box<IngestOptions>),
+    /// Back up the data of a server that runs or is stopped; list, check and remove backups.
+    Backup(Box<BackupOptions>),
+    /// Make a new data directory from a backup.
+    Restore(Box<RestoreArguments>),
     /// List models, and install one that is on this machine.
     #[command(subcommand)]
     Model(ModelVerb),

@@ -2,6 +2,7 @@
 //!
 //! - `arguments`: flags, environment and file, and which of them wins
 //! - `serve`: the server, from banner to drain; `verify`: a walk over everything on disk
+//! - `backup`: backups and restoring them
 //! - `doctor`: a check of the parts that a server would run on
 //! - `ingest`: a client of a running server, files and pages in, a summary out
 //! - `model`: models on this machine, and the reranker of a server
@@ -16,6 +17,7 @@ macro_rules! println {
 }
 
 mod arguments;
+mod backup;
 mod bench;
 mod doctor;
 mod ingest;
@@ -57,6 +59,8 @@ pub fn run() -> Result<ExitCode, Box<dyn Error>> {
         Verb::Doctor(options) => doctor::run(&options.settings)?,
         Verb::Ingest(options) => return Ok(ingest::run(&options)),
         Verb::Verify(options) => verify::run(&options)?,
+        Verb::Backup(options) => backup::run(&options)?,
+        Verb::Restore(options) => backup::run_restore(&options)?,
         Verb::Model(verb) => model::run(&verb)?,
         Verb::Parse => serve_one()?,
         Verb::Bench(bench) => bench::run(&bench)?,

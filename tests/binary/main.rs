@@ -1,5 +1,6 @@
 //! The binary as its operator meets it: started, stopped, killed, asked over real sockets.
 //!
+//! - `backups`: backups under load, damaged ones, and what restoring them gives
 //! - `bodies`: memory that hostile bodies cost
 //! - `lifecycle`: first key, second process, stopping, restarting after a kill
 //! - `sockets`: slow clients, event streams
@@ -16,6 +17,7 @@
 //! - `image`: the recipe of its container image
 //! - `documentation`: the README and `docs/`, example by example
 
+mod backups;
 mod bodies;
 mod catalogs;
 mod damage;

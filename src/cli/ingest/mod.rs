@@ -31,7 +31,7 @@ mod stop;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod transport;
+pub mod transport;
 mod wait;
 
 pub use options::{IngestOptions, SourceTime};

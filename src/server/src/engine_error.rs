@@ -9,6 +9,7 @@ use lodestone_catalog::job::JobError;
 use lodestone_embed::EmbedError;
 use lodestone_engine::EngineError;
 use lodestone_engine::answer::AnswerError;
+use lodestone_engine::backup::BackupError;
 use lodestone_engine::ingest::IngestError;
 use lodestone_engine::query::QueryError;
 use lodestone_extract::ExtractError;
@@ -43,7 +44,18 @@ impl From<EngineError> for ApiError {
             EngineError::Embed(error) => embed(&error),
             EngineError::Io(error) => of_server(error.kind(), message),
             EngineError::Store(error) => of_server(error.kind(), message),
+            EngineError::Backup(error) => backup(&error),
         }
+    }
+}
+
+fn backup(error: &BackupError) -> ApiError {
+    let message = error.to_string();
+    match error {
+        BackupError::Refused { .. } => ApiError::invalid("invalid_value", message),
+        BackupError::Busy => conflict("backup_running", message),
+        BackupError::TenantUnknown { .. } => ApiError::tenant_not_found(),
+        error => of_server(error.kind(), message),
     }
 }
 

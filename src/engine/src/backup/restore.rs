@@ -71,14 +71,11 @@ pub fn restore(
 fn staging_beside(data_dir: &Path) -> Result<PathBuf, BackupError> {
     let refused = |problem: String| BackupError::Refused { problem };
     let shown = data_dir.display();
-    match fs::read_dir(data_dir) {
-        Ok(entries) if entries.count() > 0 => {
-            return Err(refused(format!("{shown} is not empty: name a new data directory")));
-        }
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(BackupError::file(data_dir)(error));
-        }
-        _ => {}
+    match fs::read_dir(data_dir).map(Iterator::count) {
+        Ok(0) => {}
+        Ok(_) => return Err(refused(format!("{shown} is not empty: name a new data directory"))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(BackupError::file(data_dir)(error)),
     }
     let Some(name) = data_dir.file_name() else {
         return Err(refused(format!("{shown} has no name of its own")));

@@ -25,6 +25,7 @@
 
 pub mod answers;
 pub mod apps;
+pub mod backups;
 pub mod batch;
 pub mod chunks;
 pub mod embeddings;

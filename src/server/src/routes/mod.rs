@@ -30,8 +30,9 @@
 //! - `graph`: relations of sources and results
 //! - `search`, `qna`: searches and answers; `chunks_out`: chunks of the engine for the wire
 //! - `embeddings`: client vectors; `memories`: personal memories
-//! - `tenants`, `keys`, `operations`: administration
+//! - `tenants`, `keys`, `backups`, `operations`: administration
 
+pub mod backups;
 pub mod batch;
 mod chunks_out;
 pub mod embeddings;
@@ -86,6 +87,7 @@ pub fn table() -> Vec<Route<App>> {
         memories::routes(),
         tenants::routes(),
         keys::routes(),
+        backups::routes(),
         operations::routes(),
     ]
     .concat()

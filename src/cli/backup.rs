@@ -1,0 +1,301 @@
+//! `lodestone backup` and `lodestone restore`.
+//!
+//! While a server runs on the data directory it makes the backup, in the folder that its settings
+//! allow, and this command waits for it. Otherwise the command opens the directory itself.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use lodestone_catalog::{Catalog, CatalogOptions, Tenant};
+use lodestone_engine::backup::{
+    BackupManifest, Folder, Listed, RestoreOptions, TakeOptions, TakeParts, Unpaced, check, list,
+    prune, restore, take,
+};
+use lodestone_engine::{CATALOG_NAME, EngineError};
+use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
+use lodestone_io::{DataDir, IoError, RealDisk};
+use lodestone_storage::collection::Collection;
+use lodestone_types::{RandomIds, SystemClock, TenantId};
+use serde_json::{Value, json};
+
+use crate::cli::counted;
+use crate::cli::ingest::transport::{Http, Payload, Request, Transport};
+
+/// Time between two questions for the state of a backup.
+const POLL: Duration = Duration::from_millis(300);
+
+/// A backup to make, or an operation on backups.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct BackupOptions {
+    #[command(subcommand)]
+    verb: Option<BackupVerb>,
+    /// Folder for the backup; what earlier backups in it have is not copied again.
+    #[arg(required = true, value_name = "TO")]
+    to: Option<PathBuf>,
+    /// This tenant alone.
+    #[arg(long)]
+    tenant: Option<String>,
+    /// Names, scopes and hashes of API keys too. Off, because restoring an old backup would bring
+    /// back keys that were revoked since.
+    #[arg(long, conflicts_with = "tenant")]
+    with_keys: bool,
+    /// Copy everything, also what earlier backups have.
+    #[arg(long)]
+    full: bool,
+    /// The data directory.
+    #[arg(long, env = "LODESTONE_DATA_DIR", default_value = "data")]
+    data_dir: PathBuf,
+    /// Address of the server, if one runs on the data directory.
+    #[arg(long, env = "LODESTONE_SERVER", default_value = "http://127.0.0.1:8080")]
+    server: String,
+    /// An admin key for all tenants, if a server runs.
+    #[arg(long, env = "LODESTONE_API_KEY", hide_env_values = true)]
+    api_key: Option<String>,
+}
+
+/// Operations on backups.
+#[derive(Debug, Subcommand)]
+pub enum BackupVerb {
+    /// List the backups in a folder, those that were cut off or are damaged too.
+    Ls {
+        /// The folder.
+        to: PathBuf,
+    },
+    /// Read every file of the backups and compare it with its hash.
+    Verify {
+        /// The folder.
+        to: PathBuf,
+        /// This backup alone.
+        #[arg(long, value_name = "ID")]
+        at: Option<String>,
+    },
+    /// Remove old backups, and remains of those that were cut off.
+    Prune {
+        /// The folder.
+        to: PathBuf,
+        /// Complete backups to keep, the newest ones.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        keep: u32,
+    },
+}
+
+/// The backup to restore, and the new data directory.
+#[derive(Debug, Args)]
+pub struct RestoreArguments {
+    /// Folder of the backups.
+    from: PathBuf,
+    /// Data directory to make; it must be missing or empty.
+    #[arg(long, value_name = "NEW")]
+    data_dir: PathBuf,
+    /// The backup, as `lodestone backup ls` names it [default: the newest].
+    #[arg(long, value_name = "ID")]
+    at: Option<String>,
+    /// This tenant alone.
+    #[arg(long)]
+    tenant: Option<String>,
+    /// New name of the tenant.
+    #[arg(long = "as", value_name = "NAME", requires = "tenant")]
+    rename_to: Option<String>,
+}
+
+/// Makes a backup, or works on those that there are.
+pub fn run(options: &BackupOptions) -> Result<(), Box<dyn Error>> {
+    match (&options.verb, &options.to) {
+        (Some(BackupVerb::Ls { to }), _) => list_all(to),
+        (Some(BackupVerb::Verify { to, at }), _) => verify(to, at.as_deref()),
+        (Some(BackupVerb::Prune { to, keep }), _) => {
+            let pruned = prune(&Folder::create(to)?, *keep as usize)?;
+            let (removed, files) = (pruned.removed.len() as u64, pruned.files);
+            let (removed, files) = (counted(removed, "backup"), counted(files, "file"));
+            println!("{removed} removed with {files}, {} kept", pruned.kept);
+            Ok(())
+        }
+        (None, Some(to)) => make(options, to),
+        (None, None) => Err("name the folder for the backup".into()),
+    }
+}
+
+fn make(options: &BackupOptions, to: &Path) -> Result<(), Box<dyn Error>> {
+    let tenant = options.tenant.as_deref().map(TenantId::parse).transpose()?;
+    if !options.data_dir.join(CATALOG_NAME).exists() {
+        let dir = options.data_dir.display();
+        return Err(format!("{dir} holds no {CATALOG_NAME}: --data-dir names another").into());
+    }
+    let choices = TakeOptions { tenant, with_keys: options.with_keys, is_full: options.full };
+    match DataDir::open(&options.data_dir, Arc::new(RealDisk)) {
+        Ok(data) => {
+            let made = make_here(data, to, &choices)?;
+            let bytes = made.tenants.iter().map(|tenant| tenant.bytes).sum();
+            told(&made.id, made.tenants.len(), bytes, made.new_bytes, made.new_files);
+            let left_out = made.left_out.iter().map(|one| (&*one.tenant, &*one.reason));
+            refuse_left_out(left_out)
+        }
+        Err(IoError::InUse { .. }) => make_there(options, to, &choices),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn told(id: &str, tenants: usize, bytes: u64, new_bytes: u64, new_files: u64) {
+    let (tenants, files) = (counted(tenants as u64, "tenant"), counted(new_files, "file"));
+    println!("{id}: {tenants}, {bytes} bytes; {files} and {new_bytes} bytes are new");
+}
+
+fn refuse_left_out<'a>(
+    left_out: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Result<(), Box<dyn Error>> {
+    let mut lacking = 0;
+    for (tenant, reason) in left_out {
+        println!("{tenant}: left out: {reason}");
+        lacking += 1;
+    }
+    match lacking {
+        0 => Ok(()),
+        _ => Err(format!("the backup lacks {}", counted(lacking, "tenant")).into()),
+    }
+}
+
+/// Backs up a data directory that no server uses.
+fn make_here(
+    data: DataDir,
+    to: &Path,
+    choices: &TakeOptions,
+) -> Result<BackupManifest, Box<dyn Error>> {
+    let path = data.root().join(CATALOG_NAME);
+    let local: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(Arc::new(data)));
+    let held = Arc::new(HeldBlobs::new(local));
+    let store: Arc<dyn BlobStore> = Arc::clone(&held) as _;
+    let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
+    let options = CatalogOptions::default();
+    let catalog = Catalog::open(&path, options, Arc::clone(&clock) as _, ids)?;
+    let open = |tenant: &Tenant| -> Result<Arc<Collection>, EngineError> {
+        let (id, ids) = (tenant.collection, Arc::new(RandomIds));
+        let expected = catalog.head(id)?;
+        Ok(Arc::new(Collection::open(id, Arc::clone(&store), ids, 0, expected)?))
+    };
+    let parts = TakeParts {
+        catalog: &catalog,
+        open: &open,
+        store: &held,
+        clock: &*clock,
+        pace: &Unpaced,
+    };
+    Ok(take(&parts, &Folder::create(to)?, choices)?)
+}
+
+/// Has the running server make the backup, and waits for it.
+fn make_there(
+    options: &BackupOptions,
+    to: &Path,
+    choices: &TakeOptions,
+) -> Result<(), Box<dyn Error>> {
+    let http = Http::new(options.server.trim_end_matches('/'), options.api_key.as_deref());
+    let ask = |body: Option<Payload<'_>>| -> Result<Value, Box<dyn Error>> {
+        let request = Request { path: "/admin/backups".to_owned(), body };
+        let reply = http.exchange(&request, &AtomicU64::new(0)).map_err(|lost| {
+            format!("a server runs on the data directory and does not answer at {}: {lost}; \
+                --server names its address", options.server)
+        })?;
+        match reply.status {
+            200 => Ok(reply.json),
+            status => {
+                let message = reply.json["message"].as_str().unwrap_or("no message");
+                Err(format!("the server answered {status}: {message}").into())
+            }
+        }
+    };
+    let to = std::path::absolute(to)?;
+    let to = to.to_str().ok_or("the folder's name is not UTF-8")?;
+    let mut body = json!({"to": to, "with_keys": choices.with_keys, "full": choices.is_full});
+    if let Some(tenant) = &choices.tenant {
+        body["tenant_id"] = tenant.as_str().into();
+    }
+    let mut state = ask(Some(Payload::Json(&body)))?;
+    while state["running"] == true {
+        std::thread::park_timeout(POLL);
+        state = ask(None)?;
+    }
+    let last = &state["last"];
+    let made = &last["backup"];
+    let Some(id) = made["backup_id"].as_str() else {
+        let error = last["error"].as_str().unwrap_or("the server was started again meanwhile");
+        return Err(format!("no backup was made: {error}").into());
+    };
+    let number = |name: &str| made[name].as_u64().unwrap_or(0);
+    let tenants = made["tenant_ids"].as_array().map_or(0, Vec::len);
+    told(id, tenants, number("bytes"), number("new_bytes"), number("new_files"));
+    let left_out = made["left_out"].as_array().into_iter().flatten();
+    let text = |one: &'_ Value, name: &str| one[name].as_str().unwrap_or_default().to_owned();
+    let left_out: Vec<(String, String)> =
+        left_out.map(|one| (text(one, "tenant_id"), text(one, "reason"))).collect();
+    refuse_left_out(left_out.iter().map(|(tenant, reason)| (&**tenant, &**reason)))
+}
+
+fn list_all(to: &Path) -> Result<(), Box<dyn Error>> {
+    for listed in list(&Folder::open(to)?)? {
+        match listed {
+            Listed::Finished(made) => {
+                let sum = |of: fn(&lodestone_engine::backup::TenantEntry) -> u64| {
+                    made.tenants.iter().map(of).sum::<u64>()
+                };
+                let tenants = counted(made.tenants.len() as u64, "tenant");
+                let sources = counted(sum(|tenant| tenant.sources), "source");
+                let chunks = counted(sum(|tenant| tenant.chunks), "chunk");
+                let (bytes, new_bytes) = (sum(|tenant| tenant.bytes), made.new_bytes);
+                let keys = if made.keys.is_some() { ", keys" } else { "" };
+                let part = match (made.is_whole, made.left_out.len() as u64) {
+                    (_, lacking @ 1..) => format!("; lacks {}", counted(lacking, "tenant")),
+                    (false, _) => "; one tenant alone".to_owned(),
+                    (true, _) => String::new(),
+                };
+                println!(
+                    "{}  {tenants}, {sources}, {chunks}{keys}, {bytes} bytes, {new_bytes} of them \
+                     new{part}",
+                    made.id
+                );
+            }
+            Listed::CutOff(id) => println!("{id}  cut off or under way: cannot be restored"),
+            Listed::Damaged(id, error) => println!("{id}  damaged: {error}"),
+        }
+    }
+    Ok(())
+}
+
+fn verify(to: &Path, at: Option<&str>) -> Result<(), Box<dyn Error>> {
+    let checked = check(&Folder::open(to)?, at)?;
+    for problem in &checked.problems {
+        println!("{problem}");
+    }
+    let (backups, files) = (counted(checked.backups, "backup"), counted(checked.files, "file"));
+    match checked.problems.len() as u64 {
+        0 => {
+            println!("{backups}, {files}, {} bytes: all sound", checked.bytes);
+            Ok(())
+        }
+        problems => Err(counted(problems, "problem").into()),
+    }
+}
+
+/// Restores a backup into a new data directory.
+pub fn run_restore(arguments: &RestoreArguments) -> Result<(), Box<dyn Error>> {
+    let options = RestoreOptions {
+        at: arguments.at.clone(),
+        tenant: arguments.tenant.as_deref().map(TenantId::parse).transpose()?,
+        rename_to: arguments.rename_to.as_deref().map(TenantId::parse).transpose()?,
+    };
+    let data_dir = std::path::absolute(&arguments.data_dir)?;
+    let (manifest, tenants) = restore(&Folder::open(&arguments.from)?, &options, &data_dir)?;
+    let count = counted(tenants.len() as u64, "tenant");
+    println!("{}: {count} restored to {}", manifest.id, data_dir.display());
+    for one in manifest.left_out.iter().filter(|_| options.tenant.is_none()) {
+        println!("{}: is not in this backup: {}", one.tenant, one.reason);
+    }
+    if manifest.keys.is_none() || options.tenant.is_some() {
+        println!("without API keys: the next start makes an admin key");
+    }
+    Ok(())
+}
