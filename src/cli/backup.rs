@@ -177,13 +177,8 @@ fn make_here(
         let expected = catalog.head(id)?;
         Ok(Arc::new(Collection::open(id, Arc::clone(&store), ids, 0, expected)?))
     };
-    let parts = TakeParts {
-        catalog: &catalog,
-        open: &open,
-        store: &held,
-        clock: &*clock,
-        pace: &Unpaced,
-    };
+    let parts =
+        TakeParts { catalog: &catalog, open: &open, store: &held, clock: &*clock, pace: &Unpaced };
     Ok(take(&parts, &Folder::create(to)?, choices)?)
 }
 
@@ -197,8 +192,11 @@ fn make_there(
     let ask = |body: Option<Payload<'_>>| -> Result<Value, Box<dyn Error>> {
         let request = Request { path: "/admin/backups".to_owned(), body };
         let reply = http.exchange(&request, &AtomicU64::new(0)).map_err(|lost| {
-            format!("a server runs on the data directory and does not answer at {}: {lost}; \
-                --server names its address", options.server)
+            format!(
+                "a server runs on the data directory and does not answer at {}: {lost}; \
+                --server names its address",
+                options.server
+            )
         })?;
         match reply.status {
             200 => Ok(reply.json),

@@ -81,7 +81,8 @@ fn wait(client: &Client, tenant: &str) {
 fn seen(client: &Client, tenant: &str) -> Vec<String> {
     let mut seen = vec![listing(client, tenant)];
     for number in 0..QUERIES {
-        let body = json!({"tenant_id": tenant, "query": sentence(number * 3 + 1), "max_chunks": 10});
+        let body =
+            json!({"tenant_id": tenant, "query": sentence(number * 3 + 1), "max_chunks": 10});
         let chunks = ask(client, "POST", "/search/retrieve", body)["chunks"].clone();
         assert!(chunks.as_array().is_some_and(|chunks| !chunks.is_empty()), "{chunks}");
         seen.push(chunks.to_string());
@@ -136,8 +137,14 @@ fn a_backup_under_load_restores_what_was_there() {
         assert!(made.0, "{}", made.1);
         (before, after)
     });
-    let refused = run(&["backup", "/tmp/elsewhere", "--data-dir", text(&installation.data()),
-        "--server", &address]);
+    let refused = run(&[
+        "backup",
+        "/tmp/elsewhere",
+        "--data-dir",
+        text(&installation.data()),
+        "--server",
+        &address,
+    ]);
     assert!(!refused.0 && refused.1.contains("--backup-to"), "{}", refused.1);
     server.kill();
     let copy = another(&installation);
@@ -197,8 +204,15 @@ fn ten_damaged_backups_are_refused() {
         std::fs::rename(path, started.join(path.file_name().expect("a name"))).expect("moved");
     };
     let cases: [(&PathBuf, Damage); 10] = [
-        (&largest, flip), (&largest, cut), (&largest, remove), (&middle, flip), (&middle, longer),
-        (&smallest, flip), (&smallest, remove), (&manifest, flip), (&manifest, cut),
+        (&largest, flip),
+        (&largest, cut),
+        (&largest, remove),
+        (&middle, flip),
+        (&middle, longer),
+        (&smallest, flip),
+        (&smallest, remove),
+        (&manifest, flip),
+        (&manifest, cut),
         (&manifest, begun),
     ];
     for (number, (path, damage)) in cases.into_iter().enumerate() {
@@ -254,7 +268,7 @@ fn backups_grow_with_change_and_each_point_can_be_restored() {
     assert!(!is_done && said.contains("is not empty"), "{said}");
     let (server, client) = copy.start();
     assert_eq!(seen(&client, "moved"), expected);
-    let tenants = ask(&client, "GET", "/tenants", Value::Null).to_string();
+    let tenants = ask(&client, "GET", "/tenant/list", Value::Null).to_string();
     assert!(!tenants.contains("\"other\"") && !tenants.contains("\"acme\""), "{tenants}");
     server.kill();
 

@@ -58,8 +58,8 @@ pub use status::FoundStatus;
 pub use tenants::Stats;
 
 use crate::answer::Answerer;
-use crate::backup::{BackupParts, Backups};
 use crate::answer::generate::{Generator, OpenAiGenerator, Writer};
+use crate::backup::{BackupParts, Backups};
 use crate::ingest::{ClaimCounts, GraphReader, Ingest, IngestParts, MemoryBudget};
 use crate::query::Query;
 use crate::reading::GeneratorReader;

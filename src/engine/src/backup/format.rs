@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::place::{Object, Place};
 use super::BackupError;
+use super::place::{Object, Place};
 use lodestone_io::{checksum, sealed};
 use lodestone_types::Timestamp;
 
@@ -91,7 +91,8 @@ impl BackupManifest {
 
     /// The objects that hold its lists.
     pub(super) fn lists(&self) -> impl Iterator<Item = &Object> {
-        let of_tenants = self.tenants.iter().flat_map(|tenant| tenant.rows.iter().chain(&tenant.files));
+        let of_tenants =
+            self.tenants.iter().flat_map(|tenant| tenant.rows.iter().chain(&tenant.files));
         of_tenants.chain(self.keys.iter().flatten())
     }
 
@@ -120,7 +121,8 @@ impl BackupManifest {
             file: format!("{}/{BACKUPS}/{id}", place.name()),
             problem,
         };
-        let body = sealed::open(FIRST_WORDS, &bytes).map_err(|problem| damaged(problem.to_owned()))?;
+        let body =
+            sealed::open(FIRST_WORDS, &bytes).map_err(|problem| damaged(problem.to_owned()))?;
         let manifest: Self =
             serde_json::from_slice(body).map_err(|error| damaged(error.to_string()))?;
         match manifest.id == id {

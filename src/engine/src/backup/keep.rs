@@ -71,13 +71,14 @@ pub fn check(place: &dyn Place, at: Option<&str>) -> Result<Checked, BackupError
         };
         checked.backups += 1;
         for tenant in &manifest.tenants {
-            let of_tenant = check_lists(place, [&tenant.rows, &tenant.files], &mut seen, &mut checked)
-                .and_then(|is_sound| match is_sound {
-                    false => Ok(()),
-                    true => read_files(place, &tenant.files, |FileEntry(_, object)| {
-                        check_object(place, &object, &mut seen, &mut checked).map(|_| ())
-                    }),
-                });
+            let of_tenant =
+                check_lists(place, [&tenant.rows, &tenant.files], &mut seen, &mut checked)
+                    .and_then(|is_sound| match is_sound {
+                        false => Ok(()),
+                        true => read_files(place, &tenant.files, |FileEntry(_, object)| {
+                            check_object(place, &object, &mut seen, &mut checked).map(|_| ())
+                        }),
+                    });
             of_tenant?;
         }
         if let Some(keys) = &manifest.keys {

@@ -261,7 +261,9 @@ impl Place for Folder {
         }
         if bytes != object.bytes {
             let expected = object.bytes;
-            return Err(damaged(format!("it should have {expected} bytes, and has another length")));
+            return Err(damaged(format!(
+                "it should have {expected} bytes, and has another length"
+            )));
         }
         match hex::encode(hash.finalize()) == object.sha256 {
             true => Ok(()),

@@ -110,7 +110,11 @@ fn fill(
         read_files(place, &tenant.files, |entry| write_file(place, tenant, &entry, staging))?;
     }
     if options.tenant.is_none() {
-        read_list(place, manifest.keys.as_deref().unwrap_or_default(), |row| Ok(import.add(&row)?))?;
+        read_list(
+            place,
+            manifest.keys.as_deref().unwrap_or_default(),
+            |row| Ok(import.add(&row)?),
+        )?;
     }
     if let (Some(from), Some(to)) = (&options.tenant, &options.rename_to) {
         import.rename(from, to)?;
@@ -147,9 +151,7 @@ fn write_file(
     made.map_err(BackupError::file(parent))?;
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     let mut file = file.map_err(BackupError::file(&path))?;
-    place.read_object(object, &mut |piece| {
-        file.write_all(piece).map_err(BackupError::file(&path))
-    })
+    place.read_object(object, &mut |piece| file.write_all(piece).map_err(BackupError::file(&path)))
 }
 
 /// Gives the whole directory its name.

@@ -23,13 +23,13 @@ const LOOK: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_secs(600);
 
 /// The parts of an engine that backups use.
-pub(in crate) struct BackupParts {
-    pub(in crate) settings: BackupSettings,
-    pub(in crate) catalog: Catalog,
-    pub(in crate) ingest: Arc<Ingest>,
-    pub(in crate) store: Arc<HeldBlobs>,
-    pub(in crate) gauge: Arc<SpaceGauge>,
-    pub(in crate) clock: Arc<dyn Clock>,
+pub(crate) struct BackupParts {
+    pub(crate) settings: BackupSettings,
+    pub(crate) catalog: Catalog,
+    pub(crate) ingest: Arc<Ingest>,
+    pub(crate) store: Arc<HeldBlobs>,
+    pub(crate) gauge: Arc<SpaceGauge>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// The end of the last backup.
@@ -55,7 +55,7 @@ pub struct BackupState {
 }
 
 /// The backups of a server.
-pub(in crate) struct Backups {
+pub(crate) struct Backups {
     parts: BackupParts,
     state: Mutex<BackupState>,
     is_stopping: Mutex<bool>,
@@ -70,13 +70,13 @@ impl std::fmt::Debug for Backups {
 }
 
 impl Backups {
-    pub(in crate) fn new(parts: BackupParts) -> Self {
+    pub(crate) fn new(parts: BackupParts) -> Self {
         let (state, is_stopping, changed, threads) = Default::default();
         Self { parts, state, is_stopping, changed, threads }
     }
 
     /// Starts the schedule, where the settings have one.
-    pub(in crate) fn start(self: &Arc<Self>) {
+    pub(crate) fn start(self: &Arc<Self>) {
         let settings = &self.parts.settings;
         let (Some(to), Some(every)) = (settings.backup_to.clone(), settings.backup_every) else {
             return;
@@ -133,7 +133,7 @@ impl Backups {
     ///
     /// # Errors
     /// [`BackupError::Refused`] for another folder; [`BackupError::Busy`].
-    pub(in crate) fn request(
+    pub(crate) fn request(
         self: &Arc<Self>,
         to: &Path,
         options: TakeOptions,
@@ -236,17 +236,17 @@ impl Backups {
     }
 
     /// The state.
-    pub(in crate) fn state(&self) -> BackupState {
+    pub(crate) fn state(&self) -> BackupState {
         self.state.lock().clone()
     }
 
     /// The folder of the settings.
-    pub(in crate) fn folder(&self) -> Option<&PathBuf> {
+    pub(crate) fn folder(&self) -> Option<&PathBuf> {
         self.parts.settings.backup_to.as_ref()
     }
 
     /// Whether the last backup failed, or none was made for twice the time of the schedule.
-    pub(in crate) fn problem(&self) -> Option<&'static str> {
+    pub(crate) fn problem(&self) -> Option<&'static str> {
         let every = self.parts.settings.backup_every?;
         let state = self.state.lock();
         if state.last.as_ref().is_some_and(|last| match &last.result {
@@ -266,7 +266,7 @@ impl Backups {
     ///
     /// # Errors
     /// Errors of the folder.
-    pub(in crate) fn list(&self) -> Result<Vec<super::Listed>, BackupError> {
+    pub(crate) fn list(&self) -> Result<Vec<super::Listed>, BackupError> {
         match self.folder() {
             Some(folder) if folder.exists() => list(&Folder::open(folder)?),
             _ => Ok(Vec::new()),
@@ -274,7 +274,7 @@ impl Backups {
     }
 
     /// Ends the one under way, which is then cut off, and the schedule.
-    pub(in crate) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         *self.is_stopping.lock() = true;
         self.changed.notify_all();
         let threads: Vec<_> = self.threads.lock().drain(..).collect();

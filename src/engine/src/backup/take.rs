@@ -310,9 +310,7 @@ impl<'a> Run<'a> {
     fn copy(&mut self, key: &Key) -> Result<Option<Object>, BackupError> {
         let file: FileSlice = match self.parts.store.open(key) {
             Ok(file) => file,
-            Err(error)
-                if error.kind() == ErrorKind::NotFound && key.as_str().contains("/r/") =>
-            {
+            Err(error) if error.kind() == ErrorKind::NotFound && key.as_str().contains("/r/") => {
                 return Ok(None);
             }
             Err(error) => return Err(error.into()),
@@ -326,7 +324,9 @@ impl<'a> Run<'a> {
         // The name of an original carries the beginning of its hash.
         let hash = key.last().rsplit_once('-').map(|(_, hash)| hash);
         match hash {
-            Some(hash) if key.as_str().starts_with("v1/raw/") && !object.sha256.starts_with(hash) => {
+            Some(hash)
+                if key.as_str().starts_with("v1/raw/") && !object.sha256.starts_with(hash) =>
+            {
                 let problem = "its bytes do not match the hash in its name".to_owned();
                 Err(BackupError::Damaged { file: key.as_str().to_owned(), problem })
             }
@@ -360,7 +360,9 @@ impl<'a> Originals<'a> {
             let raw_key = found.record().map_err(CollectionError::from)?.raw_key;
             sources += 1;
             match self.listed.get(raw_key.as_str()) {
-                Some(key) => drop(self.wanted.insert(key)),
+                Some(key) => {
+                    self.wanted.insert(key);
+                }
                 None => self.missing += u64::from(!raw_key.is_empty()),
             }
         }

@@ -49,7 +49,8 @@ pub struct BackupSettings {
 
 impl BackupSettings {
     pub(super) fn validate(&self) -> Result<(), InvalidSetting> {
-        let invalid = |name, problem: &str| Err(InvalidSetting { name, problem: problem.to_owned() });
+        let invalid =
+            |name, problem: &str| Err(InvalidSetting { name, problem: problem.to_owned() });
         match &self.backup_to {
             Some(folder) if !folder.is_absolute() => {
                 return invalid("backup-to", "must be an absolute path");

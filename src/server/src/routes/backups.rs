@@ -69,10 +69,10 @@ fn view(manifest: &BackupManifest) -> BackupView {
         (true, false) => "one_tenant",
         (true, true) => "complete",
     };
-    let left_out = manifest.left_out.iter().map(|one| MissingTenant {
-        tenant_id: one.tenant.clone(),
-        reason: one.reason.clone(),
-    });
+    let left_out = manifest
+        .left_out
+        .iter()
+        .map(|one| MissingTenant { tenant_id: one.tenant.clone(), reason: one.reason.clone() });
     let tenants = &manifest.tenants;
     BackupView {
         tenant_ids: tenants.iter().map(|tenant| tenant.name.clone()).collect(),

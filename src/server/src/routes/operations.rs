@@ -106,8 +106,11 @@ fn readiness(app: &App, _: &Call, (): ()) -> Result<Json<Readiness>, ApiError> {
     };
     // Data can be read and written without backups: the server stays ready.
     let backup = app.engine.backup_health().map(|state| ("backup", state));
-    let components: BTreeMap<String, String> =
-        states.into_iter().chain(backup).map(|(name, state)| (name.to_owned(), word(state))).collect();
+    let components: BTreeMap<String, String> = states
+        .into_iter()
+        .chain(backup)
+        .map(|(name, state)| (name.to_owned(), word(state)))
+        .collect();
     let status = if is_ready { "ok" } else { "unavailable" }.to_owned();
     let reply = Json::new(Readiness { status, components });
     Ok(if is_ready { reply } else { reply.unavailable() })
