@@ -17,7 +17,7 @@ use lodestone_catalog::descriptors::{self, Descriptor};
 use lodestone_catalog::{Catalog, CatalogOptions, Import};
 use lodestone_io::store::{Key, LocalBlobs};
 use lodestone_io::{DataDir, Disk, RealDisk};
-use lodestone_types::{RandomIds, Sequence, SystemClock, TenantId};
+use lodestone_types::{CollectionId, RandomIds, Sequence, SystemClock, TenantId};
 
 /// The part of a backup that is restored.
 #[derive(Debug, Clone, Default)]
@@ -139,7 +139,7 @@ fn write_file(
     staging: &Path,
 ) -> Result<(), BackupError> {
     let FileEntry(name, object) = entry;
-    let id = tenant.collection;
+    let id = CollectionId(tenant.collection);
     let is_own = ["c", "raw"].iter().any(|kind| name.starts_with(&format!("v1/{kind}/{id}/")));
     let key = Key::parse(name).ok().filter(|_| is_own).ok_or_else(|| BackupError::Damaged {
         file: format!("{}: list of files of tenant {}", place.name(), tenant.name),

@@ -267,9 +267,11 @@ impl Backups {
     /// # Errors
     /// Errors of the folder.
     pub(crate) fn list(&self) -> Result<Vec<super::Listed>, BackupError> {
-        match self.folder() {
-            Some(folder) if folder.exists() => list(&Folder::open(folder)?),
-            _ => Ok(Vec::new()),
+        match self.folder().map(|folder| Folder::open(folder)) {
+            Some(Ok(folder)) => list(&folder),
+            // The first backup has not been begun, or makes the folder right now.
+            Some(Err(BackupError::Refused { .. })) | None => Ok(Vec::new()),
+            Some(Err(error)) => Err(error),
         }
     }
 
