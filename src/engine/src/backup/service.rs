@@ -149,7 +149,9 @@ impl Backups {
             return Err(BackupError::Busy);
         }
         let (own, to) = (Arc::clone(self), to.to_owned());
-        self.spawn("backup", move || drop(own.run(&to, &options, None)));
+        self.spawn("backup", move || {
+            own.run(&to, &options, None);
+        });
         Ok(())
     }
 
