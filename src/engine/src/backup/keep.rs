@@ -101,7 +101,7 @@ fn check_lists(
     Ok(is_sound)
 }
 
-/// Reads an object that was not read before; returns whether it is sound, as far as this call knows.
+/// Reads an object that was not read before; returns whether it is sound, as far as is known.
 fn check_object(
     place: &dyn Place,
     object: &Object,

@@ -34,8 +34,8 @@ pub struct RestoreOptions {
 /// the tenants that were restored.
 ///
 /// # Errors
-/// [`BackupError::Damaged`] names the file; [`BackupError::Refused`] for a directory in use. Nothing
-/// stays then.
+/// [`BackupError::Damaged`] names the file; [`BackupError::Refused`] for a directory in use.
+/// Nothing stays then.
 pub fn restore(
     place: &dyn Place,
     options: &RestoreOptions,

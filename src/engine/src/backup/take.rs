@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! started/<id> -> deletions wait -> each tenant: writer's lock { moment of the catalog, snapshot }
-//!   -> lists and new files, copied while everybody works -> deletions go on -> sync -> backups/<id>
+//!   -> lists and new files, copied meanwhile -> deletions go on -> sync -> backups/<id>
 //! ```
 //! The lock is held for the opening of one read transaction. A tenant's rows and its manifest are
 //! of one moment, which is after the backup began: it has everything that was acknowledged before.
