@@ -16,6 +16,7 @@ const FIXTURE_BYTES_MAX: u64 = 256 << 10;
 /// Crates under `src/`, and which of our crates each may depend on, tests aside.
 const CRATES: &[(&str, &[&str])] = &[
     ("types", &[]),
+    ("metrics", &[]),
     ("io", &["types"]),
     ("compute", &["types"]),
     ("rank", &["types"]),
@@ -23,18 +24,24 @@ const CRATES: &[(&str, &[&str])] = &[
     ("extract", &["types"]),
     ("fetch", &["extract", "types"]),
     ("graph", &["types"]),
-    ("embed", &["compute", "rank", "types"]),
+    ("embed", &["compute", "metrics", "rank", "types"]),
     ("storage", &["compute", "graph", "io", "text", "types"]),
-    ("catalog", &["io", "types"]),
+    ("catalog", &["io", "metrics", "types"]),
     (
         "engine",
         &[
-            "catalog", "compute", "embed", "extract", "fetch", "graph", "io", "rank", "storage",
-            "text", "types",
+            "catalog", "compute", "embed", "extract", "fetch", "graph", "io", "metrics", "rank",
+            "storage", "text", "types",
         ],
     ),
     ("console", &[]),
-    ("server", &["catalog", "console", "embed", "engine", "extract", "storage", "text", "types"]),
+    (
+        "server",
+        &[
+            "catalog", "console", "embed", "engine", "extract", "metrics", "storage", "text",
+            "types",
+        ],
+    ),
 ];
 
 /// Foreign crates and the one crate of ours that may depend on each, tests aside.
@@ -46,6 +53,7 @@ const OWNERS: &[(&str, &str)] = &[
     ("candle-core", "embed"),
     ("candle-nn", "embed"),
     ("axum", "server"),
+    ("prometheus-client", "metrics"),
     ("rusqlite", "catalog"),
 ];
 

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, IsTerminal, Write as _};
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,12 +14,15 @@ use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine, take_device};
 use lodestone_extract::sandbox::Sandbox;
 use lodestone_io::{Disk, RealDisk, raise_file_limit};
-use lodestone_server::ListenSettings;
+use lodestone_server::{ListenSettings, Product};
 use lodestone_types::{Clock, SystemClock};
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::arguments::PARSE;
 use crate::cli::model::reranker;
+
+/// Connections to the listener for metrics.
+const METRICS_CONNECTIONS: usize = 16;
 
 /// Runs until a signal stops it.
 pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
@@ -26,10 +30,8 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     read_variable_of_clients(&mut settings);
     settings.validate()?;
     // Before anything is made: a first key that nobody could see would be lost.
-    let address = settings.listen;
-    let listener = std::net::TcpListener::bind(address)
-        .map_err(|error| format!("cannot listen on {address}: {error}"))?;
-    listener.set_nonblocking(true)?;
+    let listener = listen(settings.listen)?;
+    let for_metrics = settings.watch.metrics_listen.map(listen).transpose()?;
     raise_file_limit();
     let files =
         ModelFiles::read(&settings.model_dir, &|path| std::fs::read(path)).map_err(|error| {
@@ -48,18 +50,35 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     components.parser = Arc::new(Sandbox::of_this_program(PARSE));
     let engine = Engine::start(settings, components)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let served = runtime.block_on(serve(Arc::clone(&engine), listener));
+    let served = runtime.block_on(serve(Arc::clone(&engine), listener, for_metrics));
     engine.shut_down();
     served
 }
 
-async fn serve(engine: Arc<Engine>, listener: std::net::TcpListener) -> Result<(), Box<dyn Error>> {
+fn listen(address: SocketAddr) -> Result<TcpListener, Box<dyn Error>> {
+    let listener = TcpListener::bind(address)
+        .map_err(|error| format!("cannot listen on {address}: {error}"))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+async fn serve(
+    engine: Arc<Engine>,
+    listener: TcpListener,
+    for_metrics: Option<TcpListener>,
+) -> Result<(), Box<dyn Error>> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let stop = lodestone_server::stop_on_signals()?;
-    eprint!("{}", banner(&engine, listener.local_addr()?)?);
-    let router = lodestone_server::product_router(Arc::clone(&engine), stop.clone());
+    let metrics_address = for_metrics.as_ref().map(TcpListener::local_addr).transpose()?;
+    eprint!("{}", banner(&engine, listener.local_addr()?, metrics_address)?);
+    let product = Product::new(Arc::clone(&engine), stop.clone());
+    if let Some(listener) = for_metrics {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let limits = ListenSettings { connections_max: METRICS_CONNECTIONS, ..Default::default() };
+        tokio::spawn(lodestone_server::serve(listener, product.metrics, limits, stop.clone()));
+    }
     let limits = ListenSettings::of(engine.settings());
-    let drained = lodestone_server::serve(listener, router, limits, stop).await;
+    let drained = lodestone_server::serve(listener, product.router, limits, stop).await;
     tracing::info!(drained, "stopped");
     Ok(())
 }
@@ -120,7 +139,11 @@ fn write_first_key(path: &Path, key: &str) -> std::io::Result<()> {
     std::fs::rename(&fresh, path)
 }
 
-fn banner(engine: &Engine, address: std::net::SocketAddr) -> Result<String, Box<dyn Error>> {
+fn banner(
+    engine: &Engine,
+    address: SocketAddr,
+    metrics: Option<SocketAddr>,
+) -> Result<String, Box<dyn Error>> {
     let Settings { data_dir, embed_threads, .. } = engine.settings();
     let embedder = engine.embedder();
     let mut text = String::new();
@@ -130,6 +153,9 @@ fn banner(engine: &Engine, address: std::net::SocketAddr) -> Result<String, Box<
     line("version", env!("CARGO_PKG_VERSION"));
     line("url", &format!("http://{address}"));
     line("api", &format!("http://{address}/openapi.json"));
+    if let Some(metrics) = metrics {
+        line("metrics", &format!("http://{metrics}/metrics, without a key"));
+    }
     line("data", &data_dir.display().to_string());
     let backend = engine.backend();
     match backend.name() {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use super::error::Result;
+use lodestone_metrics::{Counter, Labelled};
 
 struct State<K, V> {
     entries: HashMap<K, Arc<V>>,
@@ -22,12 +23,15 @@ pub(super) struct Cache<K, V> {
     state: RwLock<State<K, V>>,
     capacity: usize,
     remembers_absence: bool,
+    /// Look-ups that the cache answered, and others.
+    pub(super) requests: Labelled<Counter, 2>,
 }
 
 impl<K: Hash + Eq + Clone, V> Cache<K, V> {
     pub(super) fn new(capacity: usize) -> Self {
         let state = State { entries: HashMap::new(), absent: HashSet::new(), generation: 0 };
-        Self { state: RwLock::new(state), capacity, remembers_absence: false }
+        let requests = Labelled::new("outcome", ["hit", "miss"], Counter::default);
+        Self { state: RwLock::new(state), capacity, remembers_absence: false, requests }
     }
 
     /// The same cache, which also remembers up to `capacity` keys without a value. Whoever makes a
@@ -45,13 +49,16 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
         let generation = {
             let state = self.state.read();
             if let Some(value) = state.entries.get(key) {
+                self.requests.at(0).inc();
                 return Ok(Some(Arc::clone(value)));
             }
             if state.absent.contains(key) {
+                self.requests.at(0).inc();
                 return Ok(None);
             }
             state.generation
         };
+        self.requests.at(1).inc();
         let loaded = load()?.map(Arc::new);
         if loaded.is_none() && !self.remembers_absence {
             return Ok(None);
@@ -107,6 +114,7 @@ mod tests {
         assert_eq!(cache.get_or_load(&1, || Ok(Some(11))).unwrap(), Some(Arc::new(11)));
         cache.clear();
         assert_eq!(cache.get_or_load(&1, || Ok(None)).unwrap(), None);
+        assert_eq!([0, 1].map(|at| cache.requests.at(at).get()), [1, 3]);
     }
 
     #[test]

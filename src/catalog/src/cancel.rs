@@ -46,7 +46,7 @@ impl Catalog {
             }
             Ok(canceled)
         })?;
-        self.inner.stages.end(canceled.sequences.iter().copied());
+        self.inner.stages.cancel(&canceled.sequences);
         for source in sources {
             self.inner.changes.note(source.as_str());
         }

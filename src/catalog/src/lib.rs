@@ -49,6 +49,7 @@
 //! - `keys`, `key_text`: API keys and their text
 //! - `sessions`: past turns; `idempotency`: repeated requests
 //! - `export`: rows for a backup, and into a fresh catalog
+//! - `meters`, `gauges`: measurements for operators
 #![forbid(unsafe_code)]
 
 mod amend;
@@ -59,12 +60,14 @@ pub mod descriptors;
 mod error;
 mod export;
 mod fetched;
+mod gauges;
 mod idempotency;
 pub mod job;
 mod key_text;
 mod keys;
 mod known;
 mod listing;
+mod meters;
 mod migrations;
 mod open;
 mod queue;
@@ -94,6 +97,7 @@ pub use amend::Amended;
 pub use cancel::Canceled;
 pub use error::CatalogError;
 pub use export::{Import, Moment};
+pub use gauges::CatalogGauges;
 pub use idempotency::{IDEMPOTENCY_MILLIS, RequestGuard, RequestStart};
 pub use key_text::KeyText;
 pub use keys::{AuthError, CreatedKey, KeyInfo, NewKey};

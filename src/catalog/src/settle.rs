@@ -62,6 +62,9 @@ impl Catalog {
             self.inner.changes.note(source);
         }
         self.inner.stages.end(sequences.into_iter());
+        for (_, state) in &settled.states {
+            self.inner.stages.meters.settled(*state);
+        }
         self.inner.work.notify();
         Ok(settled)
     }

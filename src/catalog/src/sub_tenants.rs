@@ -92,7 +92,7 @@ impl Catalog {
             }
             Ok(canceled)
         })?;
-        self.inner.stages.end(canceled.sequences.iter().copied());
+        self.inner.stages.cancel(&canceled.sequences);
         raw_keys.append(&mut canceled.raw_keys);
         canceled.raw_keys = raw_keys;
         Ok(canceled)

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::job::Duty;
+use crate::meters::JobMeters;
 use lodestone_types::{Progress, Sequence, Stage, Timestamp};
 
 /// Counters of changes.
@@ -127,40 +128,63 @@ impl Changes {
 
 /// Progress of claimed jobs. Bounded by the number of jobs in progress.
 #[derive(Debug, Default)]
-pub(super) struct Stages(Mutex<HashMap<Sequence, Progress>>);
+pub(super) struct Stages {
+    jobs: Mutex<HashMap<Sequence, Running>>,
+    pub(super) meters: JobMeters,
+}
+
+/// A claimed job, and the moment at which its stage began.
+#[derive(Debug, Clone, Copy)]
+struct Running {
+    progress: Progress,
+    since: Instant,
+}
 
 impl Stages {
     pub(super) fn begin(&self, sequences: impl Iterator<Item = Sequence>) {
-        let mut stages = self.0.lock();
-        let begun = Progress { stage: Stage::Validating, chunks_done: 0, chunks: 0 };
-        stages.extend(sequences.map(|sequence| (sequence, begun)));
+        let mut jobs = self.jobs.lock();
+        let progress = Progress { stage: Stage::Validating, chunks_done: 0, chunks: 0 };
+        let begun = Running { progress, since: Instant::now() };
+        for sequence in sequences {
+            if jobs.insert(sequence, begun).is_none() {
+                self.meters.begin(Stage::Validating);
+            }
+        }
     }
 
     /// Jobs that ended or were canceled meanwhile are left alone.
     pub(super) fn set(&self, sequences: &[Sequence], stage: Stage) {
-        let mut stages = self.0.lock();
+        let mut jobs = self.jobs.lock();
         for sequence in sequences {
-            if let Some(known) = stages.get_mut(sequence) {
-                known.stage = stage;
+            let changed = jobs.get_mut(sequence).filter(|known| known.progress.stage != stage);
+            if let Some(known) = changed {
+                self.meters.leave(known.progress.stage, known.since);
+                (known.progress.stage, known.since) = (stage, Instant::now());
+                self.meters.begin(stage);
             }
         }
     }
 
     pub(super) fn set_chunks(&self, sequence: Sequence, chunks_done: u32, chunks: u32) {
-        if let Some(known) = self.0.lock().get_mut(&sequence) {
-            (known.chunks_done, known.chunks) = (chunks_done, chunks);
+        if let Some(Running { progress, .. }) = self.jobs.lock().get_mut(&sequence) {
+            (progress.chunks_done, progress.chunks) = (chunks_done, chunks);
         }
     }
 
-    pub(super) fn end(&self, sequences: impl Iterator<Item = Sequence>) {
-        let mut stages = self.0.lock();
-        for sequence in sequences {
-            stages.remove(&sequence);
-        }
+    /// Returns how many of them were claimed.
+    pub(super) fn end(&self, sequences: impl Iterator<Item = Sequence>) -> u64 {
+        let mut jobs = self.jobs.lock();
+        let ended = sequences.filter_map(|sequence| jobs.remove(&sequence));
+        ended.map(|known| self.meters.leave(known.progress.stage, known.since)).count() as u64
+    }
+
+    /// The same for jobs that a deletion has removed.
+    pub(super) fn cancel(&self, sequences: &[Sequence]) {
+        self.meters.cancelled(self.end(sequences.iter().copied()));
     }
 
     pub(super) fn get(&self, sequence: Sequence) -> Option<Progress> {
-        self.0.lock().get(&sequence).copied()
+        self.jobs.lock().get(&sequence).map(|known| known.progress)
     }
 }
 

@@ -112,6 +112,11 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
         "CPU".to_owned()
     }
 
+    /// Free and all bytes of the device's own memory; `None` where it has none or is lost.
+    fn device_memory(&self) -> Option<(u64, u64)> {
+        None
+    }
+
     /// Counts since the start, for operators: name and value, in a fixed order.
     fn counts(&self) -> Vec<(&'static str, u64)> {
         Vec::new()

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::EmbedError;
+use crate::{EmbedError, EmbedMeters};
 use lodestone_types::RequestContext;
 
 /// Priority of an embedding call.
@@ -19,6 +19,15 @@ pub enum Lane {
 
 impl Lane {
     pub(super) const ALL: [Self; 3] = [Self::Query, Self::Answer, Self::Bulk];
+
+    /// Its name in measurements.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Query => "query",
+            Self::Answer => "answer",
+            Self::Bulk => "bulk",
+        }
+    }
 }
 
 /// Counters of the model's work since it was loaded. They only grow.
@@ -108,6 +117,11 @@ pub trait Embedder: Send + Sync + fmt::Debug {
 
     /// Counters of the work so far.
     fn stats(&self) -> EmbedStats;
+
+    /// Measurements of its queue, where it has one.
+    fn meters(&self) -> Option<&EmbedMeters> {
+        None
+    }
 
     /// Fails everything that still waits and refuses what comes later; the batches in progress
     /// are finished. May be called more than once.

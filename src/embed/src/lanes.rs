@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::Lane;
 use crate::forward::BatchPolicy;
@@ -22,6 +23,15 @@ pub(super) struct QueuedText {
     pub ids: Vec<u32>,
     pub reply: Arc<Reply>,
     pub index: usize,
+    /// When it was handed over.
+    pub since: Instant,
+}
+
+impl QueuedText {
+    /// A text that waits from now on.
+    pub fn new(ids: Vec<u32>, reply: &Arc<Reply>, index: usize) -> Self {
+        Self { ids, reply: Arc::clone(reply), index, since: Instant::now() }
+    }
 }
 
 /// Waiting texts of one call, in their order. Never empty while in the ring.

@@ -13,7 +13,7 @@ fn reply_of(tenant: u128, count: usize) -> Arc<Reply> {
 }
 
 fn passages(reply: &Arc<Reply>, count: usize, tokens: usize) -> Vec<QueuedText> {
-    let passage = |index| QueuedText { ids: vec![0; tokens], reply: Arc::clone(reply), index };
+    let passage = |index| QueuedText::new(vec![0; tokens], reply, index);
     (0..count).map(passage).collect()
 }
 

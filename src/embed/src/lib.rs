@@ -35,7 +35,8 @@
 //! - `bert`: the forward pass; `product`: its dense layers; `elementwise`: the loops between
 //! - `int16`: the same layers in 16-bit integers; `precision`: the choice between the two
 //! - `cross`: query and passage together to one score
-//! - `lanes`: the order of waiting work; `queue`: the worker threads; `reply`: a call that waits
+//! - `lanes`: the order of waiting work; `queue`: the worker threads; `reply`: a call that waits;
+//!   `meters`: measurements of both
 //! - `forward`: the forward pass as the queue sees it
 //! - `hashing`: an embedder without a model, with the feature `testing`
 //! - `error`: errors of models and texts
@@ -54,6 +55,7 @@ mod forward;
 mod hashing;
 mod int16;
 mod lanes;
+mod meters;
 mod model;
 mod precision;
 mod product;
@@ -68,6 +70,7 @@ pub use embedder::{EmbedStats, Embedder, Lane};
 pub use error::EmbedError;
 #[cfg(feature = "testing")]
 pub use hashing::{EmbedderDouble, HashEmbedder};
+pub use meters::EmbedMeters;
 pub use model::{Model, ModelFiles};
 pub use precision::{Arithmetic, Precision};
 

@@ -17,7 +17,7 @@ use crate::queue::{Queue, QueueBounds, SHARE_TOKENS_MIN};
 use crate::reply::Reply;
 use crate::tokens::Tokeniser;
 use crate::weights::Weights;
-use crate::{EmbedError, EmbedStats, Embedder, Lane};
+use crate::{EmbedError, EmbedMeters, EmbedStats, Embedder, Lane};
 use lodestone_types::{RequestContext, limits};
 
 /// Changes whenever the same files would give other vectors than before: another window,
@@ -156,7 +156,7 @@ impl Model {
         for (index, text) in texts.into_iter().enumerate() {
             let ids = self.tokeniser.ids(&text)?;
             tokens += ids.len();
-            group.push(QueuedText { ids, reply: Arc::clone(reply), index });
+            group.push(QueuedText::new(ids, reply, index));
             if tokens >= limits::EMBED_BATCH_TOKENS {
                 self.queue.push(lane, reply, std::mem::take(&mut group))?;
                 tokens = 0;
@@ -200,6 +200,10 @@ impl Embedder for Model {
 
     fn stats(&self) -> EmbedStats {
         self.queue.stats()
+    }
+
+    fn meters(&self) -> Option<&EmbedMeters> {
+        Some(self.queue.meters())
     }
 
     fn close(&self) {

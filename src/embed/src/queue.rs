@@ -25,7 +25,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::forward::{BatchPolicy, DeviceCounts, Forward};
 use crate::lanes::{Lanes, QueuedText};
 use crate::reply::Reply;
-use crate::{EmbedError, EmbedStats, Engine, Lane};
+use crate::{EmbedError, EmbedMeters, EmbedStats, Engine, Lane};
 use lodestone_types::{RequestContext, Stopped};
 
 /// The bounds of a queue, in tokens. A token takes four bytes, and a passage has at least one,
@@ -66,6 +66,7 @@ struct Shared {
     model_nanos: AtomicU64,
     tokens: AtomicU64,
     passages: AtomicU64,
+    meters: EmbedMeters,
 }
 
 #[derive(Debug, Default)]
@@ -88,6 +89,7 @@ impl Queue {
             model_nanos: AtomicU64::new(0),
             tokens: AtomicU64::new(0),
             passages: AtomicU64::new(0),
+            meters: EmbedMeters::default(),
         });
         let spawn = |number| {
             let shared = Arc::clone(&shared);
@@ -192,6 +194,11 @@ impl Queue {
         }
     }
 
+    /// Measurements of waiting texts and batches.
+    pub fn meters(&self) -> &EmbedMeters {
+        &self.shared.meters
+    }
+
     /// The engine that computes at the moment.
     pub fn engine(&self) -> Engine {
         self.shared.forward.engine()
@@ -248,6 +255,9 @@ impl Shared {
         }
         let ids: Vec<&[u32]> = batch.iter().map(|passage| passage.ids.as_slice()).collect();
         let began = Instant::now();
+        let waited =
+            batch.iter().map(|text| began.saturating_duration_since(text.since).as_secs_f64());
+        self.meters.begin_batch(lane, ids.iter().map(|ids| ids.len()).sum(), waited);
         let mut elsewhere = Duration::ZERO;
         let mut pause = || {
             let left = Instant::now();

@@ -86,7 +86,7 @@ impl Fixture {
         thread::spawn(move || {
             let reply = queue.call(&context, tags.len());
             let push = |(index, tag): (usize, &u32)| {
-                let passage = QueuedText { ids: vec![*tag; 10], reply: Arc::clone(&reply), index };
+                let passage = QueuedText::new(vec![*tag; 10], &reply, index);
                 queue.push(lane, &reply, vec![passage])
             };
             let pushed = tags.iter().enumerate().try_for_each(push);
@@ -327,7 +327,7 @@ fn what_waits_is_shared_out_over_idle_workers() {
     let bounds = QueueBounds { batch: 10_000, call: 10_000, lane: 10_000, query: 10_000 };
     let bench = bench_with_policy(2, bounds, None);
     let reply = bench.queue.call(&RequestContext::default(), 8);
-    let passage = |index| QueuedText { ids: vec![0; 100], reply: Arc::clone(&reply), index };
+    let passage = |index| QueuedText::new(vec![0; 100], &reply, index);
     bench.queue.push(Lane::Bulk, &reply, (0..8).map(passage).collect()).expect("accepted");
     assert_eq!([bench.next().len(), bench.next().len()], [4, 4]);
     bench.order(Order::Finish);

@@ -13,8 +13,9 @@
 //! - `tenants`, `sources`, `search`, `qna`, `memories`, `keys`: the operations
 //! - `device`: the device for vectors and the model
 //! - `reading`: the generator as the reader of graphs
-//! - `health`: state of the parts; `restore`: rebuilding a lost catalog, completing an older one
 //! - `backup`: backups and restoring them; `backups`: those of this engine
+//! - `meters`: measurements; `health`: state of the parts
+//! - `restore`: rebuilding a lost catalog, completing an older one
 //! - `error`: errors of the operations, as the server sees them
 
 mod access;
@@ -28,6 +29,7 @@ pub mod ingest;
 mod keys;
 mod listing;
 mod memories;
+mod meters;
 pub mod qna;
 pub mod query;
 mod reading;
@@ -158,6 +160,7 @@ pub struct Engine {
     creating: Mutex<()>,
     first_key: Mutex<Option<KeyText>>,
     probed: Mutex<Option<health::Probe>>,
+    meters: meters::Meters,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -250,6 +253,7 @@ impl Engine {
             creating: Mutex::new(()),
             first_key: Mutex::new(first_key),
             probed: Mutex::new(None),
+            meters: meters::Meters::default(),
             threads: Mutex::new(threads),
         }))
     }

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::ingest::{AcceptedVectors, IngestError};
+use crate::meters::Leg;
 use crate::query::{
     FoundWords, FullTextRequest, QueryError, RetrieveRequest, Retrieved, VectorHit,
 };
@@ -85,10 +87,12 @@ impl Engine {
     ) -> Result<Retrieved, EngineError> {
         let schema = access.tenant.schema.as_ref();
         let now = self.clock.now();
-        self.read(access, |snapshot| {
+        let found = self.read(access, |snapshot| {
             let TenantAccess { sub_tenant, context, .. } = access;
             self.query.retrieve(context, snapshot, sub_tenant, schema, request, now)
-        })
+        })?;
+        self.meters.retrieved(&found);
+        Ok(found)
     }
 
     /// Search for whole words.
@@ -100,10 +104,12 @@ impl Engine {
         access: &TenantAccess,
         request: &FullTextRequest,
     ) -> Result<FoundWords, EngineError> {
-        let schema = access.tenant.schema.as_ref();
-        self.read(access, |snapshot| {
+        let (schema, begun) = (access.tenant.schema.as_ref(), Instant::now());
+        let found = self.read(access, |snapshot| {
             self.query.full_text(&access.context, snapshot, &access.sub_tenant, schema, request)
-        })
+        })?;
+        self.meters.ended(Leg::FullText, begun);
+        Ok(found)
     }
 
     /// The statements of sources.
@@ -173,10 +179,13 @@ impl Engine {
         queries: &[Vec<f32>],
         max_chunks: usize,
     ) -> Result<Vec<Vec<VectorHit>>, EngineError> {
-        self.read(access, |snapshot| {
+        let begun = Instant::now();
+        let found = self.read(access, |snapshot| {
             let TenantAccess { sub_tenant, context, .. } = access;
             self.query.nearest_vectors(context, snapshot, sub_tenant, queries, max_chunks)
-        })
+        })?;
+        self.meters.ended(Leg::Vectors, begun);
+        Ok(found)
     }
 
     /// Stored vectors, bit for bit.

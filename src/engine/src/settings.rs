@@ -3,6 +3,7 @@
 
 mod backups;
 mod values;
+mod watch;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use lodestone_fetch::Allowed;
 pub use backups::BackupSettings;
 pub use values::RateLimit;
 use values::{parse_bytes, parse_seconds};
+pub use watch::{LogFormat, WatchSettings};
 
 /// Settings of the server. Each flag's environment variable stands beside it.
 #[derive(Debug, Clone, PartialEq, Args)]
@@ -226,6 +228,9 @@ pub struct Settings {
     /// Backups.
     #[command(flatten)]
     pub backups: BackupSettings,
+    /// Metrics, logs and traces.
+    #[command(flatten)]
+    pub watch: WatchSettings,
 }
 
 /// Device that computes over vectors.
@@ -364,7 +369,8 @@ impl Settings {
             let problem = "needs llm-base-url".to_owned();
             return Err(InvalidSetting { name: "llm-graph", problem });
         }
-        self.backups.validate()
+        self.backups.validate()?;
+        self.watch.validate()
     }
 }
 

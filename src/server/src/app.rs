@@ -12,6 +12,7 @@ use crate::listen::Stop;
 use crate::request::Call;
 use crate::routes::off_thread;
 use crate::turns::{Turn, Turns};
+use crate::watch::Watch;
 use lodestone_engine::{Engine, EngineError, TenantAccess};
 use lodestone_types::{Grant, RequestContext};
 use tokio::sync::watch;
@@ -25,6 +26,8 @@ pub struct App {
     pub download: Arc<DownloadSigner>,
     /// The stop signal, which ends requests that only wait.
     pub stop: watch::Receiver<Stop>,
+    /// Metrics.
+    pub watch: Arc<Watch>,
     turns: Turns,
 }
 
@@ -39,7 +42,8 @@ impl App {
             None => engine.settings().embed_threads,
         };
         let turns = Turns::new(at_once, slots.waiting_max);
-        Self { engine, download, stop, turns }
+        let watch = Arc::new(Watch::new(Arc::clone(&engine)));
+        Self { engine, download, stop, watch, turns }
     }
 
     /// The bounds of a search or an answer that begins now.

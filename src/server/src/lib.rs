@@ -22,6 +22,7 @@
 //! - `request`: bytes to typed input
 //! - `dto`: every request and response of the wire
 //! - `reply`, `sse`, `file_body`: typed output to bytes; event streams; files as they are sent
+//! - `watch`: metrics
 //! - `product`: the table over one engine; `console`: files for browsers beside it
 //! - `error`: the error body and its table of conditions
 
@@ -45,6 +46,7 @@ pub mod request;
 pub mod routes;
 pub mod sse;
 pub mod turns;
+pub mod watch;
 
 #[cfg(test)]
 mod tests;
@@ -54,5 +56,5 @@ pub use auth::{AuthFailure, Authenticator};
 pub use error::{ApiError, Condition};
 pub use frame::{Frame, HttpSettings, router};
 pub use listen::{ListenSettings, Stop, never_stops, serve, stop_on_signals};
-pub use product::product_router;
+pub use product::{Product, product_router};
 pub use reply::{Json, Reply};

@@ -11,29 +11,48 @@ use crate::frame::{Frame, HttpSettings, router};
 use crate::listen::Stop;
 use crate::listen::pace::Pace;
 use crate::routes;
+use crate::watch::metrics_router;
 use lodestone_engine::Engine;
 use lodestone_types::{RandomIds, SystemClock};
 
-/// Every operation of the product, over `engine`, and the console. Requests that only wait end when
-/// `stop` says so.
+/// The services of one engine.
+#[derive(Debug)]
+pub struct Product {
+    /// Every operation of the product, and the console.
+    pub router: Router,
+    /// Metrics alone, without a key: for a listener that only the operator reaches.
+    pub metrics: Router,
+}
+
+/// The main service of [`Product::new`].
 pub fn product_router(engine: Arc<Engine>, stop: watch::Receiver<Stop>) -> Router {
-    let settings = engine.settings();
-    let http = HttpSettings {
-        rate_limit: settings.rate_limit,
-        cors_origins: settings.cors_origins.clone(),
-        pace: Pace::of(settings),
-        ..HttpSettings::default()
-    };
-    let (spills, memory) = (Arc::clone(engine.spills()), Arc::clone(engine.memory()));
-    let app = App::new(engine, stop);
-    let frame = Frame {
-        keys: Arc::new(app.clone()),
-        app,
-        clock: Arc::new(SystemClock),
-        ids: Arc::new(RandomIds),
-        spills,
-        memory,
-        settings: http,
-    };
-    router(routes::table(), console::router(), frame)
+    Product::new(engine, stop).router
+}
+
+impl Product {
+    /// The services over `engine`. Requests that only wait end when `stop` says so.
+    pub fn new(engine: Arc<Engine>, stop: watch::Receiver<Stop>) -> Self {
+        let settings = engine.settings();
+        let http = HttpSettings {
+            rate_limit: settings.rate_limit,
+            cors_origins: settings.cors_origins.clone(),
+            pace: Pace::of(settings),
+            ..HttpSettings::default()
+        };
+        let (spills, memory) = (Arc::clone(engine.spills()), Arc::clone(engine.memory()));
+        let app = App::new(engine, stop);
+        let watch = Arc::clone(&app.watch);
+        let frame = Frame {
+            keys: Arc::new(app.clone()),
+            app,
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
+            spills,
+            memory,
+            meters: watch.http().clone(),
+            settings: http,
+        };
+        let router = router(routes::table(), console::router(), frame);
+        Self { router, metrics: metrics_router(watch) }
+    }
 }

@@ -268,6 +268,10 @@ impl ComputeBackend for CudaBackend {
         self.description.clone()
     }
 
+    fn device_memory(&self) -> Option<(u64, u64)> {
+        self.memory().ok().map(|memory| (memory.free_bytes, memory.total_bytes))
+    }
+
     fn counts(&self) -> Vec<(&'static str, u64)> {
         self.counters.read()
     }

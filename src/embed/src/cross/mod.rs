@@ -117,8 +117,7 @@ impl CrossEncoder {
         let pairs = self.first_pairs(query, passages)?;
         let reply = self.queue.call(context, pairs.len());
         let waiting = pairs.into_iter().enumerate();
-        let waiting =
-            waiting.map(|(index, ids)| QueuedText { ids, reply: Arc::clone(&reply), index });
+        let waiting = waiting.map(|(index, ids)| QueuedText::new(ids, &reply, index));
         let pushed = self.queue.push(Lane::Query, &reply, waiting.collect());
         let scores = pushed.and_then(|()| reply.wait());
         let scores = scores.inspect_err(|_| self.queue.abandon(&reply))?;

@@ -13,10 +13,36 @@ use crate::ingest::kept::Kept;
 use crate::ingest::pipeline::Draft;
 use lodestone_catalog::job::Outcome;
 use lodestone_embed::{EmbedError, Lane};
+use lodestone_metrics::{Counter, Labelled, Registry};
 use lodestone_storage::collection::Snapshot;
 use lodestone_storage::segment::{NewSource, SegmentError};
 use lodestone_text::chunk::{Surroundings, passage};
 use lodestone_types::{ErrorKind, Fault, RequestContext, RowId, Sequence, SourceKind, Stage};
+
+/// Counts of the vectors of passages, by where they come from.
+#[derive(Debug, Clone)]
+pub struct VectorMeters(Labelled<Counter, 3>);
+
+impl Default for VectorMeters {
+    fn default() -> Self {
+        Self(Labelled::new("origin", ["model", "unchanged", "kept"], Counter::default))
+    }
+}
+
+impl VectorMeters {
+    /// Enters them into a registry.
+    pub fn enter(&self, registry: &mut Registry) {
+        let help = "Vectors of passages: embedded, taken from an unchanged passage, or kept by an \
+            interrupted job";
+        registry.enter("ingest_vectors_total", help, &self.0);
+    }
+
+    fn count(&self, model: usize, unchanged: usize, kept: usize) {
+        for (at, count) in [model, unchanged, kept].into_iter().enumerate() {
+            self.0.at(at).add(count as u64);
+        }
+    }
+}
 
 /// Passages of one slice: some seconds of one core, so that little is lost and much is batched.
 const SLICE_PASSAGES: usize = 256;
@@ -49,12 +75,15 @@ impl Ingest {
         let passages: Vec<String> = drafts.iter().flat_map(Draft::passages).collect();
         let mut vectors: Vec<Option<Vec<f32>>> =
             drafts.iter().flat_map(|draft| draft.known.iter().cloned()).collect();
+        let unchanged = vectors.iter().flatten().count();
         if let Some(kept) = kept.as_deref() {
             for (vector, passage) in vectors.iter_mut().zip(&passages) {
                 *vector = vector.take().or_else(|| kept.vector(passage));
             }
         }
         let missing: Vec<usize> = (0..vectors.len()).filter(|at| vectors[*at].is_none()).collect();
+        let of_kept = vectors.len() - missing.len() - unchanged;
+        self.vectors.count(missing.len(), unchanged, of_kept);
         let jobs: Vec<(Sequence, u32)> =
             drafts.iter().map(|draft| (draft.record.sequence, draft.chunk_count())).collect();
         self.tell_progress(&jobs, &vectors);

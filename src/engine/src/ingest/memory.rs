@@ -111,6 +111,16 @@ impl MemoryBudget {
         self.limit_bytes
     }
 
+    /// Bytes that belong to the process alone; `None` where the system does not report it.
+    pub fn own_bytes(&self) -> Option<u64> {
+        self.gauge.own_bytes()
+    }
+
+    /// Bytes that work has reserved.
+    pub fn reserved_bytes(&self) -> u64 {
+        self.promised.lock().bytes
+    }
+
     /// Memory for a request; `None` where there is none within `wait`. Blocks.
     pub fn take(self: &Arc<Self>, bytes: u64, wait: Duration) -> Option<MemoryShare> {
         let deadline = Instant::now() + wait;

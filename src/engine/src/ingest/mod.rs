@@ -60,6 +60,7 @@ pub use amend::Amendment;
 pub use app::AppProblem;
 pub use claims::{ClaimCounts, GraphReader};
 pub use delete::Deleted;
+pub use embed::VectorMeters;
 pub use error::IngestError;
 pub use memories::{AddedMemory, NewMemory};
 pub use memory::{MemoryBudget, MemoryShare};
@@ -129,6 +130,7 @@ pub struct Ingest {
     turns: Turns,
     graph_reader: Option<Arc<dyn GraphReader>>,
     claimed: Claimed,
+    vectors: VectorMeters,
     stopping: Stopping,
 }
 
@@ -169,6 +171,7 @@ impl Ingest {
             turns: Turns::new(workers, limits::WEB_FETCHES_MAX),
             graph_reader,
             claimed: Claimed::default(),
+            vectors: VectorMeters::default(),
             stopping: Stopping::default(),
         }
     }
@@ -269,6 +272,11 @@ impl Ingest {
             true => Ok(()),
             false => Err(IngestError::DiskFull { level, free_bytes: self.gauge.free_bytes() }),
         }
+    }
+
+    /// Measurements of where vectors come from.
+    pub fn vector_meters(&self) -> &VectorMeters {
+        &self.vectors
     }
 
     /// Whether work waits for memory.

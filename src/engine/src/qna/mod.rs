@@ -26,6 +26,7 @@ use crate::answer::generate::{
     Delivery, GenerateError, Question, Unsupported, Usage, Writer, Written,
 };
 use crate::answer::{AnswerSource, SourceOrder, contextualise, deltas, sources_only};
+use crate::meters::Leg;
 use crate::query::RetrieveRequest;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_types::id::SessionId;
@@ -162,6 +163,9 @@ impl Engine {
         };
         let millis = |since: Instant| since.elapsed().as_secs_f64() * 1e3;
         let (answer_ms, total_ms) = (millis(searched), millis(begun));
+        if request.ai_generation {
+            self.meters.observe(Leg::Answer, answer_ms / 1e3);
+        }
         Ok(QnaAnswer { text, sources, quotes, grounds, generation, answer_ms, total_ms })
     }
 

@@ -105,8 +105,10 @@ where
         (Some(reader), _) => Payload::Json(reader.collect().await?),
     };
     let admitted = match route.spec.role {
-        Some(role) => Some(Arc::new(shared.gate.admission.enter(role).await?)),
-        None => None,
+        Some(role) if route.spec.takes_slot => {
+            Some(Arc::new(shared.gate.admission.enter(role).await?))
+        }
+        Some(_) | None => None,
     };
     let handling = Handling::of(&parts.headers);
     let input = Input { query, path, payload, handling };

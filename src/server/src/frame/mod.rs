@@ -40,6 +40,7 @@ use crate::rate::RateLimiter;
 use crate::reply::Document;
 use crate::request::Call;
 use crate::routes::{Route, openapi};
+use crate::watch::HttpMeters;
 use lodestone_engine::Spills;
 use lodestone_engine::ingest::MemoryBudget;
 use lodestone_engine::settings::RateLimit;
@@ -74,6 +75,8 @@ pub struct Frame<S> {
     pub spills: Arc<Spills>,
     /// The memory that inputs and answers draw from.
     pub memory: Arc<MemoryBudget>,
+    /// Counts of requests.
+    pub meters: HttpMeters,
     /// Settings of the operator.
     pub settings: HttpSettings,
 }
@@ -91,7 +94,7 @@ where
     S: Clone + Send + Sync + 'static,
 {
     table.push(openapi_route(&table));
-    let Frame { app, keys, clock, ids, spills, memory, settings } = frame;
+    let Frame { app, keys, clock, ids, spills, memory, meters, settings } = frame;
     let shared = Arc::new(Shared {
         app,
         keys,
@@ -125,7 +128,7 @@ where
         prefix => router.nest(prefix, pages),
     };
     let fallback = move |request: Request<Body>| dispatch(Arc::clone(&shared), None, request);
-    let around = Arc::new(Outer { clock, ids, cors_origins: settings.cors_origins });
+    let around = Arc::new(Outer { clock, ids, cors_origins: settings.cors_origins, meters });
     router
         .fallback(fallback)
         .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(is_in_memory)))

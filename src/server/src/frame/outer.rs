@@ -17,6 +17,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Method, Request};
 
+use crate::watch::HttpMeters;
 use lodestone_types::{Clock, IdSource};
 
 const REQUEST_ID_HEADER: &str = "x-request-id";
@@ -39,6 +40,8 @@ pub struct Outer {
     pub ids: Arc<dyn IdSource>,
     /// Origins whose pages may call.
     pub cors_origins: Vec<String>,
+    /// Counts of requests.
+    pub meters: HttpMeters,
 }
 
 /// The outermost layer.
@@ -73,8 +76,9 @@ pub async fn outer(
     let id_value = HeaderValue::try_from(&*id).expect("request ids are plain ASCII");
     headers.insert(REQUEST_ID_HEADER, id_value);
     let route = response.extensions().get::<Template>().map_or("-", |template| template.0);
-    let status = response.status().as_u16();
-    let ms = started.elapsed().as_micros() as f64 / 1000.0;
+    let (status, seconds) = (response.status(), started.elapsed().as_secs_f64());
+    outer.meters.answered(&method, route, status, seconds);
+    let (status, ms) = (status.as_u16(), seconds * 1e3);
     match route {
         // Probes come every few seconds, and from anybody.
         "/healthz" | "/readyz" => {

@@ -172,6 +172,8 @@ pub struct RouteSpec {
     pub media: Media,
     /// Bytes of a body.
     pub body_bytes_max: usize,
+    /// Whether it waits for a slot among the operations that run at once.
+    pub takes_slot: bool,
     /// One line for the document.
     pub summary: &'static str,
     /// The input.
@@ -208,6 +210,7 @@ pub struct RouteDraft {
     role: Option<Role>,
     media: Media,
     body_bytes_max: usize,
+    takes_slot: bool,
     summary: &'static str,
 }
 
@@ -220,7 +223,16 @@ impl<S: Send + 'static> Route<S> {
         summary: &'static str,
     ) -> RouteDraft {
         let (media, body_bytes_max) = (Media::Json, limits::BODY_BYTES_MAX);
-        RouteDraft { method, path, group, role: Some(role), media, body_bytes_max, summary }
+        RouteDraft {
+            method,
+            path,
+            group,
+            role: Some(role),
+            media,
+            body_bytes_max,
+            takes_slot: true,
+            summary,
+        }
     }
 
     /// A GET operation. Identifiers may stand in a JSON body here too (API 1.4).
@@ -280,6 +292,12 @@ impl RouteDraft {
         Self { media: Media::UrlEncoded, ..self }
     }
 
+    /// Without waiting for a slot: it costs little, and is wanted when there is none.
+    #[must_use]
+    pub fn without_slot(self) -> Self {
+        Self { takes_slot: false, ..self }
+    }
+
     /// The finished entry: `handler` gets the application, the call and the typed input.
     pub fn handle<S, R, T, F, A>(self, handler: F) -> Route<S>
     where
@@ -289,7 +307,7 @@ impl RouteDraft {
         F: Fn(S, Call, R) -> A + Clone + Send + Sync + 'static,
         A: Future<Output = Result<T, ApiError>> + Send + 'static,
     {
-        let Self { method, path, group, role, media, body_bytes_max, summary } = self;
+        let Self { method, path, group, role, media, body_bytes_max, takes_slot, summary } = self;
         let (fields, reply_schema) = (R::FIELDS, T::schema as _);
         let is_mutation = method != Method::GET && role.is_some_and(|role| role > Role::Read);
         let handler: Handler<S> = Arc::new(move |app, mut call, input| {
@@ -336,6 +354,7 @@ impl RouteDraft {
             role,
             media,
             body_bytes_max,
+            takes_slot,
             summary,
             fields,
             reply_schema,

@@ -14,8 +14,9 @@ use crate::error::{ApiError, Location};
 use crate::reply::{Json, Reply};
 use crate::request::Call;
 use crate::routes::{Group, Route};
+use crate::watch::MetricsText;
 use lodestone_catalog::job::JobRow;
-use lodestone_engine::ComponentState;
+use lodestone_engine::{ComponentState, EngineError};
 use lodestone_types::{Role, Sequence};
 
 const DOCS_PAGE: &str = include_str!("docs.html");
@@ -29,6 +30,9 @@ pub fn routes() -> Vec<Route<App>> {
     vec![
         Route::<App>::get("/jobs", Group::Operations, Role::Read, "List jobs, newest first")
             .handle(blocking(list_jobs)),
+        Route::<App>::get("/metrics", Group::Operations, Role::Read, "Metrics for Prometheus")
+            .without_slot()
+            .handle(metrics),
         Route::<App>::public("/healthz", "Report whether the process runs")
             .handle(|_: App, _: Call, (): ()| async { Ok(Json::new(alive())) }),
         Route::<App>::public("/readyz", "Report whether storage, index and embedder are usable")
@@ -88,6 +92,15 @@ fn job(row: &JobRow) -> JobView {
         started_at: row.started_at.map(|at| at.to_string()),
         finished_at: row.finished_at.map(|at| at.to_string()),
     }
+}
+
+/// The numbers are of the whole server, so a key for some tenants does not see them.
+async fn metrics(app: App, call: Call, (): ()) -> Result<MetricsText, ApiError> {
+    if !call.grant()?.is_all_tenants() {
+        let need = "metrics are of the whole server: they need a key for all tenants";
+        return Err(EngineError::Forbidden { need }.into());
+    }
+    Ok(app.watch.text().await)
 }
 
 fn alive() -> Health {

@@ -51,6 +51,7 @@ impl Rig {
             ids: Arc::new(RandomIds),
             spills: Arc::clone(engine.spills()),
             memory: Arc::clone(engine.memory()),
+            meters: crate::watch::HttpMeters::default(),
             settings: HttpSettings::default(),
         };
         let router = router(table(), Router::new(), frame);

@@ -25,6 +25,7 @@ use crate::request::spool::Spooler;
 use crate::request::{Call, Field, Fields, Kind, Request as Input};
 use crate::routes::{Group, Route, RouteSpec, off_thread};
 use crate::sse;
+use crate::watch::HttpMeters;
 use lodestone_engine::ingest::MemoryBudget;
 use lodestone_io::{DataDir, ProcessMemory, Space, SpaceGauge, Spills, StandInDisk};
 use lodestone_types::access::KeyScope;
@@ -205,6 +206,7 @@ impl Rig {
             ids: Arc::new(SeededIds::new(1)),
             spills: Arc::clone(&spools.spooler().spills),
             memory: Arc::new(MemoryBudget::new(Box::new(ProcessMemory), None, 0)),
+            meters: HttpMeters::default(),
             settings,
         };
         Self { router: router(table(), Router::new(), frame), spools }

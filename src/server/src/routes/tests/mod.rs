@@ -160,6 +160,7 @@ impl Server {
             ids,
             spills,
             memory,
+            meters: crate::watch::HttpMeters::default(),
             settings: HttpSettings::default(),
         };
         let router = router(super::table(), Router::new(), frame);

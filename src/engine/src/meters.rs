@@ -1,0 +1,202 @@
+//! Measurements of searches, and numbers of the engine as they are now.
+
+use std::time::Instant;
+
+use crate::Engine;
+use crate::query::{Retrieved, Timings};
+use lodestone_io::Fullness;
+use lodestone_metrics::{Counter, Family, Gauge, Histogram, LEG_SECONDS, Labelled, Registry};
+
+/// A measured part of a search, or a whole one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leg {
+    Embed,
+    Semantic,
+    Keyword,
+    Fuse,
+    Rerank,
+    Graph,
+    Retrieve,
+    Answer,
+    FullText,
+    Vectors,
+}
+
+const LEGS: [&str; 10] = [
+    "embed", "semantic", "keyword", "fuse", "rerank", "graph", "retrieve", "answer", "full_text",
+    "vectors",
+];
+
+/// One label and its value, both words of this program.
+type Label = [(&'static str, &'static str); 1];
+
+/// Measurements of one engine.
+#[derive(Debug)]
+pub(super) struct Meters {
+    search_seconds: Labelled<Histogram, 10>,
+    queued_bytes: Gauge,
+    /// Open, idle, being deleted.
+    tenants: Labelled<Gauge, 3>,
+    deleted_pending_bytes: Gauge,
+    quarantined_segments: Gauge,
+    /// Free, used.
+    device_memory: Labelled<Gauge, 2>,
+    device_events: Family<Label, Counter>,
+    memory_own: Gauge,
+    memory_reserved: Gauge,
+    memory_limit: Gauge,
+    disk_level: Gauge,
+    disk_free: Gauge,
+    embed_tokens: Counter,
+    embed_fallbacks: Counter,
+}
+
+impl Default for Meters {
+    fn default() -> Self {
+        let states = ["open", "idle", "deleting"];
+        let memory = ["free", "used"];
+        Self {
+            search_seconds: Labelled::new("leg", LEGS, || Histogram::new(LEG_SECONDS)),
+            queued_bytes: Gauge::default(),
+            tenants: Labelled::new("state", states, Gauge::default),
+            deleted_pending_bytes: Gauge::default(),
+            quarantined_segments: Gauge::default(),
+            device_memory: Labelled::new("state", memory, Gauge::default),
+            device_events: Family::default(),
+            memory_own: Gauge::default(),
+            memory_reserved: Gauge::default(),
+            memory_limit: Gauge::default(),
+            disk_level: Gauge::default(),
+            disk_free: Gauge::default(),
+            embed_tokens: Counter::default(),
+            embed_fallbacks: Counter::default(),
+        }
+    }
+}
+
+impl Meters {
+    /// A part that has taken so many seconds.
+    pub(super) fn observe(&self, leg: Leg, seconds: f64) {
+        self.search_seconds.at(leg as usize).observe(seconds);
+    }
+
+    /// A part that began at `since` and ends now.
+    pub(super) fn ended(&self, leg: Leg, since: Instant) {
+        self.observe(leg, since.elapsed().as_secs_f64());
+    }
+
+    /// The legs of a search that ran.
+    pub(super) fn retrieved(&self, found: &Retrieved) {
+        let Timings { embed, semantic, keyword, fuse, rerank, graph, total } = found.timings;
+        let legs = [
+            (Leg::Embed, embed),
+            (Leg::Semantic, semantic),
+            (Leg::Keyword, keyword),
+            (Leg::Fuse, fuse),
+            (Leg::Rerank, rerank),
+            (Leg::Graph, graph),
+            (Leg::Retrieve, total),
+        ];
+        for (leg, millis) in legs.into_iter().filter(|(_, millis)| *millis > 0.0) {
+            self.observe(leg, millis / 1e3);
+        }
+    }
+
+    fn enter(&self, registry: &mut Registry) {
+        let help = "Seconds of the parts of a search that ran, of whole searches and of answers";
+        registry.enter("search_seconds", help, &self.search_seconds);
+        let help = "Bytes of the originals that wait for a worker";
+        registry.enter("ingest_queue_bytes", help, &self.queued_bytes);
+        let help = "Tenants by state: open in memory, idle on disk, being deleted";
+        registry.enter("tenants", help, &self.tenants);
+        let help = "Bytes of deleted rows in open tenants that a merge will give back";
+        registry.enter("deleted_pending_bytes", help, &self.deleted_pending_bytes);
+        let help = "Damaged segments of open tenants";
+        registry.enter("quarantined_segments", help, &self.quarantined_segments);
+        let help = "Memory of the GPU; 0 without one";
+        registry.enter("device_memory_bytes", help, &self.device_memory);
+        let help = "Work of the GPU in vector searches and fallbacks to the CPU, by kind";
+        registry.enter("device_events_total", help, &self.device_events);
+        let help = "Memory that belongs to the process alone: heap and stacks, no mapped files";
+        registry.enter("memory_own_bytes", help, &self.memory_own);
+        let help = "Memory that work has reserved";
+        registry.enter("memory_reserved_bytes", help, &self.memory_reserved);
+        let help = "The memory limit in force; 0 where there is none";
+        registry.enter("memory_limit_bytes", help, &self.memory_limit);
+        let help = "Fullness of the disk: 0 ample, 1 no merges, 2 no new content, 3 deletions only";
+        registry.enter("disk_level", help, &self.disk_level);
+        registry.enter("disk_free_bytes", "Free bytes of the disk", &self.disk_free);
+        let help = "Tokens through the embedding model";
+        registry.enter("embed_tokens_total", help, &self.embed_tokens);
+        let help = "Batches for the GPU that the CPU embedded instead";
+        registry.enter("embed_device_fallbacks_total", help, &self.embed_fallbacks);
+    }
+}
+
+impl Engine {
+    /// Enters the measurements of every part into a registry.
+    pub fn enter_meters(&self, registry: &mut Registry) {
+        let build: Family<Vec<(&'static str, String)>, Gauge> = Family::default();
+        let labels = vec![
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("backend", self.backend.name().to_owned()),
+            ("model", self.embedder.name().to_owned()),
+        ];
+        build.get_or_create(&labels).set(1);
+        registry.enter("build_info", "The program and what it runs on; always 1", &build);
+        self.catalog.enter_meters(registry);
+        self.ingest.vector_meters().enter(registry);
+        if let Some(meters) = self.embedder.meters() {
+            meters.enter(registry);
+        }
+        self.meters.enter(registry);
+    }
+
+    /// Reads the numbers that are not counted as they change. Blocks as a listing does, so that a
+    /// scrape does not wait for it longer than it wants to.
+    pub fn refresh_gauges(&self) {
+        let meters = &self.meters;
+        let open = self.registry.open_collections();
+        match self.catalog.gauges() {
+            Ok(now) => {
+                meters.queued_bytes.set(now.queued_bytes);
+                let idle = now.tenants.saturating_sub(open.len() as u64);
+                let states = [open.len() as u64, idle, now.deleting];
+                states.into_iter().enumerate().for_each(|(at, n)| meters.tenants.at(at).set(n));
+            }
+            Err(error) => tracing::warn!(%error, "the catalog could not be counted"),
+        }
+        let (mut pending, mut quarantined) = (0, 0);
+        for collection in open {
+            let snapshot = collection.snapshot();
+            quarantined += snapshot.damaged.len() as u64;
+            for live in &snapshot.segments {
+                let (dead, rows) = (live.dead.rows.len(), u64::from(live.segment.row_count()));
+                pending += (u128::from(live.entry.bytes) * u128::from(dead))
+                    .checked_div(u128::from(rows))
+                    .unwrap_or(0) as u64;
+            }
+        }
+        meters.deleted_pending_bytes.set(pending);
+        meters.quarantined_segments.set(quarantined);
+        let (free, all) = self.backend.device_memory().unwrap_or((0, 0));
+        meters.device_memory.at(0).set(free);
+        meters.device_memory.at(1).set(all.saturating_sub(free));
+        for (event, count) in self.backend.counts() {
+            meters.device_events.get_or_create(&[("event", event)]).set(count);
+        }
+        meters.memory_own.set(self.memory.own_bytes().unwrap_or(0));
+        meters.memory_reserved.set(self.memory.reserved_bytes());
+        meters.memory_limit.set(self.memory.limit_bytes().unwrap_or(0));
+        meters.disk_level.set(match self.gauge.level() {
+            Fullness::Ample => 0,
+            Fullness::Tight => 1,
+            Fullness::Full => 2,
+            Fullness::Critical => 3,
+        });
+        meters.disk_free.set(self.gauge.free_bytes());
+        let embedded = self.embedder.stats();
+        meters.embed_tokens.set(embedded.tokens);
+        meters.embed_fallbacks.set(embedded.device_fallbacks);
+    }
+}

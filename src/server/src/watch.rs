@@ -1,0 +1,148 @@
+//! Metrics of the server: counts of requests, and the text that a scrape gets.
+//!
+//! A scrape reads counters, and gauges that a blocking task refreshes for it. It waits for that
+//! task a moment at most: where the catalog is slow or the disk hangs, it shows the numbers of the
+//! refresh before, and the task goes on. There is one such task at a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use axum::routing::get;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, StatusCode};
+use parking_lot::Mutex;
+use schemars::{Schema, SchemaGenerator};
+use tokio::time::timeout;
+
+use crate::error::ApiError;
+use crate::reply::Reply;
+use lodestone_engine::Engine;
+use lodestone_metrics::{Counter, Family, Histogram, REQUEST_SECONDS, Registry};
+
+/// Time for which a scrape waits for fresh gauges.
+const REFRESH_WAIT: Duration = Duration::from_millis(250);
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// Classes of statuses, by their first digit.
+const CLASSES: [&str; 6] = ["other", "1xx", "2xx", "3xx", "4xx", "5xx"];
+static METHODS: [Method; 7] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::OPTIONS,
+];
+
+type Label = (&'static str, &'static str);
+
+/// Counts of requests. Clones share them.
+#[derive(Debug, Clone)]
+pub struct HttpMeters {
+    requests: Family<[Label; 3], Counter>,
+    seconds: Family<[Label; 2], Histogram>,
+}
+
+impl Default for HttpMeters {
+    fn default() -> Self {
+        let make: fn() -> Histogram = || Histogram::new(REQUEST_SECONDS);
+        let seconds = Family::new_with_constructor(make);
+        Self { requests: Family::default(), seconds }
+    }
+}
+
+impl HttpMeters {
+    /// Counts a request of the route with this template whose answer begins after `seconds`.
+    pub fn answered(&self, method: &Method, route: &'static str, status: StatusCode, seconds: f64) {
+        let known = METHODS.iter().find(|known| *known == method);
+        let method = ("method", known.map_or("other", method_name));
+        let class = CLASSES.get(usize::from(status.as_u16() / 100)).unwrap_or(&CLASSES[0]);
+        let route = ("route", route);
+        self.requests.get_or_create(&[method, route, ("status", class)]).inc();
+        self.seconds.get_or_create(&[method, route]).observe(seconds);
+    }
+
+    fn enter(&self, registry: &mut Registry) {
+        let help = "Requests by method, path template and class of the status";
+        registry.enter("http_requests_total", help, &self.requests);
+        let help = "Seconds from the head of a request to the head of its answer";
+        registry.enter("http_request_duration_seconds", help, &self.seconds);
+    }
+}
+
+/// The name of one of the known methods, which are constants.
+fn method_name(method: &'static Method) -> &'static str {
+    method.as_str()
+}
+
+/// Everything that a scrape shows.
+#[derive(Debug)]
+pub struct Watch {
+    engine: Arc<Engine>,
+    registry: Registry,
+    http: HttpMeters,
+    /// Held while gauges are refreshed.
+    refreshing: Mutex<()>,
+}
+
+impl Watch {
+    /// The metrics of an engine and of the server in front of it.
+    pub fn new(engine: Arc<Engine>) -> Self {
+        let (mut registry, http) = (Registry::default(), HttpMeters::default());
+        http.enter(&mut registry);
+        engine.enter_meters(&mut registry);
+        Self { engine, registry, http, refreshing: Mutex::new(()) }
+    }
+
+    /// The counts of requests.
+    pub fn http(&self) -> &HttpMeters {
+        &self.http
+    }
+
+    /// The text for a scrape.
+    pub async fn text(self: Arc<Self>) -> MetricsText {
+        let watch = Arc::clone(&self);
+        let refreshed = tokio::task::spawn_blocking(move || {
+            if let Some(_only) = watch.refreshing.try_lock() {
+                watch.engine.refresh_gauges();
+            }
+        });
+        if timeout(REFRESH_WAIT, refreshed).await.is_err() {
+            tracing::debug!("a scrape shows gauges of an earlier moment");
+        }
+        MetricsText(self.registry.text())
+    }
+}
+
+/// Metrics in the text format of Prometheus.
+#[derive(Debug, Clone)]
+pub struct MetricsText(String);
+
+impl MetricsText {
+    fn response(self) -> Response {
+        let mut response = Response::new(Body::from(self.0));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(TEXT));
+        response
+    }
+}
+
+impl Reply for MetricsText {
+    const MEDIA_TYPES: &'static [&'static str] = &["text/plain"];
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({"type": "string"})
+    }
+
+    fn into_response(self) -> Result<Response, ApiError> {
+        Ok(self.response())
+    }
+}
+
+/// The service of a listener for metrics alone, which asks for no key.
+pub fn metrics_router(watch: Arc<Watch>) -> Router {
+    let scrape = move || async move { watch.text().await.response() };
+    Router::new().route("/metrics", get(scrape))
+}
