@@ -11,6 +11,8 @@ mod corpus;
 mod deadlines;
 mod documented;
 mod errors;
+#[path = "../process/exposition.rs"]
+mod exposition;
 mod fetch;
 mod filters;
 mod full_text;
@@ -25,6 +27,7 @@ mod limits;
 mod listings;
 mod memories;
 mod metadata;
+mod metrics;
 mod modes;
 mod names;
 mod pages;

@@ -1,5 +1,5 @@
-//! The real disk with hooks for tests: actions before each read and each removal, and a pretended
-//! fullness.
+//! The real disk with hooks for tests: actions before each read, each removal and each look at its
+//! space, and a pretended fullness.
 
 use std::fmt;
 use std::path::Path;
@@ -16,6 +16,7 @@ type Act = dyn Fn(&Path) + Send + Sync;
 pub struct StandInDisk {
     before_read: Mutex<Option<Arc<Act>>>,
     before_remove: Mutex<Option<Arc<Act>>>,
+    before_space: Mutex<Option<Arc<Act>>>,
     space: Mutex<Option<Space>>,
 }
 
@@ -28,6 +29,11 @@ impl StandInDisk {
     /// From now on calls `act` with the path of each file that is about to be removed.
     pub fn before_remove(&self, act: impl Fn(&Path) + Send + Sync + 'static) {
         *self.before_remove.lock() = Some(Arc::new(act));
+    }
+
+    /// From now on calls `act` before its space is looked at.
+    pub fn before_space(&self, act: impl Fn(&Path) + Send + Sync + 'static) {
+        *self.before_space.lock() = Some(Arc::new(act));
     }
 
     /// From now on claims to be this full.
@@ -59,6 +65,10 @@ impl Disk for StandInDisk {
         RealDisk.open(path)
     }
     fn space(&self, path: &Path) -> Result<Space, IoError> {
+        let act = self.before_space.lock().clone();
+        if let Some(act) = act {
+            act(path);
+        }
         let pretended = *self.space.lock();
         pretended.map_or_else(|| RealDisk.space(path), Ok)
     }
