@@ -1,8 +1,8 @@
 //! Verbs of the command line: arguments to settings, settings to an engine, an engine to a server.
 //!
 //! - `arguments`: flags, environment and file, and which of them wins
-//! - `serve`: the server, from banner to drain; `verify`: a walk over everything on disk
-//! - `backup`: backups and restoring them
+//! - `serve`: the server, from banner to drain; `watch`: its log and its traces
+//! - `verify`: a walk over everything on disk; `backup`: backups and restoring them
 //! - `doctor`: a check of the parts that a server would run on
 //! - `ingest`: a client of a running server, files and pages in, a summary out
 //! - `model`: models on this machine, and the reranker of a server
@@ -24,6 +24,7 @@ mod ingest;
 mod model;
 mod serve;
 mod verify;
+mod watch;
 
 use std::error::Error;
 use std::fmt::Arguments as Text;

@@ -16,17 +16,18 @@ use lodestone_extract::sandbox::Sandbox;
 use lodestone_io::{Disk, RealDisk, raise_file_limit};
 use lodestone_server::{ListenSettings, Product};
 use lodestone_types::{Clock, SystemClock};
-use tracing_subscriber::EnvFilter;
 
 use crate::cli::arguments::PARSE;
 use crate::cli::model::reranker;
+use crate::cli::watch;
 
 /// Connections to the listener for metrics.
 const METRICS_CONNECTIONS: usize = 16;
 
 /// Runs until a signal stops it.
 pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
-    start_log();
+    // Dropped last: it sends the traces that wait.
+    let _exporter = watch::start(&settings.watch);
     read_variable_of_clients(&mut settings);
     settings.validate()?;
     // Before anything is made: a first key that nobody could see would be lost.
@@ -97,17 +98,6 @@ fn read_variable_of_clients(settings: &mut Settings) {
             "LODESTONE_API_KEY is not read: it is for clients, and holds a key of a catalog or \
              less than 32 characters; LODESTONE_ADMIN_KEY is the server's own key"
         ),
-    }
-}
-
-/// Logs text to a terminal and JSON elsewhere.
-fn start_log() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    if std::io::stderr().is_terminal() {
-        log.init();
-    } else {
-        log.json().init();
     }
 }
 

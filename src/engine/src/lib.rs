@@ -14,7 +14,8 @@
 //! - `device`: the device for vectors and the model
 //! - `reading`: the generator as the reader of graphs
 //! - `backup`: backups and restoring them; `backups`: those of this engine
-//! - `meters`: measurements; `health`: state of the parts
+//! - `meters`: measurements; `stage`: stages as spans; `slow`: the log of slow searches
+//! - `health`: state of the parts
 //! - `restore`: rebuilding a lost catalog, completing an older one
 //! - `error`: errors of the operations, as the server sees them
 
@@ -36,7 +37,9 @@ mod reading;
 mod restore;
 mod search;
 pub mod settings;
+mod slow;
 mod sources;
+mod stage;
 pub mod statements;
 mod status;
 mod tenants;

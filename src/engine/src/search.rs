@@ -10,6 +10,7 @@ use crate::meters::Leg;
 use crate::query::{
     FoundWords, FullTextRequest, QueryError, RetrieveRequest, Retrieved, VectorHit,
 };
+use crate::stage::stage;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_storage::collection::{Collection, Snapshot};
 use lodestone_types::{ErrorKind, SourceId, Triplet};
@@ -85,6 +86,7 @@ impl Engine {
         access: &TenantAccess,
         request: &RetrieveRequest,
     ) -> Result<Retrieved, EngineError> {
+        let _stage = stage!("retrieve");
         let schema = access.tenant.schema.as_ref();
         let now = self.clock.now();
         let found = self.read(access, |snapshot| {
@@ -92,6 +94,7 @@ impl Engine {
             self.query.retrieve(context, snapshot, sub_tenant, schema, request, now)
         })?;
         self.meters.retrieved(&found);
+        self.tell_slow_search(access, &found);
         Ok(found)
     }
 
@@ -104,11 +107,13 @@ impl Engine {
         access: &TenantAccess,
         request: &FullTextRequest,
     ) -> Result<FoundWords, EngineError> {
+        let _stage = stage!("full_text");
         let (schema, begun) = (access.tenant.schema.as_ref(), Instant::now());
         let found = self.read(access, |snapshot| {
             self.query.full_text(&access.context, snapshot, &access.sub_tenant, schema, request)
         })?;
         self.meters.ended(Leg::FullText, begun);
+        self.tell_slow(access, "full_text", begun);
         Ok(found)
     }
 
@@ -179,12 +184,14 @@ impl Engine {
         queries: &[Vec<f32>],
         max_chunks: usize,
     ) -> Result<Vec<Vec<VectorHit>>, EngineError> {
+        let _stage = stage!("vectors");
         let begun = Instant::now();
         let found = self.read(access, |snapshot| {
             let TenantAccess { sub_tenant, context, .. } = access;
             self.query.nearest_vectors(context, snapshot, sub_tenant, queries, max_chunks)
         })?;
         self.meters.ended(Leg::Vectors, begun);
+        self.tell_slow(access, "vectors", begun);
         Ok(found)
     }
 

@@ -8,7 +8,7 @@ use crate::query;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_catalog::descriptors::{self, Descriptor};
 use lodestone_catalog::{CatalogError, Tenant};
-use lodestone_types::{Grant, SubTenantId, TenantId, TenantMode, TenantSchema};
+use lodestone_types::{CollectionId, Grant, SubTenantId, TenantId, TenantMode, TenantSchema};
 
 /// Counts of a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,12 +92,12 @@ impl Engine {
     }
 
     /// Deletes a tenant with everything in it. It is gone for every reader when this returns;
-    /// its files follow in the background.
+    /// its files follow in the background. Returns its collection.
     ///
     /// # Errors
     /// [`EngineError::TenantNotFound`]; [`EngineError::Forbidden`] for a key that reaches only a
     /// part of it.
-    pub fn delete_tenant(&self, grant: &Grant, id: &TenantId) -> Result<(), EngineError> {
+    pub fn delete_tenant(&self, grant: &Grant, id: &TenantId) -> Result<CollectionId, EngineError> {
         let tenant = self.find_tenant(grant, id)?;
         if !grant.scope.allows_whole_tenant(id) {
             let need = "deleting a tenant needs a key for all of its sub-tenants";
@@ -108,7 +108,8 @@ impl Engine {
         // Before the answer: a deleted tenant must not come back with a rebuilt catalog.
         let marked = descriptors::mark_deleted(&*self.store, collection);
         self.ingest.clear_deleted_tenants();
-        marked.map_err(|error| IngestError::half_done(error).into())
+        marked.map_err(IngestError::half_done)?;
+        Ok(collection)
     }
 
     /// A tenant with its sub-tenants that the key reaches: `default` first, then ascending.

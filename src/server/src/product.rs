@@ -37,6 +37,8 @@ impl Product {
             rate_limit: settings.rate_limit,
             cors_origins: settings.cors_origins.clone(),
             pace: Pace::of(settings),
+            has_access_log: settings.watch.access_log,
+            is_recording: settings.watch.collector().is_some(),
             ..HttpSettings::default()
         };
         let (spills, memory) = (Arc::clone(engine.spills()), Arc::clone(engine.memory()));

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use crate::ingest::Ingest;
 use crate::ingest::kept::Kept;
 use crate::ingest::pipeline::Draft;
+use crate::stage::stage;
 use lodestone_catalog::job::Outcome;
 use lodestone_embed::{EmbedError, Lane};
 use lodestone_metrics::{Counter, Labelled, Registry};
@@ -92,6 +93,7 @@ impl Ingest {
         if let Some(kept) = kept.as_deref() {
             context = context.of_tenant(kept.collection());
         }
+        let stage = stage!("embed", passages = missing.len());
         for slice in missing.chunks(SLICE_PASSAGES) {
             if is_long && !self.is_wanted(kept.is_some(), &jobs) {
                 return Err(Outcome::Released);
@@ -108,6 +110,8 @@ impl Ingest {
             }
             self.tell_progress(&jobs, &vectors);
         }
+        drop(stage);
+        let _stage = stage!("graph");
         if kept.is_some() {
             let sequences: Vec<Sequence> = jobs.iter().map(|(sequence, _)| *sequence).collect();
             self.catalog.set_stage(&sequences, Stage::Graph);

@@ -1,6 +1,7 @@
 //! One source from its original to rows: verify, extract, cut, embed.
 
 use crate::ingest::{Ingest, app, memories};
+use crate::stage::stage;
 use lodestone_catalog::Tenant;
 use lodestone_catalog::job::{ClaimedJob, Outcome};
 use lodestone_extract::{ExtractError, Format};
@@ -169,6 +170,7 @@ impl Ingest {
         at_stage: impl Fn(Stage),
     ) -> Result<Content, Outcome> {
         at_stage(Stage::Parsing);
+        let stage = stage!("parse");
         let (format, extracted) = match kind {
             SourceKind::App => (Format::Json, self.read_app(original)?),
             SourceKind::Memory => (Format::Json, memories::read(original)?),
@@ -185,7 +187,9 @@ impl Ingest {
                 self.parser.parse(format, original).map_err(unread)?
             }
         };
+        drop(stage);
         at_stage(Stage::Chunking);
+        let _stage = stage!("chunk");
         let sizes =
             ChunkSizes { tokens: limits::CHUNK_TOKENS, overlap: limits::CHUNK_OVERLAP_TOKENS };
         let mut chunks = chunk::chunk(&extracted.text, &extracted.blocks, &self.tokens(), sizes);

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::ingest::web::{self, Fetched};
 use crate::ingest::{Ingest, IngestError, failure, memory, pipeline};
+use crate::stage::stage;
 use lodestone_catalog::Tenant;
 use lodestone_catalog::job::{Claim, ClaimLimits, ClaimedJob, Duty, JobQueue, Outcome, Settlement};
 use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
@@ -62,6 +63,8 @@ impl Ingest {
 
     /// Processes one claim. After any error or panic every job is settled or given back.
     fn process_claim(&self, duty: Duty, claim: Claim) {
+        let (jobs, of) = (claim.jobs.len(), tracing::field::display(claim.collection));
+        let _trace = stage!("ingest", jobs = jobs, collection = of);
         let mut held: Vec<Sequence> = claim.jobs.iter().map(|job| job.sequence).collect();
         let collection = claim.collection;
         let result = catch_unwind(AssertUnwindSafe(|| self.try_process(duty, claim, &mut held)));
@@ -110,7 +113,10 @@ impl Ingest {
         }
         let Fetched { jobs: claimed, mut ended } = match duty {
             Duty::Process => Fetched { jobs: claim.jobs, ended: Vec::new() },
-            Duty::Fetch => self.fetch(&collection, claim)?,
+            Duty::Fetch => {
+                let _stage = stage!("fetch");
+                self.fetch(&collection, claim)?
+            }
         };
         let bytes = memory::claim_bytes(claimed.iter().map(|job| job.size_bytes));
         let Some(_memory) = self.memory.share(bytes, &self.stopping) else {
@@ -122,7 +128,10 @@ impl Ingest {
         let reads_until = self.clock.now().plus_millis(READ_MILLIS);
         let mut unread = claimed.into_iter();
         for job in unread.by_ref() {
-            match self.draft(&tenant, &snapshot, &job) {
+            let stage = stage!("read", job_id = job.job_id);
+            let drafted = self.draft(&tenant, &snapshot, &job);
+            drop(stage);
+            match drafted {
                 Ok(draft) => {
                     drafts.push(draft);
                     jobs.push(job);
@@ -219,7 +228,10 @@ impl Ingest {
     ) -> Result<(), IngestError> {
         let sequences: Vec<Sequence> = jobs.iter().map(|job| job.sequence).collect();
         self.catalog.set_stage(&sequences, Stage::Indexing);
+        let stage = stage!("index", sources = sources.len());
         let segment = collection.build(self.embedder.dimension(), VectorKind::F16, &sources)?;
+        drop(stage);
+        let _stage = stage!("commit");
         let mut writer = collection.writer()?;
         let claimed: Vec<(Sequence, u32)> =
             jobs.iter().map(|job| (job.sequence, job.revision)).collect();

@@ -6,6 +6,7 @@ use crate::answer::generate::{Understood, Usage};
 use crate::answer::{Correction, corrected};
 use crate::qna::{Conversation, QnaRequest};
 use crate::query::Retrieved;
+use crate::stage::stage;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_types::{RetrievedChunk, SourceId, limits};
 
@@ -36,6 +37,7 @@ impl Engine {
         access: &TenantAccess,
         request: &QnaRequest,
     ) -> Result<Grounds, EngineError> {
+        let understanding = stage!("understand");
         let past = self.past_turns(access, &request.conversation)?;
         let mut search = request.search.clone();
         let (understood, access) = match &self.writer {
@@ -57,6 +59,7 @@ impl Engine {
             })?;
             question = corrected(&question, &corrections);
         }
+        drop(understanding);
         search.query.clone_from(&question);
         let mut pools = vec![self.retrieve(access, &search)?];
         for part in &parts {

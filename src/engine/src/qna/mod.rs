@@ -28,6 +28,7 @@ use crate::answer::generate::{
 use crate::answer::{AnswerSource, SourceOrder, contextualise, deltas, sources_only};
 use crate::meters::Leg;
 use crate::query::RetrieveRequest;
+use crate::stage::stage;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_types::id::SessionId;
 
@@ -152,6 +153,7 @@ impl Engine {
             None => request.ai_generation.then_some(EXTRACTIVE),
         };
         told(sink(AnswerEvent::Start(model)))?;
+        let answering = stage!("answer");
         let (text, sources, quotes, generation) = match writer {
             Some(writer) => self.generate(writer, access, request, &grounds, delivery, sink)?,
             None => {
@@ -161,11 +163,13 @@ impl Engine {
                 draft
             }
         };
+        drop(answering);
         let millis = |since: Instant| since.elapsed().as_secs_f64() * 1e3;
         let (answer_ms, total_ms) = (millis(searched), millis(begun));
         if request.ai_generation {
             self.meters.observe(Leg::Answer, answer_ms / 1e3);
         }
+        self.tell_slow_answer(access, &grounds, answer_ms, total_ms);
         Ok(QnaAnswer { text, sources, quotes, grounds, generation, answer_ms, total_ms })
     }
 

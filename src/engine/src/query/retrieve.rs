@@ -11,6 +11,7 @@ use crate::query::ranking::{Candidates, Search};
 use crate::query::request::{GraphContext, Mode, RetrieveRequest, Retrieved};
 use crate::query::rerank::verdicts;
 use crate::query::steer::{feed_back, steered};
+use crate::query::timing::{Part, millis};
 use crate::query::{Query, QueryError, plan};
 use lodestone_compute::PreparedQuery;
 use lodestone_embed::Lane;
@@ -64,7 +65,7 @@ impl Query {
         };
         let pool = plan::pool(request.mode, request.max_chunks);
         let words = HybridQuery::analyse(&request.query);
-        let keyword = timed(&mut result.timings.keyword, || {
+        let keyword = result.timings.time(Part::Keyword, || {
             let leg = || KeywordLeg::compute(context, &segments, &words, pool);
             (alpha < 1.0).then(leg).transpose()
         })?;
@@ -95,7 +96,7 @@ impl Query {
             self.judge(&search, &words, plain.as_ref(), &mut shown)?;
         }
         if uses_graph {
-            let relations = timed(&mut result.timings.graph, || {
+            let relations = result.timings.time(Part::Graph, || {
                 Neighbourhood::open(&search, &candidates)?.relations(&ranked, &shown)
             });
             result.relations = Some(relations?);
@@ -117,25 +118,25 @@ impl Query {
     ) -> Result<(Candidates, Vec<Ranked>, bool), QueryError> {
         let mode = search.request.mode;
         let timings = &mut result.timings;
-        let (near, paths) = timed(&mut timings.semantic, || search.nearest(vector.as_ref()))?;
+        let (near, paths) = timings.time(Part::Semantic, || search.nearest(vector.as_ref()))?;
         result.paths = paths;
-        let mut candidates = timed(&mut timings.fuse, || search.candidates(vector, &near))?;
-        timed(&mut timings.semantic, || search.fill(&mut candidates))?;
-        let mut ranked = timed(&mut timings.fuse, || search.order(&candidates));
+        let mut candidates = timings.time(Part::Fuse, || search.candidates(vector, &near))?;
+        timings.time(Part::Semantic, || search.fill(&mut candidates))?;
+        let mut ranked = timings.time(Part::Fuse, || search.order(&candidates));
         if mode == Mode::Accurate
             && let Some(moved) = feed_back(search, &candidates, &ranked)?
         {
-            let (near, _) = timed(&mut timings.semantic, || search.nearest(Some(&moved)))?;
-            candidates = timed(&mut timings.fuse, || search.candidates(Some(moved), &near))?;
-            timed(&mut timings.semantic, || search.fill(&mut candidates))?;
-            ranked = timed(&mut timings.fuse, || search.order(&candidates));
+            let (near, _) = timings.time(Part::Semantic, || search.nearest(Some(&moved)))?;
+            candidates = timings.time(Part::Fuse, || search.candidates(Some(moved), &near))?;
+            timings.time(Part::Semantic, || search.fill(&mut candidates))?;
+            ranked = timings.time(Part::Fuse, || search.order(&candidates));
         }
         if let Some(reranker) = self.reranker_for(mode) {
             let read = || verdicts(reranker, search, schema, &ranked);
-            match timed(&mut timings.rerank, read)? {
+            match timings.time(Part::Rerank, read)? {
                 Some(verdicts) => {
                     candidates.judge(verdicts);
-                    ranked = timed(&mut timings.fuse, || search.order(&candidates));
+                    ranked = timings.time(Part::Fuse, || search.order(&candidates));
                 }
                 None => result.reranker = None,
             }
@@ -145,13 +146,13 @@ impl Query {
             GraphContext::On => true,
             GraphContext::Auto => {
                 let judge = || Neighbourhood::open(search, &candidates)?.judge(&ranked);
-                let verdict = timed(&mut timings.graph, judge)?;
+                let verdict = timings.time(Part::Graph, judge)?;
                 result.graph_reason = Some(verdict.reason);
                 verdict.is_used
             }
         };
         if uses_graph {
-            ranked = timed(&mut timings.graph, || {
+            ranked = timings.time(Part::Graph, || {
                 let links = Neighbourhood::open(search, &candidates)?.links(&ranked)?;
                 search.link(&mut candidates, &links)?;
                 Ok::<_, QueryError>(search.order(&candidates))
@@ -206,7 +207,7 @@ impl Query {
     ) -> Result<PreparedQuery, QueryError> {
         let texts = vec![request.steered_query()];
         let embed = || self.embedder.embed_within(Lane::Query, context, texts);
-        let vectors = timed(&mut result.timings.embed, embed)?;
+        let vectors = result.timings.time(Part::Embed, embed)?;
         let vector = PreparedQuery::new(&vectors[0])?;
         if !request.is_personalised {
             return Ok(vector);
@@ -244,15 +245,4 @@ fn joined(places: &[Place], chunks: Vec<RetrievedChunk>) -> Vec<RetrievedChunk> 
         join::joined(own, best.expect("it is one of them"))
     };
     places.iter().map(result).collect()
-}
-
-fn millis(since: Instant) -> f64 {
-    since.elapsed().as_secs_f64() * 1e3
-}
-
-fn timed<T>(slot: &mut f64, run: impl FnOnce() -> T) -> T {
-    let begun = Instant::now();
-    let value = run();
-    *slot += millis(begun);
-    value
 }

@@ -15,7 +15,8 @@ use http::{HeaderMap, HeaderValue, Method, Request};
 use crate::admission::Gate;
 use crate::auth::{self, Authenticator};
 use crate::error::{ApiError, Condition, Location};
-use crate::frame::outer::{RequestId, Template};
+use crate::frame::audit::{Act, Subject};
+use crate::frame::outer::{KeyId, RequestId, Template};
 use crate::listen::Peer;
 use crate::listen::pace::Pace;
 use crate::request::body::BodyReader;
@@ -78,7 +79,7 @@ async fn answer<S>(
 where
     S: Clone + Send + Sync + 'static,
 {
-    let (mut parts, body) = request.into_parts();
+    let (parts, body) = request.into_parts();
     let is_public =
         entry.is_some_and(|entry| entry.routes.iter().all(|route| route.spec.role.is_none()));
     let grant = if is_public { None } else { Some(admit(shared, &parts.headers)?) };
@@ -87,6 +88,42 @@ where
         peer.authenticate();
     }
     let route = find_route(entry, &parts.method)?;
+    let key_id = grant.as_ref().map(|grant| KeyId(Arc::clone(&grant.key_id)));
+    let from = peer.as_ref().map(|peer| peer.address());
+    let audited = grant.clone();
+    let act = Act::begin(&route.spec, audited.as_ref(), request_id, from);
+    let subject = act.as_ref().map(|act| Arc::clone(&act.subject)).unwrap_or_default();
+    let arrived = Arrived { parts, body, grant, peer, request_id, subject };
+    let mut outcome = carried_out(shared, route, arrived).await;
+    if let Some(act) = act {
+        act.end(&outcome);
+    }
+    if let (Ok(response), Some(key_id)) = (&mut outcome, key_id) {
+        response.extensions_mut().insert(key_id);
+    }
+    outcome
+}
+
+/// A request whose key and route are known.
+struct Arrived<'a> {
+    parts: Parts,
+    body: Body,
+    grant: Option<Grant>,
+    peer: Option<Arc<Peer>>,
+    request_id: &'a Arc<str>,
+    subject: Subject,
+}
+
+/// The rest of the order of checks, and the operation.
+async fn carried_out<S>(
+    shared: &Shared<S>,
+    route: &Route<S>,
+    arrived: Arrived<'_>,
+) -> Result<Response, ApiError>
+where
+    S: Clone + Send + Sync + 'static,
+{
+    let Arrived { mut parts, body, grant, peer, request_id, subject } = arrived;
     if let (Some(grant), Some(role)) = (&grant, route.spec.role) {
         auth::require_role(grant, role)?;
     }
@@ -128,6 +165,7 @@ where
         admitted,
         gate,
         peer,
+        subject,
     };
     (route.handler)(shared.app.clone(), call, input).await
 }

@@ -1,7 +1,7 @@
 //! The layers around every operation: from the router to the handler and back.
 //!
 //! ```text
-//! outer     request id, CORS, log line
+//! outer     request id, trace, CORS, log line
 //!   compression, never of event streams
 //!     routing (axum: path to entry, or to a page for browsers)
 //!       dispatch: key -> rate -> 404/405 -> role -> 415 -> 413 -> body -> slot -> syntax ->
@@ -14,10 +14,13 @@
 //! the announced length have passed; every response carries `x-request-id`; a panic is a 500.
 //!
 //! - `dispatch`: the order of checks (API 1.2, 8.1)
-//! - `outer`: request ids, CORS, the log line
+//! - `outer`: request ids, CORS, the log line; `trace`: the trace that a request belongs to
+//! - `audit`: acts of administration
 
+pub mod audit;
 pub mod dispatch;
 pub mod outer;
+pub mod trace;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,6 +62,10 @@ pub struct HttpSettings {
     pub pace: Pace,
     /// Prefix of every path, for example `/lodestone`; empty for none.
     pub path_prefix: String,
+    /// Whether each request is a line of the log; else it is one at the level debug.
+    pub has_access_log: bool,
+    /// Whether traces are sent to a collector.
+    pub is_recording: bool,
 }
 
 /// Components of the frame.
@@ -128,7 +135,8 @@ where
         prefix => router.nest(prefix, pages),
     };
     let fallback = move |request: Request<Body>| dispatch(Arc::clone(&shared), None, request);
-    let around = Arc::new(Outer { clock, ids, cors_origins: settings.cors_origins, meters });
+    let HttpSettings { cors_origins, has_access_log, is_recording, .. } = settings;
+    let around = Arc::new(Outer { clock, ids, cors_origins, meters, has_access_log, is_recording });
     router
         .fallback(fallback)
         .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(is_in_memory)))

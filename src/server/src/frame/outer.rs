@@ -1,7 +1,8 @@
-//! The part that is the same for every request: its id, cross-origin rules, one log line.
+//! The part that is the same for every request: its id, its trace, cross-origin rules, one log line.
 //!
-//! The line holds method, path template, status, milliseconds and id. Bodies, queries, keys,
-//! query strings and names of tenants never reach a log.
+//! The line holds method, path template, status, milliseconds, ids of request, trace and key, and
+//! the address of the client. Bodies, queries, keys, query strings and names of tenants never reach
+//! a log.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,10 +17,15 @@ use http::header::{
     VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Request};
+use tracing::Instrument;
 
+use crate::frame::trace::{TRACEPARENT, TraceContext};
+use crate::listen::Peer;
 use crate::watch::HttpMeters;
 use lodestone_types::{Clock, IdSource};
 
+/// Target of the lines of requests.
+const ACCESS: &str = "lodestone_access";
 const REQUEST_ID_HEADER: &str = "x-request-id";
 const REQUEST_ID_CHARS_MAX: usize = 128;
 
@@ -30,6 +36,10 @@ pub struct RequestId(pub Arc<str>);
 /// The path template that matched; an extension of the response, for the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Template(pub &'static str);
+
+/// The key of a request by its id; an extension of the response, for the log.
+#[derive(Debug, Clone)]
+pub struct KeyId(pub Arc<str>);
 
 /// State of the outermost layer.
 #[derive(Debug)]
@@ -42,6 +52,10 @@ pub struct Outer {
     pub cors_origins: Vec<String>,
     /// Counts of requests.
     pub meters: HttpMeters,
+    /// Whether each request is a line of the log.
+    pub has_access_log: bool,
+    /// Whether traces are sent to a collector.
+    pub is_recording: bool,
 }
 
 /// The outermost layer.
@@ -52,15 +66,20 @@ pub async fn outer(
 ) -> Response {
     let started = Instant::now();
     let method = request.method().clone();
+    let from = request.extensions().get::<Arc<Peer>>().map(|peer| peer.address());
     let id = request_id(request.headers())
         .unwrap_or_else(|| outer.ids.wire_id("req_", outer.clock.now()).into());
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
+    let trace = TraceContext::of(request.headers(), &*outer.ids, outer.is_recording);
+    // Probes and scrapes come every few seconds: their traces would bury the others.
+    let is_recorded = outer.is_recording && !is_probe(request.uri().path());
+    let span = trace.span(&id, is_recorded);
     let origin = allowed_origin(&outer.cors_origins, request.headers());
     let is_preflight =
         method == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     let mut response = match (&origin, is_preflight) {
         (Some(_), true) => preflight(),
-        _ => next.run(request).await,
+        _ => next.run(request).instrument(span.clone()).await,
     };
     let headers = response.headers_mut();
     if !outer.cors_origins.is_empty() {
@@ -69,24 +88,36 @@ pub async fn outer(
     if let Some(origin) = origin {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         let exposed = HeaderValue::from_static(
-            "x-request-id, retry-after, x-lodestone-degraded, x-ignored-parameters",
+            "x-request-id, traceparent, retry-after, x-lodestone-degraded, x-ignored-parameters",
         );
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
     let id_value = HeaderValue::try_from(&*id).expect("request ids are plain ASCII");
     headers.insert(REQUEST_ID_HEADER, id_value);
+    headers.insert(TRACEPARENT, trace.header());
     let route = response.extensions().get::<Template>().map_or("-", |template| template.0);
     let (status, seconds) = (response.status(), started.elapsed().as_secs_f64());
     outer.meters.answered(&method, route, status, seconds);
     let (status, ms) = (status.as_u16(), seconds * 1e3);
-    match route {
-        // Probes come every few seconds, and from anybody.
-        "/healthz" | "/readyz" => {
-            tracing::debug!(%method, route, status, ms, request_id = %id, "request");
+    let key_id = response.extensions().get::<KeyId>().map(|key| &*key.0);
+    let inside = span.enter();
+    tracing::info!(target: "lodestone_stage", %method, route, status, "answered");
+    let from = from.map(tracing::field::display);
+    match outer.has_access_log && !is_probe(route) {
+        true => {
+            tracing::info!(target: ACCESS, %method, route, status, ms, key_id, from, "request");
         }
-        _ => tracing::info!(%method, route, status, ms, request_id = %id, "request"),
+        false => {
+            tracing::debug!(target: ACCESS, %method, route, status, ms, key_id, from, "request");
+        }
     }
+    drop(inside);
     response
+}
+
+/// Whether a path is asked for every few seconds by machines.
+fn is_probe(path: &str) -> bool {
+    ["/healthz", "/readyz", "/metrics"].iter().any(|probe| path.ends_with(probe))
 }
 
 /// The caller's own id, if it is 1 to 128 characters of `[A-Za-z0-9._-]`.
@@ -109,7 +140,7 @@ fn preflight() -> Response {
     let methods = HeaderValue::from_static("GET, HEAD, POST, PATCH, DELETE");
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
     let names = HeaderValue::from_static(
-        "authorization, content-type, idempotency-key, prefer, x-request-id",
+        "authorization, content-type, idempotency-key, prefer, traceparent, x-request-id",
     );
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names);
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));

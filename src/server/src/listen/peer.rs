@@ -1,5 +1,6 @@
 //! One connection as the table of connections and its stream see it.
 
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +38,7 @@ pub(super) struct Patience {
 /// that never had such a request are the first to go when the table is full.
 #[derive(Debug)]
 pub struct Peer {
+    address: IpAddr,
     phase: Mutex<Phase>,
     is_authenticated: AtomicBool,
     is_timed_out: AtomicBool,
@@ -45,13 +47,19 @@ pub struct Peer {
 
 impl Peer {
     /// A connection that was just accepted.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(address: IpAddr) -> Self {
         Self {
+            address,
             phase: Mutex::new(Phase::Header(Instant::now())),
             is_authenticated: AtomicBool::new(false),
             is_timed_out: AtomicBool::new(false),
             evicted: Notify::new(),
         }
+    }
+
+    /// The address of its other end: the client's, or that of a proxy in front.
+    pub fn address(&self) -> IpAddr {
+        self.address
     }
 
     /// Notes that the connection carries a request of a known key.

@@ -50,6 +50,7 @@ impl Table {
     /// A place for a connection from `address`; waits while the table is full of connections at
     /// work. `None` where the address has as many as it may.
     pub(super) async fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+        let of_peer = address.to_canonical();
         let address = counted(address).filter(|_| self.per_address_max > 0);
         loop {
             let freed = self.freed.notified();
@@ -61,7 +62,7 @@ impl Table {
                     return None;
                 }
                 if state.peers.len() < self.connections_max {
-                    let (id, peer) = (state.next, Arc::new(Peer::new()));
+                    let (id, peer) = (state.next, Arc::new(Peer::new(of_peer)));
                     state.next += 1;
                     state.peers.insert(id, Arc::clone(&peer));
                     if let Some(address) = address {

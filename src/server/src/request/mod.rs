@@ -41,6 +41,7 @@ use sha2::{Digest, Sha256};
 
 use crate::admission::{Admitted, Gate};
 use crate::error::{ApiError, Location};
+use crate::frame::audit::Subject;
 use crate::listen::Peer;
 use crate::request::json::Reading;
 use crate::request::names::{Handling, Rules};
@@ -106,6 +107,8 @@ pub struct Call {
     pub(super) gate: Arc<Gate>,
     /// The connection; `None` where the router is called without one.
     pub(super) peer: Option<Arc<Peer>>,
+    /// The thing that the operation changes, for the audit log.
+    pub(super) subject: Subject,
 }
 
 impl Call {
@@ -122,6 +125,12 @@ impl Call {
     /// 500 where a path without a key asks for one: a bug of the route table.
     pub fn grant(&self) -> Result<&Grant, ApiError> {
         self.grant.as_ref().ok_or_else(|| ApiError::internal("this route has no grant"))
+    }
+
+    /// Tells the audit log what the operation changes: an id of this program, never a name.
+    pub(super) fn tell_subject(&self, subject: impl ToString) {
+        // The first one told is the one that is meant.
+        let _ = self.subject.set(subject.to_string());
     }
 
     /// Returns its slot early: what is left of it does not work, or not in that slot.

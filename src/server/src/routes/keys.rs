@@ -30,6 +30,7 @@ fn create(app: &App, call: &Call, request: CreateKey) -> Result<Json<CreatedKey>
     }
     let new = NewKey { name, role, scope, expires_at };
     let created = app.engine.create_key(call.grant()?, new)?;
+    call.tell_subject(&created.info.id);
     Ok(Json::new(CreatedKey {
         api_key: created.text.expose().to_owned(),
         key: view(&created.info),
@@ -49,6 +50,7 @@ fn list(app: &App, call: &Call, (): ()) -> Result<Json<KeyList>, ApiError> {
 
 fn revoke(app: &App, call: &Call, request: RevokeKey) -> Result<Json<RevokedKey>, ApiError> {
     app.engine.revoke_key(call.grant()?, &request.key_id)?;
+    call.tell_subject(&request.key_id);
     let message = "API key revoked".to_owned();
     Ok(Json::new(RevokedKey { key_id: request.key_id, success: true, message }))
 }

@@ -390,7 +390,8 @@ where
     T: Send + 'static,
     F: FnOnce() -> Result<T, ApiError> + Send + 'static,
 {
-    match tokio::task::spawn_blocking(work).await {
+    let span = tracing::Span::current();
+    match tokio::task::spawn_blocking(move || span.in_scope(work)).await {
         Ok(outcome) => outcome,
         Err(error) => Err(ApiError::internal(format!("work off the async threads: {error}"))),
     }

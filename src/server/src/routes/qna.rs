@@ -17,6 +17,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use tracing::Instrument;
 
 pub use stream::AnswerStream;
 
@@ -103,7 +104,8 @@ async fn begin_stream(
     let call = &asked.call;
     let (events, stream) = sse::channel(Arc::clone(&call.request_id), call.spooler());
     let (starting, started) = oneshot::channel();
-    let answered = tokio::spawn(stream_answer(asked, access, turn, events, starting));
+    let answering = stream_answer(asked, access, turn, events, starting);
+    let answered = tokio::spawn(answering.instrument(tracing::Span::current()));
     if let Ok(degraded) = started.await {
         return Ok(QnaReply::Stream(stream.with_degraded(degraded).holding(listening)));
     }

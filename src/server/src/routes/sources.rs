@@ -41,6 +41,8 @@ fn delete_sources(
 ) -> Result<Json<DeletedSources>, ApiError> {
     let access = app.engine.open(call.grant()?, &request.scope, None)?;
     let found = app.engine.delete_sources(&access, &request.source_ids)?;
+    let deleted = found.deleted.len();
+    call.tell_subject(format!("{deleted} sources of {}", access.tenant.collection));
     let names = |ids: Vec<SourceId>| ids.iter().map(SourceId::to_string).collect::<Vec<_>>();
     let (deleted, not_found) = (names(found.deleted), names(found.not_found));
     let message = match deleted.is_empty() {

@@ -113,6 +113,7 @@ fn delete_sub_tenant(
     request: DeleteSubTenant,
 ) -> Result<Json<TenantOutcome>, ApiError> {
     let access = app.engine.open(call.grant()?, &request.scope, None)?;
+    call.tell_subject(access.tenant.collection);
     app.engine.delete_sub_tenant(&access)?;
     Ok(Json::new(TenantOutcome {
         status: "success".to_owned(),
@@ -130,6 +131,7 @@ fn create_tenant(
 ) -> Result<Json<TenantOutcome>, ApiError> {
     let CreateTenant { tenant, schema } = request;
     let created = app.engine.create_tenant(call.grant()?, tenant, TenantMode::Standard, schema)?;
+    call.tell_subject(created.collection);
     Ok(Json::new(outcome("created", &created, "Tenant created")))
 }
 
@@ -140,6 +142,7 @@ fn create_embeddings_tenant(
 ) -> Result<Json<TenantOutcome>, ApiError> {
     let (grant, mode) = (call.grant()?, TenantMode::Embeddings);
     let created = app.engine.create_tenant(grant, Some(request.tenant), mode, None)?;
+    call.tell_subject(created.collection);
     Ok(Json::new(outcome("success", &created, "Tenant created")))
 }
 
@@ -176,7 +179,7 @@ fn list(app: &App, call: &Call, (): ()) -> Result<Json<TenantList>, ApiError> {
 
 fn delete(app: &App, call: &Call, request: DeleteTenant) -> Result<Json<TenantOutcome>, ApiError> {
     let tenant = request.tenant;
-    app.engine.delete_tenant(call.grant()?, &tenant)?;
+    call.tell_subject(app.engine.delete_tenant(call.grant()?, &tenant)?);
     Ok(Json::new(TenantOutcome {
         status: "success".to_owned(),
         tenant_id: tenant.to_string(),

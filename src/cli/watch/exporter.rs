@@ -1,0 +1,198 @@
+//! The thread that sends finished spans to a collector.
+//!
+//! Spans wait in a queue with a bound; what does not fit is left out and counted. A batch that the
+//! collector does not take is sent again twice, then left out. Nothing that is traced ever waits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
+use std::time::{Duration, Instant};
+
+use lodestone_engine::settings::WatchSettings;
+use lodestone_types::{Clock, SystemClock};
+use ureq::Agent;
+
+use crate::cli::watch::otlp::{FinishedSpan, body};
+
+/// Spans that wait.
+const WAITING_MAX: usize = 8192;
+/// Spans of one request to the collector.
+const BATCH_MAX: usize = 512;
+/// Time for which the first span of a batch waits for others.
+const GATHER: Duration = Duration::from_secs(1);
+/// Time for one request to the collector.
+const POST_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pauses before a batch is sent again.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
+/// Time for what waits when the server ends.
+const FLUSH: Duration = Duration::from_secs(3);
+
+enum Message {
+    Span(Box<FinishedSpan>),
+    /// The server ends: send what waits, then say so.
+    End,
+}
+
+/// The queue in front of the exporter. Clones share it.
+#[derive(Debug, Clone)]
+pub struct SpanQueue {
+    messages: SyncSender<Message>,
+    left_out: Arc<AtomicU64>,
+    /// A moment by both clocks: spans take the time of day from one, and its course from the other.
+    epoch: (Instant, u64),
+}
+
+impl SpanQueue {
+    /// Nanoseconds since 1970.
+    pub fn now(&self) -> u64 {
+        self.epoch.1 + self.epoch.0.elapsed().as_nanos() as u64
+    }
+
+    /// Hands a span over, or leaves it out where too many wait.
+    pub fn push(&self, span: FinishedSpan) {
+        if self.messages.try_send(Message::Span(Box::new(span))).is_err() {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The exporter. Dropping it sends what waits, for a moment.
+#[derive(Debug)]
+pub struct Exporter {
+    queue: SpanQueue,
+    ended: Receiver<()>,
+}
+
+impl Exporter {
+    /// Starts the thread for a collector at `url`.
+    pub fn start(url: &str, settings: &WatchSettings) -> Self {
+        let (messages, waiting) = sync_channel(WAITING_MAX);
+        let (ending, ended) = channel();
+        let left_out = Arc::new(AtomicU64::new(0));
+        let epoch = (Instant::now(), SystemClock.now().0 * 1_000_000);
+        let sender = Sender {
+            url: format!("{}/v1/traces", url.trim_end_matches('/')),
+            service: settings.otlp_service_name.clone(),
+            agent: agent(),
+            left_out: Arc::clone(&left_out),
+            told: 0,
+            is_failing: false,
+        };
+        let run = move || {
+            sender.run(&waiting);
+            // Nobody waits for it where the flush took too long.
+            let _ = ending.send(());
+        };
+        let builder = std::thread::Builder::new().name("traces".to_owned());
+        builder.spawn(run).expect("the system starts a thread at start-up");
+        Self { queue: SpanQueue { messages, left_out, epoch }, ended }
+    }
+
+    /// The queue in front of it.
+    pub fn queue(&self) -> SpanQueue {
+        self.queue.clone()
+    }
+}
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        let until = Instant::now() + FLUSH;
+        while self.queue.messages.try_send(Message::End).is_err() && Instant::now() < until {
+            std::thread::yield_now();
+        }
+        if self.ended.recv_timeout(until.saturating_duration_since(Instant::now())).is_err() {
+            tracing::warn!("traces that waited for the collector are lost");
+        }
+    }
+}
+
+/// A client that follows no redirect: the collector is the one that the operator named.
+#[allow(clippy::disallowed_methods)] // The address is a setting, as that of the generator is.
+fn agent() -> Agent {
+    let config = Agent::config_builder();
+    let config = config.timeout_global(Some(POST_TIMEOUT)).max_redirects(0);
+    config.http_status_as_error(true).build().into()
+}
+
+struct Sender {
+    url: String,
+    service: String,
+    agent: Agent,
+    left_out: Arc<AtomicU64>,
+    /// Spans left out that the log has told of.
+    told: u64,
+    is_failing: bool,
+}
+
+impl Sender {
+    fn run(mut self, waiting: &Receiver<Message>) {
+        let (mut batch, mut is_ending) = (Vec::new(), false);
+        while !is_ending {
+            let Ok(first) = waiting.recv() else { return };
+            let until = Instant::now() + GATHER;
+            let mut next = Some(first);
+            while let Some(Message::Span(span)) = next {
+                batch.push(*span);
+                if batch.len() >= BATCH_MAX {
+                    self.send(&mut batch, is_ending);
+                }
+                let left = until.saturating_duration_since(Instant::now());
+                next = match waiting.recv_timeout(left) {
+                    Ok(message) => Some(message),
+                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+                };
+            }
+            is_ending = next.is_some();
+            self.send(&mut batch, is_ending);
+        }
+    }
+
+    /// Sends a batch and empties it. At the end of the server it is sent once.
+    fn send(&mut self, batch: &mut Vec<FinishedSpan>, is_ending: bool) {
+        if batch.is_empty() {
+            return;
+        }
+        let text = body(&self.service, batch).to_string();
+        let mut sent = self.post(&text);
+        for pause in PAUSES.into_iter().take_while(|_| !is_ending) {
+            if !sent.as_ref().is_err_and(may_pass) {
+                break;
+            }
+            std::thread::sleep(pause);
+            sent = self.post(&text);
+        }
+        match sent {
+            Ok(()) if self.is_failing => tracing::info!("the collector takes traces again"),
+            Ok(()) => {}
+            Err(error) => {
+                self.left_out.fetch_add(batch.len() as u64, Ordering::Relaxed);
+                if !self.is_failing {
+                    tracing::warn!(%error, "the collector of traces does not take them");
+                }
+                self.is_failing = true;
+                batch.clear();
+                return;
+            }
+        }
+        self.is_failing = false;
+        batch.clear();
+        let left_out = self.left_out.load(Ordering::Relaxed);
+        if left_out > self.told {
+            tracing::warn!(spans = left_out - self.told, "spans were left out of traces");
+            self.told = left_out;
+        }
+    }
+
+    fn post(&self, text: &str) -> Result<(), ureq::Error> {
+        let request = self.agent.post(&self.url).content_type("application/json");
+        request.send(text).map(drop)
+    }
+}
+
+/// Whether a failure may pass: no answer, or one that asks to come back.
+fn may_pass(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::StatusCode(status) => [429, 502, 503, 504].contains(status),
+        _ => true,
+    }
+}

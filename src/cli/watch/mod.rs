@@ -1,0 +1,70 @@
+//! The log of a server, and the traces that it sends to a collector.
+//!
+//! ```text
+//! tracing -> log: text or JSON on standard error          (RUST_LOG decides)
+//!         -> spans of requests and stages -> queue -> exporter thread -> OTLP/HTTP
+//!                                                       (only with a collector)
+//! ```
+//! Stages are spans of the target `lodestone_stage`. The log never shows them, and without a
+//! collector nobody wants them: `tracing` then asks once for each place in the code, and a stage
+//! costs a comparison.
+//!
+//! - `spans`: from `tracing` to finished spans; `otlp`: finished spans as JSON; `exporter`: the
+//!   thread that sends them
+
+mod exporter;
+mod otlp;
+mod spans;
+
+use std::io::IsTerminal;
+
+use lodestone_engine::settings::{LogFormat, WatchSettings};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
+
+pub use exporter::Exporter;
+use spans::SpanLayer;
+
+/// Target of the spans of stages.
+const STAGES: &str = "lodestone_stage";
+/// Target of the span around a request.
+const REQUESTS: &str = "lodestone_request";
+/// Targets that are logged whatever the level, unless `RUST_LOG` names them.
+const ALWAYS: [&str; 2] = ["lodestone_audit=info", "lodestone_request=error"];
+
+/// Starts the log and, where a collector is named, the exporter of traces.
+pub fn start(settings: &WatchSettings) -> Option<Exporter> {
+    let is_text = match settings.log_format {
+        LogFormat::Auto => std::io::stderr().is_terminal(),
+        LogFormat::Text => true,
+        LogFormat::Json => false,
+    };
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = match is_text {
+        true => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
+        false => lines.json().with_span_list(false).boxed(),
+    };
+    let exporter = settings.collector().map(|url| Exporter::start(url, settings));
+    let spans = exporter.as_ref().map(|exporter| {
+        let wanted = [STAGES, REQUESTS].map(|target| (target, tracing::Level::INFO));
+        SpanLayer::new(exporter.queue()).with_filter(Targets::new().with_targets(wanted))
+    });
+    tracing_subscriber::registry().with(lines.with_filter(filter())).with(spans).init();
+    exporter
+}
+
+/// The filter of `RUST_LOG`, else the level info.
+fn filter() -> EnvFilter {
+    let text = std::env::var("RUST_LOG").unwrap_or_default();
+    let given = EnvFilter::try_new(&text).ok().filter(|_| !text.is_empty());
+    let mut filter = given.unwrap_or_else(|| EnvFilter::new("info"));
+    for directive in ALWAYS.into_iter().chain(["lodestone_stage=off"]) {
+        let target = directive.split('=').next().unwrap_or_default();
+        if !text.contains(target) {
+            filter = filter.add_directive(directive.parse().expect("a constant parses"));
+        }
+    }
+    filter
+}
