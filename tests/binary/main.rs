@@ -15,6 +15,7 @@
 //! - `documents`: files of all formats and hostile ones, read by confined children
 //! - `ingest`: the client verb, through changes and kills
 //! - `image`: the recipe of its container image
+//! - `watch`: metrics, logs and traces
 //! - `documentation`: the README and `docs/`, example by example
 
 mod backups;
@@ -23,6 +24,8 @@ mod catalogs;
 mod damage;
 mod documentation;
 mod documents;
+#[path = "../process/exposition.rs"]
+mod exposition;
 mod fairness;
 mod full_disk;
 mod image;
@@ -37,6 +40,7 @@ mod settings;
 mod sockets;
 mod streams;
 mod unreadable;
+mod watch;
 
 use std::path::{Path, PathBuf};
 

@@ -12,7 +12,6 @@ const ABSENT: &[(&str, &str)] = &[
     ("POST", "/tenant/import"),
     ("POST", "/v1/embeddings"),
     ("GET", "/v1/models"),
-    ("GET", "/metrics"),
     ("POST", "/search/hybrid-search"),
     ("POST", "/memories/add-memories"),
 ];

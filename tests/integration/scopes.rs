@@ -17,6 +17,7 @@ const ROLES: &[(&str, &[&str])] = &[
             "GET /list/sources",
             "GET /tenant/stats",
             "GET /tenant/sub_tenant_ids",
+            "GET /metrics",
             "GET /upload/verify_processing",
             "POST /embeddings/retrieve_by_ids",
             "POST /embeddings/search",

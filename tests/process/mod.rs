@@ -182,7 +182,8 @@ impl Banner {
     }
 }
 
-fn value_of(line: &str, name: &str) -> Option<String> {
+/// The rest of a line of the banner behind its name.
+pub fn value_of(line: &str, name: &str) -> Option<String> {
     let rest = line.strip_prefix("  ")?.strip_prefix(name)?;
     rest.starts_with(' ').then(|| rest.trim().to_owned())
 }

@@ -16,7 +16,8 @@ pub struct CatalogGauges {
 }
 
 impl Catalog {
-    /// The numbers now; that of waiting jobs goes to the measurements of jobs. Counting tenants looks at each of them, in an index.
+    /// The numbers now; that of waiting jobs goes to the measurements of jobs. Counting tenants
+    /// looks at each of them, in an index.
     ///
     /// # Errors
     /// Storage errors.

@@ -145,7 +145,7 @@ impl<M, const N: usize> Labelled<M, N> {
     /// The metric of the value at `index`.
     ///
     /// # Panics
-    /// Where there is no such value.
+    /// If there is no such value.
     pub fn at(&self, index: usize) -> &M {
         &self.metrics[index]
     }

@@ -27,7 +27,8 @@
 //! - `retrieve`, `full_text`, `vectors`: the searches; `around`: chunks beside those found
 //! - `vocabulary`: the words of a scope, for misspelt questions
 //! - `memories`: personal memories, listed, looked up and near a query
-//! - `timing`: times of the parts; `listing`: sources in every state; `hydrate`: rows to chunks; `error`: errors of searches
+//! - `timing`: times of the parts
+//! - `listing`: sources in every state; `hydrate`: rows to chunks; `error`: errors of searches
 
 mod around;
 mod error;

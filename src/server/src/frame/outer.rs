@@ -1,4 +1,5 @@
-//! The part that is the same for every request: its id, its trace, cross-origin rules, one log line.
+//! The part that is the same for every request: its id, its trace, cross-origin rules, one line of
+//! the log.
 //!
 //! The line holds method, path template, status, milliseconds, ids of request, trace and key, and
 //! the address of the client. Bodies, queries, keys, query strings and names of tenants never reach
@@ -72,8 +73,8 @@ pub async fn outer(
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
     let trace = TraceContext::of(request.headers(), &*outer.ids, outer.is_recording);
     // Probes and scrapes come every few seconds: their traces would bury the others.
-    let is_recorded = outer.is_recording && !is_probe(request.uri().path());
-    let span = trace.span(&id, is_recorded);
+    let is_unwanted = !trace.is_sampled() || is_probe(request.uri().path());
+    let span = trace.span(&id, outer.is_recording && is_unwanted);
     let origin = allowed_origin(&outer.cors_origins, request.headers());
     let is_preflight =
         method == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
@@ -98,7 +99,7 @@ pub async fn outer(
     let route = response.extensions().get::<Template>().map_or("-", |template| template.0);
     let (status, seconds) = (response.status(), started.elapsed().as_secs_f64());
     outer.meters.answered(&method, route, status, seconds);
-    let (status, ms) = (status.as_u16(), seconds * 1e3);
+    let (status, ms) = (status.as_u16(), (seconds * 1e6).round() / 1e3);
     let key_id = response.extensions().get::<KeyId>().map(|key| &*key.0);
     let inside = span.enter();
     tracing::info!(target: "lodestone_stage", %method, route, status, "answered");

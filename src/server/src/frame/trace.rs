@@ -44,6 +44,11 @@ impl TraceContext {
         }
     }
 
+    /// Whether the caller has it recorded.
+    pub fn is_sampled(&self) -> bool {
+        self.is_sampled
+    }
+
     /// The header of the answer.
     pub fn header(&self) -> HeaderValue {
         let flags = if self.is_sampled { SAMPLED } else { 0 };
@@ -52,8 +57,9 @@ impl TraceContext {
     }
 
     /// The span of the request, around everything that is done for it: whatever is logged there
-    /// tells its ids. It is of the highest level, so that no filter takes it away.
-    pub fn span(&self, request_id: &str, is_recorded: bool) -> tracing::Span {
+    /// tells its ids. It is of the highest level, so that no filter takes it away. One that is left
+    /// out is not sent to the collector.
+    pub fn span(&self, request_id: &str, is_left_out: bool) -> tracing::Span {
         let span = tracing::error_span!(
             target: "lodestone_request",
             "request",
@@ -66,7 +72,7 @@ impl TraceContext {
         if self.parent != 0 {
             span.record("parent_id", tracing::field::display(Hex(self.parent.into(), 16)));
         }
-        if !(self.is_sampled && is_recorded) {
+        if is_left_out {
             span.record("sampled", false);
         }
         span

@@ -40,8 +40,9 @@ impl Authenticator for Keys {
             return Err(AuthFailure::Expired);
         }
         let known = Rig::KEYS.iter().find(|(key, _)| *key == token);
-        let (key, role) = known.ok_or(AuthFailure::Invalid)?;
-        Ok(Grant { key_id: (*key).into(), role: *role, scope: Arc::new(KeyScope::AllTenants) })
+        let (_, role) = known.ok_or(AuthFailure::Invalid)?;
+        let key_id = format!("key_{}", role.as_str()).into();
+        Ok(Grant { key_id, role: *role, scope: Arc::new(KeyScope::AllTenants) })
     }
 }
 
