@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Checks that for every answerable question one alternative of gold stands in full in the text of its sources, that every must_not
+stands somewhere in the collection, and lists alternatives found in no source: check_gold.py [--bench DIR of answers.py]
+
+docx, xlsx and pptx are read as zip; commas of a csv are set apart; pdf is skipped unless pypdf is installed.
+"""
+import html, json, os, re, sys, zipfile
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, sys.argv[sys.argv.index("--bench") + 1] if "--bench" in sys.argv else os.path.join(HERE, "..", "..", "bench"))
+from answers import find, plain
+
+
+def text(path):
+    ext = path.rsplit(".", 1)[-1]
+    if ext in ("docx", "xlsx", "pptx"):
+        with zipfile.ZipFile(path) as z:
+            return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", z.read(n).decode("utf-8"))) for n in sorted(z.namelist()) if re.search(r"(document|slide\d+|sheet\d+|sharedStrings)\.xml$", n))
+    if ext == "pdf":
+        try:
+            from pypdf import PdfReader
+        except ImportError:
+            return None
+        return " ".join(p.extract_text() for p in PdfReader(path).pages)
+    s = open(path, encoding="utf-8").read()
+    if ext == "csv":
+        s = s.replace(",", " , ")   # so that a cell is not taken for part of a number
+    return html.unescape(re.sub(r"<[^>]+>", " ", s)) if ext == "html" else s
+
+
+T = {f["id"]: text(os.path.join(HERE, f["path"])) for f in json.load(open(HERE + "/manifest.json", encoding="utf-8"))["files"]}
+everything, bad = plain(" ".join(x or "" for x in T.values())), 0
+for line in open(HERE + "/questions.jsonl", encoding="utf-8"):
+    q = json.loads(line)
+    texts = [T[s] for s in q["sources"]]
+    if q["gold"] and None not in texts:
+        body = plain(" ".join(texts))
+        got = [all(find(s, body) >= 0 for s in alt) for alt in q["gold"]]
+        if not any(got):
+            bad = 1
+            print("NO GOLD", q["id"], q["question"], q["gold"])
+        elif not all(got):
+            print("  translated or worded otherwise:", q["id"], [a for a, g in zip(q["gold"], got) if not g])
+        for s in q["sources"]:
+            if not any(all(find(x, plain(T[s])) >= 0 for x in alt) for alt in q["gold"]):
+                print("  source alone does not hold gold:", q["id"], s)
+    for m in q.get("must_not", []):
+        if find(m, everything) < 0:
+            print("  must_not found nowhere:", q["id"], m)
+print("gold missing" if bad else "ok")
+sys.exit(bad)
