@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use lodestone_engine::settings::WatchSettings;
@@ -137,10 +137,7 @@ impl Sender {
                     self.send(&mut batch, is_ending);
                 }
                 let left = until.saturating_duration_since(Instant::now());
-                next = match waiting.recv_timeout(left) {
-                    Ok(message) => Some(message),
-                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-                };
+                next = waiting.recv_timeout(left).ok();
             }
             is_ending = next.is_some();
             self.send(&mut batch, is_ending);

@@ -65,7 +65,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
             Some(Some(around)) => around,
             // What is around it is not recorded.
             Some(None) => return,
-            None => (fields.trace.unwrap_or_else(|| random::<16>()), 0),
+            None => (fields.trace.unwrap_or_else(random::<16>), 0),
         };
         let finished = FinishedSpan {
             trace,

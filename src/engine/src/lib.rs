@@ -88,6 +88,38 @@ const MILLIS_PER_HOUR: u64 = 3_600_000;
 /// body of 64 KiB, and an answer that is kept in memory.
 const CONNECTION_BYTES: u64 = 192 << 10;
 
+fn catalog_options(settings: &Settings) -> CatalogOptions {
+    CatalogOptions {
+        queue: QueueLimits::default(),
+        session_idle_millis: settings.session_idle_hours * MILLIS_PER_HOUR,
+    }
+}
+
+/// The catalog with the admin key of the settings; without one, with the first key if it is made
+/// now.
+fn with_admin_key(
+    catalog: Catalog,
+    settings: &Settings,
+) -> Result<(Catalog, Option<KeyText>), EngineError> {
+    Ok(match &settings.admin_key {
+        Some(key) => (catalog.with_operator_key(key)?, None),
+        None => {
+            let first_key = catalog.bootstrap_key()?;
+            (catalog, first_key)
+        }
+    })
+}
+
+/// Starts the workers, which go on with the jobs of the last run.
+fn resume(ingest: &Arc<Ingest>, catalog: &Catalog) -> Result<Vec<JoinHandle<()>>, EngineError> {
+    let interrupted = ingest.recover()?;
+    let waiting = catalog.job_counts(&JobScope::Everywhere)?.queued;
+    if waiting > 0 {
+        tracing::info!(jobs = waiting, interrupted, "jobs of the last run go on");
+    }
+    Ok(ingest.start())
+}
+
 /// The memory that work draws from: that of the settings, else three quarters of what this process
 /// may have. The rest is for mapped files.
 fn budget_of(settings: &Settings) -> Arc<MemoryBudget> {
@@ -178,19 +210,11 @@ impl Engine {
         let Components { disk, clock, ids, embedder, reranker, parser, web, backend, generator } =
             components;
         let data = Arc::new(DataDir::open(&settings.data_dir, disk)?);
-        let options = CatalogOptions {
-            queue: QueueLimits::default(),
-            session_idle_millis: settings.session_idle_hours * MILLIS_PER_HOUR,
-        };
-        let local: Arc<dyn BlobStore> = Arc::new(LocalBlobs::new(Arc::clone(&data)));
-        let held = Arc::new(HeldBlobs::new(local));
+        let held = Arc::new(HeldBlobs::new(Arc::new(LocalBlobs::new(Arc::clone(&data)))));
         let store: Arc<dyn BlobStore> = Arc::clone(&held) as _;
-        let mut catalog = restore::open_catalog(data.root(), &store, &clock, &ids, options)?;
-        let mut first_key = None;
-        match &settings.admin_key {
-            Some(key) => catalog = catalog.with_operator_key(key)?,
-            None => first_key = catalog.bootstrap_key()?,
-        }
+        let options = catalog_options(&settings);
+        let catalog = restore::open_catalog(data.root(), &store, &clock, &ids, options)?;
+        let (catalog, first_key) = with_admin_key(catalog, &settings)?;
         // The lock on the data directory keeps other writers out; the epoch only has to rise.
         let epoch = clock.now().0;
         let registry =
@@ -217,21 +241,15 @@ impl Engine {
             graph_reader: graph_reader
                 .map(|one| Arc::new(GeneratorReader::new(one)) as Arc<dyn GraphReader>),
         }));
-        let interrupted = ingest.recover()?;
-        let waiting = catalog.job_counts(&JobScope::Everywhere)?.queued;
-        if waiting > 0 {
-            tracing::info!(jobs = waiting, interrupted, "jobs of the last run go on");
-        }
-        let threads = ingest.start();
-        let backups = Arc::new(Backups::new(BackupParts {
+        let threads = resume(&ingest, &catalog)?;
+        let backups = Backups::started(BackupParts {
             settings: settings.backups.clone(),
             catalog: catalog.clone(),
             ingest: Arc::clone(&ingest),
             store: held,
             gauge: Arc::clone(&gauge),
             clock: Arc::clone(&clock),
-        }));
-        backups.start();
+        });
         Ok(Arc::new(Self {
             spills: Spills::new(Arc::clone(&data), Arc::clone(&gauge)),
             query: Query::new(Arc::clone(&backend), Arc::clone(&embedder))

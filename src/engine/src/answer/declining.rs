@@ -6,11 +6,12 @@
 //! nowhere there makes the passage one about something else. In questions in English alone, for
 //! other languages capitalise more than names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::answer::blocks::Cell;
+use crate::answer::candidates::Candidate;
 use crate::answer::values::measure;
 use crate::answer::words::{self, Asked, contains, is_interrogative, spaced};
 use lodestone_text::HybridQuery;
@@ -34,11 +35,11 @@ const YEAR_MALUS: f32 = 0.4;
 const CODE_MALUS: f32 = 0.4;
 
 /// The same for what is asked of a thing, such as its salary, where no word there says it.
-pub(super) const ATTRIBUTE_MALUS: f32 = 0.25;
+const ATTRIBUTE_MALUS: f32 = 0.25;
 /// The same for a number of things that is asked for: of a row, which would name them, and of
 /// sentences, which may count other words.
-pub(super) const ROW_COUNT_MALUS: f32 = 0.35;
-pub(super) const COUNT_MALUS: f32 = 0.1;
+const ROW_COUNT_MALUS: f32 = 0.35;
+const COUNT_MALUS: f32 = 0.1;
 
 /// Openings before the noun that is asked of something.
 const OPENINGS: &str = "what is the |what was the |what's the |what are the |what were the ";
@@ -59,9 +60,46 @@ const COUNTED_WORDS_MAX: usize = 3;
 /// Words between one of them and its number.
 const COUNT_WORDS_MAX: usize = 4;
 
+/// All that a question demands of a passage.
+pub(super) struct Demands {
+    names: BTreeMap<String, f32>,
+    attribute: Option<String>,
+    counted: Vec<String>,
+}
+
+impl Demands {
+    /// Those of a question.
+    pub(super) fn of(question: &str) -> Self {
+        Self { names: names(question), attribute: attribute(question), counted: counted(question) }
+    }
+
+    /// The confidence that a passage loses by what is not there: neither in it, nor above it, nor
+    /// in its chunk, as `is_held` says of a term; names count among the `wanted` terms alone.
+    pub(super) fn missing(
+        &self,
+        wanted: &BTreeSet<String>,
+        is_held: &dyn Fn(&String) -> bool,
+        passage: &Candidate,
+    ) -> f32 {
+        let names = self.names.iter().filter(|(name, _)| wanted.contains(*name) && !is_held(name));
+        let mut missing = names.map(|(_, malus)| *malus).fold(0.0_f32, f32::max);
+        if self.attribute.as_ref().is_some_and(|noun| !is_held(noun)) {
+            missing = missing.max(ATTRIBUTE_MALUS);
+        }
+        let is_counted =
+            self.counted.is_empty() || counts(&self.counted, &passage.cells, &passage.shown());
+        missing
+            + match (is_counted, passage.has_values()) {
+                (true, _) => 0.0,
+                (false, true) => ROW_COUNT_MALUS,
+                (false, false) => COUNT_MALUS,
+            }
+    }
+}
+
 /// The terms of a question that name something, each with the confidence that is lost without it:
 /// capitalised words inside the question, codes, years.
-pub(super) fn names(question: &str) -> BTreeMap<String, f32> {
+fn names(question: &str) -> BTreeMap<String, f32> {
     let text = spaced(question);
     let words: Vec<&str> = question.unicode_words().collect();
     let is_capital = |word: &&str| word.starts_with(char::is_uppercase);
@@ -96,7 +134,7 @@ pub(super) fn names(question: &str) -> BTreeMap<String, f32> {
 
 /// The noun that a question asks of something: "the salary of Ada", "Ada's salary". Nouns that an
 /// answer seldom repeats are none.
-pub(super) fn attribute(question: &str) -> Option<String> {
+fn attribute(question: &str) -> Option<String> {
     let text = question.to_lowercase().replace('\u{2019}', "'");
     let of_owner = || {
         let (before, behind) = text.split_once("'s ")?;
@@ -125,7 +163,7 @@ pub(super) fn attribute(question: &str) -> Option<String> {
 
 /// The terms of the things of which a question asks the number: "how many lockers", "how many days
 /// of leave".
-pub(super) fn counted(question: &str) -> Vec<String> {
+fn counted(question: &str) -> Vec<String> {
     let text = spaced(question);
     let behind = COUNTS.split('|').find_map(|words| text.split_once(&format!(" {words} ")));
     let words = behind.map_or("", |(_, behind)| behind).split_whitespace();
@@ -135,7 +173,7 @@ pub(super) fn counted(question: &str) -> Vec<String> {
 
 /// Whether a passage has a number of things: one of their terms and a number a few words apart, or
 /// a term in the name of a value that is a number.
-pub(super) fn counts(things: &[String], cells: &[Cell], shown: &str) -> bool {
+fn counts(things: &[String], cells: &[Cell], shown: &str) -> bool {
     let is_thing = |word: &str| {
         let word = HybridQuery::analyse(word);
         word.terms().iter().any(|term| things.contains(term))

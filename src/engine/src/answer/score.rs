@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::answer::blocks::{Cell, Form, Kind};
 use crate::answer::candidates::{Candidate, Shape};
-use crate::answer::declining::{self, lacks_number};
+use crate::answer::declining::{Demands, lacks_number};
 use crate::answer::keys::Keys;
 use crate::answer::question::{MONEY, Question, Wanted};
 use crate::answer::sources::question_terms;
@@ -242,9 +242,7 @@ pub(super) fn by_words(
     let weights = Weights::new(&wanted, single.map(|(_, own)| own));
     let best = chunks.iter().map(|chunk| chunk.score).fold(0.0_f32, f32::max);
     let mut of_chunk: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
-    let wanted_names = declining::names(&question.text);
-    let attribute = declining::attribute(&question.text);
-    let counted = declining::counted(&question.text);
+    let demands = Demands::of(&question.text);
     let keys = Keys::of(candidates);
     let mut scores = Vec::with_capacity(candidates.len());
     for (at, candidate) in candidates.iter().enumerate() {
@@ -264,20 +262,7 @@ pub(super) fn by_words(
         };
         let is_held =
             |name: &String| around.contains(name) || own.contains(name) || context.contains(name);
-        let missing =
-            wanted_names.iter().filter(|(name, _)| wanted.contains(*name) && !is_held(name));
-        let mut missing = missing.map(|(_, malus)| *malus).fold(0.0_f32, f32::max);
-        if attribute.as_ref().is_some_and(|noun| !is_held(noun)) {
-            missing = missing.max(declining::ATTRIBUTE_MALUS);
-        }
-        let is_counted =
-            counted.is_empty() || declining::counts(&counted, &candidate.cells, &candidate.shown());
-        if !is_counted {
-            missing += match candidate.has_values() {
-                true => declining::ROW_COUNT_MALUS,
-                false => declining::COUNT_MALUS,
-            };
-        }
+        let missing = demands.missing(&wanted, &is_held, candidate);
         let holds_kind = holds(question.asked, &candidate.shown(), &question.lower);
         let beside = if candidate.is_hit { 1.0 } else { BESIDE_SHARE };
         let chunk_score = if best > 0.0 { (chunk.score / best).clamp(0.0, 1.0) } else { 0.0 };

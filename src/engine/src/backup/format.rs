@@ -181,7 +181,7 @@ impl<'a> ListWriter<'a> {
         let line = serde_json::to_vec(line).expect("plain data always prints");
         self.buffer.extend_from_slice(&line);
         self.buffer.push(b'\n');
-        match checksum(&line) % LINES_MEAN == 0 || self.buffer.len() >= LIST_BYTES_MAX {
+        match checksum(&line).is_multiple_of(LINES_MEAN) || self.buffer.len() >= LIST_BYTES_MAX {
             true => self.cut(),
             false => Ok(()),
         }

@@ -70,13 +70,15 @@ impl std::fmt::Debug for Backups {
 }
 
 impl Backups {
-    pub(crate) fn new(parts: BackupParts) -> Self {
+    /// The backups of an engine; starts the schedule, where the settings have one.
+    pub(crate) fn started(parts: BackupParts) -> Arc<Self> {
         let (state, is_stopping, changed, threads) = Default::default();
-        Self { parts, state, is_stopping, changed, threads }
+        let backups = Arc::new(Self { parts, state, is_stopping, changed, threads });
+        backups.start();
+        backups
     }
 
-    /// Starts the schedule, where the settings have one.
-    pub(crate) fn start(self: &Arc<Self>) {
+    fn start(self: &Arc<Self>) {
         let settings = &self.parts.settings;
         let (Some(to), Some(every)) = (settings.backup_to.clone(), settings.backup_every) else {
             return;
