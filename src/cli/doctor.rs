@@ -1,6 +1,7 @@
 //! `lodestone doctor`: the parts that a server with these settings would run on, and problems.
 
 use std::error::Error;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,7 +46,8 @@ pub fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
         ("parsers", parsers()),
         ("generator", generator(settings)),
         ("data", data(&*disk, &settings.data_dir, fingerprint.as_deref())),
-        ("listen", listen(settings)),
+        ("listen", listen(settings.listen)),
+        ("metrics", settings.watch.metrics_listen.map_or_else(by_key, listen)),
     ];
     let mut problems = 0;
     for (name, found) in parts {
@@ -187,8 +189,11 @@ fn data(disk: &dyn Disk, dir: &Path, fingerprint: Option<&str>) -> Finding {
     Ok(format!("{}{note}; {} GiB free{models}", dir.display(), gib(free)))
 }
 
-fn listen(settings: &Settings) -> Finding {
-    let address = settings.listen;
+fn by_key() -> Finding {
+    Ok("/metrics by key; --metrics-listen serves it without".to_owned())
+}
+
+fn listen(address: SocketAddr) -> Finding {
     match std::net::TcpListener::bind(address) {
         Ok(_) => Ok(format!("{address}, free")),
         Err(error) => Err(format!("{address}: {error}; is a server running there?")),

@@ -35,8 +35,7 @@ pub fn lodestone(arguments: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
-    // A line for every request would bury what matters.
-    command.env("RUST_LOG", "info,lodestone_server::frame=warn");
+    command.env("RUST_LOG", "info");
     command.args(arguments).stdin(Stdio::null()).stderr(Stdio::piped());
     command
 }

@@ -193,3 +193,46 @@ fn may_pass(error: &ureq::Error) -> bool {
         _ => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(bound: usize) -> (SpanQueue, Receiver<Message>) {
+        let (messages, waiting) = sync_channel(bound);
+        let epoch = (Instant::now(), 1_700_000_000_000_000_000);
+        (SpanQueue { messages, left_out: Arc::default(), epoch }, waiting)
+    }
+
+    fn span() -> FinishedSpan {
+        FinishedSpan {
+            trace: 1,
+            id: 2,
+            parent: 0,
+            name: "request",
+            is_request: true,
+            start: 3,
+            end: 4,
+            attributes: Vec::new(),
+            is_error: false,
+        }
+    }
+
+    #[test]
+    fn a_full_queue_leaves_spans_out_and_waits_for_nobody() {
+        let (queue, waiting) = queue(2);
+        (0..5).for_each(|_| queue.push(span()));
+        assert_eq!(queue.left_out.load(Ordering::Relaxed), 3);
+        assert!(waiting.try_iter().count() == 2 && queue.now() >= queue.epoch.1);
+        queue.push(span());
+        assert!(matches!(waiting.try_recv(), Ok(Message::Span(_))));
+    }
+
+    #[test]
+    fn a_refusal_for_good_is_not_tried_again() {
+        let status = ureq::Error::StatusCode;
+        assert!([429, 503].into_iter().all(|code| may_pass(&status(code))));
+        assert!(![400, 401, 404, 415].into_iter().any(|code| may_pass(&status(code))));
+        assert!(may_pass(&ureq::Error::HostNotFound));
+    }
+}
