@@ -58,6 +58,9 @@ const OF_BOTH: &[&str] = &[
 /// Operations that make a tenant: an existing one is a conflict of its own.
 const OF_NONE: &[&str] = &["POST /embeddings/create_tenant", "POST /user/create_tenant"];
 
+/// Operations on the whole server, which may name a tenant of either.
+const OF_SERVER: &[&str] = &["POST /admin/backups"];
+
 /// A server with one tenant of each mode, both with a source `s` in `default` and in `north`.
 fn with_both() -> TestServer {
     let server = TestServer::start();
@@ -86,8 +89,8 @@ fn send(server: &TestServer, operation: &Operation, tenant: &str) -> Reply {
 fn every_operation_of_a_tenant_has_its_mode() {
     let server = TestServer::start();
     let mut served: Vec<String> = of_tenants(&server).iter().map(Operation::name).collect();
-    let mut written: Vec<&str> =
-        [OF_STANDARD, OF_EMBEDDINGS, OF_BOTH, OF_NONE].into_iter().flatten().copied().collect();
+    let lists = [OF_STANDARD, OF_EMBEDDINGS, OF_BOTH, OF_NONE, OF_SERVER];
+    let mut written: Vec<&str> = lists.into_iter().flatten().copied().collect();
     served.sort();
     written.sort_unstable();
     assert_eq!(served, written, "a route is added to a mode on purpose only");

@@ -1,9 +1,9 @@
 //! The manifest of a backup, and the lists that it names.
 //!
 //! A sealed file ([`lodestone_io::sealed`]) of the words "lodestone backup 1" with JSON inside.
-//! What grows with the data is in lists: lines of JSON, cut into objects where the hash of a line says
-//! so. A line that is added or removed therefore changes one object and not those after it, and a
-//! tenant that did not change adds nothing to the next backup.
+//! Parts that grow with the data are in lists: lines of JSON, cut into objects where the hash of a
+//! line says so. A line that is added or removed therefore changes one object and not those after
+//! it, and a tenant that did not change adds nothing to the next backup.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
