@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! seeds (made here, shared) -> mutate by the rules of the format -> read on a small stack
-//!   -> no panic, 2 s of CPU time, 256 MiB, the invariants of `extract` and of `chunk`
+//!   -> no panic, 6 s of CPU time, 256 MiB, the invariants of `extract` and of `chunk`
 //!   -> kept as a seed if it passed new edges (only in builds that count them, see `coverage`)
 //! ```
 //! A failure names the file with its input. The environment sets the rest:
