@@ -25,6 +25,9 @@ use serde_json::{Value, json};
 use crate::cli::counted;
 use crate::cli::ingest::transport::{Http, Payload, Request, Transport};
 
+/// The data directory and the server of the defaults of `lodestone serve`.
+const DATA_DIR: &str = "data";
+const SERVER: &str = "http://127.0.0.1:8080";
 /// Time between two questions for the state of a backup.
 const POLL: Duration = Duration::from_millis(300);
 
@@ -47,12 +50,13 @@ pub struct BackupOptions {
     /// Copy everything, also what earlier backups have.
     #[arg(long)]
     full: bool,
-    /// The data directory.
-    #[arg(long, env = "LODESTONE_DATA_DIR", default_value = "data")]
-    data_dir: PathBuf,
-    /// Address of the server, if one runs on the data directory.
-    #[arg(long, env = "LODESTONE_SERVER", default_value = "http://127.0.0.1:8080")]
-    server: String,
+    /// The data directory [default: data, unless a server is named].
+    #[arg(long, env = "LODESTONE_DATA_DIR")]
+    data_dir: Option<PathBuf>,
+    /// Address of the server that makes the backup [default: http://127.0.0.1:8080, where one runs
+    /// on the data directory].
+    #[arg(long, env = "LODESTONE_SERVER")]
+    server: Option<String>,
     /// An admin key for all tenants, if a server runs.
     #[arg(long, env = "LODESTONE_API_KEY", hide_env_values = true)]
     api_key: Option<String>,
@@ -122,12 +126,21 @@ pub fn run(options: &BackupOptions) -> Result<(), Box<dyn Error>> {
 
 fn make(options: &BackupOptions, to: &Path) -> Result<(), Box<dyn Error>> {
     let tenant = options.tenant.as_deref().map(TenantId::parse).transpose()?;
-    if !options.data_dir.join(CATALOG_NAME).exists() {
-        let dir = options.data_dir.display();
-        return Err(format!("{dir} holds no {CATALOG_NAME}: --data-dir names another").into());
-    }
     let choices = TakeOptions { tenant, with_keys: options.with_keys, is_full: options.full };
-    match DataDir::open(&options.data_dir, Arc::new(RealDisk)) {
+    let data_dir = match (&options.data_dir, &options.server) {
+        (Some(data_dir), _) => data_dir.as_path(),
+        (None, None) => Path::new(DATA_DIR),
+        // It may run on another machine, or in a container.
+        (None, Some(_)) => return make_there(options, to, &choices),
+    };
+    if !data_dir.join(CATALOG_NAME).exists() {
+        let dir = data_dir.display();
+        return Err(format!(
+            "{dir} holds no {CATALOG_NAME}: --data-dir names another, --server a running server"
+        )
+        .into());
+    }
+    match DataDir::open(data_dir, Arc::new(RealDisk)) {
         Ok(data) => {
             let made = make_here(data, to, &choices)?;
             let bytes = made.tenants.iter().map(|tenant| tenant.bytes).sum();
@@ -188,15 +201,12 @@ fn make_there(
     to: &Path,
     choices: &TakeOptions,
 ) -> Result<(), Box<dyn Error>> {
-    let http = Http::new(options.server.trim_end_matches('/'), options.api_key.as_deref());
+    let server = options.server.as_deref().unwrap_or(SERVER);
+    let http = Http::new(server.trim_end_matches('/'), options.api_key.as_deref());
     let ask = |body: Option<Payload<'_>>| -> Result<Value, Box<dyn Error>> {
         let request = Request { path: "/admin/backups".to_owned(), body };
         let reply = http.exchange(&request, &AtomicU64::new(0)).map_err(|lost| {
-            format!(
-                "a server runs on the data directory and does not answer at {}: {lost}; \
-                --server names its address",
-                options.server
-            )
+            format!("no server answers at {server}: {lost}; --server names its address")
         })?;
         match reply.status {
             200 => Ok(reply.json),

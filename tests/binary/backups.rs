@@ -130,8 +130,7 @@ fn a_backup_under_load_restores_what_was_there() {
             assert!(!patience.is_over(next.load(Ordering::SeqCst)), "nothing is uploaded");
         }
         let before = next.load(Ordering::SeqCst);
-        let data = installation.data();
-        let made = run(&["backup", text(&to), "--data-dir", text(&data), "--server", &address]);
+        let made = run(&["backup", text(&to), "--server", &address]);
         let after = next.load(Ordering::SeqCst) + 1;
         is_over.store(true, Ordering::SeqCst);
         assert!(made.0, "{}", made.1);
