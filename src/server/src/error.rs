@@ -232,6 +232,18 @@ impl ApiError {
         self
     }
 
+    /// Says in which member the fields stand: `question` becomes `history[0].question`.
+    #[must_use]
+    pub fn within(mut self, member: &str) -> Self {
+        for (_, field) in &mut self.0.errors {
+            if self.0.message.starts_with(field.as_str()) {
+                self.0.message = format!("{member}.{}", self.0.message);
+            }
+            *field = format!("{member}.{field}");
+        }
+        self
+    }
+
     /// Adds a member at the top level of the body (`not_found`, `failed`).
     #[must_use]
     pub fn with_member(mut self, name: &str, value: Value) -> Self {

@@ -214,7 +214,11 @@ fn read_conversation(fields: &mut Fields) -> Result<Conversation, ApiError> {
         let question = fields.required_text(&PAST_QUESTION)?;
         Ok((question, fields.text(&PAST_ANSWER)?.unwrap_or_default()))
     };
-    let turns = fields.items(&HISTORY)?.unwrap_or_default().into_iter().map(turn);
+    let items = fields.items(&HISTORY)?.unwrap_or_default().into_iter().enumerate();
+    let turns = items.map(|(at, item)| {
+        let place = || format!("{}[{at}]", HISTORY.name);
+        turn(item).map_err(|error: ApiError| error.within(&place()))
+    });
     let turns = turns.collect::<Result<Vec<_>, ApiError>>()?;
     match (session, turns.is_empty()) {
         (Some(_), false) => {

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """Checks that for every answerable question one alternative of gold stands in full in the text of its sources, that every must_not
-stands somewhere in the collection, and lists alternatives found in no source: check_gold.py [--bench DIR of answers.py]
+stands somewhere in the collection, and lists alternatives found in no source:
+
+    check_gold.py COLLECTION --bench DIR     (DIR holds answers.py, the scorer)
 
 docx, xlsx and pptx are read as zip; commas of a csv are set apart; pdf is skipped unless pypdf is installed.
 """
 import html, json, os, re, sys, zipfile
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, sys.argv[sys.argv.index("--bench") + 1] if "--bench" in sys.argv else os.path.join(HERE, "..", "..", "bench"))
+if len(sys.argv) != 4 or sys.argv[2] != "--bench":
+    sys.exit(__doc__)
+HERE = sys.argv[1]
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[3])
 from answers import find, plain
 
 
