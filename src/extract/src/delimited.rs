@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::flow::Flow;
+use crate::sheet::names_columns;
 use crate::{ExtractError, error};
 use lodestone_types::{BlockKind, Extracted};
 
@@ -17,6 +18,8 @@ const SNIFF_ROWS: usize = 50;
 const SNIFF_BYTES: usize = 64 << 10;
 /// Rows of a single cell that may stand above a table as its titles.
 const TITLES_MAX: usize = 4;
+/// Rows that are read before it is decided which one names the columns.
+const HEAD_ROWS: usize = 12;
 /// Characters of a column's name at most; a longer cell is prose, not a name.
 const NAME_CHARS_MAX: usize = 100;
 
@@ -26,14 +29,8 @@ pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, Extra
     let delimiter = delimiter.or(told).unwrap_or_else(|| sniff(text));
     let has_columns = agreement(text, delimiter).1 > 1;
     let mut reader = rows(text, delimiter);
-    let mut row = csv::StringRecord::new();
-    let mut flow = Flow::default();
-    let mut names: Option<Vec<String>> = None;
-    let mut has_rows = false;
-    let mut content = String::new();
-    let mut titles_left = TITLES_MAX;
-    let mut is_first = true;
-    loop {
+    let mut read = || {
+        let mut row = csv::StringRecord::new();
         let more = reader.read_record(&mut row).map_err(|failure| ExtractError::Damaged {
             format: "table",
             line: failure
@@ -41,26 +38,37 @@ pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, Extra
                 .map_or(1, |position| error::line_of(text, position.byte() as usize)),
             problem: failure.to_string(),
         })?;
-        if !more {
+        Ok::<_, ExtractError>(more.then_some(row))
+    };
+    let mut first = Vec::new();
+    while first.len() < HEAD_ROWS
+        && let Some(row) = read()?
+    {
+        first.push(row);
+    }
+    let mut flow = Flow::default();
+    let above = if has_columns { titles(&first) } else { 0 };
+    let mut first = first.into_iter();
+    for row in first.by_ref().take(above) {
+        let cells = row.iter().map(str::trim).filter(|cell| !cell.is_empty());
+        flow.block(BlockKind::Paragraph, &cells.collect::<Vec<_>>().join(", "))?;
+    }
+    let names = first.as_slice().first().filter(|row| is_header(row));
+    let names: Option<Vec<String>> =
+        names.map(|row| row.iter().map(|name| name.trim().to_owned()).collect());
+    if names.is_some() {
+        first.next();
+    }
+    let mut has_rows = false;
+    let mut content = String::new();
+    loop {
+        let Some(row) = first.next().map_or_else(&mut read, |row| Ok(Some(row)))? else {
             // A header without rows is all there is.
             if let Some(names) = names.filter(|_| !has_rows) {
                 flow.block(BlockKind::Record, &names.join(", "))?;
             }
             return flow.finish();
-        }
-        if is_first
-            && titles_left > 0
-            && has_columns
-            && let Some(title) = title(&row)
-        {
-            flow.block(BlockKind::Paragraph, &title)?;
-            titles_left -= 1;
-            continue;
-        }
-        if std::mem::take(&mut is_first) && is_header(&row) {
-            names = Some(row.iter().map(|name| name.trim().to_owned()).collect());
-            continue;
-        }
+        };
         has_rows = true;
         content.clear();
         match &names {
@@ -71,18 +79,34 @@ pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, Extra
     }
 }
 
-/// The text of a row that is the title of a table: a single cell, or cells at its beginning that
-/// are no more than half of it. `None` for any other row.
-fn title(row: &csv::StringRecord) -> Option<String> {
+/// The number of rows above a table, of its first ones: titles, and behind such a row or one with
+/// gaps all rows up to a fuller one that names the columns.
+fn titles(rows: &[csv::StringRecord]) -> usize {
+    let titles = rows.iter().take(TITLES_MAX).take_while(|row| is_title(row)).count();
+    let has_gaps = |row: &csv::StringRecord| row.iter().any(|cell| cell.trim().is_empty());
+    if titles == 0 && !rows.first().is_some_and(has_gaps) {
+        return 0;
+    }
+    let kinds: Vec<Vec<Option<bool>>> = rows.iter().map(kinds).collect();
+    let is_names = |at: &usize| is_header(&rows[*at]) && names_columns(&kinds, *at);
+    (titles + 1..rows.len().min(TITLES_MAX + 1)).find(is_names).unwrap_or(titles)
+}
+
+/// For each cell whether a number stands in it; `None` for an empty one.
+fn kinds(row: &csv::StringRecord) -> Vec<Option<bool>> {
+    let kind = |cell: &str| cell.contains(|c: char| c.is_ascii_digit());
+    row.iter().map(|cell| (!cell.trim().is_empty()).then(|| kind(cell))).collect()
+}
+
+/// Whether a row is the title of a table: a single cell, or cells at its beginning that are no more
+/// than half of it.
+fn is_title(row: &csv::StringRecord) -> bool {
     let cells: Vec<&str> = row.iter().map(str::trim).collect();
     let filled = cells.iter().take_while(|cell| !cell.is_empty()).count();
     let is_rest_empty = cells[filled..].iter().all(|cell| cell.is_empty());
     match cells.iter().filter(|cell| !cell.is_empty()).count() {
-        1 => cells.into_iter().find(|cell| !cell.is_empty()).map(str::to_owned),
-        count if count > 1 && is_rest_empty && filled * 2 <= cells.len() => {
-            Some(cells[..filled].join(", "))
-        }
-        _ => None,
+        1 => true,
+        count => count > 1 && is_rest_empty && filled * 2 <= cells.len(),
     }
 }
 

@@ -374,6 +374,14 @@ fn rows_carry_the_names_of_their_columns() {
     let expected = "Test sheet, North, 02/06/2025\n\n\
         time: 08:05\nbasin: main\nCl: 0.7\npH: 7.5\nby: PN\nnote: low";
     assert_eq!(extract(Format::Csv, sheet).unwrap().text, expected, "a title of several cells");
+    let gaps = b"PRICES 2025,,\nvalid from May,in EUR,\nservice,up to kg,zone A\nSmall,3,5.40\n\
+        Large,10,7.15\n";
+    let expected = "PRICES 2025\n\nvalid from May, in EUR\n\n\
+        service: Small\nup to kg: 3\nzone A: 5.40\n\nservice: Large\nup to kg: 10\nzone A: 7.15";
+    assert_eq!(extract(Format::Csv, gaps).unwrap().text, expected, "titles with gaps");
+    let short = b"name,job,\nAda,lead,x\nTom,cook,y\n";
+    let expected = "name: Ada\njob: lead\ncolumn 3: x\n\nname: Tom\njob: cook\ncolumn 3: y";
+    assert_eq!(extract(Format::Csv, short).unwrap().text, expected, "a column without a name");
     let bare = extract(Format::Csv, b"1,2\n3,4\n").unwrap();
     assert_eq!(bare.text, "1, 2\n\n3, 4");
     assert_eq!(extract(Format::Tsv, b"a\tb\n1\t2,3\n").unwrap().text, "a: 1\nb: 2,3");

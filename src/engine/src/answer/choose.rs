@@ -67,6 +67,7 @@ impl Choice<'_> {
         if self.scores[first].confidence(&self.evidence) < 1.0 {
             return Vec::new();
         }
+        let first = self.later(first).unwrap_or(first);
         let chosen = match self.whole_of(first) {
             Some(whole) => self.filtered(whole),
             None if self.of_other_edition(first).is_some() => {
@@ -97,16 +98,16 @@ impl Choice<'_> {
         })
     }
 
-    fn candidate(&self, at: usize) -> &Candidate {
+    pub(super) fn candidate(&self, at: usize) -> &Candidate {
         &self.reading.candidates[at]
     }
 
-    fn relevance(&self, at: usize) -> f32 {
+    pub(super) fn relevance(&self, at: usize) -> f32 {
         self.scores[at].relevance()
     }
 
     /// The compared candidate with the greatest value, the first of equals.
-    fn best(&self, value: impl Fn(usize) -> Option<f32>) -> Option<usize> {
+    pub(super) fn best(&self, value: impl Fn(usize) -> Option<f32>) -> Option<usize> {
         let values = self.compared.iter().filter_map(|at| value(*at).map(|value| (*at, value)));
         let best = values.fold(None, |best: Option<(usize, f32)>, (at, value)| match best {
             Some((_, top)) if top.total_cmp(&value).is_ge() => best,
@@ -363,7 +364,10 @@ impl Choice<'_> {
                 let is_prose = matches!(candidate.shape, Shape::Unit(_))
                     && !candidate.is_lead
                     && said(&chosen) + candidate.units <= PASSAGES_MAX;
-                if !is_near || !is_enough || !is_prose || chosen.iter().any(is_said) {
+                let is_overtaken = self.editions.is_later(self.candidate(first).hit, candidate.hit)
+                    && self.contradicts(first, at);
+                if !is_near || !is_enough || !is_prose || chosen.iter().any(is_said) || is_overtaken
+                {
                     return None;
                 }
                 let likeness = chosen.iter().map(|other| dot(vector(*other), vector(at)));

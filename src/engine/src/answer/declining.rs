@@ -30,9 +30,9 @@ const NAMES_SHARE_MAX: f32 = 0.6;
 /// judged questions to office documents 7 of 100 right passages lack one, 46 of 100 near misses do.
 const NAME_MALUS: f32 = 0.15;
 /// The same for a year, of which another one is another thing.
-const YEAR_MALUS: f32 = 0.4;
+const YEAR_MALUS: f32 = 0.6;
 /// The same for a code, which nothing else can stand for.
-const CODE_MALUS: f32 = 0.4;
+const CODE_MALUS: f32 = 0.6;
 
 /// The same for what is asked of a thing, such as its salary, where no word there says it.
 const ATTRIBUTE_MALUS: f32 = 0.25;
@@ -60,9 +60,27 @@ const COUNTED_WORDS_MAX: usize = 3;
 /// Words between one of them and its number.
 const COUNT_WORDS_MAX: usize = 4;
 
+/// A word that names something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Named {
+    Name,
+    Year,
+    Code,
+}
+
+impl Named {
+    fn malus(self) -> f32 {
+        match self {
+            Self::Name => NAME_MALUS,
+            Self::Year => YEAR_MALUS,
+            Self::Code => CODE_MALUS,
+        }
+    }
+}
+
 /// All that a question demands of a passage.
 pub(super) struct Demands {
-    names: BTreeMap<String, f32>,
+    names: BTreeMap<String, Named>,
     attribute: Option<String>,
     counted: Vec<String>,
 }
@@ -81,8 +99,13 @@ impl Demands {
         is_held: &dyn Fn(&String) -> bool,
         passage: &Candidate,
     ) -> f32 {
-        let names = self.names.iter().filter(|(name, _)| wanted.contains(*name) && !is_held(name));
-        let mut missing = names.map(|(_, malus)| *malus).fold(0.0_f32, f32::max);
+        let names = self.names.iter().filter(|(name, _)| wanted.contains(*name));
+        let lost = names.clone().filter(|(name, named)| {
+            // Of several years or codes each passage may speak of one.
+            let is_other = |(name, other): (&String, &Named)| other == *named && is_held(name);
+            !is_held(name) && (**named == Named::Name || !names.clone().any(is_other))
+        });
+        let mut missing = lost.map(|(_, named)| named.malus()).fold(0.0_f32, f32::max);
         if self.attribute.as_ref().is_some_and(|noun| !is_held(noun)) {
             missing = missing.max(ATTRIBUTE_MALUS);
         }
@@ -97,9 +120,9 @@ impl Demands {
     }
 }
 
-/// The terms of a question that name something, each with the confidence that is lost without it:
+/// The terms of a question that name something:
 /// capitalised words inside the question, codes, years.
-fn names(question: &str) -> BTreeMap<String, f32> {
+fn names(question: &str) -> BTreeMap<String, Named> {
     let text = spaced(question);
     let words: Vec<&str> = question.unicode_words().collect();
     let is_capital = |word: &&str| word.starts_with(char::is_uppercase);
@@ -121,13 +144,18 @@ fn names(question: &str) -> BTreeMap<String, f32> {
     let is_year = |word: &str| word.len() == 4 && matches!(word.parse(), Ok(1500..=2199_u32));
     let mut names = BTreeMap::new();
     for word in words.iter().skip(1) {
-        let malus = match () {
-            () if is_code(word) => CODE_MALUS,
-            () if is_year(word) => YEAR_MALUS,
-            () if is_name(word) => NAME_MALUS,
+        let named = match () {
+            () if is_code(word) => Named::Code,
+            () if is_year(word) => Named::Year,
+            () if is_name(word) => Named::Name,
             () => continue,
         };
-        names.extend(HybridQuery::analyse(word).terms().iter().map(|term| (term.clone(), malus)));
+        let analysed = HybridQuery::analyse(word);
+        let whole = word.to_lowercase();
+        // Of a code all of it is meant and not a part.
+        let is_meant = |term: &&String| named != Named::Code || **term == whole;
+        let terms = analysed.terms().iter().filter(is_meant);
+        names.extend(terms.map(|term| (term.clone(), named)));
     }
     names
 }

@@ -17,6 +17,7 @@ use lodestone_types::{RetrievedChunk, Timestamp};
 const CHANGES: &str = "\
     what changed|has changed|have changed|was changed|were changed|changed since|changed from|\
     changed to|change since|change from|changes since|increase|increased|decrease|decreased|\
+    before and after|then and now|now and then|old and new|so far and|\
     previous|previously|former|formerly|earlier|older|old|used to|in the past|so far|until now|\
     geändert|änderung|früher|frühere|vorher|bisher|alte|alten|changé|changement|auparavant|ancien|\
     ancienne|cambiado|cambio|anterior|draft|entwurf|brouillon|borrador|superseded|withdrawn";
@@ -45,6 +46,8 @@ pub(super) struct Editions {
     standing: Vec<Standing>,
     /// Whether the question wants them all.
     are_wanted: bool,
+    /// Whether it asks for what holds now.
+    is_of_now: bool,
 }
 
 impl Editions {
@@ -79,7 +82,8 @@ impl Editions {
         };
         let standing =
             (0..notices.len()).map(|at| wish.standing(&notices, at, today, &holds_text)).collect();
-        Self { notices, of_chunk, standing, are_wanted: wish.wants_all }
+        let is_of_now = !wish.wants_all && wish.years.is_empty() && wish.version.is_empty();
+        Self { notices, of_chunk, standing, are_wanted: wish.wants_all, is_of_now }
     }
 
     /// Whether the chunk at a position is of a document that holds, as far as is known.
@@ -94,6 +98,14 @@ impl Editions {
 
     fn of(&self, chunk: usize) -> Standing {
         self.standing[self.of_chunk[chunk]]
+    }
+
+    /// Whether what the chunk at `newer` says goes before what the one at `older` does, where both
+    /// cannot hold: both documents say from when they are, and the question is of now.
+    pub(super) fn is_later(&self, newer: usize, older: usize) -> bool {
+        let since = |at: usize| self.notices[self.of_chunk[at]].since.map(|since| since.day);
+        let is_ascending = || since(older).zip(since(newer)).is_some_and(|(a, b)| a < b);
+        self.is_of_now && is_ascending()
     }
 
     /// Whether the chunks at two positions are of two editions of one document, both of which the

@@ -58,7 +58,7 @@ fn keyed_line(indent: usize, content: &str, limits: &Limits) -> Option<KeyedLine
             },
         },
     };
-    let is_name = |c: char| c.is_alphanumeric() || " ._-/()&'%€$£\":".contains(c);
+    let is_name = |c: char| c.is_alphanumeric() || " ._-/()&'%€$£\":?#+°²³".contains(c);
     let is_key = !key.is_empty()
         && key.chars().count() <= limits.chars
         && key.split(' ').count() <= limits.words
@@ -110,6 +110,7 @@ mod tests {
         assert_eq!(keys("as_of: 2025-04-01"), ["as_of"]);
         let rota = "from: 9 June\nto: 16 June\non call (Mon 06:00 to Mon 06:00): Ada";
         assert_eq!(keys(rota)[2], "on call (Mon 06:00 to Mon 06:00)");
+        assert_eq!(keys("alarm: 7\nline stops?: yes\nfirst: lock")[1], "line stops?");
         assert!(keys("Discussion: it was long.").is_empty());
         assert!(keys("He said, on his way home: no.").is_empty());
         assert!(keys("The steps are:").is_empty());

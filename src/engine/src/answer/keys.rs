@@ -39,7 +39,8 @@ impl Keys {
         one: &Candidate,
         wanted: &BTreeSet<String>,
     ) -> f32 {
-        if !one.has_values() || !question.wants_values() {
+        let is_definition = question.wanted == Wanted::Definition && one.cells.len() == 1;
+        if !one.has_values() || !(question.wants_values() || is_definition) {
             return 0.0;
         }
         let is_key = |cell: &&Cell| {
@@ -51,6 +52,12 @@ impl Keys {
                 && !said().is_empty()
                 && said().is_subset(wanted)
         };
+        // A term with its explanation is meant by the term.
+        if let [only] = one.cells.as_slice() {
+            let said = terms(&only.name);
+            let is_meant = !said.is_empty() && said.is_subset(wanted);
+            return if is_meant { KEY_BONUS * KEYS_MAX as f32 } else { 0.0 };
+        }
         KEY_BONUS * one.cells.iter().filter(is_key).take(KEYS_MAX).count() as f32
     }
 }

@@ -38,7 +38,9 @@
 //! - `document`, `blocks`, `candidates`, `score`, `choose`, `extract`, `compose`: the steps above;
 //!   `terms`: those of a question and a text, and their weights; `vectors`: those of passages that
 //!   were compared before
-//! - `editions`: which of several editions holds; `notices`: what sources say of themselves;
+//! - `editions`: which of several editions holds; `conflicts`: passages that contradict
+//!   each other;
+//!   `keys`: values and terms by which a question means a row; `notices`: what sources say of themselves;
 //!   `dates`: days in text
 //! - `declining`: what speaks against an answer; `corrections`: misspelt words of a question
 //! - `sources`: chunks grouped by source; `snippet`: the part of a text that shows why it was found
@@ -51,6 +53,7 @@ mod blocks;
 mod candidates;
 mod choose;
 mod compose;
+mod conflicts;
 mod corrections;
 mod dates;
 mod declining;

@@ -11,7 +11,7 @@ use crate::answer::declining::{Demands, lacks_number};
 use crate::answer::keys::Keys;
 use crate::answer::question::{MONEY, Question, Wanted};
 use crate::answer::sources::question_terms;
-use crate::answer::terms::{Weights, terms, terms_of_ranges, wanted_terms};
+use crate::answer::terms::{Weights, light_terms, terms, terms_of_ranges, wanted_terms};
 use crate::answer::values::{days, has_money, range_holds, span_holds};
 use crate::answer::words::{Asked, contains, holds, spaced};
 use lodestone_text::HybridQuery;
@@ -239,7 +239,8 @@ pub(super) fn by_words(
         })
         .collect();
     let single = candidates.iter().zip(&own).filter(|(one, _)| matches!(one.shape, Shape::Unit(_)));
-    let weights = Weights::new(&wanted, single.map(|(_, own)| own));
+    let light = light_terms(question);
+    let weights = Weights::new(&wanted, &light, single.map(|(_, own)| own));
     let best = chunks.iter().map(|chunk| chunk.score).fold(0.0_f32, f32::max);
     let mut of_chunk: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
     let demands = Demands::of(&question.text);
@@ -355,6 +356,8 @@ fn form(question: &Question, candidate: &Candidate, above: &str) -> f32 {
             }
         }
         Wanted::Definition if defines(question, &shown) => form += FORM_BONUS,
+        // A word with its explanation is no procedure.
+        Wanted::Steps if candidate.cells.len() == 1 => form -= FORM_BONUS,
         _ => {}
     }
     form

@@ -3,13 +3,65 @@
 //! Terms are analysed words, days and days of the week.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use unicode_segmentation::UnicodeSegmentation;
 
 use crate::answer::candidates::Candidate;
 use crate::answer::question::Question;
 use crate::answer::sentences::sentences;
 use crate::answer::sources::question_terms;
 use crate::answer::values::{days, range_holds, span_holds, weekdays};
+use crate::answer::words::entries;
 use lodestone_text::HybridQuery;
+
+/// Words that say little about the matter of a question, wherever they stand. A passage that answers
+/// often has others in their place, so that their rarity tells nothing.
+const COMMON: &str = "\
+    I|I'm|I've|I'd|I'll|he|she|him|his|her|hers|it's|they|them|their|they're|we|we're|us|our|ours|\
+    you|you're|your|mine|one|ones|someone|somebody|anyone|anybody|everyone|everybody|something|\
+    anything|everything|nothing|thing|things|people|person|there|here|this|that|these|those|other|\
+    others|another|same|such|some|any|all|each|every|both|few|more|most|less|least|very|just|\
+    only|also|even|still|yet|again|ever|always|often|now|then|than|so|too|as|if|because|while|\
+    until|till|after|before|during|from|up|down|off|out|over|under|into|onto|about|around|with|\
+    without|within|between|against|through|not|no|nor|don't|doesn't|didn't|can't|cannot|won't|\
+    isn't|aren't|may|might|must|shall|will|would|need|needs|want|wants|wanted|get|gets|got|\
+    getting|give|gives|given|go|goes|going|gone|went|come|comes|came|make|makes|made|put|puts|take|\
+    takes|taken|took|keep|keeps|kept|let|lets|say|says|said|tell|tells|told|ask|asks|asked|know|\
+    knows|known|think|see|sees|seen|look|looks|find|finds|happen|happens|happened|use|used|have|\
+    exactly|actually|currently|allowed|way|lot|kind|bit|moment|the|a|of|to|on|at|by|for|\
+    ab|an|auf|aus|bei|bis|das|dem|den|der|des|die|ein|eine|einem|einen|einer|es|für|gibt|hat|ich|\
+    im|in|ist|man|mein|mich|mir|mit|muss|nach|noch|oder|ob|sich|sie|sind|um|und|uns|vom|von|vor|\
+    wenn|werden|wir|wird|zu|zum|zur|\
+    au|aux|avec|ce|ces|cette|dans|de|des|du|elle|en|est|et|il|je|la|le|les|mon|ne|nous|on|ou|par|\
+    pas|peut|pour|sa|se|ses|son|sont|sur|un|une|vous|\
+    al|con|del|el|ella|es|está|hay|la|las|lo|los|me|mi|no|nos|para|por|se|si|sin|sobre|son|su|sus|\
+    un|una|uno|y";
+/// Share of the weight of such a word, and of a part of a code.
+const LIGHT_SHARE: f32 = 0.3;
+
+/// Whether a word in lower case says little about the matter of a text.
+pub(super) fn is_common(word: &str) -> bool {
+    entries(COMMON).any(|other| other == word)
+}
+
+/// The terms of a question that weigh less: common words, and the parts of codes beside them.
+pub(super) fn light_terms(question: &Question) -> BTreeSet<String> {
+    static COMMON_TERMS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        let terms = entries(COMMON).flat_map(|word| HybridQuery::analyse(word).terms().to_vec());
+        terms.collect()
+    });
+    let mut light = COMMON_TERMS.clone();
+    for word in question.text.unicode_words() {
+        let has = |test: fn(char) -> bool| word.contains(test);
+        if has(|c| c.is_ascii_digit()) && has(char::is_alphabetic) {
+            let parts = HybridQuery::analyse(word);
+            let whole = word.to_lowercase();
+            light.extend(parts.terms().iter().filter(|part| **part != whole).cloned());
+        }
+    }
+    light
+}
 
 /// The terms of a question without its question words; a day as one term.
 pub(super) fn wanted_terms(question: &Question) -> BTreeSet<String> {
@@ -68,9 +120,10 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    /// Of `wanted`, weighed over the candidates' `sets`.
+    /// Of `wanted`, weighed over the candidates' `sets`; those that are `light` weigh less.
     pub(super) fn new<'s>(
         wanted: &BTreeSet<String>,
+        light: &BTreeSet<String>,
         sets: impl Iterator<Item = &'s BTreeSet<String>> + Clone,
     ) -> Self {
         let total = sets.clone().count() as f32;
@@ -78,7 +131,8 @@ impl Weights {
             let holding = sets.clone().filter(|set| set.contains(term)).count() as f32;
             // The inverse document frequency of BM25, over the candidates.
             let weight = (1.0 + (total - holding + 0.5) / (holding + 0.5)).ln();
-            (term.clone(), weight)
+            let share = if light.contains(term) { LIGHT_SHARE } else { 1.0 };
+            (term.clone(), weight * share)
         });
         let terms: BTreeMap<_, _> = weighted.collect();
         let sum = terms.values().sum();

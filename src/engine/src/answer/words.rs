@@ -27,6 +27,8 @@ const NUMBER_QUESTIONS: &str = "\
 const DATE_QUESTIONS: &str = "\
     when|what year|which year|what date|what day|what month|what time|wann|welchem jahr|\
     welches jahr|cuándo|qué año|quand|quelle année|когда|каком году|什么时候|何时|哪一年|哪年|いつ";
+/// Words that ask for a day or a year, and not for a time of day.
+const DAY_QUESTIONS: &str = "year|date|day|month|jahr|tag|monat|année|jour|mois|año|día|mes";
 /// Date words that also join sentences, and do where they stand inside.
 const JOINTS: &str = "when|quand|cuando";
 /// Words before one of them that leave it a question word.
@@ -51,6 +53,22 @@ const NUMBER_WORDS: &str = "\
     hundred|thousand|million|billion|half|twice|third|zwei|drei|vier|fünf|sechs|sieben|acht|neun|\
     zehn|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|deux|trois|quatre|cinq|sept|huit|neuf|\
     dix|два|две|три|четыре|пять|шесть|семь|восемь|девять|десять";
+
+/// The words of the numbers from 1 on.
+const SMALL_NUMBERS: [&str; 12] = [
+    "one",
+    "two|zwei|dos|deux|два|две",
+    "three|drei|tres|trois|три",
+    "four|vier|cuatro|quatre|четыре",
+    "five|fünf|cinco|cinq|пять",
+    "six|sechs|seis|шесть",
+    "seven|sieben|siete|sept|семь",
+    "eight|acht|ocho|huit|восемь",
+    "nine|neun|nueve|neuf|девять",
+    "ten|zehn|diez|dix|десять",
+    "eleven|elf|once|onze",
+    "twelve|zwölf|doce|douze",
+];
 
 /// First words that point to what the sentence before spoke of. Lower case.
 const REFERENCES: &str = "\
@@ -113,6 +131,15 @@ pub(super) fn is_number(word: &str) -> bool {
     is_entry(NUMBER_WORDS, word)
 }
 
+/// The value of a number in digits or in a small number's word, in lower case.
+pub(super) fn number_of(word: &str) -> Option<f64> {
+    let told = || SMALL_NUMBERS.iter().position(|words| entries(words).any(|one| one == word));
+    match word.starts_with(|c: char| c.is_ascii_digit()) {
+        true => word.parse().ok(),
+        false => told().map(|at| (at + 1) as f64),
+    }
+}
+
 /// Whether the text holds something of the kind that is asked for. `question` is lower case.
 pub(super) fn holds(asked: Asked, text: &str, question: &str) -> bool {
     let in_list = |list: &str| text.unicode_words().any(|word| is_entry(list, word));
@@ -123,13 +150,27 @@ pub(super) fn holds(asked: Asked, text: &str, question: &str) -> bool {
             let is_year =
                 |word: &str| word.len() == 4 && matches!(word.parse(), Ok(1000_u32..=2100));
             let in_run = text.contains("年") && text.contains(char::is_numeric);
+            let wants_day = || entries(DAY_QUESTIONS).any(|word| question.contains(word));
             in_run
                 || in_list(DATE_WORDS)
+                || (has_clock(text) && !wants_day())
                 || text.unicode_words().any(|word| is_year(word) && is_new_number(word))
         }
         Asked::Person => has_new_name(text, question),
         Asked::Other => false,
     }
+}
+
+/// Whether a time of day stands in the text: "01:45".
+fn has_clock(text: &str) -> bool {
+    let digits = |part: &str| part.bytes().filter(u8::is_ascii_digit).count();
+    let is_time = |word: &str| {
+        word.split_once(':').is_some_and(|(hour, rest)| {
+            let minutes = rest.get(..2).is_some_and(|minutes| digits(minutes) == 2);
+            (1..=2).contains(&hour.len()) && digits(hour) == hour.len() && minutes
+        })
+    };
+    text.split(|c: char| !(c.is_ascii_digit() || c == ':')).any(is_time)
 }
 
 /// Whether a capitalised word that the question does not hold stands inside the text; the first
@@ -239,6 +280,8 @@ mod tests {
         assert!(!holds(Asked::Person, "The Tower stands.", question));
         assert!(holds(Asked::Date, "It opened in 1887.", question));
         assert!(!holds(Asked::Date, "The tower of 1889.", question));
+        assert!(holds(Asked::Date, "trunk: N2; leaves: 01:45", "what time does it leave"));
+        assert!(!holds(Asked::Date, "trunk: N2; leaves: 01:45", "which day does it leave"));
         assert!(holds(Asked::Number, "It has twelve steps.", question));
         assert!(holds(Asked::Date, "建于1889年。", "x"));
     }

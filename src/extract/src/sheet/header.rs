@@ -10,6 +10,8 @@ use lodestone_types::BlockKind;
 const NAME_CHARS_MAX: usize = 100;
 /// Rows of a single cell that may stand above a table as its titles.
 const TITLES_MAX: usize = 4;
+/// Rows by which it is decided which one names the columns.
+const HEAD_ROWS: usize = 12;
 /// Columns from which a row of words above rows of words counts as their names. A form of two
 /// columns (label, answer) looks the same and has no names.
 const WORDY_COLUMNS_MIN: usize = 3;
@@ -51,8 +53,10 @@ pub(super) fn write(
     }
     let titles = rows.iter().take(TITLES_MAX).take_while(|row| row.len() == 1).count();
     let titles = if titles == rows.len() { 0 } else { titles };
-    for cell in rows[..titles].iter().copied().flatten() {
-        flow.block(BlockKind::Paragraph, text_of(cell, text))?;
+    let titles = titles_above(rows, titles, text, left, right);
+    for row in &rows[..titles] {
+        let cells: Vec<&str> = row.iter().map(|cell| text_of(cell, text)).collect();
+        flow.block(BlockKind::Paragraph, &cells.join(", "))?;
     }
     let rows = &rows[titles..];
     if let Some(header) = header_of(rows, text, left, right) {
@@ -69,6 +73,43 @@ pub(super) fn write(
     }
     markdown(rows, text, left, right, flow)?;
     Ok(None)
+}
+
+/// The number of rows above the one that names the columns, where behind `titles`, or a first row
+/// with gaps, a fuller row does.
+fn titles_above(rows: &[&[Cell]], titles: usize, text: &str, left: u32, right: u32) -> usize {
+    let width = (right - left + 1) as usize;
+    if width > WIDTH_MAX as usize || (titles == 0 && rows[0].len() == width) {
+        return titles;
+    }
+    let kinds = |row: &&[Cell]| {
+        let mut kinds = vec![None; width];
+        for cell in *row {
+            let has_digit = || text_of(cell, text).contains(|c: char| c.is_ascii_digit());
+            kinds[(cell.column - left) as usize] = Some(cell.is_value || has_digit());
+        }
+        kinds
+    };
+    let kinds: Vec<Vec<Option<bool>>> = rows.iter().take(HEAD_ROWS).map(kinds).collect();
+    let is_names = |at: &usize| {
+        names_columns(&kinds, *at) && header_of(&rows[*at..], text, left, right).is_some()
+    };
+    (titles + 1..kinds.len().min(TITLES_MAX + 1)).find(is_names).unwrap_or(titles)
+}
+
+/// Whether the row at `at` names the columns although others stand above it: it is full, fuller than
+/// each of those, and in some column of another kind than all the rows below it. A row is told by
+/// its cells: whether a number stands in them, `None` for an empty one.
+pub(crate) fn names_columns(rows: &[Vec<Option<bool>>], at: usize) -> bool {
+    let Some((row, below)) = rows.get(at).map(|row| (row, &rows[at + 1..])) else { return false };
+    let filled = |row: &Vec<Option<bool>>| row.iter().flatten().count();
+    let is_fullest =
+        filled(row) == row.len() && rows[..at].iter().all(|other| filled(other) < row.len());
+    let is_unlike = |(column, kind): (usize, &Option<bool>)| {
+        let others = below.iter().filter_map(|other| other.get(column).copied().flatten());
+        others.clone().count() >= 2 && others.clone().all(|other| Some(other) != *kind)
+    };
+    is_fullest && row.iter().enumerate().any(is_unlike)
 }
 
 /// The first row, where it names columns: short, different words over most of the width, none a

@@ -19,6 +19,8 @@ mod islands;
 
 use std::ops::Range;
 
+pub(super) use header::names_columns;
+
 use crate::flow::Flow;
 use crate::grid::REPEATED_BYTES_MAX;
 use crate::outline::too_long;

@@ -12,6 +12,8 @@ const REMARK_WORDS_MAX: usize = 7;
 const STAMP_BYTES_MAX: usize = 24;
 /// Characters of a term with an explanation.
 const ENTRY_CHARS_MAX: usize = 40;
+/// Marks between a term and its explanation.
+const GAPS: [char; 4] = ['-', '\u{2013}', '\u{2014}', '='];
 /// Lines at the top of a text that may tell about it: edition, author, date.
 const FRONT_CHARS_MAX: usize = 200;
 
@@ -91,12 +93,40 @@ pub(super) fn is_stamped(content: &str) -> bool {
         && day.contains(|c: char| c.is_ascii_digit())
 }
 
-/// Term and explanation of a line whose gap is filled with dots: `turnover .... the whole volume`.
-pub(super) fn entry(content: &str) -> Option<(&str, &str)> {
-    let (term, rest) = content.split_once(" .")?;
-    let value = rest.trim_start_matches('.').strip_prefix(' ')?.trim();
-    let is_term = term.chars().count() <= ENTRY_CHARS_MAX && term.contains(char::is_alphanumeric);
-    (is_term && !value.is_empty()).then_some((term.trim(), value))
+/// A term with its explanation on one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry<'t> {
+    pub(super) term: &'t str,
+    /// Byte of the line at which the explanation begins.
+    pub(super) value: usize,
+    /// Whether the form leaves no doubt: `term .... explanation`, `**term** - explanation`.
+    pub(super) is_marked: bool,
+}
+
+/// The term and the explanation of a line: `turnover .... the whole volume`,
+/// `**turnover** - the whole volume`, `turnover = the whole volume`.
+pub(super) fn entry(content: &str) -> Option<Entry<'_>> {
+    let of_bold = || {
+        let (term, rest) = content.strip_prefix("**")?.split_once("**")?;
+        let value = rest.trim_start().strip_prefix(GAPS)?;
+        Some((term.trim_end_matches(':'), value.strip_prefix(' ')?, true))
+    };
+    let of_dots = || {
+        let (term, rest) = content.split_once(" .")?;
+        Some((term, rest.trim_start_matches('.').strip_prefix(' ')?, content.contains(" ..")))
+    };
+    let of_gap = || {
+        let at = content.find(|c: char| GAPS.contains(&c)).filter(|at| *at > 0)?;
+        let (term, rest) = (content[..at].strip_suffix(' ')?, &content[at..]);
+        Some((term, rest.strip_prefix(GAPS)?.strip_prefix(' ')?, false))
+    };
+    let (term, value, is_marked) = of_bold().or_else(of_dots).or_else(of_gap)?;
+    let is_term = term.chars().count() <= ENTRY_CHARS_MAX
+        && term.contains(char::is_alphabetic)
+        && !term.contains(['.', ',', ';', '?', '!']);
+    let value = value.trim_start();
+    let at = content.len() - value.len();
+    (is_term && !value.is_empty()).then_some(Entry { term: term.trim(), value: at, is_marked })
 }
 
 /// Whether a message of a chat asks: it ends or begins as a question does.
@@ -148,8 +178,23 @@ mod tests {
 
     #[test]
     fn dots_lead_from_a_term_to_its_explanation() {
-        assert_eq!(entry("turnover .... the whole volume"), Some(("turnover", "the whole volume")));
-        assert_eq!(entry("bather load . people at once"), Some(("bather load", "people at once")));
+        let told =
+            |line| entry(line).map(|one: Entry<'_>| (one.term, &line[one.value..], one.is_marked));
+        assert_eq!(
+            told("turnover .... the whole volume"),
+            Some(("turnover", "the whole volume", true))
+        );
+        assert_eq!(
+            told("bather load . people at once"),
+            Some(("bather load", "people at once", false))
+        );
+        assert_eq!(told("**POD** - proof of it"), Some(("POD", "proof of it", true)));
+        assert_eq!(
+            told("chute \u{2013} slide to the cage"),
+            Some(("chute", "slide to the cage", false))
+        );
+        assert_eq!(told("one, two - three"), None);
+        assert_eq!(told("well-known words"), None);
         assert_eq!(entry("Contents ........ "), None);
         assert_eq!(entry("A file .gitignore is here"), None);
     }

@@ -88,17 +88,17 @@ impl Parser<'_> {
     }
 
     /// The line behind the list of terms with explanations that begins with the line; `None` where
-    /// there are not two of them.
+    /// it does not begin there: two of them tell where their form leaves no doubt, else three.
     pub(super) fn entries_end(&self, at: usize) -> Option<usize> {
         let first = &self.lines[at];
-        entry(first.content).filter(|_| first.content.contains(" .."))?;
+        let is_marked = entry(first.content)?.is_marked;
         let goes_on = |line: &&Line<'_>| {
             let is_deeper = line.indent > first.indent && !line.content.is_empty();
-            is_deeper || entry(line.content).is_some()
+            is_deeper || entry(line.content).is_some_and(|one| is_marked || !one.is_marked)
         };
         let inside: Vec<&Line<'_>> = self.lines[at + 1..].iter().take_while(goes_on).collect();
-        let has_another = inside.iter().any(|line| entry(line.content).is_some());
-        has_another.then_some(at + 1 + inside.len())
+        let others = inside.iter().filter(|line| entry(line.content).is_some()).count();
+        (others >= if is_marked { 1 } else { 2 }).then_some(at + 1 + inside.len())
     }
 
     /// Each term with its explanation, which may go on in deeper lines.
@@ -109,10 +109,10 @@ impl Parser<'_> {
         for (one, start) in starts.iter().enumerate() {
             let last = starts.get(one + 1).map_or(end, |next| *next) - 1;
             let bytes = self.lines[*start].bytes.start..self.lines[last].bytes.end;
-            let Some((term, _)) = entry(self.lines[*start].content) else { continue };
-            let value = self.text[bytes.clone()][term.len()..].trim_start_matches([' ', '.']);
+            let Some(entry) = entry(self.lines[*start].content) else { continue };
+            let value = &self.text[bytes.clone()][entry.value..];
             let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
-            let cell = Cell { name: term.to_owned(), value };
+            let cell = Cell { name: entry.term.to_owned(), value };
             self.push_record(bytes, None, vec![cell], false);
         }
         self.lead = None;

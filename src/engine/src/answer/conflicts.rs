@@ -1,0 +1,95 @@
+//! Passages that contradict each other: they tell different numbers of one thing. The later document
+//! goes before the earlier one.
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::answer::blocks::Kind;
+use crate::answer::candidates::{Candidate, Shape};
+use crate::answer::choose::Choice;
+use crate::answer::terms::is_common;
+use crate::answer::words::number_of;
+
+/// Words behind a number among which stands what it counts: "five working days".
+const UNIT_WORDS: usize = 2;
+
+/// A passage of a later document, which contradicts the first one, is this much less like the
+/// question at most, and as sure as this.
+const LATER_DROP_MAX: f32 = 0.1;
+const LATER_CONFIDENCE_MIN: f32 = 0.8;
+impl Choice<'_> {
+    /// A passage of a later document that is as near to the question and contradicts the first one.
+    pub(super) fn later(&self, first: usize) -> Option<usize> {
+        let one = self.candidate(first);
+        if self.question.compares {
+            return None;
+        }
+        self.best(|at| {
+            let is_later = self.contradicts(at, first)
+                && self.editions.is_later(self.candidate(at).hit, one.hit)
+                && self.scores[at].cosine >= self.scores[first].cosine - LATER_DROP_MAX
+                && self.scores[at].confidence(&self.evidence) >= LATER_CONFIDENCE_MIN;
+            is_later.then(|| self.relevance(at))
+        })
+    }
+
+    /// Whether two sentences of different texts say different numbers on what the question asks.
+    pub(super) fn contradicts(&self, at: usize, other: usize) -> bool {
+        let (one, two) = (self.candidate(at), self.candidate(other));
+        let is_prose = |one: &Candidate| {
+            matches!(one.shape, Shape::Unit(Kind::Sentence | Kind::Item)) && !one.is_lead
+        };
+        let shares = || !self.matches.own[at].is_disjoint(&self.matches.own[other]);
+        one.stretch != two.stretch
+            && is_prose(one)
+            && is_prose(two)
+            && shares()
+            && contradict(&one.shown(), &two.shown())
+    }
+}
+
+/// A number and the words behind it, in lower case.
+struct Figure {
+    value: f64,
+    units: Vec<String>,
+}
+
+fn figures(text: &str) -> Vec<Figure> {
+    let words: Vec<String> = text.unicode_words().map(str::to_lowercase).collect();
+    let figure = |at: usize| {
+        let value = number_of(&words[at])?;
+        let behind = words[at + 1..].iter().take_while(|word| number_of(word).is_none());
+        let units = behind.take(UNIT_WORDS).filter(|word| !is_common(word));
+        let units: Vec<String> = units.cloned().collect();
+        (!units.is_empty()).then_some(Figure { value, units })
+    };
+    (0..words.len()).filter_map(figure).collect()
+}
+
+/// Whether two passages give different numbers of one thing: some word stands behind a number in
+/// both, and behind no number that both have.
+fn contradict(one: &str, other: &str) -> bool {
+    let (one, other) = (figures(one), figures(other));
+    let values = |of: &[Figure], unit: &String| -> Vec<f64> {
+        of.iter().filter(|figure| figure.units.contains(unit)).map(|figure| figure.value).collect()
+    };
+    let mut units = one.iter().flat_map(|figure| &figure.units);
+    units.any(|unit| {
+        let (a, b) = (values(&one, unit), values(&other, unit));
+        !b.is_empty() && !a.iter().any(|value| b.contains(value))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_numbers_of_one_thing_contradict() {
+        assert!(contradict("Reported within 3 working days.", "Tell us within five working days."));
+        assert!(contradict("Speed is 15 km/h in all yards.", "Not faster than 10 km/h from May."));
+        assert!(contradict("We pay 9.00 euro per kilogram.", "Our liability is 11.50 euro."));
+        assert!(!contradict("It takes 10 minutes.", "Up to 10 minutes are paid."));
+        assert!(!contradict("It takes 10 minutes.", "It costs 15 euro."));
+        assert!(!contradict("Kept since 3 March.", "In force for the whole site."));
+    }
+}
