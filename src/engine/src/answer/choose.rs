@@ -7,9 +7,10 @@ use crate::answer::blocks::{Cell, Form, Kind};
 use crate::answer::candidates::{Candidate, Part, Reading, Shape};
 use crate::answer::editions::Editions;
 use crate::answer::evaluate::extreme_rows;
-use crate::answer::question::{Question, Wanted};
+use crate::answer::question::{DECISIONS, Question, Wanted};
 use crate::answer::score::{Evidence, Matches, Score, dot, tells_cause};
 use crate::answer::terms::terms;
+use crate::answer::words::{contains, entries, spaced};
 
 /// Sentences or rows of an answer that wants no list.
 const PASSAGES_MAX: usize = 3;
@@ -75,7 +76,8 @@ impl Choice<'_> {
             }
             None if self.candidate(first).has_values() => self.rows(first),
             None => self
-                .of_question(first)
+                .of_decisions(first)
+                .or_else(|| self.of_question(first))
                 .or_else(|| self.of_cause(first))
                 .unwrap_or_else(|| self.sentences(first)),
         };
@@ -183,11 +185,37 @@ impl Choice<'_> {
                 && other.shares_section(one)
                 && !other.is_lead
         };
-        let parts = (0..self.reading.candidates.len()).filter(is_part);
-        let parts = self.without_widened(parts.filter(|at| *at >= first).collect());
-        let chars: usize = parts.iter().map(|at| self.candidate(*at).shown().chars().count()).sum();
-        let is_short = parts.len() <= PASSAGES_MAX && chars <= SHORT_CHARS_MAX;
-        (is_short && parts.contains(&first)).then_some(parts)
+        let parts: Vec<usize> = (0..self.reading.candidates.len()).filter(is_part).collect();
+        let fitting = |parts: Vec<usize>| {
+            let parts = self.without_widened(parts);
+            let chars = parts.iter().map(|at| self.candidate(*at).shown().chars().count());
+            let is_short = parts.len() <= PASSAGES_MAX && chars.sum::<usize>() <= SHORT_CHARS_MAX;
+            (is_short && parts.contains(&first)).then_some(parts)
+        };
+        // What is done first stands first, and an exception behind its rule; a fact leads.
+        let is_whole = self.question.wanted != Wanted::Fact || self.question.is_negated;
+        let from_first = parts.iter().copied().filter(|at| *at >= first).collect();
+        fitting(parts).filter(|_| is_whole).or_else(|| fitting(from_first))
+    }
+
+    /// All that was decided by the document of the first one, where that is asked for.
+    fn of_decisions(&self, first: usize) -> Option<Vec<usize>> {
+        if !self.question.is_of_decisions {
+            return None;
+        }
+        let is_one = |at: &usize| {
+            let other = self.candidate(*at);
+            let text = spaced(&other.shown());
+            other.stretch == self.candidate(first).stretch
+                && matches!(other.shape, Shape::Unit(_))
+                && !other.is_lead
+                && entries(DECISIONS).any(|word| contains(&text, word))
+                && !contains(&text, "not decided")
+        };
+        let found: Vec<usize> = (0..self.reading.candidates.len()).filter(is_one).collect();
+        let mut found = self.without_widened(found);
+        found.truncate(ROWS_MAX);
+        (found.len() > 1).then_some(found)
     }
 
     /// Sentences without those that a later one, which points back, begins with.

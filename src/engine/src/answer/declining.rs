@@ -28,14 +28,16 @@ const NAMES_SHARE_MAX: f32 = 0.6;
 
 /// Confidence that a name of the question takes away that is not there: on XQuAD in English and
 /// judged questions to office documents 7 of 100 right passages lack one, 46 of 100 near misses do.
-const NAME_MALUS: f32 = 0.15;
+const NAME_MALUS: f32 = 0.1;
 /// The same for a year, of which another one is another thing.
 const YEAR_MALUS: f32 = 0.6;
 /// The same for a code, which nothing else can stand for.
 const CODE_MALUS: f32 = 0.6;
 
-/// The same for what is asked of a thing, such as its salary, where no word there says it.
-const ATTRIBUTE_MALUS: f32 = 0.25;
+/// The same for what is asked of a thing, where no word there says it: "the salary of Ada". Of an
+/// owner, "Ada's salary", other words say it less often.
+const ATTRIBUTE_MALUS: f32 = 0.15;
+const OWNED_MALUS: f32 = 0.25;
 /// The same for a number of things that is asked for: of a row, which would name them, and of
 /// sentences, which may count other words.
 const ROW_COUNT_MALUS: f32 = 0.35;
@@ -81,7 +83,7 @@ impl Named {
 /// All that a question demands of a passage.
 pub(super) struct Demands {
     names: BTreeMap<String, Named>,
-    attribute: Option<String>,
+    attribute: Option<(String, f32)>,
     counted: Vec<String>,
 }
 
@@ -106,8 +108,8 @@ impl Demands {
             !is_held(name) && (**named == Named::Name || !names.clone().any(is_other))
         });
         let mut missing = lost.map(|(_, named)| named.malus()).fold(0.0_f32, f32::max);
-        if self.attribute.as_ref().is_some_and(|noun| !is_held(noun)) {
-            missing = missing.max(ATTRIBUTE_MALUS);
+        if let Some((_, malus)) = self.attribute.as_ref().filter(|(noun, _)| !is_held(noun)) {
+            missing = missing.max(*malus);
         }
         let is_counted =
             self.counted.is_empty() || counts(&self.counted, &passage.cells, &passage.shown());
@@ -160,9 +162,9 @@ fn names(question: &str) -> BTreeMap<String, Named> {
     names
 }
 
-/// The noun that a question asks of something: "the salary of Ada", "Ada's salary". Nouns that an
-/// answer seldom repeats are none.
-fn attribute(question: &str) -> Option<String> {
+/// The noun that a question asks of something: "the salary of Ada", "Ada's salary", and the
+/// confidence that is lost without it. Nouns that an answer seldom repeats are none.
+fn attribute(question: &str) -> Option<(String, f32)> {
     let text = question.to_lowercase().replace('\u{2019}', "'");
     let of_owner = || {
         let (before, behind) = text.split_once("'s ")?;
@@ -183,10 +185,11 @@ fn attribute(question: &str) -> Option<String> {
         }
         None
     };
-    let noun = of_thing().or_else(of_owner)?;
+    let of_thing = of_thing().map(|noun| (noun, ATTRIBUTE_MALUS));
+    let (noun, malus) = of_thing.or_else(|| of_owner().map(|noun| (noun, OWNED_MALUS)))?;
     let is_said = !UNSAID.split('|').any(|other| other == noun);
     let term = HybridQuery::analyse(noun).terms().first().cloned();
-    term.filter(|_| is_said)
+    term.filter(|_| is_said).map(|term| (term, malus))
 }
 
 /// The terms of the things of which a question asks the number: "how many lockers", "how many days
@@ -257,7 +260,7 @@ mod tests {
 
     #[test]
     fn the_noun_that_is_asked_of_something_is_seen() {
-        let of = |question| attribute(question);
+        let of = |question| attribute(question).map(|(noun, _)| noun);
         assert_eq!(of("What is Dr Solheim's salary?").as_deref(), Some("salari"));
         assert_eq!(of("What is the password of the office network?").as_deref(), Some("password"));
         assert_eq!(of("What is the name of the harbour master?"), None, "a name is shown");

@@ -30,6 +30,12 @@ const LISTS: &str = "\
     what are|which are|who are|what were|list|list the|name the|name all|enumerate|give me all|\
     show all|what all|all the|was sind|welche sind|welches sind|nenne|liste|zähle|quels sont|\
     quelles sont|qui sont|cuáles son|quiénes son|enumera|lista";
+/// Words of decisions, and openings that ask for all of them.
+pub(super) const DECISIONS: &str = "\
+    decided|decide|decision|decisions|agreed|agree|resolved|approved|adopted|postponed|rejected|\
+    beschlossen|beschluss|beschlüsse|entschieden|genehmigt|vertagt|décidé|décision|décisions|\
+    adopté|approuvé|decidido|decidió|decisión|decisiones|acordado|acuerdo|aprobado";
+const OF_ALL: &str = "what|which|list|was|welche|quoi|quelles|que|qu'a|qué|cuáles";
 /// Words before the noun that tells by its plural that several things are asked for.
 const BEFORE_NOUN: &str = "which|what|welche|quels|quelles|qué|cuáles";
 const CAUSES: &str = "\
@@ -106,6 +112,10 @@ pub(super) struct Question {
     pub(super) compares: bool,
     /// The terms of either side of a comparison that the other one does not have.
     pub(super) sides: Option<(BTreeSet<String>, BTreeSet<String>)>,
+    /// Whether it asks for what is not so or not allowed.
+    pub(super) is_negated: bool,
+    /// Whether it asks for all that was decided.
+    pub(super) is_of_decisions: bool,
     /// Whether an amount of money is asked for.
     pub(super) is_of_money: bool,
     /// The kind of value that it names, where it names one.
@@ -166,6 +176,8 @@ impl Question {
             extreme,
             compares: is_comparing,
             sides: sides(&spaced).filter(|_| is_comparing),
+            is_negated: words::tells_negation(last),
+            is_of_decisions: has(DECISIONS) && begins(OF_ALL),
             is_of_money: has(MONEY),
             quantities: quantities(text).into_iter().filter(|one| !is_in_day(one)).collect(),
             days: found.into_iter().map(|(_, day)| day).collect(),

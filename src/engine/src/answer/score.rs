@@ -13,7 +13,7 @@ use crate::answer::question::{MONEY, Question, Wanted};
 use crate::answer::sources::question_terms;
 use crate::answer::terms::{Weights, light_terms, terms, terms_of_ranges, wanted_terms};
 use crate::answer::values::{days, has_money, range_holds, span_holds};
-use crate::answer::words::{Asked, contains, holds, spaced};
+use crate::answer::words::{Asked, contains, holds, spaced, tells_negation};
 use lodestone_text::HybridQuery;
 use lodestone_types::RetrievedChunk;
 
@@ -55,7 +55,7 @@ const COVERAGE_WEIGHT: f32 = 0.3;
 const CHUNK_WEIGHT: f32 = 0.2;
 const KIND_BONUS: f32 = 0.1;
 /// A heading that nothing stands below is a poor answer.
-const LEAD_MALUS: f32 = 0.2;
+const LEAD_MALUS: f32 = 0.35;
 /// So is what a document says about itself, unless that is asked.
 const APPARATUS_MALUS: f32 = 0.15;
 /// A line of a log or of code answers only what nothing else does.
@@ -339,6 +339,9 @@ fn form(question: &Question, candidate: &Candidate, above: &str) -> f32 {
         let is_of_noun = |noun: &HybridQuery| noun.terms().iter().any(|term| above.contains(term));
         form += if noun.as_ref().is_none_or(is_of_noun) { WHOLE_BONUS } else { -WHOLE_MALUS };
     }
+    if question.is_negated && tells_negation(&shown) {
+        form += FORM_BONUS;
+    }
     let is_out = |one| range_holds(&candidate.cells, one) == Some(false);
     if question.quantities.iter().any(is_out) {
         form -= RANGE_MALUS;
@@ -357,7 +360,7 @@ fn form(question: &Question, candidate: &Candidate, above: &str) -> f32 {
         }
         Wanted::Definition if defines(question, &shown) => form += FORM_BONUS,
         // A word with its explanation is no procedure.
-        Wanted::Steps if candidate.cells.len() == 1 => form -= FORM_BONUS,
+        Wanted::Steps if candidate.cells.len() == 1 => form -= WHOLE_BONUS,
         _ => {}
     }
     form

@@ -215,14 +215,21 @@ fn marker(content: &str) -> (usize, Shape) {
     if is_numbered { (0, Shape::Line) } else { (0, Shape::Prose) }
 }
 
+/// Words that no sentence ends with.
+const OPEN_ENDS: &str = "\
+    the|a|an|of|to|from|and|or|at|by|with|for|than|into|per|between|until|der|die|das|den|dem|ein|\
+    eine|und|oder|von|mit|bei|zum|zur|bis|de|du|des|le|la|les|et|ou|el|los|las|del|y";
+
 /// Whether a line of prose continues the one before it.
 pub(super) fn goes_on(before: &str, line: &str) -> bool {
     let is_small = line.chars().next().is_some_and(char::is_lowercase);
-    is_small || (columns(before) >= WRAPPED_COLUMNS_MIN && !is_labelled(line))
+    let last = before.rsplit(' ').next().unwrap_or_default();
+    let is_open = before.contains(' ') && OPEN_ENDS.split('|').any(|word| word == last);
+    is_small || is_open || (columns(before) >= WRAPPED_COLUMNS_MIN && !is_labelled(line))
 }
 
 /// Whether the text begins with a short name and a colon, as the lines of a record do.
-fn is_labelled(text: &str) -> bool {
+pub(super) fn is_labelled(text: &str) -> bool {
     let Some((label, value)) = text.split_once(':') else { return false };
     value.starts_with(' ') && label.len() <= 40 && label.split(' ').count() <= 3
 }

@@ -54,6 +54,12 @@ const NUMBER_WORDS: &str = "\
     zehn|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|deux|trois|quatre|cinq|sept|huit|neuf|\
     dix|два|две|три|четыре|пять|шесть|семь|восемь|девять|десять";
 
+/// Words of what is not so or not allowed.
+const NEGATIONS: &str = "\
+    no|not|never|nobody|none|nothing|neither|nor|without|except|cannot|forbidden|prohibited|banned|\
+    excluded|refuse|refused|kein|keine|keinen|keiner|nicht|nie|niemand|ohne|außer|verboten|\
+    ausgeschlossen|pas|jamais|aucun|aucune|sans|sauf|interdit|interdite|nunca|ningún|ninguna|nadie|\
+    sin|excepto|prohibido|prohibida";
 /// The words of the numbers from 1 on.
 const SMALL_NUMBERS: [&str; 12] = [
     "one",
@@ -129,6 +135,14 @@ pub(super) fn asked(question: &str) -> Asked {
 /// Whether the word is a number written as a word.
 pub(super) fn is_number(word: &str) -> bool {
     is_entry(NUMBER_WORDS, word)
+}
+
+/// Whether a text says that something is not so or not allowed.
+pub(super) fn tells_negation(text: &str) -> bool {
+    text.unicode_words().any(|word| {
+        let word = word.to_lowercase();
+        is_entry(NEGATIONS, &word) || word.ends_with("n't") || word.ends_with("n\u{2019}t")
+    })
 }
 
 /// The value of a number in digits or in a small number's word, in lower case.

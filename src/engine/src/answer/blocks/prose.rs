@@ -70,7 +70,8 @@ impl Parser<'_> {
             self.push_bounded(Kind::Sentence, bytes);
             return;
         }
-        if is_one_line && is_short && !sentences::is_ended(content) {
+        let is_label = sentences::is_labelled(content);
+        if is_one_line && is_short && !sentences::is_ended(content) && !is_label {
             let heading = content.to_owned();
             if let Some(unit) = self.push(Kind::Sentence, bytes.clone()) {
                 unit.is_lead = true;
