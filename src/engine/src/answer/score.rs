@@ -35,6 +35,8 @@ pub(super) struct Score {
     pub(super) chunk: f32,
     /// Bonus for the form that the question wants, malus for what is seldom an answer.
     pub(super) form: f32,
+    /// Bonus for values by which the question means this row; part of the form.
+    pub(super) keyed: f32,
     /// Confidence that is lost for a name of the question that neither the passage nor its chunk
     /// nor its title holds.
     pub(super) missing: f32,
@@ -127,6 +129,7 @@ impl Score {
         let mut found = evidence.cosine * evidence.cosines(self.cosine, nearness)
             + evidence.overlap * self.overlap
             + evidence.coverage * self.coverage;
+        found += self.keyed;
         found -= self.missing;
         if self.lacks_number {
             found -= MISSING_NUMBER_MALUS;
@@ -270,6 +273,7 @@ pub(super) fn by_words(
         let lacks_measure =
             question.measure.is_some_and(|measure| !measure.is_in(&candidate.shown(), &names[at]));
         let measure_malus = if lacks_measure { KIND_BONUS } else { 0.0 };
+        let keyed = keys.bonus(question, candidate, &wanted);
         scores.push(Score {
             cosine: 0.0,
             nearness: chunk.parts.cosine.map(|cosine| cosine * beside),
@@ -277,8 +281,8 @@ pub(super) fn by_words(
             own: alone,
             coverage,
             chunk: chunk_score * beside,
-            form: form(question, candidate, &names[at]) - measure_malus
-                + keys.bonus(question, candidate, &wanted),
+            form: form(question, candidate, &names[at]) - measure_malus + keyed,
+            keyed,
             missing,
             lacks_number: lacks_number(question.asked, holds_kind),
             lacks_measure,

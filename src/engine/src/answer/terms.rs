@@ -29,7 +29,7 @@ const COMMON: &str = "\
     getting|give|gives|given|go|goes|going|gone|went|come|comes|came|make|makes|made|put|puts|take|\
     takes|taken|took|keep|keeps|kept|let|lets|say|says|said|tell|tells|told|ask|asks|asked|know|\
     knows|known|think|see|sees|seen|look|looks|find|finds|happen|happens|happened|use|used|have|\
-    exactly|actually|currently|allowed|way|lot|kind|bit|moment|the|a|of|to|on|at|by|for|\
+    mean|means|meant|stand|stands|called|exactly|actually|currently|allowed|way|lot|kind|bit|moment|the|a|of|to|on|at|by|for|\
     ab|an|auf|aus|bei|bis|das|dem|den|der|des|die|ein|eine|einem|einen|einer|es|für|gibt|hat|ich|\
     im|in|ist|man|mein|mich|mir|mit|muss|nach|noch|oder|ob|sich|sie|sind|um|und|uns|vom|von|vor|\
     wenn|werden|wir|wird|zu|zum|zur|\
@@ -37,7 +37,7 @@ const COMMON: &str = "\
     pas|peut|pour|sa|se|ses|son|sont|sur|un|une|vous|\
     al|con|del|el|ella|es|está|hay|la|las|lo|los|me|mi|no|nos|para|por|se|si|sin|sobre|son|su|sus|\
     un|una|uno|y";
-/// Share of the weight of such a word, and of a part of a code.
+/// Share of the weight of such a word, and of a part of a word such as `AdBlue` or `N2`.
 const LIGHT_SHARE: f32 = 0.3;
 
 /// Whether a word in lower case says little about the matter of a text.
@@ -53,11 +53,9 @@ pub(super) fn light_terms(question: &Question) -> BTreeSet<String> {
     });
     let mut light = COMMON_TERMS.clone();
     for word in question.text.unicode_words() {
-        let has = |test: fn(char) -> bool| word.contains(test);
-        if has(|c| c.is_ascii_digit()) && has(char::is_alphabetic) {
-            let parts = HybridQuery::analyse(word);
-            let whole = word.to_lowercase();
-            light.extend(parts.terms().iter().filter(|part| **part != whole).cloned());
+        // The last term is the whole word.
+        if let [parts @ .., _] = HybridQuery::analyse(word).terms() {
+            light.extend(parts.iter().cloned());
         }
     }
     light
