@@ -3,23 +3,24 @@
 
 use std::collections::BTreeSet;
 
-use crate::answer::blocks::{Cell, Form, Kind};
+use crate::answer::blocks::{Form, Kind};
 use crate::answer::candidates::{Candidate, Part, Reading, Shape};
 use crate::answer::editions::Editions;
-use crate::answer::evaluate::extreme_rows;
+use crate::answer::evidence::Evidence;
 use crate::answer::question::{DECISIONS, Question, Wanted};
-use crate::answer::score::{Evidence, Matches, Score, dot, tells_cause};
-use crate::answer::terms::terms;
+use crate::answer::score::{Matches, Score, dot, tells_cause};
 use crate::answer::words::{contains, entries, spaced};
 
 /// Sentences or rows of an answer that wants no list.
-const PASSAGES_MAX: usize = 3;
+pub(super) const PASSAGES_MAX: usize = 3;
 /// Characters of an answer below a question that is told whole.
 const SHORT_CHARS_MAX: usize = 400;
-/// A further row that holds as much of the question is this much less relevant at most.
-const ROW_DROP_MAX: f32 = 0.1;
+/// A procedure is told whole up to so many times both.
+const STEPS_SHARE: usize = 2;
+/// A list this many units behind a title belongs to it.
+const TITLE_UNITS_MAX: usize = 2;
 /// Rows of an answer that wants several.
-const ROWS_MAX: usize = 8;
+pub(super) const ROWS_MAX: usize = 8;
 /// A further sentence is this much less relevant than the first at most; one that leads by more
 /// answers alone.
 const RELEVANCE_DROP_MAX: f32 = 0.4;
@@ -38,13 +39,9 @@ const OTHER_EDITION_CONFIDENCE_MIN: f32 = 0.75;
 const SAMENESS_WEIGHT: f32 = 0.2;
 /// Weight of the question's terms that a passage must add to those chosen already, to be needed
 /// for what they leave out.
-const GAIN_MIN: f32 = 0.15;
-/// Gain for each word of the question that a row has beside those of one side of a comparison, and
-/// loss for each word of its key that the question does not have.
-const SHARED_WEIGHT: f32 = 0.3;
-const FOREIGN_WEIGHT: f32 = 0.25;
+pub(super) const GAIN_MIN: f32 = 0.15;
 /// Weights that differ by less are the same.
-const SAME: f32 = 1e-3;
+pub(super) const SAME: f32 = 1e-3;
 
 /// Everything that a choice rests on.
 pub(super) struct Choice<'a> {
@@ -132,7 +129,11 @@ impl Choice<'_> {
             Shape::Whole(Form::List) => {
                 let is_announced =
                     one.is_lead && other.stretch == one.stretch && other.unit == one.unit + 1;
-                is_announced || ((is_list || is_steps) && other.is_beside(one))
+                let is_behind = is_steps
+                    && one.unit == 0
+                    && other.stretch == one.stretch
+                    && (1..=TITLE_UNITS_MAX).contains(&other.unit.saturating_sub(one.unit));
+                is_announced || is_behind || ((is_list || is_steps) && other.is_beside(one))
             }
             Shape::Whole(_) => {
                 is_steps && one.shape == Shape::Unit(Kind::Sentence) && other.is_beside(one)
@@ -140,37 +141,6 @@ impl Choice<'_> {
             Shape::Unit(_) => false,
         });
         wholes.next().map(|(at, _)| at)
-    }
-
-    /// Of a whole table the rows that hold what the question says and nothing above the table does;
-    /// all of it where none or all do.
-    fn filtered(&self, whole: usize) -> Vec<usize> {
-        if self.candidate(whole).shape != Shape::Whole(Form::Table) {
-            return vec![whole];
-        }
-        self.held_by_some(&self.mates(whole), whole).unwrap_or_else(|| vec![whole])
-    }
-
-    /// The rows that hold most of what the question says and nothing above the table does; `None`
-    /// where none or all do.
-    fn held_by_some(&self, rows: &[usize], of: usize) -> Option<Vec<usize>> {
-        let above = &self.matches.above[of];
-        let new = |at: usize| {
-            let terms = self.matches.own[at].iter().filter(|term| !above.contains(*term));
-            self.matches.weights.share(terms)
-        };
-        let most = rows.iter().map(|at| new(*at)).fold(0.0_f32, f32::max);
-        let held: Vec<usize> = rows.iter().copied().filter(|at| new(*at) >= most - SAME).collect();
-        (most >= GAIN_MIN && held.len() < rows.len()).then_some(held)
-    }
-
-    /// The rows of the table of a candidate.
-    fn mates(&self, of: usize) -> Vec<usize> {
-        let is_mate = |at: &usize| {
-            let other = self.candidate(*at);
-            other.is_beside(self.candidate(of)) && other.has_values()
-        };
-        (0..self.reading.candidates.len()).filter(is_mate).collect()
     }
 
     /// The whole of a short answer that stands below the question that was found.
@@ -189,7 +159,9 @@ impl Choice<'_> {
         let fitting = |parts: Vec<usize>| {
             let parts = self.without_widened(parts);
             let chars = parts.iter().map(|at| self.candidate(*at).shown().chars().count());
-            let is_short = parts.len() <= PASSAGES_MAX && chars.sum::<usize>() <= SHORT_CHARS_MAX;
+            let more = if self.question.wanted == Wanted::Steps { STEPS_SHARE } else { 1 };
+            let is_short = parts.len() <= PASSAGES_MAX * more
+                && chars.sum::<usize>() <= SHORT_CHARS_MAX * more;
             (is_short && parts.contains(&first)).then_some(parts)
         };
         // What is done first stands first, and an exception behind its rule; a fact leads.
@@ -254,81 +226,8 @@ impl Choice<'_> {
         (!found.is_empty()).then_some(found)
     }
 
-    /// Rows of the table of the first one that hold as much of what was asked.
-    fn rows(&self, first: usize) -> Vec<usize> {
-        if let Some(extreme) = self.extreme(first) {
-            return extreme;
-        }
-        if let Some(sides) = self.sides(first) {
-            return sides;
-        }
-        let own = |at: usize| self.scores[at].own;
-        let is_listed = self.question.wanted == Wanted::List
-            || self.question.compares
-            || self.question.extreme.is_some();
-        let (most, drop) = match is_listed {
-            true => (ROWS_MAX, f32::INFINITY),
-            false => (PASSAGES_MAX, ROW_DROP_MAX),
-        };
-        let is_equal = |at: &usize| {
-            *at != first
-                && own(*at) >= own(first) - SAME
-                && self.scores[*at].form >= self.scores[first].form - SAME
-                && self.relevance(*at) >= self.relevance(first) - drop
-        };
-        let mut chosen = vec![first];
-        chosen.extend(self.mates(first).into_iter().filter(is_equal));
-        if chosen.len() > most {
-            chosen.truncate(1);
-        }
-        while let Some(next) = self.needed(&chosen) {
-            chosen.push(next);
-        }
-        chosen
-    }
-
-    /// The row of each side of a comparison, where the question names them and both are in the
-    /// table of the first one.
-    fn sides(&self, first: usize) -> Option<Vec<usize>> {
-        let (one, other) = self.question.sides.as_ref()?;
-        let mates = self.mates(first);
-        let asked = terms(&self.question.text);
-        let row = |side: &BTreeSet<String>| {
-            let fit = |at: usize| {
-                let cells = &self.candidate(at).cells;
-                let values = cells.iter().map(|cell| cell.value.as_str()).collect::<Vec<_>>();
-                let said = terms(&values.join("\n"));
-                let key = terms(values.first().copied().unwrap_or_default());
-                let held = said.intersection(side).count();
-                let shared = said.intersection(&asked).count() - held;
-                let foreign = key.difference(&asked).count();
-                let fit = held as f32 + SHARED_WEIGHT * shared as f32;
-                (held > 0).then_some(fit - FOREIGN_WEIGHT * foreign as f32)
-            };
-            let fits = mates.iter().filter_map(|at| fit(*at).map(|fit| (*at, fit)));
-            fits.max_by(|(at, a), (other, b)| a.total_cmp(b).then(other.cmp(at))).map(|(at, _)| at)
-        };
-        let (one, other) = (row(one)?, row(other)?);
-        (one != other).then(|| vec![one, other])
-    }
-
-    /// The rows with the largest or smallest value, where one is asked for, among those that hold
-    /// what else the question says.
-    fn extreme(&self, first: usize) -> Option<Vec<usize>> {
-        self.question.extreme?;
-        let mates = self.mates(first);
-        let rows = match self.held_by_some(&mates, first) {
-            Some(held) if held.len() > 1 => held,
-            _ => mates,
-        };
-        let cells: Vec<&[Cell]> =
-            rows.iter().map(|at| self.candidate(*at).cells.as_slice()).collect();
-        let found = extreme_rows(self.question, &cells)?;
-        (found.len() <= PASSAGES_MAX).then(|| found.into_iter().map(|at| rows[at]).collect())
-    }
-
     /// A passage that holds much of the question that the chosen ones leave out.
-    fn needed(&self, chosen: &[usize]) -> Option<usize> {
+    pub(super) fn needed(&self, chosen: &[usize]) -> Option<usize> {
         if chosen.len() >= PASSAGES_MAX {
             return None;
         }

@@ -1,5 +1,5 @@
-//! Passages that contradict each other: they tell different numbers of one thing. The later document
-//! goes before the earlier one.
+//! Passages that contradict each other: they tell different numbers of one thing. The later
+//! document goes before the earlier one.
 
 use unicode_segmentation::UnicodeSegmentation;
 

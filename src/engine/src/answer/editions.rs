@@ -291,6 +291,15 @@ mod tests {
         Arc::make_mut(&mut old.source).document_metadata = map.as_object().unwrap().clone();
         let new = titled("b.md", "Fees", "Fees are 6.");
         assert_eq!(standing("What are the fees?", &[old, new]), "-+");
+        let rules = [
+            titled("rules-2019.md", "House rules", "# Rules\n\nof 1 June 2019\n\nQuiet from 22."),
+            titled(
+                "rules-2024.md",
+                "House rules",
+                "# Rules\n\nFrom 1 July 2024. The rules of 1 June 2019 are no longer valid.",
+            ),
+        ];
+        assert_eq!(standing("When is it quiet?", &rules), "-+", "the older one is withdrawn");
         let lists = [
             titled("prices-2024.csv", "Prices 2024", "a,b"),
             titled("prices-2025.csv", "Prices 2025", "a,b"),

@@ -2,16 +2,32 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use unicode_segmentation::UnicodeSegmentation;
+
 use crate::answer::blocks::Cell;
 use crate::answer::candidates::Candidate;
 use crate::answer::question::{Question, Wanted};
 use crate::answer::terms::terms;
+use lodestone_text::HybridQuery;
 
 /// Relevance for a cell that the question holds whole, and the number of them that count.
 const KEY_BONUS: f32 = 0.1;
 const KEYS_MAX: usize = 2;
 /// Rows that have one value where it is the key of a row.
 const KEY_ROWS_MAX: usize = 3;
+
+/// Whether a question names a letter or digit together with its column, as "class A" does.
+fn is_named_letter(question: &Question, cell: &Cell) -> bool {
+    if cell.value.chars().count() != 1 || cell.name.is_empty() {
+        return false;
+    }
+    let words: Vec<&str> = question.text.unicode_words().collect();
+    words.windows(2).any(|pair| {
+        let is_column =
+            || HybridQuery::analyse(pair[0]).terms() == HybridQuery::analyse(&cell.name).terms();
+        pair[1] == cell.value && is_column()
+    })
+}
 
 /// Number of rows of a table that have each value.
 pub(super) struct Keys(BTreeMap<(usize, usize, String), usize>);
@@ -57,6 +73,9 @@ impl Keys {
             let said = terms(&only.name);
             let is_meant = !said.is_empty() && said.is_subset(wanted);
             return if is_meant { KEY_BONUS * KEYS_MAX as f32 } else { 0.0 };
+        }
+        if one.cells.iter().any(|cell| is_named_letter(question, cell)) {
+            return KEY_BONUS * KEYS_MAX as f32;
         }
         KEY_BONUS * one.cells.iter().filter(is_key).take(KEYS_MAX).count() as f32
     }

@@ -36,12 +36,11 @@
 //! - `words`: the words that give a question its form; `question`: what it wants
 //! - `values`: days, numbers, ranges; `evaluate`: the row with the largest value
 //! - `document`, `blocks`, `candidates`, `score`, `choose`, `extract`, `compose`: the steps above;
-//!   `terms`: those of a question and a text, and their weights; `vectors`: those of passages that
-//!   were compared before
-//! - `editions`: which of several editions holds; `conflicts`: passages that contradict
-//!   each other;
-//!   `keys`: values and terms by which a question means a row; `notices`: what sources say of themselves;
-//!   `dates`: days in text
+//!   `terms`: those of a question and a text, and their weights; `evidence`: whether a passage
+//!   answers; `vectors`: those of passages that were compared before
+//! - `editions`: which of several editions holds; `conflicts`: passages that contradict each other;
+//!   `notices`: what sources say of themselves; `dates`: days in text
+//! - `rows`: the rows that a question means; `keys`: values and terms by which it means them
 //! - `declining`: what speaks against an answer; `corrections`: misspelt words of a question
 //! - `sources`: chunks grouped by source; `snippet`: the part of a text that shows why it was found
 //! - `generate`: answers that a model writes
@@ -61,6 +60,7 @@ mod document;
 mod editions;
 mod error;
 mod evaluate;
+mod evidence;
 mod extract;
 pub mod generate;
 mod keyed;
@@ -70,6 +70,7 @@ mod notes;
 mod notices;
 mod pointers;
 mod question;
+mod rows;
 mod score;
 mod sentences;
 mod session;

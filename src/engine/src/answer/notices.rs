@@ -104,7 +104,8 @@ impl Notice {
         let day = |keys: &[&str]| keys.iter().find_map(|key| dates::first(&told(key)?));
         let status = spaced(&told("status").unwrap_or_default());
         let is_replaced = ["superseded_by", "replaced_by"].iter().any(|key| told(key).is_some());
-        let said = |list| has(&status, list) || head.says_of_itself(list);
+        let begun = head.behind(FROM).or(file.date).or(title.date);
+        let said = |list| has(&status, list) || head.says_of_itself(list, begun);
         let state = match () {
             () if is_replaced || said(WITHDRAWN) => State::Withdrawn,
             () if said(DRAFT) => State::Draft,
@@ -119,9 +120,7 @@ impl Notice {
             state,
             version,
             since: day(&["valid_from", "effective_from", "effective_date", "effective"])
-                .or_else(|| head.behind(FROM))
-                .or(file.date)
-                .or(title.date)
+                .or(begun)
                 .or_else(|| day(&["date", "published", "approved"]))
                 .or_else(|| source.detail.source_time.map(Dated::of))
                 .or_else(|| head.any()),
@@ -291,9 +290,15 @@ impl Head {
         Self { sentences: pieces.take(HEAD_SENTENCES).map(str::to_owned).collect() }
     }
 
-    /// Whether one of the sentences says such a thing of the document.
-    fn says_of_itself(&self, list: &str) -> bool {
-        self.sentences.iter().map(|sentence| spaced(sentence)).any(|sentence| {
+    /// Whether one of the sentences says such a thing of the document, which is from the day
+    /// `begun` where it says so: of an earlier day is an older one.
+    fn says_of_itself(&self, list: &str, begun: Option<Dated>) -> bool {
+        let is_of_older = |sentence: &&String| {
+            let dated = dates::first(sentence);
+            dated.zip(begun).is_some_and(|(dated, begun)| dated.day < begun.day)
+        };
+        let own = self.sentences.iter().filter(|sentence| !is_of_older(sentence));
+        own.map(|sentence| spaced(sentence)).any(|sentence| {
             let begins = entries(list).any(|entry| sentence.starts_with(&format!(" {entry} ")));
             begins
                 || (has(&sentence, list)

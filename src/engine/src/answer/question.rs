@@ -13,7 +13,8 @@ const STEPS: &str = "\
     how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
     how to|how is|how are|what do i do|what do we do|what should i do|what should we do|what to do|\
     what must i do|has to be done|needs to be done|must be done|should be done|what steps|\
-    which steps|the steps|steps to|what's the order|what is the order|what order|which order|\
+    which steps|the steps|next steps|steps to|\
+    what's the order|what is the order|what order|which order|\
     order of things|step by step|which sequence|what sequence|what is the procedure|what now|\
     what happens when|what happens if|\
     wie mache ich|wie kann ich|wie gehe ich|wie wird|wie werden|was muss ich tun|was mache ich|\
@@ -128,9 +129,7 @@ pub(super) struct Question {
 
 impl Question {
     pub(super) fn new(text: &str) -> Self {
-        // A follow-up stands behind the questions that it refers to.
-        let last = text.trim_end_matches(['?', ' ', '\u{A0}']);
-        let last = last.rsplit_once("? ").map_or(text, |(_, last)| last);
+        let last = last_of(text);
         let spaced = spaced(last);
         let has = |list: &str| list.split('|').any(|phrase| contains(&spaced, phrase));
         let begins =
@@ -218,6 +217,12 @@ impl Question {
     pub(super) fn is_of_time(&self) -> bool {
         TIMES.split('|').any(|word| contains(&spaced(&self.text), word))
     }
+}
+
+/// The last question of a text: a follow-up stands behind those that it refers to.
+pub(super) fn last_of(text: &str) -> &str {
+    let last = text.trim_end_matches(['?', ' ', '\u{A0}']);
+    last.rsplit_once("? ").map_or(text, |(_, last)| last)
 }
 
 /// The two sides of a comparison: "between A and B", "A vs B", "B than A", "A or B".

@@ -60,6 +60,8 @@ const KIND_BONUS: f32 = 0.1;
 const LEAD_MALUS: f32 = 0.35;
 /// So is what a document says about itself, unless that is asked.
 const APPARATUS_MALUS: f32 = 0.15;
+/// The mail that another one answers is older than that.
+const QUOTED_MALUS: f32 = 0.3;
 /// A line of a log or of code answers only what nothing else does.
 const LINE_MALUS: f32 = 0.05;
 /// A passage of the very form that is asked for gains as much as a sixth of the question's terms.
@@ -76,15 +78,10 @@ const RANGE_MALUS: f32 = 0.5;
 const CONTEXT_SHARE: f32 = 0.5;
 /// Weight of the chunk's cosine where the passage has none yet.
 const NEARNESS_WEIGHT: f32 = 0.5;
-/// Overlap from which the values of a row speak for themselves, and the cosine that it stands for.
-const HELD_MIN: f32 = 0.6;
-const HELD_WEIGHT: f32 = 0.4;
 /// Share of the cosine of its chunk that a row has at least.
 const ROW_SHARE: f32 = 0.9;
 /// A passage that stands beside the chunks that were found.
 const BESIDE_SHARE: f32 = 0.9;
-/// The first character behind the blocks of Latin letters.
-const LATIN_END: u32 = 0x250;
 
 const CAUSE_WORDS: &str = "\
     because|due to|since|reason|caused|cause|causes|therefore|as a result|owing to|so that|\
@@ -113,75 +110,6 @@ impl Score {
             + COVERAGE_WEIGHT * self.coverage
             + CHUNK_WEIGHT * self.chunk
             + self.form
-    }
-
-    /// Confidence that it answers: at least 1 where there is an answer. Other chunks count only
-    /// through the weights of the terms.
-    pub(super) fn confidence(&self, evidence: &Evidence) -> f32 {
-        // A sentence says little without the text and the title that it stands in.
-        let nearness = self.nearness.unwrap_or(self.cosine);
-        // Values that hold most of the question answer it, however little they are like it.
-        let nearness = if self.has_values && self.overlap >= HELD_MIN {
-            nearness.max(HELD_WEIGHT * self.overlap)
-        } else {
-            nearness
-        };
-        let mut found = evidence.cosine * evidence.cosines(self.cosine, nearness)
-            + evidence.overlap * self.overlap
-            + evidence.coverage * self.coverage;
-        found += self.keyed;
-        found -= self.missing;
-        if self.lacks_number {
-            found -= MISSING_NUMBER_MALUS;
-        }
-        if self.lacks_measure {
-            found -= MISSING_MEASURE_MALUS;
-        }
-        found / evidence.needed
-    }
-}
-
-/// Evidence for an answer: weights of the features, and the sum that they must reach.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Evidence {
-    cosine: f32,
-    overlap: f32,
-    coverage: f32,
-    needed: f32,
-    is_foreign: bool,
-}
-
-/// The meaning decides; terms tell near misses from answers.
-///
-/// Chosen among a dozen formulas on 1,190 questions to XQuAD in English with their paragraph, with
-/// the other paragraphs of its article, and without the article; on 484 questions of seven other
-/// collections; and on judged questions to office documents. There the greater of both cosines
-/// serves as well as their mean and declines fewer questions in the words of people.
-const OF_LATIN: Evidence =
-    Evidence { cosine: 1.0, overlap: 0.3, coverage: 0.2, needed: 0.56, is_foreign: false };
-/// A model of English finds everything alike that is written in another script; there the terms
-/// have to carry more. Chosen on 1,825 questions to eleven collections
-/// (`benches/runs/2026-11-22-2core-xeon/answers.md`).
-const OF_FOREIGN: Evidence =
-    Evidence { cosine: 0.5, overlap: 0.3, coverage: 0.5, needed: 0.43, is_foreign: true };
-/// Confidence that is lost where a number is asked for and none is there.
-const MISSING_NUMBER_MALUS: f32 = 0.15;
-/// The same where a measure is named and a text has no value of it.
-const MISSING_MEASURE_MALUS: f32 = 0.25;
-
-impl Evidence {
-    fn cosines(&self, of_passage: f32, of_chunk: f32) -> f32 {
-        match self.is_foreign {
-            true => (of_passage + of_chunk) / 2.0,
-            false => of_passage.max(of_chunk),
-        }
-    }
-
-    /// The evidence that a question needs.
-    pub(super) fn needed_for(question: &str) -> Self {
-        let letters = question.chars().filter(|c| c.is_alphabetic());
-        let foreign = letters.clone().filter(|c| *c as u32 >= LATIN_END).count();
-        if foreign * 2 > letters.count() { OF_FOREIGN } else { OF_LATIN }
     }
 }
 
@@ -281,7 +209,8 @@ pub(super) fn by_words(
             own: alone,
             coverage,
             chunk: chunk_score * beside,
-            form: form(question, candidate, &names[at]) - measure_malus + keyed,
+            form: form(question, candidate, &names[at]) - measure_malus + keyed
+                - if is_quoted_mail(candidate, chunk) { QUOTED_MALUS } else { 0.0 },
             keyed,
             missing,
             lacks_number: lacks_number(question.asked, holds_kind),
@@ -290,6 +219,13 @@ pub(super) fn by_words(
         });
     }
     (scores, Matches { weights, own, above })
+}
+
+/// Whether a passage of a mail is quoted there from an older one.
+fn is_quoted_mail(candidate: &Candidate, chunk: &RetrievedChunk) -> bool {
+    let name = chunk.source.filename.to_lowercase();
+    let is_mail = [".eml", ".msg", ".mbox"].iter().any(|end| name.ends_with(end));
+    is_mail && candidate.parts[0].shown.starts_with(['>', '|'])
 }
 
 /// The words of a passage: of a row its values, for all rows have the same names.

@@ -8,15 +8,15 @@ use std::sync::LazyLock;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::answer::candidates::Candidate;
-use crate::answer::question::Question;
+use crate::answer::question::{Question, last_of};
 use crate::answer::sentences::sentences;
 use crate::answer::sources::question_terms;
 use crate::answer::values::{days, range_holds, span_holds, weekdays};
 use crate::answer::words::entries;
 use lodestone_text::HybridQuery;
 
-/// Words that say little about the matter of a question, wherever they stand. A passage that answers
-/// often has others in their place, so that their rarity tells nothing.
+/// Words that say little about the matter of a question, wherever they stand. A passage that
+/// answers often has others in their place, so that their rarity tells nothing.
 const COMMON: &str = "\
     I|I'm|I've|I'd|I'll|he|she|him|his|her|hers|it's|they|them|their|they're|we|we're|us|our|ours|\
     you|you're|your|mine|one|ones|someone|somebody|anyone|anybody|everyone|everybody|something|\
@@ -29,7 +29,8 @@ const COMMON: &str = "\
     getting|give|gives|given|go|goes|going|gone|went|come|comes|came|make|makes|made|put|puts|take|\
     takes|taken|took|keep|keeps|kept|let|lets|say|says|said|tell|tells|told|ask|asks|asked|know|\
     knows|known|think|see|sees|seen|look|looks|find|finds|happen|happens|happened|use|used|have|\
-    mean|means|meant|stand|stands|called|exactly|actually|currently|allowed|way|lot|kind|bit|moment|the|a|of|to|on|at|by|for|\
+    mean|means|meant|stand|stands|called|\
+    exactly|actually|currently|allowed|way|lot|kind|bit|moment|the|a|of|to|on|at|by|for|\
     ab|an|auf|aus|bei|bis|das|dem|den|der|des|die|ein|eine|einem|einen|einer|es|für|gibt|hat|ich|\
     im|in|ist|man|mein|mich|mir|mit|muss|nach|noch|oder|ob|sich|sie|sind|um|und|uns|vom|von|vor|\
     wenn|werden|wir|wird|zu|zum|zur|\
@@ -57,6 +58,11 @@ pub(super) fn light_terms(question: &Question) -> BTreeSet<String> {
         if let [parts @ .., _] = HybridQuery::analyse(word).terms() {
             light.extend(parts.iter().cloned());
         }
+    }
+    // What was asked before tells of what, and the last question what of it.
+    let last = last_of(&question.text);
+    if last.len() < question.text.len() {
+        light.extend(&terms(&question.text) - &terms(last));
     }
     light
 }

@@ -77,6 +77,75 @@ fn the_row_of_the_key_is_told() {
     assert!(told.len() == 2 && told[0].contains("6.40") && told[1].contains("16.50"), "{told:?}");
 }
 
+/// Chunks of sources of their own, each with its title and the cosine of the chunk.
+fn titled(texts: &[(&str, &str)]) -> Vec<RetrievedChunk> {
+    let one = |(title, text): &(&str, &str)| {
+        let mut one = chunk(title, 0, text, 0.6);
+        one.parts.cosine = Some(0.6);
+        Arc::make_mut(&mut one.source).filename = (*title).to_owned();
+        one
+    };
+    texts.iter().map(one).collect()
+}
+
+/// Of two documents that tell different numbers of one thing the later one is quoted alone.
+#[test]
+fn the_later_of_two_figures_is_told() {
+    let both = titled(&[
+        ("handbook-2023.md", "Speed in the yard is 15 km/h for all vehicles."),
+        ("memo-2025-03.txt", "Speed in the yard is now 10 km/h for all vehicles."),
+    ]);
+    let now = extracted("What is the speed for vehicles in the yard?", &both).text;
+    assert!(now.contains("10 km/h") && !now.contains("15 km/h"), "{now}");
+    let then = extracted("What was the speed for vehicles in the yard in 2023?", &both).text;
+    assert!(then.contains("15 km/h"), "{then}");
+}
+
+#[test]
+fn all_decisions_of_the_minutes_are_told() {
+    let minutes = titled(&[(
+        "minutes.txt",
+        "Managers' meeting of 6 May\n\nPool. Teachers cannot see the floor.\n\
+         DECIDED: the pool takes no more than 24 from\n12 May.\n\n\
+         Lanes. Clubs were told. DECIDED: 16.50 a lane.\n\nSkates. Not decided, figures wanted.",
+    )]);
+    let told = extracted("What was decided at the managers' meeting of 6 May?", &minutes).text;
+    assert!(told.contains("12 May") && told.contains("16.50"), "{told}");
+    assert!(!told.contains("figures"), "{told}");
+}
+
+#[test]
+fn a_term_is_told_with_its_own_explanation() {
+    let words = titled(&[(
+        "words.md",
+        "# Words\n\n**cage** - roll container\n**shunter** - tractor of the yard\n\
+         **trunk** - night run between depots",
+    )]);
+    let told = extracted("What is a shunter?", &words).text;
+    assert_eq!(told, "shunter: tractor of the yard [1]");
+}
+
+#[test]
+fn a_letter_beside_its_column_is_a_key() {
+    let classes = titled(&[(
+        "classes.md",
+        "| Class | Start within |\n|---|---|\n| D | 60 days |\n| C | 7 days |\n| A | 1 hour |\n",
+    )]);
+    let told = extracted("How soon is a class A repair started?", &classes).text;
+    assert!(told.starts_with("Class: A; Start within: 1 hour"), "{told}");
+}
+
+#[test]
+fn a_mail_goes_before_the_one_that_it_quotes() {
+    let mail = titled(&[(
+        "heads.eml",
+        "I was wrong: the thermostat heads are tightened by hand.\n\n\
+         > The thermostat heads are tightened with the pliers.\n",
+    )]);
+    let told = extracted("How are the thermostat heads tightened?", &mail).text;
+    assert!(told.starts_with("I was wrong"), "{told}");
+}
+
 /// A row or record has all its values, and nothing but them and what its head says.
 fn check_values(citation: &Citation, chunks: &[RetrievedChunk], stands: &str) {
     let (chunk, head) = citation.head.clone().unwrap_or_default();

@@ -97,9 +97,9 @@ fn titles_above(rows: &[&[Cell]], titles: usize, text: &str, left: u32, right: u
     (titles + 1..kinds.len().min(TITLES_MAX + 1)).find(is_names).unwrap_or(titles)
 }
 
-/// Whether the row at `at` names the columns although others stand above it: it is full, fuller than
-/// each of those, and in some column of another kind than all the rows below it. A row is told by
-/// its cells: whether a number stands in them, `None` for an empty one.
+/// Whether the row at `at` names the columns although others stand above it: it is full, fuller
+/// than each of those, and in some column of another kind than all the rows below it. A row is told
+/// by its cells: whether a number stands in them, `None` for an empty one.
 pub(crate) fn names_columns(rows: &[Vec<Option<bool>>], at: usize) -> bool {
     let Some((row, below)) = rows.get(at).map(|row| (row, &rows[at + 1..])) else { return false };
     let filled = |row: &Vec<Option<bool>>| row.iter().flatten().count();
