@@ -45,7 +45,6 @@ use std::time::Instant;
 use lodestone_types::limits;
 use serde_json::{Map, Value, json};
 
-use crate::cli::authorities;
 use call::{CallError, Caller, FIRST_ATTEMPTS_MAX, LOST_ATTEMPTS_MAX};
 use plan::{Filters, Item, Origin, Plan};
 use progress::Progress;
@@ -96,8 +95,8 @@ fn ingest(options: &IngestOptions) -> Result<u8, Box<dyn Error>> {
     let state = state_path.as_deref().map(State::open).transpose()?;
     let stop = stop::at_interrupt()?;
     let run = Run { options, state: state.as_ref(), maps: &maps, stop: &stop };
-    let authorities = authorities(options.ca_file.as_deref())?;
-    let http = Http::new(address, options.api_key.as_deref(), &authorities);
+    let trusted = crate::cli::authorities(options.ca_file.as_deref())?;
+    let http = Http::new(address, options.api_key.as_deref(), &trusted);
     let mut summary = match run.send(&http, address, plan) {
         Err(_) if stop.is_stopped() => {
             eprintln!("lodestone: {HOW_TO_RESUME}");

@@ -1,4 +1,4 @@
-//! Settings of TLS: the certificate of the listener, and the authorities that others are trusted by.
+//! Settings of TLS: the certificate of the listener, and the authorities that vouch for others.
 
 use std::path::{Path, PathBuf};
 

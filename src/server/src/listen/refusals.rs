@@ -33,8 +33,8 @@ impl Default for Refusals {
 }
 
 impl Refusals {
-    /// Answers the first request of a connection with 503, or closes it over TLS. Logged whenever their number doubles, so
-    /// that nobody can fill the log.
+    /// Answers the first request of a connection with 503, or closes it over TLS. Logged whenever
+    /// their number doubles, so that nobody can fill the log.
     pub(super) fn refuse(&self, stream: TcpStream, is_tls: bool, connections: &mut JoinSet<()>) {
         let refused = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         if refused.is_power_of_two() {
