@@ -22,8 +22,8 @@ use lodestone_storage::collection::Collection;
 use lodestone_types::{RandomIds, SystemClock, TenantId};
 use serde_json::{Value, json};
 
-use crate::cli::counted;
 use crate::cli::ingest::transport::{Http, Payload, Request, Transport};
+use crate::cli::{authorities, counted};
 
 /// The data directory and the server of the defaults of `lodestone serve`.
 const DATA_DIR: &str = "data";
@@ -60,6 +60,10 @@ pub struct BackupOptions {
     /// An admin key for all tenants, if a server runs.
     #[arg(long, env = "LODESTONE_API_KEY", hide_env_values = true)]
     api_key: Option<String>,
+    /// Certificates in PEM of the authorities that vouch for the server [default: those of Mozilla,
+    /// which come with the program].
+    #[arg(long, env = "LODESTONE_CA_FILE", value_name = "FILE")]
+    ca_file: Option<PathBuf>,
 }
 
 /// Operations on backups.
@@ -202,7 +206,8 @@ fn make_there(
     choices: &TakeOptions,
 ) -> Result<(), Box<dyn Error>> {
     let server = options.server.as_deref().unwrap_or(SERVER);
-    let http = Http::new(server.trim_end_matches('/'), options.api_key.as_deref());
+    let authorities = authorities(options.ca_file.as_deref())?;
+    let http = Http::new(server.trim_end_matches('/'), options.api_key.as_deref(), &authorities);
     let ask = |body: Option<Payload<'_>>| -> Result<Value, Box<dyn Error>> {
         let request = Request { path: "/admin/backups".to_owned(), body };
         let reply = http.exchange(&request, &AtomicU64::new(0)).map_err(|lost| {

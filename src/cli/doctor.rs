@@ -1,6 +1,8 @@
 //! `lodestone doctor`: the parts that a server with these settings would run on, and problems.
 
 use std::error::Error;
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,8 +16,8 @@ use lodestone_engine::answer::generate::{Generator, OpenAiGenerator};
 use lodestone_engine::settings::{DeviceChoice, Settings};
 use lodestone_engine::{CATALOG_NAME, open_cuda};
 use lodestone_extract::Format;
-use lodestone_extract::sandbox::{Parser, Sandbox};
-use lodestone_io::{DataDir, Disk, RealDisk};
+use lodestone_extract::sandbox::{Parser, Sandbox, has_landlock};
+use lodestone_io::{DataDir, Disk, IoError, RealDisk};
 use lodestone_rank::Reranker;
 use lodestone_storage::collection::count_foreign_models;
 use lodestone_types::{Clock, SystemClock};
@@ -23,6 +25,9 @@ use lodestone_types::{Clock, SystemClock};
 use crate::cli::arguments::PARSE;
 use crate::cli::counted;
 use crate::cli::model::reranker;
+use crate::cli::serve::certificates;
+
+const SECONDS_PER_DAY: u64 = 86_400;
 
 /// Looks at every part that a start needs and prints a line for each.
 ///
@@ -36,6 +41,8 @@ pub fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
         Ok((found, fingerprint)) => (Ok(found), Some(fingerprint)),
         Err(problem) => (Err(problem), None),
     };
+    let (data, is_running) = data(&*disk, &settings.data_dir, fingerprint.as_deref());
+    let listen = |address| listen(address, is_running);
     let parts = [
         ("version", Ok(env!("CARGO_PKG_VERSION").to_owned())),
         ("processor", Ok(processor())),
@@ -45,8 +52,9 @@ pub fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
         ("reranker", found_reranker(settings)),
         ("parsers", parsers()),
         ("generator", generator(settings)),
-        ("data", data(&*disk, &settings.data_dir, fingerprint.as_deref())),
+        ("data", data),
         ("listen", listen(settings.listen)),
+        ("tls", tls(settings)),
         ("metrics", settings.watch.metrics_listen.map_or_else(by_key, listen)),
     ];
     let mut problems = 0;
@@ -60,7 +68,12 @@ pub fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
         }
     }
     match problems {
-        0 => Ok(()),
+        0 => {
+            if is_running {
+                println!("  a server runs on this data directory");
+            }
+            Ok(())
+        }
         1 => Err("a server would not start: see the line marked !".into()),
         _ => Err(format!("a server would not start: {problems} problems, marked !").into()),
     }
@@ -132,7 +145,13 @@ fn found_reranker(settings: &Settings) -> Finding {
 fn parsers() -> Finding {
     let read = Sandbox::of_this_program(PARSE).parse(Format::Html, b"<p>well</p>");
     match read {
-        Ok(_) => Ok("documents are read in confined processes".to_owned()),
+        Ok(_) if has_landlock() => {
+            Ok("documents are read in processes confined by seccomp and Landlock".to_owned())
+        }
+        Ok(_) => {
+            let without = "the kernel has no Landlock, or a filter of system calls forbids it";
+            Ok(format!("documents are read in processes confined by seccomp alone: {without}"))
+        }
         Err(error) => {
             let hint = "a kernel without seccomp, or a container that forbids it?";
             Err(format!("a confined process reads nothing: {error}; {hint}"))
@@ -147,13 +166,14 @@ fn generator(settings: &Settings) -> Finding {
     };
     // Inside a container this machine is the container.
     let is_local = ["//localhost", "//127.", "//[::1]"].iter().any(|at| llm.base_url.contains(at));
-    let generator = OpenAiGenerator::new(llm);
+    let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
+    let generator = OpenAiGenerator::new(llm).trusting(&authorities);
     let name = format!("{} at {}", generator.model(), generator.place());
     let problem = match generator.look() {
         Ok(found) => return Ok(format!("{name}: {found}")),
         Err(problem) => problem,
     };
-    let hint = match is_local && Path::new("/.dockerenv").exists() {
+    let hint = match is_local && is_in_container() {
         true => "; inside a container the machine around it has another name",
         false => "",
     };
@@ -163,18 +183,24 @@ fn generator(settings: &Settings) -> Finding {
     }
 }
 
-/// The directory, or the one in which it would be made; and its tenants whose vectors are of
-/// another model than that of `fingerprint`.
-fn data(disk: &dyn Disk, dir: &Path, fingerprint: Option<&str>) -> Finding {
+/// The data directory, and whether a server runs on it. Its tenants whose vectors are of another
+/// model than that of `fingerprint` are counted.
+fn data(disk: &dyn Disk, dir: &Path, fingerprint: Option<&str>) -> (Finding, bool) {
+    match DataDir::check_free(dir) {
+        Ok(()) => (free_data(disk, dir, fingerprint), false),
+        Err(error @ IoError::InUse { .. }) => (Ok(error.to_string()), true),
+        Err(error) => (Err(error.to_string()), false),
+    }
+}
+
+/// A directory that no server uses, or the one in which it would be made.
+fn free_data(disk: &dyn Disk, dir: &Path, fingerprint: Option<&str>) -> Finding {
     let standing = dir.ancestors().find(|path| path.exists());
     let standing = standing.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let is_new = standing != dir;
     let free = disk.free_bytes(standing).map_err(|error| error.to_string())?;
-    let is_locked = std::fs::metadata(standing).is_ok_and(|found| found.permissions().readonly());
-    if is_locked {
-        return Err(format!("{} cannot be written", standing.display()));
-    }
-    DataDir::check_free(dir).map_err(|error| error.to_string())?;
+    try_write(standing)
+        .map_err(|error| format!("{} cannot be written: {error}", standing.display()))?;
     let is_used = |below: &str| disk.list(&dir.join(below)).is_ok_and(|found| !found.is_empty());
     Catalog::check(&dir.join(CATALOG_NAME), is_used).map_err(|error| error.to_string())?;
     let note = if is_new { ", made at the first start" } else { "" };
@@ -189,14 +215,45 @@ fn data(disk: &dyn Disk, dir: &Path, fingerprint: Option<&str>) -> Finding {
     Ok(format!("{}{note}; {} GiB free{models}", dir.display(), gib(free)))
 }
 
+/// Writes a file, syncs it and removes it.
+fn try_write(dir: &Path) -> std::io::Result<()> {
+    let path = dir.join(format!(".lodestone-doctor-{}", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+    let written = file.write_all(b"lodestone doctor\n").and_then(|()| file.sync_all());
+    written.and(std::fs::remove_file(&path))
+}
+
+/// Whether this process is in a container, whose own address nobody outside can reach.
+fn is_in_container() -> bool {
+    ["/.dockerenv", "/run/.containerenv"].iter().any(|mark| Path::new(mark).exists())
+        || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
+}
+
+/// The certificate of the listener, and the authorities of others.
+fn tls(settings: &Settings) -> Finding {
+    settings.tls.authorities().map_err(|error| error.to_string())?;
+    let found = certificates(settings).map_err(|error| error.to_string())?;
+    let Some(found) = found else { return Ok("none: plain HTTP".to_owned()) };
+    let seconds = (found.expires().saturating_mul(1000)).saturating_sub(SystemClock.now().0) / 1000;
+    let file = settings.tls.tls_cert.as_deref().unwrap_or(Path::new("")).display();
+    Ok(format!("{file}, valid for {}", counted(seconds / SECONDS_PER_DAY, "day")))
+}
+
 fn by_key() -> Finding {
     Ok("/metrics by key; --metrics-listen serves it without".to_owned())
 }
 
-fn listen(address: SocketAddr) -> Finding {
+fn listen(address: SocketAddr, is_running: bool) -> Finding {
+    let note = match address.ip().is_loopback() && is_in_container() {
+        true => "; it cannot be reached from outside the container",
+        false => "",
+    };
     match std::net::TcpListener::bind(address) {
-        Ok(_) => Ok(format!("{address}, free")),
-        Err(error) => Err(format!("{address}: {error}; is a server running there?")),
+        Ok(_) => Ok(format!("{address}, free{note}")),
+        Err(error) if is_running && error.kind() == std::io::ErrorKind::AddrInUse => {
+            Ok(format!("{address}, in use, by the running server it seems{note}"))
+        }
+        Err(error) => Err(format!("{address}: {error}; is another program listening there?")),
     }
 }
 

@@ -29,9 +29,11 @@ mod watch;
 use std::error::Error;
 use std::fmt::Arguments as Text;
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use lodestone_extract::sandbox::serve_one;
+use lodestone_fetch::Authorities;
 
 use arguments::{Arguments, Verb};
 
@@ -67,6 +69,12 @@ pub fn run() -> Result<ExitCode, Box<dyn Error>> {
         Verb::Bench(bench) => bench::run(&bench)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The authorities that vouch for a server: those in a file, else those of the program.
+fn authorities(file: Option<&Path>) -> Result<Authorities, String> {
+    let Some(file) = file else { return Ok(Authorities::default()) };
+    Authorities::read(file).map_err(|problem| format!("--ca-file: {problem}"))
 }
 
 /// A number of things: `1 row`, `2 rows`.

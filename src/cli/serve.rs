@@ -14,7 +14,7 @@ use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine, take_device};
 use lodestone_extract::sandbox::Sandbox;
 use lodestone_io::{Disk, RealDisk, raise_file_limit};
-use lodestone_server::{ListenSettings, Product};
+use lodestone_server::{Certificates, ListenSettings, Product, TlsError};
 use lodestone_types::{Clock, SystemClock};
 
 use crate::cli::arguments::PARSE;
@@ -27,9 +27,10 @@ const METRICS_CONNECTIONS: usize = 16;
 /// Runs until a signal stops it.
 pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     // Dropped last: it sends the traces that wait.
-    let _exporter = watch::start(&settings.watch);
+    let _exporter = watch::start(&settings.watch, &settings.tls.authorities()?);
     read_variable_of_clients(&mut settings);
     settings.validate()?;
+    let certificates = certificates(&settings)?;
     // Before anything is made: a first key that nobody could see would be lost.
     let listener = listen(settings.listen)?;
     let for_metrics = settings.watch.metrics_listen.map(listen).transpose()?;
@@ -51,7 +52,8 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     components.parser = Arc::new(Sandbox::of_this_program(PARSE));
     let engine = Engine::start(settings, components)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let served = runtime.block_on(serve(Arc::clone(&engine), listener, for_metrics));
+    let served = serve(Arc::clone(&engine), listener, certificates, for_metrics);
+    let served = runtime.block_on(served);
     engine.shut_down();
     served
 }
@@ -63,23 +65,42 @@ fn listen(address: SocketAddr) -> Result<TcpListener, Box<dyn Error>> {
     Ok(listener)
 }
 
+/// The certificate of the listener, if it has one.
+pub fn certificates(settings: &Settings) -> Result<Option<Arc<Certificates>>, TlsError> {
+    let files = settings.tls.certificate();
+    files.map(|(certificate, key)| Certificates::read(certificate, key)).transpose()
+}
+
 async fn serve(
     engine: Arc<Engine>,
     listener: TcpListener,
+    certificates: Option<Arc<Certificates>>,
     for_metrics: Option<TcpListener>,
 ) -> Result<(), Box<dyn Error>> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let stop = lodestone_server::stop_on_signals()?;
     let metrics_address = for_metrics.as_ref().map(TcpListener::local_addr).transpose()?;
-    eprint!("{}", banner(&engine, listener.local_addr()?, metrics_address)?);
-    let product = Product::new(Arc::clone(&engine), stop.clone());
+    let scheme = if certificates.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://{}", listener.local_addr()?);
+    if let Some(certificates) = &certificates {
+        certificates.watch()?;
+    }
+    eprint!("{}", banner(&engine, &url, metrics_address)?);
+    let product = Product::new(Arc::clone(&engine), stop.clone(), certificates.clone());
     if let Some(listener) = for_metrics {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let limits = ListenSettings { connections_max: METRICS_CONNECTIONS, ..Default::default() };
-        tokio::spawn(lodestone_server::serve(listener, product.metrics, limits, stop.clone()));
+        tokio::spawn(lodestone_server::serve(
+            listener,
+            None,
+            product.metrics,
+            limits,
+            stop.clone(),
+        ));
     }
     let limits = ListenSettings::of(engine.settings());
-    let drained = lodestone_server::serve(listener, product.router, limits, stop).await;
+    let drained =
+        lodestone_server::serve(listener, certificates, product.router, limits, stop).await;
     tracing::info!(drained, "stopped");
     Ok(())
 }
@@ -131,7 +152,7 @@ fn write_first_key(path: &Path, key: &str) -> std::io::Result<()> {
 
 fn banner(
     engine: &Engine,
-    address: SocketAddr,
+    url: &str,
     metrics: Option<SocketAddr>,
 ) -> Result<String, Box<dyn Error>> {
     let Settings { data_dir, embed_threads, .. } = engine.settings();
@@ -141,8 +162,8 @@ fn banner(
         let _ = writeln!(text, "  {name:<10} {value}");
     };
     line("version", env!("CARGO_PKG_VERSION"));
-    line("url", &format!("http://{address}"));
-    line("api", &format!("http://{address}/openapi.json"));
+    line("url", url);
+    line("api", &format!("{url}/openapi.json"));
     if let Some(metrics) = metrics {
         line("metrics", &format!("http://{metrics}/metrics, without a key"));
     }

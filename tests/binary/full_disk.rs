@@ -49,6 +49,11 @@ impl SmallDisk {
     }
 
     fn command(&self) -> Command {
+        self.command_on(&self.dir.path().join("data"))
+    }
+
+    /// A server in its namespace, on a data directory here or elsewhere.
+    fn command_on(&self, data: &Path) -> Command {
         let inner = process::lodestone(&["serve", "--listen", "127.0.0.1:0"]);
         let mut command = Command::new("nsenter");
         command.args(["-m", "-t", &self.holder.id().to_string()]);
@@ -59,7 +64,7 @@ impl SmallDisk {
                 None => command.env_remove(name),
             };
         }
-        command.arg("--data-dir").arg(self.dir.path().join("data"));
+        command.arg("--data-dir").arg(data);
         command.arg("--model-dir").arg(&self.model).env("LODESTONE_ADMIN_KEY", KEY);
         command.stdin(Stdio::null()).stderr(Stdio::piped());
         command
@@ -67,6 +72,15 @@ impl SmallDisk {
 
     fn start(&self) -> (Server, Client) {
         let mut server = Server::run(self.command());
+        let (banner, _) = server.ready();
+        (server, banner.client(KEY))
+    }
+
+    /// The same, ready, with a folder for backups.
+    fn start_with_backups(&self, data: &Path, to: &Path) -> (Server, Client) {
+        let mut command = self.command_on(data);
+        command.arg("--backup-to").arg(to).args(["--backup-rate", "1MiB"]);
+        let mut server = Server::run(command);
         let (banner, _) = server.ready();
         (server, banner.client(KEY))
     }
@@ -230,4 +244,61 @@ fn a_catalog_is_rebuilt_whole_or_not_at_all() {
     }
     println!("{refused} starts were refused, {served} were not");
     assert!(refused > 0 && served > 0, "{refused} refused, {served} served");
+}
+
+/// The end of a backup that is asked for; `full` is called once it copies.
+fn backed_up(client: &Client, full: impl FnOnce()) -> Value {
+    ask(client, "POST", "/admin/backups", json!({}));
+    let (mut full, mut patience) = (Some(full), Patience::new());
+    loop {
+        let state = ask(client, "GET", "/admin/backups", Value::Null);
+        if state["running"] == false {
+            return state["last"].clone();
+        }
+        if state["copied_bytes"].as_u64() > Some(0)
+            && let Some(full) = full.take()
+        {
+            full();
+        }
+        assert!(!patience.is_over(state.clone()), "{state}");
+    }
+}
+
+/// Goal: a backup ends when the disk of the data fills up, for deletions wait for it; and when its
+/// own disk does, which concerns nobody else. With room again the next one is whole.
+#[test]
+fn a_backup_gives_up_on_a_full_disk() {
+    let test = "a_backup_gives_up_on_a_full_disk";
+    for of_data in [true, false] {
+        let Some(disk) = SmallDisk::new(test, "size=40m") else { return };
+        let elsewhere = TempDir::new().expect("a temporary directory");
+        let (small, large) = (disk.dir.path(), elsewhere.path());
+        let (data, to) = match of_data {
+            true => (small.join("data"), large.join("backups")),
+            false => (large.join("data"), small.join("backups")),
+        };
+        let (mut server, client) = disk.start_with_backups(&data, &to);
+        crate::backups::put_vectors(&client, 1500);
+        upload(&client, "d0", "A wall of granite.");
+        assert_eq!(settled(&client, "d0"), "success");
+        if of_data {
+            disk.wait_for_reserve(&mut server);
+        }
+        let last = backed_up(&client, || disk.fill(0));
+        let error = last["error"].as_str().unwrap_or_default().to_owned();
+        let reason = if of_data { "the disk of the data directory is full" } else { "os error 28" };
+        assert!(error.contains(reason) && last["backup"].is_null(), "{last}");
+        delete(&client, "d0");
+        assert!(found(&client, "granite").is_empty());
+        disk.empty();
+        let mut patience = Patience::new();
+        while backed_up(&client, || ())["backup"]["state"] != "complete" {
+            // The level of the disk is read once a second.
+            assert!(of_data && !patience.is_over(()), "{}", server.output());
+        }
+        let root = if of_data { to } else { disk.root().join("backups") };
+        let path = root.to_str().expect("UTF-8");
+        let run = process::lodestone(&["backup", "verify", path]).output().expect("it runs");
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    }
 }

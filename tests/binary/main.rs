@@ -7,6 +7,7 @@
 //! - `memory`: hostile clients and a small machine
 //! - `models`: a reranker installed, listed and used
 //! - `settings`: what the environment sets, and what the log tells
+//! - `tls`: certificates at the start, changed, and clients without TLS
 //! - `streams`: events one by one, clients that leave, the same answer in company
 //! - `fairness`: searches of one tenant beside the answers of another; clients that leave
 //! - `damage`: what `lodestone verify` finds; `catalogs`: those that are old, empty or damaged
@@ -39,6 +40,7 @@ mod process;
 mod settings;
 mod sockets;
 mod streams;
+mod tls;
 mod unreadable;
 mod watch;
 

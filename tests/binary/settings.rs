@@ -67,7 +67,7 @@ fn the_device_is_chosen_and_explained() {
     for part in ["version", "memory", "model", "data", "listen"] {
         assert!(told.contains(part), "{part}: {told}");
     }
-    assert!(told.contains("read in confined processes"), "{told}");
+    assert!(told.contains("read in processes confined by"), "{told}");
     assert!(!installation.data().exists(), "looking changes nothing");
     let (has_gpu, told) = doctor("cuda");
     let (is_well, by_itself) = doctor("auto");

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
-use lodestone_fetch::{Allowed, Fetcher, NameError, Resolver, Robots, Rules};
+use lodestone_fetch::{Allowed, Authorities, Fetcher, NameError, Resolver, Robots, Rules};
 use lodestone_types::{WebClient, WebHost, WebUrl};
 
 use crate::chance::Chance;
@@ -20,7 +20,7 @@ impl Resolver for Nobody {
 }
 
 static FETCHER: LazyLock<Fetcher> =
-    LazyLock::new(|| Fetcher::new(Rules::new(Allowed::default()), Nobody));
+    LazyLock::new(|| Fetcher::new(Rules::new(Allowed::default()), Nobody, &Authorities::default()));
 
 const PARTS: &[&str] = &[
     "http://", "https://", "HTTP:", "//", "/", "\\", "@", ":", ":80", ":443", ":0", ":65536", "[",

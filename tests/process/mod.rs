@@ -89,7 +89,7 @@ impl Server {
         let mut banner = Banner::default();
         while let Some(line) = self.next_line() {
             if let Some(url) = value_of(&line, "url") {
-                let address = url.strip_prefix("http://").expect("an http address");
+                let address = url.trim_start_matches("https://").trim_start_matches("http://");
                 banner.address = Some(address.parse().expect("an address and a port"));
             }
             let place =

@@ -95,7 +95,8 @@ fn ingest(options: &IngestOptions) -> Result<u8, Box<dyn Error>> {
     let state = state_path.as_deref().map(State::open).transpose()?;
     let stop = stop::at_interrupt()?;
     let run = Run { options, state: state.as_ref(), maps: &maps, stop: &stop };
-    let http = Http::new(address, options.api_key.as_deref());
+    let trusted = crate::cli::authorities(options.ca_file.as_deref())?;
+    let http = Http::new(address, options.api_key.as_deref(), &trusted);
     let mut summary = match run.send(&http, address, plan) {
         Err(_) if stop.is_stopped() => {
             eprintln!("lodestone: {HOW_TO_RESUME}");

@@ -18,6 +18,10 @@ pub struct IngestOptions {
     /// A key that may write.
     #[arg(long, env = "LODESTONE_API_KEY", hide_env_values = true)]
     pub api_key: Option<String>,
+    /// Certificates in PEM of the authorities that vouch for the server [default: those of Mozilla,
+    /// which come with the program].
+    #[arg(long, env = "LODESTONE_CA_FILE", value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
     /// The tenant.
     #[arg(long)]
     pub tenant: String,

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use lodestone_fetch::Authorities;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use ureq::{Agent, Body, Proxy, SendBody};
@@ -80,8 +81,8 @@ pub struct Http {
 }
 
 impl Http {
-    /// To `server`, an address without a slash at its end.
-    pub fn new(server: &str, api_key: Option<&str>) -> Self {
+    /// To `server`, an address without a slash at its end, which these authorities vouch for.
+    pub fn new(server: &str, api_key: Option<&str>, authorities: &Authorities) -> Self {
         let proxy = if is_loopback(server) { None } else { Proxy::try_from_env() };
         let agent = Agent::config_builder()
             .http_status_as_error(false)
@@ -89,6 +90,7 @@ impl Http {
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(proxy)
+            .tls_config(authorities.tls())
             .timeout_connect(Some(CONNECT))
             .timeout_await_100(Some(GO_AHEAD))
             .timeout_recv_response(Some(ANSWER))

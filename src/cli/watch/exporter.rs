@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use lodestone_engine::settings::WatchSettings;
+use lodestone_fetch::Authorities;
 use lodestone_types::{Clock, SystemClock};
 use ureq::Agent;
 
@@ -65,7 +66,7 @@ pub struct Exporter {
 
 impl Exporter {
     /// Starts the thread for a collector at `url`.
-    pub fn start(url: &str, settings: &WatchSettings) -> Self {
+    pub fn start(url: &str, settings: &WatchSettings, authorities: &Authorities) -> Self {
         let (messages, waiting) = sync_channel(WAITING_MAX);
         let (ending, ended) = channel();
         let left_out = Arc::new(AtomicU64::new(0));
@@ -73,7 +74,7 @@ impl Exporter {
         let sender = Sender {
             url: format!("{}/v1/traces", url.trim_end_matches('/')),
             service: settings.otlp_service_name.clone(),
-            agent: agent(),
+            agent: agent(authorities),
             left_out: Arc::clone(&left_out),
             told: 0,
             is_failing: false,
@@ -108,8 +109,8 @@ impl Drop for Exporter {
 
 /// A client that follows no redirect: the collector is the one that the operator named.
 #[allow(clippy::disallowed_methods)] // The address is a setting, as that of the generator is.
-fn agent() -> Agent {
-    let config = Agent::config_builder();
+fn agent(authorities: &Authorities) -> Agent {
+    let config = Agent::config_builder().tls_config(authorities.tls());
     let config = config.timeout_global(Some(POST_TIMEOUT)).max_redirects(0);
     config.http_status_as_error(true).build().into()
 }

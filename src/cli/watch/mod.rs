@@ -19,6 +19,7 @@ mod spans;
 use std::io::IsTerminal;
 
 use lodestone_engine::settings::{LogFormat, WatchSettings};
+use lodestone_fetch::Authorities;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -35,7 +36,7 @@ const REQUESTS: &str = "lodestone_request";
 const ALWAYS: [&str; 2] = ["lodestone_audit=info", "lodestone_request=error"];
 
 /// Starts the log and, where a collector is named, the exporter of traces.
-pub fn start(settings: &WatchSettings) -> Option<Exporter> {
+pub fn start(settings: &WatchSettings, authorities: &Authorities) -> Option<Exporter> {
     let is_text = match settings.log_format {
         LogFormat::Auto => std::io::stderr().is_terminal(),
         LogFormat::Text => true,
@@ -46,7 +47,7 @@ pub fn start(settings: &WatchSettings) -> Option<Exporter> {
         true => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
         false => lines.json().with_span_list(false).boxed(),
     };
-    let exporter = settings.collector().map(|url| Exporter::start(url, settings));
+    let exporter = settings.collector().map(|url| Exporter::start(url, settings, authorities));
     let spans = exporter.as_ref().map(|exporter| {
         let wanted = [STAGES, REQUESTS].map(|target| (target, tracing::Level::INFO));
         SpanLayer::new(exporter.queue()).with_filter(Targets::new().with_targets(wanted))

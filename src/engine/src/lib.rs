@@ -74,7 +74,7 @@ use lodestone_catalog::{Catalog, CatalogOptions, JobScope, KeyText};
 use lodestone_compute::{ComputeBackend, SimdBackend};
 use lodestone_embed::Embedder;
 use lodestone_extract::sandbox::{InProcess, Parser};
-use lodestone_fetch::{Fetcher, Rules, SystemResolver};
+use lodestone_fetch::{Authorities, Fetcher, Rules, SystemResolver};
 use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
 use lodestone_io::{DataDir, Disk, ProcessMemory, RealDisk, SpaceGauge, memory_of_machine};
 use lodestone_rank::Reranker;
@@ -207,6 +207,7 @@ impl Engine {
     /// An invalid setting; a data directory that another process holds; damage.
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
         settings.validate()?;
+        let authorities = settings.tls.authorities()?;
         let Components { disk, clock, ids, embedder, reranker, parser, web, backend, generator } =
             components;
         let data = Arc::new(DataDir::open(&settings.data_dir, disk)?);
@@ -223,7 +224,10 @@ impl Engine {
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let memory = budget_of(&settings);
         // Not asked for anything yet: a start never waits for it.
-        let configured = settings.generator()?.map(|llm| Arc::new(OpenAiGenerator::new(llm)) as _);
+        let configured = settings.generator()?.map(|llm| {
+            let generator = OpenAiGenerator::new(llm).trusting(&authorities);
+            Arc::new(generator) as _
+        });
         let generator = generator.or(configured);
         let graph_reader = generator.clone().filter(|_| settings.llm_graph);
         let ingest = Arc::new(Ingest::new(IngestParts {
@@ -233,7 +237,7 @@ impl Engine {
             gauge: Arc::clone(&gauge),
             embedder: Arc::clone(&embedder),
             parser,
-            web: web.unwrap_or_else(|| fetcher(&settings)),
+            web: web.unwrap_or_else(|| fetcher(&settings, &authorities)),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
             workers: settings.ingest_threads,
@@ -357,8 +361,9 @@ impl Engine {
 }
 
 /// The one way out to the web.
-fn fetcher(settings: &Settings) -> Arc<dyn WebClient> {
-    Arc::new(Fetcher::new(Rules::new(settings.fetch_allow.clone()), SystemResolver))
+fn fetcher(settings: &Settings, authorities: &Authorities) -> Arc<dyn WebClient> {
+    let rules = Rules::new(settings.fetch_allow.clone());
+    Arc::new(Fetcher::new(rules, SystemResolver, authorities))
 }
 
 impl Drop for Engine {

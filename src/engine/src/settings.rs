@@ -2,6 +2,7 @@
 //! variable and a key of the settings file.
 
 mod backups;
+mod tls;
 mod values;
 mod watch;
 
@@ -17,6 +18,7 @@ use lodestone_embed::Precision;
 use lodestone_fetch::Allowed;
 
 pub use backups::BackupSettings;
+pub use tls::TlsSettings;
 pub use values::RateLimit;
 use values::{parse_bytes, parse_seconds};
 pub use watch::{LogFormat, WatchSettings};
@@ -231,6 +233,9 @@ pub struct Settings {
     /// Metrics, logs and traces.
     #[command(flatten)]
     pub watch: WatchSettings,
+    /// TLS.
+    #[command(flatten)]
+    pub tls: TlsSettings,
 }
 
 /// Device that computes over vectors.
@@ -370,6 +375,7 @@ impl Settings {
             return Err(InvalidSetting { name: "llm-graph", problem });
         }
         self.backups.validate()?;
+        self.tls.validate()?;
         self.watch.validate()
     }
 }

@@ -20,6 +20,7 @@
 //! are turned off: each of them would bypass the gate or the limits.
 //!
 //! - `address`: public IP addresses; `allowed`: exceptions of the operator
+//! - `authorities`: certificate authorities that vouch for other servers
 //! - `names`: names to addresses; `gate`: the verdict on one request
 //! - `connection`: to checked addresses only; `request`: one GET; `body`: limited decompression
 //! - `media`: types worth fetching; `robots`: paths that a site does not want fetched
@@ -29,6 +30,7 @@
 
 mod address;
 mod allowed;
+mod authorities;
 mod body;
 mod connection;
 mod error;
@@ -55,6 +57,7 @@ use lodestone_types::limits::{WEB_PAGE_BYTES_MAX, WEB_SECONDS_MAX, WEB_WIRE_BYTE
 use lodestone_types::{WebClient, WebFailure, WebPage, WebUrl};
 
 pub use allowed::{Allowed, AllowedError};
+pub use authorities::Authorities;
 pub use connection::{Connection, Dialer};
 pub use names::{NameError, Resolver, SystemResolver};
 pub use robots::Robots;
@@ -94,9 +97,9 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// A fetcher over the machine's network.
-    pub fn new(rules: Rules, resolver: impl Resolver) -> Self {
-        Self::over(rules, resolver, connection::Network, RootCerts::WebPki)
+    /// A fetcher over the machine's network that believes these authorities.
+    pub fn new(rules: Rules, resolver: impl Resolver, authorities: &Authorities) -> Self {
+        Self::over(rules, resolver, connection::Network, authorities.0.clone())
     }
 
     /// A fetcher over `dialer` that believes certificates of `roots`.

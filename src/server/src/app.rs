@@ -8,7 +8,7 @@ use crate::admission::AdmissionSettings;
 use crate::auth::{AuthFailure, Authenticator};
 use crate::download::DownloadSigner;
 use crate::error::{ApiError, Condition};
-use crate::listen::Stop;
+use crate::listen::{Certificates, Stop};
 use crate::request::Call;
 use crate::routes::off_thread;
 use crate::turns::{Turn, Turns};
@@ -28,12 +28,23 @@ pub struct App {
     pub stop: watch::Receiver<Stop>,
     /// Metrics.
     pub watch: Arc<Watch>,
+    /// The certificate of the listener, if it has one.
+    pub certificates: Option<Arc<Certificates>>,
     turns: Turns,
 }
 
 impl App {
     /// The application over an engine, until `stop` says so.
     pub fn new(engine: Arc<Engine>, stop: watch::Receiver<Stop>) -> Self {
+        Self::with_certificates(engine, stop, None)
+    }
+
+    /// The same behind a listener with TLS, whose certificate is watched.
+    pub fn with_certificates(
+        engine: Arc<Engine>,
+        stop: watch::Receiver<Stop>,
+        certificates: Option<Arc<Certificates>>,
+    ) -> Self {
         let download = Arc::new(DownloadSigner::new(engine.ids()));
         let slots = AdmissionSettings::default();
         // An answer that a generator writes waits for that, and not for a core.
@@ -42,8 +53,8 @@ impl App {
             None => engine.settings().embed_threads,
         };
         let turns = Turns::new(at_once, slots.waiting_max);
-        let watch = Arc::new(Watch::new(Arc::clone(&engine)));
-        Self { engine, download, stop, watch, turns }
+        let watch = Arc::new(Watch::new(Arc::clone(&engine), certificates.as_deref()));
+        Self { engine, download, stop, watch, certificates, turns }
     }
 
     /// The bounds of a search or an answer that begins now.

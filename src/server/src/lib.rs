@@ -55,6 +55,8 @@ pub use app::App;
 pub use auth::{AuthFailure, Authenticator};
 pub use error::{ApiError, Condition};
 pub use frame::{Frame, HttpSettings, router};
-pub use listen::{ListenSettings, Stop, never_stops, serve, stop_on_signals};
+pub use listen::{
+    Certificates, ListenSettings, Stop, TlsError, never_stops, serve, stop_on_signals,
+};
 pub use product::{Product, product_router};
 pub use reply::{Json, Reply};

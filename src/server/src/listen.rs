@@ -13,20 +13,24 @@
 //!
 //! - `table`: the open connections, and which of them is closed when there are too many
 //! - `peer`: the state of one connection
+//! - `refusals`: connections that get an error and nothing else
 //! - `stream`: its socket, with the times that the client may take
 //! - `pace`: the least rate of a client
 //! - `leftover`: bodies that nobody read
+//! - `tls`: certificate and key, and reading them again
 
 mod leftover;
 pub mod pace;
 mod peer;
+mod refusals;
 mod stream;
 mod table;
+mod tls;
 
 use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -39,19 +43,23 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use crate::error::{ApiError, Condition};
+use crate::error::Condition;
 use crate::listen::pace::Pace;
 use crate::listen::peer::Patience;
+use crate::listen::refusals::{Refusals, answer_once};
 use crate::listen::stream::PeerStream;
 use crate::listen::table::{Place, Table};
+use crate::listen::tls::{FirstWord, first_word};
 use lodestone_engine::settings::Settings;
 
 pub use peer::Peer;
+pub use tls::{Certificates, TlsError};
 
 /// Time and bytes for which a closing connection is read on.
 const LINGER: Duration = Duration::from_secs(1);
@@ -60,9 +68,6 @@ const LINGER_BYTES: usize = 1 << 20;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Bytes of an answer that wait for its reader in memory, beside one piece of a large one.
 const BUFFER_BYTES: usize = 64 << 10;
-/// Refused connections that are answered at once, and the time for it; others are just closed.
-const REFUSALS_MAX: usize = 32;
-const REFUSAL: Duration = Duration::from_secs(2);
 
 /// Bounds of the accept loop.
 #[derive(Debug, Clone, Copy)]
@@ -156,13 +161,16 @@ pub fn never_stops() -> watch::Receiver<Stop> {
     watch::channel(Stop::Run).1
 }
 
-/// Serves until told to stop. Returns whether every request in flight could finish.
+/// Serves until told to stop, over TLS if there is a certificate. Returns whether every request in
+/// flight could finish.
 pub async fn serve(
     listener: TcpListener,
+    certificates: Option<Arc<Certificates>>,
     router: Router,
     settings: ListenSettings,
     mut stop: watch::Receiver<Stop>,
 ) -> bool {
+    let acceptor = certificates.map(|certificates| certificates.acceptor());
     let table = Table::new(settings.connections_max, settings.connections_per_address_max);
     let refusals = Refusals::default();
     let mut connections = JoinSet::new();
@@ -184,10 +192,11 @@ pub async fn serve(
         };
         match place {
             Some(place) => {
-                let (router, stop) = (router.clone(), stop.clone());
-                connections.spawn(serve_connection(stream, place, router, settings, stop));
+                let own =
+                    Connection { place, router: router.clone(), settings, stop: stop.clone() };
+                connections.spawn(own.serve(stream, acceptor.clone()));
             }
-            None => refusals.refuse(stream, &mut connections),
+            None => refusals.refuse(stream, acceptor.is_some(), &mut connections),
         }
     }
     drop(listener);
@@ -208,46 +217,6 @@ async fn enter(
     Ok((stream, place))
 }
 
-/// Connections that were refused because their address has too many.
-struct Refusals {
-    count: AtomicU64,
-    answering: Arc<Semaphore>,
-}
-
-impl Default for Refusals {
-    fn default() -> Self {
-        Self { count: AtomicU64::new(0), answering: Arc::new(Semaphore::new(REFUSALS_MAX)) }
-    }
-}
-
-impl Refusals {
-    /// Answers the first request of a connection with 503. Logged whenever their number doubles, so
-    /// that nobody can fill the log.
-    fn refuse(&self, stream: TcpStream, connections: &mut JoinSet<()>) {
-        let refused = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        if refused.is_power_of_two() {
-            let message = "connections of an address above connections-per-address were refused";
-            tracing::warn!(refused, message);
-        }
-        let Ok(permit) = Arc::clone(&self.answering).try_acquire_owned() else { return };
-        let service = service_fn(|_: hyper::Request<Incoming>| {
-            let message = "this address has too many connections open";
-            let error = ApiError::new(Condition::Unavailable, "too_many_connections", message);
-            std::future::ready(Ok::<_, std::convert::Infallible>(error.into_response("")))
-        });
-        connections.spawn(async move {
-            let mut builder = http1::Builder::new();
-            builder.keep_alive(false).header_read_timeout(None::<Duration>);
-            let connection = builder.serve_connection(TokioIo::new(stream), service);
-            let answered = timeout(REFUSAL, connection.without_shutdown()).await;
-            if let Ok(Ok(parts)) = answered {
-                linger(parts.io.into_inner()).await;
-            }
-            drop(permit);
-        });
-    }
-}
-
 /// Resolves once the stop signal is at least `level`; a lost sender means none.
 pub(super) async fn reached(stop: &mut watch::Receiver<Stop>, level: Stop) {
     if stop.wait_for(|stop| *stop >= level).await.is_err() {
@@ -255,44 +224,85 @@ pub(super) async fn reached(stop: &mut watch::Receiver<Stop>, level: Stop) {
     }
 }
 
-async fn serve_connection(
-    stream: TcpStream,
+/// One connection that has a place.
+struct Connection {
     place: Place,
     router: Router,
     settings: ListenSettings,
-    mut stop: watch::Receiver<Stop>,
-) {
-    // Small responses must not wait for the client's delayed acknowledgement.
-    let _ = stream.set_nodelay(true);
-    let peer = Arc::clone(&place.peer);
-    let patience = Patience { header: settings.header_timeout, idle: settings.idle_timeout };
-    let stream = PeerStream::new(stream, Arc::clone(&peer), patience, settings.pace);
-    let of_requests = Arc::clone(&peer);
-    let service = service_fn(move |request| {
-        Box::pin(answer(request, router.clone(), Arc::clone(&of_requests), settings))
-    });
-    let mut connection = http1::Builder::new()
-        .header_read_timeout(None::<Duration>)
-        .max_headers(settings.headers_max)
-        .max_header_size(settings.header_bytes_max)
-        .max_buf_size(BUFFER_BYTES)
-        .serve_connection(TokioIo::new(Box::pin(stream)), service);
-    let mut is_draining = false;
-    loop {
-        tokio::select! {
-            _ = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break,
-            () = peer.evicted() => break,
-            () = reached(&mut stop, Stop::Drain), if !is_draining => {
-                is_draining = true;
-                std::pin::Pin::new(&mut connection).graceful_shutdown();
+    stop: watch::Receiver<Stop>,
+}
+
+impl Connection {
+    /// Serves it to its end, over TLS if there is an acceptor.
+    async fn serve(mut self, stream: TcpStream, acceptor: Option<TlsAcceptor>) {
+        // Small responses must not wait for the client's delayed acknowledgement.
+        let _ = stream.set_nodelay(true);
+        let Some(acceptor) = acceptor else {
+            let stream = self.watched(stream);
+            return self.serve_http(stream).await;
+        };
+        let peer = Arc::clone(&self.place.peer);
+        let word = tokio::select! {
+            word = first_word(&stream, self.settings.header_timeout) => word,
+            () = peer.evicted() => FirstWord::Nothing,
+            () = reached(&mut self.stop, Stop::Drain) => FirstWord::Nothing,
+        };
+        match word {
+            FirstWord::Nothing => {}
+            FirstWord::Plain => {
+                let message = "this port speaks HTTPS: begin the address with https://";
+                answer_once(stream, Condition::Invalid, "tls_required", message).await;
+            }
+            FirstWord::Tls => {
+                let shaken = tokio::select! {
+                    shaken = acceptor.accept(self.watched(stream)) => shaken.ok(),
+                    () = peer.evicted() => None,
+                    () = reached(&mut self.stop, Stop::Drain) => None,
+                };
+                if let Some(stream) = shaken {
+                    self.serve_http(stream).await;
+                }
             }
         }
     }
-    // One that timed out has nothing left to send or read.
-    if !peer.is_timed_out() {
-        linger(connection.into_parts().io.into_inner()).await;
+
+    /// The socket with the times of its client.
+    fn watched(&self, stream: TcpStream) -> Pin<Box<PeerStream>> {
+        let Self { place, settings, .. } = self;
+        let patience = Patience { header: settings.header_timeout, idle: settings.idle_timeout };
+        Box::pin(PeerStream::new(stream, Arc::clone(&place.peer), patience, settings.pace))
     }
-    drop(place);
+
+    async fn serve_http(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let Self { place, router, settings, mut stop } = self;
+        let peer = Arc::clone(&place.peer);
+        let of_requests = Arc::clone(&peer);
+        let service = service_fn(move |request| {
+            Box::pin(answer(request, router.clone(), Arc::clone(&of_requests), settings))
+        });
+        let mut connection = http1::Builder::new()
+            .header_read_timeout(None::<Duration>)
+            .max_headers(settings.headers_max)
+            .max_header_size(settings.header_bytes_max)
+            .max_buf_size(BUFFER_BYTES)
+            .serve_connection(TokioIo::new(stream), service);
+        let mut is_draining = false;
+        loop {
+            tokio::select! {
+                _ = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break,
+                () = peer.evicted() => break,
+                () = reached(&mut stop, Stop::Drain), if !is_draining => {
+                    is_draining = true;
+                    Pin::new(&mut connection).graceful_shutdown();
+                }
+            }
+        }
+        // One that timed out has nothing left to send or read.
+        if !peer.is_timed_out() {
+            linger(connection.into_parts().io.into_inner()).await;
+        }
+        drop(place);
+    }
 }
 
 /// The answer to one request, and what follows from it for the connection.

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -32,7 +33,7 @@ async fn start(router: Router, change: impl FnOnce(&mut ListenSettings)) -> Serv
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, receiver) = watch::channel(Stop::Run);
-    let served = tokio::spawn(serve(listener, router, settings, receiver));
+    let served = tokio::spawn(serve(listener, None, router, settings, receiver));
     Server { address, stop, served }
 }
 
@@ -242,7 +243,7 @@ async fn a_refused_connection_is_told_so_and_counted() {
     let (refusals, mut connections) = (Refusals::default(), JoinSet::new());
     for turn in 1..=3 {
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        refusals.refuse(listener.accept().await.unwrap().0, &mut connections);
+        refusals.refuse(listener.accept().await.unwrap().0, false, &mut connections);
         client.write_all(b"POST /x HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         let answer = read_all(&mut client).await;
         assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("retry-after"), "{answer}");

@@ -8,8 +8,8 @@ use tokio::sync::watch;
 use crate::app::App;
 use crate::console;
 use crate::frame::{Frame, HttpSettings, router};
-use crate::listen::Stop;
 use crate::listen::pace::Pace;
+use crate::listen::{Certificates, Stop};
 use crate::routes;
 use crate::watch::metrics_router;
 use lodestone_engine::Engine;
@@ -26,12 +26,17 @@ pub struct Product {
 
 /// The main service of [`Product::new`].
 pub fn product_router(engine: Arc<Engine>, stop: watch::Receiver<Stop>) -> Router {
-    Product::new(engine, stop).router
+    Product::new(engine, stop, None).router
 }
 
 impl Product {
-    /// The services over `engine`. Requests that only wait end when `stop` says so.
-    pub fn new(engine: Arc<Engine>, stop: watch::Receiver<Stop>) -> Self {
+    /// The services over `engine`, behind a listener with or without a certificate. Requests that
+    /// only wait end when `stop` says so.
+    pub fn new(
+        engine: Arc<Engine>,
+        stop: watch::Receiver<Stop>,
+        certificates: Option<Arc<Certificates>>,
+    ) -> Self {
         let settings = engine.settings();
         let http = HttpSettings {
             rate_limit: settings.rate_limit,
@@ -42,7 +47,7 @@ impl Product {
             ..HttpSettings::default()
         };
         let (spills, memory) = (Arc::clone(engine.spills()), Arc::clone(engine.memory()));
-        let app = App::new(engine, stop);
+        let app = App::with_certificates(engine, stop, certificates);
         let watch = Arc::clone(&app.watch);
         let frame = Frame {
             keys: Arc::new(app.clone()),

@@ -18,6 +18,7 @@ use schemars::{Schema, SchemaGenerator};
 use tokio::time::timeout;
 
 use crate::error::ApiError;
+use crate::listen::Certificates;
 use crate::reply::Reply;
 use lodestone_engine::Engine;
 use lodestone_metrics::{Counter, Family, Histogram, REQUEST_SECONDS, Registry};
@@ -89,11 +90,14 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The metrics of an engine and of the server in front of it.
-    pub fn new(engine: Arc<Engine>) -> Self {
+    /// The metrics of an engine, of the server in front of it and of its certificate.
+    pub fn new(engine: Arc<Engine>, certificates: Option<&Certificates>) -> Self {
         let (mut registry, http) = (Registry::default(), HttpMeters::default());
         http.enter(&mut registry);
         engine.enter_meters(&mut registry);
+        if let Some(certificates) = certificates {
+            certificates.enter(&mut registry);
+        }
         Self { engine, registry, http, refreshing: Mutex::new(()) }
     }
 

@@ -57,12 +57,23 @@ fn address_bytes() -> io::Result<u64> {
     Ok(kib << 10)
 }
 
+/// Whether this process could have Landlock confine its children: the kernel has it, and no filter
+/// of system calls forbids it. Changes nothing.
+pub fn has_landlock() -> bool {
+    #[cfg(target_os = "linux")]
+    return linux::has_landlock();
+    #[cfg(not(target_os = "linux"))]
+    return false;
+}
+
 #[cfg(target_os = "linux")]
 pub(super) mod linux {
     use std::collections::BTreeMap;
     use std::io;
 
-    use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr};
+    use landlock::{
+        ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr,
+    };
     use seccompiler::{
         BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
         SeccompRule, TargetArch, apply_filter,
@@ -103,6 +114,11 @@ pub(super) mod linux {
         libc::SYS_exit,
         libc::SYS_exit_group,
     ];
+
+    pub(super) fn has_landlock() -> bool {
+        let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        rules.handle_access(AccessFs::Execute).and_then(Ruleset::create).is_ok()
+    }
 
     /// Allows the calls above only, and, where the kernel has Landlock, no path and no port even if
     /// that list were wrong.

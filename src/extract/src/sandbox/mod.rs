@@ -32,7 +32,7 @@ mod parent;
 mod tests;
 
 pub use child::serve_one;
-pub use confine::MEMORY_BYTES_MAX;
+pub use confine::{MEMORY_BYTES_MAX, has_landlock};
 pub use parent::Sandbox;
 
 use std::fmt;

@@ -119,9 +119,14 @@ fn readiness(app: &App, _: &Call, (): ()) -> Result<Json<Readiness>, ApiError> {
     };
     // Data can be read and written without backups: the server stays ready.
     let backup = app.engine.backup_health().map(|state| ("backup", state));
+    let certificate = app.certificates.as_ref().map(|certificates| {
+        let problem = certificates.problem();
+        ("tls", problem.map_or(ComponentState::Usable, ComponentState::Degraded))
+    });
     let components: BTreeMap<String, String> = states
         .into_iter()
         .chain(backup)
+        .chain(certificate)
         .map(|(name, state)| (name.to_owned(), word(state)))
         .collect();
     let status = if is_ready { "ok" } else { "unavailable" }.to_owned();

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use ureq::config::Config;
 use ureq::http::{HeaderMap, HeaderValue, Response, header};
-use ureq::tls::{RootCerts, TlsConfig};
+use ureq::tls::TlsConfig;
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 use ureq::{Agent, Body};
@@ -26,6 +26,7 @@ use crate::answer::generate::{
     CancellationToken, Effort, Ended, GenerateError, Generator, GeneratorSettings, Prompt, Secret,
     Tell, reply,
 };
+use lodestone_fetch::Authorities;
 
 /// Time to find the host, and the same to connect.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
@@ -51,6 +52,7 @@ const USER_AGENT: &str = concat!("Lodestone/", env!("CARGO_PKG_VERSION"));
 #[derive(Debug)]
 pub struct OpenAiGenerator {
     settings: GeneratorSettings,
+    tls: TlsConfig,
     dialect: Dialect,
 }
 
@@ -70,7 +72,14 @@ impl From<GenerateError> for Setback {
 impl OpenAiGenerator {
     /// A client with settings that are valid.
     pub fn new(settings: GeneratorSettings) -> Self {
-        Self { settings, dialect: Dialect::default() }
+        let tls = Authorities::default().tls();
+        Self { settings, tls, dialect: Dialect::default() }
+    }
+
+    /// The same, trusting other authorities than those that come with the program.
+    #[must_use]
+    pub fn trusting(self, authorities: &Authorities) -> Self {
+        Self { tls: authorities.tls(), ..self }
     }
 
     fn url(&self, path: &str) -> String {
@@ -93,7 +102,7 @@ impl OpenAiGenerator {
         tell: Tell<'_>,
     ) -> Result<Ended, Setback> {
         for _ in 0..DIALECTS_MAX {
-            let agent = agent(prompt.effort.silence_max, left(until)?);
+            let agent = agent(self.tls.clone(), prompt.effort.silence_max, left(until)?);
             // Closes the connection under whatever waits on it.
             let connections = agent.clone();
             cancel.on_cancel(move || connections.shutdown());
@@ -172,7 +181,7 @@ impl OpenAiGenerator {
     /// Asks for the list of models below `base`.
     fn models(&self, base: &str) -> Result<u16, GenerateError> {
         let cancel = CancellationToken::default();
-        let agent = agent(LOOKING.silence_max, LOOKING.time_max);
+        let agent = agent(self.tls.clone(), LOOKING.silence_max, LOOKING.time_max);
         let mut request = agent.get(format!("{base}/models"));
         if let Some(value) = self.authorization() {
             request = request.header(header::AUTHORIZATION, value);
@@ -252,8 +261,7 @@ impl Generator for OpenAiGenerator {
 }
 
 /// A client for one request: no redirects, no proxy, no cookies, nothing kept.
-fn agent(silence_max: Duration, time_max: Duration) -> Agent {
-    let tls = TlsConfig::builder().root_certs(RootCerts::WebPki).build();
+fn agent(tls: TlsConfig, silence_max: Duration, time_max: Duration) -> Agent {
     let config = Config::builder()
         .proxy(None)
         .tls_config(tls)

@@ -1,0 +1,74 @@
+//! Connections that get an error and nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::error::{ApiError, Condition};
+use crate::listen::linger;
+
+/// Refused connections that are answered at once, and the time for it; others are just closed.
+const REFUSALS_MAX: usize = 32;
+const REFUSAL: Duration = Duration::from_secs(2);
+
+/// Connections that were refused because their address has too many.
+pub(super) struct Refusals {
+    pub(super) count: AtomicU64,
+    answering: Arc<Semaphore>,
+}
+
+impl Default for Refusals {
+    fn default() -> Self {
+        Self { count: AtomicU64::new(0), answering: Arc::new(Semaphore::new(REFUSALS_MAX)) }
+    }
+}
+
+impl Refusals {
+    /// Answers the first request of a connection with 503, or closes it over TLS. Logged whenever
+    /// their number doubles, so that nobody can fill the log.
+    pub(super) fn refuse(&self, stream: TcpStream, is_tls: bool, connections: &mut JoinSet<()>) {
+        let refused = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        if refused.is_power_of_two() {
+            let message = "connections of an address above connections-per-address were refused";
+            tracing::warn!(refused, message);
+        }
+        // A client of TLS could read no answer without a handshake, which costs more than closing.
+        if is_tls {
+            return;
+        }
+        let Ok(permit) = Arc::clone(&self.answering).try_acquire_owned() else { return };
+        connections.spawn(async move {
+            let message = "this address has too many connections open";
+            answer_once(stream, Condition::Unavailable, "too_many_connections", message).await;
+            drop(permit);
+        });
+    }
+}
+
+/// Answers the first request of a connection with an error and closes it, in a time.
+pub(super) async fn answer_once(
+    stream: TcpStream,
+    condition: Condition,
+    reason: &'static str,
+    message: &'static str,
+) {
+    let service = service_fn(|_: hyper::Request<Incoming>| {
+        let error = ApiError::new(condition, reason, message);
+        std::future::ready(Ok::<_, std::convert::Infallible>(error.into_response("")))
+    });
+    let mut builder = http1::Builder::new();
+    builder.keep_alive(false).header_read_timeout(None::<Duration>);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    if let Ok(Ok(parts)) = timeout(REFUSAL, connection.without_shutdown()).await {
+        linger(parts.io.into_inner()).await;
+    }
+}

@@ -1,0 +1,317 @@
+//! TLS of the listener with certificates made here by `openssl`: what is refused at the start, what
+//! a new certificate changes, and what clients without TLS and without words meet.
+
+#![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use lodestone_fetch::Authorities;
+use tempfile::TempDir;
+
+use crate::process::patience::{Patience, STILL};
+use crate::process::{Server, lodestone};
+use crate::{Installation, KEY};
+
+/// An authority in a directory of its own, and the certificates that it signs.
+struct Authority {
+    dir: TempDir,
+}
+
+impl Authority {
+    /// An authority, or `None` after saying which test is skipped.
+    fn new(test: &str) -> Option<Self> {
+        let authority = Self { dir: TempDir::new().expect("a temporary directory") };
+        let names = "subjectAltName=IP:127.0.0.1,DNS:localhost\n";
+        std::fs::write(authority.path("names"), names).expect("a file");
+        let made = openssl(
+            authority.dir.path(),
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key \
+             -out ca.pem -subj /CN=authority -days 2",
+        );
+        if !made {
+            println!("SKIPPED {test}: openssl is missing");
+        }
+        made.then_some(authority)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A certificate for this machine under a name; -1 days have expired.
+    fn certificate(&self, name: &str, days: i32) -> (PathBuf, PathBuf) {
+        let request = format!(
+            "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {name}.key \
+             -out {name}.csr -subj /CN=localhost"
+        );
+        let sign = format!(
+            "x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days {days} \
+             -extfile names -out {name}.pem"
+        );
+        assert!(openssl(self.dir.path(), &request) && openssl(self.dir.path(), &sign));
+        (self.path(&format!("{name}.pem")), self.path(&format!("{name}.key")))
+    }
+
+    fn agent(&self) -> ureq::Agent {
+        agent(&self.path("ca.pem"), 1)
+    }
+}
+
+fn openssl(dir: &Path, arguments: &str) -> bool {
+    let run = Command::new("openssl").current_dir(dir).args(arguments.split_whitespace()).output();
+    run.is_ok_and(|run| run.status.success())
+}
+
+/// A client that trusts the certificates of a file and keeps so many connections.
+fn agent(authorities: &Path, kept: usize) -> ureq::Agent {
+    let tls = Authorities::read(authorities).expect("certificates").tls();
+    let config = ureq::Agent::config_builder().tls_config(tls).http_status_as_error(false);
+    let config = config.max_idle_connections(kept).max_idle_age(STILL).proxy(None);
+    config.timeout_global(Some(STILL)).build().into()
+}
+
+/// A server with the certificate and key that stand in its folder as `cert.pem` and `key.pem`.
+struct Secure {
+    installation: Installation,
+    server: Server,
+    address: SocketAddr,
+}
+
+impl Secure {
+    fn start(test: &str, pair: &(PathBuf, PathBuf)) -> Option<Self> {
+        let installation = Installation::new(test)?;
+        let file = |name: &str| installation.dir.path().join(name).display().to_string();
+        let (certificate, key) = (file("cert.pem"), file("key.pem"));
+        std::fs::copy(&pair.0, &certificate).expect("a copy");
+        std::fs::copy(&pair.1, &key).expect("a copy");
+        let variables = [("LODESTONE_TLS_CERT", &*certificate), ("LODESTONE_TLS_KEY", &*key)];
+        let (server, client) = installation.start_with(&variables);
+        Some(Self { address: client.address, installation, server })
+    }
+
+    /// Puts other files in place, as a tool that renews certificates does.
+    fn replace(&self, pair: &(PathBuf, PathBuf)) {
+        for (from, to) in [(&pair.0, "cert.pem"), (&pair.1, "key.pem")] {
+            let to = self.installation.dir.path().join(to);
+            std::fs::copy(from, to.with_extension("new")).expect("a copy");
+            std::fs::rename(to.with_extension("new"), to).expect("a new name");
+        }
+    }
+
+    fn hang_up(&self) {
+        let command = format!("kill -HUP {}", self.server.id());
+        assert!(Command::new("sh").args(["-c", &command]).status().expect("a shell").success());
+    }
+
+    fn get(&self, agent: &ureq::Agent, path: &str) -> Result<(u16, String), String> {
+        get(self.address, agent, path)
+    }
+
+    /// Waits until a page holds a text.
+    fn wait_for(&self, agent: &ureq::Agent, path: &str, text: &str) {
+        let mut patience = Patience::new();
+        loop {
+            let found = self.get(agent, path);
+            if matches!(&found, Ok((_, page)) if page.contains(text)) {
+                return;
+            }
+            assert!(!patience.is_over(()), "{text} is not in {found:?}");
+        }
+    }
+}
+
+/// Asks for a page; the status and the text, or the error.
+fn get(address: SocketAddr, agent: &ureq::Agent, path: &str) -> Result<(u16, String), String> {
+    let url = format!("https://{address}{path}");
+    let asked = agent.get(&url).header("authorization", &format!("Bearer {KEY}")).call();
+    let mut answer = asked.map_err(|error| error.to_string())?;
+    let text = answer.body_mut().read_to_string().map_err(|error| error.to_string())?;
+    Ok((answer.status().as_u16(), text))
+}
+
+/// Goal: what cannot work is refused before anything is made, and the file is named.
+#[test]
+fn bad_certificates_are_refused_at_the_start() {
+    let test = "bad_certificates_are_refused_at_the_start";
+    let Some(authority) = Authority::new(test) else { return };
+    let (good, key) = authority.certificate("good", 2);
+    let (_, other) = authority.certificate("other", 2);
+    let (expired, its_key) = authority.certificate("expired", -1);
+    let (garbage, missing) = (authority.path("names"), authority.path("missing.pem"));
+    let cases = [
+        (&expired, &its_key, &expired, "has expired"),
+        (&good, &other, &other, "is not the key of the certificate"),
+        (&garbage, &key, &garbage, "no certificate"),
+        (&good, &garbage, &garbage, "no private key"),
+        (&missing, &key, &missing, "No such file"),
+        (&good, &missing, &missing, "No such file"),
+    ];
+    for (certificate, key, named, problem) in cases {
+        let data = authority.path("data");
+        let mut command = lodestone(&["serve", "--listen", "127.0.0.1:0"]);
+        command.arg("--data-dir").arg(&data).arg("--tls-cert").arg(certificate);
+        let run = command.arg("--tls-key").arg(key).output().expect("it runs");
+        let said = String::from_utf8_lossy(&run.stderr);
+        let is_named = said.contains(&named.display().to_string()) && said.contains(problem);
+        assert!(!run.status.success() && is_named, "{problem}: {said}");
+        assert!(!data.exists(), "{problem}: a data directory was made");
+    }
+}
+
+/// Goal: a renewed certificate is used without a signal, connections outlive it, and one that
+/// cannot be used changes nothing but what an operator is told.
+#[test]
+fn a_new_certificate_is_used_and_a_bad_one_is_not() {
+    let test = "a_new_certificate_is_used_and_a_bad_one_is_not";
+    let (Some(first), Some(second)) = (Authority::new(test), Authority::new(test)) else { return };
+    let Some(mut secure) = Secure::start(test, &first.certificate("a", 2)) else { return };
+    let (old, new) = (first.agent(), second.agent());
+    let (status, page) = secure.get(&old, "/readyz").expect("an answer");
+    assert!(status == 200 && page.contains(r#""tls":"ok""#), "{page}");
+    assert!(secure.get(&new, "/readyz").is_err(), "the authority is not the one that signed");
+
+    secure.replace(&second.certificate("b", 2));
+    secure.wait_for(&new, "/readyz", r#""tls":"ok""#);
+    // A new connection would be refused by this client.
+    assert_eq!(secure.get(&old, "/healthz").expect("the connection stayed").0, 200);
+    assert!(secure.get(&first.agent(), "/healthz").is_err(), "the old certificate is shown");
+
+    let (good, key) = second.certificate("c", 2);
+    secure.replace(&(first.path("names"), key.clone()));
+    secure.wait_for(&new, "/readyz", r#""tls":"degraded"#);
+    assert_eq!(secure.get(&second.agent(), "/readyz").expect("the old one stays").0, 200);
+    let said = secure.server.output().to_owned();
+    assert!(said.contains("cert.pem") && said.contains("the old one stays"), "{said}");
+    let (expired, its_key) = second.certificate("expired", -1);
+    secure.replace(&(expired, its_key));
+    secure.wait_for(&new, "/metrics", "lodestone_tls_reloads_total{outcome=\"refused\"} 2");
+    secure.replace(&(good, key));
+    secure.hang_up();
+    secure.wait_for(&new, "/readyz", r#""tls":"ok""#);
+    let (_, page) = secure.get(&second.agent(), "/metrics").expect("an answer");
+    let expires = page.lines().find_map(|line| {
+        line.strip_prefix("lodestone_tls_certificate_expires_seconds ")?.parse::<u64>().ok()
+    });
+    assert!(expires.is_some_and(|at| at > 1_700_000_000), "{expires:?}");
+}
+
+/// Goal: certificates are changed ten times while clients make a connection for each request, and
+/// no request fails.
+#[test]
+fn certificates_change_under_load() {
+    const CHANGES: u64 = 10;
+    let test = "certificates_change_under_load";
+    let Some(authority) = Authority::new(test) else { return };
+    let pairs = [authority.certificate("a", 2), authority.certificate("b", 2)];
+    let Some(secure) = Secure::start(test, &pairs[0]) else { return };
+    let (asked, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (fresh, address) = (|| agent(&authority.path("ca.pem"), 0), secure.address);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let agent = fresh();
+                while !is_over.load(Ordering::SeqCst) {
+                    let found = get(address, &agent, "/list/sources?tenant_id=none");
+                    assert!(matches!(found, Ok((404, _))), "{found:?}");
+                    asked.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        let agent = fresh();
+        let changed = || {
+            let (_, page) = secure.get(&agent, "/metrics").expect("an answer");
+            let prefix = "lodestone_tls_reloads_total{outcome=\"reloaded\"} ";
+            let count = page.lines().find_map(|line| line.strip_prefix(prefix)?.parse().ok());
+            count.unwrap_or(0_u64)
+        };
+        for number in 1..=CHANGES {
+            let (before, requests) = (changed(), asked.load(Ordering::SeqCst));
+            secure.replace(&pairs[number as usize % 2]);
+            secure.hang_up();
+            let mut patience = Patience::new();
+            while changed() == before || asked.load(Ordering::SeqCst) < requests + 3 {
+                assert!(!patience.is_over(()), "change {number} is not seen");
+            }
+        }
+        is_over.store(true, Ordering::SeqCst);
+    });
+    assert!(asked.load(Ordering::SeqCst) >= 3 * CHANGES);
+}
+
+/// Goal: clients that stop in a handshake are ended and hold nobody up; plain HTTP is told where
+/// to go; a server stops beside them.
+#[test]
+fn slow_and_plain_clients_are_answered_or_ended() {
+    const SLOW: usize = 200;
+    let test = "slow_and_plain_clients_are_answered_or_ended";
+    let Some(authority) = Authority::new(test) else { return };
+    let Some(mut secure) = Secure::start(test, &authority.certificate("a", 2)) else { return };
+    let slow: Vec<TcpStream> = (0..SLOW)
+        .map(|number| {
+            let mut stream = TcpStream::connect(secure.address).expect("a connection");
+            // Nothing, or the head of a record whose rest never comes.
+            stream.write_all(&[22, 3, 1, 2, 0][..number % 6]).expect("it is sent");
+            stream.set_read_timeout(Some(STILL)).expect("a time");
+            stream
+        })
+        .collect();
+    let agent = agent(&authority.path("ca.pem"), 0);
+    assert_eq!(secure.get(&agent, "/healthz").expect("an answer beside them").0, 200);
+    for mut stream in slow {
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).expect("the server closes it");
+    }
+
+    let mut plain = TcpStream::connect(secure.address).expect("a connection");
+    plain.set_read_timeout(Some(STILL)).expect("a time");
+    plain.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").expect("it is sent");
+    let mut answer = String::new();
+    plain.read_to_string(&mut answer).expect("an answer and the end");
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    assert!(answer.contains("tls_required") && answer.contains("https://"), "{answer}");
+
+    // A handshake that has begun does not keep a server from stopping.
+    let mut begun = TcpStream::connect(secure.address).expect("a connection");
+    begun.write_all(&[22, 3, 1]).expect("it is sent");
+    secure.server.terminate();
+    assert!(secure.server.ended().expect("it ends").success());
+}
+
+/// Goal: the commands of clients reach a server whose authority a file names, and no other.
+#[test]
+fn clients_trust_the_authorities_of_a_file() {
+    let test = "clients_trust_the_authorities_of_a_file";
+    let (Some(right), Some(wrong)) = (Authority::new(test), Authority::new(test)) else { return };
+    let Some(secure) = Secure::start(test, &right.certificate("a", 2)) else { return };
+    let file = secure.installation.dir.path().join("note.txt");
+    std::fs::write(&file, "A wall of granite.").expect("a file");
+    let url = format!("https://{}", secure.address);
+    let ingest = |authorities: &Path| {
+        let mut command = lodestone(&["ingest", "--tenant", "acme", "--server", &url]);
+        command.arg("--no-state").arg("--ca-file").arg(authorities).arg(&file);
+        let run = command.env("LODESTONE_API_KEY", KEY).output().expect("it runs");
+        (run.status.success(), String::from_utf8_lossy(&run.stderr).into_owned())
+    };
+    let (is_done, said) = ingest(&right.path("ca.pem"));
+    assert!(is_done, "{said}");
+    let (is_done, said) = ingest(&right.path("names"));
+    assert!(!is_done && said.contains("no certificate in PEM"), "{said}");
+    // The generator is asked as a server asks it; this one asks for a key.
+    let look = |authorities: &Path| {
+        let model = secure.installation.model.display().to_string();
+        let mut command = lodestone(&["doctor", "--model-dir", &model, "--llm-model", "none"]);
+        command.args(["--listen", "127.0.0.1:0", "--llm-base-url", &format!("{url}/v1")]);
+        command.arg("--data-dir").arg(secure.installation.dir.path().join("none"));
+        let run = command.arg("--ca-file").arg(authorities).output().expect("it runs");
+        String::from_utf8_lossy(&run.stdout).into_owned()
+    };
+    let (trusted, refused) = (look(&right.path("ca.pem")), look(&wrong.path("ca.pem")));
+    let line = |text: &str| text.lines().find(|line| line.contains("generator")).map(str::to_owned);
+    let (trusted, refused) = (line(&trusted).expect("a line"), line(&refused).expect("a line"));
+    assert!(refused.contains("certificate") || refused.contains("TLS"), "{refused}");
+    assert!(!trusted.contains("certificate") && trusted.contains("401"), "{trusted}");
+}
