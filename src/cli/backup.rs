@@ -23,7 +23,7 @@ use lodestone_types::{RandomIds, SystemClock, TenantId};
 use serde_json::{Value, json};
 
 use crate::cli::counted;
-use crate::cli::ingest::transport::{Http, Payload, Request, Transport};
+use crate::cli::transport::{Http, Payload, Request, Transport};
 
 /// The data directory and the server of the defaults of `lodestone serve`.
 const DATA_DIR: &str = "data";
