@@ -3,16 +3,21 @@
 use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
-use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lodestone_embed::Precision;
 use lodestone_engine::settings::Settings;
 
 use crate::cli::backup::{BackupOptions, RestoreArguments};
+use crate::cli::client::{
+    AskOptions, GraphOptions, JobsOptions, KeyOptions, MemoryOptions, SearchOptions,
+    SourcesOptions, TenantOptions,
+};
 use crate::cli::ingest::IngestOptions;
 use crate::cli::model::ModelVerb;
+use crate::cli::origins::{self, Added};
 
 /// Self-hosted retrieval: documents in, hybrid search and cited answers out.
 #[derive(Debug, Parser)]
@@ -35,6 +40,22 @@ pub enum Verb {
     Doctor(Box<ServeOptions>),
     /// Send files, folders and web pages to a running server.
     Ingest(Box<IngestOptions>),
+    /// Find passages by meaning and words together.
+    Search(Box<SearchOptions>),
+    /// Ask a question; the answer rests on the documents and names them.
+    Ask(Box<AskOptions>),
+    /// List, show and delete sources.
+    Sources(Box<SourcesOptions>),
+    /// List the processing of sources.
+    Jobs(Box<JobsOptions>),
+    /// List the relations of an entity, or those that sources state.
+    Graph(Box<GraphOptions>),
+    /// Add, list, delete and search memories.
+    Memory(Box<MemoryOptions>),
+    /// List, create, delete and count tenants.
+    Tenant(Box<TenantOptions>),
+    /// List, make and revoke API keys.
+    Key(Box<KeyOptions>),
     /// Back up the data of a server that runs or is stopped; list, check and remove backups.
     Backup(Box<BackupOptions>),
     /// Make a new data directory from a backup.
@@ -44,6 +65,11 @@ pub enum Verb {
     Model(ModelVerb),
     /// Check every byte in the data directory of a server that is not running.
     Verify(VerifyOptions),
+    /// Print the completions of a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
     /// Read one document from standard input in a confined process, as the server has it done.
     #[command(name = PARSE, hide = true)]
     Parse,
@@ -164,6 +190,12 @@ pub struct ServeOptions {
     /// TOML file with the names of these flags as keys.
     #[arg(long, env = "LODESTONE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Print the settings that hold, each with its origin and secrets masked, and end.
+    #[arg(long)]
+    pub print_config: bool,
+    /// Output of `--print-config`.
+    #[arg(skip)]
+    pub report: String,
     #[command(flatten)]
     pub settings: Settings,
 }
@@ -194,32 +226,63 @@ impl Arguments {
         let (Verb::Serve(options) | Verb::Doctor(options)) = &arguments.verb else {
             return Ok(arguments);
         };
-        let (Some(path), Some((name, given))) = (&options.config, matches.subcommand()) else {
-            return Ok(arguments);
-        };
-        let in_file = |error: &dyn Display| format!("settings file {}: {error}", path.display());
-        let text = std::fs::read_to_string(path).map_err(|error| in_file(&error))?;
-        let table: toml::Table = text.parse().map_err(|error| in_file(&error))?;
+        let (name, given) = matches.subcommand().ok_or("no verb")?;
         let verb = command.find_subcommand(name).ok_or("no such verb")?;
-        for (key, value) in &table {
-            let is_named = |flag: &&Arg| {
-                let mut names = flag.get_long_and_visible_aliases().unwrap_or_default();
-                names.extend(flag.get_all_aliases().unwrap_or_default());
-                names.contains(&key.as_str()) && key != "config"
-            };
-            let flag = verb.get_arguments().find(is_named);
-            let flag = flag.ok_or_else(|| in_file(&format!("unknown key {key}")))?;
-            let is_given = matches!(
-                given.value_source(flag.get_id().as_str()),
-                Some(ValueSource::CommandLine | ValueSource::EnvVariable)
-            );
-            if !is_given {
-                line.push(format!("--{key}={}", text_of(value)).into());
-            }
+        let mut added =
+            origins::add_secrets(&mut line, verb, given, |name| std::env::var_os(name))?;
+        if let Some(path) = &options.config {
+            let in_file =
+                |error: &dyn Display| format!("settings file {}: {error}", path.display());
+            let text = std::fs::read_to_string(path).map_err(|error| in_file(&error))?;
+            let table: toml::Table = text.parse().map_err(|error| in_file(&error))?;
+            add_file(&mut line, verb, given, &table, path, &mut added)
+                .map_err(|error| in_file(&error))?;
         }
-        let matches = command.try_get_matches_from(&line).map_err(|error| in_file(&error))?;
-        Ok(Self::from_arg_matches(&matches)?)
+        let held = command.clone().try_get_matches_from(&line);
+        let held = match &options.config {
+            Some(path) => {
+                held.map_err(|error| format!("settings file {}: {error}", path.display()))?
+            }
+            None => held?,
+        };
+        let mut arguments = Self::from_arg_matches(&held)?;
+        if let Verb::Serve(options) | Verb::Doctor(options) = &mut arguments.verb
+            && options.print_config
+            && let Some((_, held)) = held.subcommand()
+        {
+            options.report = origins::report(verb, given, held, &added);
+        }
+        Ok(arguments)
     }
+}
+
+/// Adds to a command line what a settings file says and neither a flag nor a variable does.
+fn add_file(
+    line: &mut Vec<OsString>,
+    verb: &Command,
+    given: &ArgMatches,
+    table: &toml::Table,
+    path: &Path,
+    added: &mut Vec<Added>,
+) -> Result<(), String> {
+    for (key, value) in table {
+        let is_named = |flag: &&Arg| {
+            let mut names = flag.get_long_and_visible_aliases().unwrap_or_default();
+            names.extend(flag.get_all_aliases().unwrap_or_default());
+            names.contains(&key.as_str()) && key != "config" && key != "print-config"
+        };
+        let flag = verb.get_arguments().find(is_named);
+        let id = flag.ok_or_else(|| format!("unknown key {key}"))?.get_id().as_str();
+        let is_given = matches!(
+            given.value_source(id),
+            Some(ValueSource::CommandLine | ValueSource::EnvVariable)
+        );
+        if !is_given && !added.iter().any(|added| added.id == id) {
+            line.push(format!("--{key}={}", text_of(value)).into());
+            added.push(Added { id: id.to_owned(), origin: path.display().to_string() });
+        }
+    }
+    Ok(())
 }
 
 fn without_empty_variable(flag: Arg) -> Arg {

@@ -22,7 +22,7 @@ use lodestone_storage::collection::Collection;
 use lodestone_types::{RandomIds, SystemClock, TenantId};
 use serde_json::{Value, json};
 
-use crate::cli::ingest::transport::{Http, Payload, Request, Transport};
+use crate::cli::transport::{Http, Payload, Request, Transport};
 use crate::cli::{authorities, counted};
 
 /// The data directory and the server of the defaults of `lodestone serve`.

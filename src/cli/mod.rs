@@ -1,10 +1,12 @@
 //! Verbs of the command line: arguments to settings, settings to an engine, an engine to a server.
 //!
-//! - `arguments`: flags, environment and file, and which of them wins
+//! - `arguments`: flags, environment and file, and which of them wins; `origins`: secrets of files,
+//!   the settings that hold and their origins
 //! - `serve`: the server, from banner to drain; `watch`: its log and its traces
 //! - `verify`: a walk over everything on disk; `backup`: backups and restoring them
 //! - `doctor`: a check of the parts that a server would run on
 //! - `ingest`: a client of a running server, files and pages in, a summary out
+//! - `client`: verbs for people, questions to a running server; `transport`: the HTTP client of all
 //! - `model`: models on this machine, and the reranker of a server
 //! - `bench`: measures parts of the product on your own data
 
@@ -19,10 +21,13 @@ macro_rules! println {
 mod arguments;
 mod backup;
 mod bench;
+mod client;
 mod doctor;
 mod ingest;
 mod model;
+mod origins;
 mod serve;
+mod transport;
 mod verify;
 mod watch;
 
@@ -36,17 +41,24 @@ use lodestone_extract::sandbox::serve_one;
 use lodestone_fetch::Authorities;
 
 use arguments::{Arguments, Verb};
+use clap::CommandFactory as _;
 
 /// Prints a line; ends the program where nobody reads any more.
 fn print_line(text: Text<'_>) {
-    match writeln!(std::io::stdout(), "{text}") {
+    print_text(&format!("{text}\n"));
+}
+
+/// Prints text at once, a part of a line too.
+fn print_text(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => eprintln!("lodestone: standard output: {error}"),
         Ok(()) => {}
     }
 }
 
-/// Runs the verb that the command line names; `ingest` has exit codes of its own.
+/// Runs the verb that the command line names; those that ask a server have exit codes of their own.
 ///
 /// # Errors
 /// One sentence for the operator.
@@ -58,6 +70,10 @@ pub fn run() -> Result<ExitCode, Box<dyn Error>> {
         }
     })?;
     match arguments.verb {
+        Verb::Serve(options) | Verb::Doctor(options) if options.print_config => {
+            print_text(&options.report);
+            options.settings.validate()?;
+        }
         Verb::Serve(options) => serve::run(options.settings)?,
         Verb::Doctor(options) => doctor::run(&options.settings)?,
         Verb::Ingest(options) => return Ok(ingest::run(&options)),
@@ -65,6 +81,19 @@ pub fn run() -> Result<ExitCode, Box<dyn Error>> {
         Verb::Backup(options) => backup::run(&options)?,
         Verb::Restore(options) => backup::run_restore(&options)?,
         Verb::Model(verb) => model::run(&verb)?,
+        Verb::Search(options) => return Ok(client::run(&*options)),
+        Verb::Ask(options) => return Ok(client::run(&*options)),
+        Verb::Sources(options) => return Ok(client::run(&*options)),
+        Verb::Jobs(options) => return Ok(client::run(&*options)),
+        Verb::Graph(options) => return Ok(client::run(&*options)),
+        Verb::Memory(options) => return Ok(client::run(&*options)),
+        Verb::Tenant(options) => return Ok(client::run(&*options)),
+        Verb::Key(options) => return Ok(client::run(&*options)),
+        Verb::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "lodestone", &mut script);
+            print_text(&String::from_utf8(script)?);
+        }
         Verb::Parse => serve_one()?,
         Verb::Bench(bench) => bench::run(&bench)?,
     }

@@ -14,6 +14,7 @@
 //! - `unreadable`: segments damaged under a running server
 //! - `full_disk`: disks without a free byte or inode
 //! - `documents`: files of all formats and hostile ones, read by confined children
+//! - `client`: the verbs for people: tables, JSON, profiles, failures, hostile text
 //! - `ingest`: the client verb, through changes and kills
 //! - `image`: the recipe of its container image
 //! - `watch`: metrics, logs and traces
@@ -22,6 +23,7 @@
 mod backups;
 mod bodies;
 mod catalogs;
+mod client;
 mod damage;
 mod documentation;
 mod documents;

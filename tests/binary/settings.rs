@@ -8,8 +8,8 @@ use std::net::TcpStream;
 use serde_json::{Value, json};
 
 use crate::process::http::Client;
-use crate::process::lodestone;
 use crate::process::patience::STILL;
+use crate::process::{Server, lodestone};
 use crate::{Installation, KEY, ask, found, settled, upload};
 
 /// The whole answer to a listing of tenants, header included.
@@ -114,4 +114,60 @@ fn a_log_of_everything_tells_no_secret() {
         let line = told.lines().find(|line| line.contains(secret));
         assert_eq!(line, None, "{secret} is in the log");
     }
+}
+
+/// Secrets come from files too, and the settings that hold tell their origins and no secret.
+#[test]
+fn the_settings_that_hold_are_printed_with_their_origins() {
+    let dir = tempfile::TempDir::new().expect("a temporary directory");
+    let (secret, config) = (dir.path().join("secret"), dir.path().join("lodestone.toml"));
+    std::fs::write(&secret, format!("{KEY}\n")).expect("a new file");
+    let text = "ingest-threads = 3\nembed-threads = 2\nadmin-key = \"of-the-file\"\n";
+    std::fs::write(&config, text).expect("a new file");
+    let print = |variables: &[(&str, &str)]| {
+        let mut command = lodestone(&["serve", "--print-config", "--embed-threads=1"]);
+        command.arg("--config").arg(&config).env("LODESTONE_ADMIN_KEY_FILE", &secret);
+        command.env("LODESTONE_RATE_LIMIT", "7").envs(variables.iter().copied());
+        let output = command.output().expect("the binary starts");
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        (output.status.success(), text(output.stdout), text(output.stderr))
+    };
+    let (is_good, held, message) = print(&[]);
+    assert!(is_good, "{message}");
+    let (config, file) = (config.display(), secret.display());
+    for line in [
+        format!("ingest-threads = \"3\"  # {config}"),
+        "embed-threads = \"1\"  # flag".to_owned(),
+        "rate-limit = \"7\"  # LODESTONE_RATE_LIMIT".to_owned(),
+        "listen = \"127.0.0.1:8080\"  # default".to_owned(),
+        format!("# admin-key = \"***\"  # LODESTONE_ADMIN_KEY_FILE {file}"),
+        "# llm-api-key is not set".to_owned(),
+    ] {
+        assert!(held.lines().any(|held| held == line), "no {line} in {held}");
+    }
+    assert!(!held.contains(KEY) && !held.contains("of-the-file"), "{held}");
+
+    let (is_good, _, message) = print(&[("LODESTONE_ADMIN_KEY", KEY)]);
+    assert!(!is_good && message.contains("LODESTONE_ADMIN_KEY_FILE are both set"), "{message}");
+    assert!(!message.contains(KEY), "{message}");
+    std::fs::write(&secret, "\n").expect("our own file");
+    let (is_good, _, message) = print(&[]);
+    assert!(!is_good && message.contains("the file is empty"), "{message}");
+    let (is_good, _, message) = print(&[("LODESTONE_ADMIN_KEY_FILE", "/no/such/file")]);
+    assert!(!is_good && message.contains("LODESTONE_ADMIN_KEY_FILE /no/such/file"), "{message}");
+}
+
+#[test]
+fn a_server_takes_its_key_from_a_file() {
+    let Some(installation) = Installation::new("a_server_takes_its_key_from_a_file") else {
+        return;
+    };
+    let secret = installation.dir.path().join("secret");
+    std::fs::write(&secret, format!("{KEY}\n")).expect("a new file");
+    let mut command = lodestone(&["serve", "--listen", "127.0.0.1:0"]);
+    command.arg("--data-dir").arg(installation.data()).arg("--model-dir").arg(&installation.model);
+    command.env("LODESTONE_ADMIN_KEY_FILE", &secret);
+    let mut server = Server::run(command);
+    let (banner, _) = server.ready();
+    ask(&banner.client(KEY), "GET", "/tenant/list", Value::Null);
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::stop::Pause;
-use super::transport::{Payload, Reply, Request, Transport};
+use crate::cli::transport::{Payload, Reply, Request, Transport};
 
 /// Attempts without an answer: with the pauses below a server may be away for two minutes.
 pub const LOST_ATTEMPTS_MAX: u32 = 12;

@@ -11,7 +11,7 @@
 //!
 //! - `options`: the flags; `plan`: files and pages to send; `ids`: paths to file ids
 //! - `state`: accepted items; `batch`: items of one request
-//! - `form`: a request read from disk; `transport`: one exchange; `call`: attempts until an answer
+//! - `form`: a request read from disk; `call`: attempts until an answer
 //! - `server`: operations of the server; `send`: uploading; `wait`: waiting for processing
 //! - `delete`: sources whose files are gone
 //! - `stop`: Ctrl-C; `progress`: the bar or the lines; `summary`: the result
@@ -19,7 +19,7 @@
 mod batch;
 mod call;
 mod delete;
-mod form;
+pub mod form;
 mod ids;
 mod options;
 mod plan;
@@ -31,7 +31,6 @@ mod stop;
 mod summary;
 #[cfg(test)]
 mod tests;
-pub mod transport;
 mod wait;
 
 pub use options::{IngestOptions, SourceTime};
@@ -45,6 +44,7 @@ use std::time::Instant;
 use lodestone_types::limits;
 use serde_json::{Map, Value, json};
 
+use crate::cli::transport::Http;
 use call::{CallError, Caller, FIRST_ATTEMPTS_MAX, LOST_ATTEMPTS_MAX};
 use plan::{Filters, Item, Origin, Plan};
 use progress::Progress;
@@ -53,7 +53,6 @@ use server::{Server, Status};
 use state::State;
 use stop::{EXIT_INTERRUPTED, HOW_TO_RESUME, Pause as _, Stop};
 use summary::{Deleted, Summary, sorted};
-use transport::Http;
 
 /// Something failed; the summary names it.
 const EXIT_FAILED: u8 = 1;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::call::{CallError, Caller};
 use super::form::Form;
-use super::transport::{Payload, Request, query};
+use crate::cli::transport::{Payload, Request, query};
 
 /// Seconds that the server may hold a poll back until the job ends.
 const POLL_SECONDS: &str = "30";

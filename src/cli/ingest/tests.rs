@@ -19,8 +19,8 @@ use super::server::Server;
 use super::state::State;
 use super::stop::Pause;
 use super::summary::Step;
-use super::transport::{Lost, Payload, Reply, Request, Transport};
 use super::{batch, wait};
+use crate::cli::transport::{Lost, Payload, Reply, Request, Transport};
 
 /// Answers from a list, then "all accepted" to uploads; keeps what it was asked.
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! One request to the server and its answer; `call` repeats requests.
+//! One request to a server and its answer: the client of every verb that asks a running server.
 
 use std::io::Read;
 use std::sync::atomic::AtomicU64;
@@ -7,9 +7,9 @@ use std::time::Duration;
 use lodestone_fetch::Authorities;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
-use ureq::{Agent, Body, Proxy, SendBody};
+use ureq::{Agent, Body, BodyReader, Proxy, SendBody};
 
-use super::form::Form;
+use crate::cli::ingest::form::Form;
 
 /// A healthy server connects at once; a dead host does not answer at all.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -53,6 +53,16 @@ pub struct Reply {
     pub retry_after_s: Option<u64>,
     /// The body; null where it is no JSON.
     pub json: Value,
+}
+
+/// An answer whose body is read as it comes.
+pub struct Opened {
+    /// The status.
+    pub status: u16,
+    /// Seconds of `Retry-After`.
+    pub retry_after_s: Option<u64>,
+    /// The body.
+    pub body: BodyReader<'static>,
 }
 
 /// No whole answer came: the request may have had its effect or not.
@@ -103,6 +113,19 @@ impl Http {
         Self { agent, server: server.to_owned(), authorization }
     }
 
+    /// Sends a request once and returns as soon as the answer begins.
+    ///
+    /// # Errors
+    /// [`Lost`] without an answer.
+    pub fn open(&self, request: &Request<'_>, sent_bytes: &AtomicU64) -> Result<Opened, Lost> {
+        let response = self.send(request, sent_bytes).map_err(lost)?;
+        let status = response.status().as_u16();
+        let retry_after = response.headers().get("retry-after");
+        let retry_after_s = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let body = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
+        Ok(Opened { status, retry_after_s, body })
+    }
+
     fn send(
         &self,
         request: &Request<'_>,
@@ -141,16 +164,28 @@ impl Http {
     }
 }
 
+impl Opened {
+    /// The rest of the body.
+    ///
+    /// # Errors
+    /// [`Lost`] where it breaks off.
+    pub fn whole(self) -> Result<Vec<u8>, Lost> {
+        let mut body = Vec::new();
+        let mut reader = self.body.take(ANSWER_BYTES_MAX);
+        reader.read_to_end(&mut body).map_err(|error| lost(error.into()))?;
+        Ok(body)
+    }
+}
+
+fn lost(error: ureq::Error) -> Lost {
+    Lost { problem: error.to_string() }
+}
+
 impl Transport for Http {
     fn exchange(&self, request: &Request<'_>, sent_bytes: &AtomicU64) -> Result<Reply, Lost> {
-        let lost = |error: ureq::Error| Lost { problem: error.to_string() };
-        let response = self.send(request, sent_bytes).map_err(lost)?;
-        let status = response.status().as_u16();
-        let retry_after = response.headers().get("retry-after");
-        let retry_after_s = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let mut body = Vec::new();
-        let reader = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
-        reader.take(ANSWER_BYTES_MAX).read_to_end(&mut body).map_err(|error| lost(error.into()))?;
+        let opened = self.open(request, sent_bytes)?;
+        let (status, retry_after_s) = (opened.status, opened.retry_after_s);
+        let body = opened.whole()?;
         let json = serde_json::from_slice(&body).unwrap_or(Value::Null);
         Ok(Reply { status, retry_after_s, json })
     }
@@ -172,6 +207,11 @@ pub fn is_loopback(server: &str) -> bool {
 
 /// Every byte but letters, digits and `-._~`.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A value as a part of a path.
+pub fn escaped(value: &str) -> String {
+    utf8_percent_encode(value, RESERVED).to_string()
+}
 
 /// A query string of names and values.
 pub fn query(pairs: &[(&str, &str)]) -> String {

@@ -1,0 +1,212 @@
+//! One server, one key and one scope; a request and its answer.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+
+use serde_json::{Value, json};
+
+use super::failure::Failure;
+use super::options::ServerOptions;
+use super::profile::{self, Profile};
+use super::screen;
+use crate::cli::authorities;
+use crate::cli::transport::{Http, Lost, Opened, Payload, Request, query};
+
+/// Address that `lodestone serve` listens on by default.
+const SERVER: &str = "http://127.0.0.1:8080";
+/// A file of a key that is longer is not one.
+const KEY_FILE_BYTES_MAX: usize = 4096;
+
+/// A server, asked with one key about one scope.
+pub struct Connection {
+    http: Http,
+    server: String,
+    tenant: Option<String>,
+    sub_tenant: String,
+    /// Whether answers are printed as they come.
+    pub is_json: bool,
+}
+
+impl Connection {
+    /// The connection that flags, environment and profile name, in this order.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`].
+    pub fn new(options: &ServerOptions) -> Result<Self, Failure> {
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let path = profile::path(variable);
+        let profile = profile::read(path.as_deref(), options.profile.as_deref())?;
+        let given = options.server.as_deref().map(|server| server.trim_end_matches('/'));
+        let own = profile.server.as_deref().map(|server| server.trim_end_matches('/'));
+        let server = given.or(own).unwrap_or(SERVER).to_owned();
+        if !server.starts_with("http://") && !server.starts_with("https://") {
+            let problem = format!("server {server}: not an http or https address");
+            return Err(Failure::Usage(problem));
+        }
+        // The key of one server is not shown to another.
+        let is_of_profile = own.is_none_or(|own| own == server);
+        let of_profile = if is_of_profile { profile.clone() } else { Profile::default() };
+        let key = key(options, &of_profile, variable)?;
+        let file = options.ca_file.as_ref().or(profile.ca_file.as_ref());
+        let authorities = authorities(file.map(PathBuf::as_path)).map_err(Failure::Usage)?;
+        Ok(Self {
+            http: Http::new(&server, key.as_deref(), &authorities),
+            server,
+            tenant: options.tenant.clone().or(profile.tenant),
+            sub_tenant: options.sub_tenant.clone().or(profile.sub_tenant).unwrap_or_default(),
+            is_json: options.json,
+        })
+    }
+
+    /// The tenant.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] where none is named.
+    pub fn tenant(&self) -> Result<&str, Failure> {
+        self.tenant.as_deref().ok_or_else(|| {
+            let problem = "no tenant: name one with --tenant, LODESTONE_TENANT or a profile";
+            Failure::Usage(problem.to_owned())
+        })
+    }
+
+    /// The tenant, where one is named.
+    pub fn tenant_if_named(&self) -> Option<&str> {
+        self.tenant.as_deref()
+    }
+
+    /// The sub-tenant as it was named; empty means `default`.
+    pub fn sub_tenant(&self) -> &str {
+        &self.sub_tenant
+    }
+
+    /// A body with the scope and `members`.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] where no tenant is named.
+    pub fn body(&self, members: Value) -> Result<Value, Failure> {
+        let mut body = json!({"tenant_id": self.tenant()?, "sub_tenant_id": self.sub_tenant});
+        if let (Some(body), Value::Object(members)) = (body.as_object_mut(), members) {
+            body.extend(members.into_iter().filter(|(_, value)| !value.is_null()));
+        }
+        Ok(body)
+    }
+
+    /// A path with the scope and `pairs` as its query.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] where no tenant is named.
+    pub fn scoped(&self, path: &str, pairs: &[(&str, &str)]) -> Result<String, Failure> {
+        let scope = [("tenant_id", self.tenant()?), ("sub_tenant_id", &self.sub_tenant)];
+        Ok(format!("{path}{}", query(&[&scope, pairs].concat())))
+    }
+
+    /// Asks with GET.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub fn get(&self, path: String, show: impl FnOnce(&Value)) -> Result<(), Failure> {
+        self.show(&Request { path, body: None }, show)
+    }
+
+    /// Asks with POST.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub fn post(
+        &self,
+        path: impl Into<String>,
+        body: &Value,
+        show: impl FnOnce(&Value),
+    ) -> Result<(), Failure> {
+        self.show(&Request { path: path.into(), body: Some(Payload::Json(body)) }, show)
+    }
+
+    /// Asks with DELETE.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub fn delete(&self, path: String, show: impl FnOnce(&Value)) -> Result<(), Failure> {
+        self.show(&Request { path, body: Some(Payload::Delete) }, show)
+    }
+
+    /// Sends a request, and shows the answer: for people by `show`, otherwise as it came.
+    fn show(&self, request: &Request<'_>, show: impl FnOnce(&Value)) -> Result<(), Failure> {
+        let answer = self.open(request)?.whole().map_err(|error| self.lost(&error))?;
+        let json = serde_json::from_slice(&answer).map_err(|_| {
+            let problem = "the answer is no JSON; is it a Lodestone server?";
+            Failure::Failed(format!("{}: {problem}", self.server))
+        })?;
+        if self.is_json {
+            screen::print_json(&answer);
+        } else {
+            show(&json);
+        }
+        Ok(())
+    }
+
+    /// Sends a request; returns when a good answer begins.
+    ///
+    /// # Errors
+    /// [`Failure`]; for machines the error body is printed as it came.
+    pub fn open(&self, request: &Request<'_>) -> Result<Opened, Failure> {
+        let opened = self.http.open(request, &AtomicU64::new(0));
+        let opened = opened.map_err(|error| self.lost(&error))?;
+        if (200..300).contains(&opened.status) {
+            return Ok(opened);
+        }
+        let (status, retry_after_s) = (opened.status, opened.retry_after_s);
+        let answer = opened.whole().map_err(|error| self.lost(&error))?;
+        let json = serde_json::from_slice(&answer).unwrap_or(Value::Null);
+        if self.is_json && !json.is_null() {
+            screen::print_json(&answer);
+        }
+        Err(Failure::of(&self.server, status, retry_after_s, &json))
+    }
+
+    fn lost(&self, error: &Lost) -> Failure {
+        Failure::Failed(format!(
+            "no server answers at {}: {error}; start one with lodestone serve, or name its address \
+             with --server, LODESTONE_SERVER or a profile",
+            self.server
+        ))
+    }
+}
+
+fn key(
+    options: &ServerOptions,
+    profile: &Profile,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Result<Option<String>, Failure> {
+    if let Some(key) = &options.api_key {
+        return Ok(Some(key.clone()));
+    }
+    if let Some(path) = &options.api_key_file {
+        return key_of_file("--api-key-file", path).map(Some);
+    }
+    if let Some(key) = variable("LODESTONE_API_KEY") {
+        let unreadable = |_| Failure::Usage("LODESTONE_API_KEY: not UTF-8".to_owned());
+        return key.into_string().map(Some).map_err(unreadable);
+    }
+    if let Some(path) = variable("LODESTONE_API_KEY_FILE") {
+        return key_of_file("LODESTONE_API_KEY_FILE", Path::new(&path)).map(Some);
+    }
+    match (&profile.api_key, &profile.api_key_file) {
+        (Some(key), _) => Ok(Some(key.clone())),
+        (None, Some(path)) => key_of_file("api-key-file of the profile", path).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+fn key_of_file(name: &str, path: &Path) -> Result<String, Failure> {
+    let wrong = |problem: &str| Failure::Usage(format!("{name} {}: {problem}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error.to_string()))?;
+    match text.trim() {
+        "" => Err(wrong("the file is empty")),
+        key if key.len() > KEY_FILE_BYTES_MAX => {
+            Err(wrong(&format!("{} bytes, of {KEY_FILE_BYTES_MAX} at most", key.len())))
+        }
+        key if key.contains(char::is_control) => Err(wrong("more than one line")),
+        key => Ok(key.to_owned()),
+    }
+}

@@ -1,0 +1,77 @@
+//! `lodestone jobs`: processing that waits, runs or has ended.
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::connection::Connection;
+use super::failure::Failure;
+use super::options::ServerOptions;
+use super::screen::{cell, moment, print_table};
+use super::{ClientVerb, EXIT_CODES};
+use crate::cli::transport::query;
+
+/// List the processing of sources.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct JobsOptions {
+    #[command(subcommand)]
+    verb: JobsVerb,
+    #[command(flatten)]
+    server: ServerOptions,
+}
+
+/// Operations on jobs.
+#[derive(Debug, Subcommand)]
+enum JobsVerb {
+    /// List jobs, newest first; without a tenant those of all tenants that the key sees.
+    Ls {
+        /// In this state: queued, in_progress, success or errored.
+        #[arg(long)]
+        status: Option<String>,
+        /// At most so many.
+        #[arg(long, short = 'n', default_value_t = 50, value_name = "N")]
+        limit: u32,
+    },
+}
+
+impl ClientVerb for JobsOptions {
+    fn run(&self) -> Result<(), Failure> {
+        let connection = Connection::new(&self.server)?;
+        let JobsVerb::Ls { status, limit } = &self.verb;
+        let limit = limit.to_string();
+        let sub_tenant = Some(connection.sub_tenant()).filter(|name| !name.is_empty());
+        let pairs = [
+            ("tenant_id", connection.tenant_if_named()),
+            ("sub_tenant_id", sub_tenant),
+            ("status", status.as_deref()),
+            ("limit", Some(&limit)),
+        ];
+        let pairs: Vec<(&str, &str)> =
+            pairs.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        connection.get(format!("/jobs{}", query(&pairs)), |answer| {
+            let rows = answer["jobs"].as_array().into_iter().flatten().map(row).collect();
+            let head = ["STATUS", "TENANT", "SOURCE", "KIND", "STAGE", "UPLOADED", "MESSAGE"];
+            print_table(&head, rows);
+        })
+    }
+}
+
+fn row(job: &Value) -> Vec<String> {
+    let tenant = match job["sub_tenant_id"].as_str() {
+        None | Some("default") => cell(&job["tenant_id"]),
+        Some(_) => format!("{}/{}", cell(&job["tenant_id"]), cell(&job["sub_tenant_id"])),
+    };
+    let message = match job["error_code"].as_str() {
+        None | Some("") => String::new(),
+        Some(_) => format!("{}: {}", cell(&job["error_code"]), cell(&job["message"])),
+    };
+    vec![
+        cell(&job["status"]),
+        tenant,
+        cell(&job["file_id"]),
+        cell(&job["kind"]),
+        cell(&job["stage"]),
+        moment(&job["created_at"]),
+        message,
+    ]
+}

@@ -1,0 +1,57 @@
+//! Verbs for people: questions to a running server and its answers as tables.
+//!
+//! - `options`: flags of all of them; `profile`: servers and keys by name; `connection`: both put
+//!   together, one request and its answer; `failure`: what went wrong, and the exit code
+//! - `screen`: text of documents made harmless, tables, questions before a deletion
+//! - `search`, `ask`, `graph`: questions; `sources`, `jobs`, `keys`, `tenants`, `memories`: lists
+
+mod ask;
+mod connection;
+mod failure;
+mod graph;
+mod jobs;
+mod keys;
+mod memories;
+mod options;
+mod profile;
+mod screen;
+mod search;
+mod sources;
+mod tenants;
+
+use std::process::ExitCode;
+
+pub use ask::AskOptions;
+pub use graph::GraphOptions;
+pub use jobs::JobsOptions;
+pub use keys::KeyOptions;
+pub use memories::MemoryOptions;
+pub use search::SearchOptions;
+pub use sources::SourcesOptions;
+pub use tenants::TenantOptions;
+
+use failure::Failure;
+
+/// Appended to the help of each verb.
+const EXIT_CODES: &str = "Exit code 0: done; 1: failed; 2: wrong usage; 3: not found; \
+                          4: no valid key, or one that may not do this.";
+
+/// A verb that asks a server.
+pub trait ClientVerb {
+    /// Asks, and prints the answer.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    fn run(&self) -> Result<(), Failure>;
+}
+
+/// Runs a verb and reports its failure.
+pub fn run(verb: &dyn ClientVerb) -> ExitCode {
+    match verb.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("lodestone: {}", screen::one_line(&failure.to_string()));
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Flags that say which server is asked, with which key, about which tenant.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// The server, the key and the scope of a request.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Server")]
+pub struct ServerOptions {
+    /// Address of the server [default: that of the profile, or http://127.0.0.1:8080].
+    #[arg(long, env = "LODESTONE_SERVER", value_name = "URL", global = true)]
+    pub server: Option<String>,
+    /// API key; visible to others on this machine as a flag [default: LODESTONE_API_KEY, then
+    /// LODESTONE_API_KEY_FILE, then the profile].
+    #[arg(long, value_name = "KEY", global = true, conflicts_with = "api_key_file")]
+    pub api_key: Option<String>,
+    /// File that holds the API key.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub api_key_file: Option<PathBuf>,
+    /// Certificates in PEM of the authorities that vouch for the server [default: that of the
+    /// profile, else those of Mozilla, which come with the program].
+    #[arg(long, env = "LODESTONE_CA_FILE", value_name = "FILE", global = true)]
+    pub ca_file: Option<PathBuf>,
+    /// Section of profiles.toml below $XDG_CONFIG_HOME/lodestone or ~/.config/lodestone
+    /// [default: default, if it is there].
+    #[arg(long, env = "LODESTONE_PROFILE", value_name = "NAME", global = true)]
+    pub profile: Option<String>,
+    /// The tenant [default: that of the profile].
+    #[arg(long, env = "LODESTONE_TENANT", value_name = "TENANT", global = true)]
+    pub tenant: Option<String>,
+    /// The sub-tenant [default: that of the profile, or default].
+    #[arg(long, env = "LODESTONE_SUB_TENANT", value_name = "SUB_TENANT", global = true)]
+    pub sub_tenant: Option<String>,
+    /// Print the answer of the server as it came: JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+}

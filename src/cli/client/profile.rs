@@ -1,0 +1,145 @@
+//! `profiles.toml`: servers, keys and tenants by name.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::failure::Failure;
+
+/// Permissions of group and others.
+const OTHERS: u32 = 0o077;
+/// The profile that is taken without being named.
+const DEFAULT: &str = "default";
+
+/// A section of the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Profile {
+    /// Address of the server.
+    pub server: Option<String>,
+    /// The API key.
+    pub api_key: Option<String>,
+    /// File that holds it.
+    pub api_key_file: Option<PathBuf>,
+    /// Certificates of the authorities that vouch for the server.
+    pub ca_file: Option<PathBuf>,
+    /// The tenant.
+    pub tenant: Option<String>,
+    /// The sub-tenant.
+    pub sub_tenant: Option<String>,
+}
+
+/// Place of the file, by the variables of the environment.
+pub fn path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = absolute("XDG_CONFIG_HOME");
+    let config = config.or_else(|| absolute("HOME").map(|home| home.join(".config")))?;
+    Some(config.join("lodestone/profiles.toml"))
+}
+
+/// The profile of a name; without a name the one called default, or an empty one.
+///
+/// # Errors
+/// [`Failure::Usage`] for a file that is not valid, that others can read although it holds a key,
+/// or that lacks the profile.
+pub fn read(path: Option<&Path>, name: Option<&str>) -> Result<Profile, Failure> {
+    let lacking = || match (name, path) {
+        (None, _) => Ok(Profile::default()),
+        (Some(name), Some(path)) => {
+            Err(Failure::Usage(format!("{}: there is no profile {name}", path.display())))
+        }
+        (Some(name), None) => {
+            Err(Failure::Usage(format!("profile {name}: neither XDG_CONFIG_HOME nor HOME is set")))
+        }
+    };
+    let Some(path) = path else { return lacking() };
+    let wrong =
+        |problem: &dyn std::fmt::Display| Failure::Usage(format!("{}: {problem}", path.display()));
+    let text = match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return lacking(),
+        text => text.map_err(|error| wrong(&error))?,
+    };
+    // The parser's own message would quote the line, and a key with it.
+    let mut profiles: BTreeMap<String, Profile> =
+        toml::from_str(&text).map_err(|error| wrong(&place_of(&error, &text)))?;
+    let mode = std::fs::metadata(path).map_err(|error| wrong(&error))?.mode();
+    if mode & OTHERS != 0 && profiles.values().any(|profile| profile.api_key.is_some()) {
+        let mode = mode & 0o777;
+        return Err(wrong(&format!(
+            "it holds a key and others can read it (mode {mode:03o}); chmod 600 makes it yours"
+        )));
+    }
+    match profiles.remove(name.unwrap_or(DEFAULT)) {
+        Some(profile) => Ok(profile),
+        None => lacking(),
+    }
+}
+
+/// Message and line of a fault, without the text of the line.
+fn place_of(error: &toml::de::Error, text: &str) -> String {
+    let start = error.span().map_or(0, |span| span.start);
+    let line = text.get(..start).map_or(0, |before| before.matches('\n').count()) + 1;
+    format!("line {line}: {}", error.message())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn file(text: &str, mode: u32) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("profiles.toml");
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        (dir, path)
+    }
+
+    #[test]
+    fn the_place_follows_xdg() {
+        let of = |pairs: &[(&str, &str)]| {
+            path(|name| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.into()))
+        };
+        let home = ("HOME", "/home/a");
+        let below = |dir: &str| Some(PathBuf::from(dir).join("lodestone/profiles.toml"));
+        assert_eq!(of(&[home]), below("/home/a/.config"));
+        assert_eq!(of(&[home, ("XDG_CONFIG_HOME", "/etc/x")]), below("/etc/x"));
+        assert_eq!(of(&[home, ("XDG_CONFIG_HOME", "")]), below("/home/a/.config"));
+        assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn profiles_are_read_by_name() {
+        let text =
+            "[default]\ntenant = \"acme\"\n[work]\nserver = \"https://a\"\napi-key = \"k\"\n";
+        let (_dir, path) = file(text, 0o600);
+        assert_eq!(read(Some(&path), None).unwrap().tenant.as_deref(), Some("acme"));
+        assert_eq!(read(Some(&path), Some("work")).unwrap().api_key.as_deref(), Some("k"));
+        let error = read(Some(&path), Some("other")).unwrap_err();
+        assert!(error.to_string().contains("no profile other"), "{error}");
+        let absent = path.with_extension("none");
+        assert_eq!(read(Some(&absent), None).unwrap(), Profile::default());
+        assert_eq!(read(Some(&absent), Some("work")).unwrap_err().exit_code(), 2);
+    }
+
+    #[test]
+    fn a_key_that_others_can_read_is_refused() {
+        for mode in [0o640, 0o604, 0o644] {
+            let (_dir, path) = file("[work]\napi-key = \"k\"\n", mode);
+            let error = read(Some(&path), None).unwrap_err().to_string();
+            assert!(error.contains(&format!("{mode:03o}")) && error.contains("chmod"), "{error}");
+        }
+        let (_dir, path) = file("[default]\ntenant = \"acme\"\n", 0o644);
+        assert!(read(Some(&path), None).is_ok());
+    }
+
+    #[test]
+    fn a_fault_does_not_show_the_key() {
+        let (_dir, path) = file("[default]\napi-key = \"secret-text\nserver = 1\n", 0o600);
+        let error = read(Some(&path), None).unwrap_err().to_string();
+        assert!(error.contains("line 2") && !error.contains("secret-text"), "{error}");
+    }
+}

@@ -1,0 +1,57 @@
+//! `lodestone search`: the best passages for a query.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::connection::Connection;
+use super::failure::Failure;
+use super::options::ServerOptions;
+use super::screen::{cell, print_table};
+use super::{ClientVerb, EXIT_CODES};
+
+/// Find passages by meaning and words together.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct SearchOptions {
+    /// The query.
+    query: String,
+    /// Passages to find.
+    #[arg(long, short = 'n', default_value_t = 10, value_name = "N")]
+    limit: u32,
+    /// Search longer: several forms of the query, a larger pool, the reranker if there is one.
+    #[arg(long)]
+    accurate: bool,
+    #[command(flatten)]
+    server: ServerOptions,
+}
+
+impl ClientVerb for SearchOptions {
+    fn run(&self) -> Result<(), Failure> {
+        let connection = Connection::new(&self.server)?;
+        let mode = if self.accurate { "accurate" } else { "fast" };
+        let members = json!({"query": self.query, "max_chunks": self.limit, "mode": mode});
+        connection.post("/search/retrieve", &connection.body(members)?, |answer| {
+            let rows = answer["chunks"].as_array().into_iter().flatten().map(row).collect();
+            print_table(&["SCORE", "SOURCE", "TITLE", "PAGE", "PASSAGE"], rows);
+        })
+    }
+}
+
+fn row(chunk: &Value) -> Vec<String> {
+    let score = chunk["relevancy_score"].as_f64().unwrap_or(0.0);
+    vec![
+        format!("{score:.3}"),
+        cell(&chunk["source_id"]),
+        cell(&chunk["source_title"]),
+        page(chunk),
+        cell(&chunk["chunk_content"]),
+    ]
+}
+
+/// The page, slide or sheet of a chunk, out of the JSON text of its layout (API 4.4).
+fn page(chunk: &Value) -> String {
+    let layout = chunk["layout"].as_str().unwrap_or_default();
+    let layout: Value = serde_json::from_str(layout).unwrap_or(Value::Null);
+    let named = ["page", "slide", "sheet"].map(|name| cell(&layout[name]));
+    named.into_iter().find(|name| !name.is_empty()).unwrap_or_default()
+}

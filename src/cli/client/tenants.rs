@@ -1,0 +1,99 @@
+//! `lodestone tenant`: tenants of a server.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::connection::Connection;
+use super::failure::Failure;
+use super::options::ServerOptions;
+use super::screen::{cell, confirm, moment, print_pairs, print_table};
+use super::{ClientVerb, EXIT_CODES};
+use crate::cli::transport::query;
+
+/// List, create, delete and count tenants.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct TenantOptions {
+    #[command(subcommand)]
+    verb: TenantVerb,
+    #[command(flatten)]
+    server: ServerOptions,
+}
+
+/// Operations on tenants.
+#[derive(Debug, Subcommand)]
+enum TenantVerb {
+    /// List tenants; needs an admin key.
+    Ls,
+    /// Create a tenant; needs an admin key for all tenants.
+    Create {
+        /// Its id.
+        id: String,
+    },
+    /// Delete a tenant with everything in it; needs an admin key.
+    Rm {
+        /// Its id.
+        id: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Count what a tenant holds.
+    Stats {
+        /// Its id [default: the tenant of --tenant, LODESTONE_TENANT or the profile].
+        id: Option<String>,
+    },
+}
+
+impl ClientVerb for TenantOptions {
+    fn run(&self) -> Result<(), Failure> {
+        let connection = Connection::new(&self.server)?;
+        match &self.verb {
+            TenantVerb::Ls => connection.get("/tenant/list".to_owned(), |answer| {
+                let row = |tenant: &Value| {
+                    vec![
+                        cell(&tenant["tenant_id"]),
+                        cell(&tenant["mode"]),
+                        moment(&tenant["created_at"]),
+                    ]
+                };
+                let rows = answer["tenants"].as_array().into_iter().flatten().map(row).collect();
+                print_table(&["TENANT", "MODE", "CREATED"], rows);
+            }),
+            TenantVerb::Create { id } => {
+                let path = format!("/user/create_tenant{}", query(&[("tenant_id", id)]));
+                connection.post(path, &json!({}), |answer| {
+                    println!("{}", cell(&answer["tenant_id"]));
+                })
+            }
+            TenantVerb::Rm { id, yes } => {
+                confirm(&format!("delete tenant {id} with everything in it"), *yes)?;
+                let pairs = [("tenant_id", id.as_str()), ("confirm", id.as_str())];
+                let path = format!("/tenant/delete{}", query(&pairs));
+                connection.delete(path, |answer| println!("{}", cell(&answer["tenant_id"])))
+            }
+            TenantVerb::Stats { id } => stats(&connection, id.as_deref()),
+        }
+    }
+}
+
+fn stats(connection: &Connection, id: Option<&str>) -> Result<(), Failure> {
+    let id = match id {
+        Some(id) => id,
+        None => connection.tenant()?,
+    };
+    let pairs = [("tenant_id", id), ("sub_tenant_id", connection.sub_tenant())];
+    connection.get(format!("/tenant/stats{}", query(&pairs)), |answer| {
+        let names = [
+            ("tenant", "tenant_id"),
+            ("sub-tenant", "sub_tenant_id"),
+            ("mode", "mode"),
+            ("sources", "source_count"),
+            ("chunks or vectors", "object_count"),
+            ("in all sub-tenants", "tenant_object_count"),
+            ("memories", "memory_count"),
+            ("dimension", "vector_dimension"),
+        ];
+        print_pairs(&names.map(|(shown, name)| (shown, cell(&answer[name]))));
+    })
+}
