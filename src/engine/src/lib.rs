@@ -224,11 +224,7 @@ impl Engine {
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let memory = budget_of(&settings);
         // Not asked for anything yet: a start never waits for it.
-        let configured = settings.generator()?.map(|llm| {
-            let generator = OpenAiGenerator::new(llm).trusting(&authorities);
-            Arc::new(generator) as _
-        });
-        let generator = generator.or(configured);
+        let generator = generator.or(configured_generator(&settings, &authorities)?);
         let graph_reader = generator.clone().filter(|_| settings.llm_graph);
         let ingest = Arc::new(Ingest::new(IngestParts {
             catalog: catalog.clone(),
@@ -358,6 +354,15 @@ impl Engine {
             }
         }
     }
+}
+
+/// The generator that the settings name, if they do.
+fn configured_generator(
+    settings: &Settings,
+    authorities: &Authorities,
+) -> Result<Option<Arc<dyn Generator>>, EngineError> {
+    let made = |llm| Arc::new(OpenAiGenerator::new(llm).trusting(authorities)) as _;
+    Ok(settings.generator()?.map(made))
 }
 
 /// The one way out to the web.

@@ -263,16 +263,15 @@ fn validity(leaf: &CertificateDer<'static>, provider: &Arc<CryptoProvider>) -> R
         verifier.verify_server_cert(leaf, &[], &name, &[], time).err()
     };
     use CertificateError::{BadEncoding, Expired, ExpiredContext, NotValidYet, NotValidYetContext};
-    match at(now()) {
-        Some(rustls::Error::InvalidCertificate(error)) => match error {
+    if let Some(rustls::Error::InvalidCertificate(error)) = at(now()) {
+        match error {
             Expired | ExpiredContext { .. } => return Err("the certificate has expired".to_owned()),
             NotValidYet | NotValidYetContext { .. } => {
                 return Err("the certificate is not valid yet".to_owned());
             }
             BadEncoding => return Err("holds no certificate that can be read".to_owned()),
             _ => {}
-        },
-        Some(_) | None => {}
+        }
     }
     match at(FAR) {
         Some(rustls::Error::InvalidCertificate(ExpiredContext { not_after, .. })) => {
