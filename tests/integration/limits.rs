@@ -86,6 +86,7 @@ const CONTRACT: &[&str] = &[
     "POST /embeddings/create_tenant",
     "POST /embeddings/search",
     "POST /embeddings/retrieve_by_ids",
+    "POST /embeddings/scroll",
     "POST /search/qna",
     "POST /search/retrieve",
     "POST /search/full-text-search",

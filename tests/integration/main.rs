@@ -30,6 +30,7 @@ mod metadata;
 mod metrics;
 mod modes;
 mod names;
+mod own_vectors;
 mod pages;
 #[path = "../process/patience.rs"]
 mod patience;

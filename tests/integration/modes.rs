@@ -36,6 +36,7 @@ const OF_EMBEDDINGS: &[&str] = &[
     "DELETE /embeddings/delete",
     "PATCH /upload/update_embeddings",
     "POST /embeddings/retrieve_by_ids",
+    "POST /embeddings/scroll",
     "POST /embeddings/search",
     "POST /upload/upload_embeddings",
 ];

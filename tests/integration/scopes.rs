@@ -20,6 +20,7 @@ const ROLES: &[(&str, &[&str])] = &[
             "GET /metrics",
             "GET /upload/verify_processing",
             "POST /embeddings/retrieve_by_ids",
+            "POST /embeddings/scroll",
             "POST /embeddings/search",
             "POST /fetch/fetch_content",
             "POST /list/graph_relations_by_id",

@@ -1,14 +1,14 @@
 //! Searches, and the vectors of embeddings tenants.
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::ingest::{AcceptedVectors, IngestError};
+use crate::ingest::{AcceptedVectors, IngestError, NewVectors};
 use crate::meters::Leg;
 use crate::query::{
-    FoundWords, FullTextRequest, QueryError, RetrieveRequest, Retrieved, VectorHit,
+    FoundWords, FullTextRequest, QueryError, RetrieveRequest, Retrieved, VectorHit, VectorPage,
+    VectorScroll, VectorSearch,
 };
 use crate::stage::stage;
 use crate::{Engine, EngineError, TenantAccess};
@@ -140,24 +140,25 @@ impl Engine {
         &self,
         access: &TenantAccess,
         batch: Option<SourceId>,
-        vectors: Vec<Vec<f32>>,
+        vectors: impl Into<NewVectors>,
     ) -> Result<AcceptedVectors, EngineError> {
         let TenantAccess { tenant, sub_tenant, collection, .. } = access;
-        Ok(self.ingest.upload_vectors(tenant, collection, sub_tenant, batch, vectors)?)
+        let uploaded =
+            self.ingest.upload_vectors(tenant, collection, sub_tenant, batch, vectors.into());
+        Ok(self.noticed(access, uploaded)?)
     }
 
-    /// Replaces single vectors of a batch, all or none.
+    /// Replaces single vectors of a batch, all or none; returns the batch.
     ///
     /// # Errors
     /// As [`crate::ingest::Ingest::update_vectors`].
     pub fn update_vectors(
         &self,
         access: &TenantAccess,
-        batch: &SourceId,
-        vectors: &BTreeMap<u32, Vec<f32>>,
-    ) -> Result<(), EngineError> {
+        vectors: &[(String, Vec<f32>)],
+    ) -> Result<SourceId, EngineError> {
         let TenantAccess { sub_tenant, collection, .. } = access;
-        let updated = self.ingest.update_vectors(collection, sub_tenant, batch, vectors);
+        let updated = self.ingest.update_vectors(collection, sub_tenant, vectors);
         Ok(self.noticed(access, updated)?)
     }
 
@@ -168,10 +169,11 @@ impl Engine {
     pub fn delete_vectors(
         &self,
         access: &TenantAccess,
-        chunks: &[(SourceId, u32)],
+        chunks: &[String],
     ) -> Result<Vec<bool>, EngineError> {
         let TenantAccess { sub_tenant, collection, .. } = access;
-        Ok(self.ingest.delete_vectors(collection, sub_tenant, chunks)?)
+        let deleted = self.ingest.delete_vectors(collection, sub_tenant, chunks);
+        Ok(self.noticed(access, deleted)?)
     }
 
     /// The nearest stored vectors of each query.
@@ -181,14 +183,13 @@ impl Engine {
     pub fn nearest_vectors(
         &self,
         access: &TenantAccess,
-        queries: &[Vec<f32>],
-        max_chunks: usize,
+        search: &VectorSearch,
     ) -> Result<Vec<Vec<VectorHit>>, EngineError> {
         let _stage = stage!("vectors");
         let begun = Instant::now();
         let found = self.read(access, |snapshot| {
             let TenantAccess { sub_tenant, context, .. } = access;
-            self.query.nearest_vectors(context, snapshot, sub_tenant, queries, max_chunks)
+            self.query.nearest_vectors(context, snapshot, sub_tenant, search)
         })?;
         self.meters.ended(Leg::Vectors, begun);
         self.tell_slow(access, "vectors", begun);
@@ -202,8 +203,23 @@ impl Engine {
     pub fn vectors_by_id(
         &self,
         access: &TenantAccess,
-        chunks: &[(SourceId, u32)],
+        chunks: &[String],
     ) -> Result<Vec<Option<Vec<f32>>>, EngineError> {
         self.read(access, |snapshot| self.query.vectors_by_id(snapshot, &access.sub_tenant, chunks))
+    }
+
+    /// A page of the stored vectors, by batch and position.
+    ///
+    /// # Errors
+    /// As [`crate::query::Query::scroll_vectors`].
+    pub fn scroll_vectors(
+        &self,
+        access: &TenantAccess,
+        scroll: &VectorScroll,
+    ) -> Result<VectorPage, EngineError> {
+        self.read(access, |snapshot| {
+            let TenantAccess { sub_tenant, context, .. } = access;
+            self.query.scroll_vectors(context, snapshot, sub_tenant, scroll)
+        })
     }
 }

@@ -87,6 +87,15 @@ fn ingest(error: IngestError) -> ApiError {
             ApiError::new(Condition::EmbeddingsNotFound, "embeddings_not_found", message)
                 .with_member("not_found", missing.into())
         }
+        IngestError::ChunkIdMalformed { .. } => {
+            ApiError::invalid("invalid_identifier", message).at(Location::Body, "embeddings")
+        }
+        IngestError::SeveralBatches => {
+            ApiError::invalid("invalid_value", message).at(Location::Body, "embeddings")
+        }
+        IngestError::ChunkIdTaken { .. } => {
+            conflict("chunk_id_exists", message).at(Location::Body, "ids")
+        }
         IngestError::DimensionMismatch { .. } => ApiError::invalid("dimension_mismatch", message),
         IngestError::ModelMismatch { .. } => conflict("model_mismatch", message),
         IngestError::OutcomeUnknown { id, .. } => outcome_unknown(id.as_ref()).caused_by(message),

@@ -55,6 +55,21 @@ pub enum IngestError {
         /// Their ids, in the order of the request.
         missing: Vec<String>,
     },
+    /// A chunk id that is neither one that a client gave nor one derived from a batch.
+    #[error("embeddings holds {chunk_id:?}, which is not a chunk id")]
+    ChunkIdMalformed {
+        /// The id.
+        chunk_id: String,
+    },
+    /// A change of vectors of more than one batch.
+    #[error("embeddings names chunks of several batches")]
+    SeveralBatches,
+    /// A chunk id that a vector of another batch has; nothing was stored.
+    #[error("chunk id {chunk_id:?} is in use under another file_id")]
+    ChunkIdTaken {
+        /// The id.
+        chunk_id: String,
+    },
     /// A vector of another width than the tenant's.
     #[error("embeddings are {received} wide, this tenant's are {expected}")]
     DimensionMismatch {
@@ -130,10 +145,12 @@ impl IngestError {
             Self::App(_)
             | Self::Schema(_)
             | Self::MemoryText { .. }
+            | Self::ChunkIdMalformed { .. }
+            | Self::SeveralBatches
             | Self::DimensionMismatch { .. } => ErrorKind::Invalid,
             Self::Metadata { problem: InvalidMetadata::TooLarge { .. }, .. } => ErrorKind::TooLarge,
             Self::Metadata { .. } => ErrorKind::Invalid,
-            Self::ModelMismatch { .. } => ErrorKind::Conflict,
+            Self::ModelMismatch { .. } | Self::ChunkIdTaken { .. } => ErrorKind::Conflict,
             Self::OutcomeUnknown { .. } => ErrorKind::Unavailable,
             Self::DiskFull { .. } => ErrorKind::StorageFull,
             Self::SourceUnknown { .. }

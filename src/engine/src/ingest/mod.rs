@@ -65,7 +65,7 @@ pub use error::IngestError;
 pub use memories::{AddedMemory, NewMemory};
 pub use memory::{MemoryBudget, MemoryShare};
 pub use submit::{Accepted, Submission};
-pub use vectors::AcceptedVectors;
+pub use vectors::{AcceptedVectors, NewVectors};
 
 use claims::Claimed;
 use kept::KeptVectors;

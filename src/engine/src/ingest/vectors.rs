@@ -6,10 +6,13 @@ use std::sync::Arc;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::Tenant;
 use lodestone_graph::RowGraph;
-use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, Writer};
+use lodestone_storage::collection::{
+    AddedSegment, Collection, CollectionError, Edit, Snapshot, Writer,
+};
 use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_types::{
-    ChunkPlace, Metadata, RowId, SourceDetail, SourceId, SourceKind, SourceRecord, SubTenantId,
+    ChunkPlace, Metadata, RowId, RowPayload, SourceDetail, SourceId, SourceKind, SourceRecord,
+    SubTenantId, derived_chunk_id, metadata, split_chunk_id,
 };
 
 /// A stored batch.
@@ -23,22 +26,59 @@ pub struct AcceptedVectors {
     pub overwritten: bool,
 }
 
+/// Vectors of one upload, with what was given beside them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NewVectors {
+    /// The rows, of one width, finite and not empty.
+    pub rows: Vec<Vec<f32>>,
+    /// A chunk id for each row, no two alike; `None` where they are derived.
+    pub ids: Option<Vec<SourceId>>,
+    /// Metadata for each row; `None` where there is none.
+    pub metadata: Option<Vec<Option<Metadata>>>,
+}
+
+impl From<Vec<Vec<f32>>> for NewVectors {
+    fn from(rows: Vec<Vec<f32>>) -> Self {
+        Self { rows, ..Self::default() }
+    }
+}
+
+impl NewVectors {
+    /// The rows of a segment, with their payloads.
+    fn into_rows(self) -> Result<Vec<NewRow>, IngestError> {
+        let mut ids = self.ids.map(Vec::into_iter);
+        let mut maps = self.metadata.map(Vec::into_iter);
+        let row = |(index, vector)| {
+            let id = ids.as_mut().and_then(Iterator::next).map(|id| id.as_str().to_owned());
+            let metadata = maps.as_mut().and_then(Iterator::next).flatten();
+            if let Some(map) = &metadata {
+                let field = "metadata";
+                metadata::check(map).map_err(|problem| IngestError::Metadata { field, problem })?;
+            }
+            Ok(new_row(index, vector, RowPayload { id, metadata }.to_text()))
+        };
+        self.rows.into_iter().enumerate().map(|(at, row)| (at as u32, row)).map(row).collect()
+    }
+}
+
 impl Ingest {
     /// Stores a batch, replacing one of the same id as a whole. All vectors must be of one width,
-    /// finite, and not empty: the caller has checked that.
+    /// finite, and not empty, ids and metadata one for each: the caller has checked that.
     ///
     /// # Errors
-    /// [`IngestError::DimensionMismatch`] where the tenant's width is another; what the disk says.
+    /// [`IngestError::DimensionMismatch`] where the tenant's width is another;
+    /// [`IngestError::ChunkIdTaken`] for an id that another batch of the sub-tenant has; what the
+    /// disk says.
     pub fn upload_vectors(
         &self,
         tenant: &Tenant,
         collection: &Arc<Collection>,
         sub_tenant: &SubTenantId,
         batch: Option<SourceId>,
-        vectors: Vec<Vec<f32>>,
+        vectors: NewVectors,
     ) -> Result<AcceptedVectors, IngestError> {
         self.require_room_for_content()?;
-        let dimension = self.fixed_dimension(tenant, &vectors[0])?;
+        let dimension = self.fixed_dimension(tenant, &vectors.rows[0])?;
         let now = self.clock.now();
         let batch = match batch {
             Some(batch) => batch,
@@ -47,8 +87,8 @@ impl Ingest {
         let writer = collection.writer()?;
         let snapshot = writer.base();
         let older = snapshot.record(sub_tenant, &batch)?;
-        let rows = vectors.into_iter().enumerate().map(|(index, vector)| new_row(index, vector));
-        let rows: Vec<NewRow> = rows.collect();
+        require_free_ids(collection, &snapshot, sub_tenant, &batch, &vectors)?;
+        let rows = vectors.into_rows()?;
         let sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant, &batch)?;
         let record = SourceRecord {
             sub_tenant: sub_tenant.clone(),
@@ -84,53 +124,53 @@ impl Ingest {
         }
     }
 
-    /// Replaces single vectors of one batch, all or none.
+    /// Replaces single vectors of one batch, by chunk id, all or none. Their ids and metadata stay.
+    /// Returns the batch.
     ///
     /// # Errors
-    /// [`IngestError::ChunksUnknown`] lists the ids that do not exist;
-    /// [`IngestError::DimensionMismatch`]; what the disk says.
+    /// [`IngestError::ChunkIdMalformed`] for an id that is neither given nor derived,
+    /// [`IngestError::SeveralBatches`], [`IngestError::ChunksUnknown`] lists the ids that do not
+    /// exist; [`IngestError::DimensionMismatch`]; what the disk says.
     pub fn update_vectors(
         &self,
         collection: &Arc<Collection>,
         sub_tenant: &SubTenantId,
-        batch: &SourceId,
-        vectors: &BTreeMap<u32, Vec<f32>>,
-    ) -> Result<(), IngestError> {
+        vectors: &[(String, Vec<f32>)],
+    ) -> Result<SourceId, IngestError> {
         self.require_room_for_changes()?;
         let writer = collection.writer()?;
         let snapshot = writer.base();
-        snapshot.require_readable(sub_tenant, batch)?;
-        let unknown = |index: &u32| format!("{batch}_{index}");
-        let Some(found) = snapshot.find(sub_tenant, batch) else {
-            let missing = vectors.keys().map(unknown).collect();
+        let (batch, indices) = places_of_batch(collection, &snapshot, sub_tenant, vectors)?;
+        snapshot.require_readable(sub_tenant, &batch)?;
+        let Some(found) = snapshot.find(sub_tenant, &batch) else {
+            let missing = vectors.iter().map(|(name, _)| name.clone()).collect();
             return Err(IngestError::ChunksUnknown { missing });
         };
+        let by_index: BTreeMap<u32, &(String, Vec<f32>)> =
+            indices.into_iter().zip(vectors).filter_map(|(at, row)| Some((at?, row))).collect();
         let segment = &found.live.segment;
         let mut rows = Vec::new();
         for row in found.rows() {
             let index = segment.index(RowId(row));
-            let vector = match vectors.get(&index) {
-                Some(vector) => vector.clone(),
+            let vector = match by_index.get(&index) {
+                Some((_, vector)) => vector.clone(),
                 None => segment.original_vector(RowId(row)).map_err(CollectionError::from)?,
             };
-            rows.push(new_row(index as usize, vector));
-        }
-        let is_missing = |index: &&u32| !rows.iter().any(|row| row.index == **index);
-        let missing: Vec<String> = vectors.keys().filter(is_missing).map(unknown).collect();
-        if !missing.is_empty() {
-            return Err(IngestError::ChunksUnknown { missing });
+            let payload = segment.text(RowId(row)).map_err(CollectionError::from)?;
+            rows.push(new_row(index, vector, payload));
         }
         let expected = segment.dimension();
-        if let Some(other) = vectors.values().find(|vector| vector.len() != expected) {
+        if let Some((_, other)) = vectors.iter().find(|(_, vector)| vector.len() != expected) {
             return Err(IngestError::DimensionMismatch { expected, received: other.len() });
         }
         let now = self.clock.now();
         let record = found.record().map_err(CollectionError::from)?;
-        let sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant, batch)?;
+        let sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant, &batch)?;
         let version = record.version + 1;
         let record = SourceRecord { version, sequence, last_updated_at: now, ..record };
         self.publish_batch(collection, writer, expected, record, rows)
-            .map_err(|error| error.about(batch))
+            .map_err(|error| error.about(&batch))?;
+        Ok(batch)
     }
 
     /// Makes the rows of a batch visible.
@@ -153,7 +193,8 @@ impl Ingest {
         Ok(())
     }
 
-    /// Deletes single vectors in one step. Returns, in the order of the request, which existed.
+    /// Deletes single vectors in one step, by chunk id, each named once. Returns, in the order of
+    /// the request, which existed.
     ///
     /// # Errors
     /// Errors of the disk or the catalog.
@@ -161,49 +202,139 @@ impl Ingest {
         &self,
         collection: &Arc<Collection>,
         sub_tenant: &SubTenantId,
-        chunks: &[(SourceId, u32)],
+        chunks: &[String],
     ) -> Result<Vec<bool>, IngestError> {
         self.gauge.make_room();
-        let mut by_batch: BTreeMap<&SourceId, Vec<u32>> = BTreeMap::new();
-        for (batch, index) in chunks {
-            by_batch.entry(batch).or_default().push(*index);
+        let mut writer = collection.writer()?;
+        let base = writer.base();
+        let mut by_batch: BTreeMap<SourceId, Vec<u32>> = BTreeMap::new();
+        let mut existed = Vec::with_capacity(chunks.len());
+        for chunk in chunks {
+            let place = place_of(collection, &base, sub_tenant, chunk)?;
+            existed.push(place.is_some());
+            if let Some((batch, index)) = place {
+                by_batch.entry(batch).or_default().push(index);
+            }
+        }
+        if by_batch.is_empty() {
+            return Ok(existed);
         }
         let remove_chunks = by_batch
             .into_iter()
-            .map(|(batch, indices)| (sub_tenant.clone(), batch.clone(), indices))
+            .map(|(batch, indices)| (sub_tenant.clone(), batch, indices))
             .collect();
-        let mut writer = collection.writer()?;
-        let exists = |snapshot: &lodestone_storage::collection::Snapshot,
-                      (batch, index): &(SourceId, u32)| {
-            snapshot.find(sub_tenant, batch).is_some_and(|found| {
-                let segment = &found.live.segment;
-                found.rows().iter().any(|row| segment.index(RowId(*row)) == *index)
-            })
-        };
-        let base = writer.base();
-        for (batch, _) in chunks {
-            base.require_readable(sub_tenant, batch)?;
-        }
-        if !chunks.iter().any(|chunk| exists(&base, chunk)) {
-            return Ok(vec![false; chunks.len()]);
-        }
-        let outcome = writer.commit(&Edit { remove_chunks, ..Edit::default() })?;
+        writer.commit(&Edit { remove_chunks, ..Edit::default() })?;
         self.record_head(collection);
         drop(writer);
         self.maintenance.wake(collection);
-        Ok(chunks.iter().map(|chunk| outcome.removed_chunks.contains(chunk)).collect())
+        Ok(existed)
     }
 }
 
-fn new_row(index: usize, vector: Vec<f32>) -> NewRow {
-    let (index, text, place) = (index as u32, String::new(), ChunkPlace::default());
+/// Batch and index of a chunk; `None` where it does not exist.
+fn place_of(
+    collection: &Collection,
+    snapshot: &Snapshot,
+    sub_tenant: &SubTenantId,
+    chunk_id: &str,
+) -> Result<Option<(SourceId, u32)>, IngestError> {
+    let found = snapshot.find_chunk(sub_tenant, chunk_id).map_err(CollectionError::from)?;
+    if let Some(chunk) = found {
+        let (batch, index) = chunk.place();
+        let batch = SourceId::parse(batch).expect("stored ids are valid");
+        return Ok(Some((batch, index)));
+    }
+    match split_chunk_id(chunk_id) {
+        Some((batch, _)) => snapshot.require_readable(sub_tenant, &batch)?,
+        None => require_whole(collection, snapshot)?,
+    }
+    Ok(None)
+}
+
+/// Refuses while a part of the collection cannot be read: an id may stand there.
+fn require_whole(collection: &Collection, snapshot: &Snapshot) -> Result<(), IngestError> {
+    match snapshot.damaged.len() {
+        0 => Ok(()),
+        segments => {
+            let collection = collection.id();
+            Err(CollectionError::Quarantined { collection, segments }.into())
+        }
+    }
+}
+
+/// The one batch of all chunks, and the index of each.
+fn places_of_batch(
+    collection: &Collection,
+    snapshot: &Snapshot,
+    sub_tenant: &SubTenantId,
+    vectors: &[(String, Vec<f32>)],
+) -> Result<(SourceId, Vec<Option<u32>>), IngestError> {
+    let mut of_batch: Option<SourceId> = None;
+    let (mut indices, mut missing) = (Vec::with_capacity(vectors.len()), Vec::new());
+    for (name, _) in vectors {
+        let place = place_of(collection, snapshot, sub_tenant, name)?;
+        if place.is_none() {
+            missing.push(name.clone());
+        }
+        let derived = || split_chunk_id(name).map(|(batch, _)| batch);
+        let batch = place.as_ref().map(|(batch, _)| batch.clone()).or_else(derived);
+        let Some(batch) = batch else {
+            return Err(IngestError::ChunkIdMalformed { chunk_id: name.clone() });
+        };
+        if of_batch.as_ref().is_some_and(|earlier| *earlier != batch) {
+            return Err(IngestError::SeveralBatches);
+        }
+        of_batch = Some(batch);
+        indices.push(place.map(|(_, index)| index));
+    }
+    match of_batch {
+        Some(batch) if missing.is_empty() => Ok((batch, indices)),
+        _ => Err(IngestError::ChunksUnknown { missing }),
+    }
+}
+
+/// Refuses ids, given or derived, that name vectors of another batch.
+fn require_free_ids(
+    collection: &Collection,
+    snapshot: &Snapshot,
+    sub_tenant: &SubTenantId,
+    batch: &SourceId,
+    vectors: &NewVectors,
+) -> Result<(), IngestError> {
+    let check = |id: &str| -> Result<(), IngestError> {
+        let found = snapshot.find_chunk(sub_tenant, id).map_err(CollectionError::from)?;
+        match found.filter(|chunk| chunk.place().0 != batch.as_str()) {
+            Some(_) => Err(IngestError::ChunkIdTaken { chunk_id: id.to_owned() }),
+            None => Ok(()),
+        }
+    };
+    match &vectors.ids {
+        Some(ids) => {
+            let others = snapshot.damaged.iter().flat_map(|segment| segment.lost());
+            let is_other =
+                |lost: &SourceRecord| lost.sub_tenant == *sub_tenant && lost.id != *batch;
+            if others.into_iter().any(|lost| is_other(&lost)) {
+                require_whole(collection, snapshot)?;
+            }
+            ids.iter().try_for_each(|id| check(id.as_str()))
+        }
+        // Derived ids differ between batches; only given ones can be like them.
+        None if snapshot.segments.iter().any(|live| live.segment.has_chunk_ids()) => {
+            (0..vectors.rows.len() as u32)
+                .try_for_each(|index| check(&derived_chunk_id(batch.as_str(), index)))
+        }
+        None => Ok(()),
+    }
+}
+
+fn new_row(index: u32, vector: Vec<f32>, text: String) -> NewRow {
     NewRow {
         boxes: Vec::new(),
         context: String::new(),
         graph: RowGraph::default(),
         index,
         text,
-        place,
+        place: ChunkPlace::default(),
         vector,
     }
 }

@@ -60,7 +60,7 @@ pub use request::{
     Alpha, CandidateCounts, Facet, FoundWords, FullTextRequest, GraphContext, Join, Mode,
     RetrieveRequest, Retrieved, Timings,
 };
-pub use vectors::VectorHit;
+pub use vectors::{StoredVector, VectorHit, VectorPage, VectorParts, VectorScroll, VectorSearch};
 
 use lodestone_compute::ComputeBackend;
 use lodestone_embed::Embedder;

@@ -1,25 +1,87 @@
-//! Search over and look-up of client vectors.
+//! Search over, look-up and listing of client vectors.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
-use crate::query::legs::{self, RowAddress};
+use crate::query::legs::{self, RowAddress, SegmentScope};
 use crate::query::{Query, QueryError};
 use lodestone_compute::PreparedQuery;
 use lodestone_storage::collection::Snapshot;
+use lodestone_storage::segment::Segment;
 use lodestone_storage::segment::flat::Thoroughness;
-use lodestone_types::{Filter, RequestContext, RowId, SourceId, SubTenantId};
+use lodestone_types::{Filter, Metadata, RequestContext, RowId, SubTenantId, derived_chunk_id};
+
+/// Parts of a stored vector that a caller wants beside its id.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct VectorParts {
+    /// The metadata.
+    pub metadata: bool,
+    /// The components.
+    pub vector: bool,
+}
+
+/// A stored vector.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredVector {
+    /// The id that its client gave it, else `{batch}_{index}`.
+    pub chunk_id: String,
+    /// Its batch.
+    pub batch: String,
+    /// Its position in the batch.
+    pub index: u32,
+    /// Its metadata, where wanted; empty where none was given.
+    pub metadata: Option<Metadata>,
+    /// Its components, where wanted, bit for bit as they were sent.
+    pub vector: Option<Vec<f32>>,
+}
+
+/// A search over client vectors.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorSearch {
+    /// The query vectors.
+    pub queries: Vec<Vec<f32>>,
+    /// Results wanted of each.
+    pub max_chunks: usize,
+    /// Condition on the metadata of the vectors.
+    pub filter: Filter,
+    /// Parts wanted of each result.
+    pub parts: VectorParts,
+}
 
 /// A stored vector near a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorHit {
-    /// `{batch}_{index}`.
-    pub chunk_id: String,
+    /// The vector.
+    pub found: StoredVector,
     /// Cosine, -1 to 1.
     pub score: f32,
 }
 
+/// One page of a listing of client vectors: by batch, then by position.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorScroll {
+    /// Condition on the metadata of the vectors.
+    pub filter: Filter,
+    /// Batch and position after which the page begins.
+    pub after: Option<(String, u32)>,
+    /// Vectors wanted.
+    pub limit: usize,
+    /// Parts wanted of each.
+    pub parts: VectorParts,
+}
+
+/// The vectors of a page.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorPage {
+    /// In order.
+    pub vectors: Vec<StoredVector>,
+    /// Whether others follow.
+    pub has_more: bool,
+}
+
 impl Query {
-    /// The nearest stored vectors of each query, best first, ties by chunk id.
+    /// The nearest stored vectors of each query that pass the filter, best first, ties by batch and
+    /// position.
     ///
     /// # Errors
     /// [`QueryError::DimensionMismatch`] where a query has another width than the stored vectors;
@@ -29,10 +91,10 @@ impl Query {
         context: &RequestContext,
         snapshot: &Snapshot,
         sub_tenant: &SubTenantId,
-        queries: &[Vec<f32>],
-        max_chunks: usize,
+        search: &VectorSearch,
     ) -> Result<Vec<Vec<VectorHit>>, QueryError> {
-        let segments = legs::segments_in_scope(context, snapshot, sub_tenant, &Filter::All)?;
+        let VectorSearch { queries, max_chunks, filter, parts } = search;
+        let segments = legs::segments_in_scope(context, snapshot, sub_tenant, filter)?;
         if let Some(first) = segments.first() {
             let expected = first.live.segment.dimension();
             if let Some(other) = queries.iter().find(|query| query.len() != expected) {
@@ -42,31 +104,27 @@ impl Query {
         let queries: Vec<PreparedQuery> =
             queries.iter().map(|query| PreparedQuery::new(query)).collect::<Result<_, _>>()?;
         let thoroughness = Thoroughness::default();
-        let backend = &*self.backend;
-        let (all, _) =
-            legs::nearest_of_each(context, backend, &segments, &queries, max_chunks, thoroughness)?;
+        let (all, _) = legs::nearest_of_each(
+            context, &*self.backend, &segments, &queries, *max_chunks, thoroughness,
+        )?;
         let mut results = Vec::with_capacity(queries.len());
-        for found in all {
-            let mut hits: Vec<(VectorHit, (String, u32))> = found
-                .into_iter()
-                .map(|(RowAddress { segment, row }, score)| {
-                    let segment = &segments[segment].live.segment;
-                    let (_, batch) = segment.source_key(segment.source_of(row));
-                    let key = (batch.to_owned(), segment.index(row));
-                    (VectorHit { chunk_id: format!("{batch}_{}", key.1), score }, key)
-                })
-                .collect();
-            hits.sort_by(|(a, a_key), (b, b_key)| {
-                b.score.total_cmp(&a.score).then_with(|| a_key.cmp(b_key))
+        for mut found in all {
+            context.check()?;
+            found.sort_by(|(a, a_score), (b, b_score)| {
+                let key = |address: &RowAddress| key_of(&segments, address);
+                b_score.total_cmp(a_score).then_with(|| key(a).cmp(&key(b)))
             });
-            hits.truncate(max_chunks);
-            results.push(hits.into_iter().map(|(hit, _)| hit).collect());
+            found.truncate(*max_chunks);
+            let hits = found.into_iter().map(|(RowAddress { segment, row }, score)| {
+                let found = stored(&segments[segment].live.segment, row, *parts)?;
+                Ok(VectorHit { found, score })
+            });
+            results.push(hits.collect::<Result<_, QueryError>>()?);
         }
         Ok(results)
     }
 
-    /// Stored vectors by batch and position, exactly as the client sent them; `None` where there
-    /// is none.
+    /// Stored vectors by chunk id, exactly as the client sent them; `None` where there is none.
     ///
     /// # Errors
     /// Errors of the disk.
@@ -74,24 +132,84 @@ impl Query {
         &self,
         snapshot: &Snapshot,
         sub_tenant: &SubTenantId,
-        chunks: &[(SourceId, u32)],
+        chunks: &[String],
     ) -> Result<Vec<Option<Vec<f32>>>, QueryError> {
-        let mut rows_of: BTreeMap<&SourceId, BTreeMap<u32, u32>> = BTreeMap::new();
-        let mut vectors = Vec::with_capacity(chunks.len());
-        for (batch, index) in chunks {
-            let Some(found) = snapshot.find(sub_tenant, batch) else {
-                vectors.push(None);
-                continue;
-            };
-            let segment = &found.live.segment;
-            let rows = rows_of.entry(batch).or_insert_with(|| {
-                found.rows().into_iter().map(|row| (segment.index(RowId(row)), row)).collect()
-            });
-            vectors.push(match rows.get(index) {
-                Some(row) => Some(segment.original_vector(RowId(*row))?),
-                None => None,
-            });
-        }
-        Ok(vectors)
+        let vector = |chunk_id: &String| match snapshot.find_chunk(sub_tenant, chunk_id)? {
+            Some(chunk) => Ok(Some(chunk.found.live.segment.original_vector(chunk.row)?)),
+            None => Ok(None),
+        };
+        chunks.iter().map(vector).collect()
     }
+
+    /// A page of the stored vectors that pass the filter. A vector keeps its place however segments
+    /// are merged and whatever else is written, so pages that follow each other bring each vector
+    /// that stays exactly once.
+    ///
+    /// # Errors
+    /// Errors of the disk; [`QueryError::Stopped`].
+    pub fn scroll_vectors(
+        &self,
+        context: &RequestContext,
+        snapshot: &Snapshot,
+        sub_tenant: &SubTenantId,
+        scroll: &VectorScroll,
+    ) -> Result<VectorPage, QueryError> {
+        let segments = legs::segments_in_scope(context, snapshot, sub_tenant, &scroll.filter)?;
+        let (from, after) = match &scroll.after {
+            Some((batch, index)) => (batch.as_str(), Some(*index)),
+            None => ("", None),
+        };
+        let mut batches = Vec::new();
+        for (at, scope) in segments.iter().enumerate() {
+            context.check()?;
+            let segment = &scope.live.segment;
+            let sources = match scope.mask() {
+                Some(mask) => scope.live.sources_of(mask),
+                None => (0..segment.source_count()).collect(),
+            };
+            let named = sources.into_iter().map(|source| (segment.source_key(source).1, source));
+            let wanted = named.filter(|(batch, _)| *batch >= from);
+            batches.extend(wanted.map(|(batch, source)| Reverse((batch, at, source))));
+        }
+        let mut batches = BinaryHeap::from(batches);
+        let mut vectors = Vec::with_capacity(scroll.limit);
+        while let Some(Reverse((batch, at, source))) = batches.pop() {
+            context.check()?;
+            let segment = &segments[at].live.segment;
+            let mask = segments[at].mask();
+            for row in segment.rows_of(source).iter().map(|row| RowId(*row)) {
+                let is_behind =
+                    batch != from || after.is_none_or(|after| segment.index(row) > after);
+                if !is_behind || mask.is_some_and(|mask| !mask.contains(row.0)) {
+                    continue;
+                }
+                if vectors.len() == scroll.limit {
+                    return Ok(VectorPage { vectors, has_more: true });
+                }
+                vectors.push(stored(segment, row, scroll.parts)?);
+            }
+        }
+        Ok(VectorPage { vectors, has_more: false })
+    }
+}
+
+/// Batch and position of a row.
+fn key_of<'a>(segments: &'a [SegmentScope], address: &RowAddress) -> (&'a str, u32) {
+    let segment = &segments[address.segment].live.segment;
+    let (_, batch) = segment.source_key(segment.source_of(address.row));
+    (batch, segment.index(address.row))
+}
+
+fn stored(segment: &Segment, row: RowId, parts: VectorParts) -> Result<StoredVector, QueryError> {
+    let payload = segment.payload(row)?;
+    let (_, batch) = segment.source_key(segment.source_of(row));
+    let index = segment.index(row);
+    let vector = parts.vector.then(|| segment.original_vector(row)).transpose()?;
+    Ok(StoredVector {
+        chunk_id: payload.id.unwrap_or_else(|| derived_chunk_id(batch, index)),
+        batch: batch.to_owned(),
+        index,
+        metadata: parts.metadata.then(|| payload.metadata.unwrap_or_default()),
+        vector,
+    })
 }

@@ -83,6 +83,6 @@ fn who_adds_segments_faster_than_the_background_merges_them_merges_himself() {
         assert!(count <= 101, "{count} segments after {n} batches");
     }
     drop(release);
-    let listed = engine.vectors_by_id(&access, &[(id("batch-7"), 0)]).unwrap();
+    let listed = engine.vectors_by_id(&access, &["batch-7_0".to_owned()]).unwrap();
     assert_eq!(listed, [Some(vec![1.0, 7.0])]);
 }

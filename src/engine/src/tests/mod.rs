@@ -1,6 +1,7 @@
 //! Tests of the whole engine without its HTTP, one file a theme.
 
 mod amendments;
+mod client_vectors;
 mod fairness;
 mod full_disk;
 mod gate;

@@ -237,7 +237,7 @@ fn lost_vectors_wait_for_their_owner() {
     let rig = rig.restart(GatedEmbedder::default(), HARMS[0].1);
     let lost = open(&rig.engine);
     assert_eq!((lost.segments_missing(), lost.needs_help()), (1, true));
-    let chunk = [(id("batch"), 0)];
+    let chunk = ["batch_0".to_owned()];
     let refused = rig.engine.delete_vectors(&lost, &chunk).unwrap_err();
     assert_eq!(refused.kind(), lodestone_types::ErrorKind::Unavailable);
     let again = rig.engine.upload_vectors(&lost, Some(id("batch")), vectors()).unwrap();

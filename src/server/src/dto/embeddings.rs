@@ -11,9 +11,11 @@ use crate::dto::inputs::{
 };
 use crate::dto::upload::Status;
 use crate::error::{ApiError, Location};
-use crate::request::fields::missing;
+use crate::request::fields::{missing, wrong};
 use crate::request::{Field, Fields, Kind, Request, Vectors};
-use lodestone_types::{Scope, SourceId, limits};
+use lodestone_engine::EngineError;
+use lodestone_engine::query::{QueryError, VectorParts};
+use lodestone_types::{Filter, Metadata, Scope, SourceId, limits};
 
 static ROWS: Field = Field::body(
     "embeddings",
@@ -32,27 +34,49 @@ static QUERIES: Field =
 static CHUNK_IDS: Field = Field::body(
     "chunk_ids",
     Kind::Texts { min: 1, max: limits::CHUNK_IDS_MAX },
-    "Chunk ids, `{batch_id}_{index}`.",
+    "Chunk ids: your own, or `{batch_id}_{index}`.",
 )
 .required();
+static IDS: Field = Field::body(
+    "ids",
+    Kind::Texts { min: 1, max: limits::VECTOR_ROWS_MAX },
+    "A chunk id of your own for each row, by the rules of source ids; unique in the sub-tenant.",
+);
+static ROW_METADATA: Field = Field::body(
+    "metadata",
+    Kind::MetadataRows,
+    "A map for each row, `null` for none: 64 KiB each, depth 8, keys up to 128 characters.",
+);
+static FILTER: Field = Field::body(
+    "filter",
+    Kind::Filter,
+    "Filter on the metadata of vectors: equality, lists (any of), $gt, $in and others.",
+);
+static WITH_METADATA: Field = Field::body(
+    "with_metadata",
+    Kind::Boolean { default: false },
+    "Whether entries carry `metadata`.",
+);
+static WITH_VECTORS: Field = Field::body(
+    "with_vectors",
+    Kind::Boolean { default: false },
+    "Whether entries carry `embedding`.",
+);
+static LIMIT: Field = Field::body(
+    "limit",
+    Kind::Integer { min: 1, max: limits::LISTING_PAGE_MAX as u64, default: Some(100) },
+    "Vectors of a page.",
+);
+static CURSOR: Field = Field::body(
+    "cursor",
+    Kind::Text { chars_max: 8192, is_filled: false },
+    "`next_cursor` of the page before.",
+);
 static MAX_CHUNKS: Field = Field::body(
     "max_chunks",
     Kind::Integer { min: 1, max: limits::VECTOR_RESULTS_MAX as u64, default: Some(10) },
     "Number of results wanted.",
 );
-
-/// The batch and the row of a chunk id: split at the last underscore, index decimal.
-pub fn split_chunk_id(chunk_id: &str) -> Option<(&str, u32)> {
-    let (batch, index) = chunk_id.rsplit_once('_')?;
-    // One spelling for each index: no sign, no leading zero.
-    let is_canonical = index == "0" || !index.starts_with(['0', '+']);
-    (is_canonical && !batch.is_empty()).then(|| index.parse().ok().map(|index| (batch, index)))?
-}
-
-/// The chunk id of row `index` of a batch.
-pub fn chunk_id(batch: &SourceId, index: u32) -> String {
-    format!("{batch}_{index}")
-}
 
 /// `POST /upload/upload_embeddings`.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,16 +87,36 @@ pub struct UploadEmbeddings {
     pub file_id: Option<SourceId>,
     /// The rows.
     pub vectors: Vectors,
+    /// A chunk id for each row; derived when `None`.
+    pub ids: Option<Vec<SourceId>>,
+    /// Metadata for each row.
+    pub metadata: Option<Vec<Option<Metadata>>>,
 }
 
 impl Request for UploadEmbeddings {
     const FIELDS: &'static [&'static Field] =
-        &[&TENANT_QUERY, &SUB_TENANT_QUERY, &ROWS, &FILE_ID_BODY];
+        &[&TENANT_QUERY, &SUB_TENANT_QUERY, &ROWS, &FILE_ID_BODY, &IDS, &ROW_METADATA];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let scope = query_scope(fields)?;
         let file_id = source_id(fields, &FILE_ID_BODY)?;
-        Ok(Self { scope, file_id, vectors: fields.vectors(&ROWS)? })
+        let vectors = fields.vectors(&ROWS)?;
+        let ids = fields.source_ids(&IDS)?;
+        if let Some(ids) = &ids {
+            let (given, rows) = (ids.len(), vectors.len());
+            if given != rows {
+                let problem = format!("holds {given} entries for {rows} rows");
+                return Err(ApiError::field("count_mismatch", Location::Body, IDS.name, &problem));
+            }
+            let mut seen = HashSet::with_capacity(given);
+            if let Some(twice) = ids.iter().find(|id| !seen.insert(id.as_str())) {
+                let problem = format!("holds {:?} twice", twice.as_str());
+                return Err(ApiError::field("duplicate_id", Location::Body, IDS.name, &problem));
+            }
+        }
+        let metadata = fields.metadata_of_items(&ROW_METADATA, vectors.len())?;
+        let metadata = metadata.iter().any(Option::is_some).then_some(metadata);
+        Ok(Self { scope, file_id, vectors, ids, metadata })
     }
 }
 
@@ -81,11 +125,7 @@ impl Request for UploadEmbeddings {
 pub struct UpdateEmbeddings {
     /// Scope addressed.
     pub scope: Scope,
-    /// The batch of all of them.
-    pub batch_id: SourceId,
-    /// Row of each new vector inside the batch, in request order, no row twice.
-    pub indexes: Vec<u32>,
-    /// The new vectors with their chunk ids, in the same order.
+    /// The new vectors with their chunk ids, in request order, no id twice.
     pub vectors: Vectors,
 }
 
@@ -95,25 +135,7 @@ impl Request for UpdateEmbeddings {
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let scope = query_scope(fields)?;
         let vectors = each_name_once(fields.vectors(&NAMED_ROWS)?)?;
-        let refuse = |reason: &'static str, problem: &str| {
-            Err(ApiError::field(reason, Location::Body, NAMED_ROWS.name, problem))
-        };
-        let mut indexes = Vec::with_capacity(vectors.len());
-        let mut batch_id: Option<SourceId> = None;
-        for name in &vectors.names {
-            let Some((batch, index)) = split_chunk_id(name) else {
-                let problem = "holds a key that is not a chunk id {batch_id}_{index}";
-                return refuse("invalid_identifier", problem);
-            };
-            let batch = SourceId::parse_field("embeddings", batch)?;
-            if batch_id.as_ref().is_some_and(|earlier| *earlier != batch) {
-                return refuse("invalid_value", "names chunks of several batches");
-            }
-            batch_id = Some(batch);
-            indexes.push(index);
-        }
-        let batch_id = batch_id.ok_or_else(|| missing(&NAMED_ROWS))?;
-        Ok(Self { scope, batch_id, indexes, vectors })
+        Ok(Self { scope, vectors })
     }
 }
 
@@ -174,16 +196,72 @@ pub struct SearchEmbeddings {
     pub queries: Vectors,
     /// Results wanted.
     pub max_chunks: usize,
+    /// Condition on the metadata of vectors.
+    pub filter: Filter,
+    /// Parts wanted of each result.
+    pub parts: VectorParts,
 }
 
 impl Request for SearchEmbeddings {
-    const FIELDS: &'static [&'static Field] =
-        &[&TENANT_BODY, &SUB_TENANT_BODY, &QUERIES, &MAX_CHUNKS];
+    const FIELDS: &'static [&'static Field] = &[
+        &TENANT_BODY, &SUB_TENANT_BODY, &QUERIES, &MAX_CHUNKS, &FILTER, &WITH_METADATA,
+        &WITH_VECTORS,
+    ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let scope = body_scope(fields)?;
         let max_chunks = fields.integer(&MAX_CHUNKS)?.unwrap_or(10) as usize;
-        Ok(Self { scope, queries: fields.vectors(&QUERIES)?, max_chunks })
+        let queries = fields.vectors(&QUERIES)?;
+        let (filter, parts) = (vector_filter(fields)?, vector_parts(fields)?);
+        let results = queries.len() * max_chunks;
+        if parts != VectorParts::default() && results > limits::CHUNK_IDS_MAX {
+            let problem = format!(
+                "times the number of query vectors is {results}; with_metadata and with_vectors \
+                 allow {} results in all",
+                limits::CHUNK_IDS_MAX
+            );
+            return Err(wrong(&MAX_CHUNKS, Location::Body, &problem));
+        }
+        Ok(Self { scope, queries, max_chunks, filter, parts })
+    }
+}
+
+fn vector_filter(fields: &mut Fields) -> Result<Filter, ApiError> {
+    let filter = fields.filter(&FILTER)?;
+    let parsed = lodestone_storage::filter::parse_for_vectors(filter.as_ref());
+    Ok(parsed.map_err(|error| EngineError::from(QueryError::Filter(error)))?)
+}
+
+fn vector_parts(fields: &mut Fields) -> Result<VectorParts, ApiError> {
+    let metadata = fields.boolean(&WITH_METADATA)?;
+    Ok(VectorParts { metadata, vector: fields.boolean(&WITH_VECTORS)? })
+}
+
+/// `POST /embeddings/scroll`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScrollEmbeddings {
+    /// Scope to list.
+    pub scope: Scope,
+    /// Condition on the metadata of vectors.
+    pub filter: Filter,
+    /// Vectors wanted.
+    pub limit: usize,
+    /// The end of the page before.
+    pub cursor: Option<String>,
+    /// Parts wanted of each vector.
+    pub parts: VectorParts,
+}
+
+impl Request for ScrollEmbeddings {
+    const FIELDS: &'static [&'static Field] =
+        &[&TENANT_BODY, &SUB_TENANT_BODY, &FILTER, &LIMIT, &CURSOR, &WITH_METADATA, &WITH_VECTORS];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = body_scope(fields)?;
+        let filter = vector_filter(fields)?;
+        let limit = fields.integer(&LIMIT)?.unwrap_or(100) as usize;
+        let cursor = fields.text(&CURSOR)?;
+        Ok(Self { scope, filter, limit, cursor, parts: vector_parts(fields)? })
     }
 }
 
@@ -243,6 +321,40 @@ pub struct ScoredChunk {
     pub chunk_id: String,
     /// Cosine similarity.
     pub score: f32,
+    /// Its metadata; only `with_metadata`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    /// Its components; only `with_vectors`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embedding: Option<Vec<f32>>,
+}
+
+/// One listed vector.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ListedChunk {
+    /// Its id.
+    pub chunk_id: String,
+    /// Id of its batch.
+    pub file_id: String,
+    /// Its metadata; only `with_metadata`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    /// Its components; only `with_vectors`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embedding: Option<Vec<f32>>,
+}
+
+/// Answer to `embeddings/scroll`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct EmbeddingPage {
+    /// By batch, then by position in it.
+    pub chunks: Vec<ListedChunk>,
+    /// Cursor of the next page; null after the last.
+    pub next_cursor: Option<String>,
+    /// Always true.
+    pub success: bool,
+    /// Text for people.
+    pub message: String,
 }
 
 /// Answer to `embeddings/search`.

@@ -7,7 +7,6 @@ use crate::dto::batch::{BatchResult, BatchUpdate, BatchUpload, BatchUploadText};
 use crate::dto::chunks::{Chunk, QnaChunk, layout};
 use crate::dto::embeddings::{
     EmbeddingHits, NamedChunks, ScoredChunk, SearchEmbeddings, UpdateEmbeddings, UploadEmbeddings,
-    split_chunk_id,
 };
 use crate::dto::keys::{CreateKey, KeyView, RevokeKey};
 use crate::dto::operations::ListJobs;
@@ -326,24 +325,18 @@ fn tenants() {
 
 #[test]
 fn vectors_and_chunk_ids() {
-    assert_eq!(split_chunk_id("a_b_12"), Some(("a_b", 12)));
-    for bad in ["a", "a_", "_1", "a_01", "a_+1", "a_-1", "a_x", "a_99999999999"] {
-        assert_eq!(split_chunk_id(bad), None, "{bad}");
-    }
     let upload: UploadEmbeddings =
         read("tenant_id=t", json!({"embeddings": [[1, 2]], "file_id": "b"})).unwrap();
     assert_eq!((upload.vectors.dimension, upload.vectors.len()), (2, 1));
     assert_eq!(reason(read::<UploadEmbeddings>("tenant_id=t", json!({}))), "missing_field");
     let update = |rows: Value| read::<UpdateEmbeddings>("tenant_id=t", json!({"embeddings": rows}));
     let good = update(json!({"b_1": [1], "b_0": [2]})).unwrap();
-    assert_eq!((good.batch_id.as_str(), good.indexes), ("b", vec![1, 0]));
-    assert_eq!(reason(update(json!({"b_1": [1], "c_0": [2]}))), "invalid_value");
-    assert_eq!(reason(update(json!({"b": [1]}))), "invalid_identifier");
+    assert_eq!(good.vectors.names, ["b_1", "b_0"]);
     let repeated = |third: &str| {
         let body = format!(r#"{{"embeddings": {{"b_1": [1], "b_0": [2], "b_1": [{third}]}}}}"#);
         read_payload::<UpdateEmbeddings>("tenant_id=t", Payload::Json(body.into()))
     };
-    assert_eq!(repeated("1.0").unwrap().indexes, [1, 0]);
+    assert_eq!(repeated("1.0").unwrap().vectors.names, ["b_1", "b_0"]);
     assert_eq!(reason(repeated("3")), "conflicting_values");
     let search = |max: Value| {
         read::<SearchEmbeddings>(
@@ -358,8 +351,39 @@ fn vectors_and_chunk_ids() {
 }
 
 #[test]
+fn vectors_come_with_ids_and_metadata() {
+    let upload = |more: Value| {
+        let mut body = json!({"embeddings": [[1, 2], [3, 4]]});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        read::<UploadEmbeddings>("tenant_id=t", body)
+    };
+    let whole = upload(json!({"ids": ["x", "y"], "metadata": [{"a": 1}, null]})).unwrap();
+    assert_eq!(whole.ids.unwrap().len(), 2);
+    assert_eq!(whole.metadata.unwrap()[1], None);
+    assert_eq!(reason(upload(json!({"ids": ["x"]}))), "count_mismatch");
+    assert_eq!(reason(upload(json!({"ids": ["x", "x"]}))), "duplicate_id");
+    assert_eq!(reason(upload(json!({"ids": ["x", "a/b"]}))), "invalid_identifier");
+    assert_eq!(reason(upload(json!({"metadata": [{"a": 1}]}))), "count_mismatch");
+    assert_eq!(reason(upload(json!({"metadata": {"a": 1}}))), "invalid_value");
+    let large = json!({"metadata": [{"a": "x".repeat(70_000)}, null]});
+    assert_eq!(reason(upload(large)), "content_too_large");
+    let search = |more: Value| {
+        let mut body = json!({"tenant_id": "t", "embeddings": vec![vec![1.0]; 100]});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        read::<SearchEmbeddings>("", body)
+    };
+    assert!(search(json!({"with_metadata": true, "max_chunks": 20})).is_ok());
+    assert!(search(json!({"max_chunks": 200})).is_ok());
+    assert_eq!(reason(search(json!({"with_vectors": true, "max_chunks": 21}))), "invalid_value");
+    assert_eq!(reason(search(json!({"filter": {"a": {"$no": 1}}}))), "invalid_filter");
+}
+
+#[test]
 fn vector_hits_are_merged() {
-    let hit = |id: &str, score| ScoredChunk { chunk_id: id.into(), score };
+    let hit = |id: &str, score| {
+        let (metadata, embedding) = (None, None);
+        ScoredChunk { chunk_id: id.into(), score, metadata, embedding }
+    };
     let lists = vec![vec![hit("b", 0.5), hit("a", 0.4)], vec![hit("a", 0.9), hit("c", 0.5)]];
     let merged = EmbeddingHits::merge(lists, 3);
     assert_eq!(merged.chunk_ids, ["a", "b", "c"]);

@@ -94,11 +94,14 @@ impl Fields {
         let Some((location, given)) = self.find(field)? else { return Ok(vec![None; count]) };
         let items = match self.json_of(field, location, given)? {
             Value::Null => return Ok(vec![None; count]),
-            Value::Object(map) => {
+            Value::Object(map) if !matches!(field.kind, Kind::MetadataRows) => {
                 let map = checked_metadata(field, location, map)?;
                 return Ok(vec![Some(map); count]);
             }
             Value::Array(items) => items,
+            _ if matches!(field.kind, Kind::MetadataRows) => {
+                return Err(wrong(field, location, "must be a list of JSON objects"));
+            }
             _ => return Err(wrong(field, location, "must be a JSON object or a list of them")),
         };
         if items.len() != count {

@@ -73,6 +73,8 @@ pub enum Kind {
     Filter,
     /// One metadata map for all items of a batch, or a list with one for each.
     MetadataOrList,
+    /// A list of metadata maps, one for each row.
+    MetadataRows,
     /// A list of objects.
     Objects {
         /// Fields of one entry.
@@ -149,6 +151,7 @@ impl Kind {
             Self::MetadataOrList => {
                 json!({"anyOf": [object(), {"type": "array", "items": object()}]})
             }
+            Self::MetadataRows => array(object(), 1, limits::VECTOR_ROWS_MAX),
             Self::Objects { item, min, max } => {
                 array(object_schema(item.iter().copied()), min, max)
             }

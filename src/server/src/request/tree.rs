@@ -93,6 +93,8 @@ pub(super) fn value<'de, D: Deserializer<'de>>(
             let bytes_max = limits::METADATA_BYTES_MAX * limits::BATCH_ITEMS_MAX;
             (bytes_max, &allowance.metadata, usize::MAX)
         }
+        // Each map has its own limit of bytes, checked when it is read; the body bounds them all.
+        Kind::MetadataRows => (usize::MAX, &allowance.metadata, usize::MAX),
         Kind::Texts { max, .. } => {
             of_list = Cell::new(2 * max + 1);
             (usize::MAX, &of_list, max)

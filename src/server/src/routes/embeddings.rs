@@ -2,21 +2,26 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+
 use crate::app::{App, blocking, degraded, lookup_error, searching};
 use crate::dto::embeddings::{
-    DeletedEmbeddings, EmbeddingHits, NamedChunks, RetrievedEmbeddings, ScoredChunk,
-    SearchEmbeddings, UpdateEmbeddings, UpdatedEmbeddings, UploadEmbeddings, UploadedEmbeddings,
-    chunk_id, split_chunk_id,
+    DeletedEmbeddings, EmbeddingHits, EmbeddingPage, ListedChunk, NamedChunks, RetrievedEmbeddings,
+    ScoredChunk, ScrollEmbeddings, SearchEmbeddings, UpdateEmbeddings, UpdatedEmbeddings,
+    UploadEmbeddings, UploadedEmbeddings,
 };
 use crate::dto::upload::Status;
-use crate::error::ApiError;
+use crate::error::{ApiError, Location};
 use crate::reply::Json;
 use crate::request::{Call, Vectors};
 use crate::routes::once::{Once, once};
 use crate::routes::{Group, Route};
-use lodestone_engine::query::{QueryError, VectorHit};
+use lodestone_engine::ingest::NewVectors;
+use lodestone_engine::query::{QueryError, StoredVector, VectorHit, VectorScroll, VectorSearch};
 use lodestone_engine::{EngineError, TenantAccess};
-use lodestone_types::{RequestContext, Role, SourceId, TenantMode, limits};
+use lodestone_types::{RequestContext, Role, TenantMode, derived_chunk_id, limits};
 
 const MODE: Option<TenantMode> = Some(TenantMode::Embeddings);
 
@@ -57,6 +62,13 @@ pub fn routes() -> Vec<Route<App>> {
         .json(limits::BODY_BYTES_MAX_QUERIES)
         .handle(searching(search)),
         Route::<App>::post(
+            "/embeddings/scroll",
+            GROUP,
+            Role::Read,
+            "List stored vectors page by page, each exactly once",
+        )
+        .handle(searching(scroll)),
+        Route::<App>::post(
             "/embeddings/retrieve_by_ids",
             GROUP,
             Role::Read,
@@ -75,7 +87,10 @@ fn upload(
     let access = app.engine.open(call.grant()?, &input.scope, MODE)?;
     once(app, call, |ids| {
         let batch = input.file_id.or_else(|| ids.map(|ids| ids.batch()));
-        let accepted = app.engine.upload_vectors(&access, batch, rows(&input.vectors))?;
+        let UploadEmbeddings { vectors, ids, metadata, .. } = input;
+        let given = ids.clone();
+        let new = NewVectors { rows: rows(&vectors), ids, metadata };
+        let accepted = app.engine.upload_vectors(&access, batch, new)?;
         let batch = accepted.batch;
         let message = match accepted.overwritten {
             true => "embeddings stored; the existing batch was overwritten",
@@ -85,7 +100,12 @@ fn upload(
             file_id: batch.to_string(),
             message: message.to_owned(),
             success: true,
-            chunk_ids: (0..accepted.rows as u32).map(|index| chunk_id(&batch, index)).collect(),
+            chunk_ids: match given {
+                Some(ids) => ids.iter().map(ToString::to_string).collect(),
+                None => (0..accepted.rows as u32)
+                    .map(|index| derived_chunk_id(batch.as_str(), index))
+                    .collect(),
+            },
             batch_id: batch.to_string(),
             status: Status::Success,
             overwritten: accepted.overwritten,
@@ -100,10 +120,11 @@ fn update(
     input: UpdateEmbeddings,
 ) -> Result<Json<UpdatedEmbeddings>, ApiError> {
     let access = app.engine.open(call.grant()?, &input.scope, MODE)?;
-    let UpdateEmbeddings { batch_id, indexes, vectors, .. } = input;
-    let by_index: BTreeMap<u32, Vec<f32>> = indexes.into_iter().zip(rows(&vectors)).collect();
-    let updated = app.engine.update_vectors(&access, &batch_id, &by_index);
-    updated.map_err(|error| lookup_error(&access, error))?;
+    let vectors = input.vectors;
+    let named: Vec<(String, Vec<f32>)> =
+        vectors.names.iter().cloned().zip(rows(&vectors)).collect();
+    let updated = app.engine.update_vectors(&access, &named);
+    let batch_id = updated.map_err(|error| lookup_error(&access, error))?;
     let body = UpdatedEmbeddings {
         file_id: batch_id.to_string(),
         message: "embeddings updated".to_owned(),
@@ -117,17 +138,16 @@ fn update(
 
 fn delete(app: &App, call: &Call, input: NamedChunks) -> Result<Json<DeletedEmbeddings>, ApiError> {
     let access = app.engine.open(call.grant()?, &input.scope, MODE)?;
-    let named = Named::read(input.chunk_ids);
-    let deleted = app.engine.delete_vectors(&access, &named.places)?;
-    let status = named.pair(deleted, false);
-    let total_deleted = status.iter().filter(|(_, was_there)| *was_there).count();
+    let ids = each_once(input.chunk_ids);
+    let deleted = app.engine.delete_vectors(&access, &ids)?;
+    let total_deleted = deleted.iter().filter(|was_there| **was_there).count();
     let message = match total_deleted {
         0 => "nothing matched: none of the chunk ids exists",
         _ => "embeddings deleted",
     };
     let body = DeletedEmbeddings {
         total_deleted,
-        status: status.into_iter().collect(),
+        status: ids.into_iter().zip(deleted).collect(),
         success: true,
         message: message.to_owned(),
     };
@@ -142,15 +162,65 @@ fn search(
 ) -> Result<Json<EmbeddingHits>, ApiError> {
     let access = app.engine.open(call.grant()?, &input.scope, MODE)?.within(context);
     check_width(&access, input.queries.dimension)?;
-    let queries = rows(&input.queries);
-    let found = app.engine.nearest_vectors(&access, &queries, input.max_chunks)?;
-    let scored = |hits: Vec<VectorHit>| {
-        let hits = hits.into_iter();
-        hits.map(|hit| ScoredChunk { chunk_id: hit.chunk_id, score: hit.score }).collect()
+    let SearchEmbeddings { queries, max_chunks, filter, parts, .. } = input;
+    let search = VectorSearch { queries: rows(&queries), max_chunks, filter, parts };
+    let found = app.engine.nearest_vectors(&access, &search)?;
+    let scored = |VectorHit { found, score }| {
+        let StoredVector { chunk_id, metadata, vector, .. } = found;
+        ScoredChunk { chunk_id, score, metadata, embedding: vector }
     };
-    let results = found.into_iter().map(scored).collect();
-    let hits = EmbeddingHits::merge(results, input.max_chunks);
+    let results = found.into_iter().map(|hits| hits.into_iter().map(scored).collect()).collect();
+    let hits = EmbeddingHits::merge(results, max_chunks);
     Ok(Json::new(hits).with_degraded(degraded(&access)))
+}
+
+fn scroll(
+    app: &App,
+    call: &Call,
+    context: &RequestContext,
+    input: ScrollEmbeddings,
+) -> Result<Json<EmbeddingPage>, ApiError> {
+    let access = app.engine.open(call.grant()?, &input.scope, MODE)?.within(context);
+    let ScrollEmbeddings { filter, limit, cursor, parts, .. } = input;
+    let after = cursor.filter(|cursor| !cursor.is_empty());
+    let after = after.map(|cursor| read_cursor(&access, &cursor)).transpose()?;
+    let page = app.engine.scroll_vectors(&access, &VectorScroll { filter, after, limit, parts })?;
+    let last = page.vectors.last().filter(|_| page.has_more);
+    let next_cursor = last.map(|last| write_cursor(&access, &last.batch, last.index));
+    let listed = |stored: StoredVector| {
+        let StoredVector { chunk_id, batch, metadata, vector, .. } = stored;
+        ListedChunk { chunk_id, file_id: batch, metadata, embedding: vector }
+    };
+    let chunks: Vec<ListedChunk> = page.vectors.into_iter().map(listed).collect();
+    let message = format!("{} vectors listed", chunks.len());
+    let body = EmbeddingPage { chunks, next_cursor, success: true, message };
+    Ok(Json::new(body).with_degraded(degraded(&access)))
+}
+
+/// The end of a page, and a check that binds it to its tenant and sub-tenant.
+fn write_cursor(access: &TenantAccess, batch: &str, index: u32) -> String {
+    let end = (batch, index, cursor_check(access, batch, index));
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&end).expect("texts and numbers always print"))
+}
+
+/// Collections have random ids that no answer shows, so that only this server can make a check.
+fn cursor_check(access: &TenantAccess, batch: &str, index: u32) -> String {
+    let collection = access.tenant.collection.to_string();
+    let bound = (collection, access.sub_tenant.as_str(), batch, index);
+    let bytes = serde_json::to_vec(&bound).expect("texts and numbers always print");
+    URL_SAFE_NO_PAD.encode(&Sha256::digest(bytes)[..16])
+}
+
+fn read_cursor(access: &TenantAccess, cursor: &str) -> Result<(String, u32), ApiError> {
+    let read = || {
+        let json = URL_SAFE_NO_PAD.decode(cursor).ok()?;
+        let (batch, index, check): (String, u32, String) = serde_json::from_slice(&json).ok()?;
+        (check == cursor_check(access, &batch, index)).then_some((batch, index))
+    };
+    read().ok_or_else(|| {
+        let problem = "is not the next_cursor of a page of this tenant and sub-tenant";
+        ApiError::field("invalid_value", Location::Body, "cursor", problem)
+    })
 }
 
 fn retrieve_by_ids(
@@ -159,11 +229,11 @@ fn retrieve_by_ids(
     input: NamedChunks,
 ) -> Result<Json<RetrievedEmbeddings>, ApiError> {
     let access = app.engine.open(call.grant()?, &input.scope, MODE)?;
-    let named = Named::read(input.chunk_ids);
-    let found = app.engine.vectors_by_id(&access, &named.places)?;
+    let ids = each_once(input.chunk_ids);
+    let found = app.engine.vectors_by_id(&access, &ids)?;
     let mut embeddings = BTreeMap::new();
     let mut not_found_chunk_ids = Vec::new();
-    for (id, vector) in named.pair(found, None) {
+    for (id, vector) in ids.into_iter().zip(found) {
         match vector {
             Some(vector) => drop(embeddings.insert(id, vector)),
             None => not_found_chunk_ids.push(id),
@@ -188,34 +258,8 @@ fn check_width(access: &TenantAccess, received: usize) -> Result<(), EngineError
     }
 }
 
-/// Chunk ids of a request, each once, with the places that they name.
-struct Named {
-    /// The ids as sent; `false` for one that names no place, because it breaks the grammar.
-    ids: Vec<(String, bool)>,
-    /// The places of the others, in the same order.
-    places: Vec<(SourceId, u32)>,
-}
-
-impl Named {
-    fn read(chunk_ids: Vec<String>) -> Self {
-        let mut seen = HashSet::new();
-        let mut named = Self { ids: Vec::with_capacity(chunk_ids.len()), places: Vec::new() };
-        for id in chunk_ids.into_iter().filter(|id| seen.insert(id.clone())) {
-            let parts = split_chunk_id(&id);
-            let place = parts.and_then(|(batch, row)| Some((SourceId::parse(batch).ok()?, row)));
-            named.ids.push((id, place.is_some()));
-            named.places.extend(place);
-        }
-        named
-    }
-
-    /// Each id with what was found at its place; `absent` for those that name none.
-    fn pair<T: Clone>(self, found: impl IntoIterator<Item = T>, absent: T) -> Vec<(String, T)> {
-        let mut found = found.into_iter();
-        let mut value_of = |has_place: bool| match has_place {
-            true => found.next().unwrap_or_else(|| absent.clone()),
-            false => absent.clone(),
-        };
-        self.ids.into_iter().map(|(id, has_place)| (id, value_of(has_place))).collect()
-    }
+/// Chunk ids of a request, each once, in its order.
+fn each_once(chunk_ids: Vec<String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    chunk_ids.into_iter().filter(|id| seen.insert(id.clone())).collect()
 }

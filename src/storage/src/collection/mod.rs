@@ -70,7 +70,7 @@ pub use merge::PlannedMerge;
 pub use plan::MergeBudget;
 pub use quarantine::QuarantinedSegment;
 pub use registry::Registry;
-pub use snapshot::{FoundSource, LiveSegment, ScopeRows, Snapshot};
+pub use snapshot::{FoundChunk, FoundSource, LiveSegment, ScopeRows, Snapshot};
 
 use crate::segment::{self, NewSource, Segment, SegmentMeta, SegmentShape, VectorKind};
 use gc::PendingDelete;

@@ -11,7 +11,7 @@ use crate::collection::QuarantinedSegment;
 use crate::collection::manifest::{Manifest, SegmentEntry};
 use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_text::ScopeStats;
-use lodestone_types::{RowId, Sequence, SourceId, SourceRecord, SubTenantId};
+use lodestone_types::{RowId, Sequence, SourceId, SourceRecord, SubTenantId, split_chunk_id};
 
 /// Scopes that are kept of a segment. Those used last stay.
 const SCOPES_MAX: usize = 256;
@@ -130,6 +130,23 @@ pub struct FoundSource<'a> {
     pub source: u32,
 }
 
+/// Location of a visible client vector.
+#[derive(Debug, Clone, Copy)]
+pub struct FoundChunk<'a> {
+    /// Its batch.
+    pub found: FoundSource<'a>,
+    /// Its row.
+    pub row: RowId,
+}
+
+impl FoundChunk<'_> {
+    /// Batch and index.
+    pub fn place(&self) -> (&str, u32) {
+        let segment = &self.found.live.segment;
+        (segment.source_key(self.found.source).1, segment.index(self.row))
+    }
+}
+
 impl FoundSource<'_> {
     /// The record.
     ///
@@ -163,6 +180,40 @@ impl Snapshot {
             let is_dead = live.dead.sources.contains(source);
             (!is_dead).then_some(FoundSource { live, source })
         })
+    }
+
+    /// The live row of a client vector by its chunk id: the id that its client gave it, else the
+    /// one derived from batch and index.
+    ///
+    /// # Errors
+    /// Malformed stored bytes.
+    pub fn find_chunk(
+        &self,
+        sub_tenant: &SubTenantId,
+        chunk_id: &str,
+    ) -> Result<Option<FoundChunk<'_>>, SegmentError> {
+        // Ids are stored in one normal form.
+        let Ok(name) = SourceId::parse(chunk_id) else { return Ok(None) };
+        for live in &self.segments {
+            for row in live.segment.rows_named(name.as_str())? - &live.dead.rows {
+                let source = live.segment.source_of(RowId(row));
+                if live.segment.source_key(source).0 == sub_tenant.as_str() {
+                    let found = FoundSource { live, source };
+                    return Ok(Some(FoundChunk { found, row: RowId(row) }));
+                }
+            }
+        }
+        let Some((batch, index)) = split_chunk_id(chunk_id) else { return Ok(None) };
+        let Some(found) = self.find(sub_tenant, &batch) else { return Ok(None) };
+        let segment = &found.live.segment;
+        let rows = segment.rows_of(found.source);
+        let Ok(at) = rows.binary_search_by_key(&index, |row| segment.index(RowId(*row))) else {
+            return Ok(None);
+        };
+        let row = RowId(rows[at]);
+        let is_dead = found.live.dead.rows.contains(row.0);
+        let has_own_id = segment.has_chunk_ids() && segment.payload(row)?.id.is_some();
+        Ok((!is_dead && !has_own_id).then_some(FoundChunk { found, row }))
     }
 
     /// Every visible source of a sub-tenant, in no promised order.

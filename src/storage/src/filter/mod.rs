@@ -13,7 +13,7 @@
 //!
 //! # Stored data
 //! Per source there are three maps (`tenant_metadata`, `document_metadata`, the system fields) and
-//! its sub-tenant. A map is a tree of keys; each key path is a **column**. A column holds sorted
+//! its sub-tenant. Metadata of single client vectors stands in `document_metadata` of their rows. A map is a tree of keys; each key path is a **column**. A column holds sorted
 //! **entries**, each a typed value and the rows whose source carries it:
 //!
 //! - A scalar stands under its path. An array stands for its elements, however nested: scalars
@@ -43,7 +43,8 @@
 //!   scope), otherwise 4 + the number of the column above it. Columns are sorted by
 //!   (parent, name), so that one binary search finds one part. Storing parts and not whole paths
 //!   bounds the size of deep maps by the size of their JSON.
-//! - The scope map has one column, `sub_tenant`, whose values are sub-tenants.
+//! - The scope map has the column `sub_tenant`, whose values are sub-tenants, and, where clients
+//!   gave their vectors ids, `chunk_id` with those.
 //! - A key begins with a tag: 0 present, 1 null, 2 boolean (one byte, 0 or 1), 3 number (10 bytes,
 //!   see `key`), 4 text (UTF-8). Bytewise order is the order of values.
 //! - `b` > 0: the rows a to a + b, exclusive. This keeps columns with one value per source small.
@@ -76,6 +77,6 @@ mod writer;
 
 pub use error::FilterError;
 pub use facets::ValueCounts;
-pub use parse::{RequestFilter, parse, sources};
+pub use parse::{RequestFilter, parse, parse_for_vectors, sources};
 pub use reader::Columns;
 pub use writer::ColumnsBuilder;

@@ -78,6 +78,18 @@ pub fn parse(
     Ok(RequestFilter { filter: all_of(parts), tenant_keys: parser.tenant_keys })
 }
 
+/// Parses the `filter` of a request for client vectors, which reads the metadata of each row.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_for_vectors(filter: Option<&Metadata>) -> Result<Filter, FilterError> {
+    let field = RequestField { map: FilterMap::Document, path: None, name: "filter".to_owned() };
+    match filter {
+        Some(object) => Parser::default().object(&field, object, 1),
+        None => Ok(Filter::All),
+    }
+}
+
 /// The filter of a `context_list`: only these sources. No ids match nothing, so that a list of
 /// which nothing is left never turns into "everything"; a list that the client left empty is no
 /// restriction (API 5.6) and must not come here.

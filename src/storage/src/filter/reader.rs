@@ -10,7 +10,7 @@ use roaring::RoaringBitmap;
 use crate::filter::FilterError;
 use crate::filter::format::{EntryRows, Tables};
 use crate::filter::key;
-use crate::filter::source::{ROOTS, Root, SUB_TENANT};
+use crate::filter::source::{CHUNK_ID, ROOTS, Root, SUB_TENANT};
 use lodestone_types::SubTenantId;
 
 /// The open columns of one segment.
@@ -52,6 +52,22 @@ impl Columns {
         self.entry(self.sub_tenant_column(), &key::of_text(name.as_str()))
             .map(|entry| self.rows_of(entry).expect("checked on open"))
             .unwrap_or_default()
+    }
+
+    /// The rows whose clients gave them this id, of all sub-tenants.
+    ///
+    /// # Errors
+    /// [`FilterError::Damaged`] for a malformed bitmap.
+    pub fn chunk_id(&self, id: &str) -> Result<RoaringBitmap, FilterError> {
+        match self.entry(self.column(Root::Scope, CHUNK_ID), &key::of_text(id)) {
+            Some(entry) => self.rows_of(entry),
+            None => Ok(RoaringBitmap::new()),
+        }
+    }
+
+    /// Whether any row has an id that its client gave.
+    pub fn has_chunk_ids(&self) -> bool {
+        self.column(Root::Scope, CHUNK_ID).is_some()
     }
 
     /// The sub-tenants that have rows here, by name, each with its number of rows.

@@ -7,7 +7,7 @@ use roaring::RoaringBitmap;
 use serde_json::Value;
 
 use crate::filter::key;
-use lodestone_types::{FilterMap, Metadata, SourceRecord, Timestamp};
+use lodestone_types::{FilterMap, Metadata, RowPayload, SourceRecord, Timestamp};
 
 const SYSTEM_KEYS: [&str; 8] = [
     "source_id",
@@ -25,6 +25,9 @@ pub(super) const SOURCE_ID: &str = SYSTEM_KEYS[0];
 
 /// The column of sub-tenants in [`Root::Scope`].
 pub(super) const SUB_TENANT: &str = "sub_tenant";
+
+/// The column of ids that clients gave their vectors, in [`Root::Scope`]: no filter can name it.
+pub(super) const CHUNK_ID: &str = "chunk_id";
 
 /// Whether a path is one of the system keys of API 5.3.
 pub(super) fn is_system_key(path: &str) -> bool {
@@ -153,4 +156,16 @@ pub(super) fn add(roots: &mut [Node; ROOTS], source: &SourceRecord, rows: &Range
     system.add_system_time("source_upload_time", source.uploaded_at, rows);
     system.add_system_time("source_last_updated_time", source.last_updated_at, rows);
     scope.child(SUB_TENANT).mark(&key::of_text(source.sub_tenant.as_str()), rows);
+}
+
+/// Adds the payload of one row of client vectors: its metadata stands beside that of its source.
+pub(super) fn add_payload(roots: &mut [Node; ROOTS], payload: &RowPayload, row: u32) {
+    let [_, document, _, scope] = roots;
+    let rows = row..row + 1;
+    if let Some(metadata) = &payload.metadata {
+        document.add_map(metadata, &rows);
+    }
+    if let Some(id) = &payload.id {
+        scope.child(CHUNK_ID).mark(&key::of_text(id), &rows);
+    }
 }

@@ -8,7 +8,7 @@ use roaring::RoaringBitmap;
 use crate::filter::format::{BITMAP_BYTES, COLUMN_BYTES, ENTRY_BYTES, HEADER_BYTES};
 use crate::filter::format::{MAGIC, VERSION};
 use crate::filter::source::{self, Node, ROOTS};
-use lodestone_types::SourceRecord;
+use lodestone_types::{RowPayload, SourceRecord};
 
 /// Collects the sources of one segment and writes their columns.
 #[derive(Debug, Default)]
@@ -31,6 +31,11 @@ impl ColumnsBuilder {
         }
         self.rows = self.rows.max(rows.end);
         source::add(&mut self.roots, source, &rows);
+    }
+
+    /// Adds the payload of one row, whose source has been added.
+    pub fn add_payload(&mut self, row: u32, payload: &RowPayload) {
+        source::add_payload(&mut self.roots, payload, row);
     }
 
     /// The bytes that [`crate::filter::Columns::open`] reads.

@@ -15,14 +15,14 @@ use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_compute::{FullKind, VectorColumns, VectorRows};
 use lodestone_graph::{GraphWriter, RowGraph};
 use lodestone_text::{RowText, TextBundle, TextIndex, TextIndexBuilder};
-use lodestone_types::{ChunkPlace, PageBox, RowId, SourceKind, SourceRecord, limits};
+use lodestone_types::{ChunkPlace, PageBox, RowId, RowPayload, SourceKind, SourceRecord, limits};
 
 /// One chunk of a fresh source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRow {
     /// Position in the source.
     pub index: u32,
-    /// The text; empty for client vectors.
+    /// The text; for client vectors the [`RowPayload`].
     pub text: String,
     /// Position of the text in the source.
     pub place: ChunkPlace,
@@ -125,14 +125,25 @@ fn own_title(record: &SourceRecord) -> &str {
 }
 
 /// The filter columns for a feed.
-pub(super) fn columns(feed: &dyn RowFeed) -> Vec<u8> {
+pub(super) fn columns(feed: &dyn RowFeed) -> Result<Vec<u8>, SegmentError> {
     let mut builder = ColumnsBuilder::new();
     let mut next = 0;
     for (record, rows) in feed.sources() {
-        builder.add_source(record, next..next + rows);
-        next += rows;
+        let rows = next..next + rows;
+        builder.add_source(record, rows.clone());
+        next = rows.end;
+        if record.kind != SourceKind::Embeddings {
+            continue;
+        }
+        for row in rows {
+            let payload = RowPayload::parse(&feed.text(row)?).map_err(|error| {
+                let problem = format!("the payload of a vector cannot be read: {error}");
+                SegmentError::BadInput { problem }
+            })?;
+            builder.add_payload(row, &payload);
+        }
     }
-    builder.finish()
+    Ok(builder.finish())
 }
 
 /// Rows of fresh sources.
@@ -217,13 +228,17 @@ impl RowFeed for FreshRows<'_> {
     fn text_index(&self, _scratch: &Scratch<'_>) -> Result<TextBundle, SegmentError> {
         let mut builder = TextIndexBuilder::new();
         for (source, row) in &self.rows {
-            let NewSource { title_text, searchable, rows, .. } = source;
+            let NewSource { title_text, searchable, rows, record } = source;
+            let body = match record.kind {
+                SourceKind::Embeddings => "",
+                _ => &row.text,
+            };
             let is_short = rows.len() <= limits::SHORT_SOURCE_CHUNKS;
             let (title, context) = match is_short || row.index == rows[0].index {
                 true => (title_text.as_str(), Cow::Borrowed(row.context.as_str())),
                 false => ("", Cow::Owned(format!("{title_text}\n{}", row.context))),
             };
-            builder.add_row(&RowText { body: &row.text, title, context: &context, searchable })?;
+            builder.add_row(&RowText { body, title, context: &context, searchable })?;
         }
         Ok(builder.finish()?)
     }

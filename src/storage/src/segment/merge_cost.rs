@@ -9,7 +9,8 @@
 //! | lists, one-bit codes | 250 a row: twelve nearest groups, distances, the codes |
 //! | graph | six times its size: a table of its names, and the section twice |
 //! | sources | four times their size: records, their stored form, the section twice |
-//! | columns, boxes, contexts | their size twice |
+//! | columns | eight times their size: a value that one row alone has takes three allocations |
+//! | boxes, contexts | their size twice |
 
 use crate::segment::Segment;
 use crate::segment::format::Section;
@@ -30,9 +31,14 @@ impl Segment {
     /// Bytes of memory that merging this segment with others takes at most for its share.
     pub fn merge_memory_bytes(&self) -> u64 {
         let sources = self.bytes_of(Section::Sources) + self.bytes_of(Section::Details);
-        let twice = [Section::Columns, Section::Boxes, Section::Contexts];
-        let twice = twice.into_iter().map(|section| 2 * self.bytes_of(section)).max();
-        let widest = (6 * self.bytes_of(Section::Graph)).max(twice.unwrap_or(0));
+        let factors = [
+            (Section::Columns, 8),
+            (Section::Boxes, 2),
+            (Section::Contexts, 2),
+            (Section::Graph, 6),
+        ];
+        let sizes = factors.into_iter().map(|(section, factor)| factor * self.bytes_of(section));
+        let widest = sizes.max().unwrap_or(0);
         MERGE_BYTES + u64::from(self.row_count()) * ROW_BYTES + 4 * sources + widest
     }
 

@@ -22,8 +22,8 @@ use lodestone_io::BlockFile;
 use lodestone_io::store::{BlobStore, Key};
 use lodestone_text::TextIndex;
 use lodestone_types::{
-    ChunkPlace, CollectionId, Filter, PageBox, RowId, SegmentId, Sequence, SourceId, SourceRecord,
-    SubTenantId, Timestamp,
+    ChunkPlace, CollectionId, Filter, PageBox, RowId, RowPayload, SegmentId, Sequence, SourceId,
+    SourceRecord, SubTenantId, Timestamp,
 };
 
 /// First version of segments with a graph.
@@ -280,6 +280,28 @@ impl Segment {
         let text = texts.text(row).map_err(|problem| self.damaged(problem))?;
         self.check()?;
         Ok(text)
+    }
+
+    /// Id and metadata that a client gave with the vector of a row of its own.
+    ///
+    /// # Errors
+    /// As [`Self::text`]; [`SegmentError::Damaged`] where the text is no payload.
+    pub fn payload(&self, row: RowId) -> Result<RowPayload, SegmentError> {
+        let payload = RowPayload::parse(&self.text(row)?);
+        payload.map_err(|error| self.damaged(format!("a payload cannot be read: {error}")))
+    }
+
+    /// Rows whose client gave them this id, of all sub-tenants, dead ones included.
+    ///
+    /// # Errors
+    /// [`SegmentError::Filter`] if a stored bitmap is malformed.
+    pub fn rows_named(&self, chunk_id: &str) -> Result<RoaringBitmap, SegmentError> {
+        Ok(self.columns.chunk_id(chunk_id)?)
+    }
+
+    /// Whether clients gave ids to rows of it.
+    pub fn has_chunk_ids(&self) -> bool {
+        self.columns.has_chunk_ids()
     }
 
     /// Entities and triplets of the rows; `None` if they name none, and in segments from before

@@ -176,7 +176,7 @@ fn write_sections(
     out.begin(Section::Sources)?;
     out.write(&source_table::encode(records()))?;
     out.begin(Section::Columns)?;
-    out.write(&feed::columns(feed))?;
+    out.write(&feed::columns(feed)?)?;
 
     write_vectors(out, header, feed)?;
     out.begin(Section::TextIndex)?;

@@ -1,0 +1,280 @@
+//! Client vectors with ids and metadata of their owners.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::*;
+use crate::ingest::NewVectors;
+use crate::query::{StoredVector, VectorParts, VectorScroll, VectorSearch};
+use lodestone_storage::filter::parse_for_vectors;
+use lodestone_types::{ErrorKind, Filter};
+
+const WIDTH: usize = 6;
+const ALL_PARTS: VectorParts = VectorParts { metadata: true, vector: true };
+
+/// A generator of numbers that is the same in every run (Knuth's MMIX).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+
+    fn vector(&mut self) -> Vec<f32> {
+        (0..WIDTH).map(|_| self.below(2001) as f32 / 1000.0 - 1.0).collect()
+    }
+
+    fn metadata(&mut self) -> Option<Metadata> {
+        match self.below(4) {
+            0 => None,
+            1 => Some(map(json!({"n": self.below(10), "of": {"kind": "plain"}}))),
+            _ => Some(map(
+                json!({"n": self.below(10), "tags": [format!("t{}", self.below(3)), "all"]}),
+            )),
+        }
+    }
+}
+
+/// What should be stored: by batch and position.
+type Model = BTreeMap<(String, u32), StoredVector>;
+
+fn tenant_of_vectors(engine: &Engine) -> TenantAccess {
+    let tenant = TenantId::parse("vectors").unwrap();
+    // It exists after the first time.
+    let _ = engine.create_tenant(&grant(), Some(tenant.clone()), TenantMode::Embeddings, None);
+    in_sub_tenant(engine, "default")
+}
+
+fn in_sub_tenant(engine: &Engine, name: &str) -> TenantAccess {
+    let tenant = TenantId::parse("vectors").unwrap();
+    let scope = Scope { tenant, sub_tenant: SubTenantId::parse(name).unwrap() };
+    engine.open(&grant(), &scope, None).unwrap()
+}
+
+fn cosine(a: &[f32], b: &[f32]) -> f64 {
+    let dot = |a: &[f32], b: &[f32]| -> f64 {
+        a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+    };
+    let norms = dot(a, a).sqrt() * dot(b, b).sqrt();
+    if norms == 0.0 { 0.0 } else { dot(a, b) / norms }
+}
+
+/// Filters, each with the judgement of metadata that it stands for.
+fn filters() -> Vec<(Value, fn(&Metadata) -> bool)> {
+    fn n(map: &Metadata) -> Option<u64> {
+        map.get("n").and_then(Value::as_u64)
+    }
+    vec![
+        (json!({}), |_| true),
+        (json!({"n": 3}), |map| n(map) == Some(3)),
+        (json!({"n": {"$gte": 5}}), |map| n(map).is_some_and(|n| n >= 5)),
+        (json!({"n": {"$exists": false}}), |map| n(map).is_none()),
+        (json!({"tags": ["t1", "t2"]}), |map| {
+            let tags = map.get("tags").and_then(Value::as_array);
+            tags.is_some_and(|tags| tags.contains(&json!("t1")) || tags.contains(&json!("t2")))
+        }),
+        (json!({"of.kind": "plain", "n": {"$nin": [1, 2]}}), |map| {
+            map.contains_key("of") && !matches!(n(map), Some(1 | 2))
+        }),
+        (json!({"n": 77}), |_| false),
+    ]
+}
+
+fn pages(
+    engine: &Engine,
+    access: &TenantAccess,
+    filter: &Filter,
+    limit: usize,
+) -> Vec<StoredVector> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let filter = filter.clone();
+        let scroll = VectorScroll { filter, after, limit, parts: ALL_PARTS };
+        let page = engine.scroll_vectors(access, &scroll).unwrap();
+        all.extend(page.vectors);
+        if !page.has_more {
+            return all;
+        }
+        after = all.last().map(|last: &StoredVector| (last.batch.clone(), last.index));
+    }
+}
+
+/// Compares searches and listings under every filter, and look-ups, with brute force.
+fn compare(engine: &Engine, model: &Model, dice: &mut Dice) {
+    let access = tenant_of_vectors(engine);
+    for (json, passes) in filters() {
+        let filter = parse_for_vectors(json.as_object()).unwrap();
+        let expected: Vec<StoredVector> = model
+            .values()
+            .filter(|stored| passes(stored.metadata.as_ref().unwrap()))
+            .cloned()
+            .collect();
+        let limit = 1 + dice.below(60) as usize;
+        assert_eq!(pages(engine, &access, &filter, limit), expected, "{json}");
+        let query = dice.vector();
+        let max_chunks = 1 + dice.below(200) as usize;
+        let queries = vec![query.clone()];
+        let search = VectorSearch { queries, max_chunks, filter, parts: ALL_PARTS };
+        let found = engine.nearest_vectors(&access, &search).unwrap().remove(0);
+        let mut scores: Vec<f64> =
+            expected.iter().map(|stored| cosine(&query, stored.vector.as_ref().unwrap())).collect();
+        scores.sort_by(|a, b| b.total_cmp(a));
+        assert_eq!(found.len(), expected.len().min(max_chunks), "{json}");
+        for (hit, score) in found.iter().zip(scores) {
+            assert!((f64::from(hit.score) - score).abs() < 1e-5, "{json}");
+            let stored = &model[&(hit.found.batch.clone(), hit.found.index)];
+            assert_eq!(&hit.found, stored, "{json}");
+        }
+    }
+    let ids: Vec<String> = model.values().map(|stored| stored.chunk_id.clone()).collect();
+    let vectors = engine.vectors_by_id(&access, &ids).unwrap();
+    assert!(vectors.iter().zip(model.values()).all(|(found, stored)| *found == stored.vector));
+}
+
+/// Uploads a batch of up to 30 rows under a name that may exist.
+fn upload(engine: &Engine, model: &mut Model, dice: &mut Dice, step: u64) {
+    let access = tenant_of_vectors(engine);
+    let batch = format!("b{}", dice.below(25));
+    let rows: Vec<Vec<f32>> = (0..=dice.below(30)).map(|_| dice.vector()).collect();
+    let ids = (dice.below(2) == 0)
+        .then(|| (0..rows.len()).map(|at| id(&format!("own {step}-{at}"))).collect::<Vec<_>>());
+    let metadata =
+        (dice.below(3) > 0).then(|| rows.iter().map(|_| dice.metadata()).collect::<Vec<_>>());
+    model.retain(|(of, _), _| *of != batch);
+    for (at, row) in rows.iter().enumerate() {
+        let chunk_id = match &ids {
+            Some(ids) => ids[at].to_string(),
+            None => format!("{batch}_{at}"),
+        };
+        let given = metadata.as_ref().and_then(|maps| maps[at].clone());
+        let index = at as u32;
+        let stored = StoredVector {
+            chunk_id,
+            batch: batch.clone(),
+            index,
+            metadata: Some(given.unwrap_or_default()),
+            vector: Some(row.clone()),
+        };
+        model.insert((batch.clone(), index), stored);
+    }
+    engine.upload_vectors(&access, Some(id(&batch)), NewVectors { rows, ids, metadata }).unwrap();
+}
+
+/// Goal: ids and metadata stay with their vectors, and filters lose none. Method: random uploads,
+/// replacements, deletions and updates, so many that segments are merged, compared with brute
+/// force; then once more after a restart.
+#[test]
+fn ids_and_metadata_stay_with_their_vectors() {
+    let rig = Rig::new();
+    let (mut model, mut dice) = (Model::new(), Dice(7));
+    for step in 0..90 {
+        let engine = &rig.engine;
+        upload(engine, &mut model, &mut dice, step);
+        let access = tenant_of_vectors(engine);
+        let gone: Vec<_> = model.keys().filter(|_| dice.below(20) == 0).cloned().collect();
+        let mut ids: Vec<String> = gone.iter().map(|key| model[key].chunk_id.clone()).collect();
+        ids.push("b1_99".to_owned());
+        ids.push("never there".to_owned());
+        let deleted = engine.delete_vectors(&access, &ids).unwrap();
+        let split = deleted.len() - 2;
+        assert!(deleted[..split].iter().all(|was| *was) && deleted[split..] == [false, false]);
+        gone.iter().for_each(|key| drop(model.remove(key)));
+        let Some((batch, _)) = model.keys().next().cloned() else { continue };
+        let new = dice.vector();
+        let first = model.values_mut().find(|stored| stored.batch == batch).unwrap();
+        let updated = engine.update_vectors(&access, &[(first.chunk_id.clone(), new.clone())]);
+        assert_eq!(updated.unwrap().as_str(), batch);
+        first.vector = Some(new);
+        if step % 15 == 14 {
+            compare(engine, &model, &mut dice);
+        }
+    }
+    assert!(model.len() > 100, "{} vectors", model.len());
+    let rig = rig.restart(GatedEmbedder::default(), |_| {});
+    compare(&rig.engine, &model, &mut dice);
+    for batch in ["b0", "b1", "b2"] {
+        rig.engine.delete_sources(&tenant_of_vectors(&rig.engine), &[id(batch)]).unwrap();
+        model.retain(|(of, _), _| of != batch);
+    }
+    compare(&rig.engine, &model, &mut dice);
+}
+
+/// Goal: one id names one vector of a sub-tenant, whether it was given or derived, and a refused
+/// upload stores nothing.
+#[test]
+fn an_id_names_one_vector_of_a_sub_tenant() {
+    let rig = Rig::new();
+    let engine = &rig.engine;
+    let access = tenant_of_vectors(engine);
+    let upload = |access: &TenantAccess, batch: &str, ids: Option<&[&str]>, rows: usize| {
+        let rows = (0..rows).map(|at| vec![1.0, at as f32]).collect();
+        let ids = ids.map(|ids| ids.iter().map(|name| id(name)).collect());
+        engine.upload_vectors(access, Some(id(batch)), NewVectors { rows, ids, metadata: None })
+    };
+    upload(&access, "a", Some(&["x", "c_1"]), 2).unwrap();
+    upload(&access, "b", None, 2).unwrap();
+    for (batch, ids, taken) in
+        [("n", Some(&["y", "x"][..]), "x"), ("n", Some(&["b_1", "z"]), "b_1"), ("c", None, "c_1")]
+    {
+        let error = upload(&access, batch, ids, 2).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+        assert!(error.to_string().contains(&format!("{taken:?}")), "{error}");
+        assert!(engine.source(&access, &id(batch)).unwrap().is_none(), "nothing is stored");
+    }
+    upload(&access, "c", None, 1).unwrap();
+    upload(&access, "a", Some(&["x", "y"]), 2).unwrap();
+    upload(&access, "c", None, 2).unwrap();
+    // A row with an id of its own has no other name.
+    assert_eq!(engine.vectors_by_id(&access, &["a_0".to_owned()]).unwrap(), [None]);
+    // Other sub-tenants have ids of their own, and see none of these.
+    let beside = in_sub_tenant(engine, "beside");
+    assert_eq!(engine.vectors_by_id(&beside, &["x".to_owned()]).unwrap(), [None]);
+    upload(&beside, "z", Some(&["x"]), 1).unwrap();
+    assert_eq!(engine.delete_vectors(&beside, &["y".to_owned()]).unwrap(), [false]);
+    let several = [("x".to_owned(), vec![1.0, 1.0]), ("b_0".to_owned(), vec![1.0, 1.0])];
+    let refused = engine.update_vectors(&access, &several).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    let malformed = [("nowhere".to_owned(), vec![1.0, 1.0])];
+    let refused = engine.update_vectors(&access, &malformed).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+}
+
+/// Goal: pages bring what stays exactly once, whatever else is written between them.
+#[test]
+fn pages_are_complete_while_others_write() {
+    let rig = Rig::new();
+    let engine = &rig.engine;
+    let access = tenant_of_vectors(engine);
+    let upload = |batch: String| {
+        let rows: Vec<Vec<f32>> = (0..7).map(|at| vec![1.0, at as f32]).collect();
+        engine.upload_vectors(&access, Some(id(&batch)), rows).unwrap();
+    };
+    for n in 0..12 {
+        upload(format!("stays {n}"));
+        upload(format!("goes {n}"));
+    }
+    let (mut seen, mut after, mut step) = (BTreeMap::<String, usize>::new(), None, 0);
+    loop {
+        let parts = VectorParts::default();
+        let scroll = VectorScroll { filter: Filter::All, after, limit: 10, parts };
+        let page = engine.scroll_vectors(&access, &scroll).unwrap();
+        for stored in &page.vectors {
+            *seen.entry(stored.chunk_id.clone()).or_default() += 1;
+        }
+        if !page.has_more {
+            break;
+        }
+        after = page.vectors.last().map(|last| (last.batch.clone(), last.index));
+        upload(format!("new {step}"));
+        engine.delete_sources(&access, &[id(&format!("goes {step}"))]).unwrap();
+        let change = (format!("stays {}_3", step % 12), vec![0.5, 0.5]);
+        engine.update_vectors(&access, &[change]).unwrap();
+        step += 1;
+    }
+    assert!(seen.values().all(|times| *times == 1));
+    let staying = (0..12).flat_map(|n| (0..7).map(move |at| format!("stays {n}_{at}")));
+    staying.for_each(|chunk| assert_eq!(seen.get(&chunk), Some(&1), "{chunk}"));
+}
