@@ -1,10 +1,11 @@
 //! Vectors with ids and metadata of their owners, filters and pages over them (API 9.9).
 
-use http::StatusCode;
+use axum::body::Body;
+use http::{Request, StatusCode};
 use serde_json::{Value, json};
 
 use crate::corpus::{list, with};
-use crate::support::{Reply, TestServer};
+use crate::support::{KEY, Reply, TestServer};
 
 /// A server with the embeddings tenant `v`.
 fn empty() -> TestServer {
@@ -170,4 +171,79 @@ fn pages_follow_each_other_and_cursors_are_checked() {
     let chunk = json!({"chunk_id": "red", "file_id": "batch", "metadata": {"warm": true, "n": 1},
         "embedding": [1.0, 0.0]});
     assert_eq!(last["chunks"], json!([chunk]));
+}
+
+/// A file as numpy writes it.
+fn npy(descr: &str, rows: usize, width: usize, values: impl Iterator<Item = f32>) -> Vec<u8> {
+    let mut header =
+        format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
+    while (header.len() + 11) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let length = u16::try_from(header.len()).unwrap().to_le_bytes();
+    let mut file = [b"\x93NUMPY\x01\x00".as_slice(), &length, header.as_bytes()].concat();
+    file.extend(values.flat_map(f32::to_le_bytes));
+    file
+}
+
+fn upload_npy(server: &TestServer, query: &str, media: &str, file: Vec<u8>) -> Reply {
+    let request = Request::post(format!("/upload/upload_embeddings?tenant_id=v{query}"))
+        .header("authorization", format!("Bearer {KEY}"))
+        .header("content-type", media)
+        .body(Body::from(file))
+        .unwrap();
+    server.send(request)
+}
+
+#[test]
+fn numpy_files_are_stored_bit_for_bit() {
+    const NPY: &str = "application/x-npy";
+    let server = empty();
+    let value = |at: usize| (at as f32).sin() / 3.0;
+    let file = npy("<f4", 3000, 4, (0..12_000).map(value));
+    let told = upload_npy(&server, "&file_id=bulk", NPY, file.clone()).ok();
+    assert_eq!((&told["file_id"], &told["overwritten"]), (&json!("bulk"), &json!(false)));
+    assert_eq!(
+        (list(&told, "chunk_ids").len(), &told["chunk_ids"][2999]),
+        (3000, &json!("bulk_2999"))
+    );
+    let got = ask(&server, "/embeddings/retrieve_by_ids", json!({"chunk_ids": ["bulk_2999"]})).ok();
+    let row = list(&got["embeddings"], "bulk_2999");
+    let row: Vec<f32> = row.iter().map(|value| value.as_f64().unwrap() as f32).collect();
+    assert_eq!(row, (11_996..12_000).map(value).collect::<Vec<f32>>());
+    let query = json!({"embeddings": row, "max_chunks": 1});
+    let found = ask(&server, "/embeddings/search", query).ok();
+    assert!((found["scores"][0].as_f64().unwrap() - 1.0).abs() < 1e-5);
+    let named = upload_npy(&server, "", NPY, npy("<f4", 1, 4, (0..4).map(value))).ok();
+    assert!(named["file_id"].as_str().unwrap().starts_with("emb_"));
+    let again = upload_npy(&server, "&file_id=bulk", NPY, file.clone()).ok();
+    assert_eq!(again["overwritten"], json!(true));
+    let zeros = |count: usize| std::iter::repeat_n(0.0, count);
+    let cases = [
+        (npy("<f8", 2, 4, zeros(16)), 400, "malformed_body"),
+        (npy("<f4", 2, 4, zeros(7)), 400, "malformed_body"),
+        (npy("<f4", 2, 4, zeros(9)), 400, "malformed_body"),
+        (b"[[1, 0, 0, 0]]".to_vec(), 400, "malformed_body"),
+        (npy("<f4", 2, 3, zeros(6)), 400, "dimension_mismatch"),
+        (npy("<f4", 0, 4, zeros(0)), 400, "invalid_value"),
+        (npy("<f4", 1, 3025, zeros(3025)), 400, "invalid_value"),
+        (npy("<f4", 50_001, 4, zeros(200_004)), 400, "too_many_items"),
+        (npy("<f4", 1, 4, [f32::NAN; 4].into_iter()), 400, "invalid_value"),
+        (vec![0; (64 << 20) + 1], 413, "body_too_large"),
+    ];
+    for (file, status, reason) in cases {
+        upload_npy(&server, "&file_id=bad", NPY, file).error(status, reason);
+    }
+    upload_npy(&server, "", "application/octet-stream", file.clone())
+        .error(415, "unsupported_media_type");
+    let wanted = json!({"tenant_id": "v", "embeddings": [1, 0, 0, 0]});
+    let request = Request::post("/embeddings/search")
+        .header("authorization", format!("Bearer {KEY}"))
+        .header("content-type", NPY)
+        .body(Body::from(wanted.to_string()))
+        .unwrap();
+    server.send(request).error(415, "unsupported_media_type");
+    let sources = server.get("/list/sources?tenant_id=v").ok();
+    assert_eq!(list(&sources, "sources").len(), 2);
 }

@@ -91,6 +91,10 @@ pub const VECTOR_RESULTS_MAX: usize = 200;
 pub const VECTOR_QUERIES_MAX: usize = 100;
 /// Rows of one vector upload or update.
 pub const VECTOR_ROWS_MAX: usize = 2000;
+/// Rows of one vector upload as an npy file.
+pub const NPY_ROWS_MAX: usize = 50_000;
+/// Bytes of one vector upload as an npy file.
+pub const NPY_BYTES_MAX: usize = 64 << 20;
 /// Width of a vector.
 pub const VECTOR_DIMENSION_MAX: usize = 3024;
 /// Source ids in one request.

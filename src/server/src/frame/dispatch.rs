@@ -24,7 +24,7 @@ use crate::request::names::Handling;
 use crate::request::spool::Spooler;
 use crate::request::{Call, Idempotency, Input, Payload, multipart};
 use crate::routes::{Media, Route, RouteSpec, off_thread, openapi};
-use lodestone_types::Grant;
+use lodestone_types::{Grant, limits};
 
 /// Characters of an `Idempotency-Key` (API 5.15).
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
@@ -128,7 +128,11 @@ where
         auth::require_role(grant, role)?;
     }
     let content_type = check_media(&route.spec, &parts.headers, &body)?;
-    let reader = open_body(shared, &route.spec, &parts.headers, body, grant.as_ref())?;
+    let bytes_max = match (route.spec.media, &content_type) {
+        (Media::JsonOrNpy, Some(_)) => limits::NPY_BYTES_MAX,
+        _ => route.spec.body_bytes_max,
+    };
+    let reader = open_body(shared, &route.spec, bytes_max, &parts.headers, body, grant.as_ref())?;
     let query = query_of(&parts)?;
     let path = path_of(&mut parts).await?;
     let payload = match (reader, content_type) {
@@ -138,6 +142,9 @@ where
         }
         (Some(reader), Some(_)) if route.spec.media == Media::UrlEncoded => {
             Payload::Form(multipart::read_urlencoded(&reader.collect().await?)?)
+        }
+        (Some(reader), Some(_)) if route.spec.media == Media::JsonOrNpy => {
+            Payload::Npy(reader.collect().await?)
         }
         (Some(reader), _) => Payload::Json(reader.collect().await?),
     };
@@ -215,8 +222,12 @@ fn check_media(
         (Media::Multipart, Some("multipart/form-data")) => Ok(content_type.cloned()),
         (Media::Multipart, _) => refuse("this operation reads multipart/form-data"),
         (Media::UrlEncoded, Some(openapi::URL_ENCODED)) => Ok(content_type.cloned()),
+        (Media::JsonOrNpy, Some(openapi::NPY)) => Ok(content_type.cloned()),
         (_, None) => Ok(None),
         (_, Some(essence)) if is_json(essence) => Ok(None),
+        (Media::JsonOrNpy, Some(_)) => {
+            refuse("this operation reads application/json or application/x-npy")
+        }
         (_, Some(_)) => refuse("this operation reads application/json"),
     }
 }
@@ -235,6 +246,7 @@ fn is_json(essence: &str) -> bool {
 fn open_body<S>(
     shared: &Shared<S>,
     spec: &RouteSpec,
+    bytes_max: usize,
     headers: &HeaderMap,
     body: Body,
     grant: Option<&Grant>,
@@ -246,7 +258,7 @@ fn open_body<S>(
     let length = announced.and_then(|text| text.parse().ok());
     let owner = grant.map_or_else(|| "".into(), |grant| Arc::clone(&grant.key_id));
     let spooler = Spooler { spills: Arc::clone(&shared.gate.spills), owner };
-    BodyReader::new(body, length, spec.body_bytes_max, shared.pace, spooler).map(Some)
+    BodyReader::new(body, length, bytes_max, shared.pace, spooler).map(Some)
 }
 
 fn query_of(parts: &Parts) -> Result<Vec<(String, String)>, ApiError> {

@@ -33,6 +33,15 @@ pub struct JsonBody {
     pub ignored: Vec<String>,
 }
 
+impl JsonBody {
+    /// A body of nothing but vectors, for the first field of that kind.
+    pub(super) fn of_vectors(vectors: Vectors, fields: &[&'static Field]) -> Self {
+        let field = fields.iter().find(|field| field.kind.is_vectors());
+        let members = field.map(|field| (field.name, Member::Vectors(vectors)));
+        Self { members: members.into_iter().collect(), ..Self::default() }
+    }
+}
+
 /// One member.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Member {

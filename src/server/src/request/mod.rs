@@ -14,6 +14,7 @@
 //! - `fields`: finding a field's one value; texts and identifiers
 //! - `scalars`, `collections`: numbers, words, times; lists and maps
 //! - `json`, `vectors`: a JSON body into members; number arrays into one flat buffer
+//! - `npy`: numpy files into the same buffer
 //! - `tree`, `compact`: values within bounds; a record as it came
 //! - `names`: names that an operation does not know
 //! - `multipart`: a form into texts and files
@@ -29,6 +30,7 @@ pub mod json;
 pub mod moment;
 pub mod multipart;
 pub mod names;
+mod npy;
 pub mod scalars;
 pub mod spool;
 pub mod tree;
@@ -43,7 +45,7 @@ use crate::admission::{Admitted, Gate};
 use crate::error::{ApiError, Location};
 use crate::frame::audit::Subject;
 use crate::listen::Peer;
-use crate::request::json::Reading;
+use crate::request::json::{JsonBody, Reading};
 use crate::request::names::{Handling, Rules};
 use crate::request::spool::Spooler;
 use lodestone_engine::ingest::MemoryShare;
@@ -148,6 +150,8 @@ pub(super) enum Payload {
     Json(Bytes),
     /// A form.
     Form(Form),
+    /// A numpy file, not parsed yet.
+    Npy(Bytes),
 }
 
 /// Everything that came, before it is parsed.
@@ -163,7 +167,7 @@ impl Input {
     /// Estimate of the work of parsing, in bytes.
     pub fn bytes(&self) -> usize {
         match &self.payload {
-            Payload::Json(bytes) => bytes.len(),
+            Payload::Json(bytes) | Payload::Npy(bytes) => bytes.len(),
             Payload::Form(form) => form.texts.iter().map(|(_, text)| text.len()).sum(),
         }
     }
@@ -179,6 +183,9 @@ impl Input {
         match self.payload {
             Payload::Json(bytes) => fields.body = json::parse(&bytes, R::FIELDS, &reading)?,
             Payload::Form(form) => fields.form = form,
+            Payload::Npy(bytes) => {
+                fields.body = JsonBody::of_vectors(npy::parse(&bytes)?, R::FIELDS)
+            }
         }
         let mut unknown = std::mem::take(&mut fields.body.unknown);
         let names = self.query.iter().map(|(name, _)| name.as_str());
@@ -211,7 +218,7 @@ impl Input {
             add(value.as_bytes());
         }
         match &self.payload {
-            Payload::Json(bytes) => add(bytes),
+            Payload::Json(bytes) | Payload::Npy(bytes) => add(bytes),
             Payload::Form(form) => {
                 for (name, text) in &form.texts {
                     add(name.as_bytes());

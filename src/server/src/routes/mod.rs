@@ -151,6 +151,8 @@ pub enum Media {
     None,
     /// A JSON object, which may be absent where no member is required.
     Json,
+    /// A JSON object, or a matrix of float32 as numpy writes it.
+    JsonOrNpy,
     /// A multipart form.
     Multipart,
     /// A urlencoded form; JSON too.
