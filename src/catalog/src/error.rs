@@ -25,6 +25,14 @@ pub enum CatalogError {
         /// The newest format known here.
         supported: i64,
     },
+    /// The file is of an older format and could not be copied, so it was not changed.
+    #[error("no copy {copy} could be made before the upgrade, so nothing was changed: {source}")]
+    CopyFailed {
+        /// The copy that was to be made.
+        copy: PathBuf,
+        /// The reason.
+        source: Box<CatalogError>,
+    },
     /// The file is a database of another program.
     #[error("{path} is not a lodestone catalog (application id {found:#x})")]
     Foreign {
@@ -187,6 +195,7 @@ impl CatalogError {
             Self::Emptied { .. } | Self::Corrupt { .. } | Self::BadDescriptor { .. } => {
                 ErrorKind::Corrupt
             }
+            Self::CopyFailed { source, .. } => source.kind(),
             Self::Store(error) => error.kind(),
             Self::Sqlite { source } => match source.sqlite_error_code() {
                 Some(ErrorCode::DatabaseBusy | ErrorCode::CannotOpen | ErrorCode::ReadOnly) => {

@@ -140,6 +140,7 @@ fn catalog(error: &CatalogError) -> ApiError {
         | CatalogError::KeyTooShort { .. }
         | CatalogError::ResponseTooLong { .. } => ApiError::internal(message),
         CatalogError::TooNew { .. }
+        | CatalogError::CopyFailed { .. }
         | CatalogError::Foreign { .. }
         | CatalogError::Emptied { .. }
         | CatalogError::StorageFull
