@@ -69,8 +69,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 /// Copies the database to `copy`, which survives a power cut on return and is never there in part.
 /// A copy of that name is from an attempt that ended before its migration: it is replaced.
 fn keep(connection: &Connection, copy: &Path) -> Result<()> {
-    let failed =
-        |error: io::Error| CatalogError::corrupt(format!("{}: {error}", copy.display()));
+    let failed = |error: io::Error| CatalogError::corrupt(format!("{}: {error}", copy.display()));
     let partial = beside(copy, ".partial");
     match fs::remove_file(&partial) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),

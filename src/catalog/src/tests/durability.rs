@@ -229,13 +229,15 @@ fn an_older_file_is_copied_before_it_is_migrated() {
     drop(older);
     mark("one");
     let fixture = Fixture::new();
-    let open =
-        || Catalog::open(&path, fixture.options, fixture.clock.clone(), fixture.ids.clone());
+    let open = || Catalog::open(&path, fixture.options, fixture.clock.clone(), fixture.ids.clone());
 
     // A copy that cannot be made: nothing changes.
     fs::create_dir(&partial).unwrap();
     let error = open().unwrap_err().to_string();
-    assert!(error.contains("catalog.sqlite.v2") && error.contains("nothing was changed"), "{error}");
+    assert!(
+        error.contains("catalog.sqlite.v2") && error.contains("nothing was changed"),
+        "{error}"
+    );
     assert_eq!(format_of(&path), 2);
     assert!(!copy.exists());
     fs::remove_dir(&partial).unwrap();
