@@ -24,6 +24,7 @@ const OF_STANDARD: &[&str] = &[
     "POST /upload/upload_document",
     "POST /upload/upload_text",
     "POST /user_memory/add_user_memory",
+    "POST /list/chunks",
     "POST /list/graph_relations_by_id",
     "GET /user_memory/list_user_memories",
     "DELETE /user_memory/delete_user_memory",

@@ -22,6 +22,7 @@ const ROLES: &[(&str, &[&str])] = &[
             "POST /embeddings/retrieve_by_ids",
             "POST /embeddings/search",
             "POST /fetch/fetch_content",
+            "POST /list/chunks",
             "POST /list/graph_relations_by_id",
             "POST /list/sources_by_id",
             "POST /search/full-text-search",

@@ -25,6 +25,7 @@
 //! - `graph`: links, paths and statements of the results
 //! - `join`: neighbouring chunks as one result
 //! - `retrieve`, `full_text`, `vectors`: the searches; `around`: chunks beside those found
+//! - `passages`: the chunks of one source in reading order
 //! - `vocabulary`: the words of a scope, for misspelt questions
 //! - `memories`: personal memories, listed, looked up and near a query
 //! - `timing`: times of the parts
@@ -40,6 +41,7 @@ mod join;
 mod legs;
 mod listing;
 mod memories;
+mod passages;
 mod plan;
 mod ranking;
 mod request;
@@ -56,6 +58,7 @@ use std::sync::Arc;
 pub use error::QueryError;
 pub use listing::SourceView;
 pub use memories::{FoundMemory, MemoryRequest, NearMemory, memories, memory_count};
+pub use passages::{Passage, Passages};
 pub use request::{
     Alpha, CandidateCounts, Facet, FoundWords, FullTextRequest, GraphContext, Join, Mode,
     RetrieveRequest, Retrieved, Timings,

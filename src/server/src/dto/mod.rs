@@ -16,6 +16,7 @@
 //! - `given`: what an uploader says of a document
 //! - `web`: pages of the web
 //! - `sources`: listing, looking up, deleting and fetching sources
+//! - `passages`: the chunks of one source
 //! - `tenants`: tenants and sub-tenants
 //! - `embeddings`: client vectors; `memories`: personal memories
 //! - `search`: questions and searches; `filters`: what restricts them
@@ -36,6 +37,7 @@ pub mod inputs;
 pub mod keys;
 pub mod memories;
 pub mod operations;
+pub mod passages;
 pub mod search;
 pub mod sources;
 pub mod tenants;
