@@ -12,7 +12,7 @@ use lodestone_engine::settings::Settings;
 
 use crate::cli::backup::{BackupOptions, RestoreArguments};
 use crate::cli::client::{
-    AskOptions, GraphOptions, JobsOptions, KeyOptions, MemoryOptions, SearchOptions,
+    AskOptions, GraphOptions, JobsOptions, KeyOptions, McpOptions, MemoryOptions, SearchOptions,
     SourcesOptions, TenantOptions,
 };
 use crate::cli::ingest::IngestOptions;
@@ -56,6 +56,8 @@ pub enum Verb {
     Tenant(Box<TenantOptions>),
     /// List, make and revoke API keys.
     Key(Box<KeyOptions>),
+    /// Offer the tools of a server to a language model's program over standard input and output.
+    Mcp(Box<McpOptions>),
     /// Back up the data of a server that runs or is stopped; list, check and remove backups.
     Backup(Box<BackupOptions>),
     /// Make a new data directory from a backup.

@@ -118,12 +118,30 @@ impl Http {
     /// # Errors
     /// [`Lost`] without an answer.
     pub fn open(&self, request: &Request<'_>, sent_bytes: &AtomicU64) -> Result<Opened, Lost> {
-        let response = self.send(request, sent_bytes).map_err(lost)?;
-        let status = response.status().as_u16();
-        let retry_after = response.headers().get("retry-after");
-        let retry_after_s = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let body = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
-        Ok(Opened { status, retry_after_s, body })
+        self.send(request, sent_bytes).map(opened).map_err(lost)
+    }
+
+    /// Posts JSON with headers of its own and returns as soon as the answer begins: JSON, or a
+    /// stream of events.
+    ///
+    /// # Errors
+    /// [`Lost`] without an answer.
+    pub fn post_with(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        json: &Value,
+    ) -> Result<Opened, Lost> {
+        let mut call = self.agent.post(format!("{}{path}", self.server));
+        call = call.header("content-type", "application/json");
+        call = call.header("accept", "application/json, text/event-stream");
+        for (name, value) in headers {
+            call = call.header(*name, *value);
+        }
+        if let Some(authorization) = &self.authorization {
+            call = call.header("authorization", authorization);
+        }
+        call.send(json.to_string()).map(opened).map_err(lost)
     }
 
     fn send(
@@ -175,6 +193,14 @@ impl Opened {
         reader.read_to_end(&mut body).map_err(|error| lost(error.into()))?;
         Ok(body)
     }
+}
+
+fn opened(response: ureq::http::Response<Body>) -> Opened {
+    let status = response.status().as_u16();
+    let retry_after = response.headers().get("retry-after");
+    let retry_after_s = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let body = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
+    Opened { status, retry_after_s, body }
 }
 
 fn lost(error: ureq::Error) -> Lost {

@@ -25,6 +25,7 @@ mod http_rules;
 mod idempotency;
 mod limits;
 mod listings;
+mod mcp;
 mod memories;
 mod metadata;
 mod metrics;

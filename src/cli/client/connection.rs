@@ -1,6 +1,7 @@
 //! One server, one key and one scope; a request and its answer.
 
 use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
@@ -162,6 +163,32 @@ impl Connection {
             screen::print_json(&answer);
         }
         Err(Failure::of(&self.server, status, retry_after_s, &json))
+    }
+
+    /// Posts a JSON message with headers of its own; `see` gets each line of a good answer as it
+    /// comes.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub fn speak(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        message: &Value,
+        mut see: impl FnMut(&str),
+    ) -> Result<(), Failure> {
+        let opened = self.http.post_with(path, headers, message);
+        let opened = opened.map_err(|error| self.lost(&error))?;
+        let (status, retry_after_s) = (opened.status, opened.retry_after_s);
+        if !(200..300).contains(&status) {
+            let answer = opened.whole().map_err(|error| self.lost(&error))?;
+            let json = serde_json::from_slice(&answer).unwrap_or(Value::Null);
+            return Err(Failure::of(&self.server, status, retry_after_s, &json));
+        }
+        for line in BufReader::new(opened.body).lines() {
+            see(&line.map_err(|error| Failure::Failed(format!("the answer broke off: {error}")))?);
+        }
+        Ok(())
     }
 
     fn lost(&self, error: &Lost) -> Failure {

@@ -3,6 +3,7 @@
 //! - `options`: flags of all of them; `profile`: servers and keys by name; `connection`: both put
 //!   together, one request and its answer; `failure`: what went wrong, and the exit code
 //! - `screen`: text of documents made harmless, tables, questions before a deletion
+//! - `mcp`: the tools of a server on standard input and output
 //! - `search`, `ask`, `graph`: questions; `sources`, `jobs`, `keys`, `tenants`, `memories`: lists
 
 mod ask;
@@ -11,6 +12,7 @@ mod failure;
 mod graph;
 mod jobs;
 mod keys;
+mod mcp;
 mod memories;
 mod options;
 mod profile;
@@ -25,6 +27,7 @@ pub use ask::AskOptions;
 pub use graph::GraphOptions;
 pub use jobs::JobsOptions;
 pub use keys::KeyOptions;
+pub use mcp::McpOptions;
 pub use memories::MemoryOptions;
 pub use search::SearchOptions;
 pub use sources::SourcesOptions;

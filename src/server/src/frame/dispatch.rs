@@ -19,6 +19,7 @@ use crate::frame::audit::{Act, Subject};
 use crate::frame::outer::{KeyId, RequestId, Template};
 use crate::listen::Peer;
 use crate::listen::pace::Pace;
+use crate::mcp::Counted;
 use crate::request::body::BodyReader;
 use crate::request::names::Handling;
 use crate::request::spool::Spooler;
@@ -82,7 +83,8 @@ where
     let (parts, body) = request.into_parts();
     let is_public =
         entry.is_some_and(|entry| entry.routes.iter().all(|route| route.spec.role.is_none()));
-    let grant = if is_public { None } else { Some(admit(shared, &parts.headers)?) };
+    let is_counted = parts.extensions.get::<Counted>().is_some();
+    let grant = if is_public { None } else { Some(admit(shared, &parts.headers, is_counted)?) };
     let peer = parts.extensions.get::<Arc<Peer>>().cloned();
     if let (Some(_), Some(peer)) = (&grant, &peer) {
         peer.authenticate();
@@ -171,9 +173,11 @@ where
 }
 
 /// Key, then rate: both before anything is routed or read.
-fn admit<S>(shared: &Shared<S>, headers: &HeaderMap) -> Result<Grant, ApiError> {
+fn admit<S>(shared: &Shared<S>, headers: &HeaderMap, is_counted: bool) -> Result<Grant, ApiError> {
     let grant = auth::authenticate(&*shared.keys, headers)?;
-    shared.gate.count(&grant.key_id)?;
+    if !is_counted {
+        shared.gate.count(&grant.key_id)?;
+    }
     Ok(grant)
 }
 
