@@ -86,8 +86,9 @@ def method_name(path, method, methods):
 
 
 def read_operation(api, group, name, method, path, spec):
-    parameters = {p["name"]: (p["schema"], p["required"], p["description"]) for p in spec.get("parameters", ())}
-    query = [p["name"] for p in spec.get("parameters", ()) if p["in"] == "query"]
+    sent = [each for each in spec.get("parameters", ()) if each["in"] != "header"]  # headers are options of a call
+    parameters = {each["name"]: (each["schema"], each["required"], each["description"]) for each in sent}
+    query = [each["name"] for each in sent if each["in"] == "query"]
     media, is_whole = None, False
     content = spec.get("requestBody", {}).get("content", {})
     for media_type, of_type in content.items():
