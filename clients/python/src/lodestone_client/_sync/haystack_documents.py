@@ -59,7 +59,9 @@ class HaystackDocuments:
 
     def delete(self, filters: Filters) -> int:
         """Deletes what matches."""
-        return self.collection.delete([each["id"] for each in self.collection.matching(translated(filters))])
+        return self.collection.delete(
+            [each["id"] for each in self.collection.matching(translated(filters))]
+        )
 
     def update(self, filters: Filters, meta: Mapping[str, Any]) -> int:
         """Adds to the metadata of what matches."""
