@@ -121,6 +121,11 @@ export class ListingOperations {
     return this.transport.call({method: "POST", path: "/list/sources_by_id", media: "json", retry: true}, request, options);
   }
 
+  /** List the chunks of a source in order. */
+  chunks(request: models.ListingChunksRequest, options?: Options): Promise<models.ChunkList> {
+    return this.transport.call({method: "POST", path: "/list/chunks", media: "json", retry: true}, request, options);
+  }
+
   /** List the relations that sources state, as triplets. */
   graphRelationsById(request: models.ListingGraphRelationsByIdRequest, options?: Options): Promise<models.RelationsFound> {
     return this.transport.call({method: "POST", path: "/list/graph_relations_by_id", media: "json", retry: true}, request, options);

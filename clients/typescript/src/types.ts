@@ -191,6 +191,54 @@ export interface SourcesFound {
   not_found: Array<string>;
 }
 
+export interface ChunkList {
+  /** The source. */
+  file_id: string;
+  /** Its title. */
+  title: string;
+  /** Its version: `v1`, `v2` and so on. Offsets of one version mean nothing in another. */
+  version: string;
+  /** The chunks in reading order. */
+  chunks: Array<ListedChunk>;
+  /** Chunks of the source, or of the page, in all. */
+  total: number;
+  /** `offset` of the next chunks; null at the end. */
+  next_offset: number | null;
+  /** Always true. */
+  success: boolean;
+}
+
+export interface ListedChunk {
+  /** Its id, as in searches. */
+  chunk_uuid: string;
+  /** Its number in the source, from 0. */
+  index: number;
+  /** Its text. */
+  chunk_content: string;
+  /** The headings over it, and the header row of its table, one a line; empty where there are
+none. */
+  headings: string;
+  /** Page, slide or sheet, where the format has them. */
+  page: number | null;
+  /** Its beginning in the text of the document, in Unicode characters. */
+  start: number;
+  /** Rectangles, one a page; empty where pages are not fixed. */
+  boxes: Array<BoundingBox>;
+}
+
+export interface BoundingBox {
+  /** Page, from 1. */
+  page: number;
+  /** Left edge. */
+  x: number;
+  /** Top edge. */
+  y: number;
+  /** Width. */
+  width: number;
+  /** Height. */
+  height: number;
+}
+
 export interface FetchedContent {
   /** Id of the source. */
   file_id: string;
@@ -547,19 +595,6 @@ export interface QnaCitation {
   end: number;
   /** Rectangles of the chunk; empty where pages are not fixed. */
   boxes: Array<BoundingBox>;
-}
-
-export interface BoundingBox {
-  /** Page, from 1. */
-  page: number;
-  /** Left edge. */
-  x: number;
-  /** Top edge. */
-  y: number;
-  /** Width. */
-  width: number;
-  /** Height. */
-  height: number;
 }
 
 export interface QnaChunk {
@@ -1487,6 +1522,21 @@ export interface ListingSourcesByIdRequest {
   sub_tenant_id?: string | null;
   /** Sources to look up. Other names: `file_ids`, `ids`. */
   source_ids: Array<string>;
+}
+
+export interface ListingChunksRequest {
+  /** The tenant. */
+  tenant_id: string;
+  /** Sub-tenant; absent and empty mean `default`. */
+  sub_tenant_id?: string | null;
+  /** The source. Other names: `source_id`, `id`. */
+  file_id: string;
+  /** Only chunks of this page, slide or sheet, from 1. */
+  page?: number | null;
+  /** Number of chunks to pass over. */
+  offset?: number | null;
+  /** Number of chunks. Fewer come back where their text has more than 1 MiB. */
+  limit?: number | null;
 }
 
 export interface FetchFetchContentRequest {

@@ -86,6 +86,16 @@ class SourcesFound(TypedDict):
     not_found: list[str]
 
 
+class BoundingBox(TypedDict):
+    """A rectangle on a page, in points from its top left corner."""
+
+    page: int
+    x: float
+    y: float
+    width: float
+    height: float
+
+
 class FetchedContent(TypedDict):
     """Answer to `fetch_content`."""
 
@@ -201,14 +211,17 @@ class QnaSource(TypedDict):
     cited: bool
 
 
-class BoundingBox(TypedDict):
-    """A rectangle on a page, in points from its top left corner."""
+class QnaCitation(TypedDict):
+    """A passage that an answer quotes or, where a generator has written it, rests on."""
 
-    page: int
-    x: float
-    y: float
-    width: float
-    height: float
+    n: int
+    file_id: str
+    chunk_uuid: str
+    page: int | None
+    text: str
+    start: int
+    end: int
+    boxes: list[BoundingBox]
 
 
 Correction = TypedDict("Correction", {"from": str, "to": str})
@@ -649,6 +662,15 @@ class ListingSourcesByIdRequest(TypedDict):
     source_ids: list[str]
 
 
+class ListingChunksRequest(TypedDict):
+    tenant_id: str
+    sub_tenant_id: NotRequired[str | None]
+    file_id: str
+    page: NotRequired[int | None]
+    offset: NotRequired[int | None]
+    limit: NotRequired[int | None]
+
+
 class FetchFetchContentRequest(TypedDict):
     tenant_id: str
     sub_tenant_id: NotRequired[str | None]
@@ -942,6 +964,18 @@ class SourceList(TypedDict):
     next_cursor: str | None
 
 
+class ListedChunk(TypedDict):
+    """A chunk as it stands in its source."""
+
+    chunk_uuid: str
+    index: int
+    chunk_content: str
+    headings: str
+    page: int | None
+    start: int
+    boxes: list[BoundingBox]
+
+
 class ListedTriplet(TypedDict):
     """A triplet of a listing."""
 
@@ -989,19 +1023,6 @@ class SearchMetadata(TypedDict):
     vector_paths: list[str]
     degraded: list[str]
     ignored_parameters: list[str]
-
-
-class QnaCitation(TypedDict):
-    """A passage that an answer quotes or, where a generator has written it, rests on."""
-
-    n: int
-    file_id: str
-    chunk_uuid: str
-    page: int | None
-    text: str
-    start: int
-    end: int
-    boxes: list[BoundingBox]
 
 
 class QnaChunk(TypedDict):
@@ -1139,6 +1160,18 @@ class JobList(TypedDict):
     next_cursor: str | None
     success: bool
     message: str
+
+
+class ChunkList(TypedDict):
+    """Answer to `list/chunks`."""
+
+    file_id: str
+    title: str
+    version: str
+    chunks: list[ListedChunk]
+    total: int
+    next_offset: int | None
+    success: bool
 
 
 class RelationsFound(TypedDict):

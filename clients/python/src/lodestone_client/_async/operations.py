@@ -214,6 +214,19 @@ class AsyncListingOperations:
         answer: models.SourcesFound = await self._transport.call(Operation("POST", "/list/sources_by_id", media="json", retry=True), request, options)
         return answer
 
+    async def chunks(self, *, options: Options | None = None, **request: Unpack[models.ListingChunksRequest]) -> models.ChunkList:
+        """List the chunks of a source in order.
+
+        tenant_id: The tenant.
+        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
+        file_id: The source. Other names: `source_id`, `id`.
+        page: Only chunks of this page, slide or sheet, from 1.
+        offset: Number of chunks to pass over.
+        limit: Number of chunks. Fewer come back where their text has more than 1 MiB.
+        """
+        answer: models.ChunkList = await self._transport.call(Operation("POST", "/list/chunks", media="json", retry=True), request, options)
+        return answer
+
     async def graph_relations_by_id(self, *, options: Options | None = None, **request: Unpack[models.ListingGraphRelationsByIdRequest]) -> models.RelationsFound:
         """List the relations that sources state, as triplets.
 
