@@ -273,7 +273,7 @@ pub fn check_error(reply: &Reply, what: &str) {
     assert!(body["reason"].as_str().is_some_and(|word| !word.is_empty()), "{}", context());
     let request_id = reply.headers.get("x-request-id").map(|id| id.to_str().unwrap());
     assert_eq!(body["request_id"].as_str(), request_id, "{}", context());
-    let known = [400, 401, 403, 404, 405, 409, 413, 415, 429, 503];
+    let known = [400, 401, 403, 404, 405, 409, 413, 415, 429, 503, 507];
     assert!(known.contains(&reply.status), "{}", context());
     assert!(!body.to_string().contains(KEY), "{}", context());
 }

@@ -45,4 +45,5 @@ mod streams;
 mod support;
 mod uploads;
 mod upstream;
+mod usage;
 mod vectors;

@@ -51,6 +51,7 @@ const OF_BOTH: &[&str] = &[
     "GET /list/sources",
     "GET /tenant/stats",
     "GET /tenant/sub_tenant_ids",
+    "GET /tenant/usage",
     "GET /upload/verify_processing",
     "POST /list/sources_by_id",
     "POST /upload/verify_processing",
@@ -60,7 +61,7 @@ const OF_BOTH: &[&str] = &[
 const OF_NONE: &[&str] = &["POST /embeddings/create_tenant", "POST /user/create_tenant"];
 
 /// Operations on the whole server, which may name a tenant of either.
-const OF_SERVER: &[&str] = &["POST /admin/backups"];
+const OF_SERVER: &[&str] = &["POST /admin/backups", "POST /admin/tenant_limits"];
 
 /// A server with one tenant of each mode, both with a source `s` in `default` and in `north`.
 fn with_both() -> TestServer {

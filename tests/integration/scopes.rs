@@ -17,6 +17,7 @@ const ROLES: &[(&str, &[&str])] = &[
             "GET /list/sources",
             "GET /tenant/stats",
             "GET /tenant/sub_tenant_ids",
+            "GET /tenant/usage",
             "GET /metrics",
             "GET /upload/verify_processing",
             "POST /embeddings/retrieve_by_ids",
@@ -69,6 +70,7 @@ const ROLES: &[(&str, &[&str])] = &[
             "GET /tenant/list",
             "POST /admin/api_keys",
             "POST /admin/backups",
+            "POST /admin/tenant_limits",
             "POST /embeddings/create_tenant",
             "POST /user/create_tenant",
         ],
@@ -87,7 +89,7 @@ const PUBLIC: &[&str] = &[
 /// Operations that make a tenant: a scoped key gets 403, whether the tenant exists or not.
 const CREATES_TENANT: &[&str] = &["POST /embeddings/create_tenant", "POST /user/create_tenant"];
 /// Operations on the whole server, which may name a tenant: a narrower scope is told so.
-const OF_SERVER: &[&str] = &["POST /admin/backups"];
+const OF_SERVER: &[&str] = &["POST /admin/backups", "POST /admin/tenant_limits"];
 
 #[test]
 fn every_operation_needs_the_role_of_the_contract() {

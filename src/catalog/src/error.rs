@@ -94,6 +94,21 @@ pub enum CatalogError {
         /// Bytes waiting.
         bytes: u64,
     },
+    /// The tenant may not store more.
+    #[error(
+        "the tenant's limit of {max} {limit} is reached: it has {used}, and this would make it \
+         {needed}"
+    )]
+    TenantLimit {
+        /// The limit: `sources` or `bytes`.
+        limit: &'static str,
+        /// Its value.
+        max: u64,
+        /// What the tenant stores.
+        used: u64,
+        /// What it would store.
+        needed: u64,
+    },
     /// Jobs that a stop interrupted were not requeued yet.
     #[error("interrupted jobs have not been put back yet")]
     NotRecovered,
@@ -175,7 +190,8 @@ impl CatalogError {
         match self {
             Self::TenantExists { .. }
             | Self::CollectionExists { .. }
-            | Self::CollectionInUse { .. } => ErrorKind::Conflict,
+            | Self::CollectionInUse { .. }
+            | Self::TenantLimit { .. } => ErrorKind::Conflict,
             Self::TenantUnknown { .. }
             | Self::CollectionUnknown { .. }
             | Self::SubTenantUnknown { .. }

@@ -92,6 +92,7 @@ fn catalog_options(settings: &Settings) -> CatalogOptions {
     CatalogOptions {
         queue: QueueLimits::default(),
         session_idle_millis: settings.session_idle_hours * MILLIS_PER_HOUR,
+        tenant_limits: settings.tenants.limits(),
     }
 }
 

@@ -2,6 +2,7 @@
 //! variable and a key of the settings file.
 
 mod backups;
+mod tenants;
 mod tls;
 mod values;
 mod watch;
@@ -18,6 +19,7 @@ use lodestone_embed::Precision;
 use lodestone_fetch::Allowed;
 
 pub use backups::BackupSettings;
+pub use tenants::TenantSettings;
 pub use tls::TlsSettings;
 pub use values::RateLimit;
 use values::{parse_bytes, parse_seconds};
@@ -227,6 +229,9 @@ pub struct Settings {
         default_value_t = false
     )]
     pub llm_graph: bool,
+    /// Limits of tenants.
+    #[command(flatten)]
+    pub tenants: TenantSettings,
     /// Backups.
     #[command(flatten)]
     pub backups: BackupSettings,

@@ -127,6 +127,9 @@ fn catalog(error: &CatalogError) -> ApiError {
         CatalogError::SubTenantProtected => {
             ApiError::invalid("default_sub_tenant_protected", message)
         }
+        CatalogError::TenantLimit { .. } => {
+            ApiError::new(Condition::LimitReached, "limit_reached", message)
+        }
         CatalogError::QueueFull { .. } => queue_full(),
         CatalogError::InDoubt { .. } => outcome_unknown(None).caused_by(message),
         CatalogError::NotRecovered => unavailable("starting", "the server is starting"),

@@ -46,6 +46,8 @@ pub enum Condition {
     TooLarge,
     /// The request's media type is not accepted.
     UnsupportedMediaType,
+    /// Beyond what the tenant may store.
+    LimitReached,
     /// Over the key's rate.
     RateLimited,
     /// An error of the server.
@@ -84,6 +86,9 @@ impl Condition {
                 "Unsupported media type",
                 "UNSUPPORTED_MEDIA_TYPE",
             ),
+            Self::LimitReached => {
+                (StatusCode::INSUFFICIENT_STORAGE, "Limit reached", "LIMIT_REACHED")
+            }
             Self::RateLimited => {
                 (StatusCode::TOO_MANY_REQUESTS, "Too many requests", "RATE_LIMITED")
             }

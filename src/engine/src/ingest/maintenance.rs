@@ -14,7 +14,7 @@ use crate::ingest::rebuild::Round;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_io::{Fullness, run_in_background};
 use lodestone_storage::collection::{Collection, CollectionError, MergeBudget, uploads};
-use lodestone_types::{ErrorKind, Sequence, SourceId, SubTenantId, TenantId, Timestamp};
+use lodestone_types::{ErrorKind, SourceKind, SourceRecord, TenantId, Timestamp};
 
 /// Time between two looks at collections for which something has to wait.
 pub(super) const ROUND: Duration = Duration::from_secs(5);
@@ -200,12 +200,14 @@ impl Ingest {
         }
         let snapshot = collection.snapshot();
         let lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());
-        let lost =
-            lost.map(|record| (record.sub_tenant.clone(), record.id.clone(), record.sequence));
-        let mut known: Vec<(SubTenantId, SourceId, Sequence)> = lost.collect();
+        let entry = |record: &SourceRecord| {
+            let bytes = (record.kind != SourceKind::Memory).then_some(record.size_bytes);
+            (record.sub_tenant.clone(), record.id.clone(), record.sequence, bytes)
+        };
+        let mut known: Vec<_> = lost.map(entry).collect();
         for found in snapshot.all_sources() {
             let record = found.record().map_err(CollectionError::from)?;
-            known.push((record.sub_tenant, record.id, record.sequence));
+            known.push(entry(&record));
         }
         for part in known.chunks(KNOWN_PER_STEP) {
             self.catalog.add_known(collection.id(), part.to_vec())?;

@@ -92,6 +92,8 @@ impl Ingest {
         self.require_model(collection)?;
         // It could not be processed before an operator repairs the tenant.
         collection.require_known()?;
+        let (source, bytes) = (submission.source.as_ref(), submission.content.len() as u64);
+        self.catalog.require_allowed(collection.id(), sub_tenant, source, bytes)?;
         let job = self.store_original(collection, sub_tenant, submission, self.clock.now())?;
         self.accept(job)
     }

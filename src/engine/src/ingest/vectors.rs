@@ -28,7 +28,8 @@ impl Ingest {
     /// finite, and not empty: the caller has checked that.
     ///
     /// # Errors
-    /// [`IngestError::DimensionMismatch`] where the tenant's width is another; what the disk says.
+    /// [`IngestError::DimensionMismatch`] where the tenant's width is another; a limit of the
+    /// tenant; what the disk says.
     pub fn upload_vectors(
         &self,
         tenant: &Tenant,
@@ -49,7 +50,9 @@ impl Ingest {
         let older = snapshot.record(sub_tenant, &batch)?;
         let rows = vectors.into_iter().enumerate().map(|(index, vector)| new_row(index, vector));
         let rows: Vec<NewRow> = rows.collect();
-        let sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant, &batch)?;
+        let size_bytes = (rows.len() * dimension * size_of::<f32>()) as u64;
+        let id = collection.id();
+        let sequence = self.catalog.reserve_batch(id, sub_tenant, &batch, size_bytes)?;
         let record = SourceRecord {
             sub_tenant: sub_tenant.clone(),
             id: batch.clone(),
@@ -59,7 +62,7 @@ impl Ingest {
             filename: String::new(),
             url: String::new(),
             content_type: String::new(),
-            size_bytes: (rows.len() * dimension * size_of::<f32>()) as u64,
+            size_bytes,
             tenant_metadata: Metadata::new(),
             document_metadata: Metadata::new(),
             uploaded_at: now,
@@ -169,8 +172,8 @@ impl Ingest {
             by_batch.entry(batch).or_default().push(*index);
         }
         let remove_chunks = by_batch
-            .into_iter()
-            .map(|(batch, indices)| (sub_tenant.clone(), batch.clone(), indices))
+            .iter()
+            .map(|(batch, indices)| (sub_tenant.clone(), (*batch).clone(), indices.clone()))
             .collect();
         let mut writer = collection.writer()?;
         let exists = |snapshot: &lodestone_storage::collection::Snapshot,
@@ -188,6 +191,13 @@ impl Ingest {
             return Ok(vec![false; chunks.len()]);
         }
         let outcome = writer.commit(&Edit { remove_chunks, ..Edit::default() })?;
+        let left = writer.base();
+        let emptied: Vec<SourceId> = (by_batch.into_keys())
+            .filter(|batch| left.find(sub_tenant, batch).is_none())
+            .cloned()
+            .collect();
+        let forgotten = self.catalog.cancel_sources(collection.id(), sub_tenant, &emptied);
+        forgotten.map_err(IngestError::half_done)?;
         self.record_head(collection);
         drop(writer);
         self.maintenance.wake(collection);

@@ -23,6 +23,7 @@ const COMMON: &[Condition] = &[
     Condition::Conflict,
     Condition::TooLarge,
     Condition::UnsupportedMediaType,
+    Condition::LimitReached,
     Condition::RateLimited,
     Condition::Internal,
     Condition::Unavailable,
