@@ -121,6 +121,15 @@ fn json_is_the_answer_of_the_server() {
     assert_eq!(of(&["jobs", "ls", "--json"]), wire("/jobs?tenant_id=acme&limit=50"));
     assert_eq!(of(&["tenant", "ls", "--json"]), wire("/tenant/list"));
     assert_eq!(of(&["tenant", "stats", "--json"]), wire("/tenant/stats?tenant_id=acme"));
+    let limits = ["tenant", "limits", "acme", "--max-sources", "9", "--json"];
+    let set = of(&limits);
+    assert_eq!(
+        (&set["limits"]["max_sources"], &set["own_limits"]["max_bytes"]),
+        (&json!(9), &Value::Null)
+    );
+    let usage = of(&["tenant", "usage", "--json"]);
+    assert_eq!(usage, wire("/tenant/usage?tenant_id=acme"));
+    assert_eq!(usage["limits"], set["limits"]);
     assert_eq!(of(&["key", "ls", "--json"]), wire("/admin/api_keys"));
     let body = json!({"tenant_id": "acme", "query": "Ran"});
     let found = ask(&client, "POST", "/search/retrieve", body);

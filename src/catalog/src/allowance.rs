@@ -1,8 +1,8 @@
 //! Limits of tenants, and what each of them stores.
 //!
 //! Sources in every state count, and the bytes of their originals; memories do not. What is counted
-//! is kept by triggers on `known_sources`, so a check reads two rows, and it is made in the
-//! transaction that accepts: of two uploads that would both take the last free place one is refused.
+//! is kept by triggers on `known_sources`, so a check reads a few rows, and it is made in the
+//! transaction that accepts: of two uploads that would take the last free place one is refused.
 //! Until a replacement is visible, the larger of both versions counts.
 
 use rusqlite::{Connection, OptionalExtension, params};
