@@ -53,6 +53,7 @@
 #![forbid(unsafe_code)]
 
 mod amend;
+mod built;
 mod cache;
 mod cancel;
 mod claim;

@@ -36,6 +36,20 @@ impl Catalog {
         })?;
         Ok(true)
     }
+
+    /// Takes `count` sequences at once and returns the first.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn reserve_sequences(&self, count: u64) -> Result<Sequence> {
+        self.write(move |connection| {
+            raise(connection, Sequence(0))?;
+            let sql = "UPDATE sqlite_sequence SET seq = seq + ?1 WHERE name = 'jobs' RETURNING seq";
+            let last: i64 =
+                connection.prepare_cached(sql)?.query_row([count as i64], |row| row.get(0))?;
+            Ok(Sequence(last as u64 + 1 - count))
+        })
+    }
 }
 
 /// Makes every later sequence higher than `least`.
