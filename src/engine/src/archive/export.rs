@@ -161,6 +161,7 @@ impl Export {
             uploaded_at: record.uploaded_at.0,
             last_updated_at: record.last_updated_at.0,
             version: record.version,
+            sequence: record.sequence.0,
             detail: record.detail,
             upload: stored.as_ref().map(|stored| stored.label.clone()),
             original_bytes,

@@ -96,6 +96,8 @@ pub struct SourceLine {
     pub uploaded_at: u64,
     pub last_updated_at: u64,
     pub version: u32,
+    /// Order of this version among all that the tenant accepted; ids of chunks depend on it.
+    pub sequence: u64,
     pub detail: SourceDetail,
     /// Label of the stored original; null where there is no original.
     pub upload: Option<UploadLabel>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lodestone_types::{Grant, TenantId, TenantMode};
+use lodestone_types::{Grant, Sequence, TenantId, TenantMode};
 
 use super::ArchiveError;
 use super::reader::{self, Checked};
@@ -89,8 +89,8 @@ impl Engine {
             tenant.dimension = checked.head.dimension;
         }
         let collection = tenant.collection;
-        let first = self.catalog.reserve_sequences(checked.end.sources)?;
-        let mut building = NewTenant::begin(&self.ingest, tenant, first, reembedded)?;
+        self.catalog.make_room_for(Sequence(checked.sequence_max))?;
+        let mut building = NewTenant::begin(&self.ingest, tenant, reembedded)?;
         reader::read(archive, &mut |source| Ok(building.add(source)?))?;
         building.finish(checked.sub_tenants, replaces.map(|old| old.collection))?;
         let (sources, chunks) = (checked.end.sources, checked.end.chunks);

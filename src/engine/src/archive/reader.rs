@@ -24,6 +24,8 @@ const SUB_TENANTS_MAX: usize = 1 << 20;
 const TIME_MAX: u64 = 253_402_300_799_999;
 /// Versions of one source, so that a replacement can still count on.
 const VERSION_MAX: u32 = 1 << 31;
+/// Sequences, so that as many can still be given after the highest.
+const SEQUENCE_MAX: u64 = 1 << 62;
 /// Positions of chunks in their source.
 const INDEX_MAX: u32 = 1 << 30;
 /// Rectangles of one chunk.
@@ -59,6 +61,8 @@ pub struct Checked {
     pub end: End,
     /// Bytes of the lines of the largest source.
     pub source_bytes_max: u64,
+    /// The highest sequence of a source.
+    pub sequence_max: u64,
 }
 
 /// Reads the first line alone.
@@ -86,8 +90,9 @@ pub fn read(
         sub_tenants: Vec::new(),
         end: End { sources: 0, chunks: 0, original_bytes: 0, sha256: String::new() },
         source_bytes_max: 0,
+        sequence_max: 0,
     };
-    let mut seen = HashSet::new();
+    let (mut seen, mut sequences) = (HashSet::new(), HashSet::new());
     loop {
         let begins_at = reader.at;
         let sha256 = reader.hash.clone();
@@ -110,6 +115,10 @@ pub fn read(
                 if !seen.insert(<[u8; 32]>::from(name.finalize())) {
                     return Err(reader.refused("source", &"the source comes twice").into());
                 }
+                if !sequences.insert(source.line.sequence) {
+                    return Err(reader.refused("source", &"its sequence comes twice").into());
+                }
+                checked.sequence_max = checked.sequence_max.max(source.line.sequence);
                 checked.end.sources += 1;
                 checked.end.chunks += source.rows.len() as u64;
                 checked.end.original_bytes += source.line.original_bytes;
@@ -338,6 +347,9 @@ fn check_source(line: &SourceLine) -> Result<(), String> {
     let times = [line.uploaded_at, line.last_updated_at];
     if times.iter().any(|time| *time > TIME_MAX) {
         return Err("a time is after the year 9999".to_owned());
+    }
+    if !(1..=SEQUENCE_MAX).contains(&line.sequence) {
+        return Err(format!("sequence is {}, 1 to {SEQUENCE_MAX} are allowed", line.sequence));
     }
     match (1..=VERSION_MAX).contains(&line.version) {
         true => Ok(()),

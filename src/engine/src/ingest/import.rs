@@ -34,8 +34,6 @@ pub(crate) struct NewTenant<'a> {
     ingest: &'a Ingest,
     tenant: Tenant,
     collection: Arc<Collection>,
-    /// Sequence of the next source.
-    next: Sequence,
     reembeds: bool,
     waiting: Vec<NewSource>,
     waiting_rows: usize,
@@ -45,14 +43,13 @@ pub(crate) struct NewTenant<'a> {
 }
 
 impl<'a> NewTenant<'a> {
-    /// Begins with an empty collection. Sources get the sequences from `first` on.
+    /// Begins with an empty collection.
     ///
     /// # Errors
     /// Errors of the disk.
     pub(crate) fn begin(
         ingest: &'a Ingest,
         tenant: Tenant,
-        first: Sequence,
         reembeds: bool,
     ) -> Result<Self, IngestError> {
         let id = tenant.collection;
@@ -69,7 +66,6 @@ impl<'a> NewTenant<'a> {
             ingest,
             tenant,
             collection,
-            next: first,
             reembeds,
             waiting: Vec::new(),
             waiting_rows: 0,
@@ -112,11 +108,10 @@ impl<'a> NewTenant<'a> {
             uploaded_at: Timestamp(line.uploaded_at),
             last_updated_at: Timestamp(line.last_updated_at),
             version: line.version,
-            sequence: self.next,
+            sequence: Sequence(line.sequence),
             raw_key,
             detail: line.detail,
         };
-        self.next = Sequence(self.next.0 + 1);
         let mut source = self.with_words(record);
         source.rows = rows;
         if self.reembeds {
