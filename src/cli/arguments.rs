@@ -10,6 +10,7 @@ use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parse
 use lodestone_embed::Precision;
 use lodestone_engine::settings::Settings;
 
+use crate::cli::archive::{ExportOptions, ImportOptions};
 use crate::cli::backup::{BackupOptions, RestoreArguments};
 use crate::cli::client::{
     AskOptions, GraphOptions, JobsOptions, KeyOptions, McpOptions, MemoryOptions, SearchOptions,
@@ -62,6 +63,10 @@ pub enum Verb {
     Backup(Box<BackupOptions>),
     /// Make a new data directory from a backup.
     Restore(Box<RestoreArguments>),
+    /// Write a tenant of a running server to a file of JSON Lines.
+    Export(Box<ExportOptions>),
+    /// Make a tenant of a running server from such a file.
+    Import(Box<ImportOptions>),
     /// List models, and install one that is on this machine.
     #[command(subcommand)]
     Model(ModelVerb),

@@ -1,6 +1,7 @@
 //! One request to a server and its answer: the client of every verb that asks a running server.
 
-use std::io::Read;
+use std::error::Error;
+use std::io::{Read, Write};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -205,6 +206,65 @@ fn opened(response: ureq::http::Response<Body>) -> Opened {
 
 fn lost(error: ureq::Error) -> Lost {
     Lost { problem: error.to_string() }
+}
+
+/// Archives, of any length.
+impl Http {
+    /// Writes the answer of a GET to `out`.
+    ///
+    /// # Errors
+    /// The message of an answer other than 200; a connection that breaks off; errors of `out`.
+    pub fn download(&self, path: &str, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+        let mut call = self.agent.get(format!("{}{path}", self.server));
+        if let Some(authorization) = &self.authorization {
+            call = call.header("authorization", authorization);
+        }
+        let response = call.call().map_err(|error| self.unreached(&error))?;
+        let status = response.status().as_u16();
+        let mut reader = response.into_body().into_reader();
+        match status {
+            200 => std::io::copy(&mut reader, out).map(drop).map_err(Into::into),
+            _ => Err(answered(status, reader)?.into()),
+        }
+    }
+
+    /// Sends JSON Lines; returns the answer, for which it waits as long as the server works.
+    ///
+    /// # Errors
+    /// The message of an answer other than 200; a connection that breaks off; errors of `lines`.
+    pub fn send_lines(&self, path: &str, lines: &mut dyn Read) -> Result<Value, Box<dyn Error>> {
+        let call = self.agent.post(format!("{}{path}", self.server));
+        let mut call = call.config().timeout_recv_response(None).timeout_per_read(None).build();
+        if let Some(authorization) = &self.authorization {
+            call = call.header("authorization", authorization);
+        }
+        let mut lines = lines;
+        let sent = call
+            .header("expect", "100-continue")
+            .header("content-type", "application/x-ndjson")
+            .send(SendBody::from_reader(&mut lines));
+        let response = sent.map_err(|error| self.unreached(&error))?;
+        let status = response.status().as_u16();
+        let reader = response.into_body().into_reader();
+        match status {
+            200 => Ok(serde_json::from_reader(reader)?),
+            _ => Err(answered(status, reader)?.into()),
+        }
+    }
+
+    fn unreached(&self, error: &ureq::Error) -> String {
+        let server = &self.server;
+        format!("no answer from {server}: {error}; --server names the address of the server")
+    }
+}
+
+/// The sentence of an answer that is an error.
+fn answered(status: u16, reader: impl Read) -> Result<String, std::io::Error> {
+    let mut body = Vec::new();
+    reader.take(ANSWER_BYTES_MAX).read_to_end(&mut body)?;
+    let json: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    let message = json["message"].as_str().unwrap_or("no message");
+    Ok(format!("the server answered {status}: {message}"))
 }
 
 impl Transport for Http {

@@ -4,6 +4,7 @@
 
 mod answers;
 mod apps;
+mod archives;
 mod console;
 mod contract;
 mod conversations;

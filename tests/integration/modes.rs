@@ -49,6 +49,7 @@ const OF_BOTH: &[&str] = &[
     "DELETE /upload/delete_source",
     "GET /jobs",
     "GET /list/sources",
+    "GET /tenant/export",
     "GET /tenant/stats",
     "GET /tenant/sub_tenant_ids",
     "GET /tenant/usage",
@@ -58,7 +59,8 @@ const OF_BOTH: &[&str] = &[
 ];
 
 /// Operations that make a tenant: an existing one is a conflict of its own.
-const OF_NONE: &[&str] = &["POST /embeddings/create_tenant", "POST /user/create_tenant"];
+const OF_NONE: &[&str] =
+    &["POST /embeddings/create_tenant", "POST /tenant/import", "POST /user/create_tenant"];
 
 /// Operations on the whole server, which may name a tenant of either.
 const OF_SERVER: &[&str] = &["POST /admin/backups", "POST /admin/tenant_limits"];

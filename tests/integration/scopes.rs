@@ -67,11 +67,13 @@ const ROLES: &[(&str, &[&str])] = &[
             "DELETE /tenant/delete_sub_tenant",
             "GET /admin/api_keys",
             "GET /admin/backups",
+            "GET /tenant/export",
             "GET /tenant/list",
             "POST /admin/api_keys",
             "POST /admin/backups",
             "POST /admin/tenant_limits",
             "POST /embeddings/create_tenant",
+            "POST /tenant/import",
             "POST /user/create_tenant",
         ],
     ),
@@ -87,7 +89,8 @@ const PUBLIC: &[&str] = &[
 ];
 
 /// Operations that make a tenant: a scoped key gets 403, whether the tenant exists or not.
-const CREATES_TENANT: &[&str] = &["POST /embeddings/create_tenant", "POST /user/create_tenant"];
+const CREATES_TENANT: &[&str] =
+    &["POST /embeddings/create_tenant", "POST /tenant/import", "POST /user/create_tenant"];
 /// Operations on the whole server, which may name a tenant: a narrower scope is told so.
 const OF_SERVER: &[&str] = &["POST /admin/backups", "POST /admin/tenant_limits"];
 

@@ -57,6 +57,7 @@
 
 mod allowance;
 mod amend;
+mod built;
 mod cache;
 mod cancel;
 mod claim;

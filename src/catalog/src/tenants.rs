@@ -290,7 +290,7 @@ impl Catalog {
     }
 }
 
-fn insert(connection: &Connection, tenant: &Tenant) -> Result<()> {
+pub(super) fn insert(connection: &Connection, tenant: &Tenant) -> Result<()> {
     let Tenant { id, collection, mode, schema, dimension, created_at } = tenant;
     let schema = schema.as_ref().map(|schema| {
         serde_json::to_string(schema).expect("a schema of plain fields is valid JSON")

@@ -2,6 +2,7 @@
 
 use crate::answer::AnswerError;
 use crate::answer::generate::GenerateError;
+use crate::archive::ArchiveError;
 use crate::backup::BackupError;
 use crate::ingest::IngestError;
 use crate::query::QueryError;
@@ -105,6 +106,9 @@ pub enum EngineError {
     /// The disk.
     #[error(transparent)]
     Io(#[from] IoError),
+    /// Exports and imports.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     /// Backups.
     #[error(transparent)]
     Backup(#[from] BackupError),
@@ -136,6 +140,7 @@ impl EngineError {
             Self::Collection(error) => error.kind(),
             Self::Embed(error) => error.kind(),
             Self::Io(error) => error.kind(),
+            Self::Archive(error) => error.kind(),
             Self::Backup(error) => error.kind(),
             Self::Store(error) => error.kind(),
         }

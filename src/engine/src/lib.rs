@@ -13,6 +13,7 @@
 //! - `tenants`, `sources`, `search`, `qna`, `memories`, `keys`: the operations
 //! - `device`: the device for vectors and the model
 //! - `reading`: the generator as the reader of graphs
+//! - `archive`: tenants as files of lines, out and in
 //! - `backup`: backups and restoring them; `backups`: those of this engine
 //! - `meters`: measurements; `stage`: stages as spans; `slow`: the log of slow searches
 //! - `health`: state of the parts
@@ -21,6 +22,7 @@
 
 mod access;
 pub mod answer;
+pub mod archive;
 pub mod backup;
 mod backups;
 mod device;
@@ -192,6 +194,9 @@ pub struct Engine {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     backups: Arc<Backups>,
+    /// Held once by each export and each import that is under way.
+    exports: Arc<()>,
+    imports: Arc<()>,
     /// Held while a tenant is created.
     creating: Mutex<()>,
     first_key: Mutex<Option<KeyText>>,
@@ -272,6 +277,8 @@ impl Engine {
             clock,
             ids,
             backups,
+            exports: Arc::default(),
+            imports: Arc::default(),
             creating: Mutex::new(()),
             first_key: Mutex::new(first_key),
             probed: Mutex::new(None),

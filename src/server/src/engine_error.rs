@@ -9,6 +9,7 @@ use lodestone_catalog::job::JobError;
 use lodestone_embed::EmbedError;
 use lodestone_engine::EngineError;
 use lodestone_engine::answer::AnswerError;
+use lodestone_engine::archive::ArchiveError;
 use lodestone_engine::backup::BackupError;
 use lodestone_engine::ingest::IngestError;
 use lodestone_engine::query::QueryError;
@@ -44,8 +45,22 @@ impl From<EngineError> for ApiError {
             EngineError::Embed(error) => embed(&error),
             EngineError::Io(error) => of_server(error.kind(), message),
             EngineError::Store(error) => of_server(error.kind(), message),
+            EngineError::Archive(error) => archive(&error),
             EngineError::Backup(error) => backup(&error),
         }
+    }
+}
+
+fn archive(error: &ArchiveError) -> ApiError {
+    let message = error.to_string();
+    match error {
+        ArchiveError::Refused { .. } => ApiError::invalid("invalid_archive", message),
+        ArchiveError::Cut { .. } => ApiError::invalid("archive_cut", message),
+        ArchiveError::NotEmpty { .. } => conflict("tenant_not_empty", message),
+        ArchiveError::OtherTenant { .. } => conflict("tenant_differs", message),
+        ArchiveError::Quarantined { .. } => unavailable("quarantined", &message),
+        ArchiveError::Busy { .. } | ArchiveError::NoMemory => unavailable("overloaded", &message),
+        ArchiveError::GivenUp => of_server(error.kind(), message),
     }
 }
 

@@ -19,6 +19,7 @@
 //!
 //! - `submit`: accepting; `app`: records of applications; `pipeline`: one document to chunks
 //! - `embed`: chunks to vectors; `kept`: vectors of unfinished work; `worker`: claims, publication
+//! - `import`: a tenant built from an archive, visible in one step
 //! - `turns`: workers shared among tenants
 //! - `claims`: triplets that a language model adds to graphs
 //! - `failure`: jobs that end badly while an older version stays visible
@@ -34,6 +35,7 @@ mod delete;
 mod embed;
 mod error;
 mod failure;
+mod import;
 mod kept;
 mod maintenance;
 mod maintenance_queue;
@@ -48,6 +50,7 @@ mod vectors;
 mod web;
 mod worker;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -62,6 +65,7 @@ pub use claims::{ClaimCounts, GraphReader};
 pub use delete::Deleted;
 pub use embed::VectorMeters;
 pub use error::IngestError;
+pub(crate) use import::NewTenant;
 pub use memories::{AddedMemory, NewMemory};
 pub use memory::{MemoryBudget, MemoryShare};
 pub use submit::{Accepted, Submission};
@@ -76,7 +80,7 @@ use lodestone_io::store::BlobStore;
 use lodestone_io::{Fullness, SpaceGauge};
 use lodestone_storage::collection::{Collection, Registry};
 use lodestone_text::chunk::TokenOffsets;
-use lodestone_types::{Clock, IdSource, WebClient, limits};
+use lodestone_types::{Clock, CollectionId, IdSource, WebClient, limits};
 use maintenance_queue::Maintenance;
 use rebuild::GivenUp;
 use turns::Turns;
@@ -124,6 +128,8 @@ pub struct Ingest {
     ids: Arc<dyn IdSource>,
     maintenance: Maintenance,
     given_up: GivenUp,
+    /// Collections that are built from archives; nothing of them counts as left over.
+    importing: Mutex<BTreeSet<CollectionId>>,
     kept: KeptVectors,
     memory: Arc<MemoryBudget>,
     workers: usize,
@@ -165,6 +171,7 @@ impl Ingest {
             ids,
             maintenance: Maintenance::default(),
             given_up: GivenUp::default(),
+            importing: Mutex::default(),
             kept: KeptVectors::default(),
             memory,
             workers,

@@ -307,7 +307,7 @@ fn storage_outcome(error: CollectionError) -> Outcome {
 pub(super) const INTERNAL_FAULT: &str = "the server could not process it; its log says why";
 
 /// The title by the chain of API 4.2 and 8.8, but for the id at its end.
-pub(super) fn title(
+pub(crate) fn title(
     detail: &SourceDetail,
     document_metadata: &Metadata,
     filename: &str,

@@ -26,6 +26,7 @@
 
 pub mod answers;
 pub mod apps;
+pub mod archives;
 pub mod backups;
 pub mod batch;
 pub mod chunks;

@@ -141,6 +141,9 @@ where
         (Some(reader), Some(_)) if route.spec.media == Media::UrlEncoded => {
             Payload::Form(multipart::read_urlencoded(&reader.collect().await?)?)
         }
+        (Some(reader), _) if route.spec.media == Media::Lines => {
+            Payload::Lines(reader.collect().await?)
+        }
         (Some(reader), _) => Payload::Json(reader.collect().await?),
     };
     let admitted = match route.spec.role {
@@ -219,6 +222,8 @@ fn check_media(
         (Media::Multipart, Some("multipart/form-data")) => Ok(content_type.cloned()),
         (Media::Multipart, _) => refuse("this operation reads multipart/form-data"),
         (Media::UrlEncoded, Some(openapi::URL_ENCODED)) => Ok(content_type.cloned()),
+        (Media::Lines, Some("application/x-ndjson" | "application/jsonl") | None) => Ok(None),
+        (Media::Lines, _) => refuse("this operation reads application/x-ndjson"),
         (_, None) => Ok(None),
         (_, Some(essence)) if is_json(essence) => Ok(None),
         (_, Some(_)) => refuse("this operation reads application/json"),

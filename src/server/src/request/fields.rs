@@ -54,6 +54,8 @@ pub struct Fields {
     pub(crate) path: Vec<(String, String)>,
     /// The multipart form.
     pub(crate) form: Form,
+    /// The body of an operation that reads lines.
+    pub(crate) lines: bytes::Bytes,
     /// The JSON body.
     pub(crate) body: JsonBody,
     /// Fields that the operation documents; `None` inside an item of a batch.

@@ -148,6 +148,8 @@ pub(super) enum Payload {
     Json(Bytes),
     /// A form.
     Form(Form),
+    /// Lines, not looked at yet.
+    Lines(Bytes),
 }
 
 /// Everything that came, before it is parsed.
@@ -165,6 +167,8 @@ impl Input {
         match &self.payload {
             Payload::Json(bytes) => bytes.len(),
             Payload::Form(form) => form.texts.iter().map(|(_, text)| text.len()).sum(),
+            // They stay in their file.
+            Payload::Lines(_) => 0,
         }
     }
 
@@ -179,6 +183,7 @@ impl Input {
         match self.payload {
             Payload::Json(bytes) => fields.body = json::parse(&bytes, R::FIELDS, &reading)?,
             Payload::Form(form) => fields.form = form,
+            Payload::Lines(lines) => fields.lines = lines,
         }
         let mut unknown = std::mem::take(&mut fields.body.unknown);
         let names = self.query.iter().map(|(name, _)| name.as_str());
@@ -211,7 +216,7 @@ impl Input {
             add(value.as_bytes());
         }
         match &self.payload {
-            Payload::Json(bytes) => add(bytes),
+            Payload::Json(bytes) | Payload::Lines(bytes) => add(bytes),
             Payload::Form(form) => {
                 for (name, text) in &form.texts {
                     add(name.as_bytes());

@@ -30,8 +30,10 @@
 //! - `graph`: relations of sources and results
 //! - `search`, `qna`: searches and answers; `chunks_out`: chunks of the engine for the wire
 //! - `embeddings`: client vectors; `memories`: personal memories
+//! - `archives`: tenants out and in
 //! - `tenants`, `keys`, `backups`, `operations`: administration
 
+pub mod archives;
 pub mod backups;
 pub mod batch;
 mod chunks_out;
@@ -73,6 +75,7 @@ pub fn table() -> Vec<Route<App>> {
         qna::routes(),
         embeddings::routes(),
         memories::routes(),
+        archives::routes(),
         tenants::routes(),
         keys::routes(),
         backups::routes(),

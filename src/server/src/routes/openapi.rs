@@ -123,6 +123,11 @@ fn request_body(spec: &RouteSpec) -> Option<Value> {
         Media::Json => (Location::Body, "application/json"),
         Media::Multipart => (Location::Form, "multipart/form-data"),
         Media::UrlEncoded => (Location::Form, URL_ENCODED),
+        Media::Lines => {
+            let schema = json!({"type": "string", "format": "binary"});
+            let content = json!({"application/x-ndjson": {"schema": schema}});
+            return Some(json!({"required": true, "content": content}));
+        }
     };
     let mut fields = spec.fields.iter().filter(|field| field.location == place).peekable();
     fields.peek()?;

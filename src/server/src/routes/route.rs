@@ -37,6 +37,8 @@ pub enum Media {
     Multipart,
     /// A urlencoded form; JSON too.
     UrlEncoded,
+    /// JSON Lines, which the operation reads itself.
+    Lines,
 }
 
 /// Everything about an operation but its handler.
@@ -172,6 +174,12 @@ impl RouteDraft {
     #[must_use]
     pub fn urlencoded(self) -> Self {
         Self { media: Media::UrlEncoded, ..self }
+    }
+
+    /// With JSON Lines of up to `bytes_max`.
+    #[must_use]
+    pub fn lines(self, bytes_max: usize) -> Self {
+        Self { media: Media::Lines, body_bytes_max: bytes_max, ..self }
     }
 
     /// In another group of the OpenAPI document.
