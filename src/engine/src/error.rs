@@ -10,6 +10,7 @@ use lodestone_catalog::CatalogError;
 use lodestone_embed::EmbedError;
 use lodestone_io::IoError;
 use lodestone_io::store::StoreError;
+use lodestone_rank::RerankError;
 use lodestone_storage::collection::CollectionError;
 use lodestone_types::{ErrorKind, SourceId, SubTenantId, TenantId, TenantMode};
 
@@ -102,6 +103,9 @@ pub enum EngineError {
     /// The model.
     #[error(transparent)]
     Embed(#[from] EmbedError),
+    /// The reranker.
+    #[error(transparent)]
+    Rerank(#[from] RerankError),
     /// The disk.
     #[error(transparent)]
     Io(#[from] IoError),
@@ -135,6 +139,7 @@ impl EngineError {
             Self::Catalog(error) => error.kind(),
             Self::Collection(error) => error.kind(),
             Self::Embed(error) => error.kind(),
+            Self::Rerank(error) => error.kind(),
             Self::Io(error) => error.kind(),
             Self::Backup(error) => error.kind(),
             Self::Store(error) => error.kind(),

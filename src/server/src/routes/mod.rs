@@ -30,6 +30,7 @@
 //! - `graph`: relations of sources and results
 //! - `search`, `qna`: searches and answers; `chunks_out`: chunks of the engine for the wire
 //! - `embeddings`: client vectors; `memories`: personal memories
+//! - `v1`: the interface of OpenAI
 //! - `tenants`, `keys`, `backups`, `operations`: administration
 
 pub mod backups;
@@ -49,6 +50,7 @@ pub mod search;
 pub mod sources;
 pub mod tenants;
 pub mod upload;
+pub mod v1;
 pub mod web;
 
 #[cfg(test)]
@@ -77,6 +79,7 @@ pub fn table() -> Vec<Route<App>> {
         keys::routes(),
         backups::routes(),
         operations::routes(),
+        v1::routes(),
     ]
     .concat()
 }
@@ -104,6 +107,8 @@ pub enum Group {
     Admin,
     /// Health and documents.
     Operations,
+    /// The interface of OpenAI.
+    OpenAi,
 }
 
 impl Group {
@@ -120,6 +125,7 @@ impl Group {
             Self::Memory => "memory",
             Self::Admin => "admin",
             Self::Operations => "operations",
+            Self::OpenAi => "openai",
         }
     }
 }
