@@ -1,4 +1,5 @@
 """The OpenAPI document of the server as operations and types, for the generators of clients."""
+import json
 import re
 from dataclasses import dataclass, field
 
@@ -55,6 +56,7 @@ class Api:
 
 def read(document):
     """The operations and types of a document."""
+    document = own_interface(document)
     api = Api()
     for name, schema in document["components"]["schemas"].items():
         api.types[name] = lifted(schema, name, api.types, top=True)
@@ -75,6 +77,25 @@ def read(document):
             api.operations.append(operation)
     api.operations.sort(key=lambda operation: operation.group)
     return api
+
+
+def own_interface(document):
+    """The document without OpenAI's interface, for which OpenAI's clients are, and without its types."""
+    schemas = document["components"]["schemas"]
+
+    def reached(paths):
+        found, ahead = set(), [paths]
+        while ahead:
+            names = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(ahead.pop()))) - found
+            found |= names
+            ahead += [schemas[name] for name in names]
+        return found
+
+    own = {path: methods for path, methods in document["paths"].items() if not path.startswith("/v1/")}
+    others = {path: methods for path, methods in document["paths"].items() if path not in own}
+    gone = reached(others) - reached(own)
+    kept = {name: schema for name, schema in schemas.items() if name not in gone}
+    return {**document, "paths": own, "components": {**document["components"], "schemas": kept}}
 
 
 def method_name(path, method, methods):

@@ -10,8 +10,6 @@ use crate::support::{KEY, TestServer};
 const ABSENT: &[(&str, &str)] = &[
     ("GET", "/tenant/export"),
     ("POST", "/tenant/import"),
-    ("POST", "/v1/embeddings"),
-    ("GET", "/v1/models"),
     ("POST", "/search/hybrid-search"),
     ("POST", "/memories/add-memories"),
 ];

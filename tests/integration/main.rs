@@ -32,6 +32,7 @@ mod metadata;
 mod metrics;
 mod modes;
 mod names;
+mod openai;
 mod pages;
 #[path = "../process/patience.rs"]
 mod patience;

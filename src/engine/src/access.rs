@@ -104,11 +104,10 @@ impl Engine {
     }
 
     /// The tenant, if the key reaches some part of it.
-    pub(super) fn find_tenant(
-        &self,
-        grant: &Grant,
-        id: &TenantId,
-    ) -> Result<Arc<Tenant>, EngineError> {
+    ///
+    /// # Errors
+    /// [`EngineError::TenantNotFound`]; errors of the catalog.
+    pub fn find_tenant(&self, grant: &Grant, id: &TenantId) -> Result<Arc<Tenant>, EngineError> {
         // Looked up before the scope is judged, so that both refusals take the same path.
         let tenant = self.catalog.tenant(id)?;
         tenant.filter(|_| grant.allows_tenant(id)).ok_or(EngineError::TenantNotFound)

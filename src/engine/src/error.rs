@@ -11,6 +11,7 @@ use lodestone_catalog::CatalogError;
 use lodestone_embed::EmbedError;
 use lodestone_io::IoError;
 use lodestone_io::store::StoreError;
+use lodestone_rank::RerankError;
 use lodestone_storage::collection::CollectionError;
 use lodestone_types::{ErrorKind, SourceId, SubTenantId, TenantId, TenantMode};
 
@@ -103,6 +104,9 @@ pub enum EngineError {
     /// The model.
     #[error(transparent)]
     Embed(#[from] EmbedError),
+    /// The reranker.
+    #[error(transparent)]
+    Rerank(#[from] RerankError),
     /// The disk.
     #[error(transparent)]
     Io(#[from] IoError),
@@ -139,6 +143,7 @@ impl EngineError {
             Self::Catalog(error) => error.kind(),
             Self::Collection(error) => error.kind(),
             Self::Embed(error) => error.kind(),
+            Self::Rerank(error) => error.kind(),
             Self::Io(error) => error.kind(),
             Self::Archive(error) => error.kind(),
             Self::Backup(error) => error.kind(),

@@ -60,6 +60,7 @@ pub use error::EngineError;
 pub use health::{ComponentState, Health};
 pub use listing::SourcePage;
 pub use lodestone_io::{FileSlice, IoError, Spill, Spilled, SpilledFile, Spills};
+pub use lodestone_rank::settle;
 pub use sources::Original;
 pub use status::FoundStatus;
 pub use tenants::Stats;

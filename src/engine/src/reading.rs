@@ -40,6 +40,7 @@ impl GraphReader for GeneratorReader {
                 says(Speaker::User, &request.text),
             ],
             reply_tokens_max: REPLY_TOKENS_MAX,
+            temperature: 0.0,
             effort: Effort { attempts_max: 1, silence_max: time_max, time_max },
         };
         let cancel = CancellationToken::default();

@@ -43,6 +43,7 @@ impl From<EngineError> for ApiError {
             EngineError::Answer(AnswerError::Embed(error)) => embed(&error),
             EngineError::Generate(_) => generation().caused_by(message),
             EngineError::Embed(error) => embed(&error),
+            EngineError::Rerank(error) => of_server(error.kind(), message),
             EngineError::Io(error) => of_server(error.kind(), message),
             EngineError::Store(error) => of_server(error.kind(), message),
             EngineError::Archive(error) => archive(&error),

@@ -22,6 +22,7 @@
 //! - `search`: questions and searches; `filters`: what restricts them
 //! - `chunks`: chunks and cited sources; `answers`: responses of searches, stream events
 //! - `graph`: entities, triplets and paths
+//! - `v1`: the interface of OpenAI, whose names and forms are that interface's
 //! - `operations`: jobs and health; `keys`: API keys
 
 pub mod answers;
@@ -43,6 +44,7 @@ pub mod search;
 pub mod sources;
 pub mod tenants;
 pub mod upload;
+pub mod v1;
 pub mod web;
 
 #[cfg(test)]

@@ -110,7 +110,8 @@ where
         memory,
     });
     let (keys_of_tools, gate_of_tools) = (Arc::clone(&keys), Arc::clone(&gate));
-    let shared = Arc::new(Shared { app, keys, gate, pace: settings.pace });
+    let path_prefix = settings.path_prefix.clone();
+    let shared = Arc::new(Shared { app, keys, gate, pace: settings.pace, path_prefix });
     let mut entries: BTreeMap<&'static str, Vec<Route<S>>> = BTreeMap::new();
     for route in table {
         entries.entry(route.spec.path).or_default().push(route);

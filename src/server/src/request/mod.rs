@@ -14,6 +14,7 @@
 //! - `fields`: finding a field's one value; texts and identifiers
 //! - `scalars`, `collections`: numbers, words, times; lists and maps
 //! - `json`, `vectors`: a JSON body into members; number arrays into one flat buffer
+//! - `items`, `inputs`: lists of objects; texts and token ids
 //! - `tree`, `compact`: values within bounds; a record as it came
 //! - `names`: names that an operation does not know
 //! - `multipart`: a form into texts and files
@@ -25,6 +26,8 @@ pub mod collections;
 mod compact;
 pub mod field;
 pub mod fields;
+pub mod inputs;
+mod items;
 pub mod json;
 pub mod moment;
 pub mod multipart;
@@ -51,6 +54,7 @@ use lodestone_types::Grant;
 
 pub use field::{Field, Kind};
 pub use fields::Fields;
+pub use inputs::Inputs;
 pub use multipart::{Form, UploadedFile};
 pub use vectors::Vectors;
 
@@ -157,6 +161,8 @@ pub(super) enum Payload {
 pub(super) struct Input {
     pub query: Vec<(String, String)>,
     pub path: Vec<(String, String)>,
+    /// Headers that the operation documents.
+    pub headers: Vec<(String, String)>,
     pub payload: Payload,
     pub handling: Handling,
 }
@@ -192,7 +198,7 @@ impl Input {
         unknown.add_all(Location::Form, names, R::FIELDS);
         unknown.join(std::mem::take(&mut fields.form.unknown));
         let mut ignored = unknown.checked(R::FIELDS, rules)?;
-        (fields.query, fields.path) = (self.query, self.path);
+        (fields.query, fields.path, fields.headers) = (self.query, self.path, self.headers);
         ignored.append(&mut fields.body.ignored);
         ignored.extend(fields.without_effect());
         ignored.sort_unstable();
@@ -211,7 +217,7 @@ impl Input {
             hasher.update((bytes.len() as u64).to_le_bytes());
             hasher.update(bytes);
         };
-        for (name, value) in self.query.iter().chain(&self.path) {
+        for (name, value) in self.query.iter().chain(&self.path).chain(&self.headers) {
             add(name.as_bytes());
             add(value.as_bytes());
         }

@@ -31,6 +31,7 @@
 //! - `search`, `qna`: searches and answers; `chunks_out`: chunks of the engine for the wire
 //! - `embeddings`: client vectors; `memories`: personal memories
 //! - `archives`: tenants out and in
+//! - `v1`: the interface of OpenAI
 //! - `tenants`, `keys`, `backups`, `operations`: administration
 
 pub mod archives;
@@ -51,6 +52,7 @@ pub mod search;
 pub mod sources;
 pub mod tenants;
 pub mod upload;
+pub mod v1;
 pub mod web;
 
 #[cfg(test)]
@@ -80,6 +82,7 @@ pub fn table() -> Vec<Route<App>> {
         keys::routes(),
         backups::routes(),
         operations::routes(),
+        v1::routes(),
     ]
     .concat()
 }
@@ -107,6 +110,8 @@ pub enum Group {
     Admin,
     /// Health and documents.
     Operations,
+    /// The interface of OpenAI.
+    OpenAi,
 }
 
 impl Group {
@@ -123,6 +128,7 @@ impl Group {
             Self::Memory => "memory",
             Self::Admin => "admin",
             Self::Operations => "operations",
+            Self::OpenAi => "openai",
         }
     }
 }

@@ -270,7 +270,14 @@ fn naming(mut response: Response, ignored: &[String]) -> Result<Response, ApiErr
 
 /// The share of memory for an input. Blocks while others have it.
 fn memory_for(input: &Input, gate: &Gate) -> Result<MemoryShare, ApiError> {
-    let bytes = input.bytes() as u64 * BYTES_PER_INPUT_BYTE;
+    share_of(input.bytes() as u64 * BYTES_PER_INPUT_BYTE, gate)
+}
+
+/// A share of memory. Blocks while others have it.
+///
+/// # Errors
+/// 503 where others have it for long.
+pub(super) fn share_of(bytes: u64, gate: &Gate) -> Result<MemoryShare, ApiError> {
     gate.memory.take(bytes, MEMORY_WAIT).ok_or_else(|| {
         let message = "the server's memory-limit is in use by other large requests";
         ApiError::new(Condition::Unavailable, "overloaded", message)
