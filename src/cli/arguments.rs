@@ -10,11 +10,10 @@ use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parse
 use lodestone_embed::Precision;
 use lodestone_engine::settings::Settings;
 
-use crate::cli::archive::{ExportOptions, ImportOptions};
 use crate::cli::backup::{BackupOptions, RestoreArguments};
 use crate::cli::client::{
-    AskOptions, GraphOptions, JobsOptions, KeyOptions, McpOptions, MemoryOptions, SearchOptions,
-    SourcesOptions, TenantOptions,
+    AskOptions, ExportOptions, GraphOptions, ImportOptions, JobsOptions, KeyOptions, McpOptions,
+    MemoryOptions, SearchOptions, SourcesOptions, TenantOptions,
 };
 use crate::cli::ingest::IngestOptions;
 use crate::cli::model::ModelVerb;

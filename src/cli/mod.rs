@@ -4,7 +4,6 @@
 //!   the settings that hold and their origins
 //! - `serve`: the server, from banner to drain; `watch`: its log and its traces
 //! - `verify`: a walk over everything on disk; `backup`: backups and restoring them
-//! - `archive`: tenants out of a server and into another
 //! - `doctor`: a check of the parts that a server would run on
 //! - `ingest`: a client of a running server, files and pages in, a summary out
 //! - `client`: verbs for people, questions to a running server; `transport`: the HTTP client of all
@@ -19,7 +18,6 @@ macro_rules! println {
     };
 }
 
-mod archive;
 mod arguments;
 mod backup;
 mod bench;
@@ -82,8 +80,6 @@ pub fn run() -> Result<ExitCode, Box<dyn Error>> {
         Verb::Verify(options) => verify::run(&options)?,
         Verb::Backup(options) => backup::run(&options)?,
         Verb::Restore(options) => backup::run_restore(&options)?,
-        Verb::Export(options) => archive::export(&options)?,
-        Verb::Import(options) => archive::import(&options)?,
         Verb::Model(verb) => model::run(&verb)?,
         Verb::Search(options) => return Ok(client::run(&*options)),
         Verb::Ask(options) => return Ok(client::run(&*options)),
@@ -91,6 +87,8 @@ pub fn run() -> Result<ExitCode, Box<dyn Error>> {
         Verb::Jobs(options) => return Ok(client::run(&*options)),
         Verb::Graph(options) => return Ok(client::run(&*options)),
         Verb::Mcp(options) => return Ok(client::run(&*options)),
+        Verb::Export(options) => return Ok(client::run(&*options)),
+        Verb::Import(options) => return Ok(client::run(&*options)),
         Verb::Memory(options) => return Ok(client::run(&*options)),
         Verb::Tenant(options) => return Ok(client::run(&*options)),
         Verb::Key(options) => return Ok(client::run(&*options)),

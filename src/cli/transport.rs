@@ -1,7 +1,6 @@
 //! One request to a server and its answer: the client of every verb that asks a running server.
 
-use std::error::Error;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -197,10 +196,14 @@ impl Opened {
 }
 
 fn opened(response: ureq::http::Response<Body>) -> Opened {
+    opened_within(response, ANSWER_BYTES_MAX)
+}
+
+fn opened_within(response: ureq::http::Response<Body>, bytes_max: u64) -> Opened {
     let status = response.status().as_u16();
     let retry_after = response.headers().get("retry-after");
     let retry_after_s = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let body = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
+    let body = response.into_body().into_with_config().limit(bytes_max).reader();
     Opened { status, retry_after_s, body }
 }
 
@@ -210,29 +213,23 @@ fn lost(error: ureq::Error) -> Lost {
 
 /// Archives, of any length.
 impl Http {
-    /// Writes the answer of a GET to `out`.
+    /// Asks with GET for an answer of any length.
     ///
     /// # Errors
-    /// The message of an answer other than 200; a connection that breaks off; errors of `out`.
-    pub fn download(&self, path: &str, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+    /// [`Lost`] without an answer.
+    pub fn open_whole(&self, path: &str) -> Result<Opened, Lost> {
         let mut call = self.agent.get(format!("{}{path}", self.server));
         if let Some(authorization) = &self.authorization {
             call = call.header("authorization", authorization);
         }
-        let response = call.call().map_err(|error| self.unreached(&error))?;
-        let status = response.status().as_u16();
-        let mut reader = response.into_body().into_reader();
-        match status {
-            200 => std::io::copy(&mut reader, out).map(drop).map_err(Into::into),
-            _ => Err(answered(status, reader)?.into()),
-        }
+        call.call().map(|response| opened_within(response, u64::MAX)).map_err(lost)
     }
 
-    /// Sends JSON Lines; returns the answer, for which it waits as long as the server works.
+    /// Sends JSON Lines, and waits for the answer as long as the server works.
     ///
     /// # Errors
-    /// The message of an answer other than 200; a connection that breaks off; errors of `lines`.
-    pub fn send_lines(&self, path: &str, lines: &mut dyn Read) -> Result<Value, Box<dyn Error>> {
+    /// [`Lost`] without an answer; errors of `lines`.
+    pub fn send_lines(&self, path: &str, lines: &mut dyn Read) -> Result<Opened, Lost> {
         let call = self.agent.post(format!("{}{path}", self.server));
         let mut call = call.config().timeout_recv_response(None).timeout_per_read(None).build();
         if let Some(authorization) = &self.authorization {
@@ -243,28 +240,8 @@ impl Http {
             .header("expect", "100-continue")
             .header("content-type", "application/x-ndjson")
             .send(SendBody::from_reader(&mut lines));
-        let response = sent.map_err(|error| self.unreached(&error))?;
-        let status = response.status().as_u16();
-        let reader = response.into_body().into_reader();
-        match status {
-            200 => Ok(serde_json::from_reader(reader)?),
-            _ => Err(answered(status, reader)?.into()),
-        }
+        sent.map(opened).map_err(lost)
     }
-
-    fn unreached(&self, error: &ureq::Error) -> String {
-        let server = &self.server;
-        format!("no answer from {server}: {error}; --server names the address of the server")
-    }
-}
-
-/// The sentence of an answer that is an error.
-fn answered(status: u16, reader: impl Read) -> Result<String, std::io::Error> {
-    let mut body = Vec::new();
-    reader.take(ANSWER_BYTES_MAX).read_to_end(&mut body)?;
-    let json: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    let message = json["message"].as_str().unwrap_or("no message");
-    Ok(format!("the server answered {status}: {message}"))
 }
 
 impl Transport for Http {

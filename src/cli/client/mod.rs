@@ -4,8 +4,10 @@
 //!   together, one request and its answer; `failure`: what went wrong, and the exit code
 //! - `screen`: text of documents made harmless, tables, questions before a deletion
 //! - `mcp`: the tools of a server on standard input and output
+//! - `archive`: tenants out of a server and into another
 //! - `search`, `ask`, `graph`: questions; `sources`, `jobs`, `keys`, `tenants`, `memories`: lists
 
+mod archive;
 mod ask;
 mod connection;
 mod failure;
@@ -23,6 +25,7 @@ mod tenants;
 
 use std::process::ExitCode;
 
+pub use archive::{ExportOptions, ImportOptions};
 pub use ask::AskOptions;
 pub use graph::GraphOptions;
 pub use jobs::JobsOptions;
