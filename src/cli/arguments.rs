@@ -12,8 +12,8 @@ use lodestone_engine::settings::Settings;
 
 use crate::cli::backup::{BackupOptions, RestoreArguments};
 use crate::cli::client::{
-    AskOptions, GraphOptions, JobsOptions, KeyOptions, MemoryOptions, SearchOptions,
-    SourcesOptions, TenantOptions,
+    AskOptions, GraphOptions, JobsOptions, KeyOptions, MemoryOptions, ReembedOptions,
+    SearchOptions, SourcesOptions, TenantOptions,
 };
 use crate::cli::ingest::IngestOptions;
 use crate::cli::model::ModelVerb;
@@ -54,6 +54,8 @@ pub enum Verb {
     Memory(Box<MemoryOptions>),
     /// List, create, delete and count tenants.
     Tenant(Box<TenantOptions>),
+    /// Change the embedding model of tenants while they are served.
+    Reembed(Box<ReembedOptions>),
     /// List, make and revoke API keys.
     Key(Box<KeyOptions>),
     /// Back up the data of a server that runs or is stopped; list, check and remove backups.

@@ -3,7 +3,7 @@
 //! - `options`: flags of all of them; `profile`: servers and keys by name; `connection`: both put
 //!   together, one request and its answer; `failure`: what went wrong, and the exit code
 //! - `screen`: text of documents made harmless, tables, questions before a deletion
-//! - `search`, `ask`, `graph`: questions; `sources`, `jobs`, `keys`, `tenants`, `memories`: lists
+//! - `search`, `ask`, `graph`: questions; `sources`, `jobs`, `keys`, `tenants`, `memories`: lists; `reembed`: the model of tenants
 
 mod ask;
 mod connection;
@@ -14,6 +14,7 @@ mod keys;
 mod memories;
 mod options;
 mod profile;
+mod reembed;
 mod screen;
 mod search;
 mod sources;
@@ -26,6 +27,7 @@ pub use graph::GraphOptions;
 pub use jobs::JobsOptions;
 pub use keys::KeyOptions;
 pub use memories::MemoryOptions;
+pub use reembed::ReembedOptions;
 pub use search::SearchOptions;
 pub use sources::SourcesOptions;
 pub use tenants::TenantOptions;

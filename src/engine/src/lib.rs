@@ -11,9 +11,10 @@
 //!
 //! - `access`: from a key to the data of a tenant
 //! - `tenants`, `sources`, `search`, `qna`, `memories`, `keys`: the operations
-//! - `device`: the device for vectors and the model
+//! - `models`: the embedding models; `device`: the device for vectors and the model
 //! - `reading`: the generator as the reader of graphs
 //! - `backup`: backups and restoring them; `backups`: those of this engine
+//! - `reembed`: changing the model of tenants
 //! - `meters`: measurements; `stage`: stages as spans; `slow`: the log of slow searches
 //! - `health`: state of the parts
 //! - `restore`: rebuilding a lost catalog, completing an older one
@@ -31,9 +32,11 @@ mod keys;
 mod listing;
 mod memories;
 mod meters;
+mod models;
 pub mod qna;
 pub mod query;
 mod reading;
+mod reembed;
 mod restore;
 mod search;
 pub mod settings;
@@ -58,6 +61,8 @@ pub use error::EngineError;
 pub use health::{ComponentState, Health};
 pub use listing::SourcePage;
 pub use lodestone_io::{FileSlice, IoError, Spill, Spilled, SpilledFile, Spills};
+pub use models::Models;
+pub use reembed::{ReembedAction, ReembedState, TenantReembed};
 pub use sources::Original;
 pub use status::FoundStatus;
 pub use tenants::Stats;
@@ -138,8 +143,10 @@ pub struct Components {
     pub clock: Arc<dyn Clock>,
     /// Ids and secrets.
     pub ids: Arc<dyn IdSource>,
-    /// The model.
+    /// The model of new tenants.
     pub embedder: Arc<dyn Embedder>,
+    /// Another model whose vectors are searched as well.
+    pub previous_embedder: Option<Arc<dyn Embedder>>,
     /// The reranker of `accurate` searches, if there is one.
     pub reranker: Option<Arc<dyn Reranker>>,
     /// The parser of documents.
@@ -161,6 +168,7 @@ impl Components {
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             embedder,
+            previous_embedder: None,
             reranker: None,
             parser: Arc::new(InProcess),
             web: None,
@@ -186,7 +194,7 @@ pub struct Engine {
     backend: Arc<dyn ComputeBackend>,
     answerer: Answerer,
     writer: Option<Writer>,
-    embedder: Arc<dyn Embedder>,
+    models: Models,
     reranker: Option<Arc<dyn Reranker>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
@@ -208,8 +216,19 @@ impl Engine {
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
         settings.validate()?;
         let authorities = settings.tls.authorities()?;
-        let Components { disk, clock, ids, embedder, reranker, parser, web, backend, generator } =
-            components;
+        let Components {
+            disk,
+            clock,
+            ids,
+            embedder,
+            previous_embedder,
+            reranker,
+            parser,
+            web,
+            backend,
+            generator,
+        } = components;
+        let models = Models::new(Arc::clone(&embedder), previous_embedder);
         let data = Arc::new(DataDir::open(&settings.data_dir, disk)?);
         let held = Arc::new(HeldBlobs::new(Arc::new(LocalBlobs::new(Arc::clone(&data)))));
         let store: Arc<dyn BlobStore> = Arc::clone(&held) as _;
@@ -231,7 +250,7 @@ impl Engine {
             registry: Arc::clone(&registry),
             store: Arc::clone(&store),
             gauge: Arc::clone(&gauge),
-            embedder: Arc::clone(&embedder),
+            models: models.clone(),
             parser,
             web: web.unwrap_or_else(|| fetcher(&settings, &authorities)),
             clock: Arc::clone(&clock),
@@ -240,6 +259,7 @@ impl Engine {
             memory: Arc::clone(&memory),
             graph_reader: graph_reader
                 .map(|one| Arc::new(GeneratorReader::new(one)) as Arc<dyn GraphReader>),
+            keep_other_millis: settings.reembed.previous_vectors_hours * MILLIS_PER_HOUR,
         }));
         let threads = resume(&ingest, &catalog)?;
         let backups = Backups::started(BackupParts {
@@ -252,8 +272,7 @@ impl Engine {
         });
         Ok(Arc::new(Self {
             spills: Spills::new(Arc::clone(&data), Arc::clone(&gauge)),
-            query: Query::new(Arc::clone(&backend), Arc::clone(&embedder))
-                .with_reranker(reranker.clone()),
+            query: Query::new(Arc::clone(&backend), models.clone()).with_reranker(reranker.clone()),
             backend,
             answerer: Answerer::new(Arc::clone(&embedder)).with_clock(Arc::clone(&clock)),
             writer: generator
@@ -266,7 +285,7 @@ impl Engine {
             gauge,
             memory,
             ingest,
-            embedder,
+            models,
             reranker,
             clock,
             ids,
@@ -289,9 +308,14 @@ impl Engine {
         self.first_key.lock().take()
     }
 
-    /// The model.
+    /// The model of new tenants.
     pub fn embedder(&self) -> &dyn Embedder {
-        &*self.embedder
+        &**self.models.current()
+    }
+
+    /// The embedding models.
+    pub fn models(&self) -> &Models {
+        &self.models
     }
 
     /// The reranker of `accurate` searches, if there is one.
@@ -334,7 +358,7 @@ impl Engine {
     pub fn shut_down(&self) {
         self.backups.stop();
         self.ingest.stop();
-        self.embedder.close();
+        self.models.all().for_each(|model| model.close());
         if let Some(reranker) = &self.reranker {
             reranker.close();
         }

@@ -2,6 +2,7 @@
 //! variable and a key of the settings file.
 
 mod backups;
+mod reembed;
 mod tls;
 mod values;
 mod watch;
@@ -18,6 +19,7 @@ use lodestone_embed::Precision;
 use lodestone_fetch::Allowed;
 
 pub use backups::BackupSettings;
+pub use reembed::ReembedSettings;
 pub use tls::TlsSettings;
 pub use values::RateLimit;
 use values::{parse_bytes, parse_seconds};
@@ -230,6 +232,9 @@ pub struct Settings {
     /// Backups.
     #[command(flatten)]
     pub backups: BackupSettings,
+    /// Changing the embedding model.
+    #[command(flatten)]
+    pub reembed: ReembedSettings,
     /// Metrics, logs and traces.
     #[command(flatten)]
     pub watch: WatchSettings,

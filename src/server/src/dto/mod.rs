@@ -36,6 +36,7 @@ pub mod inputs;
 pub mod keys;
 pub mod memories;
 pub mod operations;
+pub mod reembed;
 pub mod search;
 pub mod sources;
 pub mod tenants;

@@ -30,7 +30,7 @@
 //! - `graph`: relations of sources and results
 //! - `search`, `qna`: searches and answers; `chunks_out`: chunks of the engine for the wire
 //! - `embeddings`: client vectors; `memories`: personal memories
-//! - `tenants`, `keys`, `backups`, `operations`: administration
+//! - `tenants`, `keys`, `backups`, `reembed`, `operations`: administration
 
 pub mod backups;
 pub mod batch;
@@ -44,6 +44,7 @@ pub mod once;
 pub mod openapi;
 pub mod operations;
 pub mod qna;
+pub mod reembed;
 pub mod search;
 pub mod sources;
 pub mod tenants;
@@ -88,6 +89,7 @@ pub fn table() -> Vec<Route<App>> {
         tenants::routes(),
         keys::routes(),
         backups::routes(),
+        reembed::routes(),
         operations::routes(),
     ]
     .concat()
