@@ -46,11 +46,13 @@ const OF_BOTH: &[&str] = &[
     "DELETE /tenant/delete",
     "DELETE /tenant/delete_sub_tenant",
     "DELETE /upload/delete_source",
+    "GET /admin/reembed",
     "GET /jobs",
     "GET /list/sources",
     "GET /tenant/stats",
     "GET /tenant/sub_tenant_ids",
     "GET /upload/verify_processing",
+    "POST /admin/reembed",
     "POST /list/sources_by_id",
     "POST /upload/verify_processing",
 ];
