@@ -169,8 +169,8 @@ impl Ingest {
         if !base.damaged.is_empty() {
             return Ok(Step::Later("a damaged segment is rebuilt first"));
         }
-        if self.gauge.level() >= Fullness::Tight {
-            return Ok(Step::Later("the disk is almost full"));
+        if self.gauge.level() >= Fullness::Full {
+            return Ok(Step::Later("the disk is full"));
         }
         let open = collection.open_other(&base.manifest)?;
         let compared = base.compare(&open).map_err(CollectionError::from)?;

@@ -75,6 +75,7 @@ fn with_wide(dir: &Path, clock: &Arc<ManualClock>, passes: u64, is_alone: bool) 
     let wide = Wide { inner: Arc::clone(&gate) };
     let mut components = Components::real(Arc::new(wide));
     components.clock = Arc::clone(clock) as Arc<dyn Clock>;
+    components.disk = Arc::<StandInDisk>::default();
     if !is_alone {
         components.previous_embedder = Some(Arc::new(GatedEmbedder::default()));
     }
