@@ -3,7 +3,8 @@
 //! - `options`: flags of all of them; `profile`: servers and keys by name; `connection`: both put
 //!   together, one request and its answer; `failure`: what went wrong, and the exit code
 //! - `screen`: text of documents made harmless, tables, questions before a deletion
-//! - `search`, `ask`, `graph`: questions; `sources`, `jobs`, `keys`, `tenants`, `memories`: lists; `reembed`: the model of tenants
+//! - `search`, `ask`, `graph`: questions; `sources`, `jobs`, `keys`, `tenants`, `memories`: lists;
+//!   `reembed`: the model of tenants
 
 mod ask;
 mod connection;

@@ -194,7 +194,7 @@ pub struct Engine {
     backend: Arc<dyn ComputeBackend>,
     answerer: Answerer,
     writer: Option<Writer>,
-    models: Models,
+    pub(crate) models: Models,
     reranker: Option<Arc<dyn Reranker>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
@@ -311,11 +311,6 @@ impl Engine {
     /// The model of new tenants.
     pub fn embedder(&self) -> &dyn Embedder {
         &**self.models.current()
-    }
-
-    /// The embedding models.
-    pub fn models(&self) -> &Models {
-        &self.models
     }
 
     /// The reranker of `accurate` searches, if there is one.

@@ -1,7 +1,7 @@
 //! Changing the embedding model of tenants, as operators ask for it.
 
 use crate::ingest::{ReembedEstimate, ReembedRun};
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, Models};
 use lodestone_types::{Grant, JobStatus, TenantId, Timestamp};
 
 /// An order about the vectors of tenants.
@@ -47,6 +47,11 @@ pub struct TenantReembed {
 }
 
 impl Engine {
+    /// The embedding models.
+    pub fn models(&self) -> &Models {
+        &self.models
+    }
+
     /// Carries out an order about one tenant, or about every tenant of the key; returns their
     /// states. Work goes on in the background.
     ///
@@ -91,6 +96,7 @@ impl Engine {
                     self.ingest.discard_other(&collection)?;
                 }
             }
+            self.ingest.note_reembed(&tenant, &collection);
             let run = self.ingest.reembed_runs().into_iter();
             let run = run.into_iter().find(|run| run.tenant.collection == tenant.collection);
             let state = self.vectors_of(&collection.snapshot().manifest);

@@ -25,7 +25,8 @@
 //! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
 //! - `maintenance`: merging, garbage, orphans; `maintenance_queue`: what it looks at next;
 //!   `rebuild`: sources of damaged segments; `remains`: of deleted tenants
-//! - `reembed`: changing the embedding model; `reembed_runs`: tenants of which that is known
+//! - `reembed`: changing the embedding model; `reembed_runs`: tenants of which that is
+//!   known; `reembed_estimate`: what it would cost
 //! - `web`: pages of the web; `memory`: the memory of the process, and work that waits for it
 
 mod amend;
@@ -43,6 +44,7 @@ mod memory;
 mod pipeline;
 mod rebuild;
 mod reembed;
+mod reembed_estimate;
 mod reembed_runs;
 mod remains;
 mod submit;
@@ -67,7 +69,7 @@ pub use embed::VectorMeters;
 pub use error::IngestError;
 pub use memories::{AddedMemory, NewMemory};
 pub use memory::{MemoryBudget, MemoryShare};
-pub use reembed::ReembedEstimate;
+pub use reembed_estimate::ReembedEstimate;
 pub use reembed_runs::ReembedRun;
 pub use submit::{Accepted, Submission};
 pub use vectors::AcceptedVectors;
@@ -193,8 +195,8 @@ impl Ingest {
         }
     }
 
-    /// Starts the threads that process originals, those that wait for pages, and three for background
-    /// work. Call [`Self::recover`] before.
+    /// Starts the threads that process originals, those that wait for pages, and three for work in
+    /// the background. Call [`Self::recover`] before.
     pub fn start(self: &Arc<Self>) -> Vec<JoinHandle<()>> {
         let spawn = |name: String, run: fn(&Self)| {
             let ingest = Arc::clone(self);

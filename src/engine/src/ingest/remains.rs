@@ -14,7 +14,8 @@ impl Ingest {
         for id in self.catalog.collections_pending_delete()? {
             self.registry.close(id);
             if !self.maintenance.give_up_large(id) | !self.reembeds.forget(id) {
-                // What a merge or a re-embedding writes later would stay: its thread calls again when it is done.
+                // Files that a merge or a re-embedding writes later would stay: its thread calls
+                // again when it is done.
                 continue;
             }
             descriptors::mark_deleted(&*self.store, id)?;

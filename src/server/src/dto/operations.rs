@@ -99,7 +99,8 @@ pub struct JobCounts {
 pub struct JobList {
     /// Newest first.
     pub jobs: Vec<JobView>,
-    /// Counts of the jobs of sources over everything addressed, independent of the page and the state asked for.
+    /// Counts of the jobs of sources over everything addressed, independent
+    /// of the page and the state asked for.
     pub counts: JobCounts,
     /// Cursor of the next page; null on the last page.
     pub next_cursor: Option<String>,

@@ -28,7 +28,7 @@ static DRY_RUN: Field = Field::body(
 pub struct Reembed {
     /// This tenant alone.
     pub tenant: Option<TenantId>,
-    /// What to do.
+    /// The order.
     pub action: ReembedAction,
 }
 
