@@ -13,7 +13,7 @@ use lodestone_engine::settings::Settings;
 use crate::cli::backup::{BackupOptions, RestoreArguments};
 use crate::cli::client::{
     AskOptions, ExportOptions, GraphOptions, ImportOptions, JobsOptions, KeyOptions, McpOptions,
-    MemoryOptions, SearchOptions, SourcesOptions, TenantOptions,
+    MemoryOptions, ReembedOptions, SearchOptions, SourcesOptions, TenantOptions,
 };
 use crate::cli::ingest::IngestOptions;
 use crate::cli::model::ModelVerb;
@@ -54,6 +54,8 @@ pub enum Verb {
     Memory(Box<MemoryOptions>),
     /// List, create, delete and count tenants.
     Tenant(Box<TenantOptions>),
+    /// Change the embedding model of tenants while they are served.
+    Reembed(Box<ReembedOptions>),
     /// List, make and revoke API keys.
     Key(Box<KeyOptions>),
     /// Offer the tools of a server to a language model's program over standard input and output.

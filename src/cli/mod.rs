@@ -91,6 +91,7 @@ pub fn run() -> Result<ExitCode, Box<dyn Error>> {
         Verb::Import(options) => return Ok(client::run(&*options)),
         Verb::Memory(options) => return Ok(client::run(&*options)),
         Verb::Tenant(options) => return Ok(client::run(&*options)),
+        Verb::Reembed(options) => return Ok(client::run(&*options)),
         Verb::Key(options) => return Ok(client::run(&*options)),
         Verb::Completions { shell } => {
             let mut script = Vec::new();

@@ -6,6 +6,7 @@
 //! - `sockets`: slow clients, event streams
 //! - `memory`: hostile clients and a small machine
 //! - `models`: a reranker installed, listed and used
+//! - `reembed`: another embedding model under load and kills
 //! - `settings`: what the environment sets, and what the log tells
 //! - `tls`: certificates at the start, changed, and clients without TLS
 //! - `streams`: events one by one, clients that leave, the same answer in company
@@ -39,6 +40,7 @@ mod memory_group;
 mod models;
 #[path = "../process/mod.rs"]
 mod process;
+mod reembed;
 mod settings;
 mod sockets;
 mod streams;

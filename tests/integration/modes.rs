@@ -47,6 +47,7 @@ const OF_BOTH: &[&str] = &[
     "DELETE /tenant/delete",
     "DELETE /tenant/delete_sub_tenant",
     "DELETE /upload/delete_source",
+    "GET /admin/reembed",
     "GET /jobs",
     "GET /list/sources",
     "GET /tenant/export",
@@ -54,6 +55,7 @@ const OF_BOTH: &[&str] = &[
     "GET /tenant/sub_tenant_ids",
     "GET /tenant/usage",
     "GET /upload/verify_processing",
+    "POST /admin/reembed",
     "POST /list/sources_by_id",
     "POST /upload/verify_processing",
 ];

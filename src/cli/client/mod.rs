@@ -5,7 +5,8 @@
 //! - `screen`: text of documents made harmless, tables, questions before a deletion
 //! - `mcp`: the tools of a server on standard input and output
 //! - `archive`: tenants out of a server and into another
-//! - `search`, `ask`, `graph`: questions; `sources`, `jobs`, `keys`, `tenants`, `memories`: lists
+//! - `search`, `ask`, `graph`: questions; `sources`, `jobs`, `keys`, `tenants`, `memories`: lists;
+//!   `reembed`: the model of tenants
 
 mod archive;
 mod ask;
@@ -18,6 +19,7 @@ mod mcp;
 mod memories;
 mod options;
 mod profile;
+mod reembed;
 mod screen;
 mod search;
 mod sources;
@@ -32,6 +34,7 @@ pub use jobs::JobsOptions;
 pub use keys::KeyOptions;
 pub use mcp::McpOptions;
 pub use memories::MemoryOptions;
+pub use reembed::ReembedOptions;
 pub use search::SearchOptions;
 pub use sources::SourcesOptions;
 pub use tenants::TenantOptions;

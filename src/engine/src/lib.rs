@@ -11,10 +11,11 @@
 //!
 //! - `access`: from a key to the data of a tenant
 //! - `tenants`, `sources`, `search`, `qna`, `memories`, `keys`: the operations
-//! - `device`: the device for vectors and the model
+//! - `models`: the embedding models; `device`: the device for vectors and the model
 //! - `reading`: the generator as the reader of graphs
 //! - `archive`: tenants as files of lines, out and in
 //! - `backup`: backups and restoring them; `backups`: those of this engine
+//! - `reembed`: changing the model of tenants
 //! - `meters`: measurements; `stage`: stages as spans; `slow`: the log of slow searches
 //! - `health`: state of the parts
 //! - `restore`: rebuilding a lost catalog, completing an older one
@@ -33,9 +34,11 @@ mod keys;
 mod listing;
 mod memories;
 mod meters;
+mod models;
 pub mod qna;
 pub mod query;
 mod reading;
+mod reembed;
 mod restore;
 mod search;
 pub mod settings;
@@ -61,6 +64,8 @@ pub use health::{ComponentState, Health};
 pub use listing::SourcePage;
 pub use lodestone_io::{FileSlice, IoError, Spill, Spilled, SpilledFile, Spills};
 pub use lodestone_rank::settle;
+pub use models::Models;
+pub use reembed::{ReembedAction, ReembedState, TenantReembed};
 pub use sources::Original;
 pub use status::FoundStatus;
 pub use tenants::Stats;
@@ -142,8 +147,10 @@ pub struct Components {
     pub clock: Arc<dyn Clock>,
     /// Ids and secrets.
     pub ids: Arc<dyn IdSource>,
-    /// The model.
+    /// The model of new tenants.
     pub embedder: Arc<dyn Embedder>,
+    /// Another model whose vectors are searched as well.
+    pub previous_embedder: Option<Arc<dyn Embedder>>,
     /// The reranker of `accurate` searches, if there is one.
     pub reranker: Option<Arc<dyn Reranker>>,
     /// The parser of documents.
@@ -165,6 +172,7 @@ impl Components {
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             embedder,
+            previous_embedder: None,
             reranker: None,
             parser: Arc::new(InProcess),
             web: None,
@@ -190,7 +198,7 @@ pub struct Engine {
     backend: Arc<dyn ComputeBackend>,
     answerer: Answerer,
     writer: Option<Writer>,
-    embedder: Arc<dyn Embedder>,
+    pub(crate) models: Models,
     reranker: Option<Arc<dyn Reranker>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
@@ -215,8 +223,19 @@ impl Engine {
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
         settings.validate()?;
         let authorities = settings.tls.authorities()?;
-        let Components { disk, clock, ids, embedder, reranker, parser, web, backend, generator } =
-            components;
+        let Components {
+            disk,
+            clock,
+            ids,
+            embedder,
+            previous_embedder,
+            reranker,
+            parser,
+            web,
+            backend,
+            generator,
+        } = components;
+        let models = Models::new(Arc::clone(&embedder), previous_embedder);
         let data = Arc::new(DataDir::open(&settings.data_dir, disk)?);
         let held = Arc::new(HeldBlobs::new(Arc::new(LocalBlobs::new(Arc::clone(&data)))));
         let store: Arc<dyn BlobStore> = Arc::clone(&held) as _;
@@ -238,7 +257,7 @@ impl Engine {
             registry: Arc::clone(&registry),
             store: Arc::clone(&store),
             gauge: Arc::clone(&gauge),
-            embedder: Arc::clone(&embedder),
+            models: models.clone(),
             parser,
             web: web.unwrap_or_else(|| fetcher(&settings, &authorities)),
             clock: Arc::clone(&clock),
@@ -247,6 +266,7 @@ impl Engine {
             memory: Arc::clone(&memory),
             graph_reader: graph_reader
                 .map(|one| Arc::new(GeneratorReader::new(one)) as Arc<dyn GraphReader>),
+            keep_other_millis: settings.reembed.previous_vectors_hours * MILLIS_PER_HOUR,
         }));
         let threads = resume(&ingest, &catalog)?;
         let backups = Backups::started(BackupParts {
@@ -259,8 +279,7 @@ impl Engine {
         });
         Ok(Arc::new(Self {
             spills: Spills::new(Arc::clone(&data), Arc::clone(&gauge)),
-            query: Query::new(Arc::clone(&backend), Arc::clone(&embedder))
-                .with_reranker(reranker.clone()),
+            query: Query::new(Arc::clone(&backend), models.clone()).with_reranker(reranker.clone()),
             backend,
             answerer: Answerer::new(Arc::clone(&embedder)).with_clock(Arc::clone(&clock)),
             writer: generator
@@ -273,7 +292,7 @@ impl Engine {
             gauge,
             memory,
             ingest,
-            embedder,
+            models,
             reranker,
             clock,
             ids,
@@ -298,9 +317,9 @@ impl Engine {
         self.first_key.lock().take()
     }
 
-    /// The model.
+    /// The model of new tenants.
     pub fn embedder(&self) -> &dyn Embedder {
-        &*self.embedder
+        &**self.models.current()
     }
 
     /// The reranker of `accurate` searches, if there is one.
@@ -343,7 +362,7 @@ impl Engine {
     pub fn shut_down(&self) {
         self.backups.stop();
         self.ingest.stop();
-        self.embedder.close();
+        self.models.all().for_each(|model| model.close());
         if let Some(reranker) = &self.reranker {
             reranker.close();
         }

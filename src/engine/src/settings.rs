@@ -2,6 +2,7 @@
 //! variable and a key of the settings file.
 
 mod backups;
+mod reembed;
 mod tenants;
 mod tls;
 mod values;
@@ -19,6 +20,7 @@ use lodestone_embed::Precision;
 use lodestone_fetch::Allowed;
 
 pub use backups::BackupSettings;
+pub use reembed::ReembedSettings;
 pub use tenants::TenantSettings;
 pub use tls::TlsSettings;
 pub use values::RateLimit;
@@ -235,6 +237,9 @@ pub struct Settings {
     /// Backups.
     #[command(flatten)]
     pub backups: BackupSettings,
+    /// Changing the embedding model.
+    #[command(flatten)]
+    pub reembed: ReembedSettings,
     /// Metrics, logs and traces.
     #[command(flatten)]
     pub watch: WatchSettings,

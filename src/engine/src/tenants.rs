@@ -184,7 +184,10 @@ impl Engine {
         let snapshot = access.collection.snapshot();
         let (_, reached) = self.sub_tenants(grant, &access.tenant.id)?;
         let dimension = match access.tenant.mode {
-            TenantMode::Standard => Some(self.embedder.dimension()),
+            TenantMode::Standard => {
+                let model = self.models.of(&snapshot.manifest);
+                Some(model.unwrap_or(self.models.current()).dimension())
+            }
             TenantMode::Embeddings => access.tenant.dimension.map(|width| width as usize),
         };
         Ok(Stats {

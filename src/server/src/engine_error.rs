@@ -105,6 +105,7 @@ fn ingest(error: IngestError) -> ApiError {
         }
         IngestError::DimensionMismatch { .. } => ApiError::invalid("dimension_mismatch", message),
         IngestError::ModelMismatch { .. } => conflict("model_mismatch", message),
+        IngestError::ReembedRefused { .. } => conflict("reembed_refused", message),
         IngestError::OutcomeUnknown { id, .. } => outcome_unknown(id.as_ref()).caused_by(message),
         IngestError::DiskFull { .. } => of_server(ErrorKind::StorageFull, message),
         IngestError::Job(error) => job(&error),

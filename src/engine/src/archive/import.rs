@@ -117,10 +117,10 @@ impl Engine {
         if *mode == TenantMode::Embeddings || checked.end.chunks == 0 {
             return Ok(false);
         }
-        if head.model.as_deref() != Some(self.embedder.fingerprint()) {
+        if head.model.as_deref() != Some(self.embedder().fingerprint()) {
             return Ok(true);
         }
-        let (found, own) = (head.dimension.unwrap_or(0) as usize, self.embedder.dimension());
+        let (found, own) = (head.dimension.unwrap_or(0) as usize, self.embedder().dimension());
         match found == own {
             true => Ok(false),
             false => Err(ArchiveError::Refused {

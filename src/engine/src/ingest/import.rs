@@ -153,7 +153,7 @@ impl<'a> NewTenant<'a> {
                 passage(Surroundings { title, searchable, context: &row.context }, &row.text)
             };
             let texts = slice.iter().map(passage_of).collect();
-            let vectors = self.ingest.embedder.embed_within(Lane::Bulk, &context, texts)?;
+            let vectors = self.ingest.models.current().embed_within(Lane::Bulk, &context, texts)?;
             for (row, vector) in slice.iter_mut().zip(vectors) {
                 row.vector = vector;
             }
@@ -168,7 +168,7 @@ impl<'a> NewTenant<'a> {
         }
         self.ingest.require_room_for_content()?;
         let (dimension, kind) = match self.tenant.mode {
-            TenantMode::Standard => (self.ingest.embedder.dimension(), VectorKind::F16),
+            TenantMode::Standard => (self.ingest.models.current().dimension(), VectorKind::F16),
             TenantMode::Embeddings => {
                 (self.tenant.dimension.unwrap_or(1) as usize, VectorKind::F32)
             }
@@ -194,7 +194,7 @@ impl<'a> NewTenant<'a> {
         let add = std::mem::take(&mut self.segments);
         if !add.is_empty() {
             let is_standard = self.tenant.mode == TenantMode::Standard;
-            let embedding = is_standard.then(|| ingest.embedder.fingerprint().to_owned());
+            let embedding = is_standard.then(|| ingest.models.current().fingerprint().to_owned());
             let edit = Edit { add, embedding, ..Edit::default() };
             collection.writer()?.commit(&edit)?;
         }

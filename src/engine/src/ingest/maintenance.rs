@@ -136,6 +136,7 @@ impl Ingest {
                 collection.repair_source_lists()?;
             }
             self.remove_expired_memories(collection)?;
+            self.expire_other(collection)?;
             while self.merge_next(collection, LARGE_MERGE_ROWS)? {}
             let round = self.rebuild_once(collection)?;
             collection.collect_garbage()?;
@@ -186,6 +187,7 @@ impl Ingest {
             tracing::info!(tenant = %name, expired, "expired memories removed");
             self.maintenance.wake(&collection);
         }
+        self.expire_other(&collection)?;
         let deleted = self.sweep_originals(&collection)?;
         if deleted > 0 {
             tracing::info!(tenant = %name, deleted, "originals without a source deleted");

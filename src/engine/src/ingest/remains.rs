@@ -13,8 +13,9 @@ impl Ingest {
     pub fn finish_deleted_tenants(&self) -> Result<(), IngestError> {
         for id in self.catalog.collections_pending_delete()? {
             self.registry.close(id);
-            if !self.maintenance.give_up_large(id) {
-                // What a merge writes later would stay: its thread calls again when it is done.
+            if !self.maintenance.give_up_large(id) | !self.reembeds.forget(id) {
+                // Files that a merge or a re-embedding writes later would stay: its thread calls
+                // again when it is done.
                 continue;
             }
             descriptors::mark_deleted(&*self.store, id)?;

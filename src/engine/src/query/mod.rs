@@ -68,19 +68,28 @@ pub use vectors::VectorHit;
 use lodestone_compute::ComputeBackend;
 use lodestone_embed::Embedder;
 use lodestone_rank::Reranker;
+use lodestone_storage::collection::Snapshot;
 
-/// Runs searches with a compute backend, a model and perhaps a reranker.
+use crate::Models;
+
+/// Runs searches with a compute backend, models and perhaps a reranker.
 #[derive(Debug, Clone)]
 pub struct Query {
     backend: Arc<dyn ComputeBackend>,
-    embedder: Arc<dyn Embedder>,
+    models: Models,
     reranker: Option<Arc<dyn Reranker>>,
 }
 
 impl Query {
-    /// Searches with a compute backend and a model.
-    pub fn new(backend: Arc<dyn ComputeBackend>, embedder: Arc<dyn Embedder>) -> Self {
-        Self { backend, embedder, reranker: None }
+    /// Searches with a compute backend and models.
+    pub fn new(backend: Arc<dyn ComputeBackend>, models: impl Into<Models>) -> Self {
+        Self { backend, models: models.into(), reranker: None }
+    }
+
+    /// The model for the queries of a version of a tenant; the current one where that of its
+    /// vectors is not loaded, and they are not searched.
+    fn model(&self, snapshot: &Snapshot) -> &dyn Embedder {
+        &**self.models.of(&snapshot.manifest).unwrap_or(self.models.current())
     }
 
     /// The same with a reranker for `accurate` searches, if there is one.

@@ -40,6 +40,7 @@ pub mod keys;
 pub mod memories;
 pub mod operations;
 pub mod passages;
+pub mod reembed;
 pub mod search;
 pub mod sources;
 pub mod tenants;

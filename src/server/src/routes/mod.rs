@@ -32,7 +32,7 @@
 //! - `embeddings`: client vectors; `memories`: personal memories
 //! - `archives`: tenants out and in
 //! - `v1`: the interface of OpenAI
-//! - `tenants`, `keys`, `backups`, `operations`: administration
+//! - `tenants`, `keys`, `backups`, `reembed`, `operations`: administration
 
 pub mod archives;
 pub mod backups;
@@ -47,6 +47,7 @@ pub mod once;
 pub mod openapi;
 pub mod operations;
 pub mod qna;
+pub mod reembed;
 mod route;
 pub mod search;
 pub mod sources;
@@ -81,6 +82,7 @@ pub fn table() -> Vec<Route<App>> {
         tenants::routes(),
         keys::routes(),
         backups::routes(),
+        reembed::routes(),
         operations::routes(),
         v1::routes(),
     ]
