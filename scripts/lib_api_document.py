@@ -3,7 +3,8 @@ import json
 import re
 from dataclasses import dataclass, field
 
-MEDIA = {"application/json": "json", "multipart/form-data": "form", "application/x-www-form-urlencoded": "urlencoded"}
+MEDIA = {"application/json": "json", "multipart/form-data": "form", "application/x-www-form-urlencoded": "urlencoded",
+         "application/x-ndjson": "lines"}
 VERBS = {"post": "create", "get": "get", "delete": "delete", "patch": "update", "put": "put"}
 
 
@@ -101,6 +102,8 @@ def own_interface(document):
 def method_name(path, method, methods):
     """`/search/full-text-search` is `full_text_search`; a path of several operations has verbs."""
     name = re.sub("[^a-z0-9]+", "_", [part for part in path.split("/") if "{" not in part][-1])
+    if name in ("import", "export"):  # words of the languages
+        return f"{name}_{path.split('/')[1]}"
     summaries = {spec["summary"] for spec in methods.values()}
     collection = re.fullmatch("/admin/[a-z_]+(/{[a-z_]+})?", path)
     return f"{VERBS[method]}_{name}" if len(summaries) > 1 or collection else name
@@ -114,7 +117,10 @@ def read_operation(api, group, name, method, path, spec):
     content = spec.get("requestBody", {}).get("content", {})
     for media_type, of_type in content.items():
         media, schema = MEDIA[media_type], of_type["schema"]
-        if "properties" not in schema:
+        if media == "lines":
+            described = {"format": "lines", "description": "JSON Lines: bytes, or an open file."}
+            schema = {"properties": {"body": described}, "required": ["body"]}
+        elif "properties" not in schema:
             is_whole = True
             schema = {"properties": {"body": schema}, "required": ["body"]}
         for key, value in schema["properties"].items():

@@ -82,6 +82,8 @@ def type_of(schema, prefix=""):
         return f"dict[str, {type_of(schema['additionalProperties'], prefix)}]"
     if schema.get("format") == "binary":
         return "FileInput"
+    if schema.get("format") == "lines":
+        return "bytes | BinaryIO"
     return SCALARS.get(kinds, "Any")
 
 

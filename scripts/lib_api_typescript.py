@@ -50,6 +50,8 @@ def type_of(schema, prefix=""):
         return f"Record<string, {type_of(schema['additionalProperties'], prefix)}>"
     if schema.get("format") == "binary":
         return "FileInput"
+    if schema.get("format") == "lines":
+        return "Blob | Uint8Array | string"
     return SCALARS.get(kinds, "unknown")
 
 

@@ -6,6 +6,21 @@ import type * as models from "./types.js";
 export class AdminOperations {
   constructor(private readonly transport: Transport) {}
 
+  /** Export a tenant as JSON Lines. */
+  exportTenant(request: models.AdminExportTenantRequest, options?: Options): Promise<Blob> {
+    return this.transport.call({method: "GET", path: "/tenant/export", query: ["tenant_id", "sub_tenant_id"], result: "bytes"}, request, options);
+  }
+
+  /** Make a tenant from an export. */
+  importTenant(request: models.AdminImportTenantRequest, options?: Options): Promise<models.ImportedTenant> {
+    return this.transport.call({method: "POST", path: "/tenant/import", query: ["tenant_id"], media: "lines"}, request, options);
+  }
+
+  /** Set the limits of a tenant. */
+  createTenantLimits(request: models.AdminCreateTenantLimitsRequest, options?: Options): Promise<models.TenantUsage> {
+    return this.transport.call({method: "POST", path: "/admin/tenant_limits", media: "json"}, request, options);
+  }
+
   /** List the tenants within the key's scope. */
   list(options?: Options): Promise<models.TenantList> {
     return this.transport.call({method: "GET", path: "/tenant/list"}, {}, options);
@@ -39,6 +54,16 @@ export class AdminOperations {
   /** List backups and tell their state. */
   getBackups(options?: Options): Promise<models.BackupStatus> {
     return this.transport.call({method: "GET", path: "/admin/backups"}, {}, options);
+  }
+
+  /** Change the embedding model of tenants, or measure what that would be. */
+  createReembed(request: models.AdminCreateReembedRequest = {}, options?: Options): Promise<models.ReembedStatus> {
+    return this.transport.call({method: "POST", path: "/admin/reembed", media: "json"}, request, options);
+  }
+
+  /** Tell the embedding models of tenants and the progress of changes. */
+  getReembed(request: models.AdminGetReembedRequest = {}, options?: Options): Promise<models.ReembedStatus> {
+    return this.transport.call({method: "GET", path: "/admin/reembed", query: ["tenant_id"]}, request, options);
   }
 }
 
@@ -239,6 +264,11 @@ export class TenantOperations {
   /** Count the sources, chunks and bytes of a sub-tenant. */
   stats(request: models.TenantStatsRequest, options?: Options): Promise<models.TenantStatistics> {
     return this.transport.call({method: "GET", path: "/tenant/stats", query: ["tenant_id", "sub_tenant_id"], retry: true}, request, options);
+  }
+
+  /** Tell how much a tenant stores, and its limits. */
+  usage(request: models.TenantUsageRequest, options?: Options): Promise<models.TenantUsage> {
+    return this.transport.call({method: "GET", path: "/tenant/usage", query: ["tenant_id"], retry: true}, request, options);
   }
 
   /** Delete a sub-tenant. */

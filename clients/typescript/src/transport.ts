@@ -198,6 +198,7 @@ export class Transport {
     const json = "application/json";
     if (operation.media === "json") return { url, body: () => JSON.stringify(rest), type: json };
     if (operation.media === "whole") return { url, body: () => JSON.stringify(rest["body"]), type: json };
+    if (operation.media === "lines") return { url, body: () => rest["body"] as BodyInit, type: "application/x-ndjson" };
     if (operation.media === "form") return { url, body: () => formOf(rest), type: undefined };
     if (operation.media === "urlencoded") {
       const fields = Object.entries(rest).map(([name, value]): [string, string] => [name, formText(value)]);

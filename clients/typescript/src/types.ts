@@ -893,6 +893,23 @@ export interface GeneratedMemories {
   generated_user_memories: Array<MemoryView>;
 }
 
+export interface ImportedTenant {
+  /** Its name. */
+  tenant_id: string;
+  /** Its sources, memories among them. */
+  sources: number;
+  /** Its chunks or vectors. */
+  chunks: number;
+  /** Bytes of its originals. */
+  original_bytes: number;
+  /** Whether the texts were embedded again, because the archive's vectors are of another model. */
+  reembedded: boolean;
+  /** Always true. */
+  success: boolean;
+  /** Text for people. */
+  message: string;
+}
+
 export interface SubTenantList {
   /** The tenant. */
   tenant_id: string;
@@ -947,6 +964,30 @@ export interface TenantStatistics {
   tenant_object_count: number;
   /** Equal to `tenant_id`. */
   tenant_name: string;
+}
+
+export interface TenantUsage {
+  /** The tenant. */
+  tenant_id: string;
+  /** Sources of all sub-tenants in every state, without memories. */
+  sources: number;
+  /** Bytes of their originals. */
+  bytes: number;
+  /** The limits that hold: the tenant's own, else those of the settings. */
+  limits: LimitsView;
+  /** The limits of the tenant's own; null follows the settings. */
+  own_limits: LimitsView;
+  /** Always true. */
+  success: boolean;
+  /** Text for people. */
+  message: string;
+}
+
+export interface LimitsView {
+  /** Sources; null is no limit. */
+  max_sources: number | null;
+  /** Bytes of originals; null is no limit. */
+  max_bytes: number | null;
 }
 
 export interface TenantOutcome {
@@ -1105,10 +1146,61 @@ export interface MissingTenant {
   reason: string;
 }
 
+export interface ReembedStatus {
+  /** The tenants, by id. */
+  tenants: Array<TenantVectors>;
+  /** Always true. */
+  success: boolean;
+  /** Text for people. */
+  message: string;
+}
+
+export interface TenantVectors {
+  /** The tenant. */
+  tenant_id: string;
+  /** Model of the vectors that are searched, or its fingerprint where it is not loaded; null
+without vectors of a model. */
+  model: string | null;
+  /** Whether that is the model of new tenants. */
+  is_current: boolean;
+  /** Model of the vectors that are being made, or kept from before; null without any. */
+  other_model: string | null;
+  /** Bytes of the segments with those. */
+  other_bytes: number;
+  /** Until when the vectors of before are kept, epoch seconds; null unless they are kept. */
+  kept_until: string | null;
+  /** `queued`, `in_progress`, `success` or `errored`; null where nothing was asked for. */
+  status: string | null;
+  /** Chunks that have their new vector. */
+  chunks_done: number;
+  /** Chunks of the change in all. */
+  chunks: number;
+  /** Reason for which it waits or has failed, or empty. */
+  reason: string;
+  /** The work that it would be, of a dry run. */
+  estimate: EstimateView | null;
+}
+
+export interface EstimateView {
+  /** Chunks to embed. */
+  chunks: number;
+  /** Their tokens, from a sample. */
+  tokens: number;
+  /** Chunks a second, measured with the sample; 0 where there is nothing to do. */
+  chunks_per_second: number;
+  /** Seconds of the work at that rate. */
+  seconds: number;
+  /** Bytes of disk for the new segments, beside the present ones. */
+  disk_bytes: number;
+  /** Bytes of disk that are free. */
+  free_bytes: number;
+}
+
 export interface JobList {
   /** Newest first. */
   jobs: Array<JobView>;
-  /** Counts over everything addressed, independent of the page and the state asked for. */
+  /** Counts of the jobs of sources over everything addressed, independent
+of the page and the state asked for. */
   counts: JobCounts;
   /** Cursor of the next page; null on the last page. */
   next_cursor: string | null;
@@ -1121,13 +1213,13 @@ export interface JobList {
 export interface JobView {
   /** Its id. */
   job_id: string;
-  /** The source that it processes. */
+  /** The source that it processes; empty for `reembed`. */
   file_id: string;
   /** Tenant of the source. */
   tenant_id: string;
-  /** Sub-tenant of the source. */
+  /** Sub-tenant of the source; empty for `reembed`, which is about the whole tenant. */
   sub_tenant_id: string;
-  /** Kind of the source. */
+  /** Kind of the source, or `reembed`: a change of the embedding model of the tenant. */
   kind: string;
   /** State of processing. */
   status: Status;
@@ -1830,6 +1922,20 @@ export interface MemoryGenerateUserMemoryRequest {
   user_name?: string | null;
 }
 
+export interface AdminExportTenantRequest {
+  /** The tenant. */
+  tenant_id: string;
+  /** Sub-tenant; absent and empty mean `default`. */
+  sub_tenant_id?: string | null;
+}
+
+export interface AdminImportTenantRequest {
+  /** The new tenant, or one into which nothing was uploaded; absent: the name in the archive. */
+  tenant_id?: string | null;
+  /** JSON Lines: bytes, or an open file. */
+  body: Blob | Uint8Array | string;
+}
+
 export interface TenantSubTenantIdsRequest {
   /** The tenant. */
   tenant_id: string;
@@ -1840,6 +1946,20 @@ export interface TenantStatsRequest {
   tenant_id: string;
   /** Sub-tenant; absent and empty mean `default`. */
   sub_tenant_id?: string | null;
+}
+
+export interface TenantUsageRequest {
+  /** The tenant. */
+  tenant_id: string;
+}
+
+export interface AdminCreateTenantLimitsRequest {
+  /** The tenant. */
+  tenant_id: string;
+  /** Sources that the tenant may have; absent or null: as the settings say. */
+  max_sources?: number | null;
+  /** Bytes of originals that the tenant may store; absent or null: as the settings say. */
+  max_bytes?: number | null;
 }
 
 export interface TenantDeleteSubTenantRequest {
@@ -1911,6 +2031,20 @@ export interface AdminCreateBackupsRequest {
   with_keys?: boolean | null;
   /** Copy every file, also those that earlier backups have. */
   full?: boolean | null;
+}
+
+export interface AdminCreateReembedRequest {
+  /** This tenant alone; absent: every tenant. */
+  tenant_id?: string | null;
+  /** start: make vectors with the model of the server and switch to them; back: complete the vectors of before and switch to them; discard: give up the vectors that are not searched. */
+  action?: "start" | "back" | "discard" | null;
+  /** Measure what start would be, and change nothing. */
+  dry_run?: boolean | null;
+}
+
+export interface AdminGetReembedRequest {
+  /** The tenant. */
+  tenant_id?: string | null;
 }
 
 export interface OperationsJobsRequest {

@@ -325,6 +325,18 @@ class GeneratedMemories(TypedDict):
     generated_user_memories: list[MemoryView]
 
 
+class ImportedTenant(TypedDict):
+    """A tenant that was imported."""
+
+    tenant_id: str
+    sources: int
+    chunks: int
+    original_bytes: int
+    reembedded: bool
+    success: bool
+    message: str
+
+
 class SchemaProperty(TypedDict):
     """A declared key as listings show it."""
 
@@ -348,6 +360,13 @@ class TenantStatistics(TypedDict):
     memory_count: int
     tenant_object_count: int
     tenant_name: str
+
+
+class LimitsView(TypedDict):
+    """Limits of a tenant."""
+
+    max_sources: int | None
+    max_bytes: int | None
 
 
 class TenantOutcome(TypedDict):
@@ -391,6 +410,17 @@ class MissingTenant(TypedDict):
 
     tenant_id: str
     reason: str
+
+
+class EstimateView(TypedDict):
+    """The work that a change of the model would be."""
+
+    chunks: int
+    tokens: int
+    chunks_per_second: float
+    seconds: float
+    disk_bytes: int
+    free_bytes: int
 
 
 class JobView(TypedDict):
@@ -845,6 +875,16 @@ class MemoryGenerateUserMemoryRequest(TypedDict):
     user_name: NotRequired[str | None]
 
 
+class AdminExportTenantRequest(TypedDict):
+    tenant_id: str
+    sub_tenant_id: NotRequired[str | None]
+
+
+class AdminImportTenantRequest(TypedDict):
+    tenant_id: NotRequired[str | None]
+    body: bytes | BinaryIO
+
+
 class TenantSubTenantIdsRequest(TypedDict):
     tenant_id: str
 
@@ -852,6 +892,16 @@ class TenantSubTenantIdsRequest(TypedDict):
 class TenantStatsRequest(TypedDict):
     tenant_id: str
     sub_tenant_id: NotRequired[str | None]
+
+
+class TenantUsageRequest(TypedDict):
+    tenant_id: str
+
+
+class AdminCreateTenantLimitsRequest(TypedDict):
+    tenant_id: str
+    max_sources: NotRequired[int | None]
+    max_bytes: NotRequired[int | None]
 
 
 class TenantDeleteSubTenantRequest(TypedDict):
@@ -901,6 +951,16 @@ class AdminCreateBackupsRequest(TypedDict):
     tenant_id: NotRequired[str | None]
     with_keys: NotRequired[bool | None]
     full: NotRequired[bool | None]
+
+
+class AdminCreateReembedRequest(TypedDict):
+    tenant_id: NotRequired[str | None]
+    action: NotRequired[Literal["start", "back", "discard"] | None]
+    dry_run: NotRequired[bool | None]
+
+
+class AdminGetReembedRequest(TypedDict):
+    tenant_id: NotRequired[str | None]
 
 
 class OperationsJobsRequest(TypedDict):
@@ -1104,6 +1164,18 @@ class SchemaView(TypedDict):
     properties: list[SchemaProperty]
 
 
+class TenantUsage(TypedDict):
+    """Answer to `tenant/usage` and `admin/tenant_limits`."""
+
+    tenant_id: str
+    sources: int
+    bytes: int
+    limits: LimitsView
+    own_limits: LimitsView
+    success: bool
+    message: str
+
+
 class TenantView(TypedDict):
     """A tenant."""
 
@@ -1150,6 +1222,22 @@ class BackupView(TypedDict):
     new_bytes: int
     new_files: int
     has_keys: bool
+
+
+class TenantVectors(TypedDict):
+    """The vectors of a tenant."""
+
+    tenant_id: str
+    model: str | None
+    is_current: bool
+    other_model: str | None
+    other_bytes: int
+    kept_until: str | None
+    status: str | None
+    chunks_done: int
+    chunks: int
+    reason: str
+    estimate: EstimateView | None
 
 
 class JobList(TypedDict):
@@ -1274,6 +1362,14 @@ class LastBackup(TypedDict):
     ended_at: str
     backup: BackupView | None
     error: str
+
+
+class ReembedStatus(TypedDict):
+    """Answer about the vectors of tenants."""
+
+    tenants: list[TenantVectors]
+    success: bool
+    message: str
 
 
 class RetrieveResponse(TypedDict):

@@ -15,6 +15,34 @@ class AdminOperations:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
+    def export_tenant(self, *, options: Options | None = None, **request: Unpack[models.AdminExportTenantRequest]) -> bytes:
+        """Export a tenant as JSON Lines.
+
+        tenant_id: The tenant.
+        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
+        """
+        answer: bytes = self._transport.call(Operation("GET", "/tenant/export", query=["tenant_id", "sub_tenant_id"], result="bytes"), request, options)
+        return answer
+
+    def import_tenant(self, *, options: Options | None = None, **request: Unpack[models.AdminImportTenantRequest]) -> models.ImportedTenant:
+        """Make a tenant from an export.
+
+        tenant_id: The new tenant, or one into which nothing was uploaded; absent: the name in the archive.
+        body: JSON Lines: bytes, or an open file.
+        """
+        answer: models.ImportedTenant = self._transport.call(Operation("POST", "/tenant/import", query=["tenant_id"], media="lines"), request, options)
+        return answer
+
+    def create_tenant_limits(self, *, options: Options | None = None, **request: Unpack[models.AdminCreateTenantLimitsRequest]) -> models.TenantUsage:
+        """Set the limits of a tenant.
+
+        tenant_id: The tenant.
+        max_sources: Sources that the tenant may have; absent or null: as the settings say.
+        max_bytes: Bytes of originals that the tenant may store; absent or null: as the settings say.
+        """
+        answer: models.TenantUsage = self._transport.call(Operation("POST", "/admin/tenant_limits", media="json"), request, options)
+        return answer
+
     def list(self, *, options: Options | None = None) -> models.TenantList:
         """List the tenants within the key's scope."""
         answer: models.TenantList = self._transport.call(Operation("GET", "/tenant/list"), {}, options)
@@ -67,6 +95,24 @@ class AdminOperations:
     def get_backups(self, *, options: Options | None = None) -> models.BackupStatus:
         """List backups and tell their state."""
         answer: models.BackupStatus = self._transport.call(Operation("GET", "/admin/backups"), {}, options)
+        return answer
+
+    def create_reembed(self, *, options: Options | None = None, **request: Unpack[models.AdminCreateReembedRequest]) -> models.ReembedStatus:
+        """Change the embedding model of tenants, or measure what that would be.
+
+        tenant_id: This tenant alone; absent: every tenant.
+        action: start: make vectors with the model of the server and switch to them; back: complete the vectors of before and switch to them; discard: give up the vectors that are not searched.
+        dry_run: Measure what start would be, and change nothing.
+        """
+        answer: models.ReembedStatus = self._transport.call(Operation("POST", "/admin/reembed", media="json"), request, options)
+        return answer
+
+    def get_reembed(self, *, options: Options | None = None, **request: Unpack[models.AdminGetReembedRequest]) -> models.ReembedStatus:
+        """Tell the embedding models of tenants and the progress of changes.
+
+        tenant_id: The tenant.
+        """
+        answer: models.ReembedStatus = self._transport.call(Operation("GET", "/admin/reembed", query=["tenant_id"]), request, options)
         return answer
 
 
@@ -468,6 +514,14 @@ class TenantOperations:
         sub_tenant_id: Sub-tenant; absent and empty mean `default`.
         """
         answer: models.TenantStatistics = self._transport.call(Operation("GET", "/tenant/stats", query=["tenant_id", "sub_tenant_id"], retry=True), request, options)
+        return answer
+
+    def usage(self, *, options: Options | None = None, **request: Unpack[models.TenantUsageRequest]) -> models.TenantUsage:
+        """Tell how much a tenant stores, and its limits.
+
+        tenant_id: The tenant.
+        """
+        answer: models.TenantUsage = self._transport.call(Operation("GET", "/tenant/usage", query=["tenant_id"], retry=True), request, options)
         return answer
 
     def delete_sub_tenant(self, *, options: Options | None = None, **request: Unpack[models.TenantDeleteSubTenantRequest]) -> models.TenantOutcome:
