@@ -223,20 +223,9 @@ impl Engine {
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
         settings.validate()?;
         let authorities = settings.tls.authorities()?;
-        let Components {
-            disk,
-            clock,
-            ids,
-            embedder,
-            previous_embedder,
-            reranker,
-            parser,
-            web,
-            backend,
-            generator,
-        } = components;
-        let models = Models::new(Arc::clone(&embedder), previous_embedder);
-        let data = Arc::new(DataDir::open(&settings.data_dir, disk)?);
+        let Components { clock, ids, embedder, backend, .. } = components;
+        let models = Models::new(Arc::clone(&embedder), components.previous_embedder);
+        let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
         let held = Arc::new(HeldBlobs::new(Arc::new(LocalBlobs::new(Arc::clone(&data)))));
         let store: Arc<dyn BlobStore> = Arc::clone(&held) as _;
         let options = catalog_options(&settings);
@@ -250,22 +239,20 @@ impl Engine {
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let memory = budget_of(&settings);
         // Not asked for anything yet: a start never waits for it.
-        let generator = generator.or(configured_generator(&settings, &authorities)?);
-        let graph_reader = generator.clone().filter(|_| settings.llm_graph);
+        let generator = components.generator.or(configured_generator(&settings, &authorities)?);
         let ingest = Arc::new(Ingest::new(IngestParts {
             catalog: catalog.clone(),
             registry: Arc::clone(&registry),
             store: Arc::clone(&store),
             gauge: Arc::clone(&gauge),
             models: models.clone(),
-            parser,
-            web: web.unwrap_or_else(|| fetcher(&settings, &authorities)),
+            parser: components.parser,
+            web: components.web.unwrap_or_else(|| fetcher(&settings, &authorities)),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
             workers: settings.ingest_threads,
             memory: Arc::clone(&memory),
-            graph_reader: graph_reader
-                .map(|one| Arc::new(GeneratorReader::new(one)) as Arc<dyn GraphReader>),
+            graph_reader: graph_reader(&settings, generator.as_ref()),
             keep_other_millis: settings.reembed.previous_vectors_hours * MILLIS_PER_HOUR,
         }));
         let threads = resume(&ingest, &catalog)?;
@@ -279,7 +266,8 @@ impl Engine {
         });
         Ok(Arc::new(Self {
             spills: Spills::new(Arc::clone(&data), Arc::clone(&gauge)),
-            query: Query::new(Arc::clone(&backend), models.clone()).with_reranker(reranker.clone()),
+            query: Query::new(Arc::clone(&backend), models.clone())
+                .with_reranker(components.reranker.clone()),
             backend,
             answerer: Answerer::new(Arc::clone(&embedder)).with_clock(Arc::clone(&clock)),
             writer: generator
@@ -293,7 +281,7 @@ impl Engine {
             memory,
             ingest,
             models,
-            reranker,
+            reranker: components.reranker,
             clock,
             ids,
             backups,
@@ -391,6 +379,15 @@ fn configured_generator(
 ) -> Result<Option<Arc<dyn Generator>>, EngineError> {
     let made = |llm| Arc::new(OpenAiGenerator::new(llm).trusting(authorities)) as _;
     Ok(settings.generator()?.map(made))
+}
+
+/// The generator as the reader of graphs, where the settings say so.
+fn graph_reader(
+    settings: &Settings,
+    generator: Option<&Arc<dyn Generator>>,
+) -> Option<Arc<dyn GraphReader>> {
+    let reader = generator.filter(|_| settings.llm_graph)?;
+    Some(Arc::new(GeneratorReader::new(Arc::clone(reader))))
 }
 
 /// The one way out to the web.

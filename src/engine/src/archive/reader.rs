@@ -129,18 +129,7 @@ pub fn read(
             Member::End(end) => {
                 checked.end.sha256 = hex::encode(sha256.finalize());
                 if end != checked.end {
-                    let problem = format!(
-                        "it counts {} sources, {} chunks and {} bytes of originals with SHA-256 {}, \
-                         the lines before it have {}, {}, {} and {}",
-                        end.sources,
-                        end.chunks,
-                        end.original_bytes,
-                        end.sha256,
-                        checked.end.sources,
-                        checked.end.chunks,
-                        checked.end.original_bytes,
-                        checked.end.sha256,
-                    );
+                    let problem = difference(&end, &checked.end);
                     return Err(reader.refused("end", &problem).into());
                 }
                 if reader.at < bytes.len() {
@@ -154,6 +143,22 @@ pub fn read(
             }
         }
     }
+}
+
+/// The sums of the last line beside those of the lines before it.
+fn difference(told: &End, found: &End) -> String {
+    format!(
+        "it counts {} sources, {} chunks and {} bytes of originals with SHA-256 {}, the lines \
+         before it have {}, {}, {} and {}",
+        told.sources,
+        told.chunks,
+        told.original_bytes,
+        told.sha256,
+        found.sources,
+        found.chunks,
+        found.original_bytes,
+        found.sha256,
+    )
 }
 
 struct Reader<'a> {
