@@ -181,17 +181,8 @@ impl Kind {
             Self::Number { min, max } => {
                 json!({"type": "number", "minimum": min, "maximum": max})
             }
-            Self::Inputs { max, tokens_max, has_tokens: true } => {
-                let text = || json!({"type": "string"});
-                let ids = || array(json!({"type": "integer", "minimum": 0}), 1, tokens_max);
-                json!({"anyOf": [text(), array(text(), 1, max), ids(), array(ids(), 1, max)]})
-            }
-            Self::Inputs { max, .. } => {
-                let text = || json!({"type": "string"});
-                let object = json!({
-                    "type": "object", "required": ["text"], "properties": {"text": text()},
-                });
-                array(json!({"anyOf": [text(), object]}), 1, max)
+            Self::Inputs { max, tokens_max, has_tokens } => {
+                inputs_schema(max, has_tokens.then_some(tokens_max))
             }
             Self::Moment => json!({"anyOf": [{"type": "number"}, {"type": "string"}]}),
             Self::Rows => array(row(), 1, limits::VECTOR_ROWS_MAX),
@@ -209,6 +200,18 @@ impl Kind {
             }
         }
     }
+}
+
+/// The schema of up to `max` texts: alone or as token ids of up to `tokens_max`, else in objects.
+fn inputs_schema(max: usize, tokens_max: Option<usize>) -> Value {
+    let text = || json!({"type": "string"});
+    let Some(tokens_max) = tokens_max else {
+        let object =
+            json!({"type": "object", "required": ["text"], "properties": {"text": text()}});
+        return array(json!({"anyOf": [text(), object]}), 1, max);
+    };
+    let ids = || array(json!({"type": "integer", "minimum": 0}), 1, tokens_max);
+    json!({"anyOf": [text(), array(text(), 1, max), ids(), array(ids(), 1, max)]})
 }
 
 /// One input field of an operation.

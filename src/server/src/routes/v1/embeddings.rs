@@ -222,8 +222,8 @@ mod tests {
             Passages { texts, tokens: tokens.to_vec(), truncated: Vec::new() }.groups(10)
         };
         assert_eq!(groups(&[4, 4, 4, 20, 1]), [0..2, 2..3, 3..4, 4..5]);
-        assert_eq!(groups(&[10]), [0..1]);
-        assert_eq!(groups(&[0, 0, 10, 0]), [0..4]);
+        assert_eq!(groups(&[10, 10]), [0..1, 1..2]);
+        assert_eq!(groups(&[0, 0, 10, 0, 1]), [0..4, 4..5]);
     }
 
     #[test]
