@@ -86,6 +86,12 @@ fn an_import_gives_equal_listings_and_answers() {
     let other = TestServer::start();
     let made = import(&other, "moved", &archive).ok();
     assert_eq!((&made["sources"], &made["reembedded"]), (&json!(20), &json!(false)), "{made}");
+    let chunks = |bytes: &[u8]| -> Vec<Value> {
+        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let lines = lines.map(|line| serde_json::from_slice::<Value>(line).expect("a line"));
+        lines.filter(|line| line["member"] == "chunk").collect()
+    };
+    assert_eq!(chunks(&export(&other, "moved")), chunks(&archive), "text, places and vectors");
     assert_eq!(seen(&other, "moved"), before);
     let status = other.post("/upload/verify_processing?file_id=s3", Value::Null).ok();
     assert_eq!(status["status"], "success", "found without its tenant: {status}");

@@ -121,7 +121,7 @@ fn limits_and_use_survive_a_restart_and_defaults_hold_for_the_others() {
     assert_eq!(usage(&server, "acme"), before);
     assert_eq!(usage(&server, "beta")["limits"]["max_sources"], Value::Null);
     refused(&upload(&server, "b", "pears"), "limit of 1 sources");
-    let too_long = "x ".repeat(DEFAULT_BYTES as usize / 2);
+    let too_long = "x ".repeat(DEFAULT_BYTES as usize / 2) + "x";
     refused(&upload(&server, "a", &too_long), "limit of 1048576 bytes");
 }
 
