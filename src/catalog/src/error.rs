@@ -104,9 +104,9 @@ pub enum CatalogError {
         limit: &'static str,
         /// Its value.
         max: u64,
-        /// What the tenant stores.
+        /// The amount that the tenant stores.
         used: u64,
-        /// What it would store.
+        /// The amount that it would store.
         needed: u64,
     },
     /// Jobs that a stop interrupted were not requeued yet.

@@ -72,7 +72,8 @@ fn write_codes(vector: &[f32], norm: f64, scale: f64, codes: &mut [i8]) -> f64 {
     lost.iter().sum()
 }
 
-/// Deviation from 1 of the length of a row of f16 at most: each number is rounded by 2^-11 of itself.
+/// Deviation from 1 of the length of a row of f16 at most: numbers are rounded by 2^-11 of
+/// themselves.
 const ROW_LENGTH_ERROR: f64 = 1.0 / 2048.0;
 
 /// Appends the normalised `vector`, rounded to nearest f16, to `bits`. This is the only form in

@@ -73,7 +73,7 @@ pub use tenants::Stats;
 use crate::answer::Answerer;
 use crate::answer::generate::{Generator, OpenAiGenerator, Writer};
 use crate::backup::{BackupParts, Backups};
-use crate::ingest::{ClaimCounts, GraphReader, Ingest, IngestParts, MemoryBudget};
+use crate::ingest::{ClaimCounts, Ingest, IngestParts, MemoryBudget};
 use crate::query::Query;
 use crate::reading::GeneratorReader;
 use crate::settings::Settings;
@@ -252,7 +252,7 @@ impl Engine {
             ids: Arc::clone(&ids),
             workers: settings.ingest_threads,
             memory: Arc::clone(&memory),
-            graph_reader: graph_reader(&settings, generator.as_ref()),
+            graph_reader: GeneratorReader::configured(&settings, generator.as_ref()),
             keep_other_millis: settings.reembed.previous_vectors_hours * MILLIS_PER_HOUR,
         }));
         let threads = resume(&ingest, &catalog)?;
@@ -379,15 +379,6 @@ fn configured_generator(
 ) -> Result<Option<Arc<dyn Generator>>, EngineError> {
     let made = |llm| Arc::new(OpenAiGenerator::new(llm).trusting(authorities)) as _;
     Ok(settings.generator()?.map(made))
-}
-
-/// The generator as the reader of graphs, where the settings say so.
-fn graph_reader(
-    settings: &Settings,
-    generator: Option<&Arc<dyn Generator>>,
-) -> Option<Arc<dyn GraphReader>> {
-    let reader = generator.filter(|_| settings.llm_graph)?;
-    Some(Arc::new(GeneratorReader::new(Arc::clone(reader))))
 }
 
 /// The one way out to the web.

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use crate::answer::generate::{Effort, Generator, Message, Prompt, Speaker};
 use crate::ingest::GraphReader;
+use crate::settings::Settings;
 use lodestone_graph::claims::{REPLY_BYTES_MAX, REPLY_TOKENS_MAX, Request};
 use lodestone_types::CancellationToken;
 
@@ -28,6 +29,15 @@ impl GeneratorReader {
     pub(super) fn new(generator: Arc<dyn Generator>) -> Self {
         let open = Mutex::new(BTreeMap::new());
         Self { generator, is_ended: AtomicBool::new(false), next: AtomicU64::new(0), open }
+    }
+
+    /// Reads with `generator` where the settings say so.
+    pub(super) fn configured(
+        settings: &Settings,
+        generator: Option<&Arc<dyn Generator>>,
+    ) -> Option<Arc<dyn GraphReader>> {
+        let generator = generator.filter(|_| settings.llm_graph)?;
+        Some(Arc::new(Self::new(Arc::clone(generator))))
     }
 }
 

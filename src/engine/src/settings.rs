@@ -345,19 +345,14 @@ impl Settings {
     /// # Errors
     /// The first setting with an invalid value.
     pub fn validate(&self) -> Result<(), InvalidSetting> {
-        let counts = [
-            ("embed-threads", self.embed_threads),
-            ("ingest-threads", self.ingest_threads),
-            ("open-collections", self.open_collections),
-        ];
-        if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0) {
-            return Err(InvalidSetting { name, problem: "must be at least 1".to_owned() });
-        }
-        let seconds = [
+        let amounts = [
+            ("embed-threads", self.embed_threads as u64),
+            ("ingest-threads", self.ingest_threads as u64),
+            ("open-collections", self.open_collections as u64),
             ("keep-alive-seconds", self.keep_alive_seconds),
             ("slow-client-seconds", self.slow_client_seconds),
         ];
-        if let Some((name, _)) = seconds.iter().find(|(_, seconds)| *seconds == 0) {
+        if let Some((name, _)) = amounts.iter().find(|(_, amount)| *amount == 0) {
             return Err(InvalidSetting { name, problem: "must be at least 1".to_owned() });
         }
         if self.connections < CONNECTIONS_MIN {

@@ -26,8 +26,8 @@ pub enum ArchiveError {
     },
     /// The tenant holds something.
     #[error(
-        "tenant {tenant} is not empty: an archive goes into a new tenant, or one into which nothing \
-         was uploaded; name another tenant_id"
+        "tenant {tenant} is not empty: an archive goes into a new tenant, or one into which \
+         nothing was uploaded; name another tenant_id"
     )]
     NotEmpty {
         /// The tenant.

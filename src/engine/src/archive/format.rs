@@ -57,7 +57,7 @@ impl Member<'_> {
     }
 }
 
-/// What holds for the whole archive.
+/// The line about the whole archive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Head {
     /// The format of the archive.
