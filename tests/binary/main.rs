@@ -1,5 +1,6 @@
 //! The binary as its operator meets it: started, stopped, killed, asked over real sockets.
 //!
+//! - `archives`: exports and imports, killed and on a full disk
 //! - `backups`: backups under load, damaged ones, and what restoring them gives
 //! - `bodies`: memory that hostile bodies cost
 //! - `lifecycle`: first key, second process, stopping, restarting after a kill
@@ -21,6 +22,7 @@
 //! - `watch`: metrics, logs and traces
 //! - `documentation`: the README and `docs/`, example by example
 
+mod archives;
 mod backups;
 mod bodies;
 mod catalogs;
