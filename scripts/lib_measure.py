@@ -12,6 +12,13 @@ KEY = "measuring-key-measuring-key-measuring"
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def add_server_options(parser):
+    """What `lib_measure.Server` needs."""
+    target = os.environ.get("CARGO_TARGET_DIR", ROOT / "target")
+    parser.add_argument("--binary", default=os.environ.get("LODESTONE_BINARY", f"{target}/debug/lodestone"))
+    parser.add_argument("--model", default=os.environ.get("LODESTONE_MODEL_DIR", ROOT / "models/all-MiniLM-L6-v2"))
+
+
 class Server:
     """One `lodestone serve` over a data directory, on a port of its own choice."""
 

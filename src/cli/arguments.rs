@@ -12,8 +12,8 @@ use lodestone_engine::settings::Settings;
 
 use crate::cli::backup::{BackupOptions, RestoreArguments};
 use crate::cli::client::{
-    AskOptions, GraphOptions, JobsOptions, KeyOptions, MemoryOptions, SearchOptions,
-    SourcesOptions, TenantOptions,
+    AskOptions, ExportOptions, GraphOptions, ImportOptions, JobsOptions, KeyOptions, McpOptions,
+    MemoryOptions, ReembedOptions, SearchOptions, SourcesOptions, TenantOptions,
 };
 use crate::cli::ingest::IngestOptions;
 use crate::cli::model::ModelVerb;
@@ -54,12 +54,20 @@ pub enum Verb {
     Memory(Box<MemoryOptions>),
     /// List, create, delete and count tenants.
     Tenant(Box<TenantOptions>),
+    /// Change the embedding model of tenants while they are served.
+    Reembed(Box<ReembedOptions>),
     /// List, make and revoke API keys.
     Key(Box<KeyOptions>),
+    /// Offer the tools of a server to a language model's program over standard input and output.
+    Mcp(Box<McpOptions>),
     /// Back up the data of a server that runs or is stopped; list, check and remove backups.
     Backup(Box<BackupOptions>),
     /// Make a new data directory from a backup.
     Restore(Box<RestoreArguments>),
+    /// Write a tenant of a running server to a file of JSON Lines.
+    Export(Box<ExportOptions>),
+    /// Make a tenant of a running server from such a file.
+    Import(Box<ImportOptions>),
     /// List models, and install one that is on this machine.
     #[command(subcommand)]
     Model(ModelVerb),

@@ -86,8 +86,12 @@ pub fn run() -> Result<ExitCode, Box<dyn Error>> {
         Verb::Sources(options) => return Ok(client::run(&*options)),
         Verb::Jobs(options) => return Ok(client::run(&*options)),
         Verb::Graph(options) => return Ok(client::run(&*options)),
+        Verb::Mcp(options) => return Ok(client::run(&*options)),
+        Verb::Export(options) => return Ok(client::run(&*options)),
+        Verb::Import(options) => return Ok(client::run(&*options)),
         Verb::Memory(options) => return Ok(client::run(&*options)),
         Verb::Tenant(options) => return Ok(client::run(&*options)),
+        Verb::Reembed(options) => return Ok(client::run(&*options)),
         Verb::Key(options) => return Ok(client::run(&*options)),
         Verb::Completions { shell } => {
             let mut script = Vec::new();

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use lodestone_embed::{Model, ModelFiles};
+use lodestone_embed::{EmbedDevice, Model, ModelFiles};
 use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine, take_device};
 use lodestone_extract::sandbox::Sandbox;
@@ -35,18 +35,15 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     let listener = listen(settings.listen)?;
     let for_metrics = settings.watch.metrics_listen.map(listen).transpose()?;
     raise_file_limit();
-    let files =
-        ModelFiles::read(&settings.model_dir, &|path| std::fs::read(path)).map_err(|error| {
-            let dir = settings.model_dir.display();
-            format!("{error}; put a model into {dir} (scripts/setup does) or name one: --model-dir")
-        })?;
     let (disk, clock): (Arc<dyn Disk>, Arc<dyn Clock>) =
         (Arc::new(RealDisk), Arc::new(SystemClock));
     let device = take_device(&settings, &disk, &clock)?;
-    let (threads, precision) = (settings.embed_threads, settings.embedding_precision);
-    let model = Model::load_on(&files, threads, precision, device.embedding)?;
-    drop(files);
+    let model = load(&settings, &settings.model_dir, "--model-dir", device.embedding.clone())?;
     let mut components = Components::real(Arc::new(model));
+    if let Some(dir) = &settings.reembed.previous_model_dir {
+        let model = load(&settings, dir, "--previous-model-dir", device.embedding)?;
+        components.previous_embedder = Some(Arc::new(model));
+    }
     components.reranker = reranker::load(&settings)?.map(|reranker| Arc::new(reranker) as _);
     components.backend = device.backend;
     components.parser = Arc::new(Sandbox::of_this_program(PARSE));
@@ -56,6 +53,21 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     let served = runtime.block_on(served);
     engine.shut_down();
     served
+}
+
+/// Loads an embedding model; `flag` names its directory.
+fn load(
+    settings: &Settings,
+    dir: &Path,
+    flag: &str,
+    device: Option<EmbedDevice>,
+) -> Result<Model, Box<dyn Error>> {
+    let files = ModelFiles::read(dir, &|path| std::fs::read(path)).map_err(|error| {
+        let dir = dir.display();
+        format!("{error}; put a model into {dir} (scripts/setup does) or name one: {flag}")
+    })?;
+    let (threads, precision) = (settings.embed_threads, settings.embedding_precision);
+    Ok(Model::load_on(&files, threads, precision, device)?)
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, Box<dyn Error>> {
@@ -177,6 +189,10 @@ fn banner(
         _ => line("device", &format!("{}, {embed_threads} threads", backend.device())),
     }
     line("model", &format!("{}, {} dimensions", embedder.name(), embedder.dimension()));
+    if let Some(model) = engine.models().previous() {
+        let of = format!("{}, {} dimensions", model.name(), model.dimension());
+        line("previous", &format!("{of}, for tenants that are not re-embedded yet"));
+    }
     match engine.reranker() {
         Some(reranker) => line("reranker", &format!("{}, for accurate searches", reranker.name())),
         None => line("reranker", "none: lodestone model install puts one in place"),

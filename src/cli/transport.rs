@@ -118,12 +118,30 @@ impl Http {
     /// # Errors
     /// [`Lost`] without an answer.
     pub fn open(&self, request: &Request<'_>, sent_bytes: &AtomicU64) -> Result<Opened, Lost> {
-        let response = self.send(request, sent_bytes).map_err(lost)?;
-        let status = response.status().as_u16();
-        let retry_after = response.headers().get("retry-after");
-        let retry_after_s = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let body = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
-        Ok(Opened { status, retry_after_s, body })
+        self.send(request, sent_bytes).map(opened).map_err(lost)
+    }
+
+    /// Posts JSON with headers of its own and returns as soon as the answer begins: JSON, or a
+    /// stream of events.
+    ///
+    /// # Errors
+    /// [`Lost`] without an answer.
+    pub fn post_with(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        json: &Value,
+    ) -> Result<Opened, Lost> {
+        let mut call = self.agent.post(format!("{}{path}", self.server));
+        call = call.header("content-type", "application/json");
+        call = call.header("accept", "application/json, text/event-stream");
+        for (name, value) in headers {
+            call = call.header(*name, *value);
+        }
+        if let Some(authorization) = &self.authorization {
+            call = call.header("authorization", authorization);
+        }
+        call.send(json.to_string()).map(opened).map_err(lost)
     }
 
     fn send(
@@ -177,8 +195,53 @@ impl Opened {
     }
 }
 
+fn opened(response: ureq::http::Response<Body>) -> Opened {
+    opened_within(response, ANSWER_BYTES_MAX)
+}
+
+fn opened_within(response: ureq::http::Response<Body>, bytes_max: u64) -> Opened {
+    let status = response.status().as_u16();
+    let retry_after = response.headers().get("retry-after");
+    let retry_after_s = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let body = response.into_body().into_with_config().limit(bytes_max).reader();
+    Opened { status, retry_after_s, body }
+}
+
 fn lost(error: ureq::Error) -> Lost {
     Lost { problem: error.to_string() }
+}
+
+/// Archives, of any length.
+impl Http {
+    /// Asks with GET for an answer of any length.
+    ///
+    /// # Errors
+    /// [`Lost`] without an answer.
+    pub fn open_whole(&self, path: &str) -> Result<Opened, Lost> {
+        let mut call = self.agent.get(format!("{}{path}", self.server));
+        if let Some(authorization) = &self.authorization {
+            call = call.header("authorization", authorization);
+        }
+        call.call().map(|response| opened_within(response, u64::MAX)).map_err(lost)
+    }
+
+    /// Sends JSON Lines, and waits for the answer as long as the server works.
+    ///
+    /// # Errors
+    /// [`Lost`] without an answer; errors of `lines`.
+    pub fn send_lines(&self, path: &str, lines: &mut dyn Read) -> Result<Opened, Lost> {
+        let call = self.agent.post(format!("{}{path}", self.server));
+        let mut call = call.config().timeout_recv_response(None).timeout_per_read(None).build();
+        if let Some(authorization) = &self.authorization {
+            call = call.header("authorization", authorization);
+        }
+        let mut lines = lines;
+        let sent = call
+            .header("expect", "100-continue")
+            .header("content-type", "application/x-ndjson")
+            .send(SendBody::from_reader(&mut lines));
+        sent.map(opened).map_err(lost)
+    }
 }
 
 impl Transport for Http {

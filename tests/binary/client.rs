@@ -1,6 +1,6 @@
 //! The verbs for people against a real server: what they print, and how they end.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -121,6 +121,15 @@ fn json_is_the_answer_of_the_server() {
     assert_eq!(of(&["jobs", "ls", "--json"]), wire("/jobs?tenant_id=acme&limit=50"));
     assert_eq!(of(&["tenant", "ls", "--json"]), wire("/tenant/list"));
     assert_eq!(of(&["tenant", "stats", "--json"]), wire("/tenant/stats?tenant_id=acme"));
+    let limits = ["tenant", "limits", "acme", "--max-sources", "9", "--json"];
+    let set = of(&limits);
+    assert_eq!(
+        (&set["limits"]["max_sources"], &set["own_limits"]["max_bytes"]),
+        (&json!(9), &Value::Null)
+    );
+    let usage = of(&["tenant", "usage", "--json"]);
+    assert_eq!(usage, wire("/tenant/usage?tenant_id=acme"));
+    assert_eq!(usage["limits"], set["limits"]);
     assert_eq!(of(&["key", "ls", "--json"]), wire("/admin/api_keys"));
     let body = json!({"tenant_id": "acme", "query": "Ran"});
     let found = ask(&client, "POST", "/search/retrieve", body);
@@ -310,4 +319,51 @@ fn completions_are_printed_for_every_shell() {
         lodestone(&["completions", "cmd"]).output().expect("it starts").status.code(),
         Some(2)
     );
+}
+
+#[test]
+fn mcp_answers_every_line_and_ends_with_its_input() {
+    let Some(installation) = Installation::new("client::mcp") else { return };
+    let (server, client) = installation.start();
+    upload(&client, "lamps", "Forty lamps hang in the northern hall.");
+    settled(&client, "lamps");
+    let messages = |lines: &[&str]| -> Vec<Value> {
+        let mut command = verb(&installation, &client, &["mcp"]);
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("the binary starts");
+        let mut input = child.stdin.take().expect("a pipe");
+        input.write_all(lines.join("\n").as_bytes()).expect("it listens");
+        drop(input);
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        let mut said: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        said.sort_by_key(|message| message["id"].as_u64());
+        said
+    };
+    let request = |id: u32, method: &str, params: Value| {
+        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+    };
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"}});
+    let question = json!({"question": "How many lamps hang in the hall?"});
+    let said = messages(&[
+        &request(1, "initialize", hello),
+        "no JSON",
+        "",
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        &request(2, "tools/call", json!({"name": "ask", "arguments": question})),
+        &request(3, "no/such/method", json!({})),
+    ]);
+    assert_eq!(said.len(), 4, "{said:?}");
+    assert_eq!(said[0]["error"]["code"], -32700);
+    assert_eq!(said[1]["result"]["protocolVersion"], "2025-06-18");
+    let answer = said[2]["result"]["structuredContent"]["answer"].as_str().expect("an answer");
+    assert!(answer.contains("Forty lamps"), "{answer}");
+    assert_eq!(said[3]["error"]["code"], -32601);
+
+    drop(server);
+    let said = messages(&[r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#]);
+    let told = said[0]["error"]["message"].as_str().expect("an error");
+    assert!(told.contains("no server answers"), "{told}");
 }

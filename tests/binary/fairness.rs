@@ -109,6 +109,67 @@ fn answers_of_one_tenant_do_not_hold_up_another() {
     });
 }
 
+/// The client of a key for one tenant.
+fn client_of(client: &Client, tenant: &str) -> Client {
+    let scope = json!({"name": tenant, "role": "read", "tenants": [{"tenant_id": tenant}]});
+    let made = ask(client, "POST", "/admin/api_keys", scope);
+    let key = made["api_key"].as_str().expect("a secret").to_owned();
+    Client { key, ..client.clone() }
+}
+
+/// While one tenant has thousands of texts made into vectors and ranked, another one's searches,
+/// vectors and answers are not behind them: each waits for a group of texts, not for a request.
+#[test]
+fn vectors_for_one_tenant_do_not_hold_up_another() {
+    const LOUD: usize = 6;
+    let name = "vectors_for_one_tenant_do_not_hold_up_another";
+    let Some(installation) = Installation::new(name) else { return };
+    let variables = [("LODESTONE_QUERY_TIMEOUT", "3600"), ("LODESTONE_EMBED_THREADS", "2")];
+    let (server, client) = installation.start_with(&variables);
+    for tenant in ["loud", "quiet"] {
+        upload_notes(&client, tenant, 10);
+    }
+    let (loud, quiet) = (client_of(&client, "loud"), client_of(&client, "quiet"));
+    let texts: Vec<String> = (0..256).map(|n| format!("Hall {n} has a pump. ").repeat(5)).collect();
+    let given = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for n in 0..LOUD {
+            let (loud, given, texts) = (&loud, &given, &texts);
+            scope.spawn(move || {
+                let (path, body) = match n % 2 {
+                    0 => ("/v1/embeddings", json!({ "input": texts })),
+                    _ => ("/v1/rerank", json!({ "query": "a pump", "documents": texts })),
+                };
+                // Until the server is gone.
+                while let Ok(reply) = loud.call("POST", path, &body) {
+                    assert_eq!(reply.status, 200, "{}", reply.json());
+                    given.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        let mut patience = Patience::new();
+        while given.load(Ordering::SeqCst) < 1 {
+            assert!(!patience.is_over(()), "no vectors are made");
+        }
+        let before = given.load(Ordering::SeqCst);
+        for n in 0..10 {
+            let mut body = question("quiet", n);
+            body["query"] = body["question"].clone();
+            ask(&quiet, "POST", "/search/retrieve", body);
+            let body = json!({"input": format!("a text of hall {n}")});
+            ask(&quiet, "POST", "/v1/embeddings", body);
+        }
+        for n in 0..3 {
+            ask(&quiet, "POST", "/search/qna", question("quiet", n));
+        }
+        ask(&quiet, "POST", "/v1/embeddings", json!({"input": texts[..16]}));
+        let meanwhile = given.load(Ordering::SeqCst) - before;
+        println!("{meanwhile} requests of 256 texts were answered during 24 of the other tenant");
+        server.kill();
+        assert!(meanwhile <= 2 * LOUD, "{meanwhile} requests of 256 texts");
+    });
+}
+
 /// The questions of clients that have left cost a quarter of their answers at most.
 #[test]
 fn questions_of_clients_that_left_are_not_worked_on() {

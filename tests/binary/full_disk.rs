@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::process::http::Client;
 use crate::process::patience::Patience;
 use crate::process::{self, Server};
-use crate::{KEY, ask, files, found, settled, upload};
+use crate::{KEY, archives, ask, files, found, settled, upload};
 
 /// A tmpfs that only this process and those it starts there can see.
 struct SmallDisk {
@@ -301,4 +301,40 @@ fn a_backup_gives_up_on_a_full_disk() {
         let run = process::lodestone(&["backup", "verify", path]).output().expect("it runs");
         assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     }
+}
+
+/// Goal: an import that finds no room ends with a plain error and leaves nothing, however much of it
+/// fits; with room it is taken.
+#[test]
+fn an_import_that_finds_no_room_leaves_nothing() {
+    let test = "an_import_that_finds_no_room_leaves_nothing";
+    let Some(disk) = SmallDisk::new(test, "size=60m") else { return };
+    let elsewhere = TempDir::new().expect("a temporary directory");
+    let (mut server, client) = disk.start();
+    let [archive, _] = archives::exported(&client, elsewhere.path());
+    disk.wait_for_reserve(&mut server);
+    let (mut refused, mut taken) = (0, 0);
+    for megabytes in (1..=25).step_by(4) {
+        disk.fill(megabytes << 20);
+        let name = format!("copy-{megabytes}");
+        let run = archives::import(&client, &archive, &name);
+        disk.empty();
+        match run.status.success() {
+            true => {
+                archives::assert_whole(&client, &name);
+                let path = format!("/tenant/delete?tenant_id={name}&confirm={name}");
+                ask(&client, "DELETE", &path, Value::Null);
+                taken += 1;
+            }
+            false => {
+                let said = archives::text(&run);
+                assert!(said.contains("full"), "{megabytes} MiB: {said}");
+                assert!(!archives::is_listed(&client, &name), "{megabytes} MiB");
+                refused += 1;
+            }
+        }
+    }
+    println!("{refused} imports were refused, {taken} were taken");
+    assert!(refused > 0 && taken > 0, "{refused} refused, {taken} taken");
+    archives::assert_whole(&client, "large");
 }

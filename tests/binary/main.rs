@@ -1,11 +1,13 @@
 //! The binary as its operator meets it: started, stopped, killed, asked over real sockets.
 //!
+//! - `archives`: exports and imports, killed and on a full disk
 //! - `backups`: backups under load, damaged ones, and what restoring them gives
 //! - `bodies`: memory that hostile bodies cost
 //! - `lifecycle`: first key, second process, stopping, restarting after a kill
 //! - `sockets`: slow clients, event streams
 //! - `memory`: hostile clients and a small machine
 //! - `models`: a reranker installed, listed and used
+//! - `reembed`: another embedding model under load and kills
 //! - `settings`: what the environment sets, and what the log tells
 //! - `tls`: certificates at the start, changed, and clients without TLS
 //! - `streams`: events one by one, clients that leave, the same answer in company
@@ -20,6 +22,7 @@
 //! - `watch`: metrics, logs and traces
 //! - `documentation`: the README and `docs/`, example by example
 
+mod archives;
 mod backups;
 mod bodies;
 mod catalogs;
@@ -39,6 +42,7 @@ mod memory_group;
 mod models;
 #[path = "../process/mod.rs"]
 mod process;
+mod reembed;
 mod settings;
 mod sockets;
 mod streams;

@@ -10,18 +10,26 @@ use crate::process::lodestone;
 use crate::{Installation, KEY, ask, settled, upload};
 
 const HIDDEN: usize = 8;
+const POSITIONS: usize = 256;
 const WORDS: [&str; 6] = ["[UNK]", "[CLS]", "[SEP]", "granite", "stone", "wall"];
 
-/// A classifier of pairs with one layer and weights by a formula, in `dir`.
+/// A classifier of pairs with one layer, in `dir`.
 fn write_reranker(dir: &Path) {
+    let words = WORDS.map(str::to_owned);
+    write_tiny(dir, "BertForSequenceClassification", &words, HIDDEN, 1);
+}
+
+/// A model that knows `words` alone, with weights by a formula, in `dir`.
+pub fn write_tiny(dir: &Path, architecture: &str, words: &[String], hidden: usize, layers: usize) {
     std::fs::create_dir_all(dir).expect("a directory");
-    let config = json!({"architectures": ["BertForSequenceClassification"], "model_type": "bert",
-        "hidden_size": HIDDEN, "num_hidden_layers": 1, "num_attention_heads": 2,
-        "intermediate_size": HIDDEN, "vocab_size": WORDS.len(), "max_position_embeddings": 64,
+    let config = json!({"architectures": [architecture], "model_type": "bert",
+        "hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": 2,
+        "intermediate_size": hidden, "vocab_size": words.len(),
+        "max_position_embeddings": POSITIONS,
         "type_vocab_size": 2, "layer_norm_eps": 1e-12, "hidden_act": "gelu",
         "id2label": {"0": "LABEL_0"}});
     let vocabulary: Map<String, Value> =
-        WORDS.iter().enumerate().map(|(id, word)| ((*word).to_owned(), json!(id))).collect();
+        words.iter().enumerate().map(|(id, word)| (word.clone(), json!(id))).collect();
     let token = |id: &str, kind: usize| json!({"SpecialToken": {"id": id, "type_id": kind}});
     let text = |id: &str, kind: usize| json!({"Sequence": {"id": id, "type_id": kind}});
     let pair =
@@ -36,40 +44,43 @@ fn write_reranker(dir: &Path) {
     for (name, bytes) in [
         ("config.json", config.to_string().into_bytes()),
         ("tokenizer.json", tokenizer.to_string().into_bytes()),
-        ("model.safetensors", weights()),
+        ("model.safetensors", weights(words.len(), hidden, layers)),
     ] {
         std::fs::write(dir.join(name), bytes).expect("a file");
     }
 }
 
 /// safetensors: u64 length of a JSON header, the header, float32 little-endian.
-fn weights() -> Vec<u8> {
+fn weights(words: usize, hidden: usize, layers: usize) -> Vec<u8> {
     let mut shapes = vec![
-        ("bert.embeddings.word_embeddings.weight".to_owned(), vec![WORDS.len(), HIDDEN]),
-        ("bert.embeddings.position_embeddings.weight".to_owned(), vec![64, HIDDEN]),
-        ("bert.embeddings.token_type_embeddings.weight".to_owned(), vec![2, HIDDEN]),
-        ("classifier.weight".to_owned(), vec![1, HIDDEN]),
+        ("bert.embeddings.word_embeddings.weight".to_owned(), vec![words, hidden]),
+        ("bert.embeddings.position_embeddings.weight".to_owned(), vec![POSITIONS, hidden]),
+        ("bert.embeddings.token_type_embeddings.weight".to_owned(), vec![2, hidden]),
+        ("classifier.weight".to_owned(), vec![1, hidden]),
         ("classifier.bias".to_owned(), vec![1]),
     ];
-    let layer = "bert.encoder.layer.0";
-    for part in ["self.query", "self.key", "self.value", "output.dense"] {
-        shapes.push((format!("{layer}.attention.{part}.weight"), vec![HIDDEN, HIDDEN]));
-        shapes.push((format!("{layer}.attention.{part}.bias"), vec![HIDDEN]));
+    let mut norms = vec!["bert.embeddings".to_owned()];
+    for layer in (0..layers).map(|layer| format!("bert.encoder.layer.{layer}")) {
+        let attention = ["self.query", "self.key", "self.value", "output.dense"];
+        let attention = attention.map(|part| format!("attention.{part}"));
+        let dense = ["intermediate.dense", "output.dense"].map(str::to_owned);
+        for part in attention.iter().chain(&dense) {
+            shapes.push((format!("{layer}.{part}.weight"), vec![hidden, hidden]));
+            shapes.push((format!("{layer}.{part}.bias"), vec![hidden]));
+        }
+        norms.extend([format!("{layer}.attention.output"), format!("{layer}.output")]);
     }
-    for part in ["intermediate.dense", "output.dense"] {
-        shapes.push((format!("{layer}.{part}.weight"), vec![HIDDEN, HIDDEN]));
-        shapes.push((format!("{layer}.{part}.bias"), vec![HIDDEN]));
-    }
-    let norms = [format!("{layer}.attention.output"), format!("{layer}.output")];
-    for part in norms.iter().map(String::as_str).chain(["bert.embeddings"]) {
-        shapes.push((format!("{part}.LayerNorm.weight"), vec![HIDDEN]));
-        shapes.push((format!("{part}.LayerNorm.bias"), vec![HIDDEN]));
+    for part in norms {
+        shapes.push((format!("{part}.LayerNorm.weight"), vec![hidden]));
+        shapes.push((format!("{part}.LayerNorm.bias"), vec![hidden]));
     }
     let (mut header, mut numbers) = (Map::new(), Vec::<u8>::new());
     for (salt, (name, shape)) in shapes.iter().enumerate() {
         let begin = numbers.len();
         for i in 0..shape.iter().product() {
-            numbers.extend(((i as f32 * 0.7 + salt as f32).sin()).to_le_bytes());
+            let phase = (i as f64).mul_add(12.9898, salt as f64 * 78.233);
+            let number = (phase.sin() * 43_758.545_3).fract() as f32;
+            numbers.extend(number.to_le_bytes());
         }
         let tensor =
             json!({"dtype": "F32", "shape": shape, "data_offsets": [begin, numbers.len()]});

@@ -134,7 +134,7 @@ impl Operation {
             name => self.is_required(name),
         };
         let value = |name: &str, schema: &Value| match name {
-            "tenant_id" | "confirm" => json!(tenant),
+            "tenant_id" | "confirm" | "model" => json!(tenant),
             "sub_tenant_id" => json!(sub_tenant),
             name => sample_value(name, schema),
         };
@@ -217,6 +217,9 @@ fn sample_value(name: &str, schema: &Value) -> Value {
         }
         "items" => json!([{"content": "word"}]),
         "web_url" => json!(UNREACHABLE),
+        "input" => json!("word"),
+        "documents" => json!(["word"]),
+        "messages" => json!([{"role": "user", "content": "word"}]),
         "embeddings" if schema["type"] == "object" => json!({"s_0": [1.0, 0.0]}),
         "embeddings" => json!([[1.0, 0.0]]),
         name => panic!("no sample for the required field {name}: {schema}"),
@@ -263,6 +266,13 @@ impl TestServer {
 pub fn check_error(reply: &Reply, what: &str) {
     let body = reply.json();
     let context = || format!("{what}: {} {body}", reply.status);
+    let known = [400, 401, 403, 404, 405, 409, 413, 415, 429, 503, 507];
+    assert!(known.contains(&reply.status), "{}", context());
+    assert!(!body.to_string().contains(KEY), "{}", context());
+    if body["error"].is_object() {
+        check_openai_error(&body, &context);
+        return;
+    }
     for name in ["error", "message"] {
         assert!(body[name].as_str().is_some_and(|text| !text.is_empty()), "{}", context());
     }
@@ -273,7 +283,17 @@ pub fn check_error(reply: &Reply, what: &str) {
     assert!(body["reason"].as_str().is_some_and(|word| !word.is_empty()), "{}", context());
     let request_id = reply.headers.get("x-request-id").map(|id| id.to_str().unwrap());
     assert_eq!(body["request_id"].as_str(), request_id, "{}", context());
-    let known = [400, 401, 403, 404, 405, 409, 413, 415, 429, 503];
-    assert!(known.contains(&reply.status), "{}", context());
-    assert!(!body.to_string().contains(KEY), "{}", context());
+}
+
+/// Checks the body of an error below `/v1`.
+fn check_openai_error(body: &Value, context: &dyn Fn() -> String) {
+    assert_eq!(body.as_object().map(Map::len), Some(1), "{}", context());
+    let error = body["error"].as_object().expect("an object");
+    let mut names: Vec<&str> = error.keys().map(String::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["code", "message", "param", "type"], "{}", context());
+    for name in ["code", "message", "type"] {
+        assert!(error[name].as_str().is_some_and(|text| !text.is_empty()), "{}", context());
+    }
+    assert!(error["param"].is_null() || error["param"].is_string(), "{}", context());
 }

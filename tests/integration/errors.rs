@@ -22,11 +22,15 @@ fn every_operation_without_a_key_is_401() {
         let reply = server.send(operation.request(None, &sample));
         check_error(&reply, &name);
         assert_eq!(reply.status, 401, "{name}");
+        assert_eq!(reply.headers["www-authenticate"], "Bearer", "{name}");
+        if operation.path.starts_with("/v1/") {
+            reply.error(401, "missing_api_key");
+            continue;
+        }
         let body = reply.json();
         assert_eq!(body["error"], "Unauthorized", "{name}");
         assert_eq!(body["error_code"], "UNAUTHORIZED", "{name}");
         assert_eq!(body["detail"]["error_code"], "UNAUTHORIZED", "{name}");
-        assert_eq!(reply.headers["www-authenticate"], "Bearer", "{name}");
     }
     assert_eq!(server.get("/tenant/list").ok()["tenants"], json!([]), "nothing was made");
 }
@@ -243,8 +247,10 @@ fn another_media_type_is_415() {
             let reply = server.send(request);
             let name = format!("{} as {content_type}", operation.name());
             check_error(&reply, &name);
-            assert_eq!(reply.status, 415, "{name}");
-            assert_eq!(reply.json()["error_code"], "UNSUPPORTED_MEDIA_TYPE", "{name}");
+            let body = reply.error(415, "unsupported_media_type");
+            if !operation.path.starts_with("/v1/") {
+                assert_eq!(body["error_code"], "UNSUPPORTED_MEDIA_TYPE", "{name}");
+            }
         }
     }
 }

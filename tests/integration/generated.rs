@@ -22,8 +22,13 @@ const QUESTION: &str = "Who designed the Eiffel Tower?";
 const SECRET: &str = "sk-secret-of-the-generator";
 
 fn settings_of(upstream: &Upstream) -> GeneratorSettings {
+    settings_at(upstream.url.clone())
+}
+
+/// Settings of a generator at this address.
+pub fn settings_at(base_url: String) -> GeneratorSettings {
     GeneratorSettings {
-        base_url: upstream.url.clone(),
+        base_url,
         api_key: Some(Secret::new(SECRET)),
         model: "small-model".to_owned(),
         context_tokens: 4096,
@@ -311,6 +316,7 @@ fn prompt(time_max: Duration) -> Prompt {
     Prompt {
         messages: vec![Message { speaker: Speaker::User, text }],
         reply_tokens_max: 10,
+        temperature: 0.0,
         effort: Effort { attempts_max: 3, silence_max: time_max, time_max },
     }
 }

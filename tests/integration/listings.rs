@@ -136,6 +136,55 @@ fn a_page_goes_on_where_its_last_source_was_deleted() {
 
 // 31
 #[test]
+fn chunks_come_in_reading_order_page_by_page() {
+    let server = TestServer::start();
+    let text: String = (0..40)
+        .map(|n| format!("# Part {n}\n\nSentence {n} tells of lamp number {n} in hall {n}.\n\n"))
+        .collect();
+    server.index_items("acme", "default", &[json!({"file_id": "lamps", "content": text})]);
+    let ask = |changes: Value| {
+        let mut body = json!({"tenant_id": "acme", "file_id": "lamps"});
+        body.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        server.post("/list/chunks", body)
+    };
+    let all = ask(json!({"limit": 200})).ok();
+    let chunks = all["chunks"].as_array().unwrap().clone();
+    assert!(chunks.len() > 1 && all["total"] == chunks.len(), "{all}");
+    assert_eq!((&all["version"], &all["next_offset"]), (&json!("v1"), &Value::Null));
+    let read: String =
+        chunks.iter().map(|chunk| chunk["chunk_content"].as_str().unwrap()).collect();
+    for n in 0..40 {
+        assert_eq!(read.matches(&format!("lamp number {n} in")).count(), 1, "{read}");
+    }
+
+    // In steps: each chunk once, none twice.
+    let (mut stepped, mut offset) = (Vec::new(), Some(0));
+    while let Some(at) = offset {
+        let page = ask(json!({"limit": 1, "offset": at})).ok();
+        stepped.extend(page["chunks"].as_array().unwrap().clone());
+        offset = page["next_offset"].as_u64();
+    }
+    assert_eq!(stepped, chunks);
+
+    let found = server.ask("retrieve", "lamp number 7", &json!({"join_neighbours": false})).ok();
+    let listed = |chunk: &Value| chunks.iter().any(|own| own["chunk_uuid"] == chunk["chunk_uuid"]);
+    assert!(found["chunks"].as_array().unwrap().iter().all(listed), "{found}");
+
+    assert_eq!(ask(json!({"page": 1})).ok()["total"], all["total"]);
+    assert_eq!(ask(json!({"page": 2})).ok()["chunks"], json!([]));
+    assert_eq!(ask(json!({"offset": 5000})).ok()["next_offset"], Value::Null);
+    for (wrong, named) in [
+        (json!({"file_id": "none"}), "source does not exist"),
+        (json!({"limit": 0}), "limit"),
+        (json!({"page": 0}), "page"),
+    ] {
+        let told = ask(wrong);
+        assert!(told.status == 400 || told.status == 404, "{told:?}");
+        assert!(told.json().to_string().contains(named), "{told:?}");
+    }
+}
+
+#[test]
 fn sources_by_id_come_in_the_order_asked_for() {
     let server = TestServer::start();
     for id in ["a", "b", "c"] {

@@ -4,6 +4,7 @@
 
 mod answers;
 mod apps;
+mod archives;
 mod console;
 mod contract;
 mod conversations;
@@ -25,11 +26,13 @@ mod http_rules;
 mod idempotency;
 mod limits;
 mod listings;
+mod mcp;
 mod memories;
 mod metadata;
 mod metrics;
 mod modes;
 mod names;
+mod openai;
 mod own_vectors;
 mod pages;
 #[path = "../process/patience.rs"]
@@ -45,4 +48,5 @@ mod streams;
 mod support;
 mod uploads;
 mod upstream;
+mod usage;
 mod vectors;

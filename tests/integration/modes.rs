@@ -24,6 +24,7 @@ const OF_STANDARD: &[&str] = &[
     "POST /upload/upload_document",
     "POST /upload/upload_text",
     "POST /user_memory/add_user_memory",
+    "POST /list/chunks",
     "POST /list/graph_relations_by_id",
     "GET /user_memory/list_user_memories",
     "DELETE /user_memory/delete_user_memory",
@@ -47,20 +48,25 @@ const OF_BOTH: &[&str] = &[
     "DELETE /tenant/delete",
     "DELETE /tenant/delete_sub_tenant",
     "DELETE /upload/delete_source",
+    "GET /admin/reembed",
     "GET /jobs",
     "GET /list/sources",
+    "GET /tenant/export",
     "GET /tenant/stats",
     "GET /tenant/sub_tenant_ids",
+    "GET /tenant/usage",
     "GET /upload/verify_processing",
+    "POST /admin/reembed",
     "POST /list/sources_by_id",
     "POST /upload/verify_processing",
 ];
 
 /// Operations that make a tenant: an existing one is a conflict of its own.
-const OF_NONE: &[&str] = &["POST /embeddings/create_tenant", "POST /user/create_tenant"];
+const OF_NONE: &[&str] =
+    &["POST /embeddings/create_tenant", "POST /tenant/import", "POST /user/create_tenant"];
 
 /// Operations on the whole server, which may name a tenant of either.
-const OF_SERVER: &[&str] = &["POST /admin/backups"];
+const OF_SERVER: &[&str] = &["POST /admin/backups", "POST /admin/tenant_limits"];
 
 /// A server with one tenant of each mode, both with a source `s` in `default` and in `north`.
 fn with_both() -> TestServer {

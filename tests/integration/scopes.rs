@@ -17,18 +17,25 @@ const ROLES: &[(&str, &[&str])] = &[
             "GET /list/sources",
             "GET /tenant/stats",
             "GET /tenant/sub_tenant_ids",
+            "GET /tenant/usage",
             "GET /metrics",
             "GET /upload/verify_processing",
+            "GET /v1/models",
+            "GET /v1/models/{model}",
             "POST /embeddings/retrieve_by_ids",
             "POST /embeddings/scroll",
             "POST /embeddings/search",
             "POST /fetch/fetch_content",
+            "POST /list/chunks",
             "POST /list/graph_relations_by_id",
             "POST /list/sources_by_id",
             "POST /search/full-text-search",
             "POST /search/qna",
             "POST /search/retrieve",
             "POST /upload/verify_processing",
+            "POST /v1/chat/completions",
+            "POST /v1/embeddings",
+            "POST /v1/rerank",
             "GET /user_memory/list_user_memories",
             "POST /user_memory/retrieve_user_memory",
         ],
@@ -66,10 +73,15 @@ const ROLES: &[(&str, &[&str])] = &[
             "DELETE /tenant/delete_sub_tenant",
             "GET /admin/api_keys",
             "GET /admin/backups",
+            "GET /admin/reembed",
+            "GET /tenant/export",
             "GET /tenant/list",
             "POST /admin/api_keys",
             "POST /admin/backups",
+            "POST /admin/reembed",
+            "POST /admin/tenant_limits",
             "POST /embeddings/create_tenant",
+            "POST /tenant/import",
             "POST /user/create_tenant",
         ],
     ),
@@ -85,9 +97,10 @@ const PUBLIC: &[&str] = &[
 ];
 
 /// Operations that make a tenant: a scoped key gets 403, whether the tenant exists or not.
-const CREATES_TENANT: &[&str] = &["POST /embeddings/create_tenant", "POST /user/create_tenant"];
+const CREATES_TENANT: &[&str] =
+    &["POST /embeddings/create_tenant", "POST /tenant/import", "POST /user/create_tenant"];
 /// Operations on the whole server, which may name a tenant: a narrower scope is told so.
-const OF_SERVER: &[&str] = &["POST /admin/backups"];
+const OF_SERVER: &[&str] = &["POST /admin/backups", "POST /admin/tenant_limits"];
 
 #[test]
 fn every_operation_needs_the_role_of_the_contract() {

@@ -40,10 +40,15 @@ impl Reply {
         self.json()
     }
 
-    /// The body as JSON, after checking that it is a standard error (API 1.6).
+    /// The body as JSON, after checking that it is a standard error (API 1.6), or one of the
+    /// form that paths below `/v1` have.
     pub fn error(&self, status: u16, reason: &str) -> Value {
         let body = self.json();
         assert_eq!(self.status, status, "{body}");
+        if body["error"].is_object() {
+            assert_eq!(body["error"]["code"], reason, "{body}");
+            return body;
+        }
         assert_eq!(body["reason"], reason, "{body}");
         assert!(body["error"].as_str().is_some_and(|text| !text.is_empty()), "{body}");
         assert_eq!(body["detail"]["message"], body["message"], "{body}");

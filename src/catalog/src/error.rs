@@ -25,6 +25,14 @@ pub enum CatalogError {
         /// The newest format known here.
         supported: i64,
     },
+    /// The file is of an older format and could not be copied, so it was not changed.
+    #[error("no copy {copy} could be made before the upgrade, so nothing was changed: {source}")]
+    CopyFailed {
+        /// The copy that was to be made.
+        copy: PathBuf,
+        /// The reason.
+        source: Box<CatalogError>,
+    },
     /// The file is a database of another program.
     #[error("{path} is not a lodestone catalog (application id {found:#x})")]
     Foreign {
@@ -85,6 +93,21 @@ pub enum CatalogError {
         jobs: u64,
         /// Bytes waiting.
         bytes: u64,
+    },
+    /// The tenant may not store more.
+    #[error(
+        "the tenant's limit of {max} {limit} is reached: it has {used}, and this would make it \
+         {needed}"
+    )]
+    TenantLimit {
+        /// The limit: `sources` or `bytes`.
+        limit: &'static str,
+        /// Its value.
+        max: u64,
+        /// The amount that the tenant stores.
+        used: u64,
+        /// The amount that it would store.
+        needed: u64,
     },
     /// Jobs that a stop interrupted were not requeued yet.
     #[error("interrupted jobs have not been put back yet")]
@@ -167,7 +190,8 @@ impl CatalogError {
         match self {
             Self::TenantExists { .. }
             | Self::CollectionExists { .. }
-            | Self::CollectionInUse { .. } => ErrorKind::Conflict,
+            | Self::CollectionInUse { .. }
+            | Self::TenantLimit { .. } => ErrorKind::Conflict,
             Self::TenantUnknown { .. }
             | Self::CollectionUnknown { .. }
             | Self::SubTenantUnknown { .. }
@@ -187,6 +211,7 @@ impl CatalogError {
             Self::Emptied { .. } | Self::Corrupt { .. } | Self::BadDescriptor { .. } => {
                 ErrorKind::Corrupt
             }
+            Self::CopyFailed { source, .. } => source.kind(),
             Self::Store(error) => error.kind(),
             Self::Sqlite { source } => match source.sqlite_error_code() {
                 Some(ErrorCode::DatabaseBusy | ErrorCode::CannotOpen | ErrorCode::ReadOnly) => {

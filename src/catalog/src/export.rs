@@ -20,8 +20,9 @@ use super::{Catalog, migrations, readers};
 use lodestone_types::{CollectionId, Sequence, TenantId};
 
 /// Tables with rows of tenants, each with the query for those of one. Parents come first.
-const OF_TENANT: [(&str, &str); 6] = [
+const OF_TENANT: [(&str, &str); 7] = [
     ("tenants", "SELECT * FROM tenants WHERE collection = ?1 AND deleting = 0"),
+    ("tenant_limits", "SELECT * FROM tenant_limits WHERE collection = ?1"),
     ("sub_tenants", "SELECT * FROM sub_tenants WHERE collection = ?1 ORDER BY name"),
     ("jobs", "SELECT * FROM jobs WHERE collection = ?1 ORDER BY seq"),
     (

@@ -2,8 +2,8 @@
 
 use rusqlite::params;
 
-use super::Catalog;
 use super::error::Result;
+use super::{Catalog, allowance};
 use crate::job::FetchedOriginal;
 use lodestone_types::Sequence;
 
@@ -12,10 +12,12 @@ impl Catalog {
     /// without being fetched again. False where the job was canceled meanwhile.
     ///
     /// # Errors
-    /// Storage errors.
+    /// [`CatalogError::TenantLimit`] where the tenant has no room for it; storage errors.
     pub fn fetched(&self, sequence: Sequence, original: FetchedOriginal) -> Result<bool> {
         let now = self.inner.clock.now();
+        let defaults = self.inner.options.tenant_limits;
         self.write(move |connection| {
+            allowance::fetched(connection, sequence, original.size_bytes, defaults)?;
             let FetchedOriginal { raw_key, url, content_type, size_bytes, content_hash } =
                 &original;
             let mut update = connection.prepare_cached(

@@ -59,23 +59,28 @@ impl Catalog {
         })
     }
 
-    /// Adds sources of a collection that are visible. Those that are known stay as they are.
+    /// Adds sources of a collection that are visible, with the bytes of their originals where they
+    /// are counted. Of those that are known only the bytes may change.
     ///
     /// # Errors
     /// Storage errors.
     pub fn add_known(
         &self,
         collection: CollectionId,
-        sources: Vec<(SubTenantId, SourceId, Sequence)>,
+        sources: Vec<(SubTenantId, SourceId, Sequence, Option<u64>)>,
     ) -> Result<()> {
         self.write(move |connection| {
-            for (sub_tenant, source, sequence) in &sources {
+            for (sub_tenant, source, sequence, bytes) in &sources {
                 let mut insert = connection.prepare_cached(
-                    "INSERT INTO known_sources (source, collection, sub_tenant, seq)
-                     VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+                    "INSERT INTO known_sources (source, collection, sub_tenant, seq, bytes)
+                     VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE
+                     SET bytes = max(coalesce(bytes, 0), excluded.bytes)
+                     WHERE excluded.bytes IS NOT NULL AND seq <= excluded.seq",
                 )?;
                 let (source, sub_tenant) = (source.as_str(), sub_tenant.as_str());
-                insert.execute(params![source, blob(collection), sub_tenant, sequence.0 as i64])?;
+                let (sequence, bytes) = (sequence.0 as i64, bytes.map(|bytes| bytes as i64));
+                let values = params![source, blob(collection), sub_tenant, sequence, bytes];
+                insert.execute(values)?;
             }
             Ok(())
         })

@@ -10,13 +10,15 @@
 //! callers --closures--> writer thread: BEGIN [savepoint ...]* COMMIT+fsync --answers--> callers
 //! callers <--rows------ up to 4 read-only connections (WAL: they never wait for the writer)
 //!
-//! catalog.sqlite, format 3                    key                         also found by
+//! catalog.sqlite, format 4                    key                         also found by
 //!   tenants       one row each, also those    collection                  name, unless deleted
 //!                 with a pending delete
 //!     sub_tenants all but `default`           collection, name
 //!     jobs        newest and recent ones      seq = types::Sequence       source; status; ready
 //!       job_counts, queue_total               kept by triggers on jobs
 //!     known_sources scopes of source ids      source, scope               scope
+//!       tenant_use  kept by triggers on it    collection
+//!     tenant_limits those with own limits     collection
 //!     sessions    one row each                id                          scope and name; age
 //!       turns     the last 10 of a session    id                          session
 //!   api_keys      hash of the secret          id
@@ -46,13 +48,16 @@
 //! - `job`: data of a job, and the queue as a trait; `queue`: the catalog as that trait
 //! - `submit`, `amend`, `claim`, `fetched`, `settle`, `cancel`, `recovery`: operations on jobs
 //! - `listing`: jobs as status and listings show them; `known`: scopes of source ids
+//! - `allowance`: limits of tenants, and what they store
 //! - `keys`, `key_text`: API keys and their text
 //! - `sessions`: past turns; `idempotency`: repeated requests
 //! - `export`: rows for a backup, and into a fresh catalog
 //! - `meters`, `gauges`: measurements for operators
 #![forbid(unsafe_code)]
 
+mod allowance;
 mod amend;
+mod built;
 mod cache;
 mod cancel;
 mod claim;
@@ -93,6 +98,7 @@ use std::sync::atomic::AtomicBool;
 
 use parking_lot::{Mutex, RwLock};
 
+pub use allowance::{Allowance, TenantLimits, TenantUse};
 pub use amend::Amended;
 pub use cancel::Canceled;
 pub use error::CatalogError;
@@ -116,11 +122,17 @@ pub struct CatalogOptions {
     pub queue: QueueLimits,
     /// Idle time in milliseconds after which a session is forgotten; 0: never.
     pub session_idle_millis: u64,
+    /// Limits of tenants without own ones.
+    pub tenant_limits: TenantLimits,
 }
 
 impl Default for CatalogOptions {
     fn default() -> Self {
-        Self { queue: QueueLimits::default(), session_idle_millis: 24 * 3600 * 1000 }
+        Self {
+            queue: QueueLimits::default(),
+            session_idle_millis: 24 * 3600 * 1000,
+            tenant_limits: TenantLimits::default(),
+        }
     }
 }
 

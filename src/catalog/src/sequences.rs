@@ -36,6 +36,14 @@ impl Catalog {
         })?;
         Ok(true)
     }
+
+    /// Makes every later sequence higher than `least`, which a tenant from elsewhere brings along.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn make_room_for(&self, least: Sequence) -> Result<()> {
+        self.write(move |connection| raise(connection, least))
+    }
 }
 
 /// Makes every later sequence higher than `least`.

@@ -13,7 +13,7 @@ use rusqlite::{Connection, params};
 use super::Catalog;
 use super::error::Result;
 use super::rows::{Cells, blob, read_state};
-use super::tenants;
+use super::{allowance, tenants};
 use crate::job::{Outcome, Settled, Settlement};
 use lodestone_types::{
     CollectionId, CommitHead, Fault, JobEvent, JobState, JobStatus, Sequence, Timestamp,
@@ -129,6 +129,9 @@ pub(super) fn apply(
     settled: &mut Settled,
 ) -> Result<()> {
     let Some(state) = ended.state.after(end.event) else { return Ok(()) };
+    if state.status == JobStatus::Success {
+        allowance::published(connection, ended.sequence)?;
+    }
     match state.status {
         JobStatus::Success | JobStatus::Errored => finish(connection, ended, state, &end, now)?,
         JobStatus::Queued if has_newer(connection, ended)? => {

@@ -4,6 +4,7 @@
 use rusqlite::{Connection, params};
 
 use super::Catalog;
+use super::allowance::Place;
 use super::cancel::{self, Canceled};
 use super::error::{CatalogError, Result};
 use super::rows::{Cells, blob};
@@ -29,6 +30,31 @@ impl Catalog {
             ensure(connection, collection, &name, now)?;
             let sequence = sequences::take(connection)?;
             known::add(connection, collection, &name, &source, sequence)?;
+            Ok(sequence)
+        })
+    }
+
+    /// As [`Self::reserve_sequence`], for a batch of vectors of `bytes`, which is counted.
+    ///
+    /// # Errors
+    /// [`CatalogError::TenantLimit`]; as [`Self::reserve_sequence`].
+    pub fn reserve_batch(
+        &self,
+        collection: CollectionId,
+        sub_tenant: &SubTenantId,
+        source: &SourceId,
+        bytes: u64,
+    ) -> Result<Sequence> {
+        let (name, now) = (sub_tenant.clone(), self.inner.clock.now());
+        let (source, defaults) = (source.clone(), self.inner.options.tenant_limits);
+        self.write(move |connection| {
+            tenants::require(connection, collection)?;
+            let place = Place { collection, sub_tenant: &name };
+            place.require(connection, Some(&source), bytes, defaults)?;
+            ensure(connection, collection, &name, now)?;
+            let sequence = sequences::take(connection)?;
+            known::add(connection, collection, &name, &source, sequence)?;
+            place.set(connection, &source, bytes)?;
             Ok(sequence)
         })
     }

@@ -2,10 +2,10 @@
 
 use rusqlite::{Connection, params};
 
-use super::Catalog;
+use super::allowance::Place;
 use super::error::{CatalogError, Result};
 use super::rows::{Cells, blob, detail_to_text, metadata_to_text};
-use super::{known, sub_tenants, tenants};
+use super::{Catalog, CatalogOptions, known, sub_tenants, tenants};
 use crate::job::{NewJob, QueueLimits, Submitted};
 use lodestone_types::{CollectionId, JobStatus, Sequence, SourceDetail, SourceKind};
 
@@ -37,12 +37,13 @@ impl Catalog {
     /// before it.
     ///
     /// # Errors
-    /// [`CatalogError::QueueFull`], [`CatalogError::CollectionUnknown`], storage errors.
+    /// [`CatalogError::TenantLimit`], [`CatalogError::QueueFull`],
+    /// [`CatalogError::CollectionUnknown`], storage errors.
     pub fn submit(&self, job: NewJob) -> Result<Submitted> {
         let job_id = self.inner.ids.wire_id("job_", self.inner.clock.now());
-        let limits = self.inner.options.queue;
+        let options = self.inner.options;
         let source = job.source.clone();
-        let submitted = self.write(move |connection| accept(connection, &job, job_id, &limits))?;
+        let submitted = self.write(move |connection| accept(connection, &job, job_id, &options))?;
         self.inner.changes.note(source.as_str());
         self.inner.work.notify();
         Ok(submitted)
@@ -53,12 +54,14 @@ fn accept(
     connection: &Connection,
     job: &NewJob,
     job_id: String,
-    limits: &QueueLimits,
+    options: &CatalogOptions,
 ) -> Result<Submitted> {
     tenants::require(connection, job.collection)?;
+    let place = Place { collection: job.collection, sub_tenant: &job.sub_tenant };
+    place.require(connection, Some(&job.source), job.size_bytes, options.tenant_limits)?;
     let earlier = newest_of_source(connection, job)?;
     let mut obsolete_raw_keys = supersede(connection, job)?;
-    check_limits(connection, job, limits)?;
+    check_limits(connection, job, &options.queue)?;
     sub_tenants::ensure(connection, job.collection, &job.sub_tenant, job.uploaded_at)?;
 
     let stored = earlier.as_ref().filter(|earlier| earlier.is_stored_state(job));
@@ -106,6 +109,7 @@ fn accept(
     ])?;
     let sequence = Sequence(connection.last_insert_rowid() as u64);
     known::add(connection, job.collection, &job.sub_tenant, &job.source, sequence)?;
+    place.hold(connection, &job.source, job.size_bytes)?;
     obsolete_raw_keys.retain(|key| *key != job.raw_key);
     Ok(Submitted { job_id, sequence, version, overwritten, obsolete_raw_keys })
 }

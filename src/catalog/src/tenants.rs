@@ -242,6 +242,8 @@ impl Catalog {
             "sessions WHERE id IN (SELECT id FROM sessions WHERE collection = ?1 LIMIT ?2)",
             "sub_tenants WHERE collection = ?1 AND name IN
                 (SELECT name FROM sub_tenants WHERE collection = ?1 LIMIT ?2)",
+            "tenant_use WHERE collection = ?1 AND ?2 > 0",
+            "tenant_limits WHERE collection = ?1 AND ?2 > 0",
             "tenants WHERE collection = ?1 AND ?2 > 0",
         ];
         for table in tables {
@@ -288,7 +290,7 @@ impl Catalog {
     }
 }
 
-fn insert(connection: &Connection, tenant: &Tenant) -> Result<()> {
+pub(super) fn insert(connection: &Connection, tenant: &Tenant) -> Result<()> {
     let Tenant { id, collection, mode, schema, dimension, created_at } = tenant;
     let schema = schema.as_ref().map(|schema| {
         serde_json::to_string(schema).expect("a schema of plain fields is valid JSON")

@@ -1,6 +1,7 @@
 //! One server, one key and one scope; a request and its answer.
 
 use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
@@ -151,11 +152,55 @@ impl Connection {
     /// [`Failure`]; for machines the error body is printed as it came.
     pub fn open(&self, request: &Request<'_>) -> Result<Opened, Failure> {
         let opened = self.http.open(request, &AtomicU64::new(0));
-        let opened = opened.map_err(|error| self.lost(&error))?;
-        if (200..300).contains(&opened.status) {
+        self.good(opened.map_err(|error| self.lost(&error))?)
+    }
+
+    /// Posts a JSON message with headers of its own; `see` gets each line of a good answer as it
+    /// comes.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub fn speak(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        message: &Value,
+        mut see: impl FnMut(&str),
+    ) -> Result<(), Failure> {
+        let opened = self.http.post_with(path, headers, message);
+        let opened = self.good(opened.map_err(|error| self.lost(&error))?)?;
+        for line in BufReader::new(opened.body).lines() {
+            see(&line.map_err(|error| Failure::Failed(format!("the answer broke off: {error}")))?);
+        }
+        Ok(())
+    }
+
+    /// Writes the answer of a GET to `out`, whatever its length.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub fn download(&self, path: &str, out: &mut dyn Write) -> Result<(), Failure> {
+        let opened = self.http.open_whole(path).map_err(|error| self.lost(&error))?;
+        let mut body = self.good(opened)?.body;
+        let copied = std::io::copy(&mut body, out);
+        copied.map(drop).map_err(|error| Failure::Failed(format!("the answer broke off: {error}")))
+    }
+
+    /// Sends JSON Lines; returns the answer.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub fn send_lines(&self, path: &str, lines: &mut dyn Read) -> Result<Vec<u8>, Failure> {
+        let opened = self.http.send_lines(path, lines).map_err(|error| self.lost(&error))?;
+        self.good(opened)?.whole().map_err(|error| self.lost(&error))
+    }
+
+    /// An answer that is no error.
+    fn good(&self, opened: Opened) -> Result<Opened, Failure> {
+        let (status, retry_after_s) = (opened.status, opened.retry_after_s);
+        if (200..300).contains(&status) {
             return Ok(opened);
         }
-        let (status, retry_after_s) = (opened.status, opened.retry_after_s);
         let answer = opened.whole().map_err(|error| self.lost(&error))?;
         let json = serde_json::from_slice(&answer).unwrap_or(Value::Null);
         if self.is_json && !json.is_null() {

@@ -3,17 +3,23 @@
 //! - `options`: flags of all of them; `profile`: servers and keys by name; `connection`: both put
 //!   together, one request and its answer; `failure`: what went wrong, and the exit code
 //! - `screen`: text of documents made harmless, tables, questions before a deletion
-//! - `search`, `ask`, `graph`: questions; `sources`, `jobs`, `keys`, `tenants`, `memories`: lists
+//! - `mcp`: the tools of a server on standard input and output
+//! - `archive`: tenants out of a server and into another
+//! - `search`, `ask`, `graph`: questions; `sources`, `jobs`, `keys`, `tenants`, `memories`: lists;
+//!   `reembed`: the model of tenants
 
+mod archive;
 mod ask;
 mod connection;
 mod failure;
 mod graph;
 mod jobs;
 mod keys;
+mod mcp;
 mod memories;
 mod options;
 mod profile;
+mod reembed;
 mod screen;
 mod search;
 mod sources;
@@ -21,11 +27,14 @@ mod tenants;
 
 use std::process::ExitCode;
 
+pub use archive::{ExportOptions, ImportOptions};
 pub use ask::AskOptions;
 pub use graph::GraphOptions;
 pub use jobs::JobsOptions;
 pub use keys::KeyOptions;
+pub use mcp::McpOptions;
 pub use memories::MemoryOptions;
+pub use reembed::ReembedOptions;
 pub use search::SearchOptions;
 pub use sources::SourcesOptions;
 pub use tenants::TenantOptions;

@@ -38,6 +38,23 @@ enum TenantVerb {
         #[arg(long)]
         yes: bool,
     },
+    /// Tell how much a tenant stores, and its limits; needs a key for all of its sub-tenants.
+    Usage {
+        /// Its id [default: the tenant of --tenant, LODESTONE_TENANT or the profile].
+        id: Option<String>,
+    },
+    /// Set the limits of a tenant, all at once: one that is not given follows the server's
+    /// settings. Needs an admin key for all tenants.
+    Limits {
+        /// Its id.
+        id: String,
+        /// Sources that it may have, in every state; memories are not counted.
+        #[arg(long, value_name = "SOURCES")]
+        max_sources: Option<u64>,
+        /// Bytes of originals that it may store.
+        #[arg(long, value_name = "BYTES")]
+        max_bytes: Option<u64>,
+    },
     /// Count what a tenant holds.
     Stats {
         /// Its id [default: the tenant of --tenant, LODESTONE_TENANT or the profile].
@@ -72,9 +89,34 @@ impl ClientVerb for TenantOptions {
                 let path = format!("/tenant/delete{}", query(&pairs));
                 connection.delete(path, |answer| println!("{}", cell(&answer["tenant_id"])))
             }
+            TenantVerb::Usage { id } => {
+                let id = id.as_deref().map_or_else(|| connection.tenant(), Ok)?;
+                let path = format!("/tenant/usage{}", query(&[("tenant_id", id)]));
+                connection.get(path, print_usage)
+            }
+            TenantVerb::Limits { id, max_sources, max_bytes } => {
+                let body = json!({
+                    "tenant_id": id, "max_sources": max_sources, "max_bytes": max_bytes,
+                });
+                connection.post("/admin/tenant_limits".to_owned(), &body, print_usage)
+            }
             TenantVerb::Stats { id } => stats(&connection, id.as_deref()),
         }
     }
+}
+
+fn print_usage(answer: &Value) {
+    let limit = |name: &str| match &answer["limits"][name] {
+        Value::Null => "no limit".to_owned(),
+        limit => cell(limit),
+    };
+    print_pairs(&[
+        ("tenant", cell(&answer["tenant_id"])),
+        ("sources", cell(&answer["sources"])),
+        ("sources at most", limit("max_sources")),
+        ("bytes", cell(&answer["bytes"])),
+        ("bytes at most", limit("max_bytes")),
+    ]);
 }
 
 fn stats(connection: &Connection, id: Option<&str>) -> Result<(), Failure> {

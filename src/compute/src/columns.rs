@@ -1,5 +1,7 @@
 //! The vector columns of a segment that is being written, encoded row by row.
 
+use half::f16;
+
 use crate::quantize::{encode_f16, encode_row};
 use crate::rows::{check_dimension, code_stride};
 use crate::{ComputeError, FullRows, VectorRows};
@@ -93,16 +95,25 @@ impl VectorColumns {
     /// [`ComputeError::DimensionMismatch`] or [`ComputeError::NotFinite`]; no row is added then.
     pub fn push(&mut self, vector: &[f32]) -> Result<(), ComputeError> {
         self.check_width(vector.len())?;
-        let factors = encode_row(vector, &mut self.codes)?;
-        self.scales.push(factors.scale);
-        self.residuals.push(factors.residual);
-        match &mut self.full {
-            FullColumns::F16(bits) => encode_f16(vector, bits)?,
+        let factors = match &mut self.full {
+            // The codes are those of the vector as it is kept: a row that is read and written
+            // again, by an export or for a passage that stayed, keeps its score.
+            FullColumns::F16(bits) => {
+                let begin = bits.len();
+                encode_f16(vector, bits)?;
+                let kept: Vec<f32> =
+                    bits[begin..].iter().map(|bits| f16::from_bits(*bits).to_f32()).collect();
+                encode_row(&kept, &mut self.codes)?
+            }
             FullColumns::F32 { values, norms } => {
+                let factors = encode_row(vector, &mut self.codes)?;
                 values.extend_from_slice(vector);
                 norms.push(factors.norm);
+                factors
             }
-        }
+        };
+        self.scales.push(factors.scale);
+        self.residuals.push(factors.residual);
         Ok(())
     }
 
@@ -138,5 +149,28 @@ mod tests {
         assert!(columns.push(&[1.0]).is_err());
         assert!(columns.push(&[f32::NAN, 1.0]).is_err());
         assert_eq!(columns, before);
+    }
+
+    #[test]
+    fn a_row_that_is_read_and_written_again_is_the_same() {
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        for dimension in [1, 3, 8, 64, 384, 1024] {
+            for _ in 0..1000 {
+                let vector: Vec<f32> = (0..dimension)
+                    .map(|_| {
+                        state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+                        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
+                    })
+                    .collect();
+                let mut columns = VectorColumns::new(dimension, FullKind::F16).unwrap();
+                columns.push(&vector).unwrap();
+                let FullColumns::F16(bits) = &columns.full else { unreachable!("they are f16") };
+                let read: Vec<f32> =
+                    bits.iter().map(|bits| f16::from_bits(*bits).to_f32()).collect();
+                let mut again = VectorColumns::new(dimension, FullKind::F16).unwrap();
+                again.push(&read).unwrap();
+                assert_eq!(again, columns);
+            }
+        }
     }
 }

@@ -72,15 +72,22 @@ fn write_codes(vector: &[f32], norm: f64, scale: f64, codes: &mut [i8]) -> f64 {
     lost.iter().sum()
 }
 
+/// Deviation from 1 of the length of a row of f16 at most: numbers are rounded by 2^-11 of
+/// themselves.
+const ROW_LENGTH_ERROR: f64 = 1.0 / 2048.0;
+
 /// Appends the normalised `vector`, rounded to nearest f16, to `bits`. This is the only form in
-/// which model embeddings may be stored: exact scores take the length of such a row as 1.
+/// which model embeddings may be stored: exact scores take the length of such a row as 1. A vector
+/// that is such a row already is kept as it is.
 ///
 /// # Errors
 /// [`ComputeError::DimensionOutOfRange`] or [`ComputeError::NotFinite`]; `bits` is then as before.
 pub fn encode_f16(vector: &[f32], bits: &mut Vec<u16>) -> Result<(), ComputeError> {
     let norm = checked_norm(vector)?;
+    let is_exact = |v: &f32| f16::from_f32(*v).to_f32() == *v;
+    let is_row = (norm - 1.0).abs() <= ROW_LENGTH_ERROR && vector.iter().all(is_exact);
     // A zero vector is divided by 1: it stays zero.
-    let divisor = if norm == 0.0 { 1.0 } else { norm };
+    let divisor = if is_row || norm == 0.0 { 1.0 } else { norm };
     bits.extend(vector.iter().map(|&v| f16::from_f64(f64::from(v) / divisor).to_bits()));
     Ok(())
 }

@@ -69,6 +69,21 @@ pub trait Embedder: Send + Sync + fmt::Debug {
         Vec::new()
     }
 
+    /// Tokens of `text` that the model reads, framing left out, and whether it cuts the rest.
+    fn tokens_read(&self, text: &str) -> (usize, bool) {
+        (self.token_offsets(text).len(), false)
+    }
+
+    /// The text of ids of the model's vocabulary; `None` where it lacks one of them.
+    fn text_of_tokens(&self, _ids: &[u32]) -> Option<String> {
+        None
+    }
+
+    /// Whether the first numbers of a vector are one by themselves, so many of them.
+    fn may_shorten_to(&self, dimension: usize) -> bool {
+        dimension == self.dimension()
+    }
+
     /// Share of the letters of `text` that the model cannot read: those of unknown words, and
     /// those outside ASCII that are a token each. A model knows its own languages by words and
     /// pieces of words, and spells what it does not know. 0 for a text without letters.

@@ -30,6 +30,7 @@
 //! Modules:
 //! - `embedder`: the trait that the rest of the server uses
 //! - `model`: a model directory behind that trait; `config`, `tokens`, `weights`: its files
+//! - `shorter`: models whose vectors may be cut
 //! - `device`: the forward pass on a GPU, with a CPU fallback; `candle`: the same by candle's own
 //!   layers, which is also the reference that the others are tested against
 //! - `bert`: the forward pass; `product`: its dense layers; `elementwise`: the loops between
@@ -61,6 +62,7 @@ mod precision;
 mod product;
 mod queue;
 mod reply;
+mod shorter;
 mod tokens;
 mod weights;
 

@@ -15,6 +15,7 @@ use crate::lanes::QueuedText;
 use crate::precision::{Arithmetic, Precision};
 use crate::queue::{Queue, QueueBounds, SHARE_TOKENS_MIN};
 use crate::reply::Reply;
+use crate::shorter::Shorter;
 use crate::tokens::Tokeniser;
 use crate::weights::Weights;
 use crate::{EmbedError, EmbedMeters, EmbedStats, Embedder, Lane};
@@ -100,6 +101,7 @@ pub struct Model {
     dimension: usize,
     arithmetic: Arithmetic,
     tokeniser: Tokeniser,
+    shorter: Shorter,
     queue: Queue,
 }
 
@@ -130,12 +132,13 @@ impl Model {
         let weights = Weights::parse(&files.weights)?;
         let fingerprint = fingerprint(&config, files);
         let dimension = config.hidden;
+        let shorter = Shorter::parse(&files.config);
         let bert = Bert::new(config.clone(), &weights, precision)?;
         let arithmetic = bert.arithmetic();
         let queue = start(&config, bert, &weights, workers, device);
         drop(weights);
         let name = files.name.clone();
-        Ok(Self { name, fingerprint, dimension, arithmetic, tokeniser, queue })
+        Ok(Self { name, fingerprint, dimension, arithmetic, tokeniser, shorter, queue })
     }
 
     /// Arithmetic on the CPU.
@@ -185,6 +188,19 @@ impl Embedder for Model {
 
     fn unknown(&self, text: &str) -> Vec<Range<usize>> {
         self.tokeniser.unknown(text).expect("loading has tried the tokenizer's only failure")
+    }
+
+    fn tokens_read(&self, text: &str) -> (usize, bool) {
+        self.tokeniser.count(text).expect("loading has tried the tokenizer's only failure")
+    }
+
+    fn text_of_tokens(&self, ids: &[u32]) -> Option<String> {
+        // What cannot be decoded is no text.
+        self.tokeniser.text(ids).ok().flatten()
+    }
+
+    fn may_shorten_to(&self, dimension: usize) -> bool {
+        dimension == self.dimension || self.shorter.allows(dimension, self.dimension)
     }
 
     fn embed_within(

@@ -57,6 +57,21 @@ impl Tokeniser {
         Ok(framed.get_ids().to_vec())
     }
 
+    /// Tokens of `text` in a passage, framing left out, and whether more are cut.
+    pub fn count(&self, text: &str) -> Result<(usize, bool), EmbedError> {
+        let max = self.window - self.frame;
+        let content = self.content(text, max + 1)?.len();
+        Ok((content.min(max), content > max))
+    }
+
+    /// The text of ids without framing tokens; `None` where the vocabulary lacks one of them.
+    pub fn text(&self, ids: &[u32]) -> Result<Option<String>, EmbedError> {
+        if ids.iter().any(|id| self.inner.id_to_token(*id).is_none()) {
+            return Ok(None);
+        }
+        self.inner.decode(ids, true).map(Some).map_err(failed)
+    }
+
     /// The first tokens of `text`, `max` of them at most, without framing.
     pub fn content(&self, text: &str, max: usize) -> Result<Encoding, EmbedError> {
         let head = &text[..piece_end(text)];

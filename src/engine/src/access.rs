@@ -40,7 +40,7 @@ impl TenantAccess {
         self.missing_when_opened.max(self.collection.snapshot().damaged.len())
     }
 
-    /// Whether its vectors are of another model than the loaded one: it is searched by words only.
+    /// Whether its vectors are of a model that is not loaded: it is searched by words only.
     pub fn has_foreign_model(&self) -> bool {
         self.has_foreign_model
     }
@@ -104,11 +104,10 @@ impl Engine {
     }
 
     /// The tenant, if the key reaches some part of it.
-    pub(super) fn find_tenant(
-        &self,
-        grant: &Grant,
-        id: &TenantId,
-    ) -> Result<Arc<Tenant>, EngineError> {
+    ///
+    /// # Errors
+    /// [`EngineError::TenantNotFound`]; errors of the catalog.
+    pub fn find_tenant(&self, grant: &Grant, id: &TenantId) -> Result<Arc<Tenant>, EngineError> {
         // Looked up before the scope is judged, so that both refusals take the same path.
         let tenant = self.catalog.tenant(id)?;
         tenant.filter(|_| grant.allows_tenant(id)).ok_or(EngineError::TenantNotFound)
@@ -132,8 +131,7 @@ impl Engine {
         let snapshot = collection.snapshot();
         let missing_when_opened = snapshot.damaged.len();
         let needs_help = missing_when_opened > 0 && self.ingest.needs_help(&collection);
-        let has_foreign_model =
-            snapshot.manifest.foreign_model(self.embedder.fingerprint()).is_some();
+        let has_foreign_model = self.models.of(&snapshot.manifest).is_none();
         let sub_tenant = scope.sub_tenant.clone();
         let context = RequestContext::default().of_tenant(tenant.collection);
         Ok(TenantAccess {

@@ -2,6 +2,7 @@
 
 use crate::answer::AnswerError;
 use crate::answer::generate::GenerateError;
+use crate::archive::ArchiveError;
 use crate::backup::BackupError;
 use crate::ingest::IngestError;
 use crate::query::QueryError;
@@ -10,6 +11,7 @@ use lodestone_catalog::CatalogError;
 use lodestone_embed::EmbedError;
 use lodestone_io::IoError;
 use lodestone_io::store::StoreError;
+use lodestone_rank::RerankError;
 use lodestone_storage::collection::CollectionError;
 use lodestone_types::{ErrorKind, SourceId, SubTenantId, TenantId, TenantMode};
 
@@ -102,9 +104,15 @@ pub enum EngineError {
     /// The model.
     #[error(transparent)]
     Embed(#[from] EmbedError),
+    /// The reranker.
+    #[error(transparent)]
+    Rerank(#[from] RerankError),
     /// The disk.
     #[error(transparent)]
     Io(#[from] IoError),
+    /// Exports and imports.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     /// Backups.
     #[error(transparent)]
     Backup(#[from] BackupError),
@@ -135,7 +143,9 @@ impl EngineError {
             Self::Catalog(error) => error.kind(),
             Self::Collection(error) => error.kind(),
             Self::Embed(error) => error.kind(),
+            Self::Rerank(error) => error.kind(),
             Self::Io(error) => error.kind(),
+            Self::Archive(error) => error.kind(),
             Self::Backup(error) => error.kind(),
             Self::Store(error) => error.kind(),
         }

@@ -1,10 +1,12 @@
 //! Health of the parts, for load balancers and operators.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
 use crate::Engine;
 use lodestone_catalog::CatalogError;
-use lodestone_embed::{EmbedError, Lane};
+use lodestone_embed::{EmbedError, Embedder, Lane};
 use lodestone_io::Fullness;
 use lodestone_types::{CollectionId, Timestamp};
 
@@ -99,6 +101,13 @@ impl Engine {
         }
     }
 
+    fn probe_models(&self) -> Result<(), EmbedError> {
+        let probe = |model: &Arc<dyn Embedder>| {
+            model.embed(Lane::Query, vec!["ready".to_owned()]).map(drop)
+        };
+        self.models.all().try_for_each(probe)
+    }
+
     fn embedder_state(&self) -> ComponentState {
         let now = self.clock.now();
         let mut probed = self.probed.lock();
@@ -107,8 +116,8 @@ impl Engine {
         {
             return probe.state;
         }
-        let state = match self.embedder.embed(Lane::Query, vec!["ready".to_owned()]) {
-            Ok(_) | Err(EmbedError::Overloaded { .. }) => ComponentState::Usable,
+        let state = match self.probe_models() {
+            Ok(()) | Err(EmbedError::Overloaded { .. }) => ComponentState::Usable,
             Err(EmbedError::Closed) => ComponentState::Unusable("the model is shutting down"),
             Err(_) => ComponentState::Unusable("the model fails"),
         };

@@ -11,9 +11,11 @@
 //!
 //! - `access`: from a key to the data of a tenant
 //! - `tenants`, `sources`, `search`, `qna`, `memories`, `keys`: the operations
-//! - `device`: the device for vectors and the model
+//! - `models`: the embedding models; `device`: the device for vectors and the model
 //! - `reading`: the generator as the reader of graphs
+//! - `archive`: tenants as files of lines, out and in
 //! - `backup`: backups and restoring them; `backups`: those of this engine
+//! - `reembed`: changing the model of tenants
 //! - `meters`: measurements; `stage`: stages as spans; `slow`: the log of slow searches
 //! - `health`: state of the parts
 //! - `restore`: rebuilding a lost catalog, completing an older one
@@ -21,6 +23,7 @@
 
 mod access;
 pub mod answer;
+pub mod archive;
 pub mod backup;
 mod backups;
 mod device;
@@ -31,9 +34,11 @@ mod keys;
 mod listing;
 mod memories;
 mod meters;
+mod models;
 pub mod qna;
 pub mod query;
 mod reading;
+mod reembed;
 mod restore;
 mod search;
 pub mod settings;
@@ -58,6 +63,9 @@ pub use error::EngineError;
 pub use health::{ComponentState, Health};
 pub use listing::SourcePage;
 pub use lodestone_io::{FileSlice, IoError, Spill, Spilled, SpilledFile, Spills};
+pub use lodestone_rank::settle;
+pub use models::Models;
+pub use reembed::{ReembedAction, ReembedState, TenantReembed};
 pub use sources::Original;
 pub use status::FoundStatus;
 pub use tenants::Stats;
@@ -65,7 +73,7 @@ pub use tenants::Stats;
 use crate::answer::Answerer;
 use crate::answer::generate::{Generator, OpenAiGenerator, Writer};
 use crate::backup::{BackupParts, Backups};
-use crate::ingest::{ClaimCounts, GraphReader, Ingest, IngestParts, MemoryBudget};
+use crate::ingest::{ClaimCounts, Ingest, IngestParts, MemoryBudget};
 use crate::query::Query;
 use crate::reading::GeneratorReader;
 use crate::settings::Settings;
@@ -92,6 +100,7 @@ fn catalog_options(settings: &Settings) -> CatalogOptions {
     CatalogOptions {
         queue: QueueLimits::default(),
         session_idle_millis: settings.session_idle_hours * MILLIS_PER_HOUR,
+        tenant_limits: settings.tenants.limits(),
     }
 }
 
@@ -138,8 +147,10 @@ pub struct Components {
     pub clock: Arc<dyn Clock>,
     /// Ids and secrets.
     pub ids: Arc<dyn IdSource>,
-    /// The model.
+    /// The model of new tenants.
     pub embedder: Arc<dyn Embedder>,
+    /// Another model whose vectors are searched as well.
+    pub previous_embedder: Option<Arc<dyn Embedder>>,
     /// The reranker of `accurate` searches, if there is one.
     pub reranker: Option<Arc<dyn Reranker>>,
     /// The parser of documents.
@@ -161,6 +172,7 @@ impl Components {
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             embedder,
+            previous_embedder: None,
             reranker: None,
             parser: Arc::new(InProcess),
             web: None,
@@ -186,11 +198,14 @@ pub struct Engine {
     backend: Arc<dyn ComputeBackend>,
     answerer: Answerer,
     writer: Option<Writer>,
-    embedder: Arc<dyn Embedder>,
+    pub(crate) models: Models,
     reranker: Option<Arc<dyn Reranker>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     backups: Arc<Backups>,
+    /// Held once by each export and each import that is under way.
+    exports: Arc<()>,
+    imports: Arc<()>,
     /// Held while a tenant is created.
     creating: Mutex<()>,
     first_key: Mutex<Option<KeyText>>,
@@ -208,9 +223,9 @@ impl Engine {
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
         settings.validate()?;
         let authorities = settings.tls.authorities()?;
-        let Components { disk, clock, ids, embedder, reranker, parser, web, backend, generator } =
-            components;
-        let data = Arc::new(DataDir::open(&settings.data_dir, disk)?);
+        let Components { clock, ids, embedder, backend, .. } = components;
+        let models = Models::new(Arc::clone(&embedder), components.previous_embedder);
+        let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
         let held = Arc::new(HeldBlobs::new(Arc::new(LocalBlobs::new(Arc::clone(&data)))));
         let store: Arc<dyn BlobStore> = Arc::clone(&held) as _;
         let options = catalog_options(&settings);
@@ -224,22 +239,21 @@ impl Engine {
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let memory = budget_of(&settings);
         // Not asked for anything yet: a start never waits for it.
-        let generator = generator.or(configured_generator(&settings, &authorities)?);
-        let graph_reader = generator.clone().filter(|_| settings.llm_graph);
+        let generator = components.generator.or(configured_generator(&settings, &authorities)?);
         let ingest = Arc::new(Ingest::new(IngestParts {
             catalog: catalog.clone(),
             registry: Arc::clone(&registry),
             store: Arc::clone(&store),
             gauge: Arc::clone(&gauge),
-            embedder: Arc::clone(&embedder),
-            parser,
-            web: web.unwrap_or_else(|| fetcher(&settings, &authorities)),
+            models: models.clone(),
+            parser: components.parser,
+            web: components.web.unwrap_or_else(|| fetcher(&settings, &authorities)),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
             workers: settings.ingest_threads,
             memory: Arc::clone(&memory),
-            graph_reader: graph_reader
-                .map(|one| Arc::new(GeneratorReader::new(one)) as Arc<dyn GraphReader>),
+            graph_reader: GeneratorReader::configured(&settings, generator.as_ref()),
+            keep_other_millis: settings.reembed.previous_vectors_hours * MILLIS_PER_HOUR,
         }));
         let threads = resume(&ingest, &catalog)?;
         let backups = Backups::started(BackupParts {
@@ -252,8 +266,8 @@ impl Engine {
         });
         Ok(Arc::new(Self {
             spills: Spills::new(Arc::clone(&data), Arc::clone(&gauge)),
-            query: Query::new(Arc::clone(&backend), Arc::clone(&embedder))
-                .with_reranker(reranker.clone()),
+            query: Query::new(Arc::clone(&backend), models.clone())
+                .with_reranker(components.reranker.clone()),
             backend,
             answerer: Answerer::new(Arc::clone(&embedder)).with_clock(Arc::clone(&clock)),
             writer: generator
@@ -266,11 +280,13 @@ impl Engine {
             gauge,
             memory,
             ingest,
-            embedder,
-            reranker,
+            models,
+            reranker: components.reranker,
             clock,
             ids,
             backups,
+            exports: Arc::default(),
+            imports: Arc::default(),
             creating: Mutex::new(()),
             first_key: Mutex::new(first_key),
             probed: Mutex::new(None),
@@ -289,9 +305,9 @@ impl Engine {
         self.first_key.lock().take()
     }
 
-    /// The model.
+    /// The model of new tenants.
     pub fn embedder(&self) -> &dyn Embedder {
-        &*self.embedder
+        &**self.models.current()
     }
 
     /// The reranker of `accurate` searches, if there is one.
@@ -334,7 +350,7 @@ impl Engine {
     pub fn shut_down(&self) {
         self.backups.stop();
         self.ingest.stop();
-        self.embedder.close();
+        self.models.all().for_each(|model| model.close());
         if let Some(reranker) = &self.reranker {
             reranker.close();
         }

@@ -140,13 +140,14 @@ impl Engine {
         let labels = vec![
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
             ("backend", self.backend.name().to_owned()),
-            ("model", self.embedder.name().to_owned()),
+            ("model", self.embedder().name().to_owned()),
         ];
         build.get_or_create(&labels).set(1);
         registry.enter("build_info", "The program and what it runs on; always 1", &build);
         self.catalog.enter_meters(registry);
         self.ingest.vector_meters().enter(registry);
-        if let Some(meters) = self.embedder.meters() {
+        self.ingest.enter_reembed_meters(registry);
+        if let Some(meters) = self.embedder().meters() {
             meters.enter(registry);
         }
         self.meters.enter(registry);
@@ -195,8 +196,8 @@ impl Engine {
             Fullness::Critical => 3,
         });
         meters.disk_free.set(self.gauge.free_bytes());
-        let embedded = self.embedder.stats();
-        meters.embed_tokens.set(embedded.tokens);
-        meters.embed_fallbacks.set(embedded.device_fallbacks);
+        let embedded: Vec<_> = self.models.all().map(|model| model.stats()).collect();
+        meters.embed_tokens.set(embedded.iter().map(|stats| stats.tokens).sum());
+        meters.embed_fallbacks.set(embedded.iter().map(|stats| stats.device_fallbacks).sum());
     }
 }

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use crate::answer::generate::{Effort, Generator, Message, Prompt, Speaker};
 use crate::ingest::GraphReader;
+use crate::settings::Settings;
 use lodestone_graph::claims::{REPLY_BYTES_MAX, REPLY_TOKENS_MAX, Request};
 use lodestone_types::CancellationToken;
 
@@ -29,6 +30,15 @@ impl GeneratorReader {
         let open = Mutex::new(BTreeMap::new());
         Self { generator, is_ended: AtomicBool::new(false), next: AtomicU64::new(0), open }
     }
+
+    /// Reads with `generator` where the settings say so.
+    pub(super) fn configured(
+        settings: &Settings,
+        generator: Option<&Arc<dyn Generator>>,
+    ) -> Option<Arc<dyn GraphReader>> {
+        let generator = generator.filter(|_| settings.llm_graph)?;
+        Some(Arc::new(Self::new(Arc::clone(generator))))
+    }
 }
 
 impl GraphReader for GeneratorReader {
@@ -40,6 +50,7 @@ impl GraphReader for GeneratorReader {
                 says(Speaker::User, &request.text),
             ],
             reply_tokens_max: REPLY_TOKENS_MAX,
+            temperature: 0.0,
             effort: Effort { attempts_max: 1, silence_max: time_max, time_max },
         };
         let cancel = CancellationToken::default();

@@ -13,9 +13,30 @@ use crate::query::{
 use crate::stage::stage;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_storage::collection::{Collection, Snapshot};
-use lodestone_types::{ErrorKind, SourceId, Triplet};
+use lodestone_types::{ErrorKind, RequestContext, SourceId, Triplet};
 
 impl Engine {
+    /// Relevance of the first passages to a query by the reranker, 0 to 1: of as many as it reads
+    /// at once, and of one at least. `None` without a reranker.
+    ///
+    /// # Errors
+    /// Errors of the reranker, and those of a request that is over.
+    pub fn relevance(
+        &self,
+        context: &RequestContext,
+        query: &str,
+        passages: &[&str],
+    ) -> Result<Option<Vec<f32>>, EngineError> {
+        let Some(reranker) = &self.reranker else { return Ok(None) };
+        match reranker.score(context, query, passages) {
+            Ok(scores) => Ok(Some(scores.into_iter().map(lodestone_rank::settle).collect())),
+            Err(error) => {
+                context.check().map_err(QueryError::from)?;
+                Err(error.into())
+            }
+        }
+    }
+
     /// Reads one snapshot. Where a segment turns out to be damaged, it is quarantined, and the rest
     /// is read once more: the answer then says that it is incomplete. Bytes that changed after they
     /// were verified may end in a panic; it is taken for damage where some is found.

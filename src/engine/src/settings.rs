@@ -2,6 +2,8 @@
 //! variable and a key of the settings file.
 
 mod backups;
+mod reembed;
+mod tenants;
 mod tls;
 mod values;
 mod watch;
@@ -18,6 +20,8 @@ use lodestone_embed::Precision;
 use lodestone_fetch::Allowed;
 
 pub use backups::BackupSettings;
+pub use reembed::ReembedSettings;
+pub use tenants::TenantSettings;
 pub use tls::TlsSettings;
 pub use values::RateLimit;
 use values::{parse_bytes, parse_seconds};
@@ -227,9 +231,15 @@ pub struct Settings {
         default_value_t = false
     )]
     pub llm_graph: bool,
+    /// Limits of tenants.
+    #[command(flatten)]
+    pub tenants: TenantSettings,
     /// Backups.
     #[command(flatten)]
     pub backups: BackupSettings,
+    /// Changing the embedding model.
+    #[command(flatten)]
+    pub reembed: ReembedSettings,
     /// Metrics, logs and traces.
     #[command(flatten)]
     pub watch: WatchSettings,
@@ -335,19 +345,14 @@ impl Settings {
     /// # Errors
     /// The first setting with an invalid value.
     pub fn validate(&self) -> Result<(), InvalidSetting> {
-        let counts = [
-            ("embed-threads", self.embed_threads),
-            ("ingest-threads", self.ingest_threads),
-            ("open-collections", self.open_collections),
-        ];
-        if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0) {
-            return Err(InvalidSetting { name, problem: "must be at least 1".to_owned() });
-        }
-        let seconds = [
+        let amounts = [
+            ("embed-threads", self.embed_threads as u64),
+            ("ingest-threads", self.ingest_threads as u64),
+            ("open-collections", self.open_collections as u64),
             ("keep-alive-seconds", self.keep_alive_seconds),
             ("slow-client-seconds", self.slow_client_seconds),
         ];
-        if let Some((name, _)) = seconds.iter().find(|(_, seconds)| *seconds == 0) {
+        if let Some((name, _)) = amounts.iter().find(|(_, amount)| *amount == 0) {
             return Err(InvalidSetting { name, problem: "must be at least 1".to_owned() });
         }
         if self.connections < CONNECTIONS_MIN {

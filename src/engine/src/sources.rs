@@ -1,9 +1,10 @@
 //! Uploads, deletions and listings of sources.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::ingest::{Accepted, Amendment, Deleted, Submission};
-use crate::query::SourceView;
+use crate::query::{Passages, SourceView};
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_catalog::{JobFilter, JobPage, JobScope};
 use lodestone_io::FileSlice;
@@ -126,6 +127,23 @@ impl Engine {
         let job = job.filter(|row| row.status != JobStatus::Success);
         let snapshot = collection.snapshot();
         self.sound(collection, &snapshot, SourceView::join(snapshot.find(sub_tenant, id), job)?)
+    }
+
+    /// Chunks of a source in reading order.
+    ///
+    /// # Errors
+    /// [`EngineError::SourceNotFound`] where no version of it is visible; errors of the disk.
+    pub fn passages(
+        &self,
+        access: &TenantAccess,
+        id: &SourceId,
+        page: Option<u32>,
+        range: Range<usize>,
+    ) -> Result<Passages, EngineError> {
+        let found = self.read(access, |snapshot| {
+            self.query.passages(snapshot, &access.sub_tenant, id, page, range.clone())
+        })?;
+        found.ok_or_else(|| EngineError::SourceNotFound { source_id: id.clone() })
     }
 
     /// The original of the visible version; where there is none, of the accepted one. It is opened,

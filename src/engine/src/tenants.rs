@@ -7,7 +7,7 @@ use crate::ingest::IngestError;
 use crate::query;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_catalog::descriptors::{self, Descriptor};
-use lodestone_catalog::{CatalogError, Tenant};
+use lodestone_catalog::{Allowance, CatalogError, Tenant, TenantLimits};
 use lodestone_types::{CollectionId, Grant, SubTenantId, TenantId, TenantMode, TenantSchema};
 
 /// Counts of a scope.
@@ -26,6 +26,40 @@ pub struct Stats {
 }
 
 impl Engine {
+    /// The use of a tenant and its limits.
+    ///
+    /// # Errors
+    /// [`EngineError::TenantNotFound`]; [`EngineError::Forbidden`] for a key that reaches only a
+    /// part of it.
+    pub fn allowance(&self, grant: &Grant, id: &TenantId) -> Result<Allowance, EngineError> {
+        let tenant = self.find_tenant(grant, id)?;
+        if !grant.scope.allows_whole_tenant(id) {
+            let need = "the use of a tenant needs a key for all of its sub-tenants";
+            return Err(EngineError::Forbidden { need });
+        }
+        self.catalog.allowance(tenant.collection).map_err(absent)
+    }
+
+    /// Replaces the limits of a tenant.
+    ///
+    /// # Errors
+    /// [`EngineError::Forbidden`] for a key that is not for all tenants;
+    /// [`EngineError::TenantNotFound`].
+    pub fn set_tenant_limits(
+        &self,
+        grant: &Grant,
+        id: &TenantId,
+        limits: TenantLimits,
+    ) -> Result<(CollectionId, Allowance), EngineError> {
+        if !grant.is_all_tenants() {
+            let need = "limits of tenants need a key with the scope of all tenants";
+            return Err(EngineError::Forbidden { need });
+        }
+        let collection = self.find_tenant(grant, id)?.collection;
+        let set = self.catalog.set_tenant_limits(collection, limits).map_err(absent)?;
+        Ok((collection, set))
+    }
+
     /// Creates a tenant.
     ///
     /// # Errors
@@ -150,7 +184,10 @@ impl Engine {
         let snapshot = access.collection.snapshot();
         let (_, reached) = self.sub_tenants(grant, &access.tenant.id)?;
         let dimension = match access.tenant.mode {
-            TenantMode::Standard => Some(self.embedder.dimension()),
+            TenantMode::Standard => {
+                let model = self.models.of(&snapshot.manifest);
+                Some(model.unwrap_or(self.models.current()).dimension())
+            }
             TenantMode::Embeddings => access.tenant.dimension.map(|width| width as usize),
         };
         Ok(Stats {

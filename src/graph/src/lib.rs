@@ -89,5 +89,8 @@ mod writer;
 pub use extract::extract;
 pub use index::{EntityId, GraphIndex, TripletId, TripletView};
 pub use key::{Key, key, keys_in};
-pub use row::{EntityKind, NAME_BYTES_MAX, Predicate, RowEntity, RowGraph, RowTriplet};
+pub use row::{
+    ENTITY_ALIASES_MAX, EntityKind, NAME_BYTES_MAX, Predicate, ROW_ENTITIES_MAX, ROW_TRIPLETS_MAX,
+    RowEntity, RowGraph, RowTriplet,
+};
 pub use writer::GraphWriter;

@@ -34,7 +34,7 @@ macro_rules! names {
             }
 
             /// The value with that name.
-            pub(super) fn of_name(name: &str) -> Option<Self> {
+            pub fn of_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|value| value.name() == name)
             }
         }

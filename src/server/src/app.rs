@@ -14,7 +14,7 @@ use crate::routes::off_thread;
 use crate::turns::{Turn, Turns};
 use crate::watch::Watch;
 use lodestone_engine::{Engine, EngineError, TenantAccess};
-use lodestone_types::{Grant, RequestContext};
+use lodestone_types::{CollectionId, Grant, RequestContext};
 use tokio::sync::watch;
 
 /// The application behind the table of routes. Clones share one.
@@ -72,8 +72,21 @@ impl App {
         context: &RequestContext,
         access: &TenantAccess,
     ) -> Result<Turn, ApiError> {
+        self.turn_of(call, context, access.tenant.collection).await
+    }
+
+    /// The same for whoever takes turns as `owner`.
+    ///
+    /// # Errors
+    /// As [`Turns::enter`].
+    pub async fn turn_of(
+        &self,
+        call: &Call,
+        context: &RequestContext,
+        owner: CollectionId,
+    ) -> Result<Turn, ApiError> {
         call.give_back();
-        self.turns.enter(context, access.tenant.collection).await
+        self.turns.enter(context, owner).await
     }
 }
 

@@ -12,7 +12,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use lodestone_types::{IdSource, Scope, SourceId, SubTenantId, TenantId, Timestamp};

@@ -9,6 +9,7 @@ use lodestone_catalog::job::JobError;
 use lodestone_embed::EmbedError;
 use lodestone_engine::EngineError;
 use lodestone_engine::answer::AnswerError;
+use lodestone_engine::archive::ArchiveError;
 use lodestone_engine::backup::BackupError;
 use lodestone_engine::ingest::IngestError;
 use lodestone_engine::query::QueryError;
@@ -42,10 +43,25 @@ impl From<EngineError> for ApiError {
             EngineError::Answer(AnswerError::Embed(error)) => embed(&error),
             EngineError::Generate(_) => generation().caused_by(message),
             EngineError::Embed(error) => embed(&error),
+            EngineError::Rerank(error) => of_server(error.kind(), message),
             EngineError::Io(error) => of_server(error.kind(), message),
             EngineError::Store(error) => of_server(error.kind(), message),
+            EngineError::Archive(error) => archive(&error),
             EngineError::Backup(error) => backup(&error),
         }
+    }
+}
+
+fn archive(error: &ArchiveError) -> ApiError {
+    let message = error.to_string();
+    match error {
+        ArchiveError::Refused { .. } => ApiError::invalid("invalid_archive", message),
+        ArchiveError::Cut { .. } => ApiError::invalid("archive_cut", message),
+        ArchiveError::NotEmpty { .. } => conflict("tenant_not_empty", message),
+        ArchiveError::OtherTenant { .. } => conflict("tenant_differs", message),
+        ArchiveError::Quarantined { .. } => unavailable("quarantined", &message),
+        ArchiveError::Busy { .. } | ArchiveError::NoMemory => unavailable("overloaded", &message),
+        ArchiveError::GivenUp => of_server(error.kind(), message),
     }
 }
 
@@ -98,6 +114,7 @@ fn ingest(error: IngestError) -> ApiError {
         }
         IngestError::DimensionMismatch { .. } => ApiError::invalid("dimension_mismatch", message),
         IngestError::ModelMismatch { .. } => conflict("model_mismatch", message),
+        IngestError::ReembedRefused { .. } => conflict("reembed_refused", message),
         IngestError::OutcomeUnknown { id, .. } => outcome_unknown(id.as_ref()).caused_by(message),
         IngestError::DiskFull { .. } => of_server(ErrorKind::StorageFull, message),
         IngestError::Job(error) => job(&error),
@@ -136,6 +153,9 @@ fn catalog(error: &CatalogError) -> ApiError {
         CatalogError::SubTenantProtected => {
             ApiError::invalid("default_sub_tenant_protected", message)
         }
+        CatalogError::TenantLimit { .. } => {
+            ApiError::new(Condition::LimitReached, "limit_reached", message)
+        }
         CatalogError::QueueFull { .. } => queue_full(),
         CatalogError::InDoubt { .. } => outcome_unknown(None).caused_by(message),
         CatalogError::NotRecovered => unavailable("starting", "the server is starting"),
@@ -149,6 +169,7 @@ fn catalog(error: &CatalogError) -> ApiError {
         | CatalogError::KeyTooShort { .. }
         | CatalogError::ResponseTooLong { .. } => ApiError::internal(message),
         CatalogError::TooNew { .. }
+        | CatalogError::CopyFailed { .. }
         | CatalogError::Foreign { .. }
         | CatalogError::Emptied { .. }
         | CatalogError::StorageFull

@@ -1,4 +1,10 @@
 //! The one error of the wire: a row of the table of conditions, a reason and a message (API 1.6).
+//!
+//! - `openai`: the same in the form of OpenAI's interface
+
+mod openai;
+
+pub use openai::ErrorForm;
 
 use axum::body::Body;
 use axum::response::Response;
@@ -34,6 +40,8 @@ pub enum Condition {
     EmbeddingsNotFound,
     /// Unknown API key.
     KeyNotFound,
+    /// Unknown model, or a tenant outside the key's scope that is named as one.
+    ModelNotFound,
     /// No such path.
     RouteNotFound,
     /// The path does not offer the method.
@@ -46,6 +54,8 @@ pub enum Condition {
     TooLarge,
     /// The request's media type is not accepted.
     UnsupportedMediaType,
+    /// Beyond what the tenant may store.
+    LimitReached,
     /// Over the key's rate.
     RateLimited,
     /// An error of the server.
@@ -68,6 +78,7 @@ impl Condition {
             Self::MemoryNotFound => not_found("Memory not found"),
             Self::EmbeddingsNotFound => not_found("Embeddings not found"),
             Self::KeyNotFound => not_found("API key not found"),
+            Self::ModelNotFound => not_found("Model not found"),
             Self::RouteNotFound => not_found("Not found"),
             Self::MethodNotAllowed => {
                 (StatusCode::METHOD_NOT_ALLOWED, "Method not allowed", "METHOD_NOT_ALLOWED")
@@ -84,6 +95,9 @@ impl Condition {
                 "Unsupported media type",
                 "UNSUPPORTED_MEDIA_TYPE",
             ),
+            Self::LimitReached => {
+                (StatusCode::INSUFFICIENT_STORAGE, "Limit reached", "LIMIT_REACHED")
+            }
             Self::RateLimited => {
                 (StatusCode::TOO_MANY_REQUESTS, "Too many requests", "RATE_LIMITED")
             }
@@ -326,8 +340,14 @@ impl ApiError {
 
     /// The response, with the headers that its status asks for.
     pub fn into_response(self, request_id: &str) -> Response {
+        self.into_response_as(ErrorForm::Own, request_id)
+    }
+
+    /// The response with a body of this form.
+    pub fn into_response_as(self, form: ErrorForm, request_id: &str) -> Response {
         let (status, ..) = self.0.condition.row();
-        let mut response = Response::new(Body::from(self.body(request_id).to_string()));
+        let body = self.body_as(form, request_id);
+        let mut response = Response::new(Body::from(body.to_string()));
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -22,7 +22,7 @@
 //! - `request`: bytes to typed input
 //! - `dto`: every request and response of the wire
 //! - `reply`, `sse`, `file_body`: typed output to bytes; event streams; files as they are sent
-//! - `watch`: metrics
+//! - `mcp`: tools for language models; `watch`: metrics
 //! - `product`: the table over one engine; `console`: files for browsers beside it
 //! - `error`: the error body and its table of conditions
 
@@ -39,6 +39,7 @@ pub mod error;
 pub mod file_body;
 pub mod frame;
 pub mod listen;
+mod mcp;
 pub mod product;
 pub mod rate;
 pub mod reply;

@@ -22,6 +22,7 @@ use crate::file_body::{self, FromFile};
 use crate::request::names::IGNORED_MEMBER;
 use crate::request::spool;
 use lodestone_engine::Spilled;
+use lodestone_engine::ingest::MemoryShare;
 
 /// Names the header that tells of an answer over damaged data (API 8.20).
 pub const DEGRADED_HEADER: &str = "x-lodestone-degraded";
@@ -102,6 +103,34 @@ impl<T: Serialize + JsonSchema + Send + 'static> Reply for Json<T> {
         *response.status_mut() = self.status;
         tell_degraded(response.headers_mut(), &self.degraded);
         Ok(response)
+    }
+}
+
+/// A JSON body that names no ignored parameters: the header alone does.
+#[derive(Debug)]
+pub struct Bare<T> {
+    /// The body.
+    pub body: T,
+    /// Parts that the answer lacks because they are quarantined.
+    pub degraded: Vec<String>,
+    /// Memory that the body takes, held until it is written.
+    pub held: Option<MemoryShare>,
+}
+
+impl<T> Bare<T> {
+    /// A complete answer.
+    pub fn new(body: T) -> Self {
+        Self { body, degraded: Vec::new(), held: None }
+    }
+}
+
+impl<T: Serialize + JsonSchema + Send + 'static> Reply for Bare<T> {
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<T>()
+    }
+
+    fn into_response(self) -> Result<Response, ApiError> {
+        Json::new(self.body).with_degraded(self.degraded).into_response()
     }
 }
 

@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::timeout;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorForm};
 use crate::request::spool::Spooler;
 use crate::{file_body, reply};
 use lodestone_engine::{Spilled, SpilledFile};
@@ -57,6 +57,7 @@ pub struct EventSender {
     events: mpsc::Sender<Event>,
     spooler: Spooler,
     request_id: Arc<str>,
+    form: ErrorForm,
 }
 
 /// The receiving end, which becomes the response.
@@ -64,17 +65,23 @@ pub struct EventSender {
 pub struct EventStream {
     events: mpsc::Receiver<Event>,
     request_id: Arc<str>,
+    form: ErrorForm,
     ping_after: Duration,
     degraded: Vec<String>,
     held: Option<Box<dyn Any + Send>>,
 }
 
 /// A stream of the request `request_id`, with a maker of files for its large events.
-pub fn channel(request_id: Arc<str>, spooler: Spooler) -> (EventSender, EventStream) {
+pub fn channel(
+    form: ErrorForm,
+    request_id: Arc<str>,
+    spooler: Spooler,
+) -> (EventSender, EventStream) {
     let (events_in, events) = mpsc::channel(WAITING_MAX);
-    let sender = EventSender { events: events_in, spooler, request_id: Arc::clone(&request_id) };
+    let id = Arc::clone(&request_id);
+    let sender = EventSender { events: events_in, spooler, request_id: id, form };
     let (ping_after, degraded, held) = (PING_AFTER, Vec::new(), None);
-    (sender, EventStream { events, request_id, ping_after, degraded, held })
+    (sender, EventStream { events, request_id, form, ping_after, degraded, held })
 }
 
 impl EventSender {
@@ -116,7 +123,7 @@ impl EventSender {
     /// # Errors
     /// [`Disconnected`] when the client has gone.
     pub fn fail(self, error: &ApiError) -> Result<(), Disconnected> {
-        let body = error.body(&self.request_id);
+        let body = error.body_as(self.form, &self.request_id);
         self.send_last("error", &body)
     }
 
@@ -168,7 +175,11 @@ impl Progress {
         let id = self.next_id;
         self.next_id += 1;
         self.has_ended = is_last;
-        let head = format!("id: {id}\nevent: {name}\ndata: ");
+        let head = match (self.stream.form, name) {
+            (ErrorForm::Own, _) => format!("id: {id}\nevent: {name}\ndata: "),
+            (ErrorForm::OpenAi, "done") => return Bytes::from_static(b"data: [DONE]\n\n"),
+            (ErrorForm::OpenAi, _) => "data: ".to_owned(),
+        };
         match data {
             Data::Text(text) => Bytes::from(format!("{head}{text}\n\n")),
             Data::File(spilled) => {
@@ -205,7 +216,8 @@ impl Progress {
             Ok(None) => {
                 let error = ApiError::internal("a stream ended without its last event");
                 tracing::error!(request_id = %self.stream.request_id, cause = error.cause());
-                let data = Data::Text(encode(&error.body(&self.stream.request_id)));
+                let data = error.body_as(self.stream.form, &self.stream.request_id);
+                let data = Data::Text(encode(&data));
                 Some(self.format(Event { name: "error", data, is_last: true }))
             }
         }
@@ -260,7 +272,7 @@ mod tests {
 
     #[tokio::test]
     async fn events_are_numbered_and_end_with_the_last() {
-        let (sender, stream) = channel("r-1".into(), Spools::new().spooler());
+        let (sender, stream) = channel(ErrorForm::Own, "r-1".into(), Spools::new().spooler());
         std::thread::spawn(move || {
             sender.send("token", &json!({"delta": "a\nb"})).unwrap();
             sender.send_last("done", &json!({"answer": "a\nb"})).unwrap();
@@ -274,7 +286,7 @@ mod tests {
     #[tokio::test]
     async fn a_large_event_waits_in_a_file() {
         let spools = Spools::new();
-        let (sender, stream) = channel("r-1".into(), spools.spooler());
+        let (sender, stream) = channel(ErrorForm::Own, "r-1".into(), spools.spooler());
         let large = json!({"sources": "x".repeat(300_000)});
         let (data, spooler) = (large.clone(), spools.spooler());
         let sending = tokio::task::spawn_blocking(move || {
@@ -292,7 +304,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_lost_sender_is_an_error_event() {
-        let (sender, stream) = channel("r-1".into(), Spools::new().spooler());
+        let (sender, stream) = channel(ErrorForm::Own, "r-1".into(), Spools::new().spooler());
         drop(sender);
         let text = text_of(stream.into_response()).await;
         assert!(text.starts_with("id: 1\nevent: error\ndata: {"), "{text}");
@@ -301,7 +313,7 @@ mod tests {
 
     #[tokio::test]
     async fn silence_is_filled_and_a_gone_client_is_noticed() {
-        let (sender, mut stream) = channel("r-1".into(), Spools::new().spooler());
+        let (sender, mut stream) = channel(ErrorForm::Own, "r-1".into(), Spools::new().spooler());
         stream.ping_after = Duration::from_millis(1);
         let mut body = stream.into_response().into_body();
         let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();

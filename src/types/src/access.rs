@@ -49,6 +49,14 @@ impl KeyScope {
         matches!(self, Self::AllTenants)
     }
 
+    /// The tenant, where there is exactly one.
+    pub fn only_tenant(&self) -> Option<&TenantId> {
+        match self {
+            Self::Tenants(grants) if grants.len() == 1 => Some(&grants[0].tenant),
+            _ => None,
+        }
+    }
+
     /// Whether some part of `tenant` is within.
     pub fn allows_tenant(&self, tenant: &TenantId) -> bool {
         self.is_all_tenants() || self.entry(tenant).is_some()

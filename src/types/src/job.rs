@@ -91,6 +91,8 @@ pub enum Fault {
     EmbeddingFailed,
     /// It took too long.
     Timeout,
+    /// The tenant has no room for it.
+    TenantLimit,
     /// An error of the server.
     Internal,
 }
@@ -104,6 +106,7 @@ words!(Fault {
     UrlBlocked = "URL_BLOCKED",
     EmbeddingFailed = "EMBEDDING_FAILED",
     Timeout = "TIMEOUT",
+    TenantLimit = "TENANT_LIMIT",
     Internal = "INTERNAL",
 });
 

@@ -20,6 +20,8 @@ pub const BODY_BYTES_MAX_QUERIES: usize = 8 << 20;
 pub const BODY_BYTES_MAX_PAGES: usize = 16 << 20;
 /// Bytes of a JSON body that carries ids, the longest ones with every character escaped.
 pub const BODY_BYTES_MAX_IDS: usize = 4 << 20;
+/// Bytes of a JSON body that carries texts for the model: passages, documents, messages.
+pub const BODY_BYTES_MAX_INPUTS: usize = 8 << 20;
 /// Bytes of any other JSON body.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 /// Bytes of all text parts of a form.
@@ -128,6 +130,15 @@ pub const EMBED_BATCH_TOKENS: usize = 2048;
 /// few enough that a query behind it hardly waits.
 pub const EMBED_DEVICE_BATCH_TOKENS: usize = 16_384;
 
+/// Texts of one request for vectors, as in OpenAI's interface.
+pub const EMBEDDING_INPUTS_MAX: usize = 2048;
+/// Token ids of one text, as in OpenAI's interface.
+pub const EMBEDDING_IDS_MAX: usize = 8192;
+/// Documents of one request for relevance.
+pub const RERANK_DOCUMENTS_MAX: usize = 1000;
+/// Messages of one chat.
+pub const CHAT_MESSAGES_MAX: usize = 1000;
+
 /// Failed attempts after which a job is errored.
 pub const ATTEMPTS_MAX: u32 = 3;
 /// Restarts of the server during one job that together count as one attempt (API 8.21).
@@ -158,6 +169,7 @@ const _: () = assert!(CHUNK_TOKENS + 2 <= MODEL_TOKENS_MAX);
 const _: () = assert!(CHUNK_OVERLAP_TOKENS * 2 < CHUNK_TOKENS);
 const _: () = assert!(MODEL_TOKENS_MAX <= EMBED_BATCH_TOKENS);
 const _: () = assert!(MODEL_TOKENS_MAX <= RERANK_TOKENS_MAX);
+const _: () = assert!(MODEL_TOKENS_MAX <= EMBEDDING_IDS_MAX);
 const _: () = assert!(EMBED_BATCH_TOKENS <= EMBED_DEVICE_BATCH_TOKENS);
 const _: () = assert!(WEB_PAGE_BYTES_MAX < WEB_WIRE_BYTES_MAX);
 const _: () = assert!(WEB_PAGE_BYTES_MAX <= FILE_BYTES_MAX);

@@ -4,13 +4,21 @@
 //! with its new number, so a crash leaves the file at one format or the next. A file of a newer
 //! format is refused: an older release could not keep what it does not know.
 //!
+//! Before the first step the file is copied beside itself, `catalog.sqlite.v2` for one of format 2,
+//! so that the release of before can be put back in place.
+//!
 //! - `v1`: the first format; `v2`: records of applications, pages of the web; `v3`: known sources
+//! - `v4`: limits of tenants, and what they store
 
 mod v1;
 mod v2;
 mod v3;
+mod v4;
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
@@ -19,7 +27,7 @@ use super::error::{CatalogError, Result};
 /// "LODE", by which tools recognise the file.
 const APPLICATION_ID: i64 = 0x4C4F_4445;
 /// Step `n` leads from format `n` to format `n + 1`.
-pub(super) const STEPS: [&str; 3] = [v1::SQL, v2::SQL, v3::SQL];
+pub(super) const STEPS: [&str; 4] = [v1::SQL, v2::SQL, v3::SQL, v4::SQL];
 
 /// The format of a file that this release can open.
 pub(super) fn format(connection: &Connection, path: &Path) -> Result<usize> {
@@ -38,7 +46,44 @@ pub(super) fn format(connection: &Connection, path: &Path) -> Result<usize> {
 }
 
 pub(super) fn migrate(connection: &Connection, path: &Path) -> Result<()> {
+    let found = format(connection, path)?;
+    if (1..STEPS.len()).contains(&found) {
+        let copy = beside(path, &format!(".v{found}"));
+        keep(connection, &copy).map_err(|error| CatalogError::CopyFailed {
+            copy: copy.clone(),
+            source: Box::new(error),
+        })?;
+        tracing::info!(
+            copy = %copy.display(),
+            "the catalog has format {found}: copied before it is brought to format {}",
+            STEPS.len()
+        );
+    }
     migrate_to(connection, path, STEPS.len())
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+/// Copies the database to `copy`, which survives a power cut on return and is never there in part.
+/// A copy of that name is from an attempt that ended before its migration: it is replaced.
+fn keep(connection: &Connection, copy: &Path) -> Result<()> {
+    let failed = |error: io::Error| CatalogError::corrupt(format!("{}: {error}", copy.display()));
+    let partial = beside(copy, ".partial");
+    match fs::remove_file(&partial) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    connection.execute("VACUUM INTO ?1", [partial.to_string_lossy()])?;
+    let rename = || {
+        File::open(&partial)?.sync_all()?;
+        fs::rename(&partial, copy)?;
+        File::open(copy.parent().unwrap_or(Path::new(".")))?.sync_all()
+    };
+    rename().map_err(failed)
 }
 
 /// Takes the steps up to a format, all of which this release knows.

@@ -1,13 +1,15 @@
 //! Durability: stops, failed commits, full disks, other formats.
 
 use crate::job::Duty;
+use std::fs;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 
 use rusqlite::Connection;
 
 use super::*;
-use crate::CatalogError;
+use crate::{CatalogError, migrations};
 use lodestone_types::{ErrorKind, limits};
 
 #[test]
@@ -205,6 +207,59 @@ fn a_newer_format_and_a_foreign_file_are_refused() {
     std::fs::write(&path, "not a database, but long enough to be looked at as one".repeat(9))
         .unwrap();
     assert_eq!(open().unwrap_err().kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn an_older_file_is_copied_before_it_is_migrated() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("catalog.sqlite");
+    let copy = directory.path().join("catalog.sqlite.v2");
+    let partial = directory.path().join("catalog.sqlite.v2.partial");
+    let format_of = |path: &Path| -> i64 {
+        let file = Connection::open(path).unwrap();
+        file.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+    };
+    let mark = |value: &str| {
+        let file = Connection::open(&path).unwrap();
+        file.execute("CREATE TABLE IF NOT EXISTS mark (value TEXT)", []).unwrap();
+        file.execute("INSERT INTO mark VALUES (?1)", [value]).unwrap();
+    };
+    let older = Connection::open(&path).unwrap();
+    migrations::migrate_to(&older, &path, 2).unwrap();
+    drop(older);
+    mark("one");
+    let fixture = Fixture::new();
+    let open = || Catalog::open(&path, fixture.options, fixture.clock.clone(), fixture.ids.clone());
+
+    // A copy that cannot be made: nothing changes.
+    fs::create_dir(&partial).unwrap();
+    let error = open().unwrap_err().to_string();
+    assert!(
+        error.contains("catalog.sqlite.v2") && error.contains("nothing was changed"),
+        "{error}"
+    );
+    assert_eq!(format_of(&path), 2);
+    assert!(!copy.exists());
+    fs::remove_dir(&partial).unwrap();
+
+    // Copies of an attempt that was cut off are replaced.
+    fs::write(&partial, "half a copy").unwrap();
+    fs::write(&copy, "one of yesterday").unwrap();
+    drop(open().unwrap());
+    assert_eq!(format_of(&path), Catalog::format() as i64);
+    assert_eq!(format_of(&copy), 2);
+    assert!(!partial.exists());
+
+    // Only a migration makes one, and the copy opens.
+    mark("two");
+    drop(open().unwrap());
+    let kept = Connection::open(&copy).unwrap();
+    let marks = kept.query_row("SELECT group_concat(value) FROM mark", [], |row| row.get(0));
+    assert_eq!(marks, Ok("one".to_owned()));
+    drop(kept);
+    fs::rename(&copy, &path).unwrap();
+    drop(open().unwrap());
+    assert_eq!(format_of(&path), Catalog::format() as i64);
 }
 
 #[test]

@@ -109,6 +109,7 @@ fn sources_of_a_restored_tenant_become_known() {
     fixture.catalog.restore_tenant(restored).unwrap();
     assert_eq!(fixture.catalog.tenants_not_known().unwrap(), [super::tenant("a")]);
     let sources = vec![(sub("x"), source("batch"), Sequence(4))];
+    let sources = sources.into_iter().map(|(at, id, seq)| (at, id, seq, None)).collect();
     fixture.catalog.add_known(collection, sources).unwrap();
     fixture.catalog.all_known(collection).unwrap();
     assert!(fixture.catalog.tenants_not_known().unwrap().is_empty());

@@ -1,5 +1,6 @@
 //! Tests of the catalog through its public face, by behaviour.
 
+mod allowance;
 mod durability;
 mod keys;
 mod listing;

@@ -18,6 +18,8 @@ pub const SENTENCE_CHARS_MAX: usize = 400;
 const WRAPPED_COLUMNS_MIN: usize = 45;
 /// A line without an end of sentence is taken for a heading up to this length in columns.
 const HEADING_COLUMNS_MAX: usize = 80;
+/// Longer words in bold that open a paragraph are a sentence of their own.
+const BOLD_OPENING_COLUMNS_MAX: usize = 45;
 
 /// Kind of a sentence, as far as its form tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -268,7 +270,7 @@ pub(super) fn pieces(block: &str) -> Vec<Range<usize>> {
             }
             Some(_) => is_spaced && !c.is_lowercase(),
         };
-        if is_next {
+        if is_next && !is_bold_opening(&block[start..at]) {
             pieces.push(start..at);
             start = at;
         }
@@ -285,6 +287,15 @@ pub(super) fn pieces(block: &str) -> Vec<Range<usize>> {
     }
     pieces.push(start..block.len());
     pieces
+}
+
+/// Whether a piece is in bold alone and short: `**Quiet.**` names what the sentence behind it says.
+fn is_bold_opening(piece: &str) -> bool {
+    let piece = piece.trim_end();
+    let inside = ["**", "__"].into_iter().find_map(|mark| {
+        piece.strip_prefix(mark)?.strip_suffix(mark).filter(|inside| !inside.contains(mark))
+    });
+    inside.is_some_and(|inside| columns(inside) <= BOLD_OPENING_COLUMNS_MAX)
 }
 
 /// Bytes of a footnote's mark behind the end of a sentence, which it belongs to; behind a space
@@ -317,6 +328,17 @@ mod tests {
         ] {
             assert_eq!(cut(one), [one]);
         }
+    }
+
+    #[test]
+    fn words_in_bold_that_open_a_paragraph_stay_with_what_they_name() {
+        assert_eq!(
+            cut("**Quiet.** 22:00 to 6:00. Radios off."),
+            ["**Quiet.** 22:00 to 6:00.", "Radios off."]
+        );
+        let sentence = "**The whole of the committee resigned on the fourth of May.** It was late.";
+        assert_eq!(cut(sentence).len(), 2);
+        assert_eq!(cut("**Yes.** No. **Both.**").len(), 2);
     }
 
     #[test]

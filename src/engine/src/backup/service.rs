@@ -13,7 +13,7 @@ use crate::EngineError;
 use crate::ingest::Ingest;
 use crate::settings::BackupSettings;
 use lodestone_catalog::{Catalog, Tenant};
-use lodestone_io::store::HeldBlobs;
+use lodestone_io::store::{DeletionHold, HeldBlobs};
 use lodestone_io::{Fullness, SpaceGauge, run_in_background};
 use lodestone_types::{Clock, Timestamp};
 
@@ -237,6 +237,11 @@ impl Backups {
             }
         }
         Ok(made)
+    }
+
+    /// Keeps every file in place, as a backup does, until the hold is dropped.
+    pub(crate) fn hold(&self) -> DeletionHold {
+        self.parts.store.hold()
     }
 
     /// The state.

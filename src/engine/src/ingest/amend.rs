@@ -58,7 +58,7 @@ impl Ingest {
                 words(tenant, before) != words(tenant, &amended(before, &amendment))
             };
             if before.as_ref().is_some_and(has_new_words) {
-                self.require_model(collection)?;
+                self.model_of(collection)?;
             }
             let reached = self.catalog.amend(
                 collection.id(),

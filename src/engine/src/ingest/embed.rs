@@ -13,7 +13,7 @@ use crate::ingest::kept::Kept;
 use crate::ingest::pipeline::Draft;
 use crate::stage::stage;
 use lodestone_catalog::job::Outcome;
-use lodestone_embed::{EmbedError, Lane};
+use lodestone_embed::{EmbedError, Embedder, Lane};
 use lodestone_metrics::{Counter, Labelled, Registry};
 use lodestone_storage::collection::Snapshot;
 use lodestone_storage::segment::{NewSource, SegmentError};
@@ -50,9 +50,8 @@ const SLICE_PASSAGES: usize = 256;
 
 impl Ingest {
     /// Fills in the vectors of chunks that are the same in the visible version of their source.
-    pub(super) fn reuse(&self, snapshot: &Snapshot, draft: &mut Draft) {
-        let is_comparable =
-            snapshot.manifest.embedding.as_deref() == Some(self.embedder.fingerprint());
+    pub(super) fn reuse(&self, snapshot: &Snapshot, model: &dyn Embedder, draft: &mut Draft) {
+        let is_comparable = snapshot.manifest.embedding.as_deref() == Some(model.fingerprint());
         if !is_comparable {
             return;
         }
@@ -70,6 +69,7 @@ impl Ingest {
     /// documents; and their graphs.
     pub(super) fn embed(
         &self,
+        model: &dyn Embedder,
         drafts: Vec<Draft>,
         mut kept: Option<&mut Kept<'_>>,
     ) -> Result<Vec<NewSource>, Outcome> {
@@ -99,7 +99,7 @@ impl Ingest {
                 return Err(Outcome::Released);
             }
             let texts = slice.iter().map(|at| passages[*at].clone()).collect();
-            let embedded = self.embedder.embed_within(Lane::Bulk, &context, texts);
+            let embedded = model.embed_within(Lane::Bulk, &context, texts);
             let embedded = embedded.map_err(failed)?;
             if let Some(kept) = kept.as_deref_mut().filter(|_| is_long) {
                 let texts = slice.iter().map(|at| passages[*at].as_str());

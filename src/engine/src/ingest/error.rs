@@ -81,14 +81,20 @@ pub enum IngestError {
     /// The vectors of the tenant are of another model than the loaded one.
     #[error(
         "the vectors of this tenant were made by another model ({made_by}) than the server runs \
-         with ({loaded}): start it with that model, or delete the tenant and upload its sources \
-         again"
+         with ({loaded}): start it with that model as --previous-model-dir, re-embed the \
+         tenant, or delete the tenant and upload its sources again"
     )]
     ModelMismatch {
         /// Fingerprint of the model that made them.
         made_by: String,
         /// Fingerprint of the loaded one.
         loaded: String,
+    },
+    /// A change of the model that cannot be made.
+    #[error("{problem}")]
+    ReembedRefused {
+        /// The reason.
+        problem: String,
     },
     /// The change may have happened or not, or only a part of it has.
     #[error("it is not known whether the change has happened: {cause}")]
@@ -150,7 +156,9 @@ impl IngestError {
             | Self::DimensionMismatch { .. } => ErrorKind::Invalid,
             Self::Metadata { problem: InvalidMetadata::TooLarge { .. }, .. } => ErrorKind::TooLarge,
             Self::Metadata { .. } => ErrorKind::Invalid,
-            Self::ModelMismatch { .. } | Self::ChunkIdTaken { .. } => ErrorKind::Conflict,
+            Self::ModelMismatch { .. }
+            | Self::ReembedRefused { .. }
+            | Self::ChunkIdTaken { .. } => ErrorKind::Conflict,
             Self::OutcomeUnknown { .. } => ErrorKind::Unavailable,
             Self::DiskFull { .. } => ErrorKind::StorageFull,
             Self::SourceUnknown { .. }

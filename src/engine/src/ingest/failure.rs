@@ -83,11 +83,15 @@ impl Ingest {
         collection: &Arc<Collection>,
         record: SourceRecord,
     ) -> Result<Option<SourceRecord>, IngestError> {
-        if let Err(error) = self.require_model(collection) {
-            tracing::error!(source = %record.id, %error, "changed words are not searchable");
-            return Ok(Some(record));
-        }
-        let sources = self.redraft(tenant, &record).and_then(|draft| self.embed(vec![draft], None));
+        let model = match self.model_of(collection) {
+            Ok(model) => model,
+            Err(error) => {
+                tracing::error!(source = %record.id, %error, "changed words are not searchable");
+                return Ok(Some(record));
+            }
+        };
+        let draft = self.redraft(tenant, &*model, &record);
+        let sources = draft.and_then(|draft| self.embed(&*model, vec![draft], None));
         let sources = match sources {
             Ok(sources) => sources,
             Err(Outcome::Released) => return Ok(None),
@@ -97,7 +101,7 @@ impl Ingest {
                 return Ok(Some(record));
             }
         };
-        let segment = collection.build(self.embedder.dimension(), VectorKind::F16, &sources)?;
+        let segment = collection.build(model.dimension(), VectorKind::F16, &sources)?;
         let writer = collection.writer();
         let mut writer = match writer {
             Err(error) if error.kind() == ErrorKind::Unavailable => return Ok(None),
@@ -113,7 +117,7 @@ impl Ingest {
             return Ok(Some(record));
         }
         let add = vec![AddedSegment { segment, withheld: Vec::new() }];
-        let embedding = Some(self.embedder.fingerprint().to_owned());
+        let embedding = Some(model.fingerprint().to_owned());
         writer.commit(&Edit { add, embedding, ..Edit::default() })?;
         self.record_head(collection);
         drop(writer);

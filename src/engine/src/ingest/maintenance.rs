@@ -14,7 +14,7 @@ use crate::ingest::rebuild::Round;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_io::{Fullness, run_in_background};
 use lodestone_storage::collection::{Collection, CollectionError, MergeBudget, uploads};
-use lodestone_types::{ErrorKind, Sequence, SourceId, SubTenantId, TenantId, Timestamp};
+use lodestone_types::{ErrorKind, SourceKind, SourceRecord, TenantId, Timestamp};
 
 /// Time between two looks at collections for which something has to wait.
 pub(super) const ROUND: Duration = Duration::from_secs(5);
@@ -136,6 +136,7 @@ impl Ingest {
                 collection.repair_source_lists()?;
             }
             self.remove_expired_memories(collection)?;
+            self.expire_other(collection)?;
             while self.merge_next(collection, LARGE_MERGE_ROWS)? {}
             let round = self.rebuild_once(collection)?;
             collection.collect_garbage()?;
@@ -186,6 +187,7 @@ impl Ingest {
             tracing::info!(tenant = %name, expired, "expired memories removed");
             self.maintenance.wake(&collection);
         }
+        self.expire_other(&collection)?;
         let deleted = self.sweep_originals(&collection)?;
         if deleted > 0 {
             tracing::info!(tenant = %name, deleted, "originals without a source deleted");
@@ -200,12 +202,14 @@ impl Ingest {
         }
         let snapshot = collection.snapshot();
         let lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());
-        let lost =
-            lost.map(|record| (record.sub_tenant.clone(), record.id.clone(), record.sequence));
-        let mut known: Vec<(SubTenantId, SourceId, Sequence)> = lost.collect();
+        let entry = |record: &SourceRecord| {
+            let bytes = (record.kind != SourceKind::Memory).then_some(record.size_bytes);
+            (record.sub_tenant.clone(), record.id.clone(), record.sequence, bytes)
+        };
+        let mut known: Vec<_> = lost.map(entry).collect();
         for found in snapshot.all_sources() {
             let record = found.record().map_err(CollectionError::from)?;
-            known.push((record.sub_tenant, record.id, record.sequence));
+            known.push(entry(&record));
         }
         for part in known.chunks(KNOWN_PER_STEP) {
             self.catalog.add_known(collection.id(), part.to_vec())?;

@@ -23,11 +23,12 @@ use crate::ingest::{Ingest, IngestError};
 use crate::statements;
 use lodestone_catalog::Tenant;
 use lodestone_catalog::job::Outcome;
-use lodestone_embed::Lane;
+use lodestone_embed::{Embedder, Lane};
 use lodestone_extract::Format;
 use lodestone_storage::collection::uploads::{self, UploadLabel};
 use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, Snapshot};
-use lodestone_storage::segment::{NewSource, VectorKind};
+use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
+use lodestone_text::chunk::{Surroundings, passage};
 use lodestone_types::{
     Extracted, Fault, Filter, Memory, Metadata, Origin, RequestContext, Sequence, SourceDetail,
     SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp, limits, memory,
@@ -103,15 +104,22 @@ impl Ingest {
         if added.is_empty() {
             return Ok(Vec::new());
         }
-        self.require_model(collection)?;
-        let now = self.clock.now();
+        let (mut model, now) = (self.model_of(collection)?, self.clock.now());
         let scope = sub_tenant.of_memories();
-        let prepare = |memory| self.prepare_memory(tenant, &scope, memory, now);
+        let prepare = |memory| self.prepare_memory(tenant, &*model, &scope, memory, now);
         let mut prepared: Vec<Prepared> =
             added.into_iter().map(prepare).collect::<Result<_, IngestError>>()?;
         self.keep_originals(collection, sub_tenant, &mut prepared, now)?;
         let mut sources: Vec<NewSource> = prepared.into_iter().map(|one| one.source).collect();
-        self.publish_memories(collection, sub_tenant, &mut sources)?;
+        while let Err(error) = self.publish_memories(collection, &*model, sub_tenant, &mut sources)
+        {
+            let IngestError::Collection(CollectionError::OtherModel { .. }) = error else {
+                return Err(error);
+            };
+            // The tenant was switched to another model meanwhile.
+            model = self.model_of(collection)?;
+            self.embed_again(tenant, &*model, &mut sources)?;
+        }
         let stored = |source: &NewSource| {
             let memory = Memory::of(&source.record).expect("made of a memory");
             AddedMemory { memory, chunks: source.rows.len() }
@@ -187,6 +195,7 @@ impl Ingest {
     fn prepare_memory(
         &self,
         tenant: &Tenant,
+        model: &dyn Embedder,
         scope: &SubTenantId,
         added: NewMemory,
         now: Timestamp,
@@ -221,21 +230,45 @@ impl Ingest {
             raw_key: String::new(),
             detail: SourceDetail { meta: Some(meta), ..SourceDetail::default() },
         };
-        let draft = self.draft_memory(tenant, record, &original).map_err(|outcome| {
+        let draft = self.draft_memory(tenant, model, record, &original).map_err(|outcome| {
             let problem = match outcome {
                 Outcome::Rejected { message, .. } | Outcome::Faulted { message, .. } => message,
                 outcome => format!("{outcome:?}"),
             };
             IngestError::MemoryText { problem }
         })?;
-        Ok(Prepared { source: self.embed_memory(tenant, draft)?, original })
+        Ok(Prepared { source: self.embed_memory(tenant, model, draft)?, original })
     }
 
-    fn embed_memory(&self, tenant: &Tenant, draft: Draft) -> Result<NewSource, IngestError> {
+    fn embed_memory(
+        &self,
+        tenant: &Tenant,
+        model: &dyn Embedder,
+        draft: Draft,
+    ) -> Result<NewSource, IngestError> {
         let context = RequestContext::default().of_tenant(tenant.collection);
         let passages: Vec<String> = draft.passages().collect();
-        let vectors = self.embedder.embed_within(Lane::Answer, &context, passages)?;
+        let vectors = model.embed_within(Lane::Answer, &context, passages)?;
         Ok(draft.into_source(vectors))
+    }
+
+    fn embed_again(
+        &self,
+        tenant: &Tenant,
+        model: &dyn Embedder,
+        sources: &mut [NewSource],
+    ) -> Result<(), IngestError> {
+        let context = RequestContext::default().of_tenant(tenant.collection);
+        for NewSource { title_text: title, searchable, rows, .. } in sources {
+            let text = |row: &NewRow| {
+                let around = Surroundings { title, searchable, context: &row.context };
+                passage(around, &row.text)
+            };
+            let texts = rows.iter().map(text).collect();
+            let vectors = model.embed_within(Lane::Answer, &context, texts)?;
+            rows.iter_mut().zip(vectors).for_each(|(row, vector)| row.vector = vector);
+        }
+        Ok(())
     }
 
     /// Stores originals. Durable on return; nothing refers to them yet.
@@ -269,6 +302,7 @@ impl Ingest {
     fn publish_memories(
         &self,
         collection: &Arc<Collection>,
+        model: &dyn Embedder,
         sub_tenant: &SubTenantId,
         sources: &mut [NewSource],
     ) -> Result<(), IngestError> {
@@ -282,10 +316,10 @@ impl Ingest {
             record.sequence =
                 self.catalog.reserve_sequence(collection.id(), sub_tenant, &record.id)?;
         }
-        let segment = collection.build(self.embedder.dimension(), VectorKind::F16, sources)?;
+        let segment = collection.build(model.dimension(), VectorKind::F16, sources)?;
         let edit = Edit {
             add: vec![AddedSegment { segment, withheld: Vec::new() }],
-            embedding: Some(self.embedder.fingerprint().to_owned()),
+            embedding: Some(model.fingerprint().to_owned()),
             ..Edit::default()
         };
         let outcome =

@@ -19,12 +19,15 @@
 //!
 //! - `submit`: accepting; `app`: records of applications; `pipeline`: one document to chunks
 //! - `embed`: chunks to vectors; `kept`: vectors of unfinished work; `worker`: claims, publication
+//! - `import`: a tenant built from an archive, visible in one step
 //! - `turns`: workers shared among tenants
 //! - `claims`: triplets that a language model adds to graphs
 //! - `failure`: jobs that end badly while an older version stays visible
 //! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
 //! - `maintenance`: merging, garbage, orphans; `maintenance_queue`: what it looks at next;
 //!   `rebuild`: sources of damaged segments; `remains`: of deleted tenants
+//! - `reembed`: changing the embedding model; `reembed_runs`: tenants of which that is
+//!   known; `reembed_estimate`: what it would cost
 //! - `web`: pages of the web; `memory`: the memory of the process, and work that waits for it
 
 mod amend;
@@ -34,6 +37,7 @@ mod delete;
 mod embed;
 mod error;
 mod failure;
+mod import;
 mod kept;
 mod maintenance;
 mod maintenance_queue;
@@ -41,6 +45,9 @@ mod memories;
 mod memory;
 mod pipeline;
 mod rebuild;
+mod reembed;
+mod reembed_estimate;
+mod reembed_runs;
 mod remains;
 mod submit;
 mod turns;
@@ -48,6 +55,7 @@ mod vectors;
 mod web;
 mod worker;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -62,11 +70,15 @@ pub use claims::{ClaimCounts, GraphReader};
 pub use delete::Deleted;
 pub use embed::VectorMeters;
 pub use error::IngestError;
+pub(crate) use import::NewTenant;
 pub use memories::{AddedMemory, NewMemory};
 pub use memory::{MemoryBudget, MemoryShare};
+pub use reembed_estimate::ReembedEstimate;
+pub use reembed_runs::ReembedRun;
 pub use submit::{Accepted, Submission};
 pub use vectors::{AcceptedVectors, NewVectors};
 
+use crate::Models;
 use claims::Claimed;
 use kept::KeptVectors;
 use lodestone_catalog::{Catalog, Tenant};
@@ -74,11 +86,13 @@ use lodestone_embed::Embedder;
 use lodestone_extract::sandbox::Parser;
 use lodestone_io::store::BlobStore;
 use lodestone_io::{Fullness, SpaceGauge};
+use lodestone_metrics::Counter;
 use lodestone_storage::collection::{Collection, Registry};
 use lodestone_text::chunk::TokenOffsets;
-use lodestone_types::{Clock, IdSource, WebClient, limits};
+use lodestone_types::{Clock, CollectionId, IdSource, WebClient, limits};
 use maintenance_queue::Maintenance;
 use rebuild::GivenUp;
+use reembed_runs::ReembedRuns;
 use turns::Turns;
 
 /// Parts of the ingest pipeline; every one can be replaced in a test.
@@ -92,8 +106,8 @@ pub struct IngestParts {
     pub store: Arc<dyn BlobStore>,
     /// Free space of the disk.
     pub gauge: Arc<SpaceGauge>,
-    /// The model.
-    pub embedder: Arc<dyn Embedder>,
+    /// The models.
+    pub models: Models,
     /// The parser of documents.
     pub parser: Arc<dyn Parser>,
     /// The client that fetches pages.
@@ -108,6 +122,8 @@ pub struct IngestParts {
     pub memory: Arc<MemoryBudget>,
     /// The generator that adds to the graphs of chunks; `None` leaves them to the rules.
     pub graph_reader: Option<Arc<dyn GraphReader>>,
+    /// Milliseconds for which the vectors of before are kept after a change of the model.
+    pub keep_other_millis: u64,
 }
 
 /// Accepts uploads and makes them visible, on background threads of its own.
@@ -117,19 +133,24 @@ pub struct Ingest {
     registry: Arc<Registry>,
     store: Arc<dyn BlobStore>,
     gauge: Arc<SpaceGauge>,
-    embedder: Arc<dyn Embedder>,
+    models: Models,
     parser: Arc<dyn Parser>,
     web: Arc<dyn WebClient>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     maintenance: Maintenance,
     given_up: GivenUp,
+    /// Collections that are built from archives; nothing of them counts as left over.
+    importing: Mutex<BTreeSet<CollectionId>>,
     kept: KeptVectors,
     memory: Arc<MemoryBudget>,
     workers: usize,
     turns: Turns,
     graph_reader: Option<Arc<dyn GraphReader>>,
     claimed: Claimed,
+    keep_other_millis: u64,
+    reembeds: ReembedRuns,
+    reembed_counts: Counter,
     vectors: VectorMeters,
     stopping: Stopping,
 }
@@ -142,7 +163,7 @@ impl Ingest {
             registry,
             store,
             gauge,
-            embedder,
+            models,
             parser,
             web,
             clock,
@@ -150,6 +171,7 @@ impl Ingest {
             workers,
             memory,
             graph_reader,
+            keep_other_millis,
         } = parts;
         // One more: it is kept for a tenant of which nothing is in work.
         let workers = workers + 1;
@@ -158,26 +180,30 @@ impl Ingest {
             registry,
             store,
             gauge,
-            embedder,
+            models,
             parser,
             web,
             clock,
             ids,
             maintenance: Maintenance::default(),
             given_up: GivenUp::default(),
+            importing: Mutex::default(),
             kept: KeptVectors::default(),
             memory,
             workers,
             turns: Turns::new(workers, limits::WEB_FETCHES_MAX),
             graph_reader,
             claimed: Claimed::default(),
+            keep_other_millis,
+            reembeds: ReembedRuns::default(),
+            reembed_counts: Counter::default(),
             vectors: VectorMeters::default(),
             stopping: Stopping::default(),
         }
     }
 
-    /// Starts the threads that process originals, those that wait for pages, and two for background
-    /// work. Call [`Self::recover`] before.
+    /// Starts the threads that process originals, those that wait for pages, and three for work in
+    /// the background. Call [`Self::recover`] before.
     pub fn start(self: &Arc<Self>) -> Vec<JoinHandle<()>> {
         let spawn = |name: String, run: fn(&Self)| {
             let ingest = Arc::clone(self);
@@ -190,6 +216,7 @@ impl Ingest {
         let background = [
             spawn("maintenance".to_owned(), Self::maintain),
             spawn("large-merges".to_owned(), Self::merge_large),
+            spawn("reembed".to_owned(), Self::reembed),
         ];
         workers.chain(web).chain(background).collect()
     }
@@ -201,6 +228,7 @@ impl Ingest {
             reader.end();
         }
         self.maintenance.interrupt();
+        self.reembeds.interrupt();
         self.catalog.wake_workers();
     }
 
@@ -229,28 +257,35 @@ impl Ingest {
                 0 => {}
                 segments => self.tell_damage(&collection, segments),
             }
-            if let Err(error) = self.require_model(&collection) {
+            if let Err(error) = self.model_of(&collection) {
                 tracing::error!(tenant = %tenant.id, %error, "it is searched by words only");
+            }
+            if let Some(other) = &collection.snapshot().manifest.other {
+                self.reembeds.note(&Arc::new(tenant.clone()), &collection, other);
             }
             self.maintenance.wake_opened(&collection);
         }
         Ok(collection)
     }
 
-    /// The model behind a collection's vectors, where it is another than the loaded one.
+    /// The model behind a collection's vectors, where it is not loaded.
     pub fn foreign_model(&self, collection: &Collection) -> Option<String> {
         let snapshot = collection.snapshot();
-        snapshot.manifest.foreign_model(self.embedder.fingerprint()).map(str::to_owned)
+        let is_loaded = self.models.of(&snapshot.manifest).is_some();
+        snapshot.manifest.model().filter(|_| !is_loaded).map(str::to_owned)
     }
 
-    /// Refuses to add vectors of the loaded model to those of another.
+    /// The model for new rows of a collection: that of the rows it has.
     ///
     /// # Errors
-    /// [`IngestError::ModelMismatch`].
-    fn require_model(&self, collection: &Collection) -> Result<(), IngestError> {
-        let Some(made_by) = self.foreign_model(collection) else { return Ok(()) };
-        let loaded = self.embedder.fingerprint().to_owned();
-        Err(IngestError::ModelMismatch { made_by, loaded })
+    /// [`IngestError::ModelMismatch`] where it is not loaded.
+    fn model_of(&self, collection: &Collection) -> Result<Arc<dyn Embedder>, IngestError> {
+        let snapshot = collection.snapshot();
+        let found = self.models.of(&snapshot.manifest).cloned();
+        found.ok_or_else(|| IngestError::ModelMismatch {
+            made_by: snapshot.manifest.model().unwrap_or_default().to_owned(),
+            loaded: self.models.current().fingerprint().to_owned(),
+        })
     }
 
     /// Refuses new content while the disk is full.
@@ -279,6 +314,12 @@ impl Ingest {
         &self.vectors
     }
 
+    /// Enters the measurements of changes of the model into a registry.
+    pub fn enter_reembed_meters(&self, registry: &mut lodestone_metrics::Registry) {
+        let help = "Chunks that were embedded anew to change the model of their tenants";
+        registry.enter("reembedded_chunks_total", help, &self.reembed_counts);
+    }
+
     /// Whether work waits for memory.
     pub fn waits_for_memory(&self) -> bool {
         self.memory.is_waiting()
@@ -287,10 +328,6 @@ impl Ingest {
     /// Whether what was accepted can be processed; deletions go on without.
     fn has_room_to_work(&self) -> bool {
         self.require_room_for_changes().is_ok()
-    }
-
-    fn tokens(&self) -> ModelTokens<'_> {
-        ModelTokens(&*self.embedder)
     }
 }
 

@@ -1,9 +1,10 @@
 //! One source from its original to rows: verify, extract, cut, embed.
 
-use crate::ingest::{Ingest, app, memories};
+use crate::ingest::{Ingest, ModelTokens, app, memories};
 use crate::stage::stage;
 use lodestone_catalog::Tenant;
 use lodestone_catalog::job::{ClaimedJob, Outcome};
+use lodestone_embed::Embedder;
 use lodestone_extract::{ExtractError, Format};
 use lodestone_storage::collection::{CollectionError, Snapshot, uploads};
 use lodestone_storage::segment::{NewRow, NewSource};
@@ -96,13 +97,14 @@ impl Ingest {
         &self,
         tenant: &Tenant,
         snapshot: &Snapshot,
+        model: &dyn Embedder,
         job: &ClaimedJob,
     ) -> Result<Draft, Outcome> {
         let at_stage = |stage| self.catalog.set_stage(&[job.sequence], stage);
         at_stage(Stage::Validating);
         let upload = uploads::get(&*self.store, &job.raw_key).map_err(storage_outcome)?;
         let names = (job.filename.as_str(), job.content_type.as_str());
-        let content = self.read(job.kind, names, &upload.content, at_stage)?;
+        let content = self.read(model, job.kind, names, &upload.content, at_stage)?;
         let stored = snapshot.record(&job.sub_tenant, &job.source).map_err(storage_outcome)?;
         let empty = Metadata::new();
         let map = |map: fn(&SourceRecord) -> &Metadata| stored.as_ref().map_or(&empty, map);
@@ -136,17 +138,22 @@ impl Ingest {
         };
         let mut draft = drafted(tenant, record, content);
         if stored.is_some() {
-            self.reuse(snapshot, &mut draft);
+            self.reuse(snapshot, model, &mut draft);
         }
         Ok(draft)
     }
 
     /// Reads, extracts and cuts the original of an accepted version once more, under the record
     /// that it has now.
-    pub(super) fn redraft(&self, tenant: &Tenant, record: &SourceRecord) -> Result<Draft, Outcome> {
+    pub(super) fn redraft(
+        &self,
+        tenant: &Tenant,
+        model: &dyn Embedder,
+        record: &SourceRecord,
+    ) -> Result<Draft, Outcome> {
         let upload = uploads::get(&*self.store, &record.raw_key).map_err(storage_outcome)?;
         let names = (upload.label.filename.as_str(), upload.label.content_type.as_str());
-        let content = self.read(record.kind, names, &upload.content, |_| {})?;
+        let content = self.read(model, record.kind, names, &upload.content, |_| {})?;
         Ok(drafted(tenant, record.clone(), content))
     }
 
@@ -154,16 +161,18 @@ impl Ingest {
     pub(super) fn draft_memory(
         &self,
         tenant: &Tenant,
+        model: &dyn Embedder,
         record: SourceRecord,
         original: &[u8],
     ) -> Result<Draft, Outcome> {
-        let content = self.read(record.kind, ("", ""), original, |_| {})?;
+        let content = self.read(model, record.kind, ("", ""), original, |_| {})?;
         Ok(drafted(tenant, record, content))
     }
 
     /// `names` are the file's and its media type.
     fn read(
         &self,
+        model: &dyn Embedder,
         kind: SourceKind,
         names: (&str, &str),
         original: &[u8],
@@ -192,7 +201,8 @@ impl Ingest {
         let _stage = stage!("chunk");
         let sizes =
             ChunkSizes { tokens: limits::CHUNK_TOKENS, overlap: limits::CHUNK_OVERLAP_TOKENS };
-        let mut chunks = chunk::chunk(&extracted.text, &extracted.blocks, &self.tokens(), sizes);
+        let mut chunks =
+            chunk::chunk(&extracted.text, &extracted.blocks, &ModelTokens(model), sizes);
         number_pages(&mut chunks, &extracted);
         if chunks.is_empty() {
             let message = "the document holds no text".to_owned();
@@ -307,7 +317,7 @@ fn storage_outcome(error: CollectionError) -> Outcome {
 pub(super) const INTERNAL_FAULT: &str = "the server could not process it; its log says why";
 
 /// The title by the chain of API 4.2 and 8.8, but for the id at its end.
-pub(super) fn title(
+pub(crate) fn title(
     detail: &SourceDetail,
     document_metadata: &Metadata,
     filename: &str,

@@ -25,6 +25,7 @@ use crate::ingest::worker::CLAIM;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::Tenant;
 use lodestone_catalog::job::Outcome;
+use lodestone_embed::Embedder;
 use lodestone_storage::collection::{AddedSegment, Collection, Edit, Snapshot};
 use lodestone_storage::segment::{NewSource, VectorKind};
 use lodestone_types::{CollectionId, Sequence, SourceRecord};
@@ -68,7 +69,7 @@ impl Ingest {
         let cannot_build = |record: &SourceRecord| {
             record.raw_key.is_empty() || self.given_up.has(collection.id(), record)
         };
-        let has_model = self.require_model(collection).is_ok();
+        let has_model = self.model_of(collection).is_ok();
         snapshot.unknown_segments() > 0 || !has_model || lost.any(cannot_build)
     }
 
@@ -96,7 +97,8 @@ impl Ingest {
     pub(super) fn rebuild_once(&self, collection: &Arc<Collection>) -> Result<Round, IngestError> {
         let snapshot = collection.snapshot();
         let chosen = self.choose_lost(collection.id(), &snapshot);
-        if chosen.is_empty() || self.require_model(collection).is_err() {
+        let Ok(model) = self.model_of(collection) else { return Ok(Round::Idle) };
+        if chosen.is_empty() {
             return Ok(Round::Idle);
         }
         if !self.has_room_to_work() {
@@ -107,7 +109,7 @@ impl Ingest {
         };
         let mut drafts = Vec::with_capacity(chosen.len());
         for record in chosen {
-            match self.redraft_safely(&tenant, record) {
+            match self.redraft_safely(&tenant, &*model, record) {
                 Ok(draft) => drafts.push(draft),
                 Err(Outcome::Released | Outcome::Published { .. }) => return Ok(Round::Later),
                 Err(Outcome::Rejected { message, .. } | Outcome::Faulted { message, .. }) => {
@@ -115,11 +117,11 @@ impl Ingest {
                 }
             }
         }
-        let Some(sources) = self.embed_lost(&tenant, drafts) else {
+        let Some(sources) = self.embed_lost(&tenant, &*model, drafts) else {
             return Ok(Round::Later);
         };
         if !sources.is_empty() {
-            self.publish_rebuilt(&tenant, collection, &sources)?;
+            self.publish_rebuilt(&tenant, collection, &*model, &sources)?;
         }
         Ok(Round::Progress)
     }
@@ -150,8 +152,13 @@ impl Ingest {
     }
 
     /// Drafts one source; a panic of the extractor becomes an error of this document.
-    fn redraft_safely(&self, tenant: &Tenant, record: &SourceRecord) -> Result<Draft, Outcome> {
-        let redraft = AssertUnwindSafe(|| self.redraft(tenant, record));
+    fn redraft_safely(
+        &self,
+        tenant: &Tenant,
+        model: &dyn Embedder,
+        record: &SourceRecord,
+    ) -> Result<Draft, Outcome> {
+        let redraft = AssertUnwindSafe(|| self.redraft(tenant, model, record));
         catch_unwind(redraft).unwrap_or_else(|_| {
             let message = "reading the original failed unexpectedly".to_owned();
             Err(Outcome::Faulted { fault: lodestone_types::Fault::Internal, message })
@@ -160,11 +167,16 @@ impl Ingest {
 
     /// Embeds all drafts, or, where the model refuses them together, each alone. Nothing where it
     /// should be tried later.
-    fn embed_lost(&self, tenant: &Tenant, drafts: Vec<Draft>) -> Option<Vec<NewSource>> {
+    fn embed_lost(
+        &self,
+        tenant: &Tenant,
+        model: &dyn Embedder,
+        drafts: Vec<Draft>,
+    ) -> Option<Vec<NewSource>> {
         if drafts.is_empty() {
             return Some(Vec::new());
         }
-        match self.embed(drafts.clone(), None) {
+        match self.embed(model, drafts.clone(), None) {
             Ok(sources) => return Some(sources),
             Err(Outcome::Released) => return None,
             Err(_) => {}
@@ -172,7 +184,7 @@ impl Ingest {
         let mut sources = Vec::with_capacity(drafts.len());
         for draft in drafts {
             let record = draft.record.clone();
-            match self.embed(vec![draft], None) {
+            match self.embed(model, vec![draft], None) {
                 Ok(embedded) => sources.extend(embedded),
                 Err(Outcome::Released) => return None,
                 Err(outcome) => self.given_up.add(tenant, &record, &format!("{outcome:?}")),
@@ -185,9 +197,10 @@ impl Ingest {
         &self,
         tenant: &Tenant,
         collection: &Arc<Collection>,
+        model: &dyn Embedder,
         sources: &[NewSource],
     ) -> Result<(), IngestError> {
-        let segment = collection.build(self.embedder.dimension(), VectorKind::F16, sources)?;
+        let segment = collection.build(model.dimension(), VectorKind::F16, sources)?;
         let mut writer = collection.writer()?;
         let base = writer.base();
         // Sources that were deleted or replaced meanwhile are not lost any more, and stay so.
@@ -205,7 +218,7 @@ impl Ingest {
             withheld.iter().map(|record| (record.sub_tenant.clone(), record.id.clone())).collect();
         let edit = Edit {
             add: vec![AddedSegment { segment, withheld }],
-            embedding: Some(self.embedder.fingerprint().to_owned()),
+            embedding: Some(model.fingerprint().to_owned()),
             ..Edit::default()
         };
         writer.commit(&edit)?;

@@ -13,8 +13,9 @@ impl Ingest {
     pub fn finish_deleted_tenants(&self) -> Result<(), IngestError> {
         for id in self.catalog.collections_pending_delete()? {
             self.registry.close(id);
-            if !self.maintenance.give_up_large(id) {
-                // What a merge writes later would stay: its thread calls again when it is done.
+            if !self.maintenance.give_up_large(id) | !self.reembeds.forget(id) {
+                // Files that a merge or a re-embedding writes later would stay: its thread calls
+                // again when it is done.
                 continue;
             }
             descriptors::mark_deleted(&*self.store, id)?;
@@ -25,7 +26,7 @@ impl Ingest {
         Ok(())
     }
 
-    fn delete_files(&self, id: CollectionId) -> Result<(), CollectionError> {
+    pub(super) fn delete_files(&self, id: CollectionId) -> Result<(), CollectionError> {
         for prefix in [layout::collection_prefix(id), uploads::prefix(id)] {
             self.store.delete_prefix(&prefix)?;
         }
@@ -47,7 +48,10 @@ impl Ingest {
         }
         let doomed = self.catalog.collections_pending_delete()?;
         for collection in described {
-            if doomed.contains(&collection) || self.catalog.tenant_of(collection)?.is_some() {
+            // Asked in this order: one that is imported is in the catalog when it is so no more.
+            let is_imported = self.importing.lock().contains(&collection);
+            let is_doomed = is_imported || doomed.contains(&collection);
+            if is_doomed || self.catalog.tenant_of(collection)?.is_some() {
                 continue;
             }
             match descriptors::read(&*self.store, collection)? {

@@ -89,9 +89,11 @@ impl Ingest {
     ) -> Result<Accepted, IngestError> {
         self.require_room_for_content()?;
         self.check(tenant, &submission)?;
-        self.require_model(collection)?;
+        self.model_of(collection)?;
         // It could not be processed before an operator repairs the tenant.
         collection.require_known()?;
+        let (source, bytes) = (submission.source.as_ref(), submission.content.len() as u64);
+        self.catalog.require_allowed(collection.id(), sub_tenant, source, bytes)?;
         let job = self.store_original(collection, sub_tenant, submission, self.clock.now())?;
         self.accept(job)
     }

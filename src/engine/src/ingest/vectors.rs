@@ -67,8 +67,8 @@ impl Ingest {
     ///
     /// # Errors
     /// [`IngestError::DimensionMismatch`] where the tenant's width is another;
-    /// [`IngestError::ChunkIdTaken`] for an id that another batch of the sub-tenant has; what the
-    /// disk says.
+    /// [`IngestError::ChunkIdTaken`] for an id that another batch of the sub-tenant has; a limit of
+    /// the tenant; what the disk says.
     pub fn upload_vectors(
         &self,
         tenant: &Tenant,
@@ -89,7 +89,9 @@ impl Ingest {
         let older = snapshot.record(sub_tenant, &batch)?;
         require_free_ids(collection, &snapshot, sub_tenant, &batch, &vectors)?;
         let rows = vectors.into_rows()?;
-        let sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant, &batch)?;
+        let size_bytes = (rows.len() * dimension * size_of::<f32>()) as u64;
+        let id = collection.id();
+        let sequence = self.catalog.reserve_batch(id, sub_tenant, &batch, size_bytes)?;
         let record = SourceRecord {
             sub_tenant: sub_tenant.clone(),
             id: batch.clone(),
@@ -99,7 +101,7 @@ impl Ingest {
             filename: String::new(),
             url: String::new(),
             content_type: String::new(),
-            size_bytes: (rows.len() * dimension * size_of::<f32>()) as u64,
+            size_bytes,
             tenant_metadata: Metadata::new(),
             document_metadata: Metadata::new(),
             uploaded_at: now,
@@ -220,10 +222,16 @@ impl Ingest {
             return Ok(existed);
         }
         let remove_chunks = by_batch
-            .into_iter()
-            .map(|(batch, indices)| (sub_tenant.clone(), batch, indices))
+            .iter()
+            .map(|(batch, indices)| (sub_tenant.clone(), batch.clone(), indices.clone()))
             .collect();
         writer.commit(&Edit { remove_chunks, ..Edit::default() })?;
+        let left = writer.base();
+        let emptied: Vec<SourceId> = (by_batch.into_keys())
+            .filter(|batch| left.find(sub_tenant, batch).is_none())
+            .collect();
+        let forgotten = self.catalog.cancel_sources(collection.id(), sub_tenant, &emptied);
+        forgotten.map_err(IngestError::half_done)?;
         self.record_head(collection);
         drop(writer);
         self.maintenance.wake(collection);

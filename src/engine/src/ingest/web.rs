@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::ingest::submit::replaced;
 use crate::ingest::{Ingest, IngestError};
+use lodestone_catalog::CatalogError;
 use lodestone_catalog::job::{Claim, ClaimLimits, ClaimedJob, FetchedOriginal, Outcome};
 use lodestone_storage::collection::Collection;
 use lodestone_storage::collection::uploads::{self, UploadLabel};
@@ -40,7 +41,7 @@ impl Ingest {
         let mut fetched = Fetched { jobs: Vec::new(), ended: Vec::new() };
         for job in claim.jobs {
             match self.fetch_page(&job) {
-                Ok(page) => fetched.jobs.extend(self.keep_page(collection, job, page)?),
+                Ok(page) => self.keep_page(collection, job, page, &mut fetched)?,
                 Err(outcome) => fetched.ended.push((job, outcome)),
             }
         }
@@ -55,13 +56,15 @@ impl Ingest {
         self.web.fetch(&url).map_err(|failure| failed(&failure))
     }
 
-    /// Stores a page; nothing where the job was canceled meanwhile.
+    /// Stores a page; nothing where the job was canceled meanwhile. It ends where the tenant has
+    /// no room for it.
     fn keep_page(
         &self,
         collection: &Arc<Collection>,
         mut job: ClaimedJob,
         page: WebPage,
-    ) -> Result<Option<ClaimedJob>, IngestError> {
+        fetched: &mut Fetched,
+    ) -> Result<(), IngestError> {
         let url = page.canonical_url.as_str().to_owned();
         let content_type = page.media_type.unwrap_or_default();
         let label = UploadLabel {
@@ -85,15 +88,26 @@ impl Ingest {
             size_bytes: page.bytes.len() as u64,
             content_hash: Sha256::digest(&page.bytes).into(),
         };
-        if !self.catalog.fetched(job.sequence, original.clone())? {
-            self.delete_originals(&[original.raw_key]);
-            return Ok(None);
+        match self.catalog.fetched(job.sequence, original.clone()) {
+            Ok(true) => {}
+            Ok(false) => {
+                self.delete_originals(&[original.raw_key]);
+                return Ok(());
+            }
+            Err(error @ CatalogError::TenantLimit { .. }) => {
+                self.delete_originals(&[original.raw_key]);
+                let (fault, message) = (Fault::TenantLimit, error.to_string());
+                fetched.ended.push((job, Outcome::Rejected { fault, message }));
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
         }
         let FetchedOriginal { raw_key, url, content_type, size_bytes, content_hash } = original;
         self.delete_originals(&[std::mem::take(&mut job.raw_key)]);
         (job.raw_key, job.url, job.content_type) = (raw_key, url, content_type);
         (job.size_bytes, job.content_hash, job.is_fetched) = (size_bytes, content_hash, true);
-        Ok(Some(job))
+        fetched.jobs.push(job);
+        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@ use crate::ingest::{Ingest, IngestError, failure, memory, pipeline};
 use crate::stage::stage;
 use lodestone_catalog::Tenant;
 use lodestone_catalog::job::{Claim, ClaimLimits, ClaimedJob, Duty, JobQueue, Outcome, Settlement};
+use lodestone_embed::Embedder;
 use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
 use lodestone_storage::segment::{NewSource, VectorKind};
 use lodestone_types::{ErrorKind, Fault, Sequence, Stage};
@@ -123,13 +124,13 @@ impl Ingest {
             let back = claimed.into_iter().map(|job| (job, Outcome::Released));
             return self.end(&tenant, &collection, back.chain(ended).collect());
         };
-        let snapshot = collection.snapshot();
+        let (snapshot, model) = (collection.snapshot(), self.model_of(&collection)?);
         let (mut jobs, mut drafts) = (Vec::new(), Vec::new());
         let reads_until = self.clock.now().plus_millis(READ_MILLIS);
         let mut unread = claimed.into_iter();
         for job in unread.by_ref() {
             let stage = stage!("read", job_id = job.job_id);
-            let drafted = self.draft(&tenant, &snapshot, &job);
+            let drafted = self.draft(&tenant, &snapshot, &*model, &job);
             drop(stage);
             match drafted {
                 Ok(draft) => {
@@ -147,16 +148,16 @@ impl Ingest {
         let drafted: Vec<Sequence> = jobs.iter().map(|job| job.sequence).collect();
         self.catalog.set_stage(&drafted, Stage::Embedding);
         let claimed = drafted.first().zip(drafted.last()).map(|(first, last)| (*first, *last));
-        let mut kept = claimed
-            .map(|claim| self.kept.open(&*self.store, &*self.embedder, collection.id(), claim));
-        let mut sources = self.embed(drafts, kept.as_mut()).unwrap_or_else(|outcome| {
+        let mut kept =
+            claimed.map(|claim| self.kept.open(&*self.store, &*model, collection.id(), claim));
+        let mut sources = self.embed(&*model, drafts, kept.as_mut()).unwrap_or_else(|outcome| {
             ended.extend(jobs.drain(..).map(|job| (job, outcome.clone())));
             Vec::new()
         });
         self.end(&tenant, &collection, ended)?;
         self.add_claims(&mut sources);
         if !sources.is_empty() {
-            self.publish(&tenant, &collection, jobs, sources)?;
+            self.publish(&tenant, &collection, &*model, jobs, sources)?;
         }
         kept.map_or(Ok(()), |kept| self.kept.close(kept, &self.catalog))
     }
@@ -164,7 +165,7 @@ impl Ingest {
     /// The end of every job of a collection that takes no vectors of the loaded model, or no
     /// commit before an operator repairs it. The originals of the jobs stay.
     fn hopeless(&self, collection: &Collection) -> Option<Outcome> {
-        if let Err(error) = self.require_model(collection) {
+        if let Err(error) = self.model_of(collection) {
             let (fault, message) = (Fault::EmbeddingFailed, error.to_string());
             return Some(Outcome::Rejected { fault, message });
         }
@@ -223,13 +224,14 @@ impl Ingest {
         &self,
         tenant: &Tenant,
         collection: &Arc<Collection>,
+        model: &dyn Embedder,
         jobs: Vec<ClaimedJob>,
         sources: Vec<NewSource>,
     ) -> Result<(), IngestError> {
         let sequences: Vec<Sequence> = jobs.iter().map(|job| job.sequence).collect();
         self.catalog.set_stage(&sequences, Stage::Indexing);
         let stage = stage!("index", sources = sources.len());
-        let segment = collection.build(self.embedder.dimension(), VectorKind::F16, &sources)?;
+        let segment = collection.build(model.dimension(), VectorKind::F16, &sources)?;
         drop(stage);
         let _stage = stage!("commit");
         let mut writer = collection.writer()?;
@@ -251,7 +253,7 @@ impl Ingest {
         let edit = Edit {
             add: vec![AddedSegment { segment, withheld }],
             applied: live.clone(),
-            embedding: Some(self.embedder.fingerprint().to_owned()),
+            embedding: Some(model.fingerprint().to_owned()),
             ..Edit::default()
         };
         let outcome = writer.commit(&edit)?;

@@ -23,7 +23,7 @@ pub use grounds::Grounds;
 pub use quotes::Quote;
 
 use crate::answer::generate::{
-    Delivery, GenerateError, Question, Unsupported, Usage, Writer, Written,
+    Delivery, GenerateError, Question, Sampling, Unsupported, Usage, Writer, Written,
 };
 use crate::answer::{AnswerSource, SourceOrder, contextualise, deltas, sources_only};
 use crate::meters::Leg;
@@ -62,6 +62,8 @@ pub struct QnaRequest {
     pub user_name: String,
     /// Wishes of the user as to form, for the generator; possibly empty.
     pub user_instructions: String,
+    /// Wishes of the user as to how it is written, for the generator.
+    pub sampling: Sampling,
 }
 
 /// An event of an answer that is being made: a `Start`, then `Sources`, then any number of
@@ -191,6 +193,7 @@ impl Engine {
             past: &grounds.past,
             user_name: &request.user_name,
             user_instructions: &request.user_instructions,
+            sampling: request.sampling,
         };
         let mut has_told = false;
         let context = &access.context;

@@ -25,6 +25,7 @@
 //! - `graph`: links, paths and statements of the results
 //! - `join`: neighbouring chunks as one result
 //! - `retrieve`, `full_text`, `vectors`: the searches; `around`: chunks beside those found
+//! - `passages`: the chunks of one source in reading order
 //! - `vocabulary`: the words of a scope, for misspelt questions
 //! - `memories`: personal memories, listed, looked up and near a query
 //! - `timing`: times of the parts
@@ -40,6 +41,7 @@ mod join;
 mod legs;
 mod listing;
 mod memories;
+mod passages;
 mod plan;
 mod ranking;
 mod request;
@@ -56,6 +58,7 @@ use std::sync::Arc;
 pub use error::QueryError;
 pub use listing::SourceView;
 pub use memories::{FoundMemory, MemoryRequest, NearMemory, memories, memory_count};
+pub use passages::{Passage, Passages};
 pub use request::{
     Alpha, CandidateCounts, Facet, FoundWords, FullTextRequest, GraphContext, Join, Mode,
     RetrieveRequest, Retrieved, Timings,
@@ -65,19 +68,28 @@ pub use vectors::{StoredVector, VectorHit, VectorPage, VectorParts, VectorScroll
 use lodestone_compute::ComputeBackend;
 use lodestone_embed::Embedder;
 use lodestone_rank::Reranker;
+use lodestone_storage::collection::Snapshot;
 
-/// Runs searches with a compute backend, a model and perhaps a reranker.
+use crate::Models;
+
+/// Runs searches with a compute backend, models and perhaps a reranker.
 #[derive(Debug, Clone)]
 pub struct Query {
     backend: Arc<dyn ComputeBackend>,
-    embedder: Arc<dyn Embedder>,
+    models: Models,
     reranker: Option<Arc<dyn Reranker>>,
 }
 
 impl Query {
-    /// Searches with a compute backend and a model.
-    pub fn new(backend: Arc<dyn ComputeBackend>, embedder: Arc<dyn Embedder>) -> Self {
-        Self { backend, embedder, reranker: None }
+    /// Searches with a compute backend and models.
+    pub fn new(backend: Arc<dyn ComputeBackend>, models: impl Into<Models>) -> Self {
+        Self { backend, models: models.into(), reranker: None }
+    }
+
+    /// The model for the queries of a version of a tenant; the current one where that of its
+    /// vectors is not loaded, and they are not searched.
+    fn model(&self, snapshot: &Snapshot) -> &dyn Embedder {
+        &**self.models.of(&snapshot.manifest).unwrap_or(self.models.current())
     }
 
     /// The same with a reranker for `accurate` searches, if there is one.

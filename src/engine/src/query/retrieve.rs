@@ -39,11 +39,11 @@ impl Query {
     ) -> Result<Retrieved, QueryError> {
         let begun = Instant::now();
         let filter = request.filter.for_schema(schema).map_err(QueryError::Filter)?;
-        let has_foreign_model =
-            snapshot.manifest.foreign_model(self.embedder.fingerprint()).is_some();
+        let has_foreign_model = self.models.of(&snapshot.manifest).is_none();
+        let model = self.model(snapshot);
         let (alpha, alpha_reason) = match has_foreign_model {
             true => (0.0, Some("the vectors are of another model")),
-            false => plan::alpha(request.alpha, &request.query, &*self.embedder),
+            false => plan::alpha(request.alpha, &request.query, model),
         };
         let segments = legs::segments_in_scope(context, snapshot, sub_tenant, filter)?;
         let mut result = Retrieved {
@@ -70,6 +70,7 @@ impl Query {
             (alpha < 1.0).then(leg).transpose()
         })?;
         let plain = vector.clone();
+        let is_unread = plan::is_unread(&request.query, model);
         let search = Search {
             context,
             backend: &*self.backend,
@@ -84,7 +85,7 @@ impl Query {
             self.ranked(&search, vector, schema, &mut result)?;
         result.candidates = search.counts(&candidates, &ranked);
         if request.min_confidence > 0.0 {
-            self.judge(&search, &words, plain.as_ref(), &mut ranked)?;
+            self.judge(&search, &words, (plain.as_ref(), is_unread), &mut ranked)?;
             ranked.retain(|row| row.parts.confidence >= request.min_confidence);
         }
         if let Some(most) = request.per_source_max {
@@ -93,7 +94,7 @@ impl Query {
         let places = places(&search, &ranked);
         let mut shown: Vec<Ranked> = places.iter().flat_map(|place| place.chunks.clone()).collect();
         if request.min_confidence == 0.0 {
-            self.judge(&search, &words, plain.as_ref(), &mut shown)?;
+            self.judge(&search, &words, (plain.as_ref(), is_unread), &mut shown)?;
         }
         if uses_graph {
             let relations = result.timings.time(Part::Graph, || {
@@ -167,7 +168,7 @@ impl Query {
         &self,
         search: &Search<'_>,
         words: &HybridQuery,
-        vector: Option<&PreparedQuery>,
+        (vector, is_unread): (Option<&PreparedQuery>, bool),
         ranked: &mut [Ranked],
     ) -> Result<(), QueryError> {
         let (context, request) = (search.context, search.request);
@@ -175,7 +176,6 @@ impl Query {
         let stats = known.map_or_else(|| corpus_stats(context, search.segments, words), Ok)?;
         let rows: Vec<_> = ranked.iter().map(|row| row.address).collect();
         let shares = legs::coverages(context, search.segments, words, &stats, &rows)?;
-        let is_unread = plan::is_unread(&request.query, &*self.embedder);
         let vector = vector.filter(|_| !is_unread);
         // Feedback has moved the vector towards the first results, whatever they are.
         let moved = vector.filter(|_| request.mode == Mode::Accurate);
@@ -206,7 +206,7 @@ impl Query {
         result: &mut Retrieved,
     ) -> Result<PreparedQuery, QueryError> {
         let texts = vec![request.steered_query()];
-        let embed = || self.embedder.embed_within(Lane::Query, context, texts);
+        let embed = || self.model(snapshot).embed_within(Lane::Query, context, texts);
         let vectors = result.timings.time(Part::Embed, embed)?;
         let vector = PreparedQuery::new(&vectors[0])?;
         if !request.is_personalised {

@@ -32,7 +32,8 @@ impl Query {
             listed: Cell::new(LISTED_MAX),
             looked_up: Cell::new(LOOKED_UP_MAX),
         };
-        corrections(question, |word| self.embedder.token_offsets(word).len() <= 1, &words)
+        let model = self.model(snapshot);
+        corrections(question, |word| model.token_offsets(word).len() <= 1, &words)
     }
 }
 

@@ -125,7 +125,7 @@ fn near_memories_are_few_and_nearest_first() {
     let rig = Rig::new();
     let engine = &rig.engine;
     let near = |query: &str| {
-        let vector = engine.embedder.embed(lodestone_embed::Lane::Query, vec![query.to_owned()]);
+        let vector = engine.embedder().embed(lodestone_embed::Lane::Query, vec![query.to_owned()]);
         let vector = lodestone_compute::PreparedQuery::new(&vector.unwrap()[0]).unwrap();
         let access = access(engine);
         let (snapshot, now) = (access.collection.snapshot(), engine.clock.now());

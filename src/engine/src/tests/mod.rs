@@ -12,6 +12,7 @@ mod models;
 mod originals;
 mod outcomes;
 mod rebuild;
+mod reembed;
 mod restore;
 mod resume;
 mod sweep;

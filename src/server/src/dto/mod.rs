@@ -16,15 +16,18 @@
 //! - `given`: what an uploader says of a document
 //! - `web`: pages of the web
 //! - `sources`: listing, looking up, deleting and fetching sources
+//! - `passages`: the chunks of one source
 //! - `tenants`: tenants and sub-tenants
 //! - `embeddings`: client vectors; `memories`: personal memories
 //! - `search`: questions and searches; `filters`: what restricts them
 //! - `chunks`: chunks and cited sources; `answers`: responses of searches, stream events
 //! - `graph`: entities, triplets and paths
+//! - `v1`: the interface of OpenAI, whose names and forms are that interface's
 //! - `operations`: jobs and health; `keys`: API keys
 
 pub mod answers;
 pub mod apps;
+pub mod archives;
 pub mod backups;
 pub mod batch;
 pub mod chunks;
@@ -36,10 +39,13 @@ pub mod inputs;
 pub mod keys;
 pub mod memories;
 pub mod operations;
+pub mod passages;
+pub mod reembed;
 pub mod search;
 pub mod sources;
 pub mod tenants;
 pub mod upload;
+pub mod v1;
 pub mod web;
 
 #[cfg(test)]

@@ -53,13 +53,13 @@ impl Request for ListJobs {
 pub struct JobView {
     /// Its id.
     pub job_id: String,
-    /// The source that it processes.
+    /// The source that it processes; empty for `reembed`.
     pub file_id: String,
     /// Tenant of the source.
     pub tenant_id: String,
-    /// Sub-tenant of the source.
+    /// Sub-tenant of the source; empty for `reembed`, which is about the whole tenant.
     pub sub_tenant_id: String,
-    /// Kind of the source.
+    /// Kind of the source, or `reembed`: a change of the embedding model of the tenant.
     pub kind: String,
     /// State of processing.
     pub status: Status,
@@ -99,7 +99,8 @@ pub struct JobCounts {
 pub struct JobList {
     /// Newest first.
     pub jobs: Vec<JobView>,
-    /// Counts over everything addressed, independent of the page and the state asked for.
+    /// Counts of the jobs of sources over everything addressed, independent
+    /// of the page and the state asked for.
     pub counts: JobCounts,
     /// Cursor of the next page; null on the last page.
     pub next_cursor: Option<String>,

@@ -7,6 +7,7 @@ use crate::dto::inputs::{SUB_TENANT_BODY, TENANT_BODY, body_scope};
 use crate::error::ApiError;
 use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
+use lodestone_engine::answer::generate::Sampling;
 use lodestone_engine::qna::Conversation;
 use lodestone_engine::query::{FullTextRequest, GraphContext, Join, Mode, RetrieveRequest};
 use lodestone_text::Operator;
@@ -347,6 +348,8 @@ pub struct Qna {
     pub user_instructions: String,
     /// Whether the question may be split.
     pub multi_step_reasoning: bool,
+    /// Passed to the generator.
+    pub sampling: Sampling,
 }
 
 impl Request for Qna {
@@ -380,6 +383,7 @@ impl Request for Qna {
             user_name,
             user_instructions,
             multi_step_reasoning,
+            sampling: Sampling::default(),
         })
     }
 }

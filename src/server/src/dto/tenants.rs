@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::dto::inputs::{SUB_TENANT_QUERY, TENANT_OPTIONAL, TENANT_QUERY, query_scope, tenant};
+use crate::dto::inputs::{
+    SUB_TENANT_QUERY, TENANT_BODY, TENANT_OPTIONAL, TENANT_QUERY, query_scope, tenant,
+};
 use crate::error::{ApiError, Location};
 use crate::request::fields::missing;
 use crate::request::json::Item;
@@ -22,6 +24,19 @@ static SCHEMA: Field = Field::body(
 );
 static CONFIRM: Field =
     Field::query("confirm", Kind::Identifier, "The tenant_id again, as a confirmation.").required();
+
+static MAX_SOURCES: Field = Field::body(
+    "max_sources",
+    Kind::Integer { min: 0, max: LIMIT_MAX, default: None },
+    "Sources that the tenant may have; absent or null: as the settings say.",
+);
+static MAX_BYTES: Field = Field::body(
+    "max_bytes",
+    Kind::Integer { min: 0, max: LIMIT_MAX, default: None },
+    "Bytes of originals that the tenant may store; absent or null: as the settings say.",
+);
+/// Largest whole number that every JSON reader keeps exactly.
+const LIMIT_MAX: u64 = (1 << 53) - 1;
 
 static KEY: Field = Field::body(
     "key",
@@ -235,6 +250,55 @@ impl SubTenantList {
         let others = names.iter().map(|name| name.as_str().to_owned());
         std::iter::once(SubTenantId::DEFAULT.to_owned()).chain(others).collect()
     }
+}
+
+/// `POST /admin/tenant_limits`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SetTenantLimits {
+    /// Tenant that is limited.
+    pub tenant: TenantId,
+    /// Sources; `None` follows the settings.
+    pub max_sources: Option<u64>,
+    /// Bytes of originals; `None` follows the settings.
+    pub max_bytes: Option<u64>,
+}
+
+impl Request for SetTenantLimits {
+    const FIELDS: &'static [&'static Field] = &[&TENANT_BODY, &MAX_SOURCES, &MAX_BYTES];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let tenant = tenant(fields, &TENANT_BODY)?.ok_or_else(|| missing(&TENANT_BODY))?;
+        let (max_sources, max_bytes) = (fields.integer(&MAX_SOURCES)?, fields.integer(&MAX_BYTES)?);
+        Ok(Self { tenant, max_sources, max_bytes })
+    }
+}
+
+/// Limits of a tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LimitsView {
+    /// Sources; null is no limit.
+    pub max_sources: Option<u64>,
+    /// Bytes of originals; null is no limit.
+    pub max_bytes: Option<u64>,
+}
+
+/// Answer to `tenant/usage` and `admin/tenant_limits`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TenantUsage {
+    /// The tenant.
+    pub tenant_id: String,
+    /// Sources of all sub-tenants in every state, without memories.
+    pub sources: u64,
+    /// Bytes of their originals.
+    pub bytes: u64,
+    /// The limits that hold: the tenant's own, else those of the settings.
+    pub limits: LimitsView,
+    /// The limits of the tenant's own; null follows the settings.
+    pub own_limits: LimitsView,
+    /// Always true.
+    pub success: bool,
+    /// Text for people.
+    pub message: String,
 }
 
 /// Answer to `tenant/stats`.

@@ -18,10 +18,10 @@ use crate::dto::tenants::{
 use crate::dto::upload::{
     UpdateDocument, UpdateMetadata, UpdateText, UploadDocument, UploadText, VerifyProcessing,
 };
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorForm};
 use crate::request::names::Handling;
 use crate::request::{Form, Input, Payload, Request, UploadedFile};
-use crate::routes::qna::AnswerStream;
+use crate::routes::qna::{AnswerStream, Voice};
 use crate::sse;
 use crate::tests::support::Spools;
 use lodestone_engine::qna::Conversation;
@@ -44,7 +44,8 @@ fn read<R: Request>(query: &str, body: Value) -> Result<R, ApiError> {
 
 fn read_payload<R: Request>(query: &str, payload: Payload) -> Result<R, ApiError> {
     let (query, path, handling) = (pairs(query), Vec::new(), Handling::Usual);
-    Ok(Input { query, path, payload, handling }.read(true)?.0)
+    let headers = Vec::new();
+    Ok(Input { query, path, headers, payload, handling }.read(true)?.0)
 }
 
 fn read_form<R: Request>(
@@ -478,7 +479,8 @@ fn keys_have_a_scope_and_an_end() {
         assert_eq!(reason(create(bad.clone())), "invalid_value", "{bad}");
     }
     let (path, payload) = (pairs("key_id=key_1"), Payload::Json("".into()));
-    let input = Input { query: Vec::new(), path, payload, handling: Handling::Usual };
+    let (query, headers, handling) = (Vec::new(), Vec::new(), Handling::Usual);
+    let input = Input { query, path, headers, payload, handling };
     assert_eq!(input.read::<RevokeKey>(true).unwrap().0.key_id, "key_1");
 }
 
@@ -590,12 +592,12 @@ fn answer(text: &str) -> QnaResponse {
 async fn a_streamed_answer_says_what_the_whole_one_says() {
     use http_body_util::BodyExt;
     let run = |tokens: &'static [&'static str]| async move {
-        let (events, stream) = sse::channel("r".into(), Spools::new().spooler());
+        let (events, stream) = sse::channel(ErrorForm::Own, "r".into(), Spools::new().spooler());
         std::thread::spawn(move || {
             let start = StartEvent { request_id: "r".into(), session_id: None, model: None };
             let sources =
                 SourcesEvent { sources: Vec::new(), chunks: Vec::new(), graph_relations: None };
-            let mut stream = AnswerStream::new(events);
+            let mut stream = AnswerStream::new(events, Voice::Own);
             stream.start(&start).unwrap();
             stream.sources(&sources).unwrap();
             for token in tokens {

@@ -14,11 +14,12 @@ use http::{HeaderMap, HeaderValue, Method, Request};
 
 use crate::admission::Gate;
 use crate::auth::{self, Authenticator};
-use crate::error::{ApiError, Condition, Location};
+use crate::error::{ApiError, Condition, ErrorForm, Location};
 use crate::frame::audit::{Act, Subject};
 use crate::frame::outer::{KeyId, RequestId, Template};
 use crate::listen::Peer;
 use crate::listen::pace::Pace;
+use crate::mcp::Counted;
 use crate::request::body::BodyReader;
 use crate::request::names::Handling;
 use crate::request::spool::Spooler;
@@ -35,6 +36,15 @@ pub(super) struct Shared<S> {
     pub keys: Arc<dyn Authenticator>,
     pub gate: Arc<Gate>,
     pub pace: Pace,
+    /// Prefix of every path.
+    pub path_prefix: String,
+}
+
+impl<S> Shared<S> {
+    /// The form of errors at a path.
+    fn error_form(&self, path: &str) -> ErrorForm {
+        ErrorForm::of_path(path.strip_prefix(self.path_prefix.as_str()).unwrap_or(path))
+    }
 }
 
 /// All operations of one path.
@@ -57,6 +67,7 @@ where
         None => "".into(),
     };
     let path = entry.as_ref().map_or("-", |entry| entry.path);
+    let form = shared.error_form(request.uri().path());
     let answered = answer(&shared, entry.as_deref(), request, &request_id);
     let outcome = AssertUnwindSafe(answered).catch_unwind().await;
     let outcome = outcome.unwrap_or_else(|_| Err(ApiError::internal("the handler panicked")));
@@ -64,7 +75,7 @@ where
         if let Some(cause) = error.cause() {
             tracing::error!(route = path, %request_id, cause, "request failed");
         }
-        error.into_response(&request_id)
+        error.into_response_as(form, &request_id)
     });
     response.extensions_mut().insert(Template(path));
     response
@@ -82,7 +93,8 @@ where
     let (parts, body) = request.into_parts();
     let is_public =
         entry.is_some_and(|entry| entry.routes.iter().all(|route| route.spec.role.is_none()));
-    let grant = if is_public { None } else { Some(admit(shared, &parts.headers)?) };
+    let is_counted = parts.extensions.get::<Counted>().is_some();
+    let grant = if is_public { None } else { Some(admit(shared, &parts.headers, is_counted)?) };
     let peer = parts.extensions.get::<Arc<Peer>>().cloned();
     if let (Some(_), Some(peer)) = (&grant, &peer) {
         peer.authenticate();
@@ -146,6 +158,9 @@ where
         (Some(reader), Some(_)) if route.spec.media == Media::JsonOrNpy => {
             Payload::Npy(reader.collect().await?)
         }
+        (Some(reader), _) if route.spec.media == Media::Lines => {
+            Payload::Lines(reader.collect().await?)
+        }
         (Some(reader), _) => Payload::Json(reader.collect().await?),
     };
     let admitted = match route.spec.role {
@@ -154,8 +169,13 @@ where
         }
         Some(_) | None => None,
     };
-    let handling = Handling::of(&parts.headers);
-    let input = Input { query, path, payload, handling };
+    let handling = match (Handling::of(&parts.headers), ErrorForm::of_path(route.spec.path)) {
+        // These clients send whatever another server may know.
+        (Handling::Usual, ErrorForm::OpenAi) => Handling::Lenient,
+        (handling, _) => handling,
+    };
+    let headers = headers_of(&route.spec, &parts.headers)?;
+    let input = Input { query, path, headers, payload, handling };
     let (input, idempotency) = idempotency_of(&parts.headers, input).await?;
     let request_id = Arc::clone(request_id);
     let base_url = base_url(&parts, route.spec.path);
@@ -178,9 +198,11 @@ where
 }
 
 /// Key, then rate: both before anything is routed or read.
-fn admit<S>(shared: &Shared<S>, headers: &HeaderMap) -> Result<Grant, ApiError> {
+fn admit<S>(shared: &Shared<S>, headers: &HeaderMap, is_counted: bool) -> Result<Grant, ApiError> {
     let grant = auth::authenticate(&*shared.keys, headers)?;
-    shared.gate.count(&grant.key_id)?;
+    if !is_counted {
+        shared.gate.count(&grant.key_id)?;
+    }
     Ok(grant)
 }
 
@@ -223,6 +245,8 @@ fn check_media(
         (Media::Multipart, _) => refuse("this operation reads multipart/form-data"),
         (Media::UrlEncoded, Some(openapi::URL_ENCODED)) => Ok(content_type.cloned()),
         (Media::JsonOrNpy, Some(openapi::NPY)) => Ok(content_type.cloned()),
+        (Media::Lines, Some("application/x-ndjson" | "application/jsonl") | None) => Ok(None),
+        (Media::Lines, _) => refuse("this operation reads application/x-ndjson"),
         (_, None) => Ok(None),
         (_, Some(essence)) if is_json(essence) => Ok(None),
         (Media::JsonOrNpy, Some(_)) => {
@@ -266,6 +290,21 @@ fn query_of(parts: &Parts) -> Result<Vec<(String, String)>, ApiError> {
         Ok(Query(pairs)) => Ok(pairs),
         Err(_) => Err(ApiError::invalid("invalid_value", "the query string cannot be read")),
     }
+}
+
+/// The headers that the operation documents.
+fn headers_of(spec: &RouteSpec, headers: &HeaderMap) -> Result<Vec<(String, String)>, ApiError> {
+    let mut found = Vec::new();
+    for field in spec.fields.iter().filter(|field| field.location == Location::Header) {
+        for value in headers.get_all(field.name) {
+            let text = std::str::from_utf8(value.as_bytes()).map_err(|_| {
+                let problem = "is not valid UTF-8";
+                ApiError::field("invalid_value", Location::Header, field.name, problem)
+            })?;
+            found.push((field.name.to_owned(), text.to_owned()));
+        }
+    }
+    Ok(found)
 }
 
 async fn path_of(parts: &mut Parts) -> Result<Vec<(String, String)>, ApiError> {

@@ -39,6 +39,7 @@ use crate::file_body::FromFile;
 use crate::frame::dispatch::{Entry, Shared, dispatch};
 use crate::frame::outer::{Outer, outer};
 use crate::listen::pace::Pace;
+use crate::mcp;
 use crate::rate::RateLimiter;
 use crate::reply::Document;
 use crate::request::Call;
@@ -102,17 +103,15 @@ where
 {
     table.push(openapi_route(&table));
     let Frame { app, keys, clock, ids, spills, memory, meters, settings } = frame;
-    let shared = Arc::new(Shared {
-        app,
-        keys,
-        gate: Arc::new(Gate {
-            limiter: settings.rate_limit.map(RateLimiter::new),
-            admission: Admission::new(settings.admission),
-            spills,
-            memory,
-        }),
-        pace: settings.pace,
+    let gate = Arc::new(Gate {
+        limiter: settings.rate_limit.map(RateLimiter::new),
+        admission: Admission::new(settings.admission),
+        spills,
+        memory,
     });
+    let (keys_of_tools, gate_of_tools) = (Arc::clone(&keys), Arc::clone(&gate));
+    let path_prefix = settings.path_prefix.clone();
+    let shared = Arc::new(Shared { app, keys, gate, pace: settings.pace, path_prefix });
     let mut entries: BTreeMap<&'static str, Vec<Route<S>>> = BTreeMap::new();
     for route in table {
         entries.entry(route.spec.path).or_default().push(route);
@@ -130,6 +129,16 @@ where
             router = router.route(&path, service);
         }
     }
+    let prefix = &settings.path_prefix;
+    let tools =
+        mcp::Endpoint::new(keys_of_tools, gate_of_tools, settings.pace, router.clone(), prefix);
+    let tools = Arc::new(tools);
+    let service = any(move |request: Request<Body>| {
+        let tools = Arc::clone(&tools);
+        async move { tools.answer(request).await }
+    });
+    let path = format!("{prefix}{}", mcp::PATH);
+    router = router.route(&format!("{path}/"), service.clone()).route(&path, service);
     router = match settings.path_prefix.as_str() {
         "" => router.merge(pages),
         prefix => router.nest(prefix, pages),

@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::error::{ApiError, Location};
 use crate::request::field::{Field, Kind};
 use crate::request::fields::{Fields, Given, conflict, misread, missing, wrong};
-use crate::request::json;
+use crate::request::inputs::Inputs;
+use crate::request::json::{self, Member};
 use lodestone_types::metadata::{self, InvalidMetadata};
 use lodestone_types::{Metadata, SourceId};
 
@@ -79,6 +80,28 @@ impl Fields {
                 let problem = "must be a JSON object";
                 Err(ApiError::field("invalid_filter", location, field.name, problem))
             }
+        }
+    }
+
+    /// A value of limited size.
+    ///
+    /// # Errors
+    /// Those that were found while the body was parsed.
+    pub fn json(&mut self, field: &Field) -> Result<Option<Value>, ApiError> {
+        let Some((location, given)) = self.find(field)? else { return Ok(None) };
+        Ok(Some(self.json_of(field, location, given)?).filter(|value| !value.is_null()))
+    }
+
+    /// Texts or token ids, where the field is given.
+    ///
+    /// # Errors
+    /// 400 `missing_field` for a required field, and what was found while the body was parsed.
+    pub fn inputs(&mut self, field: &Field) -> Result<Option<Inputs>, ApiError> {
+        match self.body.take(field.name) {
+            Some(Member::Inputs(inputs)) => Ok(Some(inputs)),
+            Some(Member::Refused(error)) => Err(error),
+            _ if field.is_required => Err(missing(field)),
+            _ => Ok(None),
         }
     }
 

@@ -86,6 +86,31 @@ pub enum Kind {
     },
     /// Epoch seconds as a number or a text, or an RFC 3339 text.
     Moment,
+    /// A number.
+    Number {
+        /// Smallest value.
+        min: f64,
+        /// Largest value.
+        max: f64,
+    },
+    /// Texts: as strings; else as token ids too, or as objects with a member `text`.
+    Inputs {
+        /// Most entries.
+        max: usize,
+        /// Most token ids of one entry.
+        tokens_max: usize,
+        /// Whether token ids and a lone string are allowed, and objects are not.
+        has_tokens: bool,
+    },
+    /// Any value of limited size.
+    Json {
+        /// Values in it at most, names and members of lists included.
+        values_max: usize,
+        /// Bytes as compact JSON at most.
+        bytes_max: usize,
+        /// The JSON schema.
+        schema: fn() -> Value,
+    },
     /// Anything: it is not read here.
     Any {
         /// The JSON schema.
@@ -155,7 +180,13 @@ impl Kind {
             Self::Objects { item, min, max } => {
                 array(object_schema(item.iter().copied()), min, max)
             }
-            Self::Any { schema } => schema(),
+            Self::Any { schema } | Self::Json { schema, .. } => schema(),
+            Self::Number { min, max } => {
+                json!({"type": "number", "minimum": min, "maximum": max})
+            }
+            Self::Inputs { max, tokens_max, has_tokens } => {
+                inputs_schema(max, has_tokens.then_some(tokens_max))
+            }
             Self::Moment => json!({"anyOf": [{"type": "number"}, {"type": "string"}]}),
             Self::Rows => array(row(), 1, limits::VECTOR_ROWS_MAX),
             Self::RowOrRows => {
@@ -172,6 +203,18 @@ impl Kind {
             }
         }
     }
+}
+
+/// The schema of up to `max` texts: alone or as token ids of up to `tokens_max`, else in objects.
+fn inputs_schema(max: usize, tokens_max: Option<usize>) -> Value {
+    let text = || json!({"type": "string"});
+    let Some(tokens_max) = tokens_max else {
+        let object =
+            json!({"type": "object", "required": ["text"], "properties": {"text": text()}});
+        return array(json!({"anyOf": [text(), object]}), 1, max);
+    };
+    let ids = || array(json!({"type": "integer", "minimum": 0}), 1, tokens_max);
+    json!({"anyOf": [text(), array(text(), 1, max), ids(), array(ids(), 1, max)]})
 }
 
 /// One input field of an operation.
@@ -237,6 +280,11 @@ impl Field {
     /// A part of the path.
     pub const fn path(name: &'static str, kind: Kind, doc: &'static str) -> Self {
         Self::new(Location::Path, name, kind, doc, false).required()
+    }
+
+    /// An optional header, with its name in lower case.
+    pub const fn header(name: &'static str, kind: Kind, doc: &'static str) -> Self {
+        Self::new(Location::Header, name, kind, doc, false)
     }
 
     /// The same field, which must be there.

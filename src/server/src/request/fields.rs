@@ -52,8 +52,12 @@ pub struct Fields {
     pub(crate) query: Vec<(String, String)>,
     /// Parts of the path.
     pub(crate) path: Vec<(String, String)>,
+    /// Headers that the operation documents.
+    pub(crate) headers: Vec<(String, String)>,
     /// The multipart form.
     pub(crate) form: Form,
+    /// The body of an operation that reads lines.
+    pub(crate) lines: bytes::Bytes,
     /// The JSON body.
     pub(crate) body: JsonBody,
     /// Fields that the operation documents; `None` inside an item of a batch.
@@ -106,6 +110,7 @@ impl Fields {
         let mut given = Vec::new();
         let texts = [
             (Location::Path, &self.path),
+            (Location::Header, &self.headers),
             (Location::Query, &self.query),
             (Location::Form, &self.form.texts),
         ];
@@ -118,7 +123,7 @@ impl Fields {
         match self.body.take(name) {
             Some(Member::Value(value)) => given.push((Location::Body, Given::Json(value))),
             Some(Member::Refused(error)) => return Err(error),
-            Some(Member::Vectors(_) | Member::Items(_)) => return Err(misread(field)),
+            Some(_) => return Err(misread(field)),
             None => {}
         }
         Ok(given)
@@ -205,7 +210,7 @@ impl Fields {
         match self.body.take(field.name) {
             Some(Member::Vectors(vectors)) => Ok(vectors),
             Some(Member::Refused(error)) => Err(error),
-            Some(Member::Value(_) | Member::Items(_)) | None => Err(missing(field)),
+            _ => Err(missing(field)),
         }
     }
 
@@ -224,9 +229,7 @@ impl Fields {
             Some(Member::Refused(error)) => Err(error),
             Some(Member::Value(Value::Null)) | None if field.is_required => Err(missing(field)),
             Some(Member::Value(Value::Null)) | None => Ok(None),
-            Some(Member::Value(_) | Member::Vectors(_)) => {
-                Err(wrong(field, Location::Body, "must be an array of objects"))
-            }
+            Some(_) => Err(wrong(field, Location::Body, "must be an array of objects")),
         }
     }
 

@@ -15,6 +15,7 @@
 //! - `scalars`, `collections`: numbers, words, times; lists and maps
 //! - `json`, `vectors`: a JSON body into members; number arrays into one flat buffer
 //! - `npy`: numpy files into the same buffer
+//! - `items`, `inputs`: lists of objects; texts and token ids
 //! - `tree`, `compact`: values within bounds; a record as it came
 //! - `names`: names that an operation does not know
 //! - `multipart`: a form into texts and files
@@ -26,6 +27,8 @@ pub mod collections;
 mod compact;
 pub mod field;
 pub mod fields;
+pub mod inputs;
+mod items;
 pub mod json;
 pub mod moment;
 pub mod multipart;
@@ -53,6 +56,7 @@ use lodestone_types::Grant;
 
 pub use field::{Field, Kind};
 pub use fields::Fields;
+pub use inputs::Inputs;
 pub use multipart::{Form, UploadedFile};
 pub use vectors::Vectors;
 
@@ -152,6 +156,8 @@ pub(super) enum Payload {
     Form(Form),
     /// A numpy file, not parsed yet.
     Npy(Bytes),
+    /// Lines, not looked at yet.
+    Lines(Bytes),
 }
 
 /// Everything that came, before it is parsed.
@@ -159,6 +165,8 @@ pub(super) enum Payload {
 pub(super) struct Input {
     pub query: Vec<(String, String)>,
     pub path: Vec<(String, String)>,
+    /// Headers that the operation documents.
+    pub headers: Vec<(String, String)>,
     pub payload: Payload,
     pub handling: Handling,
 }
@@ -169,6 +177,8 @@ impl Input {
         match &self.payload {
             Payload::Json(bytes) | Payload::Npy(bytes) => bytes.len(),
             Payload::Form(form) => form.texts.iter().map(|(_, text)| text.len()).sum(),
+            // They stay in their file.
+            Payload::Lines(_) => 0,
         }
     }
 
@@ -186,6 +196,7 @@ impl Input {
             Payload::Npy(bytes) => {
                 fields.body = JsonBody::of_vectors(npy::parse(&bytes)?, R::FIELDS)
             }
+            Payload::Lines(lines) => fields.lines = lines,
         }
         let mut unknown = std::mem::take(&mut fields.body.unknown);
         let names = self.query.iter().map(|(name, _)| name.as_str());
@@ -194,7 +205,7 @@ impl Input {
         unknown.add_all(Location::Form, names, R::FIELDS);
         unknown.join(std::mem::take(&mut fields.form.unknown));
         let mut ignored = unknown.checked(R::FIELDS, rules)?;
-        (fields.query, fields.path) = (self.query, self.path);
+        (fields.query, fields.path, fields.headers) = (self.query, self.path, self.headers);
         ignored.append(&mut fields.body.ignored);
         ignored.extend(fields.without_effect());
         ignored.sort_unstable();
@@ -213,12 +224,12 @@ impl Input {
             hasher.update((bytes.len() as u64).to_le_bytes());
             hasher.update(bytes);
         };
-        for (name, value) in self.query.iter().chain(&self.path) {
+        for (name, value) in self.query.iter().chain(&self.path).chain(&self.headers) {
             add(name.as_bytes());
             add(value.as_bytes());
         }
         match &self.payload {
-            Payload::Json(bytes) | Payload::Npy(bytes) => add(bytes),
+            Payload::Json(bytes) | Payload::Npy(bytes) | Payload::Lines(bytes) => add(bytes),
             Payload::Form(form) => {
                 for (name, text) in &form.texts {
                     add(name.as_bytes());

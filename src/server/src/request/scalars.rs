@@ -32,6 +32,23 @@ impl Fields {
         }
     }
 
+    /// A number in the field's range.
+    ///
+    /// # Errors
+    /// 400 for another type or a value out of range.
+    pub fn number(&mut self, field: &Field) -> Result<Option<f64>, ApiError> {
+        let Kind::Number { min, max } = field.kind else { return Err(misread(field)) };
+        let Some((location, given)) = self.find(field)? else { return Ok(None) };
+        let value = match &given {
+            Given::Text(text) => text.parse().ok(),
+            Given::Json(value) => value.as_f64(),
+        };
+        match value.filter(|value| (min..=max).contains(value)) {
+            Some(value) => Ok(Some(value)),
+            None => Err(wrong(field, location, &format!("must be a number from {min} to {max}"))),
+        }
+    }
+
     /// A number from 0 to 1; the default when absent.
     ///
     /// # Errors

@@ -99,6 +99,10 @@ pub(super) fn value<'de, D: Deserializer<'de>>(
             of_list = Cell::new(2 * max + 1);
             (usize::MAX, &of_list, max)
         }
+        Kind::Json { values_max, bytes_max, .. } => {
+            of_list = Cell::new(values_max);
+            (bytes_max, &of_list, usize::MAX)
+        }
         // A scalar: lists and maps become empty ones, which no reader of scalars accepts.
         _ => return deserializer.deserialize_any(Tree(None)).map(Ok),
     };
@@ -126,6 +130,12 @@ fn refusal(field: &Field, location: Location, excess: Excess) -> ApiError {
         }
         (_, Kind::Texts { max, .. }) => {
             invalid("too_many_items", format!("holds more than {max} entries"))
+        }
+        (Excess::Bytes, Kind::Json { bytes_max, .. }) => {
+            too_large(format!("holds more than {bytes_max} bytes of JSON"))
+        }
+        (Excess::Values, Kind::Json { values_max, .. }) => {
+            invalid("too_many_items", format!("holds more than {values_max} values"))
         }
         (Excess::ListLength, _) => {
             let max = limits::FILTER_LIST_MAX;

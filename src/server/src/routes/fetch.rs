@@ -21,7 +21,7 @@ use crate::error::{ApiError, Condition};
 use crate::file_body::{self, Coding, FromFile, TextPieces, base64_len, json_text_len};
 use crate::reply::{Json, Reply};
 use crate::request::Call;
-use crate::routes::{Group, Route, RouteDraft, off_thread};
+use crate::routes::{Group, Route, off_thread};
 use lodestone_engine::{EngineError, FileSlice, Original};
 use lodestone_types::access::TenantGrant;
 use lodestone_types::{Grant, KeyScope, Role, Scope, SourceRecord, TenantMode};
@@ -41,7 +41,7 @@ pub fn routes() -> Vec<Route<App>> {
             "Get the original of a source",
         )
         .handle(blocking(fetch_content)),
-        RouteDraft { group: Group::Fetch, ..download }.handle(redeem),
+        download.group(Group::Fetch).handle(redeem),
     ]
 }
 

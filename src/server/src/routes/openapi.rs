@@ -5,7 +5,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::error::{Condition, Location};
+use crate::error::{Condition, ErrorForm, Location};
 use crate::request::field::object_schema;
 use crate::request::names::{IGNORED_HEADER, IGNORED_MEMBER};
 use crate::request::{Field, Kind};
@@ -23,6 +23,7 @@ const COMMON: &[Condition] = &[
     Condition::Conflict,
     Condition::TooLarge,
     Condition::UnsupportedMediaType,
+    Condition::LimitReached,
     Condition::RateLimited,
     Condition::Internal,
     Condition::Unavailable,
@@ -43,6 +44,7 @@ pub fn document<'a>(table: impl Iterator<Item = &'a RouteSpec>) -> Value {
     }
     let mut schemas = generator.take_definitions(true);
     schemas.insert("Error".into(), error_schema());
+    schemas.insert("OpenAiError".into(), openai_error_schema());
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -99,8 +101,9 @@ fn parameter(field: &Field) -> Option<Value> {
     let place = match field.location {
         Location::Query => "query",
         Location::Path => "path",
+        Location::Header => "header",
         Location::Form if is_in_either(field) => "query",
-        Location::Form | Location::Body | Location::Header => return None,
+        Location::Form | Location::Body => return None,
     };
     Some(json!({
         "name": field.name,
@@ -127,6 +130,11 @@ fn request_body(spec: &RouteSpec) -> Option<Value> {
         Media::Json | Media::JsonOrNpy => (Location::Body, "application/json"),
         Media::Multipart => (Location::Form, "multipart/form-data"),
         Media::UrlEncoded => (Location::Form, URL_ENCODED),
+        Media::Lines => {
+            let schema = json!({"type": "string", "format": "binary"});
+            let content = json!({"application/x-ndjson": {"schema": schema}});
+            return Some(json!({"required": true, "content": content}));
+        }
     };
     let mut fields = spec.fields.iter().filter(|field| field.location == place).peekable();
     fields.peek()?;
@@ -157,9 +165,15 @@ fn responses(spec: &RouteSpec, generator: &mut SchemaGenerator) -> Value {
         content.insert((*media_type).into(), json!({"schema": of_type}));
     }
     let mut responses = Map::new();
+    let form = ErrorForm::of_path(spec.path);
+    let told = match form {
+        ErrorForm::Own => "; an object names them in `ignored_parameters` too",
+        ErrorForm::OpenAi => "",
+    };
     let ignored = json!({
-        "description": "Names of parameters that were sent and are ignored, separated by commas; \
-            an object names them in `ignored_parameters` too.",
+        "description": format!(
+            "Names of parameters that were sent and are ignored, separated by commas{told}."
+        ),
         "schema": {"type": "string"},
     });
     let headers = json!({IGNORED_HEADER: ignored});
@@ -172,7 +186,10 @@ fn responses(spec: &RouteSpec, generator: &mut SchemaGenerator) -> Value {
     };
     for condition in common {
         let (status, error, _) = condition.row();
-        let schema = json!({"$ref": "#/components/schemas/Error"});
+        let schema = match form {
+            ErrorForm::Own => json!({"$ref": "#/components/schemas/Error"}),
+            ErrorForm::OpenAi => json!({"$ref": "#/components/schemas/OpenAiError"}),
+        };
         let content = json!({"application/json": {"schema": schema}});
         let response = json!({"description": error, "content": content});
         responses.insert(status.as_str().into(), response);
@@ -206,6 +223,19 @@ fn error_schema() -> Value {
             },
         },
     })
+}
+
+fn openai_error_schema() -> Value {
+    let text = || json!({"type": "string"});
+    let error = json!({
+        "type": "object",
+        "required": ["message", "type", "param", "code"],
+        "properties": {
+            "message": text(), "type": text(), "code": text(),
+            "param": {"type": ["string", "null"]},
+        },
+    });
+    json!({"type": "object", "required": ["error"], "properties": {"error": error}})
 }
 
 /// The methods of a path, for `Allow`: GET brings HEAD.

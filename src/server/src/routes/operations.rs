@@ -16,8 +16,9 @@ use crate::request::Call;
 use crate::routes::{Group, Route};
 use crate::watch::MetricsText;
 use lodestone_catalog::job::JobRow;
+use lodestone_engine::ingest::ReembedRun;
 use lodestone_engine::{ComponentState, EngineError};
-use lodestone_types::{Role, Sequence};
+use lodestone_types::{Fault, JobStatus, Role, Sequence, Stage};
 
 const DOCS_PAGE: &str = include_str!("docs.html");
 /// The page runs its own script, reads the document from this server and nothing else.
@@ -50,10 +51,15 @@ fn list_jobs(app: &App, call: &Call, request: ListJobs) -> Result<Json<JobList>,
     }
     let before = cursor.as_deref().map(read_cursor).transpose()?;
     let grant = call.grant()?;
+    // They are of a whole tenant, few, and on the first page.
+    let changes = match (&sub_tenant, before) {
+        (None, None) => app.engine.reembed_jobs(grant, tenant.as_ref(), status),
+        _ => Vec::new(),
+    };
     let page = app.engine.jobs(grant, tenant.as_ref(), sub_tenant, status, limit, before)?;
     let counts = page.counts;
     Ok(Json::new(JobList {
-        jobs: page.jobs.iter().map(job).collect(),
+        jobs: changes.iter().map(reembed_job).chain(page.jobs.iter().map(job)).collect(),
         counts: JobCounts {
             queued: counts.queued,
             in_progress: counts.in_progress,
@@ -91,6 +97,31 @@ fn job(row: &JobRow) -> JobView {
         created_at: row.job.uploaded_at.to_string(),
         started_at: row.started_at.map(|at| at.to_string()),
         finished_at: row.finished_at.map(|at| at.to_string()),
+    }
+}
+
+/// A change of the model of a tenant. Its chunks are counted as those of a source are.
+fn reembed_job(run: &ReembedRun) -> JobView {
+    let is_running = run.status == JobStatus::InProgress;
+    let share = || run.chunks_done as f64 / run.chunks.max(1) as f64;
+    JobView {
+        job_id: format!("reembed_{}", run.job.as_simple()),
+        file_id: String::new(),
+        tenant_id: run.tenant.id.to_string(),
+        sub_tenant_id: String::new(),
+        kind: "reembed".to_owned(),
+        status: run.status.into(),
+        stage: is_running.then(|| Stage::Embedding.as_str().to_owned()),
+        progress: is_running.then(share),
+        attempts: 0,
+        error_code: match run.status {
+            JobStatus::Errored => Fault::EmbeddingFailed.as_str().to_owned(),
+            _ => String::new(),
+        },
+        message: run.message.clone(),
+        created_at: run.asked_at.to_string(),
+        started_at: run.started_at.map(|at| at.to_string()),
+        finished_at: run.ended_at.map(|at| at.to_string()),
     }
 }
 

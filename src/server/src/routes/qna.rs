@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tracing::Instrument;
 
-pub use stream::AnswerStream;
+pub use stream::{AnswerStream, Voice};
 
 use crate::app::{App, degraded};
 use crate::dto::answers::{
@@ -34,7 +34,7 @@ use crate::routes::chunks_out::{citation, explanation, qna_chunks, qna_source};
 use crate::routes::graph::{graph_relations, relate};
 use crate::routes::search::{completed, metadata_of};
 use crate::routes::{Group, Route, off_thread};
-use crate::sse::{self, Disconnected, EventSender};
+use crate::sse::{self, Disconnected, EventStream};
 use crate::turns::Turn;
 use lodestone_engine::TenantAccess;
 use lodestone_engine::answer::{AnswerSource, DELTAS_MAX};
@@ -63,6 +63,29 @@ pub fn routes() -> Vec<Route<App>> {
 }
 
 async fn qna(app: App, call: Call, input: Qna) -> Result<QnaReply, ApiError> {
+    Ok(match answered(app, call, input, Voice::Own).await? {
+        Answered::Whole(response, lacks) => {
+            QnaReply::Whole(Box::new(Json::new(*response).with_degraded(lacks)))
+        }
+        Answered::Stream(stream) => QnaReply::Stream(stream),
+    })
+}
+
+/// An answer, for the response.
+pub(super) enum Answered {
+    /// At once, with the parts that it lacks.
+    Whole(Box<QnaResponse>, Vec<String>),
+    /// As events.
+    Stream(EventStream),
+}
+
+/// Answers a question; a stream has its events in the form of `voice`.
+pub(super) async fn answered(
+    app: App,
+    call: Call,
+    input: Qna,
+    voice: Voice,
+) -> Result<Answered, ApiError> {
     let context = app.search_context();
     // Dropped when the client goes: with this handler, or with the body of a stream.
     let listening = context.cancel().on_drop();
@@ -74,7 +97,7 @@ async fn qna(app: App, call: Call, input: Qna) -> Result<QnaReply, ApiError> {
         false => None,
     };
     if asked.input.stream {
-        return begin_stream(asked, access, turn, listening).await;
+        return begin_stream(asked, access, turn, voice, listening).await;
     }
     let asking = Arc::clone(&asked);
     let (access, mut response) = off_thread(move || {
@@ -85,13 +108,13 @@ async fn qna(app: App, call: Call, input: Qna) -> Result<QnaReply, ApiError> {
     })
     .await?;
     // A step of its own: it is not reached when the client has closed the connection.
-    let reply = off_thread(move || {
+    let answered = off_thread(move || {
         asked.remember(&access, &mut response);
-        Ok(Json::new(response).with_degraded(degraded(&access)))
+        Ok(Answered::Whole(Box::new(response), degraded(&access)))
     })
     .await?;
     drop(listening);
-    Ok(QnaReply::Whole(Box::new(reply)))
+    Ok(answered)
 }
 
 /// The response of a stream, once the search is done.
@@ -99,15 +122,18 @@ async fn begin_stream(
     asked: Arc<Asked>,
     access: TenantAccess,
     turn: Option<Turn>,
+    voice: Voice,
     listening: CancellationGuard,
-) -> Result<QnaReply, ApiError> {
+) -> Result<Answered, ApiError> {
     let call = &asked.call;
-    let (events, stream) = sse::channel(Arc::clone(&call.request_id), call.spooler());
+    let (events, stream) =
+        sse::channel(voice.error_form(), Arc::clone(&call.request_id), call.spooler());
     let (starting, started) = oneshot::channel();
+    let events = AnswerStream::new(events, voice);
     let answering = stream_answer(asked, access, turn, events, starting);
     let answered = tokio::spawn(answering.instrument(tracing::Span::current()));
     if let Ok(degraded) = started.await {
-        return Ok(QnaReply::Stream(stream.with_degraded(degraded).holding(listening)));
+        return Ok(Answered::Stream(stream.with_degraded(degraded).holding(listening)));
     }
     match answered.await {
         Ok(Err(error)) => Err(error),
@@ -121,7 +147,7 @@ async fn stream_answer(
     asked: Arc<Asked>,
     access: TenantAccess,
     turn: Option<Turn>,
-    events: EventSender,
+    events: AnswerStream,
     starting: oneshot::Sender<Vec<String>>,
 ) -> Result<(), ApiError> {
     let telling = Arc::clone(&asked);
@@ -171,6 +197,7 @@ impl Asked {
             may_split: input.multi_step_reasoning,
             user_name: input.user_name.clone(),
             user_instructions: input.user_instructions.clone(),
+            sampling: input.sampling,
         }
     }
 
@@ -179,14 +206,14 @@ impl Asked {
     fn tell(
         &self,
         access: TenantAccess,
-        events: EventSender,
+        events: AnswerStream,
         starting: oneshot::Sender<Vec<String>>,
     ) -> Result<Option<(TenantAccess, AnswerStream, QnaResponse)>, ApiError> {
         let mut sink = EventSink {
             asked: self,
             access: &access,
             starting: Some(starting),
-            stream: AnswerStream::new(events),
+            stream: events,
             sources: None,
         };
         let mut send = |event: AnswerEvent<'_>| sink.send(event);

@@ -17,6 +17,7 @@ use crate::app::App;
 use crate::frame::{Frame, HttpSettings, router};
 use crate::routes::table;
 use lodestone_embed::HashEmbedder;
+use lodestone_engine::answer::generate::Sampling;
 use lodestone_engine::qna::{Conversation, QnaRequest};
 use lodestone_engine::query::{Alpha, GraphContext, Join, Mode, RetrieveRequest};
 use lodestone_engine::settings::Settings;
@@ -170,6 +171,7 @@ impl Rig {
             may_split: false,
             user_name: String::new(),
             user_instructions: String::new(),
+            sampling: Sampling::default(),
         };
         let answer = self.engine.qna(&access, &request, None);
         answer.unwrap().grounds.question

@@ -3,7 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::app::{App, blocking, degraded};
+use crate::app::{App, blocking, degraded, lookup_error};
+use crate::dto::passages::{ChunkList, ListChunks, ListedChunk};
 use crate::dto::sources::{
     DeleteSources, DeletedSources, ListSources, Source, SourceList, SourcesById, SourcesFound,
 };
@@ -13,7 +14,7 @@ use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::{Group, Route};
 use lodestone_engine::query::SourceView;
-use lodestone_types::{JobStatus, Role, SourceId, Timestamp, limits};
+use lodestone_types::{JobStatus, Role, SourceId, TenantMode, Timestamp, limits};
 
 /// The operations.
 pub fn routes() -> Vec<Route<App>> {
@@ -31,7 +32,28 @@ pub fn routes() -> Vec<Route<App>> {
         Route::<App>::post("/list/sources_by_id", group, read, "Get sources by id")
             .json(limits::BODY_BYTES_MAX_IDS)
             .handle(blocking(sources_by_id)),
+        Route::<App>::post("/list/chunks", group, read, "List the chunks of a source in order")
+            .handle(blocking(list_chunks)),
     ]
+}
+
+fn list_chunks(app: &App, call: &Call, request: ListChunks) -> Result<Json<ChunkList>, ApiError> {
+    let ListChunks { scope, file_id, page, offset, limit } = request;
+    let access = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
+    let range = offset..offset + limit;
+    let found = app.engine.passages(&access, &file_id, page, range);
+    let found = found.map_err(|error| lookup_error(&access, error))?;
+    let end = offset + found.passages.len();
+    let body = ChunkList {
+        file_id: found.source.id.to_string(),
+        title: found.source.title,
+        version: version_name(found.source.version),
+        next_offset: (end > offset && end < found.total).then_some(end),
+        chunks: found.passages.into_iter().map(ListedChunk::from).collect(),
+        total: found.total,
+        success: true,
+    };
+    Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 
 fn delete_sources(

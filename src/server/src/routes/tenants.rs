@@ -2,15 +2,16 @@
 
 use crate::app::{App, blocking, degraded};
 use crate::dto::tenants::{
-    CreateTenant, DeleteSubTenant, DeleteTenant, NamedTenant, SchemaView, SubTenantList,
-    TenantList, TenantOutcome, TenantStatistics, TenantStats, TenantView,
+    CreateTenant, DeleteSubTenant, DeleteTenant, LimitsView, NamedTenant, SchemaView,
+    SetTenantLimits, SubTenantList, TenantList, TenantOutcome, TenantStatistics, TenantStats,
+    TenantUsage, TenantView,
 };
 use crate::error::{ApiError, Condition};
 use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::{Group, Route};
-use lodestone_catalog::Tenant;
-use lodestone_types::{Role, SubTenantId, TenantMode, TenantSchema};
+use lodestone_catalog::{Allowance, Tenant, TenantLimits};
+use lodestone_types::{Role, SubTenantId, TenantId, TenantMode, TenantSchema};
 
 /// The operations.
 pub fn routes() -> Vec<Route<App>> {
@@ -31,6 +32,15 @@ pub fn routes() -> Vec<Route<App>> {
             "Count the sources, chunks and bytes of a sub-tenant",
         )
         .handle(blocking(stats)),
+        Route::<App>::get(
+            "/tenant/usage",
+            tenant,
+            by_reader,
+            "Tell how much a tenant stores, and its limits",
+        )
+        .handle(blocking(usage)),
+        Route::<App>::post("/admin/tenant_limits", admin, by_admin, "Set the limits of a tenant")
+            .handle(blocking(set_limits)),
         Route::<App>::delete("/tenant/delete_sub_tenant", tenant, by_admin, "Delete a sub-tenant")
             .handle(blocking(delete_sub_tenant)),
         Route::<App>::post("/user/create_tenant", tenant, by_admin, "Create a tenant")
@@ -105,6 +115,38 @@ fn stats(app: &App, call: &Call, request: TenantStats) -> Result<Json<TenantStat
         tenant_object_count: stats.tenant_objects,
     };
     Ok(Json::new(body).with_degraded(degraded(&access)))
+}
+
+fn usage(app: &App, call: &Call, request: NamedTenant) -> Result<Json<TenantUsage>, ApiError> {
+    let allowance = app.engine.allowance(call.grant()?, &request.tenant)?;
+    let message = "Successfully fetched the tenant's usage";
+    Ok(Json::new(usage_of(&request.tenant, allowance, message)))
+}
+
+fn set_limits(
+    app: &App,
+    call: &Call,
+    request: SetTenantLimits,
+) -> Result<Json<TenantUsage>, ApiError> {
+    let SetTenantLimits { tenant, max_sources, max_bytes } = request;
+    let limits = TenantLimits { sources: max_sources, bytes: max_bytes };
+    let (collection, set) = app.engine.set_tenant_limits(call.grant()?, &tenant, limits)?;
+    call.tell_subject(collection);
+    Ok(Json::new(usage_of(&tenant, set, "Limits set")))
+}
+
+fn usage_of(tenant: &TenantId, allowance: Allowance, message: &str) -> TenantUsage {
+    let view =
+        |limits: TenantLimits| LimitsView { max_sources: limits.sources, max_bytes: limits.bytes };
+    TenantUsage {
+        tenant_id: tenant.to_string(),
+        sources: allowance.used.sources,
+        bytes: allowance.used.bytes,
+        limits: view(allowance.limits),
+        own_limits: view(allowance.own),
+        success: true,
+        message: message.to_owned(),
+    }
 }
 
 fn delete_sub_tenant(

@@ -17,7 +17,7 @@ use crate::auth::{AuthFailure, Authenticator};
 use crate::dto::answers::QnaReply;
 use crate::dto::search::Retrieve;
 use crate::dto::upload::UploadDocument;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorForm};
 use crate::frame::{Frame, HttpSettings, router};
 use crate::listen::pace::Pace;
 use crate::reply::Json;
@@ -101,7 +101,7 @@ async fn large(_: (), _: Call, (): ()) -> Result<Json<Told>, ApiError> {
 }
 
 async fn stream(_: (), call: Call, (): ()) -> Result<QnaReply, ApiError> {
-    let (events, stream) = sse::channel(call.request_id.clone(), call.spooler());
+    let (events, stream) = sse::channel(ErrorForm::Own, call.request_id.clone(), call.spooler());
     tokio::task::spawn_blocking(move || events.send_last("done", &json!({})));
     Ok(QnaReply::Stream(stream))
 }

@@ -18,6 +18,7 @@ use crate::collection::draft::{Draft, DraftSegment, NextSegment};
 use crate::collection::edit::{Edit, Outcome};
 use crate::collection::log::Commit;
 use crate::collection::manifest::{Manifest, SegmentEntry, TombstoneEntry};
+use crate::collection::other::dropped;
 use crate::collection::snapshot::Snapshot;
 use crate::collection::{Collection, CollectionError, PendingDelete, WriterState, layout};
 use lodestone_io::store::Key;
@@ -28,7 +29,7 @@ const REBASES_MAX: usize = 8;
 
 /// The right to commit, held across deciding, committing and marking.
 pub struct Writer<'a> {
-    collection: &'a Collection,
+    pub(super) collection: &'a Collection,
     state: MutexGuard<'a, WriterState>,
 }
 
@@ -73,10 +74,18 @@ impl Writer<'_> {
     /// # Errors
     /// `StorageFull` if the disk filled before the commit point, errors of reading the visible
     /// sources, and damage of a segment that the edit was made from: nothing has changed then.
+    /// [`CollectionError::OtherModel`] where the vectors are not of the model of the others.
     /// After any other error the collection is poisoned: it refuses writes, and reads continue with
     /// the version before. [`CollectionError::InDoubt`] alone says that the change may be durable.
     pub fn commit(&mut self, edit: &Edit) -> Result<Outcome, CollectionError> {
         let base = self.base();
+        if edit
+            .embedding
+            .as_ref()
+            .is_some_and(|made_by| base.manifest.foreign_model(made_by).is_some())
+        {
+            return Err(CollectionError::OtherModel { collection: self.collection.id });
+        }
         let draft = Draft::new(&base, edit)?;
         check_read(&base, edit)?;
         let result = self.try_commit(edit, base, draft);
@@ -84,7 +93,7 @@ impl Writer<'_> {
             && error.leaves_doubt()
         {
             tracing::error!(collection = %self.collection.id, %error, "commit failed: poisoned");
-            self.collection.poisoned.store(true, Ordering::SeqCst);
+            self.poison();
         }
         result
     }
@@ -92,6 +101,18 @@ impl Writer<'_> {
     /// Forgets jobs whose success is now durable in the catalog.
     pub fn forget_applied(&mut self, marked: &[Sequence]) {
         self.state.applied.retain(|sequence| !marked.contains(sequence));
+    }
+
+    /// The manifest after that of `base`, with the same contents so far.
+    pub(super) fn next_of(&self, base: &Snapshot) -> Manifest {
+        let mut next = base.manifest.next(self.collection.ids.uuid(), self.collection.epoch);
+        next.applied = self.state.applied.iter().map(|sequence| sequence.0).collect();
+        next
+    }
+
+    /// Refuses all commits from now on.
+    pub(super) fn poison(&self) {
+        self.collection.poisoned.store(true, Ordering::SeqCst);
     }
 
     fn try_commit(
@@ -102,9 +123,8 @@ impl Writer<'_> {
     ) -> Result<Outcome, CollectionError> {
         let collection = self.collection;
         for _ in 0..REBASES_MAX {
-            let mut next = base.manifest.next(collection.ids.uuid(), collection.epoch);
+            let mut next = self.next_of(&base);
             next.segments = self.write_tombstones(&draft.segments)?;
-            next.applied = self.state.applied.iter().map(|sequence| sequence.0).collect();
             next.applied.extend(edit.applied.iter().map(|sequence| sequence.0));
             if edit.embedding.is_some() {
                 next.embedding.clone_from(&edit.embedding);
@@ -154,7 +174,7 @@ impl Writer<'_> {
     }
 
     /// Writes the tombstones that have changed; returns the entries of the next manifest.
-    fn write_tombstones(
+    pub(super) fn write_tombstones(
         &self,
         segments: &[DraftSegment],
     ) -> Result<Vec<SegmentEntry>, CollectionError> {
@@ -183,11 +203,12 @@ impl Writer<'_> {
     }
 
     /// Swaps the snapshot and adds the files that the new one does not refer to as pending deletes.
-    fn publish(&self, base: &Snapshot, next: Snapshot) {
+    pub(super) fn publish(&self, base: &Snapshot, next: Snapshot) {
         let collection = self.collection;
         let live = base.segments.iter().map(|old| (&old.entry, Some(&old.segment)));
         let lost = base.damaged.iter().map(|old| (&old.entry, None));
         let mut pending_deletes = collection.pending_deletes.lock();
+        pending_deletes.extend(dropped(&base.manifest, &next.manifest));
         for (old, segment) in live.chain(lost) {
             let kept = next.manifest.segments.iter().find(|entry| entry.id == old.id);
             match segment {
@@ -218,7 +239,7 @@ fn check_read(base: &Snapshot, edit: &Edit) -> Result<(), CollectionError> {
 }
 
 /// The snapshot of a manifest that was just committed.
-fn next_snapshot(manifest: Manifest, segments: Vec<DraftSegment>) -> Snapshot {
+pub(super) fn next_snapshot(manifest: Manifest, segments: Vec<DraftSegment>) -> Snapshot {
     let (mut live, mut damaged) = (Vec::with_capacity(segments.len()), Vec::new());
     for (part, entry) in segments.into_iter().zip(&manifest.segments) {
         match part.into_next(entry.clone()) {

@@ -63,6 +63,11 @@ impl DraftSegment {
         Self { part: Part::Open(Arc::clone(live)), dead: live.dead.clone() }
     }
 
+    /// An open segment with these dead rows.
+    pub(super) fn with_dead(live: &Arc<LiveSegment>, dead: TombstoneSet) -> Self {
+        Self { part: Part::Open(Arc::clone(live)), dead }
+    }
+
     fn of_lost(lost: &Arc<QuarantinedSegment>, known: &KnownContents) -> Self {
         let part = Part::Lost(Arc::clone(lost), Arc::clone(&known.sources));
         Self { part, dead: known.dead.clone() }
@@ -154,7 +159,7 @@ impl DraftSegment {
         }
     }
 
-    fn has_live_sources(&self) -> bool {
+    pub(super) fn has_live_sources(&self) -> bool {
         self.dead.sources.len() < u64::from(self.source_count())
     }
 

@@ -84,6 +84,12 @@ pub enum CollectionError {
         /// Number of damaged segments.
         segments: usize,
     },
+    /// Vectors of one model would stand beside those of another: the model was changed meanwhile.
+    #[error("the embedding model of collection {collection} was changed meanwhile; try again")]
+    OtherModel {
+        /// The collection.
+        collection: CollectionId,
+    },
     /// An original is not what was uploaded.
     #[error("upload {key} is damaged: {problem}")]
     BadUpload {
@@ -141,6 +147,7 @@ impl CollectionError {
             | Self::InDoubt { .. }
             | Self::Fenced { .. }
             | Self::Quarantined { .. }
+            | Self::OtherModel { .. }
             | Self::Unsettled { .. } => ErrorKind::Unavailable,
             Self::Segment(error) => error.kind(),
             Self::Store(error) => error.kind(),

@@ -13,7 +13,7 @@ impl Manifest {
             return Vec::new();
         }
         let mut files = vec![layout::manifest(id, self.version)];
-        for entry in &self.segments {
+        for entry in self.all_segments() {
             files.push(layout::segment(id, SegmentId(entry.id)));
             files.push(layout::source_list(id, SegmentId(entry.id)));
             files.extend(entry.tombstones.iter().map(|dead| layout::tombstone(id, dead.id)));

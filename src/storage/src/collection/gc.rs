@@ -88,9 +88,9 @@ impl Collection {
     }
 
     fn listed(&self, manifest: &Manifest) -> BTreeSet<Key> {
-        let segments = manifest.segments.iter();
-        let files = segments.clone().map(|entry| layout::segment(self.id, SegmentId(entry.id)));
-        let dead = segments.filter_map(|entry| entry.tombstones.as_ref());
+        let files =
+            manifest.all_segments().map(|entry| layout::segment(self.id, SegmentId(entry.id)));
+        let dead = manifest.all_segments().filter_map(|entry| entry.tombstones.as_ref());
         files.chain(dead.map(|file| layout::tombstone(self.id, file.id))).collect()
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::collection::CollectionError;
+use crate::collection::{CollectionError, OtherVectors};
 use crate::segment::SegmentMeta;
 use lodestone_io::{DirectoryEntry, Disk, sealed};
 use lodestone_types::{CollectionId, SegmentId};
@@ -90,6 +90,10 @@ pub struct Manifest {
     /// the last writer was an older release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest_sequence: Option<u64>,
+    /// The same rows with vectors of another model; an older release drops them with its next
+    /// commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<OtherVectors>,
 }
 
 /// The one field whose name and type no later version may change.
@@ -113,6 +117,7 @@ impl Manifest {
             applied: Vec::new(),
             embedding: None,
             newest_sequence: None,
+            other: None,
         }
     }
 
@@ -128,8 +133,7 @@ impl Manifest {
     /// models cannot be compared, so such a version is searched by words only, and no vectors are
     /// added to it. Client vectors are of no model.
     pub fn foreign_model(&self, fingerprint: &str) -> Option<&str> {
-        let made_by = self.embedding.as_deref()?;
-        (made_by != fingerprint && !self.segments.is_empty()).then_some(made_by)
+        self.model().filter(|made_by| *made_by != fingerprint)
     }
 
     /// The file's bytes.

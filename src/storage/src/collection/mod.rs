@@ -32,6 +32,7 @@
 //! - `open`: recovery; `snapshot`: an open version; `by_time`: its sources in the order
 //!   of listings
 //! - `plan`: which segments are merged; `merge`, `gc`: background work
+//! - `other`: the same rows with vectors of another model, and the switch between both
 //! - `quarantine`: damaged segments; `source_list`: the list of sources beside each segment
 //! - `files`: what a version consists of
 //! - `registry`: open collections; `uploads`: upload blobs; `layout`: keys of all files
@@ -48,6 +49,7 @@ mod log;
 mod manifest;
 mod merge;
 mod open;
+mod other;
 mod plan;
 mod quarantine;
 mod registry;
@@ -67,6 +69,7 @@ pub use error::CollectionError;
 pub use log::{BlobCommitLog, Commit, CommitLog};
 pub use manifest::{Manifest, SegmentEntry, TombstoneEntry, count_foreign_models};
 pub use merge::PlannedMerge;
+pub use other::{Comparison, OtherVectors};
 pub use plan::MergeBudget;
 pub use quarantine::QuarantinedSegment;
 pub use registry::Registry;

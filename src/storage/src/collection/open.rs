@@ -92,7 +92,10 @@ impl Collection {
         Ok(Snapshot { manifest, segments, damaged })
     }
 
-    fn load_segment(&self, entry: &SegmentEntry) -> Result<LiveSegment, CollectionError> {
+    pub(super) fn load_segment(
+        &self,
+        entry: &SegmentEntry,
+    ) -> Result<LiveSegment, CollectionError> {
         let segment = self.open_segment(&entry.meta())?;
         Ok(LiveSegment::new(entry.clone(), segment, self.read_dead(entry)?))
     }
@@ -141,9 +144,8 @@ impl Collection {
 
     fn try_collect_orphans(&self, manifest: &Manifest) -> Result<(), CollectionError> {
         self.log.collect(self.id, manifest.version)?;
-        let segments = manifest.segments.iter();
-        let listed: BTreeSet<Uuid> = segments.clone().map(|entry| entry.id).collect();
-        let dead = segments.filter_map(|entry| entry.tombstones.as_ref());
+        let listed: BTreeSet<Uuid> = manifest.all_segments().map(|entry| entry.id).collect();
+        let dead = manifest.all_segments().filter_map(|entry| entry.tombstones.as_ref());
         let dead: BTreeSet<Uuid> = dead.map(|file| file.id).collect();
         for (directory, suffix, kept) in [
             (layout::segments(self.id), ".seg", &listed),
@@ -172,7 +174,7 @@ fn unmarked(head: &Manifest, expected: Option<CommitHead>) -> Vec<Sequence> {
     }
 }
 
-fn is_damage(error: &CollectionError) -> bool {
+pub(super) fn is_damage(error: &CollectionError) -> bool {
     matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound)
 }
 

@@ -173,15 +173,27 @@ impl<'a> FreshRows<'a> {
             sources.push((source.record.clone(), source.rows.len() as u32));
             rows.extend(source.rows.iter().map(|row| (source, row)));
         }
-        let kind = match kind {
-            VectorKind::F16 => FullKind::F16,
-            VectorKind::F32 => FullKind::F32,
-        };
-        let mut vectors = VectorColumns::new(dimension, kind)?;
-        vectors.reserve(rows.len());
-        rows.iter().try_for_each(|(_, row)| vectors.push(&row.vector))?;
+        let vectors = vector_columns(kind, dimension, rows.iter().map(|(_, row)| &row.vector))?;
         Ok(Self { sources, rows, vectors })
     }
+}
+
+/// Vectors in the columns of a segment.
+pub(super) fn vector_columns<'a>(
+    kind: VectorKind,
+    dimension: usize,
+    vectors: impl ExactSizeIterator<Item = &'a Vec<f32>>,
+) -> Result<VectorColumns, SegmentError> {
+    let kind = match kind {
+        VectorKind::F16 => FullKind::F16,
+        VectorKind::F32 => FullKind::F32,
+    };
+    let mut columns = VectorColumns::new(dimension, kind)?;
+    columns.reserve(vectors.len());
+    for vector in vectors {
+        columns.push(vector)?;
+    }
+    Ok(columns)
 }
 
 impl RowFeed for FreshRows<'_> {

@@ -37,6 +37,7 @@
 //!   defined here
 //! - `feed`, `feed_rows`, `writer`: write fresh sources, or the live rows of older segments, to a
 //!   file; `spool`: what waits for its place there; `merge_cost`: sizes of a merge
+//! - `revectored`: rows of an older segment with other vectors, to be written
 //! - `reader`: an open file; `section`: a part of it that is verified as it is read; `tiers`: its
 //!   vectors; `flat`: vector search; `lists`: inverted lists and T0, which that search reads
 //! - `tombstones`: dead rows; `verify`: a walk that checks every promise of the format
@@ -51,6 +52,7 @@ pub mod format;
 pub mod lists;
 mod merge_cost;
 mod reader;
+mod revectored;
 mod row_table;
 mod section;
 mod source_table;
@@ -67,7 +69,9 @@ pub use format::VectorKind;
 pub use reader::Segment;
 pub use tombstones::TombstoneSet;
 pub use verify::{SegmentCensus, verify};
-pub use writer::{SegmentMeta, SegmentShape, write, write_amended, write_merged};
+pub use writer::{
+    SegmentMeta, SegmentShape, write, write_amended, write_merged, write_with_vectors,
+};
 
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use crate::segment::format::{
     FORMAT_VERSION, Footer, Header, SECTION_ALIGN, Section, SectionEntry, VectorKind,
 };
 use crate::segment::lists::{self, ListPolicy, ONE_BIT_ROWS_MIN};
+use crate::segment::revectored::RevectoredRows;
 use crate::segment::spool::Spool;
 use crate::segment::{Segment, SegmentError, TombstoneSet, row_table, source_table, text_store};
 use lodestone_compute::{ComputeBackend, FullRows, SimdBackend};
@@ -99,6 +100,24 @@ pub fn write_amended(
 ) -> Result<SegmentMeta, SegmentError> {
     let feed = MergedRows::of_source(segment, dead, source, record);
     write_feed(store, key, shape, &feed, &SimdBackend)
+}
+
+/// Writes the live rows of a segment with other vectors, one a row in their order, to a new file at
+/// `key`, with the promise of [`write()`]. Everything but the vectors is as it was.
+///
+/// # Errors
+/// [`SegmentError::BadInput`] for vectors of another number or width; errors of reading the input
+/// or of the disk. No file is left behind.
+pub fn write_with_vectors(
+    store: &dyn BlobStore,
+    key: &Key,
+    shape: SegmentShape,
+    input: (&Segment, &TombstoneSet),
+    vectors: &[Vec<f32>],
+    backend: &dyn ComputeBackend,
+) -> Result<SegmentMeta, SegmentError> {
+    let feed = RevectoredRows::new(input, shape.vector_kind, shape.dimension, vectors)?;
+    write_feed(store, key, shape, &feed, backend)
 }
 
 fn write_feed(

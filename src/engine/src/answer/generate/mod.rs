@@ -80,14 +80,25 @@ pub struct Message {
 }
 
 /// A request to a generator.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
     /// The chat so far.
     pub messages: Vec<Message>,
     /// Tokens of the reply at most.
     pub reply_tokens_max: usize,
+    /// Freedom in the choice of words, 0 to 2.
+    pub temperature: f64,
     /// Limits of time and attempts.
     pub effort: Effort,
+}
+
+/// Wishes of a client as to how an answer is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Sampling {
+    /// Tokens of the answer at most; more than the server's own limit has no effect.
+    pub tokens_max: Option<usize>,
+    /// Freedom in the choice of words, 0 to 2; 0 where it is not given.
+    pub temperature: Option<f64>,
 }
 
 /// Limits of time and attempts of a request.

@@ -81,7 +81,8 @@ pub(super) fn show(
     };
     let system = rules(question, &fence);
     let asked = format!("Question: {}", question.text);
-    let reply_tokens_max = REPLY_TOKENS_MAX.min(window / 4);
+    let wanted = question.sampling.tokens_max.unwrap_or(REPLY_TOKENS_MAX);
+    let reply_tokens_max = REPLY_TOKENS_MAX.min(window / 4).min(wanted);
     let fixed = estimate(&system) + estimate(&asked) + 2 * MESSAGE_TOKENS + reply_tokens_max;
     let left = window.saturating_sub(fixed);
     if left < SOURCES_TOKENS_MIN {

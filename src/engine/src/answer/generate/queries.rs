@@ -137,7 +137,7 @@ fn prompt(
     );
     let system = Message { speaker: Speaker::System, text: rules };
     let messages = vec![system, Message { speaker: Speaker::User, text }];
-    Prompt { messages, reply_tokens_max: REPLY_TOKENS_MAX, effort: PREPARING }
+    Prompt { messages, reply_tokens_max: REPLY_TOKENS_MAX, temperature: 0.0, effort: PREPARING }
 }
 
 /// Whether a question may be several: a rule, for a call that finds nothing is time lost.

@@ -29,7 +29,10 @@ impl Dialect {
         };
         body[limit] = prompt.reply_tokens_max.into();
         if !self.no_temperature.load(Ordering::Relaxed) {
-            body["temperature"] = 0.into();
+            body["temperature"] = match prompt.temperature {
+                0.0 => 0.into(),
+                temperature => temperature.into(),
+            };
         }
         if !self.no_usage.load(Ordering::Relaxed) {
             body["stream_options"] = json!({ "include_usage": true });
@@ -66,11 +69,14 @@ mod tests {
     fn what_is_refused_by_name_is_left_out() {
         let text = "Hi".to_owned();
         let messages = vec![Message { speaker: Speaker::User, text }];
-        let prompt = Prompt { messages, reply_tokens_max: 9, effort: ANSWERING };
+        let effort = ANSWERING;
+        let prompt = Prompt { messages, reply_tokens_max: 9, temperature: 0.0, effort };
         let dialect = Dialect::default();
         let body = dialect.body("m", &prompt);
         assert_eq!((&body["max_tokens"], &body["temperature"]), (&json!(9), &json!(0)));
         assert_eq!(body["messages"], json!([{ "role": "user", "content": "Hi" }]));
+        let freer = Prompt { temperature: 0.7, ..prompt.clone() };
+        assert_eq!(dialect.body("m", &freer)["temperature"], 0.7);
         assert!(!dialect.learn("no such model"));
         assert!(dialect.learn("Unsupported parameter: 'max_tokens', use 'max_completion_tokens'"));
         assert!(!dialect.learn("max_tokens"), "it was left out already");

@@ -67,7 +67,7 @@ fn writer(generator: &Arc<Scripted>) -> Writer {
 }
 
 fn asked<'a>(text: &'a str, past: &'a [(String, String)]) -> Question<'a> {
-    Question { text, past, user_name: "", user_instructions: "" }
+    Question { text, past, user_name: "", user_instructions: "", sampling: Sampling::default() }
 }
 
 fn write(
@@ -209,6 +209,7 @@ proptest! {
         let sources = sources_only(&question, &chunks);
         let asked = Question {
             text: &question, past: &turns, user_name: "x\ny", user_instructions: &wishes,
+            sampling: Sampling::default(),
         };
         let shown = show(&asked, &sources, &chunks, window, &RandomIds).unwrap();
         let tokens: usize = shown.messages.iter().map(|message| estimate(&message.text)).sum();

@@ -14,7 +14,7 @@ use crate::answer::generate::prompt::{Shown, show};
 use crate::answer::generate::queries::understand;
 use crate::answer::generate::support::{Doubt, doubts};
 use crate::answer::generate::{
-    ANSWERING, GenerateError, Generator, Prompt, Said, Tell, Understood, Usage, tokens,
+    ANSWERING, GenerateError, Generator, Prompt, Said, Sampling, Tell, Understood, Usage, tokens,
 };
 use lodestone_embed::Embedder;
 use lodestone_types::{CancellationToken, IdSource, RequestContext, RetrievedChunk};
@@ -35,6 +35,8 @@ pub struct Question<'a> {
     pub user_name: &'a str,
     /// Wishes as to form; possibly empty.
     pub user_instructions: &'a str,
+    /// Wishes as to how it is written.
+    pub sampling: Sampling,
 }
 
 /// Delivery of an answer to the client.
@@ -166,6 +168,7 @@ impl Writer {
         let prompt = Prompt {
             messages: messages.clone(),
             reply_tokens_max: *reply_tokens_max,
+            temperature: question.sampling.temperature.unwrap_or(0.0),
             effort: ANSWERING,
         };
         let mut filter = MarkFilter::new(numbers.clone());

@@ -1,9 +1,11 @@
-//! The events of a streamed answer, in the order of API 5.4: start, sources, tokens, done.
+//! The events of a streamed answer: in the order of API 5.4, which is start, sources, tokens, done,
+//! or as chunks of a chat completion.
 
 use serde::Serialize;
 
 use crate::dto::answers::{QnaResponse, SourcesEvent, StartEvent};
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorForm};
+use crate::routes::v1::chat::ChatVoice;
 use crate::sse::{Disconnected, EventSender};
 
 #[derive(Serialize)]
@@ -11,10 +13,30 @@ struct TokenEvent<'a> {
     delta: &'a str,
 }
 
+/// Form of the events of an answer.
+#[derive(Debug)]
+pub enum Voice {
+    /// That of API 5.4.
+    Own,
+    /// Chunks of a chat completion.
+    Chat(ChatVoice),
+}
+
+impl Voice {
+    /// The form of errors on the way.
+    pub fn error_form(&self) -> ErrorForm {
+        match self {
+            Self::Own => ErrorForm::Own,
+            Self::Chat(_) => ErrorForm::OpenAi,
+        }
+    }
+}
+
 /// Writes the events of one answer. For blocking code.
 #[derive(Debug)]
 pub struct AnswerStream {
     events: EventSender,
+    voice: Voice,
     /// The deltas that were sent, joined.
     sent: String,
     /// Text that waits until a slow client has taken an event.
@@ -23,8 +45,8 @@ pub struct AnswerStream {
 
 impl AnswerStream {
     /// A stream without events yet.
-    pub fn new(events: EventSender) -> Self {
-        Self { events, sent: String::new(), waiting: String::new() }
+    pub fn new(events: EventSender, voice: Voice) -> Self {
+        Self { events, voice, sent: String::new(), waiting: String::new() }
     }
 
     /// Sends `start`.
@@ -32,7 +54,10 @@ impl AnswerStream {
     /// # Errors
     /// [`Disconnected`] when the client has gone.
     pub fn start(&self, start: &StartEvent) -> Result<(), Disconnected> {
-        self.events.send("start", start)
+        match &self.voice {
+            Voice::Own => self.events.send("start", start),
+            Voice::Chat(chat) => self.events.send("chunk", &chat.begin()),
+        }
     }
 
     /// Sends `sources`.
@@ -40,7 +65,11 @@ impl AnswerStream {
     /// # Errors
     /// [`Disconnected`] when the client has gone.
     pub fn sources(&self, sources: &SourcesEvent) -> Result<(), Disconnected> {
-        self.events.send("sources", sources)
+        match &self.voice {
+            Voice::Own => self.events.send("sources", sources),
+            // Told with the citations, at the end.
+            Voice::Chat(_) => Ok(()),
+        }
     }
 
     /// Sends a `token`, or keeps it to be joined with the next one while the client is slow.
@@ -50,9 +79,14 @@ impl AnswerStream {
     /// [`Disconnected`] when the client has gone.
     pub fn token(&mut self, delta: &str) -> Result<(), Disconnected> {
         self.waiting.push_str(delta);
-        if !self.waiting.is_empty()
-            && self.events.offer("token", &TokenEvent { delta: &self.waiting })?
-        {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let is_sent = match &self.voice {
+            Voice::Own => self.events.offer("token", &TokenEvent { delta: &self.waiting })?,
+            Voice::Chat(chat) => self.events.offer("chunk", &chat.piece(&self.waiting))?,
+        };
+        if is_sent {
             self.sent.push_str(&self.waiting);
             self.waiting.clear();
         }
@@ -77,10 +111,21 @@ impl AnswerStream {
             let error = ApiError::internal("the streamed tokens are not a prefix of the answer");
             return self.events.fail(&error);
         };
-        if !rest.is_empty() {
-            self.events.send("token", &TokenEvent { delta: rest })?;
+        match &self.voice {
+            Voice::Own => {
+                if !rest.is_empty() {
+                    self.events.send("token", &TokenEvent { delta: rest })?;
+                }
+                self.events.send_last("done", response)
+            }
+            Voice::Chat(chat) => {
+                if !rest.is_empty() {
+                    self.events.send("chunk", &chat.piece(rest))?;
+                }
+                chat.end(response).iter().try_for_each(|chunk| self.events.send("chunk", chunk))?;
+                self.events.send_last("done", &())
+            }
         }
-        self.events.send_last("done", response)
     }
 
     /// Ends with an error.

@@ -4,6 +4,7 @@ mod edits;
 mod garbage;
 mod listings;
 mod merging;
+mod other;
 mod quarantine;
 mod recovery;
 mod writers;

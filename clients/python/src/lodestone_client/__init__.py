@@ -1,0 +1,55 @@
+"""Client of Lodestone, a self-hosted retrieval server: `Client`, `AsyncClient`, typed requests, results and errors."""
+
+from lodestone_client import models
+from lodestone_client._async.client import AsyncClient
+from lodestone_client._async.collection import AsyncCollection
+from lodestone_client._protocol import Event, FileOutcome, Options
+from lodestone_client._sync.client import Client
+from lodestone_client._sync.collection import Collection
+from lodestone_client.errors import (
+    APIError,
+    AuthenticationError,
+    BatchFailed,
+    ConflictError,
+    ConnectionFailed,
+    InvalidRequestError,
+    LodestoneError,
+    NotFoundError,
+    PayloadTooLargeError,
+    PermissionDeniedError,
+    ProcessingFailed,
+    RateLimitedError,
+    ServerError,
+    ServiceUnavailableError,
+    StreamInterrupted,
+    UnsupportedMediaTypeError,
+    WaitTimeout,
+)
+
+__all__ = [
+    "APIError",
+    "AsyncClient",
+    "AsyncCollection",
+    "AuthenticationError",
+    "BatchFailed",
+    "Client",
+    "Collection",
+    "ConflictError",
+    "ConnectionFailed",
+    "Event",
+    "FileOutcome",
+    "InvalidRequestError",
+    "LodestoneError",
+    "NotFoundError",
+    "Options",
+    "PayloadTooLargeError",
+    "PermissionDeniedError",
+    "ProcessingFailed",
+    "RateLimitedError",
+    "ServerError",
+    "ServiceUnavailableError",
+    "StreamInterrupted",
+    "UnsupportedMediaTypeError",
+    "WaitTimeout",
+    "models",
+]

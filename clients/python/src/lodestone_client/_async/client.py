@@ -1,0 +1,223 @@
+"""The client: all operations, and what takes several of them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from lodestone_client._async.operations import AsyncOperations
+from lodestone_client._async.transport import AsyncTransport
+from lodestone_client._protocol import FileOutcome, Operation, Options, Settings, folder_files
+from lodestone_client.errors import InvalidRequestError, NotFoundError, ProcessingFailed, WaitTimeout
+from lodestone_client.models import FailedItem, Source
+
+# Advised number of files of a batch, and bytes that are held in memory for one.
+BATCH_FILES = 20
+BATCH_BYTES = 64 << 20
+# Codes with which an item of a batch may be sent again.
+PASSING_CODES = ("SERVICE_UNAVAILABLE", "RATE_LIMITED")
+LOOKED_UP_IDS = 1000
+WAIT_SECONDS = 20
+
+
+class AsyncClient(AsyncOperations):
+    """A client of one server. Operations are grouped as in its OpenAPI document.
+
+    `server` and `api_key` default to LODESTONE_SERVER and LODESTONE_API_KEY. `timeout` is in
+    seconds; `retries` is how often a request that is safe to repeat is sent again. `http` is an
+    httpx client of your own, with proxies, certificates or event hooks; it is not closed here.
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout: float = 60.0,
+        retries: int = 3,
+        http: httpx.AsyncClient | None = None,
+    ) -> None:
+        self._transport = AsyncTransport(Settings.of(server, api_key, timeout, retries), http)
+        super().__init__(self._transport)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        if self._transport.owns_http:
+            await self._transport.http.aclose()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        options: Options | None = None,
+    ) -> httpx.Response:
+        """Any request, also one that this version of the client has no method for; GET alone is repeated."""
+        query = query or {}
+        media: Any = None if body is None else "whole"
+        operation = Operation(method, path, query=list(query), media=media, retry=method == "GET")
+        return await self._transport.send(operation, {**query, "body": body}, options)
+
+    async def wait(
+        self,
+        tenant_id: str,
+        file_ids: Iterable[str],
+        *,
+        sub_tenant_id: str | None = None,
+        timeout: float | None = None,
+        on_source: Callable[[Source], None] | None = None,
+    ) -> list[Source]:
+        """Waits until sources are processed and returns them; `on_source` sees each as it ends.
+
+        Raises `ProcessingFailed` where a source ended in an error or is gone, `WaitTimeout` after
+        `timeout` seconds.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        pending = list(dict.fromkeys(file_ids))
+        ended: dict[str, Source] = {}
+        missing: list[str] = []
+        while pending:
+            looked_up = pending[:LOOKED_UP_IDS]
+            answer = await self.listing.sources_by_id(
+                tenant_id=tenant_id, sub_tenant_id=sub_tenant_id or "default", source_ids=looked_up
+            )
+            missing += answer["not_found"]
+            for source in answer["sources"]:
+                if source["status"] in ("success", "errored"):
+                    ended[source["id"]] = source
+                    if on_source:
+                        on_source(source)
+            gone = {*missing, *ended}
+            pending = [file_id for file_id in pending if file_id not in gone]
+            if not pending:
+                break
+            left = WAIT_SECONDS if end is None else end - time.monotonic()
+            if left <= 0:
+                raise WaitTimeout(pending)
+            try:
+                await self.upload.verify_processing(
+                    file_id=pending[0],
+                    tenant_id=tenant_id,
+                    sub_tenant_id=sub_tenant_id or "default",
+                    wait=min(WAIT_SECONDS, math.ceil(left)),
+                )
+            except NotFoundError:
+                continue  # the look-up says which are gone
+        errored = [source for source in ended.values() if source["status"] == "errored"]
+        if errored or missing:
+            raise ProcessingFailed(errored, missing)
+        return list(ended.values())
+
+    async def upload_folder(
+        self,
+        folder: str | Path,
+        tenant_id: str,
+        *,
+        sub_tenant_id: str | None = None,
+        pattern: str = "*",
+        document_metadata: Mapping[str, Any] | None = None,
+        tenant_metadata: Mapping[str, Any] | None = None,
+        wait: bool = True,
+        timeout: float | None = None,
+        on_progress: Callable[[FileOutcome, int, int], None] | None = None,
+    ) -> list[FileOutcome]:
+        """Uploads the files under a folder and waits until they are processed.
+
+        The id of a file is its path from the folder's name on, with `:` for `/`, so that a second
+        run replaces. `on_progress` gets each file whose state changed, the number of files that
+        are through, and that of all. A file that fails is in the result and stops nothing.
+        """
+        outcomes = [FileOutcome(path, file_id, "waiting") for path, file_id in folder_files(Path(folder), pattern)]
+        known = {outcome.file_id: outcome for outcome in outcomes}
+        through: set[str] = set()
+
+        def report(file_id: str, status: str, error_code: str, message: str) -> None:
+            outcome = known[file_id]
+            outcome.status, outcome.error_code, outcome.message = status, error_code, message
+            if status != "queued":
+                through.add(file_id)
+            if on_progress:
+                on_progress(outcome, len(through), len(outcomes))
+
+        scope: dict[str, Any] = {
+            "tenant_id": tenant_id,
+            "sub_tenant_id": sub_tenant_id,
+            "document_metadata": document_metadata,
+            "tenant_metadata": tenant_metadata,
+        }
+        rest = outcomes
+        attempt = 0
+        while rest:
+            batch = _batch(rest)
+            rest = rest[len(batch) :]
+            again = []
+            for failed in await self._upload_batch(batch, scope):
+                outcome = batch[failed["index"]]
+                if failed["error_code"] in PASSING_CODES and attempt < self._transport.settings.retries:
+                    again.append(outcome)
+                    continue
+                report(outcome.file_id, "refused", failed["error_code"], failed["message"])
+            for outcome in batch:
+                if outcome.status == "waiting" and outcome not in again:
+                    report(outcome.file_id, "queued", "", "")
+            rest = again + rest
+            attempt = attempt + 1 if again else 0
+            if again:
+                await self._transport.pause(2.0**attempt)
+        if wait:
+            queued = [outcome.file_id for outcome in outcomes if outcome.status == "queued"]
+            try:
+                await self.wait(
+                    tenant_id,
+                    queued,
+                    sub_tenant_id=sub_tenant_id,
+                    timeout=timeout,
+                    on_source=lambda source: report(
+                        source["id"], source["status"], source["error_code"], source["error_message"]
+                    ),
+                )
+            except ProcessingFailed as error:
+                for file_id in error.missing:
+                    report(file_id, "refused", "NOT_FOUND", "deleted before it was processed")
+        return outcomes
+
+    async def _upload_batch(self, batch: list[FileOutcome], scope: Mapping[str, Any]) -> list[FailedItem]:
+        """Items that were refused; where all are, the answer is an error with them."""
+        files: Any = [(outcome.path.name, outcome.path.read_bytes()) for outcome in batch]
+        try:
+            answer = await self.upload.batch_upload(
+                files=files, file_ids=[outcome.file_id for outcome in batch], **scope
+            )
+        except InvalidRequestError as error:
+            if "failed" not in error.body:
+                raise
+            failed: list[FailedItem] = error.body["failed"]
+            return failed
+        return answer["failed"]
+
+
+def _batch(outcomes: list[FileOutcome]) -> list[FileOutcome]:
+    """The first files that fit into one batch; at least one."""
+    size, count = 0, 0
+    for outcome in outcomes[:BATCH_FILES]:
+        size += outcome.path.stat().st_size
+        if count and size > BATCH_BYTES:
+            break
+        count += 1
+    return outcomes[:count]

@@ -1,0 +1,220 @@
+"""Requests, retries and event streams: what the sync and the async client have in common."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+import httpx
+
+from lodestone_client.errors import APIError
+
+USER_AGENT = "lodestone-client-python/0.1.0"
+BACK_OFF_SECONDS = 0.5
+BACK_OFF_SECONDS_MAX = 8.0
+# A server that asks for more patience than this is reported, not waited for.
+RETRY_AFTER_SECONDS_MAX = 60.0
+RETRIED_STATUSES = frozenset({408, 429, 502, 503, 504})
+# Where the change may have happened, the caller decides: verify_processing tells.
+NOT_RETRIED_REASON = "outcome_unknown"
+PAGE_ENTRIES = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Settings of one call, in place of the client's."""
+
+    idempotency_key: str | None = None
+    """Makes uploads and additions of memories repeatable; generated where absent."""
+    request_id: str | None = None
+    timeout: float | None = None
+    retries: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters that this version of the client does not know."""
+    on_response: Callable[[httpx.Response], None] | None = None
+    """Sees status and headers of the last answer: request id, ignored parameters, degradation."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of the API: how its request is sent and its answer read."""
+
+    method: str
+    path: str
+    query: list[str] = field(default_factory=list)
+    media: Literal["json", "form", "urlencoded", "whole", "lines"] | None = None
+    result: Literal["json", "text", "bytes"] = "json"
+    retry: bool = False
+    keyed: bool = False
+    streams: bool = False
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of a streamed answer: `start`, `sources`, `token` (`data["delta"]`) or `done`."""
+
+    id: str
+    event: str
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Address, key and defaults of a client."""
+
+    server: str
+    api_key: str | None
+    timeout: float
+    retries: int
+
+    @classmethod
+    def of(cls, server: str | None, api_key: str | None, timeout: float, retries: int) -> Settings:
+        """Settings with LODESTONE_SERVER and LODESTONE_API_KEY where arguments are absent."""
+        server = server or os.environ.get("LODESTONE_SERVER")
+        if not server:
+            raise ValueError("server is missing: pass it or set LODESTONE_SERVER")
+        key = api_key or os.environ.get("LODESTONE_API_KEY")
+        return cls(server=server.rstrip("/"), api_key=key, timeout=timeout, retries=retries)
+
+
+class Request:
+    """One request with the decision how often it may be sent."""
+
+    def __init__(
+        self, settings: Settings, operation: Operation, parameters: Mapping[str, object], options: Options
+    ) -> None:
+        sent = {name: value for name, value in {**parameters, **options.extra}.items() if value is not None}
+        path = operation.path
+        for name in [name for name in sent if f"{{{name}}}" in path]:
+            path = path.replace(f"{{{name}}}", quote(str(sent.pop(name)), safe=""))
+        in_query = [name for name in sent if operation.media is None or name in operation.query]
+        query = {name: sent.pop(name) for name in in_query}
+        headers = {"user-agent": USER_AGENT, **options.headers}
+        if settings.api_key:
+            headers["authorization"] = f"Bearer {settings.api_key}"
+        if options.request_id:
+            headers["x-request-id"] = options.request_id
+        retries = settings.retries if options.retries is None else options.retries
+        key = options.idempotency_key or (str(uuid.uuid4()) if operation.keyed and retries else None)
+        if key:
+            headers["idempotency-key"] = key
+        # A question in a session adds a turn to it, so it is not asked twice.
+        self.retries = retries if operation.retry and not (operation.streams and "session_id" in sent) else 0
+        self.arguments: dict[str, Any] = {
+            "method": operation.method,
+            "url": settings.server + path,
+            "params": query,
+            "headers": headers,
+            "timeout": settings.timeout if options.timeout is None else options.timeout,
+            **_body(operation.media, sent),
+        }
+        if operation.media == "lines":
+            headers["content-type"] = "application/x-ndjson"
+
+    def delay(self, attempt: int, error: APIError | None) -> float | None:
+        """Seconds until the next attempt, or `None` where there is none. `error` is absent where no answer came."""
+        if attempt >= self.retries:
+            return None
+        back_off = min(BACK_OFF_SECONDS * 2.0**attempt, BACK_OFF_SECONDS_MAX) * random.uniform(0.5, 1.0)
+        if error is None:
+            return back_off
+        if error.status not in RETRIED_STATUSES or error.reason == NOT_RETRIED_REASON:
+            return None
+        wanted = error.retry_after or 0.0
+        return max(back_off, wanted) if wanted <= RETRY_AFTER_SECONDS_MAX else None
+
+
+def _body(media: str | None, sent: Mapping[str, Any]) -> dict[str, Any]:
+    if media == "json":
+        return {"json": sent}
+    if media == "whole":
+        return {"json": sent["body"]}
+    if media == "lines":
+        # An async transport takes no file, so it is read here; `lodestone import` sends large archives.
+        body = sent["body"]
+        return {"content": body if isinstance(body, bytes) else body.read()}
+    if media == "urlencoded":
+        return {"data": {name: _form_text(value) for name, value in sent.items()}}
+    if media == "form":
+        files = [(name, file) for name in ("file", "files") if name in sent for file in _files(sent[name])]
+        return {
+            "data": {name: _form_text(value) for name, value in sent.items() if name not in ("file", "files")},
+            "files": files,
+        }
+    return {}
+
+
+def _files(value: Any) -> list[Any]:
+    """Files with their names: bytes alone have none."""
+    if not isinstance(value, list):
+        value = [value]
+    return [("file", each) if isinstance(each, bytes) else each for each in value]
+
+
+def _form_text(value: Any) -> str:
+    """A member of a form: maps and lists are JSON text."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def read_answer(operation: Operation, response: httpx.Response) -> Any:
+    """The result of a successful answer."""
+    if operation.result == "json":
+        return response.json()
+    return response.text if operation.result == "text" else response.content
+
+
+class EventReader:
+    """Puts lines of an event stream together to events."""
+
+    def __init__(self) -> None:
+        self._fields: dict[str, str] = {}
+
+    def feed(self, line: str) -> Event | None:
+        """The event that an empty line ends. Lines that begin with a colon are comments."""
+        if line:
+            name, _, value = line.partition(":")
+            value = value.removeprefix(" ")
+            known = self._fields.get(name)
+            self._fields[name] = f"{known}\n{value}" if name == "data" and known is not None else value
+            return None
+        fields, self._fields = self._fields, {}
+        if "data" not in fields:
+            return None
+        return Event(fields.get("id", ""), fields.get("event", "message"), json.loads(fields["data"]))
+
+
+@dataclass
+class FileOutcome:
+    """One file of an uploaded folder.
+
+    `status` is a state of processing, or `refused` where the upload itself was.
+    """
+
+    path: Path
+    file_id: str
+    status: str
+    error_code: str = ""
+    message: str = ""
+
+
+def folder_files(folder: Path, pattern: str) -> list[tuple[Path, str]]:
+    """Files under a folder with their ids: the path from the folder's name on, with `:` for `/`.
+
+    The ids are those of `lodestone ingest`. What is hidden is left out.
+    """
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is not a folder")
+    found = []
+    for path in sorted(folder.rglob(pattern)):
+        parts = path.relative_to(folder).parts
+        if path.is_file() and not any(part.startswith(".") for part in parts):
+            found.append((path, ":".join((folder.resolve().name, *parts))))
+    return found

@@ -1,0 +1,146 @@
+"""Exceptions: what the server answered, what did not reach it, and what it could not process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import httpx
+
+from lodestone_client.models import FailedItem, Source
+
+
+class LodestoneError(Exception):
+    """Base of all exceptions of this package."""
+
+
+class ConnectionFailed(LodestoneError):
+    """The server was not reached, or did not answer in time; the cause is chained."""
+
+
+class StreamInterrupted(LodestoneError):
+    """An event stream ended before its last event."""
+
+
+class BatchFailed(LodestoneError):
+    """Items of a batch were refused."""
+
+    def __init__(self, failed: Sequence[FailedItem]) -> None:
+        self.failed = failed
+        reasons = "; ".join(f"{item['filename'] or item['index']}: {item['message']}" for item in failed[:3])
+        super().__init__(f"{len(failed)} items refused: {reasons}")
+
+
+class ProcessingFailed(LodestoneError):
+    """Sources were accepted and could not be processed, or were deleted meanwhile (`missing`)."""
+
+    def __init__(self, sources: Sequence[Source], missing: Sequence[str]) -> None:
+        self.sources = sources
+        self.missing = missing
+        reasons = [f"{source['id']}: {source['error_code']} {source['error_message']}" for source in sources]
+        reasons += [f"{file_id}: deleted" for file_id in missing]
+        super().__init__(f"{len(reasons)} sources not processed: {'; '.join(reasons[:3])}")
+
+
+class WaitTimeout(LodestoneError):
+    """Sources were not processed in the time given; `pending` has their ids."""
+
+    def __init__(self, pending: Sequence[str]) -> None:
+        self.pending = pending
+        super().__init__(f"{len(pending)} sources are not processed yet, such as {pending[0]}")
+
+
+class APIError(LodestoneError):
+    """An error answer of the server.
+
+    `error_code` is coarse and stable, `reason` precise; `field_errors` has `location`, `field` and
+    `message` of each wrong parameter; `body` is the whole answer.
+    """
+
+    def __init__(self, status: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> None:
+        self.status = status
+        self.body = body
+        self.headers = headers
+        self.error_code = str(body.get("error_code", ""))
+        self.reason = str(body.get("reason", ""))
+        self.message = str(body.get("message", ""))
+        self.request_id = str(body.get("request_id") or headers.get("x-request-id", ""))
+        detail = body.get("detail")
+        self.field_errors: list[dict[str, str]] = detail.get("errors", []) if isinstance(detail, dict) else []
+        super().__init__(f"{status} {self.reason or self.error_code}: {self.message} (request {self.request_id})")
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds after which the server asks to try again."""
+        value = self.headers.get("retry-after", "")
+        return float(value) if value.isdigit() else None
+
+
+class InvalidRequestError(APIError):
+    """400: the request is wrong."""
+
+
+class AuthenticationError(APIError):
+    """401: no valid key."""
+
+
+class PermissionDeniedError(APIError):
+    """403: the role of the key does not suffice."""
+
+
+class NotFoundError(APIError):
+    """404: unknown, or outside of the key's scope."""
+
+
+class ConflictError(APIError):
+    """409: exists already, is of another mode, or the idempotency key came with another request."""
+
+
+class PayloadTooLargeError(APIError):
+    """413: over a limit in bytes."""
+
+
+class UnsupportedMediaTypeError(APIError):
+    """415: another media type is expected."""
+
+
+class RateLimitedError(APIError):
+    """429: too many requests."""
+
+
+class ServerError(APIError):
+    """5xx: a fault of the server."""
+
+
+class ServiceUnavailableError(ServerError):
+    """503: queue or disk full, starting, or the outcome is unknown."""
+
+
+_OF_STATUS: dict[int, type[APIError]] = {
+    400: InvalidRequestError,
+    401: AuthenticationError,
+    403: PermissionDeniedError,
+    404: NotFoundError,
+    409: ConflictError,
+    413: PayloadTooLargeError,
+    415: UnsupportedMediaTypeError,
+    429: RateLimitedError,
+    503: ServiceUnavailableError,
+}
+
+
+def error_of(status: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> APIError:
+    """The exception for an error body."""
+    kind = _OF_STATUS.get(status, ServerError if status >= 500 else APIError)
+    return kind(status, body, headers)
+
+
+def error_of_response(response: httpx.Response) -> APIError:
+    """The exception for an answer whose body has been read; it may come from a proxy."""
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        body = {"message": response.text[:500] or response.reason_phrase}
+    return error_of(response.status_code, body, response.headers)

@@ -1,0 +1,159 @@
+"""Which requests are sent again and how long the client waits: against answers made up here."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from lodestone_client import (
+    AsyncClient,
+    Client,
+    ConnectionFailed,
+    Options,
+    RateLimitedError,
+    ServiceUnavailableError,
+    StreamInterrupted,
+)
+from lodestone_client._async.transport import AsyncTransport
+from lodestone_client._sync.transport import Transport
+
+Answer = httpx.Response | Exception
+OK = {"chunks": [], "deleted": []}
+
+
+def unavailable(status: int = 503, reason: str = "queue_full", **headers: str) -> httpx.Response:
+    body = {"error_code": "SERVICE_UNAVAILABLE", "reason": reason, "message": "m"}
+    return httpx.Response(status, json=body, headers={name.replace("_", "-"): text for name, text in headers.items()})
+
+
+class Script:
+    """A server that gives its answers in order, and what it saw."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.requests: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def client(self, **settings: Any) -> Client:
+        return Client("http://server", "key", http=httpx.Client(transport=httpx.MockTransport(self)), **settings)
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    pauses: list[float] = []
+
+    async def pause(self: AsyncTransport, seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(Transport, "pause", lambda self, seconds: pauses.append(seconds))
+    monkeypatch.setattr(AsyncTransport, "pause", pause)
+    return pauses
+
+
+def search(client: Client) -> Any:
+    return client.search.retrieve(tenant_id="t", query="q")
+
+
+def test_retry_after_is_obeyed(pauses: list[float]) -> None:
+    script = Script(unavailable(429, retry_after="7"), httpx.ConnectError("refused"), httpx.Response(200, json=OK))
+    assert search(script.client()) == OK
+    assert pauses[0] == 7.0 and 0.5 <= pauses[1] <= 1.0
+
+
+def test_back_off_doubles_to_a_bound(pauses: list[float]) -> None:
+    script = Script(*[unavailable() for _ in range(8)])
+    with pytest.raises(ServiceUnavailableError):
+        search(script.client(retries=7))
+    assert [0.5 <= pause / bound <= 1.0 for pause, bound in zip(pauses, (0.5, 1, 2, 4, 8, 8, 8), strict=True)] == [
+        True
+    ] * 7
+
+
+def test_a_server_that_asks_for_too_much_patience_is_an_error(pauses: list[float]) -> None:
+    with pytest.raises(RateLimitedError) as caught:
+        search(Script(unavailable(429, retry_after="61")).client())
+    assert caught.value.retry_after == 61 and pauses == []
+
+
+@pytest.mark.parametrize(
+    "answer", [unavailable(500), unavailable(400), unavailable(reason="outcome_unknown")], ids=["500", "400", "unknown"]
+)
+def test_other_answers_are_final(answer: httpx.Response, pauses: list[float]) -> None:
+    script = Script(answer)
+    with pytest.raises(Exception, match="m"):
+        search(script.client())
+    assert len(script.requests) == 1
+
+
+CALLS: dict[str, tuple[int, Callable[[Client], Any]]] = {
+    "search": (2, search),
+    "deletion": (2, lambda client: client.deletion.delete_source(tenant_id="t", source_ids=["a"])),
+    "update": (2, lambda client: client.upload.update_text(tenant_id="t", source_id="a", content="c")),
+    "upload": (2, lambda client: client.upload.upload_text(tenant_id="t", content="c")),
+    "question": (2, lambda client: client.search.qna(tenant_id="t", question="q")),
+    "turn": (1, lambda client: client.search.qna(tenant_id="t", question="q", session_id="s")),
+    "tenant": (1, lambda client: client.tenant.create_tenant(tenant_id="t")),
+    "key": (1, lambda client: client.admin.create_api_keys(name="k", role="read")),
+    "no retries": (1, lambda client: client.tenant.stats(tenant_id="t", options=Options(retries=0))),
+    "raw post": (1, lambda client: client.request("POST", "/search/retrieve", body={})),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_only_what_is_safe_to_repeat_is_repeated(name: str, pauses: list[float]) -> None:
+    attempts, call = CALLS[name]
+    script = Script(httpx.ReadError("reset"), httpx.ReadError("reset"))
+    with pytest.raises(ConnectionFailed):
+        call(script.client(retries=1))
+    assert len(script.requests) == attempts
+
+
+def test_repeated_uploads_have_one_key_and_the_whole_file(pauses: list[float]) -> None:
+    script = Script(unavailable(), httpx.Response(200, json=OK))
+    script.client().upload.upload_document(tenant_id="t", file=("a.txt", b"content"))
+    first, second = script.requests
+    assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
+    assert b"content" in first.content and b"content" in second.content
+
+
+def test_absent_parameters_are_not_sent() -> None:
+    script = Script(httpx.Response(200, json=OK))
+    script.client().search.retrieve(tenant_id="t", query="q", alpha=None)
+    assert json.loads(script.requests[0].content) == {"tenant_id": "t", "query": "q"}
+
+
+async def test_async_retries_too(pauses: list[float]) -> None:
+    script = Script(unavailable(retry_after="2"), httpx.Response(200, json=OK))
+    http = httpx.AsyncClient(transport=httpx.MockTransport(script))
+    assert await AsyncClient("http://server", "key", http=http).search.retrieve(tenant_id="t", query="q") == OK
+    assert pauses == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (': comment\n\nid: 1\nevent: start\ndata: {"a":\ndata: 1}\n\n', StreamInterrupted),
+        (
+            'event: start\ndata: {}\n\nevent: error\ndata: {"error_code":"SERVICE_UNAVAILABLE"}\n\n',
+            ServiceUnavailableError,
+        ),
+    ],
+)
+def test_a_stream_without_its_end_is_an_error(text: str, error: type[Exception]) -> None:
+    stream = Script(httpx.Response(200, text=text)).client().search.qna_stream(tenant_id="t", question="q")
+    assert next(stream).event == "start"
+    with pytest.raises(error):
+        next(stream)
+
+
+def test_answers_of_a_proxy_are_errors_too(pauses: list[float]) -> None:
+    with pytest.raises(ServiceUnavailableError, match="try later"):
+        search(Script(httpx.Response(503, text="try later")).client(retries=0))

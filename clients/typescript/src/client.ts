@@ -1,0 +1,72 @@
+/** The client: all operations, and what takes several of them. */
+import { APIError, ProcessingFailed, WaitTimeout } from "./errors.js";
+import { Operations } from "./operations.js";
+import { Transport, type ClientSettings, type Options } from "./transport.js";
+import type { Source } from "./types.js";
+
+const LOOKED_UP_IDS = 1000;
+const WAIT_SECONDS = 20;
+
+/** How to wait for processing. */
+export interface WaitOptions {
+  subTenantId?: string;
+  timeoutMs?: number;
+  signal?: AbortSignal;
+  /** Sees each source as it ends. */
+  onSource?: (source: Source) => void;
+}
+
+/** A client of one server. Operations are grouped as in its OpenAPI document. */
+export class Client extends Operations {
+  private readonly sender: Transport;
+
+  constructor(settings: ClientSettings = {}) {
+    const transport = new Transport(settings);
+    super(transport);
+    this.sender = transport;
+  }
+
+  /** Any request, also one that this version of the client has no method for; GET alone is repeated. */
+  request(method: string, path: string, call: { query?: Record<string, unknown>; body?: unknown; options?: Options } = {}): Promise<Response> {
+    const query = call.query ?? {};
+    const operation = { method, path, query: Object.keys(query), retry: method === "GET", ...("body" in call ? { media: "whole" } : {}) };
+    return this.sender.send(operation, { ...query, body: call.body }, call.options ?? {}, (response) => Promise.resolve(response));
+  }
+
+  /**
+   * Waits until sources are processed and returns them. Throws `ProcessingFailed` where a source ended in an error or is gone,
+   * `WaitTimeout` after `timeoutMs`.
+   */
+  async wait(tenantId: string, fileIds: Iterable<string>, options: WaitOptions = {}): Promise<Source[]> {
+    const scope = { tenant_id: tenantId, sub_tenant_id: options.subTenantId ?? "default" };
+    const call = options.signal ? { signal: options.signal } : {};
+    const end = options.timeoutMs === undefined ? Infinity : performance.now() + options.timeoutMs;
+    const ended = new Map<string, Source>();
+    const missing: string[] = [];
+    let pending = [...new Set(fileIds)];
+    while (pending.length > 0) {
+      const answer = await this.listing.sourcesById({ ...scope, source_ids: pending.slice(0, LOOKED_UP_IDS) }, call);
+      missing.push(...answer.not_found);
+      for (const source of answer.sources) {
+        if (source.status !== "success" && source.status !== "errored") continue;
+        ended.set(source.id, source);
+        options.onSource?.(source);
+      }
+      pending = pending.filter((id) => !ended.has(id) && !missing.includes(id));
+      const first = pending[0];
+      if (first === undefined) break;
+      const left = end - performance.now();
+      if (left <= 0) throw new WaitTimeout(pending);
+      try {
+        const wait = Math.min(WAIT_SECONDS, Math.ceil(left / 1000));
+        await this.upload.verifyProcessing({ ...scope, file_id: first, wait }, call);
+      } catch (error) {
+        // The look-up says which are gone.
+        if (!(error instanceof APIError && error.status === 404)) throw error;
+      }
+    }
+    const errored = [...ended.values()].filter((source) => source.status === "errored");
+    if (errored.length > 0 || missing.length > 0) throw new ProcessingFailed(errored, missing);
+    return [...ended.values()];
+  }
+}

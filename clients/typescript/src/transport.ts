@@ -1,0 +1,257 @@
+/** Sends requests with fetch, again where that is safe. */
+import { APIError, ConnectionFailed, StreamInterrupted } from "./errors.js";
+import type { FileInput } from "./types.js";
+
+const BACK_OFF_MS = 500;
+const BACK_OFF_MS_MAX = 8000;
+/** A server that asks for more patience than this is reported, not waited for. */
+const RETRY_AFTER_MS_MAX = 60_000;
+const RETRIED_STATUSES = new Set([408, 429, 502, 503, 504]);
+const PAGE_ENTRIES = 500;
+
+/** Address, key and defaults of a client. */
+export interface ClientSettings {
+  /** Default: the variable LODESTONE_SERVER. */
+  server?: string;
+  /** Default: the variable LODESTONE_API_KEY. */
+  apiKey?: string;
+  /** Time in which an answer must have begun and, unless it is a stream, ended; default 60,000. */
+  timeoutMs?: number;
+  /** How often a request that is safe to repeat is sent again; default 3. */
+  retries?: number;
+  /** A fetch of your own, such as one that uses a proxy. */
+  fetch?: typeof fetch;
+  /** Waits between attempts. */
+  pause?: (ms: number) => Promise<void>;
+}
+
+/** Settings of one call, in place of the client's. */
+export interface Options {
+  /** Makes uploads and additions of memories repeatable; generated where absent. */
+  idempotencyKey?: string;
+  requestId?: string;
+  timeoutMs?: number;
+  retries?: number;
+  signal?: AbortSignal;
+  headers?: Record<string, string>;
+  /** Parameters that this version of the client does not know. */
+  extra?: Record<string, unknown>;
+  /** Sees status and headers of the last answer: request id, ignored parameters, degradation. */
+  onResponse?: (response: Response) => void;
+}
+
+/** One event of a streamed answer; the deltas of all `token` make up the answer of `done`. */
+export type AnswerEvent<T> =
+  | { id: string; event: "start"; data: { request_id: string; session_id: string | null; model: string | null } }
+  | { id: string; event: "sources"; data: Partial<T> }
+  | { id: string; event: "token"; data: { delta: string } }
+  | { id: string; event: "done"; data: T };
+
+/** One operation of the API: how its request is sent and its answer read. */
+export interface Operation {
+  method: string;
+  path: string;
+  query?: string[];
+  media?: string;
+  result?: string;
+  retry?: boolean;
+  keyed?: boolean;
+  streams?: boolean;
+}
+
+/** One server. */
+export class Transport {
+  readonly retries: number;
+  private readonly server: string;
+  private readonly apiKey: string | undefined;
+  private readonly timeoutMs: number;
+  private readonly fetch: typeof fetch;
+  private readonly pause: (ms: number) => Promise<void>;
+
+  constructor(settings: ClientSettings) {
+    const environment = (globalThis as { process?: { env: Record<string, string | undefined> } }).process?.env ?? {};
+    const server = settings.server ?? environment["LODESTONE_SERVER"];
+    if (!server) throw new TypeError("server is missing: pass it or set LODESTONE_SERVER");
+    this.server = server.replace(/\/+$/, "");
+    this.apiKey = settings.apiKey ?? environment["LODESTONE_API_KEY"];
+    this.timeoutMs = settings.timeoutMs ?? 60_000;
+    this.retries = settings.retries ?? 3;
+    this.fetch = settings.fetch ?? ((...call) => fetch(...call));
+    this.pause = settings.pause ?? ((ms) => new Promise((resolve) => setTimeout(resolve, ms)));
+  }
+
+  /** The result of an operation. */
+  async call<T>(operation: Operation, request: object, options: Options = {}): Promise<T> {
+    return this.send(operation, request, options, async (response) => {
+      if (operation.result === "text") return (await response.text()) as T;
+      return (operation.result === "bytes" ? await response.blob() : await response.json()) as T;
+    });
+  }
+
+  /** What `read` makes of a successful answer; the time limit holds until it has. */
+  async send<T>(operation: Operation, request: object, options: Options, read: (response: Response) => Promise<T>): Promise<T> {
+    const sent = { ...request, ...options.extra } as Record<string, unknown>;
+    const retries = options.retries ?? this.retries;
+    const { url, body, type } = this.encode(operation, sent);
+    const headers = this.headers(operation, options, retries, type);
+    // A question in a session adds a turn to it, so it is not asked twice.
+    const isSafe = operation.retry && !(operation.streams && sent["session_id"] != null);
+    for (let attempt = 0; ; attempt++) {
+      const limit = new AbortController();
+      const abort = () => limit.abort(options.signal?.reason);
+      if (options.signal?.aborted) abort();
+      options.signal?.addEventListener("abort", abort);
+      const timer = setTimeout(() => limit.abort(new Error("no answer in time")), options.timeoutMs ?? this.timeoutMs);
+      let problem: APIError | ConnectionFailed;
+      try {
+        const response = await this.fetch(url, { method: operation.method, headers, body: body(), signal: limit.signal });
+        if (response.ok) {
+          options.onResponse?.(response);
+          return await read(response);
+        }
+        problem = await APIError.of(response);
+      } catch (cause) {
+        if (options.signal?.aborted) throw cause;
+        const reason = limit.signal.aborted ? limit.signal.reason : cause;
+        problem = new ConnectionFailed(`${operation.method} ${operation.path}: ${reason}`, { cause });
+      } finally {
+        clearTimeout(timer);
+        options.signal?.removeEventListener("abort", abort);
+      }
+      const delay = isSafe && attempt < retries ? delayOf(attempt, problem) : null;
+      if (delay === null) throw problem;
+      await this.pause(delay);
+    }
+  }
+
+  /** The events of a streamed answer. Leaving the loop closes the connection, which ends the work. */
+  async *stream<T>(operation: Operation, request: object, options: Options = {}): AsyncGenerator<AnswerEvent<T>> {
+    const streamed = { ...request, stream: true };
+    const response = await this.send(operation, streamed, options, (response) => Promise.resolve(response));
+    const reader = response.body!.getReader();
+    const aborted = () => void reader.cancel(options.signal?.reason).catch(() => undefined);
+    options.signal?.addEventListener("abort", aborted);
+    const decoder = new TextDecoder();
+    let text = "";
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) break;
+        text += decoder.decode(value, { stream: true });
+        const blocks = text.split("\n\n");
+        text = blocks.pop() ?? "";
+        for (const block of blocks) {
+          const event = eventOf(block);
+          if (!event) continue;
+          if (event.event === "error") {
+            const status = event.data["error_code"] === "SERVICE_UNAVAILABLE" ? 503 : 500;
+            throw new APIError(status, event.data, response.headers);
+          }
+          yield event as unknown as AnswerEvent<T>;
+          if (event.event === "done") return;
+        }
+      }
+    } catch (cause) {
+      if (cause instanceof APIError || options.signal?.aborted) throw cause;
+      throw new StreamInterrupted(`${operation.path}: ${cause}`, { cause });
+    } finally {
+      options.signal?.removeEventListener("abort", aborted);
+      await reader.cancel().catch(() => undefined);
+    }
+    options.signal?.throwIfAborted();
+    throw new StreamInterrupted(`${operation.path}: the stream ended before its last event`);
+  }
+
+  /** The entries of all pages. */
+  async *pages<T>(operation: Operation, request: object, options: Options | undefined, member: string): AsyncGenerator<T> {
+    let cursor: unknown = undefined;
+    do {
+      const page = { limit: PAGE_ENTRIES, ...request, ...(cursor === undefined ? {} : { cursor }) };
+      const answer: Record<string, unknown> = await this.call(operation, page, options);
+      yield* answer[member] as T[];
+      cursor = answer["next_cursor"];
+    } while (cursor != null);
+  }
+
+  private headers(operation: Operation, options: Options, retries: number, type: string | undefined): Record<string, string> {
+    const headers: Record<string, string> = { ...options.headers };
+    if (this.apiKey) headers["authorization"] = `Bearer ${this.apiKey}`;
+    if (options.requestId) headers["x-request-id"] = options.requestId;
+    const key = options.idempotencyKey ?? (operation.keyed && retries > 0 ? randomKey() : undefined);
+    if (key) headers["idempotency-key"] = key;
+    if (type) headers["content-type"] = type;
+    return headers;
+  }
+
+  /** Address and body of a request; a body is made anew for each attempt. */
+  private encode(operation: Operation, sent: Record<string, unknown>) {
+    let path = operation.path;
+    const query = new URLSearchParams();
+    const rest: Record<string, unknown> = {};
+    for (const [name, value] of Object.entries(sent)) {
+      if (value === undefined || value === null) continue;
+      if (path.includes(`{${name}}`)) path = path.replace(`{${name}}`, encodeURIComponent(String(value)));
+      else if (operation.media && !operation.query?.includes(name)) rest[name] = value;
+      else for (const each of Array.isArray(value) ? value : [value]) query.append(name, String(each));
+    }
+    const url = `${this.server}${path}?${query}`.replace(/\?$/, "");
+    const json = "application/json";
+    if (operation.media === "json") return { url, body: () => JSON.stringify(rest), type: json };
+    if (operation.media === "whole") return { url, body: () => JSON.stringify(rest["body"]), type: json };
+    if (operation.media === "lines") return { url, body: () => rest["body"] as BodyInit, type: "application/x-ndjson" };
+    if (operation.media === "form") return { url, body: () => formOf(rest), type: undefined };
+    if (operation.media === "urlencoded") {
+      const fields = Object.entries(rest).map(([name, value]): [string, string] => [name, formText(value)]);
+      return { url, body: () => new URLSearchParams(fields), type: undefined };
+    }
+    return { url, body: () => undefined, type: undefined };
+  }
+}
+
+/** An idempotency key. Node 18 and pages without TLS have no `crypto.randomUUID`. */
+function randomKey(): string {
+  return Array.from({ length: 4 }, () => Math.random().toString(36).slice(2)).join("-");
+}
+
+/** Milliseconds until the next attempt, or null where the answer is final. */
+function delayOf(attempt: number, problem: APIError | ConnectionFailed): number | null {
+  const backOff = Math.min(BACK_OFF_MS * 2 ** attempt, BACK_OFF_MS_MAX) * (0.5 + Math.random() / 2);
+  if (problem instanceof ConnectionFailed) return backOff;
+  // Where the change may have happened, the caller decides: verify_processing tells.
+  if (!RETRIED_STATUSES.has(problem.status) || problem.reason === "outcome_unknown") return null;
+  const wanted = (problem.retryAfter ?? 0) * 1000;
+  return wanted > RETRY_AFTER_MS_MAX ? null : Math.max(backOff, wanted);
+}
+
+function formOf(fields: Record<string, unknown>): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) {
+    if (name !== "file" && name !== "files") {
+      form.append(name, formText(value));
+      continue;
+    }
+    for (const file of (Array.isArray(value) ? value : [value]) as FileInput[]) {
+      const named = "content" in file ? file : { name: (file as { name?: string }).name ?? "file", content: file };
+      const { content } = named;
+      form.append(name, content instanceof Blob ? content : new Blob([content as Uint8Array<ArrayBuffer>]), named.name);
+    }
+  }
+  return form;
+}
+
+/** A member of a form: maps and lists are JSON text. */
+function formText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** The event of a block of lines; a block of comments has none. */
+function eventOf(block: string): { id: string; event: string; data: Record<string, unknown> } | null {
+  const fields: Record<string, string> = {};
+  for (const line of block.split(/\r?\n/)) {
+    const [, name, value] = /^([^:]*):? ?(.*)$/s.exec(line)!;
+    const known = fields[name!];
+    fields[name!] = name === "data" && known !== undefined ? `${known}\n${value}` : value!;
+  }
+  const data = fields["data"];
+  return data === undefined ? null : { id: fields["id"] ?? "", event: fields["event"] ?? "message", data: JSON.parse(data) };
+}

@@ -1,0 +1,81 @@
+// Which requests are sent again and how long the client waits: against answers made up here.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { APIError, Client, ConnectionFailed, StreamInterrupted } from "lodestone-client";
+
+const unavailable = (status = 503, reason = "queue_full", headers = {}) => Response.json({ error_code: "SERVICE_UNAVAILABLE", reason }, { status, headers });
+
+/** A client whose server gives `answers` in order; what was sent and how long it waited. */
+function scripted(answers, settings = {}) {
+  const sent = [];
+  const pauses = [];
+  const fetch = (url, call) => {
+    sent.push({ url, ...call });
+    const answer = answers.shift();
+    return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
+  };
+  const pause = (ms) => Promise.resolve(void pauses.push(ms));
+  return { sent, pauses, client: new Client({ server: "http://server", apiKey: "key", fetch, pause, ...settings }) };
+}
+
+const search = (client) => client.search.retrieve({ tenant_id: "t", query: "q" });
+
+test("Retry-After is obeyed, and the back-off doubles to a bound", async () => {
+  const first = scripted([unavailable(429, "rate_limited", { "retry-after": "7" }), new TypeError("refused"), Response.json({ chunks: [] })]);
+  assert.deepEqual(await search(first.client), { chunks: [] });
+  assert.equal(first.pauses[0], 7000);
+  assert.ok(first.pauses[1] >= 500 && first.pauses[1] <= 1000);
+  const second = scripted(Array.from({ length: 8 }, () => unavailable()), { retries: 7 });
+  await assert.rejects(search(second.client), { status: 503 });
+  [500, 1000, 2000, 4000, 8000, 8000, 8000].forEach((bound, at) => assert.ok(second.pauses[at] >= bound / 2 && second.pauses[at] <= bound));
+});
+
+test("other answers are final", async () => {
+  const answers = [unavailable(500), unavailable(400), unavailable(503, "outcome_unknown"), unavailable(429, "", { "retry-after": "61" })];
+  for (const answer of answers) {
+    const { client, sent } = scripted([answer]);
+    await assert.rejects(search(client), APIError);
+    assert.equal(sent.length, 1);
+  }
+});
+
+const calls = {
+  search: [2, search],
+  deletion: [2, (client) => client.deletion.deleteSource({ tenant_id: "t", source_ids: ["a"] })],
+  upload: [2, (client) => client.upload.uploadDocument({ tenant_id: "t", file: Buffer.from("content") })],
+  question: [2, (client) => client.search.qna({ tenant_id: "t", question: "q" })],
+  turn: [1, (client) => client.search.qna({ tenant_id: "t", question: "q", session_id: "s" })],
+  tenant: [1, (client) => client.tenant.createTenant({ tenant_id: "t" })],
+  key: [1, (client) => client.admin.createApiKeys({ name: "k", role: "read" })],
+  "no retries": [1, (client) => client.tenant.stats({ tenant_id: "t" }, { retries: 0 })],
+};
+for (const [name, [attempts, call]] of Object.entries(calls)) {
+  test(`only what is safe to repeat is repeated: ${name}`, async () => {
+    const { client, sent } = scripted([new TypeError("reset"), new TypeError("reset")], { retries: 1 });
+    await assert.rejects(call(client), ConnectionFailed);
+    assert.equal(sent.length, attempts);
+    if (name === "upload") {
+      assert.equal(sent[0].headers["idempotency-key"], sent[1].headers["idempotency-key"]);
+      for (const { body } of sent) assert.equal(await body.get("file").text(), "content");
+    }
+  });
+}
+
+test("a stream without its end is an error", async () => {
+  for (const [text, kind] of [
+    [': comment\n\nid: 1\nevent: start\ndata: {"a":\ndata: 1}\n\n', StreamInterrupted],
+    ['event: start\ndata: {}\n\nevent: error\ndata: {"error_code":"SERVICE_UNAVAILABLE"}\n\n', APIError],
+  ]) {
+    const stream = scripted([new Response(text)]).client.search.qnaStream({ tenant_id: "t", question: "q" });
+    assert.equal((await stream.next()).value.event, "start");
+    await assert.rejects(stream.next(), kind);
+  }
+});
+
+test("a time limit and a signal end a call", async () => {
+  const hang = (_, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  const client = new Client({ server: "http://server", fetch: hang, retries: 0 });
+  await assert.rejects(client.operations.healthz({ timeoutMs: 5 }), ConnectionFailed);
+  await assert.rejects(client.operations.healthz({ signal: AbortSignal.timeout(5) }), { name: "TimeoutError" });
+});

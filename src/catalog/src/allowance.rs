@@ -1,0 +1,235 @@
+//! Limits of tenants, and what each of them stores.
+//!
+//! Sources in every state count, and the bytes of their originals; memories do not. What is counted
+//! is kept by triggers on `known_sources`, so a check reads a few rows, and it is made in the
+//! transaction that accepts: of two uploads that would take the last free place one is refused.
+//! Until a replacement is visible, the larger of both versions counts.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::Catalog;
+use super::error::{CatalogError, Result};
+use super::rows::{Cells, blob};
+use super::tenants;
+use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId};
+
+/// Limits of what a tenant stores; `None` is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TenantLimits {
+    /// Sources in every state.
+    pub sources: Option<u64>,
+    /// Bytes of their originals.
+    pub bytes: Option<u64>,
+}
+
+impl TenantLimits {
+    /// These, and `defaults` where there is none.
+    #[must_use]
+    pub fn or(self, defaults: Self) -> Self {
+        let (sources, bytes) = (self.sources.or(defaults.sources), self.bytes.or(defaults.bytes));
+        Self { sources, bytes }
+    }
+}
+
+/// The amounts that a tenant stores.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TenantUse {
+    /// Sources in every state.
+    pub sources: u64,
+    /// Bytes of their originals.
+    pub bytes: u64,
+}
+
+/// The use of a tenant and its limits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Allowance {
+    /// Its use.
+    pub used: TenantUse,
+    /// Limits of its own.
+    pub own: TenantLimits,
+    /// The limits that hold: its own, else the defaults.
+    pub limits: TenantLimits,
+}
+
+impl Catalog {
+    /// The use of a tenant and its limits.
+    ///
+    /// # Errors
+    /// [`CatalogError::CollectionUnknown`], storage errors.
+    pub fn allowance(&self, collection: CollectionId) -> Result<Allowance> {
+        let defaults = self.inner.options.tenant_limits;
+        self.read(|connection| {
+            tenants::require(connection, collection)?;
+            read(connection, collection, defaults)
+        })
+    }
+
+    /// Replaces the limits of a tenant. What it stores beyond them stays.
+    ///
+    /// # Errors
+    /// [`CatalogError::CollectionUnknown`], storage errors.
+    pub fn set_tenant_limits(
+        &self,
+        collection: CollectionId,
+        limits: TenantLimits,
+    ) -> Result<Allowance> {
+        let defaults = self.inner.options.tenant_limits;
+        self.write(move |connection| {
+            tenants::require(connection, collection)?;
+            let mut set = connection.prepare_cached(
+                "INSERT INTO tenant_limits (collection, sources, bytes) VALUES (?1, ?2, ?3)
+                 ON CONFLICT DO UPDATE SET sources = excluded.sources, bytes = excluded.bytes",
+            )?;
+            let stored = |limit: Option<u64>| limit.map(|limit| limit as i64);
+            let TenantLimits { sources, bytes } = limits;
+            set.execute(params![blob(collection), stored(sources), stored(bytes)])?;
+            read(connection, collection, defaults)
+        })
+    }
+
+    /// Refuses a source of `bytes` that a tenant has no room for now, before anything of it is
+    /// stored. The acceptance decides.
+    ///
+    /// # Errors
+    /// [`CatalogError::TenantLimit`], storage errors.
+    pub fn require_allowed(
+        &self,
+        collection: CollectionId,
+        sub_tenant: &SubTenantId,
+        source: Option<&SourceId>,
+        bytes: u64,
+    ) -> Result<()> {
+        let place = Place { collection, sub_tenant };
+        let defaults = self.inner.options.tenant_limits;
+        self.read(|connection| place.require(connection, source, bytes, defaults))
+    }
+}
+
+fn read(
+    connection: &Connection,
+    collection: CollectionId,
+    defaults: TenantLimits,
+) -> Result<Allowance> {
+    let number = |row: &rusqlite::Row<'_>, column| row.get::<_, i64>(column).map(|n| n as u64);
+    let limit = |row: &rusqlite::Row<'_>, column| {
+        row.get::<_, Option<i64>>(column).map(|limit| limit.map(|limit| limit as u64))
+    };
+    let used = connection
+        .prepare_cached("SELECT sources, bytes FROM tenant_use WHERE collection = ?1")?
+        .query_row([blob(collection)], |row| {
+            Ok(TenantUse { sources: number(row, 0)?, bytes: number(row, 1)? })
+        })
+        .optional()?
+        .unwrap_or_default();
+    let own = connection
+        .prepare_cached("SELECT sources, bytes FROM tenant_limits WHERE collection = ?1")?
+        .query_row([blob(collection)], |row| {
+            Ok(TenantLimits { sources: limit(row, 0)?, bytes: limit(row, 1)? })
+        })
+        .optional()?
+        .unwrap_or_default();
+    Ok(Allowance { used, own, limits: own.or(defaults) })
+}
+
+/// A sub-tenant in which a source is to be stored.
+pub(super) struct Place<'a> {
+    pub(super) collection: CollectionId,
+    pub(super) sub_tenant: &'a SubTenantId,
+}
+
+impl Place<'_> {
+    /// Refuses a source that would take more than the tenant has left. One that takes no more than
+    /// it has already is never refused.
+    pub(super) fn require(
+        &self,
+        connection: &Connection,
+        source: Option<&SourceId>,
+        bytes: u64,
+        defaults: TenantLimits,
+    ) -> Result<()> {
+        let Allowance { used, limits, .. } = read(connection, self.collection, defaults)?;
+        if limits == TenantLimits::default() {
+            return Ok(());
+        }
+        let held = match source {
+            Some(source) => self.held(connection, source)?,
+            None => None,
+        };
+        let more = bytes.saturating_sub(held.unwrap_or(0));
+        let asked = [
+            ("sources", limits.sources, used.sources, u64::from(held.is_none())),
+            ("bytes", limits.bytes, used.bytes, more),
+        ];
+        for (limit, max, used, more) in asked {
+            let needed = used.saturating_add(more);
+            if let Some(max) = max.filter(|max| more > 0 && needed > *max) {
+                return Err(CatalogError::TenantLimit { limit, max, used, needed });
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes that are counted for a source; `None` where it is not counted.
+    fn held(&self, connection: &Connection, source: &SourceId) -> Result<Option<u64>> {
+        let mut find = connection.prepare_cached(
+            "SELECT bytes FROM known_sources
+             WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3",
+        )?;
+        let key = params![source.as_str(), blob(self.collection), self.sub_tenant.as_str()];
+        let held = find.query_row(key, |row| row.get::<_, Option<i64>>(0)).optional()?;
+        Ok(held.flatten().map(|bytes| bytes as u64))
+    }
+
+    /// Counts a known source with at least these bytes.
+    pub(super) fn hold(
+        &self,
+        connection: &Connection,
+        source: &SourceId,
+        bytes: u64,
+    ) -> Result<()> {
+        let held = self.held(connection, source)?.unwrap_or(0);
+        self.set(connection, source, held.max(bytes))
+    }
+
+    /// Counts a known source with these bytes.
+    pub(super) fn set(&self, connection: &Connection, source: &SourceId, bytes: u64) -> Result<()> {
+        let mut set = connection.prepare_cached(
+            "UPDATE known_sources SET bytes = ?4
+             WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3",
+        )?;
+        let (source, name) = (source.as_str(), self.sub_tenant.as_str());
+        set.execute(params![source, blob(self.collection), name, bytes as i64])?;
+        Ok(())
+    }
+}
+
+/// A version is visible: if it is the newest of its source, its bytes alone count.
+pub(super) fn published(connection: &Connection, sequence: Sequence) -> Result<()> {
+    let mut set = connection.prepare_cached(
+        "UPDATE known_sources SET bytes = j.size_bytes FROM jobs j
+         WHERE j.seq = ?1 AND known_sources.source = j.source
+            AND known_sources.collection = j.collection
+            AND known_sources.sub_tenant = j.sub_tenant AND known_sources.seq = j.seq",
+    )?;
+    set.execute([sequence.0 as i64])?;
+    Ok(())
+}
+
+/// The original of a job has come: it counts if the tenant has room for it.
+pub(super) fn fetched(
+    connection: &Connection,
+    sequence: Sequence,
+    bytes: u64,
+    defaults: TenantLimits,
+) -> Result<()> {
+    let mut find = connection
+        .prepare_cached("SELECT collection, sub_tenant, source FROM jobs WHERE seq = ?1")?;
+    let mut rows = find.query([sequence.0 as i64])?;
+    let Some(row) = rows.next()? else { return Ok(()) };
+    let mut cells = Cells::of(row);
+    let (collection, sub_tenant) = (cells.collection()?, cells.sub_tenant()?);
+    let source = cells.source()?;
+    let place = Place { collection, sub_tenant: &sub_tenant };
+    place.require(connection, Some(&source), bytes, defaults)?;
+    place.hold(connection, &source, bytes)
+}

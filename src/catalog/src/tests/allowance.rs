@@ -1,0 +1,136 @@
+//! Limits of tenants: exact under races, kept over restarts, freed at once.
+
+use std::sync::Barrier;
+
+use super::{Fixture, PUBLISHED, faulted, source, sub, tenant};
+use crate::job::Outcome;
+use crate::{CatalogError, CatalogOptions, TenantLimits, TenantUse};
+use lodestone_types::{CollectionId, Fault};
+
+fn limits(sources: impl Into<Option<u64>>, bytes: impl Into<Option<u64>>) -> TenantLimits {
+    TenantLimits { sources: sources.into(), bytes: bytes.into() }
+}
+
+fn used(fixture: &Fixture, collection: CollectionId) -> (u64, u64) {
+    let TenantUse { sources, bytes } = fixture.catalog.allowance(collection).unwrap().used;
+    (sources, bytes)
+}
+
+fn submit(fixture: &Fixture, of: CollectionId, name: &str, bytes: u64) -> Result<u64, String> {
+    let mut job = fixture.job(of, name);
+    job.size_bytes = bytes;
+    let submitted = fixture.catalog.submit(job);
+    submitted.map(|submitted| submitted.sequence.0).map_err(|error| error.to_string())
+}
+
+#[test]
+fn of_many_at_once_exactly_as_many_as_fit_are_accepted() {
+    const THREADS: usize = 24;
+    let fixture = Fixture::new();
+    let of = fixture.tenant("a").collection;
+    fixture.catalog.set_tenant_limits(of, limits(7, None)).unwrap();
+    let start = Barrier::new(THREADS);
+    let accepted: usize = std::thread::scope(|scope| {
+        let upload = |n: usize| {
+            let (fixture, start) = (&fixture, &start);
+            scope.spawn(move || {
+                start.wait();
+                let names = [format!("x{n}"), format!("y{n}")];
+                names.iter().filter(|name| submit(fixture, of, name, 10).is_ok()).count()
+            })
+        };
+        let threads: Vec<_> = (0..THREADS).map(upload).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!((accepted, used(&fixture, of)), (7, (7, 70)));
+}
+
+#[test]
+fn a_refusal_names_limit_and_use_and_changes_nothing() {
+    let fixture = Fixture::new();
+    let of = fixture.tenant("a").collection;
+    fixture.catalog.set_tenant_limits(of, limits(2, 100)).unwrap();
+    submit(&fixture, of, "a", 60).unwrap();
+    let refused = submit(&fixture, of, "b", 41).unwrap_err();
+    let told = "the tenant's limit of 100 bytes is reached: it has 60, and this would make it 101";
+    assert_eq!(refused, told);
+    assert_eq!(fixture.status(of, "b"), None);
+    submit(&fixture, of, "b", 40).unwrap();
+    let refused = submit(&fixture, of, "c", 0).unwrap_err();
+    assert!(refused.contains("limit of 2 sources is reached: it has 2"), "{refused}");
+    let batch = fixture.catalog.reserve_batch(of, &sub("default"), &source("v"), 1);
+    assert!(matches!(batch, Err(CatalogError::TenantLimit { limit: "sources", max: 2, .. })));
+    let other = fixture.tenant("b").collection;
+    submit(&fixture, other, "a", 1 << 30).unwrap();
+    assert_eq!((used(&fixture, of), used(&fixture, other)), ((2, 100), (1, 1 << 30)));
+}
+
+#[test]
+fn a_replacement_counts_the_larger_version_until_it_is_visible() {
+    let fixture = Fixture::new();
+    let of = fixture.tenant("a").collection;
+    fixture.catalog.set_tenant_limits(of, limits(1, 100)).unwrap();
+    let end = |outcome: Outcome| {
+        let job = fixture.claim().unwrap().jobs.remove(0);
+        fixture.settle(of, job.sequence, outcome);
+    };
+    submit(&fixture, of, "a", 80).unwrap();
+    end(PUBLISHED);
+    submit(&fixture, of, "a", 30).unwrap();
+    assert_eq!(used(&fixture, of), (1, 80));
+    end(Outcome::Rejected { fault: Fault::NoText, message: String::new() });
+    assert_eq!(used(&fixture, of), (1, 80), "the old version is visible still");
+    submit(&fixture, of, "a", 20).unwrap();
+    end(PUBLISHED);
+    assert_eq!(used(&fixture, of), (1, 20));
+    submit(&fixture, of, "a", 101).unwrap_err();
+    submit(&fixture, of, "a", 100).unwrap();
+    end(faulted());
+    assert_eq!(used(&fixture, of), (1, 100));
+    let asked = [source("a")];
+    fixture.catalog.cancel_sources(of, &sub("default"), &asked).unwrap();
+    assert_eq!(used(&fixture, of), (0, 0));
+    submit(&fixture, of, "b", 100).unwrap();
+}
+
+#[test]
+fn limits_survive_a_restart_and_end_with_their_tenant() {
+    let defaults = limits(3, 1000);
+    let options = CatalogOptions { tenant_limits: defaults, ..CatalogOptions::default() };
+    let fixture = Fixture::with(options);
+    let of = fixture.tenant("a").collection;
+    fixture.catalog.set_tenant_limits(of, limits(5, None)).unwrap();
+    submit(&fixture, of, "a", 10).unwrap();
+    fixture.catalog.reserve_batch(of, &sub("x"), &source("v"), 8).unwrap();
+    fixture.catalog.reserve_sequence(of, &sub("x"), &source("memory")).unwrap();
+    let fixture = fixture.reopen();
+    let allowance = fixture.catalog.allowance(of).unwrap();
+    assert_eq!((allowance.own, allowance.limits), (limits(5, None), limits(5, 1000)));
+    assert_eq!(allowance.used, TenantUse { sources: 2, bytes: 18 });
+    fixture.catalog.delete_sub_tenant(of, &sub("x")).unwrap();
+    assert_eq!(used(&fixture, of), (1, 10));
+    fixture.catalog.begin_delete_tenant(&tenant("a")).unwrap();
+    fixture.catalog.finish_delete_collection(of).unwrap();
+    let again = fixture.tenant("a").collection;
+    let allowance = fixture.catalog.allowance(again).unwrap();
+    assert_eq!((allowance.own, allowance.limits), (TenantLimits::default(), defaults));
+    assert_eq!(allowance.used, TenantUse::default());
+}
+
+#[test]
+fn sources_of_an_older_catalog_are_counted_when_they_are_found() {
+    let fixture = Fixture::new();
+    let of = fixture.tenant("a").collection;
+    let newest = submit(&fixture, of, "a", 10).unwrap();
+    let at = |name: &str, sequence, bytes| {
+        (sub("default"), source(name), lodestone_types::Sequence(sequence), bytes)
+    };
+    let found = vec![
+        at("a", newest, Some(30)),
+        at("old", 0, Some(5)),
+        at("memory", 0, None),
+        at("a", newest - 1, Some(99)),
+    ];
+    fixture.catalog.add_known(of, found).unwrap();
+    assert_eq!(used(&fixture, of), (2, 35));
+}

@@ -1,0 +1,139 @@
+//! `lodestone export` and `lodestone import`: tenants out of a running server and into another.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, IsTerminal, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::Value;
+
+use super::connection::Connection;
+use super::failure::Failure;
+use super::options::ServerOptions;
+use super::screen::{one_line, print_json};
+use super::{ClientVerb, EXIT_CODES};
+use crate::cli::counted;
+use crate::cli::transport::query;
+
+/// Bytes of the end of an archive in which its last line stands.
+const END_BYTES: u64 = 4096;
+
+/// Write a tenant with everything in it to a file: originals, metadata, chunks, vectors, memories.
+/// Of one sub-tenant where one is named.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct ExportOptions {
+    /// File of the archive, which must not exist; `-` is standard output.
+    to: PathBuf,
+    #[command(flatten)]
+    server: ServerOptions,
+}
+
+/// Make a tenant from an archive: a new one, or one into which nothing was uploaded. Its name is
+/// that of the archive where none is named.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct ImportOptions {
+    /// File of the archive; `-` is standard input.
+    from: PathBuf,
+    #[command(flatten)]
+    server: ServerOptions,
+}
+
+impl ClientVerb for ExportOptions {
+    /// Writes a tenant of a server to a file. The file has its name when it is whole.
+    fn run(&self) -> Result<(), Failure> {
+        let connection = Connection::new(&self.server)?;
+        let tenant = connection.tenant()?;
+        let mut pairs = vec![("tenant_id", tenant)];
+        let sub_tenant = connection.sub_tenant();
+        pairs.extend((!sub_tenant.is_empty()).then_some(("sub_tenant_id", sub_tenant)));
+        let path = format!("/tenant/export{}", query(&pairs));
+        if self.to == Path::new("-") {
+            let mut out = io::stdout().lock();
+            if out.is_terminal() {
+                let problem = "an archive is for a file or a pipe: name a file";
+                return Err(Failure::Usage(problem.to_owned()));
+            }
+            connection.download(&path, &mut out)?;
+            return out.flush().map_err(|error| failed(&error));
+        }
+        let to = self.to.display();
+        if self.to.exists() {
+            return Err(Failure::Usage(format!("{to} exists")));
+        }
+        let part = part_of(&self.to);
+        let written = write_whole(&connection, &path, &part);
+        let bytes = written.and_then(|bytes| {
+            fs::rename(&part, &self.to).map_err(|error| failed(&error))?;
+            Ok(bytes)
+        });
+        let bytes = bytes.inspect_err(|_| {
+            // It may not have been made at all.
+            let _ = fs::remove_file(&part);
+        })?;
+        println!("{tenant}: {bytes} bytes in {to}");
+        Ok(())
+    }
+}
+
+fn failed(error: &dyn std::fmt::Display) -> Failure {
+    Failure::Failed(error.to_string())
+}
+
+fn part_of(to: &Path) -> PathBuf {
+    let mut name = to.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    to.with_file_name(name)
+}
+
+fn write_whole(connection: &Connection, path: &str, part: &Path) -> Result<u64, Failure> {
+    let named = |error: io::Error| failed(&format!("{}: {error}", part.display()));
+    let file = File::options().read(true).write(true).create_new(true).open(part);
+    let mut out = BufWriter::new(file.map_err(named)?);
+    connection.download(path, &mut out)?;
+    let mut file = out.into_inner().map_err(|error| named(error.into_error()))?;
+    file.sync_all().map_err(named)?;
+    let bytes = file.metadata().map_err(named)?.len();
+    file.seek(SeekFrom::Start(bytes.saturating_sub(END_BYTES))).map_err(named)?;
+    let mut end = Vec::new();
+    file.read_to_end(&mut end).map_err(named)?;
+    let last = end.strip_suffix(b"\n").unwrap_or(&end).rsplit(|byte| *byte == b'\n').next();
+    match last.is_some_and(|line| line.starts_with(br#"{"member":"end""#)) {
+        true => Ok(bytes),
+        false => Err(failed(&"the server broke the export off: its log says why")),
+    }
+}
+
+impl ClientVerb for ImportOptions {
+    fn run(&self) -> Result<(), Failure> {
+        let connection = Connection::new(&self.server)?;
+        let pairs: Vec<_> =
+            connection.tenant_if_named().map(|name| ("tenant_id", name)).into_iter().collect();
+        let path = format!("/tenant/import{}", query(&pairs));
+        let mut from: Box<dyn Read> = match self.from == Path::new("-") {
+            true => Box::new(io::stdin()),
+            false => {
+                let named = |error| Failure::Usage(format!("{}: {error}", self.from.display()));
+                Box::new(BufReader::new(File::open(&self.from).map_err(named)?))
+            }
+        };
+        let answer = connection.send_lines(&path, &mut from)?;
+        if connection.is_json {
+            print_json(&answer);
+            return Ok(());
+        }
+        let made: Value = serde_json::from_slice(&answer).map_err(|error| failed(&error))?;
+        let number = |name: &str| made[name].as_u64().unwrap_or(0);
+        let tenant = one_line(made["tenant_id"].as_str().unwrap_or_default());
+        let (sources, chunks) =
+            (counted(number("sources"), "source"), counted(number("chunks"), "chunk"));
+        println!("{tenant}: {sources}, {chunks}");
+        if made["reembedded"] == true {
+            println!(
+                "the vectors of the archive are of another model: the texts were embedded again"
+            );
+        }
+        Ok(())
+    }
+}

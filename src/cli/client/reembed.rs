@@ -1,0 +1,91 @@
+//! `lodestone reembed`: changes the embedding model of tenants of a running server.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::connection::Connection;
+use super::failure::Failure;
+use super::options::ServerOptions;
+use super::screen::{cell, moment, print_table};
+use super::{ClientVerb, EXIT_CODES};
+use crate::cli::transport::query;
+
+/// Embed tenants anew with the model of the server, go back, or tell the progress; needs an admin
+/// key.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct ReembedOptions {
+    /// Measure the work and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Tell the models and the progress, and change nothing.
+    #[arg(long, conflicts_with = "dry_run")]
+    status: bool,
+    /// Switch back to the vectors of before; sources that were added since are embedded first.
+    #[arg(long, conflicts_with_all = ["dry_run", "status"])]
+    back: bool,
+    /// Give up the vectors that are not searched: those of before, or those being made.
+    #[arg(long, conflicts_with_all = ["dry_run", "status", "back"])]
+    discard: bool,
+    #[command(flatten)]
+    server: ServerOptions,
+}
+
+impl ClientVerb for ReembedOptions {
+    fn run(&self) -> Result<(), Failure> {
+        let connection = Connection::new(&self.server)?;
+        let tenant = connection.tenant_if_named();
+        if self.status {
+            let pairs: Vec<(&str, &str)> = tenant.map(|id| ("tenant_id", id)).into_iter().collect();
+            return connection.get(format!("/admin/reembed{}", query(&pairs)), show_states);
+        }
+        let action = match (self.back, self.discard) {
+            (true, _) => "back",
+            (_, true) => "discard",
+            _ => "start",
+        };
+        let mut body = json!({"action": action, "dry_run": self.dry_run});
+        if let Some(tenant) = tenant {
+            body["tenant_id"] = tenant.into();
+        }
+        let show = if self.dry_run { show_estimates } else { show_states };
+        connection.post("/admin/reembed", &body, show)
+    }
+}
+
+fn tenants(answer: &Value) -> impl Iterator<Item = &Value> {
+    answer["tenants"].as_array().into_iter().flatten()
+}
+
+fn show_estimates(answer: &Value) {
+    let row = |tenant: &Value| {
+        let estimate = &tenant["estimate"];
+        let names =
+            ["chunks", "tokens", "chunks_per_second", "seconds", "disk_bytes", "free_bytes"];
+        let numbers = names.map(|name| cell(&estimate[name]));
+        [cell(&tenant["tenant_id"]), cell(&tenant["model"])].into_iter().chain(numbers).collect()
+    };
+    let head =
+        ["TENANT", "MODEL", "CHUNKS", "TOKENS", "CHUNKS/S", "SECONDS", "DISK BYTES", "FREE BYTES"];
+    print_table(&head, tenants(answer).map(row).collect());
+}
+
+fn show_states(answer: &Value) {
+    let row = |tenant: &Value| {
+        let done = match tenant["status"].as_str() {
+            None => String::new(),
+            Some(_) => format!("{} of {}", cell(&tenant["chunks_done"]), cell(&tenant["chunks"])),
+        };
+        vec![
+            cell(&tenant["tenant_id"]),
+            cell(&tenant["model"]),
+            cell(&tenant["status"]),
+            done,
+            cell(&tenant["other_model"]),
+            moment(&tenant["kept_until"]),
+            cell(&tenant["reason"]),
+        ]
+    };
+    let head = ["TENANT", "MODEL", "STATUS", "CHUNKS", "OTHER MODEL", "KEPT UNTIL", "MESSAGE"];
+    print_table(&head, tenants(answer).map(row).collect());
+}

@@ -1,0 +1,133 @@
+//! A checked archive into a tenant.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lodestone_types::{Grant, Sequence, TenantId, TenantMode};
+
+use super::ArchiveError;
+use super::reader::{self, Checked};
+use crate::ingest::NewTenant;
+use crate::{Engine, EngineError};
+
+/// Imports at once: each builds segments.
+const IMPORTS_MAX: usize = 2;
+/// Memory for the segment that is being built, beside the largest source.
+const BUILD_BYTES: u64 = 128 << 20;
+/// Time that an import waits for memory.
+const MEMORY_WAIT: Duration = Duration::from_secs(10);
+
+/// A tenant that was made from an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// Its name.
+    pub tenant: TenantId,
+    /// Its collection.
+    pub collection: lodestone_types::CollectionId,
+    /// Sources in it.
+    pub sources: u64,
+    /// Chunks or vectors.
+    pub chunks: u64,
+    /// Bytes of originals.
+    pub original_bytes: u64,
+    /// Whether the texts were read by the model of this server, because the archive's vectors are
+    /// of another.
+    pub reembedded: bool,
+}
+
+impl Engine {
+    /// Makes a tenant from an archive, under the name `id` or its own. The whole archive is read
+    /// and checked before anything is written, and the tenant appears in one step.
+    ///
+    /// # Errors
+    /// [`EngineError::Forbidden`] for a key that is not for all tenants; [`ArchiveError`] for the
+    /// archive or a tenant that is not empty; what the disk says. Nothing has changed then.
+    pub fn import(
+        &self,
+        grant: &Grant,
+        id: Option<TenantId>,
+        archive: &[u8],
+    ) -> Result<Imported, EngineError> {
+        if !grant.is_all_tenants() {
+            let need = "importing a tenant needs a key with the scope of all tenants";
+            return Err(EngineError::Forbidden { need });
+        }
+        let place = Arc::clone(&self.imports);
+        if Arc::strong_count(&place) > IMPORTS_MAX + 1 {
+            return Err(ArchiveError::Busy { what: "imports", max: IMPORTS_MAX }.into());
+        }
+        if let Some(id) = &id {
+            // Before the archive is looked at, which may take long.
+            self.require_empty(id)?;
+        }
+        let (head, mode) = reader::read_head(archive)?;
+        let id = match id {
+            Some(id) => id,
+            None => TenantId::parse(&head.tenant_id).map_err(|error| ArchiveError::Refused {
+                line: 1,
+                member: "archive".to_owned(),
+                problem: error.to_string(),
+            })?,
+        };
+        let replaces = self.require_empty(&id)?;
+        if let Some(old) = &replaces {
+            let tenant = || id.clone();
+            if old.mode != mode {
+                return Err(ArchiveError::OtherTenant { tenant: tenant(), what: "mode" }.into());
+            }
+            if old.schema.is_some() && old.schema != head.schema {
+                return Err(ArchiveError::OtherTenant { tenant: tenant(), what: "schema" }.into());
+            }
+        }
+        self.ingest.require_room_for_content()?;
+        let checked = reader::read(archive, &mut |_| Ok(()))?;
+        let reembedded = self.check_model(&checked)?;
+        let bytes = BUILD_BYTES + checked.source_bytes_max;
+        let _memory = self.memory.take(bytes, MEMORY_WAIT).ok_or(ArchiveError::NoMemory)?;
+        let mut tenant = self.catalog.fresh_tenant(id.clone(), mode, checked.head.schema.clone());
+        if mode == TenantMode::Embeddings {
+            tenant.dimension = checked.head.dimension;
+        }
+        let collection = tenant.collection;
+        self.catalog.make_room_for(Sequence(checked.sequence_max))?;
+        let mut building = NewTenant::begin(&self.ingest, tenant, reembedded)?;
+        reader::read(archive, &mut |source| Ok(building.add(source)?))?;
+        building.finish(checked.sub_tenants, replaces.map(|old| old.collection))?;
+        let (sources, chunks) = (checked.end.sources, checked.end.chunks);
+        tracing::info!(tenant = %id, sources, chunks, reembedded, "imported");
+        let original_bytes = checked.end.original_bytes;
+        Ok(Imported { tenant: id, collection, sources, chunks, original_bytes, reembedded })
+    }
+
+    /// The tenant of that name, which must be empty; `None` where there is none.
+    fn require_empty(
+        &self,
+        id: &TenantId,
+    ) -> Result<Option<Arc<lodestone_catalog::Tenant>>, EngineError> {
+        let Some(tenant) = self.catalog.tenant(id)? else { return Ok(None) };
+        match self.catalog.is_empty(tenant.collection)? {
+            true => Ok(Some(tenant)),
+            false => Err(ArchiveError::NotEmpty { tenant: id.clone() }.into()),
+        }
+    }
+
+    /// Whether the texts have to be read by the model of this server.
+    fn check_model(&self, checked: &Checked) -> Result<bool, ArchiveError> {
+        let Checked { head, mode, .. } = checked;
+        if *mode == TenantMode::Embeddings || checked.end.chunks == 0 {
+            return Ok(false);
+        }
+        if head.model.as_deref() != Some(self.embedder().fingerprint()) {
+            return Ok(true);
+        }
+        let (found, own) = (head.dimension.unwrap_or(0) as usize, self.embedder().dimension());
+        match found == own {
+            true => Ok(false),
+            false => Err(ArchiveError::Refused {
+                line: 1,
+                member: "archive".to_owned(),
+                problem: format!("dimension is {found}, the model that it names has {own}"),
+            }),
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Archives: one tenant as JSON Lines, out of a server and into another.
+//!
+//! ```text
+//! {"member":"archive", ...}        format, release, mode, schema, model, width of the vectors
+//! {"member":"sub_tenant", ...}     each but `default`
+//! {"member":"source", ...}         its record, and how many chunks and bytes follow
+//!   {"member":"original", ...}     a piece of the original in base64
+//!   {"member":"chunk", ...}        text, place, context, graph, vector
+//! {"member":"end", ...}            counts, and the SHA-256 of every byte before this line
+//! ```
+//! Invariants:
+//! - An export is of one snapshot, and never in memory: one source's chunk at a time.
+//! - An import reads the whole archive before it writes anything: one that is cut or wrong is
+//!   refused with the line and its member.
+//! - An import is atomic: the tenant appears whole in one step, or nothing of it does.
+//!
+//! - `format`: the lines as types; `reader`: checks them; `export`: writes them
+//! - `import`: a checked archive into a tenant; `error`: errors
+
+mod error;
+mod export;
+mod format;
+mod import;
+mod reader;
+
+pub use error::ArchiveError;
+pub use export::Export;
+pub use import::Imported;
+pub(crate) use reader::ArchivedSource;

@@ -1,0 +1,397 @@
+//! Checks an archive line by line and gives its sources one at a time.
+
+use std::collections::HashSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use lodestone_storage::segment::NewRow;
+use lodestone_types::{
+    ChunkPlace, SourceId, SourceKind, SubTenantId, TenantMode, limits, metadata,
+};
+use sha2::{Digest, Sha256};
+
+use super::ArchiveError;
+use super::format::{
+    ChunkLine, End, FORMAT, Head, LINE_BYTES_MAX, Member, SourceLine, decode_vector,
+};
+use crate::EngineError;
+
+/// Bytes of the lines of one source, which is built in memory.
+const SOURCE_BYTES_MAX: u64 = 1 << 30;
+/// Names of sub-tenants that an archive may list.
+const SUB_TENANTS_MAX: usize = 1 << 20;
+/// The end of the year 9999 in milliseconds.
+const TIME_MAX: u64 = 253_402_300_799_999;
+/// Versions of one source, so that a replacement can still count on.
+const VERSION_MAX: u32 = 1 << 31;
+/// Sequences, so that as many can still be given after the highest.
+const SEQUENCE_MAX: u64 = 1 << 62;
+/// Positions of chunks in their source.
+const INDEX_MAX: u32 = 1 << 30;
+/// Rectangles of one chunk.
+const BOXES_MAX: usize = 4096;
+
+/// A source of an archive, checked.
+#[derive(Debug)]
+pub struct ArchivedSource {
+    /// Its record as the archive has it.
+    pub line: SourceLine,
+    /// Its sub-tenant; that of memories for a memory.
+    pub sub_tenant: SubTenantId,
+    /// Its id.
+    pub id: SourceId,
+    /// Its kind.
+    pub kind: SourceKind,
+    /// Its original, where there is one.
+    pub original: Option<Vec<u8>>,
+    /// Its chunks.
+    pub rows: Vec<NewRow>,
+}
+
+/// Sums over a whole archive.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    /// The first line.
+    pub head: Head,
+    /// The mode.
+    pub mode: TenantMode,
+    /// Sub-tenants but `default`.
+    pub sub_tenants: Vec<SubTenantId>,
+    /// The last line.
+    pub end: End,
+    /// Bytes of the lines of the largest source.
+    pub source_bytes_max: u64,
+    /// The highest sequence of a source.
+    pub sequence_max: u64,
+}
+
+/// Reads the first line alone.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_head(bytes: &[u8]) -> Result<(Head, TenantMode), ArchiveError> {
+    let mut reader = Reader::new(bytes);
+    reader.head()
+}
+
+/// Reads an archive to its end, and gives each source to `see`.
+///
+/// # Errors
+/// [`ArchiveError::Refused`] names the line; [`ArchiveError::Cut`]; errors of `see`.
+pub fn read(
+    bytes: &[u8],
+    see: &mut dyn FnMut(ArchivedSource) -> Result<(), EngineError>,
+) -> Result<Checked, EngineError> {
+    let mut reader = Reader::new(bytes);
+    let (head, mode) = reader.head()?;
+    let mut checked = Checked {
+        head,
+        mode,
+        sub_tenants: Vec::new(),
+        end: End { sources: 0, chunks: 0, original_bytes: 0, sha256: String::new() },
+        source_bytes_max: 0,
+        sequence_max: 0,
+    };
+    let (mut seen, mut sequences) = (HashSet::new(), HashSet::new());
+    loop {
+        let begins_at = reader.at;
+        let sha256 = reader.hash.clone();
+        match reader.next()? {
+            Member::SubTenant { sub_tenant_id } => {
+                let name = SubTenantId::parse(&sub_tenant_id);
+                let name = name.map_err(|error| reader.refused("sub_tenant", &error))?;
+                if checked.sub_tenants.len() >= SUB_TENANTS_MAX || checked.end.sources > 0 {
+                    return Err(reader
+                        .refused("sub_tenant", &"too many, or after a source")
+                        .into());
+                }
+                checked.sub_tenants.push(name);
+            }
+            Member::Source(line) => {
+                let source = reader.source(*line, &checked)?;
+                let mut name = Sha256::new_with_prefix(source.sub_tenant.as_str());
+                name.update([0]);
+                name.update(source.id.as_str());
+                if !seen.insert(<[u8; 32]>::from(name.finalize())) {
+                    return Err(reader.refused("source", &"the source comes twice").into());
+                }
+                if !sequences.insert(source.line.sequence) {
+                    return Err(reader.refused("source", &"its sequence comes twice").into());
+                }
+                checked.sequence_max = checked.sequence_max.max(source.line.sequence);
+                checked.end.sources += 1;
+                checked.end.chunks += source.rows.len() as u64;
+                checked.end.original_bytes += source.line.original_bytes;
+                let bytes = (reader.at - begins_at) as u64;
+                checked.source_bytes_max = checked.source_bytes_max.max(bytes);
+                see(source)?;
+            }
+            Member::End(end) => {
+                checked.end.sha256 = hex::encode(sha256.finalize());
+                if end != checked.end {
+                    let problem = difference(&end, &checked.end);
+                    return Err(reader.refused("end", &problem).into());
+                }
+                if reader.at < bytes.len() {
+                    return Err(reader.refused("end", &"lines follow it").into());
+                }
+                return Ok(checked);
+            }
+            other => {
+                let problem = "it stands where no such line may be";
+                return Err(reader.refused(other.name(), &problem).into());
+            }
+        }
+    }
+}
+
+/// The sums of the last line beside those of the lines before it.
+fn difference(told: &End, found: &End) -> String {
+    format!(
+        "it counts {} sources, {} chunks and {} bytes of originals with SHA-256 {}, the lines \
+         before it have {}, {}, {} and {}",
+        told.sources,
+        told.chunks,
+        told.original_bytes,
+        told.sha256,
+        found.sources,
+        found.chunks,
+        found.original_bytes,
+        found.sha256,
+    )
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Number of lines that were read.
+    line: u64,
+    hash: Sha256,
+}
+
+impl<'a> Reader<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0, line: 0, hash: Sha256::new() }
+    }
+
+    fn refused(&self, member: &str, problem: &dyn std::fmt::Display) -> ArchiveError {
+        let (member, problem) = (member.to_owned(), problem.to_string());
+        ArchiveError::Refused { line: self.line, member, problem }
+    }
+
+    /// The next line. The last one may lack its line feed.
+    fn next(&mut self) -> Result<Member<'static>, ArchiveError> {
+        let rest = &self.bytes[self.at..];
+        if rest.is_empty() {
+            return Err(ArchiveError::Cut { lines: self.line });
+        }
+        let end = rest.iter().take(LINE_BYTES_MAX + 1).position(|byte| *byte == b'\n');
+        let line = &rest[..end.unwrap_or(rest.len().min(LINE_BYTES_MAX + 1))];
+        if line.len() > LINE_BYTES_MAX {
+            self.line += 1;
+            let problem = format!("it is longer than {LINE_BYTES_MAX} bytes");
+            return Err(self.refused("line", &problem));
+        }
+        let whole = end.map_or(line.len(), |end| end + 1);
+        let member = match serde_json::from_slice(line) {
+            Ok(member) => member,
+            Err(_) if end.is_none() => return Err(ArchiveError::Cut { lines: self.line }),
+            Err(error) => {
+                self.line += 1;
+                return Err(self.refused(&member_word(line), &error));
+            }
+        };
+        self.hash.update(&rest[..whole]);
+        self.at += whole;
+        self.line += 1;
+        Ok(member)
+    }
+
+    fn head(&mut self) -> Result<(Head, TenantMode), ArchiveError> {
+        let refused = |reader: &Self, problem: &str| Err(reader.refused("archive", &problem));
+        let Member::Archive(head) = self.next()? else {
+            return refused(self, "the first line must be the member \"archive\"");
+        };
+        if head.format == 0 || head.format > FORMAT {
+            let problem = format!(
+                "format {} is not known, this release reads 1 to {FORMAT}: use a release that is \
+                 not older than {}, which wrote it",
+                head.format, head.release
+            );
+            return refused(self, &problem);
+        }
+        let Some(mode) = TenantMode::from_word(&head.mode) else {
+            return refused(self, "mode must be standard or embeddings");
+        };
+        if let Some(schema) = &head.schema {
+            schema.validate().map_err(|error| self.refused("archive", &error))?;
+        }
+        let width = head.dimension.unwrap_or(1) as usize;
+        if width == 0 || width > limits::VECTOR_DIMENSION_MAX {
+            let most = limits::VECTOR_DIMENSION_MAX;
+            return refused(self, &format!("dimension is {width}, 1 to {most} are allowed"));
+        }
+        Ok((head, mode))
+    }
+
+    /// A source with its original and its chunks.
+    fn source(
+        &mut self,
+        line: SourceLine,
+        checked: &Checked,
+    ) -> Result<ArchivedSource, ArchiveError> {
+        let refused =
+            |reader: &Self, problem: &dyn std::fmt::Display| Err(reader.refused("source", problem));
+        let (sub_tenant, id, kind) = match names_of(&line, checked.mode) {
+            Ok(names) => names,
+            Err(problem) => return refused(self, &problem),
+        };
+        let is_listed = checked.sub_tenants.contains(&sub_tenant.named());
+        if !is_listed && !sub_tenant.named().is_default() {
+            return refused(self, &"its sub_tenant_id is in no line above");
+        }
+        if let Err(problem) = check_source(&line) {
+            return refused(self, &problem);
+        }
+        let begins_at = self.at;
+        let original = self.original(&line)?;
+        let dimension = match (checked.head.dimension, line.chunks) {
+            (None, 1..) => return refused(self, &"it has chunks, and the archive no dimension"),
+            (dimension, _) => dimension.unwrap_or(0) as usize,
+        };
+        let mut rows: Vec<NewRow> = Vec::new();
+        for _ in 0..line.chunks {
+            let chunk = match self.next()? {
+                Member::Chunk(chunk) => chunk,
+                other => {
+                    let (found, expected) = (rows.len(), line.chunks);
+                    let problem =
+                        format!("source {id} has {found} of its {expected} chunks before");
+                    return Err(self.refused(other.name(), &problem));
+                }
+            };
+            let row = new_row(*chunk, dimension, checked.mode);
+            let row = row.map_err(|problem| self.refused("chunk", &problem))?;
+            if rows.last().is_some_and(|last| last.index >= row.index) {
+                return Err(self.refused("chunk", &"its index does not ascend"));
+            }
+            rows.push(row);
+            if (self.at - begins_at) as u64 > SOURCE_BYTES_MAX {
+                let problem = format!("the source has more than {SOURCE_BYTES_MAX} bytes of lines");
+                return Err(self.refused("chunk", &problem));
+            }
+        }
+        Ok(ArchivedSource { line, sub_tenant, id, kind, original, rows })
+    }
+
+    fn original(&mut self, line: &SourceLine) -> Result<Option<Vec<u8>>, ArchiveError> {
+        let most = limits::FILE_BYTES_MAX as u64;
+        if line.original_bytes > most || (line.upload.is_none() && line.original_bytes > 0) {
+            let problem = format!("original_bytes without upload, or beyond {most}");
+            return Err(self.refused("source", &problem));
+        }
+        if line.upload.is_none() {
+            return Ok(None);
+        }
+        let mut original = Vec::new();
+        while (original.len() as u64) < line.original_bytes {
+            let Member::Original { base64 } = self.next()? else {
+                let (found, told) = (original.len(), line.original_bytes);
+                let problem = format!("the original before it has {found} of its {told} bytes");
+                return Err(self.refused("line", &problem));
+            };
+            let piece = STANDARD.decode(base64);
+            original.extend(piece.map_err(|error| self.refused("original", &error))?);
+        }
+        match original.len() as u64 == line.original_bytes {
+            true => Ok(Some(original)),
+            false => Err(self.refused("original", &"the source above told fewer bytes")),
+        }
+    }
+}
+
+/// The kind of line that a line says it is.
+fn member_word(line: &[u8]) -> String {
+    #[derive(serde::Deserialize)]
+    struct Word {
+        member: String,
+    }
+    let word = serde_json::from_slice(line).map(|Word { member }| member);
+    word.map_or_else(|_| "line".to_owned(), |word| word.chars().take(32).collect())
+}
+
+type Names = (SubTenantId, SourceId, SourceKind);
+
+fn names_of(line: &SourceLine, mode: TenantMode) -> Result<Names, String> {
+    let named = SubTenantId::parse(&line.sub_tenant_id).map_err(|error| error.to_string())?;
+    let id = SourceId::parse(&line.file_id).map_err(|error| error.to_string())?;
+    let kind = SourceKind::from_word(&line.kind).ok_or("kind is not known")?;
+    if (kind == SourceKind::Embeddings) != (mode == TenantMode::Embeddings) {
+        return Err(format!(
+            "a source of kind {} in a tenant of mode {}",
+            line.kind,
+            mode.as_str()
+        ));
+    }
+    let sub_tenant = match kind {
+        SourceKind::Memory => named.of_memories(),
+        _ => named,
+    };
+    Ok((sub_tenant, id, kind))
+}
+
+fn check_source(line: &SourceLine) -> Result<(), String> {
+    let maps = [
+        ("tenant_metadata", Some(&line.tenant_metadata)),
+        ("document_metadata", Some(&line.document_metadata)),
+        ("detail.meta", line.detail.meta.as_ref()),
+    ];
+    for (name, map) in maps {
+        map.map_or(Ok(()), metadata::check).map_err(|error| format!("{name} {error}"))?;
+    }
+    let times = [line.uploaded_at, line.last_updated_at];
+    if times.iter().any(|time| *time > TIME_MAX) {
+        return Err("a time is after the year 9999".to_owned());
+    }
+    if !(1..=SEQUENCE_MAX).contains(&line.sequence) {
+        return Err(format!("sequence is {}, 1 to {SEQUENCE_MAX} are allowed", line.sequence));
+    }
+    match (1..=VERSION_MAX).contains(&line.version) {
+        true => Ok(()),
+        false => Err(format!("version is {}, 1 to {VERSION_MAX} are allowed", line.version)),
+    }
+}
+
+fn new_row(chunk: ChunkLine<'_>, dimension: usize, mode: TenantMode) -> Result<NewRow, String> {
+    let ChunkLine { index, text, start, page_start, chars, page, context, boxes, graph, vector } =
+        chunk;
+    if index > INDEX_MAX || boxes.len() > BOXES_MAX {
+        return Err("index or the number of boxes is beyond its bound".to_owned());
+    }
+    let is_of_vectors = mode == TenantMode::Embeddings;
+    if text.is_empty() != is_of_vectors || text.chars().count() != chars as usize {
+        return Err(format!(
+            "its text has {} characters, chars says {chars}",
+            text.chars().count()
+        ));
+    }
+    if start.checked_add(chars).is_none() || page_start.checked_add(chars).is_none() {
+        return Err("start or page_start is beyond any text".to_owned());
+    }
+    let is_finite = |one: &lodestone_types::PageBox| {
+        let area = one.area;
+        [area.x, area.y, area.width, area.height].iter().all(|value| value.is_finite())
+    };
+    if !boxes.iter().all(is_finite) || !boxes.is_sorted_by_key(|one| one.page) {
+        return Err("boxes are not finite or do not ascend by page".to_owned());
+    }
+    let vector = decode_vector(&vector, dimension)?;
+    let norm = vector.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
+    if !is_of_vectors && (norm - 1.0).abs() > 0.02 {
+        return Err(format!("vector has the length {norm}, those of models have 1"));
+    }
+    let graph = graph.graph(&text)?;
+    let place = ChunkPlace { document_start: start, page_start, chars, page };
+    let (text, context) = (text.into_owned(), context.into_owned());
+    Ok(NewRow { index, text, place, boxes, context, graph, vector })
+}

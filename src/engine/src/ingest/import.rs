@@ -1,0 +1,237 @@
+//! A tenant that is built from an archive.
+//!
+//! ```text
+//! descriptor "deleted" -> originals, segments -> one commit -> descriptor -> catalog: visible
+//! ```
+//! Until the last step nobody can name the collection. A tenant that is given up, and one of which
+//! a crash has left files, is described as deleted: the next start removes what is left of it.
+
+use std::sync::Arc;
+
+use crate::archive::ArchivedSource;
+use crate::ingest::pipeline::title;
+use crate::ingest::{Ingest, IngestError};
+use lodestone_catalog::Tenant;
+use lodestone_catalog::descriptors::{self, Descriptor};
+use lodestone_embed::Lane;
+use lodestone_storage::collection::{AddedSegment, Collection, Edit, uploads};
+use lodestone_storage::segment::{NewSource, VectorKind};
+use lodestone_text::chunk::{Surroundings, passage};
+use lodestone_types::{
+    CollectionId, RequestContext, Sequence, SourceRecord, SubTenantId, TenantMode, Timestamp,
+};
+
+/// Rows of one segment; a source is never divided.
+const SEGMENT_ROWS: usize = 8192;
+/// Bytes of text and vectors of one segment.
+const SEGMENT_BYTES: usize = 32 << 20;
+/// Passages that are embedded together.
+const SLICE_PASSAGES: usize = 256;
+
+/// The tenant under way. Dropping it removes what was written, unless it was finished.
+#[derive(Debug)]
+pub(crate) struct NewTenant<'a> {
+    ingest: &'a Ingest,
+    tenant: Tenant,
+    collection: Arc<Collection>,
+    reembeds: bool,
+    waiting: Vec<NewSource>,
+    waiting_rows: usize,
+    waiting_bytes: usize,
+    segments: Vec<AddedSegment>,
+    is_finished: bool,
+}
+
+impl<'a> NewTenant<'a> {
+    /// Begins with an empty collection.
+    ///
+    /// # Errors
+    /// Errors of the disk.
+    pub(crate) fn begin(
+        ingest: &'a Ingest,
+        tenant: Tenant,
+        reembeds: bool,
+    ) -> Result<Self, IngestError> {
+        let id = tenant.collection;
+        ingest.importing.lock().insert(id);
+        let began = || {
+            let descriptor = Descriptor { tenant: tenant.clone(), is_deleted: true };
+            descriptors::write(&*ingest.store, &descriptor)?;
+            ingest.registry.get(id, || Ok::<_, IngestError>(None), |_| Ok(()))
+        };
+        let collection = began().inspect_err(|_| {
+            ingest.importing.lock().remove(&id);
+        })?;
+        Ok(Self {
+            ingest,
+            tenant,
+            collection,
+            reembeds,
+            waiting: Vec::new(),
+            waiting_rows: 0,
+            waiting_bytes: 0,
+            segments: Vec::new(),
+            is_finished: false,
+        })
+    }
+
+    /// Adds a source.
+    ///
+    /// # Errors
+    /// Errors of the disk or the model.
+    pub(crate) fn add(&mut self, source: ArchivedSource) -> Result<(), IngestError> {
+        let ArchivedSource { line, sub_tenant, id, kind, original, rows } = source;
+        let mut raw_key = String::new();
+        if let (Some(mut label), Some(content)) = (line.upload, original) {
+            self.ingest.require_room_for_content()?;
+            sub_tenant.as_str().clone_into(&mut label.sub_tenant);
+            id.as_str().clone_into(&mut label.source);
+            // The name of the file tells when it was written, not when it was first uploaded.
+            label.uploaded_at = self.ingest.clock.now().0;
+            label.after = None;
+            let (store, ids) = (&*self.ingest.store, &*self.ingest.ids);
+            let key = uploads::put(store, ids, self.collection.id(), &label, &content)?;
+            key.as_str().clone_into(&mut raw_key);
+        }
+        let record = SourceRecord {
+            sub_tenant,
+            id,
+            kind,
+            title: line.title,
+            description: line.description,
+            filename: line.filename,
+            url: line.url,
+            content_type: line.content_type,
+            size_bytes: line.size_bytes,
+            tenant_metadata: line.tenant_metadata,
+            document_metadata: line.document_metadata,
+            uploaded_at: Timestamp(line.uploaded_at),
+            last_updated_at: Timestamp(line.last_updated_at),
+            version: line.version,
+            sequence: Sequence(line.sequence),
+            raw_key,
+            detail: line.detail,
+        };
+        let mut source = self.with_words(record);
+        source.rows = rows;
+        if self.reembeds {
+            self.embed(&mut source)?;
+        }
+        let width = source.rows.first().map_or(0, |row| row.vector.len() * size_of::<f32>());
+        let text: usize = source.rows.iter().map(|row| row.text.len() + width).sum();
+        self.waiting_rows += source.rows.len();
+        self.waiting_bytes += text;
+        self.waiting.push(source);
+        match self.waiting_rows >= SEGMENT_ROWS || self.waiting_bytes >= SEGMENT_BYTES {
+            true => self.build(),
+            false => Ok(()),
+        }
+    }
+
+    /// A source without rows, with the words that take part in keyword search.
+    fn with_words(&self, record: SourceRecord) -> NewSource {
+        if self.tenant.mode == TenantMode::Embeddings {
+            let (title_text, searchable) = (String::new(), String::new());
+            return NewSource { record, title_text, searchable, rows: Vec::new() };
+        }
+        let named = title(&record.detail, &record.document_metadata, &record.filename, None);
+        // A title that is the id is the end of the chain of titles.
+        let in_text = (record.title != record.id.as_str()).then(|| record.title.clone());
+        let title_text = named.or(in_text).unwrap_or_default();
+        let schema = self.tenant.schema.as_ref();
+        let searchable = schema.map(|schema| schema.searchable_text(&record.tenant_metadata));
+        let searchable = searchable.unwrap_or_default();
+        NewSource { record, title_text, searchable, rows: Vec::new() }
+    }
+
+    /// Vectors of the model of this server in place of those of the archive.
+    fn embed(&self, source: &mut NewSource) -> Result<(), IngestError> {
+        let (title, searchable) = (source.title_text.as_str(), source.searchable.as_str());
+        let context = RequestContext::default().of_tenant(self.collection.id());
+        for slice in source.rows.chunks_mut(SLICE_PASSAGES) {
+            let passage_of = |row: &lodestone_storage::segment::NewRow| {
+                passage(Surroundings { title, searchable, context: &row.context }, &row.text)
+            };
+            let texts = slice.iter().map(passage_of).collect();
+            let vectors = self.ingest.models.current().embed_within(Lane::Bulk, &context, texts)?;
+            for (row, vector) in slice.iter_mut().zip(vectors) {
+                row.vector = vector;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the waiting sources to a segment that nothing refers to yet.
+    fn build(&mut self) -> Result<(), IngestError> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        self.ingest.require_room_for_content()?;
+        let (dimension, kind) = match self.tenant.mode {
+            TenantMode::Standard => (self.ingest.models.current().dimension(), VectorKind::F16),
+            TenantMode::Embeddings => {
+                (self.tenant.dimension.unwrap_or(1) as usize, VectorKind::F32)
+            }
+        };
+        let sources = std::mem::take(&mut self.waiting);
+        let segment = self.collection.build(dimension, kind, &sources)?;
+        self.segments.push(AddedSegment { segment, withheld: Vec::new() });
+        (self.waiting_rows, self.waiting_bytes) = (0, 0);
+        Ok(())
+    }
+
+    /// Makes the tenant visible, in place of the empty one whose collection is `replaces`.
+    ///
+    /// # Errors
+    /// Errors of the disk or the catalog; another tenant of the name was made meanwhile.
+    pub(crate) fn finish(
+        mut self,
+        sub_tenants: Vec<SubTenantId>,
+        replaces: Option<CollectionId>,
+    ) -> Result<(), IngestError> {
+        self.build()?;
+        let (ingest, collection) = (self.ingest, Arc::clone(&self.collection));
+        let add = std::mem::take(&mut self.segments);
+        if !add.is_empty() {
+            let is_standard = self.tenant.mode == TenantMode::Standard;
+            let embedding = is_standard.then(|| ingest.models.current().fingerprint().to_owned());
+            let edit = Edit { add, embedding, ..Edit::default() };
+            collection.writer()?.commit(&edit)?;
+        }
+        let descriptor = Descriptor { tenant: self.tenant.clone(), is_deleted: false };
+        descriptors::write(&*ingest.store, &descriptor)?;
+        let head = collection.head();
+        ingest.catalog.insert_built(self.tenant.clone(), head, sub_tenants, replaces)?;
+        self.is_finished = true;
+        if let Some(old) = replaces {
+            if let Err(error) = descriptors::mark_deleted(&*ingest.store, old) {
+                tracing::warn!(collection = %old, %error, "a deleted tenant is described as alive");
+            }
+            ingest.clear_deleted_tenants();
+        }
+        ingest.maintenance.wake_opened(&collection);
+        ingest.look_after(&collection);
+        Ok(())
+    }
+}
+
+impl Drop for NewTenant<'_> {
+    fn drop(&mut self) {
+        let id = self.tenant.collection;
+        let is_of_catalog = || !matches!(self.ingest.catalog.tenant_of(id), Ok(None));
+        // After an error in the very last step it may be in the catalog or not.
+        if !self.is_finished && !is_of_catalog() {
+            self.ingest.registry.close(id);
+            let remove = || -> Result<(), IngestError> {
+                descriptors::mark_deleted(&*self.ingest.store, id)?;
+                self.ingest.delete_files(id)?;
+                Ok(descriptors::remove(&*self.ingest.store, id)?)
+            };
+            if let Err(error) = remove() {
+                tracing::warn!(collection = %id, %error, "files of an import that was given up \
+                    stay until the next start");
+            }
+        }
+        self.ingest.importing.lock().remove(&id);
+    }
+}

@@ -1,0 +1,398 @@
+//! Changing the embedding model of a tenant while it is searched and changed.
+//!
+//! ```text
+//! asked for   commit: the manifest names the new model, no piece yet; survives a restart
+//! pieces      rows of visible sources that no piece has -> model, lane of documents -> a segment
+//!             that copies all but the vectors -> commit: the manifest lists it; nobody reads it
+//! the rest    few rows are missing -> [writer's lock: what came meanwhile -> piece -> switch]
+//!             commit: pieces are searched, the segments of before are kept
+//! the end     after the time of the settings, or when asked: commit without them, files go
+//! ```
+//! Each step compares the pieces with the newest version, so uploads, deletions and changed
+//! metadata of meanwhile need no notes of their own. A kill loses the piece in work, no more. The
+//! way back is the same work towards the model of the segments that are kept.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::ingest::pipeline::title;
+use crate::ingest::reembed_runs::ReembedRun;
+use crate::ingest::{Ingest, IngestError};
+use lodestone_catalog::Tenant;
+use lodestone_embed::{Embedder, Lane};
+use lodestone_io::{Fullness, run_in_background};
+use lodestone_storage::collection::{
+    Collection, CollectionError, FoundSource, LiveSegment, OtherVectors, SegmentEntry, Snapshot,
+};
+use lodestone_storage::segment::{Segment, SegmentError};
+use lodestone_text::chunk::{Surroundings, passage};
+use lodestone_types::{ErrorKind, JobStatus, RequestContext, RowId, SourceRecord};
+
+/// Rows of a piece at least: a kill loses so much work.
+const PIECE_ROWS_MIN: u64 = 1024;
+/// Rows of a piece at most, for the memory of its vectors.
+const PIECE_ROWS_MAX: u64 = 32_768;
+/// Pieces of a tenant at most, below [`PIECE_ROWS_MAX`].
+const PIECES: u64 = 64;
+/// Missing rows with which the switch is begun: they are embedded under the writer's lock.
+const LAST_ROWS: u64 = 256;
+/// Missing rows under the lock beyond which it is given back once more.
+const LAST_ROWS_MAX: u64 = 4 * LAST_ROWS;
+/// Passages of one call of the model.
+const SLICE_PASSAGES: usize = 256;
+
+/// Result of one step.
+enum Step {
+    /// There is more to do.
+    Again,
+    /// The tenant was switched.
+    Switched,
+    /// It was given up meanwhile.
+    Canceled,
+    /// It waits, for this reason.
+    Later(&'static str),
+    /// It cannot go on.
+    Failed(String),
+}
+
+impl Ingest {
+    /// Works until shutdown.
+    pub(super) fn reembed(&self) {
+        run_in_background();
+        while !self.stopping.is_set() {
+            let Some((tenant, collection)) = self.reembeds.take(&self.stopping) else { continue };
+            let begun = self.clock.now();
+            self.reembeds.update(collection.id(), |run| {
+                run.status = JobStatus::InProgress;
+                run.started_at.get_or_insert(begun);
+            });
+            let step = || self.reembed_step(&tenant, &collection);
+            let step = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|_| {
+                self.quarantine(&collection);
+                Ok(Step::Later("a step failed unexpectedly: see the server's log"))
+            });
+            self.after_step(&tenant, &collection, step);
+            self.reembeds.end();
+            drop(collection);
+            self.clear_deleted_if_any();
+        }
+    }
+
+    fn clear_deleted_if_any(&self) {
+        // The deletion of a tenant may have waited for this step.
+        if self.catalog.collections_pending_delete().is_ok_and(|found| !found.is_empty()) {
+            self.clear_deleted_tenants();
+        }
+    }
+
+    fn after_step(
+        &self,
+        tenant: &Tenant,
+        collection: &Arc<Collection>,
+        step: Result<Step, IngestError>,
+    ) {
+        let (id, tenant, now) = (collection.id(), &tenant.id, self.clock.now());
+        let later = |reason: String| {
+            self.reembeds.update(id, |run| run.message = reason);
+            self.stopping.wait(super::maintenance::ROUND);
+        };
+        match step {
+            Ok(Step::Again) => {}
+            Ok(Step::Switched) => {
+                tracing::info!(%tenant, "the tenant was switched to the vectors of another model");
+                self.reembeds.update(id, |run| {
+                    run.status = JobStatus::Success;
+                    run.chunks_done = run.chunks;
+                    run.ended_at = Some(now);
+                    run.message.clear();
+                });
+                self.look_after(collection);
+            }
+            Ok(Step::Canceled) => {
+                self.reembeds.forget(id);
+            }
+            Ok(Step::Later(reason)) => later(reason.to_owned()),
+            Ok(Step::Failed(reason)) => {
+                tracing::error!(%tenant, reason, "re-embedding cannot go on");
+                self.reembeds.update(id, |run| {
+                    run.status = JobStatus::Errored;
+                    run.ended_at = Some(now);
+                    run.message = reason;
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%tenant, %error, "a step of re-embedding is tried again");
+                if error.kind() == ErrorKind::Corrupt {
+                    self.quarantine(collection);
+                }
+                later(error.to_string());
+            }
+        }
+    }
+
+    fn reembed_step(
+        &self,
+        tenant: &Tenant,
+        collection: &Arc<Collection>,
+    ) -> Result<Step, IngestError> {
+        let base = collection.snapshot();
+        let Some(other) = wanted(&base) else { return Ok(Step::Canceled) };
+        let Some(model) = self.models.with(&other.embedding) else {
+            let reason = "the model of the new vectors is not loaded: start the server with it, or \
+                discard them";
+            return Ok(Step::Failed(reason.to_owned()));
+        };
+        if !base.damaged.is_empty() {
+            return Ok(Step::Later("a damaged segment is rebuilt first"));
+        }
+        if self.gauge.level() >= Fullness::Full {
+            return Ok(Step::Later("the disk is full"));
+        }
+        let open = collection.open_other(&base.manifest)?;
+        let compared = base.compare(&open).map_err(CollectionError::from)?;
+        let (rows, missing) = (base.rows(), compared.missing_rows);
+        self.reembeds.update(collection.id(), |run| {
+            (run.chunks, run.chunks_done) = (rows, rows - missing);
+            run.message.clear();
+        });
+        if missing <= LAST_ROWS {
+            return self.switch(tenant, collection, &**model, other, open);
+        }
+        let piece =
+            first_piece(&compared.missing, (rows / PIECES).clamp(PIECE_ROWS_MIN, PIECE_ROWS_MAX));
+        let piece =
+            self.build_piece(tenant, collection, &**model, Lane::Bulk, &piece, rows - missing)?;
+        let Some(piece) = piece else { return Ok(Step::Again) };
+        let mut writer = collection.writer()?;
+        let newest = writer.base();
+        let Some(noted) = wanted(&newest).filter(|noted| noted.job == other.job) else {
+            return Ok(Step::Canceled);
+        };
+        let mut noted = noted.clone();
+        // What could not be opened is gone: its rows were missing.
+        noted.segments.retain(|entry| open.iter().any(|live| live.entry.id == entry.id));
+        noted.segments.push(SegmentEntry::fresh(piece.meta()));
+        writer.set_other(Some(noted))?;
+        self.record_head(collection);
+        drop(writer);
+        self.maintenance.wake(collection);
+        Ok(Step::Again)
+    }
+
+    /// Embeds what is missing and switches, under the writer's lock.
+    fn switch(
+        &self,
+        tenant: &Tenant,
+        collection: &Arc<Collection>,
+        model: &dyn Embedder,
+        other: &OtherVectors,
+        mut open: Vec<Arc<LiveSegment>>,
+    ) -> Result<Step, IngestError> {
+        let mut writer = collection.writer()?;
+        let base = writer.base();
+        if wanted(&base).is_none_or(|noted| noted.job != other.job) {
+            return Ok(Step::Canceled);
+        }
+        loop {
+            let compared = base.compare(&open).map_err(CollectionError::from)?;
+            if compared.missing.is_empty() {
+                break;
+            }
+            if compared.missing_rows > LAST_ROWS_MAX {
+                return Ok(Step::Again);
+            }
+            // Writers of this tenant wait for it, so it goes before documents.
+            let piece = first_piece(&compared.missing, u64::MAX);
+            let piece = self.build_piece(tenant, collection, model, Lane::Answer, &piece, 0)?;
+            let Some(piece) = piece else { return Ok(Step::Again) };
+            let entry = SegmentEntry::fresh(piece.meta());
+            open.push(Arc::new(LiveSegment::new(entry, piece, Default::default())));
+        }
+        writer.switch(&open, self.clock.now())?;
+        self.record_head(collection);
+        Ok(Step::Switched)
+    }
+
+    /// Embeds sources of one segment, and writes them with their new vectors. Nothing where the
+    /// server stops.
+    fn build_piece(
+        &self,
+        tenant: &Tenant,
+        collection: &Collection,
+        model: &dyn Embedder,
+        lane: Lane,
+        piece: &[FoundSource<'_>],
+        done_before: u64,
+    ) -> Result<Option<Arc<Segment>>, IngestError> {
+        let Some(first) = piece.first() else { return Ok(None) };
+        let mut passages = Vec::new();
+        for found in piece {
+            passages.extend(passages_of(tenant, found).map_err(CollectionError::from)?);
+        }
+        let context = RequestContext::default().of_tenant(collection.id());
+        let mut vectors = Vec::with_capacity(passages.len());
+        for slice in passages.chunks(SLICE_PASSAGES) {
+            if self.stopping.is_set() {
+                return Ok(None);
+            }
+            vectors.extend(model.embed_within(lane, &context, slice.to_vec())?);
+            if lane == Lane::Bulk {
+                self.reembed_counts.add(slice.len() as u64);
+                let done = done_before + vectors.len() as u64;
+                self.reembeds.update(collection.id(), |run| run.chunks_done = done.min(run.chunks));
+            }
+        }
+        drop(passages);
+        let sources: Vec<u32> = piece.iter().map(|found| found.source).collect();
+        let bytes = first.live.segment.merge_memory_bytes();
+        let _memory = self.memory.take_for_merge(bytes);
+        let (live, width) = (first.live, model.dimension());
+        let built = collection.build_with_vectors(live, &sources, width, &vectors)?;
+        first.live.segment.check().map_err(CollectionError::from)?;
+        Ok(Some(built))
+    }
+
+    /// Has the vectors of a tenant made anew by the current model, or, for `is_back`, completes
+    /// and takes those that were put away. Durable on return; the work follows in the background.
+    /// Returns whether there is anything to do.
+    ///
+    /// # Errors
+    /// [`IngestError::ReembedRefused`] where there is nothing to go back to; errors of the disk.
+    pub fn begin_reembed(
+        &self,
+        tenant: &Arc<Tenant>,
+        collection: &Arc<Collection>,
+        is_back: bool,
+    ) -> Result<bool, IngestError> {
+        let mut writer = collection.writer()?;
+        let base = writer.base();
+        let noted = base.manifest.other.as_ref();
+        let target = match is_back {
+            false => self.models.current().fingerprint().to_owned(),
+            true => {
+                let kept = noted.filter(|other| !other.is_wanted);
+                let refused =
+                    |problem: &str| IngestError::ReembedRefused { problem: problem.into() };
+                let kept = kept.ok_or_else(|| refused("no vectors of before are kept"))?;
+                if self.models.with(&kept.embedding).is_none() {
+                    let problem = "the model of the vectors of before is not loaded: name it with \
+                        --previous-model-dir, or as --model-dir";
+                    return Err(refused(problem));
+                }
+                kept.embedding.clone()
+            }
+        };
+        if base.manifest.model().is_none_or(|model| model == target) {
+            return Ok(false);
+        }
+        if let Some(running) = noted.filter(|other| other.is_wanted && other.embedding == target) {
+            self.reembeds.note(tenant, collection, running);
+            return Ok(true);
+        }
+        let own = noted.filter(|other| other.embedding == target);
+        let other = OtherVectors {
+            embedding: target,
+            segments: own.map(|other| other.segments.clone()).unwrap_or_default(),
+            is_wanted: true,
+            since: self.clock.now().0,
+            job: self.ids.uuid(),
+        };
+        writer.set_other(Some(other.clone()))?;
+        self.record_head(collection);
+        drop(writer);
+        self.reembeds.note(tenant, collection, &other);
+        Ok(true)
+    }
+
+    /// Gives up the vectors that are not searched: those that were put away, or those that are
+    /// being made. Returns whether there were any.
+    ///
+    /// # Errors
+    /// Errors of the disk.
+    pub fn discard_other(&self, collection: &Arc<Collection>) -> Result<bool, IngestError> {
+        let mut writer = collection.writer()?;
+        if writer.base().manifest.other.is_none() {
+            return Ok(false);
+        }
+        writer.set_other(None)?;
+        self.record_head(collection);
+        drop(writer);
+        self.reembeds.forget(collection.id());
+        self.maintenance.wake(collection);
+        Ok(true)
+    }
+
+    /// Discards the vectors of before whose time is over.
+    pub(crate) fn expire_other(&self, collection: &Arc<Collection>) -> Result<(), IngestError> {
+        let snapshot = collection.snapshot();
+        let kept = snapshot.manifest.other.as_ref().filter(|other| !other.is_wanted);
+        let age = |other: &OtherVectors| self.clock.now().0.saturating_sub(other.since);
+        if kept.is_some_and(|other| age(other) >= self.keep_other_millis) {
+            self.discard_other(collection)?;
+            tracing::info!(collection = %collection.id(), "the vectors of before are deleted");
+        }
+        Ok(())
+    }
+
+    /// Notes a change that the manifest of a collection tells of, unless it is noted already.
+    pub fn note_reembed(&self, tenant: &Arc<Tenant>, collection: &Arc<Collection>) {
+        let is_noted = |run: &ReembedRun| run.tenant.collection == collection.id();
+        if let Some(other) = &collection.snapshot().manifest.other
+            && !self.reembeds.all().iter().any(is_noted)
+        {
+            self.reembeds.note(tenant, collection, other);
+        }
+    }
+
+    /// Changes of the model since the start, and of those that are not finished.
+    pub fn reembed_runs(&self) -> Vec<ReembedRun> {
+        self.reembeds.all()
+    }
+}
+
+/// The vectors that are being made.
+fn wanted(snapshot: &Snapshot) -> Option<&OtherVectors> {
+    snapshot.manifest.other.as_ref().filter(|other| other.is_wanted)
+}
+
+/// The first of the missing sources, all of one segment, with about so many rows.
+fn first_piece<'a>(missing: &[FoundSource<'a>], rows_max: u64) -> Vec<FoundSource<'a>> {
+    let mut piece: Vec<FoundSource<'a>> = Vec::new();
+    let mut rows = 0;
+    for found in missing {
+        let is_other = |first: &FoundSource<'_>| !Arc::ptr_eq(first.live, found.live);
+        rows += found.rows().len() as u64;
+        if piece.first().is_some_and(|first| is_other(first) || rows > rows_max) {
+            break;
+        }
+        piece.push(*found);
+    }
+    piece
+}
+
+/// The texts that the model reads for the live rows of a source, as when it was uploaded.
+pub(super) fn passages_of(
+    tenant: &Tenant,
+    found: &FoundSource<'_>,
+) -> Result<Vec<String>, SegmentError> {
+    let record = found.record()?;
+    let schema = tenant.schema.as_ref();
+    let searchable = schema.map(|schema| schema.searchable_text(&record.tenant_metadata));
+    let (title, searchable) = (title_text(&record), searchable.unwrap_or_default());
+    let segment = &found.live.segment;
+    let text = |row: u32| {
+        let context = segment.context(RowId(row));
+        let around = Surroundings { title: &title, searchable: &searchable, context };
+        Ok(passage(around, &segment.text(RowId(row))?))
+    };
+    found.rows().into_iter().map(text).collect()
+}
+
+/// The title as passages have it: empty where it is the id for want of another.
+fn title_text(record: &SourceRecord) -> String {
+    match record.title == record.id.as_str() {
+        false => record.title.clone(),
+        true => title(&record.detail, &record.document_metadata, &record.filename, None)
+            .unwrap_or_default(),
+    }
+}

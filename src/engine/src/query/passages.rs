@@ -1,0 +1,85 @@
+//! The chunks of one source in reading order.
+
+use std::ops::Range;
+
+use crate::query::hydrate::chunk_uuid;
+use crate::query::{Query, QueryError};
+use lodestone_storage::collection::Snapshot;
+use lodestone_types::{ChunkPlace, PageBox, PageRef, RowId, SourceId, SourceRecord, SubTenantId};
+
+/// Bytes of text of one listing; what is beyond comes with the next.
+const BYTES_MAX: usize = 1 << 20;
+
+/// A chunk of a source as it stands in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Passage {
+    /// Its id.
+    pub uuid: String,
+    /// Its number in the source, from 0.
+    pub index: u32,
+    /// Its text.
+    pub text: String,
+    /// The headings over it, and the header row of its table, one a line.
+    pub headings: String,
+    /// Its place in the text.
+    pub place: ChunkPlace,
+    /// Its rectangles, one a page.
+    pub boxes: Vec<PageBox>,
+}
+
+/// Some chunks of a source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Passages {
+    /// The source in its visible version.
+    pub source: SourceRecord,
+    /// The chunks.
+    pub passages: Vec<Passage>,
+    /// Chunks that match, these among them.
+    pub total: usize,
+}
+
+impl Query {
+    /// The chunks of the visible version of a source in reading order, of one `page` (slide, sheet)
+    /// or of all, those within `range` of the matching ones. At least one where there is one, and
+    /// no more than fit into 1 MiB. `None` where no version is visible.
+    ///
+    /// # Errors
+    /// Malformed stored bytes.
+    pub fn passages(
+        &self,
+        snapshot: &Snapshot,
+        sub_tenant: &SubTenantId,
+        source: &SourceId,
+        page: Option<u32>,
+        range: Range<usize>,
+    ) -> Result<Option<Passages>, QueryError> {
+        let Some(found) = snapshot.find(sub_tenant, source) else { return Ok(None) };
+        let segment = &found.live.segment;
+        let is_wanted = |row: &RowId| match (page, segment.place(*row).page) {
+            (None, _) => true,
+            (Some(page), PageRef::Whole) => page == 1,
+            (Some(page), PageRef::Page(own) | PageRef::Slide(own) | PageRef::Sheet(own)) => {
+                page == own
+            }
+        };
+        let rows: Vec<RowId> = found.rows().into_iter().map(RowId).filter(is_wanted).collect();
+        let (mut passages, mut bytes_left) = (Vec::new(), BYTES_MAX);
+        for row in rows.iter().copied().take(range.end).skip(range.start) {
+            let text = segment.text(row)?;
+            match bytes_left.checked_sub(text.len()) {
+                Some(left) => bytes_left = left,
+                None if passages.is_empty() => bytes_left = 0,
+                None => break,
+            }
+            passages.push(Passage {
+                uuid: chunk_uuid(segment, row),
+                index: segment.index(row),
+                text,
+                headings: segment.context(row).to_owned(),
+                place: segment.place(row),
+                boxes: segment.boxes(row),
+            });
+        }
+        Ok(Some(Passages { source: found.record()?, passages, total: rows.len() }))
+    }
+}

@@ -1,0 +1,143 @@
+//! Changing the embedding model of tenants, as operators ask for it.
+
+use crate::ingest::{ReembedEstimate, ReembedRun};
+use crate::{Engine, EngineError, Models};
+use lodestone_types::{Grant, JobStatus, TenantId, Timestamp};
+
+/// An order about the vectors of tenants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReembedAction {
+    /// Make vectors with the current model, then switch to them.
+    Start,
+    /// Measure what that would be.
+    Estimate,
+    /// Complete the vectors of before, then switch to them.
+    Back,
+    /// Give up the vectors that are not searched, made or kept.
+    Discard,
+}
+
+/// State of the vectors of a tenant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReembedState {
+    /// Name of the model of its vectors, or its fingerprint where it is not loaded; none where
+    /// there are no vectors.
+    pub model: Option<String>,
+    /// Whether they are of the current model.
+    pub is_current: bool,
+    /// Name of the model of its other vectors, or its fingerprint.
+    pub other_model: Option<String>,
+    /// Until when the other vectors are kept, where a switch has put them away.
+    pub kept_until: Option<Timestamp>,
+    /// Bytes of the segments with the other vectors.
+    pub other_bytes: u64,
+}
+
+/// A tenant with the state of its vectors.
+#[derive(Debug, Clone)]
+pub struct TenantReembed {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// Its vectors.
+    pub state: ReembedState,
+    /// The work on it, if there is or was any.
+    pub run: Option<ReembedRun>,
+    /// The work that it would be, where that was asked for.
+    pub estimate: Option<ReembedEstimate>,
+}
+
+impl Engine {
+    /// The embedding models.
+    pub fn models(&self) -> &Models {
+        &self.models
+    }
+
+    /// Carries out an order about one tenant, or about every tenant of the key; returns their
+    /// states. Work goes on in the background.
+    ///
+    /// # Errors
+    /// [`EngineError::TenantNotFound`]; [`EngineError::Forbidden`] for a key that reaches only a
+    /// part of a named tenant; errors of the disk or the model.
+    pub fn reembed(
+        &self,
+        grant: &Grant,
+        only: Option<&TenantId>,
+        action: Option<ReembedAction>,
+    ) -> Result<Vec<TenantReembed>, EngineError> {
+        let mut tenants = match only {
+            Some(id) => vec![(*self.find_tenant(grant, id)?).clone()],
+            None => self.tenants(grant)?,
+        };
+        if only.is_some_and(|id| !grant.scope.allows_whole_tenant(id)) {
+            let need = "changing the model of a tenant needs a key for all of its sub-tenants";
+            return Err(EngineError::Forbidden { need });
+        }
+        tenants.retain(|tenant| grant.scope.allows_whole_tenant(&tenant.id));
+        let mut states = Vec::with_capacity(tenants.len());
+        for tenant in tenants {
+            let tenant = std::sync::Arc::new(tenant);
+            let collection = self.ingest.open(&tenant)?;
+            let mut estimate = None;
+            match action {
+                None => {}
+                Some(ReembedAction::Estimate) => {
+                    estimate = Some(self.ingest.estimate_reembed(&tenant, &collection)?);
+                }
+                Some(ReembedAction::Start) => {
+                    self.ingest.begin_reembed(&tenant, &collection, false)?;
+                }
+                Some(ReembedAction::Back) => {
+                    let kept = collection.snapshot().manifest.other.is_some();
+                    if only.is_some() || kept {
+                        self.ingest.begin_reembed(&tenant, &collection, true)?;
+                    }
+                }
+                Some(ReembedAction::Discard) => {
+                    self.ingest.discard_other(&collection)?;
+                }
+            }
+            self.ingest.note_reembed(&tenant, &collection);
+            let run = self.ingest.reembed_runs().into_iter();
+            let run = run.into_iter().find(|run| run.tenant.collection == tenant.collection);
+            let state = self.vectors_of(&collection.snapshot().manifest);
+            states.push(TenantReembed { tenant: tenant.id.clone(), state, run, estimate });
+        }
+        Ok(states)
+    }
+
+    fn vectors_of(&self, manifest: &lodestone_storage::collection::Manifest) -> ReembedState {
+        let name = |fingerprint: &str| {
+            let loaded = self.models.with(fingerprint);
+            loaded.map_or_else(|| fingerprint.to_owned(), |model| model.name().to_owned())
+        };
+        let (model, other) = (manifest.model(), manifest.other.as_ref());
+        let keep_hours = self.settings.reembed.previous_vectors_hours;
+        let kept = other.filter(|other| !other.is_wanted);
+        ReembedState {
+            model: model.map(name),
+            is_current: model.is_none_or(|it| it == self.models.current().fingerprint()),
+            other_model: other.map(|other| name(&other.embedding)),
+            kept_until: kept
+                .map(|other| Timestamp(other.since).plus_millis(keep_hours * 3_600_000)),
+            other_bytes: other.map_or(0, |it| it.segments.iter().map(|one| one.bytes).sum()),
+        }
+    }
+
+    /// Changes of the model as jobs: of a tenant, or of all of the key; in one state, or in any.
+    pub fn reembed_jobs(
+        &self,
+        grant: &Grant,
+        only: Option<&TenantId>,
+        status: Option<JobStatus>,
+    ) -> Vec<ReembedRun> {
+        let mut runs = self.ingest.reembed_runs();
+        runs.retain(|run| {
+            let id = &run.tenant.id;
+            grant.scope.allows_whole_tenant(id)
+                && only.is_none_or(|only| only == id)
+                && status.is_none_or(|status| status == run.status)
+        });
+        runs.sort_by_key(|run| std::cmp::Reverse(run.asked_at));
+        runs
+    }
+}

@@ -1,0 +1,23 @@
+//! Settings of changing the embedding model.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Settings of changing the embedding model of tenants.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ReembedSettings {
+    /// Directory of another embedding model, with the same files: tenants whose vectors it has made
+    /// are searched with it until they are re-embedded [default: none].
+    #[arg(long, env = "LODESTONE_PREVIOUS_MODEL_DIR", value_name = "PATH")]
+    pub previous_model_dir: Option<PathBuf>,
+    /// Hours for which the vectors of before are kept after a tenant was re-embedded; they can be
+    /// switched back to so long.
+    #[arg(
+        long,
+        env = "LODESTONE_PREVIOUS_VECTORS_HOURS",
+        value_name = "HOURS",
+        default_value_t = 168
+    )]
+    pub previous_vectors_hours: u64,
+}

@@ -1,0 +1,31 @@
+//! Settings of tenants: what one that has no limits of its own may store.
+
+use clap::Args;
+use lodestone_catalog::TenantLimits;
+
+use super::values::parse_bytes;
+
+/// Limits of tenants that have none of their own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
+pub struct TenantSettings {
+    /// Sources that a tenant without a limit of its own may have, in every state; memories are not
+    /// counted [default: no limit].
+    #[arg(long, env = "LODESTONE_TENANT_MAX_SOURCES", value_name = "SOURCES")]
+    pub tenant_max_sources: Option<u64>,
+    /// Bytes of originals that a tenant without a limit of its own may store, for example 10GiB
+    /// [default: no limit].
+    #[arg(
+        long,
+        env = "LODESTONE_TENANT_MAX_BYTES",
+        value_name = "BYTES",
+        value_parser = parse_bytes
+    )]
+    pub tenant_max_bytes: Option<u64>,
+}
+
+impl TenantSettings {
+    /// The limits of tenants without own ones.
+    pub fn limits(self) -> TenantLimits {
+        TenantLimits { sources: self.tenant_max_sources, bytes: self.tenant_max_bytes }
+    }
+}

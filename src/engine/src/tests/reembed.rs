@@ -1,0 +1,259 @@
+//! Changing the embedding model of a tenant.
+
+use serde_json::json;
+
+use super::*;
+use crate::ingest::{IngestError, NewMemory};
+use crate::query::{Alpha, GraphContext, Join, Mode, RetrieveRequest, Retrieved};
+use crate::reembed::{ReembedAction, TenantReembed};
+use lodestone_embed::{EmbedError, EmbedStats, HashEmbedder, Lane};
+use lodestone_types::{Filter, RequestContext};
+
+const TOPICS: [&str; 6] = ["granite", "slate", "bread", "butter", "winter", "river"];
+
+/// A model with more numbers than the other: it also tells words by their first letter.
+#[derive(Debug)]
+struct Wide {
+    inner: Arc<GatedEmbedder>,
+}
+
+impl Wide {
+    fn vector(text: &str) -> Vec<f32> {
+        let mut vector = HashEmbedder::vector(text);
+        vector.resize(96, 0.0);
+        for word in text.split_whitespace() {
+            vector[64 + word.as_bytes()[0] as usize % 32] += 0.5;
+        }
+        let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+        vector.iter_mut().for_each(|x| *x /= length);
+        vector
+    }
+}
+
+impl Embedder for Wide {
+    fn dimension(&self) -> usize {
+        96
+    }
+
+    fn name(&self) -> &str {
+        "wide"
+    }
+
+    fn fingerprint(&self) -> &str {
+        "wide-test-double"
+    }
+
+    fn token_offsets(&self, text: &str) -> Vec<std::ops::Range<usize>> {
+        HashEmbedder.token_offsets(text)
+    }
+
+    fn embed_within(
+        &self,
+        lane: Lane,
+        context: &RequestContext,
+        texts: Vec<String>,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let vectors = texts.iter().map(|text| Self::vector(text)).collect();
+        self.inner.embed_within(lane, context, texts)?;
+        Ok(vectors)
+    }
+
+    fn stats(&self) -> EmbedStats {
+        EmbedStats::default()
+    }
+
+    fn close(&self) {
+        Embedder::close(&*self.inner);
+    }
+}
+
+/// An engine with a new model behind a gate and, unless `is_alone`, the one of before.
+fn with_wide(dir: &Path, clock: &Arc<ManualClock>, passes: u64, is_alone: bool) -> Wided {
+    let gate = Arc::new(GatedEmbedder::with_passes(passes));
+    let mut settings = Settings::new(dir.join("data"), "unused".into());
+    settings.ingest_threads = 1;
+    let wide = Wide { inner: Arc::clone(&gate) };
+    let mut components = Components::real(Arc::new(wide));
+    components.clock = Arc::clone(clock) as Arc<dyn Clock>;
+    components.disk = Arc::<StandInDisk>::default();
+    if !is_alone {
+        components.previous_embedder = Some(Arc::new(GatedEmbedder::default()));
+    }
+    Wided { engine: Engine::start(settings, components).unwrap(), gate }
+}
+
+struct Wided {
+    engine: Arc<Engine>,
+    gate: Arc<GatedEmbedder>,
+}
+
+/// A text of so many chunks about one topic.
+fn long(topic: &str, chunks: usize) -> String {
+    let sentence = |n: usize| format!("The {topic} of part {n} is number {n}. ");
+    (0..chunks).map(|n| format!("# Part {n}\n\n{}\n\n", sentence(n).repeat(12))).collect()
+}
+
+fn found(engine: &Engine, query: &str) -> Retrieved {
+    let request = RetrieveRequest {
+        query: query.to_owned(),
+        extra_context: None,
+        max_chunks: 10,
+        mode: Mode::Fast,
+        alpha: Alpha::Fixed(0.8),
+        recency_bias: 0.0,
+        is_personalised: true,
+        graph_context: GraphContext::Off,
+        per_source_max: None,
+        join: Join::Never,
+        min_confidence: 0.0,
+        filter: Filter::All.into(),
+    };
+    engine.retrieve(&access(engine), &request).unwrap()
+}
+
+/// Sources, places and scores of the first results.
+fn top(engine: &Engine) -> Vec<Vec<(String, u32, u32)>> {
+    let results = TOPICS.map(|topic| found(engine, &format!("which part is about {topic}?")));
+    let of = |result: Retrieved| {
+        assert!(!result.has_foreign_model, "searched with the model of its vectors");
+        let place = |chunk: &lodestone_types::RetrievedChunk| {
+            (chunk.source.id.to_string(), chunk.index, chunk.score.to_bits())
+        };
+        result.chunks.iter().map(place).collect()
+    };
+    results.into_iter().map(of).collect()
+}
+
+fn order(engine: &Engine, action: ReembedAction) -> TenantReembed {
+    let tenant = scope().tenant;
+    engine.reembed(&grant(), Some(&tenant), Some(action)).unwrap().remove(0)
+}
+
+fn state(engine: &Engine) -> TenantReembed {
+    engine.reembed(&grant(), Some(&scope().tenant), None).unwrap().remove(0)
+}
+
+fn switched(engine: &Engine) {
+    wait_for("the switch", || {
+        let now = state(engine);
+        let run = now.run?;
+        assert_ne!(run.status, JobStatus::Errored, "{}", run.message);
+        (run.status == JobStatus::Success).then_some(())
+    });
+}
+
+fn fill(engine: &Engine) {
+    for (at, topic) in TOPICS.iter().enumerate() {
+        let (id, metadata) = (format!("about-{topic}"), map(json!({"at": at})));
+        submit(engine, &id, &long(topic, 200), &metadata);
+    }
+    for topic in TOPICS {
+        assert_eq!(settled(engine, &format!("about-{topic}")).status, JobStatus::Success);
+    }
+}
+
+fn remember(engine: &Engine, content: &str) {
+    let memory = NewMemory { content: content.into(), ..NewMemory::default() };
+    let TenantAccess { tenant, collection, sub_tenant, .. } = access(engine);
+    engine.ingest.add_memories(&tenant, &collection, &sub_tenant, vec![memory]).unwrap();
+}
+
+/// Goal: while a tenant is re-embedded it is searched with its old vectors; what is uploaded,
+/// deleted and killed meanwhile is neither lost nor done twice; after the switch it is as a fresh
+/// tenant of the new model, and after the way back as one of the old.
+#[test]
+fn a_tenant_changes_its_model_while_it_serves_and_back() {
+    let rig = Rig::new();
+    fill(&rig.engine);
+    remember(&rig.engine, "Nora builds with granite.");
+    let before = top(&rig.engine);
+    let clock = Arc::clone(&rig.clock);
+    let dir = rig.stop();
+
+    let Wided { engine, gate } = with_wide(dir.path(), &clock, 1, false);
+    assert_eq!(top(&engine), before, "the vectors of before are searched with their model");
+    let estimate = order(&engine, ReembedAction::Estimate).estimate.unwrap();
+    assert!(estimate.chunks > 500 && estimate.disk_bytes > 0, "{estimate:?}");
+    assert!(state(&engine).run.is_none(), "an estimate begins nothing");
+    order(&engine, ReembedAction::Start);
+    // 256 passages of the first piece wait at the gate.
+    wait_for("the first slice", || gate.has_waiting().then_some(()));
+    assert_eq!(top(&engine), before);
+    submit(&engine, "late", &long("marble", 3), &Metadata::new());
+    assert_eq!(settled(&engine, "late").status, JobStatus::Success, "with the old model");
+    engine.delete_sources(&access(&engine), &[id("about-river")]).unwrap();
+    let during = top(&engine);
+    assert_ne!(during, before);
+    gate.let_pass(3);
+    wait_for("a piece", || (state(&engine).state.other_bytes > 0).then_some(()));
+    let embedded = gate.embedded();
+    drop(gate);
+    engine.shut_down();
+    drop(engine);
+
+    let Wided { engine, gate } = with_wide(dir.path(), &clock, u64::MAX, false);
+    assert_eq!(state(&engine).run.unwrap().tenant.id, scope().tenant, "it goes on by itself");
+    switched(&engine);
+    let all: u64 = state(&engine).run.unwrap().chunks;
+    assert!(gate.embedded() < all, "{} again after {embedded} of {all}", gate.embedded());
+    let after = top(&engine);
+    assert_ne!(after, during);
+    submit(&engine, "newest", &long("chalk", 3), &Metadata::new());
+    assert_eq!(settled(&engine, "newest").status, JobStatus::Success);
+    assert!(state(&engine).state.is_current && state(&engine).state.kept_until.is_some());
+    assert_eq!(engine.stats(&grant(), &access(&engine)).unwrap().dimension, Some(96));
+
+    let fresh = tempfile::tempdir().unwrap();
+    let Wided { engine: reference, .. } = with_wide(fresh.path(), &clock, u64::MAX, true);
+    fill(&reference);
+    remember(&reference, "Nora builds with granite.");
+    reference.delete_sources(&access(&reference), &[id("about-river")]).unwrap();
+    for (source, topic) in [("late", "marble"), ("newest", "chalk")] {
+        submit(&reference, source, &long(topic, 3), &Metadata::new());
+        assert_eq!(settled(&reference, source).status, JobStatus::Success);
+    }
+    assert_eq!(top(&engine), top(&reference), "as a fresh tenant of the new model");
+
+    order(&engine, ReembedAction::Back);
+    switched(&engine);
+    let back = top(&engine);
+    assert_eq!(settled(&engine, "newest").status, JobStatus::Success);
+    engine.delete_sources(&access(&engine), &[id("newest")]).unwrap();
+    assert_eq!(top(&engine), during, "what was uploaded after the switch is there, and no more");
+    assert_ne!(back, after);
+    assert!(!state(&engine).state.is_current);
+    order(&engine, ReembedAction::Discard);
+    let left = state(&engine);
+    assert!(left.state.other_model.is_none() && left.run.is_none());
+    let nothing = engine.reembed(&grant(), Some(&scope().tenant), Some(ReembedAction::Back));
+    assert!(matches!(nothing, Err(EngineError::Ingest(IngestError::ReembedRefused { .. }))));
+}
+
+/// Goal: the vectors of before are deleted when their time is over, and the files with them.
+#[test]
+fn kept_vectors_expire() {
+    let rig = Rig::new();
+    rig.upload("doc", "everywhere is wind");
+    let clock = Arc::clone(&rig.clock);
+    let dir = rig.stop();
+    let Wided { engine, .. } = with_wide(dir.path(), &clock, u64::MAX, true);
+    assert!(access(&engine).has_foreign_model(), "without the model of before: by words");
+    order(&engine, ReembedAction::Start);
+    switched(&engine);
+    assert!(!access(&engine).has_foreign_model());
+    let segments = || {
+        let collection = access(&engine).tenant.collection.to_string();
+        let path = dir.path().join("data/v1/c").join(collection).join("s");
+        std::fs::read_dir(path).unwrap().count()
+    };
+    assert_eq!(segments(), 2);
+    clock.advance_millis(168 * 3_600_000 - 1);
+    engine.ingest.expire_other(&access(&engine).collection).unwrap();
+    assert!(state(&engine).state.other_model.is_some(), "not yet");
+    clock.advance_millis(1);
+    engine.ingest.expire_other(&access(&engine).collection).unwrap();
+    assert!(state(&engine).state.other_model.is_none());
+    wait_for("the files to go", || (segments() == 1).then_some(()));
+    submit(&engine, "next", "everywhere is snow", &Metadata::new());
+    assert_eq!(settled(&engine, "next").status, JobStatus::Success);
+}

@@ -1,0 +1,72 @@
+//! Tenants out and in (API 6.1).
+
+use bytes::Bytes;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::dto::inputs::{SUB_TENANT_QUERY, TENANT_QUERY, tenant};
+use crate::error::ApiError;
+use crate::request::fields::missing;
+use crate::request::{Field, Fields, Kind, Request};
+use lodestone_types::{SubTenantId, TenantId};
+
+static INTO: Field = Field::query(
+    "tenant_id",
+    Kind::Identifier,
+    "The new tenant, or one into which nothing was uploaded; absent: the name in the archive.",
+);
+
+/// `GET /tenant/export`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportTenant {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// This sub-tenant alone.
+    pub sub_tenant: Option<SubTenantId>,
+}
+
+impl Request for ExportTenant {
+    const FIELDS: &'static [&'static Field] = &[&TENANT_QUERY, &SUB_TENANT_QUERY];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let tenant = tenant(fields, &TENANT_QUERY)?.ok_or_else(|| missing(&TENANT_QUERY))?;
+        Ok(Self { tenant, sub_tenant: fields.id(&SUB_TENANT_QUERY, SubTenantId::parse_field)? })
+    }
+}
+
+/// `POST /tenant/import`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportTenant {
+    /// The name.
+    pub tenant: Option<TenantId>,
+    /// The archive.
+    pub archive: Bytes,
+}
+
+impl Request for ImportTenant {
+    const FIELDS: &'static [&'static Field] = &[&INTO];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let tenant = fields.id(&INTO, TenantId::parse_field)?;
+        Ok(Self { tenant, archive: std::mem::take(&mut fields.lines) })
+    }
+}
+
+/// A tenant that was imported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ImportedTenant {
+    /// Its name.
+    pub tenant_id: String,
+    /// Its sources, memories among them.
+    pub sources: u64,
+    /// Its chunks or vectors.
+    pub chunks: u64,
+    /// Bytes of its originals.
+    pub original_bytes: u64,
+    /// Whether the texts were embedded again, because the archive's vectors are of another model.
+    pub reembedded: bool,
+    /// Always true.
+    pub success: bool,
+    /// Text for people.
+    pub message: String,
+}

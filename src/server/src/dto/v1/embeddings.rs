@@ -1,0 +1,119 @@
+//! `POST /v1/embeddings`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{MODEL_NAME, TENANT_HEADER};
+use crate::error::ApiError;
+use crate::request::fields::missing;
+use crate::request::{Field, Fields, Inputs, Kind, Request};
+use lodestone_types::{TenantId, limits};
+
+static INPUT: Field = Field::body(
+    "input",
+    Kind::Inputs {
+        max: limits::EMBEDDING_INPUTS_MAX,
+        tokens_max: limits::EMBEDDING_IDS_MAX,
+        has_tokens: true,
+    },
+    "A text, up to 2,048 texts, or such texts as ids of the model's vocabulary, up to 8,192 each.",
+)
+.required();
+static MODEL: Field = Field::body(
+    "model",
+    MODEL_NAME,
+    "Name of the embedding model; absent: the installed one. Another name is 404.",
+);
+static ENCODING_FORMAT: Field = Field::body(
+    "encoding_format",
+    Kind::Choice { words: &["float", "base64"], default: Some("float"), is_exact: true },
+    "`float`: numbers; `base64`: little-endian 32-bit floats.",
+);
+static DIMENSIONS: Field = Field::body(
+    "dimensions",
+    Kind::Integer { min: 1, max: limits::VECTOR_DIMENSION_MAX as u64, default: None },
+    "Numbers in a vector: the model's own, or fewer where the model was trained for that.",
+);
+static TRUNCATE: Field = Field::body(
+    "truncate",
+    Kind::Boolean { default: true },
+    "Whether a text longer than the model's window is cut there; `false` refuses it.",
+);
+
+/// `POST /v1/embeddings`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Embed {
+    /// The texts.
+    pub input: Inputs,
+    /// Name of the model.
+    pub model: Option<String>,
+    /// Whether vectors are text in base64.
+    pub is_base64: bool,
+    /// Width of the vectors, if one is wanted.
+    pub dimensions: Option<usize>,
+    /// Whether long texts are cut.
+    pub truncate: bool,
+    /// The tenant that it is for.
+    pub tenant: Option<TenantId>,
+}
+
+impl Request for Embed {
+    const FIELDS: &'static [&'static Field] =
+        &[&INPUT, &MODEL, &ENCODING_FORMAT, &DIMENSIONS, &TRUNCATE, &TENANT_HEADER];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        Ok(Self {
+            input: fields.inputs(&INPUT)?.ok_or_else(|| missing(&INPUT))?,
+            model: fields.text(&MODEL)?.filter(|name| !name.is_empty()),
+            is_base64: fields.choice(&ENCODING_FORMAT)? == Some("base64"),
+            dimensions: fields.integer(&DIMENSIONS)?.map(|width| width as usize),
+            truncate: fields.boolean(&TRUNCATE)?,
+            tenant: fields.id(&TENANT_HEADER, TenantId::parse_field)?,
+        })
+    }
+}
+
+/// A vector.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum VectorView {
+    /// As numbers.
+    Numbers(Vec<f32>),
+    /// As little-endian 32-bit floats in base64.
+    Base64(String),
+}
+
+/// The vector of one text.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct EmbeddingView {
+    /// Always `embedding`.
+    pub object: &'static str,
+    /// Position of the text.
+    pub index: usize,
+    /// A vector of length 1.
+    pub embedding: VectorView,
+}
+
+/// Tokens of a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EmbeddingUsage {
+    /// Tokens that the model has read.
+    pub prompt_tokens: usize,
+    /// The same.
+    pub total_tokens: usize,
+}
+
+/// Answer to `POST /v1/embeddings`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct EmbeddingList {
+    /// Always `list`.
+    pub object: &'static str,
+    /// One vector for each text, in the order of the texts.
+    pub data: Vec<EmbeddingView>,
+    /// Name of the model.
+    pub model: String,
+    /// Tokens that the model has read.
+    pub usage: EmbeddingUsage,
+    /// Positions of the texts that were longer than the model's window and cut there.
+    pub truncated: Vec<usize>,
+}

@@ -1,0 +1,116 @@
+//! Operations of the table of routes, called from within the server.
+
+use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
+use form_urlencoded::Serializer;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tower::ServiceExt;
+
+use crate::frame::outer::RequestId;
+use crate::mcp::Counted;
+use crate::mcp::session::Caller;
+
+/// Bytes of an answer that a tool reads.
+const ANSWER_BYTES_MAX: usize = 32 << 20;
+
+/// A refusal of an operation, in words that a model can act on.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}{origin}")]
+pub(super) struct Refusal {
+    /// The cause and the remedy.
+    pub message: String,
+    /// The operation's own reason and request, in brackets; empty where none took part.
+    origin: String,
+}
+
+impl Refusal {
+    /// A refusal in words.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), origin: String::new() }
+    }
+}
+
+/// The table of routes without the layers around it.
+#[derive(Debug)]
+pub(super) struct Api {
+    table: Router,
+    prefix: String,
+}
+
+/// An operation with its input.
+#[derive(Debug)]
+pub(super) struct Operation<'a> {
+    /// The method.
+    pub method: Method,
+    /// The path in the table.
+    pub path: &'static str,
+    /// Parameters of the query string.
+    pub query: Vec<(&'a str, String)>,
+    /// The JSON body; null for none.
+    pub body: Value,
+}
+
+impl Api {
+    /// The operations of `table`, which stand below `prefix`.
+    pub fn new(table: Router, prefix: &str) -> Self {
+        Self { table, prefix: prefix.to_owned() }
+    }
+
+    /// Runs an operation with the key of the caller.
+    ///
+    /// # Errors
+    /// The operation's own error.
+    pub async fn call<T: DeserializeOwned>(
+        &self,
+        caller: &Caller,
+        operation: Operation<'_>,
+    ) -> Result<T, Refusal> {
+        let Operation { method, path, query, body } = operation;
+        let query: String = Serializer::new(String::new()).extend_pairs(query).finish();
+        let body = match body {
+            Value::Null => Bytes::new(),
+            body => Bytes::from(body.to_string()),
+        };
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}?{query}", self.prefix))
+            .header(AUTHORIZATION, &caller.authorization)
+            .header(CONTENT_TYPE, "application/json")
+            .extension(RequestId(caller.request_id.clone()))
+            .extension(Counted);
+        if let Some(peer) = &caller.peer {
+            request = request.extension(peer.clone());
+        }
+        let request = request.body(Body::from(body));
+        let request = request.map_err(|error| Refusal::new(format!("{path}: {error}")))?;
+        let response = self.table.clone().oneshot(request).await;
+        let (parts, body) = response.unwrap_or_else(|never| match never {}).into_parts();
+        let read = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+        let bytes = read.map_err(|error| Refusal::new(format!("{path}: {error}")))?.to_bytes();
+        if parts.status != StatusCode::OK {
+            return Err(refused(parts.status, &bytes));
+        }
+        serde_json::from_slice(&bytes).map_err(|error| Refusal::new(format!("{path}: {error}")))
+    }
+}
+
+fn refused(status: StatusCode, body: &[u8]) -> Refusal {
+    let body: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
+    let message = match body["message"].as_str() {
+        Some(message) => message.to_owned(),
+        None => format!("the operation ended with status {}", status.as_u16()),
+    };
+    let named = [("reason", ""), ("request_id", "request ")].into_iter();
+    let named = named.filter_map(|(name, label)| Some(format!("{label}{}", body[name].as_str()?)));
+    let named: Vec<String> = named.collect();
+    let origin = match named.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", named.join(", ")),
+    };
+    Refusal { message, origin }
+}

@@ -1,0 +1,209 @@
+//! The requests of the protocol.
+
+use std::sync::Arc;
+
+use http::Method;
+use http::request::Parts;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
+    Implementation, JsonObject, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    Resource, ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::{Value, json};
+
+use crate::mcp::api::{Api, Refusal};
+use crate::mcp::resources::{Address, TEMPLATE};
+use crate::mcp::session::{Caller, Choice, Session};
+use crate::mcp::tool::Entry;
+use crate::mcp::tools;
+
+/// Sources of one page of resources.
+const RESOURCES_MAX: usize = 100;
+/// Chunks of one call while a resource is read.
+const CHUNKS_MAX: usize = 200;
+/// Bytes of a resource; longer ones are read by the tool, in parts.
+const RESOURCE_BYTES_MAX: usize = 4 << 20;
+
+const INSTRUCTIONS: &str = "A knowledge base of documents. `ask` answers a question with \
+    citations; `search` finds passages; `read_source` reads a document. Base what you say on what \
+    they return, name the documents, and say so where they hold no answer.";
+
+/// Handles one message; clones share the tools.
+#[derive(Clone)]
+pub(super) struct Handler {
+    api: Arc<Api>,
+    tools: Arc<[Entry]>,
+}
+
+impl Handler {
+    /// The tools over the operations of `api`.
+    pub fn new(api: Arc<Api>) -> Self {
+        Self { api, tools: tools::all().into() }
+    }
+
+    /// The tools that the key of a caller may use.
+    fn tools_of(&self, caller: &Caller) -> impl Iterator<Item = &Entry> {
+        self.tools.iter().filter(|tool| caller.grant.role >= tool.role)
+    }
+
+    fn session(&self, caller: &Arc<Caller>, address: &Address) -> Result<Session, ErrorData> {
+        // Where the caller has no choice, the one it has must be the one addressed.
+        let fits = |choice: Choice, named: &str| match choice {
+            Choice::Fixed(only) => only == named,
+            Choice::OneOf(_) | Choice::Any => true,
+        };
+        if !fits(caller.tenants(), &address.tenant)
+            || !fits(caller.sub_tenants(), &address.sub_tenant)
+        {
+            return Err(unknown_resource());
+        }
+        let mut named = JsonObject::new();
+        named.insert("tenant_id".to_owned(), json!(address.tenant));
+        named.insert("sub_tenant_id".to_owned(), json!(address.sub_tenant));
+        let session = Session::begin(Arc::clone(&self.api), Arc::clone(caller), &mut named, None);
+        session.map_err(|refusal| ErrorData::invalid_params(refusal.message, None))
+    }
+}
+
+fn unknown_resource() -> ErrorData {
+    ErrorData::resource_not_found(
+        "there is no such resource, or this key has no access to it",
+        None,
+    )
+}
+
+/// The sender of a message.
+fn caller(context: &RequestContext<RoleServer>) -> Result<Arc<Caller>, ErrorData> {
+    let parts = context.extensions.get::<Parts>();
+    let caller = parts.and_then(|parts| parts.extensions.get::<Arc<Caller>>());
+    caller.cloned().ok_or_else(|| ErrorData::internal_error("the message has no sender", None))
+}
+
+/// A refusal as the model reads it. It has no structured content: that would have to be of the
+/// tool's own schema.
+fn told(refusal: Refusal) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(refusal.to_string())])
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let name = Implementation::new("lodestone", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities)
+            .with_server_info(name.with_title("Lodestone"))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn on_initialized(&self, _: NotificationContext<RoleServer>) {}
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let caller = caller(&context)?;
+        let tools = self.tools_of(&caller).map(|tool| tool.seen_by(&caller)).collect();
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let caller = caller(&context)?;
+        let tool = self.tools_of(&caller).find(|tool| tool.name() == request.name).cloned();
+        let Some(tool) = tool else {
+            let message = format!("there is no tool {}, or this key may not use it", request.name);
+            return Err(ErrorData::invalid_params(message, None));
+        };
+        let mut arguments = request.arguments.unwrap_or_default();
+        let token = context.meta.get_progress_token();
+        let progress = token.map(|token| (context.peer.clone(), token));
+        let api = Arc::clone(&self.api);
+        let session = match Session::begin(api, caller, &mut arguments, progress) {
+            Ok(session) => session,
+            Err(refusal) => return Ok(told(refusal).into()),
+        };
+        let work = (tool.run)(session, arguments);
+        let result = tokio::select! {
+            // A client that has gone costs nothing more.
+            () = context.ct.cancelled() => Err(Refusal::new("cancelled")),
+            result = work => result,
+        };
+        Ok(result.map_or_else(told, CallToolResult::structured).into())
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let caller = caller(&context)?;
+        // Where the caller names no tenant there is nothing to list; the template tells the form.
+        let Choice::Fixed(tenant) = caller.tenants() else {
+            return Ok(ListResourcesResult::with_all_items(Vec::new()));
+        };
+        let sub_tenant = match caller.sub_tenants() {
+            Choice::Fixed(name) => name,
+            Choice::OneOf(_) | Choice::Any => String::new(),
+        };
+        let own = |file: &Value| Address {
+            tenant: tenant.clone(),
+            sub_tenant: sub_tenant.clone(),
+            file: file.as_str().unwrap_or_default().to_owned(),
+        };
+        let session = self.session(&caller, &own(&Value::Null))?;
+        let mut query = vec![("limit", RESOURCES_MAX.to_string())];
+        query.extend(request.and_then(|page| page.cursor).map(|cursor| ("cursor", cursor)));
+        let found = session.ask::<Value>(Method::GET, "/list/sources", query, Value::Null).await;
+        let found = found.map_err(|refusal| ErrorData::invalid_params(refusal.message, None))?;
+        let sources = found["sources"].as_array().map_or(&[][..], Vec::as_slice);
+        let resource = |source: &Value| {
+            let title = source["title"].as_str().unwrap_or_default();
+            Resource::new(own(&source["id"]).uri(), title).with_mime_type("text/plain")
+        };
+        let mut page = ListResourcesResult::with_all_items(sources.iter().map(resource).collect());
+        page.next_cursor = found["next_cursor"].as_str().map(str::to_owned);
+        Ok(page)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let template = ResourceTemplate::new(TEMPLATE, "source")
+            .with_description("The text of a document. `default` is the sub-tenant without a name.")
+            .with_mime_type("text/plain");
+        Ok(ListResourceTemplatesResult::with_all_items(vec![template]))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let caller = caller(&context)?;
+        let address = Address::read(&request.uri).ok_or_else(unknown_resource)?;
+        let session = self.session(&caller, &address)?;
+        let (mut text, mut offset) = (String::new(), Some(0));
+        while let Some(at) = offset {
+            let body = json!({"file_id": address.file, "offset": at, "limit": CHUNKS_MAX});
+            let found = session.post::<Value>("/list/chunks", body).await;
+            let part = tools::read(&found.map_err(|_| unknown_resource())?);
+            text.push_str(if text.is_empty() { "" } else { "\n\n" });
+            text.push_str(&part.text);
+            offset = part.next;
+            if text.len() > RESOURCE_BYTES_MAX {
+                let message = "the document has more than 4 MiB: read it with read_source";
+                return Err(ErrorData::invalid_params(message, None));
+            }
+        }
+        let contents = ResourceContents::text(text, request.uri);
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+}

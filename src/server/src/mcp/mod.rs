@@ -1,0 +1,138 @@
+//! Model Context Protocol: tools and resources for language models, at `/mcp`.
+//!
+//! ```text
+//! POST /mcp -> key, rate, body -> rmcp (streamable HTTP, stateless) -> Handler
+//!                                    tools, resources -> Session -> the table of routes, with the
+//!                                                                   same key
+//! ```
+//!
+//! A tool is a few operations of the table of routes behind a typed input and a typed result. It
+//! passes the same order of checks as any request, so it can do nothing that the key could not do
+//! without it. No session is kept: any server with the same data can answer the next message.
+//!
+//! Specification: <https://modelcontextprotocol.io/specification>.
+//!
+//! - `api`: operations of the table, called from within
+//! - `session`: the caller of one message, and the tenant it addresses
+//! - `tool`: a tool and its schemas; `tools`: the tools; `resources`: sources as resources
+//! - `handler`: the protocol's requests
+
+mod api;
+mod handler;
+mod resources;
+mod session;
+mod tool;
+mod tools;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use http::header::{AUTHORIZATION, CONTENT_LENGTH};
+use http::{HeaderMap, HeaderValue, Method, Request};
+use http_body_util::Full;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+
+use crate::admission::Gate;
+use crate::auth::{self, Authenticator};
+use crate::error::ApiError;
+use crate::frame::outer::{KeyId, RequestId, Template};
+use crate::listen::Peer;
+use crate::listen::pace::Pace;
+use crate::mcp::api::Api;
+use crate::mcp::handler::Handler;
+use crate::mcp::session::Caller;
+use crate::request::body::BodyReader;
+use crate::request::spool::Spooler;
+use lodestone_types::limits;
+
+/// The path.
+pub const PATH: &str = "/mcp";
+/// Bytes of one message: a text that is added, with its escapes.
+const MESSAGE_BYTES_MAX: usize = limits::BODY_BYTES_MAX;
+
+/// The operation is part of a request whose rate was counted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counted;
+
+/// The endpoint.
+pub(super) struct Endpoint {
+    keys: Arc<dyn Authenticator>,
+    gate: Arc<Gate>,
+    pace: Pace,
+    protocol: StreamableHttpService<Handler, NeverSessionManager>,
+}
+
+impl Endpoint {
+    /// The endpoint over the operations of `table`, which stand below `prefix`.
+    pub fn new(
+        keys: Arc<dyn Authenticator>,
+        gate: Arc<Gate>,
+        pace: Pace,
+        table: Router,
+        prefix: &str,
+    ) -> Self {
+        let handler = Handler::new(Arc::new(Api::new(table, prefix)));
+        // A page of another site cannot send the key, so its host need not be known here; pages
+        // that may call are the matter of `LODESTONE_CORS_ORIGINS`.
+        let config = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(false)
+            .with_json_response(true)
+            .with_max_request_body_bytes(MESSAGE_BYTES_MAX)
+            .disable_allowed_hosts()
+            .disable_allowed_origins();
+        let sessions = Arc::new(NeverSessionManager::default());
+        let protocol = StreamableHttpService::new(move || Ok(handler.clone()), sessions, config);
+        Self { keys, gate, pace, protocol }
+    }
+
+    /// Answers one message.
+    pub async fn answer(&self, request: Request<Body>) -> Response {
+        let id = request.extensions().get::<RequestId>().map(|RequestId(id)| Arc::clone(id));
+        let id = id.unwrap_or_else(|| "".into());
+        let mut response = match self.answered(request, &id).await {
+            Ok(response) => response,
+            Err(error) => error.into_response(&id),
+        };
+        response.extensions_mut().insert(Template(PATH));
+        response
+    }
+
+    async fn answered(&self, request: Request<Body>, id: &Arc<str>) -> Result<Response, ApiError> {
+        let (mut parts, body) = request.into_parts();
+        let grant = auth::authenticate(&*self.keys, &parts.headers)?;
+        self.gate.count(&grant.key_id)?;
+        let peer = parts.extensions.get::<Arc<Peer>>().cloned();
+        if let Some(peer) = &peer {
+            peer.authenticate();
+        }
+        let key_id = Arc::clone(&grant.key_id);
+        let bytes = match parts.method {
+            Method::POST => {
+                let length = number(&parts.headers, CONTENT_LENGTH.as_str());
+                let (spills, owner) = (Arc::clone(&self.gate.spills), Arc::clone(&key_id));
+                let spooler = Spooler { spills, owner };
+                BodyReader::new(body, length, MESSAGE_BYTES_MAX, self.pace, spooler)?
+                    .collect()
+                    .await?
+            }
+            _ => bytes::Bytes::new(),
+        };
+        let authorization = parts.headers.get(AUTHORIZATION).cloned();
+        let authorization = authorization.unwrap_or_else(|| HeaderValue::from_static(""));
+        let caller = Caller::new(&parts, grant, authorization, Arc::clone(id), peer)?;
+        // The key goes no further than to the operations of the table.
+        parts.headers.remove(AUTHORIZATION);
+        parts.extensions.insert(Arc::new(caller));
+        let request = Request::from_parts(parts, Full::new(bytes));
+        let mut response = self.protocol.handle(request).await.map(Body::new);
+        response.extensions_mut().insert(KeyId(key_id));
+        Ok(response)
+    }
+}
+
+fn number(headers: &HeaderMap, name: &str) -> Option<usize> {
+    headers.get(name)?.to_str().ok()?.parse().ok()
+}

@@ -1,0 +1,155 @@
+//! A tool: its name, its schemas, the role that it needs, and its work.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::mcp::api::Refusal;
+use crate::mcp::session::{Caller, Choice, Session};
+use lodestone_types::Role;
+
+/// Effect of a tool on what is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// None.
+    Reads,
+    /// Adds; what it names anew is replaced.
+    Adds,
+    /// Removes.
+    Removes,
+}
+
+type Work = Pin<Box<dyn Future<Output = Result<Value, Refusal>> + Send>>;
+
+/// A tool.
+#[derive(Clone)]
+pub(super) struct Entry {
+    /// Name, texts and schemas, without the scope.
+    tool: Tool,
+    /// The least role.
+    pub role: Role,
+    /// Runs it.
+    pub run: fn(Session, JsonObject) -> Work,
+}
+
+/// Defines a tool: `run` is monomorphic, so that an [`Entry`] needs no allocation to be called.
+macro_rules! entry {
+    ($name:literal, $title:literal, $role:expr, $effect:expr, $work:path, $about:expr) => {
+        $crate::mcp::tool::Entry::new(
+            $name,
+            $title,
+            $role,
+            $effect,
+            $about,
+            $work,
+            |session, input| {
+                Box::pin(async move { $crate::mcp::tool::run(session, input, $work).await })
+            },
+        )
+    };
+}
+pub(super) use entry;
+
+/// Reads the arguments, does the work and writes the result.
+pub(super) async fn run<I, O, F>(
+    session: Session,
+    arguments: JsonObject,
+    work: impl Fn(Session, I) -> F,
+) -> Result<Value, Refusal>
+where
+    I: DeserializeOwned,
+    O: Serialize,
+    F: Future<Output = Result<O, Refusal>>,
+{
+    let input = serde_json::from_value(Value::Object(arguments));
+    let input = input.map_err(|error| Refusal::new(format!("wrong arguments: {error}")))?;
+    let output = work(session, input).await?;
+    serde_json::to_value(output).map_err(|error| Refusal::new(error.to_string()))
+}
+
+impl Entry {
+    /// A tool over `work`, from whose types its schemas are made.
+    pub fn new<I, O, F>(
+        name: &'static str,
+        title: &'static str,
+        role: Role,
+        effect: Effect,
+        about: &'static str,
+        _work: fn(Session, I) -> F,
+        run: fn(Session, JsonObject) -> Work,
+    ) -> Self
+    where
+        I: JsonSchema,
+        O: JsonSchema,
+        F: Future<Output = Result<O, Refusal>>,
+    {
+        let mut hints = ToolAnnotations::with_title(title).open_world(false);
+        hints.read_only_hint = Some(effect == Effect::Reads);
+        hints.destructive_hint = Some(effect == Effect::Removes);
+        hints.idempotent_hint = Some(effect != Effect::Adds);
+        let tool = Tool::new(name, about, schema::<I>())
+            .with_title(title)
+            .with_raw_output_schema(schema::<O>())
+            .with_annotations(hints);
+        Self { tool, role, run }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.tool.name
+    }
+
+    /// The tool as `caller` sees it: with the tenants that it may name.
+    pub fn seen_by(&self, caller: &Caller) -> Tool {
+        let mut schema = JsonObject::clone(&self.tool.input_schema);
+        let properties = schema.entry("properties").or_insert_with(|| json!({}));
+        let tenants = caller.tenants();
+        for (name, about, choice) in [
+            ("tenant_id", "The knowledge base.", &tenants),
+            (
+                "sub_tenant_id",
+                "Part of the knowledge base; `default` if absent.",
+                &caller.sub_tenants(),
+            ),
+        ] {
+            let mut property = json!({"type": "string", "description": about});
+            match choice {
+                Choice::Fixed(_) => continue,
+                Choice::OneOf(names) => property["enum"] = json!(names),
+                Choice::Any => {}
+            }
+            properties[name] = property;
+        }
+        if !matches!(tenants, Choice::Fixed(_)) {
+            let required = schema.entry("required").or_insert_with(|| json!([]));
+            required.as_array_mut().into_iter().for_each(|names| names.push(json!("tenant_id")));
+        }
+        let mut tool = self.tool.clone();
+        tool.input_schema = Arc::new(schema);
+        tool
+    }
+}
+
+/// The JSON schema of a type, whole in itself.
+fn schema<T: JsonSchema>() -> Arc<JsonObject> {
+    // Formats such as `uint32` are unknown to clients, some of which warn of each.
+    let plain = RecursiveTransform(|schema: &mut Schema| {
+        schema.remove("format");
+    });
+    let settings = SchemaSettings::draft2020_12()
+        .with(|settings| settings.inline_subschemas = true)
+        .with_transform(plain);
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    let members = schema.as_object_mut().map(std::mem::take).unwrap_or_default();
+    let unwanted = ["$schema", "title", "description"];
+    let members = members.into_iter().filter(|(name, _)| !unwanted.contains(&name.as_str()));
+    Arc::new(members.collect())
+}

@@ -1,0 +1,376 @@
+//! Tools over documents.
+
+use http::Method;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{count, filled, list, number, text};
+use crate::mcp::api::Refusal;
+use crate::mcp::session::Session;
+use crate::mcp::tool::{Effect, Entry, entry};
+use lodestone_types::Role;
+
+/// Passages of a search, where the caller names no number.
+const PASSAGES_DEFAULT: u32 = 8;
+const PASSAGES_MAX: u32 = 100;
+/// Sources of a listing, where the caller names no number.
+const SOURCES_DEFAULT: u32 = 50;
+const SOURCES_MAX: u32 = 1000;
+/// Chunks of one reading, where the caller names no number.
+const CHUNKS_DEFAULT: u32 = 20;
+const CHUNKS_MAX: u32 = 200;
+/// Seconds that `add_text` waits for the text to be searchable, in steps.
+const WAIT_STEP_SECONDS: u64 = 5;
+const WAIT_STEPS_MAX: u32 = 12;
+
+/// The tools.
+pub(super) fn tools() -> Vec<Entry> {
+    let (read, write) = (Role::Read, Role::Write);
+    vec![
+        entry!(
+            "search",
+            "Search passages",
+            read,
+            Effect::Reads,
+            search,
+            "Finds the passages of the knowledge base that are nearest to a query, by meaning and \
+             by words. Use it to look things up; use `ask` for a question that wants one answer. \
+             `confidence` below 0.2 means that a passage is hardly about the query."
+        ),
+        entry!(
+            "ask",
+            "Ask a question",
+            read,
+            Effect::Reads,
+            ask,
+            "Answers a question from the knowledge base, with the passages that the answer is \
+             taken from. Says so where the documents do not answer it: do not guess then."
+        ),
+        entry!(
+            "read_source",
+            "Read a source",
+            read,
+            Effect::Reads,
+            read_source,
+            "Reads the text of one document in order, whole or one page (slide, sheet). Long \
+             documents come in parts: go on with `from` set to `next`."
+        ),
+        entry!(
+            "list_sources",
+            "List sources",
+            read,
+            Effect::Reads,
+            list_sources,
+            "Lists the documents of the knowledge base, newest first."
+        ),
+        entry!(
+            "add_text",
+            "Add a text",
+            write,
+            Effect::Adds,
+            add_text,
+            "Adds a text to the knowledge base as a document. With the `file_id` of an existing \
+             document that one is replaced."
+        ),
+    ]
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SearchInput {
+    /// Text to look for: a question, a phrase or keywords.
+    query: String,
+    /// Number of passages, 1 to 100.
+    #[schemars(range(min = 1, max = PASSAGES_MAX))]
+    limit: Option<u32>,
+    /// Only documents with these values of `document_metadata`: {"key": value}, or {"key": {"$gte":
+    /// value}} with $eq, $ne, $gt, $gte, $lt, $lte, $in, $nin.
+    filter: Option<Map<String, Value>>,
+    /// Only these documents.
+    file_ids: Option<Vec<String>>,
+}
+
+/// A passage that was found.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FoundPassage {
+    /// Document, for `read_source`.
+    file_id: String,
+    /// Title of the document.
+    title: String,
+    /// Page, slide or sheet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page: Option<u32>,
+    /// The passage.
+    text: String,
+    /// Chance that it is about the query, 0 to 1.
+    confidence: f64,
+    /// Web address of the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct SearchOutput {
+    /// Best first.
+    passages: Vec<FoundPassage>,
+}
+
+async fn search(session: Session, input: SearchInput) -> Result<SearchOutput, Refusal> {
+    let mut body = json!({
+        "query": input.query,
+        "max_chunks": count("limit", input.limit, PASSAGES_MAX, PASSAGES_DEFAULT)?,
+    });
+    narrow(&mut body, input.filter, input.file_ids);
+    let found: Value = session.post("/search/retrieve", body).await?;
+    let passage = |chunk: &Value| FoundPassage {
+        file_id: text(&chunk["source_id"]),
+        title: text(&chunk["source_title"]),
+        page: page_of(chunk),
+        text: text(&chunk["chunk_content"]),
+        confidence: chunk["confidence"].as_f64().unwrap_or_default(),
+        url: filled(&chunk["source_url"]),
+    };
+    Ok(SearchOutput { passages: list(&found["chunks"]).iter().map(passage).collect() })
+}
+
+fn narrow(body: &mut Value, filter: Option<Map<String, Value>>, files: Option<Vec<String>>) {
+    if let Some(filter) = filter {
+        body["document_metadata"] = Value::Object(filter);
+    }
+    if let Some(files) = files {
+        body["context_list"] = json!(files);
+    }
+}
+
+/// The page in the `layout` of a chunk, which is JSON in a string.
+fn page_of(chunk: &Value) -> Option<u32> {
+    let layout: Value = serde_json::from_str(chunk["layout"].as_str()?).ok()?;
+    ["page", "slide", "sheet"].into_iter().find_map(|name| number(&layout[name]))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AskInput {
+    /// The question, as a person would ask it.
+    question: String,
+    /// Only documents with these values of `document_metadata`, as for `search`.
+    filter: Option<Map<String, Value>>,
+    /// Only these documents.
+    file_ids: Option<Vec<String>>,
+}
+
+/// A passage that an answer is taken from.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Citation {
+    /// Its number in the answer.
+    n: u32,
+    /// Document, for `read_source`.
+    file_id: String,
+    /// Title of the document.
+    title: String,
+    /// Page, slide or sheet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page: Option<u32>,
+    /// The passage.
+    text: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct AskOutput {
+    /// The answer; `[n]` refers to a citation.
+    answer: String,
+    /// The passages that it cites; empty where the documents do not answer the question.
+    citations: Vec<Citation>,
+    /// Whether documents contradict each other on this, and the answer tells both.
+    conflict: bool,
+}
+
+async fn ask(session: Session, input: AskInput) -> Result<AskOutput, Refusal> {
+    let mut body = json!({"question": input.question});
+    narrow(&mut body, input.filter, input.file_ids);
+    session.progress(1.0, "searching and reading").await;
+    let found: Value = session.post("/search/qna", body).await?;
+    let title = |file: &Value| {
+        let source = list(&found["sources"]).iter().find(|source| source["source_id"] == *file);
+        source.map(|source| text(&source["source_title"])).unwrap_or_default()
+    };
+    let citation = |cited: &Value| Citation {
+        n: number(&cited["n"]).unwrap_or_default(),
+        file_id: text(&cited["file_id"]),
+        title: title(&cited["file_id"]),
+        page: number(&cited["page"]),
+        text: text(&cited["text"]),
+    };
+    Ok(AskOutput {
+        answer: text(&found["answer"]),
+        citations: list(&found["citations"]).iter().map(citation).collect(),
+        conflict: found["metadata"]["conflict"] == true,
+    })
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ReadInput {
+    /// The document, as other tools name it.
+    file_id: String,
+    /// Only this page, slide or sheet, from 1.
+    #[schemars(range(min = 1))]
+    page: Option<u32>,
+    /// Number of the part to begin with: `next` of the reading before.
+    from: Option<u32>,
+    /// Number of parts of some 200 words each, 1 to 200.
+    #[schemars(range(min = 1, max = CHUNKS_MAX))]
+    parts: Option<u32>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::mcp) struct ReadOutput {
+    /// Title of the document.
+    pub title: String,
+    /// The text that was read.
+    pub text: String,
+    /// `from` of the next reading; null at the end.
+    pub next: Option<u32>,
+}
+
+async fn read_source(session: Session, input: ReadInput) -> Result<ReadOutput, Refusal> {
+    let body = json!({
+        "file_id": input.file_id,
+        "page": input.page,
+        "offset": input.from.unwrap_or(0),
+        "limit": count("parts", input.parts, CHUNKS_MAX, CHUNKS_DEFAULT)?,
+    });
+    let found: Value = session.post("/list/chunks", body).await?;
+    Ok(read(&found))
+}
+
+/// The text of listed chunks; headings stand once over what they head.
+pub(in crate::mcp) fn read(found: &Value) -> ReadOutput {
+    let mut whole = String::new();
+    for chunk in list(&found["chunks"]) {
+        let gap = if whole.is_empty() { "" } else { "\n\n" };
+        whole.push_str(gap);
+        whole.push_str(chunk["chunk_content"].as_str().unwrap_or_default().trim());
+    }
+    let next = number(&found["next_offset"]);
+    ReadOutput { title: text(&found["title"]), text: whole, next }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListInput {
+    /// Number of documents, 1 to 1,000.
+    #[schemars(range(min = 1, max = SOURCES_MAX))]
+    limit: Option<u32>,
+    /// `next` of the listing before.
+    cursor: Option<String>,
+}
+
+/// A document.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ListedSource {
+    /// Its id.
+    file_id: String,
+    /// Its title.
+    title: String,
+    /// State of processing: queued, in_progress, success or errored.
+    status: String,
+    /// Why it is errored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// Its web address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    /// Its metadata.
+    metadata: Map<String, Value>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ListOutput {
+    /// Newest first.
+    sources: Vec<ListedSource>,
+    /// Documents in all.
+    total: u64,
+    /// `cursor` of the next listing; null at the end.
+    next: Option<String>,
+}
+
+async fn list_sources(session: Session, input: ListInput) -> Result<ListOutput, Refusal> {
+    let limit = count("limit", input.limit, SOURCES_MAX, SOURCES_DEFAULT)?;
+    let mut query = vec![("limit", limit.to_string())];
+    query.extend(input.cursor.map(|cursor| ("cursor", cursor)));
+    let found: Value = session.ask(Method::GET, "/list/sources", query, Value::Null).await?;
+    let source = |source: &Value| ListedSource {
+        file_id: text(&source["id"]),
+        title: text(&source["title"]),
+        status: text(&source["status"]),
+        error: filled(&source["error_message"]),
+        url: filled(&source["url"]),
+        metadata: source["document_metadata"].as_object().cloned().unwrap_or_default(),
+    };
+    Ok(ListOutput {
+        sources: list(&found["sources"]).iter().map(source).collect(),
+        total: found["total"].as_u64().unwrap_or_default(),
+        next: found["next_cursor"].as_str().map(str::to_owned),
+    })
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AddInput {
+    /// The text.
+    text: String,
+    /// Title of the document.
+    title: Option<String>,
+    /// Its id; made where absent. A known one is replaced.
+    file_id: Option<String>,
+    /// Web address that it is from.
+    url: Option<String>,
+    /// Values to filter by later.
+    metadata: Option<Map<String, Value>>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct AddOutput {
+    /// Id of the document.
+    file_id: String,
+    /// State of processing: `success` once it can be found; queued, in_progress or errored.
+    status: String,
+    /// Why it is errored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+async fn add_text(session: Session, input: AddInput) -> Result<AddOutput, Refusal> {
+    let mut body = json!({"content": input.text});
+    let texts = [("title", input.title), ("file_id", input.file_id), ("url", input.url)];
+    for (name, value) in texts {
+        if let Some(value) = value {
+            body[name] = json!(value);
+        }
+    }
+    if let Some(metadata) = input.metadata {
+        body["document_metadata"] = Value::Object(metadata);
+    }
+    let accepted: Value =
+        session.ask(Method::POST, "/upload/upload_text", Vec::new(), body).await?;
+    let file_id = text(&accepted["file_id"]);
+    let mut status = accepted;
+    for step in 1..=WAIT_STEPS_MAX {
+        let is_open = ["queued", "in_progress"].contains(&status["status"].as_str().unwrap_or(""));
+        if !is_open {
+            break;
+        }
+        session.progress(f64::from(step), status["status"].as_str().unwrap_or_default()).await;
+        let query = vec![("file_id", file_id.clone()), ("wait", WAIT_STEP_SECONDS.to_string())];
+        let path = "/upload/verify_processing";
+        status = session.ask(Method::GET, path, query, Value::Null).await?;
+    }
+    let (status, error) = match status["status"].as_str() {
+        Some("errored") => ("errored", filled(&status["message"])),
+        Some(status) => (status, None),
+        None => ("", None),
+    };
+    Ok(AddOutput { file_id, status: status.to_owned(), error })
+}

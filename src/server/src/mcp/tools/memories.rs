@@ -1,0 +1,137 @@
+//! Tools over memories.
+
+use http::Method;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{count, list, text};
+use crate::mcp::api::Refusal;
+use crate::mcp::session::Session;
+use crate::mcp::tool::{Effect, Entry, entry};
+use lodestone_types::Role;
+
+/// Memories, where the caller names no number.
+const MEMORIES_DEFAULT: u32 = 10;
+const MEMORIES_MAX: u32 = 50;
+
+/// The tools.
+pub(super) fn tools() -> Vec<Entry> {
+    let (read, write) = (Role::Read, Role::Write);
+    vec![
+        entry!(
+            "remember",
+            "Remember",
+            write,
+            Effect::Adds,
+            remember,
+            "Keeps a fact about the user or the conversation for later sessions. It is no \
+             document: `search` and `ask` do not return it, `recall` does."
+        ),
+        entry!(
+            "recall",
+            "Recall",
+            read,
+            Effect::Reads,
+            recall,
+            "Finds facts that were kept by `remember`."
+        ),
+        entry!(
+            "forget",
+            "Forget",
+            write,
+            Effect::Removes,
+            forget,
+            "Deletes a fact that was kept by `remember`."
+        ),
+    ]
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RememberInput {
+    /// The fact, in a sentence that can be understood alone.
+    text: String,
+    /// Id of a memory to replace.
+    memory_id: Option<String>,
+    /// Seconds after which it is forgotten; never where absent.
+    #[schemars(range(min = 1))]
+    expires_in: Option<u64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct RememberOutput {
+    /// Id of the memory.
+    memory_id: String,
+}
+
+async fn remember(session: Session, input: RememberInput) -> Result<RememberOutput, Refusal> {
+    let mut body = json!({"user_memory": input.text});
+    if let Some(id) = input.memory_id {
+        body["memory_id"] = json!(id);
+    }
+    if let Some(seconds) = input.expires_in {
+        body["expiry_time"] = json!(seconds);
+    }
+    let path = "/user_memory/add_user_memory";
+    let added: Value = session.ask(Method::POST, path, Vec::new(), body).await?;
+    Ok(RememberOutput { memory_id: text(&added["memory_id"]) })
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RecallInput {
+    /// Subject of the facts.
+    query: String,
+    /// Number of facts, 1 to 50.
+    #[schemars(range(min = 1, max = MEMORIES_MAX))]
+    limit: Option<u32>,
+}
+
+/// A fact.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Recalled {
+    /// Its id, for `forget`.
+    memory_id: String,
+    /// The fact.
+    text: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct RecallOutput {
+    /// Best first.
+    memories: Vec<Recalled>,
+}
+
+async fn recall(session: Session, input: RecallInput) -> Result<RecallOutput, Refusal> {
+    let limit = count("limit", input.limit, MEMORIES_MAX, MEMORIES_DEFAULT)?;
+    let (query, body) = (vec![("max_count", limit.to_string())], json!({"query": input.query}));
+    let path = "/user_memory/retrieve_user_memory";
+    let found: Value = session.ask(Method::POST, path, query, body).await?;
+    let memory = |memory: &Value| Recalled {
+        memory_id: text(&memory["memory_id"]),
+        text: text(&memory["memory_content"]),
+    };
+    let memories = list(&found["retrieved_user_memories"]).iter().map(memory).collect();
+    Ok(RecallOutput { memories })
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ForgetInput {
+    /// Id of the memory.
+    memory_id: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ForgetOutput {
+    /// Always true: an unknown memory is an error.
+    forgotten: bool,
+}
+
+async fn forget(session: Session, input: ForgetInput) -> Result<ForgetOutput, Refusal> {
+    let query = vec![("memory_id", input.memory_id)];
+    let path = "/user_memory/delete_user_memory";
+    let _: Value = session.ask(Method::DELETE, path, query, Value::Null).await?;
+    Ok(ForgetOutput { forgotten: true })
+}

@@ -1,0 +1,79 @@
+//! Changing the embedding model of tenants.
+
+use crate::app::{App, blocking};
+use crate::dto::reembed::{EstimateView, Reembed, ReembedQuery, ReembedStatus, TenantVectors};
+use crate::error::ApiError;
+use crate::reply::Json;
+use crate::request::Call;
+use crate::routes::{Group, Route};
+use lodestone_engine::ingest::ReembedEstimate;
+use lodestone_engine::{ReembedAction, TenantReembed};
+use lodestone_types::Role;
+
+/// The operations.
+pub fn routes() -> Vec<Route<App>> {
+    let (group, admin) = (Group::Admin, Role::Admin);
+    let begin = "Change the embedding model of tenants, or measure what that would be";
+    vec![
+        Route::<App>::post("/admin/reembed", group, admin, begin).handle(blocking(order)),
+        Route::<App>::get(
+            "/admin/reembed",
+            group,
+            admin,
+            "Tell the embedding models of tenants and the progress of changes",
+        )
+        .handle(blocking(status)),
+    ]
+}
+
+fn order(app: &App, call: &Call, request: Reembed) -> Result<Json<ReembedStatus>, ApiError> {
+    let Reembed { tenant, action } = request;
+    let states = app.engine.reembed(call.grant()?, tenant.as_ref(), Some(action))?;
+    let message = match action {
+        ReembedAction::Estimate => "Measured; nothing was changed",
+        ReembedAction::Discard => "Vectors that are not searched were given up",
+        ReembedAction::Start | ReembedAction::Back => {
+            "Asked for; GET /admin/reembed tells the progress"
+        }
+    };
+    Ok(answer(states, message))
+}
+
+fn status(app: &App, call: &Call, request: ReembedQuery) -> Result<Json<ReembedStatus>, ApiError> {
+    let states = app.engine.reembed(call.grant()?, request.tenant.as_ref(), None)?;
+    Ok(answer(states, "Successfully fetched the models of tenants"))
+}
+
+fn answer(states: Vec<TenantReembed>, message: &str) -> Json<ReembedStatus> {
+    let tenants = states.into_iter().map(view).collect();
+    Json::new(ReembedStatus { tenants, success: true, message: message.to_owned() })
+}
+
+fn view(of: TenantReembed) -> TenantVectors {
+    let TenantReembed { tenant, state, run, estimate } = of;
+    TenantVectors {
+        tenant_id: tenant.to_string(),
+        model: state.model,
+        is_current: state.is_current,
+        other_model: state.other_model,
+        other_bytes: state.other_bytes,
+        kept_until: state.kept_until.map(|at| at.to_string()),
+        status: run.as_ref().map(|run| run.status.as_str().to_owned()),
+        chunks_done: run.as_ref().map_or(0, |run| run.chunks_done),
+        chunks: run.as_ref().map_or(0, |run| run.chunks),
+        reason: run.map(|run| run.message).unwrap_or_default(),
+        estimate: estimate.map(estimated),
+    }
+}
+
+fn estimated(of: ReembedEstimate) -> EstimateView {
+    let round = |number: f64| (number * 10.0).round() / 10.0;
+    EstimateView {
+        chunks: of.chunks,
+        tokens: of.tokens,
+        chunks_per_second: round(of.chunks_per_second),
+        seconds: round(of.seconds),
+        disk_bytes: of.disk_bytes,
+        free_bytes: of.free_bytes,
+    }
+}

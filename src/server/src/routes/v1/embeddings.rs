@@ -1,0 +1,239 @@
+//! Vectors of texts.
+//!
+//! ```text
+//! one passage   -> lane of queries, as a search makes its vector
+//! more          -> groups that the cores take together for about a tenth of a second, each in a
+//!                  turn of its owner (`turns`) and in the lane of answers
+//! ```
+//! So a search waits for no group, and another owner for one at most, however many texts come.
+
+use std::ops::Range;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::app::App;
+use crate::dto::v1::embeddings::{Embed, EmbeddingList, EmbeddingUsage, EmbeddingView, VectorView};
+use crate::error::{ApiError, Location};
+use crate::reply::Bare;
+use crate::request::{Call, Inputs};
+use crate::routes::off_thread;
+use crate::routes::route::share_of;
+use crate::routes::v1::owner;
+use lodestone_embed::{Embedder, Lane};
+use lodestone_engine::EngineError;
+use lodestone_engine::ingest::MemoryShare;
+use lodestone_types::{CollectionId, RequestContext, limits};
+
+/// Bytes of memory for each number of an answer: as such, and as text.
+const BYTES_PER_NUMBER: usize = 16;
+/// Answers of fewer bytes take no share of the memory budget.
+const SHARE_BYTES_MIN: usize = 128 << 10;
+
+/// Texts that the model will read.
+pub(super) struct Passages {
+    texts: Vec<String>,
+    /// Tokens of each.
+    tokens: Vec<usize>,
+    /// Positions of those that are cut.
+    truncated: Vec<usize>,
+}
+
+impl Passages {
+    /// Counts the tokens of `texts`.
+    pub(super) fn new(embedder: &dyn Embedder, texts: Vec<String>) -> Self {
+        let counts: Vec<(usize, bool)> =
+            texts.iter().map(|text| embedder.tokens_read(text)).collect();
+        let cut = counts.iter().enumerate().filter(|(_, (_, is_cut))| *is_cut);
+        let truncated = cut.map(|(at, _)| at).collect();
+        Self { texts, tokens: counts.into_iter().map(|(count, _)| count).collect(), truncated }
+    }
+
+    /// Groups of neighbours of about `tokens_max` tokens, one text at least.
+    fn groups(&self, tokens_max: usize) -> Vec<Range<usize>> {
+        let (mut groups, mut start, mut sum) = (Vec::new(), 0, 0);
+        for (at, tokens) in self.tokens.iter().enumerate() {
+            if sum + tokens > tokens_max && at > start {
+                groups.push(start..at);
+                (start, sum) = (at, 0);
+            }
+            sum += tokens;
+        }
+        groups.push(start..self.tokens.len());
+        groups
+    }
+}
+
+pub(super) async fn embed(
+    app: App,
+    call: Call,
+    input: Embed,
+) -> Result<Bare<EmbeddingList>, ApiError> {
+    let context = app.search_context();
+    // Dropped with this future, when the client has gone.
+    let _listening = context.cancel().on_drop();
+    let (preparing, asked) = (app.clone(), call.clone());
+    let prepared = off_thread(move || prepare(&preparing, &asked, input)).await?;
+    let Prepared { mut passages, owner, dimension, is_base64, held } = prepared;
+    let prompt_tokens = passages.tokens.iter().sum();
+    let truncated = std::mem::take(&mut passages.truncated);
+    let vectors = vectors(&app, &call, &context, owner, passages).await?;
+    off_thread(move || {
+        let shown = |(index, vector)| EmbeddingView {
+            object: "embedding",
+            index,
+            embedding: shown(vector, dimension, is_base64),
+        };
+        let body = EmbeddingList {
+            object: "list",
+            data: vectors.into_iter().enumerate().map(shown).collect(),
+            model: app.engine.embedder().name().to_owned(),
+            usage: EmbeddingUsage { prompt_tokens, total_tokens: prompt_tokens },
+            truncated,
+        };
+        Ok(Bare { held, ..Bare::new(body) })
+    })
+    .await
+}
+
+/// A request that is known to be right.
+struct Prepared {
+    passages: Passages,
+    owner: CollectionId,
+    dimension: usize,
+    is_base64: bool,
+    held: Option<MemoryShare>,
+}
+
+fn prepare(app: &App, call: &Call, input: Embed) -> Result<Prepared, ApiError> {
+    let embedder = app.engine.embedder();
+    let Embed { input, model, is_base64, dimensions, truncate, tenant } = input;
+    if model.is_some_and(|model| model != embedder.name()) {
+        return Err(ApiError::model_not_found(Location::Body));
+    }
+    let dimension = dimensions.unwrap_or(embedder.dimension());
+    if !embedder.may_shorten_to(dimension) {
+        let (name, whole) = (embedder.name(), embedder.dimension());
+        let problem =
+            format!("must be {whole}: the vectors of {name} cannot be cut to {dimension}");
+        return Err(wrong("dimensions", &problem));
+    }
+    let owner = owner(app, call.grant()?, tenant.as_ref())?;
+    let texts = texts(embedder, input)?;
+    let bytes = texts.len() * embedder.dimension() * BYTES_PER_NUMBER;
+    let is_large = bytes > SHARE_BYTES_MIN;
+    let held = is_large.then(|| share_of(bytes as u64, &call.gate)).transpose()?;
+    let passages = Passages::new(embedder, texts);
+    match passages.truncated.first() {
+        Some(at) if !truncate => {
+            let problem = format!(
+                "[{at}] is longer than the {} tokens of the model's window",
+                passages.tokens[*at]
+            );
+            Err(wrong("input", &problem))
+        }
+        _ => Ok(Prepared { passages, owner, dimension, is_base64, held }),
+    }
+}
+
+fn texts(embedder: &dyn Embedder, input: Inputs) -> Result<Vec<String>, ApiError> {
+    let texts = match input {
+        Inputs::Texts(texts) => texts,
+        Inputs::Tokens(lists) => {
+            let read = |(at, ids): (usize, Vec<u32>)| {
+                embedder.text_of_tokens(&ids).ok_or_else(|| {
+                    let name = embedder.name();
+                    wrong("input", &format!("[{at}] holds a token that {name} does not have"))
+                })
+            };
+            lists.into_iter().enumerate().map(read).collect::<Result<_, _>>()?
+        }
+    };
+    match texts.iter().position(String::is_empty) {
+        Some(at) => Err(wrong("input", &format!("[{at}] is empty"))),
+        None => Ok(texts),
+    }
+}
+
+/// 400 about a member; the message is `<member> <problem>`, without a space before an index.
+fn wrong(member: &str, problem: &str) -> ApiError {
+    let separator = if problem.starts_with('[') { "" } else { " " };
+    let message = format!("{member}{separator}{problem}");
+    ApiError::invalid("invalid_value", message).at(Location::Body, member)
+}
+
+/// The vectors of texts, in their order.
+pub(super) async fn vectors(
+    app: &App,
+    call: &Call,
+    context: &RequestContext,
+    owner: CollectionId,
+    mut passages: Passages,
+) -> Result<Vec<Vec<f32>>, ApiError> {
+    let context = context.of_tenant(owner);
+    if passages.tokens.iter().sum::<usize>() <= limits::MODEL_TOKENS_MAX {
+        let engine = app.engine.clone();
+        return off_thread(move || {
+            let made = engine.embedder().embed_within(Lane::Query, &context, passages.texts);
+            Ok(made.map_err(EngineError::from)?)
+        })
+        .await;
+    }
+    let tokens_max = limits::EMBED_BATCH_TOKENS * app.engine.settings().embed_threads.max(1);
+    let mut vectors = Vec::with_capacity(passages.texts.len());
+    for group in passages.groups(tokens_max) {
+        let turn = app.turn_of(call, &context.restarted(), owner).await?;
+        let texts: Vec<String> = passages.texts[group].iter_mut().map(std::mem::take).collect();
+        let (engine, context) = (app.engine.clone(), context.restarted());
+        let made = off_thread(move || {
+            let made = engine.embedder().embed_within(Lane::Answer, &context, texts);
+            drop(turn);
+            Ok(made.map_err(EngineError::from)?)
+        });
+        vectors.extend(made.await?);
+    }
+    Ok(vectors)
+}
+
+/// The first numbers of a vector as one of length 1, in the form that is wanted.
+fn shown(mut vector: Vec<f32>, dimension: usize, is_base64: bool) -> VectorView {
+    if dimension < vector.len() {
+        vector.truncate(dimension);
+        let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+        if length > 0.0 {
+            vector.iter_mut().for_each(|x| *x /= length);
+        }
+    }
+    if !is_base64 {
+        return VectorView::Numbers(vector);
+    }
+    let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
+    VectorView::Base64(STANDARD.encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_hold_neighbours_and_every_text_once() {
+        let groups = |tokens: &[usize]| {
+            let texts = vec![String::new(); tokens.len()];
+            Passages { texts, tokens: tokens.to_vec(), truncated: Vec::new() }.groups(10)
+        };
+        assert_eq!(groups(&[4, 4, 4, 20, 1]), [0..2, 2..3, 3..4, 4..5]);
+        assert_eq!(groups(&[10, 10]), [0..1, 1..2]);
+        assert_eq!(groups(&[0, 0, 10, 0, 1]), [0..4, 4..5]);
+    }
+
+    #[test]
+    fn a_shorter_vector_has_length_1() {
+        let VectorView::Numbers(cut) = shown(vec![0.36, 0.48, 0.8], 2, false) else {
+            unreachable!("numbers were asked for")
+        };
+        assert_eq!(cut.len(), 2);
+        assert!((cut[0] - 0.6).abs() < 1e-6 && (cut[1] - 0.8).abs() < 1e-6, "{cut:?}");
+        let whole = shown(vec![1.0, -2.0], 2, true);
+        assert_eq!(whole, VectorView::Base64("AACAPwAAAMA=".to_owned()));
+    }
+}

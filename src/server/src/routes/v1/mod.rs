@@ -1,0 +1,54 @@
+//! OpenAI's interface: models, vectors, relevance, answers. Errors below `/v1` have its form
+//! ([`crate::error::ErrorForm`]); members that it does not know are ignored and named in a header.
+//!
+//! - `models`: the installed models and the tenants of the key
+//! - `embeddings`, `rerank`: the models by themselves
+//! - `chat`: a tenant as a model that knows its documents
+
+pub mod chat;
+mod embeddings;
+mod models;
+mod rerank;
+
+use sha2::{Digest, Sha256};
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::routes::{Group, Route};
+use lodestone_types::{CollectionId, Grant, Role, TenantId, limits};
+
+/// The operations.
+pub fn routes() -> Vec<Route<App>> {
+    let get = |path, summary| Route::<App>::get(path, Group::OpenAi, Role::Read, summary);
+    let post = |path, summary| {
+        let draft = Route::<App>::post(path, Group::OpenAi, Role::Read, summary);
+        draft.json(limits::BODY_BYTES_MAX_INPUTS)
+    };
+    vec![
+        get("/v1/models", "List the models and tenants that this key may name as `model`")
+            .handle(crate::app::blocking(models::list)),
+        get("/v1/models/{model}", "Look up one of them").handle(crate::app::blocking(models::get)),
+        post("/v1/embeddings", "Vectors of texts by the installed model").handle(embeddings::embed),
+        post("/v1/rerank", "Relevance of documents to a query").handle(rerank::rerank),
+        post("/v1/chat/completions", "An answer from the documents of a tenant")
+            .handle(chat::complete),
+    ]
+}
+
+/// The owner of the turns of a request that reads no tenant's data: the tenant that it names or the
+/// only one of the key, else the key.
+fn owner(app: &App, grant: &Grant, named: Option<&TenantId>) -> Result<CollectionId, ApiError> {
+    if let Some(named) = named {
+        return Ok(app.engine.find_tenant(grant, named)?.collection);
+    }
+    let only = grant.scope.only_tenant();
+    let only = only.and_then(|tenant| app.engine.find_tenant(grant, tenant).ok());
+    Ok(only.map_or_else(|| of_key(&grant.key_id), |tenant| tenant.collection))
+}
+
+/// A name for a key among those of collections.
+fn of_key(key_id: &str) -> CollectionId {
+    let digest = Sha256::digest(key_id.as_bytes());
+    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    hex.parse().expect("16 bytes name a collection")
+}

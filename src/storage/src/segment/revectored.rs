@@ -1,0 +1,80 @@
+//! Rows of an older segment with other vectors.
+
+use std::borrow::Cow;
+
+use crate::segment::feed::{MergedRows, RowFeed, Scratch, vector_columns};
+use crate::segment::format::VectorKind;
+use crate::segment::lists::Lists;
+use crate::segment::{Segment, SegmentError, TombstoneSet};
+use lodestone_compute::{VectorColumns, VectorRows};
+use lodestone_graph::RowGraph;
+use lodestone_text::TextBundle;
+use lodestone_types::{ChunkPlace, PageBox, SourceRecord};
+
+/// The live rows of a segment, all but their vectors.
+pub(super) struct RevectoredRows<'a> {
+    rows: MergedRows<'a>,
+    vectors: VectorColumns,
+}
+
+impl<'a> RevectoredRows<'a> {
+    /// `vectors` are those of the live rows, in their order.
+    pub(super) fn new(
+        input: (&'a Segment, &'a TombstoneSet),
+        kind: VectorKind,
+        dimension: usize,
+        vectors: &[Vec<f32>],
+    ) -> Result<Self, SegmentError> {
+        let rows = MergedRows::new(vec![input])?;
+        let count: u32 = rows.sources().iter().map(|(_, rows)| rows).sum();
+        if count as usize != vectors.len() {
+            let problem = format!("{} vectors for {count} rows", vectors.len());
+            return Err(SegmentError::BadInput { problem });
+        }
+        let vectors = vector_columns(kind, dimension, vectors.iter())?;
+        Ok(Self { rows, vectors })
+    }
+}
+
+impl RowFeed for RevectoredRows<'_> {
+    fn sources(&self) -> &[(SourceRecord, u32)] {
+        self.rows.sources()
+    }
+
+    fn entry(&self, row: u32) -> (u32, ChunkPlace) {
+        self.rows.entry(row)
+    }
+
+    fn boxes(&self, row: u32) -> Cow<'_, [PageBox]> {
+        self.rows.boxes(row)
+    }
+
+    fn context(&self, row: u32) -> Cow<'_, str> {
+        self.rows.context(row)
+    }
+
+    fn graph(&self, row: u32) -> Result<Cow<'_, RowGraph>, SegmentError> {
+        self.rows.graph(row)
+    }
+
+    fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError> {
+        self.rows.text(row)
+    }
+
+    fn parts(&self) -> Result<Vec<VectorRows<'_>>, SegmentError> {
+        Ok(vec![self.vectors.view()])
+    }
+
+    fn origin(&self, row: u32) -> (usize, u32) {
+        (0, row)
+    }
+
+    /// The lists of the input are of other vectors.
+    fn older_lists(&self) -> Result<Option<(usize, Lists<'_>)>, SegmentError> {
+        Ok(None)
+    }
+
+    fn text_index(&self, scratch: &Scratch<'_>) -> Result<TextBundle, SegmentError> {
+        self.rows.text_index(scratch)
+    }
+}

@@ -1,0 +1,251 @@
+//! `lodestone reembed`: another embedding model for a tenant that is searched, changed and killed.
+//!
+//! `LODESTONE_REEMBED_CHUNKS` names the number of chunks; 20,000 was run for the record.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::models::write_tiny;
+use crate::process::http::Client;
+use crate::process::lodestone;
+use crate::process::patience::Patience;
+use crate::{Installation, KEY, ask};
+
+const CHUNKS: usize = 3000;
+/// Chunks of a document.
+const PARTS: usize = 100;
+const QUERIES: usize = 12;
+
+/// Words by number, the same in every run.
+fn words() -> Vec<String> {
+    let fixed = ["[UNK]", "[CLS]", "[SEP]"].map(str::to_owned);
+    fixed.into_iter().chain((0..400).map(|n| format!("word{n}"))).collect()
+}
+
+/// Text of so many words; each seed has its own.
+fn text(seed: u64, count: usize) -> String {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut word = || {
+        state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        // Few words are frequent in a text, so that texts differ.
+        format!("word{}", (seed * 37 + (state >> 33) % 40) % 400)
+    };
+    (0..count).map(|_| word()).collect::<Vec<_>>().join(" ")
+}
+
+fn document(number: u64) -> String {
+    let part = |at: usize| text(number * PARTS as u64 + at as u64, 140);
+    (0..PARTS).map(|at| format!("# word{at}\n\n{}\n\n", part(at))).collect()
+}
+
+/// The scope of what stays, and of what is changed under way.
+const STILL: &str = "tenant_id=acme&sub_tenant_id=still";
+const MOVING: &str = "tenant_id=acme&sub_tenant_id=moving";
+
+fn put(client: &Client, scope: &str, id: &str, content: &str) {
+    let body = json!({"file_id": id, "content": content});
+    ask(client, "POST", &format!("/upload/upload_text?{scope}"), body);
+}
+
+fn wait_settled(client: &Client, scope: &str, id: &str) {
+    let path = format!("/upload/verify_processing?{scope}&file_id={id}");
+    let mut patience = Patience::new();
+    loop {
+        let status = ask(client, "POST", &path, Value::Null);
+        if let Some(ended @ ("success" | "errored")) = status["status"].as_str() {
+            assert_eq!(ended, "success", "{id}: {status}");
+            return;
+        }
+        let jobs = ask(client, "GET", "/jobs?limit=1", Value::Null);
+        assert!(!patience.is_over((status.clone(), jobs["counts"].clone())), "stuck: {status}");
+    }
+}
+
+fn fill(client: &Client, chunks: usize) {
+    let documents = chunks / PARTS;
+    (0..documents).for_each(|n| put(client, STILL, &format!("s{n}"), &document(n as u64)));
+    (0..documents).for_each(|n| wait_settled(client, STILL, &format!("s{n}")));
+}
+
+/// Ids of chunks by source and text, with their scores.
+type Top = Vec<(String, String, f64)>;
+
+/// The first ten of a query in what stays; `None` while no server answers.
+fn top(client: &Client, query: usize) -> Option<Top> {
+    let words = text(query as u64 * 211 + 5, 12);
+    let body = json!({"tenant_id": "acme", "sub_tenant_id": "still", "query": words, "alpha": 1.0,
+        "max_chunks": 10, "graph_context": false});
+    let reply = client.call("POST", "/search/retrieve", &body).ok()?;
+    let found = reply.json();
+    assert_eq!(reply.status, 200, "a search fails: {found}");
+    assert_eq!(found["metadata"]["degraded"], json!([]), "{found}");
+    let one = |chunk: &Value| {
+        let text = |name: &str| chunk[name].as_str().expect("a text").to_owned();
+        (text("source_id"), text("chunk_content"), chunk["relevancy_score"].as_f64().expect("one"))
+    };
+    Some(found["chunks"].as_array().expect("an array").iter().map(one).collect())
+}
+
+fn tops(client: &Client) -> Vec<Top> {
+    (0..QUERIES).map(|query| top(client, query).expect("an answer")).collect()
+}
+
+/// Whether two answers are of the same vectors: but for rounding, by which neighbours may change
+/// places.
+fn is_same(one: &Top, other: &Top) -> bool {
+    let is_near = one.iter().zip(other).all(|(a, b)| (a.2 - b.2).abs() < 1e-3);
+    let is_in = |a: &&(String, String, f64)| other.iter().any(|b| (&a.0, &a.1) == (&b.0, &b.1));
+    one.len() == other.len() && is_near && one.iter().filter(is_in).count() + 1 >= one.len()
+}
+
+fn state(client: &Client) -> Value {
+    ask(client, "GET", "/admin/reembed?tenant_id=acme", Value::Null)["tenants"][0].clone()
+}
+
+fn wait_for(client: &Client, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    let mut patience = Patience::new();
+    loop {
+        let now = state(client);
+        assert_ne!(now["status"], "errored", "{now}");
+        if is_so(&now) {
+            return now;
+        }
+        assert!(!patience.is_over(now.clone()), "{what} does not come: {now}");
+    }
+}
+
+fn cli(client: &Client, arguments: &[&str]) -> String {
+    let server = format!("http://{}", client.address);
+    let mut command = lodestone(arguments);
+    let run = command.args(["--server", &server, "--api-key", KEY]).output().expect("it runs");
+    let told = String::from_utf8([run.stdout, run.stderr].concat()).expect("UTF-8");
+    assert!(run.status.success(), "{told}");
+    told
+}
+
+/// Goal: a tenant changes its model under searches, uploads, deletions and three kills: no search
+/// fails or mixes vectors, nothing is lost, and at the end it is as a fresh tenant of that model.
+#[test]
+fn a_tenant_changes_its_model_under_load_and_kills() {
+    let chunks = std::env::var("LODESTONE_REEMBED_CHUNKS").ok();
+    let chunks = chunks.map_or(CHUNKS, |text| text.parse().expect("a number"));
+    let dir = TempDir::new().expect("a directory");
+    let (old, new) = (dir.path().join("old-model"), dir.path().join("new-model"));
+    write_tiny(&old, "BertModel", &words(), 16, 1);
+    write_tiny(&new, "BertModel", &words(), 32, 4);
+    let fresh = |model: &Path| Installation {
+        dir: TempDir::new().expect("a directory"),
+        model: PathBuf::from(model),
+    };
+    let reference = fresh(&new);
+    let (server, client) = reference.start();
+    fill(&client, chunks);
+    let of_new = tops(&client);
+    server.kill();
+
+    let mut installation = fresh(&old);
+    let (server, client) = installation.start();
+    fill(&client, chunks);
+    (0..4).for_each(|n| put(&client, MOVING, &format!("d{n}"), &text(900 + n, 300)));
+    (0..4).for_each(|n| wait_settled(&client, MOVING, &format!("d{n}")));
+    let of_old = tops(&client);
+    assert!(!of_old.iter().zip(&of_new).any(|(a, b)| is_same(a, b)), "the models differ");
+    server.kill();
+
+    installation.model.clone_from(&new);
+    let previous = [("LODESTONE_PREVIOUS_MODEL_DIR", old.to_str().expect("UTF-8"))];
+    let (mut server, mut client) = installation.start_with(&previous);
+    let estimate = cli(&client, &["reembed", "--tenant", "acme", "--dry-run"]);
+    assert!(estimate.contains("acme") && estimate.contains("old-model"), "{estimate}");
+    assert_eq!(state(&client)["status"], Value::Null, "nothing was begun");
+    let begun = Instant::now();
+    cli(&client, &["reembed", "--tenant", "acme"]);
+    let (mut bytes, mut searches, mut uploads) = (0, 0, 0_u64);
+    for round in 0..4 {
+        let is_over = AtomicBool::new(false);
+        let asked = std::thread::scope(|scope| {
+            let (client_of_thread, is_over) = (client.clone(), &is_over);
+            let (of_old, of_new) = (&of_old, &of_new);
+            let searching = scope.spawn(move || {
+                let (mut asked, mut is_switched) = (0, false);
+                while !is_over.load(Ordering::SeqCst) {
+                    let query = asked % QUERIES;
+                    let Some(found) = top(&client_of_thread, query) else { break };
+                    let is_new = is_same(&found, &of_new[query]);
+                    let is_old = is_same(&found, &of_old[query]);
+                    assert!(is_new || is_old && !is_switched, "query {query}: {found:?}");
+                    is_switched |= is_new;
+                    asked += 1;
+                }
+                asked
+            });
+            put(&client, MOVING, &format!("u{uploads}"), &text(2000 + uploads, 400));
+            let gone = json!({"tenant_id": "acme", "sub_tenant_id": "moving",
+                "source_ids": [format!("d{round}")]});
+            ask(&client, "DELETE", "/delete_source", gone);
+            uploads += 1;
+            match round {
+                // After another piece, and once right after the start.
+                0 | 1 => {
+                    let is_more = |now: &Value| now["other_bytes"].as_u64() > Some(bytes);
+                    let now = wait_for(&client, "a piece", is_more);
+                    assert_ne!(now["status"], "success", "the kill comes too late: {now}");
+                    bytes = now["other_bytes"].as_u64().expect("bytes");
+                }
+                2 => {
+                    wait_for(&client, "the work", |now| now["status"] != "queued");
+                }
+                _ => {
+                    wait_for(&client, "the switch", |now| now["status"] == "success");
+                }
+            }
+            if round < 3 {
+                is_over.store(true, Ordering::SeqCst);
+            } else {
+                // At least one search of each query after the switch.
+                tops(&client);
+                is_over.store(true, Ordering::SeqCst);
+            }
+            searching.join().expect("no search fails or mixes")
+        });
+        searches += asked;
+        if round < 3 {
+            server.kill();
+            (server, client) = installation.start_with(&previous);
+            let now = state(&client);
+            assert!(now["other_bytes"].as_u64() >= Some(bytes), "finished pieces stay: {now}");
+            // Begins by itself, once the tenant is opened.
+            assert_ne!(now["status"], Value::Null, "{now}");
+        }
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    for (query, found) in tops(&client).iter().enumerate() {
+        assert!(is_same(found, &of_new[query]), "{query}: {found:?} not {:?}", of_new[query]);
+    }
+    (0..uploads).for_each(|n| wait_settled(&client, MOVING, &format!("u{n}")));
+    let moving = ask(&client, "GET", &format!("/tenant/stats?{MOVING}"), Value::Null);
+    assert_eq!(moving["source_count"], uploads, "deleted ones are gone, uploaded ones there");
+    assert_eq!(moving["vector_dimension"], 32);
+    let jobs = ask(&client, "GET", "/jobs?tenant_id=acme&status=success", Value::Null);
+    assert_eq!(jobs["jobs"][0]["kind"], "reembed", "{jobs}");
+    let told = cli(&client, &["reembed", "--tenant", "acme", "--status"]);
+    assert!(told.contains("new-model") && told.contains("old-model"), "{told}");
+    println!("{chunks} chunks, {searches} searches, 3 kills, {seconds:.1} s");
+
+    cli(&client, &["reembed", "--tenant", "acme", "--back"]);
+    wait_for(&client, "the way back", |now| now["status"] == "success");
+    for (query, found) in tops(&client).iter().enumerate() {
+        assert!(is_same(found, &of_old[query]), "{query}: {found:?} not {:?}", of_old[query]);
+    }
+    let moving = ask(&client, "GET", &format!("/tenant/stats?{MOVING}"), Value::Null);
+    assert_eq!(
+        (&moving["source_count"], &moving["vector_dimension"]),
+        (&uploads.into(), &16.into())
+    );
+    cli(&client, &["reembed", "--tenant", "acme", "--discard"]);
+    assert_eq!(state(&client)["other_model"], Value::Null);
+}

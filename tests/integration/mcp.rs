@@ -1,0 +1,115 @@
+//! The Model Context Protocol at `/mcp`: keys, roles, scopes, rates and sizes. That its own clients
+//! understand it is the matter of scripts/mcp_check.
+
+use axum::body::Body;
+use http::Request;
+use lodestone_engine::settings::RateLimit;
+use serde_json::{Value, json};
+
+use crate::contract::check_error;
+use crate::support::{KEY, Reply, TestServer};
+
+fn tell(server: &TestServer, key: &str, query: &str, message: &Value) -> Reply {
+    let request = Request::post(format!("/mcp{query}"))
+        .header("authorization", format!("Bearer {key}"))
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("host", "lodestone.test");
+    server.send(request.body(Body::from(message.to_string())).unwrap())
+}
+
+fn ask(server: &TestServer, key: &str, query: &str, method: &str, params: Value) -> Value {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    tell(server, key, query, &message).ok()
+}
+
+fn call(server: &TestServer, key: &str, query: &str, tool: &str, arguments: Value) -> Value {
+    ask(server, key, query, "tools/call", json!({"name": tool, "arguments": arguments}))
+}
+
+fn tools(server: &TestServer, key: &str) -> Vec<String> {
+    let listed = ask(server, key, "", "tools/list", json!({}));
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn without_a_key_nothing_is_told_or_read() {
+    let server = TestServer::start();
+    for key in ["", "wrong"] {
+        let told = tell(&server, key, "", &json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
+        assert_eq!(
+            (told.status, &told.headers["www-authenticate"]),
+            (401, &"Bearer".parse().unwrap())
+        );
+        check_error(&told, "without a key");
+    }
+    // No session: nothing to listen to, nothing to end.
+    for method in ["GET", "DELETE"] {
+        let request =
+            Request::builder().method(method).uri("/mcp").header("host", "lodestone.test");
+        let request = request.header("authorization", format!("Bearer {KEY}"));
+        assert_eq!(server.send(request.body(Body::empty()).unwrap()).status, 405, "{method}");
+    }
+    let long = "x".repeat(lodestone_types::limits::BODY_BYTES_MAX + 1);
+    let told = tell(&server, KEY, "", &json!({"jsonrpc": "2.0", "id": 1, "method": long}));
+    told.error(413, "body_too_large");
+    assert_eq!(tell(&server, KEY, "?tenant_id=a%20b", &json!({})).status, 400);
+    for nonsense in [json!([]), json!("x"), json!({"method": 7})] {
+        let told = tell(&server, KEY, "", &nonsense);
+        assert!((400..500).contains(&told.status), "{nonsense}: {told:?}");
+    }
+}
+
+#[test]
+fn a_key_has_the_tools_of_its_role_and_the_tenants_of_its_scope() {
+    let server = TestServer::start();
+    server.index("acme", "default", "lamps", "Forty lamps hang in the northern hall.");
+    server.index("other", "default", "secret", "The vault opens with seven turns.");
+    let reader = server.make_key("read", json!([{"tenant_id": "acme"}]));
+    let writer = server.make_key("write", json!([{"tenant_id": "acme"}]));
+    let read = ["search", "ask", "read_source", "list_sources", "recall"];
+    assert_eq!(tools(&server, &reader), read);
+    assert_eq!(tools(&server, &writer).len(), 8);
+
+    let found = call(&server, &reader, "", "search", json!({"query": "lamps"}));
+    let passage = &found["result"]["structuredContent"]["passages"][0];
+    assert_eq!(passage["file_id"], "lamps", "{found}");
+    let refused = call(&server, &reader, "", "add_text", json!({"text": "x"}));
+    assert!(refused["error"]["message"].as_str().unwrap().contains("may not use"), "{refused}");
+    assert_eq!(server.get("/list/sources?tenant_id=acme").ok()["total"], 1);
+
+    // The tenant of another, by argument, address and URI: as if it were not there.
+    let named = call(&server, &reader, "", "search", json!({"query": "x", "tenant_id": "other"}));
+    assert_eq!(named["result"]["isError"], true, "{named}");
+    let addressed = call(&server, &reader, "?tenant_id=other", "search", json!({"query": "x"}));
+    let absent = call(&server, &reader, "?tenant_id=absent", "search", json!({"query": "x"}));
+    let text = |reply: &Value| {
+        let text = reply["result"]["content"][0]["text"].as_str().unwrap();
+        text.split("request ").next().unwrap().to_owned()
+    };
+    assert_eq!(text(&addressed), text(&absent));
+    for tenant in ["other", "absent"] {
+        let uri = format!("lodestone://{tenant}/default/secret");
+        let read = ask(&server, &reader, "", "resources/read", json!({"uri": uri}));
+        assert!(read["error"]["message"].as_str().unwrap().contains("no such resource"), "{read}");
+    }
+    let uri = "lodestone://acme/default/lamps";
+    let read = ask(&server, &reader, "", "resources/read", json!({"uri": uri}));
+    assert!(read["result"]["contents"][0]["text"].as_str().unwrap().contains("Forty"), "{read}");
+    let listed = ask(&server, &reader, "", "resources/list", json!({}));
+    assert_eq!(listed["result"]["resources"][0]["uri"], uri, "{listed}");
+}
+
+#[test]
+fn a_call_counts_once_against_the_rate() {
+    let limit = RateLimit { per_second: 0.01, burst: 3.0 };
+    let server = TestServer::start_with(|settings| settings.rate_limit = Some(limit));
+    server.post("/user/create_tenant", json!({"tenant_id": "acme"})).ok();
+    for _ in 0..2 {
+        let listed = call(&server, KEY, "?tenant_id=acme", "list_sources", json!({}));
+        assert_eq!(listed["result"]["structuredContent"]["total"], 0, "{listed}");
+    }
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    tell(&server, KEY, "", &message).error(429, "rate_limited");
+}
