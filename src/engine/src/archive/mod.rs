@@ -14,7 +14,7 @@
 //!   refused with the line and its member.
 //! - An import is atomic: the tenant appears whole in one step, or nothing of it does.
 //!
-//! - `format`: the lines as types; `reader`: checks them; `export`: writes them
+//! - `format`: the lines as types; `reader`: checks them by `rules`; `export`: writes them
 //! - `import`: a checked archive into a tenant; `error`: errors
 
 mod error;
@@ -22,6 +22,7 @@ mod export;
 mod format;
 mod import;
 mod reader;
+mod rules;
 
 pub use error::ArchiveError;
 pub use export::Export;

@@ -227,9 +227,8 @@ impl Ingest {
             .collect();
         writer.commit(&Edit { remove_chunks, ..Edit::default() })?;
         let left = writer.base();
-        let emptied: Vec<SourceId> = (by_batch.into_keys())
-            .filter(|batch| left.find(sub_tenant, batch).is_none())
-            .collect();
+        let emptied: Vec<SourceId> =
+            (by_batch.into_keys()).filter(|batch| left.find(sub_tenant, batch).is_none()).collect();
         let forgotten = self.catalog.cancel_sources(collection.id(), sub_tenant, &emptied);
         forgotten.map_err(IngestError::half_done)?;
         self.record_head(collection);
@@ -321,7 +320,7 @@ fn require_free_ids(
             let others = snapshot.damaged.iter().flat_map(|segment| segment.lost());
             let is_other =
                 |lost: &SourceRecord| lost.sub_tenant == *sub_tenant && lost.id != *batch;
-            if others.into_iter().any(|lost| is_other(&lost)) {
+            if others.into_iter().any(|lost| is_other(lost)) {
                 require_whole(collection, snapshot)?;
             }
             ids.iter().try_for_each(|id| check(id.as_str()))

@@ -62,8 +62,11 @@ fn cosine(a: &[f32], b: &[f32]) -> f64 {
     if norms == 0.0 { 0.0 } else { dot(a, b) / norms }
 }
 
+/// Whether metadata passes a filter.
+type Judgement = fn(&Metadata) -> bool;
+
 /// Filters, each with the judgement of metadata that it stands for.
-fn filters() -> Vec<(Value, fn(&Metadata) -> bool)> {
+fn filters() -> Vec<(Value, Judgement)> {
     fn n(map: &Metadata) -> Option<u64> {
         map.get("n").and_then(Value::as_u64)
     }

@@ -17,7 +17,7 @@ use crate::error::{ApiError, Location};
 use crate::reply::Json;
 use crate::request::{Call, Vectors};
 use crate::routes::once::{Once, once};
-use crate::routes::{Group, Media, Route, RouteDraft};
+use crate::routes::{Group, Route};
 use lodestone_engine::ingest::NewVectors;
 use lodestone_engine::query::{QueryError, StoredVector, VectorHit, VectorScroll, VectorSearch};
 use lodestone_engine::{EngineError, TenantAccess};
@@ -29,16 +29,13 @@ const MODE: Option<TenantMode> = Some(TenantMode::Embeddings);
 pub fn routes() -> Vec<Route<App>> {
     const GROUP: Group = Group::Embeddings;
     vec![
-        RouteDraft {
-            media: Media::JsonOrNpy,
-            ..Route::<App>::post(
-                "/upload/upload_embeddings",
-                GROUP,
-                Role::Write,
-                "Store a batch of vectors; they are searchable when the call returns",
-            )
-            .json(limits::BODY_BYTES_MAX_VECTORS)
-        }
+        Route::<App>::post(
+            "/upload/upload_embeddings",
+            GROUP,
+            Role::Write,
+            "Store a batch of vectors; they are searchable when the call returns",
+        )
+        .json_or_npy(limits::BODY_BYTES_MAX_VECTORS)
         .handle(blocking(upload)),
         Route::<App>::patch(
             "/upload/update_embeddings",

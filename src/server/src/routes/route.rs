@@ -165,6 +165,12 @@ impl RouteDraft {
         Self { media: Media::Json, body_bytes_max: bytes_max, ..self }
     }
 
+    /// With a JSON body of up to `bytes_max`, or a numpy file.
+    #[must_use]
+    pub fn json_or_npy(self, bytes_max: usize) -> Self {
+        Self { media: Media::JsonOrNpy, body_bytes_max: bytes_max, ..self }
+    }
+
     /// With a multipart form whose parts hold up to `bytes_max`; the frame of the form is extra.
     #[must_use]
     pub fn multipart(self, bytes_max: usize) -> Self {
