@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -12,8 +11,8 @@ use crate::process::lodestone;
 use crate::process::patience::Patience;
 use crate::{Installation, KEY, ask, files, settled, upload};
 
-const KILLS: u32 = 8;
-const ROWS: usize = 3000;
+const KILLS: u32 = 6;
+const ROWS: usize = 2000;
 
 /// A verb against a server.
 fn verb(client: &Client, arguments: &[&str]) -> std::process::Command {
@@ -78,22 +77,30 @@ fn an_import_that_is_killed_is_there_whole_or_not_at_all() {
     let Some(installation) = Installation::new(test) else { return };
     let (server, client) = installation.start();
     let [archive, _] = exported(&client, installation.dir.path());
-    let collections = installation.data();
-    let before = bytes_below(&collections);
-    let begun = Instant::now();
-    let whole = import(&client, &archive, "timed");
+    let data = installation.data();
+    let before = bytes_below(&data);
+    let whole = import(&client, &archive, "first");
     assert!(whole.status.success(), "{}", text(&whole));
-    let (time, one) = (begun.elapsed(), bytes_below(&collections) - before);
+    let one = bytes_below(&data) - before;
     server.kill();
     let mut there = 0;
     for number in 0..KILLS {
-        let (server, client) = installation.start();
+        let (mut server, client) = installation.start();
+        let start = bytes_below(&data);
         let name = format!("copy-{number}");
         let path = archive.to_str().expect("UTF-8");
         let mut importing =
             verb(&client, &["import", path, "--tenant", &name]).spawn().expect("it runs");
-        let share = f64::from(number + 1) / f64::from(KILLS);
-        std::thread::sleep(time.mul_f64(share).max(Duration::from_millis(1)));
+        // The kill comes when this part of the tenant is on the disk, or at the end.
+        let target = start + one * u64::from(number) / u64::from(KILLS - 1);
+        let mut patience = Patience::new();
+        while importing.try_wait().expect("a child").is_none() {
+            let bytes = bytes_below(&data);
+            if bytes > target {
+                break;
+            }
+            assert!(!patience.is_over(bytes), "{}", server.output());
+        }
         server.kill();
         let told = importing.wait().expect("it ends").success();
         let (mut server, client) = installation.start();
@@ -106,19 +113,21 @@ fn an_import_that_is_killed_is_there_whole_or_not_at_all() {
             // What a crash has left is removed after the start.
             let mut patience = Patience::new();
             let most = before + (there + 2) * one;
-            while bytes_below(&collections) > most {
-                assert!(!patience.is_over(bytes_below(&collections)), "{}", server.output());
+            while bytes_below(&data) > most {
+                assert!(!patience.is_over(bytes_below(&data)), "{}", server.output());
             }
         }
         server.terminate();
         assert!(server.ended().expect("it ends").success());
     }
-    let (_server, client) = installation.start();
+    let (mut server, client) = installation.start();
     println!("{there} of {KILLS} imports were whole when the server was killed");
     assert!(there < u64::from(KILLS), "no kill came in time");
     let last = import(&client, &archive, "last");
     assert!(last.status.success(), "{}", text(&last));
     assert_whole(&client, "last");
+    server.terminate();
+    assert!(server.ended().expect("it ends").success());
     let (is_sound, said) = crate::damage::verify(&installation.data());
     assert!(is_sound, "{said}");
 }

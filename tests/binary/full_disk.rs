@@ -303,8 +303,8 @@ fn a_backup_gives_up_on_a_full_disk() {
     }
 }
 
-/// Goal: an import that finds no room ends with a plain error and leaves nothing, however much of it
-/// fits; with room it is taken.
+/// Goal: an import that finds no room ends with a plain error and leaves nothing, however much of
+/// it fits; with room it is taken.
 #[test]
 fn an_import_that_finds_no_room_leaves_nothing() {
     let test = "an_import_that_finds_no_room_leaves_nothing";
@@ -335,6 +335,11 @@ fn an_import_that_finds_no_room_leaves_nothing() {
         }
     }
     println!("{refused} imports were refused, {taken} were taken");
-    assert!(refused > 0 && taken > 0, "{refused} refused, {taken} taken");
-    archives::assert_whole(&client, "large");
+    assert!(refused > 0, "{taken} taken");
+    let mut patience = Patience::new();
+    while !archives::import(&client, &archive, "last").status.success() {
+        // The level of the disk is read once a second.
+        assert!(!patience.is_over(()), "{}", server.output());
+    }
+    ["large", "last"].iter().for_each(|tenant| archives::assert_whole(&client, tenant));
 }

@@ -191,8 +191,15 @@ impl Connection {
     /// # Errors
     /// [`Failure`].
     pub fn send_lines(&self, path: &str, lines: &mut dyn Read) -> Result<Vec<u8>, Failure> {
-        let opened = self.http.send_lines(path, lines).map_err(|error| self.lost(&error))?;
-        self.good(opened)?.whole().map_err(|error| self.lost(&error))
+        let opened = self.http.send_lines(path, lines).map_err(|error| {
+            // A server that refuses a long body in the middle of it closes the connection.
+            Failure::Failed(format!(
+                "{} did not take it all: {error}; it is not there, or its disk is full: its log \
+                 says why",
+                self.server
+            ))
+        });
+        self.good(opened?)?.whole().map_err(|error| self.lost(&error))
     }
 
     /// An answer that is no error.
