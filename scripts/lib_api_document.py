@@ -116,6 +116,8 @@ def read_operation(api, group, name, method, path, spec):
     media, is_whole = None, False
     content = spec.get("requestBody", {}).get("content", {})
     for media_type, of_type in content.items():
+        if media_type not in MEDIA and len(content) > 1:  # another form of the same
+            continue
         media, schema = MEDIA[media_type], of_type["schema"]
         if media == "lines":
             described = {"format": "lines", "description": "JSON Lines: bytes, or an open file."}

@@ -118,14 +118,19 @@ fn a_tenant_of_client_vectors_goes_bit_for_bit() {
     let rows = json!([[0.1, -2.5, 3.25], [1e-20, 7.0, 0.3], [4.0, 5.0, 6.5]]);
     let path = "/upload/upload_embeddings?tenant_id=vectors";
     server.post(path, json!({"file_id": "b", "embeddings": rows})).ok();
+    let metadata = json!([{"place": "north"}, {"place": "south"}]);
+    let named = json!({"file_id": "own", "embeddings": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
+        "ids": ["first", "second"], "metadata": metadata});
+    server.post(path, named).ok();
     let archive = export(&server, "vectors");
     import(&server, "copy", &archive).ok();
     let search = |tenant: &str| {
-        let body = json!({"tenant_id": tenant, "query_embedding": [0.1, -2.5, 3.0], "limit": 3});
-        server.post("/embeddings/search", body)
+        let body = json!({"tenant_id": tenant, "embeddings": [0.1, -2.5, 3.0], "max_chunks": 3,
+            "filter": {"place": "south"}, "with_metadata": true});
+        server.post("/embeddings/search", body).ok()
     };
-    let (first, second) = (search("vectors"), search("copy"));
-    assert_eq!(first.status, second.status);
+    assert_eq!(search("copy"), search("vectors"));
+    assert_eq!(search("copy")["chunk_ids"], json!(["second"]));
     let lines = |bytes: &[u8]| -> Vec<String> {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         text.lines().filter(|line| line.contains("\"chunk\"")).map(str::to_owned).collect()

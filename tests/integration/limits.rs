@@ -86,7 +86,6 @@ const CONTRACT: &[&str] = &[
     "POST /embeddings/create_tenant",
     "POST /embeddings/search",
     "POST /embeddings/retrieve_by_ids",
-    "POST /embeddings/scroll",
     "POST /search/qna",
     "POST /search/retrieve",
     "POST /search/full-text-search",
@@ -231,7 +230,12 @@ fn mistyped(schema: &Value) -> Vec<Value> {
             vec![json!("x"), json!(beyond), json!(-0.01), json!([]), json!({})]
         }
         Some("boolean") => vec![json!("maybe"), json!({}), json!([true])],
-        Some("array") => vec![json!(7), json!({}), json!([7]), json!([[[]]]), json!([null])],
+        Some("array") => {
+            let mut values = vec![json!(7), json!({}), json!([7]), json!([[[]]])];
+            let takes_null = schema["items"]["type"][1] == "null";
+            values.extend((!takes_null).then(|| json!([null])));
+            values
+        }
         Some("object") => vec![json!(7), json!("x"), json!([]), json!([{}])],
         _ => Vec::new(),
     }

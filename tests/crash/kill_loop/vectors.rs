@@ -80,7 +80,12 @@ impl VectorTenant {
         let count = 1 + dice.below(ROWS_MAX);
         let rows: Rows = (0..count as u32).map(|index| (index, vector(dice))).collect();
         let values: Vec<Vec<f32>> = rows.values().map(|bits| floats(bits)).collect();
-        let body = json!({"file_id": id(&self.batches[at]), "embeddings": values});
+        let batch = &self.batches[at];
+        let mut body = json!({"file_id": id(batch), "embeddings": values});
+        if has_own_ids(batch) {
+            body["ids"] = rows.keys().map(|index| chunk(batch, *index)).collect();
+            body["metadata"] = rows.keys().map(|index| json!({"row": index})).collect();
+        }
         let result = client.call("POST", &self.path("upload_embeddings", at), &body);
         self.finish(at, rows, written("upload_embeddings", result)?)
     }
@@ -176,7 +181,10 @@ impl VectorTenant {
         batch.acknowledged = rows;
         batch.later.clear();
         let Some((index, bits)) = batch.acknowledged.first_key_value() else { return Ok(()) };
-        let body = json!({"embeddings": floats(bits), "max_chunks": 1});
+        let mut body = json!({"embeddings": floats(bits), "max_chunks": 1});
+        if has_own_ids(batch) {
+            body["filter"] = json!({"row": index});
+        }
         let body = scoped(TENANT, SUB_TENANTS[batch.sub_tenant], body);
         let hits = ask(client, "POST", "/embeddings/search", &body)?;
         match hits["chunk_ids"][0] == chunk(batch, *index) {
@@ -190,8 +198,16 @@ fn id(batch: &Batch) -> String {
     format!("batch-{}", batch.number)
 }
 
+/// Whether its rows have ids and metadata of their client.
+fn has_own_ids(batch: &Batch) -> bool {
+    batch.number % 2 == 1
+}
+
 fn chunk(batch: &Batch, index: u32) -> String {
-    format!("{}_{index}", id(batch))
+    match has_own_ids(batch) {
+        true => format!("own-{}_{index}", batch.number),
+        false => format!("{}_{index}", id(batch)),
+    }
 }
 
 fn vector(dice: &mut Dice) -> Vec<u32> {

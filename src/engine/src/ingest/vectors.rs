@@ -320,7 +320,7 @@ fn require_free_ids(
             let others = snapshot.damaged.iter().flat_map(|segment| segment.lost());
             let is_other =
                 |lost: &SourceRecord| lost.sub_tenant == *sub_tenant && lost.id != *batch;
-            if others.into_iter().any(|lost| is_other(lost)) {
+            if others.into_iter().any(is_other) {
                 require_whole(collection, snapshot)?;
             }
             ids.iter().try_for_each(|id| check(id.as_str()))

@@ -38,7 +38,7 @@ impl Dice {
     }
 }
 
-/// What should be stored: by batch and position.
+/// The vectors that should be stored, by batch and position.
 type Model = BTreeMap<(String, u32), StoredVector>;
 
 fn tenant_of_vectors(engine: &Engine) -> TenantAccess {

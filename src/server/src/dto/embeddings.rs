@@ -1,6 +1,6 @@
 //! Client vectors (API 3.1 #10, #11, 3.2 #13, 3.4).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -134,38 +134,9 @@ impl Request for UpdateEmbeddings {
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let scope = query_scope(fields)?;
-        let vectors = each_name_once(fields.vectors(&NAMED_ROWS)?)?;
+        let vectors = fields.vectors(&NAMED_ROWS)?.each_name_once(&NAMED_ROWS)?;
         Ok(Self { scope, vectors })
     }
-}
-
-/// The rows, each name once.
-///
-/// # Errors
-/// 400 `conflicting_values` for a name with two different rows.
-fn each_name_once(vectors: Vectors) -> Result<Vectors, ApiError> {
-    if vectors.names.iter().collect::<HashSet<_>>().len() == vectors.len() {
-        return Ok(vectors);
-    }
-    let mut first: HashMap<&str, &[f32]> = HashMap::with_capacity(vectors.len());
-    let mut once = Vectors { dimension: vectors.dimension, ..Vectors::default() };
-    for (name, row) in vectors.names.iter().zip(vectors.rows()) {
-        match first.insert(name, row) {
-            None => {
-                once.names.push(name.clone());
-                once.values.extend_from_slice(row);
-            }
-            Some(earlier) if earlier == row => {}
-            Some(_) => {
-                let problem = "holds a chunk id twice, with different vectors";
-                let location = Location::Body;
-                return Err(ApiError::field(
-                    "conflicting_values", location, NAMED_ROWS.name, problem,
-                ));
-            }
-        }
-    }
-    Ok(once)
 }
 
 /// Chunk ids in a scope: `DELETE /embeddings/delete`, `POST /embeddings/retrieve_by_ids`.

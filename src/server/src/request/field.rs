@@ -176,7 +176,9 @@ impl Kind {
             Self::MetadataOrList => {
                 json!({"anyOf": [object(), {"type": "array", "items": object()}]})
             }
-            Self::MetadataRows => array(object(), 1, limits::VECTOR_ROWS_MAX),
+            Self::MetadataRows => {
+                array(json!({"type": ["object", "null"]}), 1, limits::VECTOR_ROWS_MAX)
+            }
             Self::Objects { item, min, max } => {
                 array(object_schema(item.iter().copied()), min, max)
             }

@@ -4,11 +4,13 @@
 //! 200 MB. Here a number becomes four bytes while the text is read, and every limit of API 5.16 is
 //! checked at the row that breaks it.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use crate::request::field::Kind;
+use crate::error::{ApiError, Location};
+use crate::request::field::{Field, Kind};
 use lodestone_types::limits;
 
 /// Client vectors of one request: rows of one width, one after the other.
@@ -36,6 +38,33 @@ impl Vectors {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
+    }
+
+    /// The rows of a field, each name once.
+    ///
+    /// # Errors
+    /// 400 `conflicting_values` for a name with two different rows.
+    pub fn each_name_once(self, field: &Field) -> Result<Self, ApiError> {
+        if self.names.iter().collect::<HashSet<_>>().len() == self.len() {
+            return Ok(self);
+        }
+        let mut first: HashMap<&str, &[f32]> = HashMap::with_capacity(self.len());
+        let mut once = Self { dimension: self.dimension, ..Self::default() };
+        for (name, row) in self.names.iter().zip(self.rows()) {
+            match first.insert(name, row) {
+                None => {
+                    once.names.push(name.clone());
+                    once.values.extend_from_slice(row);
+                }
+                Some(earlier) if earlier == row => {}
+                Some(_) => {
+                    let problem = "holds a chunk id twice, with different vectors";
+                    let (reason, location) = ("conflicting_values", Location::Body);
+                    return Err(ApiError::field(reason, location, field.name, problem));
+                }
+            }
+        }
+        Ok(once)
     }
 }
 

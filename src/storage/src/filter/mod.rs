@@ -13,8 +13,9 @@
 //!
 //! # Stored data
 //! Per source there are three maps (`tenant_metadata`, `document_metadata`, the system fields) and
-//! its sub-tenant. Metadata of single client vectors stands in `document_metadata` of their rows. A map is a tree of keys; each key path is a **column**. A column holds sorted
-//! **entries**, each a typed value and the rows whose source carries it:
+//! its sub-tenant. Metadata of single client vectors stands in `document_metadata` of their rows.
+//! A map is a tree of keys; each key path is a **column**. A column holds sorted **entries**, each
+//! a typed value and the rows whose source carries it:
 //!
 //! - A scalar stands under its path. An array stands for its elements, however nested: scalars
 //!   under the path itself, objects as if each stood there alone.

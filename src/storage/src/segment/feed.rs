@@ -10,9 +10,10 @@ use crate::segment::boxes;
 use crate::segment::contexts;
 use crate::segment::format::VectorKind;
 use crate::segment::lists::Lists;
+use crate::segment::revectored::vector_columns;
 use crate::segment::row_table::RowEntry;
 use crate::segment::{Segment, SegmentError, TombstoneSet};
-use lodestone_compute::{FullKind, VectorColumns, VectorRows};
+use lodestone_compute::{VectorColumns, VectorRows};
 use lodestone_graph::{GraphWriter, RowGraph};
 use lodestone_text::{RowText, TextBundle, TextIndex, TextIndexBuilder};
 use lodestone_types::{ChunkPlace, PageBox, RowId, RowPayload, SourceKind, SourceRecord, limits};
@@ -63,6 +64,8 @@ pub(super) trait RowFeed {
     fn graph(&self, row: u32) -> Result<Cow<'_, RowGraph>, SegmentError>;
     /// Text of a row.
     fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError>;
+    /// Whether rows may have a [`RowPayload`].
+    fn has_payloads(&self) -> bool;
     /// The vectors that rows are copied from, bit for bit.
     fn parts(&self) -> Result<Vec<VectorRows<'_>>, SegmentError>;
     /// The part that holds a row, and the row's number in it.
@@ -178,24 +181,6 @@ impl<'a> FreshRows<'a> {
     }
 }
 
-/// Vectors in the columns of a segment.
-pub(super) fn vector_columns<'a>(
-    kind: VectorKind,
-    dimension: usize,
-    vectors: impl ExactSizeIterator<Item = &'a Vec<f32>>,
-) -> Result<VectorColumns, SegmentError> {
-    let kind = match kind {
-        VectorKind::F16 => FullKind::F16,
-        VectorKind::F32 => FullKind::F32,
-    };
-    let mut columns = VectorColumns::new(dimension, kind)?;
-    columns.reserve(vectors.len());
-    for vector in vectors {
-        columns.push(vector)?;
-    }
-    Ok(columns)
-}
-
 impl RowFeed for FreshRows<'_> {
     fn sources(&self) -> &[(SourceRecord, u32)] {
         &self.sources
@@ -220,6 +205,11 @@ impl RowFeed for FreshRows<'_> {
 
     fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError> {
         Ok(Cow::Borrowed(&self.rows[row as usize].1.text))
+    }
+
+    fn has_payloads(&self) -> bool {
+        let of_client = |source: &NewSource| source.record.kind == SourceKind::Embeddings;
+        self.rows.iter().any(|(source, row)| of_client(source) && !row.text.is_empty())
     }
 
     fn parts(&self) -> Result<Vec<VectorRows<'_>>, SegmentError> {
@@ -343,6 +333,10 @@ impl RowFeed for MergedRows<'_> {
     fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError> {
         let (segment, row) = self.segment_of(row);
         segment.text(row).map(Cow::Owned)
+    }
+
+    fn has_payloads(&self) -> bool {
+        self.inputs.iter().any(|(segment, _)| segment.header.has_payloads)
     }
 
     fn parts(&self) -> Result<Vec<VectorRows<'_>>, SegmentError> {

@@ -12,11 +12,14 @@ use lodestone_types::{CollectionId, SegmentId};
 /// The version that this program writes.
 pub const FORMAT_VERSION: u32 = 4;
 /// The newest `min_reader` that this program understands.
-pub const READER_VERSION: u32 = 2;
+pub const READER_VERSION: u32 = 3;
 /// The `min_reader` that this program writes. Versions 2 to 4 add sections that an older reader
 /// can pass over; version 3 also adds memories, whose kind and scope an older reader would take
 /// for damage.
 const MIN_READER: u32 = 2;
+/// The `min_reader` of segments with ids and metadata of client vectors: an older program would
+/// leave them out of the filters of what it merges.
+const PAYLOAD_READER: u32 = 3;
 /// Sections, and the footer, begin on multiples of this.
 pub const SECTION_ALIGN: u64 = 4096;
 /// Bytes of the header that carry data; the rest of its page is zero.
@@ -119,6 +122,8 @@ pub struct Header {
     pub dimension: u32,
     /// Number format of the original vectors.
     pub vector_kind: VectorKind,
+    /// Whether rows may have ids or metadata of their client.
+    pub has_payloads: bool,
 }
 
 impl Header {
@@ -127,7 +132,8 @@ impl Header {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(MAGIC);
         bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
-        bytes[12..16].copy_from_slice(&MIN_READER.to_le_bytes());
+        let min_reader = if self.has_payloads { PAYLOAD_READER } else { MIN_READER };
+        bytes[12..16].copy_from_slice(&min_reader.to_le_bytes());
         bytes[16..32].copy_from_slice(self.collection.0.as_bytes());
         bytes[32..48].copy_from_slice(self.segment.0.as_bytes());
         bytes[48..52].copy_from_slice(&self.rows.to_le_bytes());
@@ -170,6 +176,7 @@ impl Header {
             dimension: read_u32(bytes, 56),
             vector_kind: VectorKind::from_code(read_u32(bytes, 60))
                 .ok_or_else(|| damaged("unknown vector kind"))?,
+            has_payloads: needed >= PAYLOAD_READER,
         })
     }
 }
@@ -340,6 +347,7 @@ mod tests {
             sources: 2,
             dimension: 384,
             vector_kind: VectorKind::F16,
+            has_payloads: false,
         }
     }
 
@@ -347,6 +355,10 @@ mod tests {
     fn a_header_survives_and_a_flipped_bit_does_not() {
         let bytes = header().encode();
         assert_eq!(Header::decode("x", &bytes).unwrap(), header());
+        assert_eq!(bytes[12], 2, "a release without payloads reads it");
+        let with_payloads = Header { has_payloads: true, ..header() };
+        let encoded = with_payloads.encode();
+        assert_eq!((Header::decode("x", &encoded).unwrap(), encoded[12]), (with_payloads, 3));
         for position in 0..bytes.len() {
             let mut damaged = bytes;
             damaged[position] ^= 1;

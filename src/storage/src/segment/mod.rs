@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! offset 0     header, one page of 4 KiB
-//!        0       magic "LODESEG1"          8   u32 version (4)      12  u32 min_reader (2)
+//!        0       magic "LODESEG1"          8   u32 version (4)      12  u32 min_reader (2, 3)
 //!        16      collection, 16 bytes      32  segment, 16 bytes
 //!        48      u32 rows                  52  u32 sources
 //!        56      u32 dimension             60  u32 vector kind (1 f16, 2 f32)

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::segment::feed::{MergedRows, RowFeed, Scratch, vector_columns};
+use crate::segment::feed::{MergedRows, RowFeed, Scratch};
 use crate::segment::format::VectorKind;
 use crate::segment::lists::Lists;
 use crate::segment::{Segment, SegmentError, TombstoneSet};
-use lodestone_compute::{VectorColumns, VectorRows};
+use lodestone_compute::{FullKind, VectorColumns, VectorRows};
 use lodestone_graph::RowGraph;
 use lodestone_text::TextBundle;
 use lodestone_types::{ChunkPlace, PageBox, SourceRecord};
@@ -61,6 +61,10 @@ impl RowFeed for RevectoredRows<'_> {
         self.rows.text(row)
     }
 
+    fn has_payloads(&self) -> bool {
+        self.rows.has_payloads()
+    }
+
     fn parts(&self) -> Result<Vec<VectorRows<'_>>, SegmentError> {
         Ok(vec![self.vectors.view()])
     }
@@ -77,4 +81,22 @@ impl RowFeed for RevectoredRows<'_> {
     fn text_index(&self, scratch: &Scratch<'_>) -> Result<TextBundle, SegmentError> {
         self.rows.text_index(scratch)
     }
+}
+
+/// Vectors in the columns of a segment.
+pub(super) fn vector_columns<'a>(
+    kind: VectorKind,
+    dimension: usize,
+    vectors: impl ExactSizeIterator<Item = &'a Vec<f32>>,
+) -> Result<VectorColumns, SegmentError> {
+    let kind = match kind {
+        VectorKind::F16 => FullKind::F16,
+        VectorKind::F32 => FullKind::F32,
+    };
+    let mut columns = VectorColumns::new(dimension, kind)?;
+    columns.reserve(vectors.len());
+    for vector in vectors {
+        columns.push(vector)?;
+    }
+    Ok(columns)
 }

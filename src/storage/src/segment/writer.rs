@@ -136,6 +136,7 @@ fn write_feed(
         sources: feed.sources().len() as u32,
         dimension: shape.dimension as u32,
         vector_kind: shape.vector_kind,
+        has_payloads: feed.has_payloads(),
     };
     let scratch = || store.scratch().map_err(io::Error::other);
     let mut failure = None;
