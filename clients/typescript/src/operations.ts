@@ -101,6 +101,11 @@ export class EmbeddingsOperations {
     return this.transport.call({method: "POST", path: "/embeddings/search", media: "json", retry: true}, request, options);
   }
 
+  /** List stored vectors page by page, each exactly once. */
+  scroll(request: models.EmbeddingsScrollRequest, options?: Options): Promise<models.EmbeddingPage> {
+    return this.transport.call({method: "POST", path: "/embeddings/scroll", media: "json", retry: true}, request, options);
+  }
+
   /** Get stored vectors by chunk id, bit for bit. */
   retrieveByIds(request: models.EmbeddingsRetrieveByIdsRequest, options?: Options): Promise<models.RetrievedEmbeddings> {
     return this.transport.call({method: "POST", path: "/embeddings/retrieve_by_ids", media: "json", retry: true}, request, options);

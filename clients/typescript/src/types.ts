@@ -815,6 +815,32 @@ export interface ScoredChunk {
   chunk_id: string;
   /** Cosine similarity. */
   score: number;
+  /** Its metadata; only `with_metadata`. */
+  metadata?: Record<string, unknown> | null;
+  /** Its components; only `with_vectors`. */
+  embedding?: Array<number> | null;
+}
+
+export interface EmbeddingPage {
+  /** By batch, then by position in it. */
+  chunks: Array<ListedChunk2>;
+  /** Cursor of the next page; null after the last. */
+  next_cursor: string | null;
+  /** Always true. */
+  success: boolean;
+  /** Text for people. */
+  message: string;
+}
+
+export interface ListedChunk2 {
+  /** Its id. */
+  chunk_id: string;
+  /** Id of its batch. */
+  file_id: string;
+  /** Its metadata; only `with_metadata`. */
+  metadata?: Record<string, unknown> | null;
+  /** Its components; only `with_vectors`. */
+  embedding?: Array<number> | null;
 }
 
 export interface RetrievedEmbeddings {
@@ -1814,6 +1840,10 @@ export interface EmbeddingsUploadEmbeddingsRequest {
   embeddings: Array<Array<number>>;
   /** Id of the source; generated when absent. Other names: `source_id`, `id`. */
   file_id?: string | null;
+  /** A chunk id of your own for each row, by the rules of source ids; unique in the sub-tenant. */
+  ids?: Array<string> | null;
+  /** A map for each row, `null` for none: 64 KiB each, depth 8, keys up to 128 characters. */
+  metadata?: Array<Record<string, unknown> | null> | null;
 }
 
 export interface EmbeddingsUpdateEmbeddingsRequest {
@@ -1830,7 +1860,7 @@ export interface EmbeddingsDeleteRequest {
   tenant_id: string;
   /** Sub-tenant; absent and empty mean `default`. */
   sub_tenant_id?: string | null;
-  /** Chunk ids, `{batch_id}_{index}`. */
+  /** Chunk ids: your own, or `{batch_id}_{index}`. */
   chunk_ids: Array<string>;
 }
 
@@ -1843,6 +1873,29 @@ export interface EmbeddingsSearchRequest {
   embeddings: Array<number> | Array<Array<number>>;
   /** Number of results wanted. */
   max_chunks?: number | null;
+  /** Filter on the metadata of vectors: equality, lists (any of), $gt, $in and others. */
+  filter?: Record<string, unknown> | null;
+  /** Whether entries carry `metadata`. */
+  with_metadata?: boolean | null;
+  /** Whether entries carry `embedding`. */
+  with_vectors?: boolean | null;
+}
+
+export interface EmbeddingsScrollRequest {
+  /** The tenant. */
+  tenant_id: string;
+  /** Sub-tenant; absent and empty mean `default`. */
+  sub_tenant_id?: string | null;
+  /** Filter on the metadata of vectors: equality, lists (any of), $gt, $in and others. */
+  filter?: Record<string, unknown> | null;
+  /** Vectors of a page. */
+  limit?: number | null;
+  /** `next_cursor` of the page before. */
+  cursor?: string | null;
+  /** Whether entries carry `metadata`. */
+  with_metadata?: boolean | null;
+  /** Whether entries carry `embedding`. */
+  with_vectors?: boolean | null;
 }
 
 export interface EmbeddingsRetrieveByIdsRequest {
@@ -1850,7 +1903,7 @@ export interface EmbeddingsRetrieveByIdsRequest {
   tenant_id: string;
   /** Sub-tenant; absent and empty mean `default`. */
   sub_tenant_id?: string | null;
-  /** Chunk ids, `{batch_id}_{index}`. */
+  /** Chunk ids: your own, or `{batch_id}_{index}`. */
   chunk_ids: Array<string>;
 }
 

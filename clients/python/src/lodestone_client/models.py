@@ -272,6 +272,17 @@ class ScoredChunk(TypedDict):
 
     chunk_id: str
     score: float
+    metadata: NotRequired[dict[str, Any] | None]
+    embedding: NotRequired[list[float] | None]
+
+
+class ListedChunk2(TypedDict):
+    """One listed vector."""
+
+    chunk_id: str
+    file_id: str
+    metadata: NotRequired[dict[str, Any] | None]
+    embedding: NotRequired[list[float] | None]
 
 
 class RetrievedEmbeddings(TypedDict):
@@ -805,6 +816,8 @@ class EmbeddingsUploadEmbeddingsRequest(TypedDict):
     sub_tenant_id: NotRequired[str | None]
     embeddings: list[list[float]]
     file_id: NotRequired[str | None]
+    ids: NotRequired[list[str] | None]
+    metadata: NotRequired[list[dict[str, Any] | None]]
 
 
 class EmbeddingsUpdateEmbeddingsRequest(TypedDict):
@@ -824,6 +837,19 @@ class EmbeddingsSearchRequest(TypedDict):
     sub_tenant_id: NotRequired[str | None]
     embeddings: list[float] | list[list[float]]
     max_chunks: NotRequired[int | None]
+    filter: NotRequired[dict[str, Any] | None]
+    with_metadata: NotRequired[bool | None]
+    with_vectors: NotRequired[bool | None]
+
+
+class EmbeddingsScrollRequest(TypedDict):
+    tenant_id: str
+    sub_tenant_id: NotRequired[str | None]
+    filter: NotRequired[dict[str, Any] | None]
+    limit: NotRequired[int | None]
+    cursor: NotRequired[str | None]
+    with_metadata: NotRequired[bool | None]
+    with_vectors: NotRequired[bool | None]
 
 
 class EmbeddingsRetrieveByIdsRequest(TypedDict):
@@ -1141,6 +1167,15 @@ class EmbeddingHits(TypedDict):
     success: bool
     message: str
     results: list[list[ScoredChunk]]
+
+
+class EmbeddingPage(TypedDict):
+    """Answer to `embeddings/scroll`."""
+
+    chunks: list[ListedChunk2]
+    next_cursor: str | None
+    success: bool
+    message: str
 
 
 class MemoryList(TypedDict):

@@ -60,6 +60,13 @@ pub fn verify(segment: &Segment) -> Result<SegmentCensus, SegmentError> {
 
 fn check_text(segment: &Segment, row: RowId) -> Result<usize, SegmentError> {
     let text = segment.text(row)?;
+    if segment.header.has_payloads {
+        let named = segment.payload(row)?.id.map(|id| segment.rows_named(&id)).transpose()?;
+        return match named.is_none_or(|rows| rows.contains(row.0)) {
+            true => Ok(text.len()),
+            false => Err(segment.damaged(format!("the id of row {} leads elsewhere", row.0))),
+        };
+    }
     if text.chars().count() != segment.place(row).chars as usize {
         let problem = format!("the text of row {} has another length than its place", row.0);
         return Err(segment.damaged(problem));

@@ -146,6 +146,8 @@ class AsyncEmbeddingsOperations:
         sub_tenant_id: Sub-tenant; absent and empty mean `default`.
         embeddings: 1 to 2,000 vectors of one width, each 1 to 3,024 wide, all values finite.
         file_id: Id of the source; generated when absent. Other names: `source_id`, `id`.
+        ids: A chunk id of your own for each row, by the rules of source ids; unique in the sub-tenant.
+        metadata: A map for each row, `null` for none: 64 KiB each, depth 8, keys up to 128 characters.
         """
         answer: models.UploadedEmbeddings = await self._transport.call(Operation("POST", "/upload/upload_embeddings", query=["tenant_id", "sub_tenant_id"], media="json", retry=True, keyed=True), request, options)
         return answer
@@ -165,7 +167,7 @@ class AsyncEmbeddingsOperations:
 
         tenant_id: The tenant.
         sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        chunk_ids: Chunk ids, `{batch_id}_{index}`.
+        chunk_ids: Chunk ids: your own, or `{batch_id}_{index}`.
         """
         answer: models.DeletedEmbeddings = await self._transport.call(Operation("DELETE", "/embeddings/delete", media="json", retry=True), request, options)
         return answer
@@ -177,8 +179,25 @@ class AsyncEmbeddingsOperations:
         sub_tenant_id: Sub-tenant; absent and empty mean `default`.
         embeddings: One vector, or 1 to 100 vectors.
         max_chunks: Number of results wanted.
+        filter: Filter on the metadata of vectors: equality, lists (any of), $gt, $in and others.
+        with_metadata: Whether entries carry `metadata`.
+        with_vectors: Whether entries carry `embedding`.
         """
         answer: models.EmbeddingHits = await self._transport.call(Operation("POST", "/embeddings/search", media="json", retry=True), request, options)
+        return answer
+
+    async def scroll(self, *, options: Options | None = None, **request: Unpack[models.EmbeddingsScrollRequest]) -> models.EmbeddingPage:
+        """List stored vectors page by page, each exactly once.
+
+        tenant_id: The tenant.
+        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
+        filter: Filter on the metadata of vectors: equality, lists (any of), $gt, $in and others.
+        limit: Vectors of a page.
+        cursor: `next_cursor` of the page before.
+        with_metadata: Whether entries carry `metadata`.
+        with_vectors: Whether entries carry `embedding`.
+        """
+        answer: models.EmbeddingPage = await self._transport.call(Operation("POST", "/embeddings/scroll", media="json", retry=True), request, options)
         return answer
 
     async def retrieve_by_ids(self, *, options: Options | None = None, **request: Unpack[models.EmbeddingsRetrieveByIdsRequest]) -> models.RetrievedEmbeddings:
@@ -186,7 +205,7 @@ class AsyncEmbeddingsOperations:
 
         tenant_id: The tenant.
         sub_tenant_id: Sub-tenant; absent and empty mean `default`.
-        chunk_ids: Chunk ids, `{batch_id}_{index}`.
+        chunk_ids: Chunk ids: your own, or `{batch_id}_{index}`.
         """
         answer: models.RetrievedEmbeddings = await self._transport.call(Operation("POST", "/embeddings/retrieve_by_ids", media="json", retry=True), request, options)
         return answer
