@@ -1,0 +1,123 @@
+//! Rules that sources and chunks of an archive keep.
+
+use lodestone_storage::segment::NewRow;
+use lodestone_types::{
+    ChunkPlace, RowPayload, SourceId, SourceKind, SubTenantId, TenantMode, metadata,
+};
+
+use super::format::{ChunkLine, SourceLine, decode_vector};
+
+/// The end of the year 9999 in milliseconds.
+const TIME_MAX: u64 = 253_402_300_799_999;
+/// Versions of one source, so that a replacement can still count on.
+const VERSION_MAX: u32 = 1 << 31;
+/// Sequences, so that as many can still be given after the highest.
+const SEQUENCE_MAX: u64 = 1 << 62;
+/// Positions of chunks in their source.
+const INDEX_MAX: u32 = 1 << 30;
+/// Rectangles of one chunk.
+const BOXES_MAX: usize = 4096;
+
+type Names = (SubTenantId, SourceId, SourceKind);
+
+/// Sub-tenant, id and kind of a source; an error is the broken rule.
+pub(super) fn names_of(line: &SourceLine, mode: TenantMode) -> Result<Names, String> {
+    let named = SubTenantId::parse(&line.sub_tenant_id).map_err(|error| error.to_string())?;
+    let id = SourceId::parse(&line.file_id).map_err(|error| error.to_string())?;
+    let kind = SourceKind::from_word(&line.kind).ok_or("kind is not known")?;
+    if (kind == SourceKind::Embeddings) != (mode == TenantMode::Embeddings) {
+        return Err(format!(
+            "a source of kind {} in a tenant of mode {}",
+            line.kind,
+            mode.as_str()
+        ));
+    }
+    let sub_tenant = match kind {
+        SourceKind::Memory => named.of_memories(),
+        _ => named,
+    };
+    Ok((sub_tenant, id, kind))
+}
+
+/// Checks maps and numbers of a source; an error is the broken rule.
+pub(super) fn check_source(line: &SourceLine) -> Result<(), String> {
+    let maps = [
+        ("tenant_metadata", Some(&line.tenant_metadata)),
+        ("document_metadata", Some(&line.document_metadata)),
+        ("detail.meta", line.detail.meta.as_ref()),
+    ];
+    for (name, map) in maps {
+        map.map_or(Ok(()), metadata::check).map_err(|error| format!("{name} {error}"))?;
+    }
+    let times = [line.uploaded_at, line.last_updated_at];
+    if times.iter().any(|time| *time > TIME_MAX) {
+        return Err("a time is after the year 9999".to_owned());
+    }
+    if !(1..=SEQUENCE_MAX).contains(&line.sequence) {
+        return Err(format!("sequence is {}, 1 to {SEQUENCE_MAX} are allowed", line.sequence));
+    }
+    match (1..=VERSION_MAX).contains(&line.version) {
+        true => Ok(()),
+        false => Err(format!("version is {}, 1 to {VERSION_MAX} are allowed", line.version)),
+    }
+}
+
+/// The text of a client vector is what the client gave with it.
+fn check_payload(text: &str, chars: u32) -> Result<(), String> {
+    let payload = RowPayload::parse(text)
+        .map_err(|error| format!("its text is no payload of a vector: {error}"))?;
+    if chars != 0 || payload.to_text() != text {
+        return Err("its text is no payload of a vector, which has chars 0".to_owned());
+    }
+    if let Some(metadata) = &payload.metadata {
+        metadata::check(metadata).map_err(|error| format!("its metadata {error}"))?;
+    }
+    match payload.id.map(|id| (SourceId::parse(&id), id)) {
+        Some((Ok(parsed), id)) if parsed.as_str() != id => {
+            Err("its id is not in its normal form".to_owned())
+        }
+        Some((Err(error), _)) => Err(error.to_string()),
+        Some((Ok(_), _)) | None => Ok(()),
+    }
+}
+
+/// The row of a chunk; an error is the broken rule.
+pub(super) fn new_row(
+    chunk: ChunkLine<'_>,
+    dimension: usize,
+    mode: TenantMode,
+) -> Result<NewRow, String> {
+    let ChunkLine { index, text, start, page_start, chars, page, context, boxes, graph, vector } =
+        chunk;
+    if index > INDEX_MAX || boxes.len() > BOXES_MAX {
+        return Err("index or the number of boxes is beyond its bound".to_owned());
+    }
+    let is_of_vectors = mode == TenantMode::Embeddings;
+    let characters = text.chars().count();
+    match is_of_vectors {
+        true => check_payload(&text, chars)?,
+        false if text.is_empty() || characters != chars as usize => {
+            return Err(format!("its text has {characters} characters, chars says {chars}"));
+        }
+        false => {}
+    }
+    if start.checked_add(chars).is_none() || page_start.checked_add(chars).is_none() {
+        return Err("start or page_start is beyond any text".to_owned());
+    }
+    let is_finite = |one: &lodestone_types::PageBox| {
+        let area = one.area;
+        [area.x, area.y, area.width, area.height].iter().all(|value| value.is_finite())
+    };
+    if !boxes.iter().all(is_finite) || !boxes.is_sorted_by_key(|one| one.page) {
+        return Err("boxes are not finite or do not ascend by page".to_owned());
+    }
+    let vector = decode_vector(&vector, dimension)?;
+    let norm = vector.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
+    if !is_of_vectors && (norm - 1.0).abs() > 0.02 {
+        return Err(format!("vector has the length {norm}, those of models have 1"));
+    }
+    let graph = graph.graph(&text)?;
+    let place = ChunkPlace { document_start: start, page_start, chars, page };
+    let (text, context) = (text.into_owned(), context.into_owned());
+    Ok(NewRow { index, text, place, boxes, context, graph, vector })
+}
