@@ -397,6 +397,13 @@ fn xml_is_prose_or_data() {
     let expected = "title: News\ntitle: A & B\nlink: u\n\ntitle: C&x;\ng.id: 7\nd: x < y";
     assert_eq!(extracted.text, expected);
     assert_eq!(extracted.title.as_deref(), Some("News"));
+    let drawing = b"<svg xmlns='http://www.w3.org/2000/svg' width='9'><title>Sales</title>\
+        <style>text { fill: red }</style><rect x='1'/><g><text x='2'>North\n <tspan>4&#37;</tspan>\
+        </text><path d='M0 0'/><text>South</text></g></svg>";
+    let extracted = extract(Format::Xml, drawing).unwrap();
+    check(&extracted);
+    assert_eq!(extracted.text, "Sales\n\nNorth 4%\n\nSouth");
+    assert_eq!(extracted.title.as_deref(), Some("Sales"));
     let article = b"<article><title>T</title><sec><title>S</title><p>One <b>two</b>.</p>\
         <list><item><p>i</p></item></list></sec></article>";
     let extracted = extract(Format::Xml, article).unwrap();

@@ -1,14 +1,15 @@
 //! XML: prose becomes paragraphs under headings, data becomes records of `name: value` lines.
 //!
 //! The vocabulary decides: an element called `p` or `para` makes a document prose (JATS, DocBook,
-//! TEI), its absence data (feeds, exports, settings).
+//! TEI), its absence data (feeds, exports, settings). Of a drawing (SVG) the words are read.
 //!
 //! Nothing outside is read, no entity is declared or expanded: a document type is ignored, an
 //! unknown entity stays as it is written.
 //!
-//! - `prose`, `data`: the two writers
+//! - `prose`, `data`, `drawing`: the writers
 
 mod data;
+mod drawing;
 mod prose;
 
 use quick_xml::escape::resolve_xml_entity;
@@ -27,6 +28,11 @@ trait Sink {
 
 /// Reads XML.
 pub(super) fn read(text: &str) -> Result<Extracted, ExtractError> {
+    if is_drawing(text) {
+        let mut writer = drawing::Writer::default();
+        run(text, &mut writer)?;
+        return writer.finish();
+    }
     if is_prose(text) {
         let mut writer = prose::Writer::default();
         run(text, &mut writer)?;
@@ -35,6 +41,18 @@ pub(super) fn read(text: &str) -> Result<Extracted, ExtractError> {
     let mut writer = data::Writer::default();
     run(text, &mut writer)?;
     writer.finish()
+}
+
+/// Whether the first element is that of SVG.
+fn is_drawing(text: &str) -> bool {
+    let mut reader = Reader::from_str(text);
+    loop {
+        match reader.read_event() {
+            Ok(Event::Start(start)) => return start.local_name().as_ref() == "svg",
+            Ok(Event::Empty(_) | Event::Eof) | Err(_) => return false,
+            Ok(_) => {}
+        }
+    }
 }
 
 fn is_prose(text: &str) -> bool {
