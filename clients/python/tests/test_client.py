@@ -44,8 +44,11 @@ def test_every_operation_of_the_document_is_a_method(client: Client) -> None:
         for name, method in inspect.getmembers(group, inspect.ismethod):
             if not name.startswith(("_", "iter_")) and not name.endswith("_stream"):
                 takes_any = "request" in inspect.signature(method).parameters
-                method(**({"key_id": "{key_id}", "token": "{token}", "body": []} if takes_any else {}))
-    described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+                body = b"" if name == "import_tenant" else []
+                method(**({"key_id": "{key_id}", "token": "{token}", "body": body} if takes_any else {}))
+    # OpenAI's clients are the clients of what stands below /v1.
+    paths = {path: methods for path, methods in document["paths"].items() if not path.startswith("/v1/")}
+    described = {(method.upper(), path) for path, methods in paths.items() for method in methods}
     # One operation has a short path too, and one may be asked for by either method.
     other_names = {("DELETE", "/delete_source"), ("POST", "/upload/verify_processing")}
     assert sent == described - other_names

@@ -27,6 +27,8 @@ test("every operation of the document is a method", async () => {
   const described = new Set();
   for (const [path, methods] of Object.entries((await client.operations.openapiJson()).paths))
     for (const method of Object.keys(methods)) described.add(`${method.toUpperCase()} ${path}`);
+  // OpenAI's clients are the clients of what stands below /v1.
+  for (const operation of described) if (operation.includes(" /v1/")) described.delete(operation);
   // One operation has a short path too, and one may be asked for by either method.
   described.delete("DELETE /delete_source");
   described.delete("POST /upload/verify_processing");
