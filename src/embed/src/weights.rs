@@ -111,8 +111,9 @@ impl Weights {
         inputs: usize,
         outputs: usize,
     ) -> Result<(Vec<f32>, Vec<f32>), EmbedError> {
-        let (weight, bias) = self.turned(name, inputs, outputs)?;
-        Ok((weight.flatten_all()?.to_vec1()?, bias))
+        let weight = self.table(&format!("{name}.weight"), outputs, inputs)?;
+        let bias = self.vector(&format!("{name}.bias"), outputs)?;
+        Ok((beside_each_other(&[&weight], inputs), bias))
     }
 
     /// Query, key and value of `attention` side by side, (hidden, 3 * hidden), so that one product
@@ -123,26 +124,19 @@ impl Weights {
         hidden: usize,
         head: usize,
     ) -> Result<(Vec<f32>, Vec<f32>), EmbedError> {
-        let scale = 1.0 / (head as f64).sqrt();
-        let (query, query_bias) = self.turned(&format!("{attention}.query"), hidden, hidden)?;
-        let (key, key_bias) = self.turned(&format!("{attention}.key"), hidden, hidden)?;
-        let (value, value_bias) = self.turned(&format!("{attention}.value"), hidden, hidden)?;
-        let weight = Tensor::cat(&[&(query * scale)?, &key, &value], 1)?;
-        let mut bias: Vec<f32> = query_bias.iter().map(|b| b * scale as f32).collect();
+        let scale = (1.0 / (head as f64).sqrt()) as f32;
+        let part = |name: &str| -> Result<(Vec<f32>, Vec<f32>), EmbedError> {
+            let name = format!("{attention}.{name}");
+            let weight = self.table(&format!("{name}.weight"), hidden, hidden)?;
+            Ok((weight, self.vector(&format!("{name}.bias"), hidden)?))
+        };
+        let (mut query, mut bias) = part("query")?;
+        query.iter_mut().chain(&mut bias).for_each(|number| *number *= scale);
+        let (key, key_bias) = part("key")?;
+        let (value, value_bias) = part("value")?;
         bias.extend(key_bias);
         bias.extend(value_bias);
-        Ok((weight.flatten_all()?.to_vec1()?, bias))
-    }
-
-    /// Weights as (inputs, outputs), the other way round than in the file, and the bias.
-    fn turned(
-        &self,
-        name: &str,
-        inputs: usize,
-        outputs: usize,
-    ) -> Result<(Tensor, Vec<f32>), EmbedError> {
-        let weight = self.matrix(&format!("{name}.weight"), outputs, inputs)?.t()?;
-        Ok((weight, self.vector(&format!("{name}.bias"), outputs)?))
+        Ok((beside_each_other(&[&query, &key, &value], hidden), bias))
     }
 
     /// The layer norm `name`; exports from TensorFlow call its parts gamma and beta.
@@ -168,4 +162,28 @@ impl Weights {
         }
         Ok(tensor.to_dtype(DType::F32)?)
     }
+}
+
+/// Matrices of (outputs, inputs) each, turned into one of (inputs, sum of outputs). In squares of
+/// 16 by 16 numbers: a column of the file lies a whole row apart, and its cache lines are used
+/// while they are there.
+fn beside_each_other(parts: &[&[f32]], inputs: usize) -> Vec<f32> {
+    const SIDE: usize = 16;
+    let width = parts.iter().map(|part| part.len() / inputs).sum::<usize>();
+    let mut turned = vec![0.0; inputs * width];
+    let mut first = 0;
+    for part in parts {
+        for (band, rows) in part.chunks(SIDE * inputs).enumerate() {
+            for begin in (0..inputs).step_by(SIDE) {
+                for (row, numbers) in rows.chunks_exact(inputs).enumerate() {
+                    let output = first + band * SIDE + row;
+                    for (input, number) in numbers.iter().enumerate().skip(begin).take(SIDE) {
+                        turned[input * width + output] = *number;
+                    }
+                }
+            }
+        }
+        first += part.len() / inputs;
+    }
+    turned
 }
