@@ -70,7 +70,7 @@ fn cpu_seconds() -> f64 {
 
 fn table(files: &ModelFiles) {
     println!("workers  arithmetic  passages          passages/CPU-s  passages/s");
-    let modes = [Precision::F32, Precision::Fast];
+    let modes = [Precision::F32, Precision::Auto];
     for (workers, precision) in [1, 2].into_iter().flat_map(|n| modes.map(|mode| (n, mode))) {
         let model = Model::load_on(files, workers, precision, None).expect("the model loads");
         for (name, shortest, longest) in
@@ -92,7 +92,7 @@ fn main() {
     table(&files);
     let mut criterion = Criterion::default().sample_size(10).configure_from_args();
     let mut group = criterion.benchmark_group("embed");
-    for precision in [Precision::F32, Precision::Fast] {
+    for precision in [Precision::F32, Precision::Auto] {
         let model = Model::load_on(&files, 1, precision, None).expect("the model loads");
         for (name, tokens, count) in
             [("query/10", 10, 1), ("bulk/126", 126, 32), ("bulk/252", 252, 16)]

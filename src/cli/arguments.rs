@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
         let text = "listen = \"127.0.0.1:9000\"\ningest-threads = 7\n\
-                    device = \"cuda\"\nembedding-precision = \"fast\"\n\
+                    device = \"cuda\"\nembedding-precision = \"f32\"\n\
                     gpu-memory-limit = \"2GiB\"\nllm-fallback = false\n\
                     cors-origins = [\"http://a\", \"http://b\"]\n";
         let (_dir, config) = file(text);
@@ -344,9 +344,9 @@ mod tests {
         assert_eq!(settings.ingest_threads, 7);
         assert_eq!(settings.cors_origins, ["http://a", "http://b"]);
         assert!(!settings.llm_fallback);
-        assert_eq!(settings.embedding_precision, Precision::Fast);
-        let exact = parse(&[&config, "--embedding-precision=f32"]).unwrap();
-        assert_eq!(exact.embedding_precision, Precision::F32);
+        assert_eq!(settings.embedding_precision, Precision::F32);
+        let auto = parse(&[&config, "--embedding-precision=auto"]).unwrap();
+        assert_eq!(auto.embedding_precision, Precision::Auto);
         assert_eq!(settings.session_idle_hours, 24);
     }
 

@@ -117,8 +117,8 @@ fn model(settings: &Settings, embedding: Option<EmbedDevice>) -> Result<(String,
     let model = Model::load_on(&files, 1, asked, embedding);
     let model = model.map_err(|error| format!("{dir}: {error}"))?;
     let arithmetic = match (asked, model.arithmetic()) {
-        (Precision::Fast, Arithmetic::F32) => "f32 (there is no fast mode for it here)".to_owned(),
-        (Precision::Fast | Precision::F32, found) => found.to_string(),
+        (Precision::Auto, Arithmetic::F32) => "f32 (nothing faster for it here)".to_owned(),
+        (Precision::Auto | Precision::F32, found) => found.to_string(),
     };
     let place = match model.engine() {
         Engine::Cpu => format!("{arithmetic} on the CPU"),

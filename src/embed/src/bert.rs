@@ -179,7 +179,7 @@ impl Layers {
         precision: Precision,
     ) -> Result<Self, EmbedError> {
         let indices = 0..config.layers;
-        if precision == Precision::Fast {
+        if precision == Precision::Auto {
             let layers = match int16::missing(config) {
                 None => indices.clone().map(|at| int16::Layer::new(config, weights, at)).collect(),
                 Some(problem) => Err(EmbedError::Compute { problem }),
@@ -187,10 +187,7 @@ impl Layers {
             match layers {
                 Ok(layers) => return Ok(Self::Int16(layers)),
                 Err(EmbedError::Compute { problem: reason }) => {
-                    tracing::warn!(
-                        reason,
-                        "the embedding model has no fast mode here: f32 is used"
-                    );
+                    tracing::info!(reason, "the embedding model is computed in f32");
                 }
                 Err(error) => return Err(error),
             }

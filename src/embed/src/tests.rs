@@ -116,7 +116,7 @@ fn vectors_are_those_of_the_reference() {
 fn fast_vectors_are_those_of_the_reference_but_for_a_cosine() {
     let Some(files) = model_files() else { return };
     let exact = Model::load(&files, 1).expect("the model loads");
-    let fast = Model::load_on(&files, 1, Precision::Fast, None).expect("the model loads");
+    let fast = Model::load_on(&files, 1, Precision::Auto, None).expect("the model loads");
     assert_eq!(exact.fingerprint(), fast.fingerprint());
     assert_eq!(exact.arithmetic(), Arithmetic::F32);
     let has_fast = int16::missing(&golden_config(&files)).is_none();
@@ -155,7 +155,7 @@ fn a_model_without_a_fast_mode_is_computed_in_f32() {
     let config = ModelConfig::parse(config.as_bytes(), None).expect("a configuration");
     assert!(int16::missing(&config).is_some());
     let weights = Weights::parse(&weights).expect("weights");
-    let [exact, asked] = [Precision::F32, Precision::Fast]
+    let [exact, asked] = [Precision::F32, Precision::Auto]
         .map(|precision| Bert::new(config.clone(), &weights, precision).expect("a model"));
     assert_eq!(asked.arithmetic(), Arithmetic::F32);
     let batch: [&[u32]; 2] = [&[3, 1, 4], &[1, 5]];
@@ -165,7 +165,7 @@ fn a_model_without_a_fast_mode_is_computed_in_f32() {
 
 #[test]
 fn precisions_have_names() {
-    for precision in [Precision::F32, Precision::Fast] {
+    for precision in [Precision::F32, Precision::Auto] {
         assert_eq!(precision.to_string().parse(), Ok(precision));
     }
     assert!("int8".parse::<Precision>().is_err());

@@ -269,7 +269,7 @@ impl Engine {
             query: Query::new(Arc::clone(&backend), models.clone())
                 .with_reranker(components.reranker.clone()),
             backend,
-            answerer: Answerer::new(Arc::clone(&embedder)).with_clock(Arc::clone(&clock)),
+            answerer: Answerer::new(models.clone()).with_clock(Arc::clone(&clock)),
             writer: generator
                 .map(|generator| Writer::new(generator, Arc::clone(&embedder), Arc::clone(&ids))),
             settings,

@@ -1,6 +1,12 @@
 //! The embedding models that a server runs with.
+//!
+//! - `recent`: vectors of texts that were embedded lately
+
+mod recent;
 
 use std::sync::Arc;
+
+pub(crate) use recent::{OwnedText, RecentVectors};
 
 use lodestone_embed::Embedder;
 use lodestone_storage::collection::Manifest;
@@ -10,13 +16,14 @@ use lodestone_storage::collection::Manifest;
 pub struct Models {
     current: Arc<dyn Embedder>,
     previous: Option<Arc<dyn Embedder>>,
+    recent: Arc<RecentVectors>,
 }
 
 impl Models {
     /// `previous` is passed over where it is the same model.
     pub fn new(current: Arc<dyn Embedder>, previous: Option<Arc<dyn Embedder>>) -> Self {
         let previous = previous.filter(|other| other.fingerprint() != current.fingerprint());
-        Self { current, previous }
+        Self { current, previous, recent: Arc::default() }
     }
 
     /// The model of new tenants.
@@ -27,6 +34,11 @@ impl Models {
     /// The other one, if there is one.
     pub fn previous(&self) -> Option<&Arc<dyn Embedder>> {
         self.previous.as_ref()
+    }
+
+    /// Vectors of texts of searches and answers, which its copies share.
+    pub(crate) fn recent(&self) -> &RecentVectors {
+        &self.recent
     }
 
     /// All of them.

@@ -10,8 +10,8 @@ use crate::answer::editions::Editions;
 use crate::answer::evidence::Evidence;
 use crate::answer::question::Question;
 use crate::answer::score::{by_words, dot};
-use crate::answer::vectors::{PassageVectors, key_of};
-use lodestone_embed::{Embedder, Lane};
+use crate::models::{Models, OwnedText};
+use lodestone_embed::Lane;
 use lodestone_types::{Clock, RequestContext, RetrievedChunk, SystemClock};
 
 /// The text of an answer when nothing in the chunks answers.
@@ -24,16 +24,15 @@ const EMBEDDED_MAX: usize = 24;
 /// Makes extractive answers. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Answerer {
-    embedder: Arc<dyn Embedder>,
-    known: Arc<PassageVectors>,
+    models: Models,
     clock: Arc<dyn Clock>,
 }
 
 impl Answerer {
-    /// An answerer that compares by the vectors of a model. Which editions of documents hold is
-    /// judged by the machine's clock.
-    pub fn new(embedder: Arc<dyn Embedder>) -> Self {
-        Self { embedder, known: Arc::default(), clock: Arc::new(SystemClock) }
+    /// An answerer that compares by the vectors of the current model. Which editions of documents
+    /// hold is judged by the machine's clock.
+    pub fn new(models: impl Into<Models>) -> Self {
+        Self { models: models.into(), clock: Arc::new(SystemClock) }
     }
 
     /// The same by another clock.
@@ -122,25 +121,14 @@ impl Answerer {
         candidates: &[&Candidate],
         chunks: &[&RetrievedChunk],
     ) -> Result<(Vec<f32>, Vec<Vec<f32>>), AnswerError> {
-        let tenant = context.tenant();
-        let keys: Vec<_> =
-            candidates.iter().map(|candidate| key_of(tenant, candidate, chunks)).collect();
-        let mut vectors: Vec<_> = keys.iter().map(|key| self.known.get(*key)).collect();
-        let mut texts = vec![question.to_owned()];
-        for (candidate, vector) in candidates.iter().zip(&vectors) {
-            if vector.is_none() {
-                texts.push(candidate.compared.clone());
-            }
+        let sub_tenant = |chunk: usize| chunks[chunk].source.sub_tenant.as_str();
+        let mut texts: Vec<OwnedText<'_>> = vec![(sub_tenant(0), question)];
+        for candidate in candidates {
+            texts.push((sub_tenant(candidate.hit), &candidate.compared));
         }
-        let mut embedded = self.embedder.embed_within(Lane::Answer, context, texts)?.into_iter();
-        let mut next = || embedded.next().expect("a vector for each text");
-        let question_vector = next();
-        for (key, vector) in keys.into_iter().zip(&mut vectors) {
-            if vector.is_none() {
-                let new = vector.insert(next());
-                self.known.keep(key, new);
-            }
-        }
-        Ok((question_vector, vectors.into_iter().flatten().collect()))
+        let mut vectors =
+            self.models.recent().embed(&**self.models.current(), Lane::Answer, context, &texts)?;
+        let question_vector = vectors.remove(0);
+        Ok((question_vector, vectors))
     }
 }

@@ -37,7 +37,7 @@
 //! - `values`: days, numbers, ranges; `evaluate`: the row with the largest value
 //! - `document`, `blocks`, `candidates`, `score`, `choose`, `extract`, `compose`: the steps above;
 //!   `terms`: those of a question and a text, and their weights; `evidence`: whether a passage
-//!   answers; `vectors`: those of passages that were compared before
+//!   answers
 //! - `editions`: which of several editions holds; `conflicts`: passages that contradict each other;
 //!   `notices`: what sources say of themselves; `dates`: days in text
 //! - `rows`: the rows that a question means; `keys`: values and terms by which it means them
@@ -83,7 +83,6 @@ mod terms;
 #[cfg(test)]
 pub(crate) mod tests;
 mod values;
-mod vectors;
 mod words;
 
 pub use compose::{Answer, Citation, SourceOrder};

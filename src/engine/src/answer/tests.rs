@@ -567,7 +567,7 @@ fn questions_of_a_collection_are_answered() {
         .filter_map(|line| line.split_once('\t'))
         .map(|(query, rest)| (query, rest.split('\t').next().unwrap()))
         .collect();
-    let answerer = Answerer::new(Arc::clone(&model) as Arc<dyn Embedder>);
+    let answerer = Answerer::new(Arc::clone(&model));
     let ask = |question: &str, positions: &[usize]| {
         let mut chunks: Vec<RetrievedChunk> = positions
             .iter()

@@ -205,8 +205,10 @@ impl Query {
         now: Timestamp,
         result: &mut Retrieved,
     ) -> Result<PreparedQuery, QueryError> {
-        let texts = vec![request.steered_query()];
-        let embed = || self.model(snapshot).embed_within(Lane::Query, context, texts);
+        let query = request.steered_query();
+        let texts = [(sub_tenant.as_str(), query.as_str())];
+        let model = self.model(snapshot);
+        let embed = || self.models.recent().embed(model, Lane::Query, context, &texts);
         let vectors = result.timings.time(Part::Embed, embed)?;
         let vector = PreparedQuery::new(&vectors[0])?;
         if !request.is_personalised {
