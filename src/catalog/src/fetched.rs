@@ -12,7 +12,7 @@ impl Catalog {
     /// without being fetched again. False where the job was canceled meanwhile.
     ///
     /// # Errors
-    /// [`CatalogError::TenantLimit`] where the tenant has no room for it; storage errors.
+    /// [`crate::CatalogError::TenantLimit`] where the tenant has no room for it; storage errors.
     pub fn fetched(&self, sequence: Sequence, original: FetchedOriginal) -> Result<bool> {
         let now = self.inner.clock.now();
         let defaults = self.inner.options.tenant_limits;
