@@ -36,9 +36,9 @@ pub struct Citation {
     /// Its Unicode characters in the answer.
     pub answer_chars: Range<usize>,
     /// Its Unicode characters in the chunk's text; where a border of chunks cuts it, the larger
-    /// part. The text there differs from the passage in white space, in marks of footnotes, in the
-    /// brackets of numbers, in what stands between the values of a row or record, and in what is
-    /// taken from the head.
+    /// part. The text there differs from the passage in white space, in marks of emphasis and of
+    /// footnotes, in the brackets of numbers, in what stands between the values of a row or record,
+    /// and in what is taken from the head.
     pub chunk_chars: Range<usize>,
     /// The line that names the values of the passage: the header of a table, or the setting that
     /// it stands under. Its chunk, and its characters there.
@@ -118,9 +118,32 @@ pub(super) fn compose(
 }
 
 /// A passage as an answer shows it: white space folded, and without marks of its own, be they
-/// those of footnotes in a text that `has_marks`.
+/// those of emphasis or of footnotes in a text that `has_marks`.
 pub(super) fn shown(passage: &str, has_marks: bool) -> String {
-    unmarked(&notes::without(&folded(passage), has_marks))
+    unmarked(&notes::without(&without_emphasis(&folded(passage)), has_marks))
+}
+
+/// A text without the double asterisks around words in bold, which may begin before the text or
+/// end behind it. Those inside and between words are operators.
+fn without_emphasis(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("**") {
+        let (before, after) = (&rest[..at], &rest[at + 2..]);
+        shown.push_str(before);
+        let last = shown.chars().next_back();
+        let is_inside = |c: Option<char>| c.is_some_and(|c| !c.is_whitespace());
+        let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+        let next = after.chars().next();
+        let opens = is_inside(next) && !is_word(last);
+        let closes = is_inside(last) && !is_word(next);
+        if !opens && !closes {
+            shown.push_str("**");
+        }
+        rest = after;
+    }
+    shown.push_str(rest);
+    shown
 }
 
 /// A text whose brackets that hold nothing but numbers are turned to parentheses, for they would
@@ -164,5 +187,20 @@ mod tests {
         );
         assert_eq!(shown("a[i] [note 3] [[7]] [] [x]", false), "a[i] [note 3] [(7)] [] [x]");
         assert_eq!(shown("[3[4]", false), "[3(4)");
+    }
+
+    #[test]
+    fn marks_of_emphasis_are_left_out() {
+        for (passage, expected) in [
+            (
+                "They have **four working days** to say yes.",
+                "They have four working days to say yes.",
+            ),
+            ("**Quiet.** 22:00 to 6:00", "Quiet. 22:00 to 6:00"),
+            ("**Begun here and not ended.", "Begun here and not ended."),
+            ("x**2 + 3 ** y", "x**2 + 3 ** y"),
+        ] {
+            assert_eq!(shown(passage, false), expected);
+        }
     }
 }
