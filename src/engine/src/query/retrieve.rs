@@ -12,7 +12,7 @@ use crate::query::request::{GraphContext, Mode, RetrieveRequest, Retrieved};
 use crate::query::rerank::verdicts;
 use crate::query::steer::{feed_back, steered};
 use crate::query::timing::{Part, millis};
-use crate::query::{Query, QueryError, plan};
+use crate::query::{Query, QueryError, Timings, plan, side_by_side};
 use lodestone_compute::PreparedQuery;
 use lodestone_embed::Lane;
 use lodestone_rank::confidence;
@@ -59,16 +59,22 @@ impl Query {
             result.timings.total = millis(begun);
             return Ok(nothing(request.graph_context, result));
         }
-        let vector = match alpha > 0.0 {
-            true => Some(self.vector_of(context, snapshot, sub_tenant, request, now, &mut result)?),
-            false => None,
-        };
         let pool = plan::pool(request.mode, request.max_chunks);
         let words = HybridQuery::analyse(&request.query);
-        let keyword = result.timings.time(Part::Keyword, || {
-            let leg = || KeywordLeg::compute(context, &segments, &words, pool);
-            (alpha < 1.0).then(leg).transpose()
-        })?;
+        let mut apart = Timings::default();
+        let (vector, keyword) = side_by_side::meanwhile(
+            || {
+                let embed =
+                    || self.vector_of(context, snapshot, sub_tenant, request, now, &mut result);
+                (alpha > 0.0).then(embed).transpose()
+            },
+            || {
+                let leg = || KeywordLeg::compute(context, &segments, &words, pool);
+                apart.time(Part::Keyword, || (alpha < 1.0).then(leg).transpose())
+            },
+        );
+        let (vector, keyword) = (vector?, keyword?);
+        result.timings.keyword = apart.keyword;
         let plain = vector.clone();
         let is_unread = plan::is_unread(&request.query, model);
         let search = Search {

@@ -1,4 +1,4 @@
-//! Segments of one search, side by side on a bounded number of threads.
+//! Segments of one search, side by side on a bounded number of threads, and its two legs.
 //!
 //! The thread of a request does the work. Helpers join it while some are free: as many as there are
 //! other cores, for all requests together. So one search alone uses the machine, and many at once
@@ -8,6 +8,9 @@ use std::panic::resume_unwind;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, available_parallelism, scope};
+
+use parking_lot::Mutex;
+use tracing::Span;
 
 /// Rows for which a helper pays: it takes some 30 microseconds to start.
 const ROWS_A_HELPER: u64 = 50_000;
@@ -27,6 +30,29 @@ pub(super) fn each<T: Sync, R: Send>(
         0 => items.iter().map(work).collect(),
         wanted => HELPERS.run(items, wanted, work),
     }
+}
+
+/// Runs `waits`, which waits for the model and costs no core, while this thread runs `works`.
+pub(super) fn meanwhile<A: Send, B>(
+    waits: impl FnOnce() -> A + Send,
+    works: impl FnOnce() -> B,
+) -> (A, B) {
+    let waits = Mutex::new(Some(waits));
+    let span = Span::current();
+    let run = || {
+        let waits = waits.lock().take().expect("it runs once");
+        span.in_scope(waits)
+    };
+    scope(|scope| {
+        // Where the system gives no thread, one comes after the other.
+        let helper = Builder::new().name("search".to_owned()).spawn_scoped(scope, run).ok();
+        let worked = works();
+        let waited = match helper {
+            Some(helper) => helper.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            None => run(),
+        };
+        (waited, worked)
+    })
 }
 
 /// Threads that may be started beside those of requests.
@@ -107,6 +133,18 @@ mod tests {
             item + 1
         });
         assert_eq!(results, [11, 21]);
+    }
+
+    #[test]
+    fn work_goes_on_while_something_is_waited_for() {
+        let both = Barrier::new(2);
+        let meet = |value| {
+            both.wait();
+            value
+        };
+        assert_eq!(meanwhile(|| meet(1), || meet(2)), (1, 2));
+        let fails = || meanwhile(|| panic!("the model"), || 2);
+        assert!(catch_unwind(AssertUnwindSafe(fails)).is_err());
     }
 
     #[test]
