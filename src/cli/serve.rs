@@ -198,8 +198,9 @@ fn banner(
         None => line("reranker", "none: lodestone model install puts one in place"),
     }
     line("generator", &generator(engine));
+    let is_seen = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
     match engine.take_first_key() {
-        Some(key) if std::io::stdout().is_terminal() && std::io::stderr().is_terminal() => {
+        Some(key) if is_seen => {
             line("key", key.expose());
             line("", "shown this once: keep it, it is stored as a hash only");
         }
@@ -214,6 +215,11 @@ fn banner(
         }
         None if engine.settings().admin_key.is_some() => line("access", "by the key you gave"),
         None => line("access", "by the keys made before; if all are lost, --admin-key gives one"),
+    }
+    // A link is a key: not for logs that are kept, nor for other machines to follow.
+    if is_seen && engine.settings().listen.ip().is_loopback() {
+        line("console", &format!("{url}/#sign-in={}", engine.sign_in_key()?.expose()));
+        line("", "signs in once, within ten minutes");
     }
     Ok(format!("\nLodestone\n{text}\n"))
 }

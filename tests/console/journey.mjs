@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { BROKEN, GOOD, HOSTILE, HOSTILE_TITLE, PLAIN_QUESTION, QUESTION } from "./files.mjs";
-import { behindPrefix, call, freePort, KEY, kill, start } from "./server.mjs";
+import { behindPrefix, call, freePort, KEY, kill, start, startOnTerminal } from "./server.mjs";
 
 const [binary, directory] = process.argv.slice(2).map((one) => path.resolve(one));
 const require = createRequire(path.join(directory, "package.json"));
@@ -111,6 +111,17 @@ async function ask(page, question, words) {
 }
 
 try {
+  // --- the link of a start on a terminal signs in, once -----------------------------------------
+  const fresh = await startOnTerminal(binary, path.join(work, "fresh"), await freePort());
+  const linked = await open(fresh.link);
+  await linked.getByRole("link", { name: "Make the first tenant" }).waitFor();
+  assert.ok(!linked.url().includes("sign-in"), "the key left the address");
+  const again = await open(fresh.link);
+  await again.getByRole("alert").getByText("This link has been used").waitFor();
+  await again.getByLabel("API key").waitFor();
+  await Promise.all([linked.context().close(), again.context().close(), kill(fresh.child)]);
+  step("a link signed in, once");
+
   // --- a new user: key, tenant, files, question, citation --------------------------------------
   const page = await open();
   await page.getByLabel("API key").waitFor();
@@ -231,6 +242,9 @@ try {
   await look(page, "jobs");
   await go(page, "System");
   await page.getByText("Embedding model").waitFor();
+  await page.getByText("free disk").waitFor();
+  // The second reading of the metrics, between which the walk has sent requests.
+  await page.locator(".plot", { hasText: "Requests" }).getByText(/a second; at most/).waitFor();
   await look(page, "system");
   await go(page, "Keys");
   await page.getByLabel("Name").fill("reader");
@@ -276,6 +290,9 @@ try {
   await other.getByLabel("Vector (JSON)").fill("[1, 0.1]");
   await other.getByRole("button", { name: "Search" }).click();
   await other.getByRole("button", { name: "p_0" }).waitFor();
+  assert.equal(await other.locator(".projection circle").count(), 3);
+  await other.getByLabel("Near the vector").selectOption("p_2");
+  await other.locator("tbody tr").first().getByRole("button", { name: "p_2" }).waitFor();
   await look(other, "vectors");
   await other.getByRole("combobox", { name: "Tenant", exact: true }).selectOption("sample");
   await go(other, "Ask");

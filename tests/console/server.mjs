@@ -34,6 +34,22 @@ export async function start(binary, data, port, log) {
   throw new Error(`the program did not become ready; see ${log}`);
 }
 
+/** Starts the program on a terminal of its own; the link to the console that it shows there. */
+export function startOnTerminal(binary, data, port) {
+  const { LODESTONE_ADMIN_KEY: _, LODESTONE_API_KEY: __, ...env } = process.env;
+  const command = `exec '${binary}' serve --data-dir '${data}' --listen 127.0.0.1:${port}`;
+  const child = spawn("script", ["-qfec", command, "/dev/null"], { env, stdio: ["ignore", "pipe", "inherit"] });
+  return new Promise((resolve, reject) => {
+    let shown = "";
+    child.once("exit", (code) => reject(new Error(`the program ended with ${code}: ${shown}`)));
+    child.stdout.on("data", (piece) => {
+      shown += piece;
+      const [, link] = shown.match(/console +(http\S+)\s/) ?? [];
+      if (link) resolve({ child, link });
+    });
+  });
+}
+
 /** Ends the program at once, and waits for that. */
 export function kill(child) {
   return new Promise((resolve) => {

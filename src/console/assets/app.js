@@ -1,7 +1,7 @@
 // The frame of the console: key, tenant, navigation, and the page that the address names.
 import { watchConnection } from "./api.js";
 import { address, fill, h, problem } from "./dom.js";
-import { login } from "./login.js";
+import { followLink, login } from "./login.js";
 import { listen, state, update } from "./state.js";
 import { choose, loadTenants, tenantPicker } from "./picker.js";
 import { ask } from "./ask.js";
@@ -159,7 +159,10 @@ async function start() {
   if (!state.key) {
     leaving.abort();
     document.title = "Lodestone";
-    fill(root, h("div", { class: "top-right" }, themeButton()), banner, login());
+    const refused = await followLink();
+    // Then the new key has shown the frame.
+    if (state.key) return;
+    fill(root, h("div", { class: "top-right" }, themeButton()), banner, login(refused));
     return;
   }
   showFrame();
@@ -182,5 +185,6 @@ listen("connection", showBanner);
 listen("warning", showBanner);
 window.addEventListener("hashchange", () => {
   if (state.key) show();
+  else if (location.hash.startsWith("#sign-in=")) start();
 });
 start();

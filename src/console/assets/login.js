@@ -1,13 +1,41 @@
-// The first page: the key.
+// The first page: the key; and the link of the server's start, which signs in by itself.
 import { call, ApiError } from "./api.js";
 import { field, fill, h, problem } from "./dom.js";
 import { update } from "./state.js";
 
-/** The form that takes the key. */
-export function login() {
+const SITTING_HOURS = 12;
+
+/**
+ * Signs in by the key of a link: makes one for this sitting and revokes that of the link, which
+ * then signs nobody in any more.
+ * @returns {Promise<string>} why it did not; empty where it did, or where the address is no link
+ */
+export async function followLink() {
+  const [, key] = location.hash.match(/^#sign-in=(.+)$/) ?? [];
+  if (!key) return "";
+  history.replaceState(null, "", location.pathname);
+  try {
+    const { api_keys: all } = await call("GET", "admin/api_keys", { key });
+    const own = all.find((/** @type {any} */ one) => key.includes(one.key_id));
+    const expires_at = Math.floor(Date.now() / 1000) + SITTING_HOURS * 3600;
+    const made = await call("POST", "admin/api_keys", { json: { name: "console: signed in by link", role: "admin", expires_at }, key });
+    if (own) await call("DELETE", `admin/api_keys/${encodeURIComponent(own.key_id)}`, { key });
+    update({ key: made.api_key });
+    return "";
+  } catch (error) {
+    const isUsed = error instanceof ApiError && error.status === 401;
+    return isUsed ? "This link has been used, or is older than ten minutes. A start of the server prints another one." : String(error);
+  }
+}
+
+/**
+ * The form that takes the key.
+ * @param {string} [refused] why a link did not sign in
+ */
+export function login(refused) {
   const input = h("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true });
   const button = h("button", { class: "primary", type: "submit" }, "Sign in");
-  const message = h("div", { "aria-live": "polite" });
+  const message = h("div", { "aria-live": "polite" }, refused && problem(refused));
   /** @param {Event} event */
   async function enter(event) {
     event.preventDefault();

@@ -1,6 +1,7 @@
 // System: what the server tells of itself.
 import { ask, call, pause } from "./api.js";
-import { count, fill, h } from "./dom.js";
+import { count, fill, h, size } from "./dom.js";
+import { follow as followMeters, labels, now, plot, quantiles, rates } from "./meters.js";
 import { scope, state } from "./state.js";
 
 const POLL_MS = 5000;
@@ -22,6 +23,8 @@ export async function system(_params, leaving) {
   const parts = h("div", { class: "tiles" });
   const work = h("div", { class: "tiles" });
   const models = h("dl", { class: "facts" });
+  const resources = h("div", { class: "tiles" });
+  const plots = h("div", { class: "plots" });
   async function load() {
     // Readiness answers 503 with the same body where a part is unusable.
     const response = await fetch("readyz", { cache: "no-store", signal: leaving });
@@ -40,6 +43,11 @@ export async function system(_params, leaving) {
     const { vector_dimension: wide } = await call("GET", "tenant/stats", { query: scope(), signal: leaving });
     if (wide) facts.push(["Dimensions", String(wide)]);
   }
+  const mayMeasure = await followMeters(() => {
+    fill(resources, measured());
+    fill(plots, plotted());
+  }, leaving);
+  if (mayMeasure) facts.push(["Device", labels("build_info").get("backend") ?? ""]);
   fill(models, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
   void follow();
   async function follow() {
@@ -52,8 +60,42 @@ export async function system(_params, leaving) {
       }
     }
   }
-  return h("div", {}, h("h1", {}, "System"), h("h2", {}, "Parts"), parts, h("h2", {}, "Work"), work, h("h2", {}, "Software"), models,
-    h("p", { class: "muted" }, "The server tells no more over the network yet: device, memory and disk stand in the lines of its start and in its log."));
+  return h("div", {}, h("h1", {}, "System"), h("h2", {}, "Parts"), parts, h("h2", {}, "Work"), work,
+    mayMeasure && [h("h2", {}, "Resources"), resources, h("h2", {}, "Since this page was first opened, an hour at most"), plots],
+    h("h2", {}, "Software"), models,
+    !mayMeasure && h("p", { class: "muted" }, "Memory, disk and rates are shown to keys for all tenants."));
+}
+
+/** Memory, disk and damage, as tiles. */
+function measured() {
+  const limit = now("memory_limit_bytes");
+  const device = now("device_memory_bytes");
+  const damaged = now("quarantined_segments");
+  /** @type {[string, string][]} */
+  const tiles = [
+    [size(now("memory_own_bytes")), limit > 0 ? `memory, of ${size(limit)}` : "memory"],
+    [size(now("disk_free_bytes")), "free disk"],
+    [size(now("deleted_pending_bytes")), "deleted, given back by merges"],
+    [count(now("tenants", 'state="open"')), "tenants in memory"],
+  ];
+  if (device > 0) tiles.push([size(device), "memory of the GPU"]);
+  if (damaged > 0) tiles.push([count(damaged), "damaged segments"]);
+  return tiles.map(([value, text]) => h("p", { class: "tile" }, h("strong", {}, value), text));
+}
+
+/** The course of requests, searches and ingestion. */
+function plotted() {
+  const times = (/** @type {string} */ leg) => [
+    { name: "median", color: "meaning", values: quantiles("search_seconds", `leg="${leg}"`, .5) },
+    { name: "95 of 100", color: "words", values: quantiles("search_seconds", `leg="${leg}"`, .95) },
+  ];
+  return [
+    plot("Requests", "a second", [{ name: "all", color: "accent", values: rates("http_requests_total") }, { name: "faults", color: "bad", values: rates("http_requests_total", 'status="5xx"') }]),
+    plot("Searches", "ms", times("retrieve")),
+    plot("Answers", "ms", times("answer")),
+    plot("Documents processed", "a second", [{ name: "success", color: "good", values: rates("ingest_jobs_total", 'outcome="success"') }, { name: "errored", color: "bad", values: rates("ingest_jobs_total", 'outcome="errored"') }]),
+    plot("Tokens through the model", "a second", [{ name: "all", color: "accent", values: rates("embed_tokens_total") }]),
+  ];
 }
 
 /**

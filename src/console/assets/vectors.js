@@ -1,7 +1,11 @@
 // Vectors: tenants that hold vectors of their own.
 import { ask, call } from "./api.js";
 import { count, empty, field, fill, h, problem } from "./dom.js";
+import { drawing } from "./projection.js";
 import { scope } from "./state.js";
+
+/** Vectors that are drawn. */
+const SAMPLE = 200;
 
 /**
  * The page.
@@ -35,5 +39,7 @@ export async function vectors(_params, leaving) {
     form.requestSubmit();
   }
   const form = h("form", { class: "card stack", onsubmit: run }, field("Vector (JSON)", box, "Paste a vector as wide as those stored."), field("Results", most), h("div", {}, h("button", { class: "primary", type: "submit" }, "Search")));
-  return h("div", {}, h("h1", {}, "Vectors"), tiles, form, place);
+  const { chunks: drawn } = stats.object_count > 2 ? await ask("embeddings/scroll", { ...scope(), limit: SAMPLE, with_vectors: true }, leaving) : { chunks: [] };
+  const sample = drawn.map((/** @type {any} */ one) => ({ id: one.chunk_id, vector: one.embedding }));
+  return h("div", {}, h("h1", {}, "Vectors"), tiles, form, place, sample.length > 2 && drawing(sample, like));
 }

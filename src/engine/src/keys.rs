@@ -1,10 +1,41 @@
 //! API keys, and responses kept for repeated requests.
 
 use crate::{Engine, EngineError};
-use lodestone_catalog::{CatalogError, CreatedKey, KeyInfo, NewKey, RequestGuard, RequestStart};
-use lodestone_types::Grant;
+use lodestone_catalog::{
+    Catalog, CatalogError, CreatedKey, KeyInfo, KeyText, NewKey, RequestGuard, RequestStart,
+};
+use lodestone_types::{Grant, KeyScope, Role, Timestamp};
+
+/// Name of the key in a link that signs a person in to the console.
+const SIGN_IN_NAME: &str = "console: sign-in link";
+/// Name of the key that the console makes with it, for one sitting.
+const SITTING_NAME: &str = "console: signed in by link";
+/// Time in which such a link must be followed.
+const SIGN_IN_MILLIS: u64 = 10 * 60 * 1000;
 
 impl Engine {
+    /// Makes a key with every right for a link that signs in to the console. It lasts ten minutes,
+    /// and the console revokes it at its first use. Those of earlier links that have expired go.
+    ///
+    /// # Errors
+    /// Errors of the catalog.
+    pub fn sign_in_key(&self) -> Result<KeyText, EngineError> {
+        let (operator, now) = (Catalog::operator_grant(), self.clock.now());
+        for key in self.catalog.list_keys(&operator)? {
+            let is_of_links = [SIGN_IN_NAME, SITTING_NAME].contains(&key.name.as_str());
+            if is_of_links && key.expires_at.is_some_and(|end| end <= now) {
+                self.catalog.revoke_key(&operator, &key.id)?;
+            }
+        }
+        let new = NewKey {
+            name: SIGN_IN_NAME.to_owned(),
+            role: Role::Admin,
+            scope: KeyScope::AllTenants,
+            expires_at: Some(Timestamp(now.0 + SIGN_IN_MILLIS)),
+        };
+        Ok(self.create_key(&operator, new)?.text)
+    }
+
     /// Makes a key that reaches no further than its maker.
     ///
     /// # Errors

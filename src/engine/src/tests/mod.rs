@@ -5,6 +5,7 @@ mod client_vectors;
 mod fairness;
 mod full_disk;
 mod gate;
+mod links;
 mod listing;
 mod memories;
 mod merging;
